@@ -1,0 +1,42 @@
+/*
+ * core/alloc.h - the one door to the system's allocator.
+ *
+ * Everything the library allocates passes here, so that a test can count allocations
+ * (steady state must make none per record) and make the n-th one fail (torture).
+ */
+#ifndef HR_CORE_ALLOC_H
+#define HR_CORE_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void *hr__malloc(size_t bytes);
+void *hr__calloc(size_t count, size_t bytes);
+void *hr__realloc(void *old, size_t bytes); /* on failure `old` stays valid */
+void *hr__aligned_alloc(size_t align, size_t bytes);
+char *hr__strdup(const char *text);
+char *hr__strndup(const char *text, size_t length);
+void hr__free(void *block); /* NULL is fine; also frees aligned blocks */
+
+/* Allocations made since the start of the process. */
+uint64_t hr__alloc_count(void);
+
+/*
+ * Fault injection. Each place that can fail because of the outside world asks
+ * hr__fault(KIND) first and acts as if the call had failed when it says true. A test arms
+ * the n-th call of the kinds in a mask; unarmed, it costs one relaxed load.
+ */
+enum hr_fault_kind {
+    HR_FAULT_ALLOC = 1,
+    HR_FAULT_OPEN = 2,
+    HR_FAULT_READ = 4,
+    HR_FAULT_WRITE = 8,
+    HR_FAULT_THREAD = 16,
+};
+bool hr__fault(enum hr_fault_kind kind);
+void hr__fault_arm(unsigned kinds, uint64_t nth); /* 1 = the next; 0 = disarm */
+uint64_t
+hr__fault_calls(void); /* calls of the armed kinds since arming, whether failed or not */
+
+#endif

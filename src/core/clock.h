@@ -1,0 +1,21 @@
+/*
+ * core/clock.h - the only source of time.
+ */
+#ifndef HR_CORE_CLOCK_H
+#define HR_CORE_CLOCK_H
+
+#include <stdint.h>
+
+/* Monotonic nanoseconds; wall-clock nanoseconds since 1970; CPU time of process / thread.
+ */
+uint64_t hr__now_ns(void);
+uint64_t hr__wall_ns(void);
+uint64_t hr__cpu_process_ns(void);
+uint64_t hr__cpu_thread_ns(void);
+
+/* A cheap monotonic counter (TSC where invariant, else hr__now_ns), and its ticks in
+ * nanoseconds. */
+uint64_t hr__ticks(void);
+double hr__ticks_to_ns(uint64_t ticks);
+
+#endif

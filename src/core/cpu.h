@@ -1,0 +1,33 @@
+/*
+ * core/cpu.h - what this processor can do, and how many of them this process may use.
+ */
+#ifndef HR_CORE_CPU_H
+#define HR_CORE_CPU_H
+
+#include <stdint.h>
+
+/* In order of preference. Kernels pick the best they have at or below hr__isa(). */
+enum hr_isa {
+    HR_ISA_C = 0,
+    HR_ISA_NEON = 1,
+    HR_ISA_AVX2 = 2,   /* AVX2, FMA, F16C, BMI2 */
+    HR_ISA_AVX512 = 3, /* F, BW, DQ, VL, VBMI */
+};
+
+/* The best this machine has, or what HEADRACE_ISA=c|neon|avx2|avx512 lowers it to (read
+ * once). */
+enum hr_isa hr__isa(void);
+/* For tests and benches: use at most `isa` from now on (never more than the machine has).
+ */
+void hr__isa_limit(enum hr_isa isa);
+const char *hr__isa_name(enum hr_isa isa);
+
+/* CPUs that this process may use: least of affinity mask and cgroup v1/v2 quota (rounded
+ * up), at least 1. */
+int hr__cpu_count(void);
+
+/* Resident memory of the process now, and its peak, in bytes; 0 when unknown. */
+uint64_t hr__rss_bytes(void);
+uint64_t hr__rss_peak_bytes(void);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * core/doc.h - a parsed YAML or JSON text as a tree of values that know where they stood.
+ *
+ * Graphs, iterator states, label lists and index headers are read through this. JSON is
+ * read as JSON (strict) when the name ends in .json or the text starts with '{'; else as
+ * YAML 1.2 core schema. No anchors beyond plain aliases are expanded without bound:
+ * depth, nodes and text size are limited. Duplicate keys are refused.
+ */
+#ifndef HR_CORE_DOC_H
+#define HR_CORE_DOC_H
+
+#include "headrace/base.h"
+
+enum hr_doc_kind {
+    HR_DOC_NULL,
+    HR_DOC_BOOL,
+    HR_DOC_INT,
+    HR_DOC_DOUBLE,
+    HR_DOC_STRING,
+    HR_DOC_LIST,
+    HR_DOC_MAP,
+};
+
+struct hr_doc {
+    enum hr_doc_kind kind;
+    int line, column; /* 1-based; 0 when built by a program */
+    bool quoted;      /* STRING: was written in quotes */
+    union {
+        bool boolean;
+        int64_t integer;
+        double number;
+        struct {
+            char *text; /* NUL-terminated; may hold NULs inside */
+            size_t length;
+        } string;
+        struct {
+            struct hr_doc **items;
+            size_t count;
+        } list;
+        struct {
+            struct hr_doc_pair *pairs; /* in written order */
+            size_t count;
+        } map;
+    } as;
+};
+
+struct hr_doc_pair {
+    char *key;
+    int line, column;
+    struct hr_doc *value;
+};
+
+/* Parse `bytes` bytes of `text`; `name` is for messages and for the choice of format. On
+ * failure *reterr has file, line and column. */
+HR_CHECK enum hr_err hr__doc_parse(const char *text, size_t bytes, const char *name,
+                                   struct hr_doc **ret_doc, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__doc_parse_file(const char *path, struct hr_doc **ret_doc, struct hr_error *reterr);
+void hr__doc_destroy(struct hr_doc *doc);
+struct hr_doc *hr__doc_copy(const struct hr_doc *doc);
+bool hr__doc_equal(
+    const struct hr_doc *a,
+    const struct hr_doc *b); /* ignores key order, positions, quotes; 1 == 1.0 */
+
+/* Makers; NULL when out of memory. append/set take ownership of `value` also on failure.
+ */
+struct hr_doc *hr__doc_new(enum hr_doc_kind kind);
+struct hr_doc *hr__doc_int(int64_t value);
+struct hr_doc *hr__doc_double(double value);
+struct hr_doc *hr__doc_bool(bool value);
+struct hr_doc *hr__doc_string(const char *text);
+struct hr_doc *hr__doc_string_n(const char *text, size_t length);
+HR_CHECK enum hr_err hr__doc_append(struct hr_doc *list, struct hr_doc *value);
+HR_CHECK enum hr_err
+hr__doc_set(struct hr_doc *map, const char *key, struct hr_doc *value);
+
+/* The value under `key`, or NULL; also NULL when `map` is no map. */
+struct hr_doc *hr__doc_get(const struct hr_doc *map, const char *key);
+
+/* Convenience for state files: the value or `fallback` when absent or of another kind. */
+int64_t hr__doc_get_int(const struct hr_doc *map, const char *key, int64_t fallback);
+const char *hr__doc_get_string(const struct hr_doc *map, const char *key);
+
+/* "map", "number", ... for messages. */
+const char *hr__doc_kind_name(enum hr_doc_kind kind);
+
+/* A scalar written without quotes in YAML ("12", "true", "0.5", "abc") as the core schema
+ * reads it; also used for -p name=value and "${param}". NULL when out of memory. */
+struct hr_doc *hr__doc_scalar(const char *text, size_t length);
+
+/* Print. JSON: compact or indented by 2. YAML: block style, quoting what would read back
+ * differently. Reading the text back gives an equal tree. */
+struct hr_str;
+void hr__doc_print_json(const struct hr_doc *doc, bool pretty, struct hr_str *out);
+void hr__doc_print_yaml(const struct hr_doc *doc, struct hr_str *out);
+/* Canonical form: compact JSON, keys sorted, numbers that are whole written as integers.
+ */
+void hr__doc_print_canonical(const struct hr_doc *doc, struct hr_str *out);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * core/thread.h - threads, and a way to sleep until something changes.
+ *
+ * Mutexes and condition variables are pthread's own. This adds creation through the fault
+ * door, a name for debuggers, and blocked signals: a thread of the library never takes
+ * one.
+ */
+#ifndef HR_CORE_THREAD_H
+#define HR_CORE_THREAD_H
+
+#include "headrace/base.h"
+#include <pthread.h>
+
+HR_CHECK enum hr_err
+hr__thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
+                 void *user, struct hr_error *reterr);
+
+#endif

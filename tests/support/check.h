@@ -1,0 +1,95 @@
+/*
+ * tests/support/check.h - how a unit test looks.
+ *
+ * A test file includes this, writes TEST(a_sentence_with_underscores) { ... } any number
+ * of times, and is linked with check.c, whose main runs them (each can be chosen by a
+ * substring argument) and prints TAP. Needs that a machine may lack (data, a kernel
+ * feature) are met with SKIP("why").
+ */
+#ifndef HR_TESTS_CHECK_H
+#define HR_TESTS_CHECK_H
+
+#include "headrace/base.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef void check_fn(void);
+void check_register(const char *name, check_fn *run);
+_Noreturn void
+check_failed(const char *file, int line, const char *format, ...) HR_PRINTF(3, 4);
+_Noreturn void check_skip(const char *why);
+
+/* The folder of real data ($HEADRACE_DATA, else ../shared/data beside the source tree) or
+ * NULL. */
+const char *check_data_dir(void);
+/* The source tree, and a fresh folder that is removed when the test program ends. */
+const char *check_source_dir(void);
+const char *check_temp_dir(void);
+
+#define TEST(name)                                                                       \
+    static void test_##name(void);                                                       \
+    __attribute__((constructor)) static void register_##name(void)                       \
+    {                                                                                    \
+        check_register(#name, test_##name);                                              \
+    }                                                                                    \
+    static void test_##name(void)
+
+#define SKIP(why) check_skip(why)
+
+#define CHECK(condition)                                                                 \
+    do {                                                                                 \
+        if (!(condition))                                                                \
+            check_failed(__FILE__, __LINE__, "not true: %s", #condition);                \
+    } while (0)
+
+#define CHECK_ERR(expected, expression)                                                  \
+    do {                                                                                 \
+        enum hr_err check_want_ = (expected), check_got_ = (expression);                 \
+        if (check_want_ != check_got_)                                                   \
+            check_failed(__FILE__, __LINE__, "%s: %s instead of %s", #expression,        \
+                         hr_err_name(check_got_), hr_err_name(check_want_));             \
+    } while (0)
+
+#define CHECK_OK(expression) CHECK_ERR(HR_OK, expression)
+
+#define CHECK_EQ_INT(a, b)                                                               \
+    do {                                                                                 \
+        long long check_a_ = (long long)(a), check_b_ = (long long)(b);                  \
+        if (check_a_ != check_b_)                                                        \
+            check_failed(__FILE__, __LINE__, "%s is %lld, not %s = %lld", #a, check_a_,  \
+                         #b, check_b_);                                                  \
+    } while (0)
+
+#define CHECK_EQ_STR(a, b)                                                               \
+    do {                                                                                 \
+        const char *check_a_ = (a), *check_b_ = (b);                                     \
+        if (strcmp(check_a_, check_b_) != 0)                                             \
+            check_failed(__FILE__, __LINE__, "%s is\n  \"%s\", not\n  \"%s\"", #a,       \
+                         check_a_, check_b_);                                            \
+    } while (0)
+
+#define CHECK_HAS(text, part)                                                            \
+    do {                                                                                 \
+        const char *check_t_ = (text), *check_p_ = (part);                               \
+        if (strstr(check_t_, check_p_) == NULL)                                          \
+            check_failed(__FILE__, __LINE__, "%s is\n  \"%s\", without\n  \"%s\"",       \
+                         #text, check_t_, check_p_);                                     \
+    } while (0)
+
+#define CHECK_NEAR(a, b, tolerance)                                                      \
+    do {                                                                                 \
+        double check_a_ = (a), check_b_ = (b);                                           \
+        if (!(fabs(check_a_ - check_b_) <= (tolerance)))                                 \
+            check_failed(__FILE__, __LINE__, "%s is %.9g, not %s = %.9g", #a, check_a_,  \
+                         #b, check_b_);                                                  \
+    } while (0)
+
+#define CHECK_BYTES(a, b, count)                                                         \
+    do {                                                                                 \
+        if (memcmp((a), (b), (count)) != 0)                                              \
+            check_failed(__FILE__, __LINE__, "%s and %s differ within %zu bytes", #a,    \
+                         #b, (size_t)(count));                                           \
+    } while (0)
+
+#endif
