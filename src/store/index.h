@@ -1,0 +1,93 @@
+/*
+ * store/index.h - the names of the files of a data set, in a fixed order.
+ *
+ * An index is a value: it is made once by walking folders (or by reading a list), never
+ * changes, and may be read from any thread. A file is known by its position; positions
+ * follow the bytes of the path below the root, so they agree on every machine. It costs
+ * about ten bytes a file, and a saved index opens without reading unchanged folders.
+ * Files are not opened or stat'ed: what vanished since is reported by the reader.
+ */
+#ifndef HR_STORE_INDEX_H
+#define HR_STORE_INDEX_H
+
+#include "core/hash.h"
+#include "headrace/base.h"
+#include <stdatomic.h>
+
+struct hr_index;
+
+struct hr_index_options {
+    /* A folder, or a pattern such as "photos/?x/[a-d]*.jpg"; a segment that is exactly
+     * two stars stands for any number of folders. A root that exists is never taken as a
+     * pattern. Required. */
+    const char *root;
+    /* Accept only names that end so (".jpg"), ASCII case ignored; 0: all files. Not asked
+     * of listed files. */
+    const char *const *suffixes;
+    size_t suffix_count;
+    bool recursive; /* also folders below root; a pattern says this itself */
+    /* label = rank of the first folder below root among the sorted folder names there, as
+     * torchvision's ImageFolder has it; files directly in root are then an error. */
+    bool folder_labels;
+    /* Or NULL. A list of path,label: CSV, or JSONL when the name ends in .jsonl or the
+     * text begins with '{'. Only listed files, in listed order; paths are relative to
+     * root unless they begin with '/'. Excludes folder_labels and patterns. */
+    const char *label_file;
+    /* Or NULL. Path of a saved index: used when it fits and is whole, rewritten when
+     * folders changed, made when absent. Ignored with label_file. That it could not be
+     * written is told by the stats, it is no error. */
+    const char *saved;
+    int threads;               /* 0: as CPUs allowed */
+    const atomic_bool *cancel; /* or NULL; true makes open return HR_ERR_CANCELLED */
+    /* Or NULL. Called now and then by the opening thread with the files found so far. */
+    void (*progress)(uint64_t count, void *user);
+    void *progress_user;
+};
+
+/* Find the files. HR_ERR_NOT_FOUND when there are none; HR_ERR_IO names the folder that
+ * could not be read. The options are copied. */
+HR_CHECK enum hr_err hr__index_open(const struct hr_index_options *options,
+                                    struct hr_index **ret_index, struct hr_error *reterr);
+
+/* Thread-safe count of references; unref of NULL is fine, the last one frees. */
+struct hr_index *hr__index_ref(struct hr_index *index);
+void hr__index_unref(struct hr_index *index);
+
+uint64_t hr__index_count(const struct hr_index *index);
+
+/* The path of file `at` (< count), root joined, NUL-terminated, into `path`; *ret_length
+ * (or NULL) without the NUL. HR_ERR_LIMIT when it does not fit into `room`. */
+HR_CHECK enum hr_err hr__index_path(const struct hr_index *index, uint64_t at, char *path,
+                                    size_t room, size_t *ret_length);
+
+/* The label of file `at`; -1 when there are none. */
+int64_t hr__index_label(const struct hr_index *index, uint64_t at);
+
+/* How many class names there are (0 without labels and with whole-number labels), and the
+ * name of class `label` (NULL when out of range). */
+size_t hr__index_label_count(const struct hr_index *index);
+const char *hr__index_label_name(const struct hr_index *index, size_t label);
+
+/* A hash over relative paths, their order, labels and class names: not over root, times
+ * or the way in which they were found. */
+struct hr_hash128 hr__index_identity(const struct hr_index *index);
+
+/* Write to `path` as docs/formats/source-index.md says. HR_ERR_UNSUPPORTED for an index
+ * made from a list. */
+HR_CHECK enum hr_err
+hr__index_save(const struct hr_index *index, const char *path, struct hr_error *reterr);
+
+struct hr_index_stats {
+    uint64_t folders;           /* in the index, root included */
+    uint64_t folders_rescanned; /* read from the file system by this open */
+    uint64_t
+        skipped;             /* entries that are neither file nor folder, dangling or
+                                looping links; names passed over by suffix or dot are not counted */
+    uint64_t bytes_resident; /* heap and map together */
+    bool from_saved;         /* a saved index was used, at least for some folders */
+    bool saved_damaged;      /* it was there and was no whole index: rebuilt */
+    bool save_failed;        /* options.saved could not be written */
+};
+void hr__index_stats(const struct hr_index *index, struct hr_index_stats *ret_stats);
+
+#endif

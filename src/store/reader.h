@@ -1,0 +1,76 @@
+/*
+ * store/reader.h - whole files into pooled buffers, cold ones ahead of time.
+ *
+ * A file in the page cache is read in place by the thread that wants it: open, fstat,
+ * read, close. A file that is not makes the reader cold; then the caller names files
+ * before it needs them, and io_uring, or a few threads where it is not allowed, fetches
+ * them meanwhile. After a run of cached files the reader is warm again.
+ */
+#ifndef HR_STORE_READER_H
+#define HR_STORE_READER_H
+
+#include "headrace/buffer.h"
+
+struct hr_reader;
+
+enum hr_reader_mode {
+    HR_READER_AUTO,    /* io_uring where allowed, else threads */
+    HR_READER_URING,   /* HR_ERR_UNSUPPORTED where not allowed */
+    HR_READER_THREADS, /* a pool of threads */
+    HR_READER_NONE,    /* hr__reader_ahead does nothing */
+};
+
+struct hr_reader_options {
+    struct hr_pool *pool;    /* where buffers come from; the reader holds it while it
+                                lives: the caller keeps its own reference until then */
+    size_t ahead_bytes_max;  /* read ahead and not yet taken; 0: 64 MiB */
+    int depth;               /* files named ahead and not yet taken; 0: 64 */
+    int threads;             /* of the pool of threads; 0: 8 */
+    uint64_t file_bytes_max; /* larger files are HR_ERR_LIMIT; 0: 1 GiB */
+    enum hr_reader_mode mode;
+};
+
+HR_CHECK enum hr_err
+hr__reader_create(const struct hr_reader_options *options, struct hr_reader **ret_reader,
+                  struct hr_error *reterr);
+
+/* Cancels what is in flight and frees. No other call may run or come. NULL is fine. */
+void hr__reader_destroy(struct hr_reader *reader);
+
+/*
+ * Read all of `path`. `key` names an earlier hr__reader_ahead, whose result is used when
+ * it succeeded (otherwise the file is read here, and the error is told here). Any thread.
+ * Errors name the path: HR_ERR_NOT_FOUND, HR_ERR_IO, HR_ERR_LIMIT (file too large, or the
+ * pool has no room now), HR_ERR_TYPE (not a regular file), HR_ERR_FORMAT (changed its
+ * size while being read), HR_ERR_MEMORY. An empty file gives an empty buffer.
+ */
+HR_CHECK enum hr_err
+hr__reader_take(struct hr_reader *reader, uint64_t key, const char *path,
+                struct hr_buffer **ret_buffer, struct hr_error *reterr);
+
+/* Zero bytes that may be read (not written) behind the visible end of a taken buffer. */
+#define HR_READER_SLACK_BYTES 64
+
+/* Whether naming files ahead is worth it: one relaxed load. */
+bool hr__reader_is_cold(const struct hr_reader *reader);
+
+/* Start reading `path` for a later take(key). Dropped silently when the depth or the
+ * budget is used up or `key` is already known. Any thread; does not wait. */
+void hr__reader_ahead(struct hr_reader *reader, uint64_t key, const char *path);
+
+/* Keys below `key_below` are no longer wanted. */
+void hr__reader_forget(struct hr_reader *reader, uint64_t key_below);
+
+struct hr_reader_stats {
+    enum hr_reader_mode mode; /* what is used: never AUTO */
+    uint64_t files, bytes;    /* taken */
+    uint64_t cached;          /* read in place without waiting */
+    uint64_t waited;          /* read in place, the disk was waited for */
+    uint64_t ahead_started, ahead_dropped;
+    uint64_t ahead_ready, ahead_late;  /* taken: was complete; had to be waited for */
+    uint64_t ahead_unused;             /* forgotten or failed */
+    uint64_t ahead_bytes, ahead_files; /* held now: in flight or complete */
+};
+void hr__reader_stats(struct hr_reader *reader, struct hr_reader_stats *ret_stats);
+
+#endif
