@@ -1,0 +1,170 @@
+/*
+ * headrace/engine.h - run a graph: plan it, iterate over its batches, save and restore
+ * the place.
+ *
+ *     hr_iter_options_init(&options);
+ *     hr_iter_open(graph, &options, &iter, &error);
+ *     while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK) {
+ *         ... hr_batch_field(batch, 0) ...
+ *         hr_batch_unref(batch);
+ *     }                                  // HR_ERR_END: the epochs are over
+ *     hr_iter_close(iter);
+ */
+#ifndef HR_ENGINE_H
+#define HR_ENGINE_H
+
+#include "headrace/buffer.h"
+#include "headrace/graph.h"
+
+HR_BEGIN_DECLS
+
+enum hr_variant {
+    HR_VARIANT_THREADS, /* workers beside the caller */
+    HR_VARIANT_INLINE,  /* all work in the caller's hr_iter_next */
+};
+
+/* What a bad record leads to. */
+enum hr_on_error {
+    HR_ON_ERROR_FAIL,       /* hr_iter_next fails with the record's error */
+    HR_ON_ERROR_SKIP,       /* the record is left out, counted, written to the ledger */
+    HR_ON_ERROR_SUBSTITUTE, /* the next good record by number takes its place (same
+                               position, deterministic) */
+};
+
+/* How far image work may be composed: see docs/decisions and image.decode. */
+enum hr_mode {
+    HR_MODE_DEFAULT, /* as the graph says, else close */
+    HR_MODE_FORCE_EXACT,
+    HR_MODE_FORCE_CLOSE,
+    HR_MODE_FORCE_FAST,
+};
+
+struct hr_iter_options {
+    uint64_t seed;
+    int64_t epochs;      /* passes over the data; 0: without end */
+    int64_t epoch_first; /* number of the first epoch, default 0 */
+    int64_t records_max; /* stop after so many records in all; 0: no limit */
+    int threads;         /* worker threads; 0: as many as the CPUs this process may use */
+    enum hr_variant variant;
+    bool ordered; /* batches in index order; false: as they are completed */
+    bool fuse;    /* compose and fuse; false runs every node alone (for comparison) */
+    enum hr_mode mode;
+    uint64_t memory_bytes; /* budget for batches, read-ahead and scratch; 0: three batches
+                              of output */
+    uint64_t ahead_bytes;  /* of which file read-ahead; 0: chosen */
+    enum hr_on_error on_error;
+    int64_t errors_max; /* give up after so many bad records; 0: 1 + 1 % of the records,
+                           at least 100 */
+    const char *ledger; /* JSONL file of bad records, appended; NULL: none */
+    const char *state;  /* JSON text of hr_iter_save to go on from; NULL: the beginning */
+    bool trace;         /* record spans for hr_iter_trace */
+    int64_t rank,
+        world; /* of this consumer; 0, 0: as the graph says (order.shard), else 0 of 1 */
+    uint64_t reserved[8]; /* zero */
+};
+
+/* Defaults: seed 0, one epoch, ordered, fused, threads, fail. */
+HR_API void hr_iter_options_init(struct hr_iter_options *options);
+
+struct hr_iter;
+struct hr_batch;
+
+/* Freeze the graph if it is not yet, plan it, start workers. *ret_iter is for one thread
+ * at a time. Options are copied. */
+HR_API HR_CHECK enum hr_err
+hr_iter_open(struct hr_graph *graph, const struct hr_iter_options *options,
+             struct hr_iter **ret_iter, struct hr_error *reterr);
+
+/* The next batch (one reference, the caller's), or HR_ERR_END, or the error of a record
+ * or of the run; after an error other than END the iterator stays failed. Blocks.
+ * HR_ERR_CANCELLED after hr_iter_cancel. Records of a graph without a batch op come as
+ * batches of one. */
+HR_API HR_CHECK enum hr_err
+hr_iter_next(struct hr_iter *iter, struct hr_batch **ret_batch, struct hr_error *reterr);
+
+/* Make a blocked or coming hr_iter_next return HR_ERR_CANCELLED soon. From any thread and
+ * from signal handlers. */
+HR_API void hr_iter_cancel(struct hr_iter *iter);
+
+/* Stop and free; waits for the workers, which end at the next record. Batches stay valid.
+ * NULL is fine. */
+HR_API void hr_iter_close(struct hr_iter *iter);
+
+/* Where the consumer stands, after the last batch that hr_iter_next gave: a small JSON
+ * object; hr_free() it. Give it as options.state to go on behind that batch, with any
+ * number of threads, and any rank and world when all ranks stood at the same step. */
+HR_API HR_CHECK enum hr_err
+hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr);
+
+/* ---- batches ---- */
+
+/* A field of a batch. The memory lives as long as the batch. */
+struct hr_field_view {
+    const char *name;
+    enum hr_dtype dtype; /* HR_DTYPE_NONE: byte strings */
+    int ndim;            /* dims[0] is the number of records */
+    int64_t dims[HR_MAX_DIMS];
+    int64_t strides[HR_MAX_DIMS]; /* in bytes */
+    const void *data;
+    size_t bytes;
+    const int64_t *offsets; /* ragged and strings: dims[0] + 1 offsets, in elements or
+                               bytes; else NULL */
+    struct hr_buffer
+        *buffer; /* what holds the memory; take a reference to keep it beyond the batch */
+};
+
+HR_API struct hr_batch *hr_batch_ref(struct hr_batch *batch);
+HR_API void hr_batch_unref(struct hr_batch *batch);
+HR_API int64_t hr_batch_records(const struct hr_batch *batch);
+HR_API int64_t hr_batch_epoch(const struct hr_batch *batch);
+HR_API size_t hr_batch_field_count(const struct hr_batch *batch);
+HR_API HR_CHECK enum hr_err
+hr_batch_field(const struct hr_batch *batch, size_t at, struct hr_field_view *ret_view);
+HR_API HR_CHECK enum hr_err hr_batch_find(const struct hr_batch *batch, const char *name,
+                                          struct hr_field_view *ret_view);
+
+/* ---- what happened ---- */
+
+struct hr_node_stats {
+    const char *node, *op;
+    uint64_t records, errors,
+        dropped; /* records that entered; that failed; that a filter dropped */
+    uint64_t bytes_in, bytes_out;
+    double seconds;         /* of CPU in this node, estimated from timed records */
+    const char *fused_into; /* name of the first node of its composed job or stage; itself
+                               when alone */
+};
+
+struct hr_iter_stats {
+    uint64_t records, batches, bytes; /* delivered */
+    uint64_t errors, substituted;
+    double seconds;                           /* since open */
+    double first_batch_seconds;               /* since open; 0 before it */
+    double cpu_seconds;                       /* of the workers */
+    double wait_seconds;                      /* hr_iter_next waited for a batch */
+    double blocked_seconds;                   /* workers waited for the consumer */
+    uint64_t memory_bytes, memory_peak_bytes; /* of the budget */
+    uint64_t batches_ready;                   /* waiting for the consumer now */
+    int64_t epoch,
+        epoch_records;  /* epoch that is running, records it has in all (-1: unknown) */
+    int64_t epoch_done; /* records of it delivered */
+    int threads;
+    size_t node_count;
+};
+HR_API void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats);
+HR_API HR_CHECK enum hr_err hr_iter_node_stats(const struct hr_iter *iter, size_t at,
+                                               struct hr_node_stats *ret_stats);
+
+/* The spans recorded so far as Chrome/Perfetto trace JSON; hr_free() it. */
+HR_API HR_CHECK enum hr_err
+hr_iter_trace(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr);
+
+/* The plan in words for people, or as JSON: stages, what is composed into what, where
+ * pixels are made, and why; hr_free() it. Opens nothing but the graph's sources. */
+HR_API HR_CHECK enum hr_err
+hr_graph_explain(struct hr_graph *graph, const struct hr_iter_options *options, bool json,
+                 char **ret_text, struct hr_error *reterr);
+
+HR_END_DECLS
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * headrace/op.h - what operators there are, and what they take.
+ */
+#ifndef HR_OP_H
+#define HR_OP_H
+
+#include "headrace/base.h"
+
+HR_BEGIN_DECLS
+
+/* A parameter as people see it. Strings live as long as the library. */
+struct hr_param_info {
+    const char *name;
+    const char *type;     /* "int", "float", "bool", "string", "list of floats", ... */
+    const char *fallback; /* the default as written in a graph, or NULL */
+    const char *unit;     /* or NULL */
+    const char *help;
+    bool required;
+};
+
+struct hr_op_info {
+    const char *name;
+    const char *kind; /* "source", "order", "map", "filter", "expand", "batch", "zip" */
+    const char *summary;
+    const char *doc; /* Markdown, or NULL */
+    uint32_t version;
+    bool test_only;
+    size_t param_count;
+};
+
+/* Number of operators, and the i-th in order of name. HR_ERR_RANGE beyond the end. */
+HR_API size_t hr_op_count(void);
+HR_API HR_CHECK enum hr_err hr_op_info(size_t at, struct hr_op_info *ret_info);
+
+/* The position of the op of this name; fails with the nearest name in *reterr. */
+HR_API HR_CHECK enum hr_err
+hr_op_find(const char *name, size_t *ret_at, struct hr_error *reterr);
+
+/* Parameter `param` of op `at`. */
+HR_API HR_CHECK enum hr_err
+hr_op_param(size_t at, size_t param, struct hr_param_info *ret_info);
+
+/* The range of a parameter in words ("0 to 1", "one of rgb, gray, unchanged") into
+ * `text`; "" when any value will do. Returns `text`. */
+HR_API const char *hr_op_param_range(size_t at, size_t param, char *text, size_t room);
+
+/* The op's traits in words, "random, geometric, resampling, defers", into `text`. Returns
+ * `text`. */
+HR_API const char *hr_op_traits(size_t at, char *text, size_t room);
+
+HR_END_DECLS
+
+#endif

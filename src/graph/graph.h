@@ -1,0 +1,59 @@
+/*
+ * graph/graph.h - the graph as the compiler and the engine see it.
+ */
+#ifndef HR_GRAPH_GRAPH_H
+#define HR_GRAPH_GRAPH_H
+
+#include "core/doc.h"
+#include "core/hash.h"
+#include "headrace/graph.h"
+#include "op/op.h"
+
+#define HR_NODE_INPUTS_MAX 8
+#define HR_GRAPH_NODES_MAX 1024
+
+struct hr_graph_node {
+    char *name; /* unique in the graph */
+    const struct hr_op *op;
+    struct hr_doc
+        *given; /* parameters as the user gave them (after substitution), or NULL */
+    struct hr_doc *written; /* as written, with ${}; NULL when the same */
+    struct hr_doc *canonical;
+    struct hr_doc *strings; /* see hr__params_parse */
+    bool keep_position;     /* hints any node may carry in its parameter map */
+    char **depends_on;
+    size_t depends_count;
+    int line, column; /* where it stood, or 0 */
+    uint32_t inputs[HR_NODE_INPUTS_MAX];
+    size_t input_count;
+    void *params; /* op->params_size bytes */
+
+    /* frozen: */
+    struct hr_schema schema; /* after the node */
+    void *state;             /* op->open */
+    size_t field_count;      /* bound fields in table order */
+    const char **field_names;
+    enum hr_param_access *field_access;
+    struct hr_hash128 fingerprint; /* of the graph up to here */
+};
+
+struct hr_graph {
+    struct hr_graph_node *nodes;
+    size_t count;
+    uint32_t output;
+    bool frozen;
+    char *file;              /* for messages, or NULL */
+    struct hr_doc *declared; /* the file's params map as written, or NULL */
+    bool chain;              /* was written in the short form */
+    /* private to graph.c: */
+    struct hr_graph_private *private;
+};
+
+/* Consumers of a node's output. */
+size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);
+
+/* Fills node, op (and file, line, column when known) into an error and puts "node 'x'
+ * (op): " before the message. */
+void hr__graph_blame(const struct hr_graph *graph, uint32_t node, struct hr_error *error);
+
+#endif

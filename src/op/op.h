@@ -1,0 +1,251 @@
+/*
+ * op/op.h - the contract of an operator.
+ *
+ * An operator is one file with one global symbol: a const struct hr_op, and one line in
+ * ops/ops.def. It declares its parameters (op/param.h), its traits, how it changes the
+ * schema, and what it does to one record. The optimizer and the engine read nothing else:
+ * a pass or an executor that asks for an op by name is a bug.
+ *
+ * An op is called by many threads at once. It sees its parameters and its state (both
+ * read-only once opened, or locked by itself), the record's bound fields, a worker for
+ * scratch, and a stream of random numbers that belongs to (seed, epoch, record, node). It
+ * keeps nothing between records.
+ */
+#ifndef HR_OP_OP_H
+#define HR_OP_OP_H
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/rng.h"
+#include "op/param.h"
+#include "op/schema.h"
+#include "op/value.h"
+
+/* What happens to the number of records. */
+enum hr_op_kind {
+    HR_OP_SOURCE, /* makes records out of an index */
+    HR_OP_ORDER,  /* chooses and orders records by number, looks at none */
+    HR_OP_MAP,    /* one to one */
+    HR_OP_FILTER, /* one to one or none */
+    HR_OP_EXPAND, /* one to any number; children are numbered */
+    HR_OP_BATCH,  /* many to one */
+    HR_OP_ZIP,    /* one of each input to one */
+};
+
+/* Traits. What is not said is not so. */
+enum hr_trait {
+    HR_TRAIT_PURE = 1 << 0,      /* same fields in, same fields out; no draws, no state */
+    HR_TRAIT_RANDOM = 1 << 1,    /* draws from the record's stream, else pure */
+    HR_TRAIT_STATEFUL = 1 << 2,  /* depends on other records or on the world */
+    HR_TRAIT_POINTWISE = 1 << 3, /* each element of the result from the same element (all
+                                    channels of a pixel) */
+    HR_TRAIT_AFFINE = 1 << 4, /* POINTWISE, and per channel x * a + b: may join a store */
+    HR_TRAIT_GEOMETRIC = 1 << 5,  /* moves or drops pixels, computes none: crop, flip */
+    HR_TRAIT_RESAMPLING = 1 << 6, /* interpolates: resize */
+    HR_TRAIT_NEIGHBOURHOOD = 1 << 7, /* a pixel depends on its neighbours: blur, rotate */
+    HR_TRAIT_STATISTIC = 1 << 8,     /* a pixel depends on the whole image: contrast */
+    HR_TRAIT_DTYPE = 1 << 9,         /* may change the dtype */
+    HR_TRAIT_LAYOUT = 1 << 10,       /* may change the order of dimensions */
+    HR_TRAIT_DECODES = 1 << 11,      /* bytes to a deferred tensor, in windows */
+    HR_TRAIT_DEFERS =
+        1 << 12, /* only edits the description of a deferred tensor: composable */
+    HR_TRAIT_IN_PLACE =
+        1 << 13, /* may write its result over its input when that is not shared */
+    HR_TRAIT_ZERO_COPY = 1 << 14, /* result shows the input's bytes */
+    HR_TRAIT_SHRINKS = 1 << 15,   /* result has usually fewer bytes than the input */
+    HR_TRAIT_GROWS = 1 << 16,
+    HR_TRAIT_IDENTITY = 1 << 17, /* changes nothing at all */
+    HR_TRAIT_SHARDS =
+        1 << 18, /* ORDER: splits the work over ranks; must be the last ORDER op */
+    HR_TRAIT_BATCHED = 1 << 19,      /* works on whole batches as well as on records */
+    HR_TRAIT_COSTLY_STATE = 1 << 20, /* open() reads data (source) */
+    HR_TRAIT_TEST_ONLY =
+        1 << 21, /* debug.*: not in the lists of `headrace ops` unless asked */
+};
+
+struct hr_op;
+
+/* ---- before any data: schema ---- */
+
+struct hr_infer {
+    const struct hr_op *op;
+    const void *params;
+    const struct hr_schema *inputs; /* input_count of them */
+    size_t input_count;
+    struct hr_schema
+        *output; /* starts as a copy of inputs[0]; empty for a source. Written fields are
+                  * already there (zeroed when new), taken ones still are */
+    struct hr_field *
+        *fields; /* the op's bound fields in `output`, in table order, FIELDS unrolled */
+    size_t field_count;
+    struct hr_error *error; /* never NULL; node, op are filled in by the caller */
+};
+
+/* ---- per record ---- */
+
+/* Who a record is: the key of its random draws, whatever the order it is visited in. */
+struct hr_record_id {
+    uint64_t seed;
+    uint32_t epoch;
+    uint64_t index;    /* source index, mixed with child numbers behind an EXPAND op */
+    uint64_t position; /* place in the epoch's order, for messages */
+};
+
+/* A thing that a worker keeps between records, made on first use (a decoder, tables). */
+struct hr_worker_class {
+    const char *name;
+    HR_CHECK enum hr_err (*create)(void **ret_object, struct hr_error *reterr);
+    void (*destroy)(void *object);
+};
+
+struct hr_reader;
+
+/* A thread's private things. The engine owns it. */
+struct hr_worker {
+    struct hr_arena arena;    /* until the record is delivered */
+    struct hr_reader *reader; /* whole files, page-cached or read ahead */
+    struct hr_pool *pool;     /* buffers that outlive the record */
+    struct hr_worker_object *objects;
+    uint32_t charge_node;   /* see hr__worker_charge */
+    uint64_t *charge_ticks; /* per node, NULL when this record is not timed */
+};
+
+/* The worker's object of this class. */
+HR_CHECK enum hr_err
+hr__worker_object(struct hr_worker *worker, const struct hr_worker_class *class,
+                  void **ret_object, struct hr_error *reterr);
+
+/* While a deferred value is forced, time belongs to the node that asked for that part.
+ * Ends the running part and begins one of `node`. Costs nothing when the record is not
+ * timed. */
+void hr__worker_charge(struct hr_worker *worker, uint32_t node);
+
+struct hr_op_ctx {
+    const void *params;
+    void *state; /* made by open(); NULL without */
+    struct hr_value *
+        *fields; /* bound fields in table order; WRITE fields that are new are NONE */
+    size_t field_count;
+    const struct hr_record_id *id;
+    struct hr_worker *worker;
+    uint32_t node;          /* number of the node in its graph */
+    bool drop;              /* FILTER sets it: the record ends here */
+    struct hr_error *error; /* never NULL */
+};
+
+/* The record's stream of random numbers for this node. */
+void hr__op_rng(const struct hr_op_ctx *ctx, struct hr_rng *ret_rng);
+
+/* Arena memory for results and scratch; on failure sets ctx->error. */
+HR_CHECK enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **ret_memory);
+
+/* ---- ORDER in stream form ---- */
+
+enum hr_stream_verdict {
+    HR_STREAM_KEEP,
+    HR_STREAM_DROP,
+    HR_STREAM_END, /* this record and all later ones are dropped */
+};
+
+/* ---- BATCH ---- */
+
+struct hr_batch_spec {
+    int64_t size;
+    bool drop_last;
+    bool pad; /* fields whose shapes differ are padded to the largest; else they must
+                 agree */
+    double pad_value;
+    int64_t pad_multiple; /* padded dims are rounded up to this */
+};
+
+struct hr_source_open {
+    const void *params;
+    void *state; /* set by open */
+    const char *base_dir;
+    const volatile bool *cancel; /* may be NULL */
+    struct hr_error *error;
+};
+
+/* ---- the descriptor ---- */
+
+struct hr_op {
+    const char *name;    /* "image.crop" */
+    const char *summary; /* one line for lists */
+    const char *doc;     /* Markdown for the op's page: semantics, differences from
+                            torchvision; may be NULL */
+    uint32_t version;    /* part of the fingerprint: bump it when output bytes change */
+    enum hr_op_kind kind;
+    uint32_t traits;
+    const struct hr_param *params;
+    size_t param_count, params_size;
+    size_t inputs_min, inputs_max; /* 0, 0 means: none for SOURCE, else 1 */
+
+    /* Check what the table cannot (relations between parameters, shapes, meanings), and
+     * turn the input schema into the output schema. */
+    HR_CHECK enum hr_err (*infer)(struct hr_infer *infer);
+
+    /* Make shared read-only state out of the parameters; NULL when none is needed. close
+     * gets what open made, never NULL. Sources look at their data here. */
+    HR_CHECK enum hr_err (*open)(const struct hr_op_ctx *ctx, void **ret_state);
+    void (*close)(void *state);
+
+    /* SOURCE: records in all; bytes that identify the data (names, sizes, content
+     * hashes); where a record lives (for messages and read-ahead; false when not in a
+     * file). */
+    uint64_t (*count)(const void *params, const void *state);
+    void (*identity)(const void *params, const void *state, struct hr_hasher *hasher);
+    bool (*locate)(const void *params, const void *state, uint64_t index, char *path,
+                   size_t room, uint64_t *ret_offset);
+
+    /* SOURCE, MAP, FILTER, ZIP: do one record. On failure ctx->error is set and fields
+     * are in any valid state. */
+    HR_CHECK enum hr_err (*apply)(struct hr_op_ctx *ctx);
+
+    /* ORDER, index form: how many of n records remain (HR_ORDER_UNKNOWN is never passed
+     * in), and which input position the output position `at` is; may change the epoch
+     * (repeat). state is open()'s. */
+    uint64_t (*order_count)(const void *params, uint64_t n);
+    uint64_t (*order_map)(const void *params, void *state, uint64_t n, uint64_t at,
+                          struct hr_record_id *id, uint32_t node);
+    /* ORDER, stream form, for inputs whose count is not known beforehand: verdict by
+     * ordinal; or a block length in which records are permuted by order_map with n = the
+     * block's length. NULL, NULL: the op cannot follow a filter. */
+    enum hr_stream_verdict (*stream_verdict)(const void *params, uint64_t ordinal);
+    uint64_t (*stream_block)(const void *params);
+
+    /* EXPAND: number of children of the record in the fields; then make child i of it
+     * (fields in, fields out). Child i may share the parent's bytes. */
+    HR_CHECK enum hr_err (*expand_count)(struct hr_op_ctx *ctx, uint64_t *ret_count);
+    HR_CHECK enum hr_err (*expand_child)(struct hr_op_ctx *ctx, uint64_t child,
+                                         const struct hr_value *parents,
+                                         struct hr_value *children, size_t count);
+
+    /* BATCH */
+    void (*batch_spec)(const void *params, struct hr_batch_spec *ret_spec);
+};
+
+/* ---- registry ---- */
+
+/* All ops in order of name; count. */
+const struct hr_op *const *hr__op_list(size_t *ret_count);
+const struct hr_op *hr__op_find(const char *name);
+
+/* Fails with the nearest name. */
+HR_CHECK enum hr_err
+hr__op_get(const char *name, const struct hr_op **ret_op, struct hr_error *reterr);
+
+/* Helpers for infer functions: each fails with a message that names field and op. */
+HR_CHECK enum hr_err
+hr__infer_image(struct hr_infer *infer, size_t field); /* any image */
+HR_CHECK enum hr_err
+hr__infer_levels(struct hr_infer *infer, size_t field); /* image, not normalised */
+HR_CHECK enum hr_err
+hr__infer_fail(struct hr_infer *infer, const char *param, enum hr_err code,
+               const char *format, ...) HR_PRINTF(4, 5);
+
+#define HR_PARAMS(table, type)                                                           \
+    .params = (table), .param_count = sizeof(table) / sizeof((table)[0]),                \
+    .params_size = sizeof(type)
+
+#endif

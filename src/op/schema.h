@@ -1,0 +1,88 @@
+/*
+ * op/schema.h - what is known about a node's records before any data is read.
+ */
+#ifndef HR_OP_SCHEMA_H
+#define HR_OP_SCHEMA_H
+
+#include "headrace/base.h"
+
+#define HR_FIELD_NAME_MAX 63
+#define HR_DIM_NAME_MAX 23
+
+/* A dimension: its size, or HR_DIM_UNKNOWN and a name for people ("height"). */
+#define HR_DIM_UNKNOWN (-1)
+struct hr_dim {
+    int64_t size;
+    char name[HR_DIM_NAME_MAX + 1];
+};
+
+enum hr_field_kind {
+    HR_FIELD_TENSOR,
+    HR_FIELD_BYTES,  /* byte string */
+    HR_FIELD_RAGGED, /* in a batch: dims[0] items of differing length (dtype elements) */
+    HR_FIELD_STRINGS /* in a batch: dims[0] byte strings */
+};
+
+/* What the numbers of a tensor mean, so that an op can refuse what it would spoil. */
+enum hr_meaning {
+    HR_MEANING_NONE,
+    HR_MEANING_ENCODED,      /* BYTES: a file's bytes, to be decoded */
+    HR_MEANING_TEXT,         /* BYTES: text, a path */
+    HR_MEANING_LABEL,        /* class number */
+    HR_MEANING_IMAGE_U8,     /* 0..255 */
+    HR_MEANING_IMAGE_UNIT,   /* floats 0..1 */
+    HR_MEANING_IMAGE_NORMAL, /* floats after normalisation: any range */
+};
+
+enum hr_layout {
+    HR_LAYOUT_NONE,
+    HR_LAYOUT_HWC,
+    HR_LAYOUT_CHW,
+};
+
+struct hr_field {
+    char name[HR_FIELD_NAME_MAX + 1];
+    enum hr_field_kind kind;
+    enum hr_dtype dtype;
+    int ndim;
+    struct hr_dim dims[HR_MAX_DIMS];
+    enum hr_meaning meaning;
+    enum hr_layout layout; /* images */
+    int slot;              /* set by the compiler of a stage; ops leave it alone */
+};
+
+/* Fields in order; a value type with storage of its own. */
+#define HR_SCHEMA_FIELDS_MAX 64
+struct hr_schema {
+    size_t count;
+    struct hr_field fields[HR_SCHEMA_FIELDS_MAX];
+    int64_t records; /* records in an epoch, or -1 */
+    int batch_rank;  /* 0: records, 1: batches, ... */
+};
+
+struct hr_field *hr__schema_find(struct hr_schema *schema, const char *name);
+
+/* Add or replace a field by name; NULL when the schema is full. The rest of the field is
+ * zeroed. */
+struct hr_field *hr__schema_put(struct hr_schema *schema, const char *name);
+
+/* Remove by index. */
+void hr__schema_remove(struct hr_schema *schema, size_t at);
+
+bool hr__field_is_image(const struct hr_field *field);
+/* Sizes of an image field by meaning, whatever its layout; HR_DIM_UNKNOWN when unknown.
+ */
+struct hr_dim *hr__field_height(struct hr_field *field);
+struct hr_dim *hr__field_width(struct hr_field *field);
+struct hr_dim *hr__field_channels(struct hr_field *field);
+
+/* Bytes of one record's value, or -1 when not known. */
+int64_t hr__field_bytes(const struct hr_field *field);
+
+void hr__dim_set(struct hr_dim *dim, int64_t size);
+void hr__dim_unknown(struct hr_dim *dim, const char *name);
+
+/* "float32 [3, 224, 224]", "bytes", "uint8 [height, width, 3]". Returns `text`. */
+const char *hr__field_text(const struct hr_field *field, char *text, size_t room);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * op/value.h - a field's value while a record is being worked on.
+ *
+ * A record is a row of values, one per slot; which field sits in which slot is settled
+ * when a graph is compiled, so nothing looks a name up per record. A value describes
+ * bytes; it owns them through `owner`, or they live in the worker's arena until the
+ * record is delivered. A value may be deferred: described, not made yet
+ * (ops/image_job.h); whoever needs its bytes forces it.
+ */
+#ifndef HR_OP_VALUE_H
+#define HR_OP_VALUE_H
+
+#include "headrace/buffer.h"
+
+enum hr_value_kind {
+    HR_VALUE_NONE,
+    HR_VALUE_TENSOR,
+    HR_VALUE_BYTES,    /* a byte string: data, bytes */
+    HR_VALUE_RAGGED,   /* in a batch: dims[0] items of differing length; see `offsets` */
+    HR_VALUE_DEFERRED, /* a tensor that is described by `lazy` */
+};
+
+struct hr_lazy;
+
+struct hr_value {
+    uint8_t kind;  /* enum hr_value_kind */
+    uint8_t dtype; /* enum hr_dtype; of the items for RAGGED (HR_U8 with item_bytes_string
+                      for strings) */
+    uint8_t ndim;
+    bool shared;  /* another value shows the same bytes: do not write in place */
+    bool strings; /* RAGGED: items are byte strings, not 1-d tensors */
+    void *data;
+    size_t bytes; /* bytes that belong to the value: for contiguous tensors all of it */
+    struct hr_buffer *owner; /* one reference, or NULL: the arena's, or the batch's */
+    union {
+        const int64_t *offsets; /* RAGGED: dims[0] + 1 element offsets into data */
+        struct hr_lazy *lazy;   /* DEFERRED, in the arena */
+    } u;
+    int64_t dims[HR_MAX_DIMS];
+    int64_t strides[HR_MAX_DIMS]; /* in bytes */
+};
+
+/* Drop what the value owns and make it NONE. */
+void hr__value_clear(struct hr_value *value);
+
+/* `to` becomes another sight of `from` (both are marked shared; the owner gains a
+ * reference). `to` is cleared first. */
+void hr__value_share(struct hr_value *to, struct hr_value *from);
+
+/* A contiguous tensor of these dims at `data`. Takes over the reference `owner` (may be
+ * NULL). */
+void hr__value_set_tensor(struct hr_value *value, enum hr_dtype dtype, int ndim,
+                          const int64_t *dims, void *data, struct hr_buffer *owner);
+
+/* A byte string. Takes over the reference `owner` (may be NULL). */
+void hr__value_set_bytes(struct hr_value *value, const void *data, size_t bytes,
+                         struct hr_buffer *owner);
+
+/* True for tensors without gaps, last dim fastest. */
+bool hr__value_contiguous(const struct hr_value *value);
+
+/* Elements of a tensor. */
+int64_t hr__value_count(const struct hr_value *value);
+
+/* Copy a tensor's elements, whatever its strides, to contiguous memory at `to`. */
+void hr__value_copy(const struct hr_value *value, void *to);
+
+/*
+ * A deferred tensor. Its maker embeds this first in a struct of its own, which lives in
+ * the arena. Only the class knows how to make the bytes.
+ */
+struct hr_worker;
+struct hr_op_ctx;
+
+struct hr_lazy_class {
+    const char *name;
+    /* Make the bytes. With `into` they are stored contiguously there (it has room for
+     * exactly the tensor's bytes, in the value's dtype); else in the arena in any strides
+     * that suit the next op. The value becomes a TENSOR. May be called for a copy that
+     * shares the description. */
+    HR_CHECK enum hr_err (*force)(struct hr_worker *worker, struct hr_value *value,
+                                  void *into, struct hr_error *reterr);
+};
+
+struct hr_lazy {
+    const struct hr_lazy_class *class;
+};
+
+/* Force a value if it is deferred (see above); anything else is left, or copied into
+ * `into` when given. */
+HR_CHECK enum hr_err hr__value_force(struct hr_worker *worker, struct hr_value *value,
+                                     void *into, struct hr_error *reterr);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * ops/image_job.h - an image that is described and not made yet.
+ *
+ * A deferred image is a source (encoded bytes or pixels), a window of it, a target size,
+ * mirror flags, affine steps, a dtype and a layout. Crops, flips, resizes, casts,
+ * normalisation only edit this; forcing it is one kernel that decodes the window at the
+ * best scale, resamples, maps and stores, in the batch's slot when the batch is next.
+ * Meaning: exactly that of making every step at once, in order. An edit that cannot be
+ * described on top of the earlier ones (a second resize) forces the image first, so
+ * composition is never a question of right or wrong, only of speed. How far edits are
+ * composed is the plan's choice: see hr_op_ctx and engine/compile.
+ */
+#ifndef HR_OPS_IMAGE_JOB_H
+#define HR_OPS_IMAGE_JOB_H
+
+#include "op/op.h"
+
+enum hr_image_mode {
+    HR_MODE_EXACT, /* never decode at a reduced scale; same bytes fused or not */
+    HR_MODE_CLOSE, /* power-of-two scaling while 1.5x oversampling remains */
+    HR_MODE_FAST,  /* power-of-two scaling while the target is covered */
+};
+
+#define HR_IMAGE_AFFINE_MAX 4
+
+struct hr_image {
+    struct hr_lazy lazy; /* first */
+
+    /* Source: encoded bytes, or a pixel tensor. */
+    const void *encoded;
+    size_t encoded_bytes;
+    struct hr_value
+        pixels; /* kind TENSOR when the source is pixels; NONE for encoded bytes */
+    void *info; /* what the codec's header said (ops/image_job.c) */
+    struct hr_buffer *owner; /* keeps `encoded` alive; a reference, or NULL */
+    enum hr_image_mode mode;
+    int want_channels; /* enum hr_image_channels of the decode */
+    uint64_t pixels_max;
+    int orientation; /* EXIF 1..8 still to be undone; 1 = upright */
+
+    /* Window: integer clip (pixels outside are never read) and fractional box within it,
+     * in upright source pixels. */
+    int32_t clip_x, clip_y, clip_width, clip_height;
+    double box_x, box_y, box_width, box_height;
+    int32_t width, height, channels; /* the result as described so far */
+    bool resampled;
+    int filter; /* enum hr_filter */
+    bool antialias;
+    bool round_levels; /* the resampled result is rounded to whole levels (it was u8 when
+                          resampled) */
+    bool flip_x, flip_y; /* of the result */
+
+    /* Store. */
+    enum hr_dtype dtype;
+    enum hr_layout layout;
+    int step_count;
+    struct {
+        float scale[4], bias[4];
+    } steps[HR_IMAGE_AFFINE_MAX];
+
+    /* Nodes that asked for a part, so that its time is theirs. */
+    uint32_t node_decode, node_resample, node_store;
+};
+
+/*
+ * The editable description of the image in bound field `field`: the one that is there, or
+ * a new one around the tensor. The field's value is deferred afterwards, unshared.
+ */
+HR_CHECK enum hr_err
+hr__image_edit(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image);
+
+/* Begin a description of encoded bytes in `field` (ops: image.decode). */
+HR_CHECK enum hr_err
+hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *data, size_t bytes,
+                struct hr_image **ret_image);
+
+/* Edits, in the coordinates of the image as described so far (width x height). Each may
+ * force what is there first when it cannot be composed. The caller has checked ranges. */
+HR_CHECK enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t x,
+                                    int32_t y, int32_t width, int32_t height);
+HR_CHECK enum hr_err hr__image_resize(struct hr_op_ctx *ctx, size_t field, int32_t width,
+                                      int32_t height, int filter, bool antialias);
+HR_CHECK enum hr_err hr__image_flip(struct hr_op_ctx *ctx, size_t field, bool x, bool y);
+HR_CHECK enum hr_err hr__image_affine(struct hr_op_ctx *ctx, size_t field,
+                                      const float scale[4], const float bias[4]);
+HR_CHECK enum hr_err
+hr__image_cast(struct hr_op_ctx *ctx, size_t field, enum hr_dtype dtype, float scale);
+HR_CHECK enum hr_err
+hr__image_layout(struct hr_op_ctx *ctx, size_t field, enum hr_layout layout);
+
+/* Width, height, channels as described so far, without making a pixel; works on tensors
+ * too. */
+HR_CHECK enum hr_err
+hr__image_size(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
+               int32_t *ret_height, int32_t *ret_channels);
+
+#endif
