@@ -1,0 +1,494 @@
+/*
+ * codec/image_jpeg.c - JPEG through libjpeg-turbo: a window, at full size or at 1/2, 1/4,
+ * 1/8.
+ *
+ * Only the window's MCU columns go through the inverse transform, rows above it are
+ * skipped, and decoding stops below it. libjpeg's fancy upsampling lacks its neighbours
+ * at a crop's left and right edge, so the crop is asked wider by MARGIN pixels on each
+ * side, and the extra pixels are not handed out; rows need no margin, because
+ * jpeg_skip_scanlines reads what the context rows need. image_jpeg_test.c compares
+ * windows with full decodes over all samplings and scales.
+ *
+ * The decompressor is made anew for each photo (under 1 us): a kept one would lend the
+ * tables of one photo to the next that lacks its own, and pixels would depend on history.
+ *
+ * Damage: libjpeg's warnings are errors here, except those that say nothing about the
+ * data (see is_harmless). Left out: arithmetic coding, 12 bits, lossless, two components,
+ * EXIF beyond orientation.
+ */
+#include "codec/image_priv.h"
+#include "core/alloc.h"
+#include "core/error.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#define MARGIN 4        /* scaled pixels asked for beyond the window, left and right */
+#define SCANS_MAX 500   /* a progressive bomb has thousands of scans; encoders write 10 */
+#define ROWS_AT_ONCE 16 /* at least libjpeg's largest row group */
+
+struct hr_jpeg_decoder {
+    struct jpeg_error_mgr errors; /* first: libjpeg's `err` points here */
+    struct jpeg_decompress_struct info;
+    struct jpeg_progress_mgr progress;
+    jmp_buf escape;
+    enum hr_err code; /* of the failure, when `escape` is taken */
+    char text[JMSG_LENGTH_MAX];
+    bool in_scans; /* past the header */
+
+    /* State of the decode; here because locals do not outlive a longjmp. */
+    const struct hr_image_job *job;
+    int32_t x, y, width, height; /* window in scaled pixels */
+    int32_t crop_x;              /* first column that libjpeg gives */
+    int32_t channels;            /* in each row of `rows` */
+    size_t row_bytes;            /* of `rows` */
+    uint8_t *rows;               /* height rows as libjpeg gives them, in the arena */
+};
+
+/* ---- errors ---- */
+
+static struct hr_jpeg_decoder *decoder_of(j_common_ptr common)
+{
+    return (struct hr_jpeg_decoder *)common->err;
+}
+
+static _Noreturn void escape(struct hr_jpeg_decoder *decoder, enum hr_err code)
+{
+    decoder->code = code;
+    longjmp(decoder->escape, 1);
+}
+
+static _Noreturn void on_error(j_common_ptr common)
+{
+    struct hr_jpeg_decoder *decoder = decoder_of(common);
+
+    common->err->format_message(common, decoder->text);
+    switch (common->err->msg_code) {
+    case JERR_OUT_OF_MEMORY:
+        escape(decoder, HR_ERR_MEMORY);
+    case JERR_ARITH_NOTIMPL:
+    case JERR_BAD_PRECISION:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_NOTIMPL:
+    case JERR_SOF_UNSUPPORTED:
+        escape(decoder, HR_ERR_UNSUPPORTED);
+    default:
+        escape(decoder, HR_ERR_FORMAT);
+    }
+}
+
+static bool is_restart(int marker)
+{
+    return marker >= JPEG_RST0 && marker <= JPEG_RST0 + 7;
+}
+
+/* Warnings that leave the pixels alone: an unknown JFIF revision or Adobe transform, odd
+ * spectral limits in a sequential scan, and stray bytes in the header or before the end
+ * marker. Stray bytes after a scan or before a restart marker mean that decoder and
+ * encoder have lost each other. A bogus progression means that a scan is missing. */
+static bool is_harmless(const struct hr_jpeg_decoder *decoder)
+{
+    switch (decoder->errors.msg_code) {
+    case JWRN_ADOBE_XFORM:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_NOT_SEQUENTIAL:
+        return true;
+    case JWRN_EXTRANEOUS_DATA:
+        return !decoder->in_scans || decoder->errors.msg_parm.i[1] == JPEG_EOI;
+    default:
+        return false;
+    }
+}
+
+static void on_message(j_common_ptr common, int level)
+{
+    struct hr_jpeg_decoder *decoder = decoder_of(common);
+
+    if (level >= 0 || is_harmless(decoder))
+        return;
+    common->err->format_message(common, decoder->text);
+    escape(decoder, HR_ERR_FORMAT);
+}
+
+static void on_output(j_common_ptr common)
+{
+    (void)common;
+}
+
+static void on_progress(j_common_ptr common)
+{
+    struct hr_jpeg_decoder *decoder = decoder_of(common);
+
+    if (decoder->info.input_scan_number <= SCANS_MAX)
+        return;
+    snprintf(decoder->text, sizeof decoder->text, "more than %d scans", SCANS_MAX);
+    escape(decoder, HR_ERR_LIMIT);
+}
+
+/* ---- life ---- */
+
+struct hr_jpeg_decoder *hr__jpeg_decoder_create(void)
+{
+    struct hr_jpeg_decoder *decoder = hr__calloc(1, sizeof *decoder);
+
+    if (decoder == NULL)
+        return NULL;
+    jpeg_std_error(&decoder->errors);
+    decoder->errors.error_exit = on_error;
+    decoder->errors.emit_message = on_message;
+    decoder->errors.output_message = on_output;
+    decoder->progress.progress_monitor = on_progress;
+    return decoder;
+}
+
+void hr__jpeg_decoder_destroy(struct hr_jpeg_decoder *decoder)
+{
+    hr__free(decoder);
+}
+
+/* ---- the header, read without libjpeg ---- */
+
+/* Next marker at or behind *at, as libjpeg finds it: stray bytes are passed over, fill
+ * bytes too. 0 at the end of the data; else *at is behind the marker. */
+static int next_marker(const uint8_t *data, size_t bytes, size_t *at)
+{
+    size_t i = *at;
+
+    for (;;) {
+        const uint8_t *ff = i < bytes ? memchr(data + i, 0xFF, bytes - i) : NULL;
+
+        if (ff == NULL)
+            return 0;
+        i = (size_t)(ff - data) + 1;
+        while (i < bytes && data[i] == 0xFF)
+            i++;
+        if (i == bytes)
+            return 0;
+        if (data[i++] != 0) {
+            *at = i;
+            return data[i - 1];
+        }
+    }
+}
+
+static enum hr_err
+check_frame(const struct hr_image_info *info, size_t segment, struct hr_error *reterr)
+{
+    if (segment != 8 + 3 * (size_t)info->channels)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG frame header has a wrong length");
+    if (info->width == 0 || info->height == 0)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG is %dx%d", info->width,
+                        info->height);
+    if (info->width > JPEG_MAX_DIMENSION || info->height > JPEG_MAX_DIMENSION)
+        return hr__fail(reterr, HR_ERR_LIMIT, "JPEG is %dx%d, at most %d are possible",
+                        info->width, info->height, (int)JPEG_MAX_DIMENSION);
+    if (info->bit_depth != 8)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "JPEG with %d bits per sample",
+                        info->bit_depth);
+    if (info->channels != 1 && info->channels != 3 && info->channels != 4)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "JPEG with %d components",
+                        info->channels);
+    return HR_OK;
+}
+
+/* The frame header of marker SOFn; `p` points at its length, `segment` is that. */
+static enum hr_err read_frame(int marker, const uint8_t *p, size_t segment,
+                              struct hr_image_info *info, struct hr_error *reterr)
+{
+    if (marker == 0xC3 || marker == 0xC7 || marker == 0xCB || marker == 0xCF)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "lossless JPEG");
+    if (marker > 0xC8)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "arithmetic-coded JPEG");
+    if (marker > 0xC2)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "hierarchical JPEG");
+    if (segment < 8)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG frame header has a wrong length");
+    if (info->width != 0)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG has two frame headers");
+    info->bit_depth = p[2];
+    info->height = (int32_t)hr__be16(p + 3);
+    info->width = (int32_t)hr__be16(p + 5);
+    info->channels = p[7];
+    info->cmyk = p[7] == 4;
+    return check_frame(info, segment, reterr);
+}
+
+static bool is_frame(int marker)
+{
+    return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 &&
+           marker != 0xCC;
+}
+
+/* Markers without a length. */
+static bool is_bare(int marker)
+{
+    return is_restart(marker) || marker == 0x01;
+}
+
+/* What libjpeg takes in a header: DHT, DAC, DQT, DNL, DRI, APPn, COM. */
+static bool is_known(int marker)
+{
+    return marker == 0xC4 || marker == 0xCC || (marker >= 0xDB && marker <= 0xDD) ||
+           (marker >= 0xE0 && marker <= 0xEF) || marker == 0xFE;
+}
+
+static bool is_exif(int marker, const uint8_t *p, size_t segment)
+{
+    return marker == 0xE1 && segment >= 8 && memcmp(p + 2, "Exif\0\0", 6) == 0;
+}
+
+enum hr_err hr__jpeg_probe(const uint8_t *data, size_t bytes,
+                           struct hr_image_info *ret_info, struct hr_error *reterr)
+{
+    struct hr_image_info info = {.format = HR_IMAGE_JPEG};
+    size_t at = 2;
+
+    for (;;) {
+        int marker = next_marker(data, bytes, &at);
+        size_t segment;
+
+        if (is_bare(marker))
+            continue;
+        if (marker == 0xD9)
+            return hr__fail(reterr, HR_ERR_FORMAT, "JPEG ends before its first scan");
+        if (marker == 0xDA)
+            break;
+        segment = bytes - at >= 2 ? hr__be16(data + at) : 0;
+        if (marker == 0 || segment > bytes - at || bytes - at < 2)
+            return hr__fail(reterr, HR_ERR_FORMAT, "JPEG header is cut off");
+        if (segment < 2 || !(is_known(marker) || is_frame(marker)))
+            return hr__fail(reterr, HR_ERR_FORMAT,
+                            "JPEG header is damaged at byte %zu (marker 0x%02X)", at - 2,
+                            (unsigned)marker);
+        if (is_frame(marker))
+            HR_TRY(read_frame(marker, data + at, segment, &info, reterr));
+        else if (info.orientation == 0 && is_exif(marker, data + at, segment))
+            info.orientation = hr__exif_orientation(data + at + 8, segment - 8);
+        at += segment;
+    }
+    if (info.width == 0)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG has no frame header");
+    if (info.orientation == 0)
+        info.orientation = 1;
+    *ret_info = info;
+    return HR_OK;
+}
+
+/* ---- decoding; everything between here and hr__jpeg_decode may take the escape ---- */
+
+static _Noreturn void
+refuse(struct hr_jpeg_decoder *decoder, enum hr_err code, const char *text)
+{
+    snprintf(decoder->text, sizeof decoder->text, "%s", text);
+    escape(decoder, code);
+}
+
+/* Each 8x8 block of a Huffman-coded frame takes a bit at least in the scan that brings
+ * its DC value, so a header can promise no more blocks than that: bombs end here, before
+ * memory is taken. */
+static void check_promise(struct hr_jpeg_decoder *decoder)
+{
+    const struct jpeg_decompress_struct *info = &decoder->info;
+    uint64_t blocks = 0;
+    int i;
+
+    for (i = 0; i < info->num_components; i++)
+        blocks += (uint64_t)info->comp_info[i].width_in_blocks *
+                  info->comp_info[i].height_in_blocks;
+    if (blocks / 8 > decoder->job->bytes)
+        refuse(decoder, HR_ERR_FORMAT, "the file is too short for its size in pixels");
+}
+
+static void read_header(struct hr_jpeg_decoder *decoder)
+{
+    struct jpeg_decompress_struct *info = &decoder->info;
+    const struct hr_image_info *expected = decoder->job->info;
+
+    jpeg_mem_src(info, decoder->job->data, (unsigned long)decoder->job->bytes);
+    jpeg_read_header(info, TRUE);
+    if (info->image_width != (JDIMENSION)expected->width ||
+        info->image_height != (JDIMENSION)expected->height ||
+        info->num_components != expected->channels)
+        refuse(decoder, HR_ERR_FORMAT, "the header is ambiguous");
+    if (info->jpeg_color_space == JCS_UNKNOWN)
+        refuse(decoder, HR_ERR_UNSUPPORTED, "unknown colour space");
+    check_promise(decoder);
+}
+
+static void choose_output(struct hr_jpeg_decoder *decoder)
+{
+    struct jpeg_decompress_struct *info = &decoder->info;
+    enum hr_image_channels wanted = decoder->job->request->channels;
+
+    info->scale_num = 1;
+    info->scale_denom = 1U << decoder->job->request->scale_log2;
+    info->dct_method = JDCT_ISLOW;
+    info->do_fancy_upsampling = TRUE;
+    if (info->num_components == 4)
+        info->out_color_space = JCS_CMYK;
+    else if (hr__image_channels_out(decoder->job->info, wanted) == 1)
+        info->out_color_space = JCS_GRAYSCALE;
+    else
+        info->out_color_space = JCS_RGB;
+}
+
+/* A progressive file whose scans leave low-frequency bits open gets its blocks smoothed
+ * from their neighbours, which a crop would cut off. */
+static bool is_smoothed(const struct jpeg_decompress_struct *info)
+{
+    int i, k;
+
+    if (info->coef_bits == NULL)
+        return false;
+    for (i = 0; i < info->num_components; i++)
+        for (k = 0; k < 10; k++)
+            if (info->coef_bits[i][k] != 0)
+                return true;
+    return false;
+}
+
+static void place_window(struct hr_jpeg_decoder *decoder)
+{
+    const struct hr_image_request *request = decoder->job->request;
+    int k = request->scale_log2;
+    int32_t up = (1 << k) - 1;
+
+    decoder->x = request->x >> k;
+    decoder->y = request->y >> k;
+    decoder->width = ((request->x + request->width + up) >> k) - decoder->x;
+    decoder->height = ((request->y + request->height + up) >> k) - decoder->y;
+}
+
+static void crop_columns(struct hr_jpeg_decoder *decoder)
+{
+    struct jpeg_decompress_struct *info = &decoder->info;
+    int32_t full = (int32_t)info->output_width;
+    int32_t left = decoder->x > MARGIN ? decoder->x - MARGIN : 0;
+    int32_t right = decoder->x + decoder->width;
+    JDIMENSION x = (JDIMENSION)left, width;
+
+    right = full - right > MARGIN ? right + MARGIN : full;
+    width = (JDIMENSION)(right - left);
+    if ((left > 0 || right < full) && !is_smoothed(info))
+        jpeg_crop_scanline(info, &x, &width);
+    else
+        x = 0;
+    decoder->crop_x = (int32_t)x;
+}
+
+static void read_rows(struct hr_jpeg_decoder *decoder)
+{
+    struct jpeg_decompress_struct *info = &decoder->info;
+    uint32_t done = 0, rows = (uint32_t)decoder->height;
+
+    while (done < rows) {
+        JSAMPROW row[ROWS_AT_ONCE];
+        uint32_t i, count = rows - done < ROWS_AT_ONCE ? rows - done : ROWS_AT_ONCE;
+
+        for (i = 0; i < count; i++)
+            row[i] = decoder->rows + (done + i) * decoder->row_bytes;
+        done += jpeg_read_scanlines(info, row, count);
+    }
+}
+
+static void decode_window(struct hr_jpeg_decoder *decoder)
+{
+    struct jpeg_decompress_struct *info = &decoder->info;
+
+    jpeg_create_decompress(info);
+    info->progress = &decoder->progress;
+    read_header(decoder);
+    choose_output(decoder);
+    decoder->in_scans = true;
+    jpeg_start_decompress(info);
+    place_window(decoder);
+    crop_columns(decoder);
+    decoder->channels = info->output_components;
+    decoder->row_bytes = (size_t)info->output_width * (size_t)decoder->channels;
+    decoder->rows = hr__arena_alloc(decoder->job->arena,
+                                    decoder->row_bytes * (size_t)decoder->height);
+    if (decoder->rows == NULL)
+        refuse(decoder, HR_ERR_MEMORY, "out of memory");
+    if (decoder->y > 0)
+        jpeg_skip_scanlines(info, (JDIMENSION)decoder->y);
+    read_rows(decoder);
+}
+
+/* ---- CMYK ---- */
+
+/* a * b / 255, rounded, as Pillow's MULDIV255. */
+static uint8_t mul255(uint32_t a, uint32_t b)
+{
+    uint32_t t = a * b + 128;
+
+    return (uint8_t)(((t >> 8) + t) >> 8);
+}
+
+/* JPEGs hold inverted CMYK (Adobe's habit; Pillow assumes it always): stored k is light.
+ */
+static void cmyk_to_rgb(uint8_t *pixel, const uint8_t *cmyk)
+{
+    uint32_t light = cmyk[3];
+    int i;
+
+    for (i = 0; i < 3; i++)
+        pixel[i] = (uint8_t)(light - mul255(255U - cmyk[i], light));
+}
+
+/* Turn the rows in place into RGB or gray; pixels shrink, so nothing is overtaken. */
+static void convert_cmyk(struct hr_jpeg_decoder *decoder, int32_t channels_out)
+{
+    int32_t x, y, width = (int32_t)decoder->info.output_width;
+
+    for (y = 0; y < decoder->height; y++) {
+        uint8_t *row = decoder->rows + (size_t)y * decoder->row_bytes;
+
+        for (x = 0; x < width; x++)
+            cmyk_to_rgb(row + 3 * x, (const uint8_t[4]){row[4 * x], row[4 * x + 1],
+                                                        row[4 * x + 2], row[4 * x + 3]});
+        if (channels_out == 1)
+            hr__image_luma(row, 3, row, width);
+    }
+}
+
+/* ---- the door ---- */
+
+static void hand_out(struct hr_jpeg_decoder *decoder, struct hr_image_part *ret_part)
+{
+    const struct hr_image_request *request = decoder->job->request;
+    int32_t channels = hr__image_channels_out(decoder->job->info, request->channels);
+    int32_t margin = decoder->x - decoder->crop_x;
+
+    if (decoder->channels == 4)
+        convert_cmyk(decoder, channels);
+    hr__image_part_set(ret_part, decoder->rows + (ptrdiff_t)margin * channels,
+                       decoder->width, decoder->height, channels, decoder->row_bytes,
+                       decoder->x, decoder->y, request->scale_log2);
+}
+
+enum hr_err
+hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
+                struct hr_image_part *ret_part)
+{
+    decoder->job = job;
+    decoder->code = HR_OK;
+    decoder->in_scans = false;
+    memset(&decoder->info, 0, sizeof decoder->info);
+    decoder->info.err = &decoder->errors;
+    if (setjmp(decoder->escape) == 0) {
+        decode_window(decoder);
+        hand_out(decoder, ret_part);
+    } else {
+        hr__fail(job->reterr, decoder->code, "JPEG: %s", decoder->text);
+    }
+    jpeg_destroy_decompress(&decoder->info);
+    decoder->job = NULL;
+    return decoder->code;
+}
