@@ -31,14 +31,6 @@ enum hr_on_error {
                                position, deterministic) */
 };
 
-/* How far image work may be composed: see docs/decisions and image.decode. */
-enum hr_mode {
-    HR_MODE_DEFAULT, /* as the graph says, else close */
-    HR_MODE_FORCE_EXACT,
-    HR_MODE_FORCE_CLOSE,
-    HR_MODE_FORCE_FAST,
-};
-
 struct hr_iter_options {
     uint64_t seed;
     int64_t epochs;      /* passes over the data; 0: without end */
@@ -48,7 +40,6 @@ struct hr_iter_options {
     enum hr_variant variant;
     bool ordered; /* batches in index order; false: as they are completed */
     bool fuse;    /* compose and fuse; false runs every node alone (for comparison) */
-    enum hr_mode mode;
     uint64_t memory_bytes; /* budget for batches, read-ahead and scratch; 0: three batches
                               of output */
     uint64_t ahead_bytes;  /* of which file read-ahead; 0: chosen */

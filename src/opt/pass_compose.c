@@ -1,0 +1,131 @@
+/*
+ * Composition: which steps share one piece of work on a deferred value.
+ *
+ * A step with DEFERS only edits a description. The first one (DECODES, or any that meets
+ * a tensor) heads a group; later ones join while the description can carry them. An op
+ * without DEFERS needs the bytes: its deferred fields are made before it. What is still
+ * deferred at a batch is stored straight into the batch.
+ */
+#include "opt/opt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+/* A deferred field on its way through the stage. */
+struct pending {
+    const char *field;
+    uint32_t head; /* node that heads its group */
+    bool resampled;
+};
+
+struct compose {
+    const struct hr_graph *graph;
+    struct pending pending[HR_SCHEMA_FIELDS_MAX];
+    size_t count;
+};
+
+static struct pending *find(struct compose *c, const char *field)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->pending[i].field, field) == 0)
+            return &c->pending[i];
+    return NULL;
+}
+
+static void forget(struct compose *c, struct pending *p)
+{
+    *p = c->pending[--c->count];
+}
+
+static const char *node_name(const struct compose *c, uint32_t node)
+{
+    return c->graph->nodes[node].name;
+}
+
+/* A step that edits descriptions joins, restarts or begins the group of the field it
+ * updates. */
+static void join(struct compose *c, struct hr_plan_step *step, const struct hr_op *op,
+                 const char *field)
+{
+    struct pending *p = find(c, field);
+    bool again = p != NULL && p->resampled && (op->traits & HR_TRAIT_RESAMPLING);
+
+    if (again) {
+        step->force_before = true;
+        snprintf(step->reason, sizeof step->reason,
+                 "begins anew: '%s' is already resampled by '%s', and two resamplings "
+                 "are not one",
+                 field, node_name(c, p->head));
+        forget(c, p);
+        p = NULL;
+    }
+    if (p == NULL) {
+        if (c->count == HR_SCHEMA_FIELDS_MAX)
+            return;
+        p = &c->pending[c->count++];
+        *p = (struct pending){.field = field, .head = step->node};
+        if (!again)
+            snprintf(step->reason, sizeof step->reason, "begins a description of '%s'",
+                     field);
+    } else {
+        step->group = p->head;
+        snprintf(
+            step->reason, sizeof step->reason, "composed with '%s': %s",
+            node_name(c, p->head),
+            op->traits & HR_TRAIT_RESAMPLING  ? "only the window is decoded and resampled"
+            : op->traits & HR_TRAIT_GEOMETRIC ? "it only moves the window"
+            : op->traits & HR_TRAIT_AFFINE    ? "it is one multiply and add in the store"
+            : op->traits & HR_TRAIT_LAYOUT ? "it is the order in which the store writes"
+                                           : "it only edits the description");
+    }
+    p->resampled = p->resampled || (op->traits & HR_TRAIT_RESAMPLING);
+}
+
+static void need_bytes(struct compose *c, struct hr_plan_step *step, const char *field)
+{
+    struct pending *p = find(c, field);
+
+    if (p == NULL)
+        return;
+    step->force_before = true;
+    snprintf(step->reason, sizeof step->reason,
+             "needs pixels: '%s' is made before it, by the group of '%s'", field,
+             node_name(c, p->head));
+    forget(c, p);
+}
+
+static void compose_step(struct compose *c, struct hr_plan_step *step, bool fuse)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[step->node];
+
+    snprintf(step->reason, sizeof step->reason,
+             "runs in the same thread on the same record");
+    for (size_t i = 0; i < n->field_count; i++) {
+        enum hr_param_access access = n->field_access[i];
+
+        if (!(n->op->traits & HR_TRAIT_DEFERS)) {
+            if (n->op->kind != HR_OP_FILTER)
+                need_bytes(c, step, n->field_names[i]);
+        } else if (access == HR_ACCESS_WRITE || access == HR_ACCESS_UPDATE) {
+            join(c, step, n->op, n->field_names[i]);
+        }
+    }
+    if (!fuse && (n->op->traits & HR_TRAIT_DEFERS)) {
+        step->force_after = true;
+        step->group = step->node;
+        snprintf(step->reason, sizeof step->reason, "runs alone, as asked");
+        c->count = 0;
+    }
+}
+
+void hr__pass_compose(struct hr_plan *plan, bool fuse)
+{
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        struct compose c = {.graph = plan->graph};
+
+        for (size_t k = 0; k < plan->stages[i].step_count; k++)
+            compose_step(&c, &plan->stages[i].steps[k], fuse);
+    }
+}
