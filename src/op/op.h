@@ -108,6 +108,7 @@ struct hr_worker {
     struct hr_pool *pool;     /* buffers that outlive the record */
     struct hr_worker_object *objects;
     uint32_t charge_node;   /* see hr__worker_charge */
+    uint64_t charge_since;  /* hr__ticks() when the running part began */
     uint64_t *charge_ticks; /* per node, NULL when this record is not timed */
 };
 
@@ -184,6 +185,12 @@ struct hr_op {
     /* Check what the table cannot (relations between parameters, shapes, meanings), and
      * turn the input schema into the output schema. */
     HR_CHECK enum hr_err (*infer)(struct hr_infer *infer);
+
+    /* Fields that the op reads although no FIELD parameter names them (those of an
+     * expression). They are bound with HR_ACCESS_READ behind the table's. Names may point
+     * into params or input. NULL: none. */
+    HR_CHECK enum hr_err (*reads)(const void *params, const struct hr_schema *input,
+                                  struct hr_names *ret_names, struct hr_error *error);
 
     /* Make shared read-only state out of the parameters; NULL when none is needed. close
      * gets what open made, never NULL. Sources look at their data here. */
