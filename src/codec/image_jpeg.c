@@ -354,6 +354,26 @@ static bool is_smoothed(const struct jpeg_decompress_struct *info)
     return false;
 }
 
+/* The samplings for which libjpeg-turbo 2.1.5 gives the same pixels in a crop: gray,
+ * 4:4:4, 4:2:2, 4:4:0, 4:2:0, 4:1:1, and CMYK in the same shapes. For odd ones, such as
+ * 2x2 luma with 1x2 and 2x1 chroma, it does not at all scales. */
+static bool is_ordinary(const struct jpeg_decompress_struct *info)
+{
+    int h = info->comp_info[0].h_samp_factor, v = info->comp_info[0].v_samp_factor, i;
+
+    if (info->num_components == 1)
+        return true;
+    for (i = 1; i < info->num_components; i++) {
+        const jpeg_component_info *component = &info->comp_info[i];
+        bool is_one = component->h_samp_factor == 1 && component->v_samp_factor == 1;
+        bool is_luma = component->h_samp_factor == h && component->v_samp_factor == v;
+
+        if (!(i == 3 ? is_luma : is_one))
+            return false;
+    }
+    return (h <= 2 && v <= 2) || (h == 4 && v == 1);
+}
+
 static void place_window(struct hr_jpeg_decoder *decoder)
 {
     const struct hr_image_request *request = decoder->job->request;
@@ -376,24 +396,23 @@ static void crop_columns(struct hr_jpeg_decoder *decoder)
 
     right = full - right > MARGIN ? right + MARGIN : full;
     width = (JDIMENSION)(right - left);
-    if ((left > 0 || right < full) && !is_smoothed(info))
+    if (left > 0 || right < full)
         jpeg_crop_scanline(info, &x, &width);
-    else
-        x = 0;
     decoder->crop_x = (int32_t)x;
 }
 
-static void read_rows(struct hr_jpeg_decoder *decoder)
+/* Read `rows` rows into decoder->rows, or all into its first row when stride is 0. */
+static void read_rows(struct hr_jpeg_decoder *decoder, uint32_t rows, size_t stride)
 {
     struct jpeg_decompress_struct *info = &decoder->info;
-    uint32_t done = 0, rows = (uint32_t)decoder->height;
+    uint32_t done = 0;
 
     while (done < rows) {
         JSAMPROW row[ROWS_AT_ONCE];
         uint32_t i, count = rows - done < ROWS_AT_ONCE ? rows - done : ROWS_AT_ONCE;
 
         for (i = 0; i < count; i++)
-            row[i] = decoder->rows + (done + i) * decoder->row_bytes;
+            row[i] = decoder->rows + (done + i) * stride;
         done += jpeg_read_scanlines(info, row, count);
     }
 }
@@ -401,6 +420,7 @@ static void read_rows(struct hr_jpeg_decoder *decoder)
 static void decode_window(struct hr_jpeg_decoder *decoder)
 {
     struct jpeg_decompress_struct *info = &decoder->info;
+    bool crops;
 
     jpeg_create_decompress(info);
     info->progress = &decoder->progress;
@@ -409,16 +429,21 @@ static void decode_window(struct hr_jpeg_decoder *decoder)
     decoder->in_scans = true;
     jpeg_start_decompress(info);
     place_window(decoder);
-    crop_columns(decoder);
+    crops = is_ordinary(info) && !is_smoothed(info);
+    decoder->crop_x = 0;
+    if (crops)
+        crop_columns(decoder);
     decoder->channels = info->output_components;
     decoder->row_bytes = (size_t)info->output_width * (size_t)decoder->channels;
     decoder->rows = hr__arena_alloc(decoder->job->arena,
                                     decoder->row_bytes * (size_t)decoder->height);
     if (decoder->rows == NULL)
         refuse(decoder, HR_ERR_MEMORY, "out of memory");
-    if (decoder->y > 0)
+    if (!crops)
+        read_rows(decoder, (uint32_t)decoder->y, 0);
+    else if (decoder->y > 0)
         jpeg_skip_scanlines(info, (JDIMENSION)decoder->y);
-    read_rows(decoder);
+    read_rows(decoder, (uint32_t)decoder->height, decoder->row_bytes);
 }
 
 /* ---- CMYK ---- */
