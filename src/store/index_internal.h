@@ -1,0 +1,219 @@
+/*
+ * store/index_internal.h - what the files index*.c share; nobody else includes it.
+ *
+ * A folder keeps the names of its files sorted and packed: what all have in common at the
+ * front and at the end is stored once, the rest in one run of bytes with 32-bit offsets.
+ * Photos of one class ("n01440764_10026.JPEG") so take about ten bytes each, and any name
+ * is found without unpacking others. The same bytes stand in a saved index.
+ */
+#ifndef HR_STORE_INDEX_INTERNAL_H
+#define HR_STORE_INDEX_INTERNAL_H
+
+#include "store/index.h"
+
+#define HR_INDEX_PATH_MAX 4096 /* bytes of any path below root, with its NUL */
+#define HR_INDEX_FOLDERS_MAX (1u << 24)
+#define HR_INDEX_NO_RECORD UINT32_MAX
+
+/* Which folders and files belong: segments of a pattern, matched as a set of states so
+ * that a folder is entered only when something below it can match. */
+struct hr_index_segment {
+    const char *text;
+    size_t bytes;
+    bool any_depth; /* two stars */
+};
+struct hr_index_pattern {
+    char *base; /* folder where the walk begins; "" is the working folder */
+    char *text; /* the segments' storage */
+    struct hr_index_segment *segments;
+    uint32_t segment_count; /* 1..64; the last is never any_depth */
+    char **suffixes;        /* lower case */
+    size_t *suffix_bytes;
+    size_t suffix_count;
+    struct hr_hash128 hash; /* of all of the above but base */
+    bool is_glob;
+};
+enum hr_err
+hr__index_pattern_init(struct hr_index_pattern *pattern,
+                       const struct hr_index_options *options, struct hr_error *reterr);
+void hr__index_pattern_finish(struct hr_index_pattern *pattern);
+uint64_t hr__index_pattern_start(const struct hr_index_pattern *pattern);
+/* States inside folder `name`; 0: nothing there can match. */
+uint64_t hr__index_pattern_enter(const struct hr_index_pattern *pattern, uint64_t states,
+                                 const char *name, size_t bytes);
+bool hr__index_pattern_accepts(const struct hr_index_pattern *pattern, uint64_t states,
+                               const char *name, size_t bytes);
+bool hr__glob_match(const char *glob, size_t glob_bytes, const char *name, size_t bytes);
+
+/* `pool` holds prefix, suffix, then the middles; middle i is offset[i]..offset[i + 1]. */
+struct hr_index_names {
+    const uint32_t *offset;
+    const char *pool;
+    uint32_t pool_bytes, count;
+    uint16_t prefix_bytes, suffix_bytes;
+};
+
+struct hr_index_folder {
+    struct hr_index_folder *parent, *next; /* next: in the list of all, and of work */
+    struct hr_index_folder **children;     /* sorted as "name/" */
+    struct hr_index_names names;
+    void *block; /* storage of names, or NULL: they lie in the map */
+    uint64_t states, dev, ino;
+    int64_t mtime_ns;
+    size_t heap_bytes;
+    uint32_t child_count, skipped;
+    uint32_t record; /* its record in the saved index, or HR_INDEX_NO_RECORD */
+    uint32_t number; /* its label, for root's children with folder labels */
+    bool unsure;     /* its time does not tell whether it changed */
+    bool rescanned;
+    size_t name_bytes;
+    char name[]; /* NUL-terminated; "" for root */
+};
+
+/* The i-th name into `name` (room for HR_INDEX_PATH_MAX); returns its length. Safe on any
+ * offsets. */
+size_t hr__index_name(const struct hr_index_names *names, uint32_t at, char *name);
+
+/* Path below root into `path`, without NUL; SIZE_MAX when longer than `room`. */
+size_t
+hr__index_folder_path(const struct hr_index_folder *folder, char *path, size_t room);
+struct hr_index_folder *
+hr__index_folder_create(struct hr_index_folder *parent, const char *name, size_t bytes);
+void hr__index_folder_destroy(struct hr_index_folder *folder);
+/* memcmp order of "name/". */
+int hr__index_compare_folders(const char *a, size_t a_bytes, const char *b,
+                              size_t b_bytes);
+
+/* One thread's reading of folders: buffers that live from folder to folder. */
+struct hr_index_entry {
+    uint64_t key; /* first eight bytes behind the common prefix, big-endian */
+    const char *name;
+    uint32_t at, bytes;
+};
+struct hr_index_bytes {
+    char *data;
+    size_t bytes, room;
+};
+struct hr_index_lister {
+    const struct hr_index_pattern *pattern;
+    const atomic_bool *cancel;
+    int root_fd;
+    const char *root; /* for messages */
+    char *dents;
+    struct hr_index_bytes text; /* names of files, not terminated */
+    struct hr_index_entry *files;
+    size_t file_count, file_room;
+    struct hr_index_folder **folders; /* found, owned until handed on */
+    size_t folder_count, folder_room;
+};
+enum hr_err
+hr__index_lister_init(struct hr_index_lister *lister, struct hr_error *reterr);
+void hr__index_lister_finish(struct hr_index_lister *lister);
+/* Read `folder` from the file system: fills names, children and times. */
+enum hr_err
+hr__index_list_folder(struct hr_index_lister *lister, struct hr_index_folder *folder,
+                      struct hr_error *reterr);
+/* Sort and pack lister->files into folder->names. */
+enum hr_err hr__index_pack(struct hr_index_lister *lister, struct hr_index_folder *folder,
+                           struct hr_error *reterr);
+
+/* A saved index, mapped and checked. */
+struct hr_index_record;
+struct hr_index_saved {
+    void *map;
+    size_t map_bytes;
+    const struct hr_index_record *records;
+    uint32_t record_count;
+    const char *folder_names;
+    size_t folder_names_bytes;
+    const uint32_t *offsets;
+    size_t offset_count;
+    const char *names;
+    size_t names_bytes;
+    uint32_t *first_child; /* record_count + 1: children of i are [i], [i + 1) */
+    struct hr_hash128 options, identity;
+    bool identity_has_labels;
+};
+/* HR_ERR_NOT_FOUND: no such file; HR_ERR_FORMAT: not whole. */
+enum hr_err hr__index_saved_open(const char *path, struct hr_index_saved *ret_saved,
+                                 struct hr_error *reterr);
+/* The same on bytes in memory, which stay the caller's (map is left NULL). 64-byte
+ * aligned. */
+enum hr_err
+hr__index_saved_parse(const void *data, size_t bytes, struct hr_index_saved *ret_saved,
+                      struct hr_error *reterr);
+void hr__index_saved_close(struct hr_index_saved *saved);
+bool hr__index_saved_same(const struct hr_index_saved *saved, uint32_t record,
+                          const struct hr_index_folder *folder);
+bool hr__index_saved_is_current(const struct hr_index_saved *saved, uint32_t record,
+                                uint64_t ino, int64_t mtime_ns);
+void hr__index_saved_names(const struct hr_index_saved *saved, uint32_t record,
+                           struct hr_index_folder *folder);
+const char *hr__index_saved_folder_name(const struct hr_index_saved *saved,
+                                        uint32_t record, size_t *ret_bytes);
+uint32_t hr__index_saved_find_child(const struct hr_index_saved *saved, uint32_t record,
+                                    const char *name, size_t bytes);
+
+/* Walk from root, on threads; saved (or NULL) spares unchanged folders. */
+struct hr_index_tree {
+    struct hr_index_folder *root;
+    struct hr_index_folder *all; /* linked by next */
+    uint64_t files, folders, rescanned, skipped;
+    size_t heap_bytes;
+    bool differs; /* from what is saved */
+    bool stale;   /* saved contradicts the file system beyond times: walk without it */
+};
+enum hr_err
+hr__index_walk(const struct hr_index_options *options,
+               const struct hr_index_pattern *pattern, const struct hr_index_saved *saved,
+               struct hr_index_tree *ret_tree, struct hr_error *reterr);
+void hr__index_tree_finish(struct hr_index_tree *tree);
+
+/* Listed files. */
+struct hr_index_list {
+    uint64_t count;
+    uint64_t *offset; /* count + 1 */
+    char *pool;
+    int64_t *labels; /* or NULL */
+    char **classes;  /* sorted */
+    size_t class_count, class_bytes;
+};
+enum hr_err hr__index_list_read(const char *path, struct hr_index_list *ret_list,
+                                struct hr_error *reterr);
+enum hr_err hr__index_list_parse(const char *text, size_t bytes, const char *path,
+                                 struct hr_index_list *ret_list, struct hr_error *reterr);
+void hr__index_list_finish(struct hr_index_list *list);
+
+/* A run of files of one folder, uninterrupted by those of its subfolders. */
+struct hr_index_run {
+    uint64_t start; /* position of its first file */
+    const struct hr_index_folder *folder;
+    uint32_t first; /* in folder->names */
+    int32_t label;
+};
+
+struct hr_index {
+    atomic_uint refs;
+    char *prefix; /* root with a slash, or "" */
+    size_t prefix_bytes;
+    uint64_t count;
+    struct hr_index_tree tree;
+    struct hr_index_saved saved;
+    struct hr_index_run *runs; /* one more than run_count: the last is the end */
+    size_t run_count;
+    struct hr_index_folder **classes; /* root's children by plain name */
+    size_t class_count;
+    bool folder_labels, is_list;
+    struct hr_index_list list;
+    struct hr_hash128 identity, options_hash;
+    struct hr_index_stats stats;
+};
+
+enum hr_err hr__index_order(struct hr_index *index, struct hr_error *reterr);
+enum hr_err hr__index_identify(struct hr_index *index, struct hr_error *reterr);
+
+/* Room for `need` more items of `item_bytes`; false when out of memory. */
+bool hr__index_room(void *array, size_t count, size_t *room, size_t need,
+                    size_t item_bytes);
+
+#endif
