@@ -12,6 +12,17 @@
 #define HR_NODE_INPUTS_MAX 8
 #define HR_GRAPH_NODES_MAX 1024
 
+/*
+ * Values are numbered over the whole graph: hr_field.slot. A field keeps its number while
+ * ops pass it on, update or rename it; a written field gets a new one. Where a node's
+ * output has several consumers, each of them sees the values under new numbers (`to` for
+ * `from`).
+ */
+struct hr_share {
+    int from, to;
+    size_t input; /* which of the node's inputs */
+};
+
 struct hr_graph_node {
     char *name; /* unique in the graph */
     const struct hr_op *op;
@@ -35,6 +46,9 @@ struct hr_graph_node {
     const char **field_names;
     enum hr_param_access *field_access;
     struct hr_hash128 fingerprint; /* of the graph up to here */
+    struct hr_share *shares; /* when an input has other consumers too: its values get
+                                numbers of their own here */
+    size_t share_count;
 };
 
 struct hr_graph {

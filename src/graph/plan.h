@@ -27,7 +27,10 @@ struct hr_plan_step {
 struct hr_plan_stage {
     struct hr_plan_step *steps;
     size_t step_count;
-    uint32_t expand;                      /* node or HR_NO_NODE */
+    uint32_t feed;   /* node whose records come in; HR_NO_NODE for stage 0, which reads
+                        sources */
+    uint32_t last;   /* node whose records the steps end with: the last step, or feed */
+    uint32_t expand; /* node or HR_NO_NODE */
     uint32_t streams[HR_NODE_INPUTS_MAX]; /* ORDER nodes in stream form, in order */
     size_t stream_count;
     uint32_t batch; /* node or HR_NO_NODE */

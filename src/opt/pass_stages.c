@@ -20,6 +20,7 @@ struct cut {
     uint32_t spine[HR_GRAPH_NODES_MAX];  /* from the root's successor to the output */
     size_t spine_count;
     bool seen[HR_GRAPH_NODES_MAX];
+    uint32_t at; /* the node that was placed last */
 };
 
 static bool keeps_count(const struct hr_op *op)
@@ -102,13 +103,16 @@ static enum hr_err add_root_steps(struct cut *cut, uint32_t node)
     return add_step(&cut->plan->stages[0], node);
 }
 
-static struct hr_plan_stage *begin_stage(struct hr_plan *plan)
+static struct hr_plan_stage *
+begin_stage(struct hr_plan *plan, uint32_t feed, uint32_t last)
 {
     struct hr_plan_stage *stage;
 
     if (plan->stage_count == HR_PLAN_STAGES_MAX)
         return NULL;
     stage = &plan->stages[plan->stage_count++];
+    stage->feed = feed;
+    stage->last = last;
     stage->expand = HR_NO_NODE;
     stage->batch = HR_NO_NODE;
     return stage;
@@ -129,15 +133,17 @@ static bool fits(const struct hr_plan_stage *stage, const struct hr_op *op)
     }
 }
 
-static enum hr_err add_spine_node(struct hr_plan *plan, uint32_t node)
+static enum hr_err add_spine_node(struct cut *cut, uint32_t node)
 {
+    struct hr_plan *plan = cut->plan;
     const struct hr_op *op = plan->graph->nodes[node].op;
     struct hr_plan_stage *stage = &plan->stages[plan->stage_count - 1];
 
     if (!fits(stage, op))
-        stage = begin_stage(plan);
+        stage = begin_stage(plan, cut->at, cut->at);
     if (stage == NULL)
         return HR_ERR_LIMIT;
+    cut->at = node;
     switch (op->kind) {
     case HR_OP_EXPAND:
         stage->expand = node;
@@ -150,6 +156,7 @@ static enum hr_err add_spine_node(struct hr_plan *plan, uint32_t node)
         return HR_OK;
     default:
         stage->filters = stage->filters || op->kind == HR_OP_FILTER;
+        stage->last = node;
         return add_step(stage, node);
     }
 }
@@ -186,11 +193,12 @@ enum hr_err hr__pass_stages(struct hr_plan *plan, struct hr_error *reterr)
     code = find_spine(cut, reterr);
     if (code != HR_OK)
         goto out;
-    begin_stage(plan);
+    begin_stage(plan, HR_NO_NODE, plan->root);
+    cut->at = plan->root;
     memset(cut->seen, 0, sizeof cut->seen);
     code = add_root_steps(cut, plan->root);
     for (size_t i = 0; code == HR_OK && i < cut->spine_count; i++)
-        code = add_spine_node(plan, cut->spine[i]);
+        code = add_spine_node(cut, cut->spine[i]);
     if (code == HR_ERR_LIMIT)
         hr__fail(reterr, code, "the graph needs more than %d stages", HR_PLAN_STAGES_MAX);
     else if (code != HR_OK)

@@ -1,0 +1,354 @@
+/*
+ * Compiling a stage. Every field of every schema carries the number of its value (set at
+ * freeze), so compiling is renumbering: value numbers become slots of a row.
+ */
+#include "engine/program.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+
+struct compiler {
+    struct hr_program *program;
+    const struct hr_plan *plan;
+    const struct hr_graph *graph;
+    size_t stage;
+    uint16_t slot_of[UINT16_MAX + 1];     /* value number -> slot + 1 */
+    uint16_t path_of[HR_GRAPH_NODES_MAX]; /* node -> path + 1 */
+    uint32_t
+        orders[HR_GRAPH_NODES_MAX]; /* ORDER nodes from the root down to where we are */
+    size_t order_count;
+};
+
+static uint16_t slot(struct compiler *c, int value)
+{
+    uint16_t *known = &c->slot_of[(uint16_t)value];
+
+    if (*known == 0)
+        *known = (uint16_t)++c->program->slot_count;
+    return (uint16_t)(*known - 1);
+}
+
+static uint16_t *list(struct compiler *c, size_t room)
+{
+    return hr__arena_zalloc(&c->program->arena, (room + 1) * sizeof(uint16_t));
+}
+
+static const struct hr_field *
+field_named(const struct hr_schema *schema, const char *name)
+{
+    for (size_t i = 0; i < schema->count; i++)
+        if (strcmp(schema->fields[i].name, name) == 0)
+            return &schema->fields[i];
+    return NULL;
+}
+
+/* The schema that a node's bound input fields live in, fork renumbering included. */
+static int
+input_value(const struct compiler *c, const struct hr_graph_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->input_count; i++) {
+        const struct hr_field *field =
+            field_named(&c->graph->nodes[n->inputs[i]].schema, name);
+
+        if (field == NULL)
+            continue;
+        for (size_t k = 0; k < n->share_count; k++)
+            if (n->shares[k].from == field->slot && n->shares[k].input == i)
+                return n->shares[k].to;
+        return field->slot;
+    }
+    return -1;
+}
+
+static bool
+bind_fields(struct compiler *c, struct hr_step *step, const struct hr_graph_node *n)
+{
+    step->fields = list(c, n->field_count);
+    step->clear = list(c, n->field_count);
+    if (step->fields == NULL || step->clear == NULL)
+        return false;
+    for (size_t i = 0; i < n->field_count; i++) {
+        const char *name = n->field_names[i];
+        enum hr_param_access access = n->field_access[i];
+        const struct hr_field *made = field_named(&n->schema, name);
+        int value = access == HR_ACCESS_WRITE && made != NULL ? made->slot
+                                                              : input_value(c, n, name);
+
+        step->fields[i] = slot(c, value);
+        if (access == HR_ACCESS_TAKE)
+            step->clear[step->clear_count++] = step->fields[i];
+    }
+    step->field_count = (uint16_t)n->field_count;
+    return true;
+}
+
+static bool
+bind_shares(struct compiler *c, struct hr_step *step, const struct hr_graph_node *n)
+{
+    step->share = list(c, 2 * n->share_count);
+    if (step->share == NULL)
+        return false;
+    for (size_t i = 0; i < n->share_count; i++) {
+        step->share[2 * i] = slot(c, n->shares[i].from);
+        step->share[2 * i + 1] = slot(c, n->shares[i].to);
+    }
+    step->share_count = (uint16_t)n->share_count;
+    return true;
+}
+
+/* Slots to be made before the step (the bytes that it needs) and after it (unfused runs).
+ */
+static bool bind_forces(struct compiler *c, struct hr_step *step,
+                        const struct hr_graph_node *n, const struct hr_plan_step *planned)
+{
+    step->before = list(c, n->field_count);
+    step->after = list(c, n->field_count);
+    if (step->before == NULL || step->after == NULL)
+        return false;
+    for (size_t i = 0; i < n->field_count; i++) {
+        enum hr_param_access access = n->field_access[i];
+
+        if (planned->force_before && access != HR_ACCESS_WRITE)
+            step->before[step->before_count++] = step->fields[i];
+        if (planned->force_after &&
+            (access == HR_ACCESS_WRITE || access == HR_ACCESS_UPDATE))
+            step->after[step->after_count++] = step->fields[i];
+    }
+    return true;
+}
+
+static bool
+make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *planned)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[planned->node];
+
+    memset(step, 0, sizeof *step);
+    step->op = n->op;
+    step->params = n->params;
+    step->state = n->state;
+    step->node = planned->node;
+    step->group = planned->group;
+    if (c->stage == 0)
+        step->path = (uint16_t)(c->path_of[planned->node] - 1);
+    return bind_shares(c, step, n) && bind_fields(c, step, n) &&
+           bind_forces(c, step, n, planned);
+}
+
+static bool
+make_order(struct hr_order *order, const struct hr_graph *graph, uint32_t node)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    order->op = n->op;
+    order->params = n->params;
+    order->state = n->state;
+    order->node = node;
+    order->shards = (n->op->traits & HR_TRAIT_SHARDS) != 0;
+    return true;
+}
+
+/* A source was met: the order ops passed on the way down are its path. */
+static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_path)
+{
+    struct hr_program *p = c->program;
+    struct hr_path *path = &p->paths[p->path_count];
+    const struct hr_graph_node *n = &c->graph->nodes[source];
+    uint64_t count = n->op->count != NULL ? n->op->count(n->params, n->state) : 0;
+
+    path->source = source;
+    path->count = c->order_count;
+    path->orders =
+        hr__arena_zalloc(&p->arena, (c->order_count + 1) * sizeof *path->orders);
+    if (path->orders == NULL)
+        return HR_ERR_MEMORY;
+    for (size_t i = c->order_count; i-- > 0;) {
+        struct hr_order *order = &path->orders[i];
+
+        make_order(order, c->graph, c->orders[i]);
+        order->n = count;
+        count = order->op->order_count(order->params, count);
+    }
+    path->n = count;
+    *ret_path = (uint16_t)++p->path_count;
+    return HR_OK;
+}
+
+/* Give every node of the one-to-one part the path of its first source. */
+static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error *reterr)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+    bool order = n->op->kind == HR_OP_ORDER;
+    size_t depth = c->order_count;
+    uint16_t first = 0;
+
+    if (c->path_of[node] != 0) {
+        if (c->program->paths[c->path_of[node] - 1].count == c->order_count)
+            return HR_OK;
+        hr__fail(
+            reterr, HR_ERR_GRAPH,
+            "it is reached through two different orders; add the source twice instead");
+        hr__graph_blame(c->graph, node, reterr);
+        return HR_ERR_GRAPH;
+    }
+    if (order)
+        c->orders[c->order_count++] = node;
+    if (n->op->kind == HR_OP_SOURCE)
+        HR_TRY(make_path(c, node, &first));
+    for (size_t i = 0; i < n->input_count; i++) {
+        HR_TRY(find_paths(c, n->inputs[i], reterr));
+        if (i == 0)
+            first = c->path_of[n->inputs[0]];
+    }
+    c->order_count = depth;
+    c->path_of[node] = first;
+    return HR_OK;
+}
+
+static struct hr_out_field *
+make_out(struct compiler *c, const struct hr_schema *schema, size_t *ret_count)
+{
+    struct hr_out_field *out =
+        hr__arena_zalloc(&c->program->arena, (schema->count + 1) * sizeof *out);
+
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < schema->count; i++) {
+        out[i].slot = slot(c, schema->fields[i].slot);
+        out[i].field = &schema->fields[i];
+        out[i].bytes = schema->fields[i].kind == HR_FIELD_TENSOR
+                           ? hr__field_bytes(&schema->fields[i])
+                           : -1;
+    }
+    *ret_count = schema->count;
+    return out;
+}
+
+static bool make_inputs(struct compiler *c)
+{
+    struct hr_program *p = c->program;
+    const struct hr_schema *schema;
+
+    if (c->stage == 0)
+        return true;
+    schema = &c->graph->nodes[p->plan->feed].schema;
+    p->in_slots = list(c, schema->count);
+    if (p->in_slots == NULL)
+        return false;
+    p->in_count = schema->count;
+    for (size_t i = 0; i < schema->count; i++)
+        p->in_slots[i] = slot(c, schema->fields[i].slot);
+    return true;
+}
+
+static bool make_end(struct compiler *c)
+{
+    struct hr_program *p = c->program;
+    const struct hr_plan_stage *s = p->plan;
+
+    p->out = make_out(c, &c->graph->nodes[s->last].schema, &p->out_count);
+    if (p->out == NULL)
+        return false;
+    if (s->expand != HR_NO_NODE) {
+        struct hr_plan_step planned = {.node = s->expand, .group = s->expand};
+
+        if (!make_step(c, &p->expand, &planned))
+            return false;
+        p->children = make_out(c, &c->graph->nodes[s->expand].schema, &p->child_count);
+        if (p->children == NULL)
+            return false;
+    }
+    for (size_t i = 0; i < s->stream_count; i++)
+        make_order(&p->streams[i], c->graph, s->streams[i]);
+    p->stream_count = s->stream_count;
+    if (s->batch != HR_NO_NODE) {
+        p->batch = &c->graph->nodes[s->batch];
+        p->batch->op->batch_spec(p->batch->params, &p->spec);
+    }
+    return true;
+}
+
+static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
+{
+    struct hr_program *p = c->program;
+    const struct hr_plan_stage *s = p->plan;
+
+    p->steps = hr__arena_zalloc(&p->arena, (s->step_count + 1) * sizeof *p->steps);
+    p->paths = hr__arena_zalloc(&p->arena, (s->step_count + 1) * sizeof *p->paths);
+    if (p->steps == NULL || p->paths == NULL)
+        return HR_ERR_MEMORY;
+    if (c->stage == 0)
+        HR_TRY(find_paths(c, c->plan->root, reterr));
+    if (!make_inputs(c))
+        return HR_ERR_MEMORY;
+    for (size_t i = 0; i < s->step_count; i++) {
+        uint32_t node = s->steps[i].node;
+
+        if (c->stage == 0 && c->path_of[node] == 0)
+            c->path_of[node] = c->path_of[c->graph->nodes[node].inputs[0]];
+        if (!make_step(c, &p->steps[i], &s->steps[i]))
+            return HR_ERR_MEMORY;
+        p->step_count++;
+    }
+    if (c->stage == 0 && s->expand != HR_NO_NODE)
+        c->path_of[s->expand] = 1;
+    return make_end(c) ? HR_OK : HR_ERR_MEMORY;
+}
+
+enum hr_err hr__program_init(struct hr_program *program, const struct hr_plan *plan,
+                             size_t at, struct hr_error *reterr)
+{
+    struct compiler *c = hr__calloc(1, sizeof *c);
+    enum hr_err code = HR_ERR_MEMORY;
+
+    memset(program, 0, sizeof *program);
+    hr__arena_init(&program->arena);
+    program->plan = &plan->stages[at];
+    if (c != NULL) {
+        c->program = program;
+        c->plan = plan;
+        c->graph = plan->graph;
+        c->stage = at;
+        code = compile(c, reterr);
+    }
+    hr__free(c);
+    if (code == HR_ERR_MEMORY)
+        hr__fail(reterr, code, "out of memory");
+    return code;
+}
+
+void hr__program_finish(struct hr_program *program)
+{
+    hr__arena_finish(&program->arena);
+    memset(program, 0, sizeof *program);
+}
+
+void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
+                  struct hr_record_id *id)
+{
+    uint64_t at = position;
+
+    for (size_t i = 0; i < path->count; i++) {
+        const struct hr_order *order = &path->orders[i];
+        uint64_t skip = order->shards ? base : 0;
+
+        at = skip + order->op->order_map(order->params, order->state, order->n - skip, at,
+                                         id, order->node);
+    }
+    id->index = at;
+}
+
+uint64_t hr__path_count(const struct hr_path *path, uint64_t base)
+{
+    if (base > 0 && path->count > 0 && path->orders[0].shards)
+        return path->orders[0].op->order_count(path->orders[0].params,
+                                               path->orders[0].n - base);
+    return path->n;
+}
+
+const struct hr_out_field *
+hr__program_results(const struct hr_program *program, size_t *ret_count)
+{
+    *ret_count = program->expand.op != NULL ? program->child_count : program->out_count;
+    return program->expand.op != NULL ? program->children : program->out;
+}

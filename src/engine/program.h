@@ -1,0 +1,94 @@
+/*
+ * engine/program.h - a stage of a plan made ready to run: names have become slots, nodes
+ * have become steps with everything they need beside them. Read-only while threads run
+ * it.
+ */
+#ifndef HR_ENGINE_PROGRAM_H
+#define HR_ENGINE_PROGRAM_H
+
+#include "graph/plan.h"
+
+/* An order op on the way from a position to a source index. */
+struct hr_order {
+    const struct hr_op *op;
+    const void *params;
+    void *state;
+    uint32_t node;
+    uint64_t n; /* records that it chooses from */
+    bool shards;
+};
+
+/* From a record's position in the epoch to the index that one source reads: outermost op
+ * first. */
+struct hr_path {
+    struct hr_order *orders;
+    size_t count;
+    uint32_t source;
+    uint64_t n; /* positions in an epoch */
+};
+
+struct hr_step {
+    const struct hr_op *op;
+    const void *params;
+    void *state;
+    uint32_t node;
+    uint16_t field_count, before_count, after_count, clear_count, share_count;
+    uint16_t
+        path; /* whose identity the record has here; for a SOURCE also what it reads */
+    uint16_t *fields; /* bound fields' slots, in table order */
+    uint16_t *before; /* slots whose deferred values are made before the step */
+    uint16_t *after;  /* ... at once after it */
+    uint16_t *clear;  /* slots that the step has taken out of the record */
+    uint16_t *share;  /* pairs from, to: made alike before the step (a fork) */
+    uint32_t group;   /* node that heads its composed work */
+};
+
+/* A field of the records that leave the stage. */
+struct hr_out_field {
+    uint16_t slot;
+    const struct hr_field *field;
+    int64_t bytes; /* of one record's tensor when its shape is known, else -1 */
+};
+
+struct hr_program {
+    const struct hr_plan_stage *plan;
+    struct hr_step *steps;
+    size_t step_count;
+    struct hr_path *paths; /* stage 0 only */
+    size_t path_count;
+    size_t slot_count;
+    uint16_t *in_slots; /* later stages: slot of each field of the records that come in */
+    size_t in_count;
+    struct hr_out_field *out; /* fields behind the steps */
+    size_t out_count;
+    struct hr_step expand;         /* op NULL when there is none */
+    struct hr_out_field *children; /* fields of the children */
+    size_t child_count;
+    struct hr_order streams[HR_NODE_INPUTS_MAX];
+    size_t stream_count;
+    const struct hr_graph_node *batch; /* or NULL */
+    struct hr_batch_spec spec;
+    struct hr_arena arena; /* holds all of the above */
+};
+
+/* Compile stage `at` of the plan. hr__program_finish() it, also after failure. */
+HR_CHECK enum hr_err
+hr__program_init(struct hr_program *program, const struct hr_plan *plan, size_t at,
+                 struct hr_error *reterr);
+void hr__program_finish(struct hr_program *program);
+
+/* The index that `path` reads at `position` of the epoch in `id`, for a consumer that
+ * started the epoch at global position `base`. May change id->epoch (repeat). Sets
+ * id->index. */
+void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
+                  struct hr_record_id *id);
+
+/* Positions in an epoch for a consumer that started it at global position `base`. */
+uint64_t hr__path_count(const struct hr_path *path, uint64_t base);
+
+/* Fields that a record has where it leaves the stage for the next one or for its batcher.
+ */
+const struct hr_out_field *
+hr__program_results(const struct hr_program *program, size_t *ret_count);
+
+#endif

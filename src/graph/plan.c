@@ -1,0 +1,177 @@
+/*
+ * Plans as text and JSON.
+ */
+#include "graph/plan.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/str.h"
+
+void hr__plan_finish(struct hr_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    for (size_t i = 0; i < plan->stage_count; i++)
+        hr__free(plan->stages[i].steps);
+    memset(plan, 0, sizeof *plan);
+}
+
+static int name_width(const struct hr_plan *plan)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < plan->graph->count; i++) {
+        size_t length = strlen(plan->graph->nodes[i].name);
+
+        width = length > width ? length : width;
+    }
+    return (int)(width < 40 ? width : 40);
+}
+
+static void print_line(const struct hr_plan *plan, uint32_t node, const char *mark,
+                       const char *reason, struct hr_str *out)
+{
+    const struct hr_graph_node *n = &plan->graph->nodes[node];
+
+    hr__str_addf(out, "  %s %-*s  %s", mark, name_width(plan), n->name, reason);
+    hr__str_add(out, "\n");
+}
+
+/* ORDER nodes of the one-to-one part are no steps; they are shown ahead of stage 1's
+ * steps. */
+static void print_orders(const struct hr_plan *plan, uint32_t node, struct hr_str *out)
+{
+    const struct hr_graph_node *n = &plan->graph->nodes[node];
+
+    for (size_t i = 0; i < n->input_count; i++)
+        print_orders(plan, n->inputs[i], out);
+    if (n->op->kind == HR_OP_ORDER)
+        print_line(plan, node, " ",
+                   "a function of the record's number: no queue, no buffer", out);
+}
+
+static bool group_goes_on(const struct hr_plan_stage *stage, size_t at)
+{
+    for (size_t i = at + 1; i < stage->step_count; i++)
+        if (stage->steps[i].group == stage->steps[at].group)
+            return true;
+    return false;
+}
+
+static void print_steps(const struct hr_plan *plan, const struct hr_plan_stage *stage,
+                        struct hr_str *out)
+{
+    for (size_t i = 0; i < stage->step_count; i++) {
+        const struct hr_plan_step *step = &stage->steps[i];
+        bool head = step->group == step->node;
+        bool more = group_goes_on(stage, i);
+        const char *mark = head ? (more ? "┌" : " ") : (more ? "│" : "└");
+
+        print_line(plan, step->node, mark, step->reason, out);
+    }
+}
+
+void hr__plan_print(const struct hr_plan *plan, struct hr_str *out)
+{
+    hr__str_addf(out, "%zu stage%s, ", plan->stage_count,
+                 plan->stage_count == 1 ? "" : "s");
+    if (plan->threads > 0)
+        hr__str_addf(out, "%d thread%s (%s)", plan->threads,
+                     plan->threads == 1 ? "" : "s", plan->threads_reason);
+    else
+        hr__str_add(out, plan->threads_reason);
+    hr__str_addf(out, ", batches %s\n", plan->ordered ? "in order" : "as completed");
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        const struct hr_plan_stage *stage = &plan->stages[i];
+
+        hr__str_addf(out, "\nstage %zu: %s\n", i + 1, stage->reason);
+        if (i == 0)
+            print_orders(plan, plan->root, out);
+        print_steps(plan, stage, out);
+        if (stage->expand != HR_NO_NODE)
+            print_line(plan, stage->expand, " ",
+                       "ends the stage: one record becomes many", out);
+        for (size_t k = 0; k < stage->stream_count; k++)
+            print_line(plan, stage->streams[k], " ",
+                       "works on the stream, where records are put in order", out);
+        if (stage->batch != HR_NO_NODE)
+            print_line(plan, stage->batch, " ",
+                       stage->direct ? "its memory is the steps' destination"
+                                     : "gathers the records in order",
+                       out);
+    }
+}
+
+static void json_name(const struct hr_plan *plan, uint32_t node, struct hr_str *out)
+{
+    const char *name = plan->graph->nodes[node].name;
+
+    hr__str_add_json(out, name, strlen(name));
+}
+
+static void json_text(const char *key, const char *text, struct hr_str *out)
+{
+    hr__str_addf(out, "\"%s\":", key);
+    hr__str_add_json(out, text, strlen(text));
+}
+
+static void
+json_step(const struct hr_plan *plan, const struct hr_plan_step *step, struct hr_str *out)
+{
+    hr__str_add(out, "{\"node\":");
+    json_name(plan, step->node, out);
+    hr__str_addf(out,
+                 ",\"op\":\"%s\",\"group\":", plan->graph->nodes[step->node].op->name);
+    json_name(plan, step->group, out);
+    hr__str_addf(out, ",\"force_before\":%s,\"force_after\":%s,",
+                 step->force_before ? "true" : "false",
+                 step->force_after ? "true" : "false");
+    json_text("reason", step->reason, out);
+    hr__str_add(out, "}");
+}
+
+static void json_node_or_null(const struct hr_plan *plan, const char *key, uint32_t node,
+                              struct hr_str *out)
+{
+    hr__str_addf(out, ",\"%s\":", key);
+    if (node == HR_NO_NODE)
+        hr__str_add(out, "null");
+    else
+        json_name(plan, node, out);
+}
+
+static void json_stage(const struct hr_plan *plan, const struct hr_plan_stage *stage,
+                       struct hr_str *out)
+{
+    hr__str_add(out, "{");
+    json_text("reason", stage->reason, out);
+    hr__str_addf(out, ",\"direct\":%s,\"steps\":[", stage->direct ? "true" : "false");
+    for (size_t k = 0; k < stage->step_count; k++) {
+        hr__str_add(out, k == 0 ? "" : ",");
+        json_step(plan, &stage->steps[k], out);
+    }
+    hr__str_add(out, "]");
+    json_node_or_null(plan, "expand", stage->expand, out);
+    hr__str_add(out, ",\"streams\":[");
+    for (size_t k = 0; k < stage->stream_count; k++) {
+        hr__str_add(out, k == 0 ? "" : ",");
+        json_name(plan, stage->streams[k], out);
+    }
+    hr__str_add(out, "]");
+    json_node_or_null(plan, "batch", stage->batch, out);
+    hr__str_add(out, "}");
+}
+
+void hr__plan_print_json(const struct hr_plan *plan, struct hr_str *out)
+{
+    hr__str_addf(out, "{\"threads\":%d,\"ordered\":%s,", plan->threads,
+                 plan->ordered ? "true" : "false");
+    json_text("threads_reason", plan->threads_reason, out);
+    hr__str_add(out, ",\"stages\":[");
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        hr__str_add(out, i == 0 ? "" : ",");
+        json_stage(plan, &plan->stages[i], out);
+    }
+    hr__str_add(out, "]}");
+}
