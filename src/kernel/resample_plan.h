@@ -1,0 +1,30 @@
+/*
+ * kernel/resample_plan.h - the two axes of a resize, shared by its maker and its runner.
+ */
+#ifndef HR_KERNEL_RESAMPLE_PLAN_H
+#define HR_KERNEL_RESAMPLE_PLAN_H
+
+#include "kernel/resample.h"
+#include "kernel/rows.h"
+
+struct hr_resample_plan {
+    const struct hr_rows *rows; /* made x.packed, so it must run */
+    struct hr_axis x, y;
+    int32_t in_width, in_height;
+    int carry; /* fraction bits of the 16-bit row between the passes */
+    bool nearest;
+};
+
+/* One axis: outputs `count` over [box, box + extent) of `in` elements. */
+struct hr_axis_spec {
+    int32_t in, count;
+    double box, extent;
+    bool flip, antialias;
+    enum hr_filter filter;
+    int bits_max; /* of the fixed-point weights */
+};
+HR_CHECK enum hr_err
+hr__axis_make(struct hr_arena *arena, const struct hr_axis_spec *spec,
+              struct hr_axis *ret_axis);
+
+#endif
