@@ -29,6 +29,8 @@ struct hr_value {
     uint8_t ndim;
     bool shared;  /* another value shows the same bytes: do not write in place */
     bool strings; /* RAGGED: items are byte strings, not 1-d tensors */
+    uint8_t layout; /* enum hr_layout of an image tensor; 0: by its dims (the short side of
+                       the two ends is channels, HWC when in doubt) */
     void *data;
     size_t bytes; /* bytes that belong to the value: for contiguous tensors all of it */
     struct hr_buffer *owner; /* one reference, or NULL: the arena's, or the batch's */
