@@ -19,6 +19,12 @@ char *hr__strdup(const char *text);
 char *hr__strndup(const char *text, size_t length);
 void hr__free(void *block); /* NULL is fine; also frees aligned blocks */
 
+/* Whole pages for data of 2 MiB and more: aligned to 2 MiB and, where the kernel can,
+ * backed by huge pages (fewer faults, fewer TLB misses). Freed with the same `bytes`. */
+void *hr__pages_alloc(size_t bytes);
+void hr__pages_free(void *pages, size_t bytes);
+#define HR_PAGES_MIN ((size_t)2 << 20)
+
 /* Allocations made since the start of the process. */
 uint64_t hr__alloc_count(void);
 

@@ -1,9 +1,10 @@
 /*
  * core/arena.h - scratch memory that is freed all at once.
  *
- * A thread owns an arena. Blocks are kept over resets, so that in steady state no
- * allocation is made; after a peak, blocks beyond the recent need are freed at reset.
- * Freed ranges are poisoned under ASan.
+ * A thread owns an arena. A round that needed several blocks is followed by one with a
+ * single block that holds them all, so that in steady state no allocation is made; after
+ * a peak the block is given up at a reset, for one of the recent need. Ranges that are
+ * not given out are poisoned under ASan.
  */
 #ifndef HR_CORE_ARENA_H
 #define HR_CORE_ARENA_H
@@ -13,8 +14,8 @@
 struct hr_arena_block;
 struct hr_arena {
     char *at, *end;
-    struct hr_arena_block *blocks, *spare;
-    size_t used_bytes;   /* given out since the last reset */
+    struct hr_arena_block *blocks; /* newest first; the first one is being filled */
+    size_t used_bytes;             /* given out since the last reset, with padding */
     size_t recent_bytes; /* decaying maximum of used_bytes, decides what a reset keeps */
 };
 

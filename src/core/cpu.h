@@ -25,6 +25,9 @@ const char *hr__isa_name(enum hr_isa isa);
 /* CPUs that this process may use: least of affinity mask and cgroup v1/v2 quota (rounded
  * up), at least 1. */
 int hr__cpu_count(void);
+/* The quota alone, rounded up, 0 for none; `groups` is the text of /proc/self/cgroup and
+ * `sys_root` where the hierarchies are mounted. */
+int hr__cgroup_cpus(const char *groups, const char *sys_root);
 
 /* Resident memory of the process now, and its peak, in bytes; 0 when unknown. */
 uint64_t hr__rss_bytes(void);

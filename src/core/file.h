@@ -16,7 +16,9 @@ HR_CHECK enum hr_err hr__file_read(const char *path, size_t bytes_max, char **re
 HR_CHECK enum hr_err hr__file_replace(const char *path, const void *data, size_t bytes,
                                       struct hr_error *reterr);
 
-/* Same in pieces: begin gives a writer, commit renames, abort (also of NULL) removes. */
+/* Same in pieces: begin gives a writer, commit renames, abort (also of NULL) removes.
+ * Both end the writer, a failed commit too. After a failed write, abort. The new file has
+ * the mode of the old one; a symbolic link at `path` is replaced, not followed. */
 struct hr_file_writer;
 HR_CHECK enum hr_err hr__file_begin(const char *path, struct hr_file_writer **ret_writer,
                                     struct hr_error *reterr);

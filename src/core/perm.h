@@ -1,7 +1,7 @@
 /*
  * core/perm.h - a keyed permutation of [0, n): global shuffle in O(1) memory.
  *
- * n >= 4096: 8-round Feistel network over the next even power of two with cycle walking.
+ * n >= 4096: 8-round Feistel network over the next power of two with cycle walking.
  * n < 4096: Fisher-Yates with Philox, the table being made at init (16 bits an entry).
  * The construction and the tests it passes: research note kernels.md, "Random numbers and
  * shuffles".
@@ -14,11 +14,11 @@
 struct hr_perm {
     uint64_t n;
     uint64_t key[8];
-    uint32_t half_bits;
-    uint16_t *table; /* n < 4096 */
+    uint32_t low_bits, high_bits; /* of an index, n >= 4096 */
+    uint16_t *table;              /* n < 4096 */
 };
 
-/* n in [0, 2^63]. HR_ERR_MEMORY when the small table cannot be had. */
+/* n in [0, 2^63], else HR_ERR_RANGE. HR_ERR_MEMORY when the small table cannot be had. */
 HR_CHECK enum hr_err
 hr__perm_init(struct hr_perm *perm, uint64_t n, uint64_t seed, uint64_t stream);
 void hr__perm_finish(struct hr_perm *perm);

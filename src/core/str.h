@@ -36,6 +36,14 @@ void hr__str_add_json(struct hr_str *str, const char *bytes, size_t count);
 /* Append a double so that it reads back equal, shortest form ("0.1", "1e-05", "3"). */
 void hr__str_add_double(struct hr_str *str, double value);
 
+/* A whole text as a decimal number, '.' as its point whatever the locale says. False when
+ * it is none, or longer than 400 characters; too large gives an infinity. */
+bool hr__double_parse(const char *text, size_t length, double *ret_value);
+
+/* Bytes of the UTF-8 character at `bytes` (1..4), or 0 when it is none: cut, overlong, a
+ * surrogate or beyond U+10FFFF. `count` >= 1. */
+size_t hr__utf8_length(const char *bytes, size_t count);
+
 /* The name among `names` nearest to `wrong` by edit distance, or NULL when none is near.
  */
 const char *hr__nearest(const char *wrong, const char *const *names, size_t count);

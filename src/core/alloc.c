@@ -1,0 +1,131 @@
+/*
+ * core/alloc.c - the system's allocator, counted, and made to fail by tests.
+ *
+ * The counters are the only state that the library writes at run time outside objects:
+ * relaxed atomics, of which an unarmed allocation touches two.
+ */
+#include "core/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static atomic_uint_fast64_t alloc_count;
+static atomic_uint fault_kinds;
+static atomic_uint_fast64_t fault_nth;
+static atomic_uint_fast64_t fault_calls;
+
+bool hr__fault(enum hr_fault_kind kind)
+{
+    uint64_t call;
+
+    if ((atomic_load_explicit(&fault_kinds, memory_order_relaxed) & kind) == 0)
+        return false;
+    call = atomic_fetch_add_explicit(&fault_calls, 1, memory_order_relaxed) + 1;
+    return call == atomic_load_explicit(&fault_nth, memory_order_relaxed);
+}
+
+void hr__fault_arm(unsigned kinds, uint64_t nth)
+{
+    atomic_store(&fault_kinds, 0);
+    if (nth == 0)
+        return;
+    atomic_store(&fault_calls, 0);
+    atomic_store(&fault_nth, nth);
+    atomic_store(&fault_kinds, kinds);
+}
+
+uint64_t hr__fault_calls(void)
+{
+    return atomic_load(&fault_calls);
+}
+
+uint64_t hr__alloc_count(void)
+{
+    return atomic_load_explicit(&alloc_count, memory_order_relaxed);
+}
+
+static bool refused(void)
+{
+    atomic_fetch_add_explicit(&alloc_count, 1, memory_order_relaxed);
+    return hr__fault(HR_FAULT_ALLOC);
+}
+
+void *hr__malloc(size_t bytes)
+{
+    return refused() ? NULL : malloc(bytes != 0 ? bytes : 1);
+}
+
+void *hr__calloc(size_t count, size_t bytes)
+{
+    if (count == 0 || bytes == 0)
+        count = bytes = 1;
+    return refused() ? NULL : calloc(count, bytes);
+}
+
+void *hr__realloc(void *old, size_t bytes)
+{
+    return refused() ? NULL : realloc(old, bytes != 0 ? bytes : 1);
+}
+
+void *hr__aligned_alloc(size_t align, size_t bytes)
+{
+    void *block;
+
+    if (refused())
+        return NULL;
+    return posix_memalign(&block, align, bytes != 0 ? bytes : 1) == 0 ? block : NULL;
+}
+
+char *hr__strdup(const char *text)
+{
+    return hr__strndup(text, strlen(text));
+}
+
+char *hr__strndup(const char *text, size_t length)
+{
+    size_t bytes = strnlen(text, length);
+    char *copy = hr__malloc(bytes + 1);
+
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, text, bytes);
+    copy[bytes] = '\0';
+    return copy;
+}
+
+void hr__free(void *block)
+{
+    free(block);
+}
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + 4095) & ~(size_t)4095;
+}
+
+void *hr__pages_alloc(size_t bytes)
+{
+    size_t whole = whole_pages(bytes), head;
+    char *map;
+
+    if (refused() || bytes == 0 || whole > SIZE_MAX / 2)
+        return NULL;
+    map = mmap(NULL, whole + HR_PAGES_MIN, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    head = -(uintptr_t)map & (HR_PAGES_MIN - 1);
+    if (head != 0)
+        munmap(map, head);
+    munmap(map + head + whole, HR_PAGES_MIN - head);
+    (void)madvise(map + head, whole, MADV_HUGEPAGE); /* a wish: some kernels have none */
+    return map + head;
+}
+
+void hr__pages_free(void *pages, size_t bytes)
+{
+    if (pages != NULL)
+        munmap(pages, whole_pages(bytes));
+}

@@ -1,0 +1,128 @@
+/*
+ * core/arena.c - see arena.h.
+ *
+ * Blocks double while a round grows, so that a round makes few of them; the reset after
+ * it throws all but one away. One block also keeps neighbours in time neighbours in
+ * memory. There is no per-piece free and no destructor.
+ */
+#include "core/arena.h"
+#include "core/alloc.h"
+#include "core/poison.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define BLOCK_MIN ((size_t)64 << 10)
+#define HEAD_BYTES 64
+
+struct hr_arena_block {
+    struct hr_arena_block *next;
+    size_t bytes; /* usable, behind the head */
+};
+
+static char *block_data(struct hr_arena_block *block)
+{
+    return (char *)block + HEAD_BYTES;
+}
+
+static void free_blocks(struct hr_arena *arena)
+{
+    while (arena->blocks != NULL) {
+        struct hr_arena_block *block = arena->blocks;
+
+        arena->blocks = block->next;
+        HR_UNPOISON(block_data(block), block->bytes);
+        hr__free(block);
+    }
+    arena->at = arena->end = NULL;
+}
+
+static void open_block(struct hr_arena *arena)
+{
+    arena->at = block_data(arena->blocks);
+    arena->end = arena->at + arena->blocks->bytes;
+    HR_POISON(arena->at, arena->blocks->bytes);
+}
+
+void hr__arena_init(struct hr_arena *arena)
+{
+    memset(arena, 0, sizeof *arena);
+}
+
+void hr__arena_finish(struct hr_arena *arena)
+{
+    free_blocks(arena);
+    hr__arena_init(arena);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct hr_arena_block *grow(struct hr_arena *arena, size_t need)
+{
+    size_t bytes = larger(need, larger(BLOCK_MIN, arena->recent_bytes));
+    struct hr_arena_block *block;
+
+    if (arena->blocks != NULL)
+        bytes = larger(need, 2 * arena->blocks->bytes);
+    bytes = (bytes + 63) & ~(size_t)63;
+    block = hr__aligned_alloc(64, HEAD_BYTES + bytes);
+    if (block == NULL)
+        return NULL;
+    block->bytes = bytes;
+    block->next = arena->blocks;
+    arena->blocks = block;
+    open_block(arena);
+    return block;
+}
+
+void *hr__arena_alloc(struct hr_arena *arena, size_t bytes)
+{
+    size_t align = bytes < 64 ? 16 : 64;
+    size_t pad = -(uintptr_t)arena->at & (align - 1), need;
+    char *piece;
+
+    if (bytes > SIZE_MAX / 4)
+        return NULL;
+    need = bytes != 0 ? (bytes + 15) & ~(size_t)15 : 16;
+    if (arena->at == NULL || pad + need > (size_t)(arena->end - arena->at)) {
+        if (grow(arena, need) == NULL)
+            return NULL;
+        pad = 0;
+    }
+    piece = arena->at + pad;
+    arena->at = piece + need;
+    arena->used_bytes += pad + need;
+    HR_UNPOISON(piece, bytes);
+    return piece;
+}
+
+void *hr__arena_zalloc(struct hr_arena *arena, size_t bytes)
+{
+    void *piece = hr__arena_alloc(arena, bytes);
+
+    if (piece != NULL)
+        memset(piece, 0, bytes);
+    return piece;
+}
+
+void hr__arena_reset(struct hr_arena *arena)
+{
+    size_t decayed = arena->recent_bytes - arena->recent_bytes / 64;
+
+    /* Pieces may pad differently in one block: each start of a block loses up to 63. */
+    arena->recent_bytes = larger(arena->used_bytes, decayed);
+    arena->used_bytes = 0;
+    if (arena->blocks == NULL)
+        return;
+    if (arena->blocks->next != NULL) {
+        arena->recent_bytes += 4096;
+        free_blocks(arena);
+    } else if (arena->blocks->bytes / 4 > larger(arena->recent_bytes, BLOCK_MIN)) {
+        free_blocks(arena);
+    } else {
+        open_block(arena);
+    }
+}

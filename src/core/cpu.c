@@ -1,0 +1,273 @@
+/*
+ * core/cpu.c - see cpu.h.
+ *
+ * Text files of the kernel are read with one read into a buffer on the stack: what does
+ * not fit or does not parse counts as "no limit" and "unknown", never as an error.
+ */
+#include "core/cpu.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+static const char *const isa_names[] = {
+    [HR_ISA_C] = "c",
+    [HR_ISA_NEON] = "neon",
+    [HR_ISA_AVX2] = "avx2",
+    [HR_ISA_AVX512] = "avx512",
+};
+
+static atomic_int isa_chosen = -1;
+
+#if defined(__x86_64__)
+/* __builtin_cpu_supports also asks whether the system saves the registers; clang 14 does
+ * not know the word "f16c" there. */
+static bool has_avx2(void)
+{
+    unsigned a, b, c = 0, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & 1U << 29) != 0 &&
+           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2");
+}
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vbmi");
+}
+#endif
+
+static enum hr_isa machine_isa(void)
+{
+#if defined(__x86_64__)
+    if (!has_avx2())
+        return HR_ISA_C;
+    return has_avx512() ? HR_ISA_AVX512 : HR_ISA_AVX2;
+#elif defined(__aarch64__)
+    return HR_ISA_NEON;
+#else
+    return HR_ISA_C;
+#endif
+}
+
+/* The machine's best at or below `isa`; NEON and AVX never meet on one machine. */
+static enum hr_isa at_most(enum hr_isa isa)
+{
+    enum hr_isa best = machine_isa();
+
+    if (isa >= best)
+        return best;
+    return isa == HR_ISA_NEON ? HR_ISA_C : isa;
+}
+
+static enum hr_isa wished_isa(void)
+{
+    const char *wish = getenv("HEADRACE_ISA");
+
+    for (int i = 0; wish != NULL && i <= HR_ISA_AVX512; i++) {
+        if (strcmp(wish, isa_names[i]) == 0)
+            return at_most((enum hr_isa)i);
+    }
+    return at_most(HR_ISA_AVX512);
+}
+
+enum hr_isa hr__isa(void)
+{
+    int isa = atomic_load_explicit(&isa_chosen, memory_order_relaxed);
+
+    if (isa < 0) {
+        int unset = -1;
+
+        isa = (int)wished_isa();
+        if (!atomic_compare_exchange_strong(&isa_chosen, &unset, isa))
+            isa = unset;
+    }
+    return (enum hr_isa)isa;
+}
+
+void hr__isa_limit(enum hr_isa isa)
+{
+    atomic_store_explicit(&isa_chosen, (int)at_most(isa), memory_order_relaxed);
+}
+
+const char *hr__isa_name(enum hr_isa isa)
+{
+    return (unsigned)isa <= HR_ISA_AVX512 ? isa_names[isa] : "unknown";
+}
+
+static bool read_text(const char *path, char *text, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+
+    if (fd < 0)
+        return false;
+    got = read(fd, text, room - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+static int whole_cpus(double quota, double period)
+{
+    double cpus = quota / period;
+    int whole = cpus > 1e6 ? 1000000 : (int)cpus;
+
+    if (!(quota > 0) || !(period > 0))
+        return 0;
+    whole += (double)whole < cpus;
+    return whole;
+}
+
+/* "max 100000" or "150000 100000"; 0 = no limit. */
+static int quota_v2(const char *folder)
+{
+    char path[4096 + 32], text[128];
+    double quota, period;
+
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (!read_text(path, text, sizeof text) ||
+        sscanf(text, "%lf %lf", &quota, &period) != 2)
+        return 0;
+    return whole_cpus(quota, period);
+}
+
+static int quota_v1(const char *folder)
+{
+    char path[4096 + 32], text[128];
+    double quota, period;
+
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+    if (!read_text(path, text, sizeof text))
+        return 0;
+    quota = strtod(text, NULL);
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    if (!read_text(path, text, sizeof text))
+        return 0;
+    period = strtod(text, NULL);
+    return whole_cpus(quota, period);
+}
+
+static int least(int a, int b)
+{
+    if (a <= 0 || b <= 0)
+        return a > b ? a : b;
+    return a < b ? a : b;
+}
+
+/* The least quota from `group` under `mount` up to the mount itself. In a container the
+ * group's path may be that of the host and lead nowhere; the mount still counts. */
+static int walk_up(const char *mount, const char *group, int (*quota)(const char *folder))
+{
+    char folder[4096];
+    size_t root = strlen(mount);
+    int cpus = 0, length = snprintf(folder, sizeof folder, "%s%s", mount, group);
+
+    if (length < 0 || (size_t)length >= sizeof folder)
+        return quota(mount);
+    for (;;) {
+        char *slash;
+
+        cpus = least(cpus, quota(folder));
+        slash = strrchr(folder, '/');
+        if (slash == NULL || (size_t)(slash - folder) < root)
+            return cpus;
+        *slash = '\0';
+    }
+}
+
+/* One line of /proc/self/cgroup: "0::/group" (v2) or "3:cpu,cpuacct:/group" (v1). */
+static int line_quota(const char *line, const char *sys_root)
+{
+    const char *names = strchr(line, ':'), *group;
+    char mount[1024];
+
+    if (names == NULL || (group = strchr(++names, ':')) == NULL)
+        return 0;
+    if (group == names) {
+        int cpus = walk_up(sys_root, group + 1, quota_v2);
+
+        snprintf(mount, sizeof mount, "%s/unified", sys_root);
+        return least(cpus, walk_up(mount, group + 1, quota_v2));
+    }
+    if (strncmp(names, "cpu,", 4) != 0 && strncmp(names, "cpu:", 4) != 0 &&
+        memmem(names, (size_t)(group - names), ",cpu", 4) == NULL)
+        return 0;
+    snprintf(mount, sizeof mount, "%s/cpu", sys_root);
+    return walk_up(mount, group + 1, quota_v1);
+}
+
+int hr__cgroup_cpus(const char *groups, const char *sys_root)
+{
+    char line[2048];
+    int cpus = 0;
+
+    while (*groups != '\0') {
+        size_t length = strcspn(groups, "\n");
+
+        if (length < sizeof line) {
+            memcpy(line, groups, length);
+            line[length] = '\0';
+            cpus = least(cpus, line_quota(line, sys_root));
+        }
+        groups += length + (groups[length] == '\n');
+    }
+    return cpus;
+}
+
+static int affinity_cpus(void)
+{
+    unsigned long mask[1024]; /* 65536 CPUs; cpu_set_t ends at 1024 */
+    int cpus;
+
+    memset(mask, 0, sizeof mask);
+    if (sched_getaffinity(0, sizeof mask, (cpu_set_t *)mask) != 0)
+        return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    cpus = CPU_COUNT_S(sizeof mask, (cpu_set_t *)mask);
+    return cpus;
+}
+
+int hr__cpu_count(void)
+{
+    char groups[8192];
+    int cpus = affinity_cpus();
+
+    if (read_text("/proc/self/cgroup", groups, sizeof groups))
+        cpus = least(cpus, hr__cgroup_cpus(groups, "/sys/fs/cgroup"));
+    return cpus > 0 ? cpus : 1;
+}
+
+uint64_t hr__rss_bytes(void)
+{
+    unsigned long long pages, resident;
+    char text[256];
+
+    if (!read_text("/proc/self/statm", text, sizeof text) ||
+        sscanf(text, "%llu %llu", &pages, &resident) != 2)
+        return 0;
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t hr__rss_peak_bytes(void)
+{
+    char text[8192];
+    const char *line;
+
+    /* Not getrusage: its peak survives exec, so a child starts with its parent's. */
+    if (!read_text("/proc/self/status", text, sizeof text))
+        return 0;
+    line = strstr(text, "\nVmHWM:");
+    return line != NULL ? strtoull(line + 7, NULL, 10) * 1024 : 0;
+}

@@ -1,0 +1,298 @@
+/*
+ * core/file.c - whole files, read and replaced.
+ *
+ * A replaced file is on disk when commit returns: data first, then the name. A crash
+ * leaves the old file or the new one, and at worst a temporary file beside it.
+ */
+#include "core/file.h"
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct hr_file_writer {
+    int fd;
+    bool broken; /* a write failed */
+    char *path, *temporary;
+};
+
+static enum hr_err code_of(int errnum)
+{
+    switch (errnum) {
+    case ENOENT:
+    case ENOTDIR:
+        return HR_ERR_NOT_FOUND;
+    case ENOMEM:
+        return HR_ERR_MEMORY;
+    default:
+        return HR_ERR_IO;
+    }
+}
+
+static enum hr_err fail_at(struct hr_error *reterr, const char *what, const char *path)
+{
+    int errnum = errno;
+
+    hr__fail_errno(reterr, code_of(errnum), errnum, "cannot %s %s", what, path);
+    if (reterr != NULL)
+        snprintf(reterr->file, sizeof reterr->file, "%s", path);
+    return code_of(errnum);
+}
+
+static enum hr_err no_memory(struct hr_error *reterr, const char *what, const char *path)
+{
+    errno = ENOMEM;
+    return fail_at(reterr, what, path);
+}
+
+static int open_file(const char *path, int flags, mode_t mode)
+{
+    if (hr__fault(HR_FAULT_OPEN)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return open(path, flags | O_CLOEXEC, mode);
+}
+
+static ssize_t read_some(int fd, void *data, size_t bytes)
+{
+    ssize_t got;
+
+    if (hr__fault(HR_FAULT_READ)) {
+        errno = EIO;
+        return -1;
+    }
+    do
+        got = read(fd, data, bytes);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* Read until the end into *data, which grows from `room` bytes. */
+static enum hr_err read_all(int fd, size_t room, size_t bytes_max, const char *path,
+                            char **data, size_t *bytes, struct hr_error *reterr)
+{
+    for (;;) {
+        ssize_t got;
+
+        if (*data == NULL || *bytes + 1 >= room) {
+            char *grown;
+
+            room = *data == NULL ? room : 2 * room;
+            grown = hr__realloc(*data, room);
+            if (grown == NULL)
+                return no_memory(reterr, "read", path);
+            *data = grown;
+        }
+        got = read_some(fd, *data + *bytes, room - 1 - *bytes);
+        if (got < 0)
+            return fail_at(reterr, "read", path);
+        if (got == 0)
+            break;
+        *bytes += (size_t)got;
+        if (*bytes > bytes_max)
+            return hr__fail(reterr, HR_ERR_LIMIT, "%s is larger than %zu bytes", path,
+                            bytes_max);
+    }
+    (*data)[*bytes] = '\0';
+    return HR_OK;
+}
+
+enum hr_err hr__file_read(const char *path, size_t bytes_max, char **ret_data,
+                          size_t *ret_bytes, struct hr_error *reterr)
+{
+    int fd = open_file(path, O_RDONLY, 0);
+    size_t bytes = 0, room = 4096;
+    char *data = NULL;
+    struct stat info;
+    enum hr_err err;
+
+    if (fd < 0)
+        return fail_at(reterr, "open", path);
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        size_t known = (size_t)info.st_size;
+
+        room = (known < bytes_max ? known : bytes_max) + 2;
+        room = room < 64 ? 64 : room;
+    }
+    err = read_all(fd, room, bytes_max, path, &data, &bytes, reterr);
+    close(fd);
+    if (err != HR_OK) {
+        hr__free(data);
+        return err;
+    }
+    *ret_data = data;
+    *ret_bytes = bytes;
+    return HR_OK;
+}
+
+static void end_writer(struct hr_file_writer *writer)
+{
+    if (writer->fd >= 0)
+        close(writer->fd);
+    hr__free(writer->path);
+    hr__free(writer->temporary);
+    hr__free(writer);
+}
+
+/* A name that nobody has, beside the target, so that rename stays in one file system. */
+static int open_temporary(struct hr_file_writer *writer)
+{
+    static atomic_uint serial;
+    struct hr_str name;
+    int fd = -1;
+
+    for (int i = 0; i < 100; i++) {
+        hr__str_init(&name);
+        hr__str_addf(&name, "%s.tmp-%ld-%u", writer->path, (long)getpid(),
+                     atomic_fetch_add(&serial, 1));
+        writer->temporary = hr__str_take(&name);
+        if (writer->temporary == NULL) {
+            hr__str_finish(&name);
+            errno = ENOMEM;
+            return -1;
+        }
+        fd = open_file(writer->temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        if (fd >= 0)
+            return fd;
+        hr__free(writer->temporary);
+        writer->temporary = NULL;
+        if (errno != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+enum hr_err hr__file_begin(const char *path, struct hr_file_writer **ret_writer,
+                           struct hr_error *reterr)
+{
+    struct hr_file_writer *writer = hr__calloc(1, sizeof *writer);
+    struct stat old;
+
+    if (writer == NULL)
+        return no_memory(reterr, "write", path);
+    writer->fd = -1;
+    writer->path = hr__strdup(path);
+    if (writer->path == NULL) {
+        end_writer(writer);
+        return no_memory(reterr, "write", path);
+    }
+    writer->fd = open_temporary(writer);
+    if (writer->fd < 0) {
+        enum hr_err err = fail_at(reterr, "write", path);
+
+        end_writer(writer);
+        return err;
+    }
+    if (stat(path, &old) == 0 && S_ISREG(old.st_mode))
+        (void)fchmod(writer->fd, old.st_mode & 07777);
+    *ret_writer = writer;
+    return HR_OK;
+}
+
+enum hr_err hr__file_write(struct hr_file_writer *writer, const void *data, size_t bytes,
+                           struct hr_error *reterr)
+{
+    const char *at = data;
+
+    while (bytes > 0) {
+        ssize_t done = -1;
+
+        if (hr__fault(HR_FAULT_WRITE))
+            errno = ENOSPC;
+        else
+            done = write(writer->fd, at, bytes);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0) {
+            writer->broken = true;
+            return fail_at(reterr, "write", writer->path);
+        }
+        at += done;
+        bytes -= (size_t)done;
+    }
+    return HR_OK;
+}
+
+/* Make the rename itself durable. Some file systems refuse it; then they do it anyway. */
+static void sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[4096];
+    int fd;
+
+    snprintf(folder, sizeof folder, "%.*s",
+             slash == NULL   ? 1
+             : slash == path ? 1
+                             : (int)(slash - path),
+             slash == NULL ? "." : path);
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+static int flush_and_rename(struct hr_file_writer *writer)
+{
+    int fd = writer->fd;
+
+    if (hr__fault(HR_FAULT_WRITE)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    if (fsync(fd) != 0)
+        return -1;
+    writer->fd = -1;
+    if (close(fd) != 0)
+        return -1;
+    return rename(writer->temporary, writer->path);
+}
+
+enum hr_err hr__file_commit(struct hr_file_writer *writer, struct hr_error *reterr)
+{
+    enum hr_err err = HR_OK;
+
+    if (writer->broken)
+        err = hr__fail(reterr, HR_ERR_STATE, "cannot finish %s: a write failed before",
+                       writer->path);
+    else if (flush_and_rename(writer) != 0)
+        err = fail_at(reterr, "write", writer->path);
+    if (err != HR_OK) {
+        hr__file_abort(writer);
+        return err;
+    }
+    sync_folder(writer->path);
+    end_writer(writer);
+    return HR_OK;
+}
+
+void hr__file_abort(struct hr_file_writer *writer)
+{
+    if (writer == NULL)
+        return;
+    unlink(writer->temporary);
+    end_writer(writer);
+}
+
+enum hr_err hr__file_replace(const char *path, const void *data, size_t bytes,
+                             struct hr_error *reterr)
+{
+    struct hr_file_writer *writer;
+    enum hr_err err;
+
+    HR_TRY(hr__file_begin(path, &writer, reterr));
+    err = hr__file_write(writer, data, bytes, reterr);
+    if (err != HR_OK) {
+        hr__file_abort(writer);
+        return err;
+    }
+    return hr__file_commit(writer, reterr);
+}

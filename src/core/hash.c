@@ -1,0 +1,92 @@
+/*
+ * core/hash.c - XXH3 from libxxhash. Not cryptographic: it finds change, not malice.
+ */
+#define XXH_STATIC_LINKING_ONLY /* for the size of the state, which we allocate */
+#include "core/hash.h"
+#include "core/alloc.h"
+
+#include <stdio.h>
+#include <xxhash.h>
+
+struct hr_hasher {
+    XXH3_state_t state;
+};
+
+static struct hr_hash128 from_xxh(XXH128_hash_t hash)
+{
+    return (struct hr_hash128){.low = hash.low64, .high = hash.high64};
+}
+
+struct hr_hash128 hr__hash128(const void *data, size_t bytes)
+{
+    return from_xxh(XXH3_128bits(data, bytes));
+}
+
+uint64_t hr__hash64(const void *data, size_t bytes, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(data, bytes, seed);
+}
+
+bool hr__hash_equal(struct hr_hash128 a, struct hr_hash128 b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+void hr__hash_text(struct hr_hash128 hash, char ret_text[HR_HASH_TEXT_BYTES])
+{
+    snprintf(ret_text, HR_HASH_TEXT_BYTES, "%016llx%016llx",
+             (unsigned long long)hash.high, (unsigned long long)hash.low);
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool hr__hash_parse(const char *text, struct hr_hash128 *ret_hash)
+{
+    uint64_t half[2] = {0, 0};
+
+    for (int i = 0; i < 32; i++) {
+        int digit = hex_digit(text[i]);
+
+        if (digit < 0)
+            return false;
+        half[i / 16] = half[i / 16] << 4 | (unsigned)digit;
+    }
+    if (text[32] != '\0')
+        return false;
+    *ret_hash = (struct hr_hash128){.low = half[1], .high = half[0]};
+    return true;
+}
+
+struct hr_hasher *hr__hasher_create(void)
+{
+    struct hr_hasher *hasher = hr__aligned_alloc(64, sizeof *hasher);
+
+    if (hasher == NULL)
+        return NULL;
+    XXH3_INITSTATE(&hasher->state);
+    (void)XXH3_128bits_reset(&hasher->state);
+    return hasher;
+}
+
+void hr__hasher_add(struct hr_hasher *hasher, const void *data, size_t bytes)
+{
+    if (bytes != 0)
+        (void)XXH3_128bits_update(&hasher->state, data, bytes);
+}
+
+struct hr_hash128 hr__hasher_value(const struct hr_hasher *hasher)
+{
+    return from_xxh(XXH3_128bits_digest(&hasher->state));
+}
+
+void hr__hasher_destroy(struct hr_hasher *hasher)
+{
+    hr__free(hasher);
+}

@@ -1,0 +1,68 @@
+/*
+ * core/thread.c - start a thread that no signal reaches.
+ *
+ * The signals that a thread causes by itself (a bad address, say) stay open, so that the
+ * program's crash handler still speaks. The thread names itself: from outside, it might
+ * be gone already.
+ */
+#include "core/thread.h"
+#include "core/alloc.h"
+#include "core/error.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+struct start {
+    void *(*run)(void *);
+    void *user;
+    char name[16]; /* the kernel's limit */
+};
+
+static void *enter(void *user)
+{
+    struct start start = *(struct start *)user;
+
+    hr__free(user);
+    (void)pthread_setname_np(pthread_self(), start.name);
+    return start.run(start.user);
+}
+
+static int create_blocked(pthread_t *ret_thread, struct start *start)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t all, before;
+    int result;
+
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        sigdelset(&all, own[i]);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    result = hr__fault(HR_FAULT_THREAD) ? EAGAIN
+                                        : pthread_create(ret_thread, NULL, enter, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+enum hr_err hr__thread_start(pthread_t *ret_thread, const char *name,
+                             void *(*run)(void *), void *user, struct hr_error *reterr)
+{
+    struct start *start = hr__malloc(sizeof *start);
+    pthread_t thread;
+    int result;
+
+    if (start == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "no memory to start thread '%s'", name);
+    start->run = run;
+    start->user = user;
+    snprintf(start->name, sizeof start->name, "%s", name);
+    result = create_blocked(&thread, start);
+    if (result != 0) {
+        hr__free(start);
+        return hr__fail_errno(reterr, HR_ERR_LIMIT, result,
+                              "cannot start thread '%s' (see ulimit -u and pids.max)",
+                              name);
+    }
+    *ret_thread = thread;
+    return HR_OK;
+}
