@@ -28,7 +28,9 @@
 
 #include <jerror.h>
 
-#define MARGIN 4        /* scaled pixels asked for beyond the window, left and right */
+#define MARGIN                                                                           \
+    2 /* scaled pixels asked for beyond the window, left and right: 1 is not             \
+         enough for a window one pixel wide at the left of 4:2:0 */
 #define SCANS_MAX 500   /* a progressive bomb has thousands of scans; encoders write 10 */
 #define ROWS_AT_ONCE 16 /* at least libjpeg's largest row group */
 
