@@ -85,16 +85,30 @@ struct hr_param {
 
 /*
  * Fill `params` (params_size bytes, zeroed by the callee) from a YAML/JSON map (NULL: all
- * defaults). Strings point into `doc` or into static text: doc must outlive params,
- * except text that had to be made, which is allocated in `strings` (a list doc that the
- * caller destroys). Errors carry parameter, line and column, and the nearest valid name.
- * `canonical` (may be NULL) receives every parameter with its value as it counts
- * (defaults and aliases resolved), keys sorted.
+ * defaults; a null value counts as absent). Errors carry parameter, line and column, and
+ * the nearest valid name. `canonical` receives every parameter with its value as it
+ * counts (defaults and aliases resolved), keys sorted. Strings in params point into it,
+ * so it must outlive them; it may be NULL only for tables without text.
  */
 HR_CHECK enum hr_err
 hr__params_parse(const struct hr_param *table, size_t count, const struct hr_doc *map,
                  void *params, size_t params_size, struct hr_doc **ret_canonical,
                  struct hr_error *reterr);
+
+/*
+ * The fields that FIELD and FIELDS parameters with an access bind, in table order, FIELDS
+ * unrolled; absent optional ones are left out. At most `room` are written; returns how
+ * many there are.
+ */
+size_t hr__params_bindings(const struct hr_param *table, size_t count, const void *params,
+                           const char **names, enum hr_param_access *access, size_t room);
+
+/* Parse flow YAML: a scalar, "[1, 2]", "{a: b}". NULL and *reterr when malformed. */
+struct hr_doc *hr__param_flow(const char *text, struct hr_error *reterr);
+
+/* The value as a message names it: `the string "big"`, `the int 5`, `a list`. Returns
+ * `text`. */
+const char *hr__param_value_text(const struct hr_doc *value, char *text, size_t room);
 
 /* "0 to 255", "one of a, b", ... for help. Appends. */
 void hr__param_range_text(const struct hr_param *param, struct hr_str *out);

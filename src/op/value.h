@@ -27,10 +27,10 @@ struct hr_value {
     uint8_t dtype; /* enum hr_dtype; of the items for RAGGED (HR_U8 with item_bytes_string
                       for strings) */
     uint8_t ndim;
-    bool shared;  /* another value shows the same bytes: do not write in place */
-    bool strings; /* RAGGED: items are byte strings, not 1-d tensors */
-    uint8_t layout; /* enum hr_layout of an image tensor; 0: by its dims (the short side of
-                       the two ends is channels, HWC when in doubt) */
+    bool shared;    /* another value shows the same bytes: do not write in place */
+    bool strings;   /* RAGGED: items are byte strings, not 1-d tensors */
+    uint8_t layout; /* enum hr_layout of an image tensor; 0: by its dims (the short side
+                       of the two ends is channels, HWC when in doubt) */
     void *data;
     size_t bytes; /* bytes that belong to the value: for contiguous tensors all of it */
     struct hr_buffer *owner; /* one reference, or NULL: the arena's, or the batch's */

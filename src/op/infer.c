@@ -1,0 +1,55 @@
+/*
+ * op/infer.c - what most infer functions ask of a field.
+ *
+ * An encoded image where pixels are needed is the commonest wrong order; the message says
+ * which op mends it. That name is words for a person, no decision is taken by it.
+ */
+#include "op/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum hr_err hr__infer_fail(struct hr_infer *infer, const char *param, enum hr_err code,
+                           const char *format, ...)
+{
+    char message[sizeof infer->error->message];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (param != NULL && infer->error != NULL)
+        snprintf(infer->error->param, sizeof infer->error->param, "%s", param);
+    return hr__fail(infer->error, code, "%s", message);
+}
+
+enum hr_err hr__infer_image(struct hr_infer *infer, size_t field)
+{
+    const struct hr_field *f = infer->fields[field];
+    char text[128];
+
+    if (hr__field_is_image(f))
+        return HR_OK;
+    if (f->meaning == HR_MEANING_ENCODED)
+        return hr__infer_fail(
+            infer, f->name, HR_ERR_TYPE,
+            "field \"%s\" is encoded bytes, not pixels: put image.decode "
+            "before it",
+            f->name);
+    return hr__infer_fail(infer, f->name, HR_ERR_TYPE, "field \"%s\" is %s, not an image",
+                          f->name, hr__field_text(f, text, sizeof text));
+}
+
+enum hr_err hr__infer_levels(struct hr_infer *infer, size_t field)
+{
+    const struct hr_field *f = infer->fields[field];
+
+    HR_TRY(hr__infer_image(infer, field));
+    if (f->meaning == HR_MEANING_IMAGE_NORMAL)
+        return hr__infer_fail(infer, f->name, HR_ERR_TYPE,
+                              "field \"%s\" is normalised already, and this needs levels "
+                              "(0..255 or 0..1): put it before the normalisation",
+                              f->name);
+    return HR_OK;
+}

@@ -1,0 +1,45 @@
+/*
+ * op/registry.c - finding an op by name in the list that ops/registry.c holds.
+ *
+ * There are some dozens of ops and a name is looked up once per node of a graph, so a
+ * walk along the list is enough. The list itself lives in ops/, because op/ knows no
+ * operator; a test may link a list of its own instead.
+ */
+#include "op/op.h"
+
+#include <string.h>
+
+const struct hr_op *hr__op_find(const char *name)
+{
+    size_t count;
+    const struct hr_op *const *ops = hr__op_list(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(ops[i]->name, name) == 0)
+            return ops[i];
+    }
+    return NULL;
+}
+
+enum hr_err
+hr__op_get(const char *name, const struct hr_op **ret_op, struct hr_error *reterr)
+{
+    const struct hr_op *op = hr__op_find(name);
+    const char *names[512], *near;
+    size_t count, kept = 0;
+    const struct hr_op *const *ops;
+
+    if (op != NULL) {
+        *ret_op = op;
+        return HR_OK;
+    }
+    ops = hr__op_list(&count);
+    for (size_t i = 0; i < count && kept < sizeof names / sizeof names[0]; i++) {
+        if (!(ops[i]->traits & HR_TRAIT_TEST_ONLY))
+            names[kept++] = ops[i]->name;
+    }
+    near = hr__nearest(name, names, kept);
+    return hr__fail(reterr, HR_ERR_NOT_FOUND, "there is no op \"%.63s\"%s%s%s", name,
+                    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+                    near != NULL ? "\"?" : "");
+}

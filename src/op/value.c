@@ -1,0 +1,141 @@
+/*
+ * op/value.c - making, sharing and copying a field's value.
+ *
+ * Strided tensors are copied with the innermost contiguous run as one memcpy; anything
+ * cleverer (transposes by tiles) belongs to the kernels.
+ */
+#include "op/value.h"
+
+#include <string.h>
+
+void hr__value_clear(struct hr_value *value)
+{
+    hr_buffer_unref(value->owner);
+    memset(value, 0, sizeof *value);
+}
+
+void hr__value_share(struct hr_value *to, struct hr_value *from)
+{
+    if (to == from)
+        return;
+    hr__value_clear(to);
+    from->shared = true;
+    *to = *from;
+    if (to->owner != NULL)
+        hr_buffer_ref(to->owner);
+}
+
+void hr__value_set_tensor(struct hr_value *value, enum hr_dtype dtype, int ndim,
+                          const int64_t *dims, void *data, struct hr_buffer *owner)
+{
+    struct hr_value made = {.kind = HR_VALUE_TENSOR,
+                            .dtype = (uint8_t)dtype,
+                            .ndim = (uint8_t)ndim,
+                            .data = data,
+                            .owner = owner};
+    int64_t stride = (int64_t)hr_dtype_size(dtype);
+
+    for (int i = ndim - 1; i >= 0; i--) {
+        made.dims[i] = dims[i];
+        made.strides[i] = stride;
+        stride *= dims[i];
+    }
+    made.bytes = (size_t)stride;
+    hr__value_clear(value);
+    *value = made;
+}
+
+void hr__value_set_bytes(struct hr_value *value, const void *data, size_t bytes,
+                         struct hr_buffer *owner)
+{
+    struct hr_value made = {.kind = HR_VALUE_BYTES,
+                            .data = (void *)(uintptr_t)data,
+                            .bytes = bytes,
+                            .owner = owner};
+
+    hr__value_clear(value);
+    *value = made;
+}
+
+bool hr__value_contiguous(const struct hr_value *value)
+{
+    int64_t stride = (int64_t)hr_dtype_size((enum hr_dtype)value->dtype);
+
+    if (value->kind != HR_VALUE_TENSOR)
+        return false;
+    if (hr__value_count(value) == 0)
+        return true;
+    for (int i = value->ndim - 1; i >= 0; i--) {
+        if (value->dims[i] != 1 && value->strides[i] != stride)
+            return false;
+        stride *= value->dims[i];
+    }
+    return true;
+}
+
+int64_t hr__value_count(const struct hr_value *value)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < value->ndim; i++)
+        count *= value->dims[i];
+    return count;
+}
+
+/* The innermost run that lies without gaps: how many of the last dims it spans, and its
+ * bytes. */
+static int dense_dims(const struct hr_value *value, int64_t *ret_bytes)
+{
+    int64_t run = (int64_t)hr_dtype_size((enum hr_dtype)value->dtype);
+    int dense = 0;
+
+    while (dense < value->ndim) {
+        int i = value->ndim - 1 - dense;
+
+        if (value->dims[i] != 1 && value->strides[i] != run)
+            break;
+        run *= value->dims[i];
+        dense++;
+    }
+    *ret_bytes = run;
+    return dense;
+}
+
+void hr__value_copy(const struct hr_value *value, void *to)
+{
+    int64_t run, at[HR_MAX_DIMS] = {0};
+    const char *from = value->data;
+    char *out = to;
+    int outer;
+
+    if (hr__value_count(value) == 0)
+        return;
+    outer = value->ndim - dense_dims(value, &run);
+    for (;;) {
+        int i = outer - 1;
+
+        memcpy(out, from, (size_t)run);
+        out += run;
+        while (i >= 0 && ++at[i] == value->dims[i]) {
+            from -= (value->dims[i] - 1) * value->strides[i];
+            at[i--] = 0;
+        }
+        if (i < 0)
+            return;
+        from += value->strides[i];
+    }
+}
+
+enum hr_err hr__value_force(struct hr_worker *worker, struct hr_value *value, void *into,
+                            struct hr_error *reterr)
+{
+    if (value->kind == HR_VALUE_DEFERRED)
+        return value->u.lazy->class->force(worker, value, into, reterr);
+    if (into == NULL)
+        return HR_OK;
+    if (value->kind == HR_VALUE_TENSOR)
+        hr__value_copy(value, into);
+    else if (value->bytes > 0)
+        memcpy(into, value->data, value->bytes);
+    return HR_OK;
+}

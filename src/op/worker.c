@@ -1,0 +1,85 @@
+/*
+ * op/worker.c - a thread's private things, as ops reach them.
+ *
+ * A worker keeps its objects in a list: there are two or three of them, and the one that
+ * was used last stands first.
+ */
+#include "op/op.h"
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "op/worker.h"
+
+struct hr_worker_object {
+    const struct hr_worker_class *class;
+    void *object;
+    struct hr_worker_object *next;
+};
+
+enum hr_err
+hr__worker_object(struct hr_worker *worker, const struct hr_worker_class *class,
+                  void **ret_object, struct hr_error *reterr)
+{
+    struct hr_worker_object **at = &worker->objects, *entry;
+    enum hr_err code;
+
+    while (*at != NULL && (*at)->class != class)
+        at = &(*at)->next;
+    entry = *at;
+    if (entry != NULL) {
+        *at = entry->next;
+    } else {
+        entry = hr__calloc(1, sizeof *entry);
+        if (entry == NULL)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+        entry->class = class;
+        code = class->create(&entry->object, reterr);
+        if (code != HR_OK) {
+            hr__free(entry);
+            return code;
+        }
+    }
+    entry->next = worker->objects;
+    worker->objects = entry;
+    *ret_object = entry->object;
+    return HR_OK;
+}
+
+void hr__worker_objects_destroy(struct hr_worker *worker)
+{
+    while (worker->objects != NULL) {
+        struct hr_worker_object *entry = worker->objects;
+
+        worker->objects = entry->next;
+        entry->class->destroy(entry->object);
+        hr__free(entry);
+    }
+}
+
+void hr__worker_charge(struct hr_worker *worker, uint32_t node)
+{
+    uint64_t now;
+
+    if (worker->charge_ticks == NULL)
+        return;
+    now = hr__ticks();
+    worker->charge_ticks[worker->charge_node] += now - worker->charge_since;
+    worker->charge_since = now;
+    worker->charge_node = node;
+}
+
+void hr__op_rng(const struct hr_op_ctx *ctx, struct hr_rng *ret_rng)
+{
+    hr__rng_init(ret_rng, ctx->id->seed, ctx->id->epoch, ctx->id->index, ctx->node);
+}
+
+enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **ret_memory)
+{
+    void *memory = hr__arena_alloc(&ctx->worker->arena, bytes);
+
+    if (memory == NULL)
+        return hr__fail(ctx->error, HR_ERR_MEMORY,
+                        "out of memory for %zu bytes of a record", bytes);
+    *ret_memory = memory;
+    return HR_OK;
+}
