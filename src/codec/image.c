@@ -276,14 +276,14 @@ void hr__image_part_set(struct hr_image_part *part, void *data, int32_t width,
     };
 }
 
-void hr__image_luma(const uint8_t *colour, int step, uint8_t *gray, int32_t width)
+void hr__image_luma(const uint8_t *colour, int step, uint8_t *gray, size_t count)
 {
-    int32_t x;
+    size_t i;
 
-    for (x = 0; x < width; x++) {
-        const uint8_t *p = colour + (ptrdiff_t)x * step;
+    for (i = 0; i < count; i++) {
+        const uint8_t *p = colour + i * (size_t)step;
 
-        gray[x] =
+        gray[i] =
             (uint8_t)((19595U * p[0] + 38470U * p[1] + 7471U * p[2] + 0x8000U) >> 16);
     }
 }

@@ -28,9 +28,9 @@
 
 #include <jerror.h>
 
-#define MARGIN                                                                           \
-    2 /* scaled pixels asked for beyond the window, left and right: 1 is not             \
-         enough for a window one pixel wide at the left of 4:2:0 */
+/* Scaled pixels asked for beyond the window, left and right. 1 is not enough for a window
+ * one pixel wide at the left of a 4:2:0 photo. */
+#define MARGIN 2
 #define SCANS_MAX 500   /* a progressive bomb has thousands of scans; encoders write 10 */
 #define ROWS_AT_ONCE 16 /* at least libjpeg's largest row group */
 
@@ -481,7 +481,7 @@ static void convert_cmyk(struct hr_jpeg_decoder *decoder, int32_t channels_out)
             cmyk_to_rgb(row + 3 * x, (const uint8_t[4]){row[4 * x], row[4 * x + 1],
                                                         row[4 * x + 2], row[4 * x + 3]});
         if (channels_out == 1)
-            hr__image_luma(row, 3, row, width);
+            hr__image_luma(row, 3, row, (size_t)width);
     }
 }
 

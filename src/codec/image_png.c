@@ -49,7 +49,7 @@ static void scan_chunks(const uint8_t *data, size_t bytes, bool *ret_transparent
                         int32_t *ret_orientation)
 {
     size_t at = HEADER_END;
-    bool seen_exif = false;
+    bool seen_exif = false, seen_pixels = false;
 
     while (bytes - at >= 12) {
         size_t length = hr__be32(data + at);
@@ -58,7 +58,9 @@ static void scan_chunks(const uint8_t *data, size_t bytes, bool *ret_transparent
         if (length > bytes - at - 12)
             return;
         if (memcmp(type, "tRNS", 4) == 0) {
-            *ret_transparent = true;
+            *ret_transparent |= !seen_pixels;
+        } else if (memcmp(type, "IDAT", 4) == 0) {
+            seen_pixels = true;
         } else if (memcmp(type, "eXIf", 4) == 0 && !seen_exif) {
             *ret_orientation = hr__exif_orientation_prefixed(type + 4, length);
             seen_exif = true;
@@ -187,20 +189,20 @@ static void choose_rows(struct png_job *p)
     png_read_update_info(png, p->info);
     p->channels_in = png_get_channels(png, p->info);
     p->row_bytes = png_get_rowbytes(png, p->info);
+    if (wanted == HR_CHANNELS_UNCHANGED && p->channels_in != p->job->info->channels)
+        png_error(png, "misplaced transparency");
     p->channels_out = wanted == HR_CHANNELS_GRAY ? 1 : p->channels_in;
 }
 
 static void check_header(struct png_job *p)
 {
     const struct hr_image_info *expected = p->job->info;
-    uint64_t bits =
-        (uint64_t)png_get_bit_depth(p->png, p->info) * png_get_channels(p->png, p->info) *
-        png_get_image_width(p->png, p->info) * png_get_image_height(p->png, p->info);
+    uint64_t raw_max = (uint64_t)p->job->bytes * DEFLATE_RATIO;
 
     if (png_get_image_width(p->png, p->info) != (png_uint_32)expected->width ||
         png_get_image_height(p->png, p->info) != (png_uint_32)expected->height)
         png_error(p->png, "the header is ambiguous");
-    if (bits / 8 / DEFLATE_RATIO > p->job->bytes)
+    if (png_get_rowbytes(p->png, p->info) > raw_max / (uint64_t)expected->height)
         png_error(p->png, "the file is too short for its size in pixels");
 }
 
@@ -267,7 +269,7 @@ static void hand_out(struct png_job *p, struct hr_image_part *ret_part)
         for (y = 0; y < request->height; y++) {
             uint8_t *row = p->rows + p->row_bytes * (size_t)y;
 
-            hr__image_luma(row, p->channels_in, row, p->job->info->width);
+            hr__image_luma(row, p->channels_in, row, (size_t)p->job->info->width);
         }
     hr__image_part_set(ret_part, p->rows + (ptrdiff_t)request->x * p->channels_out,
                        request->width, request->height, p->channels_out, p->row_bytes,

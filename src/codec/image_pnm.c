@@ -222,7 +222,7 @@ static void to_channels(uint8_t *in, int32_t channels_in, uint8_t *out,
     size_t i;
 
     if (channels_out < channels_in)
-        hr__image_luma(in, 3, out, (int32_t)count);
+        hr__image_luma(in, 3, out, count);
     else if (channels_out > channels_in)
         for (i = 0; i < count; i++)
             memset(out + 3 * i, in[i], 3);

@@ -65,7 +65,7 @@ void hr__image_part_set(struct hr_image_part *part, void *data, int32_t width,
 
 /* ITU-R 601 luma of RGB (`step` 3) or RGBA (`step` 4) pixels, in Pillow's integers.
  * `gray` may be `colour`. */
-void hr__image_luma(const uint8_t *colour, int step, uint8_t *gray, int32_t width);
+void hr__image_luma(const uint8_t *colour, int step, uint8_t *gray, size_t count);
 
 static inline uint32_t hr__be32(const uint8_t *p)
 {

@@ -127,7 +127,7 @@ hr__webp_decode(const struct hr_image_job *job, struct hr_image_part *ret_part)
     if (channels == 1)
         for (y = 0; y < request->height; y++)
             hr__image_luma(first + (size_t)y * stride, 3, first + (size_t)y * stride,
-                           request->width);
+                           (size_t)request->width);
     hr__image_part_set(ret_part, first, request->width, request->height, channels, stride,
                        request->x, request->y, 0);
     return HR_OK;
