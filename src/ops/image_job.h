@@ -13,6 +13,7 @@
 #ifndef HR_OPS_IMAGE_JOB_H
 #define HR_OPS_IMAGE_JOB_H
 
+#include "codec/image.h"
 #include "op/op.h"
 
 enum hr_image_mode {
@@ -29,10 +30,12 @@ struct hr_image {
     /* Source: encoded bytes, or a pixel tensor. */
     const void *encoded;
     size_t encoded_bytes;
-    struct hr_value
-        pixels; /* kind TENSOR when the source is pixels; NONE for encoded bytes */
-    void *info; /* what the codec's header said (ops/image_job.c) */
-    struct hr_buffer *owner; /* keeps `encoded` alive; a reference, or NULL */
+    struct hr_value pixels;     /* kind TENSOR when the source is pixels; NONE for encoded
+                                 * bytes. Either is kept alive by the owner of the value that
+                                 * holds this description: nothing here owns anything. */
+    enum hr_dtype source_dtype; /* of the source as others see it; float16 and bfloat16
+                                   tensors are held as float32 here */
+    const struct hr_image_info *info; /* what the codec's header said */
     enum hr_image_mode mode;
     int want_channels; /* enum hr_image_channels of the decode */
     uint64_t pixels_max;
@@ -69,10 +72,17 @@ struct hr_image {
 HR_CHECK enum hr_err
 hr__image_edit(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image);
 
-/* Begin a description of encoded bytes in `field` (ops: image.decode). */
+/* Begin a description of encoded bytes in `field` (ops: image.decode). The caller gives
+ * the field's value the owner of the bytes. */
+struct hr_image_begin {
+    enum hr_image_mode mode;
+    enum hr_image_channels channels;
+    bool orientation; /* show it as EXIF says */
+    uint64_t pixels_max;
+};
 HR_CHECK enum hr_err
 hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *data, size_t bytes,
-                struct hr_image **ret_image);
+                const struct hr_image_begin *how);
 
 /* Edits, in the coordinates of the image as described so far (width x height). Each may
  * force what is there first when it cannot be composed. The caller has checked ranges. */
@@ -93,5 +103,44 @@ hr__image_layout(struct hr_op_ctx *ctx, size_t field, enum hr_layout layout);
 HR_CHECK enum hr_err
 hr__image_size(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
                int32_t *ret_height, int32_t *ret_channels);
+
+/* ---- ops that need pixels ---- */
+
+/* Kernel's view of an image tensor (u8 or f32, interleaved or planar, by its layout).
+ * HR_ERR_TYPE or HR_ERR_SHAPE for anything else. */
+HR_CHECK enum hr_err
+hr__image_view(const struct hr_value *value, struct hr_pixels *ret_pixels,
+               struct hr_error *reterr);
+
+/* The pixels of bound field `field`, forced if they were not. */
+HR_CHECK enum hr_err
+hr__image_read(struct hr_op_ctx *ctx, size_t field, struct hr_pixels *ret_pixels);
+
+/* A fresh image in the arena, interleaved for u8 and planar for floats, its dims in the
+ * order `layout`. */
+HR_CHECK enum hr_err
+hr__image_make(struct hr_worker *worker, int32_t width, int32_t height, int32_t channels,
+               enum hr_dtype dtype, enum hr_layout layout, struct hr_value *ret_value,
+               struct hr_pixels *ret_pixels, struct hr_error *reterr);
+
+/* Put `made` in the place of bound field `field`. */
+void hr__image_replace(struct hr_op_ctx *ctx, size_t field, const struct hr_value *made);
+
+/* The layout of an image tensor or of a deferred image. */
+enum hr_layout hr__image_layout_of(const struct hr_value *value);
+
+/* Frame the image with `left`, `top`, ... pixels; they may be zero. */
+enum hr_pad_mode { HR_PAD_CONSTANT, HR_PAD_EDGE, HR_PAD_REFLECT };
+HR_CHECK enum hr_err hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left,
+                                     int32_t top, int32_t right, int32_t bottom,
+                                     enum hr_pad_mode mode, const float fill[4]);
+
+/* infer: the image's size is from here on so; -1 for unknown. */
+void hr__infer_size(struct hr_field *field, int64_t width, int64_t height);
+
+/* The lazy class of images, and its force. */
+extern const struct hr_lazy_class hr__image_class;
+HR_CHECK enum hr_err hr__image_force(struct hr_worker *worker, struct hr_value *value,
+                                     void *into, struct hr_error *reterr);
 
 #endif

@@ -1,0 +1,47 @@
+/*
+ * batch.c - the schema of batches.
+ */
+#include "ops/batch.h"
+
+#include <string.h>
+
+static enum hr_err
+batch_field(struct hr_infer *infer, struct hr_field *field, const struct hr_dim *batch)
+{
+    if (field->kind == HR_FIELD_BYTES) {
+        field->kind = HR_FIELD_STRINGS;
+        field->ndim = 1;
+        field->dims[0] = *batch;
+        return HR_OK;
+    }
+    if (field->kind != HR_FIELD_TENSOR)
+        return hr__infer_fail(
+            infer, NULL, HR_ERR_TYPE,
+            "field \"%s\" is a list already and cannot be batched again", field->name);
+    if (field->ndim == HR_MAX_DIMS)
+        return hr__infer_fail(infer, NULL, HR_ERR_SHAPE,
+                              "field \"%s\" has %d dimensions, no room for one more",
+                              field->name, field->ndim);
+    memmove(&field->dims[1], &field->dims[0], (size_t)field->ndim * sizeof *field->dims);
+    field->dims[0] = *batch;
+    field->ndim++;
+    return HR_OK;
+}
+
+enum hr_err hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last)
+{
+    struct hr_schema *out = infer->output;
+    bool full = drop_last || (out->records >= 0 && out->records % size == 0);
+    struct hr_dim batch = {0};
+
+    if (full)
+        hr__dim_set(&batch, size);
+    else
+        hr__dim_unknown(&batch, "batch");
+    for (size_t i = 0; i < out->count; i++)
+        HR_TRY(batch_field(infer, &out->fields[i], &batch));
+    if (out->records >= 0)
+        out->records = (out->records + (drop_last ? 0 : size - 1)) / size;
+    out->batch_rank++;
+    return HR_OK;
+}

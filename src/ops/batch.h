@@ -1,0 +1,20 @@
+/*
+ * ops/batch.h - what the batching ops share.
+ */
+#ifndef HR_OPS_BATCH_H
+#define HR_OPS_BATCH_H
+
+#include "op/op.h"
+
+#define HR_P_BATCH_SIZE(struct_)                                                         \
+    HR_P_INT(struct_, size, .required = true, HR_RANGE(1, 1 << 24), .unit = "records",   \
+             .help = "records in a batch")
+#define HR_P_DROP_LAST(struct_)                                                          \
+    HR_P_BOOL(struct_, drop_last, .fallback = "false",                                   \
+              .help = "leave out the last batch when it is not full")
+
+/* The schema of batches: every field gains a dimension, byte strings become lists. */
+HR_CHECK enum hr_err
+hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last);
+
+#endif

@@ -1,0 +1,346 @@
+/*
+ * image_job.c - editing the description of an image.
+ *
+ * Every edit works on the image "as described so far": it maps its coordinates back
+ * through the mirror flags and the resize, or forces what is there when the description
+ * cannot hold both in order. In mode exact an edit is composed only when the arithmetic
+ * is the same to the last bit as with pixels in between; in the other modes where it is
+ * the same but for rounding. Making the pixels is image_force.c.
+ */
+#include "ops/image_job.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct hr_lazy_class hr__image_class = {.name = "image", .force = hr__image_force};
+
+static void describe(struct hr_value *value, struct hr_image *image)
+{
+    bool chw = image->layout == HR_LAYOUT_CHW;
+    int64_t size = (int64_t)hr_dtype_size(image->dtype);
+
+    value->kind = HR_VALUE_DEFERRED;
+    value->dtype = (uint8_t)image->dtype;
+    value->ndim = 3;
+    value->shared = false;
+    value->layout = (uint8_t)image->layout;
+    value->data = NULL;
+    value->u.lazy = &image->lazy;
+    value->dims[0] = chw ? image->channels : image->height;
+    value->dims[1] = chw ? image->height : image->width;
+    value->dims[2] = chw ? image->width : image->channels;
+    value->strides[2] = size;
+    value->strides[1] = size * value->dims[2];
+    value->strides[0] = value->strides[1] * value->dims[1];
+    value->bytes = (size_t)(value->strides[0] * value->dims[0]);
+}
+
+static void init(struct hr_image *image, uint32_t node, int32_t width, int32_t height)
+{
+    image->lazy.class = &hr__image_class;
+    image->orientation = 1;
+    image->clip_width = image->width = width;
+    image->clip_height = image->height = height;
+    image->box_width = width;
+    image->box_height = height;
+    image->node_decode = image->node_resample = image->node_store = node;
+}
+
+static enum hr_err new_image(struct hr_op_ctx *ctx, struct hr_image **ret_image)
+{
+    void *memory;
+
+    HR_TRY(hr__op_alloc(ctx, sizeof(struct hr_image), &memory));
+    memset(memory, 0, sizeof(struct hr_image));
+    *ret_image = memory;
+    return HR_OK;
+}
+
+/* A float16 or bfloat16 tensor as float32, dims and layout kept. */
+static enum hr_err
+widen(struct hr_op_ctx *ctx, const struct hr_value *value, struct hr_value *ret_wide)
+{
+    struct hr_value wide = {0};
+    size_t count = (size_t)hr__value_count(value);
+    void *half, *memory;
+
+    HR_TRY(hr__op_alloc(ctx, count * 2, &half));
+    HR_TRY(hr__op_alloc(ctx, count * 4, &memory));
+    hr__value_copy(value, half);
+    if (value->dtype == HR_F16)
+        hr__f16_to_f32(half, memory, count);
+    else
+        hr__bf16_to_f32(half, memory, count);
+    hr__value_set_tensor(&wide, HR_F32, value->ndim, value->dims, memory, NULL);
+    wide.layout = value->layout;
+    *ret_wide = wide;
+    return HR_OK;
+}
+
+static enum hr_err
+wrap(struct hr_op_ctx *ctx, struct hr_value *value, struct hr_image **ret_image)
+{
+    bool half = value->dtype == HR_F16 || value->dtype == HR_BF16;
+    struct hr_value source = *value;
+    struct hr_pixels pixels;
+    struct hr_image *image;
+
+    if (half)
+        HR_TRY(widen(ctx, value, &source));
+    HR_TRY(hr__image_view(&source, &pixels, ctx->error));
+    HR_TRY(new_image(ctx, &image));
+    init(image, ctx->node, pixels.width, pixels.height);
+    source.owner = NULL;
+    image->pixels = source;
+    image->source_dtype = image->dtype = (enum hr_dtype)value->dtype;
+    image->channels = pixels.channels;
+    image->layout = hr__image_layout_of(value);
+    image->mode = HR_MODE_EXACT;
+    describe(value, image);
+    *ret_image = image;
+    return HR_OK;
+}
+
+enum hr_err
+hr__image_edit(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image)
+{
+    struct hr_value *value = ctx->fields[field];
+    struct hr_image *image;
+
+    if (value->kind == HR_VALUE_DEFERRED && value->u.lazy->class != &hr__image_class)
+        HR_TRY(hr__value_force(ctx->worker, value, NULL, ctx->error));
+    if (value->kind == HR_VALUE_TENSOR)
+        return wrap(ctx, value, ret_image);
+    if (value->kind != HR_VALUE_DEFERRED)
+        return hr__fail(ctx->error, HR_ERR_TYPE, "the field holds no image");
+    if (value->shared) {
+        HR_TRY(new_image(ctx, &image));
+        *image = *(const struct hr_image *)value->u.lazy;
+        image->pixels.shared = true;
+        describe(value, image);
+    }
+    *ret_image = (struct hr_image *)value->u.lazy;
+    return HR_OK;
+}
+
+static int32_t decoded_channels(const struct hr_image_info *info, int want)
+{
+    if (want == HR_CHANNELS_RGB)
+        return 3;
+    if (want == HR_CHANNELS_GRAY)
+        return 1;
+    return info->cmyk ? 3 : info->channels;
+}
+
+enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *data,
+                            size_t bytes, const struct hr_image_begin *how)
+{
+    struct hr_image_info *info;
+    struct hr_image *image;
+    bool turned;
+    void *memory;
+
+    HR_TRY(hr__op_alloc(ctx, sizeof *info, &memory));
+    info = memory;
+    HR_TRY(hr__image_probe(data, bytes, info, ctx->error));
+    HR_TRY(new_image(ctx, &image));
+    turned = how->orientation && info->orientation >= 5;
+    init(image, ctx->node, turned ? info->height : info->width,
+         turned ? info->width : info->height);
+    image->encoded = data;
+    image->encoded_bytes = bytes;
+    image->info = info;
+    image->mode = how->mode;
+    image->want_channels = how->channels;
+    image->pixels_max = how->pixels_max;
+    image->orientation = how->orientation ? info->orientation : 1;
+    image->channels = decoded_channels(info, how->channels);
+    image->source_dtype = image->dtype = HR_U8;
+    image->layout = HR_LAYOUT_HWC;
+    hr__value_clear(ctx->fields[field]);
+    describe(ctx->fields[field], image);
+    return HR_OK;
+}
+
+/* Make what is described so far, and describe further on top of it. */
+static enum hr_err
+settle(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image)
+{
+    enum hr_image_mode mode = (*ret_image)->mode;
+
+    HR_TRY(hr__value_force(ctx->worker, ctx->fields[field], NULL, ctx->error));
+    HR_TRY(hr__image_edit(ctx, field, ret_image));
+    (*ret_image)->mode = mode;
+    return HR_OK;
+}
+
+/* The described result is rounded to its dtype behind arithmetic that the kernel does in
+ * one go, so that further arithmetic on the rounded numbers cannot join. */
+static bool rounds_last(const struct hr_image *image)
+{
+    if (image->dtype == HR_F32)
+        return false;
+    if (image->step_count > 0 || image->dtype != image->source_dtype)
+        return true;
+    return image->resampled && !image->round_levels;
+}
+
+/* A sub-box of a resize is the same to the last bit when nothing in it is rounded:
+ * ratio and place are multiples of 1/65536. */
+static bool axis_is_exact(double box, double size, int32_t out)
+{
+    double ratio = size / out;
+
+    return ratio * 65536 == floor(ratio * 65536) && ratio * out == size &&
+           box * 65536 == floor(box * 65536);
+}
+
+static bool crop_composes(const struct hr_image *image)
+{
+    if (!image->resampled || image->mode != HR_MODE_EXACT)
+        return true;
+    return axis_is_exact(image->box_x, image->box_width, image->width) &&
+           axis_is_exact(image->box_y, image->box_height, image->height);
+}
+
+enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t x, int32_t y,
+                           int32_t width, int32_t height)
+{
+    struct hr_image *image;
+
+    HR_TRY(hr__image_edit(ctx, field, &image));
+    if (x == 0 && y == 0 && width == image->width && height == image->height)
+        return HR_OK;
+    if (!crop_composes(image))
+        HR_TRY(settle(ctx, field, &image));
+    if (image->flip_x)
+        x = image->width - x - width;
+    if (image->flip_y)
+        y = image->height - y - height;
+    if (image->resampled) {
+        double ratio_x = image->box_width / image->width;
+        double ratio_y = image->box_height / image->height;
+        image->box_x += x * ratio_x;
+        image->box_y += y * ratio_y;
+        image->box_width = width * ratio_x;
+        image->box_height = height * ratio_y;
+    } else {
+        image->box_x = image->clip_x += x;
+        image->box_y = image->clip_y += y;
+        image->box_width = image->clip_width = width;
+        image->box_height = image->clip_height = height;
+    }
+    image->width = width;
+    image->height = height;
+    describe(ctx->fields[field], image);
+    return HR_OK;
+}
+
+static bool resize_composes(const struct hr_image *image)
+{
+    if (image->resampled || rounds_last(image))
+        return false;
+    if (image->mode != HR_MODE_EXACT)
+        return true;
+    return image->step_count == 0 && image->dtype == image->source_dtype &&
+           !image->flip_x && !image->flip_y;
+}
+
+enum hr_err hr__image_resize(struct hr_op_ctx *ctx, size_t field, int32_t width,
+                             int32_t height, int filter, bool antialias)
+{
+    struct hr_image *image;
+
+    HR_TRY(hr__image_edit(ctx, field, &image));
+    if (width == image->width && height == image->height)
+        return HR_OK;
+    if (!resize_composes(image))
+        HR_TRY(settle(ctx, field, &image));
+    image->resampled = true;
+    image->filter = filter;
+    image->antialias = antialias;
+    image->round_levels = image->dtype == HR_U8;
+    image->width = width;
+    image->height = height;
+    image->node_resample = ctx->node;
+    describe(ctx->fields[field], image);
+    return HR_OK;
+}
+
+enum hr_err hr__image_flip(struct hr_op_ctx *ctx, size_t field, bool x, bool y)
+{
+    struct hr_image *image;
+
+    if (!x && !y)
+        return HR_OK;
+    HR_TRY(hr__image_edit(ctx, field, &image));
+    image->flip_x ^= x;
+    image->flip_y ^= y;
+    image->node_store = ctx->node;
+    return HR_OK;
+}
+
+enum hr_err hr__image_affine(struct hr_op_ctx *ctx, size_t field, const float scale[4],
+                             const float bias[4])
+{
+    struct hr_image *image;
+
+    HR_TRY(hr__image_edit(ctx, field, &image));
+    if (rounds_last(image) || image->step_count == HR_IMAGE_AFFINE_MAX)
+        HR_TRY(settle(ctx, field, &image));
+    memcpy(image->steps[image->step_count].scale, scale, 4 * sizeof(float));
+    memcpy(image->steps[image->step_count].bias, bias, 4 * sizeof(float));
+    image->step_count++;
+    if (image->dtype == HR_U8)
+        image->dtype = HR_F32;
+    image->node_store = ctx->node;
+    describe(ctx->fields[field], image);
+    return HR_OK;
+}
+
+enum hr_err
+hr__image_cast(struct hr_op_ctx *ctx, size_t field, enum hr_dtype dtype, float scale)
+{
+    float scales[4] = {scale, scale, scale, scale}, zeros[4] = {0};
+    struct hr_image *image;
+
+    if (scale != 1.0f)
+        HR_TRY(hr__image_affine(ctx, field, scales, zeros));
+    HR_TRY(hr__image_edit(ctx, field, &image));
+    if (image->dtype == dtype)
+        return HR_OK;
+    if (image->dtype != HR_F32 && rounds_last(image))
+        HR_TRY(settle(ctx, field, &image));
+    image->dtype = dtype;
+    image->node_store = ctx->node;
+    describe(ctx->fields[field], image);
+    return HR_OK;
+}
+
+enum hr_err hr__image_layout(struct hr_op_ctx *ctx, size_t field, enum hr_layout layout)
+{
+    struct hr_image *image;
+
+    HR_TRY(hr__image_edit(ctx, field, &image));
+    if (image->layout == layout)
+        return HR_OK;
+    image->layout = layout;
+    image->node_store = ctx->node;
+    describe(ctx->fields[field], image);
+    return HR_OK;
+}
+
+enum hr_err hr__image_size(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
+                           int32_t *ret_height, int32_t *ret_channels)
+{
+    const struct hr_value *value = ctx->fields[field];
+    bool chw = hr__image_layout_of(value) == HR_LAYOUT_CHW;
+
+    if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_DEFERRED) ||
+        value->ndim != 3)
+        return hr__fail(ctx->error, HR_ERR_SHAPE, "the field holds no image");
+    *ret_width = (int32_t)value->dims[chw ? 2 : 1];
+    *ret_height = (int32_t)value->dims[chw ? 1 : 0];
+    *ret_channels = (int32_t)value->dims[chw ? 0 : 2];
+    return HR_OK;
+}

@@ -1,0 +1,107 @@
+/*
+ * image.normalize - levels to numbers of mean 0 and deviation 1, as networks want them.
+ *
+ * One affine step per channel, with the 1/255 of integer images folded in, so that it
+ * rides on the store of a resize or of a decode.
+ */
+#include "ops/image_job.h"
+#include "ops/image_size.h"
+
+struct normalize {
+    const char *field;
+    struct hr_floats mean, std;
+    int dtype;
+};
+
+static const struct hr_param_alias means[] = {
+    {"imagenet", "[0.485, 0.456, 0.406]"},
+    {"mnist",    "[0.1307]"             },
+    {"half",     "[0.5]"                },
+    {NULL,       NULL                   }
+};
+static const struct hr_param_alias stds[] = {
+    {"imagenet", "[0.229, 0.224, 0.225]"},
+    {"mnist",    "[0.3081]"             },
+    {"half",     "[0.5]"                },
+    {NULL,       NULL                   }
+};
+
+static const struct hr_param normalize_params[] = {
+    HR_P_FLOATS(struct normalize, mean, .required = true, .items_min = 1, .items_max = 4,
+                .aliases = means,
+                .help = "subtracted, per channel, in 0..1; one number counts for all; or "
+                        "imagenet, mnist, half"),
+    HR_P_FLOATS(struct normalize, std, .required = true, .items_min = 1, .items_max = 4,
+                HR_MIN(0), .min_open = true, .aliases = stds,
+                .help = "divided by afterwards, per channel; or imagenet, mnist, half"),
+    HR_P_DTYPE(struct normalize, dtype, .fallback = "float32",
+               .help = "float32, float16 or bfloat16"),
+    HR_P_IMAGE(struct normalize),
+};
+
+static bool count_fits(int count, int64_t channels)
+{
+    return count == 1 || channels < 0 || count == channels;
+}
+
+static enum hr_err normalize_infer(struct hr_infer *infer)
+{
+    const struct normalize *p = infer->params;
+    struct hr_field *field = infer->fields[0];
+    int64_t channels;
+
+    HR_TRY(hr__infer_levels(infer, 0));
+    channels = hr__field_channels(field)->size;
+    if (!count_fits(p->mean.count, channels))
+        return hr__infer_fail(infer, "mean", HR_ERR_SHAPE,
+                              "%d means for an image of %d channels", p->mean.count,
+                              (int)channels);
+    if (!count_fits(p->std.count, channels))
+        return hr__infer_fail(infer, "std", HR_ERR_SHAPE,
+                              "%d deviations for an image of %d channels", p->std.count,
+                              (int)channels);
+    if (p->dtype != HR_F32 && p->dtype != HR_F16 && p->dtype != HR_BF16)
+        return hr__infer_fail(infer, "dtype", HR_ERR_TYPE,
+                              "dtype is float32, float16 or bfloat16");
+    field->dtype = (enum hr_dtype)p->dtype;
+    field->meaning = HR_MEANING_IMAGE_NORMAL;
+    return HR_OK;
+}
+
+static enum hr_err normalize_apply(struct hr_op_ctx *ctx)
+{
+    const struct normalize *p = ctx->params;
+    double unit = ctx->fields[0]->dtype == HR_U8 ? 255.0 : 1.0;
+    float scale[4], bias[4];
+    int32_t width, height, channels;
+
+    HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
+    if (!count_fits(p->mean.count, channels) || !count_fits(p->std.count, channels))
+        return hr__fail(ctx->error, HR_ERR_SHAPE,
+                        "%d means and %d deviations for an image of %d channels",
+                        p->mean.count, p->std.count, (int)channels);
+    for (int i = 0; i < 4; i++) {
+        double mean = p->mean.values[i < p->mean.count ? i : 0];
+        double std = p->std.values[i < p->std.count ? i : 0];
+        scale[i] = (float)(1 / (unit * std));
+        bias[i] = (float)(-mean / std);
+    }
+    HR_TRY(hr__image_affine(ctx, 0, scale, bias));
+    return hr__image_cast(ctx, 0, (enum hr_dtype)p->dtype, 1.0f);
+}
+
+const struct hr_op hr_op_image_normalize = {
+    .name = "image.normalize",
+    .summary = "subtract a mean and divide by a deviation, per channel",
+    .doc =
+        "`(x - mean) / std` with x in 0..1: uint8 images are divided by 255 in the same "
+        "step, so no cast is needed before. Computed as `x * a + b` in float32, hence up "
+        "to one unit in the last place from torchvision. `mean: half` gives -1..1.",
+    .version = 1,
+    .kind = HR_OP_MAP,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_POINTWISE | HR_TRAIT_AFFINE | HR_TRAIT_DTYPE |
+              HR_TRAIT_DEFERS | HR_TRAIT_GROWS,
+    HR_PARAMS(normalize_params, struct normalize),
+    .infer = normalize_infer,
+    .apply = normalize_apply,
+};

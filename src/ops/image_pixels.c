@@ -1,0 +1,134 @@
+/*
+ * image_pixels.c - image tensors as kernels see them, for ops that need pixels.
+ */
+#include "ops/image_job.h"
+
+#include <string.h>
+
+enum hr_layout hr__image_layout_of(const struct hr_value *value)
+{
+    if (value->layout != HR_LAYOUT_NONE || value->ndim != 3)
+        return (enum hr_layout)value->layout;
+    if (value->dims[2] > 4 && value->dims[0] >= 1 && value->dims[0] <= 4)
+        return HR_LAYOUT_CHW;
+    return HR_LAYOUT_HWC;
+}
+
+enum hr_err hr__image_view(const struct hr_value *value, struct hr_pixels *ret_pixels,
+                           struct hr_error *reterr)
+{
+    bool chw = hr__image_layout_of(value) == HR_LAYOUT_CHW;
+    int channel = chw ? 0 : 2, row = chw ? 1 : 0, column = chw ? 2 : 1;
+
+    if (value->kind != HR_VALUE_TENSOR || value->ndim != 3)
+        return hr__fail(reterr, HR_ERR_SHAPE, "the field holds no image");
+    if (value->dtype != HR_U8 && value->dtype != HR_F32)
+        return hr__fail(reterr, HR_ERR_TYPE, "an image of %s cannot be worked on",
+                        hr_dtype_name((enum hr_dtype)value->dtype));
+    if (value->dims[channel] < 1 || value->dims[channel] > 4 || value->dims[row] < 1 ||
+        value->dims[column] < 1 || value->dims[row] > INT32_MAX ||
+        value->dims[column] > INT32_MAX)
+        return hr__fail(reterr, HR_ERR_SHAPE,
+                        "an image has 1 to 4 channels and at least one pixel");
+    *ret_pixels = (struct hr_pixels){
+        .data = value->data,
+        .dtype = (enum hr_dtype)value->dtype,
+        .width = (int32_t)value->dims[column],
+        .height = (int32_t)value->dims[row],
+        .channels = (int32_t)value->dims[channel],
+        .row_stride = value->strides[row],
+        .pixel_stride = value->strides[column],
+        .channel_stride = value->strides[channel],
+    };
+    return HR_OK;
+}
+
+enum hr_err
+hr__image_read(struct hr_op_ctx *ctx, size_t field, struct hr_pixels *ret_pixels)
+{
+    HR_TRY(hr__value_force(ctx->worker, ctx->fields[field], NULL, ctx->error));
+    return hr__image_view(ctx->fields[field], ret_pixels, ctx->error);
+}
+
+void hr__image_replace(struct hr_op_ctx *ctx, size_t field, const struct hr_value *made)
+{
+    hr__value_clear(ctx->fields[field]);
+    *ctx->fields[field] = *made;
+}
+
+void hr__infer_size(struct hr_field *field, int64_t width, int64_t height)
+{
+    if (width < 0)
+        hr__dim_unknown(hr__field_width(field), "width");
+    else
+        hr__dim_set(hr__field_width(field), width);
+    if (height < 0)
+        hr__dim_unknown(hr__field_height(field), "height");
+    else
+        hr__dim_set(hr__field_height(field), height);
+}
+
+/* The source position of a place in the frame, or -1 for fill. `reflect` does not repeat
+ * the edge, and swings back and forth when the frame is wider than the image. */
+static int32_t framed(int32_t at, int32_t size, enum hr_pad_mode mode)
+{
+    int32_t period = 2 * (size - 1);
+
+    if (at >= 0 && at < size)
+        return at;
+    if (mode == HR_PAD_CONSTANT)
+        return -1;
+    if (mode == HR_PAD_EDGE || size == 1)
+        return at < 0 ? 0 : size - 1;
+    at = (at % period + period) % period;
+    return at < size ? at : period - at;
+}
+
+static void put(const struct hr_pixels *in, const struct hr_pixels *out, int32_t x,
+                int32_t y, int32_t from_x, int32_t from_y, const float fill[4])
+{
+    for (int32_t c = 0; c < out->channels; c++) {
+        char *to = (char *)out->data + y * out->row_stride + x * out->pixel_stride +
+                   c * out->channel_stride;
+        const char *from = (const char *)in->data + from_y * in->row_stride +
+                           from_x * in->pixel_stride + c * in->channel_stride;
+        bool inside = from_x >= 0 && from_y >= 0;
+        if (out->dtype == HR_U8)
+            *(uint8_t *)to = inside ? *(const uint8_t *)from : (uint8_t)fill[c];
+        else
+            memcpy(to, inside ? (const void *)from : (const void *)&fill[c],
+                   sizeof(float));
+    }
+}
+
+enum hr_err
+hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
+                int32_t right, int32_t bottom, enum hr_pad_mode mode, const float fill[4])
+{
+    enum hr_layout layout = hr__image_layout_of(ctx->fields[field]);
+    struct hr_pixels in, out, middle;
+    struct hr_value made;
+
+    if (left == 0 && top == 0 && right == 0 && bottom == 0)
+        return HR_OK;
+    HR_TRY(hr__image_read(ctx, field, &in));
+    HR_TRY(hr__image_make(ctx->worker, in.width + left + right, in.height + top + bottom,
+                          in.channels, in.dtype, layout, &made, &out, ctx->error));
+    middle = out;
+    middle.data = (char *)out.data + top * out.row_stride + left * out.pixel_stride;
+    middle.width = in.width;
+    middle.height = in.height;
+    hr__pixels_store(&in, &middle, NULL, 0, false, false);
+    for (int32_t y = 0; y < out.height; y++) {
+        bool beside = y >= top && y < top + in.height;
+        for (int32_t x = 0; x < out.width; x++) {
+            if (beside && x == left)
+                x += in.width;
+            if (x < out.width)
+                put(&in, &out, x, y, framed(x - left, in.width, mode),
+                    framed(y - top, in.height, mode), fill);
+        }
+    }
+    hr__image_replace(ctx, field, &made);
+    return HR_OK;
+}

@@ -1,0 +1,110 @@
+/*
+ * image.random_resized_crop - a random window, resized: the crop of most training.
+ */
+#include <math.h>
+
+#include "kernel/resample.h"
+#include "ops/image_job.h"
+#include "ops/image_size.h"
+
+struct rrc {
+    const char *field;
+    struct hr_ints size;
+    struct hr_floats scale, ratio;
+    int interpolation;
+    bool antialias;
+};
+
+static const struct hr_param rrc_params[] = {
+    HR_P_SIZE(struct rrc),
+    HR_P_FLOATS(struct rrc, scale, .fallback = "[0.08, 1]", .items_min = 2,
+                .items_max = 2, HR_RANGE(0, 1), .min_open = true,
+                .help = "smallest and largest part of the area that is kept"),
+    HR_P_FLOATS(struct rrc, ratio, .fallback = "[0.75, 1.3333333333333333]",
+                .items_min = 2, .items_max = 2, HR_RANGE(0, 1000), .min_open = true,
+                .help = "smallest and largest width / height of the window"),
+    HR_P_INTERPOLATION(struct rrc),
+    HR_P_IMAGE(struct rrc),
+};
+
+static enum hr_err rrc_infer(struct hr_infer *infer)
+{
+    const struct rrc *p = infer->params;
+
+    HR_TRY(hr__infer_image(infer, 0));
+    if (p->scale.values[0] > p->scale.values[1])
+        return hr__infer_fail(infer, "scale", HR_ERR_RANGE,
+                              "scale wants the smaller number first");
+    if (p->ratio.values[0] > p->ratio.values[1])
+        return hr__infer_fail(infer, "ratio", HR_ERR_RANGE,
+                              "ratio wants the smaller number first");
+    hr__infer_size(infer->fields[0], hr__size_width(&p->size), hr__size_height(&p->size));
+    return HR_OK;
+}
+
+struct window {
+    int32_t x, y, width, height;
+};
+
+/* As torchvision: ten tries, each area then aspect then place; then the middle. */
+static struct window
+choose(const struct rrc *p, struct hr_rng *rng, int32_t width, int32_t height)
+{
+    double low = log(p->ratio.values[0]), high = log(p->ratio.values[1]);
+    double area = (double)width * height, aspect = (double)width / height;
+    struct window window = {0, 0, width, height};
+
+    for (int i = 0; i < 10; i++) {
+        double part = area * hr__rng_uniform(rng, p->scale.values[0], p->scale.values[1]);
+        double shape = exp(hr__rng_uniform(rng, low, high));
+        double w = rint(sqrt(part * shape)), h = rint(sqrt(part / shape));
+        if (w < 1 || h < 1 || w > width || h > height)
+            continue;
+        window.width = (int32_t)w;
+        window.height = (int32_t)h;
+        window.y = (int32_t)hr__rng_below(rng, (uint64_t)(height - window.height) + 1);
+        window.x = (int32_t)hr__rng_below(rng, (uint64_t)(width - window.width) + 1);
+        return window;
+    }
+    if (aspect < p->ratio.values[0])
+        window.height = (int32_t)fmin(rint(width / p->ratio.values[0]), height);
+    else if (aspect > p->ratio.values[1])
+        window.width = (int32_t)fmin(rint(height * p->ratio.values[1]), width);
+    window.height = window.height < 1 ? 1 : window.height;
+    window.width = window.width < 1 ? 1 : window.width;
+    window.x = (width - window.width) / 2;
+    window.y = (height - window.height) / 2;
+    return window;
+}
+
+static enum hr_err rrc_apply(struct hr_op_ctx *ctx)
+{
+    const struct rrc *p = ctx->params;
+    int32_t width, height, channels;
+    struct window window;
+    struct hr_rng rng;
+
+    HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
+    hr__op_rng(ctx, &rng);
+    window = choose(p, &rng, width, height);
+    HR_TRY(hr__image_crop(ctx, 0, window.x, window.y, window.width, window.height));
+    return hr__image_resize(ctx, 0, hr__size_width(&p->size), hr__size_height(&p->size),
+                            p->interpolation, p->antialias);
+}
+
+const struct hr_op hr_op_image_random_resized_crop = {
+    .name = "image.random_resized_crop",
+    .summary = "a random window of the image, resized to a fixed size",
+    .doc =
+        "As torchvision's RandomResizedCrop, draws in the same order: up to ten times an "
+        "area and an aspect are drawn until the window fits, then its place; else the "
+        "largest window of a permitted aspect in the middle. Pixels outside of the "
+        "window do not enter the result.",
+    .version = 1,
+    .kind = HR_OP_MAP,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_RESAMPLING |
+              HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    HR_PARAMS(rrc_params, struct rrc),
+    .infer = rrc_infer,
+    .apply = rrc_apply,
+};
