@@ -38,6 +38,24 @@ struct hr_finish {
     int shift; /* fraction bits of the sum */
 };
 
+/* A colour step with its constants worked out: CONTRAST x * a + b, SATURATION x * a +
+ * luma * b, HUE a in sixths of a turn, ROUND rint(x * a) * b. */
+struct hr_tone {
+    enum hr_colour_kind kind;
+    float a, b;
+};
+
+/*
+ * Output pixels along a row of a warp: position x + i * dx (HR_WARP_BITS fraction bits),
+ * all four neighbours inside `data`, and 8 bytes from each left neighbour readable.
+ */
+#define HR_WARP_BITS 28
+struct hr_warp_run {
+    const uint8_t *data;
+    int64_t row_stride;
+    int64_t x, y, dx, dy;
+};
+
 struct hr_rows {
     /* Contiguous runs. out = in * scale + bias; `flip` writes the run mirrored. */
     void (*u8_to_f32)(const uint8_t *in, float *out, size_t n, float scale, float bias,
@@ -70,6 +88,23 @@ struct hr_rows {
                      float *out, size_t n);
     void (*across_f32)(const struct hr_axis *x, const float *row, float *out, float scale,
                        float bias);
+
+    /* In place on scratch rows; up to HR_ROW_PAD elements behind the end may change. */
+    void (*colour_rgb)(const struct hr_tone *tones, int count, float max,
+                       float *const plane[], size_t n);
+    void (*colour_gray)(const struct hr_tone *tones, int count, float max, float *row,
+                        size_t n);
+    double (*sum)(const float *row, size_t n);
+
+    /* weight[0] is the middle one. `row` of blur_across has `radius` elements before and
+     * behind it. Rows are scratch rows, also `out`. */
+    void (*blur_down)(const float *const row[], const float weight[], int32_t radius,
+                      float *out, size_t n);
+    void (*blur_across)(const float *row, const float weight[], int32_t radius,
+                        float *out, size_t n);
+
+    /* Bilinear inside of a u8 RGB image: see warp.c. */
+    void (*warp_rgb)(const struct hr_warp_run *run, uint8_t *out, int32_t n);
 };
 
 /* The best table at or below hr__isa(). */

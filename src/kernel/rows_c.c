@@ -4,7 +4,11 @@
  * Written for the reader and for the compiler's own vectoriser, without intrinsics.
  */
 #include "kernel/half.h"
+#include "kernel/warp_pixel.h"
+
+#define VL 1
 #include "kernel/rows.h"
+#include "kernel/rows_float.h"
 
 #include <math.h>
 
@@ -150,6 +154,22 @@ static void c_across_f32(const struct hr_axis *x, const float *row, float *out,
     }
 }
 
+static void c_warp_rgb(const struct hr_warp_run *run, uint8_t *out, int32_t n)
+{
+    int64_t x = run->x, y = run->y;
+
+    for (int32_t i = 0; i < n; i++, x += run->dx, y += run->dy) {
+        const uint8_t *at =
+            run->data + (y >> HR_WARP_BITS) * run->row_stride + 3 * (x >> HR_WARP_BITS);
+        const uint8_t *below = at + run->row_stride;
+        int32_t fx = hr__warp_part(x), fy = hr__warp_part(y);
+
+        for (int c = 0; c < 3; c++)
+            out[3 * i + c] =
+                hr__warp_blend(at[c], at[c + 3], below[c], below[c + 3], fx, fy);
+    }
+}
+
 const struct hr_rows hr__rows_c = {
     .u8_to_f32 = c_u8_to_f32,
     .f32_to_f32 = c_f32_to_f32,
@@ -167,4 +187,6 @@ const struct hr_rows hr__rows_c = {
     .pack = c_pack,
     .down_f32 = c_down_f32,
     .across_f32 = c_across_f32,
+    .warp_rgb = c_warp_rgb,
+    HR_ROWS_FLOAT,
 };

@@ -1,0 +1,200 @@
+/*
+ * kernel/rows_float.h - colour and blur rows, one source for every instruction set.
+ *
+ * Included by each rows_*.c after it set VL. Rows are scratch rows: reading and writing
+ * up to VL - 1 elements behind the end is fine. Each lane does what plain C does with one
+ * element, so the bytes agree.
+ */
+#ifndef HR_KERNEL_ROWS_FLOAT_H
+#define HR_KERNEL_ROWS_FLOAT_H
+
+#include "kernel/rows.h"
+#include "kernel/vec.h"
+
+struct rgb {
+    vf r, g, b;
+};
+
+static inline vf vf_clamp(vf v, vf top)
+{
+    return vf_min(vf_max(v, vf_set(0.0f)), top);
+}
+
+static inline vf luma(struct rgb p)
+{
+    return vf_set(.2989f) * p.r + vf_set(.587f) * p.g + vf_set(.114f) * p.b;
+}
+
+/*
+ * Hue in sixths of a turn by one division, shifted, wrapped; then every channel is a
+ * clamped ramp of it between the least and the greatest channel: no saturation, no choice
+ * among six cases.
+ */
+static inline struct rgb turn_hue(struct rgb p, vf shift)
+{
+    vf zero = vf_set(0.0f), one = vf_set(1.0f), two = vf_set(2.0f), six = vf_set(6.0f);
+    vf high = vf_max(p.r, vf_max(p.g, p.b)), low = vf_min(p.r, vf_min(p.g, p.b));
+    vf range = high - low, unit = one / vf_if_eq(range, zero, one, range);
+    vf third = vf_set(4.0f) + (p.r - p.g) * unit;
+    vf second = two + (p.b - p.r) * unit;
+    vf h = vf_if_eq(high, p.r, (p.g - p.b) * unit, vf_if_eq(high, p.g, second, third));
+
+    h = h + shift;
+    h = h - six * vf_floor(h * vf_set(1.0f / 6.0f));
+    p.r = low + range * vf_clamp(vf_abs(h - vf_set(3.0f)) - one, one);
+    p.g = low + range * vf_clamp(two - vf_abs(h - two), one);
+    p.b = low + range * vf_clamp(two - vf_abs(h - vf_set(4.0f)), one);
+    return p;
+}
+
+static inline struct rgb blend(struct rgb p, vf factor, vf other, vf top)
+{
+    p.r = vf_clamp(p.r * factor + other, top);
+    p.g = vf_clamp(p.g * factor + other, top);
+    p.b = vf_clamp(p.b * factor + other, top);
+    return p;
+}
+
+static inline vf between(vf v, vf low, vf high)
+{
+    return vf_min(vf_max(v, low), high);
+}
+
+static inline struct rgb tone_rgb(const struct hr_tone *tone, struct rgb p, vf top)
+{
+    vf a = vf_set(tone->a), b = vf_set(tone->b);
+    vf gray;
+
+    switch (tone->kind) {
+    case HR_COLOUR_BRIGHTNESS:
+        p.r = vf_clamp(p.r * a, top);
+        p.g = vf_clamp(p.g * a, top);
+        p.b = vf_clamp(p.b * a, top);
+        return p;
+    case HR_COLOUR_CONTRAST:
+        return blend(p, a, b, top);
+    case HR_COLOUR_SATURATION:
+        return blend(p, a, luma(p) * b, top);
+    case HR_COLOUR_HUE:
+        return turn_hue(p, a);
+    case HR_COLOUR_GRAY:
+        gray = luma(p);
+        return (struct rgb){gray, gray, gray};
+    case HR_COLOUR_CLIP:
+        p.r = between(p.r, a, b);
+        p.g = between(p.g, a, b);
+        p.b = between(p.b, a, b);
+        return p;
+    default:
+        p.r = vf_rint(p.r * a) * b;
+        p.g = vf_rint(p.g * a) * b;
+        p.b = vf_rint(p.b * a) * b;
+        return p;
+    }
+}
+
+static inline vf tone_gray(const struct hr_tone *tone, vf v, vf top)
+{
+    vf a = vf_set(tone->a), b = vf_set(tone->b);
+
+    switch (tone->kind) {
+    case HR_COLOUR_BRIGHTNESS:
+        return vf_clamp(v * a, top);
+    case HR_COLOUR_CONTRAST:
+        return vf_clamp(v * a + b, top);
+    case HR_COLOUR_CLIP:
+        return between(v, a, b);
+    case HR_COLOUR_ROUND:
+        return vf_rint(v * a) * b;
+    default:
+        return v;
+    }
+}
+
+static void row_colour_rgb(const struct hr_tone *tones, int count, float max,
+                           float *const plane[], size_t n)
+{
+    vf top = vf_set(max);
+
+    for (size_t i = 0; i < n; i += VL) {
+        struct rgb p = {vf_load(plane[0] + i), vf_load(plane[1] + i),
+                        vf_load(plane[2] + i)};
+
+        for (int t = 0; t < count; t++)
+            p = tone_rgb(&tones[t], p, top);
+        vf_store(plane[0] + i, p.r);
+        vf_store(plane[1] + i, p.g);
+        vf_store(plane[2] + i, p.b);
+    }
+}
+
+static void
+row_colour_gray(const struct hr_tone *tones, int count, float max, float *row, size_t n)
+{
+    vf top = vf_set(max);
+
+    for (size_t i = 0; i < n; i += VL) {
+        vf v = vf_load(row + i);
+
+        for (int t = 0; t < count; t++)
+            v = tone_gray(&tones[t], v, top);
+        vf_store(row + i, v);
+    }
+}
+
+/* Sixteen sums of every sixteenth element in f32, then those in double: the order does
+ * not depend on VL. */
+static double row_sum(const float *row, size_t n)
+{
+    float part[16] = {0};
+    double sum = 0;
+    size_t i = 0;
+
+#if VL > 1
+    vf lane[16 / VL];
+
+    for (size_t l = 0; l < 16 / VL; l++)
+        lane[l] = vf_set(0.0f);
+    for (; i + 16 <= n; i += 16)
+        for (size_t l = 0; l < 16 / VL; l++)
+            lane[l] = lane[l] + vf_load(row + i + l * VL);
+    for (size_t l = 0; l < 16 / VL; l++)
+        vf_store(part + l * VL, lane[l]);
+#endif
+    for (; i < n; i++)
+        part[i % 16] += row[i];
+    for (i = 0; i < 16; i++)
+        sum += (double)part[i];
+    return sum;
+}
+
+static void row_blur_down(const float *const row[], const float weight[], int32_t radius,
+                          float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += VL) {
+        vf sum = vf_load(row[radius] + i) * vf_set(weight[0]);
+
+        for (int32_t k = 1; k <= radius; k++)
+            sum = sum + (vf_load(row[radius - k] + i) + vf_load(row[radius + k] + i)) *
+                            vf_set(weight[k]);
+        vf_store(out + i, sum);
+    }
+}
+
+static void row_blur_across(const float *row, const float weight[], int32_t radius,
+                            float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += VL) {
+        vf sum = vf_load(row + i) * vf_set(weight[0]);
+
+        for (int32_t k = 1; k <= radius; k++)
+            sum = sum + (vf_load(row + i - k) + vf_load(row + i + k)) * vf_set(weight[k]);
+        vf_store(out + i, sum);
+    }
+}
+
+#define HR_ROWS_FLOAT                                                                    \
+    .colour_rgb = row_colour_rgb, .colour_gray = row_colour_gray, .sum = row_sum,        \
+    .blur_down = row_blur_down, .blur_across = row_blur_across
+
+#endif

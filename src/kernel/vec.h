@@ -1,0 +1,54 @@
+/*
+ * kernel/vec.h - the few f32 operations of the float kernels, VL lanes wide.
+ *
+ * A file that includes this sets VL to 1, 8 (AVX2) or 16 (AVX-512) first; with 1 the
+ * "vector" is a plain float and the kernel is plain C. Arithmetic is written with + - * /
+ * on both. min and max return the second operand when one is NaN, as minps does.
+ */
+#ifndef HR_KERNEL_VEC_H
+#define HR_KERNEL_VEC_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if VL == 16
+#include <immintrin.h>
+typedef __m512 vf;
+#define vf_set(x) _mm512_set1_ps(x)
+#define vf_load(p) _mm512_loadu_ps(p)
+#define vf_store(p, v) _mm512_storeu_ps(p, v)
+#define vf_min(a, b) _mm512_min_ps(a, b)
+#define vf_max(a, b) _mm512_max_ps(a, b)
+#define vf_abs(a) _mm512_abs_ps(a)
+#define vf_floor(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
+#define vf_rint(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+/* a == b ? x : y */
+#define vf_if_eq(a, b, x, y)                                                             \
+    _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ), y, x)
+#elif VL == 8
+#include <immintrin.h>
+typedef __m256 vf;
+#define vf_set(x) _mm256_set1_ps(x)
+#define vf_load(p) _mm256_loadu_ps(p)
+#define vf_store(p, v) _mm256_storeu_ps(p, v)
+#define vf_min(a, b) _mm256_min_ps(a, b)
+#define vf_max(a, b) _mm256_max_ps(a, b)
+#define vf_abs(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
+#define vf_floor(a) _mm256_round_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
+#define vf_rint(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define vf_if_eq(a, b, x, y) _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_EQ_OQ))
+#else
+typedef float vf;
+#define vf_set(x) (x)
+#define vf_load(p) (*(p))
+#define vf_store(p, v) (*(p) = (v))
+#define vf_min(a, b) ((a) < (b) ? (a) : (b))
+#define vf_max(a, b) ((a) > (b) ? (a) : (b))
+#define vf_abs(a) fabsf(a)
+#define vf_floor(a) floorf(a)
+#define vf_rint(a) rintf(a)
+#define vf_if_eq(a, b, x, y) ((a) == (b) ? (x) : (y))
+#endif
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * kernel/warp.c - affine resampling, bilinear or nearest.
+ *
+ * Positions walk along a row in fixed point from a start worked out in double. Each row
+ * is cut into the run where all four neighbours lie inside the source (the fast loops)
+ * and the ends, where every neighbour is tested and the missing ones are the fill value.
+ */
+#include "kernel/warp.h"
+#include "kernel/half.h"
+#include "kernel/rows.h"
+#include "kernel/warp_pixel.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ONE ((int64_t)1 << HR_WARP_BITS)
+
+struct warp {
+    const struct hr_rows *rows;
+    const struct hr_pixels *src, *dst;
+    bool nearest;
+    float fill[4]; /* whole levels for u8 */
+    int64_t dx, dy;
+};
+
+/* To fixed point; wild values end far outside, where sums cannot overflow. */
+static int64_t fixed(double value, double limit)
+{
+    if (!(value > -limit))
+        return (int64_t)(-limit * (double)ONE);
+    if (value > limit)
+        return (int64_t)(limit * (double)ONE);
+    return (int64_t)floor(value * (double)ONE + 0.5);
+}
+
+static bool inside(const struct hr_pixels *p, int64_t x, int64_t y)
+{
+    return x >= 0 && x < p->width && y >= 0 && y < p->height;
+}
+
+static float value_at(const struct warp *warp, int64_t x, int64_t y, int32_t c)
+{
+    const char *at;
+    float value;
+
+    if (!inside(warp->src, x, y))
+        return warp->fill[c];
+    at = hr__at(warp->src, (int32_t)x, (int32_t)y, c);
+    if (warp->src->dtype == HR_U8)
+        return (float)*(const uint8_t *)at;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static void
+put_value(const struct hr_pixels *dst, int32_t x, int32_t y, int32_t c, float value)
+{
+    char *at = hr__at(dst, x, y, c);
+
+    if (dst->dtype == HR_U8)
+        *(uint8_t *)at = (uint8_t)value;
+    else
+        memcpy(at, &value, sizeof value);
+}
+
+static float blend_f32(float a, float b, float c, float d, float fx, float fy)
+{
+    float above = a * (1 - fx) + b * fx, below = c * (1 - fx) + d * fx;
+
+    return above * (1 - fy) + below * fy;
+}
+
+static void
+nearest_pixel(const struct warp *warp, int32_t to_x, int32_t to_y, int64_t x, int64_t y)
+{
+    int64_t ix = (x + ONE / 2) >> HR_WARP_BITS, iy = (y + ONE / 2) >> HR_WARP_BITS;
+
+    for (int32_t c = 0; c < warp->dst->channels; c++)
+        put_value(warp->dst, to_x, to_y, c, value_at(warp, ix, iy, c));
+}
+
+static void
+bilinear_pixel(const struct warp *warp, int32_t to_x, int32_t to_y, int64_t x, int64_t y)
+{
+    int64_t ix = x >> HR_WARP_BITS, iy = y >> HR_WARP_BITS;
+    int32_t fx = hr__warp_part(x), fy = hr__warp_part(y);
+    float px = (float)(x & (ONE - 1)) * (1.0f / (float)ONE);
+    float py = (float)(y & (ONE - 1)) * (1.0f / (float)ONE);
+
+    for (int32_t c = 0; c < warp->dst->channels; c++) {
+        float a = value_at(warp, ix, iy, c), b = value_at(warp, ix + 1, iy, c);
+        float d = value_at(warp, ix, iy + 1, c), e = value_at(warp, ix + 1, iy + 1, c);
+
+        if (warp->dst->dtype == HR_U8)
+            put_value(
+                warp->dst, to_x, to_y, c,
+                hr__warp_blend((int32_t)a, (int32_t)b, (int32_t)d, (int32_t)e, fx, fy));
+        else
+            put_value(warp->dst, to_x, to_y, c, blend_f32(a, b, d, e, px, py));
+    }
+}
+
+static void any_pixels(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
+                       int64_t x, int64_t y)
+{
+    for (int32_t i = from; i < to; i++) {
+        if (warp->nearest)
+            nearest_pixel(warp, i, to_y, x + i * warp->dx, y + i * warp->dy);
+        else
+            bilinear_pixel(warp, i, to_y, x + i * warp->dx, y + i * warp->dy);
+    }
+}
+
+/* Left neighbours stop `spare` columns before the end: 1 for the right neighbour, more
+ * where a loop reads whole words. */
+static bool deep_inside(const struct warp *warp, int64_t x, int64_t y, int32_t spare)
+{
+    int64_t ix = x >> HR_WARP_BITS, iy = y >> HR_WARP_BITS;
+
+    return ix >= 0 && ix < warp->src->width - spare && iy >= 0 &&
+           iy < warp->src->height - 1;
+}
+
+static void gray_inside(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
+                        int32_t c, int64_t x, int64_t y)
+{
+    const char *data = hr__at(warp->src, 0, 0, c);
+    uint8_t *out = (uint8_t *)hr__at(warp->dst, 0, to_y, c);
+    int64_t row = warp->src->row_stride, in_step = warp->src->pixel_stride;
+    int64_t out_step = warp->dst->pixel_stride;
+
+    for (int32_t i = from; i < to; i++, x += warp->dx, y += warp->dy) {
+        const uint8_t *at = (const uint8_t *)data + (y >> HR_WARP_BITS) * row +
+                            (x >> HR_WARP_BITS) * in_step;
+
+        out[i * out_step] = hr__warp_blend(at[0], at[in_step], at[row], at[row + in_step],
+                                           hr__warp_part(x), hr__warp_part(y));
+    }
+}
+
+static float load_f32(const char *at)
+{
+    float value;
+
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static void float_inside(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
+                         int32_t c, int64_t x, int64_t y)
+{
+    const char *data = hr__at(warp->src, 0, 0, c);
+    char *out = hr__at(warp->dst, from, to_y, c);
+    int64_t row = warp->src->row_stride, step = warp->src->pixel_stride;
+
+    for (int32_t i = from; i < to; i++, x += warp->dx, y += warp->dy) {
+        const char *at = data + (y >> HR_WARP_BITS) * row + (x >> HR_WARP_BITS) * step;
+        float px = (float)(x & (ONE - 1)) * (1.0f / (float)ONE);
+        float py = (float)(y & (ONE - 1)) * (1.0f / (float)ONE);
+        float value = blend_f32(load_f32(at), load_f32(at + step), load_f32(at + row),
+                                load_f32(at + row + step), px, py);
+
+        memcpy(out, &value, sizeof value);
+        out += warp->dst->pixel_stride;
+    }
+}
+
+static void inside_run(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
+                       int64_t x, int64_t y)
+{
+    struct hr_warp_run run = {.data = warp->src->data,
+                              .row_stride = warp->src->row_stride,
+                              .x = x,
+                              .y = y,
+                              .dx = warp->dx,
+                              .dy = warp->dy};
+
+    if (warp->src->dtype == HR_U8 && warp->src->channels == 3 &&
+        hr__is_interleaved(warp->src) && hr__is_interleaved(warp->dst)) {
+        warp->rows->warp_rgb(&run, (uint8_t *)hr__at(warp->dst, from, to_y, 0),
+                             to - from);
+        return;
+    }
+    for (int32_t c = 0; c < warp->src->channels; c++) {
+        if (warp->src->dtype == HR_U8)
+            gray_inside(warp, from, to, to_y, c, x, y);
+        else
+            float_inside(warp, from, to, to_y, c, x, y);
+    }
+}
+
+static void warp_row(const struct warp *warp, int32_t to_y, int64_t x, int64_t y)
+{
+    /* an RGB left neighbour is read as 8 bytes, 2 more than two pixels */
+    int32_t spare = warp->src->dtype == HR_U8 && warp->src->channels == 3 ? 2 : 1;
+    int32_t from = 0, to = warp->dst->width;
+
+    if (warp->nearest) {
+        any_pixels(warp, 0, to, to_y, x, y);
+        return;
+    }
+    while (from < to &&
+           !deep_inside(warp, x + from * warp->dx, y + from * warp->dy, spare))
+        from++;
+    while (to > from &&
+           !deep_inside(warp, x + (to - 1) * warp->dx, y + (to - 1) * warp->dy, spare))
+        to--;
+    any_pixels(warp, 0, from, to_y, x, y);
+    inside_run(warp, from, to, to_y, x + from * warp->dx, y + from * warp->dy);
+    any_pixels(warp, to, warp->dst->width, to_y, x, y);
+}
+
+enum hr_err hr__warp_run(struct hr_arena *arena, const struct hr_pixels *src,
+                         const struct hr_pixels *dst, const double m[6],
+                         enum hr_filter filter, const float fill[4])
+{
+    struct warp warp = {.rows = hr__rows(),
+                        .src = src,
+                        .dst = dst,
+                        .nearest = filter == HR_FILTER_NEAREST,
+                        .dx = fixed(m[0], 0x1p15),
+                        .dy = fixed(m[3], 0x1p15)};
+
+    (void)arena; /* no scratch is needed */
+    for (int32_t c = 0; c < src->channels; c++)
+        warp.fill[c] = src->dtype == HR_U8 ? (float)hr__round_u8(fill[c]) : fill[c];
+    for (int32_t y = 0; y < dst->height; y++) {
+        double sx = 0.5 * m[0] + m[1] * (y + 0.5) + m[2] - 0.5;
+        double sy = 0.5 * m[3] + m[4] * (y + 0.5) + m[5] - 0.5;
+
+        warp_row(&warp, y, fixed(sx, 0x1p32), fixed(sy, 0x1p32));
+    }
+    return HR_OK;
+}

@@ -1,0 +1,174 @@
+#include "kernel/kernel_test.h"
+#include "kernel/warp.h"
+
+#include <math.h>
+
+static double
+at(const struct hr_pixels *p, int64_t x, int64_t y, int32_t c, const float fill[4])
+{
+    if (x < 0 || y < 0 || x >= p->width || y >= p->height)
+        return fill[c];
+    return test_value(p, (int32_t)x, (int32_t)y, c);
+}
+
+static double reference(const struct hr_pixels *src, const double m[6], int32_t x,
+                        int32_t y, int32_t c, bool nearest, const float fill[4])
+{
+    double sx = m[0] * (x + .5) + m[1] * (y + .5) + m[2] - .5;
+    double sy = m[3] * (x + .5) + m[4] * (y + .5) + m[5] - .5, fx, fy;
+    int64_t ix = (int64_t)floor(sx), iy = (int64_t)floor(sy);
+
+    if (nearest)
+        return at(src, (int64_t)floor(sx + .5), (int64_t)floor(sy + .5), c, fill);
+    fx = sx - (double)ix;
+    fy = sy - (double)iy;
+    return (at(src, ix, iy, c, fill) * (1 - fx) + at(src, ix + 1, iy, c, fill) * fx) *
+               (1 - fy) +
+           (at(src, ix, iy + 1, c, fill) * (1 - fx) +
+            at(src, ix + 1, iy + 1, c, fill) * fx) *
+               fy;
+}
+
+static void run(const struct hr_pixels *src, const struct hr_pixels *dst,
+                const double m[6], enum hr_filter filter, const float fill[4])
+{
+    struct hr_arena arena;
+
+    hr__arena_init(&arena);
+    CHECK_OK(hr__warp_run(&arena, src, dst, m, filter, fill));
+    hr__arena_finish(&arena);
+}
+
+/* A turn by `angle` about the middle, with a scale. */
+static void turn(double m[6], const struct hr_pixels *src, const struct hr_pixels *dst,
+                 double angle, double scale)
+{
+    double c = cos(angle) * scale, s = sin(angle) * scale;
+
+    m[0] = c;
+    m[1] = s;
+    m[2] = src->width * .5 - c * dst->width * .5 - s * dst->height * .5;
+    m[3] = -s;
+    m[4] = c;
+    m[5] = src->height * .5 + s * dst->width * .5 - c * dst->height * .5;
+}
+
+TEST(the_identity_changes_nothing)
+{
+    static const double identity[6] = {1, 0, 0, 0, 1, 0};
+    static const float fill[4] = {7, 7, 7, 7};
+
+    for (int form = 0; form < 16; form++) {
+        enum hr_dtype dtype = form & 1 ? HR_U8 : HR_F32;
+        struct hr_pixels src = test_pixels(dtype, 19, 11, form & 2 ? 3 : 1, form & 4);
+        struct hr_pixels dst = test_pixels(dtype, 19, 11, form & 2 ? 3 : 1, form & 4);
+
+        test_noise(&src, 3, 255);
+        run(&src, &dst, identity, form & 8 ? HR_FILTER_BILINEAR : HR_FILTER_NEAREST,
+            fill);
+        CHECK_BYTES(src.data, dst.data, test_bytes(&src));
+        hr__free(src.data);
+        hr__free(dst.data);
+    }
+}
+
+TEST(half_a_pixel_to_the_right_blends_neighbours_and_the_fill)
+{
+    static const double shift[6] = {1, 0, 0.5, 0, 1, 0};
+    static const float fill[4] = {100};
+    uint8_t in[3] = {10, 20, 40}, out[3];
+    struct hr_pixels src = {in, HR_U8, 3, 1, 1, 3, 1, 1},
+                     dst = {out, HR_U8, 3, 1, 1, 3, 1, 1};
+
+    run(&src, &dst, shift, HR_FILTER_BILINEAR, fill);
+    CHECK_EQ_INT(out[0], 15);
+    CHECK_EQ_INT(out[1], 30);
+    CHECK_EQ_INT(out[2], 70);
+}
+
+TEST(turns_follow_the_reference)
+{
+    static const float fill[4] = {0, 128, 255, 33};
+    struct test_rng rng = {31};
+
+    for (int round = 0; round < 80; round++) {
+        enum hr_dtype dtype = round % 2 ? HR_U8 : HR_F32;
+        int32_t channels = round % 3 ? 3 : 1 + test_below(&rng, 4);
+        struct hr_pixels src = test_pixels(dtype, 1 + test_below(&rng, 60),
+                                           1 + test_below(&rng, 60), channels, round & 4);
+        struct hr_pixels dst = test_pixels(dtype, 1 + test_below(&rng, 60),
+                                           1 + test_below(&rng, 60), channels, round & 8);
+        bool nearest = round % 10 == 9;
+        double m[6];
+        int wrong = 0;
+
+        turn(m, &src, &dst, test_uniform(&rng, -3, 3), test_uniform(&rng, .3, 2));
+        test_noise(&src, (uint64_t)round, 255);
+        run(&src, &dst, m, nearest ? HR_FILTER_NEAREST : HR_FILTER_BILINEAR, fill);
+        for (int32_t y = 0; y < dst.height; y++)
+            for (int32_t x = 0; x < dst.width; x++)
+                for (int32_t c = 0; c < channels; c++)
+                    wrong += fabs(test_value(&dst, x, y, c) -
+                                  reference(&src, m, x, y, c, nearest, fill)) >
+                             (dtype == HR_U8 ? 0.8 : 0.01);
+        CHECK_EQ_INT(wrong, 0);
+        hr__free(src.data);
+        hr__free(dst.data);
+    }
+}
+
+TEST(wild_matrices_are_safe)
+{
+    static const double wild[][6] = {
+        {1e300, 0,   0,     0,        1,         0   },
+        {NAN,   NAN, NAN,   NAN,      NAN,       NAN },
+        {0,     0,   3,     0,        0,         3   },
+        {1,     0,   -1e18, 0,        1,         1e18},
+        {-1e9,  1e9, 5,     INFINITY, -INFINITY, 2   },
+    };
+    static const float fill[4] = {300, -5, NAN, 0};
+
+    for (int form = 0; form < 4; form++) {
+        struct hr_pixels src = test_pixels(form & 1 ? HR_U8 : HR_F32, 9, 9, 3, false);
+        struct hr_pixels dst = test_pixels(form & 1 ? HR_U8 : HR_F32, 50, 5, 3, false);
+
+        test_noise(&src, 1, 255);
+        for (size_t i = 0; i < sizeof wild / sizeof *wild; i++)
+            run(&src, &dst, wild[i], form & 2 ? HR_FILTER_NEAREST : HR_FILTER_BILINEAR,
+                fill);
+        hr__free(src.data);
+        hr__free(dst.data);
+    }
+}
+
+TEST(every_instruction_set_warps_alike)
+{
+    static const float fill[4] = {0, 128, 255, 33};
+    struct test_rng rng = {77};
+
+    for (int round = 0; round < 120; round++) {
+        enum hr_dtype dtype = round % 4 == 3 ? HR_F32 : HR_U8;
+        int32_t channels = round % 3 ? 3 : 1 + test_below(&rng, 4);
+        bool planar = test_below(&rng, 3) == 0;
+        int32_t w = 1 + test_below(&rng, 120), h = 1 + test_below(&rng, 40);
+        struct hr_pixels src = test_pixels(dtype, 1 + test_below(&rng, 90),
+                                           1 + test_below(&rng, 90), channels, planar);
+        struct hr_pixels plain = test_pixels(dtype, w, h, channels, planar);
+        struct hr_pixels other = test_pixels(dtype, w, h, channels, planar);
+        double m[6];
+
+        turn(m, &src, &plain, test_uniform(&rng, -1, 1), test_uniform(&rng, .1, 1.2));
+        test_noise(&src, (uint64_t)round, 255);
+        hr__isa_limit(HR_ISA_C);
+        run(&src, &plain, m, HR_FILTER_BILINEAR, fill);
+        for (int i = 1; i < TEST_ISAS; i++) {
+            hr__isa_limit(test_isas[i]);
+            run(&src, &other, m, HR_FILTER_BILINEAR, fill);
+            CHECK_BYTES(plain.data, other.data, test_bytes(&plain));
+        }
+        hr__isa_limit(TEST_BEST);
+        hr__free(src.data);
+        hr__free(plain.data);
+        hr__free(other.data);
+    }
+}
