@@ -1,0 +1,453 @@
+/* Whole files: equality, cold files ahead of time, refusals, cancelling, failures. */
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "store/reader.h"
+#include "tests/support/check.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILES 48
+
+static char paths[FILES][512];
+static const enum hr_reader_mode modes[] = {HR_READER_URING, HR_READER_THREADS,
+                                            HR_READER_NONE};
+
+static size_t size_of(int file)
+{
+    return file == 0 ? 0 : (size_t)file * 1777 + (file == 7 ? 3000000 : 0);
+}
+
+static unsigned char byte_of(int file, size_t at)
+{
+    return (unsigned char)(at * 31 + (size_t)file * 7 + (at >> 9));
+}
+
+static void make_files(void)
+{
+    if (paths[0][0] != '\0')
+        return;
+    for (int file = 0; file < FILES; file++) {
+        unsigned char *data = malloc(size_of(file) + 1);
+        int fd;
+
+        for (size_t i = 0; i < size_of(file); i++)
+            data[i] = byte_of(file, i);
+        snprintf(paths[file], sizeof paths[file], "%s/f%d", check_temp_dir(), file);
+        fd = open(paths[file], O_CREAT | O_WRONLY, 0644);
+        CHECK_EQ_INT(write(fd, data, size_of(file)), size_of(file));
+        CHECK_EQ_INT(fsync(fd), 0);
+        close(fd);
+        free(data);
+    }
+}
+
+static void make_cold(void)
+{
+    for (int file = 0; file < FILES; file++) {
+        int fd = open(paths[file], O_RDONLY);
+
+        CHECK_EQ_INT(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+        close(fd);
+    }
+}
+
+static bool is_right(int file, const struct hr_buffer *buffer)
+{
+    const unsigned char *data = hr_buffer_data(buffer);
+
+    if (hr_buffer_bytes(buffer) != size_of(file))
+        return false;
+    for (size_t i = 0; i < size_of(file); i++) {
+        if (data[i] != byte_of(file, i))
+            return false;
+    }
+    for (size_t i = 0; i < HR_READER_SLACK_BYTES; i++) {
+        if (data[size_of(file) + i] != 0)
+            return false;
+    }
+    return true;
+}
+
+/* NULL where this kernel has no io_uring for us. */
+static struct hr_reader *reader_of(struct hr_pool *pool, enum hr_reader_mode mode)
+{
+    struct hr_reader_options options = {
+        .pool = pool, .mode = mode, .depth = 8, .threads = 3};
+    struct hr_reader *reader = NULL;
+    struct hr_error error = {0};
+    enum hr_err err = hr__reader_create(&options, &reader, &error);
+
+    if (err == HR_ERR_UNSUPPORTED && mode == HR_READER_URING)
+        return NULL;
+    CHECK_OK(err);
+    return reader;
+}
+
+static void take_right(struct hr_reader *reader, uint64_t key, int file)
+{
+    struct hr_buffer *buffer = NULL;
+    struct hr_error error = {0};
+    enum hr_err err = hr__reader_take(reader, key, paths[file], &buffer, &error);
+
+    if (err != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    CHECK(is_right(file, buffer));
+    hr_buffer_unref(buffer);
+}
+
+static struct hr_reader_stats stats_of(struct hr_reader *reader)
+{
+    struct hr_reader_stats stats;
+
+    hr__reader_stats(reader, &stats);
+    return stats;
+}
+
+TEST(files_are_read_whole_in_every_mode)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+
+    make_files();
+    for (int mode = 0; mode < 3; mode++) {
+        struct hr_reader *reader = reader_of(pool, modes[mode]);
+
+        for (int file = 0; reader != NULL && file < FILES; file++)
+            take_right(reader, (uint64_t)file, file);
+        if (reader != NULL)
+            CHECK_EQ_INT(stats_of(reader).files, FILES);
+        hr__reader_destroy(reader);
+    }
+    hr_pool_unref(pool);
+}
+
+TEST(files_named_ahead_are_the_files_taken)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+
+    make_files();
+    for (int mode = 0; mode < 3; mode++) {
+        struct hr_reader *reader = reader_of(pool, modes[mode]);
+
+        for (int round = 0; reader != NULL && round < 4; round++) {
+            if (round % 2 == 0)
+                make_cold();
+            for (int file = 0; file < FILES; file++) {
+                for (int next = file; next < FILES && next < file + 6; next++)
+                    hr__reader_ahead(reader, (uint64_t)next, paths[next]);
+                take_right(reader, (uint64_t)file, file);
+            }
+        }
+        if (reader != NULL && modes[mode] != HR_READER_NONE) {
+            CHECK(stats_of(reader).ahead_ready + stats_of(reader).ahead_late > 0);
+            CHECK_EQ_INT(stats_of(reader).ahead_files, 0);
+            CHECK_EQ_INT(stats_of(reader).ahead_bytes, 0);
+        }
+        hr__reader_destroy(reader);
+    }
+    hr_pool_unref(pool);
+}
+
+TEST(a_cold_file_makes_the_reader_cold_and_cached_ones_warm_again)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_reader *reader = reader_of(pool, HR_READER_NONE);
+
+    make_files();
+    for (int file = 0; file < FILES; file++)
+        take_right(reader, 0, file);
+    for (int i = 0; i < 1000; i++)
+        take_right(reader, 0, 3);
+    CHECK(!hr__reader_is_cold(reader));
+    make_cold();
+    take_right(reader, 0, 9);
+    if (stats_of(reader).waited == 0) {
+        hr__reader_destroy(reader);
+        hr_pool_unref(pool);
+        SKIP("this file system does not drop cached pages");
+    }
+    CHECK(hr__reader_is_cold(reader));
+    for (int i = 0; i < 1000; i++)
+        take_right(reader, 0, 9);
+    CHECK(!hr__reader_is_cold(reader));
+    hr__reader_destroy(reader);
+    hr_pool_unref(pool);
+}
+
+static struct hr_reader *shared_reader;
+static atomic_int next_file;
+
+static void *take_many(void *user)
+{
+    int *wrong = user;
+
+    for (;;) {
+        int at = atomic_fetch_add(&next_file, 1);
+        struct hr_buffer *buffer = NULL;
+
+        if (at >= FILES * 10)
+            return NULL;
+        for (int ahead = at + 1; ahead < at + 5; ahead++)
+            hr__reader_ahead(shared_reader, (uint64_t)ahead, paths[ahead % FILES]);
+        if (at % 50 == 49)
+            hr__reader_forget(shared_reader, (uint64_t)at - 20);
+        if (hr__reader_take(shared_reader, (uint64_t)at, paths[at % FILES], &buffer,
+                            NULL) != HR_OK ||
+            !is_right(at % FILES, buffer))
+            *wrong = 1;
+        hr_buffer_unref(buffer);
+    }
+}
+
+TEST(many_threads_take_and_name_files)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+
+    make_files();
+    for (int mode = 0; mode < 3; mode++) {
+        pthread_t threads[4];
+        int wrong[4] = {0};
+
+        shared_reader = reader_of(pool, modes[mode]);
+        if (shared_reader == NULL)
+            continue;
+        make_cold();
+        atomic_store(&next_file, 0);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ_INT(pthread_create(&threads[i], NULL, take_many, &wrong[i]), 0);
+        for (int i = 0; i < 4; i++) {
+            pthread_join(threads[i], NULL);
+            CHECK_EQ_INT(wrong[i], 0);
+        }
+        hr__reader_destroy(shared_reader);
+    }
+    hr_pool_unref(pool);
+}
+
+TEST(depth_and_budget_drop_requests_silently)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_reader_options options = {
+        .pool = pool, .mode = HR_READER_THREADS, .depth = 4, .ahead_bytes_max = 5000};
+    struct hr_reader *reader = NULL;
+
+    make_files();
+    CHECK_OK(hr__reader_create(&options, &reader, NULL));
+    for (int file = 1; file < FILES; file++)
+        hr__reader_ahead(reader, (uint64_t)file, paths[file]);
+    for (int i = 0; i < 200; i++) {
+        CHECK(stats_of(reader).ahead_bytes <= 5000);
+        CHECK(stats_of(reader).ahead_files <= 4);
+        usleep(100);
+    }
+    CHECK(stats_of(reader).ahead_dropped >= 40);
+    for (int file = 1; file < FILES; file++)
+        take_right(reader, (uint64_t)file, file);
+    hr__reader_destroy(reader);
+    hr_pool_unref(pool);
+}
+
+TEST(forgotten_requests_hold_nothing)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+
+    make_files();
+    for (int mode = 0; mode < 2; mode++) {
+        struct hr_reader *reader = reader_of(pool, modes[mode]);
+
+        if (reader == NULL)
+            continue;
+        for (int file = 0; file < 8; file++)
+            hr__reader_ahead(reader, (uint64_t)file, paths[file]);
+        hr__reader_forget(reader, 8);
+        for (int i = 0; i < 2000 && stats_of(reader).ahead_files > 0; i++)
+            usleep(1000);
+        CHECK_EQ_INT(stats_of(reader).ahead_files, 0);
+        CHECK_EQ_INT(stats_of(reader).ahead_bytes, 0);
+        hr__reader_ahead(reader, 3, paths[5]); /* the key may mean another file */
+        take_right(reader, 3, 5);
+        hr__reader_destroy(reader);
+    }
+    hr_pool_unref(pool);
+}
+
+TEST(destroying_with_requests_in_flight_ends_soon)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_pool_stats left;
+
+    make_files();
+    for (int round = 0; round < 30; round++) {
+        struct hr_reader *reader = reader_of(pool, modes[round % 2]);
+        uint64_t begin;
+
+        if (reader == NULL)
+            continue;
+        make_cold();
+        for (int file = 0; file < 8; file++)
+            hr__reader_ahead(reader, (uint64_t)file, paths[file + 1]);
+        usleep((unsigned)(round % 5) * 50);
+        begin = hr__now_ns();
+        hr__reader_destroy(reader);
+        CHECK(hr__now_ns() - begin < 2000000000);
+    }
+    hr_pool_stats(pool, &left);
+    CHECK_EQ_INT(left.used_bytes, 0);
+    hr_pool_unref(pool);
+}
+
+TEST(what_is_no_file_is_refused_by_name)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_reader *reader = reader_of(pool, HR_READER_AUTO);
+    struct hr_buffer *buffer = NULL;
+    struct hr_error error = {0};
+    char fifo[600], missing[600];
+
+    make_files();
+    snprintf(fifo, sizeof fifo, "%s/fifo", check_temp_dir());
+    snprintf(missing, sizeof missing, "%s/missing", check_temp_dir());
+    CHECK_EQ_INT(mkfifo(fifo, 0644), 0);
+    hr__reader_ahead(reader, 1, fifo);
+    hr__reader_ahead(reader, 2, missing);
+    CHECK_ERR(HR_ERR_TYPE, hr__reader_take(reader, 1, fifo, &buffer, &error));
+    CHECK_HAS(error.message, "fifo is a pipe, not a file");
+    CHECK_EQ_STR(error.file, fifo);
+    CHECK_ERR(HR_ERR_NOT_FOUND, hr__reader_take(reader, 2, missing, &buffer, &error));
+    CHECK_HAS(error.message, "missing: No such file");
+    CHECK_ERR(HR_ERR_TYPE, hr__reader_take(reader, 3, check_temp_dir(), &buffer, &error));
+    CHECK_HAS(error.message, "is a folder, not a file");
+    CHECK_ERR(HR_ERR_TYPE, hr__reader_take(reader, 4, "/dev/null", &buffer, &error));
+    CHECK_HAS(error.message, "/dev/null is a device");
+    CHECK(buffer == NULL);
+    hr__reader_destroy(reader);
+    hr_pool_unref(pool);
+}
+
+TEST(files_over_the_limit_and_pools_without_room_are_told)
+{
+    struct hr_pool *pool = hr_pool_create(40000);
+    struct hr_reader_options options = {
+        .pool = pool, .file_bytes_max = 70000, .mode = HR_READER_THREADS};
+    struct hr_reader *reader = NULL;
+    struct hr_buffer *buffer = NULL;
+    struct hr_error error = {0};
+
+    make_files();
+    CHECK_OK(hr__reader_create(&options, &reader, NULL));
+    CHECK_ERR(HR_ERR_LIMIT, hr__reader_take(reader, 1, paths[40], &buffer, &error));
+    CHECK_HAS(error.message, "f40 has 71080 bytes, more than the limit of 70000");
+    CHECK_ERR(HR_ERR_LIMIT, hr__reader_take(reader, 1, paths[30], &buffer, &error));
+    CHECK_HAS(error.message, "f30: the pool's limit is reached");
+    /* what was read ahead gives way to what is wanted */
+    hr__reader_ahead(reader, 5, paths[10]);
+    hr__reader_ahead(reader, 6, paths[11]);
+    for (int i = 0; i < 2000 && stats_of(reader).ahead_bytes < size_of(10) + size_of(11);
+         i++)
+        usleep(1000);
+    take_right(reader, 9, 14);
+    hr__reader_destroy(reader);
+    hr_pool_unref(pool);
+}
+
+TEST(errors_ahead_are_told_by_take)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+
+    make_files();
+    for (int mode = 0; mode < 2; mode++) {
+        struct hr_reader *reader = reader_of(pool, modes[mode]);
+        struct hr_buffer *buffer = NULL;
+        struct hr_error error = {0};
+
+        if (reader == NULL)
+            continue;
+        hr__reader_ahead(reader, 1, "/nonexistent/x.jpg");
+        usleep(2000);
+        CHECK_ERR(HR_ERR_NOT_FOUND,
+                  hr__reader_take(reader, 1, "/nonexistent/x.jpg", &buffer, &error));
+        CHECK_HAS(error.message, "/nonexistent/x.jpg");
+        hr__reader_destroy(reader);
+    }
+    hr_pool_unref(pool);
+}
+
+static int open_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* One life of a reader with the n-th call failing; true when there was no n-th. */
+static bool fail_nth(enum hr_reader_mode mode, unsigned kinds, uint64_t nth)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_reader_options options = {
+        .pool = pool, .mode = mode, .depth = 4, .threads = 2};
+    struct hr_reader *reader = NULL;
+    struct hr_error error = {0};
+    uint64_t calls;
+
+    hr__fault_arm(kinds, nth);
+    if (hr__reader_create(&options, &reader, &error) != HR_OK)
+        CHECK(reader == NULL && error.message[0] != '\0');
+    for (int file = 1; reader != NULL && file < 6; file++) {
+        struct hr_buffer *buffer = NULL;
+        enum hr_err err;
+
+        hr__reader_ahead(reader, (uint64_t)file + 1, paths[file + 1]);
+        err = hr__reader_take(reader, (uint64_t)file, paths[file], &buffer, &error);
+        CHECK(err != HR_OK ? buffer == NULL : is_right(file, buffer));
+        hr_buffer_unref(buffer);
+    }
+    hr__reader_destroy(reader);
+    calls = hr__fault_calls();
+    hr__fault_arm(0, 0);
+    hr_pool_unref(pool);
+    return calls < nth;
+}
+
+TEST(every_call_may_fail_once)
+{
+    static const unsigned kinds[] = {HR_FAULT_ALLOC, HR_FAULT_OPEN, HR_FAULT_READ,
+                                     HR_FAULT_THREAD};
+    int before;
+
+    make_files();
+    before = open_descriptors();
+    for (int mode = 0; mode < 3; mode++) {
+        for (size_t kind = 0; kind < 4; kind++) {
+            for (uint64_t nth = 1; !fail_nth(modes[mode], kinds[kind], nth); nth++)
+                continue;
+            for (int i = 0; i < 1000 && open_descriptors() != before; i++)
+                usleep(1000);
+            CHECK_EQ_INT(open_descriptors(), before);
+        }
+    }
+}
+
+TEST(a_warm_take_makes_no_allocation)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_reader *reader = reader_of(pool, HR_READER_AUTO);
+    uint64_t before;
+
+    make_files();
+    for (int i = 0; i < 10; i++)
+        take_right(reader, 0, 20);
+    before = hr__alloc_count();
+    for (int i = 0; i < 300; i++)
+        take_right(reader, 0, 20);
+    CHECK_EQ_INT(hr__alloc_count(), before);
+    hr__reader_destroy(reader);
+    hr_pool_unref(pool);
+}
