@@ -158,16 +158,36 @@ static void add_json_ascii(struct hr_str *str, char c)
         hr__str_add_bytes(str, &c, 1);
 }
 
+/* Characters that YAML does not allow bare, or takes for a line break: C1 controls,
+ * U+2028, U+2029, the byte order mark, U+FFFE and U+FFFF. */
+static uint32_t unsafe_code(const char *bytes, size_t length)
+{
+    const unsigned char *b = (const unsigned char *)bytes;
+    uint32_t code = 0;
+
+    if (length == 2)
+        code = (b[0] & 0x1FU) << 6 | (b[1] & 0x3FU);
+    else if (length == 3)
+        code = (b[0] & 0x0FU) << 12 | (b[1] & 0x3FU) << 6 | (b[2] & 0x3FU);
+    if ((code >= 0x80 && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
+        code == 0xFEFF || code >= 0xFFFE)
+        return code;
+    return 0;
+}
+
 void hr__str_add_json(struct hr_str *str, const char *bytes, size_t count)
 {
     hr__str_add(str, "\"");
     for (size_t i = 0; i < count;) {
         size_t length = hr__utf8_length(bytes + i, count - i);
+        uint32_t unsafe = unsafe_code(bytes + i, length);
 
         if (length == 1)
             add_json_ascii(str, bytes[i]);
         else if (length == 0)
             hr__str_add(str, "\xEF\xBF\xBD");
+        else if (unsafe != 0)
+            hr__str_addf(str, "\\u%04x", (unsigned)unsafe);
         else
             hr__str_add_bytes(str, bytes + i, length);
         i += length != 0 ? length : 1;

@@ -1,0 +1,56 @@
+/*
+ * core/doc_internal.h - what the readers of JSON and YAML share.
+ */
+#ifndef HR_CORE_DOC_INTERNAL_H
+#define HR_CORE_DOC_INTERNAL_H
+
+#include "core/doc.h"
+
+#define HR_DOC_DEPTH_MAX 64
+#define HR_DOC_NODES_MAX 1000000
+#define HR_DOC_BYTES_MAX ((size_t)64 << 20)
+
+struct hr_doc_reader {
+    const char *name; /* for messages */
+    struct hr_error *error;
+    size_t nodes, bytes; /* made so far; `bytes` counts those made by aliases */
+    int depth;
+};
+
+struct hr_doc_mark {
+    int line, column;
+};
+
+/* Fill the reader's error: "name:line:column: " and the message. Returns `code`. */
+enum hr_err
+hr__doc_fail(struct hr_doc_reader *reader, enum hr_err code, struct hr_doc_mark mark,
+             const char *format, ...) HR_PRINTF(4, 5);
+
+/* A node at `mark`, counted against the limit. */
+enum hr_err hr__doc_node(struct hr_doc_reader *reader, enum hr_doc_kind kind,
+                         struct hr_doc_mark mark, struct hr_doc **ret_doc);
+
+/* Enter and leave a list or map. */
+enum hr_err hr__doc_enter(struct hr_doc_reader *reader, struct hr_doc_mark mark);
+
+/* Append a pair without looking for its key; takes key and value, also on failure. */
+enum hr_err hr__doc_push_pair(struct hr_doc *map, char *key, struct hr_doc *value,
+                              struct hr_doc_mark mark);
+
+/* Refuse a finished map that has a key twice. */
+enum hr_err hr__doc_check_keys(struct hr_doc_reader *reader, const struct hr_doc *map);
+
+/* Set kind and value of `doc` from a plain scalar, strings being copied. */
+enum hr_err hr__doc_set_scalar(struct hr_doc *doc, const char *text, size_t length);
+enum hr_err hr__doc_set_string(struct hr_doc *doc, const char *text, size_t length);
+
+enum hr_err hr__doc_read_json(struct hr_doc_reader *reader, const char *text,
+                              size_t bytes, struct hr_doc **ret_doc);
+enum hr_err hr__doc_read_yaml(struct hr_doc_reader *reader, const char *text,
+                              size_t bytes, struct hr_doc **ret_doc);
+
+/* The pairs of a map sorted by key, equal keys in written order; hr__free it. NULL when
+ * out of memory or empty. */
+const struct hr_doc_pair **hr__doc_sorted(const struct hr_doc *map);
+
+#endif
