@@ -301,9 +301,9 @@ static enum hr_err read_list(struct json *json, struct hr_doc *list)
 
 static enum hr_err read_pair(struct json *json, struct hr_doc *map)
 {
-    struct hr_doc *value;
+    struct hr_doc *value = NULL;
     struct hr_doc_mark mark;
-    char *key;
+    char *key = NULL;
     enum hr_err err;
 
     (void)peek(json);

@@ -261,7 +261,7 @@ static enum hr_err read_next(struct yaml *yaml, struct hr_doc **ret_doc)
 static enum hr_err read_pairs(struct yaml *yaml, struct hr_doc *map)
 {
     for (;;) {
-        struct hr_doc *value;
+        struct hr_doc *value = NULL;
         yaml_event_t event;
         yaml_mark_t mark;
         enum hr_err err;
@@ -316,7 +316,7 @@ static enum hr_err
 read_node(struct yaml *yaml, yaml_event_t *event, struct hr_doc **ret_doc)
 {
     const yaml_char_t *name = NULL;
-    struct hr_doc *doc;
+    struct hr_doc *doc = NULL;
 
     switch (event->type) {
     case YAML_ALIAS_EVENT:
