@@ -125,13 +125,15 @@ static int64_t class_of(struct reading *r, struct span text)
         return -1;
     for (;; slot++) {
         uint32_t *entry = &r->table[slot & (r->table_size - 1)];
-        const struct class_name *name = &r->classes[*entry == 0 ? 0 : *entry - 1];
 
-        if (*entry != 0 && name->bytes == text.bytes &&
-            memcmp(r->class_text.data + name->at, text.text, text.bytes) == 0)
-            return *entry - 1;
-        if (*entry != 0)
+        if (*entry != 0) {
+            const struct class_name *name = &r->classes[*entry - 1];
+
+            if (name->bytes == text.bytes &&
+                memcmp(r->class_text.data + name->at, text.text, text.bytes) == 0)
+                return *entry - 1;
             continue;
+        }
         if (r->class_count >= INT32_MAX ||
             !hr__index_room(&r->classes, r->class_count, &r->class_room, 1,
                             sizeof *r->classes) ||

@@ -244,7 +244,13 @@ TEST(depth_and_budget_drop_requests_silently)
         CHECK(stats_of(reader).ahead_files <= 4);
         usleep(100);
     }
-    CHECK(stats_of(reader).ahead_dropped >= 40);
+    /* the two smallest together are over the budget, so one at most is held at the end */
+    for (int i = 0;
+         i < 2000 &&
+         stats_of(reader).ahead_dropped + stats_of(reader).ahead_unused < FILES - 3;
+         i++)
+        usleep(1000);
+    CHECK(stats_of(reader).ahead_dropped + stats_of(reader).ahead_unused >= FILES - 3);
     for (int file = 1; file < FILES; file++)
         take_right(reader, (uint64_t)file, file);
     hr__reader_destroy(reader);

@@ -1,0 +1,111 @@
+/*
+ * Any bytes as a saved index, and as a list of files.
+ *
+ * The first byte chooses: even bytes are read as a saved index, first as they are, then
+ * with checksums made right so that what lies behind them is reached; odd ones as CSV or
+ * JSON lines. All names that an accepted index gives are read.
+ */
+#include "core/alloc.h"
+#include "core/hash.h"
+#include "store/index_internal.h"
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+struct section {
+    uint32_t kind, flags;
+    uint64_t at, bytes, checksum;
+};
+
+static uint64_t read_names(const struct hr_index_saved *saved)
+{
+    char name[HR_INDEX_PATH_MAX];
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < saved->record_count; i++) {
+        struct hr_index_folder folder = {.ino = 1};
+        size_t bytes;
+        const char *own = hr__index_saved_folder_name(saved, i, &bytes);
+
+        sum += hr__index_saved_find_child(saved, i, own, bytes);
+        sum += bytes > 0 ? (unsigned char)own[bytes - 1] : 0;
+        hr__index_saved_names(saved, i, &folder);
+        sum += hr__index_saved_same(saved, i, &folder);
+        for (uint32_t at = 0; at < folder.names.count; at++) {
+            bytes = hr__index_name(&folder.names, at, name);
+            sum += hr__hash64(name, bytes, sum);
+        }
+        if (saved->first_child[i] > saved->first_child[i + 1] ||
+            saved->first_child[i + 1] > saved->record_count)
+            __builtin_trap();
+    }
+    return sum;
+}
+
+static void parse(const void *data, size_t bytes)
+{
+    struct hr_index_saved saved = {0};
+    static volatile uint64_t sink;
+
+    if (hr__index_saved_parse(data, bytes, &saved, NULL) != HR_OK)
+        return;
+    sink = read_names(&saved);
+    hr__index_saved_close(&saved);
+}
+
+/* Magic, version, size and checksums as they should be; the rest stays. */
+static void repair(char *data, size_t bytes)
+{
+    struct section *sections = (void *)(data + 64);
+    uint32_t version = 1, count;
+    uint64_t size = bytes, checksum;
+
+    memcpy(data, "HRINDEX", 8);
+    memcpy(data + 8, &version, 4);
+    memcpy(&count, data + 12, 4);
+    count %= 12;
+    memcpy(data + 12, &count, 4);
+    memcpy(data + 16, &size, 8);
+    if (64 + count * sizeof *sections > bytes)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sections[i].at <= bytes && sections[i].bytes <= bytes - sections[i].at)
+            sections[i].checksum =
+                hr__hash64(data + sections[i].at, sections[i].bytes, sections[i].kind);
+    }
+    checksum = hr__hash64(data, 24, version);
+    checksum = hr__hash64(sections, count * sizeof *sections, checksum);
+    memcpy(data + 24, &checksum, 8);
+}
+
+static void parse_saved(const uint8_t *data, size_t bytes)
+{
+    char *copy = hr__aligned_alloc(64, bytes > 64 ? bytes : 64);
+
+    if (copy == NULL)
+        return;
+    memcpy(copy, data, bytes);
+    parse(copy, bytes);
+    if (bytes >= 64) {
+        repair(copy, bytes);
+        parse(copy, bytes);
+    }
+    hr__free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct hr_index_list list = {0};
+
+    if (bytes == 0)
+        return 0;
+    if (data[0] % 2 == 0) {
+        parse_saved(data + 1, bytes - 1);
+        return 0;
+    }
+    if (hr__index_list_parse((const char *)data + 1, bytes - 1,
+                             data[0] % 4 == 1 ? "x.csv" : "x.jsonl", &list,
+                             NULL) == HR_OK)
+        hr__index_list_finish(&list);
+    return 0;
+}
