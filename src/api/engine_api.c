@@ -1,0 +1,198 @@
+/*
+ * include/headrace/engine.h: arguments are checked here, the work is the engine's.
+ */
+#include "headrace/engine.h"
+
+#include <string.h>
+
+#include "core/cpu.h"
+#include "core/error.h"
+#include "engine/engine.h"
+#include "opt/opt.h"
+
+void hr_iter_options_init(struct hr_iter_options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->epochs = 1;
+    options->ordered = true;
+    options->fuse = true;
+}
+
+enum hr_err hr_iter_open(struct hr_graph *graph, const struct hr_iter_options *options,
+                         struct hr_iter **ret_iter, struct hr_error *reterr)
+{
+    struct hr_iter_options defaults;
+
+    hr_iter_options_init(&defaults);
+    if (graph == NULL || ret_iter == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "no graph, or nowhere to put the iterator");
+    return hr__engine_open(graph, options != NULL ? options : &defaults,
+                           (struct hr_engine **)ret_iter, reterr);
+}
+
+static struct hr_engine *engine_of(const struct hr_iter *iter)
+{
+    return (struct hr_engine *)(uintptr_t)iter;
+}
+
+enum hr_err
+hr_iter_next(struct hr_iter *iter, struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    if (iter == NULL || ret_batch == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "no iterator, or nowhere to put the batch");
+    return hr__engine_next(engine_of(iter), ret_batch, reterr);
+}
+
+void hr_iter_cancel(struct hr_iter *iter)
+{
+    if (iter != NULL)
+        atomic_store_explicit(&engine_of(iter)->cancelled, true, memory_order_relaxed);
+}
+
+void hr_iter_close(struct hr_iter *iter)
+{
+    hr__engine_close(engine_of(iter));
+}
+
+/* Hand the text out, or say why there is none. */
+static enum hr_err
+give(struct hr_str *text, enum hr_err code, char **ret_text, struct hr_error *reterr)
+{
+    if (code == HR_OK && (*ret_text = hr__str_take(text)) == NULL)
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    hr__str_finish(text);
+    return code;
+}
+
+enum hr_err
+hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr)
+{
+    struct hr_str text;
+    enum hr_err code;
+
+    if (iter == NULL || ret_json == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "no iterator, or nowhere to put its state");
+    hr__str_init(&text);
+    code = hr__state_print(engine_of(iter), &text);
+    if (code == HR_ERR_UNSUPPORTED)
+        hr__fail(
+            reterr, code,
+            "the place in a run whose batches come as completed cannot be saved; use "
+            "ordered batches");
+    else if (code != HR_OK)
+        hr__fail(reterr, code, "out of memory");
+    return give(&text, code, ret_json, reterr);
+}
+
+enum hr_err
+hr_iter_trace(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr)
+{
+    struct hr_str text;
+    enum hr_err code;
+
+    if (iter == NULL || ret_json == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "no iterator, or nowhere to put the trace");
+    hr__str_init(&text);
+    code = hr__engine_trace(engine_of(iter), &text);
+    return give(&text, code, ret_json, reterr);
+}
+
+void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats)
+{
+    if (iter != NULL && ret_stats != NULL)
+        hr__engine_stats(engine_of(iter), ret_stats);
+}
+
+enum hr_err
+hr_iter_node_stats(const struct hr_iter *iter, size_t at, struct hr_node_stats *ret_stats)
+{
+    if (iter == NULL || ret_stats == NULL)
+        return HR_ERR_ARGUMENT;
+    return hr__engine_node_stats(engine_of(iter), at, ret_stats);
+}
+
+enum hr_err
+hr_graph_explain(struct hr_graph *graph, const struct hr_iter_options *options, bool json,
+                 char **ret_text, struct hr_error *reterr)
+{
+    struct hr_iter_options o;
+    struct hr_opt_settings settings;
+    struct hr_plan plan;
+    struct hr_str text;
+
+    hr_iter_options_init(&o);
+    if (graph == NULL || ret_text == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "no graph, or nowhere to put the text");
+    if (options != NULL)
+        o = *options;
+    HR_TRY(hr_graph_freeze(graph, reterr));
+    settings = (struct hr_opt_settings){
+        .cpus = hr__cpu_count(),
+        .threads = o.variant == HR_VARIANT_INLINE ? -1 : o.threads,
+        .ordered = o.ordered,
+        .fuse = o.fuse,
+    };
+    HR_TRY(hr__plan_make(graph, &settings, &plan, reterr));
+    hr__str_init(&text);
+    if (json)
+        hr__plan_print_json(&plan, &text);
+    else
+        hr__plan_print(&plan, &text);
+    hr__plan_finish(&plan);
+    return give(&text, HR_OK, ret_text, reterr);
+}
+
+/* ---- batches ---- */
+
+int64_t hr_batch_records(const struct hr_batch *batch)
+{
+    return batch != NULL ? batch->records : 0;
+}
+
+int64_t hr_batch_epoch(const struct hr_batch *batch)
+{
+    return batch != NULL ? batch->epoch : 0;
+}
+
+size_t hr_batch_field_count(const struct hr_batch *batch)
+{
+    return batch != NULL ? batch->field_count : 0;
+}
+
+enum hr_err
+hr_batch_field(const struct hr_batch *batch, size_t at, struct hr_field_view *ret_view)
+{
+    const struct hr_value *value;
+
+    if (batch == NULL || ret_view == NULL)
+        return HR_ERR_ARGUMENT;
+    if (at >= batch->field_count)
+        return HR_ERR_RANGE;
+    value = &batch->values[at];
+    memset(ret_view, 0, sizeof *ret_view);
+    ret_view->name = batch->names[at];
+    ret_view->dtype = value->strings ? HR_DTYPE_NONE : (enum hr_dtype)value->dtype;
+    ret_view->ndim = value->ndim;
+    memcpy(ret_view->dims, value->dims, sizeof value->dims);
+    memcpy(ret_view->strides, value->strides, sizeof value->strides);
+    ret_view->data = value->data;
+    ret_view->bytes = value->bytes;
+    ret_view->offsets = value->kind == HR_VALUE_RAGGED ? value->u.offsets : NULL;
+    ret_view->buffer = value->owner;
+    return HR_OK;
+}
+
+enum hr_err hr_batch_find(const struct hr_batch *batch, const char *name,
+                          struct hr_field_view *ret_view)
+{
+    if (batch == NULL || name == NULL || ret_view == NULL)
+        return HR_ERR_ARGUMENT;
+    for (size_t i = 0; i < batch->field_count; i++)
+        if (strcmp(batch->names[i], name) == 0)
+            return hr_batch_field(batch, i, ret_view);
+    return HR_ERR_NOT_FOUND;
+}

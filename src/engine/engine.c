@@ -1,0 +1,479 @@
+/*
+ * An engine's life: plan, memory, threads, and the consumer's side.
+ */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "core/thread.h"
+#include "opt/opt.h"
+
+/* Sleepers look at the cancel flag this often, so a signal handler need not wake them. */
+#define WAIT_MS 50
+/* Below this, making a batch is cheaper than waking a thread for it: the consumer helps.
+ */
+#define HELP_NS 300000.0
+/* Small batches are made ahead up to this many bytes. */
+#define AHEAD_BATCH_BYTES ((uint64_t)4 << 20)
+#define SCRATCH_BYTES ((uint64_t)4 << 20) /* per thread, for the budget */
+#define READ_AHEAD_BYTES ((uint64_t)16 << 20)
+#define READ_AHEAD_FILES 64
+
+/* ---- positions ---- */
+
+static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
+{
+    return epoch == engine->base_epoch ? engine->base : 0;
+}
+
+void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
+                    uint64_t epoch, uint64_t position, struct hr_record_id *id)
+{
+    uint64_t base = base_of(engine, epoch);
+    const struct hr_iter_options *o = &engine->options;
+
+    if (o->world > 0)
+        hr__path_map(path, 0, base + position * (uint64_t)o->world + (uint64_t)o->rank,
+                     id);
+    else
+        hr__path_map(path, base, position, id);
+}
+
+uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
+{
+    const struct hr_path *path = &engine->stages[0].program.paths[0];
+    const struct hr_iter_options *o = &engine->options;
+    uint64_t base = base_of(engine, epoch), left;
+
+    if (o->world <= 0)
+        return hr__path_count(path, base);
+    left = path->n > base ? path->n - base : 0;
+    return left > (uint64_t)o->rank
+               ? (left - (uint64_t)o->rank + (uint64_t)o->world - 1) / (uint64_t)o->world
+               : 0;
+}
+
+/* ---- threads ---- */
+
+static void wait_on(struct hr_engine *engine, pthread_cond_t *condition)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += WAIT_MS * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_nsec -= 1000000000L;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(condition, &engine->lock, &until);
+}
+
+static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
+{
+    if (engine->finished || engine->failed)
+        return false;
+    for (size_t i = engine->stage_count; i-- > 0;)
+        if (hr__stage_claim(&engine->stages[i], ret_claim))
+            return true;
+    return false;
+}
+
+/* Under the lock: do one piece of work, if there is any. */
+static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
+{
+    struct hr_claim claim;
+    uint64_t begin;
+
+    if (hr__engine_pump(engine))
+        return true;
+    if (!claim_any(engine, &claim))
+        return false;
+    pthread_mutex_unlock(&engine->lock);
+    begin = hr__ticks();
+    hr__run_claim(runner, &claim);
+    begin = hr__ticks() - begin;
+    pthread_mutex_lock(&engine->lock);
+    hr__stage_complete(claim.stage, &claim, (uint64_t)hr__ticks_to_ns(begin));
+    return true;
+}
+
+static void *run_thread(void *user)
+{
+    struct hr_runner *runner = user;
+    struct hr_engine *engine = runner->engine;
+
+    pthread_mutex_lock(&engine->lock);
+    while (!atomic_load_explicit(&engine->stop, memory_order_relaxed)) {
+        uint64_t begin;
+
+        if (work_once(engine, runner))
+            continue;
+        engine->idle++;
+        begin = hr__now_ns();
+        wait_on(engine, &engine->work);
+        engine->blocked_ns += hr__now_ns() - begin;
+        engine->idle--;
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return NULL;
+}
+
+static enum hr_err start_threads(struct hr_engine *engine, struct hr_error *reterr)
+{
+    engine->runners =
+        hr__calloc((size_t)engine->thread_count + 1, sizeof *engine->runners);
+    if (engine->runners == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (int i = 0; i <= engine->thread_count; i++)
+        if (hr__runner_init(&engine->runners[i], engine, i) != HR_OK)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (int i = 0; i < engine->thread_count; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "hr-worker-%d", i % 1000);
+        HR_TRY(hr__thread_start(&engine->runners[i].thread, name, run_thread,
+                                &engine->runners[i], reterr));
+        engine->runners[i].started = true;
+    }
+    return HR_OK;
+}
+
+/* ---- memory ---- */
+
+static uint64_t batch_bytes(const struct hr_graph *graph, const struct hr_plan *plan)
+{
+    const struct hr_plan_stage *last = &plan->stages[plan->stage_count - 1];
+    const struct hr_schema *schema;
+    struct hr_batch_spec spec = {.size = 1};
+    uint64_t bytes = 0;
+
+    schema = &graph
+                  ->nodes[last->batch != HR_NO_NODE ? graph->nodes[last->batch].inputs[0]
+                                                    : last->last]
+                  .schema;
+    if (last->batch != HR_NO_NODE)
+        graph->nodes[last->batch].op->batch_spec(graph->nodes[last->batch].params, &spec);
+    for (size_t i = 0; i < schema->count; i++) {
+        int64_t one = schema->fields[i].kind == HR_FIELD_TENSOR
+                          ? hr__field_bytes(&schema->fields[i])
+                          : -1;
+
+        bytes += one >= 0 ? (uint64_t)one : 4096;
+    }
+    return bytes * (uint64_t)spec.size;
+}
+
+/* Batches in the making and ready: two by default, so that with the user's there are
+ * three; more when they are small or when the budget says so. */
+static enum hr_err share_memory(struct hr_engine *engine, struct hr_error *reterr)
+{
+    uint64_t batch = batch_bytes(engine->graph, &engine->plan);
+    uint64_t fixed = SCRATCH_BYTES * (uint64_t)(engine->thread_count + 1);
+    uint64_t ahead =
+        engine->options.ahead_bytes > 0 ? engine->options.ahead_bytes : READ_AHEAD_BYTES;
+    uint64_t budget = engine->options.memory_bytes, count;
+    char have[32], need[32];
+
+    batch = batch > 0 ? batch : 1;
+    count = AHEAD_BATCH_BYTES / batch;
+    count = count < 2 ? 2 : count;
+    if (budget > 0) {
+        uint64_t least =
+            fixed + (engine->options.ahead_bytes > 0 ? ahead : 1 << 20) + 2 * batch;
+
+        if (budget < least)
+            return hr__fail(
+                reterr, HR_ERR_LIMIT,
+                "a memory budget of %s is too small: %d threads and two batches need "
+                "at least %s; give more, or make the batch smaller",
+                hr__bytes_text(have, sizeof have, budget), engine->thread_count,
+                hr__bytes_text(need, sizeof need, least));
+        if (engine->options.ahead_bytes == 0 && ahead > budget / 8)
+            ahead = budget / 8 > (1 << 20) ? budget / 8 : 1 << 20;
+        count = (budget - fixed - ahead) / batch;
+        count = count > 2 ? count - 1 : 1;
+    }
+    count = count > 64 ? 64 : count;
+    engine->options.ahead_bytes = ahead;
+    engine->out_max = count;
+    if (engine->plan.stages[0].direct)
+        engine->stages[0].block_count = count;
+    else
+        engine->out_max = count > 1 ? count - 1 : 1;
+    return HR_OK;
+}
+
+/* ---- open and close ---- */
+
+static enum hr_err check_options(const struct hr_iter_options *o, struct hr_error *reterr)
+{
+    if (o->threads < 0 || o->threads > 4096)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "threads must be 0 to 4096, not %d",
+                        o->threads);
+    if (o->epochs < 0 || o->epoch_first < 0 || o->records_max < 0 || o->errors_max < 0)
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "epochs, first epoch, record and error limits must not be negative");
+    if (o->world < 0 || (o->world > 0 && (o->rank < 0 || o->rank >= o->world)))
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "rank must be 0 to world - 1, not %lld of %lld",
+                        (long long)o->rank, (long long)o->world);
+    return HR_OK;
+}
+
+static bool graph_shards(const struct hr_graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++)
+        if (graph->nodes[i].op->traits & HR_TRAIT_SHARDS)
+            return true;
+    return false;
+}
+
+static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
+{
+    const struct hr_iter_options *o = &engine->options;
+    struct hr_opt_settings settings = {
+        .cpus = hr__cpu_count(),
+        .threads = o->variant == HR_VARIANT_INLINE ? -1 : o->threads,
+        .ordered = o->ordered,
+        .fuse = o->fuse,
+    };
+
+    if (o->world > 0 && graph_shards(engine->graph))
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "the graph shards already (order.shard); give rank and world in one place");
+    HR_TRY(hr__plan_make(engine->graph, &settings, &engine->plan, reterr));
+    engine->stage_count = engine->plan.stage_count;
+    engine->thread_count = engine->plan.threads;
+    return HR_OK;
+}
+
+static enum hr_err init_stages(struct hr_engine *engine, struct hr_error *reterr)
+{
+    size_t ordinals = 0;
+
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        struct hr_stage *stage = &engine->stages[i];
+
+        HR_TRY(hr__stage_init(stage, engine, i, reterr));
+        stage->ordinal_first = ordinals;
+        ordinals += stage->program.stream_count;
+        if (ordinals > HR_CURSOR_STREAMS)
+            return hr__fail(reterr, HR_ERR_GRAPH, "more than %d order ops behind filters",
+                            HR_CURSOR_STREAMS);
+    }
+    return HR_OK;
+}
+
+static enum hr_err init_reader(struct hr_engine *engine, struct hr_error *reterr)
+{
+    struct hr_reader_options options = {
+        .pool = engine->pool,
+        .ahead_bytes_max = engine->options.ahead_bytes,
+        .depth = READ_AHEAD_FILES,
+    };
+
+    engine->ahead_depth = READ_AHEAD_FILES;
+    return hr__reader_create(&options, &engine->reader, reterr);
+}
+
+static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr)
+{
+    struct hr_stage *first = &engine->stages[0];
+    pthread_condattr_t monotonic;
+    uint64_t n;
+
+    pthread_mutex_init(&engine->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&engine->work, &monotonic);
+    pthread_cond_init(&engine->ready, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    engine->ledger_fd = -1;
+    engine->open_ns = hr__now_ns();
+    engine->start_ticks = hr__ticks();
+    HR_TRY(check_options(&engine->options, reterr));
+    HR_TRY(hr_graph_freeze(engine->graph, reterr));
+    HR_TRY(hr_graph_fingerprint(engine->graph, engine->fingerprint));
+    HR_TRY(make_plan(engine, reterr));
+    HR_TRY(share_memory(engine, reterr));
+    engine->pool = hr_pool_create(0);
+    if (engine->pool == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(init_stages(engine, reterr));
+    HR_TRY(init_reader(engine, reterr));
+    engine->base_epoch = UINT64_MAX;
+    engine->cursor.epoch = (uint64_t)engine->options.epoch_first;
+    if (engine->options.state != NULL)
+        HR_TRY(hr__state_restore(engine, engine->options.state, reterr));
+    engine->options.state = NULL;
+    first->epoch = engine->cursor.epoch;
+    first->epoch_count = hr__engine_positions(engine, first->epoch);
+    first->exhausted = (engine->options.epochs > 0 &&
+                        first->epoch >= (uint64_t)(engine->options.epoch_first +
+                                                   engine->options.epochs)) ||
+                       (first->epoch_count == 0 && engine->base_epoch != first->epoch);
+    n = first->epoch_count;
+    engine->errors_max = engine->options.errors_max > 0
+                             ? (uint64_t)engine->options.errors_max
+                             : (n / 100 + 1 > 100 ? n / 100 + 1 : 100);
+    HR_TRY(hr__ledger_open(engine, reterr));
+    return start_threads(engine, reterr);
+}
+
+enum hr_err hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
+                            struct hr_engine **ret_engine, struct hr_error *reterr)
+{
+    struct hr_engine *engine = hr__calloc(1, sizeof *engine);
+    enum hr_err code;
+
+    if (engine == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    engine->graph = hr_graph_ref(graph);
+    engine->options = *options;
+    code = init_engine(engine, reterr);
+    if (code != HR_OK) {
+        hr__engine_close(engine);
+        return code;
+    }
+    *ret_engine = engine;
+    return HR_OK;
+}
+
+void hr__engine_close(struct hr_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    atomic_store(&engine->stop, true);
+    pthread_cond_broadcast(&engine->work);
+    pthread_mutex_unlock(&engine->lock);
+    for (int i = 0; engine->runners != NULL && i < engine->thread_count; i++)
+        if (engine->runners[i].started)
+            pthread_join(engine->runners[i].thread, NULL);
+    for (int i = 0; engine->runners != NULL && i <= engine->thread_count; i++)
+        hr__runner_finish(&engine->runners[i]);
+    hr__free(engine->runners);
+    for (; engine->out_count > 0; engine->out_count--) {
+        hr_batch_unref(engine->out[engine->out_head]);
+        engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
+    }
+    for (size_t i = 0; i < engine->stage_count; i++)
+        hr__stage_finish(&engine->stages[i]);
+    hr__reader_destroy(engine->reader);
+    hr_pool_unref(engine->pool);
+    if (engine->ledger_fd >= 0)
+        close(engine->ledger_fd);
+    hr__plan_finish(&engine->plan);
+    hr_graph_unref(engine->graph);
+    pthread_cond_destroy(&engine->work);
+    pthread_cond_destroy(&engine->ready);
+    pthread_mutex_destroy(&engine->lock);
+    hr__free(engine);
+}
+
+/* ---- the consumer ---- */
+
+void hr__engine_fail(struct hr_engine *engine, const struct hr_error *error)
+{
+    if (engine->failed)
+        return;
+    engine->failed = true;
+    engine->error = *error;
+    if (engine->consumer_waits)
+        pthread_cond_signal(&engine->ready);
+}
+
+static bool drained(const struct hr_engine *engine)
+{
+    if (engine->finished)
+        return true;
+    for (size_t i = 0; i < engine->stage_count; i++)
+        if (!hr__stage_drained(&engine->stages[i]))
+            return false;
+    return true;
+}
+
+static struct hr_batch *pop(struct hr_engine *engine)
+{
+    struct hr_batch *batch = engine->out[engine->out_head];
+
+    engine->cursor = engine->out_cursor[engine->out_head];
+    engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
+    engine->out_count--;
+    if (engine->epoch_of_delivery != batch->epoch)
+        engine->epoch_delivered = 0;
+    engine->epoch_of_delivery = batch->epoch;
+    engine->epoch_delivered += (uint64_t)batch->records;
+    engine->delivered_records += (uint64_t)batch->records;
+    engine->delivered_bytes += batch->bytes;
+    if (engine->delivered_batches++ == 0)
+        engine->first_batch_ns = hr__now_ns() - engine->open_ns;
+    if (engine->idle > 0 && engine->out_count * 2 <= engine->out_max)
+        pthread_cond_broadcast(&engine->work);
+    return batch;
+}
+
+/* Whether the consumer's own thread makes batches too: always inline; with threads where
+ * a wake-up costs more than the batch. */
+static bool helps(const struct hr_engine *engine)
+{
+    const struct hr_stage *last = &engine->stages[engine->stage_count - 1];
+    double records = last->program.batch != NULL ? (double)last->program.spec.size : 1;
+
+    if (engine->thread_count == 0)
+        return true;
+    return engine->stages[0].record_ns > 0 &&
+           engine->stages[0].record_ns * records < HELP_NS;
+}
+
+static enum hr_err next_locked(struct hr_engine *engine, struct hr_batch **ret_batch,
+                               struct hr_error *reterr)
+{
+    for (;;) {
+        uint64_t begin;
+
+        if (atomic_load_explicit(&engine->cancelled, memory_order_relaxed))
+            return hr__fail(reterr, HR_ERR_CANCELLED, "cancelled");
+        if (engine->out_count > 0) {
+            *ret_batch = pop(engine);
+            return HR_OK;
+        }
+        if (engine->failed) {
+            if (reterr != NULL)
+                *reterr = engine->error;
+            return engine->error.code;
+        }
+        if (drained(engine))
+            return HR_ERR_END;
+        if (helps(engine) && work_once(engine, &engine->runners[engine->thread_count]))
+            continue;
+        begin = hr__now_ns();
+        engine->consumer_waits = true;
+        wait_on(engine, &engine->ready);
+        engine->consumer_waits = false;
+        engine->wait_ns += hr__now_ns() - begin;
+    }
+}
+
+enum hr_err hr__engine_next(struct hr_engine *engine, struct hr_batch **ret_batch,
+                            struct hr_error *reterr)
+{
+    enum hr_err code;
+
+    pthread_mutex_lock(&engine->lock);
+    code = next_locked(engine, ret_batch, reterr);
+    if (code == HR_ERR_CANCELLED)
+        atomic_store(&engine->stop, true);
+    pthread_mutex_unlock(&engine->lock);
+    return code;
+}

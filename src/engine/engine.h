@@ -1,0 +1,270 @@
+/*
+ * engine/engine.h - running a plan. See ARCHITECTURE.md, "How a record moves".
+ *
+ * Each stage hands out positions in blocks; threads claim chunks of a block, run the
+ * records to completion, and put what they made into the block. The stage's sequencer,
+ * which is whichever thread finds a block complete, takes the records in order: straight
+ * on as a batch when the block is one (direct), else through holes, children, stream ops
+ * and batcher. One mutex guards all bookkeeping; it is taken once per chunk, and chunks
+ * are sized so that this does not show. Records are made and copied outside of it.
+ */
+#ifndef HR_ENGINE_ENGINE_H
+#define HR_ENGINE_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/str.h"
+#include "engine/batch.h"
+#include "store/reader.h"
+
+#define HR_CURSOR_STREAMS 16
+
+/*
+ * Where a record stands, so that a new engine can begin at it: run again from `position`
+ * of stage 0 with these ordinals, and leave out what each sequencer would give before it.
+ */
+struct hr_cursor {
+    uint64_t epoch, position;
+    uint64_t skip_children[HR_PLAN_STAGES_MAX]; /* children of the first record */
+    uint64_t skip_out[HR_PLAN_STAGES_MAX]; /* records behind the stage's stream ops */
+    uint64_t ordinals[HR_CURSOR_STREAMS];  /* of all stream ops, stage by stage */
+};
+
+enum hr_record_status {
+    HR_RECORD_OPEN,
+    HR_RECORD_GOOD,
+    HR_RECORD_DROPPED, /* by a filter */
+    HR_RECORD_BAD,
+    HR_RECORD_UNRUN, /* the run was stopped */
+};
+
+/* A bad attempt at a record; several when substitutes were bad too. */
+struct hr_bad {
+    struct hr_error error;
+    uint64_t index, offset;
+    struct hr_bad *next;
+};
+
+struct hr_children {
+    uint64_t count;
+    struct hr_value *values; /* count x child fields */
+};
+
+enum hr_block_state {
+    HR_BLOCK_EMPTY,
+    HR_BLOCK_OPEN,
+    HR_BLOCK_READY,
+};
+
+struct hr_block {
+    enum hr_block_state state;
+    uint64_t number; /* of blocks of its stage */
+    uint64_t epoch, first;
+    uint32_t size, claimed, done;
+    uint32_t holes;
+    bool last;   /* the epoch ends behind it */
+    uint32_t at; /* the sequencer's next record, and child of it */
+    uint64_t child;
+    uint8_t *status;
+    struct hr_bad **bad;
+    struct hr_value
+        *rows; /* size x results; in direct stages only fields without a column */
+    struct hr_buffer **columns; /* per result; NULL for those in rows */
+    struct hr_value *inputs;    /* later stages: size x fields that came in */
+    struct hr_record_id *ids;
+    struct hr_cursor *cursors; /* later stages */
+    struct hr_children *children;
+};
+
+/* A record between stages, or the mark that an epoch ends. */
+struct hr_item {
+    struct hr_record_id id;
+    struct hr_cursor cursor;
+    uint64_t epoch;
+    bool epoch_end;
+};
+
+struct hr_batcher {
+    int64_t count; /* records so far */
+    uint64_t epoch;
+    struct hr_buffer **columns;   /* per field, or NULL */
+    struct hr_value *rows;        /* size x fields without column */
+    struct hr_cursor first, last; /* of the records in it */
+    struct hr_record_id id;
+};
+
+struct hr_window {
+    uint64_t block; /* records permuted together; 0: no such op */
+    size_t stream;  /* which stream op */
+    uint64_t count, number,
+        at; /* records held; blocks so far in the epoch; next to go out */
+    struct hr_value *rows;
+    struct hr_record_id *ids;
+    struct hr_cursor cursor; /* of the first record held */
+    uint64_t out;            /* records that have left the stage since `cursor` */
+    bool draining;
+};
+
+struct hr_stage {
+    struct hr_program program;
+    struct hr_engine *engine;
+    size_t number;
+    bool direct;
+    uint32_t block_size;
+    struct hr_block *blocks;
+    size_t block_count, live;
+    struct hr_block *open;
+    uint64_t blocks_opened, blocks_done;
+    double record_ns; /* moving estimate; decides the size of chunks */
+
+    /* stage 0: positions */
+    uint64_t epoch, position, epoch_count;
+    uint64_t cut; /* epochs below need no more records (a stream op said END) */
+    bool exhausted;
+
+    /* later stages: the queue before it */
+    struct hr_item *queue;
+    struct hr_value *queue_values;
+    size_t queue_room, queue_head, queue_count;
+
+    /* sequencer: whoever holds `sequencing` */
+    bool sequencing;
+    size_t ordinal_first; /* place of its stream ops in hr_cursor.ordinals */
+    struct hr_cursor now; /* ordinals now; skips that are still to be left out */
+    uint64_t ended_epoch; /* 1 + epoch that a stream op has ended */
+    struct hr_window window;
+    struct hr_batcher batcher;
+    struct hr_value *row; /* a record on its way through the sequencer */
+};
+
+/* Counters of a node in one thread. */
+struct hr_meter {
+    uint64_t records, timed, errors, dropped, bytes_in, bytes_out, ticks;
+};
+
+struct hr_span {
+    uint64_t begin, end; /* ticks */
+    uint64_t position;
+    uint32_t stage;
+};
+
+struct hr_runner {
+    struct hr_worker worker; /* first */
+    struct hr_engine *engine;
+    int number;
+    pthread_t thread;
+    bool started;
+    struct hr_value **slots;  /* per stage: row of slots */
+    struct hr_op_ctx **ctxs;  /* per stage: one per step, then the expansion */
+    struct hr_record_id *ids; /* per path */
+    struct hr_meter *meters;  /* per node */
+    uint64_t *ticks;          /* per node, of the record that is being timed */
+    struct hr_error error;
+    uint64_t cpu_ns;
+    struct hr_span *spans;
+    size_t span_count, span_room;
+};
+
+#define HR_OUT_MAX 128
+
+struct hr_engine {
+    struct hr_graph *graph; /* a reference */
+    struct hr_plan plan;
+    struct hr_iter_options options;
+    char *ledger_path;
+    struct hr_stage stages[HR_PLAN_STAGES_MAX];
+    size_t stage_count;
+    struct hr_pool *pool;
+    struct hr_reader *reader;
+    struct hr_runner *runners; /* threads, then the caller's own */
+    int thread_count;
+    uint64_t ahead_next; /* atomic: first position not yet named to the reader */
+    int ahead_depth;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work, ready; /* for workers; for the consumer */
+    int idle;
+    bool consumer_waits;
+    atomic_bool cancelled, stop;
+    bool finished;
+    bool failed;
+    struct hr_error error;
+    struct hr_batch *out[HR_OUT_MAX];
+    struct hr_cursor out_cursor[HR_OUT_MAX];
+    size_t out_head, out_count, out_max;
+
+    /* Where this consumer's share of an epoch begins: at global position `base` in
+     * `base_epoch` (a state was restored), at 0 in all others. */
+    uint64_t base_epoch, base;
+
+    /* consumer's place and counts */
+    struct hr_cursor cursor; /* behind the last batch given */
+    int64_t epoch_of_delivery;
+    uint64_t delivered_records, delivered_batches, delivered_bytes, epoch_delivered;
+    uint64_t sequenced_records; /* into batches, for records_max */
+    uint64_t errors, substituted, errors_max;
+    int ledger_fd;
+    uint64_t open_ns, first_batch_ns, wait_ns, blocked_ns, start_ticks;
+    char fingerprint[HR_FINGERPRINT_BYTES];
+};
+
+/* engine.c */
+HR_CHECK enum hr_err
+hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
+                struct hr_engine **ret_engine, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__engine_next(struct hr_engine *engine, struct hr_batch **ret_batch,
+                struct hr_error *reterr);
+void hr__engine_close(struct hr_engine *engine);
+/* Under the lock: the run fails with this error (the first one stays). */
+void hr__engine_fail(struct hr_engine *engine, const struct hr_error *error);
+
+/* Global position (and so the source index) of a consumer's position; positions in an
+ * epoch. Any thread. */
+void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
+                    uint64_t epoch, uint64_t position, struct hr_record_id *id);
+uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
+
+/* stage.c: under the lock */
+struct hr_claim {
+    struct hr_stage *stage;
+    struct hr_block *block;
+    uint32_t at, count;
+};
+HR_CHECK enum hr_err hr__stage_init(struct hr_stage *stage, struct hr_engine *engine,
+                                    size_t number, struct hr_error *reterr);
+void hr__stage_finish(struct hr_stage *stage);
+bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim);
+void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim,
+                        uint64_t ns);
+bool hr__stage_drained(const struct hr_stage *stage);
+void hr__block_clear(struct hr_stage *stage, struct hr_block *block);
+
+/* run.c: outside of the lock */
+HR_CHECK enum hr_err
+hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number);
+void hr__runner_finish(struct hr_runner *runner);
+void hr__run_claim(struct hr_runner *runner, const struct hr_claim *claim);
+
+/* sequence.c: find a block that can go on and take it on; true when something was done.
+ * Called under the lock, which is let go meanwhile. */
+bool hr__engine_pump(struct hr_engine *engine);
+
+/* state.c */
+HR_CHECK enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out);
+HR_CHECK enum hr_err
+hr__state_restore(struct hr_engine *engine, const char *json, struct hr_error *reterr);
+
+/* ledger.c */
+HR_CHECK enum hr_err hr__ledger_open(struct hr_engine *engine, struct hr_error *reterr);
+void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad, uint64_t epoch,
+                    uint64_t position, const char *outcome);
+
+/* stats.c */
+void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *ret_stats);
+HR_CHECK enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
+                                           struct hr_node_stats *ret_stats);
+HR_CHECK enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out);
+
+#endif
