@@ -265,21 +265,24 @@ static enum hr_err read_row(struct reading *r, struct row *row, int *line)
     return HR_OK;
 }
 
+static struct span field_of(const struct reading *r, const struct row *row, int column)
+{
+    if (row->fields[column].bytes == 0)
+        return (struct span){"", 0};
+    return (struct span){r->field.data + row->fields[column].at,
+                         row->fields[column].bytes};
+}
+
 static int column_of(const struct reading *r, const struct row *row, const char *name)
 {
     for (int i = 0; i < row->count; i++) {
-        if (row->fields[i].bytes == strlen(name) &&
-            strncasecmp(r->field.data + row->fields[i].at, name, row->fields[i].bytes) ==
-                0)
+        struct span field = field_of(r, row, i);
+
+        if (field.bytes == strlen(name) &&
+            strncasecmp(field.text, name, field.bytes) == 0)
             return i;
     }
     return -1;
-}
-
-static struct span field_of(const struct reading *r, const struct row *row, int column)
-{
-    return (struct span){r->field.data + row->fields[column].at,
-                         row->fields[column].bytes};
 }
 
 static enum hr_err read_csv(struct reading *r)
