@@ -28,10 +28,8 @@ struct hr_graph_node {
     const struct hr_op *op;
     struct hr_doc
         *given; /* parameters as the user gave them (after substitution), or NULL */
-    struct hr_doc *written; /* as written, with ${}; NULL when the same */
-    struct hr_doc *canonical;
-    struct hr_doc *strings; /* see hr__params_parse */
-    bool keep_position;     /* hints any node may carry in its parameter map */
+    struct hr_doc *canonical; /* see hr__params_parse; holds the strings of params */
+    bool keep_position;       /* hints any node may carry in its parameter map */
     char **depends_on;
     size_t depends_count;
     int line, column; /* where it stood, or 0 */
@@ -56,12 +54,32 @@ struct hr_graph {
     size_t count;
     uint32_t output;
     bool frozen;
-    char *file;              /* for messages, or NULL */
-    struct hr_doc *declared; /* the file's params map as written, or NULL */
-    bool chain;              /* was written in the short form */
-    /* private to graph.c: */
+    char *file; /* for messages, or NULL */
+    /* private to graph/: */
     struct hr_graph_private *private;
 };
+
+/* What the functions of headrace/graph.h do, arguments checked. */
+HR_CHECK struct hr_graph *hr__graph_create(void);
+void hr__graph_ref(struct hr_graph *graph);
+void hr__graph_unref(struct hr_graph *graph);
+HR_CHECK enum hr_err
+hr__graph_add(struct hr_graph *graph, const char *op, const char *name,
+              const struct hr_node *inputs, size_t input_count, const char *params,
+              struct hr_node *ret_node, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__graph_load(const char *path, const struct hr_graph_param *params, size_t param_count,
+               struct hr_graph **ret_graph, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__graph_parse(const char *text, size_t bytes, const char *name,
+                const struct hr_graph_param *params, size_t param_count,
+                struct hr_graph **ret_graph, struct hr_error *reterr);
+HR_CHECK enum hr_err hr__graph_freeze(struct hr_graph *graph, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__graph_print(const struct hr_graph *graph, enum hr_graph_format format,
+                char **ret_text, struct hr_error *reterr);
+HR_CHECK enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t at,
+                                          struct hr_graph_param_info *ret_info);
 
 /* Consumers of a node's output. */
 size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);

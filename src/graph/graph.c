@@ -1,0 +1,422 @@
+/*
+ * graph/graph.c - a graph while it is being built, and its end.
+ *
+ * Nodes stand in order of adding and keep their numbers, because random draws are keyed
+ * by them. A node's parameters are checked when it is added, so that a program learns of
+ * a wrong one at the call that gave it; everything that needs other nodes waits for
+ * freezing.
+ */
+#include "graph/graph_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+#define NAME_MAX_BYTES 63 /* struct hr_error has room for it */
+
+static enum hr_err no_memory(struct hr_error *error)
+{
+    return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+}
+
+enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *file,
+                        int line, int column, const char *format, ...)
+{
+    char message[sizeof error->message];
+    va_list args;
+
+    if (error == NULL)
+        return code;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (file != NULL)
+        snprintf(error->file, sizeof error->file, "%s", file);
+    error->line = line;
+    error->column = column;
+    return hr__fail(error, code, "%s", message);
+}
+
+static void blame(const struct hr_graph *graph, const char *name, const char *op,
+                  int line, int column, struct hr_error *error)
+{
+    if (error == NULL)
+        return;
+    snprintf(error->node, sizeof error->node, "%s", name);
+    snprintf(error->op, sizeof error->op, "%s", op);
+    if (graph->file != NULL && line > 0) {
+        snprintf(error->file, sizeof error->file, "%s", graph->file);
+        if (error->line == 0) {
+            error->line = line;
+            error->column = column;
+        }
+    }
+    hr__error_prefix(error, "node '%s' (%s)", name, op);
+}
+
+void hr__graph_blame(const struct hr_graph *graph, uint32_t node, struct hr_error *error)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    blame(graph, n->name, n->op->name, n->line, n->column, error);
+}
+
+struct hr_graph *hr__graph_create(void)
+{
+    struct hr_graph *graph = hr__calloc(1, sizeof *graph);
+
+    if (graph == NULL)
+        return NULL;
+    graph->private = hr__calloc(1, sizeof *graph->private);
+    if (graph->private == NULL) {
+        hr__free(graph);
+        return NULL;
+    }
+    atomic_init(&graph->private->refs, 1);
+    return graph;
+}
+
+void hr__graph_ref(struct hr_graph *graph)
+{
+    atomic_fetch_add_explicit(&graph->private->refs, 1, memory_order_relaxed);
+}
+
+void hr__graph_unref(struct hr_graph *graph)
+{
+    if (graph == NULL)
+        return;
+    if (atomic_fetch_sub_explicit(&graph->private->refs, 1, memory_order_acq_rel) == 1)
+        hr__graph_destroy(graph);
+}
+
+static void node_finish(struct hr_graph_node *node)
+{
+    if (node->state != NULL)
+        node->op->close(node->state);
+    hr__free(node->name);
+    hr__doc_destroy(node->given);
+    hr__doc_destroy(node->canonical);
+    for (size_t i = 0; i < node->depends_count; i++)
+        hr__free(node->depends_on[i]);
+    hr__free(node->depends_on);
+    hr__free(node->params);
+    hr__free(node->field_names);
+    hr__free(node->field_access);
+}
+
+void hr__graph_destroy(struct hr_graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++)
+        node_finish(&graph->nodes[i]);
+    hr__free(graph->nodes);
+    hr__graph_declared_finish(graph->private);
+    hr__doc_destroy(graph->private->written);
+    hr__free(graph->private);
+    hr__free(graph->file);
+    hr__free(graph);
+}
+
+size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node)
+{
+    size_t consumers = 0;
+
+    for (size_t i = 0; i < graph->count; i++) {
+        for (size_t k = 0; k < graph->nodes[i].input_count; k++)
+            consumers += graph->nodes[i].inputs[k] == node;
+    }
+    return consumers;
+}
+
+static bool taken(const struct hr_graph *graph, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(graph->nodes[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+char *hr__graph_auto_name(const struct hr_graph *graph, size_t at, const char *op)
+{
+    char name[NAME_MAX_BYTES + 1];
+
+    snprintf(name, sizeof name, "%s", op);
+    for (unsigned number = 2; taken(graph, at, name); number++)
+        snprintf(name, sizeof name, "%.50s%u", op, number);
+    return hr__strdup(name);
+}
+
+enum hr_err hr__graph_find(const struct hr_graph *graph, const char *name,
+                           uint32_t *ret_node, struct hr_error *reterr)
+{
+    const char *names[HR_GRAPH_NODES_MAX], *near;
+
+    for (size_t i = 0; i < graph->count; i++) {
+        names[i] = graph->nodes[i].name;
+        if (strcmp(names[i], name) == 0) {
+            *ret_node = (uint32_t)i;
+            return HR_OK;
+        }
+    }
+    near = hr__nearest(name, names, graph->count);
+    return hr__fail(reterr, HR_ERR_GRAPH, "there is no node '%.63s'%s%s%s", name,
+                    near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                    near != NULL ? "'?" : "");
+}
+
+static enum hr_err
+check_name(const struct hr_graph *graph, const char *name, struct hr_error *reterr)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length > NAME_MAX_BYTES)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "a node's name has 1 to %d bytes, not %zu", NAME_MAX_BYTES,
+                        length);
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)name[i] < 0x20)
+            return hr__fail(reterr, HR_ERR_ARGUMENT,
+                            "a node's name must not hold control characters");
+    }
+    if (taken(graph, graph->count, name))
+        return hr__fail(reterr, HR_ERR_GRAPH, "another node has the name '%s' already",
+                        name);
+    return HR_OK;
+}
+
+static enum hr_err wrong_hint(const struct hr_doc *value, const char *key,
+                              const char *wants, struct hr_error *reterr)
+{
+    char text[128];
+
+    if (reterr != NULL)
+        snprintf(reterr->param, sizeof reterr->param, "%s", key);
+    return hr__fail_at(reterr, HR_ERR_TYPE, NULL, value->line, value->column,
+                       "parameter \"%s\" wants %s, not %s", key, wants,
+                       hr__param_value_text(value, text, sizeof text));
+}
+
+static enum hr_err take_depends(struct hr_graph_node *node, const struct hr_doc *value,
+                                struct hr_error *reterr)
+{
+    bool one = value->kind == HR_DOC_STRING;
+    size_t count = one ? 1 : value->as.list.count;
+
+    if (!one && value->kind != HR_DOC_LIST)
+        return wrong_hint(value, "depends_on", "names of nodes", reterr);
+    node->depends_on = hr__calloc(count > 0 ? count : 1, sizeof *node->depends_on);
+    if (node->depends_on == NULL)
+        return no_memory(reterr);
+    for (size_t i = 0; i < count; i++) {
+        const struct hr_doc *item = one ? value : value->as.list.items[i];
+
+        if (item->kind != HR_DOC_STRING)
+            return wrong_hint(item, "depends_on", "names of nodes", reterr);
+        node->depends_on[i] = hr__strdup(item->as.string.text);
+        if (node->depends_on[i] == NULL)
+            return no_memory(reterr);
+        node->depends_count++;
+    }
+    return HR_OK;
+}
+
+static enum hr_err
+keep_pair(struct hr_doc *rest, const struct hr_doc_pair *pair, struct hr_error *reterr)
+{
+    struct hr_doc *value = hr__doc_copy(pair->value);
+    struct hr_doc_pair *kept;
+
+    if (value == NULL || hr__doc_set(rest, pair->key, value) != HR_OK)
+        return no_memory(reterr);
+    kept = &rest->as.map.pairs[rest->as.map.count - 1];
+    kept->line = pair->line;
+    kept->column = pair->column;
+    return HR_OK;
+}
+
+static enum hr_err take_or_keep(struct hr_graph_node *node, struct hr_doc *rest,
+                                const struct hr_doc_pair *pair, struct hr_error *reterr)
+{
+    if (strcmp(pair->key, "depends_on") == 0)
+        return take_depends(node, pair->value, reterr);
+    if (strcmp(pair->key, "keep_position") != 0)
+        return keep_pair(rest, pair, reterr);
+    if (pair->value->kind != HR_DOC_BOOL)
+        return wrong_hint(pair->value, pair->key, "a bool", reterr);
+    node->keep_position = pair->value->as.boolean;
+    return HR_OK;
+}
+
+/* Take the hints that any node may carry out of the map; *ret_rest is a copy without
+ * them, NULL when nothing was given. */
+static enum hr_err
+take_hints(struct hr_graph_node *node, struct hr_doc **ret_rest, struct hr_error *reterr)
+{
+    const struct hr_doc *given = node->given;
+    struct hr_doc *rest;
+    enum hr_err code = HR_OK;
+
+    *ret_rest = NULL;
+    if (given == NULL)
+        return HR_OK;
+    rest = given->kind == HR_DOC_MAP ? hr__doc_new(HR_DOC_MAP) : hr__doc_copy(given);
+    if (rest == NULL)
+        return no_memory(reterr);
+    rest->line = given->line;
+    rest->column = given->column;
+    for (size_t i = 0; given->kind == HR_DOC_MAP && i < given->as.map.count; i++) {
+        code = take_or_keep(node, rest, &given->as.map.pairs[i], reterr);
+        if (code != HR_OK) {
+            hr__doc_destroy(rest);
+            return code;
+        }
+    }
+    *ret_rest = rest;
+    return HR_OK;
+}
+
+static enum hr_err fill_params(struct hr_graph_node *node, struct hr_error *reterr)
+{
+    const struct hr_op *op = node->op;
+    struct hr_doc *rest;
+    enum hr_err code;
+
+    HR_TRY(take_hints(node, &rest, reterr));
+    node->params = hr__calloc(1, op->params_size > 0 ? op->params_size : 1);
+    code = node->params != NULL
+               ? hr__params_parse(op->params, op->param_count, rest, node->params,
+                                  op->params_size, &node->canonical, reterr)
+               : no_memory(reterr);
+    hr__doc_destroy(rest);
+    return code;
+}
+
+static enum hr_err grow(struct hr_graph *graph, struct hr_error *reterr)
+{
+    size_t room = graph->private->node_room * 2 + 8;
+    struct hr_graph_node *nodes;
+
+    if (graph->count == HR_GRAPH_NODES_MAX)
+        return hr__fail(reterr, HR_ERR_LIMIT, "a graph has at most %d nodes",
+                        HR_GRAPH_NODES_MAX);
+    if (graph->count < graph->private->node_room)
+        return HR_OK;
+    nodes = hr__realloc(graph->nodes, room * sizeof *nodes);
+    if (nodes == NULL)
+        return no_memory(reterr);
+    graph->nodes = nodes;
+    graph->private->node_room = room;
+    return HR_OK;
+}
+
+static enum hr_err node_init(const struct hr_graph *graph, struct hr_graph_node *node,
+                             const char *name, struct hr_error *reterr)
+{
+    enum hr_err code;
+
+    if (name != NULL)
+        HR_TRY(check_name(graph, name, reterr));
+    node->name = name != NULL ? hr__strdup(name)
+                              : hr__graph_auto_name(graph, graph->count, node->op->name);
+    if (node->name == NULL)
+        return no_memory(reterr);
+    code = fill_params(node, reterr);
+    if (code != HR_OK)
+        blame(graph, node->name, node->op->name, node->line, node->column, reterr);
+    return code;
+}
+
+static void
+set_file(const struct hr_graph *graph, int line, int column, struct hr_error *error)
+{
+    if (error == NULL || graph->file == NULL)
+        return;
+    snprintf(error->file, sizeof error->file, "%s", graph->file);
+    if (error->line == 0) {
+        error->line = line;
+        error->column = column;
+    }
+}
+
+enum hr_err
+hr__graph_append(struct hr_graph *graph, const char *op, const char *name,
+                 const uint32_t *inputs, size_t input_count, struct hr_doc *given,
+                 int line, int column, struct hr_error *reterr)
+{
+    struct hr_graph_node *node =
+        hr__calloc(1, sizeof *node); /* 20 kB: not on the stack */
+    enum hr_err code = HR_ERR_MEMORY;
+
+    if (node == NULL) {
+        hr__doc_destroy(given);
+        return no_memory(reterr);
+    }
+    node->given = given;
+    node->line = line;
+    node->column = column;
+    code = grow(graph, reterr);
+    if (code == HR_OK)
+        code = hr__op_get(op, &node->op, reterr);
+    if (code == HR_OK)
+        code = node_init(graph, node, name, reterr);
+    if (code == HR_OK) {
+        for (size_t i = 0; i < input_count; i++)
+            node->inputs[i] = inputs[i];
+        node->input_count = input_count;
+        graph->nodes[graph->count++] = *node;
+    } else {
+        set_file(graph, line, column, reterr);
+        node_finish(node);
+    }
+    hr__free(node);
+    return code;
+}
+
+/* Parameters out of a program: JSON, flow YAML or block YAML. A text that begins with '{'
+ * may be either of the first two. */
+static enum hr_err
+parse_params(const char *text, struct hr_doc **ret_doc, struct hr_error *reterr)
+{
+    if (text[strspn(text, " \t\r\n")] != '{')
+        return hr__doc_parse(text, strlen(text), "parameters", ret_doc, reterr);
+    if (hr__doc_parse(text, strlen(text), "parameters.json", ret_doc, NULL) == HR_OK)
+        return HR_OK;
+    *ret_doc = hr__param_flow(text, reterr);
+    if (*ret_doc != NULL)
+        return HR_OK;
+    return reterr != NULL ? reterr->code : HR_ERR_FORMAT;
+}
+
+enum hr_err
+hr__graph_add(struct hr_graph *graph, const char *op, const char *name,
+              const struct hr_node *inputs, size_t input_count, const char *params,
+              struct hr_node *ret_node, struct hr_error *reterr)
+{
+    uint32_t ids[HR_NODE_INPUTS_MAX];
+    struct hr_doc *given = NULL;
+
+    if (graph->frozen)
+        return hr__fail(reterr, HR_ERR_STATE, "the graph is frozen");
+    if (input_count > HR_NODE_INPUTS_MAX)
+        return hr__fail(reterr, HR_ERR_LIMIT, "a node has at most %d inputs, not %zu",
+                        HR_NODE_INPUTS_MAX, input_count);
+    for (size_t i = 0; i < input_count; i++) {
+        if (inputs[i].id >= graph->count)
+            return hr__fail(reterr, HR_ERR_ARGUMENT,
+                            "input %zu is not a node of this graph", i + 1);
+        ids[i] = inputs[i].id;
+    }
+    if (params != NULL) {
+        enum hr_err code = parse_params(params, &given, reterr);
+
+        if (code != HR_OK) {
+            hr__error_prefix(reterr, "parameters of op %s", op);
+            return code;
+        }
+    }
+    HR_TRY(hr__graph_append(graph, op, name, ids, input_count, given, 0, 0, reterr));
+    if (ret_node != NULL)
+        ret_node->id = (uint32_t)(graph->count - 1);
+    return HR_OK;
+}

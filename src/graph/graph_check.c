@@ -1,0 +1,290 @@
+/*
+ * graph/graph_check.c - what can be said of a graph by its wiring and the kinds of its
+ * ops.
+ *
+ * A node is `indexed` while the k-th record is known without making the ones before:
+ * there, order ops are functions of a position. Behind a filter or an expansion they must
+ * have a stream form. Between, behind one-to-one ops, both would do; an order op is
+ * refused there, because ahead of the work it costs less and gives the same records.
+ */
+#include "graph/graph_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+#define NOBODY UINT32_MAX
+
+struct fact {
+    bool placed;
+    bool worked;       /* a node that looks at records stands at or above it */
+    uint32_t unsteady; /* nearest node at or above that drops or makes records */
+    uint32_t sharded;  /* SHARDS node at or above it */
+};
+
+struct check {
+    struct hr_graph *graph;
+    uint32_t *order;
+    struct fact *facts;
+    struct hr_error *error;
+};
+
+static const char *name_of(const struct check *c, uint32_t node)
+{
+    return c->graph->nodes[node].name;
+}
+
+static enum hr_err wrong(const struct check *c, uint32_t node, enum hr_err code)
+{
+    hr__graph_blame(c->graph, node, c->error);
+    return code;
+}
+
+static enum hr_err check_inputs(const struct check *c, uint32_t node)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+    size_t low = n->op->inputs_min, high = n->op->inputs_max;
+
+    if (low == 0 && high == 0 && n->op->kind != HR_OP_SOURCE)
+        low = high = 1;
+    if (n->input_count >= low && n->input_count <= high)
+        return HR_OK;
+    if (high == 0)
+        hr__fail(c->error, HR_ERR_GRAPH, "a source has no inputs, and this has %zu",
+                 n->input_count);
+    else if (n->input_count == 0)
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it has no input; a pipeline begins with a source");
+    else if (low == high)
+        hr__fail(c->error, HR_ERR_GRAPH, "it takes %zu input%s, and has %zu", low,
+                 low == 1 ? "" : "s", n->input_count);
+    else
+        hr__fail(c->error, HR_ERR_GRAPH, "it takes %zu to %zu inputs, and has %zu", low,
+                 high, n->input_count);
+    return wrong(c, node, HR_ERR_GRAPH);
+}
+
+static bool inputs_placed(const struct check *c, uint32_t node)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+
+    for (size_t i = 0; i < n->input_count; i++) {
+        if (!c->facts[n->inputs[i]].placed)
+            return false;
+    }
+    return true;
+}
+
+/* Some node of a circle: from any node that could not be placed, go back along inputs
+ * that could not be either until one comes again. */
+static uint32_t find_circle(const struct check *c, uint32_t node)
+{
+    bool seen[HR_GRAPH_NODES_MAX] = {false};
+
+    while (!seen[node]) {
+        const struct hr_graph_node *n = &c->graph->nodes[node];
+        size_t i = 0;
+
+        seen[node] = true;
+        while (c->facts[n->inputs[i]].placed)
+            i++;
+        node = n->inputs[i];
+    }
+    return node;
+}
+
+/* Inputs first, else in order of adding. */
+static enum hr_err sort(struct check *c)
+{
+    size_t placed = 0, before;
+
+    do {
+        before = placed;
+        for (uint32_t i = 0; i < c->graph->count; i++) {
+            if (c->facts[i].placed || !inputs_placed(c, i))
+                continue;
+            c->facts[i].placed = true;
+            c->order[placed++] = i;
+        }
+    } while (placed > before);
+    for (uint32_t i = 0; i < c->graph->count; i++) {
+        if (c->facts[i].placed)
+            continue;
+        hr__fail(c->error, HR_ERR_GRAPH, "its inputs lead back to itself");
+        return wrong(c, find_circle(c, i), HR_ERR_GRAPH);
+    }
+    return HR_OK;
+}
+
+static bool has_stream_form(const struct hr_graph_node *n)
+{
+    return n->op->stream_verdict != NULL ||
+           (n->op->stream_block != NULL && n->op->stream_block(n->params) > 0);
+}
+
+static enum hr_err check_order(const struct check *c, uint32_t node)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+    const struct fact *fact = &c->facts[node];
+    uint32_t before = n->inputs[0];
+
+    if (fact->sharded != NOBODY) {
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it stands behind '%s', which splits the records over ranks and must be "
+                 "the last op that orders or selects them: put it before '%s'",
+                 name_of(c, fact->sharded), name_of(c, fact->sharded));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    if (fact->unsteady != NOBODY && !has_stream_form(n)) {
+        const char *blocks =
+            n->op->stream_block != NULL ? ", or give it a window to work in" : "";
+
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it must know the number of records, and behind '%s' that is known only "
+                 "at the end: put it before '%s'%s",
+                 name_of(c, fact->unsteady), name_of(c, fact->unsteady), blocks);
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    if (fact->unsteady == NOBODY && fact->worked) {
+        while (c->graph->nodes[before].op->kind == HR_OP_ORDER)
+            before = c->graph->nodes[before].inputs[0];
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it chooses records by number, so it stands directly behind a source or "
+                 "another order op: put it before '%s'",
+                 name_of(c, before));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    return HR_OK;
+}
+
+static enum hr_err check_kind(const struct check *c, uint32_t node)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+    struct fact *fact = &c->facts[node];
+    enum hr_op_kind kind = n->op->kind;
+
+    fact->unsteady = fact->sharded = NOBODY;
+    for (size_t i = 0; i < n->input_count; i++) {
+        const struct fact *input = &c->facts[n->inputs[i]];
+
+        fact->worked = fact->worked || input->worked;
+        if (fact->unsteady == NOBODY)
+            fact->unsteady = input->unsteady;
+        if (fact->sharded == NOBODY)
+            fact->sharded = input->sharded;
+    }
+    if (kind == HR_OP_ORDER)
+        HR_TRY(check_order(c, node));
+    if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND)
+        fact->unsteady = node;
+    if (kind != HR_OP_SOURCE && kind != HR_OP_ORDER && kind != HR_OP_ZIP)
+        fact->worked = true;
+    if (n->op->traits & HR_TRAIT_SHARDS)
+        fact->sharded = node;
+    return HR_OK;
+}
+
+static bool is_above(const struct check *c, uint32_t above, uint32_t node)
+{
+    bool reaches[HR_GRAPH_NODES_MAX] = {false};
+
+    reaches[above] = true;
+    for (size_t i = 0; i < c->graph->count; i++) {
+        const struct hr_graph_node *n = &c->graph->nodes[c->order[i]];
+
+        for (size_t k = 0; k < n->input_count; k++) {
+            if (reaches[n->inputs[k]])
+                reaches[c->order[i]] = true;
+        }
+    }
+    return above != node && reaches[node];
+}
+
+static enum hr_err check_depends(const struct check *c, uint32_t node)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+
+    for (size_t i = 0; i < n->depends_count; i++) {
+        uint32_t other;
+        enum hr_err code = hr__graph_find(c->graph, n->depends_on[i], &other, c->error);
+
+        if (code != HR_OK) {
+            hr__error_prefix(c->error, "depends_on");
+            return wrong(c, node, code);
+        }
+        if (is_above(c, other, node))
+            continue;
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "depends_on: node '%s' does not stand anywhere before it",
+                 n->depends_on[i]);
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    return HR_OK;
+}
+
+static enum hr_err find_output(const struct check *c, uint32_t *ret_output)
+{
+    uint32_t found = NOBODY, named;
+    const char *output = c->graph->private->output;
+
+    for (uint32_t i = 0; i < c->graph->count; i++) {
+        if (hr__graph_consumers(c->graph, i) > 0)
+            continue;
+        if (found != NOBODY) {
+            hr__fail(
+                c->error, HR_ERR_GRAPH,
+                "nothing reads it, nor '%s', and a graph has one output: wire one of "
+                "them in or remove it",
+                name_of(c, i));
+            return wrong(c, found, HR_ERR_GRAPH);
+        }
+        found = i;
+    }
+    if (output != NULL && c->graph->count == c->graph->private->written_nodes) {
+        enum hr_err code = hr__graph_find(c->graph, output, &named, c->error);
+
+        if (code != HR_OK) {
+            hr__error_prefix(c->error, "output");
+            return code;
+        }
+        if (named != found) {
+            hr__fail(
+                c->error, HR_ERR_GRAPH,
+                "it is named as the output, but other nodes read it; the last one is "
+                "'%s'",
+                name_of(c, found));
+            return wrong(c, named, HR_ERR_GRAPH);
+        }
+    }
+    *ret_output = found;
+    return HR_OK;
+}
+
+enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order, uint32_t *ret_output,
+                            struct hr_error *reterr)
+{
+    struct check c = {.graph = graph, .order = order, .error = reterr};
+    uint32_t output = 0;
+    enum hr_err code = HR_OK;
+
+    if (graph->count == 0)
+        return hr__fail(reterr, HR_ERR_GRAPH, "the graph has no nodes");
+    c.facts = hr__calloc(graph->count, sizeof *c.facts);
+    if (c.facts == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (uint32_t i = 0; code == HR_OK && i < graph->count; i++)
+        code = check_inputs(&c, i);
+    if (code == HR_OK)
+        code = sort(&c);
+    if (code == HR_OK)
+        code = find_output(&c, &output);
+    for (size_t i = 0; code == HR_OK && i < graph->count; i++)
+        code = check_kind(&c, order[i]);
+    for (uint32_t i = 0; code == HR_OK && i < graph->count; i++)
+        code = check_depends(&c, i);
+    hr__free(c.facts);
+    if (code == HR_OK)
+        *ret_output = output;
+    return code;
+}

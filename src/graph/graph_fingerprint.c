@@ -1,0 +1,110 @@
+/*
+ * graph/graph_fingerprint.c - 128 bits per node that say which records it gives.
+ *
+ * Hashed are the op's name and version, its canonical parameters but those that do not
+ * change a record (ranks, paths whose content counts), the identity of a source's data,
+ * the fingerprints of the inputs, and for random ops the node's number, which keys their
+ * draws. Absent parameters are left out, so that a parameter added to an op later does
+ * not change old fingerprints while it is not used.
+ */
+#include "graph/graph_private.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+
+static void add_u32(struct hr_hasher *hasher, uint32_t value)
+{
+    uint8_t bytes[4];
+
+    for (int i = 0; i < 4; i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
+    hr__hasher_add(hasher, bytes, sizeof bytes);
+}
+
+static void add_u64(struct hr_hasher *hasher, uint64_t value)
+{
+    add_u32(hasher, (uint32_t)value);
+    add_u32(hasher, (uint32_t)(value >> 32));
+}
+
+static void add_text(struct hr_hasher *hasher, const char *text)
+{
+    hr__hasher_add(hasher, text, strlen(text) + 1);
+}
+
+static bool counts(const struct hr_op *op, const struct hr_doc_pair *pair)
+{
+    if (pair->value->kind == HR_DOC_NULL)
+        return false;
+    for (size_t i = 0; i < op->param_count; i++) {
+        if (strcmp(op->params[i].name, pair->key) == 0)
+            return !op->params[i].not_identity;
+    }
+    return true;
+}
+
+static enum hr_err add_params(const struct hr_graph_node *n, struct hr_hasher *hasher)
+{
+    struct hr_doc *kept = hr__doc_new(HR_DOC_MAP);
+    enum hr_err code = kept != NULL ? HR_OK : HR_ERR_MEMORY;
+    struct hr_str text;
+
+    hr__str_init(&text);
+    for (size_t i = 0; code == HR_OK && i < n->canonical->as.map.count; i++) {
+        const struct hr_doc_pair *pair = &n->canonical->as.map.pairs[i];
+        struct hr_doc *value;
+
+        if (!counts(n->op, pair))
+            continue;
+        value = hr__doc_copy(pair->value);
+        code = value != NULL ? hr__doc_set(kept, pair->key, value) : HR_ERR_MEMORY;
+    }
+    if (code == HR_OK) {
+        hr__doc_print_canonical(kept, &text);
+        code = hr__str_ok(&text) ? HR_OK : HR_ERR_MEMORY;
+        add_text(hasher, hr__str_text(&text));
+    }
+    hr__str_finish(&text);
+    hr__doc_destroy(kept);
+    return code;
+}
+
+static enum hr_err identify(struct hr_graph *graph, uint32_t node)
+{
+    struct hr_graph_node *n = &graph->nodes[node];
+    struct hr_hasher *hasher = hr__hasher_create();
+    enum hr_err code;
+
+    if (hasher == NULL)
+        return HR_ERR_MEMORY;
+    add_text(hasher, "headrace graph 1");
+    add_text(hasher, n->op->name);
+    add_u32(hasher, n->op->version);
+    code = add_params(n, hasher);
+    add_u32(hasher, (uint32_t)n->input_count);
+    for (size_t i = 0; i < n->input_count; i++) {
+        struct hr_hash128 input = graph->nodes[n->inputs[i]].fingerprint;
+
+        add_u64(hasher, input.low);
+        add_u64(hasher, input.high);
+    }
+    if (n->op->traits & HR_TRAIT_RANDOM)
+        add_u32(hasher, node);
+    if (n->op->identity != NULL)
+        n->op->identity(n->params, n->state, hasher);
+    if (code == HR_OK)
+        n->fingerprint = hr__hasher_value(hasher);
+    hr__hasher_destroy(hasher);
+    return code;
+}
+
+enum hr_err
+hr__graph_identify(struct hr_graph *graph, const uint32_t *order, struct hr_error *reterr)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        if (identify(graph, order[i]) != HR_OK)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    return HR_OK;
+}

@@ -1,0 +1,456 @@
+/*
+ * graph/graph_freeze.c - from a built graph to a value.
+ *
+ * The order is: wiring and kinds, then schemas node by node, and only when all of that is
+ * right are states opened, because opening a source may walk a million files. Then
+ * records are counted and fingerprints made. A failure anywhere closes what was opened
+ * and leaves the graph as it was.
+ */
+#include "graph/graph_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+struct freeze {
+    struct hr_graph *graph;
+    uint32_t *order;
+    struct hr_error *error; /* never NULL */
+};
+
+static enum hr_err no_memory(struct hr_error *error)
+{
+    return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+}
+
+/* ---- fields ---- */
+
+/* Point at the parameter of the file that holds this text, or has this name. */
+static void
+point_at(const struct hr_graph_node *n, const char *text, struct hr_error *error)
+{
+    for (size_t i = 0; n->given != NULL && n->given->kind == HR_DOC_MAP &&
+                       i < n->given->as.map.count && error->line == 0;
+         i++) {
+        const struct hr_doc_pair *pair = &n->given->as.map.pairs[i];
+        bool same = pair->value->kind == HR_DOC_STRING &&
+                    strcmp(pair->value->as.string.text, text) == 0;
+
+        if (same || strcmp(pair->key, text) == 0) {
+            error->line = pair->value->line;
+            error->column = pair->value->column;
+        }
+    }
+}
+
+/* True when the op makes field `name` by default out of fields that are there: `from` is
+ * one of them. */
+static bool makes(const struct hr_op *op, const char *name, struct hr_schema *schema,
+                  const char **from)
+{
+    bool made = false;
+
+    *from = NULL;
+    for (size_t i = 0; i < op->param_count; i++) {
+        const struct hr_param *p = &op->params[i];
+
+        if (p->type != HR_PARAM_FIELD || p->fallback == NULL ||
+            p->access == HR_ACCESS_NONE)
+            continue;
+        if (p->access == HR_ACCESS_WRITE) {
+            made = made || strcmp(p->fallback, name) == 0;
+        } else {
+            if (hr__schema_find(schema, p->fallback) == NULL)
+                return false;
+            *from = p->fallback;
+        }
+    }
+    return made && *from != NULL;
+}
+
+static void add_remedy(const char *name, struct hr_schema *schema, struct hr_str *out)
+{
+    size_t count;
+    const struct hr_op *const *ops = hr__op_list(&count);
+    const char *from;
+
+    for (size_t i = 0; i < count; i++) {
+        if ((ops[i]->traits & HR_TRAIT_TEST_ONLY) || !makes(ops[i], name, schema, &from))
+            continue;
+        hr__str_addf(out, "; put %s before it, which makes \"%s\" of \"%s\"",
+                     ops[i]->name, name, from);
+        return;
+    }
+}
+
+static enum hr_err missing(const struct hr_graph_node *n, const char *name,
+                           struct hr_schema *schema, struct hr_error *error)
+{
+    const char *names[HR_SCHEMA_FIELDS_MAX], *near;
+    struct hr_str tail;
+
+    hr__str_init(&tail);
+    for (size_t i = 0; i < schema->count; i++)
+        names[i] = schema->fields[i].name;
+    near = hr__nearest(name, names, schema->count);
+    if (near != NULL)
+        hr__str_addf(&tail, "; did you mean \"%s\"? Fields here: ", near);
+    else
+        hr__str_add(&tail,
+                    schema->count > 0 ? "; fields here: " : "; there are none here");
+    for (size_t i = 0; i < schema->count; i++)
+        hr__str_addf(&tail, "%s%s", i > 0 ? ", " : "", names[i]);
+    if (near == NULL)
+        add_remedy(name, schema, &tail);
+    point_at(n, name, error);
+    snprintf(error->param, sizeof error->param, "%s", name);
+    hr__fail(error, HR_ERR_GRAPH, "there is no field \"%s\"%s", name,
+             hr__str_text(&tail));
+    hr__str_finish(&tail);
+    return HR_ERR_GRAPH;
+}
+
+/* A field may be bound twice when both only read, or when it is taken and made anew. */
+static enum hr_err
+check_twice(const struct hr_graph_node *n, size_t at, struct hr_error *error)
+{
+    for (size_t i = 0; i < at; i++) {
+        enum hr_param_access a = n->field_access[i], b = n->field_access[at];
+        bool renewed = (a == HR_ACCESS_TAKE && b == HR_ACCESS_WRITE) ||
+                       (a == HR_ACCESS_WRITE && b == HR_ACCESS_TAKE);
+
+        if (strcmp(n->field_names[i], n->field_names[at]) != 0 || renewed ||
+            (a == HR_ACCESS_READ && b == HR_ACCESS_READ))
+            continue;
+        point_at(n, n->field_names[at], error);
+        snprintf(error->param, sizeof error->param, "%s", n->field_names[at]);
+        return hr__fail(error, HR_ERR_GRAPH,
+                        "field \"%s\" is named twice, once at least to be changed; name "
+                        "another",
+                        n->field_names[at]);
+    }
+    return HR_OK;
+}
+
+/* Which fields the node touches, by name. */
+static enum hr_err name_fields(struct hr_graph_node *n, const struct hr_schema *input,
+                               struct hr_error *error)
+{
+    const struct hr_op *op = n->op;
+    struct hr_names more = {0};
+    size_t count =
+        hr__params_bindings(op->params, op->param_count, n->params, NULL, NULL, 0);
+
+    if (op->reads != NULL && input != NULL)
+        HR_TRY(op->reads(n->params, input, &more, error));
+    n->field_names = hr__calloc(count + HR_LIST_MAX, sizeof *n->field_names);
+    n->field_access = hr__calloc(count + HR_LIST_MAX, sizeof *n->field_access);
+    if (n->field_names == NULL || n->field_access == NULL)
+        return no_memory(error);
+    hr__params_bindings(op->params, op->param_count, n->params, n->field_names,
+                        n->field_access, count);
+    for (int i = 0; i < more.count; i++) {
+        n->field_names[count] = more.values[i];
+        n->field_access[count++] = HR_ACCESS_READ;
+    }
+    n->field_count = count;
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(check_twice(n, i, error));
+    return HR_OK;
+}
+
+/* Find or make the bound fields in the output schema. */
+static enum hr_err
+bind_fields(struct hr_graph_node *n, struct hr_field **fields, struct hr_error *error)
+{
+    for (size_t i = 0; i < n->field_count; i++) {
+        const char *name = n->field_names[i];
+
+        fields[i] = hr__schema_find(&n->schema, name);
+        if (fields[i] == NULL && n->field_access[i] != HR_ACCESS_WRITE)
+            return missing(n, name, &n->schema, error);
+        if (fields[i] == NULL)
+            fields[i] = hr__schema_put(&n->schema, name);
+        if (fields[i] == NULL)
+            return hr__fail(error, HR_ERR_LIMIT,
+                            "a record has at most %d fields, no room for \"%s\"",
+                            HR_SCHEMA_FIELDS_MAX, name);
+    }
+    return HR_OK;
+}
+
+static bool is_written(const struct hr_graph_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->field_count; i++) {
+        if (n->field_access[i] == HR_ACCESS_WRITE && strcmp(n->field_names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void remove_taken(struct hr_graph_node *n)
+{
+    for (size_t i = 0; i < n->field_count; i++) {
+        const char *name = n->field_names[i];
+        struct hr_field *field;
+
+        if (n->field_access[i] != HR_ACCESS_TAKE || is_written(n, name))
+            continue;
+        field = hr__schema_find(&n->schema, name);
+        if (field != NULL)
+            hr__schema_remove(&n->schema, (size_t)(field - n->schema.fields));
+    }
+}
+
+/* ---- schemas ---- */
+
+/* The node nearest above that made batches. */
+static uint32_t batcher(const struct hr_graph *graph, uint32_t node)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    while (n->input_count > 0 && n->op->kind != HR_OP_BATCH) {
+        node = n->inputs[0];
+        n = &graph->nodes[node];
+    }
+    return node;
+}
+
+static enum hr_err check_rank(const struct hr_graph *graph, const struct hr_graph_node *n,
+                              struct hr_error *error)
+{
+    const struct hr_schema *input = &graph->nodes[n->inputs[0]].schema;
+    const char *name;
+
+    for (size_t i = 1; i < n->input_count; i++) {
+        if (graph->nodes[n->inputs[i]].schema.batch_rank != input->batch_rank)
+            return hr__fail(error, HR_ERR_GRAPH,
+                            "some of its inputs are batches and some are records");
+    }
+    if (input->batch_rank == 0 || (n->op->traits & HR_TRAIT_BATCHED) ||
+        n->op->kind == HR_OP_EXPAND)
+        return HR_OK;
+    name = graph->nodes[batcher(graph, n->inputs[0])].name;
+    return hr__fail(error, HR_ERR_GRAPH,
+                    "it works on single records, and '%s' has made batches of them: put "
+                    "it before '%s'",
+                    name, name);
+}
+
+/* The input schemas side by side. */
+static enum hr_err
+gather_inputs(const struct hr_graph *graph, const struct hr_graph_node *n,
+              struct hr_schema **ret, struct hr_error *error)
+{
+    struct hr_schema *all;
+
+    *ret = NULL;
+    if (n->input_count == 0)
+        return HR_OK;
+    all = hr__calloc(n->input_count, sizeof *all);
+    if (all == NULL)
+        return no_memory(error);
+    for (size_t i = 0; i < n->input_count; i++)
+        all[i] = graph->nodes[n->inputs[i]].schema;
+    *ret = all;
+    return HR_OK;
+}
+
+static enum hr_err
+run_infer(struct hr_graph_node *n, const struct hr_schema *inputs, struct hr_error *error)
+{
+    struct hr_field **fields = hr__calloc(n->field_count + 1, sizeof *fields);
+    struct hr_infer infer = {
+        .op = n->op,
+        .params = n->params,
+        .inputs = inputs,
+        .input_count = n->input_count,
+        .output = &n->schema,
+        .fields = fields,
+        .field_count = n->field_count,
+        .error = error,
+    };
+    enum hr_err code;
+
+    if (fields == NULL)
+        return no_memory(error);
+    code = bind_fields(n, fields, error);
+    if (code == HR_OK && n->op->infer != NULL) {
+        code = n->op->infer(&infer);
+        if (code != HR_OK && error->param[0] != '\0')
+            point_at(n, error->param, error);
+    }
+    hr__free(fields);
+    return code;
+}
+
+static enum hr_err infer_node(struct freeze *f, uint32_t node)
+{
+    struct hr_graph_node *n = &f->graph->nodes[node];
+    struct hr_schema *inputs = NULL;
+    enum hr_err code = HR_OK;
+
+    memset(&n->schema, 0, sizeof n->schema);
+    if (n->input_count > 0) {
+        n->schema = f->graph->nodes[n->inputs[0]].schema;
+        code = check_rank(f->graph, n, f->error);
+    }
+    n->schema.records = -1;
+    if (code == HR_OK)
+        code = gather_inputs(f->graph, n, &inputs, f->error);
+    if (code == HR_OK)
+        code = name_fields(
+            n, n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL,
+            f->error);
+    if (code == HR_OK)
+        code = run_infer(n, inputs, f->error);
+    if (code == HR_OK)
+        remove_taken(n);
+    else
+        hr__graph_blame(f->graph, node, f->error);
+    hr__free(inputs);
+    return code;
+}
+
+/* ---- states and counts ---- */
+
+static enum hr_err open_node(struct freeze *f, uint32_t node)
+{
+    struct hr_graph_node *n = &f->graph->nodes[node];
+    struct hr_op_ctx ctx = {.params = n->params, .node = node, .error = f->error};
+    enum hr_err code;
+
+    if (n->op->open == NULL)
+        return HR_OK;
+    code = n->op->open(&ctx, &n->state);
+    if (code != HR_OK) {
+        n->state = NULL;
+        hr__graph_blame(f->graph, node, f->error);
+    }
+    return code;
+}
+
+static enum hr_err
+count_zip(struct freeze *f, const struct hr_graph_node *n, int64_t *ret)
+{
+    const struct hr_graph_node *nodes = f->graph->nodes;
+
+    *ret = nodes[n->inputs[0]].schema.records;
+    for (size_t i = 1; i < n->input_count; i++) {
+        int64_t first = *ret, other = nodes[n->inputs[i]].schema.records;
+
+        if (other == first)
+            continue;
+        if (first >= 0 && other >= 0)
+            return hr__fail(
+                f->error, HR_ERR_GRAPH,
+                "its inputs have different numbers of records: '%s' has %lld, "
+                "'%s' has %lld",
+                nodes[n->inputs[0]].name, (long long)first, nodes[n->inputs[i]].name,
+                (long long)other);
+        *ret = -1;
+    }
+    return HR_OK;
+}
+
+static int64_t count_of(uint64_t records)
+{
+    return records <= INT64_MAX ? (int64_t)records : -1;
+}
+
+static enum hr_err count_node(struct freeze *f, uint32_t node)
+{
+    struct hr_graph_node *n = &f->graph->nodes[node];
+    const struct hr_schema *input =
+        n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL;
+    int64_t records = input != NULL ? input->records : -1;
+    struct hr_batch_spec spec = {0};
+    enum hr_err code = HR_OK;
+
+    switch (n->op->kind) {
+    case HR_OP_SOURCE:
+        records = n->op->count != NULL ? count_of(n->op->count(n->params, n->state)) : -1;
+        break;
+    case HR_OP_ORDER:
+        if (records >= 0 && n->op->order_count != NULL)
+            records = count_of(n->op->order_count(n->params, (uint64_t)records));
+        break;
+    case HR_OP_FILTER:
+        records = -1;
+        break;
+    case HR_OP_EXPAND: /* taking batches apart gives the records that went in */
+        if (n->schema.batch_rank >= input->batch_rank)
+            records = -1;
+        break;
+    case HR_OP_BATCH:
+        if (n->op->batch_spec != NULL)
+            n->op->batch_spec(n->params, &spec);
+        if (records >= 0 && spec.drop_last && spec.size > 0)
+            records -= records % spec.size;
+        break;
+    case HR_OP_ZIP:
+        code = count_zip(f, n, &records);
+        break;
+    default:
+        break;
+    }
+    n->schema.records = records;
+    if (code != HR_OK)
+        hr__graph_blame(f->graph, node, f->error);
+    return code;
+}
+
+static void undo(struct hr_graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        struct hr_graph_node *n = &graph->nodes[i];
+
+        if (n->state != NULL)
+            n->op->close(n->state);
+        n->state = NULL;
+        hr__free(n->field_names);
+        hr__free(n->field_access);
+        n->field_names = NULL;
+        n->field_access = NULL;
+        n->field_count = 0;
+        memset(&n->schema, 0, sizeof n->schema);
+        memset(&n->fingerprint, 0, sizeof n->fingerprint);
+    }
+}
+
+static enum hr_err freeze(struct freeze *f)
+{
+    size_t count = f->graph->count;
+    uint32_t output = 0;
+
+    HR_TRY(hr__graph_check(f->graph, f->order, &output, f->error));
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(infer_node(f, f->order[i]));
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(open_node(f, f->order[i]));
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(count_node(f, f->order[i]));
+    HR_TRY(hr__graph_identify(f->graph, f->order, f->error));
+    f->graph->output = output;
+    return HR_OK;
+}
+
+enum hr_err hr__graph_freeze(struct hr_graph *graph, struct hr_error *reterr)
+{
+    struct hr_error unread = {0};
+    struct freeze f = {.graph = graph, .error = reterr != NULL ? reterr : &unread};
+    enum hr_err code;
+
+    if (graph->frozen)
+        return HR_OK;
+    f.order = hr__calloc(graph->count + 1, sizeof *f.order);
+    if (f.order == NULL)
+        return no_memory(reterr);
+    code = freeze(&f);
+    hr__free(f.order);
+    if (code != HR_OK)
+        undo(graph);
+    graph->frozen = code == HR_OK;
+    return code;
+}

@@ -1,0 +1,66 @@
+/*
+ * graph/graph_private.h - what the files of graph/ share: how a graph came to be.
+ */
+#ifndef HR_GRAPH_GRAPH_PRIVATE_H
+#define HR_GRAPH_GRAPH_PRIVATE_H
+
+#include "graph/graph.h"
+#include <stdatomic.h>
+
+/* A parameter that the file declares, and the value it has. */
+struct hr_graph_declared {
+    const char *name;        /* the file's */
+    const char *type, *help; /* the file's or static; help may be NULL */
+    char *fallback;          /* text, or NULL */
+    bool required;
+    struct hr_doc *value; /* override or default; NULL doc when neither */
+    bool overridden;
+};
+
+struct hr_graph_private {
+    atomic_uint refs;
+    size_t node_room;
+    struct hr_doc *written; /* the whole file, or NULL for a graph built by calls */
+    size_t written_nodes;   /* nodes that came from it */
+    struct hr_graph_declared *declared;
+    size_t declared_count;
+    const char *output; /* of `written`, or NULL */
+};
+
+/* graph.c: append a node; takes over `given` (may be NULL) also on failure. */
+HR_CHECK enum hr_err
+hr__graph_append(struct hr_graph *graph, const char *op, const char *name,
+                 const uint32_t *inputs, size_t input_count, struct hr_doc *given,
+                 int line, int column, struct hr_error *reterr);
+/* The name that a node of this op gets when it stands at `at` and has none of its own. */
+HR_CHECK char *
+hr__graph_auto_name(const struct hr_graph *graph, size_t at, const char *op);
+/* Fails with the nearest name. */
+HR_CHECK enum hr_err hr__graph_find(const struct hr_graph *graph, const char *name,
+                                    uint32_t *ret_node, struct hr_error *reterr);
+void hr__graph_destroy(struct hr_graph *graph);
+
+/* graph_params.c */
+HR_CHECK enum hr_err
+hr__graph_declare(struct hr_graph *graph, const struct hr_doc *params,
+                  const struct hr_graph_param *given, size_t given_count,
+                  struct hr_error *reterr);
+void hr__graph_declared_finish(struct hr_graph_private *private);
+/* A copy of `written` with ${name} replaced. */
+HR_CHECK enum hr_err
+hr__graph_substitute(const struct hr_graph *graph, const struct hr_doc *written,
+                     struct hr_doc **ret_doc, struct hr_error *reterr);
+
+/* graph_check.c: everything that needs no schema. Fills `order` (count entries). */
+HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
+                                     uint32_t *ret_output, struct hr_error *reterr);
+
+/* graph_fingerprint.c */
+HR_CHECK enum hr_err hr__graph_identify(struct hr_graph *graph, const uint32_t *order,
+                                        struct hr_error *reterr);
+
+/* Set place and message. */
+enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *file,
+                        int line, int column, const char *format, ...) HR_PRINTF(6, 7);
+
+#endif
