@@ -1,0 +1,120 @@
+/*
+ * batch.unbatch - batches back to records, without a copy.
+ */
+#include "op/op.h"
+
+#include <string.h>
+
+static enum hr_err unbatch_infer(struct hr_infer *infer)
+{
+    struct hr_schema *out = infer->output;
+
+    if (out->batch_rank < 1 || out->count == 0)
+        return hr__infer_fail(infer, NULL, HR_ERR_GRAPH,
+                              "there are no batches here to take apart");
+    for (size_t i = 0; i < out->count; i++) {
+        struct hr_field *field = &out->fields[i];
+        if (field->kind == HR_FIELD_STRINGS) {
+            field->kind = HR_FIELD_BYTES;
+            field->ndim = 0;
+            memset(field->dims, 0, sizeof field->dims);
+        } else if (field->kind == HR_FIELD_RAGGED) {
+            field->kind = HR_FIELD_TENSOR;
+            field->ndim = 1;
+            hr__dim_unknown(&field->dims[0], "length");
+        } else if (field->ndim >= 1) {
+            field->ndim--;
+            memmove(&field->dims[0], &field->dims[1],
+                    (size_t)field->ndim * sizeof field->dims[0]);
+            memset(&field->dims[field->ndim], 0, sizeof field->dims[0]);
+        }
+    }
+    out->batch_rank--;
+    out->records = -1;
+    return HR_OK;
+}
+
+/* The first field tells how many records there are. */
+static enum hr_err unbatch_reads(const void *params, const struct hr_schema *input,
+                                 struct hr_names *ret_names, struct hr_error *error)
+{
+    (void)params;
+    if (input->count == 0)
+        return hr__fail(error, HR_ERR_GRAPH, "the batches have no fields");
+    ret_names->count = 1;
+    ret_names->values[0] = input->fields[0].name;
+    return HR_OK;
+}
+
+static enum hr_err unbatch_count(struct hr_op_ctx *ctx, uint64_t *ret_count)
+{
+    const struct hr_value *value = ctx->fields[0];
+
+    if (value->kind == HR_VALUE_NONE || value->kind == HR_VALUE_BYTES || value->ndim < 1)
+        return hr__fail(ctx->error, HR_ERR_SHAPE, "the field holds no batch");
+    *ret_count = (uint64_t)value->dims[0];
+    return HR_OK;
+}
+
+static void take_item(const struct hr_value *parent, uint64_t at, struct hr_value *child)
+{
+    int64_t begin = parent->u.offsets[at], end = parent->u.offsets[at + 1];
+    int64_t size =
+        parent->strings ? 1 : (int64_t)hr_dtype_size((enum hr_dtype)parent->dtype);
+    char *data = (char *)parent->data + begin * size;
+    int64_t count = end - begin;
+
+    if (parent->strings)
+        hr__value_set_bytes(child, data, (size_t)count, NULL);
+    else
+        hr__value_set_tensor(child, (enum hr_dtype)parent->dtype, 1, &count, data, NULL);
+}
+
+static void take_slice(const struct hr_value *parent, uint64_t at, struct hr_value *child)
+{
+    hr__value_clear(child);
+    *child = *parent;
+    child->data = (char *)parent->data + (int64_t)at * parent->strides[0];
+    child->ndim--;
+    child->bytes = parent->bytes / (size_t)parent->dims[0];
+    memmove(&child->dims[0], &child->dims[1], child->ndim * sizeof child->dims[0]);
+    memmove(&child->strides[0], &child->strides[1],
+            child->ndim * sizeof child->strides[0]);
+    child->dims[child->ndim] = child->strides[child->ndim] = 0;
+}
+
+static enum hr_err
+unbatch_child(struct hr_op_ctx *ctx, uint64_t at, const struct hr_value *parents,
+              struct hr_value *children, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct hr_value *parent = &parents[i];
+        if ((parent->kind != HR_VALUE_TENSOR && parent->kind != HR_VALUE_RAGGED) ||
+            parent->ndim < 1 || (uint64_t)parent->dims[0] <= at)
+            return hr__fail(ctx->error, HR_ERR_SHAPE,
+                            "the fields of a batch have different numbers of records");
+        if (parent->kind == HR_VALUE_RAGGED)
+            take_item(parent, at, &children[i]);
+        else
+            take_slice(parent, at, &children[i]);
+        children[i].shared = true;
+        children[i].owner = parent->owner;
+        if (parent->owner != NULL)
+            hr_buffer_ref(parent->owner);
+    }
+    return HR_OK;
+}
+
+const struct hr_op hr_op_batch_unbatch = {
+    .name = "batch.unbatch",
+    .summary = "take batches apart into records",
+    .doc =
+        "Records are numbered anew: record i of batch b is child i of b. Padding stays.",
+    .version = 1,
+    .kind = HR_OP_EXPAND,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY,
+    .infer = unbatch_infer,
+    .reads = unbatch_reads,
+    .expand_count = unbatch_count,
+    .expand_child = unbatch_child,
+};

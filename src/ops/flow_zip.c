@@ -1,0 +1,97 @@
+/*
+ * flow.zip - one record out of one of each input, position by position.
+ *
+ * The inputs' fields stand side by side in the row already; only names must differ.
+ */
+#include "op/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct zip {
+    struct hr_names prefix;
+};
+
+static const struct hr_param zip_params[] = {
+    HR_P_FIELDS(struct zip, prefix, .fallback = "[]", .items_min = 0, .items_max = 8,
+                .access = HR_ACCESS_NONE,
+                .help =
+                    "put before the field names of each input, in order; [] for none"),
+};
+
+static enum hr_err
+add_field(struct hr_infer *infer, const struct hr_field *field, const char *prefix)
+{
+    struct hr_schema *out = infer->output;
+    char name[2 * HR_FIELD_NAME_MAX + 2];
+    struct hr_field *added;
+
+    snprintf(name, sizeof name, "%.*s%s", HR_FIELD_NAME_MAX + 1, prefix, field->name);
+    if (strlen(name) > HR_FIELD_NAME_MAX)
+        return hr__infer_fail(infer, "prefix", HR_ERR_ARGUMENT,
+                              "the name \"%s\" is longer than %d bytes", name,
+                              HR_FIELD_NAME_MAX);
+    if (hr__schema_find(out, name) != NULL)
+        return hr__infer_fail(infer, "prefix", HR_ERR_GRAPH,
+                              "two inputs have a field \"%s\": give each input a prefix, "
+                              "or rename one",
+                              name);
+    added = hr__schema_put(out, name);
+    if (added == NULL)
+        return hr__infer_fail(infer, NULL, HR_ERR_LIMIT, "more than %d fields",
+                              HR_SCHEMA_FIELDS_MAX);
+    memcpy(name, added->name, sizeof added->name);
+    *added = *field;
+    memcpy(added->name, name, sizeof added->name);
+    return HR_OK;
+}
+
+static enum hr_err zip_infer(struct hr_infer *infer)
+{
+    const struct zip *p = infer->params;
+    struct hr_schema *out = infer->output;
+    int64_t records = infer->inputs[0].records;
+
+    if (p->prefix.count != 0 && (size_t)p->prefix.count != infer->input_count)
+        return hr__infer_fail(infer, "prefix", HR_ERR_ARGUMENT,
+                              "%d prefixes for %zu inputs", p->prefix.count,
+                              infer->input_count);
+    memset(out->fields, 0, sizeof out->fields);
+    out->count = 0;
+    for (size_t i = 0; i < infer->input_count; i++) {
+        const struct hr_schema *in = &infer->inputs[i];
+        const char *prefix = p->prefix.count > 0 ? p->prefix.values[i] : "";
+        if (in->batch_rank != infer->inputs[0].batch_rank)
+            return hr__infer_fail(infer, NULL, HR_ERR_GRAPH,
+                                  "an input of batches cannot be joined with one of "
+                                  "records");
+        if (in->records < 0 || (records >= 0 && in->records < records))
+            records = in->records;
+        for (size_t k = 0; k < in->count; k++)
+            HR_TRY(add_field(infer, &in->fields[k], prefix));
+    }
+    out->records = records;
+    return HR_OK;
+}
+
+static enum hr_err zip_apply(struct hr_op_ctx *ctx)
+{
+    (void)ctx;
+    return HR_OK;
+}
+
+const struct hr_op hr_op_flow_zip = {
+    .name = "flow.zip",
+    .summary = "join the records of several inputs, position by position",
+    .doc =
+        "Ends with the shortest input. Field names must differ; `prefix: [a_, b_]` makes "
+        "them so.",
+    .version = 1,
+    .kind = HR_OP_ZIP,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY | HR_TRAIT_DEFERS,
+    .inputs_min = 2,
+    .inputs_max = 8,
+    HR_PARAMS(zip_params, struct zip),
+    .infer = zip_infer,
+    .apply = zip_apply,
+};

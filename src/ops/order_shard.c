@@ -1,0 +1,87 @@
+/*
+ * order.shard - this rank's share of the records.
+ *
+ * Rank r of w takes the positions r, r + w, r + 2w, ... so that w ranks together go
+ * through the epoch in its order. Neither rank nor world changes what a record is: both
+ * stay out of the fingerprint.
+ */
+#include "op/op.h"
+
+enum { EVEN_NONE, EVEN_DROP, EVEN_REPEAT };
+
+struct shard {
+    int64_t rank, world;
+    int even;
+};
+
+static const char *const evens[] = {"none", "drop", "repeat", NULL};
+
+static const struct hr_param shard_params[] = {
+    HR_P_INT(struct shard, rank, .required = true, HR_RANGE(0, 1000000),
+             .not_identity = true, .help = "number of this process, from 0"),
+    HR_P_INT(struct shard, world, .required = true, HR_RANGE(1, 1000000),
+             .not_identity = true, .help = "how many processes share the records"),
+    HR_P_ENUM(struct shard, even, .fallback = "none", .names = evens,
+              .help = "what is done when the records cannot be shared evenly: none (some "
+                      "ranks get one more), drop the rest, or repeat records from the "
+                      "beginning"),
+};
+
+static uint64_t shard_count(const void *params, uint64_t n)
+{
+    const struct shard *p = params;
+    uint64_t world = (uint64_t)p->world, rank = (uint64_t)p->rank;
+
+    if (p->even == EVEN_DROP)
+        return n / world;
+    if (p->even == EVEN_REPEAT)
+        return n / world + (n % world != 0);
+    return n / world + (rank < n % world);
+}
+
+static enum hr_err shard_infer(struct hr_infer *infer)
+{
+    const struct shard *p = infer->params;
+
+    if (p->rank >= p->world)
+        return hr__infer_fail(infer, "rank", HR_ERR_RANGE,
+                              "rank %lld of a world of %lld: ranks count from 0",
+                              (long long)p->rank, (long long)p->world);
+    if (infer->output->records >= 0)
+        infer->output->records =
+            (int64_t)shard_count(p, (uint64_t)infer->output->records);
+    return HR_OK;
+}
+
+static uint64_t shard_map(const void *params, void *state, uint64_t n, uint64_t at,
+                          struct hr_record_id *id, uint32_t node)
+{
+    const struct shard *p = params;
+
+    (void)state, (void)id, (void)node;
+    return (at * (uint64_t)p->world + (uint64_t)p->rank) % n;
+}
+
+static enum hr_stream_verdict shard_verdict(const void *params, uint64_t ordinal)
+{
+    const struct shard *p = params;
+
+    return ordinal % (uint64_t)p->world == (uint64_t)p->rank ? HR_STREAM_KEEP
+                                                             : HR_STREAM_DROP;
+}
+
+const struct hr_op hr_op_order_shard = {
+    .name = "order.shard",
+    .summary = "this process's share of the records",
+    .doc = "Every rank must use the same graph and seed. Behind an op that drops records "
+           "the epoch's length is not known, so there the shares may differ by one "
+           "whatever `even` says, and every rank does the work of all before it.",
+    .version = 1,
+    .kind = HR_OP_ORDER,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS | HR_TRAIT_SHARDS,
+    HR_PARAMS(shard_params, struct shard),
+    .infer = shard_infer,
+    .order_count = shard_count,
+    .order_map = shard_map,
+    .stream_verdict = shard_verdict,
+};

@@ -1,0 +1,57 @@
+/*
+ * order.skip - all but the first records of an epoch.
+ */
+#include "op/op.h"
+
+struct skip {
+    int64_t count;
+};
+
+static const struct hr_param skip_params[] = {
+    HR_P_INT(struct skip, count, .required = true, HR_RANGE(0, 1e15), .unit = "records",
+             .help = "how many records are left out"),
+};
+
+static uint64_t skip_count(const void *params, uint64_t n)
+{
+    uint64_t count = (uint64_t)((const struct skip *)params)->count;
+
+    return n > count ? n - count : 0;
+}
+
+static enum hr_err skip_infer(struct hr_infer *infer)
+{
+    if (infer->output->records >= 0)
+        infer->output->records =
+            (int64_t)skip_count(infer->params, (uint64_t)infer->output->records);
+    return HR_OK;
+}
+
+static uint64_t skip_map(const void *params, void *state, uint64_t n, uint64_t at,
+                         struct hr_record_id *id, uint32_t node)
+{
+    (void)state, (void)n, (void)id, (void)node;
+    return at + (uint64_t)((const struct skip *)params)->count;
+}
+
+static enum hr_stream_verdict skip_verdict(const void *params, uint64_t ordinal)
+{
+    return ordinal < (uint64_t)((const struct skip *)params)->count ? HR_STREAM_DROP
+                                                                    : HR_STREAM_KEEP;
+}
+
+const struct hr_op hr_op_order_skip = {
+    .name = "order.skip",
+    .summary = "leave out the first records",
+    .doc =
+        "With order.take this splits data: `take: 1000` for one part, `skip: 1000` for "
+        "the rest.",
+    .version = 1,
+    .kind = HR_OP_ORDER,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,
+    HR_PARAMS(skip_params, struct skip),
+    .infer = skip_infer,
+    .order_count = skip_count,
+    .order_map = skip_map,
+    .stream_verdict = skip_verdict,
+};

@@ -1,0 +1,55 @@
+/*
+ * order.take - only the first records of an epoch.
+ */
+#include "op/op.h"
+
+struct take {
+    int64_t count;
+};
+
+static const struct hr_param take_params[] = {
+    HR_P_INT(struct take, count, .required = true, HR_RANGE(0, 1e15), .unit = "records",
+             .help = "how many records remain"),
+};
+
+static uint64_t take_count(const void *params, uint64_t n)
+{
+    uint64_t count = (uint64_t)((const struct take *)params)->count;
+
+    return n < count ? n : count;
+}
+
+static enum hr_err take_infer(struct hr_infer *infer)
+{
+    if (infer->output->records >= 0)
+        infer->output->records =
+            (int64_t)take_count(infer->params, (uint64_t)infer->output->records);
+    return HR_OK;
+}
+
+static uint64_t take_map(const void *params, void *state, uint64_t n, uint64_t at,
+                         struct hr_record_id *id, uint32_t node)
+{
+    (void)params, (void)state, (void)n, (void)id, (void)node;
+    return at;
+}
+
+static enum hr_stream_verdict take_verdict(const void *params, uint64_t ordinal)
+{
+    return ordinal < (uint64_t)((const struct take *)params)->count ? HR_STREAM_KEEP
+                                                                    : HR_STREAM_END;
+}
+
+const struct hr_op hr_op_order_take = {
+    .name = "order.take",
+    .summary = "keep the first records",
+    .doc = "Behind a shuffle these are other records every epoch; before it, the same.",
+    .version = 1,
+    .kind = HR_OP_ORDER,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,
+    HR_PARAMS(take_params, struct take),
+    .infer = take_infer,
+    .order_count = take_count,
+    .order_map = take_map,
+    .stream_verdict = take_verdict,
+};
