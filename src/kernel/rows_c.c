@@ -128,18 +128,6 @@ static void c_pack(struct hr_axis *x)
     (void)x;
 }
 
-static void c_down_f32(const float *const row[], const float weight[], int32_t taps,
-                       float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        float sum = weight[0] * row[0][i];
-
-        for (int32_t k = 1; k < taps; k++)
-            sum += weight[k] * row[k][i];
-        out[i] = sum;
-    }
-}
-
 static void c_across_f32(const struct hr_axis *x, const float *row, float *out,
                          float scale, float bias)
 {
@@ -185,7 +173,6 @@ const struct hr_rows hr__rows_c = {
     .across_i16 = c_across_i16,
     .pack_bytes = c_pack_bytes,
     .pack = c_pack,
-    .down_f32 = c_down_f32,
     .across_f32 = c_across_f32,
     .warp_rgb = c_warp_rgb,
     HR_ROWS_FLOAT,

@@ -193,8 +193,30 @@ static void row_blur_across(const float *row, const float weight[], int32_t radi
     }
 }
 
+/* The last elements go one by one: rows of a source end where they end. */
+static void row_down_f32(const float *const row[], const float weight[], int32_t taps,
+                         float *out, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VL <= n; i += VL) {
+        vf sum = vf_load(row[0] + i) * vf_set(weight[0]);
+
+        for (int32_t k = 1; k < taps; k++)
+            sum = sum + vf_load(row[k] + i) * vf_set(weight[k]);
+        vf_store(out + i, sum);
+    }
+    for (; i < n; i++) {
+        float sum = row[0][i] * weight[0];
+
+        for (int32_t k = 1; k < taps; k++)
+            sum += row[k][i] * weight[k];
+        out[i] = sum;
+    }
+}
+
 #define HR_ROWS_FLOAT                                                                    \
     .colour_rgb = row_colour_rgb, .colour_gray = row_colour_gray, .sum = row_sum,        \
-    .blur_down = row_blur_down, .blur_across = row_blur_across
+    .blur_down = row_blur_down, .blur_across = row_blur_across, .down_f32 = row_down_f32
 
 #endif

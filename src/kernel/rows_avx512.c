@@ -1,0 +1,416 @@
+/*
+ * kernel/rows_avx512.c - the row functions for AVX-512 (F, BW, DQ, VL, VBMI).
+ *
+ * Ends of rows are masked, so no byte outside a row is touched. Sums of the integer
+ * resize are exact in 32 bits, whatever their order, hence equal to plain C.
+ */
+#include "kernel/half.h"
+#include "kernel/rows.h"
+
+#define VL 16
+#include "kernel/rows_across.h"
+#include "kernel/rows_float.h"
+#include "kernel/rows_x86.h"
+
+#include <string.h>
+
+static inline __mmask16 low_mask(size_t count)
+{
+    return count >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << count) - 1);
+}
+
+static inline __mmask64 byte_mask(size_t count)
+{
+    return count >= 64 ? ~0ull : (1ull << count) - 1;
+}
+
+/* v * scale + bias to elements [i, i + 16) of n, or to their mirror places. */
+static inline void
+finish16(float *out, size_t n, size_t i, __m512 v, float scale, float bias, bool flip)
+{
+    const __m512i lane =
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    size_t count = n - i < 16 ? n - i : 16;
+
+    v = _mm512_add_ps(_mm512_mul_ps(v, _mm512_set1_ps(scale)), _mm512_set1_ps(bias));
+    if (flip) {
+        v = _mm512_permutexvar_ps(
+            _mm512_sub_epi32(_mm512_set1_epi32((int)count - 1), lane), v);
+        _mm512_mask_storeu_ps(out + (n - i - count), low_mask(count), v);
+    } else {
+        _mm512_mask_storeu_ps(out + i, low_mask(count), v);
+    }
+}
+
+static void
+u8_to_f32(const uint8_t *in, float *out, size_t n, float scale, float bias, bool flip)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __m128i bytes = _mm_maskz_loadu_epi8(low_mask(n - i), in + i);
+
+        finish16(out, n, i, _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), scale, bias,
+                 flip);
+    }
+}
+
+static void
+f32_to_f32(const float *in, float *out, size_t n, float scale, float bias, bool flip)
+{
+    for (size_t i = 0; i < n; i += 16)
+        finish16(out, n, i, _mm512_maskz_loadu_ps(low_mask(n - i), in + i), scale, bias,
+                 flip);
+}
+
+/* Byte 3 * i + c of 48 to the low byte of dword i, zero above: one permute a channel. */
+static inline __m512 channel_of_48(__m512i bytes, int c)
+{
+    const __m512i third =
+        _mm512_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45);
+    __m512i index = _mm512_add_epi32(third, _mm512_set1_epi32(c));
+
+    return _mm512_cvtepi32_ps(
+        _mm512_maskz_permutexvar_epi8(0x1111111111111111ull, index, bytes));
+}
+
+static inline void u8x3_loop(const uint8_t *in, float *const out[], size_t n,
+                             const float scale[], const float bias[], bool flip)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        size_t bytes = 3 * (n - i) < 48 ? 3 * (n - i) : 48;
+        __m512i p = _mm512_maskz_loadu_epi8(byte_mask(bytes), in + 3 * i);
+
+        for (int c = 0; c < 3; c++)
+            finish16(out[c], n, i, channel_of_48(p, c), scale[c], bias[c], flip);
+    }
+}
+
+static void u8x3_to_f32(const uint8_t *in, float *const out[], size_t n,
+                        const float scale[], const float bias[], bool flip)
+{
+    if (flip)
+        u8x3_loop(in, out, n, scale, bias, true);
+    else
+        u8x3_loop(in, out, n, scale, bias, false);
+}
+
+static inline __m128i levels16(const float *in, __mmask16 mask)
+{
+    __m512 v = _mm512_max_ps(_mm512_maskz_loadu_ps(mask, in), _mm512_setzero_ps());
+
+    return _mm512_cvtepi32_epi8(
+        _mm512_cvtps_epi32(_mm512_min_ps(v, _mm512_set1_ps(255.0f))));
+}
+
+static void f32_to_u8(const float *in, uint8_t *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = low_mask(n - i);
+
+        _mm_mask_storeu_epi8(out + i, mask, levels16(in + i, mask));
+    }
+}
+
+static void f32_to_u8x3(const float *const in[], uint8_t *out, size_t n)
+{
+    uint8_t order[64] = {0};
+    __m512i index;
+
+    for (uint8_t i = 0; i < 48; i++)
+        order[i] = (uint8_t)(i % 3 * 16 + i / 3);
+    index = _mm512_loadu_si512(order);
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = low_mask(n - i);
+        __m512i p = _mm512_castsi128_si512(levels16(in[0] + i, mask));
+
+        p = _mm512_inserti32x4(p, levels16(in[1] + i, mask), 1);
+        p = _mm512_inserti32x4(p, levels16(in[2] + i, mask), 2);
+        _mm512_mask_storeu_epi8(out + 3 * i,
+                                byte_mask(3 * (n - i) < 48 ? 3 * (n - i) : 48),
+                                _mm512_permutexvar_epi8(index, p));
+    }
+}
+
+static void f32_to_f16(const float *in, uint16_t *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = low_mask(n - i);
+        __m512 v = _mm512_maskz_loadu_ps(mask, in + i);
+
+        _mm256_mask_storeu_epi16(
+            out + i, mask,
+            _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+}
+
+static void f32_to_bf16(const float *in, uint16_t *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = low_mask(n - i);
+        __m512 v = _mm512_maskz_loadu_ps(mask, in + i);
+        __m512i bits = _mm512_castps_si512(v), high = _mm512_srli_epi32(bits, 16);
+        __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+        __m512i up =
+            _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+        __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+
+        up = _mm512_mask_or_epi32(_mm512_srli_epi32(up, 16), nan, high,
+                                  _mm512_set1_epi32(0x40));
+        _mm256_mask_storeu_epi16(out + i, mask, _mm512_cvtepi32_epi16(up));
+    }
+}
+
+static void f16_to_f32(const uint16_t *in, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = low_mask(n - i);
+
+        _mm512_mask_storeu_ps(out + i, mask,
+                              _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, in + i)));
+    }
+}
+
+static void bf16_to_f32(const uint16_t *in, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = low_mask(n - i);
+        __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, in + i));
+
+        _mm512_mask_storeu_epi32(out + i, mask, _mm512_slli_epi32(wide, 16));
+    }
+}
+
+static inline __m512i weigh(__m512i sum, __m512i pairs, __m512i weight)
+{
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, weight));
+}
+
+/* 64 columns: two rows are interleaved, widened to 16 bits and multiplied as pairs. */
+static inline void down_64(const uint8_t *const row[], const int16_t weight[],
+                           int32_t taps, int16_t *out, size_t i, size_t n, int shift)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i half = _mm512_set1_epi32(1 << (shift - 1));
+    __m512i sum0 = half, sum1 = half, sum2 = half, sum3 = half;
+    __m128i by = _mm_cvtsi32_si128(shift);
+    __mmask64 mask = byte_mask(n - i);
+
+    for (int32_t k = 0; k < taps; k += 2) {
+        int32_t next = k + 1 < taps ? k + 1 : k; /* its weight is 0 then */
+        __m512i a = _mm512_maskz_loadu_epi8(mask, row[k] + i);
+        __m512i b = _mm512_maskz_loadu_epi8(mask, row[next] + i);
+        __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
+        __m512i w = _mm512_set1_epi32(pair_at(weight + k));
+
+        sum0 = weigh(sum0, _mm512_unpacklo_epi8(low, zero), w);
+        sum1 = weigh(sum1, _mm512_unpackhi_epi8(low, zero), w);
+        sum2 = weigh(sum2, _mm512_unpacklo_epi8(high, zero), w);
+        sum3 = weigh(sum3, _mm512_unpackhi_epi8(high, zero), w);
+    }
+    sum0 = _mm512_packs_epi32(_mm512_sra_epi32(sum0, by), _mm512_sra_epi32(sum1, by));
+    sum2 = _mm512_packs_epi32(_mm512_sra_epi32(sum2, by), _mm512_sra_epi32(sum3, by));
+    sum1 = _mm512_permutex2var_epi64(sum0, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                                     sum2);
+    sum3 = _mm512_permutex2var_epi64(sum0, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15),
+                                     sum2);
+    _mm512_mask_storeu_epi16(out + i, (__mmask32)mask, sum1);
+    _mm512_mask_storeu_epi16(out + i + 32, (__mmask32)(mask >> 32), sum3);
+}
+
+static void down_u8(const uint8_t *const row[], const int16_t weight[], int32_t taps,
+                    int16_t *out, size_t n, int shift)
+{
+    if (taps <= 2)
+        for (size_t i = 0; i < n; i += 64)
+            down_64(row, weight, taps < 2 ? 1 : 2, out, i, n, shift);
+    else
+        for (size_t i = 0; i < n; i += 64)
+            down_64(row, weight, taps, out, i, n, shift);
+}
+
+/* Word 3 * i + c of 96, in two permutes a channel. */
+static void split3_i16(const int16_t *in, int16_t *const out[], size_t n)
+{
+    uint16_t first[3][32], second[3][32];
+
+    for (uint16_t c = 0; c < 3; c++)
+        for (uint16_t i = 0; i < 32; i++) {
+            uint16_t at = (uint16_t)(3 * i + c);
+
+            first[c][i] = at < 64 ? at : 0;
+            second[c][i] = at < 64 ? i : (uint16_t)(at - 32);
+        }
+    for (size_t i = 0; i < n; i += 32) {
+        __m512i a = _mm512_loadu_si512(in + 3 * i);
+        __m512i b = _mm512_loadu_si512(in + 3 * i + 32);
+        __m512i d = _mm512_loadu_si512(in + 3 * i + 64);
+
+        for (int c = 0; c < 3; c++) {
+            __m512i v = _mm512_permutex2var_epi16(a, _mm512_loadu_si512(first[c]), b);
+
+            v = _mm512_permutex2var_epi16(v, _mm512_loadu_si512(second[c]), d);
+            _mm512_storeu_si512(out[c] + i, v);
+        }
+    }
+}
+
+/*
+ * The horizontal pass: 16 outputs at a time take their pairs of words out of a window of
+ * 32 or 64 words by one permute. Axes that shrink too much for that use the 8-lane forms.
+ * packed: struct across, then per group 64 bytes of base and count of pairs, then per
+ * pair 64 bytes of index and 64 of weights.
+ */
+enum { WINDOW_32 = ACROSS_FORMS, WINDOW_64 };
+
+static void group_extent(const struct hr_axis *x, int32_t from, int32_t *ret_base,
+                         int32_t *ret_pairs, int32_t *ret_span)
+{
+    int32_t base = INT32_MAX, top = 0, length = 0;
+
+    for (int32_t i = from; i < from + 16 && i < x->count; i++) {
+        int32_t start = x->start[i] - x->first;
+
+        base = start < base ? start : base;
+        top = start > top ? start : top;
+        length = x->length[i] > length ? x->length[i] : length;
+    }
+    *ret_base = base;
+    *ret_pairs = (length + 1) / 2;
+    *ret_span = top - base + 2 * *ret_pairs;
+}
+
+static int window_form(const struct hr_axis *x)
+{
+    int32_t most = 0;
+
+    for (int32_t i = 0; i < x->count; i += 16) {
+        int32_t base, pairs, span;
+
+        group_extent(x, i, &base, &pairs, &span);
+        most = span > most ? span : most;
+    }
+    return most <= 32 ? WINDOW_32 : most <= 64 ? WINDOW_64 : across_form(x);
+}
+
+static size_t pack_bytes(const struct hr_axis *x)
+{
+    size_t groups = ((size_t)x->count + 15) / 16;
+
+    if (window_form(x) < ACROSS_FORMS)
+        return across_bytes(x);
+    return 64 + groups * (64 + (size_t)x->stride / 2 * 128);
+}
+
+static void pack_group(const struct hr_axis *x, int32_t from, char **at)
+{
+    int32_t base, pairs, span, room = x->count - from;
+    __mmask16 mask = low_mask((size_t)room);
+    const __m512i lane =
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i rest = _mm512_mullo_epi32(lane, _mm512_set1_epi32(x->stride / 2));
+    const int32_t *weights =
+        (const int32_t *)(const void *)(x->coarse + (size_t)from * (size_t)x->stride);
+    __m512i word;
+
+    group_extent(x, from, &base, &pairs, &span);
+    memcpy(*at, (int32_t[2]){base, pairs}, 2 * sizeof(int32_t));
+    *at += 64;
+    word = _mm512_maskz_sub_epi32(mask, _mm512_maskz_loadu_epi32(mask, x->start + from),
+                                  _mm512_set1_epi32(base + x->first));
+    word = _mm512_add_epi32(_mm512_mullo_epi32(word, _mm512_set1_epi32(0x10001)),
+                            _mm512_set1_epi32(0x10000));
+    for (int32_t k = 0; k < pairs; k++, *at += 128) {
+        _mm512_storeu_si512(*at, word);
+        _mm512_storeu_si512(*at + 64,
+                            _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), mask,
+                                                        rest, weights + k, 4));
+        word = _mm512_add_epi32(word, _mm512_set1_epi32(0x20002));
+    }
+}
+
+static void pack(struct hr_axis *x)
+{
+    int form = window_form(x);
+    char *at = (char *)x->packed + 64;
+
+    if (form < ACROSS_FORMS) {
+        across_pack(x, form);
+        return;
+    }
+    ((struct across *)x->packed)->form = form;
+    for (int32_t i = 0; i < x->count; i += 16)
+        pack_group(x, i, &at);
+}
+
+static inline void
+finish_sums(float *out, __mmask16 mask, __m512i sum, const struct hr_finish *finish)
+{
+    __m512 v;
+
+    if (finish->round) {
+        sum = _mm512_add_epi32(sum, _mm512_set1_epi32(1 << (finish->shift - 1)));
+        sum = _mm512_sra_epi32(sum, _mm_cvtsi32_si128(finish->shift));
+        sum = _mm512_max_epi32(sum, _mm512_setzero_si512());
+        sum = _mm512_min_epi32(sum, _mm512_set1_epi32(255));
+    }
+    v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(finish->scale));
+    v = _mm512_add_ps(v, _mm512_set1_ps(finish->bias));
+    _mm512_mask_storeu_ps(out, mask, v);
+}
+
+static inline void across_windows(const struct hr_axis *x, const int16_t *row, float *out,
+                                  const struct hr_finish *finish, bool wide)
+{
+    const char *at = (const char *)x->packed + 64;
+
+    for (int32_t i = 0; i < x->count; i += 16) {
+        int32_t base = ((const int32_t *)(const void *)at)[0];
+        int32_t pairs = ((const int32_t *)(const void *)at)[1];
+        __m512i low = _mm512_loadu_si512(row + base), high = low;
+        __m512i sum = _mm512_setzero_si512();
+
+        if (wide)
+            high = _mm512_loadu_si512(row + base + 32);
+        at += 64;
+        for (int32_t k = 0; k < pairs; k++, at += 128) {
+            __m512i index = _mm512_load_si512(at), v;
+
+            v = wide ? _mm512_permutex2var_epi16(low, index, high)
+                     : _mm512_permutexvar_epi16(index, low);
+            sum = weigh(sum, v, _mm512_load_si512(at + 64));
+        }
+        finish_sums(out + i, low_mask((size_t)(x->count - i)), sum, finish);
+    }
+}
+
+static void across_i16(const struct hr_axis *x, const int16_t *row, float *out,
+                       const struct hr_finish *finish)
+{
+    int form = ((const struct across *)x->packed)->form;
+
+    if (form == WINDOW_32)
+        across_windows(x, row, out, finish, false);
+    else if (form == WINDOW_64)
+        across_windows(x, row, out, finish, true);
+    else
+        across_run(x, row, out, finish, form);
+}
+
+const struct hr_rows hr__rows_avx512 = {
+    .u8_to_f32 = u8_to_f32,
+    .f32_to_f32 = f32_to_f32,
+    .u8x3_to_f32 = u8x3_to_f32,
+    .f32_to_u8 = f32_to_u8,
+    .f32_to_u8x3 = f32_to_u8x3,
+    .f32_to_f16 = f32_to_f16,
+    .f32_to_bf16 = f32_to_bf16,
+    .f16_to_f32 = f16_to_f32,
+    .bf16_to_f32 = bf16_to_f32,
+    .down_u8 = down_u8,
+    .split3_i16 = split3_i16,
+    .across_i16 = across_i16,
+    .pack_bytes = pack_bytes,
+    .pack = pack,
+    .across_f32 = x86_across_f32,
+    .warp_rgb = x86_warp_rgb,
+    HR_ROWS_FLOAT,
+};
