@@ -135,6 +135,11 @@ HR_CHECK enum hr_err hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_
                                      int32_t top, int32_t right, int32_t bottom,
                                      enum hr_pad_mode mode, const float fill[4]);
 
+/* infer: an image of uint8 or float32, whose pixels can be worked on; the same with
+ * levels (not normalised) and 1 or 3 channels. */
+HR_CHECK enum hr_err hr__infer_pixels(struct hr_infer *infer, size_t field);
+HR_CHECK enum hr_err hr__infer_colours(struct hr_infer *infer, size_t field);
+
 /* infer: the image's size is from here on so; -1 for unknown. */
 void hr__infer_size(struct hr_field *field, int64_t width, int64_t height);
 

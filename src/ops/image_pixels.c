@@ -68,6 +68,34 @@ void hr__infer_size(struct hr_field *field, int64_t width, int64_t height)
         hr__dim_set(hr__field_height(field), height);
 }
 
+enum hr_err hr__infer_pixels(struct hr_infer *infer, size_t field)
+{
+    const struct hr_field *f = infer->fields[field];
+
+    HR_TRY(hr__infer_image(infer, field));
+    if (f->dtype == HR_U8 || f->dtype == HR_F32)
+        return HR_OK;
+    return hr__infer_fail(infer, f->name, HR_ERR_TYPE,
+                          "field \"%s\" is %s, and pixels are worked on in uint8 or "
+                          "float32: convert to %s behind this",
+                          f->name, hr_dtype_name(f->dtype), hr_dtype_name(f->dtype));
+}
+
+enum hr_err hr__infer_colours(struct hr_infer *infer, size_t field)
+{
+    struct hr_field *f = infer->fields[field];
+    int64_t channels;
+
+    HR_TRY(hr__infer_levels(infer, field));
+    HR_TRY(hr__infer_pixels(infer, field));
+    channels = hr__field_channels(f)->size;
+    if (channels < 0 || channels == 1 || channels == 3)
+        return HR_OK;
+    return hr__infer_fail(infer, f->name, HR_ERR_SHAPE,
+                          "field \"%s\" has %d channels; colours are 1 or 3", f->name,
+                          (int)channels);
+}
+
 /* The source position of a place in the frame, or -1 for fill. `reflect` does not repeat
  * the edge, and swings back and forth when the frame is wider than the image. */
 static int32_t framed(int32_t at, int32_t size, enum hr_pad_mode mode)

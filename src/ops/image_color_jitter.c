@@ -1,0 +1,137 @@
+/*
+ * image.color_jitter - brightness, contrast, saturation and hue changed at random, in
+ * random order.
+ *
+ * The chain is one kernel call; contrast needs the mean of the whole image, hence
+ * STATISTIC. Between the steps of a uint8 image values are rounded, as separate ops
+ * would do.
+ */
+#include "ops/image_colours.h"
+#include "ops/image_size.h"
+
+struct jitter {
+    const char *field;
+    struct hr_floats brightness, contrast, saturation, hue;
+};
+
+#define FACTOR(name_, help_)                                                             \
+    HR_P_FLOATS(struct jitter, name_, .fallback = "0", .items_min = 1, .items_max = 2,   \
+                HR_RANGE(0, 1000), .help = help_)
+
+static const struct hr_param jitter_params[] = {
+    FACTOR(brightness, "factor: b for [max(0, 1 - b), 1 + b], or [least, most]; 0: no "
+                       "change"),
+    FACTOR(contrast, "factor, as brightness"),
+    FACTOR(saturation, "factor, as brightness; nothing happens to images of one channel"),
+    HR_P_FLOATS(struct jitter, hue, .fallback = "0", .items_min = 1, .items_max = 2,
+                HR_RANGE(-0.5, 0.5), .unit = "turns",
+                .help =
+                    "h for [-h, h], or [least, most]; nothing happens to images of one "
+                    "channel"),
+    HR_P_IMAGE(struct jitter),
+};
+
+/* What is drawn from; false when nothing is to be done. */
+static bool interval(const struct hr_floats *range, double centre, double floor,
+                     double *ret_low, double *ret_high)
+{
+    if (range->count == 2) {
+        *ret_low = range->values[0];
+        *ret_high = range->values[1];
+    } else {
+        *ret_low = centre - range->values[0];
+        *ret_high = centre + range->values[0];
+    }
+    if (*ret_low < floor)
+        *ret_low = floor;
+    return *ret_low != centre || *ret_high != centre;
+}
+
+static enum hr_err
+check_range(struct hr_infer *infer, const char *param, const struct hr_floats *range)
+{
+    if (range->count == 1 && range->values[0] < 0)
+        return hr__infer_fail(infer, param, HR_ERR_RANGE,
+                              "%s is one number from 0, or [least, most]", param);
+    if (range->count == 2 && range->values[0] > range->values[1])
+        return hr__infer_fail(infer, param, HR_ERR_RANGE,
+                              "%s wants the smaller number first", param);
+    return HR_OK;
+}
+
+static enum hr_err jitter_infer(struct hr_infer *infer)
+{
+    const struct jitter *p = infer->params;
+
+    HR_TRY(hr__infer_colours(infer, 0));
+    HR_TRY(check_range(infer, "brightness", &p->brightness));
+    HR_TRY(check_range(infer, "contrast", &p->contrast));
+    HR_TRY(check_range(infer, "saturation", &p->saturation));
+    return check_range(infer, "hue", &p->hue);
+}
+
+#define KINDS 4
+
+/* torchvision's order of draws: the order of the steps, then each step's value. */
+static int draw_steps(const struct jitter *p, struct hr_rng *rng, bool rounds,
+                      struct hr_colour_step steps[2 * KINDS])
+{
+    const struct hr_floats *ranges[KINDS] = {&p->brightness, &p->contrast, &p->saturation,
+                                             &p->hue};
+    int order[KINDS] = {0, 1, 2, 3}, count = 0;
+    double low, high, values[KINDS];
+    bool wanted[KINDS];
+
+    for (int i = KINDS - 1; i > 0; i--) {
+        int k = (int)hr__rng_below(rng, (uint64_t)i + 1), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+    for (int i = 0; i < KINDS; i++) {
+        bool hue = i == HR_COLOUR_HUE;
+        wanted[i] = interval(ranges[i], hue ? 0 : 1, hue ? -0.5 : 0, &low, &high);
+        values[i] = wanted[i] ? hr__rng_uniform(rng, low, high) : 0;
+    }
+    for (int i = 0; i < KINDS; i++) {
+        if (!wanted[order[i]])
+            continue;
+        if (rounds && count > 0)
+            steps[count++] = (struct hr_colour_step){.kind = HR_COLOUR_ROUND};
+        steps[count++] = (struct hr_colour_step){.kind = (enum hr_colour_kind)order[i],
+                                                 .value = (float)values[order[i]]};
+    }
+    return count;
+}
+
+static enum hr_err jitter_apply(struct hr_op_ctx *ctx)
+{
+    const struct jitter *p = ctx->params;
+    struct hr_colour_step steps[2 * KINDS];
+    int32_t width, height, channels;
+    struct hr_rng rng;
+    int count;
+
+    HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
+    hr__op_rng(ctx, &rng);
+    count = draw_steps(p, &rng, ctx->fields[0]->dtype == HR_U8, steps);
+    if (count == 0)
+        return HR_OK;
+    return hr__image_colours(ctx, 0, steps, count, channels);
+}
+
+const struct hr_op hr_op_image_color_jitter = {
+    .name = "image.color_jitter",
+    .summary = "change brightness, contrast, saturation and hue at random",
+    .doc =
+        "As torchvision's ColorJitter: four steps in random order. Hue is turned "
+        "exactly, in HSV. uint8 images are rounded to the nearest level after each step "
+        "(torchvision cuts off). With images of one channel, or three equal ones, "
+        "saturation and hue do nothing.",
+    .version = 1,
+    .kind = HR_OP_MAP,
+    .traits =
+        HR_TRAIT_RANDOM | HR_TRAIT_POINTWISE | HR_TRAIT_STATISTIC | HR_TRAIT_IN_PLACE,
+    HR_PARAMS(jitter_params, struct jitter),
+    .infer = jitter_infer,
+    .apply = jitter_apply,
+};

@@ -1,0 +1,100 @@
+/*
+ * image.random_crop - a window of fixed size at a random place.
+ */
+#include "ops/image_padding.h"
+#include "ops/image_size.h"
+
+struct random_crop {
+    const char *field;
+    struct hr_ints size, padding;
+    bool pad_if_needed;
+    struct hr_floats fill;
+    int mode;
+};
+
+static const struct hr_param random_crop_params[] = {
+    HR_P_SIZE(struct random_crop),
+    HR_P_INTS(struct random_crop, padding, .fallback = "0", .items_min = 1,
+              .items_max = 4, HR_RANGE(0, HR_IMAGE_SIDE_MAX), .unit = "pixels",
+              .help =
+                  "frame put around the image first: one number, [left and right, top "
+                  "and bottom], or [left, top, right, bottom]"),
+    HR_P_BOOL(struct random_crop, pad_if_needed, .fallback = "false",
+              .help = "frame images that are smaller than size; else they are an error"),
+    HR_P_FILL(struct random_crop),
+    HR_P_PAD_MODE(struct random_crop),
+    HR_P_IMAGE(struct random_crop),
+};
+
+static enum hr_err random_crop_infer(struct hr_infer *infer)
+{
+    const struct random_crop *p = infer->params;
+
+    HR_TRY(hr__infer_image(infer, 0));
+    if (p->padding.count == 3)
+        return hr__infer_fail(infer, "padding", HR_ERR_ARGUMENT,
+                              "padding has 1, 2 or 4 numbers, not 3");
+    HR_TRY(hr__infer_fill(infer, &p->fill));
+    hr__infer_size(infer->fields[0], hr__size_width(&p->size), hr__size_height(&p->size));
+    return HR_OK;
+}
+
+/* Missing pixels are added on both sides, as torchvision does. */
+static void pad_needed(int32_t size, int32_t wanted, int32_t *before, int32_t *after)
+{
+    int32_t missing = wanted - (size + *before + *after);
+
+    if (missing > 0) {
+        *before += missing;
+        *after += missing;
+    }
+}
+
+/* No draw when there is no choice. */
+static int32_t draw(struct hr_rng *rng, int32_t room)
+{
+    return room > 0 ? (int32_t)hr__rng_below(rng, (uint64_t)room + 1) : 0;
+}
+
+static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
+{
+    const struct random_crop *p = ctx->params;
+    int32_t to_width = hr__size_width(&p->size), to_height = hr__size_height(&p->size);
+    struct hr_sides sides = hr__sides(&p->padding);
+    int32_t width, height, channels, x, y;
+    struct hr_rng rng;
+    float fill[4];
+
+    HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
+    if (p->pad_if_needed) {
+        pad_needed(width, to_width, &sides.left, &sides.right);
+        pad_needed(height, to_height, &sides.top, &sides.bottom);
+    }
+    width += sides.left + sides.right;
+    height += sides.top + sides.bottom;
+    if (width < to_width || height < to_height)
+        return hr__fail(ctx->error, HR_ERR_SHAPE,
+                        "cannot crop %dx%d from an image of %dx%d; pad_if_needed would "
+                        "frame it",
+                        (int)to_width, (int)to_height, (int)width, (int)height);
+    hr__fill_levels(&p->fill, fill);
+    HR_TRY(hr__image_frame(ctx, 0, sides.left, sides.top, sides.right, sides.bottom,
+                           (enum hr_pad_mode)p->mode, fill));
+    hr__op_rng(ctx, &rng);
+    y = draw(&rng, height - to_height);
+    x = draw(&rng, width - to_width);
+    return hr__image_crop(ctx, 0, x, y, to_width, to_height);
+}
+
+const struct hr_op hr_op_image_random_crop = {
+    .name = "image.random_crop",
+    .summary = "cut a window of fixed size at a random place",
+    .doc = "As torchvision's RandomCrop, draws in the same order (top, then left; none "
+           "where there is no choice).",
+    .version = 1,
+    .kind = HR_OP_MAP,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    HR_PARAMS(random_crop_params, struct random_crop),
+    .infer = random_crop_infer,
+    .apply = random_crop_apply,
+};

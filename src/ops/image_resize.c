@@ -1,0 +1,50 @@
+/*
+ * image.resize - to a fixed height and width.
+ */
+#include "ops/image_job.h"
+#include "ops/image_size.h"
+
+struct resize {
+    const char *field;
+    struct hr_ints size;
+    int interpolation;
+    bool antialias;
+};
+
+static const struct hr_param resize_params[] = {
+    HR_P_SIZE(struct resize),
+    HR_P_INTERPOLATION(struct resize),
+    HR_P_IMAGE(struct resize),
+};
+
+static enum hr_err resize_infer(struct hr_infer *infer)
+{
+    const struct resize *p = infer->params;
+
+    HR_TRY(hr__infer_image(infer, 0));
+    hr__infer_size(infer->fields[0], hr__size_width(&p->size), hr__size_height(&p->size));
+    return HR_OK;
+}
+
+static enum hr_err resize_apply(struct hr_op_ctx *ctx)
+{
+    const struct resize *p = ctx->params;
+
+    return hr__image_resize(ctx, 0, hr__size_width(&p->size), hr__size_height(&p->size),
+                            p->interpolation, p->antialias);
+}
+
+const struct hr_op hr_op_image_resize = {
+    .name = "image.resize",
+    .summary = "resize to a fixed height and width",
+    .doc =
+        "Differs from torchvision: one number means a square of that side. For the "
+        "shorter side, with the aspect kept, there is image.resize_shortest. uint8 "
+        "images are rounded to whole levels; `nearest` is torchvision's NEAREST_EXACT.",
+    .version = 1,
+    .kind = HR_OP_MAP,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_RESAMPLING | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    HR_PARAMS(resize_params, struct resize),
+    .infer = resize_infer,
+    .apply = resize_apply,
+};

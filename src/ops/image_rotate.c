@@ -1,0 +1,66 @@
+/*
+ * image.rotate - turn the image by a random angle about its middle.
+ */
+#include "ops/image_padding.h"
+#include "ops/image_size.h"
+#include "ops/image_turn.h"
+
+struct rotate {
+    const char *field;
+    struct hr_floats degrees, fill;
+    int interpolation;
+    bool expand;
+};
+
+static const struct hr_param rotate_params[] = {
+    HR_P_FLOATS(struct rotate, degrees, .required = true, .items_min = 1, .items_max = 2,
+                HR_RANGE(-360, 360), .unit = "degrees",
+                .help = "[least, most], counter-clockwise; one number d means [-d, d]"),
+    HR_P_ENUM(struct rotate, interpolation, .fallback = "nearest",
+              .names = hr__warp_interpolations, .help = "how pixels in between are made"),
+    HR_P_BOOL(struct rotate, expand, .fallback = "false",
+              .help = "make the image large enough to show all of it"),
+    HR_P_FILL(struct rotate),
+    HR_P_IMAGE(struct rotate),
+};
+
+static enum hr_err rotate_infer(struct hr_infer *infer)
+{
+    const struct rotate *p = infer->params;
+
+    HR_TRY(hr__infer_pixels(infer, 0));
+    HR_TRY(hr__infer_interval(infer, "degrees", &p->degrees));
+    HR_TRY(hr__infer_fill(infer, &p->fill));
+    if (p->expand)
+        hr__infer_size(infer->fields[0], -1, -1);
+    return HR_OK;
+}
+
+static enum hr_err rotate_apply(struct hr_op_ctx *ctx)
+{
+    const struct rotate *p = ctx->params;
+    struct hr_turn turn = {.scale = 1};
+    double low, high;
+    struct hr_rng rng;
+    float fill[4];
+
+    hr__op_rng(ctx, &rng);
+    hr__interval(&p->degrees, &low, &high);
+    turn.degrees = -hr__rng_uniform(&rng, low, high);
+    hr__fill_levels(&p->fill, fill);
+    return hr__image_turn(ctx, 0, &turn, p->interpolation, p->expand, fill);
+}
+
+const struct hr_op hr_op_image_rotate = {
+    .name = "image.rotate",
+    .summary = "turn the image by a random angle",
+    .doc =
+        "As torchvision's RandomRotation about the middle. `degrees: [90, 90]` turns by "
+        "a fixed angle. uint8 images are rounded to the nearest level.",
+    .version = 1,
+    .kind = HR_OP_MAP,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_NEIGHBOURHOOD,
+    HR_PARAMS(rotate_params, struct rotate),
+    .infer = rotate_infer,
+    .apply = rotate_apply,
+};

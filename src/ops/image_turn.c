@@ -1,0 +1,84 @@
+/*
+ * image_turn.c - the matrix of an affine map, by torchvision's formulas, and the warp.
+ */
+#include "ops/image_turn.h"
+
+#include <math.h>
+
+#include "kernel/warp.h"
+
+const char *const hr__warp_interpolations[] = {"nearest", "bilinear", NULL};
+
+enum hr_err hr__infer_interval(struct hr_infer *infer, const char *param,
+                               const struct hr_floats *range)
+{
+    if (range->count == 1 && range->values[0] < 0)
+        return hr__infer_fail(infer, param, HR_ERR_RANGE,
+                              "%s is one number from 0, for both directions, or [least, "
+                              "most]",
+                              param);
+    if (range->count == 2 && range->values[0] > range->values[1])
+        return hr__infer_fail(infer, param, HR_ERR_RANGE,
+                              "%s wants the smaller number first", param);
+    return HR_OK;
+}
+
+void hr__interval(const struct hr_floats *range, double *ret_low, double *ret_high)
+{
+    *ret_low = range->count == 1 ? -range->values[0] : range->values[0];
+    *ret_high = range->values[range->count - 1];
+}
+
+/* From places in the result to places in the source, both counted from the middle:
+ * the inverse of translate * rotate * shear * scale. */
+static void inverse(const struct hr_turn *turn, double m[6])
+{
+    double unit = acos(-1.0) / 180, rot = turn->degrees * unit;
+    double sx = turn->shear_x * unit, sy = turn->shear_y * unit;
+    double a = cos(rot - sy) / cos(sy);
+    double b = -cos(rot - sy) * tan(sx) / cos(sy) - sin(rot);
+    double c = sin(rot - sy) / cos(sy);
+    double d = -sin(rot - sy) * tan(sx) / cos(sy) + cos(rot);
+
+    m[0] = d / turn->scale;
+    m[1] = -b / turn->scale;
+    m[3] = -c / turn->scale;
+    m[4] = a / turn->scale;
+    m[2] = -m[0] * turn->shift_x - m[1] * turn->shift_y;
+    m[5] = -m[3] * turn->shift_x - m[4] * turn->shift_y;
+}
+
+/* Width or height that shows all of the turned image; a ten-thousandth of a pixel is
+ * forgiven, as torchvision does. */
+static int32_t extent(double along_x, double along_y, int32_t width, int32_t height)
+{
+    double half = (fabs(along_x) * width + fabs(along_y) * height) / 2;
+    double most = ceil(trunc(half * 1e4) / 1e4), least = floor(trunc(-half * 1e4) / 1e4);
+
+    return (int32_t)(most - least);
+}
+
+enum hr_err
+hr__image_turn(struct hr_op_ctx *ctx, size_t field, const struct hr_turn *turn,
+               int filter, bool expand, const float fill[4])
+{
+    enum hr_layout layout = hr__image_layout_of(ctx->fields[field]);
+    struct hr_pixels in, out;
+    int32_t width, height;
+    struct hr_value made;
+    double m[6];
+
+    HR_TRY(hr__image_read(ctx, field, &in));
+    inverse(turn, m);
+    width = expand ? extent(m[0], m[3], in.width, in.height) : in.width;
+    height = expand ? extent(m[1], m[4], in.width, in.height) : in.height;
+    m[2] += in.width / 2.0 - m[0] * (width / 2.0) - m[1] * (height / 2.0);
+    m[5] += in.height / 2.0 - m[3] * (width / 2.0) - m[4] * (height / 2.0);
+    HR_TRY(hr__image_make(ctx->worker, width, height, in.channels, in.dtype, layout,
+                          &made, &out, ctx->error));
+    if (hr__warp_run(&ctx->worker->arena, &in, &out, m, (enum hr_filter)filter, fill) !=
+        HR_OK)
+        return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to turn an image");
+    hr__image_replace(ctx, field, &made);
+    return HR_OK;
+}
