@@ -103,6 +103,7 @@ static void node_finish(struct hr_graph_node *node)
     hr__free(node->params);
     hr__free(node->field_names);
     hr__free(node->field_access);
+    hr__free(node->shares);
 }
 
 void hr__graph_destroy(struct hr_graph *graph)

@@ -16,6 +16,7 @@
 struct freeze {
     struct hr_graph *graph;
     uint32_t *order;
+    int values;             /* numbers given to values so far, see struct hr_share */
     struct hr_error *error; /* never NULL */
 };
 
@@ -238,10 +239,29 @@ static enum hr_err check_rank(const struct hr_graph *graph, const struct hr_grap
                     name, name);
 }
 
+/* Values of an input that has other consumers too get numbers of their own here. */
+static enum hr_err share_input(struct freeze *f, struct hr_graph_node *n, size_t input,
+                               struct hr_schema *schema)
+{
+    struct hr_share *grown;
+
+    if (hr__graph_consumers(f->graph, n->inputs[input]) < 2)
+        return HR_OK;
+    grown = hr__realloc(n->shares, (n->share_count + schema->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return no_memory(f->error);
+    n->shares = grown;
+    for (size_t i = 0; i < schema->count; i++) {
+        grown[n->share_count++] =
+            (struct hr_share){schema->fields[i].slot, ++f->values, input};
+        schema->fields[i].slot = f->values;
+    }
+    return HR_OK;
+}
+
 /* The input schemas side by side. */
 static enum hr_err
-gather_inputs(const struct hr_graph *graph, const struct hr_graph_node *n,
-              struct hr_schema **ret, struct hr_error *error)
+gather_inputs(struct freeze *f, struct hr_graph_node *n, struct hr_schema **ret)
 {
     struct hr_schema *all;
 
@@ -250,11 +270,25 @@ gather_inputs(const struct hr_graph *graph, const struct hr_graph_node *n,
         return HR_OK;
     all = hr__calloc(n->input_count, sizeof *all);
     if (all == NULL)
-        return no_memory(error);
-    for (size_t i = 0; i < n->input_count; i++)
-        all[i] = graph->nodes[n->inputs[i]].schema;
+        return no_memory(f->error);
     *ret = all;
+    for (size_t i = 0; i < n->input_count; i++) {
+        all[i] = f->graph->nodes[n->inputs[i]].schema;
+        HR_TRY(share_input(f, n, i, &all[i]));
+    }
+    n->schema = all[0];
     return HR_OK;
+}
+
+/* Written fields, and those that an infer function made, are values of their own. */
+static void number_values(struct freeze *f, struct hr_graph_node *n)
+{
+    for (size_t i = 0; i < n->schema.count; i++) {
+        struct hr_field *field = &n->schema.fields[i];
+
+        if (field->slot == 0 || is_written(n, field->name))
+            field->slot = ++f->values;
+    }
 }
 
 static enum hr_err
@@ -292,21 +326,19 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
     enum hr_err code = HR_OK;
 
     memset(&n->schema, 0, sizeof n->schema);
-    if (n->input_count > 0) {
-        n->schema = f->graph->nodes[n->inputs[0]].schema;
+    if (n->input_count > 0)
         code = check_rank(f->graph, n, f->error);
-    }
+    if (code == HR_OK)
+        code = gather_inputs(f, n, &inputs);
     n->schema.records = -1;
     if (code == HR_OK)
-        code = gather_inputs(f->graph, n, &inputs, f->error);
-    if (code == HR_OK)
-        code = name_fields(
-            n, n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL,
-            f->error);
+        code = name_fields(n, inputs, f->error);
     if (code == HR_OK)
         code = run_infer(n, inputs, f->error);
     if (code == HR_OK)
         remove_taken(n);
+    if (code == HR_OK)
+        number_values(f, n);
     else
         hr__graph_blame(f->graph, node, f->error);
     hr__free(inputs);
@@ -411,6 +443,9 @@ static void undo(struct hr_graph *graph)
         n->state = NULL;
         hr__free(n->field_names);
         hr__free(n->field_access);
+        hr__free(n->shares);
+        n->shares = NULL;
+        n->share_count = 0;
         n->field_names = NULL;
         n->field_access = NULL;
         n->field_count = 0;
