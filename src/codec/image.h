@@ -87,7 +87,7 @@ hr__image_decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
  * and synthetic data; hr__free *ret_data. */
 struct hr_jpeg_options {
     int quality;                /* 1..100 */
-    int sampling_x, sampling_y; /* luma over chroma: 1 or 2 */
+    int sampling_x, sampling_y; /* luma over chroma: 1 or 2, x also 4 */
     bool optimise;              /* Huffman tables of its own */
     int restart_rows;           /* MCU rows between restart markers, 0: none */
     bool progressive;

@@ -9,8 +9,9 @@
  * jpeg_skip_scanlines reads what the context rows need. image_jpeg_test.c compares
  * windows with full decodes over all samplings and scales.
  *
- * The decompressor is made anew for each photo (under 1 us): a kept one would lend the
- * tables of one photo to the next that lacks its own, and pixels would depend on history.
+ * The decompressor is made anew for each photo (1.2 us with reading the header, of 780 us
+ * for a window): a kept one would lend the tables of one photo to the next that lacks its
+ * own, and pixels would depend on history.
  *
  * Damage: libjpeg's warnings are errors here, except those that say nothing about the
  * data (see is_harmless). Left out: arithmetic coding, 12 bits, lossless, two components,

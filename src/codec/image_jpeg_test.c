@@ -492,6 +492,50 @@ TEST(stray_bytes_between_header_segments_are_accepted)
     bench_finish(&bench);
 }
 
+/* A decoder that has stopped elsewhere than the encoder has read something wrong. libjpeg
+ * sees only what is beyond the 8 bytes that it reads ahead. */
+TEST(stray_bytes_after_a_scan_are_refused_but_not_before_the_end)
+{
+    struct hr_jpeg_options options = {.progressive = true};
+    struct hr_image_part part;
+    struct hr_error error = {0};
+    struct bench bench;
+    struct file file;
+    size_t at;
+
+    bench_init(&bench);
+    file = encode(&bench, 19, 19, 3, options);
+    insert(&file, file.bytes - 2, "\1\2\3\4\5\6\7\1\2\3\4\5\6\7\1\2", 16);
+    CHECK_OK(decode_whole(&bench, file.data, file.bytes, HR_CHANNELS_RGB, &part, &error));
+    for (at = file.bytes - 1; file.data[at] != 0xFF || file.data[at + 1] != 0xDA; at--)
+        ;
+    while (file.data[at] != 0xFF || file.data[at + 1] != 0xC4)
+        at--; /* the table before the last scan */
+    insert(&file, at, "\1\2\3\4\5\6\7\1\2\3\4\5\6\7\1\2", 16);
+    CHECK_ERR(HR_ERR_FORMAT, decode_whole(&bench, file.data, file.bytes, HR_CHANNELS_RGB,
+                                          &part, &error));
+    CHECK_HAS(error.message, "extraneous bytes");
+    free(file.data);
+    bench_finish(&bench);
+}
+
+TEST(an_unknown_jfif_revision_is_accepted)
+{
+    struct hr_jpeg_options options = {0};
+    struct hr_image_part part;
+    struct hr_error error = {0};
+    struct bench bench;
+    struct file file;
+
+    bench_init(&bench);
+    file = encode(&bench, 9, 9, 3, options);
+    CHECK_BYTES(file.data + 6, "JFIF", 5);
+    file.data[11] = 9;
+    CHECK_OK(decode_whole(&bench, file.data, file.bytes, HR_CHANNELS_RGB, &part, &error));
+    hr__free(file.data);
+    bench_finish(&bench);
+}
+
 TEST(the_tables_of_one_photo_do_not_leak_into_the_next)
 {
     struct hr_jpeg_options options = {0};
