@@ -32,8 +32,11 @@
 /* Scaled pixels asked for beyond the window, left and right. 1 is not enough for a window
  * one pixel wide at the left of a 4:2:0 photo. */
 #define MARGIN 2
-#define SCANS_MAX 500   /* a progressive bomb has thousands of scans; encoders write 10 */
-#define ROWS_AT_ONCE 16 /* at least libjpeg's largest row group */
+/* A progressive bomb has thousands of scans, each a few bytes long and as slow as the
+ * image is large; encoders write 10. */
+#define SCANS_MAX 500
+#define VISITS_MAX ((uint64_t)1 << 30) /* blocks times scans: 6 s */
+#define ROWS_AT_ONCE 16                /* at least libjpeg's largest row group */
 
 struct hr_jpeg_decoder {
     struct jpeg_error_mgr errors; /* first: libjpeg's `err` points here */
@@ -42,7 +45,8 @@ struct hr_jpeg_decoder {
     jmp_buf escape;
     enum hr_err code; /* of the failure, when `escape` is taken */
     char text[JMSG_LENGTH_MAX];
-    bool in_scans; /* past the header */
+    bool in_scans;   /* past the header */
+    uint64_t blocks; /* 8x8 blocks in all components */
 
     /* State of the decode; here because locals do not outlive a longjmp. */
     const struct hr_image_job *job;
@@ -128,10 +132,11 @@ static void on_output(j_common_ptr common)
 static void on_progress(j_common_ptr common)
 {
     struct hr_jpeg_decoder *decoder = decoder_of(common);
+    int scans = decoder->info.input_scan_number;
 
-    if (decoder->info.input_scan_number <= SCANS_MAX)
+    if (scans <= SCANS_MAX && (uint64_t)scans * decoder->blocks <= VISITS_MAX)
         return;
-    snprintf(decoder->text, sizeof decoder->text, "more than %d scans", SCANS_MAX);
+    snprintf(decoder->text, sizeof decoder->text, "more than %d scans", scans - 1);
     escape(decoder, HR_ERR_LIMIT);
 }
 
@@ -299,13 +304,13 @@ refuse(struct hr_jpeg_decoder *decoder, enum hr_err code, const char *text)
 static void check_promise(struct hr_jpeg_decoder *decoder)
 {
     const struct jpeg_decompress_struct *info = &decoder->info;
-    uint64_t blocks = 0;
     int i;
 
+    decoder->blocks = 0;
     for (i = 0; i < info->num_components; i++)
-        blocks += (uint64_t)info->comp_info[i].width_in_blocks *
-                  info->comp_info[i].height_in_blocks;
-    if (blocks / 8 > decoder->job->bytes)
+        decoder->blocks += (uint64_t)info->comp_info[i].width_in_blocks *
+                           info->comp_info[i].height_in_blocks;
+    if (decoder->blocks / 8 > decoder->job->bytes)
         refuse(decoder, HR_ERR_FORMAT, "the file is too short for its size in pixels");
 }
 
