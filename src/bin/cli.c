@@ -1,0 +1,352 @@
+/*
+ * cli.c - reads a command line by its table, and says what is wrong with it in one line.
+ *
+ * Long options may be written --name value or --name=value; abbreviations are not
+ * accepted, so that a script keeps its meaning when an option is added.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+
+static void say(const char *format, va_list args)
+{
+    fflush(stdout);
+    fputs("headrace: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+int cli_usage(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return CLI_USAGE;
+}
+
+int cli_failed(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return CLI_FAILED;
+}
+
+int cli_library(const struct hr_error *error)
+{
+    const char *text = error->message[0] ? error->message : hr_err_text(error->code);
+
+    switch (error->code) {
+    case HR_ERR_IO:
+    case HR_ERR_MEMORY:
+    case HR_ERR_INTERNAL:
+    case HR_ERR_CANCELLED:
+        return cli_failed("%s", text);
+    default:
+        return cli_usage("%s", text);
+    }
+}
+
+/* Levenshtein distance; names are short. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[65], length = strlen(b);
+
+    if (length > 64 || strlen(a) > 64)
+        return 64;
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t corner = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            size_t above = row[j];
+            size_t best = corner + (a[i - 1] != b[j - 1]);
+
+            best = above + 1 < best ? above + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            corner = above;
+            row[j] = best;
+        }
+    }
+    return row[length];
+}
+
+const char *cli_nearest(const char *wrong, const char *const *names, size_t count,
+                        char *text, size_t room)
+{
+    size_t best = 3;
+    const char *name = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t d = distance(wrong, names[i]);
+
+        if (d < best && d < strlen(names[i])) {
+            best = d;
+            name = names[i];
+        }
+    }
+    text[0] = '\0';
+    if (name != NULL)
+        snprintf(text, room, "; did you mean %s?", name);
+    return text;
+}
+
+const struct cli_command *cli_find(const char *name)
+{
+    for (size_t i = 0; cli_commands[i] != NULL; i++)
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
+    return NULL;
+}
+
+static int unknown_option(const struct cli_command *command, const char *name)
+{
+    const char *names[64];
+    size_t count = 0;
+    char nearest[96];
+
+    for (; count < command->option_count && count < 63; count++)
+        names[count] = command->options[count].name;
+    names[count++] = "help";
+    cli_nearest(name, names, count, nearest, sizeof(nearest));
+    if (nearest[0] != '\0') { /* the name is shown with its dashes */
+        const char *good = nearest + strlen("; did you mean ");
+
+        return cli_usage("unknown option --%s; did you mean --%s", name, good);
+    }
+    return cli_usage("unknown option --%s (headrace %s --help lists all)", name,
+                     command->name);
+}
+
+static const struct cli_option *
+find_option(const struct cli_command *command, const char *name, size_t length)
+{
+    for (size_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+
+        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+static const struct cli_option *
+find_letter(const struct cli_command *command, char letter)
+{
+    for (size_t i = 0; i < command->option_count; i++)
+        if (command->options[i].letter == letter)
+            return &command->options[i];
+    return NULL;
+}
+
+static int
+wrong_value(const struct cli_option *option, const char *value, const char *wanted)
+{
+    return cli_usage("--%s wants %s, not '%s'", option->name, wanted, value);
+}
+
+static int read_bool(const struct cli_option *option, const char *value, bool *ret)
+{
+    static const char *const words[] = {"false", "true", "no", "yes",
+                                        "off",   "on",   "0",  "1"};
+
+    for (size_t i = 0; i < 8; i++)
+        if (strcmp(value, words[i]) == 0) {
+            *ret = i % 2 == 1;
+            return CLI_OK;
+        }
+    return wrong_value(option, value, "true or false");
+}
+
+static int read_int(const struct cli_option *option, const char *value, int64_t *ret)
+{
+    char wanted[96], *end;
+    long long number;
+    bool bounded = option->max != 0;
+
+    errno = 0;
+    number = strtoll(value, &end, 10);
+    if (end != value && *end == '\0' && errno == 0 && number >= option->min &&
+        (!bounded || number <= option->max)) {
+        *ret = number;
+        return CLI_OK;
+    }
+    if (bounded)
+        snprintf(wanted, sizeof(wanted), "a whole number from %lld to %lld",
+                 (long long)option->min, (long long)option->max);
+    else
+        snprintf(wanted, sizeof(wanted), "a whole number of at least %lld",
+                 (long long)option->min);
+    return wrong_value(option, value, wanted);
+}
+
+static int read_bytes(const struct cli_option *option, const char *value, int64_t *ret)
+{
+    static const char units[] = "kMGT";
+    char *end;
+    double number, unit = 1;
+    const char *found;
+
+    errno = 0;
+    number = strtod(value, &end);
+    if (end != value && *end != '\0' && (found = strchr(units, *end)) != NULL) {
+        double base = end[1] == 'i' ? 1024 : 1000;
+
+        for (const char *at = units; at <= found; at++)
+            unit *= base;
+        end += end[1] == 'i' ? 2 : 1;
+    }
+    if (end != value && *end == 'B')
+        end++;
+    if (end == value || *end != '\0' || errno != 0 || !(number >= 0) ||
+        number * unit > 9e18)
+        return wrong_value(option, value, "a number of bytes such as 64MB or 2GiB");
+    *ret = (int64_t)(number * unit);
+    return CLI_OK;
+}
+
+static int read_choice(const struct cli_option *option, const char *value, int *ret)
+{
+    const char *at = option->arg;
+
+    for (int i = 0;; i++) {
+        size_t length = strcspn(at, "|");
+
+        if (strlen(value) == length && memcmp(at, value, length) == 0) {
+            *ret = i;
+            return CLI_OK;
+        }
+        if (at[length] == '\0')
+            return wrong_value(option, value, option->arg);
+        at += length + 1;
+    }
+}
+
+static int read_param(char *value, struct cli_params *params)
+{
+    char *equals = strchr(value, '=');
+    struct hr_graph_param *items;
+
+    if (equals == NULL || equals == value)
+        return cli_usage("-p wants name=value, not '%s'", value);
+    items = realloc(params->items, (params->count + 1) * sizeof(*items));
+    if (items == NULL)
+        return cli_failed("out of memory");
+    *equals = '\0';
+    items[params->count++] = (struct hr_graph_param){value, equals + 1};
+    params->items = items;
+    return CLI_OK;
+}
+
+static int read_value(const struct cli_option *option, char *value, void *values)
+{
+    void *place = (char *)values + option->offset;
+
+    switch (option->type) {
+    case CLI_FLAG:
+        *(bool *)place = true;
+        return CLI_OK;
+    case CLI_BOOL:
+        return read_bool(option, value, place);
+    case CLI_TEXT:
+        *(const char **)place = value;
+        return CLI_OK;
+    case CLI_INT:
+        return read_int(option, value, place);
+    case CLI_BYTES:
+        return read_bytes(option, value, place);
+    case CLI_CHOICE:
+        return read_choice(option, value, place);
+    case CLI_PARAM:
+        return read_param(value, place);
+    }
+    return CLI_OK;
+}
+
+/* argv[*at] is an option; its argument may be the next word. */
+static int read_option(const struct cli_command *command, int argc, char **argv, int *at,
+                       void *values)
+{
+    char *word = argv[*at], *value = NULL;
+    const struct cli_option *option;
+    bool is_long = word[1] == '-';
+
+    if (is_long) {
+        size_t length = strcspn(word + 2, "=");
+
+        option = find_option(command, word + 2, length);
+        if (word[2 + length] == '=') {
+            value = word + 2 + length + 1;
+            word[2 + length] = '\0';
+        }
+        if (option == NULL)
+            return unknown_option(command, word + 2);
+    } else {
+        option = find_letter(command, word[1]);
+        if (option == NULL)
+            return cli_usage("unknown option %s (headrace %s --help lists all)", word,
+                             command->name);
+        if (word[2] != '\0')
+            value = word + 2;
+    }
+    if (option->type == CLI_FLAG && value != NULL)
+        return cli_usage("--%s takes no value", option->name);
+    if (option->type != CLI_FLAG && value == NULL) {
+        if (*at + 1 >= argc)
+            return cli_usage("--%s wants %s behind it", option->name, option->arg);
+        value = argv[++*at];
+    }
+    return read_value(option, value, values);
+}
+
+static int check_rest(const struct cli_command *command, const struct cli_rest *rest)
+{
+    if (rest->count < command->args_min)
+        return cli_usage("headrace %s wants %s (headrace %s --help tells more)",
+                         command->name, command->args, command->name);
+    if (rest->count > command->args_max)
+        return cli_usage("'%s' is one argument too many (headrace %s --help tells more)",
+                         rest->words[command->args_max], command->name);
+    return CLI_OK;
+}
+
+int cli_parse(const struct cli_command *command, int argc, char **argv, void *values,
+              struct cli_rest *rest, bool *ret_done)
+{
+    bool options = true;
+    int code = CLI_OK;
+
+    rest->count = 0;
+    *ret_done = true;
+    for (int i = 0; i < argc && code == CLI_OK; i++) {
+        const char *word = argv[i];
+
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+        } else if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            cli_print_help(command, stdout);
+            return CLI_OK;
+        } else if (options && word[0] == '-' && word[1] != '\0') {
+            code = read_option(command, argc, argv, &i, values);
+        } else if (rest->count == sizeof(rest->words) / sizeof(rest->words[0])) {
+            code = cli_usage("too many arguments");
+        } else {
+            rest->words[rest->count++] = word;
+        }
+    }
+    if (code == CLI_OK)
+        code = check_rest(command, rest);
+    *ret_done = code != CLI_OK;
+    return code;
+}

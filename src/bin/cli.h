@@ -1,0 +1,100 @@
+/*
+ * cli.h - commands and options as tables.
+ *
+ * A command is one table: its options, arguments, words and examples. The parser, --help,
+ * the man page and the shell completion read that table, so none of them can be behind
+ * the others. Values go straight into the command's struct by offset; a struct that is
+ * filled with defaults beforehand keeps them.
+ */
+#ifndef BIN_CLI_H
+#define BIN_CLI_H
+
+#include "headrace/graph.h"
+#include <stdio.h>
+
+/* What the process ends with. */
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1,        /* it was asked for rightly and went wrong */
+    CLI_USAGE = 2,         /* command line or graph are wrong; nothing was done */
+    CLI_INTERRUPTED = 130, /* Ctrl-C or SIGTERM, after an orderly stop */
+};
+
+enum cli_type {
+    CLI_FLAG,   /* bool, no argument */
+    CLI_BOOL,   /* bool: true, false, yes, no, on, off, 1, 0 */
+    CLI_TEXT,   /* const char * */
+    CLI_INT,    /* int64_t between min and max */
+    CLI_BYTES,  /* int64_t: "64", "64k", "1.5MB", "2GiB" */
+    CLI_CHOICE, /* int: position among the words of `arg`, which are parted by | */
+    CLI_PARAM,  /* struct cli_params: name=value, any number of times */
+};
+
+struct cli_params {
+    struct hr_graph_param *items;
+    size_t count;
+};
+
+struct cli_option {
+    const char *name; /* without dashes */
+    char letter;      /* one-letter form, or 0 */
+    enum cli_type type;
+    size_t offset;
+    const char *arg; /* what follows, for people; NULL for flags */
+    const char *help;
+    int64_t min, max; /* INT; max 0: none */
+};
+
+struct cli_example {
+    const char *command, *what;
+};
+
+struct cli_command {
+    const char *name, *summary;
+    const char *args; /* positional arguments as in the usage line, or "" */
+    size_t args_min, args_max;
+    const char *text; /* a paragraph for --help and the man page */
+    const struct cli_option *options;
+    size_t option_count;
+    const struct cli_example *examples;
+    size_t example_count;
+    int (*run)(const struct cli_command *command, int argc, char **argv);
+};
+
+#define CLI_LIST(table) (table), sizeof(table) / sizeof((table)[0])
+
+/* All commands, in the order of the overview; ends with NULL. */
+extern const struct cli_command *const cli_commands[];
+const struct cli_command *cli_find(const char *name);
+
+/* The words of a command line that are no options; they point into argv. */
+struct cli_rest {
+    const char *words[16];
+    size_t count;
+};
+
+/* Read argv (behind the command's name) into `values` and `rest`. CLI_OK to go on; any
+ * other value, or *ret_done, ends the command with the value returned: a message or the
+ * help has been printed. CLI_PARAM lists are the caller's to free. */
+int cli_parse(const struct cli_command *command, int argc, char **argv, void *values,
+              struct cli_rest *rest, bool *ret_done);
+
+/* "headrace: ..." on stderr, one line; returns CLI_USAGE or CLI_FAILED. */
+int cli_usage(const char *format, ...) HR_PRINTF(1, 2);
+int cli_failed(const char *format, ...) HR_PRINTF(1, 2);
+
+/* Prints the error of a library call; returns CLI_USAGE when the graph or an argument is
+ * at fault, CLI_FAILED when the world is. */
+int cli_library(const struct hr_error *error);
+
+/* "; did you mean X?" for the nearest of `names` into `text`, or "". */
+const char *cli_nearest(const char *wrong, const char *const *names, size_t count,
+                        char *text, size_t room);
+
+/* cli_doc.c: the tables for people and shells. */
+void cli_print_help(const struct cli_command *command, FILE *out);
+void cli_print_overview(FILE *out);
+void cli_print_man(FILE *out);
+void cli_print_completion(FILE *out);
+
+#endif

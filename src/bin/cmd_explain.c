@@ -1,0 +1,86 @@
+/*
+ * cmd_explain.c - headrace explain: the plan, and why it is so.
+ */
+#include "graph_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct explain_options {
+    struct cli_params params;
+    int64_t threads, memory_bytes;
+    int variant;
+    bool json, no_fuse;
+};
+
+#define AT(field) offsetof(struct explain_options, field)
+
+static const struct cli_option explain_table[] = {
+    {"param",               'p', CLI_PARAM, AT(params),  "name=value",
+     "set a parameter of the graph; may be repeated"                                                     },
+    {"threads",             0,   CLI_INT,   AT(threads), "N",             "worker threads, as for run",    0, 4096},
+    {"variant",                 0,                    CLI_CHOICE,                     AT(variant),               "threads|inline", "as for run"},
+    {"memory",         0,            CLI_BYTES,              AT(memory_bytes),                "BYTES",           "budget, as for run"            },
+    {"no-fuse", 0,    CLI_FLAG,     AT(no_fuse),               NULL,         "every node alone"            },
+    {"json",   0,      CLI_FLAG,          AT(json),                  NULL,            "the plan as one JSON object"             },
+};
+
+static const struct cli_example explain_examples[] = {
+    {"headrace explain examples/vision_rrc.yaml -p data=photos",
+     "stages, what is composed into what, where pixels are made, and why"},
+};
+
+static int explain_graph(struct hr_graph *graph, const struct explain_options *o)
+{
+    struct hr_iter_options options;
+    struct hr_error error = {0};
+    char *text = NULL;
+    size_t length;
+
+    hr_iter_options_init(&options);
+    options.threads = (int)o->threads;
+    options.variant = (enum hr_variant)o->variant;
+    options.memory_bytes = (uint64_t)o->memory_bytes;
+    options.fuse = !o->no_fuse;
+    if (hr_graph_explain(graph, &options, o->json, &text, &error) != HR_OK)
+        return cli_library(&error);
+    length = strlen(text);
+    fputs(text, stdout);
+    if (length > 0 && text[length - 1] != '\n')
+        putchar('\n');
+    hr_free(text);
+    return CLI_OK;
+}
+
+static int explain_run(const struct cli_command *command, int argc, char **argv)
+{
+    struct explain_options options = {0};
+    struct hr_graph *graph = NULL;
+    struct cli_rest rest;
+    bool done;
+    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+
+    if (!done)
+        code = graph_file_load(rest.words[0], &options.params, &graph);
+    if (!done && code == CLI_OK)
+        code = explain_graph(graph, &options);
+    hr_graph_unref(graph);
+    free(options.params.items);
+    return code;
+}
+
+const struct cli_command cmd_explain = {
+    .name = "explain",
+    .summary = "show how a graph would be run, and why",
+    .args = "GRAPH",
+    .args_min = 1,
+    .args_max = 1,
+    .text = "Prints the plan of the graph: its stages, which nodes are composed into one "
+            "job, where pixels are made, and the reason for each. Opens the graph's "
+            "sources and runs nothing.",
+    .options = explain_table,
+    .option_count = sizeof(explain_table) / sizeof(explain_table[0]),
+    .examples = explain_examples,
+    .example_count = sizeof(explain_examples) / sizeof(explain_examples[0]),
+    .run = explain_run,
+};

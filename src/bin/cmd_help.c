@@ -1,0 +1,143 @@
+/*
+ * cmd_help.c - headrace help, version, completion: the tables, printed.
+ */
+#include "cli.h"
+#include "out.h"
+
+#include <string.h>
+
+struct help_options {
+    bool man;
+};
+static const struct cli_option help_table[] = {
+    {"man", 0, CLI_FLAG, offsetof(struct help_options, man), NULL,
+     "the manual page of all commands, for groff"},
+};
+static const struct cli_example help_examples[] = {
+    {"headrace help run",              "the same as headrace run --help"           },
+    {"headrace help --man | man -l -", "read the manual page without installing it"},
+};
+
+static int unknown_command(const char *name)
+{
+    const char *names[32];
+    size_t count = 0;
+    char nearest[96];
+
+    for (; cli_commands[count] != NULL; count++)
+        names[count] = cli_commands[count]->name;
+    return cli_usage("unknown command '%s'%s", name,
+                     cli_nearest(name, names, count, nearest, sizeof(nearest)));
+}
+
+static int help_run(const struct cli_command *command, int argc, char **argv)
+{
+    struct help_options options = {0};
+    struct cli_rest rest;
+    bool done;
+    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+
+    if (done)
+        return code;
+    if (options.man) {
+        cli_print_man(stdout);
+        return CLI_OK;
+    }
+    if (rest.count == 0) {
+        cli_print_overview(stdout);
+        return CLI_OK;
+    }
+    if (cli_find(rest.words[0]) == NULL)
+        return unknown_command(rest.words[0]);
+    cli_print_help(cli_find(rest.words[0]), stdout);
+    return CLI_OK;
+}
+
+const struct cli_command cmd_help = {
+    .name = "help",
+    .summary = "show this text, or a command's",
+    .args = "[COMMAND]",
+    .args_max = 1,
+    .text = "Shows the commands, or one of them.",
+    .options = help_table,
+    .option_count = 1,
+    .examples = help_examples,
+    .example_count = sizeof(help_examples) / sizeof(help_examples[0]),
+    .run = help_run,
+};
+
+struct version_options {
+    bool json;
+};
+static const struct cli_option version_table[] = {
+    {"json", 0, CLI_FLAG, offsetof(struct version_options, json), NULL,
+     "print one JSON object on stdout"},
+};
+static const struct cli_example version_examples[] = {
+    {"headrace version", "prints: headrace and the version of the library"},
+};
+
+static int version_run(const struct cli_command *command, int argc, char **argv)
+{
+    struct version_options options = {0};
+    struct json json = {.out = stdout};
+    struct cli_rest rest;
+    bool done;
+    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+
+    if (done)
+        return code;
+    if (!options.json) {
+        printf("headrace %s\n", hr_version());
+        return CLI_OK;
+    }
+    json_open(&json, NULL, '{');
+    json_text(&json, "version", hr_version());
+    json_close(&json, '}');
+    json_end(&json);
+    return CLI_OK;
+}
+
+const struct cli_command cmd_version = {
+    .name = "version",
+    .summary = "show the version",
+    .args = "",
+    .text = "Shows the version of the library that the command runs with.",
+    .options = version_table,
+    .option_count = 1,
+    .examples = version_examples,
+    .example_count = 1,
+    .run = version_run,
+};
+
+static const struct cli_example completion_examples[] = {
+    {"eval \"$(headrace completion bash)\"",
+     "complete commands and options in this shell"},
+};
+
+static int completion_run(const struct cli_command *command, int argc, char **argv)
+{
+    int nothing = 0;
+    struct cli_rest rest;
+    bool done;
+    int code = cli_parse(command, argc, argv, &nothing, &rest, &done);
+
+    if (done)
+        return code;
+    if (strcmp(rest.words[0], "bash") != 0)
+        return cli_usage("completion knows bash, not '%s'", rest.words[0]);
+    cli_print_completion(stdout);
+    return CLI_OK;
+}
+
+const struct cli_command cmd_completion = {
+    .name = "completion",
+    .summary = "print the completion for a shell",
+    .args = "bash",
+    .args_min = 1,
+    .args_max = 1,
+    .text = "Prints a script that completes commands, options, operators and files.",
+    .examples = completion_examples,
+    .example_count = 1,
+    .run = completion_run,
+};

@@ -1,0 +1,96 @@
+/*
+ * cmd_index.c - headrace index: list a folder once, so that later runs start at once.
+ */
+#include "cli.h"
+#include "headrace/dataset.h"
+#include "out.h"
+#include "term.h"
+
+#include <string.h>
+
+struct index_options {
+    const char *output;
+    bool json, quiet;
+};
+
+#define AT(field) offsetof(struct index_options, field)
+
+static const struct cli_option index_table[] = {
+    {"output", 'o', CLI_TEXT, AT(output), "FILE", "where the index goes; required" },
+    {"json",   0,   CLI_FLAG, AT(json),   NULL,   "print one JSON object on stdout"},
+    {"quiet",  'q', CLI_FLAG, AT(quiet),  NULL,   "no report"                      },
+};
+
+static const struct cli_example index_examples[] = {
+    {"headrace index photos -o photos.index",
+     "then give source.files the parameter `index: photos.index`"},
+};
+
+static void
+print_result(const struct hr_index_result *r, const char *output, double seconds)
+{
+    char files[32], folders[32], bytes[24], passed[24];
+
+    printf("%s files in %s folders (%llu read), %llu labels; %s, %s, %s\n",
+           term_count(files, sizeof(files), r->files),
+           term_count(folders, sizeof(folders), r->folders),
+           (unsigned long long)r->folders_rescanned, (unsigned long long)r->classes,
+           output, term_bytes(bytes, sizeof(bytes), (double)r->bytes),
+           term_seconds(passed, sizeof(passed), seconds));
+}
+
+static void
+print_json(const struct hr_index_result *r, const char *output, double seconds)
+{
+    struct json json = {.out = stdout};
+
+    json_open(&json, NULL, '{');
+    json_text(&json, "index", output);
+    json_u64(&json, "files", r->files);
+    json_u64(&json, "folders", r->folders);
+    json_u64(&json, "folders_rescanned", r->folders_rescanned);
+    json_u64(&json, "classes", r->classes);
+    json_u64(&json, "bytes", r->bytes);
+    json_double(&json, "seconds", seconds);
+    json_close(&json, '}');
+    json_end(&json);
+}
+
+static int index_run(const struct cli_command *command, int argc, char **argv)
+{
+    struct index_options options = {0};
+    struct hr_index_result result = {0};
+    struct hr_error error = {0};
+    struct cli_rest rest;
+    double began = term_now();
+    bool done;
+    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+
+    if (done)
+        return code;
+    if (options.output == NULL)
+        return cli_usage("index wants -o FILE (headrace index --help tells more)");
+    if (hr_index_write(rest.words[0], options.output, &result, &error) != HR_OK)
+        return cli_library(&error);
+    if (options.json)
+        print_json(&result, options.output, term_now() - began);
+    else if (!options.quiet)
+        print_result(&result, options.output, term_now() - began);
+    return CLI_OK;
+}
+
+const struct cli_command cmd_index = {
+    .name = "index",
+    .summary = "list the files of a folder into a saved index",
+    .args = "DIR",
+    .args_min = 1,
+    .args_max = 1,
+    .text = "Walks DIR and saves its file names, labels and folder times. A run that is "
+            "given the index starts without walking, and reads again only the folders "
+            "that changed. An index that is there already is brought up to date.",
+    .options = index_table,
+    .option_count = sizeof(index_table) / sizeof(index_table[0]),
+    .examples = index_examples,
+    .example_count = sizeof(index_examples) / sizeof(index_examples[0]),
+    .run = index_run,
+};

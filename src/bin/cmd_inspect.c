@@ -1,0 +1,344 @@
+/*
+ * cmd_inspect.c - headrace inspect: what a graph gives, before it is run for hours.
+ *
+ * The shapes come from the frozen graph, so they are known without data; the records come
+ * from a short run. --save writes what the trainer would see as pictures.
+ */
+#include "graph_file.h"
+#include "headrace/dataset.h"
+#include "out.h"
+#include "picture.h"
+#include "term.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHEET_MAX 256
+
+struct inspect_options {
+    struct cli_params params;
+    int64_t count, seed, epoch;
+    const char *save;
+    bool no_records, help_params;
+};
+
+struct inspect {
+    const struct inspect_options *options;
+    struct hr_graph *graph;
+    struct hr_iter *iter;
+    struct picture sheet[SHEET_MAX];
+    size_t sheet_count, saved, stretched;
+    int64_t shown;
+};
+
+#define AT(field) offsetof(struct inspect_options, field)
+
+static const struct cli_option inspect_table[] = {
+    {"param",                                      'p', CLI_PARAM, AT(params),      "name=value",
+     "set a parameter of the graph; may be repeated"                                                                                                                     },
+    {"help-params",                                0,   CLI_FLAG,  AT(help_params), NULL,
+     "list the parameters that the graph file declares"                                                                                                                  },
+    {"count",                                      'n', CLI_INT,   AT(count),       "N",                              "records to show; default 3, with --save 32",
+     1, 1000000},
+    {"no-records",                                     0,                                        CLI_FLAG,                                      AT(no_records),                NULL, "fields only, run nothing"},
+    {"seed",                  0,                     CLI_INT,                         AT(seed),                      "S",                           "seed of order and augmentation; default 0"                                             },
+    {"epoch", 0,    CLI_INT,       AT(epoch),                     "E",                 "the epoch to look at; default 0",        0,
+     UINT32_MAX},
+    {"save",           0,             CLI_TEXT,                                                   AT(save),                                                                  "DIR",
+     "write images as DIR/000000.png ... and a contact sheet DIR/contact.png; u8 and "
+     "0..1 are shown as they are, other ranges stretched image by image"                                                                                                                                    },
+};
+
+static const struct cli_example inspect_examples[] = {
+    {"headrace inspect examples/vision_rrc.yaml -p data=photos",
+     "fields, dtypes and shapes behind each node, and three records"        },
+    {"headrace inspect examples/vision_rrc.yaml -p data=photos --save look -n 64",
+     "64 augmented photos to look at, and look/contact.png with all of them"},
+};
+
+static void print_type(const struct hr_field_info *field)
+{
+    printf("%s%s", field->ragged ? "ragged " : "",
+           field->dtype == HR_DTYPE_NONE ? "bytes" : hr_dtype_name(field->dtype));
+    if (field->ndim == 0)
+        return;
+    printf("[");
+    for (int i = 0; i < field->ndim; i++) {
+        const char *name = field->dim_names[i] != NULL ? field->dim_names[i] : "";
+
+        printf("%s", i > 0 ? ", " : "");
+        if (field->dims[i] >= 0)
+            printf("%lld", (long long)field->dims[i]);
+        else
+            printf("%s", name[0] ? name : "?");
+    }
+    printf("]");
+}
+
+static void print_fields(const struct hr_graph *graph)
+{
+    struct hr_node_info node;
+    struct hr_field_info field;
+
+    printf("\n%sNodes and the fields behind them%s\n", term_bold(stdout),
+           term_plain(stdout));
+    for (size_t i = 0; i < hr_graph_node_count(graph); i++) {
+        if (hr_graph_node_info(graph, i, &node) != HR_OK)
+            continue;
+        printf("  %-28s", node.name);
+        for (size_t k = 0; k < hr_graph_field_count(graph, i); k++) {
+            if (hr_graph_field_info(graph, i, k, &field) != HR_OK)
+                continue;
+            printf("%s%s%s%s ", k > 0 ? ", " : "", term_bold(stdout), field.name,
+                   term_plain(stdout));
+            print_type(&field);
+        }
+        printf("\n");
+    }
+}
+
+static void print_graph(const struct hr_graph *graph, const char *path)
+{
+    char fingerprint[HR_FINGERPRINT_BYTES], count[32];
+    int64_t records = hr_graph_record_count(graph);
+
+    printf("%s%s%s\n", term_bold(stdout), path, term_plain(stdout));
+    if (hr_graph_fingerprint(graph, fingerprint) == HR_OK)
+        printf("fingerprint        %s\n", fingerprint);
+    if (records >= 0)
+        printf("records an epoch   %s\n",
+               term_count(count, sizeof(count), (uint64_t)records));
+    else
+        printf("records an epoch   known only when run\n");
+    graph_file_print_params(graph);
+    print_fields(graph);
+}
+
+/* ---- records ---- */
+
+static void print_bytes(const struct hr_field_view *view, int64_t record)
+{
+    int64_t from = view->offsets[record], to = view->offsets[record + 1];
+    const char *data = view->data;
+
+    printf("%lld bytes \"", (long long)(to - from));
+    for (int64_t i = from; i < to && i < from + 48; i++)
+        putchar(isprint((unsigned char)data[i]) ? data[i] : '.');
+    printf("%s\"\n", to - from > 48 ? "..." : "");
+}
+
+/* Walks all elements of one record in storage order of its dims. */
+static void print_tensor(const struct hr_field_view *view, int64_t record)
+{
+    int64_t at[HR_MAX_DIMS] = {record}, count = 1;
+    double low = INFINITY, high = -INFINITY, sum = 0, value = 0;
+
+    for (int d = 1; d < view->ndim; d++)
+        count *= view->dims[d];
+    for (int64_t n = 0; n < count; n++) {
+        const char *element = view->data;
+
+        for (int d = 0; d < view->ndim; d++)
+            element += at[d] * view->strides[d];
+        value = picture_element(view->dtype, element);
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+        sum += value;
+        for (int d = view->ndim - 1; d > 0 && ++at[d] == view->dims[d]; d--)
+            at[d] = 0;
+    }
+    if (count == 1 && view->ndim == 1) {
+        printf("%.9g\n", value);
+        return;
+    }
+    printf("%s[", hr_dtype_name(view->dtype));
+    for (int d = 1; d < view->ndim; d++)
+        printf("%s%lld", d > 1 ? ", " : "", (long long)view->dims[d]);
+    printf("] from %.4g to %.4g, mean %.4g\n", low, high, sum / (double)count);
+}
+
+static void print_ragged(const struct hr_field_view *view, int64_t record)
+{
+    printf("%s, %lld elements\n", hr_dtype_name(view->dtype),
+           (long long)(view->offsets[record + 1] - view->offsets[record]));
+}
+
+static void print_record(const struct hr_batch *batch, int64_t record, int64_t number)
+{
+    struct hr_field_view view;
+
+    printf("\n%srecord %lld%s\n", term_bold(stdout), (long long)number,
+           term_plain(stdout));
+    for (size_t i = 0; i < hr_batch_field_count(batch); i++) {
+        if (hr_batch_field(batch, i, &view) != HR_OK)
+            continue;
+        printf("  %-16s ", view.name);
+        if (view.dtype == HR_DTYPE_NONE)
+            print_bytes(&view, record);
+        else if (view.offsets != NULL)
+            print_ragged(&view, record);
+        else
+            print_tensor(&view, record);
+    }
+}
+
+static int
+save_image(struct inspect *inspect, const struct hr_field_view *view, int64_t record)
+{
+    struct picture picture;
+    enum picture_scale scale;
+    struct hr_error error = {0};
+    char path[2200];
+
+    if (!picture_make(view, record, &picture, &scale))
+        return cli_failed("out of memory");
+    inspect->stretched += scale == PICTURE_RANGE;
+    snprintf(path, sizeof(path), "%s/%06zu.png", inspect->options->save,
+             inspect->saved++);
+    if (hr_png_write(path, picture.pixels, picture.width, picture.height,
+                     picture.channels, &error) != HR_OK) {
+        free(picture.pixels);
+        return cli_library(&error);
+    }
+    if (inspect->sheet_count < SHEET_MAX)
+        inspect->sheet[inspect->sheet_count++] = picture;
+    else
+        free(picture.pixels);
+    return CLI_OK;
+}
+
+static int
+save_images(struct inspect *inspect, const struct hr_batch *batch, int64_t record)
+{
+    struct hr_field_view view;
+    int code = CLI_OK;
+
+    for (size_t i = 0; i < hr_batch_field_count(batch) && code == CLI_OK; i++)
+        if (hr_batch_field(batch, i, &view) == HR_OK && picture_is_image(&view))
+            code = save_image(inspect, &view, record);
+    return code;
+}
+
+static int show_batch(struct inspect *inspect, const struct hr_batch *batch)
+{
+    int code = CLI_OK;
+
+    for (int64_t i = 0; i < hr_batch_records(batch) && code == CLI_OK &&
+                        inspect->shown < inspect->options->count;
+         i++, inspect->shown++) {
+        if (inspect->options->save != NULL)
+            code = save_images(inspect, batch, i);
+        if (inspect->shown < 3 || inspect->options->save == NULL)
+            print_record(batch, i, inspect->shown);
+    }
+    return code;
+}
+
+static int show_records(struct inspect *inspect)
+{
+    struct hr_iter_options options;
+    struct hr_error error = {0};
+    enum hr_err code;
+    int shown = CLI_OK;
+
+    hr_iter_options_init(&options);
+    options.seed = (uint64_t)inspect->options->seed;
+    options.epoch_first = inspect->options->epoch;
+    options.records_max = inspect->options->count;
+    code = hr_iter_open(inspect->graph, &options, &inspect->iter, &error);
+    while (code == HR_OK && shown == CLI_OK && inspect->shown < inspect->options->count) {
+        struct hr_batch *batch = NULL;
+
+        code = hr_iter_next(inspect->iter, &batch, &error);
+        if (code == HR_OK)
+            shown = show_batch(inspect, batch);
+        hr_batch_unref(batch);
+    }
+    if (shown != CLI_OK || code == HR_OK || code == HR_ERR_END)
+        return shown;
+    return cli_failed("%s", error.message);
+}
+
+static int save_sheet(struct inspect *inspect)
+{
+    struct picture sheet;
+    struct hr_error error = {0};
+    char path[2200];
+    enum hr_err code;
+
+    if (inspect->saved == 0)
+        return cli_failed("no field of these records looks like an image (three "
+                          "dimensions, one or three channels)");
+    if (!picture_sheet(inspect->sheet, inspect->sheet_count, &sheet))
+        return cli_failed("out of memory");
+    snprintf(path, sizeof(path), "%s/contact.png", inspect->options->save);
+    code = hr_png_write(path, sheet.pixels, sheet.width, sheet.height, 3, &error);
+    free(sheet.pixels);
+    if (code != HR_OK)
+        return cli_library(&error);
+    printf("\n%zu images in %s; contact sheet %s\n", inspect->saved,
+           inspect->options->save, path);
+    if (inspect->stretched > 0)
+        printf("values outside 0..1: each image is stretched from its least to its "
+               "greatest value\n");
+    return CLI_OK;
+}
+
+static int inspect_whole(struct inspect *inspect, const char *path)
+{
+    int code = CLI_OK;
+
+    if (inspect->options->save != NULL)
+        code = out_folder(inspect->options->save);
+    if (code == CLI_OK)
+        code = graph_file_open(path, &inspect->options->params, &inspect->graph);
+    if (code != CLI_OK)
+        return code;
+    print_graph(inspect->graph, path);
+    if (inspect->options->no_records)
+        return CLI_OK;
+    code = show_records(inspect);
+    if (code == CLI_OK && inspect->options->save != NULL)
+        code = save_sheet(inspect);
+    return code;
+}
+
+static int inspect_run(const struct cli_command *command, int argc, char **argv)
+{
+    struct inspect_options options = {0};
+    struct inspect inspect = {.options = &options};
+    struct cli_rest rest;
+    bool done;
+    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+
+    if (options.count == 0)
+        options.count = options.save != NULL ? 32 : 3;
+    if (!done && options.help_params)
+        code = graph_file_help(rest.words[0], &options.params);
+    else if (!done)
+        code = inspect_whole(&inspect, rest.words[0]);
+    hr_iter_close(inspect.iter);
+    hr_graph_unref(inspect.graph);
+    for (size_t i = 0; i < inspect.sheet_count; i++)
+        free(inspect.sheet[i].pixels);
+    free(options.params.items);
+    return code;
+}
+
+const struct cli_command cmd_inspect = {
+    .name = "inspect",
+    .summary = "show fields, shapes and a few records of a graph",
+    .args = "GRAPH",
+    .args_min = 1,
+    .args_max = 1,
+    .text =
+        "Checks the graph, prints its fingerprint and the fields behind each node with "
+        "dtype and shape, and runs it for a few records.",
+    .options = inspect_table,
+    .option_count = sizeof(inspect_table) / sizeof(inspect_table[0]),
+    .examples = inspect_examples,
+    .example_count = sizeof(inspect_examples) / sizeof(inspect_examples[0]),
+    .run = inspect_run,
+};

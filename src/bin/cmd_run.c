@@ -1,0 +1,421 @@
+/*
+ * cmd_run.c - headrace run: a graph as fast as the machine allows, measured.
+ *
+ * The batches are dropped (or digested) as soon as they come: this is the loader alone,
+ * without a trainer. State is saved between batches only, so it always stands behind a
+ * delivered batch.
+ */
+#include "graph_file.h"
+#include "out.h"
+#include "progress.h"
+#include "run.h"
+#include "stop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+struct run {
+    const struct run_options *options;
+    struct hr_graph *graph;
+    struct hr_iter *iter;
+    struct hr_digest *digest;
+    FILE *batch_digests;
+    char *state; /* text of the state file that the run goes on from */
+    struct progress progress;
+    struct run_result result;
+    uint64_t batches, records;
+};
+
+#define AT(field) offsetof(struct run_options, field)
+#define COUNT_MAX INT64_MAX
+
+static const struct cli_option run_table[] = {
+    {"param",                                                       'p', CLI_PARAM,                                                  AT(params),"name=value",
+     "set a parameter of the graph; may be repeated"},
+    {"help-params",                                                 0,   CLI_FLAG,                                                   AT(help_params),NULL,
+     "list the parameters that the graph file declares"},
+    {"epochs",                                                      0,   CLI_INT,                                                    AT(epochs),"N",
+     "passes over the data, 0 for no end; default 1"},
+    {"limit",                                                       0,   CLI_INT,                                                    AT(limit),"RECORDS", "stop after so many records"},
+    {"seed",                                                        0,   CLI_INT,                                                    AT(seed),"S",       "seed of order and augmentation; default 0"},
+    {"epoch",                                                       0,   CLI_INT,                                                    AT(epoch_first),"E",       "number of the first epoch; default 0",0,
+     UINT32_MAX},
+    {"threads",                                                    0,                                                       CLI_INT,                                                                                                         AT(threads),"N",
+     "worker threads; default: the CPUs that this process may use",0, 4096},
+    {"variant", 0,   CLI_CHOICE,                                                         AT(variant),"threads|inline",
+     "where work is done: in threads (default) or in the calling thread"                                                                                                                                                                           },
+    {"ordered",                                                  0,                                     CLI_BOOL,                                                            AT(ordered),"BOOL",
+     "batches in index order (default), or as they are completed"},
+    {"no-fuse",                                                  0,                                               CLI_FLAG,                                                                   AT(no_fuse),NULL,"run every node alone, for comparison"                                                                                                                                                                                  },
+    {"memory",                                                  0,                                                 CLI_BYTES,   AT(memory_bytes),"BYTES",
+     "budget for batches, read-ahead and scratch; default: three batches"},
+    {"ahead",                                             0,                                         CLI_BYTES,                                                           AT(ahead_bytes),"BYTES",
+     "part of it for reading files ahead; default: chosen"                                                                               },
+    {"errors",                                              0,                                          CLI_CHOICE,                                                                          AT(errors),"fail|skip|substitute",
+     "what a bad record leads to; default fail"},
+    {"errors-max",                                                   0,                                CLI_INT,                                                                                     AT(errors_max),"N",
+     "give up after so many bad records; default 1 + 1 % of all, at least 100"                                                                                 },
+    {"bad-records",                                               0,                                               CLI_TEXT,                                                      AT(bad_records),"FILE",
+     "append each bad record to FILE, one JSON object a line"},
+    {"state",                                              0,                                           CLI_TEXT,                                                                       AT(state),"FILE",
+     "go on from FILE if it exists, and save the place there at the end and on Ctrl-C; "
+     "a finished run keeps it, so that a repeated call has nothing left to do"                                                                                                         },
+    {"save-every",                                                    0,                                                 CLI_INT,                                                      AT(save_every),"N",
+     "save the state also every N batches; default 0: at the end only"},
+    {"rank",                                               0,                                               CLI_INT,                                                              AT(rank),"R","this consumer's number, with --world",                                                                                                                             0,
+     UINT32_MAX},
+    {"world",                                                     0,                                                     CLI_INT,            AT(world),"W","number of consumers that share the records",0,
+     UINT32_MAX},
+    {"digest",        0,CLI_FLAG,AT(digest),NULL,
+     "XXH3-128 over all delivered bytes in delivery order"},
+    {"batch-digests",                                                             0,                                                         CLI_TEXT,                                                                                                           AT(batch_digests), "FILE",
+     "append a line per batch to FILE: epoch, records, digest of its bytes"},
+    {"json",                                                             0,                                                  CLI_FLAG,                                               AT(json),NULL,
+     "print one JSON object on stdout and nothing else there"},
+    {"trace",                                                             0,                                                           CLI_TEXT,                                                        AT(trace),"FILE",
+     "write a Chrome/Perfetto trace of the run to FILE"},
+    {"quiet",                                                             'q',                                                          CLI_FLAG,                                                       AT(quiet),NULL,"no progress, no report"                                                                                                        },
+};
+
+static const struct cli_example run_examples[] = {
+    {"headrace run examples/vision_rrc.yaml -p data=photos",
+     "one epoch over a folder of photos, with a progress bar and a report"  },
+    {"headrace run examples/noop.yaml -p n=10000000 --threads 1 --json",
+     "what the engine itself costs, for a program to read"                  },
+    {"headrace run train.yaml --epochs 90 --state run.state --save-every 100",
+     "stop it with Ctrl-C or kill it; the same command goes on where it was"},
+    {"headrace run train.yaml --errors skip --bad-records bad.jsonl",
+     "leave damaged photos out and list them"                               },
+};
+
+/* ---- digest ---- */
+
+enum hr_err run_digest_batch(struct hr_digest *digest, const struct hr_batch *batch)
+{
+    for (size_t i = 0; i < hr_batch_field_count(batch); i++) {
+        struct hr_field_view view;
+        enum hr_err code = hr_batch_field(batch, i, &view);
+
+        if (code != HR_OK)
+            return code;
+        hr_digest_add(digest, view.data, view.bytes);
+        if (view.offsets == NULL)
+            continue;
+        for (int64_t k = 0; k <= view.dims[0]; k++) {
+            uint8_t bytes[8];
+
+            for (int b = 0; b < 8; b++)
+                bytes[b] = (uint8_t)((uint64_t)view.offsets[k] >> (8 * b));
+            hr_digest_add(digest, bytes, sizeof(bytes));
+        }
+    }
+    return HR_OK;
+}
+
+static int digest_line(struct run *run, const struct hr_batch *batch)
+{
+    struct hr_digest *digest = hr_digest_create();
+    enum hr_err code = HR_ERR_MEMORY;
+    char text[33];
+
+    if (digest != NULL)
+        code = run_digest_batch(digest, batch);
+    if (code == HR_OK) {
+        hr_digest_text(digest, text);
+        fprintf(run->batch_digests, "%lld %lld %s\n", (long long)hr_batch_epoch(batch),
+                (long long)hr_batch_records(batch), text);
+        if (fflush(run->batch_digests) != 0)
+            code = HR_ERR_IO;
+    }
+    hr_digest_destroy(digest);
+    if (code == HR_ERR_IO)
+        return cli_failed("cannot write %s: %s", run->options->batch_digests,
+                          strerror(errno));
+    return code == HR_OK ? CLI_OK : cli_failed("%s", hr_err_text(code));
+}
+
+/* ---- state ---- */
+
+static int load_state(struct run *run)
+{
+    const char *path = run->options->state;
+    FILE *file;
+    size_t room = 1 << 20, length;
+
+    if (path == NULL)
+        return CLI_OK;
+    file = fopen(path, "rb");
+    if (file == NULL && errno == ENOENT)
+        return CLI_OK;
+    if (file == NULL)
+        return cli_failed("cannot read %s: %s", path, strerror(errno));
+    run->state = malloc(room);
+    length = run->state != NULL ? fread(run->state, 1, room - 1, file) : 0;
+    fclose(file);
+    if (run->state == NULL)
+        return cli_failed("out of memory");
+    if (length == 0 || length == room - 1)
+        return cli_usage("%s is no state of a run; remove it to begin anew", path);
+    run->state[length] = '\0';
+    run->result.resumed = true;
+    return CLI_OK;
+}
+
+static int save_state(struct run *run)
+{
+    struct hr_error error = {0};
+    char *text = NULL;
+    int code;
+
+    if (run->options->state == NULL)
+        return CLI_OK;
+    if (hr_iter_save(run->iter, &text, &error) != HR_OK)
+        return cli_library(&error);
+    code = out_replace(run->options->state, text);
+    hr_free(text);
+    return code;
+}
+
+/* ---- the run ---- */
+
+static int check_outputs(struct run *run)
+{
+    const struct run_options *o = run->options;
+    int code = CLI_OK;
+
+    if (o->state != NULL)
+        code = out_probe(o->state);
+    if (code == CLI_OK && o->trace != NULL)
+        code = out_probe(o->trace);
+    if (code == CLI_OK && o->batch_digests != NULL) {
+        run->batch_digests = fopen(o->batch_digests, "a");
+        if (run->batch_digests == NULL)
+            code = cli_failed("cannot write %s: %s", o->batch_digests, strerror(errno));
+    }
+    if (code == CLI_OK && o->world > 0 && o->rank >= o->world)
+        code = cli_usage("--rank %lld is not below --world %lld", (long long)o->rank,
+                         (long long)o->world);
+    if (code == CLI_OK && o->world == 0 && o->rank > 0)
+        code = cli_usage("--rank wants --world beside it");
+    if (code == CLI_OK && o->save_every > 0 && o->state == NULL)
+        code = cli_usage("--save-every wants --state FILE beside it");
+    return code;
+}
+
+static void iter_options(const struct run *run, struct hr_iter_options *ret)
+{
+    const struct run_options *o = run->options;
+
+    hr_iter_options_init(ret);
+    ret->seed = (uint64_t)o->seed;
+    ret->epochs = o->epochs;
+    ret->epoch_first = o->epoch_first;
+    ret->records_max = o->limit;
+    ret->threads = (int)o->threads;
+    ret->variant = (enum hr_variant)o->variant;
+    ret->ordered = o->ordered;
+    ret->fuse = !o->no_fuse;
+    ret->memory_bytes = (uint64_t)o->memory_bytes;
+    ret->ahead_bytes = (uint64_t)o->ahead_bytes;
+    ret->on_error = (enum hr_on_error)o->errors;
+    ret->errors_max = o->errors_max;
+    ret->ledger = o->bad_records;
+    ret->state = run->state;
+    ret->trace = o->trace != NULL;
+    ret->rank = o->rank;
+    ret->world = o->world;
+}
+
+static int open_run(struct run *run)
+{
+    struct hr_iter_options options;
+    struct hr_error error = {0};
+
+    iter_options(run, &options);
+    if (hr_iter_open(run->graph, &options, &run->iter, &error) != HR_OK)
+        return cli_library(&error);
+    if (run->result.resumed && !run->options->quiet)
+        fprintf(stderr, "headrace: going on from %s\n", run->options->state);
+    run->progress.epochs = run->options->epochs;
+    run->progress.limit = run->options->limit;
+    run->progress.epoch_first = run->options->epoch_first;
+    return CLI_OK;
+}
+
+static int take_batch(struct run *run, const struct hr_batch *batch)
+{
+    int code = CLI_OK;
+
+    run->batches++;
+    run->records += (uint64_t)hr_batch_records(batch);
+    if (run->digest != NULL && run_digest_batch(run->digest, batch) != HR_OK)
+        code = cli_failed("cannot read a batch");
+    if (code == CLI_OK && run->batch_digests != NULL)
+        code = digest_line(run, batch);
+    if (code == CLI_OK && run->options->save_every > 0 &&
+        run->batches % (uint64_t)run->options->save_every == 0)
+        code = save_state(run);
+    progress_run(&run->progress, run->iter);
+    return code;
+}
+
+/* All batches; sets result.status. */
+static int drain(struct run *run)
+{
+    struct hr_error error = {0};
+    enum hr_err code = HR_OK;
+    int taken = CLI_OK;
+
+    while (taken == CLI_OK) {
+        struct hr_batch *batch = NULL;
+
+        code = hr_iter_next(run->iter, &batch, &error);
+        if (code != HR_OK)
+            break;
+        taken = take_batch(run, batch);
+        hr_batch_unref(batch);
+    }
+    progress_clear(&run->progress);
+    if (taken == CLI_OK && code == HR_ERR_END) {
+        run->result.status = "complete";
+        return CLI_OK;
+    }
+    if (taken == CLI_OK && code == HR_ERR_CANCELLED && stop_requested()) {
+        run->result.status = "interrupted";
+        return CLI_INTERRUPTED;
+    }
+    run->result.status = "failed";
+    if (taken != CLI_OK)
+        return taken;
+    snprintf(run->result.message, sizeof(run->result.message), "%s",
+             error.message[0] ? error.message : hr_err_text(code));
+    return cli_failed("%s", run->result.message);
+}
+
+static int write_trace(struct run *run)
+{
+    struct hr_error error = {0};
+    char *text = NULL;
+    int code;
+
+    if (run->options->trace == NULL)
+        return CLI_OK;
+    if (hr_iter_trace(run->iter, &text, &error) != HR_OK)
+        return cli_library(&error);
+    code = out_replace(run->options->trace, text);
+    hr_free(text);
+    return code;
+}
+
+static void measure(struct run_result *result)
+{
+    struct timespec cpu;
+    struct rusage usage;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    result->cpu_seconds = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
+    getrusage(RUSAGE_SELF, &usage);
+    result->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static void report(struct run *run, int code)
+{
+    const struct run_options *o = run->options;
+
+    if (run->digest != NULL) {
+        hr_digest_text(run->digest, run->result.digest);
+        run->result.has_digest = true;
+    }
+    if (o->json)
+        run_report_json(run->iter, run->graph, &run->result);
+    else if (!o->quiet)
+        run_report(run->iter, &run->result);
+    else if (run->digest != NULL)
+        printf("%s\n", run->result.digest);
+    fflush(stdout);
+    if (code == CLI_INTERRUPTED && !o->quiet)
+        fprintf(stderr, "headrace: interrupted after %llu records%s%s\n",
+                (unsigned long long)run->records,
+                o->state != NULL ? "; go on with the same command, the state is in " : "",
+                o->state != NULL ? o->state : "");
+}
+
+/* A file that cannot be written must not hide that the run itself failed. */
+static int worse(int code, int other)
+{
+    return code == CLI_OK || code == CLI_INTERRUPTED ? (other != CLI_OK ? other : code)
+                                                     : code;
+}
+
+static int run_whole(struct run *run, const char *path)
+{
+    int code = check_outputs(run);
+
+    if (code == CLI_OK)
+        code = load_state(run);
+    if (code == CLI_OK)
+        code = graph_file_load(path, &run->options->params, &run->graph);
+    if (code == CLI_OK && run->options->digest) {
+        run->digest = hr_digest_create();
+        if (run->digest == NULL)
+            code = cli_failed("out of memory");
+    }
+    progress_begin(&run->progress, run->options->quiet, NULL);
+    if (code == CLI_OK)
+        code = open_run(run);
+    if (code != CLI_OK)
+        return code;
+    stop_watch(run->iter);
+    code = drain(run);
+    measure(&run->result);
+    code = worse(code, save_state(run));
+    code = worse(code, write_trace(run));
+    report(run, code);
+    stop_unwatch();
+    return code;
+}
+
+static int run_run(const struct cli_command *command, int argc, char **argv)
+{
+    struct run_options options = {.epochs = 1, .ordered = true};
+    struct run run = {.options = &options};
+    struct cli_rest rest;
+    bool done;
+    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+
+    if (!done && options.help_params)
+        code = graph_file_help(rest.words[0], &options.params);
+    else if (!done) {
+        run.result.graph_path = rest.words[0];
+        code = run_whole(&run, rest.words[0]);
+    }
+    hr_iter_close(run.iter);
+    hr_graph_unref(run.graph);
+    hr_digest_destroy(run.digest);
+    if (run.batch_digests != NULL)
+        fclose(run.batch_digests);
+    free(run.state);
+    free(options.params.items);
+    return code;
+}
+
+const struct cli_command cmd_run = {
+    .name = "run",
+    .summary = "run a graph and report what it did",
+    .args = "GRAPH",
+    .args_min = 1,
+    .args_max = 1,
+    .text = "Runs the graph file GRAPH (YAML or JSON) and reports throughput, memory and "
+            "the time of each node. Batches are measured and dropped: this is the loader "
+            "without a trainer. The first Ctrl-C stops in order and saves the state when "
+            "--state is given; the second ends the process at once.",
+    .options = run_table,
+    .option_count = sizeof(run_table) / sizeof(run_table[0]),
+    .examples = run_examples,
+    .example_count = sizeof(run_examples) / sizeof(run_examples[0]),
+    .run = run_run,
+};

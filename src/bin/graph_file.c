@@ -1,0 +1,86 @@
+/*
+ * graph_file.c - loads graphs for the commands.
+ */
+#include "graph_file.h"
+#include "term.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int graph_file_load(const char *path, const struct cli_params *params,
+                    struct hr_graph **ret_graph)
+{
+    struct hr_error error = {0};
+
+    if (hr_graph_load(path, params->items, params->count, ret_graph, &error) == HR_OK)
+        return CLI_OK;
+    return error.code == HR_ERR_MEMORY ? cli_library(&error)
+                                       : cli_usage("%s", error.message);
+}
+
+int graph_file_open(const char *path, const struct cli_params *params,
+                    struct hr_graph **ret_graph)
+{
+    struct hr_error error = {0};
+    struct hr_graph *graph = NULL;
+    int code = graph_file_load(path, params, &graph);
+
+    if (code != CLI_OK)
+        return code;
+    if (hr_graph_freeze(graph, &error) != HR_OK) {
+        hr_graph_unref(graph);
+        return cli_library(&error);
+    }
+    *ret_graph = graph;
+    return CLI_OK;
+}
+
+void graph_file_print_params(const struct hr_graph *graph)
+{
+    struct hr_graph_param_info info;
+
+    if (hr_graph_param_info(graph, 0, &info) != HR_OK)
+        return;
+    printf("%sParameters%s (-p name=value)\n", term_bold(stdout), term_plain(stdout));
+    for (size_t i = 0; hr_graph_param_info(graph, i, &info) == HR_OK; i++) {
+        char name[96];
+
+        snprintf(name, sizeof(name), "%s (%s)", info.name, info.type);
+        printf("  %-24s %s%s", name, info.help ? info.help : "",
+               info.help && (info.required || info.fallback) ? "; " : "");
+        if (info.required)
+            printf("required");
+        else if (info.fallback != NULL)
+            printf("default %s", info.fallback[0] ? info.fallback : "\"\"");
+        printf("\n");
+    }
+}
+
+/* Required parameters that are missing get "0", which reads as a number, a path and a
+ * word; only the declarations are looked at. */
+int graph_file_help(const char *path, const struct cli_params *params)
+{
+    struct hr_graph_param all[64];
+    size_t count = params->count < 32 ? params->count : 32;
+    struct hr_graph *graph = NULL;
+    struct hr_error error = {0};
+
+    if (count > 0)
+        memcpy(all, params->items, count * sizeof(all[0]));
+    for (size_t given = count; count < 64; count++) {
+        static char names[64][64];
+
+        error = (struct hr_error){0};
+        if (hr_graph_load(path, all, count, &graph, &error) == HR_OK) {
+            graph_file_print_params(graph);
+            hr_graph_unref(graph);
+            return CLI_OK;
+        }
+        if (error.param[0] == '\0' ||
+            (count > given && strcmp(names[count - 1], error.param) == 0))
+            break;
+        memcpy(names[count], error.param, sizeof(names[count]));
+        all[count] = (struct hr_graph_param){names[count], "0"};
+    }
+    return cli_usage("%s", error.message);
+}

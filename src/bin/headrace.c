@@ -1,0 +1,51 @@
+/*
+ * headrace.c - the command: finds the subcommand and hands it the rest of the line.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <string.h>
+
+extern const struct cli_command cmd_run, cmd_inspect, cmd_explain, cmd_ops, cmd_synth,
+    cmd_index, cmd_bench, cmd_help, cmd_version, cmd_completion;
+
+const struct cli_command *const cli_commands[] = {
+    &cmd_run,   &cmd_inspect, &cmd_explain, &cmd_ops,        &cmd_synth, &cmd_index,
+    &cmd_bench, &cmd_help,    &cmd_version, &cmd_completion, NULL,
+};
+
+/* What could not be written (a full disk) must not look like success. */
+static int close_stdout(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "headrace: cannot write to standard output: %s\n", strerror(errno));
+    return code == CLI_OK ? CLI_FAILED : code;
+}
+
+int main(int argc, char **argv)
+{
+    const struct cli_command *command;
+    const char *name = argc > 1 ? argv[1] : "";
+
+    setlocale(LC_CTYPE, "");
+    if (argc < 2) {
+        cli_print_overview(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0)
+        name = "version";
+    command = cli_find(name);
+    if (command == NULL) { /* help says which command is nearest */
+        char *words[] = {argv[1]};
+
+        if (name[0] == '-')
+            return cli_usage("unknown option %s (headrace --help lists the commands)",
+                             name);
+        return cmd_help.run(&cmd_help, 1, words);
+    }
+    return close_stdout(command->run(command, argc - 2, argv + 2));
+}

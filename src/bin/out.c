@@ -1,0 +1,215 @@
+/*
+ * out.c - files by rename. A reader sees the old file or the whole of the new one.
+ */
+#include "out.h"
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int out_begin(struct out *out, const char *path)
+{
+    int fd;
+    mode_t mask;
+
+    *out = (struct out){0};
+    if (strlen(path) >= sizeof(out->path))
+        return cli_usage("the path '%.60s...' is too long", path);
+    strncpy(out->path, path, sizeof(out->path) - 1);
+    snprintf(out->temp, sizeof(out->temp), "%s.XXXXXX", path);
+    fd = mkstemp(out->temp);
+    if (fd < 0) {
+        out->temp[0] = '\0';
+        return cli_failed("cannot write %s: %s", path, strerror(errno));
+    }
+    mask = umask(0); /* mkstemp makes private files; these are as open as any other */
+    umask(mask);
+    (void)fchmod(fd, 0666 & ~mask);
+    out->file = fdopen(fd, "w");
+    if (out->file == NULL) {
+        close(fd);
+        out_abort(out);
+        return cli_failed("out of memory");
+    }
+    return CLI_OK;
+}
+
+int out_commit(struct out *out)
+{
+    int error = 0;
+
+    if (fflush(out->file) != 0 || ferror(out->file) || fsync(fileno(out->file)) != 0)
+        error = errno != 0 ? errno : EIO;
+    if (fclose(out->file) != 0 && error == 0)
+        error = errno;
+    out->file = NULL;
+    if (error == 0 && rename(out->temp, out->path) != 0)
+        error = errno;
+    if (error == 0)
+        out->temp[0] = '\0';
+    out_abort(out);
+    return error == 0 ? CLI_OK
+                      : cli_failed("cannot write %s: %s", out->path, strerror(error));
+}
+
+void out_abort(struct out *out)
+{
+    if (out->file != NULL)
+        fclose(out->file);
+    if (out->temp[0] != '\0')
+        unlink(out->temp);
+    out->file = NULL;
+    out->temp[0] = '\0';
+}
+
+int out_replace(const char *path, const char *text)
+{
+    struct out out;
+    int code = out_begin(&out, path);
+
+    if (code != CLI_OK)
+        return code;
+    fputs(text, out.file);
+    return out_commit(&out);
+}
+
+int out_probe(const char *path)
+{
+    struct out out;
+    struct stat info;
+    int code;
+
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return cli_failed("cannot write %s: it is a folder", path);
+    code = out_begin(&out, path);
+    out_abort(&out);
+    return code;
+}
+
+int out_folder(const char *path)
+{
+    char part[2048];
+    struct stat info;
+
+    if (strlen(path) >= sizeof(part))
+        return cli_usage("the path '%.60s...' is too long", path);
+    for (size_t i = 1; path[i - 1] != '\0'; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return cli_failed("cannot make the folder %s: %s", part, strerror(errno));
+    }
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return cli_failed("cannot write to %s: it is no folder", path);
+    return CLI_OK;
+}
+
+/* Bytes of the UTF-8 character at `text`, 0 when it is none. */
+static size_t utf8_length(const unsigned char *text)
+{
+    size_t length = text[0] < 0x80                       ? 1
+                    : text[0] >= 0xc2 && text[0] <= 0xdf ? 2
+                    : text[0] >= 0xe0 && text[0] <= 0xef ? 3
+                    : text[0] >= 0xf0 && text[0] <= 0xf4 ? 4
+                                                         : 0;
+
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
+        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+static void put_string(FILE *out, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    fputc('"', out);
+    while (*at != '\0') {
+        size_t length = utf8_length(at);
+
+        if (length == 0)
+            fputs("\xef\xbf\xbd", out);
+        else if (*at == '"' || *at == '\\')
+            fprintf(out, "\\%c", *at);
+        else if (*at < 0x20)
+            fprintf(out, "\\u%04x", *at);
+        else
+            fwrite(at, 1, length, out);
+        at += length == 0 ? 1 : length;
+    }
+    fputc('"', out);
+}
+
+static void put_key(struct json *json, const char *key)
+{
+    if (json->comma)
+        fputs(", ", json->out);
+    json->comma = true;
+    if (key != NULL) {
+        put_string(json->out, key);
+        fputs(": ", json->out);
+    }
+}
+
+void json_open(struct json *json, const char *key, char bracket)
+{
+    put_key(json, key);
+    fputc(bracket, json->out);
+    json->comma = false;
+}
+
+void json_close(struct json *json, char bracket)
+{
+    fputc(bracket, json->out);
+    json->comma = true;
+}
+
+void json_text(struct json *json, const char *key, const char *text)
+{
+    put_key(json, key);
+    if (text == NULL)
+        fputs("null", json->out);
+    else
+        put_string(json->out, text);
+}
+
+void json_u64(struct json *json, const char *key, uint64_t value)
+{
+    put_key(json, key);
+    fprintf(json->out, "%llu", (unsigned long long)value);
+}
+
+void json_i64(struct json *json, const char *key, int64_t value)
+{
+    put_key(json, key);
+    fprintf(json->out, "%lld", (long long)value);
+}
+
+void json_double(struct json *json, const char *key, double value)
+{
+    put_key(json, key);
+    if (value - value != 0) /* JSON has no infinity and no NaN */
+        fputs("null", json->out);
+    else
+        fprintf(json->out, "%.9g", value);
+}
+
+void json_bool(struct json *json, const char *key, bool value)
+{
+    put_key(json, key);
+    fputs(value ? "true" : "false", json->out);
+}
+
+void json_end(struct json *json)
+{
+    fputc('\n', json->out);
+    json->comma = false;
+}

@@ -1,0 +1,44 @@
+/*
+ * run.h - the parts of `headrace run`: what was asked, what came out, and its report.
+ */
+#ifndef BIN_RUN_H
+#define BIN_RUN_H
+
+#include "cli.h"
+#include "headrace/dataset.h"
+#include "headrace/engine.h"
+
+struct run_options {
+    struct cli_params params;
+    int64_t epochs, limit, seed, epoch_first, threads;
+    int variant; /* enum hr_variant */
+    bool ordered, no_fuse;
+    int64_t memory_bytes, ahead_bytes;
+    int errors; /* enum hr_on_error */
+    int64_t errors_max;
+    const char *bad_records, *state, *trace, *batch_digests;
+    int64_t save_every, rank, world;
+    bool digest, json, quiet, help_params;
+};
+
+struct run_result {
+    const char *graph_path;
+    const char *status; /* "complete", "interrupted", "failed" */
+    char message[768];  /* why it failed */
+    bool resumed;
+    bool has_digest;
+    char digest[33];
+    double cpu_seconds;
+    uint64_t peak_rss_bytes;
+};
+
+/* Everything that was delivered, in order: each field's data; ragged fields also their
+ * offsets, as little-endian i64. */
+enum hr_err run_digest_batch(struct hr_digest *digest, const struct hr_batch *batch);
+
+/* On stdout, from the iterator's meters. */
+void run_report(const struct hr_iter *iter, const struct run_result *result);
+void run_report_json(const struct hr_iter *iter, const struct hr_graph *graph,
+                     const struct run_result *result);
+
+#endif

@@ -1,0 +1,150 @@
+/*
+ * run_report.c - what a run did, for people and for programs.
+ *
+ * A node's time is CPU time estimated from timed records; the shares are of the sum over
+ * nodes. Times of one thread and of many are alike, so reports can be compared.
+ */
+#include "out.h"
+#include "run.h"
+#include "term.h"
+
+#include <string.h>
+
+static double node_seconds(const struct hr_iter *iter, size_t count)
+{
+    struct hr_node_stats node;
+    double all = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (hr_iter_node_stats(iter, i, &node) == HR_OK)
+            all += node.seconds;
+    return all;
+}
+
+static void print_summary(const struct hr_iter_stats *s, const struct run_result *result)
+{
+    char records[32], batches[32], bytes[24], seconds[24], rate[32], speed[24];
+    char first[24], cpu[24], rss[24];
+    double passed = s->seconds > 0 ? s->seconds : 1e-9;
+
+    printf("%s%s records%s in %s batches, %s in %s: %s%s records/s%s, %s/s\n",
+           term_bold(stdout), term_count(records, sizeof(records), s->records),
+           term_plain(stdout), term_count(batches, sizeof(batches), s->batches),
+           term_bytes(bytes, sizeof(bytes), (double)s->bytes),
+           term_seconds(seconds, sizeof(seconds), s->seconds), term_bold(stdout),
+           term_count(rate, sizeof(rate), (uint64_t)((double)s->records / passed + 0.5)),
+           term_plain(stdout),
+           term_bytes(speed, sizeof(speed), (double)s->bytes / passed));
+    printf("first batch after %s; CPU %s in %d thread%s; peak memory %s\n",
+           term_seconds(first, sizeof(first), s->first_batch_seconds),
+           term_seconds(cpu, sizeof(cpu), result->cpu_seconds), s->threads,
+           s->threads == 1 ? "" : "s",
+           term_bytes(rss, sizeof(rss), (double)result->peak_rss_bytes));
+    if (s->errors > 0 || s->substituted > 0)
+        printf("%llu bad records, %llu substituted\n", (unsigned long long)s->errors,
+               (unsigned long long)s->substituted);
+}
+
+static void print_nodes(const struct hr_iter *iter, size_t count)
+{
+    double all = node_seconds(iter, count);
+    struct hr_node_stats node;
+    char records[32], each[24], bar[128];
+
+    printf("\n%s%-28s %12s %10s  %-17s %s%s\n", term_bold(stdout), "node", "records",
+           "per record", "share of CPU", "composed into", term_plain(stdout));
+    for (size_t i = 0; i < count; i++) {
+        double share, per_record;
+
+        if (hr_iter_node_stats(iter, i, &node) != HR_OK)
+            continue;
+        share = all > 0 ? node.seconds / all : 0;
+        per_record = node.records > 0 ? node.seconds / (double)node.records : 0;
+        printf("%-28s %12s %10s  %s%s%s %3.0f %%  %s%s%s\n", node.node,
+               term_count(records, sizeof(records), node.records),
+               term_seconds(each, sizeof(each), per_record), term_green(stdout),
+               term_bar(bar, sizeof(bar), share, 10), term_plain(stdout), share * 100,
+               term_dim(stdout),
+               node.fused_into != NULL && strcmp(node.fused_into, node.node) != 0
+                   ? node.fused_into
+                   : "",
+               term_plain(stdout));
+    }
+}
+
+void run_report(const struct hr_iter *iter, const struct run_result *result)
+{
+    struct hr_iter_stats stats;
+
+    hr_iter_stats(iter, &stats);
+    print_summary(&stats, result);
+    if (stats.records > 0)
+        print_nodes(iter, stats.node_count);
+    if (result->has_digest)
+        printf("\ndigest %s\n", result->digest);
+}
+
+static void json_node(struct json *json, const struct hr_node_stats *node)
+{
+    json_open(json, NULL, '{');
+    json_text(json, "node", node->node);
+    json_text(json, "op", node->op);
+    json_u64(json, "records", node->records);
+    json_u64(json, "errors", node->errors);
+    json_u64(json, "dropped", node->dropped);
+    json_u64(json, "bytes_in", node->bytes_in);
+    json_u64(json, "bytes_out", node->bytes_out);
+    json_double(json, "seconds", node->seconds);
+    json_text(json, "fused_into", node->fused_into);
+    json_close(json, '}');
+}
+
+static void json_stats(struct json *json, const struct hr_iter_stats *s,
+                       const struct run_result *result)
+{
+    json_u64(json, "records", s->records);
+    json_u64(json, "batches", s->batches);
+    json_u64(json, "bytes", s->bytes);
+    json_double(json, "seconds", s->seconds);
+    json_double(json, "records_per_second",
+                s->seconds > 0 ? (double)s->records / s->seconds : 0);
+    json_double(json, "first_batch_seconds", s->first_batch_seconds);
+    json_double(json, "cpu_seconds", result->cpu_seconds);
+    json_u64(json, "peak_rss_bytes", result->peak_rss_bytes);
+    json_u64(json, "errors", s->errors);
+    json_text(json, "digest", result->has_digest ? result->digest : NULL);
+    json_u64(json, "substituted", s->substituted);
+    json_double(json, "wait_seconds", s->wait_seconds);
+    json_double(json, "blocked_seconds", s->blocked_seconds);
+    json_u64(json, "memory_bytes", s->memory_bytes);
+    json_u64(json, "memory_peak_bytes", s->memory_peak_bytes);
+    json_i64(json, "threads", s->threads);
+    json_i64(json, "epoch", s->epoch);
+}
+
+void run_report_json(const struct hr_iter *iter, const struct hr_graph *graph,
+                     const struct run_result *result)
+{
+    struct json json = {.out = stdout};
+    struct hr_iter_stats stats;
+    struct hr_node_stats node;
+    char fingerprint[HR_FINGERPRINT_BYTES];
+
+    hr_iter_stats(iter, &stats);
+    json_open(&json, NULL, '{');
+    json_text(&json, "graph", result->graph_path);
+    if (hr_graph_fingerprint(graph, fingerprint) == HR_OK)
+        json_text(&json, "fingerprint", fingerprint);
+    json_text(&json, "status", result->status);
+    if (result->message[0] != '\0')
+        json_text(&json, "error", result->message);
+    json_bool(&json, "resumed", result->resumed);
+    json_stats(&json, &stats, result);
+    json_open(&json, "nodes", '[');
+    for (size_t i = 0; i < stats.node_count; i++)
+        if (hr_iter_node_stats(iter, i, &node) == HR_OK)
+            json_node(&json, &node);
+    json_close(&json, ']');
+    json_close(&json, '}');
+    json_end(&json);
+}
