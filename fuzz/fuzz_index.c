@@ -45,11 +45,10 @@ static uint64_t read_names(const struct hr_index_saved *saved)
 static void parse(const void *data, size_t bytes)
 {
     struct hr_index_saved saved = {0};
-    static volatile uint64_t sink;
 
     if (hr__index_saved_parse(data, bytes, &saved, NULL) != HR_OK)
         return;
-    sink = read_names(&saved);
+    (void)read_names(&saved);
     hr__index_saved_close(&saved);
 }
 

@@ -35,7 +35,8 @@ struct hr_index_options {
     const char *label_file;
     /* Or NULL. Path of a saved index: used when it fits and is whole, rewritten when
      * folders changed, made when absent. Ignored with label_file. That it could not be
-     * written is told by the stats, it is no error. */
+     * written is told by the stats, it is no error. Best kept outside of root: writing it
+     * there changes a folder, which is then read again by each open. */
     const char *saved;
     int threads;               /* 0: as CPUs allowed */
     const atomic_bool *cancel; /* or NULL; true makes open return HR_ERR_CANCELLED */

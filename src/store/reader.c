@@ -326,7 +326,7 @@ start_backend(struct hr_reader *reader, enum hr_reader_mode mode, struct hr_erro
         return HR_OK;
     if (mode != HR_READER_THREADS) {
         reader->mode = HR_READER_URING;
-        err = hr__reader_ring_start(reader, reterr);
+        err = hr__reader_ring_start(reader, mode == HR_READER_URING ? reterr : NULL);
         if (err == HR_OK || mode == HR_READER_URING)
             return err;
     }
