@@ -8,10 +8,28 @@
 
 #include <string.h>
 
+/* Everything but dims and strides, which mean nothing beyond ndim: this is called for
+ * every record and field. */
+static void
+set_head(struct hr_value *value, enum hr_value_kind kind, enum hr_dtype dtype, int ndim)
+{
+    value->kind = (uint8_t)kind;
+    value->dtype = (uint8_t)dtype;
+    value->ndim = (uint8_t)ndim;
+    value->layout = 0;
+    value->shared = false;
+    value->strings = false;
+    value->u.offsets = NULL;
+}
+
 void hr__value_clear(struct hr_value *value)
 {
-    hr_buffer_unref(value->owner);
-    memset(value, 0, sizeof *value);
+    if (value->owner != NULL)
+        hr_buffer_unref(value->owner);
+    set_head(value, HR_VALUE_NONE, HR_DTYPE_NONE, 0);
+    value->data = NULL;
+    value->bytes = 0;
+    value->owner = NULL;
 }
 
 void hr__value_share(struct hr_value *to, struct hr_value *from)
@@ -28,21 +46,19 @@ void hr__value_share(struct hr_value *to, struct hr_value *from)
 void hr__value_set_tensor(struct hr_value *value, enum hr_dtype dtype, int ndim,
                           const int64_t *dims, void *data, struct hr_buffer *owner)
 {
-    struct hr_value made = {.kind = HR_VALUE_TENSOR,
-                            .dtype = (uint8_t)dtype,
-                            .ndim = (uint8_t)ndim,
-                            .data = data,
-                            .owner = owner};
     int64_t stride = (int64_t)hr_dtype_size(dtype);
 
+    if (value->owner != NULL)
+        hr_buffer_unref(value->owner);
+    set_head(value, HR_VALUE_TENSOR, dtype, ndim);
     for (int i = ndim - 1; i >= 0; i--) {
-        made.dims[i] = dims[i];
-        made.strides[i] = stride;
-        stride *= dims[i];
+        value->dims[i] = dims[i]; /* dims may be the value's own */
+        value->strides[i] = stride;
+        stride *= value->dims[i];
     }
-    made.bytes = (size_t)stride;
-    hr__value_clear(value);
-    *value = made;
+    value->data = data;
+    value->bytes = (size_t)stride;
+    value->owner = owner;
 }
 
 void hr__value_set_bytes(struct hr_value *value, const void *data, size_t bytes,
