@@ -11,11 +11,23 @@
  */
 #include "kernel/resample_plan.h"
 #include "core/error.h"
+#include "kernel/half.h"
 
 #include <math.h>
 
+#define BLOCK 32 /* outputs worked on together, so that loops run over outputs */
+
 struct window {
     double scale, support, stretch; /* stretch: source elements per unit of the filter */
+};
+
+/* The windows of a block of outputs. */
+struct block {
+    int32_t count;
+    int32_t start[BLOCK], length[BLOCK];
+    double centre[BLOCK];
+    float at[BLOCK]; /* place of the first tap in filter units */
+    float factor[BLOCK];
 };
 
 static double filter_radius(enum hr_filter filter)
@@ -32,68 +44,34 @@ static double filter_radius(enum hr_filter filter)
     }
 }
 
-static double cubic(double x, double a)
+static inline float triangle(float x)
 {
-    x = fabs(x);
-    if (x < 1)
-        return ((a + 2) * x - (a + 3)) * x * x + 1;
-    return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+    float v = 1 - fabsf(x);
+
+    return v > 0 ? v : 0;
 }
 
-static double sinc(double x)
+static inline float cubic(float x, float a)
 {
-    return x == 0 ? 1 : sin(x * M_PI) / (x * M_PI);
+    float d = fabsf(x), near = ((a + 2) * d - (a + 3)) * d * d + 1;
+    float far = (((d - 5) * d + 8) * d - 4) * a;
+
+    far = d < 2 ? far : 0;
+    return d < 1 ? near : far;
 }
 
-static double filter_value(const struct hr_axis_spec *spec, double x)
+static inline float box(double x)
 {
-    switch (spec->filter) {
-    case HR_FILTER_BOX:
-        return x > -0.5 && x <= 0.5 ? 1 : 0;
-    case HR_FILTER_BICUBIC:
-        return cubic(x, spec->antialias ? -0.5 : -0.75);
-    case HR_FILTER_LANCZOS:
-        return fabs(x) < 3 ? sinc(x) * sinc(x / 3) : 0;
-    default:
-        return fabs(x) < 1 ? 1 - fabs(x) : 0;
-    }
+    return x > -0.5 && x <= 0.5 ? 1.0f : 0.0f;
 }
 
-/* Raw weights of `length` taps, the first of which is at `at` filter units. */
-static void fill_weights(const struct hr_axis_spec *spec, double at, double step,
-                         int32_t length, float *weight)
+static float lanczos(double x)
 {
-    if (spec->filter == HR_FILTER_BILINEAR)
-        for (int32_t k = 0; k < length; k++) {
-            double v = 1 - fabs(at + k * step);
+    double a = x * M_PI;
 
-            weight[k] = (float)(v > 0 ? v : 0);
-        }
-    else
-        for (int32_t k = 0; k < length; k++)
-            weight[k] = (float)filter_value(spec, at + k * step);
-}
-
-/* Weights to sum one; the largest magnitude. Empty windows take their first element. */
-static float normalise(float *weight, int32_t length)
-{
-    double sum = 0;
-    float inverse, top = 0;
-
-    for (int32_t k = 0; k < length; k++)
-        sum += weight[k];
-    if (!(fabs(sum) > 1e-6)) {
-        for (int32_t k = 0; k < length; k++)
-            weight[k] = 0;
-        weight[length / 2] = 1;
+    if (x == 0)
         return 1;
-    }
-    inverse = (float)(1 / sum);
-    for (int32_t k = 0; k < length; k++) {
-        weight[k] *= inverse;
-        top = fabsf(weight[k]) > top ? fabsf(weight[k]) : top;
-    }
-    return top;
+    return fabs(x) < 3 ? (float)(sin(a) / a * sin(a / 3) / (a / 3)) : 0;
 }
 
 static double clamp(double value, double low, double high)
@@ -101,57 +79,140 @@ static double clamp(double value, double low, double high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* Windows and f32 weights of all outputs; returns the largest weight. */
+static void find_windows(const struct hr_axis_spec *spec, const struct window *window,
+                         int32_t first, struct block *block)
+{
+    double step = 1 / window->stretch;
+
+    for (int32_t j = 0; j < BLOCK; j++) {
+        int32_t i = spec->flip ? spec->count - 1 - (first + j) : first + j;
+        double centre = clamp(spec->box + (i + 0.5) * window->scale, 0, spec->in);
+        int32_t from = (int32_t)clamp(centre - window->support + 0.5, 0, spec->in - 1);
+        int32_t to = (int32_t)clamp(centre + window->support + 0.5, from + 1, spec->in);
+
+        block->start[j] = from;
+        block->length[j] = to - from;
+        block->centre[j] = centre;
+        block->at[j] = (float)((from - centre + 0.5) * step);
+    }
+}
+
+/* One tap of all outputs of a block, zero behind their lengths. f32 is enough for the
+ * smooth filters, as places are within a few units of the centre; a box has edges, which
+ * must fall as Pillow's do. */
+static void fill_tap(const struct hr_axis_spec *spec, struct block *block, int32_t k,
+                     double step, float *tap)
+{
+    float a = spec->antialias ? -0.5f : -0.75f, shift = (float)(k * step);
+
+    if (spec->filter == HR_FILTER_BILINEAR)
+        for (int32_t j = 0; j < BLOCK; j++)
+            tap[j] = triangle(block->at[j] + shift);
+    else if (spec->filter == HR_FILTER_BICUBIC)
+        for (int32_t j = 0; j < BLOCK; j++)
+            tap[j] = cubic(block->at[j] + shift, a);
+    else
+        for (int32_t j = 0; j < BLOCK; j++) {
+            double x = (k + block->start[j] - block->centre[j] + 0.5) * step;
+
+            tap[j] = spec->filter == HR_FILTER_BOX ? box(x) : lanczos(x);
+        }
+    for (int32_t j = 0; j < BLOCK; j++) {
+        tap[j] = k < block->length[j] ? tap[j] : 0;
+        block->factor[j] += tap[j];
+    }
+}
+
+/* Factors that make each output's weights sum to one. An output whose weights vanish
+ * takes the middle element of its window. */
+static void find_factors(struct block *block, float *taps)
+{
+    for (int32_t j = 0; j < BLOCK; j++) {
+        if (!(fabsf(block->factor[j]) > 1e-6f)) {
+            taps[block->length[j] / 2 * BLOCK + j] = 1;
+            block->factor[j] = 1;
+        }
+        block->factor[j] = 1 / block->factor[j];
+    }
+}
+
+static void keep_block(struct hr_axis *axis, const struct block *block, int32_t first,
+                       const float *taps)
+{
+    int32_t stride = axis->stride;
+    float *fine = axis->fine + (size_t)first * (size_t)stride;
+
+    for (int32_t k = 0; k < stride; k++, taps += BLOCK)
+        for (int32_t j = 0; j < block->count; j++)
+            fine[j * stride + k] = taps[j] * block->factor[j];
+    for (int32_t j = 0; j < block->count; j++) {
+        int32_t from = block->start[j], to = from + block->length[j];
+
+        axis->start[first + j] = from;
+        axis->length[first + j] = block->length[j];
+        axis->first = from < axis->first ? from : axis->first;
+        axis->last = to > axis->last ? to : axis->last;
+    }
+}
+
+/* Windows and f32 weights of all outputs; returns what no weight exceeds: no filter is
+ * above 1 before it is normalised. `taps` is scratch of stride x BLOCK. */
 static float make_fine(const struct hr_axis_spec *spec, const struct window *window,
-                       struct hr_axis *axis)
+                       struct hr_axis *axis, float *taps)
 {
     double step = 1 / window->stretch;
     float top = 0;
 
-    for (int32_t i = 0; i < spec->count; i++) {
-        int32_t o = spec->flip ? spec->count - 1 - i : i;
-        double centre = clamp(spec->box + (i + 0.5) * window->scale, 0, spec->in);
-        int32_t from = (int32_t)clamp(centre - window->support + 0.5, 0, spec->in - 1);
-        int32_t to = (int32_t)clamp(centre + window->support + 0.5, from + 1, spec->in);
-        float *weight = axis->fine + (size_t)o * (size_t)axis->stride, largest;
+    for (int32_t first = 0; first < spec->count; first += BLOCK) {
+        struct block block = {.count = spec->count - first};
 
-        fill_weights(spec, (from - centre + 0.5) * step, step, to - from, weight);
-        for (int32_t k = to - from; k < axis->stride; k++)
-            weight[k] = 0;
-        largest = normalise(weight, to - from);
-        top = largest > top ? largest : top;
-        axis->start[o] = from;
-        axis->length[o] = to - from;
-        axis->first = from < axis->first ? from : axis->first;
-        axis->last = to > axis->last ? to : axis->last;
+        block.count = block.count < BLOCK ? block.count : BLOCK;
+        find_windows(spec, window, first, &block);
+        for (int32_t k = 0; k < axis->stride; k++)
+            fill_tap(spec, &block, k, step, taps + (size_t)k * BLOCK);
+        find_factors(&block, taps);
+        keep_block(axis, &block, first, taps);
+        for (int32_t j = 0; j < block.count; j++)
+            top = fabsf(block.factor[j]) > top ? fabsf(block.factor[j]) : top;
     }
     return top;
 }
 
+/* Running sums are rounded, not weights: errors do not add up. */
+static void round_block(struct hr_axis *axis, int32_t first, int32_t count)
+{
+    const float round = 0x1.8p23f; /* adding it leaves a whole number in the low bits */
+    const uint32_t nought = hr__f32_bits(round);
+    float sum[BLOCK] = {0}, unit = (float)(1 << axis->bits);
+    uint32_t before[BLOCK];
+    size_t stride = (size_t)axis->stride;
+    const float *fine = axis->fine + (size_t)first * stride;
+    int16_t *coarse = axis->coarse + (size_t)first * stride;
+
+    for (int32_t j = 0; j < count; j++)
+        before[j] = nought;
+    for (size_t k = 0; k < stride; k++) {
+        for (int32_t j = 0; j < count; j++) {
+            uint32_t whole;
+
+            sum[j] += fine[(size_t)j * stride + k];
+            whole = hr__f32_bits(sum[j] * unit + round);
+            coarse[(size_t)j * stride + k] = (int16_t)(whole - before[j]);
+            before[j] = whole;
+        }
+    }
+    for (int32_t j = 0; j < count; j++)
+        coarse[(size_t)j * stride + (size_t)axis->length[first + j] - 1] +=
+            (int16_t)((1u << axis->bits) - (before[j] - nought));
+}
+
 static void make_coarse(struct hr_axis *axis, float top, int bits_max)
 {
-    const double round = 0x1.8p52; /* adding it leaves whole numbers */
-    size_t at = 0;
-    double unit;
-
     axis->bits = 14; /* weights below 2 */
     while (axis->bits < bits_max && top * (float)(1 << (axis->bits + 1)) < 32767.0f)
         axis->bits++;
-    unit = 1 << axis->bits;
-    for (int32_t i = 0; i < axis->count; i++, at += (size_t)axis->stride) {
-        double sum = 0;
-        int32_t before = 0;
-        int32_t last = axis->length[i] - 1;
-
-        for (int32_t k = 0; k < axis->stride; k++) {
-            int32_t whole;
-
-            sum += (double)axis->fine[at + (size_t)k];
-            whole = k >= last ? 1 << axis->bits : (int32_t)((sum * unit + round) - round);
-            axis->coarse[at + (size_t)k] = (int16_t)(whole - before);
-            before = whole;
-        }
-    }
+    for (int32_t i = 0; i < axis->count; i += BLOCK)
+        round_block(axis, i, axis->count - i < BLOCK ? axis->count - i : BLOCK);
 }
 
 static enum hr_err
@@ -176,6 +237,7 @@ enum hr_err hr__axis_make(struct hr_arena *arena, const struct hr_axis_spec *spe
     struct hr_axis axis = {.count = spec->count, .first = spec->in};
     struct window window = {.scale = spec->extent / spec->count};
     size_t count = (size_t)spec->count, weights;
+    float *scratch;
     double taps;
 
     if (spec->filter == HR_FILTER_NEAREST) {
@@ -192,10 +254,11 @@ enum hr_err hr__axis_make(struct hr_arena *arena, const struct hr_axis_spec *spe
     axis.length = hr__arena_alloc(arena, count * sizeof *axis.length);
     axis.fine = hr__arena_alloc(arena, weights * sizeof *axis.fine);
     axis.coarse = hr__arena_alloc(arena, weights * sizeof *axis.coarse);
-    if (axis.start == NULL || axis.length == NULL || axis.fine == NULL ||
-        axis.coarse == NULL)
+    scratch = hr__arena_alloc(arena, (size_t)axis.stride * BLOCK * sizeof *scratch);
+    if (scratch == NULL || axis.start == NULL || axis.length == NULL ||
+        axis.fine == NULL || axis.coarse == NULL)
         return HR_ERR_MEMORY;
-    make_coarse(&axis, make_fine(spec, &window, &axis), spec->bits_max);
+    make_coarse(&axis, make_fine(spec, &window, &axis, scratch), spec->bits_max);
     *ret_axis = axis;
     return HR_OK;
 }
