@@ -107,11 +107,12 @@ static size_t whole_pages(size_t bytes)
 
 void *hr__pages_alloc(size_t bytes)
 {
-    size_t whole = whole_pages(bytes), head;
+    size_t whole, head;
     char *map;
 
-    if (refused() || bytes == 0 || whole > SIZE_MAX / 2)
+    if (refused() || bytes == 0 || bytes > SIZE_MAX / 2)
         return NULL;
+    whole = whole_pages(bytes);
     map = mmap(NULL, whole + HR_PAGES_MIN, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)

@@ -40,8 +40,12 @@ enum hr_err hr__doc_push_pair(struct hr_doc *map, char *key, struct hr_doc *valu
 /* Refuse a finished map that has a key twice. */
 enum hr_err hr__doc_check_keys(struct hr_doc_reader *reader, const struct hr_doc *map);
 
-/* Set kind and value of `doc` from a plain scalar, strings being copied. */
+/* Set kind and value of `doc` from a plain scalar or a string, copied. On failure it is
+ * unchanged. */
 enum hr_err hr__doc_set_scalar(struct hr_doc *doc, const char *text, size_t length);
+/* Does a plain scalar read as a string? */
+bool hr__doc_is_string(const char *text, size_t length);
+
 enum hr_err hr__doc_set_string(struct hr_doc *doc, const char *text, size_t length);
 
 enum hr_err hr__doc_read_json(struct hr_doc_reader *reader, const char *text,

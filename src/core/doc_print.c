@@ -131,8 +131,6 @@ void hr__doc_print_canonical(const struct hr_doc *doc, struct hr_str *out)
 static bool is_bare(const char *text, size_t length)
 {
     static const char inside[] = "_./$+-@%=(){}*^~";
-    struct hr_doc scalar = {0};
-    bool is_string;
 
     if (length == 0 || length > 200 || strspn(text, ".-~+*%@=(){}^") > 0)
         return false;
@@ -143,12 +141,7 @@ static bool is_bare(const char *text, size_t length)
             !(c >= '0' && c <= '9') && (c == '\0' || strchr(inside, c) == NULL))
             return false;
     }
-    if (hr__doc_set_scalar(&scalar, text, length) != HR_OK)
-        return false;
-    is_string = scalar.kind == HR_DOC_STRING;
-    if (is_string)
-        hr__free(scalar.as.string.text);
-    return is_string;
+    return hr__doc_is_string(text, length);
 }
 
 static void print_yaml_text(const char *text, size_t length, struct hr_str *out)

@@ -240,10 +240,21 @@ static bool read_double(struct hr_doc *doc, const char *text, size_t length)
     return true;
 }
 
+/* True when the text is no string; then `doc` has its kind and value. */
+static bool read_other(struct hr_doc *doc, const char *text, size_t length)
+{
+    return read_word(doc, text, length) || read_based(doc, text, length) ||
+           read_integer(doc, text, length) || read_double(doc, text, length);
+}
+
+bool hr__doc_is_string(const char *text, size_t length)
+{
+    struct hr_doc other;
+
+    return !read_other(&other, text, length);
+}
+
 enum hr_err hr__doc_set_scalar(struct hr_doc *doc, const char *text, size_t length)
 {
-    if (read_word(doc, text, length) || read_based(doc, text, length) ||
-        read_integer(doc, text, length) || read_double(doc, text, length))
-        return HR_OK;
-    return hr__doc_set_string(doc, text, length);
+    return read_other(doc, text, length) ? HR_OK : hr__doc_set_string(doc, text, length);
 }

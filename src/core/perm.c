@@ -8,13 +8,16 @@
  */
 #include "core/perm.h"
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/rng.h"
 
 #include <string.h>
 
 #define TABLE_BELOW 4096
 #define ROUNDS 8
-#define RUN 64
+#define RUN 64 /* a multiple of 8 */
+#define MIX_1 0x9E3779B97F4A7C15
+#define MIX_2 0xD6E8FEB86659FD93
 
 static void draw_keys(struct hr_perm *perm, uint64_t seed, uint64_t stream)
 {
@@ -76,9 +79,9 @@ void hr__perm_finish(struct hr_perm *perm)
 
 static inline uint64_t mix(uint64_t half, uint64_t key, uint32_t bits)
 {
-    uint64_t x = (half ^ key) * 0x9E3779B97F4A7C15;
+    uint64_t x = (half ^ key) * MIX_1;
 
-    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93;
+    x = (x ^ x >> 32) * MIX_2;
     return x >> (64 - bits);
 }
 
@@ -103,30 +106,78 @@ uint64_t hr__perm_map(const struct hr_perm *perm, uint64_t at)
     return at;
 }
 
-/* First turn for all without a branch, then again for the few that fell outside. */
+static void turn_c(const struct hr_perm *perm, uint64_t *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = turn(perm, values[i]);
+}
+
+#if defined(__x86_64__)
+/* turn() for `count` values, a multiple of 8. AVX-512 multiplies 64 bits in one
+ * instruction: 7.2 ns per index where plain C takes 16 (n = 1281167, EPYC). AVX2 does
+ * not, and came out slower than plain C (30 ns). */
+typedef uint64_t lanes __attribute__((vector_size(64)));
+
+__attribute__((target("avx512f,avx512dq"))) static void
+turn_avx512(const struct hr_perm *perm, uint64_t *values, uint32_t count)
+{
+    const uint32_t low_bits = perm->low_bits;
+    const uint32_t low_shift = 64 - low_bits, high_shift = 64 - perm->high_bits;
+
+    for (uint32_t at = 0; at < count; at += 8) {
+        lanes x, low, high;
+
+        memcpy(&x, values + at, sizeof x);
+        low = x & (((uint64_t)1 << low_bits) - 1);
+        high = x >> low_bits;
+        for (int i = 0; i < ROUNDS; i += 2) {
+            x = (low ^ perm->key[i]) * MIX_1;
+            high ^= ((x ^ x >> 32) * MIX_2) >> high_shift;
+            x = (high ^ perm->key[i + 1]) * MIX_1;
+            low ^= ((x ^ x >> 32) * MIX_2) >> low_shift;
+        }
+        x = high << low_bits | low;
+        memcpy(values + at, &x, sizeof x);
+    }
+}
+#endif
+
+static void turn_many(const struct hr_perm *perm, uint64_t *values, uint32_t count)
+{
+#if defined(__x86_64__)
+    if (hr__isa() == HR_ISA_AVX512) {
+        turn_avx512(perm, values, (count + 7) & ~7U);
+        return;
+    }
+#endif
+    turn_c(perm, values, count);
+}
+
+/* A turn for all; those that fell outside move together and get another. */
 static void
 map_some(const struct hr_perm *perm, uint64_t at, uint32_t count, uint64_t *out)
 {
-    const struct hr_perm local = *perm;
-    uint32_t left[RUN], left_count = 0;
+    uint64_t values[RUN] = {0};
+    uint32_t slots[RUN];
 
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = turn(&local, at + i);
     for (uint32_t i = 0; i < count; i++) {
-        left[left_count] = i;
-        left_count += out[i] >= local.n;
+        values[i] = at + i;
+        slots[i] = i;
     }
-    while (left_count > 0) {
-        uint32_t still = 0;
+    while (count > 0) {
+        uint32_t left = 0;
 
-        for (uint32_t i = 0; i < left_count; i++) {
-            uint32_t slot = left[i];
+        turn_many(perm, values, count);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t value = values[i];
+            uint32_t slot = slots[i];
 
-            out[slot] = turn(&local, out[slot]);
-            left[still] = slot;
-            still += out[slot] >= local.n;
+            out[slot] = value;
+            values[left] = value;
+            slots[left] = slot;
+            left += value >= perm->n;
         }
-        left_count = still;
+        count = left;
     }
 }
 

@@ -309,30 +309,29 @@ const char *hr__nearest(const char *wrong, const char *const *names, size_t coun
     return nearest;
 }
 
+static uint64_t rounded(uint64_t bytes, uint64_t unit)
+{
+    return bytes / unit + (bytes % unit >= unit / 2);
+}
+
 const char *hr__bytes_text(char *text, size_t room, uint64_t bytes)
 {
     static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
-    uint64_t whole = bytes, tenths = 0;
+    uint64_t scale = 1000, tenths;
     size_t unit = 0;
 
     if (bytes < 1000) {
         snprintf(text, room, "%u B", (unsigned)bytes);
         return text;
     }
-    for (uint64_t scale = 1000;; scale *= 1000, unit++) {
-        uint64_t tenth = scale / 10;
-
-        tenths = bytes / tenth + (bytes % tenth >= tenth - tenth / 2);
-        if (tenths < 10000 || unit == 5)
-            break;
-    }
-    whole = tenths / 10;
-    if (tenths % 10 == 0 || whole >= 100)
-        snprintf(text, room, "%u %s", (unsigned)(whole + (tenths % 10 >= 5)),
+    for (; unit < 5 && rounded(bytes, scale) >= 1000; unit++)
+        scale *= 1000;
+    tenths = rounded(bytes, scale / 10);
+    if (tenths < 1000 && tenths % 10 != 0)
+        snprintf(text, room, "%u.%u %s", (unsigned)tenths / 10, (unsigned)tenths % 10,
                  units[unit]);
     else
-        snprintf(text, room, "%u.%u %s", (unsigned)whole, (unsigned)(tenths % 10),
-                 units[unit]);
+        snprintf(text, room, "%u %s", (unsigned)rounded(bytes, scale), units[unit]);
     return text;
 }
 

@@ -1,0 +1,108 @@
+#include "core/cpu.h"
+#include "core/file.h"
+#include "tests/support/check.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+TEST(the_limit_lowers_but_never_raises)
+{
+    enum hr_isa best;
+
+    hr__isa_limit(HR_ISA_AVX512);
+    best = hr__isa();
+    for (int isa = HR_ISA_C; isa <= HR_ISA_AVX512; isa++) {
+        hr__isa_limit((enum hr_isa)isa);
+        CHECK((int)hr__isa() <= isa && hr__isa() <= best);
+    }
+    hr__isa_limit(HR_ISA_C);
+    CHECK_EQ_STR(hr__isa_name(hr__isa()), "c");
+#if defined(__x86_64__)
+    hr__isa_limit(HR_ISA_NEON);
+    CHECK_EQ_INT(hr__isa(), HR_ISA_C);
+#endif
+    hr__isa_limit(HR_ISA_AVX512);
+    CHECK_EQ_INT(hr__isa(), best);
+}
+
+TEST(the_affinity_mask_counts)
+{
+    cpu_set_t old, one;
+    int first = 0;
+
+    CHECK(hr__cpu_count() >= 1);
+    CHECK_EQ_INT(sched_getaffinity(0, sizeof old, &old), 0);
+    while (!CPU_ISSET(first, &old))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    CHECK_EQ_INT(sched_setaffinity(0, sizeof one, &one), 0);
+    CHECK_EQ_INT(hr__cpu_count(), 1);
+    sched_setaffinity(0, sizeof old, &old);
+}
+
+static void put(const char *root, const char *folders, const char *name, const char *text)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s%s", root, folders);
+    for (char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {
+        *at = '\0';
+        CHECK(mkdir(path, 0777) == 0 || errno == EEXIST);
+        *at = '/';
+    }
+    CHECK(mkdir(path, 0777) == 0 || errno == EEXIST);
+    snprintf(path, sizeof path, "%s%s/%s", root, folders, name);
+    CHECK_OK(hr__file_replace(path, text, strlen(text), NULL));
+}
+
+TEST(the_least_quota_up_the_tree_counts)
+{
+    char root[512];
+
+    snprintf(root, sizeof root, "%s/v2", check_temp_dir());
+    put(root, "/a/b", "cpu.max", "max 100000\n");
+    CHECK_EQ_INT(hr__cgroup_cpus("0::/a/b\n", root), 0);
+    put(root, "/a", "cpu.max", "250000 100000\n");
+    CHECK_EQ_INT(hr__cgroup_cpus("0::/a/b\n", root), 3);
+    put(root, "/a/b", "cpu.max", "100000 100000\n");
+    CHECK_EQ_INT(hr__cgroup_cpus("0::/a/b\n", root), 1);
+    CHECK_EQ_INT(hr__cgroup_cpus("0::/elsewhere\n", root), 0);
+    put(root, "", "cpu.max", "400000 100000");
+    CHECK_EQ_INT(hr__cgroup_cpus("0::/host/path/unseen\n", root), 4);
+}
+
+TEST(the_old_hierarchy_counts)
+{
+    static const char groups[] =
+        "12:cpuset:/x\n4:cpu,cpuacct:/g/h\n1:name=systemd:/y\n0::/\n";
+    char root[512];
+
+    snprintf(root, sizeof root, "%s/v1", check_temp_dir());
+    put(root, "/cpu/g/h", "cpu.cfs_quota_us", "-1\n");
+    put(root, "/cpu/g/h", "cpu.cfs_period_us", "100000\n");
+    CHECK_EQ_INT(hr__cgroup_cpus(groups, root), 0);
+    put(root, "/cpu/g", "cpu.cfs_quota_us", "150000\n");
+    put(root, "/cpu/g", "cpu.cfs_period_us", "100000\n");
+    CHECK_EQ_INT(hr__cgroup_cpus(groups, root), 2);
+}
+
+TEST(broken_group_files_mean_no_quota)
+{
+    char root[512];
+
+    snprintf(root, sizeof root, "%s/bad", check_temp_dir());
+    put(root, "/", "cpu.max", "0 0");
+    CHECK_EQ_INT(hr__cgroup_cpus("0::/", root), 0);
+    put(root, "/", "cpu.max", "-5 x");
+    CHECK_EQ_INT(hr__cgroup_cpus("0::/\n\n:::\nnonsense", root), 0);
+    CHECK_EQ_INT(hr__cgroup_cpus("", root), 0);
+}
+
+TEST(resident_memory_is_known)
+{
+    CHECK(hr__rss_bytes() > 100000);
+    CHECK(hr__rss_peak_bytes() >= hr__rss_bytes() / 2);
+}

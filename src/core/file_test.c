@@ -1,0 +1,156 @@
+#include "core/alloc.h"
+#include "core/file.h"
+#include "tests/support/check.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *path_of(const char *name)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
+    return path;
+}
+
+static void check_holds(const char *path, const char *text)
+{
+    char *data;
+    size_t bytes;
+
+    CHECK_OK(hr__file_read(path, 1000000, &data, &bytes, NULL));
+    CHECK_EQ_INT(bytes, strlen(text));
+    CHECK_EQ_STR(data, text);
+    hr__free(data);
+}
+
+static int files_in_temp(void)
+{
+    DIR *folder = opendir(check_temp_dir());
+    int count = 0;
+
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count - 2;
+}
+
+TEST(a_replaced_file_holds_the_data_and_keeps_its_mode)
+{
+    const char *path = path_of("a");
+    struct stat info;
+
+    CHECK_OK(hr__file_replace(path, "one", 3, NULL));
+    check_holds(path, "one");
+    CHECK_EQ_INT(chmod(path, 0640), 0);
+    CHECK_OK(hr__file_replace(path, "", 0, NULL));
+    check_holds(path, "");
+    CHECK_EQ_INT(stat(path, &info), 0);
+    CHECK_EQ_INT(info.st_mode & 0777, 0640);
+    CHECK_EQ_INT(files_in_temp(), 1);
+    unlink(path);
+}
+
+TEST(reading_obeys_the_limit_and_sizes_that_lie)
+{
+    const char *path = path_of("b");
+    struct hr_error error = {0};
+    char *data = NULL;
+    size_t bytes = 0;
+
+    CHECK_OK(hr__file_replace(path, "12345", 5, NULL));
+    CHECK_ERR(HR_ERR_LIMIT, hr__file_read(path, 4, &data, &bytes, &error));
+    CHECK_HAS(error.message, "larger than 4 bytes");
+    CHECK_OK(hr__file_read(path, 5, &data, &bytes, NULL));
+    CHECK_EQ_INT(bytes, 5);
+    hr__free(data);
+    /* Files of /proc say that they are empty. */
+    CHECK_OK(hr__file_read("/proc/self/maps", 1 << 20, &data, &bytes, NULL));
+    CHECK(bytes > 100);
+    hr__free(data);
+    unlink(path);
+}
+
+TEST(failures_name_the_file_and_the_reason)
+{
+    struct hr_error error = {0};
+    char *data;
+    size_t bytes;
+
+    CHECK_ERR(HR_ERR_NOT_FOUND, hr__file_read("/no/such", 10, &data, &bytes, &error));
+    CHECK_EQ_STR(error.message, "cannot open /no/such: No such file or directory");
+    CHECK_EQ_STR(error.file, "/no/such");
+    CHECK_ERR(HR_ERR_NOT_FOUND, hr__file_replace("/no/such", "x", 1, &error));
+    CHECK_EQ_STR(error.message, "cannot write /no/such: No such file or directory");
+    CHECK_ERR(HR_ERR_IO, hr__file_read("/", 10, &data, &bytes, &error));
+    hr__fault_arm(HR_FAULT_WRITE, 1);
+    CHECK_ERR(HR_ERR_IO, hr__file_replace(path_of("c"), "x", 1, &error));
+    hr__fault_arm(0, 0);
+    CHECK_HAS(error.message, "c: No space left on device");
+}
+
+TEST(whatever_fails_the_old_file_stays_and_nothing_is_left)
+{
+    const char *path = path_of("d");
+    enum hr_err err = HR_ERR_IO;
+    char *data;
+    size_t bytes;
+
+    CHECK_OK(hr__file_replace(path, "old", 3, NULL));
+    for (uint64_t nth = 1; err != HR_OK; nth++) {
+        check_holds(path, "old");
+        CHECK_EQ_INT(files_in_temp(), 1);
+        hr__fault_arm(HR_FAULT_ALLOC | HR_FAULT_OPEN | HR_FAULT_WRITE, nth);
+        err = hr__file_replace(path, "new", 3, NULL);
+        hr__fault_arm(0, 0);
+        CHECK(nth < 50);
+    }
+    check_holds(path, "new");
+    err = HR_ERR_IO;
+    for (uint64_t nth = 1; err != HR_OK; nth++) {
+        data = NULL;
+        hr__fault_arm(HR_FAULT_ALLOC | HR_FAULT_OPEN | HR_FAULT_READ, nth);
+        err = hr__file_read(path, 100, &data, &bytes, NULL);
+        hr__fault_arm(0, 0);
+        CHECK((data != NULL) == (err == HR_OK));
+        hr__free(data);
+        CHECK(nth < 50);
+    }
+    unlink(path);
+}
+
+TEST(pieces_are_joined_and_an_abort_removes_them)
+{
+    const char *path = path_of("e");
+    struct hr_file_writer *writer;
+
+    CHECK_OK(hr__file_begin(path, &writer, NULL));
+    CHECK_OK(hr__file_write(writer, "ab", 2, NULL));
+    CHECK_OK(hr__file_write(writer, "", 0, NULL));
+    CHECK_OK(hr__file_write(writer, "cd", 2, NULL));
+    CHECK(access(path, F_OK) != 0);
+    CHECK_OK(hr__file_commit(writer, NULL));
+    check_holds(path, "abcd");
+    CHECK_OK(hr__file_begin(path, &writer, NULL));
+    CHECK_OK(hr__file_write(writer, "zz", 2, NULL));
+    hr__file_abort(writer);
+    hr__file_abort(NULL);
+    check_holds(path, "abcd");
+    CHECK_EQ_INT(files_in_temp(), 1);
+    unlink(path);
+}
+
+TEST(a_commit_after_a_failed_write_is_refused)
+{
+    const char *path = path_of("f");
+    struct hr_file_writer *writer;
+
+    CHECK_OK(hr__file_begin(path, &writer, NULL));
+    hr__fault_arm(HR_FAULT_WRITE, 1);
+    CHECK_ERR(HR_ERR_IO, hr__file_write(writer, "x", 1, NULL));
+    hr__fault_arm(0, 0);
+    CHECK_ERR(HR_ERR_STATE, hr__file_commit(writer, NULL));
+    CHECK_EQ_INT(files_in_temp(), 0);
+}

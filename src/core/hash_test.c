@@ -1,0 +1,45 @@
+#include "core/alloc.h"
+#include "core/hash.h"
+#include "tests/support/check.h"
+
+TEST(known_answers)
+{
+    char text[HR_HASH_TEXT_BYTES];
+
+    /* XXH128 of nothing, as `xxh128sum` prints it. */
+    hr__hash_text(hr__hash128("", 0), text);
+    CHECK_EQ_STR(text, "99aa06d3014798d86001c324468d497f");
+    CHECK(hr__hash64("", 0, 0) == 0x2D06800538D394C2);
+    CHECK(hr__hash64("a", 1, 0) != hr__hash64("a", 1, 1));
+}
+
+TEST(text_reads_back_and_bad_text_is_refused)
+{
+    struct hr_hash128 hash = hr__hash128("headrace", 8), back = {1, 2};
+    char text[HR_HASH_TEXT_BYTES];
+
+    hr__hash_text(hash, text);
+    CHECK(hr__hash_parse(text, &back) && hr__hash_equal(hash, back));
+    CHECK(!hr__hash_parse("", &back));
+    CHECK(!hr__hash_parse("99aa06d3014798d86001c324468d497g", &back));
+    CHECK(!hr__hash_parse("99aa06d3014798d86001c324468d497f0", &back));
+    CHECK(hr__hash_equal(hash, back));
+}
+
+TEST(pieces_hash_like_the_whole)
+{
+    struct hr_hasher *hasher = hr__hasher_create();
+    char data[5000];
+
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 31);
+    for (size_t at = 0, step = 0; at < sizeof data; at += step, step++)
+        hr__hasher_add(hasher, data + at,
+                       step < sizeof data - at ? step : sizeof data - at);
+    CHECK(hr__hash_equal(hr__hasher_value(hasher), hr__hash128(data, sizeof data)));
+    hr__hasher_destroy(hasher);
+    hr__hasher_destroy(NULL);
+    hr__fault_arm(HR_FAULT_ALLOC, 1);
+    CHECK(hr__hasher_create() == NULL);
+    hr__fault_arm(0, 0);
+}

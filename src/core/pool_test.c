@@ -1,0 +1,221 @@
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/poison.h"
+#include "core/thread.h"
+#include "headrace/buffer.h"
+#include "tests/support/check.h"
+
+static struct hr_pool_stats stats(const struct hr_pool *pool)
+{
+    struct hr_pool_stats now;
+
+    hr_pool_stats(pool, &now);
+    return now;
+}
+
+static struct hr_buffer *get(struct hr_pool *pool, size_t bytes)
+{
+    struct hr_buffer *buffer = NULL;
+
+    CHECK_OK(hr_pool_get(pool, bytes, &buffer));
+    CHECK_EQ_INT(hr_buffer_bytes(buffer), bytes);
+    CHECK_EQ_INT((uintptr_t)hr_buffer_data(buffer) % HR_BUFFER_ALIGN, 0);
+    return buffer;
+}
+
+TEST(classes_hold_what_was_asked_and_waste_at_most_a_fifth)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+
+    for (size_t bytes = 0; bytes < 5000000; bytes += 1 + bytes / 3) {
+        struct hr_buffer *buffer = get(pool, bytes);
+        size_t held = stats(pool).used_bytes;
+
+        CHECK(held >= bytes && (held <= 256 || (double)held < 1.25 * (double)bytes));
+        memset(hr_buffer_data(buffer), 7, bytes);
+        hr_buffer_unref(buffer);
+        hr_pool_trim(pool);
+        CHECK_EQ_INT(stats(pool).idle_bytes, 0);
+    }
+    hr_pool_unref(pool);
+}
+
+TEST(large_blocks_are_aligned_to_two_megabytes)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_buffer *buffer = get(pool, (2 << 20) + 1);
+
+    CHECK_EQ_INT((uintptr_t)hr_buffer_data(buffer) % HR_PAGES_MIN, 0);
+    hr_buffer_unref(buffer);
+    hr_pool_unref(pool);
+}
+
+TEST(steady_state_allocates_nothing_views_included)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    uint64_t before = 0;
+
+    for (int round = 0; round < 3000; round++) {
+        struct hr_buffer *a = get(pool, 1000), *b = get(pool, 100000);
+        struct hr_buffer *view = hr_buffer_view(b, 10, 10);
+
+        hr_buffer_unref(a);
+        hr_buffer_unref(b);
+        hr_buffer_unref(view);
+        if (round == 0)
+            before = hr__alloc_count();
+    }
+    CHECK_EQ_INT(hr__alloc_count(), before);
+    CHECK_EQ_INT(stats(pool).misses, 2);
+    CHECK_EQ_INT(stats(pool).gets, 6000);
+    hr_pool_unref(pool);
+}
+
+TEST(memory_of_a_peak_goes_back_after_some_hundred_requests)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_buffer *many[100];
+
+    for (int i = 0; i < 100; i++)
+        many[i] = get(pool, 50000);
+    for (int i = 0; i < 100; i++)
+        hr_buffer_unref(many[i]);
+    CHECK(stats(pool).idle_bytes >= 5000000);
+    for (int i = 0; i < 600; i++)
+        hr_buffer_unref(get(pool, 50000));
+    CHECK(stats(pool).idle_bytes < 100000);
+    CHECK(stats(pool).peak_bytes >= 5000000);
+    hr_pool_unref(pool);
+}
+
+TEST(a_rare_large_buffer_is_soon_kept)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    uint64_t misses = 0;
+
+    for (int batch = 0; batch < 60; batch++) {
+        hr_buffer_unref(get(pool, 3 << 20));
+        for (int i = 0; i < 1000; i++)
+            hr_buffer_unref(get(pool, 1000));
+        if (batch == 30)
+            misses = stats(pool).misses;
+    }
+    CHECK_EQ_INT(stats(pool).misses, misses);
+    hr_pool_unref(pool);
+}
+
+TEST(the_budget_holds_used_and_idle_together)
+{
+    struct hr_pool *pool = hr_pool_create(10240);
+    struct hr_buffer *a = get(pool, 4096), *b = get(pool, 4096), *c = a;
+
+    CHECK_ERR(HR_ERR_LIMIT, hr_pool_get(pool, 4096, &c));
+    CHECK(c == a);
+    CHECK_ERR(HR_ERR_LIMIT, hr_pool_get(pool, 20000, &c));
+    hr_buffer_unref(a);
+    hr_buffer_unref(b);
+    CHECK_EQ_INT(stats(pool).idle_bytes, 8192);
+    c = get(pool, 10000); /* idle ones are given up for it */
+    CHECK_EQ_INT(stats(pool).idle_bytes, 0);
+    CHECK_EQ_INT(stats(pool).used_bytes, 10240);
+    CHECK_EQ_INT(stats(pool).peak_bytes, 10240);
+    hr_buffer_unref(c);
+    hr_pool_unref(pool);
+}
+
+TEST(buffers_outlive_the_handle)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_buffer *a = get(pool, 100), *b = get(pool, 3 << 20);
+    struct hr_buffer *view = hr_buffer_view(b, 0, 5);
+
+    hr_pool_unref(pool);
+    memset(hr_buffer_data(a), 1, 100);
+    hr_buffer_unref(a);
+    hr_buffer_unref(b);
+    memset(hr_buffer_data(view), 1, 5);
+    hr_buffer_unref(view);
+    hr_pool_unref(NULL);
+}
+
+TEST(a_get_that_fails_for_memory_changes_nothing)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_buffer *buffer = NULL;
+
+    for (uint64_t nth = 1; nth <= 2; nth++) {
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        /* The first failure makes the pool give up what is idle and try again. */
+        CHECK_OK(hr_pool_get(pool, 5000, &buffer));
+        hr__fault_arm(0, 0);
+        hr_buffer_unref(buffer);
+        hr_pool_trim(pool);
+    }
+    buffer = NULL;
+    CHECK_ERR(HR_ERR_MEMORY, hr_pool_get(pool, (size_t)1 << 45, &buffer));
+    CHECK_ERR(HR_ERR_MEMORY, hr_pool_get(pool, SIZE_MAX, &buffer));
+    CHECK(buffer == NULL);
+    CHECK_EQ_INT(stats(pool).used_bytes, 0);
+    hr_pool_unref(pool);
+    hr__fault_arm(HR_FAULT_ALLOC, 1);
+    CHECK(hr_pool_create(0) == NULL);
+    hr__fault_arm(0, 0);
+}
+
+static void *churn(void *user)
+{
+    struct hr_buffer *held[16] = {NULL};
+
+    for (unsigned i = 0; i < 20000; i++) {
+        unsigned slot = i * 7 % 16;
+        unsigned char *data;
+
+        if (held[slot] != NULL) {
+            data = hr_buffer_data(held[slot]);
+            CHECK(data[0] == slot && data[hr_buffer_bytes(held[slot]) - 1] == slot);
+        }
+        hr_buffer_unref(held[slot]);
+        held[slot] = get(user, 1 + i * 37 % 3000);
+        memset(hr_buffer_data(held[slot]), (int)slot, hr_buffer_bytes(held[slot]));
+    }
+    for (int i = 0; i < 16; i++)
+        hr_buffer_unref(held[i]);
+    return NULL;
+}
+
+TEST(threads_share_a_pool)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    pthread_t threads[3];
+
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(hr__thread_start(&threads[i], "churn", churn, pool, NULL));
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQ_INT(stats(pool).used_bytes, 0);
+    hr_pool_unref(pool);
+}
+
+TEST(a_get_and_put_is_cheap)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    uint64_t best = UINT64_MAX;
+
+    for (int round = 0; round < 20; round++) {
+        uint64_t start = hr__now_ns(), took;
+
+        for (int i = 0; i < 1000; i++) {
+            struct hr_buffer *buffer;
+
+            CHECK_OK(hr_pool_get(pool, 100000, &buffer));
+            hr_buffer_unref(buffer);
+        }
+        took = hr__now_ns() - start;
+        best = took < best ? took : best;
+    }
+    printf("# pool get and put: %.1f ns\n", (double)best / 1000);
+#ifndef HR_HAS_ASAN
+    CHECK(best < 1000 * 1000);
+#endif
+    hr_pool_unref(pool);
+}
