@@ -4,11 +4,16 @@
 #include "store/reader.h"
 #include "tests/support/check.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FILES 48
@@ -456,4 +461,60 @@ TEST(a_warm_take_makes_no_allocation)
     CHECK_EQ_INT(hr__alloc_count(), before);
     hr__reader_destroy(reader);
     hr_pool_unref(pool);
+}
+
+/* From here on this thread, and those it starts, may not have io_uring. */
+static bool forbid_uring(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void *read_without_uring(void *user)
+{
+    struct hr_reader_options options = {.pool = user};
+    struct hr_reader *reader = NULL;
+    struct hr_buffer *buffer = NULL;
+    struct hr_error error = {0};
+    const char *wrong = NULL;
+
+    if (!forbid_uring())
+        return NULL;
+    options.mode = HR_READER_URING;
+    if (hr__reader_create(&options, &reader, NULL) != HR_ERR_UNSUPPORTED)
+        return "a ring although it is forbidden";
+    options.mode = HR_READER_AUTO;
+    if (hr__reader_create(&options, &reader, &error) != HR_OK)
+        return "no reader";
+    hr__reader_ahead(reader, 1, paths[8]);
+    if (stats_of(reader).mode != HR_READER_THREADS || error.message[0] != '\0')
+        wrong = "not by threads";
+    else if (hr__reader_take(reader, 1, paths[8], &buffer, NULL) != HR_OK ||
+             !is_right(8, buffer))
+        wrong = "other bytes";
+    hr_buffer_unref(buffer);
+    hr__reader_destroy(reader);
+    return (void *)wrong;
+}
+
+TEST(threads_read_ahead_where_io_uring_is_forbidden)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    pthread_t thread;
+    void *wrong = NULL;
+
+    make_files();
+    CHECK_EQ_INT(pthread_create(&thread, NULL, read_without_uring, pool), 0);
+    pthread_join(thread, &wrong);
+    hr_pool_unref(pool);
+    if (wrong != NULL)
+        check_failed(__FILE__, __LINE__, "%s", (const char *)wrong);
 }
