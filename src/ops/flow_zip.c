@@ -83,9 +83,9 @@ static enum hr_err zip_apply(struct hr_op_ctx *ctx)
 const struct hr_op hr_op_flow_zip = {
     .name = "flow.zip",
     .summary = "join the records of several inputs, position by position",
-    .doc =
-        "Ends with the shortest input. Field names must differ; `prefix: [a_, b_]` makes "
-        "them so.",
+    .doc = "All inputs must have the same number of records. Field names must differ; "
+           "`prefix: [a_, b_]` makes "
+           "them so.",
     .version = 1,
     .kind = HR_OP_ZIP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY | HR_TRAIT_DEFERS,

@@ -134,11 +134,14 @@ hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
                 int32_t right, int32_t bottom, enum hr_pad_mode mode, const float fill[4])
 {
     enum hr_layout layout = hr__image_layout_of(ctx->fields[field]);
+    enum hr_dtype dtype = (enum hr_dtype)ctx->fields[field]->dtype;
     struct hr_pixels in, out, middle;
     struct hr_value made;
 
     if (left == 0 && top == 0 && right == 0 && bottom == 0)
         return HR_OK;
+    if (dtype != HR_U8) /* float16 as float32 and back loses nothing */
+        HR_TRY(hr__image_cast(ctx, field, HR_F32, 1.0f));
     HR_TRY(hr__image_read(ctx, field, &in));
     HR_TRY(hr__image_make(ctx->worker, in.width + left + right, in.height + top + bottom,
                           in.channels, in.dtype, layout, &made, &out, ctx->error));
@@ -158,5 +161,5 @@ hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
         }
     }
     hr__image_replace(ctx, field, &made);
-    return HR_OK;
+    return hr__image_cast(ctx, field, dtype, 1.0f);
 }

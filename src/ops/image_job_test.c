@@ -1,0 +1,342 @@
+/* Composed edits give the bytes of edits made one by one; windows, orientation, scales.
+ */
+#include "ops/ops_test_support.h"
+
+#include "core/cpu.h"
+
+/* A photo of smooth colours and some grain. */
+static void *jpeg(int32_t width, int32_t height, int sampling, bool gray, size_t *bytes)
+{
+    int32_t channels = gray ? 1 : 3;
+    uint8_t *levels = malloc((size_t)(width * height * channels));
+    struct hr_pixels pixels = {levels,           HR_U8,    width, height, channels,
+                               width * channels, channels, 1};
+    struct hr_jpeg_options options = {
+        .quality = 90, .sampling_x = sampling, .sampling_y = sampling};
+    void *data;
+
+    for (int32_t y = 0; y < height; y++)
+        for (int32_t x = 0; x < width; x++)
+            for (int32_t c = 0; c < channels; c++)
+                levels[(y * width + x) * channels + c] =
+                    (uint8_t)(128 + 60 * sin(x * 0.05 + c) + 50 * cos(y * 0.07 - c) +
+                              (x * 7 + y * 13) % 11);
+    CHECK_OK(hr__image_encode_jpeg(&pixels, &options, &data, bytes, NULL));
+    free(levels);
+    return data;
+}
+
+static uint32_t pick(struct hr_rng *rng, uint32_t n)
+{
+    return (uint32_t)hr__rng_below(rng, n);
+}
+
+/* A random edit as text; some are refused by infer, then nothing happens. */
+static const char *random_edit(struct hr_rng *rng, char *text, size_t room)
+{
+    static const char *const filters[] = {"nearest", "bilinear", "bicubic", "box",
+                                          "lanczos"};
+    static const char *const dtypes[] = {"uint8", "float32", "float16", "bfloat16"};
+    unsigned a = 8 + pick(rng, 60), b = 8 + pick(rng, 60), f = pick(rng, 5);
+    const char *anti = pick(rng, 4) != 0 ? "true" : "false";
+
+    switch (pick(rng, 9)) {
+    case 0:
+        snprintf(text, room, "{size: [%u, %u], interpolation: %s, antialias: %s}", a, b,
+                 filters[f], anti);
+        return "image.resize";
+    case 1:
+        snprintf(text, room, "{size: %u, interpolation: %s, antialias: %s}", a,
+                 filters[f], anti);
+        return "image.resize_shortest";
+    case 2:
+        snprintf(text, room, "{size: [%u, %u], interpolation: %s}", a, b, filters[f]);
+        return "image.random_resized_crop";
+    case 3:
+        snprintf(text, room, "{size: [%u, %u]}", a, b);
+        return "image.center_crop";
+    case 4:
+        snprintf(text, room, "{size: [%u, %u], pad_if_needed: true}", a, b);
+        return "image.random_crop";
+    case 5:
+        snprintf(text, room, "{p: 0.7, direction: %s}",
+                 pick(rng, 2) ? "horizontal" : "vertical");
+        return "image.flip";
+    case 6:
+        snprintf(text, room, "{dtype: %s}", dtypes[pick(rng, 4)]);
+        return "tensor.cast";
+    case 7:
+        snprintf(text, room, "{mean: half, std: half, dtype: %s}",
+                 dtypes[1 + pick(rng, 3)]);
+        return "image.normalize";
+    default:
+        snprintf(text, room, "{order: %s}", pick(rng, 2) ? "chw" : "hwc");
+        return "tensor.layout";
+    }
+}
+
+static void *run_chain(struct bench *b, const void *data, size_t bytes, uint64_t chain,
+                       const char *mode, bool force_each, size_t *ret_bytes, char *trace)
+{
+    struct hr_rng rng;
+    char text[160];
+    uint32_t count;
+
+    bench_clear(b);
+    b->force_each = force_each;
+    b->id.index = chain;
+    bench_put_bytes(b, "data", data, bytes);
+    snprintf(text, sizeof text, "{mode: %s, orientation: true}", mode);
+    CHECK_OK(bench_op(b, "image.decode", text));
+    hr__rng_init(&rng, 7, 0, chain, 0);
+    count = 1 + pick(&rng, 7);
+    trace[0] = '\0';
+    for (uint32_t i = 0; i < count; i++) {
+        const char *op = random_edit(&rng, text, sizeof text);
+        enum hr_err err;
+        b->node = 100 + i;
+        err = bench_op(b, op, text);
+        snprintf(trace + strlen(trace), 2048 - strlen(trace), "%s %s%s; ", op, text,
+                 err == HR_OK ? "" : " (refused)");
+        CHECK(err == HR_OK || err == HR_ERR_TYPE || err == HR_ERR_RANGE);
+    }
+    return bench_bytes(b, "image", ret_bytes);
+}
+
+static void compare_chains(struct bench *b, const void *data, size_t bytes,
+                           uint64_t first, uint64_t last)
+{
+    char trace[2048];
+
+    for (uint64_t i = first; i < last; i++) {
+        size_t one_bytes, all_bytes, c_bytes;
+        void *one = run_chain(b, data, bytes, i, "exact", true, &one_bytes, trace);
+        void *all = run_chain(b, data, bytes, i, "exact", false, &all_bytes, trace);
+        void *plain;
+        CHECK_EQ_INT(one_bytes, all_bytes);
+        if (memcmp(one, all, one_bytes) != 0)
+            check_failed(__FILE__, __LINE__, "chain %llu differs: %s",
+                         (unsigned long long)i, trace);
+        hr__isa_limit(HR_ISA_C);
+        plain = run_chain(b, data, bytes, i, "exact", false, &c_bytes, trace);
+        hr__isa_limit(HR_ISA_AVX512);
+        CHECK_EQ_INT(c_bytes, all_bytes);
+        if (memcmp(plain, all, all_bytes) != 0)
+            check_failed(__FILE__, __LINE__, "chain %llu differs by ISA: %s",
+                         (unsigned long long)i, trace);
+        free(one);
+        free(all);
+        free(plain);
+    }
+}
+
+TEST(random_chains_of_edits_give_the_bytes_of_edits_made_one_by_one)
+{
+    struct bench b;
+
+    bench_init(&b);
+    for (int kind = 0; kind < 4; kind++) {
+        size_t bytes;
+        void *data = jpeg(kind % 2 ? 131 : 96, kind % 2 ? 90 : 128, 1 + kind / 2,
+                          kind == 3, &bytes);
+        compare_chains(&b, data, bytes, (uint64_t)kind * 150, (uint64_t)kind * 150 + 150);
+        hr__free(data);
+    }
+    bench_finish(&b);
+}
+
+/* Insert an APP1 segment that says the orientation. */
+static void *
+with_orientation(const void *data, size_t bytes, int orientation, size_t *ret_bytes)
+{
+    const uint8_t exif[] = {
+        0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0,
+        'M',  'M',  0, 42, 0,   0,   0,   8,   0, 1,
+        1,    0x12, 0, 3,  0,   0,   0,   1,   0, (uint8_t)orientation,
+        0,    0,    0, 0,  0,   0};
+    char *out = malloc(bytes + sizeof exif);
+
+    memcpy(out, data, 2);
+    memcpy(out + 2, exif, sizeof exif);
+    memcpy(out + 2 + sizeof exif, (const char *)data + 2, bytes - 2);
+    *ret_bytes = bytes + sizeof exif;
+    return out;
+}
+
+TEST(every_orientation_composes_too)
+{
+    struct bench b;
+    size_t bytes;
+    void *data = jpeg(131, 90, 2, false, &bytes);
+
+    bench_init(&b);
+    for (int orientation = 2; orientation <= 8; orientation++) {
+        size_t turned_bytes;
+        void *turned = with_orientation(data, bytes, orientation, &turned_bytes);
+        compare_chains(&b, turned, turned_bytes, (uint64_t)orientation * 1000,
+                       (uint64_t)orientation * 1000 + 40);
+        free(turned);
+    }
+    hr__free(data);
+    bench_finish(&b);
+}
+
+/* Where the stored pixel (x, y) of a 131 x 90 photo is seen. */
+static size_t seen_at(int orientation, int x, int y)
+{
+    int w = 131, h = 90;
+    int column[9] = {0, x, w - 1 - x, w - 1 - x, x, y, h - 1 - y, h - 1 - y, y};
+    int row[9] = {0, y, y, h - 1 - y, h - 1 - y, x, x, w - 1 - x, w - 1 - x};
+
+    return (size_t)(row[orientation] * (orientation >= 5 ? h : w) + column[orientation]);
+}
+
+TEST(orientation_shows_each_stored_pixel_where_exif_says)
+{
+    size_t bytes, turned_bytes, plain_bytes, seen_bytes;
+    void *data = jpeg(131, 90, 1, true, &bytes);
+    struct bench b;
+    uint8_t *plain;
+
+    bench_init(&b);
+    bench_put_bytes(&b, "data", data, bytes);
+    CHECK_OK(bench_op(&b, "image.decode", "{color: gray}"));
+    plain = bench_bytes(&b, "image", &plain_bytes);
+    for (int orientation = 1; orientation <= 8; orientation++) {
+        void *turned = with_orientation(data, bytes, orientation, &turned_bytes);
+        uint8_t *seen;
+        bench_clear(&b);
+        bench_put_bytes(&b, "data", turned, turned_bytes);
+        CHECK_OK(bench_op(&b, "image.decode", "{color: gray, orientation: true}"));
+        CHECK_EQ_INT(bench_value(&b, "image")->dims[0], orientation >= 5 ? 131 : 90);
+        seen = bench_bytes(&b, "image", &seen_bytes);
+        CHECK_EQ_INT(seen_bytes, plain_bytes);
+        for (int y = 0; y < 90; y++)
+            for (int x = 0; x < 131; x++)
+                CHECK_EQ_INT(seen[seen_at(orientation, x, y)], plain[y * 131 + x]);
+        free(seen);
+        free(turned);
+    }
+    free(plain);
+    hr__free(data);
+    bench_finish(&b);
+}
+
+static double mean_difference(const uint8_t *a, const uint8_t *b, size_t count, int *most)
+{
+    double sum = 0;
+
+    *most = 0;
+    for (size_t i = 0; i < count; i++) {
+        int difference = abs(a[i] - b[i]);
+        sum += difference;
+        *most = difference > *most ? difference : *most;
+    }
+    return sum / (double)count;
+}
+
+TEST(reduced_scales_are_close_to_the_exact_image)
+{
+    static const char *const modes[] = {"exact", "close", "fast"};
+    size_t bytes, turned_bytes, count = 0;
+    void *data = jpeg(645, 487, 2, false, &bytes);
+    uint8_t *images[3];
+    struct bench b;
+    int most;
+
+    bench_init(&b);
+    for (int orientation = 1; orientation <= 8; orientation++) {
+        void *turned = with_orientation(data, bytes, orientation, &turned_bytes);
+        for (int i = 0; i < 3; i++) {
+            char text[64];
+            bench_clear(&b);
+            bench_put_bytes(&b, "data", turned, turned_bytes);
+            snprintf(text, sizeof text, "{mode: %s, orientation: true}", modes[i]);
+            CHECK_OK(bench_op(&b, "image.decode", text));
+            CHECK_OK(bench_op(&b, "image.center_crop", "{size: [401, 399]}"));
+            CHECK_OK(bench_op(&b, "image.resize", "{size: 90}"));
+            images[i] = bench_bytes(&b, "image", &count);
+        }
+        CHECK(mean_difference(images[0], images[1], count, &most) < 2.5);
+        CHECK(mean_difference(images[0], images[2], count, &most) < 3.5);
+        CHECK(memcmp(images[0], images[1], count) != 0);
+        for (int i = 0; i < 3; i++)
+            free(images[i]);
+        free(turned);
+    }
+    hr__free(data);
+    bench_finish(&b);
+}
+
+TEST(taps_stop_at_an_earlier_crop)
+{
+    uint8_t levels[4 * 8 * 1];
+    struct bench b;
+    size_t bytes;
+    uint8_t *out;
+
+    for (int i = 0; i < 32; i++)
+        levels[i] = i % 8 < 4 ? 200 : 0;
+    bench_init(&b);
+    bench_put_image(&b, "image", HR_U8, 4, 8, 1, levels);
+    /* The middle four columns are 200 200 0 0; then only the two of 200 are left. */
+    CHECK_OK(bench_op(&b, "image.center_crop", "{size: 4}"));
+    CHECK_OK(bench_op(&b, "image.flip", "{p: 1}"));
+    CHECK_OK(bench_op(&b, "image.random_crop", "{size: [4, 4]}"));
+    CHECK_OK(bench_op(&b, "image.resize", "{size: [4, 8]}"));
+    out = bench_bytes(&b, "image", &bytes);
+    CHECK_EQ_INT(out[0], 0);
+    CHECK_EQ_INT(out[7], 200);
+    free(out);
+    bench_finish(&b);
+}
+
+TEST(two_sights_of_one_image_are_edited_apart)
+{
+    size_t bytes, left_bytes, right_bytes;
+    void *data = jpeg(64, 48, 1, false, &bytes);
+    struct hr_value *copy;
+    uint8_t *left, *right;
+    struct bench b;
+
+    bench_init(&b);
+    bench_put_bytes(&b, "data", data, bytes);
+    CHECK_OK(bench_op(&b, "image.decode", NULL));
+    copy = bench_put(&b, "other");
+    *bench_field(&b, "other") = *bench_field(&b, "image");
+    snprintf(bench_field(&b, "image")->name, 8, "image");
+    b.schema.fields[b.schema.count - 1].slot = b.slots - 1;
+    snprintf(b.schema.fields[b.schema.count - 1].name, 8, "other");
+    hr__value_share(copy, bench_value(&b, "image"));
+    CHECK_OK(bench_op(&b, "image.center_crop", "{size: 16}"));
+    CHECK_OK(bench_op(&b, "image.flip", "{field: other, p: 1}"));
+    left = bench_bytes(&b, "image", &left_bytes);
+    right = bench_bytes(&b, "other", &right_bytes);
+    CHECK_EQ_INT(left_bytes, 16 * 16 * 3);
+    CHECK_EQ_INT(right_bytes, 64 * 48 * 3);
+    free(left);
+    free(right);
+    hr__free(data);
+    bench_finish(&b);
+}
+
+TEST(damaged_and_foreign_bytes_are_refused_without_a_leak)
+{
+    size_t bytes;
+    void *data = jpeg(64, 48, 1, false, &bytes);
+    struct bench b;
+
+    bench_init(&b);
+    bench_put_bytes(&b, "data", "GIF89a", 6);
+    CHECK_ERR(HR_ERR_UNSUPPORTED, bench_op(&b, "image.decode", NULL));
+    bench_clear(&b);
+    bench_put_bytes(&b, "data", data, bytes / 2);
+    CHECK_OK(bench_op(&b, "image.decode", NULL));
+    CHECK_ERR(HR_ERR_FORMAT, bench_op(&b, "image.gaussian_blur", "{size: 3}"));
+    bench_clear(&b);
+    bench_put_bytes(&b, "data", data, bytes);
+    CHECK_OK(bench_op(&b, "image.decode", "{pixels_max: 100}"));
+    CHECK_ERR(HR_ERR_LIMIT, bench_op(&b, "image.gaussian_blur", "{size: 3}"));
+    hr__free(data);
+    bench_finish(&b);
+}

@@ -1,0 +1,269 @@
+/*
+ * ops/ops_test_support.h - running ops on one record without a graph or an engine.
+ *
+ * A bench holds a worker, a schema and a row of values. bench_op() does what freezing and
+ * the executor do for a node: parse, bind, infer, open, apply. The file is included by
+ * tests (its functions are static): tests are single-file programs.
+ */
+#ifndef HR_OPS_TEST_SUPPORT_H
+#define HR_OPS_TEST_SUPPORT_H
+
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/doc.h"
+#include "op/op.h"
+#include "op/worker.h"
+#include "ops/image_job.h"
+#include "store/reader.h"
+#include "tests/support/check.h"
+
+#define BENCH_SLOTS 128
+
+struct bench {
+    struct hr_worker worker;
+    struct hr_schema schema;
+    struct hr_value values[BENCH_SLOTS]; /* by the schema's slots */
+    int slots;
+    struct hr_record_id id;
+    uint32_t node;
+    bool force_each; /* make every described field behind each op */
+    bool dropped;
+    struct hr_error error;
+};
+
+static inline void bench_init(struct bench *b)
+{
+    struct hr_reader_options options = {.mode = HR_READER_NONE};
+
+    memset(b, 0, sizeof *b);
+    hr__arena_init(&b->worker.arena);
+    b->worker.pool = hr_pool_create(0);
+    CHECK(b->worker.pool != NULL);
+    options.pool = b->worker.pool;
+    CHECK_OK(hr__reader_create(&options, &b->worker.reader, NULL));
+    b->id.seed = 1;
+}
+
+/* A fresh record. */
+static inline void bench_clear(struct bench *b)
+{
+    for (int i = 0; i < BENCH_SLOTS; i++)
+        hr__value_clear(&b->values[i]);
+    memset(&b->schema, 0, sizeof b->schema);
+    memset(&b->error, 0, sizeof b->error);
+    hr__arena_reset(&b->worker.arena);
+    b->slots = 0;
+    b->node = 0;
+    b->dropped = false;
+}
+
+static inline void bench_finish(struct bench *b)
+{
+    bench_clear(b);
+    hr__worker_objects_destroy(&b->worker);
+    hr__reader_destroy(b->worker.reader);
+    hr_pool_unref(b->worker.pool);
+    hr__arena_finish(&b->worker.arena);
+}
+
+static inline struct hr_field *bench_field(struct bench *b, const char *name)
+{
+    return hr__schema_find(&b->schema, name);
+}
+
+static inline struct hr_value *bench_value(struct bench *b, const char *name)
+{
+    struct hr_field *field = bench_field(b, name);
+
+    return field == NULL ? NULL : &b->values[field->slot];
+}
+
+static inline struct hr_value *bench_put(struct bench *b, const char *name)
+{
+    struct hr_field *field = hr__schema_put(&b->schema, name);
+
+    field->slot = b->slots++;
+    return &b->values[field->slot];
+}
+
+static inline void
+bench_put_bytes(struct bench *b, const char *name, const void *data, size_t bytes)
+{
+    hr__value_set_bytes(bench_put(b, name), data, bytes, NULL);
+    bench_field(b, name)->kind = HR_FIELD_BYTES;
+    bench_field(b, name)->meaning = HR_MEANING_ENCODED;
+}
+
+/* An image of uint8 or float32 (0..1), [h, w, c], of the caller's memory. */
+static inline void
+bench_put_image(struct bench *b, const char *name, enum hr_dtype dtype, int64_t height,
+                int64_t width, int64_t channels, void *data)
+{
+    int64_t dims[3] = {height, width, channels};
+    struct hr_value *value = bench_put(b, name);
+    struct hr_field *field = bench_field(b, name);
+
+    hr__value_set_tensor(value, dtype, 3, dims, data, NULL);
+    value->layout = HR_LAYOUT_HWC;
+    value->shared = true;
+    field->dtype = dtype;
+    field->ndim = 3;
+    field->meaning = dtype == HR_U8 ? HR_MEANING_IMAGE_U8 : HR_MEANING_IMAGE_UNIT;
+    field->layout = HR_LAYOUT_HWC;
+    for (int i = 0; i < 3; i++)
+        hr__dim_set(&field->dims[i], dims[i]);
+}
+
+struct bench_node {
+    const struct hr_op *op;
+    void *params, *state;
+    struct hr_doc *doc, *canonical;
+    const char *names[HR_LIST_MAX * 3];
+    enum hr_param_access access[HR_LIST_MAX * 3];
+    size_t count;
+};
+
+static inline void bench_node_finish(struct bench_node *n)
+{
+    if (n->state != NULL)
+        n->op->close(n->state);
+    hr__doc_destroy(n->doc);
+    hr__doc_destroy(n->canonical);
+    free(n->params);
+}
+
+static inline enum hr_err
+bench_parse(struct bench *b, struct bench_node *n, const char *name, const char *params)
+{
+    memset(n, 0, sizeof *n);
+    HR_TRY(hr__op_get(name, &n->op, &b->error));
+    n->params = calloc(1, n->op->params_size + 1);
+    if (params != NULL && (n->doc = hr__param_flow(params, &b->error)) == NULL)
+        return HR_ERR_FORMAT;
+    return hr__params_parse(n->op->params, n->op->param_count, n->doc, n->params,
+                            n->op->params_size, &n->canonical, &b->error);
+}
+
+static inline enum hr_err bench_bind(struct bench *b, struct bench_node *n)
+{
+    struct hr_names more = {0};
+
+    n->count = hr__params_bindings(n->op->params, n->op->param_count, n->params, n->names,
+                                   n->access, HR_LIST_MAX * 2);
+    if (n->op->reads != NULL)
+        HR_TRY(n->op->reads(n->params, &b->schema, &more, &b->error));
+    for (int i = 0; i < more.count; i++) {
+        n->names[n->count] = more.values[i];
+        n->access[n->count++] = HR_ACCESS_READ;
+    }
+    return HR_OK;
+}
+
+/* Infer, and find each bound field's value. */
+static inline enum hr_err
+bench_infer(struct bench *b, struct bench_node *n, struct hr_value **values)
+{
+    struct hr_field *fields[HR_LIST_MAX * 3];
+    struct hr_schema input = b->schema;
+    struct hr_infer infer = {n->op,      n->params, &input,   n->op->kind != HR_OP_SOURCE,
+                             &b->schema, fields,    n->count, &b->error};
+
+    for (size_t i = 0; i < n->count; i++) {
+        struct hr_field *field = bench_field(b, n->names[i]);
+        if (n->access[i] == HR_ACCESS_WRITE) {
+            bench_put(b, n->names[i]);
+            field = bench_field(b, n->names[i]);
+        } else if (field == NULL) {
+            return hr__fail(&b->error, HR_ERR_GRAPH, "no field %s", n->names[i]);
+        } else {
+            field = hr__schema_find(&input, n->names[i]);
+        }
+        values[i] = &b->values[field->slot];
+    }
+    for (size_t i = 0; i < n->count; i++)
+        fields[i] = bench_field(b, n->names[i]);
+    HR_TRY(n->op->infer(&infer));
+    for (size_t i = 0; i < n->count; i++)
+        if (n->access[i] == HR_ACCESS_TAKE && bench_field(b, n->names[i]) != NULL &&
+            &b->values[bench_field(b, n->names[i])->slot] == values[i])
+            hr__schema_remove(&b->schema,
+                              (size_t)(bench_field(b, n->names[i]) - b->schema.fields));
+    return HR_OK;
+}
+
+/* What the schema promised is what came. */
+static inline void bench_check(struct bench *b)
+{
+    for (size_t i = 0; i < b->schema.count; i++) {
+        const struct hr_field *field = &b->schema.fields[i];
+        const struct hr_value *value = &b->values[field->slot];
+        if (field->kind != HR_FIELD_TENSOR)
+            continue;
+        CHECK_EQ_INT(value->dtype, field->dtype);
+        CHECK_EQ_INT(value->ndim, field->ndim);
+        for (int k = 0; k < field->ndim; k++)
+            CHECK(field->dims[k].size == HR_DIM_UNKNOWN ||
+                  field->dims[k].size == value->dims[k]);
+    }
+}
+
+static inline enum hr_err
+bench_apply(struct bench *b, struct bench_node *n, struct hr_value **values)
+{
+    struct hr_op_ctx ctx = {.params = n->params,
+                            .node = b->node++,
+                            .id = &b->id,
+                            .worker = &b->worker,
+                            .error = &b->error,
+                            .fields = values,
+                            .field_count = n->count};
+
+    if (n->op->open != NULL)
+        HR_TRY(n->op->open(&ctx, &n->state));
+    ctx.state = n->state;
+    HR_TRY(n->op->apply(&ctx));
+    b->dropped = ctx.drop;
+    for (size_t i = 0; i < b->schema.count && b->force_each; i++)
+        HR_TRY(hr__value_force(&b->worker, &b->values[b->schema.fields[i].slot], NULL,
+                               &b->error));
+    return HR_OK;
+}
+
+/* One op on the record. Params as YAML flow text, or NULL. On failure the
+ * schema is as before. */
+static inline enum hr_err bench_op(struct bench *b, const char *name, const char *params)
+{
+    struct hr_value *values[HR_LIST_MAX * 3];
+    struct hr_schema before = b->schema;
+    struct bench_node n;
+    enum hr_err err = bench_parse(b, &n, name, params);
+
+    if (err == HR_OK)
+        err = bench_bind(b, &n);
+    if (err == HR_OK)
+        err = bench_infer(b, &n, values);
+    if (err == HR_OK)
+        err = bench_apply(b, &n, values);
+    if (err == HR_OK)
+        bench_check(b);
+    else
+        b->schema = before;
+    bench_node_finish(&n);
+    return err;
+}
+
+/* The field's bytes, contiguous; free() them. */
+static inline void *bench_bytes(struct bench *b, const char *name, size_t *ret_bytes)
+{
+    struct hr_value *value = bench_value(b, name);
+    size_t bytes =
+        (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype);
+    void *data = malloc(bytes + 1);
+
+    CHECK_OK(hr__value_force(&b->worker, value, data, &b->error));
+    *ret_bytes = bytes;
+    return data;
+}
+
+#endif
