@@ -113,13 +113,15 @@ static void horizontal(const struct runner *run, float *const out[])
 {
     const struct hr_axis *x = &run->plan->x;
 
-    for (int32_t c = 0; c < run->src->channels; c++) {
-        if (run->src->dtype == HR_U8)
-            run->rows->across_i16(x, run->plane[c], out[c], &run->finish[c]);
-        else
-            run->rows->across_f32(x, run->plane[c], out[c], run->finish[c].scale,
-                                  run->finish[c].bias);
+    const int16_t *row[4] = {run->plane[0], run->plane[1], run->plane[2], run->plane[3]};
+
+    if (run->src->dtype == HR_U8) {
+        run->rows->across_i16(x, row, out, run->finish, run->src->channels);
+        return;
     }
+    for (int32_t c = 0; c < run->src->channels; c++)
+        run->rows->across_f32(x, run->plane[c], out[c], run->finish[c].scale,
+                              run->finish[c].bias);
 }
 
 /* Nearest: pick one row, then its columns. */

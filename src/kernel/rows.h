@@ -76,9 +76,10 @@ struct hr_rows {
     void (*down_u8)(const uint8_t *const row[], const int16_t weight[], int32_t taps,
                     int16_t *out, size_t n, int shift);
     void (*split3_i16)(const int16_t *in, int16_t *const out[], size_t n);
-    /* `row` is a scratch row that begins at element x->first. */
-    void (*across_i16)(const struct hr_axis *x, const int16_t *row, float *out,
-                       const struct hr_finish *finish);
+    /* Each row is a scratch row that begins at element x->first; one finish per row. */
+    void (*across_i16)(const struct hr_axis *x, const int16_t *const row[],
+                       float *const out[], const struct hr_finish finish[],
+                       int32_t channels);
     /* Bytes of x->packed and filling it; 0 bytes = not needed. */
     size_t (*pack_bytes)(const struct hr_axis *x);
     void (*pack)(struct hr_axis *x);

@@ -307,10 +307,11 @@ static void pack(struct hr_axis *x)
     across_pack(x, across_form(x));
 }
 
-static void across_i16(const struct hr_axis *x, const int16_t *row, float *out,
-                       const struct hr_finish *finish)
+static void
+across_i16(const struct hr_axis *x, const int16_t *const row[], float *const out[],
+           const struct hr_finish finish[], int32_t channels)
 {
-    across_run(x, row, out, finish, ((const struct across *)x->packed)->form);
+    across_run(x, row, out, finish, channels, ((const struct across *)x->packed)->form);
 }
 
 const struct hr_rows hr__rows_avx2 = {

@@ -357,42 +357,57 @@ finish_sums(float *out, __mmask16 mask, __m512i sum, const struct hr_finish *fin
     _mm512_mask_storeu_ps(out, mask, v);
 }
 
-static inline void across_windows(const struct hr_axis *x, const int16_t *row, float *out,
-                                  const struct hr_finish *finish, bool wide)
+/* `channels` and `wide` are constants in each use. */
+static inline void
+across_windows(const struct hr_axis *x, const int16_t *const row[], float *const out[],
+               const struct hr_finish finish[], int channels, bool wide)
 {
     const char *at = (const char *)x->packed + 64;
 
     for (int32_t i = 0; i < x->count; i += 16) {
         int32_t base = ((const int32_t *)(const void *)at)[0];
         int32_t pairs = ((const int32_t *)(const void *)at)[1];
-        __m512i low = _mm512_loadu_si512(row + base), high = low;
-        __m512i sum = _mm512_setzero_si512();
+        __m512i low[3], high[3], sum[3];
 
-        if (wide)
-            high = _mm512_loadu_si512(row + base + 32);
+#pragma GCC unroll 3
+        for (int c = 0; c < channels; c++) {
+            sum[c] = _mm512_setzero_si512();
+            low[c] = _mm512_loadu_si512(row[c] + base);
+            high[c] = wide ? _mm512_loadu_si512(row[c] + base + 32) : low[c];
+        }
         at += 64;
         for (int32_t k = 0; k < pairs; k++, at += 128) {
-            __m512i index = _mm512_load_si512(at), v;
+            __m512i index = _mm512_load_si512(at), weight = _mm512_load_si512(at + 64);
 
-            v = wide ? _mm512_permutex2var_epi16(low, index, high)
-                     : _mm512_permutexvar_epi16(index, low);
-            sum = weigh(sum, v, _mm512_load_si512(at + 64));
+#pragma GCC unroll 3
+            for (int c = 0; c < channels; c++) {
+                __m512i v = wide ? _mm512_permutex2var_epi16(low[c], index, high[c])
+                                 : _mm512_permutexvar_epi16(index, low[c]);
+
+                sum[c] = weigh(sum[c], v, weight);
+            }
         }
-        finish_sums(out + i, low_mask((size_t)(x->count - i)), sum, finish);
+#pragma GCC unroll 3
+        for (int c = 0; c < channels; c++)
+            finish_sums(out[c] + i, low_mask((size_t)(x->count - i)), sum[c], &finish[c]);
     }
 }
 
-static void across_i16(const struct hr_axis *x, const int16_t *row, float *out,
-                       const struct hr_finish *finish)
+static void
+across_i16(const struct hr_axis *x, const int16_t *const row[], float *const out[],
+           const struct hr_finish finish[], int32_t channels)
 {
     int form = ((const struct across *)x->packed)->form;
 
-    if (form == WINDOW_32)
-        across_windows(x, row, out, finish, false);
-    else if (form == WINDOW_64)
-        across_windows(x, row, out, finish, true);
+    if (form < ACROSS_FORMS)
+        across_run(x, row, out, finish, channels, form);
+    else if (channels == 3 && form == WINDOW_32)
+        across_windows(x, row, out, finish, 3, false);
+    else if (channels == 3)
+        across_windows(x, row, out, finish, 3, true);
     else
-        across_run(x, row, out, finish, form);
+        for (int32_t c = 0; c < channels; c++)
+            across_windows(x, row + c, out + c, finish + c, 1, form == WINDOW_64);
 }
 
 const struct hr_rows hr__rows_avx512 = {

@@ -97,8 +97,8 @@ static void c_split3_i16(const int16_t *in, int16_t *const out[], size_t n)
             out[c][i] = in[3 * i + c];
 }
 
-static void c_across_i16(const struct hr_axis *x, const int16_t *row, float *out,
-                         const struct hr_finish *finish)
+static void across_one(const struct hr_axis *x, const int16_t *row, float *out,
+                       const struct hr_finish *finish)
 {
     int32_t half = 1 << (finish->shift - 1);
 
@@ -115,6 +115,14 @@ static void c_across_i16(const struct hr_axis *x, const int16_t *row, float *out
         }
         out[i] = (float)sum * finish->scale + finish->bias;
     }
+}
+
+static void
+c_across_i16(const struct hr_axis *x, const int16_t *const row[], float *const out[],
+             const struct hr_finish finish[], int32_t channels)
+{
+    for (int32_t c = 0; c < channels; c++)
+        across_one(x, row[c], out[c], &finish[c]);
 }
 
 static size_t c_pack_bytes(const struct hr_axis *x)
