@@ -45,7 +45,9 @@ static void place(struct parse *p, const char *param, int line, int column)
 
 static enum hr_err wrong_type(struct parse *p, const struct hr_doc *value)
 {
-    const char *type = hr__param_type_name(p->param->type);
+    const char *type = p->param->type == HR_PARAM_BYTES
+                           ? "count of bytes"
+                           : hr__param_type_name(p->param->type);
     const char *words[16], *near = NULL;
     size_t count = 0;
     char text[128];

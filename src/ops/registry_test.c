@@ -1,0 +1,95 @@
+/* Tests of the list of all operators: what every descriptor must keep to. */
+#include "core/alloc.h"
+#include "op/op.h"
+#include "tests/support/check.h"
+
+#define EACH(op)                                                                         \
+    size_t count;                                                                        \
+    const struct hr_op *const *ops = hr__op_list(&count);                                \
+    for (size_t i = 0; i < count; i++)                                                   \
+        for (const struct hr_op *op = ops[i]; op != NULL; op = NULL)
+
+TEST(ops_stand_in_order_of_name_without_doubles)
+{
+    size_t count;
+    const struct hr_op *const *ops = hr__op_list(&count);
+
+    CHECK(count > 0);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(ops[i - 1]->name, ops[i]->name) >= 0)
+            check_failed(__FILE__, __LINE__, "%s stands before %s", ops[i - 1]->name,
+                         ops[i]->name);
+    }
+    for (size_t i = 0; i < count; i++)
+        CHECK(hr__op_find(ops[i]->name) == ops[i]);
+}
+
+TEST(descriptors_are_whole)
+{
+    EACH(op)
+    {
+        bool ok = op->summary != NULL && op->version > 0 && strchr(op->name, '.') != NULL;
+
+        ok = ok && (op->open == NULL) == (op->close == NULL);
+        ok = ok && op->infer != NULL;
+        switch (op->kind) {
+        case HR_OP_SOURCE:
+            ok = ok && op->apply != NULL && op->count != NULL;
+            break;
+        case HR_OP_ORDER:
+            ok = ok && op->order_count != NULL && op->order_map != NULL;
+            break;
+        case HR_OP_EXPAND:
+            ok = ok && op->expand_count != NULL && op->expand_child != NULL;
+            break;
+        case HR_OP_BATCH:
+            ok = ok && op->batch_spec != NULL;
+            break;
+        case HR_OP_ZIP:
+            ok = ok && op->inputs_max > 1;
+            break;
+        default:
+            ok = ok && op->apply != NULL;
+        }
+        if (!ok)
+            check_failed(__FILE__, __LINE__, "%s lacks something", op->name);
+    }
+}
+
+TEST(parameter_tables_are_well_formed_and_their_defaults_pass_their_own_ranges)
+{
+    EACH(op)
+    {
+        for (size_t k = 0; k < op->param_count; k++) {
+            struct hr_param row = op->params[k];
+            char params[8192];
+            struct hr_doc *canonical = NULL;
+            struct hr_error error = {0};
+
+            CHECK(op->params_size <= sizeof params);
+            CHECK(row.help != NULL && row.offset < op->params_size);
+            CHECK(strcmp(row.name, "keep_position") != 0);
+            CHECK(strcmp(row.name, "depends_on") != 0);
+            CHECK(row.access == HR_ACCESS_NONE || row.type == HR_PARAM_FIELD ||
+                  row.type == HR_PARAM_FIELDS);
+            CHECK(row.type != HR_PARAM_ENUM || row.names != NULL);
+            row.required = false;
+            if (hr__params_parse(&row, 1, NULL, params, op->params_size, &canonical,
+                                 &error) != HR_OK)
+                check_failed(__FILE__, __LINE__, "%s: %s", op->name, error.message);
+            hr__doc_destroy(canonical);
+        }
+    }
+}
+
+TEST(an_unknown_op_is_refused_with_the_nearest)
+{
+    struct hr_error error = {0};
+    const struct hr_op *op;
+
+    CHECK_ERR(HR_ERR_NOT_FOUND, hr__op_get("image.flop", &op, &error));
+    CHECK_EQ_STR(error.message,
+                 "there is no op \"image.flop\"; did you mean \"image.flip\"?");
+    CHECK_ERR(HR_ERR_NOT_FOUND, hr__op_get("qqqqqqqqq", &op, &error));
+    CHECK_EQ_STR(error.message, "there is no op \"qqqqqqqqq\"");
+}
