@@ -125,7 +125,7 @@ static void draw_paint(struct hr_rng *rng, struct paint *paint)
         for (int c = 0; c < 3; c++)
             paint->corner[i].c[c] = base.c[c] + step;
     }
-    paint->texture = (float)hr__rng_uniform(rng, 0.005, 0.06);
+    paint->texture = (float)hr__rng_uniform(rng, 0.02, 0.11);
 }
 
 static void draw_ellipse(struct hr_rng *rng, const struct canvas *canvas)
@@ -206,7 +206,7 @@ static void add_grain(struct hr_rng *rng, const struct canvas *canvas)
 {
     size_t bytes = (size_t)canvas->width * (size_t)canvas->height * 3;
     uint32_t state = hr__rng_u32(rng) | 1u;
-    int32_t amount = (int32_t)hr__rng_below(rng, 9);
+    int32_t amount = (int32_t)hr__rng_below(rng, 32);
 
     for (size_t i = 0; i < bytes; i++) {
         int32_t value;
@@ -229,7 +229,7 @@ static void draw_ground(struct hr_rng *rng, float hue, const struct canvas *canv
     for (int i = 0; i < 4; i++)
         ground.corner[i] = make_colour(hue + (float)hr__rng_uniform(rng, -0.06, 0.06),
                                        (float)hr__rng_uniform(rng, 60, 200), 150);
-    ground.texture = (float)hr__rng_uniform(rng, 0.01, 0.05);
+    ground.texture = (float)hr__rng_uniform(rng, 0.03, 0.1);
     for (int32_t y = 0; y < canvas->height; y++)
         paint_run(canvas, &ground, y, 0, canvas->width);
 }
@@ -245,7 +245,7 @@ bool hr__synth_picture(struct hr_rng *rng, float hue, int32_t width, int32_t hei
     if (noise == NULL || canvas.pixels == NULL)
         return false;
     for (int i = 0; i < OCTAVES; i++)
-        add_octave(noise, width, height, i + 1, 260 + 180 * i, hr__rng_u32(rng));
+        add_octave(noise, width, height, i + 1, 1000, hr__rng_u32(rng));
     draw_ground(rng, hue, &canvas);
     shapes = 5 + (int)hr__rng_below(rng, 16);
     for (int i = 0; i < shapes; i++) {

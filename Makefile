@@ -1,0 +1,98 @@
+# The front door. Meson does the work; this names it. `make help` lists the doors.
+# B= a benchmark, F= a fuzz target, S= its seconds, PREFIX= where install goes.
+BUILD ?= build
+PREFIX ?= /usr/local
+DATA ?= $(shell if [ -d ../shared/data/images ]; then echo ../shared/data/images; fi)
+S ?= 60
+B ?= noop
+F ?= graph
+headrace = $(BUILD)/headrace
+photos = $(BUILD)/demo/photos
+
+.DEFAULT_GOAL := make-all
+.PHONY: make-all help deps demo check asan ubsan tsan torture fuzz golden-update bench bench-peers \
+	format layers docs install clean
+
+make-all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+help:
+	@echo 'make                   build the library and the command in build/'
+	@echo 'make demo              install what is missing, build, and run photos through a pipeline'
+	@echo 'make check             build, run all tests and checks; ends with N passed, N failed'
+	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
+	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
+	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
+	@echo 'make golden-update     write the golden files anew; look at the difference'
+	@echo 'make bench B=noop      a benchmark (headrace bench --list)'
+	@echo 'make bench-peers       the same work through DataLoader, tf.data and DALI'
+	@echo 'make format            clang-format the tree'
+	@echo 'make layers            check who includes whom'
+	@echo 'make docs              write docs/ops from the operators'\'' tables'
+	@echo 'make deps              say which Debian packages are missing and install them'
+	@echo 'make install PREFIX=   install (default /usr/local)'
+	@echo 'make clean             remove the build folders of this file'
+
+deps:
+	@sh tools/deps.sh
+
+$(BUILD)/build.ninja:
+	@sh tools/deps.sh
+	@meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+
+demo: deps
+	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+	@ninja -C $(BUILD) headrace
+	@sh tools/demo $(BUILD)
+
+check:
+	@sh tools/deps.sh check
+	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+	@ninja -C $(BUILD)
+	@tools/check $(BUILD)
+
+# A build folder per sanitizer; release would drop the asserts.
+asan: sanitizer = address,undefined
+ubsan: sanitizer = undefined
+tsan: sanitizer = thread
+asan ubsan tsan:
+	@sh tools/deps.sh
+	@test -e $(BUILD)-$@/build.ninja || \
+	    meson setup $(BUILD)-$@ -Db_sanitize=$(sanitizer) -Db_lundef=false --buildtype=debugoptimized
+	@ninja -C $(BUILD)-$@
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    meson test -C $(BUILD)-$@ --print-errorlogs --timeout-multiplier 5
+
+torture:
+	@sh tools/deps.sh
+	@test -e $(BUILD)-asan/build.ninja || \
+	    meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
+	@ninja -C $(BUILD)-asan
+	@meson test -C $(BUILD)-asan --print-errorlogs --timeout-multiplier 10 --suite torture
+
+fuzz:
+	@sh tools/fuzz $(F) $(S)
+
+golden-update: make-all
+	@sh tools/golden-update $(BUILD)
+
+bench: make-all
+	@sh tools/bench $(BUILD) "$(B)" "$(DATA)"
+
+bench-peers: make-all
+	@sh bench/peers/run.sh
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+
+layers:
+	@tools/check-layers
+
+docs: make-all
+	@mkdir -p docs/ops && rm -f docs/ops/*.md && $(headrace) ops --markdown docs/ops
+
+install: make-all
+	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-fuzz
