@@ -22,9 +22,9 @@ struct blur {
     const struct hr_rows *rows;
     const struct hr_pixels *src, *dst;
     struct taps x, y;
-    float **ring; /* [slot * channels + channel] */
+    float **row; /* [source row * channels + channel]: its place in the ring */
     const float **window;
-    float *middle;
+    float *middle[2][4]; /* of even and odd rows, behind room for a border */
     float *out[4];
     int32_t loaded; /* source rows in the ring so far */
 };
@@ -34,6 +34,8 @@ static int32_t reflect(int64_t i, int32_t n)
 {
     int64_t period = 2 * ((int64_t)n - 1);
 
+    if (i >= 0 && i < n)
+        return (int32_t)i;
     if (n == 1)
         return 0;
     i %= period;
@@ -74,64 +76,91 @@ make_taps(struct hr_arena *arena, int32_t size, float sigma, struct taps *taps)
     return HR_OK;
 }
 
-static enum hr_err set_scratch(struct blur *blur, struct hr_arena *arena)
+/* One scratch row that begins `before` elements (rounded up to keep it aligned) into its
+ * block. */
+static float *make_row(struct hr_arena *arena, int32_t width, int32_t before)
 {
-    size_t channels = (size_t)blur->src->channels;
-    size_t taps = 2 * (size_t)blur->y.radius + 1;
-    size_t slots = taps < (size_t)blur->src->height ? taps : (size_t)blur->src->height;
-    size_t room = (size_t)blur->src->width + HR_ROW_PAD;
+    size_t front = ((size_t)before + 15) & ~(size_t)15;
+    float *block = hr__arena_zalloc(
+        arena, (front + (size_t)width + (size_t)before + HR_ROW_PAD) * sizeof *block);
 
-    blur->ring = hr__arena_alloc(arena, slots * channels * sizeof *blur->ring);
-    blur->window = hr__arena_alloc(arena, taps * sizeof *blur->window);
-    blur->middle =
-        hr__arena_zalloc(arena, (room + 2 * (size_t)blur->x.radius) * sizeof(float));
-    if (blur->ring == NULL || blur->window == NULL || blur->middle == NULL)
-        return HR_ERR_MEMORY;
-    for (size_t i = 0; i < slots * channels + channels; i++) {
-        float *row = hr__arena_zalloc(arena, room * sizeof(float));
-
-        if (row == NULL)
-            return HR_ERR_MEMORY;
-        if (i < slots * channels)
-            blur->ring[i] = row;
-        else
-            blur->out[i - slots * channels] = row;
-    }
-    return HR_OK;
+    return block == NULL ? NULL : block + front;
 }
 
 /* The ring has as many slots as there are taps, or rows when there are fewer: the rows
  * that any output needs, reflected ones included, are in it together. */
-static float **slot_of(const struct blur *blur, int32_t row)
+static enum hr_err make_ring(struct blur *blur, struct hr_arena *arena)
 {
-    int32_t taps = 2 * blur->y.radius + 1;
-    int32_t slots = taps < blur->src->height ? taps : blur->src->height;
+    size_t channels = (size_t)blur->src->channels, height = (size_t)blur->src->height;
+    size_t taps = 2 * (size_t)blur->y.radius + 1, slots = taps < height ? taps : height;
 
-    return blur->ring + (size_t)(row % slots) * (size_t)blur->src->channels;
+    blur->row = hr__arena_alloc(arena, height * channels * sizeof *blur->row);
+    blur->window = hr__arena_alloc(arena, taps * sizeof *blur->window);
+    if (blur->row == NULL || blur->window == NULL)
+        return HR_ERR_MEMORY;
+    for (size_t i = 0; i < slots * channels; i++) {
+        blur->row[i] = make_row(arena, blur->src->width, 0);
+        if (blur->row[i] == NULL)
+            return HR_ERR_MEMORY;
+    }
+    for (size_t i = slots * channels; i < height * channels; i++)
+        blur->row[i] = blur->row[i - slots * channels];
+    return HR_OK;
+}
+
+static enum hr_err make_rows(struct blur *blur, struct hr_arena *arena)
+{
+    for (int32_t c = 0; c < blur->src->channels; c++) {
+        blur->middle[0][c] = make_row(arena, blur->src->width, blur->x.radius);
+        blur->middle[1][c] = make_row(arena, blur->src->width, blur->x.radius);
+        blur->out[c] = make_row(arena, blur->src->width, 0);
+        if (blur->middle[0][c] == NULL || blur->middle[1][c] == NULL ||
+            blur->out[c] == NULL)
+            return HR_ERR_MEMORY;
+    }
+    return HR_OK;
 }
 
 static void load_up_to(struct blur *blur, int32_t last)
 {
+    size_t channels = (size_t)blur->src->channels;
+
     for (; blur->loaded <= last && blur->loaded < blur->src->height; blur->loaded++)
         hr__rows_get(blur->rows, blur->src, 0, blur->loaded, blur->src->width,
-                     slot_of(blur, blur->loaded), hr__affine_keep.scale,
+                     blur->row + (size_t)blur->loaded * channels, hr__affine_keep.scale,
                      hr__affine_keep.bias, false);
 }
 
-static void blur_row(struct blur *blur, int32_t y, int32_t c, float *out)
+static void down(struct blur *blur, int32_t y)
 {
-    int32_t width = blur->src->width, rx = blur->x.radius, ry = blur->y.radius;
-    float *middle = blur->middle + rx;
+    int32_t width = blur->src->width, channels = blur->src->channels;
+    int32_t rx = blur->x.radius, ry = blur->y.radius;
 
-    for (int32_t d = -ry; d <= ry; d++)
-        blur->window[d + ry] =
-            slot_of(blur, reflect((int64_t)y + d, blur->src->height))[c];
-    blur->rows->blur_down(blur->window, blur->y.weight, ry, middle, (size_t)width);
-    for (int32_t d = 1; d <= rx; d++) {
-        middle[-d] = middle[reflect(-d, width)];
-        middle[width - 1 + d] = middle[reflect((int64_t)width - 1 + d, width)];
+    load_up_to(blur, y + ry);
+    for (int32_t c = 0; c < channels; c++) {
+        float *middle = blur->middle[y & 1][c];
+
+        for (int32_t d = -ry; d <= ry; d++) {
+            size_t row = (size_t)reflect((int64_t)y + d, blur->src->height);
+
+            blur->window[d + ry] = blur->row[row * (size_t)channels + (size_t)c];
+        }
+        blur->rows->blur_down(blur->window, blur->y.weight, ry, middle, (size_t)width);
+        for (int32_t d = 1; d <= rx; d++) {
+            middle[-d] = middle[reflect(-d, width)];
+            middle[width - 1 + d] = middle[reflect((int64_t)width - 1 + d, width)];
+        }
     }
-    blur->rows->blur_across(middle, blur->x.weight, rx, out, (size_t)width);
+}
+
+static void across(struct blur *blur, int32_t y)
+{
+    int32_t width = blur->src->width;
+
+    for (int32_t c = 0; c < blur->src->channels; c++)
+        blur->rows->blur_across(blur->middle[y & 1][c], blur->x.weight, blur->x.radius,
+                                blur->out[c], (size_t)width);
+    hr__rows_put(blur->rows, (const float *const *)blur->out, blur->dst, 0, y, width);
 }
 
 enum hr_err hr__blur_run(struct hr_arena *arena, const struct hr_pixels *src,
@@ -142,12 +171,15 @@ enum hr_err hr__blur_run(struct hr_arena *arena, const struct hr_pixels *src,
 
     HR_TRY(make_taps(arena, size_x, sigma_x, &blur.x));
     HR_TRY(make_taps(arena, size_y, sigma_y, &blur.y));
-    HR_TRY(set_scratch(&blur, arena));
+    HR_TRY(make_ring(&blur, arena));
+    HR_TRY(make_rows(&blur, arena));
+    /* A row is read at odd places right after it was written; one row of other work in
+     * between lets the writes settle. */
+    down(&blur, 0);
     for (int32_t y = 0; y < src->height; y++) {
-        load_up_to(&blur, y + blur.y.radius);
-        for (int32_t c = 0; c < src->channels; c++)
-            blur_row(&blur, y, c, blur.out[c]);
-        hr__rows_put(blur.rows, (const float *const *)blur.out, dst, 0, y, src->width);
+        if (y + 1 < src->height)
+            down(&blur, y + 1);
+        across(&blur, y);
     }
     return HR_OK;
 }

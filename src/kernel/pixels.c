@@ -27,7 +27,7 @@ copy_same_form(const struct hr_pixels *src, const struct hr_pixels *dst, bool fl
                    hr__at(src, 0, y, c), bytes);
 }
 
-/* Bytes are moved as bytes: no step and no conversion. */
+/* Bytes moved as bytes, for forms that the row functions take one by one. */
 static void copy_u8(const struct hr_pixels *src, const struct hr_pixels *dst, bool flip_x,
                     bool flip_y)
 {
@@ -50,6 +50,11 @@ static bool same_form(const struct hr_pixels *src, const struct hr_pixels *dst)
     return src->dtype == dst->dtype &&
            ((hr__is_planar(src) && hr__is_planar(dst)) ||
             (hr__is_interleaved(src) && hr__is_interleaved(dst)));
+}
+
+static bool has_fast_form(const struct hr_pixels *p)
+{
+    return hr__is_planar(p) || (p->channels == 3 && hr__is_interleaved(p));
 }
 
 static void store_row(const struct hr_rows *rows, const struct hr_pixels *src,
@@ -85,7 +90,8 @@ void hr__pixels_store(const struct hr_pixels *src, const struct hr_pixels *dst,
         copy_same_form(src, dst, flip_y);
         return;
     }
-    if (step_count == 0 && src->dtype == HR_U8 && dst->dtype == HR_U8) {
+    if (step_count == 0 && src->dtype == HR_U8 && dst->dtype == HR_U8 &&
+        (rows == &hr__rows_c || !has_fast_form(src) || !has_fast_form(dst))) {
         copy_u8(src, dst, flip_x, flip_y);
         return;
     }

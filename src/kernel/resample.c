@@ -45,11 +45,19 @@ static void split(const struct runner *run, size_t size)
         return;
     }
     for (int32_t c = 0; c < channels; c++) {
-        const char *from = (const char *)run->mixed + (size_t)c * size;
-        char *to = run->plane[c];
+        if (size == sizeof(int16_t)) {
+            const int16_t *from = (const int16_t *)run->mixed + c;
+            int16_t *to = run->plane[c];
 
-        for (int32_t i = 0; i < run->columns; i++, from += (size_t)channels * size)
-            memcpy(to + (size_t)i * size, from, size);
+            for (int32_t i = 0; i < run->columns; i++)
+                to[i] = from[i * channels];
+        } else {
+            const float *from = (const float *)run->mixed + c;
+            float *to = run->plane[c];
+
+            for (int32_t i = 0; i < run->columns; i++)
+                to[i] = from[i * channels];
+        }
     }
 }
 

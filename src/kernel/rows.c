@@ -58,6 +58,11 @@ void hr__rows_get(const struct hr_rows *rows, const struct hr_pixels *src, int32
                           bias, flip);
         return;
     }
+    if (src->dtype == HR_F32 && src->channels == 3 && hr__is_interleaved(src)) {
+        rows->f32x3_to_f32((const float *)(void *)hr__at(src, x, y, 0), plane, (size_t)n,
+                           scale, bias, flip);
+        return;
+    }
     for (int32_t c = 0; c < src->channels; c++) {
         const char *at = hr__at(src, x, y, c);
 
@@ -114,6 +119,10 @@ void hr__rows_put(const struct hr_rows *rows, const float *const plane[],
 {
     if (dst->dtype == HR_U8 && dst->channels == 3 && hr__is_interleaved(dst)) {
         rows->f32_to_u8x3(plane, (uint8_t *)hr__at(dst, x, y, 0), (size_t)n);
+        return;
+    }
+    if (dst->dtype == HR_F32 && dst->channels == 3 && hr__is_interleaved(dst)) {
+        rows->f32_to_f32x3(plane, (float *)(void *)hr__at(dst, x, y, 0), (size_t)n);
         return;
     }
     for (int32_t c = 0; c < dst->channels; c++) {

@@ -64,6 +64,9 @@ struct hr_rows {
                        bool flip);
     void (*u8x3_to_f32)(const uint8_t *in, float *const out[], size_t n,
                         const float scale[], const float bias[], bool flip);
+    void (*f32x3_to_f32)(const float *in, float *const out[], size_t n,
+                         const float scale[], const float bias[], bool flip);
+    void (*f32_to_f32x3)(const float *const in[], float *out, size_t n);
     void (*f32_to_u8)(const float *in, uint8_t *out, size_t n);
     void (*f32_to_u8x3)(const float *const in[], uint8_t *out, size_t n);
     void (*f32_to_f16)(const float *in, uint16_t *out, size_t n);

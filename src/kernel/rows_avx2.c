@@ -94,6 +94,66 @@ static void u8x3_to_f32(const uint8_t *in, float *const out[], size_t n,
         u8x3_loop(in, out, n, scale, bias, false);
 }
 
+/* 8 pixels: three registers, two blends and one permute a channel. */
+static inline __m256 third_of(__m256 a, __m256 b, __m256 d, int c)
+{
+    /* places 3 * i + c, mod 8: element k of the blend comes from register (3 i + c) / 8
+     */
+    if (c == 0)
+        return _mm256_permutevar8x32_ps(
+            _mm256_blend_ps(_mm256_blend_ps(a, b, 0x92), d, 0x24),
+            _mm256_setr_epi32(0, 3, 6, 1, 4, 7, 2, 5));
+    if (c == 1)
+        return _mm256_permutevar8x32_ps(
+            _mm256_blend_ps(_mm256_blend_ps(a, b, 0x24), d, 0x49),
+            _mm256_setr_epi32(1, 4, 7, 2, 5, 0, 3, 6));
+    return _mm256_permutevar8x32_ps(_mm256_blend_ps(_mm256_blend_ps(a, b, 0x49), d, 0x92),
+                                    _mm256_setr_epi32(2, 5, 0, 3, 6, 1, 4, 7));
+}
+
+static void f32x3_to_f32(const float *in, float *const out[], size_t n,
+                         const float scale[], const float bias[], bool flip)
+{
+    if (n < 8) {
+        hr__rows_c.f32x3_to_f32(in, out, n, scale, bias, flip);
+        return;
+    }
+    for (size_t at = 0; at < n; at += 8) {
+        size_t i = at + 8 <= n ? at : n - 8;
+        __m256 a = _mm256_loadu_ps(in + 3 * i), b = _mm256_loadu_ps(in + 3 * i + 8);
+        __m256 d = _mm256_loadu_ps(in + 3 * i + 16);
+
+        finish8(out[0], n, i, third_of(a, b, d, 0), scale[0], bias[0], flip);
+        finish8(out[1], n, i, third_of(a, b, d, 1), scale[1], bias[1], flip);
+        finish8(out[2], n, i, third_of(a, b, d, 2), scale[2], bias[2], flip);
+    }
+}
+
+/* The way back: each channel's elements go to their places mod 8, then blends. */
+static void f32_to_f32x3(const float *const in[], float *out, size_t n)
+{
+    if (n < 8) {
+        hr__rows_c.f32_to_f32x3(in, out, n);
+        return;
+    }
+    for (size_t at = 0; at < n; at += 8) {
+        size_t i = at + 8 <= n ? at : n - 8;
+        __m256 r = _mm256_permutevar8x32_ps(_mm256_loadu_ps(in[0] + i),
+                                            _mm256_setr_epi32(0, 3, 6, 1, 4, 7, 2, 5));
+        __m256 g = _mm256_permutevar8x32_ps(_mm256_loadu_ps(in[1] + i),
+                                            _mm256_setr_epi32(5, 0, 3, 6, 1, 4, 7, 2));
+        __m256 b = _mm256_permutevar8x32_ps(_mm256_loadu_ps(in[2] + i),
+                                            _mm256_setr_epi32(2, 5, 0, 3, 6, 1, 4, 7));
+
+        _mm256_storeu_ps(out + 3 * i,
+                         _mm256_blend_ps(_mm256_blend_ps(r, g, 0x92), b, 0x24));
+        _mm256_storeu_ps(out + 3 * i + 8,
+                         _mm256_blend_ps(_mm256_blend_ps(r, g, 0x24), b, 0x49));
+        _mm256_storeu_ps(out + 3 * i + 16,
+                         _mm256_blend_ps(_mm256_blend_ps(r, g, 0x49), b, 0x92));
+    }
+}
+
 static inline __m256i levels8(const float *in)
 {
     __m256 v = _mm256_max_ps(_mm256_loadu_ps(in), _mm256_setzero_ps());
@@ -318,6 +378,8 @@ const struct hr_rows hr__rows_avx2 = {
     .u8_to_f32 = u8_to_f32,
     .f32_to_f32 = f32_to_f32,
     .u8x3_to_f32 = u8x3_to_f32,
+    .f32x3_to_f32 = f32x3_to_f32,
+    .f32_to_f32x3 = f32_to_f32x3,
     .f32_to_u8 = f32_to_u8,
     .f32_to_u8x3 = f32_to_u8x3,
     .f32_to_f16 = f32_to_f16,

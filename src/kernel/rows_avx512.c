@@ -93,6 +93,65 @@ static void u8x3_to_f32(const uint8_t *in, float *const out[], size_t n,
         u8x3_loop(in, out, n, scale, bias, false);
 }
 
+/* Element 3 * i + c of 48, in two permutes a channel. */
+static void f32x3_to_f32(const float *in, float *const out[], size_t n,
+                         const float scale[], const float bias[], bool flip)
+{
+    int32_t first[3][16], second[3][16];
+
+    for (int32_t c = 0; c < 3; c++)
+        for (int32_t i = 0; i < 16; i++) {
+            int32_t at = 3 * i + c;
+
+            first[c][i] = at < 32 ? at : 0;
+            second[c][i] = at < 32 ? i : at - 16;
+        }
+    for (size_t i = 0; i < n; i += 16) {
+        size_t left = 3 * (n - i);
+        __m512 a = _mm512_maskz_loadu_ps(low_mask(left), in + 3 * i);
+        __m512 b =
+            _mm512_maskz_loadu_ps(low_mask(left < 16 ? 0 : left - 16), in + 3 * i + 16);
+        __m512 d =
+            _mm512_maskz_loadu_ps(low_mask(left < 32 ? 0 : left - 32), in + 3 * i + 32);
+
+        for (int c = 0; c < 3; c++) {
+            __m512 v = _mm512_permutex2var_ps(a, _mm512_loadu_si512(first[c]), b);
+
+            v = _mm512_permutex2var_ps(v, _mm512_loadu_si512(second[c]), d);
+            finish16(out[c], n, i, v, scale[c], bias[c], flip);
+        }
+    }
+}
+
+static void f32_to_f32x3(const float *const in[], float *out, size_t n)
+{
+    int32_t first[3][16], second[3][16];
+
+    for (int32_t part = 0; part < 3; part++)
+        for (int32_t i = 0; i < 16; i++) {
+            int32_t at = 16 * part + i, pixel = at / 3;
+
+            first[part][i] = at % 3 == 1 ? 16 + pixel : pixel;
+            second[part][i] = at % 3 == 2 ? 16 + pixel : i;
+        }
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = low_mask(n - i);
+        size_t left = 3 * (n - i);
+        __m512 r = _mm512_maskz_loadu_ps(mask, in[0] + i);
+        __m512 g = _mm512_maskz_loadu_ps(mask, in[1] + i);
+        __m512 b = _mm512_maskz_loadu_ps(mask, in[2] + i);
+
+        for (size_t part = 0; part < 3; part++) {
+            size_t done = 16 * part;
+            __m512 v = _mm512_permutex2var_ps(r, _mm512_loadu_si512(first[part]), g);
+
+            v = _mm512_permutex2var_ps(v, _mm512_loadu_si512(second[part]), b);
+            _mm512_mask_storeu_ps(out + 3 * i + done,
+                                  low_mask(left < done ? 0 : left - done), v);
+        }
+    }
+}
+
 static inline __m128i levels16(const float *in, __mmask16 mask)
 {
     __m512 v = _mm512_max_ps(_mm512_maskz_loadu_ps(mask, in), _mm512_setzero_ps());
@@ -414,6 +473,8 @@ const struct hr_rows hr__rows_avx512 = {
     .u8_to_f32 = u8_to_f32,
     .f32_to_f32 = f32_to_f32,
     .u8x3_to_f32 = u8x3_to_f32,
+    .f32x3_to_f32 = f32x3_to_f32,
+    .f32_to_f32x3 = f32_to_f32x3,
     .f32_to_u8 = f32_to_u8,
     .f32_to_u8x3 = f32_to_u8x3,
     .f32_to_f16 = f32_to_f16,

@@ -38,6 +38,21 @@ static void c_u8x3_to_f32(const uint8_t *in, float *const out[], size_t n,
             out[c][flip ? n - 1 - i : i] = (float)in[3 * i + c] * scale[c] + bias[c];
 }
 
+static void c_f32x3_to_f32(const float *in, float *const out[], size_t n,
+                           const float scale[], const float bias[], bool flip)
+{
+    for (size_t c = 0; c < 3; c++)
+        for (size_t i = 0; i < n; i++)
+            out[c][flip ? n - 1 - i : i] = in[3 * i + c] * scale[c] + bias[c];
+}
+
+static void c_f32_to_f32x3(const float *const in[], float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < 3; c++)
+            out[3 * i + c] = in[c][i];
+}
+
 static void c_f32_to_u8(const float *in, uint8_t *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -170,6 +185,8 @@ const struct hr_rows hr__rows_c = {
     .u8_to_f32 = c_u8_to_f32,
     .f32_to_f32 = c_f32_to_f32,
     .u8x3_to_f32 = c_u8x3_to_f32,
+    .f32x3_to_f32 = c_f32x3_to_f32,
+    .f32_to_f32x3 = c_f32_to_f32x3,
     .f32_to_u8 = c_f32_to_u8,
     .f32_to_u8x3 = c_f32_to_u8x3,
     .f32_to_f16 = c_f32_to_f16,

@@ -168,12 +168,14 @@ static double row_sum(const float *row, size_t n)
     return sum;
 }
 
-static void row_blur_down(const float *const row[], const float weight[], int32_t radius,
-                          float *out, size_t n)
+/* With `radius` a constant, weights and row pointers stay in registers. */
+static inline void blur_down_n(const float *const row[], const float weight[],
+                               int32_t radius, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i += VL) {
         vf sum = vf_load(row[radius] + i) * vf_set(weight[0]);
 
+#pragma GCC unroll 5
         for (int32_t k = 1; k <= radius; k++)
             sum = sum + (vf_load(row[radius - k] + i) + vf_load(row[radius + k] + i)) *
                             vf_set(weight[k]);
@@ -181,15 +183,85 @@ static void row_blur_down(const float *const row[], const float weight[], int32_
     }
 }
 
-static void row_blur_across(const float *row, const float weight[], int32_t radius,
-                            float *out, size_t n)
+static inline void blur_across_n(const float *row, const float weight[], int32_t radius,
+                                 float *out, size_t n)
 {
     for (size_t i = 0; i < n; i += VL) {
         vf sum = vf_load(row + i) * vf_set(weight[0]);
 
+#pragma GCC unroll 5
         for (int32_t k = 1; k <= radius; k++)
             sum = sum + (vf_load(row + i - k) + vf_load(row + i + k)) * vf_set(weight[k]);
         vf_store(out + i, sum);
+    }
+}
+
+static void row_blur_down(const float *const rows[], const float weights[],
+                          int32_t radius, float *restrict out, size_t n)
+{
+    const float *row[11];
+    float weight[6];
+
+    if (radius > 5) {
+        blur_down_n(rows, weights, radius, out, n);
+        return;
+    }
+    for (int32_t k = 0; k < 2 * radius + 1; k++)
+        row[k] = rows[k];
+    for (int32_t k = 0; k <= radius; k++)
+        weight[k] = weights[k];
+    switch (radius) {
+    case 1:
+        blur_down_n(row, weight, 1, out, n);
+        break;
+    case 2:
+        blur_down_n(row, weight, 2, out, n);
+        break;
+    case 3:
+        blur_down_n(row, weight, 3, out, n);
+        break;
+    case 4:
+        blur_down_n(row, weight, 4, out, n);
+        break;
+    case 5:
+        blur_down_n(row, weight, 5, out, n);
+        break;
+    default:
+        blur_down_n(row, weight, 0, out, n);
+        break;
+    }
+}
+
+static void row_blur_across(const float *row, const float weights[], int32_t radius,
+                            float *restrict out, size_t n)
+{
+    float weight[6];
+
+    if (radius > 5) {
+        blur_across_n(row, weights, radius, out, n);
+        return;
+    }
+    for (int32_t k = 0; k <= radius; k++)
+        weight[k] = weights[k];
+    switch (radius) {
+    case 1:
+        blur_across_n(row, weight, 1, out, n);
+        break;
+    case 2:
+        blur_across_n(row, weight, 2, out, n);
+        break;
+    case 3:
+        blur_across_n(row, weight, 3, out, n);
+        break;
+    case 4:
+        blur_across_n(row, weight, 4, out, n);
+        break;
+    case 5:
+        blur_across_n(row, weight, 5, out, n);
+        break;
+    default:
+        blur_across_n(row, weight, 0, out, n);
+        break;
     }
 }
 
