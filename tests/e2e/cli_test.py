@@ -1,0 +1,194 @@
+"""The command line: help, usage errors, and the commands that run no graph for long."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from support import Skip, example, graph, headrace, main, one_line, photos, run, run_json, temp, test
+
+commands = ["run", "inspect", "explain", "ops", "synth", "index", "bench", "help", "version", "completion"]
+
+
+@test
+def every_command_has_help_with_examples():
+    for command in commands:
+        text = run(command, "--help").stdout
+        assert "Usage: headrace " + command in text and "Examples" in text, text
+        assert text == run("help", command).stdout
+
+
+@test
+def no_command_shows_the_overview_and_is_bad_usage():
+    text = run(code=2).stderr
+    assert all(command in text for command in commands), text
+    assert run("--help").stdout == text
+
+
+@test
+def a_wrong_option_names_the_nearest():
+    one_line(run("run", example("noop.yaml"), "--thread", "3", code=2), "--thread", "did you mean --threads?")
+    one_line(run("run", example("noop.yaml"), "--zzzzzz", code=2), "--zzzzzz")
+    one_line(run("rnu", code=2), "'rnu'", "did you mean run?")
+
+
+@test
+def wrong_values_say_what_is_wanted():
+    noop = example("noop.yaml")
+    one_line(run("run", noop, "--threads", "many", code=2), "--threads", "whole number")
+    one_line(run("run", noop, "--threads", "-1", code=2), "--threads")
+    one_line(run("run", noop, "--limit", "99999999999999999999", code=2), "--limit")
+    one_line(run("run", noop, "--memory", "12 apples", code=2), "64MB")
+    one_line(run("run", noop, "--memory", "-1", code=2), "--memory")
+    one_line(run("run", noop, "--ordered", "perhaps", code=2), "true or false")
+    one_line(run("run", noop, "--errors", "ignore", code=2), "fail|skip|substitute")
+    one_line(run("run", noop, "-p", "n", code=2), "name=value")
+    one_line(run("run", noop, "--digest=yes", code=2), "takes no value")
+    one_line(run("run", noop, "--seed", code=2), "--seed wants")
+
+
+@test
+def wrong_arguments_are_refused():
+    one_line(run("run", code=2), "GRAPH")
+    one_line(run("run", "a.yaml", "b.yaml", code=2), "b.yaml")
+    one_line(run("synth", "fotos", temp / "x", code=2), "did you mean photos?")
+    one_line(run("index", temp, code=2), "-o FILE")
+    one_line(run("bench", "nop", code=2), "did you mean noop?")
+    one_line(run("completion", "fish", code=2), "bash")
+    one_line(run("help", "rnu", code=2), "did you mean run?")
+    one_line(run("run", example("noop.yaml"), "--rank", 2, "--world", 2, code=2), "--rank")
+    one_line(run("run", example("noop.yaml"), "--save-every", 2, code=2), "--state")
+
+
+@test
+def graphs_that_are_wrong_are_bad_usage():
+    one_line(run("run", "absent.yaml", code=2), "absent.yaml")
+    wrong = graph("wrong.yaml", "pipeline:\n  - source.rnge: {n: 3}\n")
+    one_line(run("run", wrong, code=2), "wrong.yaml:3", "source.range")
+    typed = graph("typed.yaml", "pipeline:\n  - source.range: {n: many}\n  - batch.stack: {size: 2}\n")
+    one_line(run("run", typed, code=2), "typed.yaml:3", "n")
+    one_line(run("run", example("vision_rrc.yaml"), code=2), "data")
+    one_line(run("run", example("noop.yaml"), "-p", "m=3", code=2), "m")
+    one_line(run("run", example("vision_rrc.yaml"), "-p", "data=/absent/folder", code=None), "/absent/folder")
+
+
+@test
+def parameters_of_a_graph_are_listed():
+    text = run("run", example("vision_rrc.yaml"), "--help-params").stdout
+    assert "data (path)" in text and "required" in text and "size (int)" in text and "default 224" in text, text
+
+
+@test
+def version_is_one_line_or_json():
+    version = run("version").stdout.split()
+    assert version[0] == "headrace" and run_json("version")["version"] == version[1]
+    assert run("--version").stdout.split() == version
+
+
+@test
+def the_man_page_has_every_option_and_groff_accepts_it():
+    page = run("help", "--man").stdout
+    assert "\\-\\-save\\-every" in page and page.count(".SS headrace") == len(commands)
+    if not shutil.which("groff"):
+        raise Skip("groff is not here")
+    done = subprocess.run(["groff", "-man", "-Tascii", "-ww"], input=page, text=True, capture_output=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+@test
+def the_completion_is_bash_and_completes():
+    script = run("completion", "bash").stdout
+    if not shutil.which("bash"):
+        raise Skip("bash is not here")
+    ask = script + '\nCOMP_WORDS=(headrace run --errors s); COMP_CWORD=3; _headrace; echo "${COMPREPLY[@]}"\n' \
+        'COMP_WORDS=(headrace run --save); COMP_CWORD=2; _headrace; echo "${COMPREPLY[@]}"\n'
+    done = subprocess.run(["bash", "-c", ask], text=True, capture_output=True)
+    assert done.stdout.split() == ["skip", "substitute", "--save-every"], done
+
+
+@test
+def ops_are_listed_shown_and_written():
+    assert "image.decode" in run("ops").stdout and "debug.identity" not in run("ops").stdout
+    assert "debug.identity" in run("ops", "--all").stdout
+    assert "size" in run("ops", "image.random_resized_crop").stdout
+    one_line(run("ops", "image.decod", code=2), "image.decode")
+    ops = run_json("ops")
+    names = [op["name"] for op in ops]
+    assert names == sorted(names) and run("ops", "--names").stdout.split() == names
+    assert all(p["help"] and p["type"] for op in ops for p in op["params"]), "a parameter without help"
+    run("ops", "--markdown", temp / "ops")
+    assert "| `size` |" in (temp / "ops/batch.stack.md").read_text()
+    assert (temp / "ops/README.md").exists()
+
+
+@test
+def synth_range_writes_lines_by_rename():
+    run("synth", "range", temp / "numbers.txt", "-n", 1000, "-q")
+    assert (temp / "numbers.txt").read_text() == "".join(f"{i}\n" for i in range(1000))
+    one_line(run("synth", "range", temp / "absent/numbers.txt", code=1), "absent/numbers.txt")
+    assert not list(temp.glob("numbers.txt.*"))
+
+
+@test
+def synth_photos_refuses_to_mix_two_sets():
+    done = run("synth", "photos", photos(), "--count", 40, "--seed", 5, code=2)
+    one_line(done, "other settings")
+
+
+@test
+def an_index_is_made_and_used():
+    run("synth", "names", temp / "names", "-n", 500, "--folders", 5, "-q")
+    made = run_json("index", temp / "names", "-o", temp / "names.index")
+    assert made["files"] == 500 and made["classes"] == 5, made
+    for folder in [temp / "names", *(temp / "names").iterdir()]:
+        os.utime(folder, (1e9, 1e9))  # folders that changed a moment ago are read again for safety
+    run("index", temp / "names", "-o", temp / "names.index")
+    assert run_json("index", temp / "names", "-o", temp / "names.index")["folders_rescanned"] == 0
+    one_line(run("index", temp / "absent", "-o", temp / "x.index", code=None), "absent")
+    assert not (temp / "x.index").exists()
+    one_line(run("index", temp / "names", "-o", temp / "no/x.index", code=1), "no/x.index")
+
+
+@test
+def inspect_shows_shapes_and_saves_pictures():
+    args = ["inspect", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=48"]
+    text = run(*args).stdout
+    assert "float32[batch, 3, 48, 48]" in text and "record 2" in text, text
+    text = run(*args, "--save", temp / "look", "-n", 5).stdout
+    assert sorted(p.name for p in (temp / "look").iterdir()) == [f"{i:06}.png" for i in range(5)] + ["contact.png"]
+    assert all(p.read_bytes()[:4] == b"\x89PNG" for p in (temp / "look").iterdir())
+    done = run("inspect", example("noop.yaml"), "--save", temp / "none", code=1)
+    assert "looks like an image" in done.stderr
+
+
+@test
+def explain_tells_what_is_composed():
+    args = ["explain", example("vision_rrc.yaml"), "-p", f"data={photos()}"]
+    assert "image.decode" in run(*args).stdout
+    json.loads(run(*args, "--json").stdout)
+
+
+@test
+def bench_lists_and_measures():
+    assert "noop" in run("bench", "--list").stdout
+    result = run_json("bench", "noop", "-n", 2000, "--rounds", 2, "-q")
+    assert result["unit"] == "ns per record" and all(c["median"] > 0 for c in result["cases"]), result
+
+
+@test
+def colours_stay_off_pipes():
+    for words in (["--help"], ["ops"], ["run", "--help"]):
+        assert "\033" not in run(*words, env={"TERM": "xterm"}).stdout
+
+
+@test
+def a_full_disk_is_a_failure():
+    if not os.path.exists("/dev/full"):
+        raise Skip("/dev/full is not here")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([headrace, "ops"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "standard output" in done.stderr, done
+
+
+main()

@@ -1,0 +1,226 @@
+"""headrace run: the report, the digest, stopping, going on, and outputs that cannot be."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__))
+from support import example, graph, main, one_line, photos, run, run_json, start, temp, test
+
+keys = {"records": int, "batches": int, "bytes": int, "seconds": float, "records_per_second": float,
+        "first_batch_seconds": float, "cpu_seconds": float, "peak_rss_bytes": int, "errors": int}
+
+
+def vision(*more):
+    return ["run", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "labels=folder", "-p", "size=32",
+            "-p", "batch=7", *more]
+
+
+def slow(n=400, ms=2):
+    """Numbers that take their time, in batches of 5."""
+    return graph(f"slow{n}.yaml", f"pipeline:\n  - source.range: {{n: {n}}}\n  - order.shuffle: {{}}\n"
+                                  f"  - debug.sleep: {{ms: {ms}}}\n  - batch.stack: {{size: 5}}\n")
+
+
+@test
+def json_is_one_object_with_its_keys():
+    done = run(*vision("--json", "--digest"))
+    result = json.loads(done.stdout)
+    for key, kind in keys.items():
+        assert isinstance(result[key], (int, float) if kind is float else kind), key
+    assert done.stdout.count("\n") == 1 and result["status"] == "complete"
+    assert result["records"] == 40 and result["batches"] == 6 and len(result["digest"]) == 32
+    assert result["bytes"] == 40 * (8 + 3 * 32 * 32 * 4)
+    names = [node["node"] for node in result["nodes"]]
+    assert names[0] == "source.files" and names[-1] == "batch.stack"
+    assert all({"op", "records", "seconds", "fused_into"} <= set(node) for node in result["nodes"])
+
+
+@test
+def the_report_for_people_names_every_node():
+    text = run(*vision()).stdout
+    assert "40 records" in text and "image.random_resized_crop" in text and "records/s" in text, text
+    assert run(*vision("--quiet")).stdout == ""
+
+
+@test
+def the_digest_is_of_the_bytes_in_order():
+    graph("three.yaml", "pipeline:\n  - source.range: {n: 3}\n  - batch.stack: {size: 2}\n")
+    whole = run("run", "three.yaml", "-q", "--digest").stdout.strip()
+    again = run("run", "three.yaml", "-q", "--digest", "--variant", "inline").stdout.strip()
+    assert whole == again and len(whole) == 32
+
+
+@test
+def one_digest_for_any_threads_and_variant():
+    digests = {run_json(*vision("--digest", "--epochs", 2, *more))["digest"]
+               for more in (["--threads", 1], ["--threads", 2], ["--threads", 3], ["--threads", 8],
+                            ["--variant", "inline"])}
+    assert len(digests) == 1, digests
+
+
+@test
+def fusion_changes_no_byte_in_exact_mode():
+    digests = {run_json(*vision("-p", "mode=exact", "--digest", *more))["digest"] for more in ([], ["--no-fuse"])}
+    assert len(digests) == 1, digests
+
+
+@test
+def instruction_sets_change_no_byte():
+    digests = {run_json(*vision("--digest"), env={"HEADRACE_ISA": isa})["digest"]
+               for isa in ("c", "avx2", "avx512", "neon")}
+    assert len(digests) == 1, digests
+
+
+@test
+def other_seeds_and_epochs_give_other_bytes():
+    digests = [run_json(*vision("--digest", *more))["digest"] for more in ([], ["--seed", 1], ["--epoch", 1])]
+    assert len(set(digests)) == 3, digests
+
+
+@test
+def limit_stops_after_so_many_records():
+    result = run_json("run", example("noop.yaml"), "-p", "n=100000", "--limit", 1000)
+    assert result["records"] == 1000, result["records"]
+
+
+@test
+def every_example_runs():
+    for name in ("vision_rrc.yaml", "vision_eval.yaml", "simclr.yaml"):
+        result = run_json("run", example(name), "-p", f"data={photos()}", "-p", "batch=8", "-p", "size=40")
+        assert result["records"] == 40, name
+    assert run_json("run", example("noop.yaml"), "-p", "n=1000")["batches"] == 4
+
+
+@test
+def the_smallest_program_runs():
+    text = graph("tiny.yaml", "pipeline:\n  - source.range: {n: 5}\n  - batch.stack: {size: 2}\n")
+    tinyrace = os.path.join(os.path.dirname(sys.argv[1]), "tinyrace")
+    done = subprocess.run([tinyrace, text], text=True, capture_output=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.count("records") == 3, done
+
+
+@test
+def unwritable_outputs_are_told_before_the_run():
+    for option in ("--state", "--trace", "--batch-digests"):
+        one_line(run(*vision(option, temp / "absent/file"), code=1), "absent/file", "No such file")
+    one_line(run(*vision("--trace", temp), code=1), "folder")
+    assert run(*vision("--bad-records", temp / "absent/bad.jsonl"), code=None).returncode in (1, 2)
+
+
+@test
+def memory_below_one_batch_is_refused():
+    done = run(*vision("--memory", "1k"), code=2)
+    one_line(done, "memory")
+
+
+@test
+def the_trace_is_json():
+    run(*vision("--trace", temp / "trace.json", "-q"))
+    trace = json.loads((temp / "trace.json").read_text())
+    assert trace, "no spans"
+
+
+@test
+def ctrl_c_stops_in_order_and_keeps_the_state():
+    state = temp / "stop.state"
+    run_ = start("run", slow(), "--state", state, "--json")
+    time.sleep(0.4)
+    run_.send_signal(signal.SIGINT)
+    out, err = run_.communicate(timeout=30)
+    assert run_.returncode == 130, (run_.returncode, err)
+    first = json.loads(out)
+    assert first["status"] == "interrupted" and 0 < first["records"] < 400 and "state" in err, first
+    second = run_json("run", slow(), "--state", state)
+    assert second["resumed"] and first["records"] + second["records"] == 400, (first, second)
+    assert run_json("run", slow(), "--state", state)["records"] == 0
+
+
+@test
+def a_second_ctrl_c_ends_at_once():
+    run_ = start("run", slow(40, 1500), "--threads", 1)
+    time.sleep(0.3)
+    run_.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    run_.send_signal(signal.SIGINT)
+    run_.communicate(timeout=30)
+    assert run_.returncode in (-signal.SIGINT, 130), run_.returncode
+
+
+@test
+def killed_runs_go_on_with_the_same_bytes():
+    """Batches after the last saved state are delivered again: one list must fit another."""
+    run("run", slow(), "--batch-digests", temp / "whole", "-q")
+    whole = (temp / "whole").read_text().splitlines()
+    seen, state = [], temp / "kill.state"
+    for attempt in range(40):
+        log = temp / f"part{attempt}"
+        run_ = start("run", slow(), "--state", state, "--save-every", 1, "--batch-digests", log, "-q",
+                     "--threads", random.choice("123"))
+        try:
+            run_.communicate(timeout=random.uniform(0.05, 0.3) if attempt < 12 else 60)
+        except subprocess.TimeoutExpired:
+            run_.kill()
+            run_.communicate()
+        seen += log.read_text().splitlines() if log.exists() else []
+        if run_.returncode == 0:
+            break
+    assert set(seen) == set(whole), "batches differ from those of a whole run"
+    order = [whole.index(line) for line in seen]
+    assert all(b <= a + 1 for a, b in zip(order, order[1:])), "a batch was passed over"
+    assert all(a - b <= 1 for a, b in zip(order, order[1:])), "more than one batch was repeated"
+
+
+@test
+def a_wrong_state_is_refused_and_kept():
+    state = temp / "wrong.state"
+    state.write_text("no state at all")
+    done = run("run", slow(), "--state", state, code=2)
+    assert state.read_text() == "no state at all" and "state" in done.stderr, done.stderr
+
+
+@test
+def a_state_of_another_graph_is_refused():
+    state = temp / "other.state"
+    run("run", example("noop.yaml"), "-p", "n=1000", "--state", state, "-q")
+    before = state.read_text()
+    run("run", slow(), "--state", state, code=2)
+    assert state.read_text() == before
+
+
+@test
+def bad_records_meet_their_policy():
+    folder = temp / "damaged"
+    if not folder.exists():
+        run("synth", "photos", folder, "--count", 20, "--classes", 1, "--width", 80, "--height", 60, "-q")
+        for number in (3, 11):
+            photo = folder / f"class_0000/photo_{number:08}.jpg"
+            photo.write_bytes(photo.read_bytes()[:200])
+    args = ["run", example("vision_eval.yaml"), "-p", f"data={folder}", "-p", "batch=4", "-p", "size=32", "-p", "resize=32"]
+    failed = run(*args, code=1)
+    assert "photo_00000003" in failed.stderr, failed.stderr
+    ledger = temp / "bad.jsonl"
+    skipped = run_json(*args, "--errors", "skip", "--bad-records", ledger)
+    assert skipped["records"] == 18 and skipped["errors"] == 2, skipped
+    assert "photo_00000011" in ledger.read_text() and len(ledger.read_text().splitlines()) == 2
+    assert all(json.loads(line)["node"] for line in ledger.read_text().splitlines())
+    replaced = run_json(*args, "--errors", "substitute")
+    assert replaced["records"] == 20 and replaced["errors"] == 2, replaced
+    for policy in ("skip", "substitute"):
+        digests = {run_json(*args, "--errors", policy, "--digest", "--threads", t)["digest"] for t in (1, 2, 3)}
+        assert len(digests) == 1, (policy, digests)
+
+
+@test
+def a_failure_with_json_still_gives_one_object():
+    wrong = graph("fails.yaml", "pipeline:\n  - source.range: {n: 9}\n  - debug.fail: {at: [4]}\n"
+                                "  - batch.stack: {size: 3}\n")
+    done = run("run", wrong, "--json", code=1)
+    result = json.loads(done.stdout)
+    assert result["status"] == "failed" and result["error"] in done.stderr, done
+
+
+main()

@@ -1,0 +1,91 @@
+"""What the tests of the command share: a temp folder, photos, TAP.
+
+A test is a function marked @test; its name is the sentence. It fails by an exception.
+    python3 run_test.py HEADRACE SOURCE_DIR [part of a name]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import traceback
+
+headrace = pathlib.Path(sys.argv[1]).resolve()
+source = pathlib.Path(sys.argv[2]).resolve()
+holder = tempfile.TemporaryDirectory(prefix="headrace-e2e-")
+temp = pathlib.Path(holder.name)
+tests = []
+
+
+class Skip(Exception):
+    """The machine lacks something that the test needs."""
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def run(*words, code=0, **more):
+    """Run the command; check its exit code; return what it printed."""
+    environment = {**os.environ, "TERM": "dumb", **more.pop("env", {})}
+    done = subprocess.run([headrace, *map(str, words)], text=True, capture_output=True, timeout=120,
+                          stdin=subprocess.DEVNULL, env=environment, cwd=temp, **more)
+    assert code is None or done.returncode == code, \
+        f"headrace {' '.join(map(str, words))}: exit code {done.returncode}, not {code}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def start(*words, **more):
+    return subprocess.Popen([headrace, *map(str, words)], text=True, stdout=subprocess.PIPE, cwd=temp,
+                            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **more)
+
+
+def one_line(done, *parts):
+    """stderr is one line that has all the parts; stdout is empty."""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and not done.stdout, f"not one line on stderr alone:\n{done.stdout}{done.stderr}"
+    for part in parts:
+        assert part in lines[0], f"no '{part}' in: {lines[0]}"
+
+
+def run_json(*words, **more):
+    return json.loads(run(*words, "--json", **more).stdout)
+
+
+def example(name):
+    return source / "examples" / name
+
+
+def photos():
+    """40 small photos in 4 label folders, made once."""
+    folder = temp / "photos"
+    if not folder.exists():
+        run("synth", "photos", folder, "--count", 40, "--classes", 4, "--width", 120, "--height", 90, "-q")
+    return folder
+
+
+def graph(name, text):
+    """A graph file in the temp folder."""
+    path = temp / name
+    path.write_text("headrace: 1\n" + text)
+    return path
+
+
+def main():
+    chosen = [t for t in tests if len(sys.argv) < 4 or sys.argv[3] in t.__name__]
+    print(f"1..{len(chosen)}", flush=True)
+    failed = False
+    for number, function in enumerate(chosen, 1):
+        try:
+            function()
+            print(f"ok {number} - {function.__name__}", flush=True)
+        except Skip as why:
+            print(f"ok {number} - {function.__name__} # SKIP {why}", flush=True)
+        except BaseException:
+            failed = True
+            print(f"not ok {number} - {function.__name__}", flush=True)
+            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), flush=True)
+    holder.cleanup()
+    sys.exit(failed)
