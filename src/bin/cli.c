@@ -41,10 +41,27 @@ int cli_failed(const char *format, ...)
     return CLI_FAILED;
 }
 
+/* The library's sentence, with the place and the file where it does not name them. */
+static const char *library_text(const struct hr_error *error, char *text, size_t room)
+{
+    const char *message = error->message[0] ? error->message : hr_err_text(error->code);
+    bool named = error->file[0] == '\0' || strstr(message, error->file) != NULL;
+
+    if (error->line > 0 && !named)
+        snprintf(text, room, "%s:%d:%d: %s", error->file, error->line, error->column,
+                 message);
+    else if (!named)
+        snprintf(text, room, "%s: %s", error->file, message);
+    else
+        snprintf(text, room, "%s", message);
+    return text;
+}
+
 int cli_library(const struct hr_error *error)
 {
-    const char *text = error->message[0] ? error->message : hr_err_text(error->code);
+    char text[sizeof(error->file) + sizeof(error->message) + 32];
 
+    library_text(error, text, sizeof(text));
     switch (error->code) {
     case HR_ERR_IO:
     case HR_ERR_MEMORY:
@@ -54,6 +71,13 @@ int cli_library(const struct hr_error *error)
     default:
         return cli_usage("%s", text);
     }
+}
+
+int cli_library_failed(const struct hr_error *error)
+{
+    char text[sizeof(error->file) + sizeof(error->message) + 32];
+
+    return cli_failed("%s", library_text(error, text, sizeof(text)));
 }
 
 /* Levenshtein distance; names are short. */

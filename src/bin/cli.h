@@ -87,6 +87,9 @@ int cli_failed(const char *format, ...) HR_PRINTF(1, 2);
  * at fault, CLI_FAILED when the world is. */
 int cli_library(const struct hr_error *error);
 
+/* Same for an error of a run: always CLI_FAILED. */
+int cli_library_failed(const struct hr_error *error);
+
 /* "; did you mean X?" for the nearest of `names` into `text`, or "". */
 const char *cli_nearest(const char *wrong, const char *const *names, size_t count,
                         char *text, size_t room);

@@ -70,6 +70,9 @@ static int index_run(const struct cli_command *command, int argc, char **argv)
         return code;
     if (options.output == NULL)
         return cli_usage("index wants -o FILE (headrace index --help tells more)");
+    code = out_probe(options.output);
+    if (code != CLI_OK)
+        return code;
     if (hr_index_write(rest.words[0], options.output, &result, &error) != HR_OK)
         return cli_library(&error);
     if (options.json)

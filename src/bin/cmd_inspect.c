@@ -258,7 +258,7 @@ static int show_records(struct inspect *inspect)
     }
     if (shown != CLI_OK || code == HR_OK || code == HR_ERR_END)
         return shown;
-    return cli_failed("%s", error.message);
+    return cli_library_failed(&error);
 }
 
 static int save_sheet(struct inspect *inspect)

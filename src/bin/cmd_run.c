@@ -293,7 +293,7 @@ static int drain(struct run *run)
         return taken;
     snprintf(run->result.message, sizeof(run->result.message), "%s",
              error.message[0] ? error.message : hr_err_text(code));
-    return cli_failed("%s", run->result.message);
+    return cli_library_failed(&error);
 }
 
 static int write_trace(struct run *run)

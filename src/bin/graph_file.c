@@ -14,8 +14,9 @@ int graph_file_load(const char *path, const struct cli_params *params,
 
     if (hr_graph_load(path, params->items, params->count, ret_graph, &error) == HR_OK)
         return CLI_OK;
-    return error.code == HR_ERR_MEMORY ? cli_library(&error)
-                                       : cli_usage("%s", error.message);
+    if (error.code == HR_ERR_IO) /* a graph that cannot be read is bad usage */
+        error.code = HR_ERR_NOT_FOUND;
+    return cli_library(&error);
 }
 
 int graph_file_open(const char *path, const struct cli_params *params,
@@ -82,5 +83,5 @@ int graph_file_help(const char *path, const struct cli_params *params)
         memcpy(names[count], error.param, sizeof(names[count]));
         all[count] = (struct hr_graph_param){names[count], "0"};
     }
-    return cli_usage("%s", error.message);
+    return cli_library(&error);
 }
