@@ -104,8 +104,13 @@ struct hr_field_view {
         *buffer; /* what holds the memory; take a reference to keep it beyond the batch */
 };
 
+/* Add or drop a reference; the last one gives the memory back to the iterator's pool.
+ * NULL is fine for unref. Safe from any thread, also when the iterator is closed. */
 HR_API struct hr_batch *hr_batch_ref(struct hr_batch *batch);
 HR_API void hr_batch_unref(struct hr_batch *batch);
+
+/* Its records, their epoch, and its fields: by number, or by name (HR_ERR_NOT_FOUND). The
+ * views hold no reference. HR_ERR_RANGE beyond the last field. */
 HR_API int64_t hr_batch_records(const struct hr_batch *batch);
 HR_API int64_t hr_batch_epoch(const struct hr_batch *batch);
 HR_API size_t hr_batch_field_count(const struct hr_batch *batch);
