@@ -332,7 +332,9 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
         code = gather_inputs(f, n, &inputs);
     n->schema.records = -1;
     if (code == HR_OK)
-        code = name_fields(n, inputs, f->error);
+        code = name_fields(
+            n, n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL,
+            f->error);
     if (code == HR_OK)
         code = run_infer(n, inputs, f->error);
     if (code == HR_OK)

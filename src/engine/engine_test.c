@@ -1,0 +1,647 @@
+/*
+ * The same bytes, whatever runs them: threads, order of completion, restarts, filters,
+ * bad records.
+ *
+ * Graphs of numbers show order and counts; what they share with photos is everything but
+ * the kernels. ops tests and tests/e2e cover those.
+ */
+#include "tests/support/check.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/hash.h"
+#include "core/str.h"
+#include "headrace/engine.h"
+
+#define BATCHES_MAX 4096
+
+/* What a run gave: one hash per batch, and the state behind each. */
+struct outcome {
+    enum hr_err code;
+    struct hr_error error;
+    size_t batches;
+    int64_t records, sizes[BATCHES_MAX];
+    struct hr_hash128 hashes[BATCHES_MAX];
+    char *states[BATCHES_MAX];
+    struct hr_iter_stats stats;
+};
+
+static struct hr_graph *load(const char *text)
+{
+    struct hr_graph *graph;
+    struct hr_error error = {0};
+
+    if (hr_graph_parse(text, strlen(text), "test.yaml", NULL, 0, &graph, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    return graph;
+}
+
+static struct hr_hash128 hash_batch(const struct hr_batch *batch)
+{
+    struct hr_hasher *hasher = hr__hasher_create();
+    struct hr_hash128 hash;
+    struct hr_field_view view;
+
+    for (size_t i = 0; i < hr_batch_field_count(batch); i++) {
+        CHECK_OK(hr_batch_field(batch, i, &view));
+        hr__hasher_add(hasher, view.name, strlen(view.name));
+        hr__hasher_add(hasher, view.dims, sizeof view.dims[0] * (size_t)view.ndim);
+        hr__hasher_add(hasher, view.data, view.bytes);
+        if (view.offsets != NULL)
+            hr__hasher_add(hasher, view.offsets, ((size_t)view.dims[0] + 1) * 8);
+    }
+    hash = hr__hasher_value(hasher);
+    hr__hasher_destroy(hasher);
+    return hash;
+}
+
+static void run_options(const char *text, const struct hr_iter_options *options,
+                        bool states, struct outcome *o)
+{
+    struct hr_graph *graph = load(text);
+    struct hr_iter *iter = NULL;
+    struct hr_batch *batch;
+
+    memset(o, 0, sizeof *o);
+    o->code = hr_iter_open(graph, options, &iter, &o->error);
+    while (o->code == HR_OK &&
+           (o->code = hr_iter_next(iter, &batch, &o->error)) == HR_OK) {
+        CHECK(o->batches < BATCHES_MAX);
+        o->sizes[o->batches] = hr_batch_records(batch);
+        o->records += hr_batch_records(batch);
+        o->hashes[o->batches] = hash_batch(batch);
+        if (states)
+            CHECK_OK(hr_iter_save(iter, &o->states[o->batches], NULL));
+        o->batches++;
+        hr_batch_unref(batch);
+    }
+    if (iter != NULL)
+        hr_iter_stats(iter, &o->stats);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
+static void outcome_free(struct outcome *o)
+{
+    for (size_t i = 0; i < o->batches; i++)
+        hr_free(o->states[i]);
+    free(o);
+}
+
+static struct outcome *
+run(const char *text, int threads, const struct hr_iter_options *given)
+{
+    struct outcome *o = malloc(sizeof *o);
+    struct hr_iter_options options;
+
+    hr_iter_options_init(&options);
+    if (given != NULL)
+        options = *given;
+    options.threads = threads;
+    options.variant = threads == 0 ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
+    run_options(text, &options, options.ordered, o);
+    return o;
+}
+
+static void check_same(const struct outcome *a, const struct outcome *b, size_t skip)
+{
+    CHECK_ERR(a->code, b->code);
+    CHECK_EQ_INT(b->batches + skip, a->batches);
+    for (size_t i = 0; i < b->batches; i++)
+        CHECK(hr__hash_equal(a->hashes[i + skip], b->hashes[i]));
+}
+
+/* Inline against 1, 2, 3, 8 threads, then restarts behind every batch. */
+static void check_equivalent(const char *text, const struct hr_iter_options *given)
+{
+    static const int threads[] = {1, 2, 3, 8};
+    struct hr_iter_options options;
+    struct outcome *first = run(text, 0, given);
+
+    CHECK_ERR(HR_ERR_END, first->code);
+    CHECK(first->batches > 0);
+    for (size_t i = 0; i < 4; i++) {
+        struct outcome *other = run(text, threads[i], given);
+
+        check_same(first, other, 0);
+        outcome_free(other);
+    }
+    hr_iter_options_init(&options);
+    if (given != NULL)
+        options = *given;
+    for (size_t i = 0; i < first->batches; i += 1 + first->batches / 40) {
+        struct outcome *rest;
+
+        options.state = first->states[i];
+        rest = run(text, i % 3 == 0 ? 0 : 2, &options);
+        check_same(first, rest, i + 1);
+        outcome_free(rest);
+    }
+    outcome_free(first);
+}
+
+#define GRAPH(steps) "headrace: 1\npipeline:\n" steps
+#define RANGE(n) "  - source.range: {n: " #n "}\n"
+#define SHUFFLE "  - order.shuffle: {}\n"
+#define BATCH(n) "  - batch.stack: {size: " #n "}\n"
+#define DROP_THIRD "  - record.filter: {expr: \"value % 3 != 1\"}\n"
+
+TEST(a_chain_gives_the_same_bytes_in_any_number_of_threads)
+{
+    check_equivalent(GRAPH(RANGE(1000) SHUFFLE "  - debug.identity: {}\n" BATCH(7)),
+                     NULL);
+}
+
+TEST(several_epochs_differ_and_are_repeatable)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.epochs = 3;
+    check_equivalent(GRAPH(RANGE(100) SHUFFLE BATCH(9)), &options);
+    o = run(GRAPH(RANGE(100) SHUFFLE BATCH(100)), 2, &options);
+    CHECK_EQ_INT(o->batches, 3);
+    CHECK(!hr__hash_equal(o->hashes[0], o->hashes[1]));
+    CHECK(!hr__hash_equal(o->hashes[1], o->hashes[2]));
+    outcome_free(o);
+}
+
+TEST(another_seed_gives_another_order)
+{
+    struct hr_iter_options options;
+    struct outcome *a = run(GRAPH(RANGE(100) SHUFFLE BATCH(100)), 1, NULL), *b;
+
+    hr_iter_options_init(&options);
+    options.seed = 1;
+    b = run(GRAPH(RANGE(100) SHUFFLE BATCH(100)), 1, &options);
+    CHECK(!hr__hash_equal(a->hashes[0], b->hashes[0]));
+    outcome_free(a);
+    outcome_free(b);
+}
+
+TEST(a_filter_that_drops_a_third_changes_nothing_about_order)
+{
+    struct outcome *o = run(GRAPH(RANGE(1000) DROP_THIRD BATCH(10)), 2, NULL);
+
+    CHECK_EQ_INT(o->records, 667);
+    CHECK_EQ_INT(o->sizes[66], 7);
+    outcome_free(o);
+    check_equivalent(GRAPH(RANGE(1000) SHUFFLE DROP_THIRD BATCH(10)), NULL);
+}
+
+TEST(stream_ops_behind_a_filter_keep_their_counts_over_restarts)
+{
+    check_equivalent(GRAPH(RANGE(1000) DROP_THIRD
+                           "  - order.skip: {count: 11}\n"
+                           "  - order.take: {count: 500}\n" BATCH(10)),
+                     NULL);
+}
+
+TEST(a_window_shuffle_behind_a_filter_restarts_anywhere)
+{
+    check_equivalent(
+        GRAPH(RANGE(700) DROP_THIRD "  - order.shuffle: {window: 64}\n" BATCH(10)), NULL);
+    check_equivalent(GRAPH(RANGE(700) DROP_THIRD
+                           "  - order.shuffle: {window: 64}\n"
+                           "  - debug.identity: {}\n"
+                           "  - order.take: {count: 200}\n" BATCH(10)),
+                     NULL);
+}
+
+TEST(batches_are_taken_apart_and_made_anew)
+{
+    struct outcome *o;
+
+    check_equivalent(
+        GRAPH(RANGE(500) SHUFFLE BATCH(32) "  - batch.unbatch: {}\n" BATCH(10)), NULL);
+    check_equivalent(GRAPH(RANGE(500)
+                               BATCH(32) "  - batch.unbatch: {}\n" DROP_THIRD
+                                         "  - order.shuffle: {window: 16}\n" BATCH(7)),
+                     NULL);
+    o = run(GRAPH(RANGE(500) BATCH(32) "  - batch.unbatch: {}\n" BATCH(500)), 2, NULL);
+    CHECK_EQ_INT(o->batches, 1);
+    outcome_free(o);
+}
+
+TEST(a_graph_without_batches_gives_batches_of_one)
+{
+    struct outcome *o = run(GRAPH(RANGE(20)), 2, NULL);
+
+    CHECK_EQ_INT(o->batches, 20);
+    CHECK_EQ_INT(o->sizes[3], 1);
+    outcome_free(o);
+    check_equivalent(GRAPH(RANGE(50) SHUFFLE DROP_THIRD), NULL);
+}
+
+TEST(drop_last_drops_only_the_incomplete_batch)
+{
+    struct outcome *o =
+        run(GRAPH(RANGE(25) "  - batch.stack: {size: 10, drop_last: true}\n"), 2, NULL);
+
+    CHECK_EQ_INT(o->batches, 2);
+    outcome_free(o);
+    o = run(GRAPH(RANGE(25) DROP_THIRD "  - batch.stack: {size: 10, drop_last: true}\n"),
+            2, NULL);
+    CHECK_EQ_INT(o->batches, 1);
+    outcome_free(o);
+}
+
+TEST(bad_records_are_skipped_with_the_same_bytes_for_all)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.on_error = HR_ON_ERROR_SKIP;
+    check_equivalent(
+        GRAPH(RANGE(1000) SHUFFLE "  - debug.fail: {every: 100}\n" BATCH(16)), &options);
+    check_equivalent(
+        GRAPH(RANGE(1000) SHUFFLE "  - debug.fail: {every: 100}\n" DROP_THIRD BATCH(16)),
+        &options);
+    o = run(GRAPH(RANGE(1000) "  - debug.fail: {every: 100}\n" BATCH(10)), 2, &options);
+    CHECK_EQ_INT(o->records, 990);
+    CHECK_EQ_INT(o->batches, 99);
+    CHECK_EQ_INT(o->stats.errors, 10);
+    outcome_free(o);
+}
+
+TEST(bad_records_are_substituted_with_the_same_bytes_for_all)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.on_error = HR_ON_ERROR_SUBSTITUTE;
+    check_equivalent(
+        GRAPH(RANGE(1000) SHUFFLE "  - debug.fail: {every: 100}\n" BATCH(16)), &options);
+    check_equivalent(
+        GRAPH(RANGE(1000) SHUFFLE "  - debug.fail: {every: 100}\n" DROP_THIRD BATCH(16)),
+        &options);
+    o = run(GRAPH(RANGE(1000) "  - debug.fail: {every: 100}\n" BATCH(10)), 2, &options);
+    CHECK_EQ_INT(o->records, 1000);
+    CHECK_EQ_INT(o->stats.substituted, 10);
+    outcome_free(o);
+}
+
+TEST(a_bad_record_fails_the_run_behind_the_batches_before_it)
+{
+    struct outcome *o =
+        run(GRAPH(RANGE(100) "  - debug.fail: {at: [57], message: broken}\n" BATCH(10)),
+            2, NULL);
+
+    CHECK(o->code != HR_ERR_END && o->code != HR_OK);
+    CHECK_EQ_INT(o->batches, 5);
+    CHECK_HAS(o->error.message, "broken");
+    CHECK_HAS(o->error.message, "debug.fail");
+    CHECK_EQ_INT(o->error.record, 58);
+    outcome_free(o);
+}
+
+TEST(too_many_bad_records_end_the_run)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.on_error = HR_ON_ERROR_SKIP;
+    options.errors_max = 3;
+    o = run(GRAPH(RANGE(1000) "  - debug.fail: {every: 10}\n" BATCH(10)), 2, &options);
+    CHECK_ERR(HR_ERR_LIMIT, o->code);
+    CHECK_HAS(o->error.message, "4 bad records");
+    outcome_free(o);
+}
+
+TEST(a_limit_cuts_the_last_batch)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.records_max = 25;
+    o = run(GRAPH(RANGE(1000) BATCH(10)), 2, &options);
+    CHECK_ERR(HR_ERR_END, o->code);
+    CHECK_EQ_INT(o->records, 25);
+    outcome_free(o);
+    options.epochs = 0;
+    options.records_max = 2500;
+    o = run(GRAPH(RANGE(100) DROP_THIRD BATCH(10)), 2, &options);
+    CHECK_EQ_INT(o->records, 2500);
+    outcome_free(o);
+}
+
+TEST(an_unordered_run_gives_the_same_records)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.ordered = false;
+    o = run(GRAPH(RANGE(1000) SHUFFLE BATCH(10)), 3, &options);
+    CHECK_ERR(HR_ERR_END, o->code);
+    CHECK_EQ_INT(o->records, 1000);
+    outcome_free(o);
+}
+
+TEST(two_branches_of_one_source_are_joined_record_by_record)
+{
+    static const char text[] = "headrace: 1\n"
+                               "pipeline:\n"
+                               "  - source.range: {n: 300}\n"
+                               "  - order.shuffle: {}\n"
+                               "    name: order\n"
+                               "  - debug.identity: {}\n"
+                               "    name: a\n"
+                               "    inputs: [order]\n"
+                               "  - debug.identity: {}\n"
+                               "    name: b\n"
+                               "    inputs: [order]\n"
+                               "  - flow.zip: {prefix: [left_, right_]}\n"
+                               "    inputs: [a, b]\n"
+                               "  - batch.stack: {size: 30}\n";
+    struct hr_graph *graph = load(text);
+    struct hr_iter *iter;
+    struct hr_batch *batch;
+    struct hr_field_view left, right;
+
+    CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+    CHECK_OK(hr_iter_next(iter, &batch, NULL));
+    CHECK_OK(hr_batch_find(batch, "left_value", &left));
+    CHECK_OK(hr_batch_find(batch, "right_value", &right));
+    CHECK_BYTES(left.data, right.data, left.bytes);
+    hr_batch_unref(batch);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    check_equivalent(text, NULL);
+}
+
+/* ---- ranks ---- */
+
+static void collect(const char *text, const struct hr_iter_options *options,
+                    int64_t *seen, int64_t batches, char **ret_state)
+{
+    struct hr_graph *graph = load(text);
+    struct hr_iter *iter;
+    struct hr_batch *batch;
+    struct hr_field_view view;
+    struct hr_error error = {0};
+
+    if (hr_iter_open(graph, options, &iter, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    while (batches-- != 0 && hr_iter_next(iter, &batch, NULL) == HR_OK) {
+        CHECK_OK(hr_batch_field(batch, 0, &view));
+        for (int64_t i = 0; i < view.dims[0]; i++)
+            seen[((const int64_t *)view.data)[i]]++;
+        hr_batch_unref(batch);
+    }
+    if (ret_state != NULL)
+        CHECK_OK(hr_iter_save(iter, ret_state, NULL));
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
+TEST(ranks_divide_an_epoch_and_divide_the_rest_anew)
+{
+    static const char text[] = GRAPH(RANGE(1003) SHUFFLE BATCH(8));
+    struct hr_iter_options options;
+    int64_t seen[1003] = {0};
+    char *state = NULL;
+
+    hr_iter_options_init(&options);
+    options.world = 4;
+    for (options.rank = 0; options.rank < 4; options.rank++) {
+        hr_free(state);
+        collect(text, &options, seen, 10, &state);
+    }
+    options.world = 3;
+    options.state = state;
+    for (options.rank = 0; options.rank < 3; options.rank++)
+        collect(text, &options, seen, -1, NULL);
+    hr_free(state);
+    for (int i = 0; i < 1003; i++)
+        CHECK_EQ_INT(seen[i], 1);
+}
+
+TEST(a_sharding_op_divides_the_rest_anew)
+{
+    char text[512], *state = NULL;
+    struct hr_iter_options options;
+    int64_t seen[1003] = {0};
+
+    hr_iter_options_init(&options);
+    for (int rank = 0; rank < 4; rank++) {
+        hr_free(state);
+        snprintf(
+            text, sizeof text,
+            GRAPH(RANGE(1003) SHUFFLE "  - order.shard: {rank: %d, world: 4}\n" BATCH(8)),
+            rank);
+        collect(text, &options, seen, 10, &state);
+    }
+    options.state = state;
+    for (int rank = 0; rank < 5; rank++) {
+        snprintf(
+            text, sizeof text,
+            GRAPH(RANGE(1003) SHUFFLE "  - order.shard: {rank: %d, world: 5}\n" BATCH(8)),
+            rank);
+        collect(text, &options, seen, -1, NULL);
+    }
+    hr_free(state);
+    for (int i = 0; i < 1003; i++)
+        CHECK_EQ_INT(seen[i], 1);
+}
+
+/* ---- states ---- */
+
+TEST(a_state_of_another_graph_seed_or_shape_is_refused)
+{
+    struct hr_iter_options options;
+    struct outcome *o = run(GRAPH(RANGE(100) BATCH(10)), 1, NULL), *other;
+
+    hr_iter_options_init(&options);
+    options.state = o->states[2];
+    other = run(GRAPH(RANGE(101) BATCH(10)), 1, &options);
+    CHECK_ERR(HR_ERR_STATE, other->code);
+    CHECK_HAS(other->error.message, "another graph");
+    outcome_free(other);
+    options.seed = 5;
+    other = run(GRAPH(RANGE(100) BATCH(10)), 1, &options);
+    CHECK_ERR(HR_ERR_STATE, other->code);
+    outcome_free(other);
+    options.seed = 0;
+    options.state = "{\"headrace_state\": 1";
+    other = run(GRAPH(RANGE(100) BATCH(10)), 1, &options);
+    CHECK_ERR(HR_ERR_FORMAT, other->code);
+    CHECK_HAS(other->error.message, "damaged");
+    outcome_free(other);
+    outcome_free(o);
+}
+
+TEST(a_place_far_into_a_huge_epoch_is_found_at_once)
+{
+    struct hr_iter_options options;
+    struct outcome *o = malloc(sizeof *o), *rest;
+    char *state, *at;
+
+    hr_iter_options_init(&options);
+    options.records_max = 10;
+    run_options(GRAPH(RANGE(1000000000000) SHUFFLE BATCH(10)), &options, true, o);
+    CHECK_EQ_INT(o->batches, 1);
+    state = strdup(o->states[0]);
+    at = strstr(state, "\"position\":10");
+    CHECK(at != NULL);
+    rest = malloc(sizeof *rest);
+    {
+        struct hr_str far;
+
+        hr__str_init(&far);
+        hr__str_add_bytes(&far, state, (size_t)(at - state));
+        hr__str_add(&far, "\"position\":987654321010");
+        hr__str_add(&far, at + strlen("\"position\":10"));
+        options.state = hr__str_text(&far);
+        run_options(GRAPH(RANGE(1000000000000) SHUFFLE BATCH(10)), &options, false, rest);
+        hr__str_finish(&far);
+    }
+    CHECK_EQ_INT(rest->batches, 1);
+    free(state);
+    outcome_free(o);
+    rest->batches = 0;
+    free(rest);
+}
+
+/* ---- limits, failures ---- */
+
+TEST(a_budget_that_is_too_small_is_refused_with_the_least_that_would_do)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.memory_bytes = 1000;
+    o = run(GRAPH(RANGE(100) BATCH(10)), 1, &options);
+    CHECK_ERR(HR_ERR_LIMIT, o->code);
+    CHECK_HAS(o->error.message, "need at least");
+    outcome_free(o);
+    options.memory_bytes = 64000000;
+    o = run(GRAPH(RANGE(100) BATCH(10)), 1, &options);
+    CHECK_ERR(HR_ERR_END, o->code);
+    outcome_free(o);
+}
+
+static void *cancel_soon(void *iter)
+{
+    usleep(20000);
+    hr_iter_cancel(iter);
+    return NULL;
+}
+
+TEST(cancelling_ends_a_wait)
+{
+    struct hr_graph *graph =
+        load(GRAPH(RANGE(1000) "  - debug.sleep: {ms: 5}\n" BATCH(1000)));
+    struct hr_iter *iter;
+    struct hr_batch *batch;
+    pthread_t thread;
+
+    CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+    CHECK_EQ_INT(pthread_create(&thread, NULL, cancel_soon, iter), 0);
+    CHECK_ERR(HR_ERR_CANCELLED, hr_iter_next(iter, &batch, NULL));
+    pthread_join(thread, NULL);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
+TEST(closing_in_the_middle_leaves_nothing_behind)
+{
+    for (int i = 0; i < 20; i++) {
+        struct hr_graph *graph = load(GRAPH(RANGE(100000) SHUFFLE DROP_THIRD BATCH(10)));
+        struct hr_iter *iter;
+        struct hr_batch *batch = NULL;
+
+        CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+        if (i % 2 == 0)
+            CHECK_OK(hr_iter_next(iter, &batch, NULL));
+        hr_iter_close(iter);
+        hr_graph_unref(graph);
+        hr_batch_unref(batch); /* outlives its iterator */
+    }
+}
+
+TEST(nothing_is_to_be_had_of_an_empty_source)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.epochs = 0;
+    o = run(GRAPH(RANGE(0) BATCH(10)), 2, &options);
+    CHECK_ERR(HR_ERR_END, o->code);
+    CHECK_EQ_INT(o->batches, 0);
+    outcome_free(o);
+    options.epochs = 2;
+    o = run(GRAPH(RANGE(10) "  - record.filter: {expr: \"value > 100\"}\n" BATCH(10)), 2,
+            &options);
+    CHECK_ERR(HR_ERR_END, o->code);
+    CHECK_EQ_INT(o->batches, 0);
+    outcome_free(o);
+}
+
+TEST(steady_state_allocates_by_the_batch_and_not_by_the_record)
+{
+    struct hr_graph *graph =
+        load(GRAPH(RANGE(200000) SHUFFLE "  - debug.identity: {}\n" BATCH(500)));
+    struct hr_iter *iter;
+    struct hr_batch *batch;
+    uint64_t before = 0;
+
+    CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+    for (int i = 0; i < 400; i++) {
+        if (i == 100)
+            before = hr__alloc_count();
+        CHECK_OK(hr_iter_next(iter, &batch, NULL));
+        hr_batch_unref(batch);
+    }
+    CHECK(hr__alloc_count() - before <= 2 * 300 + 64);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
+/* Every allocation, open, read and thread start fails once; nothing may leak, hang or
+ * crash. */
+TEST(any_single_failure_ends_the_run_cleanly)
+{
+    static const char text[] =
+        GRAPH(RANGE(60) SHUFFLE DROP_THIRD "  - order.shuffle: {window: 8}\n" BATCH(7));
+    static const unsigned kinds[] = {HR_FAULT_ALLOC, HR_FAULT_THREAD};
+
+    for (size_t k = 0; k < 2; k++) {
+        for (uint64_t nth = 1; nth < 5000; nth++) {
+            struct hr_graph *graph = NULL;
+            struct hr_iter *iter = NULL;
+            struct hr_batch *batch;
+            struct hr_error error = {0};
+            enum hr_err code;
+            uint64_t calls;
+
+            hr__fault_arm(kinds[k], nth);
+            code = hr_graph_parse(text, strlen(text), "t.yaml", NULL, 0, &graph, &error);
+            if (code == HR_OK)
+                code = hr_iter_open(graph, NULL, &iter, &error);
+            while (code == HR_OK && (code = hr_iter_next(iter, &batch, &error)) == HR_OK)
+                hr_batch_unref(batch);
+            hr_iter_close(iter);
+            hr_graph_unref(graph);
+            calls = hr__fault_calls();
+            hr__fault_arm(0, 0);
+            CHECK(code != HR_OK);
+            if (calls < nth) {
+                CHECK_ERR(HR_ERR_END, code);
+                break;
+            }
+            if (code != HR_ERR_END)
+                CHECK(error.message[0] != '\0');
+        }
+    }
+}
