@@ -56,7 +56,8 @@ const struct hr_op hr_op_image_rotate = {
     .summary = "turn the image by a random angle",
     .doc =
         "As torchvision's RandomRotation about the middle. `degrees: [90, 90]` turns by "
-        "a fixed angle. uint8 images are rounded to the nearest level.",
+        "a fixed angle. uint8 images are rounded to the nearest level. `expand` gives "
+        "the least size that shows everything, where torchvision may add a line.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_NEIGHBOURHOOD,

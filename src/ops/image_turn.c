@@ -48,14 +48,13 @@ static void inverse(const struct hr_turn *turn, double m[6])
     m[5] = -m[3] * turn->shift_x - m[4] * turn->shift_y;
 }
 
-/* Width or height that shows all of the turned image; a ten-thousandth of a pixel is
- * forgiven, as torchvision does. */
+/* The least width or height that shows all of the turned image; a ten-thousandth of a
+ * pixel is forgiven, so that a right angle swaps the sides. */
 static int32_t extent(double along_x, double along_y, int32_t width, int32_t height)
 {
-    double half = (fabs(along_x) * width + fabs(along_y) * height) / 2;
-    double most = ceil(trunc(half * 1e4) / 1e4), least = floor(trunc(-half * 1e4) / 1e4);
+    double size = ceil(fabs(along_x) * width + fabs(along_y) * height - 1e-4);
 
-    return (int32_t)(most - least);
+    return size < 1 ? 1 : (int32_t)size;
 }
 
 enum hr_err

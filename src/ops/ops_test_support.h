@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/doc.h"
+#include "core/file.h"
 #include "op/op.h"
 #include "op/worker.h"
 #include "ops/image_job.h"
@@ -19,6 +20,24 @@
 #include "tests/support/check.h"
 
 #define BENCH_SLOTS 128
+
+struct bench_node {
+    const struct hr_op *op;
+    void *params, *state;
+    struct hr_doc *doc, *canonical;
+    const char *names[HR_LIST_MAX * 3];
+    enum hr_param_access access[HR_LIST_MAX * 3];
+    size_t count;
+};
+
+static inline void bench_node_finish(struct bench_node *n)
+{
+    if (n->state != NULL)
+        n->op->close(n->state);
+    hr__doc_destroy(n->doc);
+    hr__doc_destroy(n->canonical);
+    free(n->params);
+}
 
 struct bench {
     struct hr_worker worker;
@@ -29,6 +48,9 @@ struct bench {
     uint32_t node;
     bool force_each; /* make every described field behind each op */
     bool dropped;
+    struct bench_node nodes[32]; /* open until the record is cleared: values may show
+                                    what a state owns */
+    int node_count;
     struct hr_error error;
 };
 
@@ -50,6 +72,8 @@ static inline void bench_clear(struct bench *b)
 {
     for (int i = 0; i < BENCH_SLOTS; i++)
         hr__value_clear(&b->values[i]);
+    while (b->node_count > 0)
+        bench_node_finish(&b->nodes[--b->node_count]);
     memset(&b->schema, 0, sizeof b->schema);
     memset(&b->error, 0, sizeof b->error);
     hr__arena_reset(&b->worker.arena);
@@ -113,24 +137,6 @@ bench_put_image(struct bench *b, const char *name, enum hr_dtype dtype, int64_t 
     field->layout = HR_LAYOUT_HWC;
     for (int i = 0; i < 3; i++)
         hr__dim_set(&field->dims[i], dims[i]);
-}
-
-struct bench_node {
-    const struct hr_op *op;
-    void *params, *state;
-    struct hr_doc *doc, *canonical;
-    const char *names[HR_LIST_MAX * 3];
-    enum hr_param_access access[HR_LIST_MAX * 3];
-    size_t count;
-};
-
-static inline void bench_node_finish(struct bench_node *n)
-{
-    if (n->state != NULL)
-        n->op->close(n->state);
-    hr__doc_destroy(n->doc);
-    hr__doc_destroy(n->canonical);
-    free(n->params);
 }
 
 static inline enum hr_err
@@ -236,20 +242,19 @@ static inline enum hr_err bench_op(struct bench *b, const char *name, const char
 {
     struct hr_value *values[HR_LIST_MAX * 3];
     struct hr_schema before = b->schema;
-    struct bench_node n;
-    enum hr_err err = bench_parse(b, &n, name, params);
+    struct bench_node *n = &b->nodes[b->node_count++];
+    enum hr_err err = bench_parse(b, n, name, params);
 
     if (err == HR_OK)
-        err = bench_bind(b, &n);
+        err = bench_bind(b, n);
     if (err == HR_OK)
-        err = bench_infer(b, &n, values);
+        err = bench_infer(b, n, values);
     if (err == HR_OK)
-        err = bench_apply(b, &n, values);
+        err = bench_apply(b, n, values);
     if (err == HR_OK)
         bench_check(b);
     else
         b->schema = before;
-    bench_node_finish(&n);
     return err;
 }
 
@@ -260,8 +265,11 @@ static inline void *bench_bytes(struct bench *b, const char *name, size_t *ret_b
     size_t bytes =
         (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype);
     void *data = malloc(bytes + 1);
+    struct hr_value sight = {0};
 
-    CHECK_OK(hr__value_force(&b->worker, value, data, &b->error));
+    hr__value_share(&sight, value);
+    CHECK_OK(hr__value_force(&b->worker, &sight, data, &b->error));
+    hr__value_clear(&sight);
     *ret_bytes = bytes;
     return data;
 }

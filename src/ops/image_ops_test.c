@@ -1,0 +1,486 @@
+/* What the image ops do to tiny images; their borders, draws and refusals. */
+#include "ops/ops_test_support.h"
+
+static struct bench bench;
+
+static void put_u8(uint8_t *levels, int height, int width, int channels)
+{
+    bench_clear(&bench);
+    bench_put_image(&bench, "image", HR_U8, height, width, channels, levels);
+}
+
+static void put_f32(float *levels, int height, int width, int channels)
+{
+    bench_clear(&bench);
+    bench_put_image(&bench, "image", HR_F32, height, width, channels, levels);
+}
+
+static void check_u8(const uint8_t *wanted, size_t count)
+{
+    size_t bytes;
+    uint8_t *got = bench_bytes(&bench, "image", &bytes);
+
+    CHECK_EQ_INT(bytes, count);
+    for (size_t i = 0; i < count; i++)
+        CHECK_EQ_INT(got[i], wanted[i]);
+    free(got);
+}
+
+static void check_f32(const float *wanted, size_t count, double tolerance)
+{
+    size_t bytes;
+    float *got = bench_bytes(&bench, "image", &bytes);
+
+    CHECK_EQ_INT(bytes, count * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        CHECK_NEAR(got[i], wanted[i], tolerance);
+    free(got);
+}
+
+#define IS_U8(...)                                                                       \
+    check_u8((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+#define IS_F32(tolerance, ...)                                                           \
+    check_f32((const float[]){__VA_ARGS__},                                              \
+              sizeof((const float[]){__VA_ARGS__}) / sizeof(float), tolerance)
+#define OP(name, params) CHECK_OK(bench_op(&bench, name, params))
+#define REFUSED(err, name, params, words)                                                \
+    do {                                                                                 \
+        memset(&bench.error, 0, sizeof bench.error);                                     \
+        CHECK_ERR(err, bench_op(&bench, name, params));                                  \
+        CHECK_HAS(bench.error.message, words);                                           \
+    } while (0)
+
+TEST(flip_mirrors_and_twice_is_nothing)
+{
+    uint8_t levels[6] = {1, 2, 3, 4, 5, 6};
+
+    bench_init(&bench);
+    put_u8(levels, 2, 3, 1);
+    OP("image.flip", "{p: 1}");
+    IS_U8(3, 2, 1, 6, 5, 4);
+    put_u8(levels, 2, 3, 1);
+    OP("image.flip", "{p: 1, direction: vertical}");
+    IS_U8(4, 5, 6, 1, 2, 3);
+    put_u8(levels, 2, 3, 1);
+    OP("image.flip", "{p: 1}");
+    OP("image.flip", "{p: 1}");
+    IS_U8(1, 2, 3, 4, 5, 6);
+    put_u8(levels, 2, 3, 1);
+    OP("image.flip", "{p: 0}");
+    IS_U8(1, 2, 3, 4, 5, 6);
+    REFUSED(HR_ERR_RANGE, "image.flip", "{p: 1.5}", "p");
+    bench_finish(&bench);
+}
+
+TEST(flips_come_as_often_as_asked_and_the_same_again)
+{
+    uint8_t levels[2] = {0, 255};
+    int flips = 0, again = 0;
+
+    bench_init(&bench);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < 2000; i++) {
+            size_t bytes;
+            uint8_t *got;
+            put_u8(levels, 1, 2, 1);
+            bench.id.index = (uint64_t)i;
+            OP("image.flip", "{p: 0.3}");
+            got = bench_bytes(&bench, "image", &bytes);
+            *(pass == 0 ? &flips : &again) += got[0] == 255;
+            free(got);
+        }
+    CHECK(flips > 520 && flips < 680);
+    CHECK_EQ_INT(flips, again);
+    bench_finish(&bench);
+}
+
+TEST(center_crop_rounds_half_to_even_and_frames_small_images)
+{
+    uint8_t levels[5] = {1, 2, 3, 4, 5};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 5, 1);
+    OP("image.center_crop", "{size: [1, 4]}"); /* half a pixel: 0 */
+    IS_U8(1, 2, 3, 4);
+    put_u8(levels, 1, 5, 1);
+    OP("image.center_crop", "{size: [1, 2]}"); /* one and a half: 2 */
+    IS_U8(3, 4);
+    put_u8(levels, 1, 2, 1);
+    OP("image.center_crop", "{size: [2, 5]}");
+    IS_U8(0, 1, 2, 0, 0, 0, 0, 0, 0, 0);
+    bench_finish(&bench);
+}
+
+TEST(pad_modes_are_torchvisions)
+{
+    uint8_t levels[3] = {1, 2, 3};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 3, 1);
+    OP("image.pad", "{padding: [2, 0, 1, 0], fill: 9}");
+    IS_U8(9, 9, 1, 2, 3, 9);
+    put_u8(levels, 1, 3, 1);
+    OP("image.pad", "{padding: [2, 0], mode: edge}");
+    IS_U8(1, 1, 1, 2, 3, 3, 3);
+    put_u8(levels, 1, 3, 1);
+    OP("image.pad", "{padding: [3, 0], mode: reflect}");
+    IS_U8(2, 3, 2, 1, 2, 3, 2, 1, 2);
+    put_u8(levels, 1, 3, 1);
+    OP("image.pad", "{padding: 1, fill: 7}");
+    IS_U8(7, 7, 7, 7, 7, 7, 1, 2, 3, 7, 7, 7, 7, 7, 7);
+    REFUSED(HR_ERR_RANGE, "image.pad", "{padding: 1, fill: 0.5}", "whole number");
+    REFUSED(HR_ERR_ARGUMENT, "image.pad", "{padding: [1, 2, 3]}", "1, 2 or 4");
+    bench_finish(&bench);
+}
+
+TEST(random_crop_reaches_every_place_and_refuses_small_images)
+{
+    uint8_t levels[4] = {1, 2, 3, 4};
+    bool seen[5] = {false};
+
+    bench_init(&bench);
+    for (int i = 0; i < 200; i++) {
+        size_t bytes;
+        uint8_t *got;
+        put_u8(levels, 1, 4, 1);
+        bench.id.index = (uint64_t)i;
+        OP("image.random_crop", "{size: 1}");
+        got = bench_bytes(&bench, "image", &bytes);
+        seen[got[0]] = true;
+        free(got);
+    }
+    CHECK(seen[1] && seen[2] && seen[3] && seen[4]);
+    put_u8(levels, 1, 4, 1);
+    REFUSED(HR_ERR_SHAPE, "image.random_crop", "{size: 2}", "pad_if_needed");
+    put_u8(levels, 1, 4, 1);
+    OP("image.random_crop", "{size: 2, pad_if_needed: true}");
+    CHECK_EQ_INT(bench_value(&bench, "image")->dims[0], 2);
+    bench_finish(&bench);
+}
+
+TEST(random_resized_crop_keeps_area_and_aspect_within_bounds)
+{
+    static uint8_t levels[64 * 48];
+
+    bench_init(&bench);
+    for (int i = 0; i < 300; i++) {
+        const struct hr_image *image;
+        double area, ratio;
+        put_u8(levels, 48, 64, 1);
+        bench.id.index = (uint64_t)i;
+        OP("image.random_resized_crop", "{size: 10, scale: [0.2, 0.6]}");
+        image = (const struct hr_image *)bench_value(&bench, "image")->u.lazy;
+        area = (double)image->clip_width * image->clip_height / (48 * 64);
+        ratio = (double)image->clip_width / image->clip_height;
+        CHECK(area > 0.19 && area < 0.62);
+        CHECK(ratio > 0.72 && ratio < 1.39);
+    }
+    /* No window of this shape fits: the middle. */
+    put_u8(levels, 1, 64, 1);
+    OP("image.random_resized_crop", "{size: 4, scale: [1, 1], ratio: [0.75, 1.25]}");
+    CHECK_EQ_INT(((const struct hr_image *)bench_value(&bench, "image")->u.lazy)->clip_x,
+                 31);
+    REFUSED(HR_ERR_RANGE, "image.random_resized_crop", "{size: 4, scale: [1, 0.5]}",
+            "smaller number first");
+    bench_finish(&bench);
+}
+
+TEST(resize_shortest_keeps_the_aspect_and_the_limit)
+{
+    static uint8_t levels[30 * 50];
+
+    bench_init(&bench);
+    put_u8(levels, 30, 50, 1);
+    OP("image.resize_shortest", "{size: 20}");
+    CHECK_EQ_INT(bench_value(&bench, "image")->dims[0], 20);
+    CHECK_EQ_INT(bench_value(&bench, "image")->dims[1], 33);
+    put_u8(levels, 30, 50, 1);
+    OP("image.resize_shortest", "{size: 20, max_size: 30}");
+    CHECK_EQ_INT(bench_value(&bench, "image")->dims[0], 18);
+    CHECK_EQ_INT(bench_value(&bench, "image")->dims[1], 30);
+    REFUSED(HR_ERR_RANGE, "image.resize_shortest", "{size: 20, max_size: 10}", "below");
+    bench_finish(&bench);
+}
+
+TEST(normalize_scales_levels_and_refuses_to_do_it_twice)
+{
+    uint8_t levels[6] = {0, 255, 51, 255, 0, 102};
+    float units[3] = {0, 1, 0.5f};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 2, 3);
+    OP("image.normalize", "{mean: [0, 0.5, 0.2], std: [1, 0.5, 0.1]}");
+    IS_F32(1e-5, 0, 1, 0, 1, -1, 2);
+    REFUSED(HR_ERR_TYPE, "image.normalize", "{mean: half, std: half}",
+            "normalised already");
+    REFUSED(HR_ERR_TYPE, "image.color_jitter", "{brightness: 0.1}", "normalised already");
+    put_f32(units, 1, 1, 3);
+    OP("image.normalize", "{mean: half, std: half}");
+    IS_F32(1e-6, -1, 1, 0);
+    put_f32(units, 1, 3, 1);
+    REFUSED(HR_ERR_SHAPE, "image.normalize", "{mean: imagenet, std: imagenet}",
+            "3 means");
+    REFUSED(HR_ERR_RANGE, "image.normalize", "{mean: half, std: 0}", "std");
+    REFUSED(HR_ERR_TYPE, "image.normalize", "{mean: half, std: half, dtype: int32}",
+            "float32");
+    bench_finish(&bench);
+}
+
+TEST(casts_keep_the_meaning_of_images)
+{
+    uint8_t levels[3] = {0, 51, 255};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 3, 1);
+    OP("tensor.cast", "{dtype: float32}");
+    IS_F32(1e-6, 0, 0.2f, 1);
+    CHECK_EQ_INT(bench_field(&bench, "image")->meaning, HR_MEANING_IMAGE_UNIT);
+    put_u8(levels, 1, 3, 1);
+    OP("tensor.cast", "{dtype: float16}");
+    OP("tensor.cast", "{dtype: uint8}");
+    IS_U8(0, 51, 255);
+    put_u8(levels, 1, 3, 1);
+    OP("tensor.cast", "{dtype: float32, scale: false}");
+    IS_F32(0, 0, 51, 255);
+    REFUSED(HR_ERR_TYPE, "tensor.cast", "{dtype: uint8}", "normalised");
+    put_u8(levels, 1, 3, 1);
+    REFUSED(HR_ERR_TYPE, "tensor.cast", "{dtype: int32}", "an image is");
+    bench_finish(&bench);
+}
+
+TEST(plain_tensors_are_cast_and_clamped)
+{
+    double numbers[4] = {-3.7, 300.2, NAN, 1e30};
+    int64_t dim = 4;
+    int32_t *got;
+    size_t bytes;
+
+    bench_init(&bench);
+    hr__value_set_tensor(bench_put(&bench, "x"), HR_F64, 1, &dim, numbers, NULL);
+    bench_field(&bench, "x")->dtype = HR_F64;
+    bench_field(&bench, "x")->ndim = 1;
+    hr__dim_set(&bench_field(&bench, "x")->dims[0], 4);
+    OP("tensor.cast", "{field: x, dtype: int32}");
+    got = bench_bytes(&bench, "x", &bytes);
+    CHECK_EQ_INT(got[0], -3);
+    CHECK_EQ_INT(got[1], 300);
+    CHECK_EQ_INT(got[2], 0);
+    CHECK_EQ_INT(got[3], INT32_MAX);
+    free(got);
+    bench_finish(&bench);
+}
+
+TEST(layout_moves_the_channels)
+{
+    uint8_t levels[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+
+    bench_init(&bench);
+    put_u8(levels, 2, 2, 3);
+    OP("tensor.layout", "{order: chw}");
+    IS_U8(1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12);
+    OP("tensor.layout", "{order: hwc}");
+    IS_U8(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    /* Three by three by three: only the value's layout tells. */
+    put_u8(levels, 2, 2, 3);
+    OP("tensor.layout", "{order: chw}");
+    OP("image.center_crop", "{size: [1, 2]}");
+    IS_U8(1, 4, 2, 5, 3, 6);
+    bench_finish(&bench);
+}
+
+TEST(jitter_with_fixed_factors_is_arithmetic)
+{
+    float units[3] = {0.2f, 0.4f, 0.9f};
+    uint8_t levels[3] = {10, 100, 250};
+
+    bench_init(&bench);
+    put_f32(units, 1, 1, 3);
+    OP("image.color_jitter", "{brightness: [1.5, 1.5]}");
+    IS_F32(1e-6, 0.3f, 0.6f, 1);
+    put_u8(levels, 1, 1, 3);
+    OP("image.color_jitter", "{saturation: [0, 0]}"); /* .2989*10+.587*100+.114*250 */
+    IS_U8(90, 90, 90);
+    put_u8(levels, 1, 1, 3);
+    OP("image.color_jitter", NULL);
+    IS_U8(10, 100, 250);
+    put_u8(levels, 1, 3, 1);
+    OP("image.color_jitter", "{contrast: [0, 0]}");
+    IS_U8(120, 120, 120);
+    REFUSED(HR_ERR_RANGE, "image.color_jitter", "{brightness: [2, 1]}", "smaller");
+    REFUSED(HR_ERR_RANGE, "image.color_jitter", "{hue: 0.7}", "hue");
+    bench_finish(&bench);
+}
+
+TEST(jitter_draws_the_same_for_the_same_record_only)
+{
+    float units[3] = {0.2f, 0.4f, 0.6f};
+    float *first, *other;
+    size_t bytes;
+
+    bench_init(&bench);
+    for (int i = 0; i < 2; i++) {
+        put_f32(units, 1, 1, 3);
+        OP("image.color_jitter",
+           "{brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}");
+        first = bench_bytes(&bench, "image", &bytes);
+        put_f32(units, 1, 1, 3);
+        bench.id.index += (uint64_t)i;
+        OP("image.color_jitter",
+           "{brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}");
+        other = bench_bytes(&bench, "image", &bytes);
+        CHECK((memcmp(first, other, bytes) == 0) == (i == 0));
+        free(first);
+        free(other);
+    }
+    bench_finish(&bench);
+}
+
+TEST(grayscale_gives_one_or_three_channels)
+{
+    uint8_t levels[3] = {10, 100, 250};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 1, 3);
+    OP("image.grayscale", NULL);
+    IS_U8(90);
+    put_u8(levels, 1, 1, 3);
+    OP("image.grayscale", "{channels: 3}");
+    IS_U8(90, 90, 90);
+    put_u8(levels, 1, 1, 1);
+    OP("image.grayscale", "{channels: 3}");
+    IS_U8(10, 10, 10);
+    put_u8(levels, 1, 1, 3);
+    OP("image.grayscale", "{channels: 3, p: 0}");
+    IS_U8(10, 100, 250);
+    REFUSED(HR_ERR_SHAPE, "image.grayscale", "{p: 0.5}", "channels must be 3");
+    REFUSED(HR_ERR_RANGE, "image.grayscale", "{channels: 2}", "1 or 3");
+    bench_finish(&bench);
+}
+
+TEST(blur_keeps_flat_images_and_spreads_a_point)
+{
+    uint8_t flat[25], *got;
+    float point[25] = {0}, sum = 0, *spread;
+    size_t bytes;
+
+    bench_init(&bench);
+    memset(flat, 77, sizeof flat);
+    put_u8(flat, 5, 5, 1);
+    OP("image.gaussian_blur", "{size: 11, sigma: [0.1, 2]}");
+    got = bench_bytes(&bench, "image", &bytes);
+    for (int i = 0; i < 25; i++)
+        CHECK_EQ_INT(got[i], 77);
+    free(got);
+    point[12] = 1;
+    put_f32(point, 5, 5, 1);
+    OP("image.gaussian_blur", "{size: 3, sigma: 1}");
+    spread = bench_bytes(&bench, "image", &bytes);
+    for (int i = 0; i < 25; i++)
+        sum += spread[i];
+    CHECK_NEAR(sum, 1, 1e-5);
+    CHECK_NEAR(spread[11] / spread[12], exp(-0.5), 1e-5);
+    CHECK_NEAR(spread[11], spread[7], 1e-6);
+    free(spread);
+    REFUSED(HR_ERR_RANGE, "image.gaussian_blur", "{size: 4}", "odd");
+    bench_finish(&bench);
+}
+
+TEST(rotate_by_right_angles_moves_pixels)
+{
+    uint8_t levels[6] = {1, 2, 3, 4, 5, 6};
+    uint8_t square[4] = {1, 2, 3, 4};
+
+    bench_init(&bench);
+    put_u8(square, 2, 2, 1);
+    OP("image.rotate", "{degrees: [90, 90]}"); /* counter-clockwise */
+    IS_U8(2, 4, 1, 3);
+    put_u8(levels, 2, 3, 1);
+    OP("image.rotate", "{degrees: [90, 90], expand: true}");
+    CHECK_EQ_INT(bench_value(&bench, "image")->dims[0], 3);
+    IS_U8(3, 6, 2, 5, 1, 4);
+    put_u8(levels, 2, 3, 1);
+    OP("image.rotate", "{degrees: [180, 180], interpolation: bilinear}");
+    IS_U8(6, 5, 4, 3, 2, 1);
+    put_u8(levels, 2, 3, 1);
+    OP("image.rotate", "{degrees: [0, 0]}");
+    IS_U8(1, 2, 3, 4, 5, 6);
+    REFUSED(HR_ERR_RANGE, "image.rotate", "{degrees: -5}", "both directions");
+    bench_finish(&bench);
+}
+
+TEST(affine_turns_clockwise_scales_and_fills)
+{
+    uint8_t square[4] = {1, 2, 3, 4};
+    static uint8_t row[16];
+    size_t bytes;
+    uint8_t *got;
+
+    bench_init(&bench);
+    put_u8(square, 2, 2, 1);
+    OP("image.affine", "{degrees: [90, 90]}");
+    IS_U8(3, 1, 4, 2);
+    memset(row, 200, sizeof row);
+    put_u8(row, 4, 4, 1);
+    OP("image.affine", "{degrees: 0, scale: [0.5, 0.5], fill: 9}");
+    IS_U8(9, 9, 9, 9, 9, 200, 200, 9, 9, 200, 200, 9, 9, 9, 9, 9);
+    put_u8(row, 4, 4, 1);
+    OP("image.affine", "{degrees: 30, translate: [0.2, 0.2], shear: [-5, 5, -5, 5]}");
+    got = bench_bytes(&bench, "image", &bytes);
+    CHECK_EQ_INT(bytes, 16);
+    free(got);
+    REFUSED(HR_ERR_ARGUMENT, "image.affine", "{degrees: 0, shear: [1, 2, 3]}",
+            "1, 2 or 4");
+    bench_finish(&bench);
+}
+
+TEST(clip_limits_values)
+{
+    uint8_t levels[3] = {10, 100, 250};
+    float units[3] = {0.1f, 0.5f, 0.9f};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 3, 1);
+    OP("image.clip", "{min: 20, max: 200}");
+    IS_U8(20, 100, 200);
+    put_f32(units, 1, 3, 1);
+    OP("image.normalize", "{mean: 0.5, std: 0.1}");
+    OP("image.clip", "{min: -3, max: 3}");
+    IS_F32(1e-5, -3, 0, 3);
+    REFUSED(HR_ERR_RANGE, "image.clip", "{min: 2, max: 1}", "above");
+    bench_finish(&bench);
+}
+
+TEST(pixel_ops_refuse_half_floats_and_bytes)
+{
+    uint8_t levels[3] = {10, 100, 250};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 3, 1);
+    OP("tensor.cast", "{dtype: float16}");
+    REFUSED(HR_ERR_TYPE, "image.gaussian_blur", "{size: 3}", "convert to float16 behind");
+    bench_clear(&bench);
+    bench_put_bytes(&bench, "image", "x", 1);
+    REFUSED(HR_ERR_TYPE, "image.flip", NULL, "image.decode");
+    bench_finish(&bench);
+}
+
+TEST(one_hot_marks_the_class)
+{
+    int64_t label = 2;
+    size_t bytes;
+    float *got;
+
+    bench_init(&bench);
+    hr__value_set_tensor(bench_put(&bench, "label"), HR_I64, 0, NULL, &label, NULL);
+    bench_field(&bench, "label")->dtype = HR_I64;
+    OP("tensor.one_hot", "{classes: 4}");
+    got = bench_bytes(&bench, "label", &bytes);
+    CHECK_EQ_INT(bytes, 16);
+    CHECK(got[0] == 0 && got[1] == 0 && got[2] == 1 && got[3] == 0);
+    free(got);
+    bench_clear(&bench);
+    hr__value_set_tensor(bench_put(&bench, "label"), HR_I64, 0, NULL, &label, NULL);
+    bench_field(&bench, "label")->dtype = HR_I64;
+    REFUSED(HR_ERR_RANGE, "tensor.one_hot", "{classes: 2}", "class 2");
+    bench_finish(&bench);
+}

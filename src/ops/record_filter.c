@@ -1,0 +1,209 @@
+/*
+ * record.filter - keep the records for which a condition holds.
+ *
+ * An expression must be checked against a schema before it can be evaluated, and open()
+ * sees none; so infer leaves what the expression needs to know of its fields behind the
+ * parameters, as plain data, and open makes the checked expression from it. Sizes of an
+ * image are read off its description: no pixel is made to throw a photo away.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "op/expr.h"
+#include "ops/image_job.h"
+
+struct filter {
+    const char *expr;
+    /* Behind the parameters: the fields that the expression reads, in order. */
+    size_t count;
+    struct hr_field fields[HR_LIST_MAX];
+};
+
+static const struct hr_param filter_params[] = {
+    HR_P_STRING(struct filter, expr, .required = true,
+                .help = "the condition, such as \"label < 10 and image.height >= 64\""),
+};
+
+/* The checked expression; *ret_expr is the caller's. */
+static enum hr_err make(const struct filter *p, const struct hr_schema *schema,
+                        struct hr_expr **ret_expr, struct hr_error *error)
+{
+    struct hr_expr *expr;
+    enum hr_err err;
+
+    HR_TRY(hr__expr_parse(p->expr, &expr, error));
+    err = hr__expr_check(expr, schema, error);
+    if (err == HR_OK && hr__expr_kind(expr) != HR_OPERAND_BOOL)
+        err = hr__fail(error, HR_ERR_TYPE,
+                       "the condition is neither true nor false: compare with something");
+    if (err != HR_OK) {
+        hr__expr_destroy(expr);
+        return err;
+    }
+    *ret_expr = expr;
+    return HR_OK;
+}
+
+static struct hr_field *find(const struct hr_schema *schema, const char *name)
+{
+    return hr__schema_find((struct hr_schema *)(uintptr_t)schema, name);
+}
+
+static enum hr_err filter_reads(const void *params, const struct hr_schema *input,
+                                struct hr_names *ret_names, struct hr_error *error)
+{
+    const char *const *names;
+    struct hr_expr *expr;
+    size_t count;
+
+    HR_TRY(make(params, input, &expr, error));
+    names = hr__expr_fields(expr, &count);
+    for (size_t i = 0; i < count && i < HR_LIST_MAX; i++)
+        ret_names->values[i] = find(input, names[i])->name;
+    ret_names->count = (int)count;
+    hr__expr_destroy(expr);
+    if (count > HR_LIST_MAX)
+        return hr__fail(error, HR_ERR_LIMIT, "the condition reads more than %d fields",
+                        HR_LIST_MAX);
+    return HR_OK;
+}
+
+static enum hr_err filter_infer(struct hr_infer *infer)
+{
+    struct filter *p = (struct filter *)(uintptr_t)infer->params;
+
+    p->count = infer->field_count;
+    for (size_t i = 0; i < infer->field_count; i++)
+        p->fields[i] = *infer->fields[i];
+    infer->output->records = -1;
+    return HR_OK;
+}
+
+static enum hr_err filter_open(const struct hr_op_ctx *ctx, void **ret_state)
+{
+    const struct filter *p = ctx->params;
+    struct hr_schema *schema = hr__calloc(1, sizeof *schema);
+    struct hr_expr *expr;
+    enum hr_err err;
+
+    if (schema == NULL)
+        return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory for a condition");
+    memcpy(schema->fields, p->fields, p->count * sizeof *p->fields);
+    schema->count = p->count;
+    err = make(p, schema, &expr, ctx->error);
+    hr__free(schema);
+    if (err == HR_OK)
+        *ret_state = expr;
+    return err;
+}
+
+static void filter_close(void *state)
+{
+    hr__expr_destroy(state);
+}
+
+static enum hr_err
+size_of(struct hr_op_ctx *ctx, const struct hr_expr_ref *ref, struct hr_operand *operand)
+{
+    const struct hr_value *value = ctx->fields[ref->field];
+    int32_t width, height, channels;
+
+    operand->kind = HR_OPERAND_INT;
+    if (ref->member == HR_MEMBER_LENGTH) {
+        operand->as.integer =
+            value->kind == HR_VALUE_BYTES ? (int64_t)value->bytes : value->dims[0];
+        return HR_OK;
+    }
+    HR_TRY(hr__image_size(ctx, ref->field, &width, &height, &channels));
+    operand->as.integer = ref->member == HR_MEMBER_WIDTH    ? width
+                          : ref->member == HR_MEMBER_HEIGHT ? height
+                                                            : channels;
+    return HR_OK;
+}
+
+static double float_of(const struct hr_value *value)
+{
+    float number;
+
+    if (value->dtype == HR_F64)
+        return *(const double *)value->data;
+    if (value->dtype == HR_F16)
+        hr__f16_to_f32(value->data, &number, 1);
+    else if (value->dtype == HR_BF16)
+        hr__bf16_to_f32(value->data, &number, 1);
+    else
+        number = *(const float *)value->data;
+    return (double)number;
+}
+
+static int64_t whole_of(const struct hr_value *value)
+{
+    switch ((enum hr_dtype)value->dtype) {
+    case HR_I8:
+        return *(const int8_t *)value->data;
+    case HR_I16:
+        return *(const int16_t *)value->data;
+    case HR_U16:
+        return *(const uint16_t *)value->data;
+    case HR_I32:
+        return *(const int32_t *)value->data;
+    case HR_I64:
+        return *(const int64_t *)value->data;
+    default:
+        return *(const uint8_t *)value->data;
+    }
+}
+
+static enum hr_err operand_of(struct hr_op_ctx *ctx, const struct hr_expr_ref *ref,
+                              struct hr_operand *operand)
+{
+    struct hr_value *value = ctx->fields[ref->field];
+
+    if (ref->member != HR_MEMBER_VALUE)
+        return size_of(ctx, ref, operand);
+    HR_TRY(hr__value_force(ctx->worker, value, NULL, ctx->error));
+    operand->kind = ref->kind;
+    if (ref->kind == HR_OPERAND_STRING) {
+        operand->as.string.text = value->data;
+        operand->as.string.length = value->bytes;
+    } else if (ref->kind == HR_OPERAND_FLOAT) {
+        operand->as.number = float_of(value);
+    } else if (ref->kind == HR_OPERAND_BOOL) {
+        operand->as.boolean = whole_of(value) != 0;
+    } else {
+        operand->as.integer = whole_of(value);
+    }
+    return HR_OK;
+}
+
+static enum hr_err filter_apply(struct hr_op_ctx *ctx)
+{
+    struct hr_operand operands[HR_EXPR_REFS_MAX], result;
+    const struct hr_expr_ref *refs;
+    size_t count;
+
+    refs = hr__expr_refs(ctx->state, &count);
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(operand_of(ctx, &refs[i], &operands[i]));
+    HR_TRY(hr__expr_eval(ctx->state, operands, &result, ctx->error));
+    ctx->drop = !result.as.boolean;
+    return HR_OK;
+}
+
+const struct hr_op hr_op_record_filter = {
+    .name = "record.filter",
+    .summary = "keep the records for which a condition holds",
+    .doc =
+        "`or`, `and`, `not`, comparisons, `in [..]`, `+ - * / %`; names of fields, and "
+        "`f.height`, `f.width`, `f.channels`, `f.length`. Sizes of an image are known "
+        "from its header, so filtering by them decodes nothing.",
+    .version = 1,
+    .kind = HR_OP_FILTER,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_DEFERS | HR_TRAIT_ZERO_COPY,
+    HR_PARAMS(filter_params, struct filter),
+    .infer = filter_infer,
+    .reads = filter_reads,
+    .open = filter_open,
+    .close = filter_close,
+    .apply = filter_apply,
+};
