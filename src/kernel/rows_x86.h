@@ -66,42 +66,112 @@ static inline __m128i load_8(const uint8_t *at)
     return _mm_loadl_epi64((const void *)at);
 }
 
-static inline __m128i parts_of(int32_t part)
+/* Weights of a pair of neighbours as the 16-bit halves of a word. */
+static inline uint32_t parts_of(uint64_t at)
 {
-    return _mm_set1_epi32((1 << HR_WARP_PART) - part + part * 65536);
+    uint32_t part =
+        (uint32_t)(at >> (HR_WARP_BITS - HR_WARP_PART)) & ((1u << HR_WARP_PART) - 1);
+
+    return (1u << HR_WARP_PART) + part * 65535u;
 }
 
-/* One pixel in 128 bits: 8 bytes hold both neighbours of a row; two rows become one
- * register of 16-bit pairs after the horizontal blend. */
-static inline uint32_t
-warp_one(const uint8_t *at, int64_t row_stride, int32_t fx, int32_t fy)
-{
-    const __m128i pairs =
-        _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
-    const __m128i bytes =
-        _mm_setr_epi8(0, 4, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    __m128i across = parts_of(fx), half = _mm_set1_epi32(8);
-    __m128i above = _mm_madd_epi16(_mm_shuffle_epi8(load_8(at), pairs), across);
-    __m128i below =
-        _mm_madd_epi16(_mm_shuffle_epi8(load_8(at + row_stride), pairs), across);
-    __m128i both = _mm_blend_epi16(_mm_srli_epi32(_mm_add_epi32(above, half), 4),
-                                   _mm_slli_epi32(_mm_add_epi32(below, half), 12), 0xaa);
+#define WARP_BLOCK 16
 
-    both = _mm_add_epi32(_mm_madd_epi16(both, parts_of(fy)), _mm_set1_epi32(1 << 17));
-    return (uint32_t)_mm_cvtsi128_si32(_mm_shuffle_epi8(_mm_srli_epi32(both, 18), bytes));
+struct warp_block {
+    int64_t offset[WARP_BLOCK];
+    uint32_t fx[WARP_BLOCK], fy[WARP_BLOCK];
+};
+
+/* Places of the next pixels; positions are not negative here, so shifts may be logical,
+ * which the vectoriser has for 64 bits. */
+static inline void
+warp_places(const struct hr_warp_run *run, int64_t first, struct warp_block *block)
+{
+    uint64_t x = (uint64_t)(run->x + first * run->dx);
+    uint64_t y = (uint64_t)(run->y + first * run->dy);
+
+    for (uint64_t j = 0; j < WARP_BLOCK; j++) {
+        uint64_t px = x + j * (uint64_t)run->dx, py = y + j * (uint64_t)run->dy;
+
+        block->offset[j] = (int64_t)((py >> HR_WARP_BITS) * (uint64_t)run->row_stride +
+                                     3 * (px >> HR_WARP_BITS));
+        block->fx[j] = parts_of(px);
+        block->fy[j] = parts_of(py);
+    }
+}
+
+static inline __m256i load_two(const uint8_t *a, const uint8_t *b)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_8(a)), load_8(b), 1);
+}
+
+static inline __m256i parts_two(const uint32_t *part)
+{
+    int64_t both;
+
+    memcpy(&both, part, sizeof both);
+    return _mm256_permutevar8x32_epi32(_mm256_set1_epi64x(both),
+                                       _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+}
+
+/*
+ * Two pixels, each in 128 bits: 8 bytes hold both neighbours of a row; two rows become
+ * one register of 16-bit pairs after the horizontal blend. The result is in the low three
+ * bytes of each lane.
+ */
+static inline __m256i
+warp_two(const uint8_t *data, int64_t row_stride, const int64_t *offset,
+         const uint32_t *fx, const uint32_t *fy)
+{
+    const __m256i pairs = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
+    const __m256i bytes = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 4, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+    const uint8_t *a = data + offset[0], *b = data + offset[1];
+    __m256i across = parts_two(fx), half = _mm256_set1_epi32(8);
+    __m256i above = _mm256_shuffle_epi8(load_two(a, b), pairs);
+    __m256i below = _mm256_shuffle_epi8(load_two(a + row_stride, b + row_stride), pairs);
+    __m256i both;
+
+    above = _mm256_add_epi32(_mm256_madd_epi16(above, across), half);
+    below = _mm256_add_epi32(_mm256_madd_epi16(below, across), half);
+    both = _mm256_blend_epi16(_mm256_srli_epi32(above, 4), _mm256_slli_epi32(below, 12),
+                              0xaa);
+    both = _mm256_add_epi32(_mm256_madd_epi16(both, parts_two(fy)),
+                            _mm256_set1_epi32(1 << 17));
+    return _mm256_shuffle_epi8(_mm256_srli_epi32(both, 18), bytes);
+}
+
+/* Blocks of pixels that all lie in the row: four bytes are written for each, so the last
+ * pixel of a row is not among them. */
+static inline uint8_t *
+warp_block(const struct hr_warp_run *run, const struct warp_block *block, uint8_t *out)
+{
+    for (int j = 0; j < WARP_BLOCK; j += 2, out += 6) {
+        __m256i two = warp_two(run->data, run->row_stride, block->offset + j,
+                               block->fx + j, block->fy + j);
+        int32_t first = _mm_cvtsi128_si32(_mm256_castsi256_si128(two));
+        int32_t second = _mm_cvtsi128_si32(_mm256_extracti128_si256(two, 1));
+
+        memcpy(out, &first, 4);
+        memcpy(out + 3, &second, 4);
+    }
+    return out;
 }
 
 static void x86_warp_rgb(const struct hr_warp_run *run, uint8_t *out, int32_t n)
 {
-    int64_t x = run->x, y = run->y;
+    struct hr_warp_run rest = *run;
+    struct warp_block block;
+    int32_t i = 0;
 
-    for (int32_t i = 0; i < n; i++, x += run->dx, y += run->dy) {
-        uint32_t pixel = warp_one(run->data + (y >> HR_WARP_BITS) * run->row_stride +
-                                      3 * (x >> HR_WARP_BITS),
-                                  run->row_stride, hr__warp_part(x), hr__warp_part(y));
-
-        memcpy(out + 3 * i, &pixel, i + 1 < n ? 4 : 3);
+    for (; i + WARP_BLOCK < n; i += WARP_BLOCK) {
+        warp_places(run, i, &block);
+        out = warp_block(run, &block, out);
     }
+    rest.x += i * run->dx;
+    rest.y += i * run->dy;
+    hr__rows_c.warp_rgb(&rest, out, n - i);
 }
 
 #endif

@@ -100,14 +100,32 @@ bilinear_pixel(const struct warp *warp, int32_t to_x, int32_t to_y, int64_t x, i
     }
 }
 
+/* Whether no neighbour of a position lies inside the source. */
+static bool all_outside(const struct warp *warp, int64_t x, int64_t y)
+{
+    return x < -ONE || y < -ONE || x >> HR_WARP_BITS >= warp->src->width ||
+           y >> HR_WARP_BITS >= warp->src->height;
+}
+
+static void fill_pixel(const struct warp *warp, int32_t to_x, int32_t to_y)
+{
+    for (int32_t c = 0; c < warp->dst->channels; c++)
+        put_value(warp->dst, to_x, to_y, c, warp->fill[c]);
+}
+
+/* Pixels near and beyond the border. */
 static void any_pixels(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
                        int64_t x, int64_t y)
 {
     for (int32_t i = from; i < to; i++) {
-        if (warp->nearest)
-            nearest_pixel(warp, i, to_y, x + i * warp->dx, y + i * warp->dy);
+        int64_t at_x = x + i * warp->dx, at_y = y + i * warp->dy;
+
+        if (all_outside(warp, at_x, at_y))
+            fill_pixel(warp, i, to_y);
+        else if (warp->nearest)
+            nearest_pixel(warp, i, to_y, at_x, at_y);
         else
-            bilinear_pixel(warp, i, to_y, x + i * warp->dx, y + i * warp->dy);
+            bilinear_pixel(warp, i, to_y, at_x, at_y);
     }
 }
 
@@ -135,6 +153,43 @@ static void gray_inside(const struct warp *warp, int32_t from, int32_t to, int32
 
         out[i * out_step] = hr__warp_blend(at[0], at[in_step], at[row], at[row + in_step],
                                            hr__warp_part(x), hr__warp_part(y));
+    }
+}
+
+static void nearest_u8(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
+                       int64_t x, int64_t y)
+{
+    const uint8_t *data = warp->src->data;
+    uint8_t *out = (uint8_t *)hr__at(warp->dst, from, to_y, 0);
+
+    x += ONE / 2;
+    y += ONE / 2;
+    for (int32_t i = from; i < to; i++, x += warp->dx, y += warp->dy) {
+        const uint8_t *at = data + (y >> HR_WARP_BITS) * warp->src->row_stride +
+                            (x >> HR_WARP_BITS) * warp->src->pixel_stride;
+
+        for (int32_t c = 0; c < warp->src->channels; c++)
+            out[c * warp->dst->channel_stride] = at[c * warp->src->channel_stride];
+        out += warp->dst->pixel_stride;
+    }
+}
+
+static void nearest_f32(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
+                        int64_t x, int64_t y)
+{
+    const char *data = warp->src->data;
+    char *out = hr__at(warp->dst, from, to_y, 0);
+
+    x += ONE / 2;
+    y += ONE / 2;
+    for (int32_t i = from; i < to; i++, x += warp->dx, y += warp->dy) {
+        const char *at = data + (y >> HR_WARP_BITS) * warp->src->row_stride +
+                         (x >> HR_WARP_BITS) * warp->src->pixel_stride;
+
+        for (int32_t c = 0; c < warp->src->channels; c++)
+            memcpy(out + c * warp->dst->channel_stride,
+                   at + c * warp->src->channel_stride, sizeof(float));
+        out += warp->dst->pixel_stride;
     }
 }
 
@@ -175,6 +230,13 @@ static void inside_run(const struct warp *warp, int32_t from, int32_t to, int32_
                               .dx = warp->dx,
                               .dy = warp->dy};
 
+    if (warp->nearest) {
+        if (warp->src->dtype == HR_U8)
+            nearest_u8(warp, from, to, to_y, x, y);
+        else
+            nearest_f32(warp, from, to, to_y, x, y);
+        return;
+    }
     if (warp->src->dtype == HR_U8 && warp->src->channels == 3 &&
         hr__is_interleaved(warp->src) && hr__is_interleaved(warp->dst)) {
         warp->rows->warp_rgb(&run, (uint8_t *)hr__at(warp->dst, from, to_y, 0),
@@ -195,10 +257,6 @@ static void warp_row(const struct warp *warp, int32_t to_y, int64_t x, int64_t y
     int32_t spare = warp->src->dtype == HR_U8 && warp->src->channels == 3 ? 2 : 1;
     int32_t from = 0, to = warp->dst->width;
 
-    if (warp->nearest) {
-        any_pixels(warp, 0, to, to_y, x, y);
-        return;
-    }
     while (from < to &&
            !deep_inside(warp, x + from * warp->dx, y + from * warp->dy, spare))
         from++;
