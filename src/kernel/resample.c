@@ -19,6 +19,7 @@ struct runner {
     const struct hr_rows *rows;
     const struct hr_pixels *src, *dst;
     struct hr_finish finish[4];
+    const float *scale, *bias; /* of the first step */
     int32_t columns;
     const void **source; /* row pointers of one output row */
     void *mixed;         /* one row after the vertical pass, interleaved */
@@ -132,25 +133,43 @@ static void horizontal(const struct runner *run, float *const out[])
                               run->finish[c].bias);
 }
 
-/* Nearest: pick one row, then its columns. */
+static void pick_u8(const struct hr_axis *x, const uint8_t *row, int64_t pixel_stride,
+                    int64_t channel_stride, int32_t channels, uint8_t *to)
+{
+    for (int32_t i = 0; i < x->count; i++) {
+        const uint8_t *at = row + x->pick[i] * pixel_stride;
+
+        for (int32_t c = 0; c < channels; c++)
+            *to++ = at[c * channel_stride];
+    }
+}
+
+/* Nearest: pick the pixels of a row as they are, then convert the row. */
 static void pick(const struct runner *run, int32_t y, float *const out[])
 {
     const struct hr_axis *x = &run->plan->x;
+    const struct hr_pixels *src = run->src;
+    const char *row = hr__at(src, 0, run->plan->y.pick[y], 0);
+    int64_t size = (int64_t)hr_dtype_size(src->dtype);
+    struct hr_pixels picked = {.data = run->mixed,
+                               .dtype = src->dtype,
+                               .width = x->count,
+                               .height = 1,
+                               .channels = src->channels,
+                               .row_stride = x->count * src->channels * size,
+                               .pixel_stride = src->channels * size,
+                               .channel_stride = size};
+    char *to = run->mixed;
 
-    for (int32_t c = 0; c < run->src->channels; c++) {
-        const char *row = hr__at(run->src, 0, run->plan->y.pick[y], c);
-
-        for (int32_t i = 0; i < x->count; i++) {
-            const char *at = row + x->pick[i] * run->src->pixel_stride;
-            float value;
-
-            if (run->src->dtype == HR_U8)
-                value = (float)*(const uint8_t *)at;
-            else
-                memcpy(&value, at, sizeof value);
-            out[c][i] = value * run->finish[c].scale + run->finish[c].bias;
-        }
-    }
+    if (size == 1 && src->channels == 3)
+        pick_u8(x, (const uint8_t *)row, src->pixel_stride, src->channel_stride, 3,
+                run->mixed);
+    else
+        for (int32_t i = 0; i < x->count; i++)
+            for (int32_t c = 0; c < src->channels; c++, to += size)
+                memcpy(to, row + x->pick[i] * src->pixel_stride + c * src->channel_stride,
+                       (size_t)size);
+    hr__rows_get(run->rows, &picked, 0, 0, x->count, out, run->scale, run->bias, false);
 }
 
 /* The first step rides on the end of the horizontal pass; the power of two that brings a
@@ -161,6 +180,8 @@ static void set_finish(struct runner *run, bool round_u8, const struct hr_affine
     bool fixed = run->src->dtype == HR_U8 && !run->plan->nearest;
     float unit = fixed && !round_u8 ? 1.0f / (float)(1 << shift) : 1.0f;
 
+    run->scale = first->scale;
+    run->bias = first->bias;
     for (int32_t c = 0; c < run->src->channels; c++)
         run->finish[c] = (struct hr_finish){.scale = first->scale[c] * unit,
                                             .bias = first->bias[c],
@@ -172,7 +193,8 @@ static enum hr_err set_scratch(struct runner *run, struct hr_arena *arena)
 {
     size_t channels = (size_t)run->src->channels;
     size_t size = run->src->dtype == HR_U8 ? sizeof(int16_t) : sizeof(float);
-    size_t room = (size_t)run->columns + 2 * HR_ROW_PAD;
+    int32_t columns = run->plan->nearest ? run->dst->width : run->columns;
+    size_t room = (size_t)columns + 2 * HR_ROW_PAD;
     size_t out_room = (size_t)run->dst->width + HR_ROW_PAD;
     size_t rows = (size_t)run->plan->y.stride;
 

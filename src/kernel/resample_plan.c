@@ -129,7 +129,7 @@ static void find_factors(struct block *block, float *taps)
 {
     for (int32_t j = 0; j < BLOCK; j++) {
         if (!(fabsf(block->factor[j]) > 1e-6f)) {
-            taps[block->length[j] / 2 * BLOCK + j] = 1;
+            taps[(size_t)block->length[j] / 2 * BLOCK + (size_t)j] = 1;
             block->factor[j] = 1;
         }
         block->factor[j] = 1 / block->factor[j];
@@ -139,12 +139,12 @@ static void find_factors(struct block *block, float *taps)
 static void keep_block(struct hr_axis *axis, const struct block *block, int32_t first,
                        const float *taps)
 {
-    int32_t stride = axis->stride;
-    float *fine = axis->fine + (size_t)first * (size_t)stride;
+    size_t stride = (size_t)axis->stride;
+    float *fine = axis->fine + (size_t)first * stride;
 
-    for (int32_t k = 0; k < stride; k++, taps += BLOCK)
+    for (size_t k = 0; k < stride; k++, taps += BLOCK)
         for (int32_t j = 0; j < block->count; j++)
-            fine[j * stride + k] = taps[j] * block->factor[j];
+            fine[(size_t)j * stride + k] = taps[j] * block->factor[j];
     for (int32_t j = 0; j < block->count; j++) {
         int32_t from = block->start[j], to = from + block->length[j];
 
