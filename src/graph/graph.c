@@ -38,6 +38,28 @@ enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *fi
     return hr__fail(error, code, "%s", message);
 }
 
+/* The node's place in the graph file, unless the error has a file (of data) or a finer
+ * place already. */
+static void
+set_place(const struct hr_graph *graph, int line, int column, struct hr_error *error)
+{
+    if (error == NULL || graph->file == NULL || line == 0 ||
+        (error->file[0] != '\0' && strcmp(error->file, graph->file) != 0))
+        return;
+    snprintf(error->file, sizeof error->file, "%s", graph->file);
+    if (error->line == 0) {
+        error->line = line;
+        error->column = column;
+    }
+}
+
+void hr__graph_tell_place(const struct hr_graph *graph, struct hr_error *error)
+{
+    if (error != NULL && graph->file != NULL && error->line > 0 &&
+        strcmp(error->file, graph->file) == 0)
+        hr__error_prefix(error, "%.200s:%d:%d", graph->file, error->line, error->column);
+}
+
 static void blame(const struct hr_graph *graph, const char *name, const char *op,
                   int line, int column, struct hr_error *error)
 {
@@ -45,13 +67,7 @@ static void blame(const struct hr_graph *graph, const char *name, const char *op
         return;
     snprintf(error->node, sizeof error->node, "%s", name);
     snprintf(error->op, sizeof error->op, "%s", op);
-    if (graph->file != NULL && line > 0) {
-        snprintf(error->file, sizeof error->file, "%s", graph->file);
-        if (error->line == 0) {
-            error->line = line;
-            error->column = column;
-        }
-    }
+    set_place(graph, line, column, error);
     hr__error_prefix(error, "node '%s' (%s)", name, op);
 }
 
@@ -328,18 +344,6 @@ static enum hr_err node_init(const struct hr_graph *graph, struct hr_graph_node 
     return code;
 }
 
-static void
-set_file(const struct hr_graph *graph, int line, int column, struct hr_error *error)
-{
-    if (error == NULL || graph->file == NULL)
-        return;
-    snprintf(error->file, sizeof error->file, "%s", graph->file);
-    if (error->line == 0) {
-        error->line = line;
-        error->column = column;
-    }
-}
-
 enum hr_err
 hr__graph_append(struct hr_graph *graph, const char *op, const char *name,
                  const uint32_t *inputs, size_t input_count, struct hr_doc *given,
@@ -367,7 +371,7 @@ hr__graph_append(struct hr_graph *graph, const char *op, const char *name,
         node->input_count = input_count;
         graph->nodes[graph->count++] = *node;
     } else {
-        set_file(graph, line, column, reterr);
+        set_place(graph, line, column, reterr);
         node_finish(node);
     }
     hr__free(node);

@@ -27,21 +27,37 @@ static enum hr_err no_memory(struct hr_error *error)
 
 /* ---- fields ---- */
 
-/* Point at the parameter of the file that holds this text, or has this name. */
+static const struct hr_doc *text_within(const struct hr_doc *value, const char *text)
+{
+    if (value->kind == HR_DOC_STRING && strcmp(value->as.string.text, text) == 0)
+        return value;
+    for (size_t i = 0; value->kind == HR_DOC_LIST && i < value->as.list.count; i++) {
+        const struct hr_doc *item = value->as.list.items[i];
+
+        if (item->kind == HR_DOC_STRING && strcmp(item->as.string.text, text) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+/* Point at the value of the file that is this text, or that has this name. */
 static void
 point_at(const struct hr_graph_node *n, const char *text, struct hr_error *error)
 {
-    for (size_t i = 0; n->given != NULL && n->given->kind == HR_DOC_MAP &&
-                       i < n->given->as.map.count && error->line == 0;
-         i++) {
-        const struct hr_doc_pair *pair = &n->given->as.map.pairs[i];
-        bool same = pair->value->kind == HR_DOC_STRING &&
-                    strcmp(pair->value->as.string.text, text) == 0;
+    const struct hr_doc *map = n->given;
 
-        if (same || strcmp(pair->key, text) == 0) {
-            error->line = pair->value->line;
-            error->column = pair->value->column;
-        }
+    if (map == NULL || map->kind != HR_DOC_MAP)
+        return;
+    for (size_t i = 0; i < map->as.map.count && error->line == 0; i++) {
+        const struct hr_doc_pair *pair = &map->as.map.pairs[i];
+        const struct hr_doc *found = text_within(pair->value, text);
+
+        if (found == NULL && strcmp(pair->key, text) == 0)
+            found = pair->value;
+        if (found == NULL)
+            continue;
+        error->line = found->line;
+        error->column = found->column;
     }
 }
 
@@ -486,8 +502,10 @@ enum hr_err hr__graph_freeze(struct hr_graph *graph, struct hr_error *reterr)
         return no_memory(reterr);
     code = freeze(&f);
     hr__free(f.order);
-    if (code != HR_OK)
+    if (code != HR_OK) {
+        hr__graph_tell_place(graph, reterr);
         undo(graph);
+    }
     graph->frozen = code == HR_OK;
     return code;
 }

@@ -252,11 +252,13 @@ load_doc(struct hr_doc *root, const char *name, const struct hr_graph_param *par
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     else
         code = read_root(&load, params, param_count);
-    if (code != HR_OK)
+    if (code != HR_OK) {
+        hr__graph_tell_place(load.graph, reterr);
         hr__graph_unref(load.graph);
-    else
-        *ret_graph = load.graph;
-    return code;
+        return code;
+    }
+    *ret_graph = load.graph;
+    return HR_OK;
 }
 
 enum hr_err hr__graph_parse(const char *text, size_t bytes, const char *name,

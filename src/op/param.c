@@ -372,26 +372,55 @@ static enum hr_err canon(struct parse *p, const struct hr_doc *value, struct hr_
     }
 }
 
+/* Positions in a text that nobody wrote as a file would mislead. */
+static void forget_place(struct hr_doc *doc)
+{
+    doc->line = doc->column = 0;
+    for (size_t i = 0; doc->kind == HR_DOC_LIST && i < doc->as.list.count; i++)
+        forget_place(doc->as.list.items[i]);
+    for (size_t i = 0; doc->kind == HR_DOC_MAP && i < doc->as.map.count; i++) {
+        doc->as.map.pairs[i].line = doc->as.map.pairs[i].column = 0;
+        forget_place(doc->as.map.pairs[i].value);
+    }
+}
+
+static void
+not_a_value(const char *text, const struct hr_error *why, struct hr_error *reterr)
+{
+    const char *words = strstr(why->message, ": "); /* behind "value:1:4" */
+
+    if (why->code == HR_ERR_MEMORY)
+        no_memory(reterr);
+    else
+        hr__fail(reterr, HR_ERR_FORMAT, "\"%.80s\" is no value%s", text,
+                 words != NULL ? words : "");
+}
+
 struct hr_doc *hr__param_flow(const char *text, struct hr_error *reterr)
 {
     struct hr_doc *whole = NULL, *value = NULL;
+    struct hr_error why = {0};
     struct hr_str line;
 
     hr__str_init(&line);
     hr__str_addf(&line, "v: %s", text); /* a text that begins with '{' would be JSON */
     if (!hr__str_ok(&line)) {
-        hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+        no_memory(reterr);
         goto out;
     }
-    if (hr__doc_parse(hr__str_text(&line), line.length, "value", &whole, reterr) != HR_OK)
+    if (hr__doc_parse(hr__str_text(&line), line.length, "value", &whole, &why) != HR_OK) {
+        not_a_value(text, &why, reterr);
         goto out;
+    }
     if (whole->kind != HR_DOC_MAP || whole->as.map.count != 1) {
         hr__fail(reterr, HR_ERR_FORMAT, "\"%.80s\" is not one value", text);
         goto out;
     }
     value = hr__doc_copy(whole->as.map.pairs[0].value);
     if (value == NULL)
-        hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+        no_memory(reterr);
+    else
+        forget_place(value);
 out:
     hr__doc_destroy(whole);
     hr__str_finish(&line);
