@@ -50,7 +50,7 @@ const struct hr_op hr_op_image_center_crop = {
            "rounded to even.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_PURE | HR_TRAIT_GEOMETRIC | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
     HR_PARAMS(center_params, struct center),
     .infer = center_infer,
     .apply = center_apply,

@@ -93,7 +93,7 @@ const struct hr_op hr_op_image_random_crop = {
            "where there is no choice).",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
     HR_PARAMS(random_crop_params, struct random_crop),
     .infer = random_crop_infer,
     .apply = random_crop_apply,

@@ -29,7 +29,7 @@ static const struct hr_param shuffle_params[] = {
 };
 
 #define SLOTS 8
-#define TABLE_MAX 4096 /* below, hr_perm has a table that must be copied */
+#define TABLE_MAX HR_PERM_TABLE /* below, hr_perm has a table that must be copied */
 #define PERM_WORDS (sizeof(struct hr_perm) / sizeof(uint64_t))
 
 /* What a permutation depends on. */
@@ -125,24 +125,21 @@ static void fill(struct slot *slot, const struct key *key, const struct hr_perm 
     atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
 }
 
-/* Without memory for a table the order stays as it is: a permutation too, though a dull
- * one, and the only answer that needs no way to fail. */
 static uint64_t permute(struct cache *cache, const struct key *key, uint64_t at)
 {
     struct slot *slot = &cache->slots[hr__hash64(key, sizeof *key, 0) % SLOTS];
+    uint16_t table[HR_PERM_TABLE];
     struct hr_perm perm;
     uint64_t place;
 
     if (look_up(slot, key, at, &place))
         return place;
-    if (hr__perm_init(&perm, key->n, key->seed, key->stream) != HR_OK)
-        return at;
+    hr__perm_init(&perm, key->n, key->seed, key->stream, table);
     place = hr__perm_map(&perm, at);
     pthread_mutex_lock(&cache->lock);
     if (!holds(slot, key) || atomic_load(&slot->sequence) == 0)
         fill(slot, key, &perm);
     pthread_mutex_unlock(&cache->lock);
-    hr__perm_finish(&perm);
     return place;
 }
 
