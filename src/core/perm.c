@@ -7,13 +7,11 @@
  * small n; below 4096 even eight do (pairs of positions, chi-square), hence the table.
  */
 #include "core/perm.h"
-#include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/rng.h"
 
 #include <string.h>
 
-#define TABLE_BELOW 4096
 #define ROUNDS 8
 #define RUN 64 /* a multiple of 8 */
 #define MIX_1 0x9E3779B97F4A7C15
@@ -48,33 +46,21 @@ static void shuffle_table(struct hr_perm *perm, uint64_t seed, uint64_t stream)
     }
 }
 
-enum hr_err
-hr__perm_init(struct hr_perm *perm, uint64_t n, uint64_t seed, uint64_t stream)
+void hr__perm_init(struct hr_perm *perm, uint64_t n, uint64_t seed, uint64_t stream,
+                   uint16_t *table)
 {
-    struct hr_perm fresh = {.n = n};
-
-    if (n > (uint64_t)1 << 63)
-        return HR_ERR_RANGE;
-    if (n < TABLE_BELOW) {
-        fresh.table = hr__calloc(n + 1, sizeof *fresh.table);
-        if (fresh.table == NULL)
-            return HR_ERR_MEMORY;
-        shuffle_table(&fresh, seed, stream);
+    memset(perm, 0, sizeof *perm);
+    perm->n = n;
+    if (n < HR_PERM_TABLE) {
+        perm->table = table;
+        shuffle_table(perm, seed, stream);
     } else {
         unsigned bits = 64 - (unsigned)__builtin_clzll(n - 1);
 
-        fresh.low_bits = (bits + 1) / 2;
-        fresh.high_bits = bits / 2;
-        draw_keys(&fresh, seed, stream);
+        perm->low_bits = (bits + 1) / 2;
+        perm->high_bits = bits / 2;
+        draw_keys(perm, seed, stream);
     }
-    *perm = fresh;
-    return HR_OK;
-}
-
-void hr__perm_finish(struct hr_perm *perm)
-{
-    hr__free(perm->table);
-    perm->table = NULL;
 }
 
 static inline uint64_t mix(uint64_t half, uint64_t key, uint32_t bits)

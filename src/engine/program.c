@@ -14,6 +14,8 @@ struct compiler {
     const struct hr_graph *graph;
     size_t stage;
     uint16_t slot_of[UINT16_MAX + 1];     /* value number -> slot + 1 */
+    uint32_t below[HR_GRAPH_NODES_MAX];   /* node -> the ORDER node that it was reached
+                                             through, + 1 */
     uint16_t path_of[HR_GRAPH_NODES_MAX]; /* node -> path + 1 */
     uint32_t
         orders[HR_GRAPH_NODES_MAX]; /* ORDER nodes from the root down to where we are */
@@ -180,10 +182,11 @@ static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error
     const struct hr_graph_node *n = &c->graph->nodes[node];
     bool order = n->op->kind == HR_OP_ORDER;
     size_t depth = c->order_count;
+    uint32_t below = depth > 0 ? c->orders[depth - 1] + 1 : 0;
     uint16_t first = 0;
 
     if (c->path_of[node] != 0) {
-        if (c->program->paths[c->path_of[node] - 1].count == c->order_count)
+        if (c->below[node] == below)
             return HR_OK;
         hr__fail(
             reterr, HR_ERR_GRAPH,
@@ -201,6 +204,7 @@ static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error
             first = c->path_of[n->inputs[0]];
     }
     c->order_count = depth;
+    c->below[node] = below;
     c->path_of[node] = first;
     return HR_OK;
 }

@@ -166,8 +166,9 @@ static void describe(struct hr_plan *plan)
     for (size_t i = 0; i < plan->stage_count; i++) {
         struct hr_plan_stage *stage = &plan->stages[i];
 
-        stage->direct = i == 0 && plan->stage_count == 1 && !stage->filters &&
-                        stage->expand == HR_NO_NODE && stage->stream_count == 0;
+        stage->direct = plan->stage_count == 1 && stage->batch != HR_NO_NODE &&
+                        !stage->filters && stage->expand == HR_NO_NODE &&
+                        stage->stream_count == 0;
         snprintf(
             stage->reason, sizeof stage->reason, "%s",
             stage->direct
