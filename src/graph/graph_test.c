@@ -710,7 +710,7 @@ TEST(wrong_orders_are_refused_with_what_would_mend_them)
                  "[test.source, test.source2]\n",
             HR_ERR_GRAPH, 5, 3, "'test.source' has 3, 'test.source2' has 4");
     refused(HEAD "- test.source\n- test.view: {more: [label], to: label}\n", HR_ERR_GRAPH,
-            4, 34, "field \"label\" is named twice");
+            4, 22, "field \"label\" is named twice");
     refused(HEAD
             "- test.source\n- test.source: {broken: true, path: /none}\n- test.zip:\n"
             "  inputs: [test.source, test.source2]\n",
