@@ -239,6 +239,8 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim);
 void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim,
                         uint64_t ns);
 bool hr__stage_drained(const struct hr_stage *stage);
+/* Outside of the lock: give up all that the block holds; it may be opened again once its
+ * state is EMPTY. */
 void hr__block_clear(struct hr_stage *stage, struct hr_block *block);
 
 /* run.c: outside of the lock */

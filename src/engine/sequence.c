@@ -644,6 +644,7 @@ static bool pump_stage(struct hr_stage *stage)
     pthread_mutex_lock(&engine->lock);
     stage->sequencing = false;
     if (done) {
+        block->state = HR_BLOCK_EMPTY;
         stage->live--;
         stage->blocks_done++;
     }

@@ -78,7 +78,6 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
         block->columns[f] = NULL;
     }
     memset(block->status, HR_RECORD_OPEN, stage->block_size);
-    block->state = HR_BLOCK_EMPTY;
     block->size = block->claimed = block->done = block->holes = block->at = 0;
     block->child = 0;
     block->last = false;
