@@ -39,7 +39,8 @@ static inline double test_uniform(struct test_rng *rng, double low, double high)
     return low + test_double(rng) * (high - low);
 }
 
-/* An image in a block of its own, with `slack` bytes of 0xa5 behind each row. */
+/* An image in a block of its own, with 8 bytes of 0xa5 behind each row but the last, so
+ * that ASan sees the end. */
 static inline struct hr_pixels test_pixels(enum hr_dtype dtype, int32_t width,
                                            int32_t height, int32_t channels, bool planar)
 {
@@ -52,7 +53,7 @@ static inline struct hr_pixels test_pixels(enum hr_dtype dtype, int32_t width,
                           .row_stride = row,
                           .pixel_stride = planar ? size : size * channels,
                           .channel_stride = planar ? row * height : size};
-    size_t bytes = (size_t)(row * height * (planar ? channels : 1));
+    size_t bytes = (size_t)(row * height * (planar ? channels : 1)) - 8;
 
     p.data = hr__malloc(bytes);
     CHECK(p.data != NULL);
@@ -65,7 +66,7 @@ static inline size_t test_bytes(const struct hr_pixels *p)
     bool planar = p->pixel_stride == (int64_t)hr_dtype_size(p->dtype) &&
                   p->channels > 1 && p->channel_stride > p->row_stride;
 
-    return (size_t)(p->row_stride * p->height * (planar ? p->channels : 1));
+    return (size_t)(p->row_stride * p->height * (planar ? p->channels : 1)) - 8;
 }
 
 static inline void *test_at(const struct hr_pixels *p, int32_t x, int32_t y, int32_t c)

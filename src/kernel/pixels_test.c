@@ -55,8 +55,8 @@ TEST(any_form_is_stored_as_any_other_on_every_instruction_set)
         hr__isa_limit(test_isas[test_below(&rng, TEST_ISAS)]);
         hr__pixels_store(&src, &dst, steps, count, flip_x, flip_y);
         for (int32_t y = 0; y < h; y++) {
-            CHECK_EQ_INT(*((uint8_t *)test_at(&dst, 0, y, 0) + (dst.pixel_stride * w)),
-                         0xa5);
+            if (y + 1 < h)
+                CHECK_EQ_INT(*((uint8_t *)test_at(&dst, w, y, 0)), 0xa5);
             for (int32_t x = 0; x < w; x++)
                 for (int32_t c = 0; c < channels; c++) {
                     double want = expected(&src, steps, count, flip_x ? w - 1 - x : x,

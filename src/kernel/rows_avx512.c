@@ -16,7 +16,9 @@
 
 static inline __mmask16 low_mask(size_t count)
 {
-    return count >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << count) - 1);
+    unsigned mask = count >= 16 ? 0xffffu : (1u << count) - 1;
+
+    return (__mmask16)mask;
 }
 
 static inline __mmask64 byte_mask(size_t count)
