@@ -5,6 +5,7 @@
  */
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -151,10 +152,18 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
     return HR_OK;
 }
 
+/* The node is named; the graph file is not, since it is not what is wrong. */
 static void blame(struct hr_runner *runner, uint32_t node)
 {
-    if (runner->error.node[0] == '\0')
-        hr__graph_blame(runner->engine->graph, node, &runner->error);
+    struct hr_error *error = &runner->error;
+    bool has_file = error->file[0] != '\0';
+
+    if (error->node[0] == '\0')
+        hr__graph_blame(runner->engine->graph, node, error);
+    if (!has_file) {
+        error->file[0] = '\0';
+        error->line = error->column = 0;
+    }
     runner->meters[node].errors++;
 }
 
@@ -364,24 +373,41 @@ static void set_positions(struct hr_runner *runner, const struct hr_stage *stage
     }
 }
 
+/* Where the record lives goes into the error's parts, and into its words unless they name
+ * it. */
+static void
+locate(struct hr_runner *runner, const struct hr_stage *stage, struct hr_bad *bad)
+{
+    const struct hr_program *p = &stage->program;
+    struct hr_error *error = &bad->error;
+    const struct hr_graph_node *n;
+    size_t length = strlen(error->message);
+
+    if (stage->number > 0 || p->path_count == 0)
+        return;
+    n = &runner->engine->graph->nodes[p->paths[0].source];
+    error->record = (int64_t)bad->index + 1;
+    if (error->file[0] == '\0' && n->op->locate != NULL)
+        (void)n->op->locate(n->params, n->state, bad->index, error->file,
+                            sizeof error->file, &bad->offset);
+    if (error->file[0] != '\0' && strstr(error->message, error->file) == NULL)
+        snprintf(error->message + length, sizeof error->message - length, " (in %s)",
+                 error->file);
+    else if (error->file[0] == '\0')
+        snprintf(error->message + length, sizeof error->message - length,
+                 " (record %llu)", (unsigned long long)bad->index);
+}
+
 static void note_bad(struct hr_runner *runner, struct hr_stage *stage,
                      struct hr_block *block, uint32_t at)
 {
     struct hr_bad *bad = hr__calloc(1, sizeof *bad), **end = &block->bad[at];
-    const struct hr_program *p = &stage->program;
 
     if (bad == NULL)
         return;
     bad->error = runner->error;
     bad->index = runner->ids[0].index;
-    if (stage->number == 0 && p->path_count > 0) {
-        const struct hr_graph_node *n = &runner->engine->graph->nodes[p->paths[0].source];
-
-        if (bad->error.file[0] == '\0' && n->op->locate != NULL)
-            (void)n->op->locate(n->params, n->state, bad->index, bad->error.file,
-                                sizeof bad->error.file, &bad->offset);
-        bad->error.record = (int64_t)bad->index + 1;
-    }
+    locate(runner, stage, bad);
     while (*end != NULL)
         end = &(*end)->next;
     *end = bad;

@@ -510,6 +510,12 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
 
     if (block->child == 0 && block->bad[at] != NULL && !note_bad(stage, block, at))
         return false;
+    if (block->status[at] == HR_RECORD_BAD && block->bad[at] == NULL) {
+        struct hr_error error = {0};
+
+        fail(stage, HR_ERR_MEMORY, &error); /* not even for the error was there memory */
+        return false;
+    }
     if (block->status[at] != HR_RECORD_GOOD)
         return block->status[at] != HR_RECORD_UNRUN;
     for (; block->child < children; block->child++) {
