@@ -68,7 +68,7 @@ torture:
 	@test -e $(BUILD)-asan/build.ninja || \
 	    meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
 	@ninja -C $(BUILD)-asan
-	@meson test -C $(BUILD)-asan --print-errorlogs --timeout-multiplier 10 --suite torture
+	@sh tools/torture $(BUILD)-asan
 
 fuzz:
 	@sh tools/fuzz $(F) $(S)

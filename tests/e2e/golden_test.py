@@ -1,0 +1,72 @@
+"""Golden digests: the bytes of each image operator, over photos from a seed.
+
+A digest that changes is an operator whose version must rise, or a bug. All runs are in mode
+exact, in which nothing depends on how operators are composed. `make golden-update` writes
+tests/golden/digests.json anew. Photos are encoded and decoded by libjpeg-turbo, whose
+integer transforms give the same bytes in all versions and instruction sets of it.
+"""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from support import graph, main, run, run_json, source, temp, tests
+
+golden = source / "tests/golden/digests.json"
+head = "  - source.files: {{path: '{0}'}}\n  - order.shuffle: {{}}\n  - image.decode: {{mode: exact}}\n"
+tail = "  - batch.stack: {size: 5}\n"
+fixed = "  - image.resize: {size: [48, 64]}\n"
+cases = {
+    "resize": fixed,
+    "resize up": "  - image.resize: {size: [150, 201]}\n",
+    "resize bicubic": "  - image.resize: {size: [48, 64], interpolation: bicubic}\n",
+    "resize nearest": "  - image.resize: {size: [48, 64], interpolation: nearest}\n",
+    "resize without antialias": "  - image.resize: {size: [48, 64], antialias: false}\n",
+    "resize_shortest, center_crop": "  - image.resize_shortest: {size: 56}\n  - image.center_crop: {size: 48}\n",
+    "random_crop": fixed + "  - image.random_crop: {size: 32}\n",
+    "random_resized_crop": "  - image.random_resized_crop: {size: 48}\n",
+    "flip": fixed + "  - image.flip: {}\n",
+    "pad": fixed + "  - image.pad: {padding: 5}\n",
+    "rotate": fixed + "  - image.rotate: {degrees: 30}\n",
+    "color_jitter": fixed + "  - image.color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}\n",
+    "grayscale": fixed + "  - image.grayscale: {}\n",
+    "gaussian_blur": fixed + "  - image.gaussian_blur: {size: 7}\n",
+    "normalize": fixed + "  - image.normalize: {mean: imagenet, std: imagenet}\n",
+    "normalize to float16, chw": fixed + "  - image.normalize: {mean: imagenet, std: imagenet, dtype: float16}\n"
+                                         "  - tensor.layout: {order: chw}\n",
+    "vision": "  - image.random_resized_crop: {size: 48}\n  - image.flip: {}\n"
+              "  - image.normalize: {mean: imagenet, std: imagenet}\n  - tensor.layout: {order: chw}\n",
+    "float views": "  - tensor.cast: {dtype: float32}\n  - image.random_resized_crop: {size: 48}\n"
+                   "  - image.color_jitter: {brightness: 0.1, contrast: 0.1, saturation: 0.1, hue: 0.1}\n"
+                   "  - image.gaussian_blur: {size: 5}\n",
+}
+update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
+want = json.loads(golden.read_text()) if golden.exists() else {}
+got = {}
+
+
+def case(name, steps):
+    def check():
+        photos = temp / "golden"
+        if not photos.exists():
+            run("synth", "photos", photos, "--count", 12, "--classes", 3, "--width", 160, "--height", 120, "-q")
+        path = graph("golden.yaml", "pipeline:\n" + head.format(photos) + steps + tail)
+        got[name] = run_json("run", path, "--digest", "--seed", 7)["digest"]
+        if not update:
+            assert got[name] == want.get(name), f"{name}: {got[name]}, not {want.get(name)} (make golden-update)"
+
+    check.__name__ = "bytes_of_" + name.replace(", ", "_and_").replace(" ", "_")
+    tests.append(check)
+
+
+def write():
+    golden.parent.mkdir(exist_ok=True)
+    golden.write_text(json.dumps(got, indent=1) + "\n")
+
+
+for name, steps in cases.items():
+    case(name, steps)
+if update:
+    write.__name__ = "golden_digests_are_written"
+    tests.append(write)
+main()
