@@ -25,7 +25,8 @@ struct job {
     struct hr_arena arena;
     int steps;
     bool flip, plan_only, round;
-    int mode;
+    int mode; /* colour: 0 jitter and gray, 1 jitter, 2 hue, 3 brightness; warp: 1 nearest
+               */
     float sigma;
 };
 
@@ -105,7 +106,7 @@ static void run_colour(struct job *job)
         {HR_COLOUR_HUE,        .1f,  0},
         {HR_COLOUR_GRAY,       0,    0},
     };
-    int from = job->mode == 2 ? 3 : job->mode == 3 ? 0 : 0;
+    int from = job->mode == 2 ? 3 : 0;
     int count = job->mode == 0 ? 5 : job->mode == 1 ? 4 : 1;
 
     hr__arena_reset(&job->arena);

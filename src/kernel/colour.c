@@ -74,10 +74,15 @@ static bool changes_gray(enum hr_colour_kind kind)
 
 static void add_step(struct chain *chain, const struct hr_colour_step *step)
 {
-    if (!chain->is_gray)
-        chain->rgb[chain->rgb_count] = make_tone(chain, step), chain->rgb_count++;
-    else if (changes_gray(step->kind))
-        chain->gray[chain->gray_count] = make_tone(chain, step), chain->gray_count++;
+    struct hr_tone tone;
+
+    if (chain->is_gray && !changes_gray(step->kind))
+        return;
+    tone = make_tone(chain, step);
+    if (chain->is_gray)
+        chain->gray[chain->gray_count++] = tone;
+    else
+        chain->rgb[chain->rgb_count++] = tone;
     if (step->kind == HR_COLOUR_GRAY)
         chain->is_gray = true;
 }

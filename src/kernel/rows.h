@@ -12,6 +12,9 @@
 #include "kernel/colour.h"
 #include "kernel/pixels.h"
 
+/* For functions whose parameters are constants in each use, so that loops unroll. */
+#define HR_INLINE static inline __attribute__((always_inline))
+
 #define HR_ROW_PAD 64 /* elements that a scratch row has behind its end, readable */
 
 /*

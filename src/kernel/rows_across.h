@@ -143,7 +143,7 @@ static void across_pack(struct hr_axis *x, int form)
     }
 }
 
-static inline void
+HR_INLINE void
 across_finish(float *out, int32_t count, __m256i sum, const struct hr_finish *finish)
 {
     __m256 v;
@@ -174,7 +174,7 @@ static inline __m256i across_load(const int16_t *row, const int32_t base[2])
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
-static inline __m256i across_add_up(const __m256i sum[4], int form)
+HR_INLINE __m256i across_add_up(const __m256i sum[4], int form)
 {
     if (form == ACROSS_4X2)
         return sum[0];
@@ -185,7 +185,7 @@ static inline __m256i across_add_up(const __m256i sum[4], int form)
 }
 
 /* `form` and `channels` are constants in each use. */
-static inline void
+HR_INLINE void
 across_loop(const struct hr_axis *x, const int16_t *const row[], float *const out[],
             const struct hr_finish finish[], int form, int channels)
 {

@@ -25,7 +25,7 @@ static inline __m256 mirrored(__m256 v)
 }
 
 /* v * scale + bias to elements [i, i + 8) of n, or to their mirror places. */
-static inline void
+HR_INLINE void
 finish8(float *out, size_t n, size_t i, __m256 v, float scale, float bias, bool flip)
 {
     v = scaled(v, scale, bias);
@@ -69,8 +69,8 @@ static inline __m256 channel_of_24(__m256i bytes, int c)
     return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(bytes, index));
 }
 
-static inline void u8x3_loop(const uint8_t *in, float *const out[], size_t n,
-                             const float scale[], const float bias[], bool flip)
+HR_INLINE void u8x3_loop(const uint8_t *in, float *const out[], size_t n,
+                         const float scale[], const float bias[], bool flip)
 {
     for (size_t at = 0; at < n; at += 8) {
         size_t i = at + 8 <= n ? at : n - 8;
@@ -184,22 +184,26 @@ static void f32_to_u8(const float *in, uint8_t *out, size_t n)
     }
 }
 
-/* Bytes of one channel of 16 pixels spread to a third of the 48: place p of part k is
- * byte 16 * k + p. */
-static inline __m128i spread(__m128i channel, int c, int part)
+/* Bytes of channel c of 16 pixels to their places in part k of the 48, by order[k][c]. */
+static inline __m128i spread(__m128i channel, const int8_t order[16])
 {
-    int8_t order[16];
-
-    for (int p = 0; p < 16; p++) {
-        int byte = 16 * part + p;
-
-        order[p] = (int8_t)(byte % 3 == c ? byte / 3 : -1);
-    }
     return _mm_shuffle_epi8(channel, _mm_loadu_si128((const void *)order));
 }
 
 static void f32_to_u8x3(const float *const in[], uint8_t *out, size_t n)
 {
+    static const int8_t order[3][3][16] = {
+        {{0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1, 5},
+         {-1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1},
+         {-1, -1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1}     },
+        {{-1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1, 10, -1},
+         {5, -1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1, 10},
+         {-1, 5, -1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1}     },
+        {{-1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15, -1, -1},
+         {-1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15, -1},
+         {10, -1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15}}
+    };
+
     if (n < 16) {
         hr__rows_c.f32_to_u8x3(in, out, n);
         return;
@@ -211,10 +215,11 @@ static void f32_to_u8x3(const float *const in[], uint8_t *out, size_t n)
 
 #pragma GCC unroll 3
         for (int part = 0; part < 3; part++) {
-            __m128i v = _mm_or_si128(spread(r, 0, part), spread(g, 1, part));
+            __m128i v =
+                _mm_or_si128(spread(r, order[part][0]), spread(g, order[part][1]));
 
             _mm_storeu_si128((void *)(out + 3 * i + 16 * part),
-                             _mm_or_si128(v, spread(b, 2, part)));
+                             _mm_or_si128(v, spread(b, order[part][2])));
         }
     }
 }
@@ -279,8 +284,8 @@ static inline __m256i weigh(__m256i sum, __m256i pairs, __m256i weight)
 }
 
 /* 32 columns: two rows are interleaved, widened to 16 bits and multiplied as pairs. */
-static inline void down_32(const uint8_t *const row[], const int16_t weight[],
-                           int32_t taps, int16_t *out, size_t i, int shift)
+HR_INLINE void down_32(const uint8_t *const row[], const int16_t weight[], int32_t taps,
+                       int16_t *out, size_t i, int shift)
 {
     const __m256i zero = _mm256_setzero_si256();
     __m256i half = _mm256_set1_epi32(1 << (shift - 1));
@@ -330,24 +335,25 @@ static inline __m256i load_halves(const int16_t *low, const int16_t *high)
         _mm_loadu_si128((const void *)high), 1);
 }
 
-/* Byte order that brings word order[k] of each lane to place k. */
-static inline __m256i word_order(int a, int b, int c, int d, int e, int f, int g, int h)
-{
-    const int order[8] = {a, b, c, d, e, f, g, h};
-    int8_t bytes[16];
+/* Bytes of word k of a lane. */
+#define WORD(k) 2 * (k), 2 * (k) + 1
 
-    for (int i = 0; i < 16; i++)
-        bytes[i] = (int8_t)(2 * order[i / 2] + i % 2);
-    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)bytes));
+static inline __m256i word_order(const int8_t order[16])
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)order));
 }
 
 /* 16 pixels: three registers hold words 0..7, 8..15, 16..23 of each half; two blends
  * collect a channel, one shuffle orders it. */
 static void split3_i16(const int16_t *in, int16_t *const out[], size_t n)
 {
-    const __m256i order[3] = {word_order(0, 3, 6, 1, 4, 7, 2, 5),
-                              word_order(1, 4, 7, 2, 5, 0, 3, 6),
-                              word_order(2, 5, 0, 3, 6, 1, 4, 7)};
+    static const int8_t place[3][16] = {
+        {WORD(0), WORD(3), WORD(6), WORD(1), WORD(4), WORD(7), WORD(2), WORD(5)},
+        {WORD(1), WORD(4), WORD(7), WORD(2), WORD(5), WORD(0), WORD(3), WORD(6)},
+        {WORD(2), WORD(5), WORD(0), WORD(3), WORD(6), WORD(1), WORD(4), WORD(7)}
+    };
+    const __m256i order[3] = {word_order(place[0]), word_order(place[1]),
+                              word_order(place[2])};
 
     for (size_t i = 0; i < n; i += 16, in += 48) {
         __m256i a = load_halves(in, in + 24), b = load_halves(in + 8, in + 32);

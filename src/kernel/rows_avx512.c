@@ -27,7 +27,7 @@ static inline __mmask64 byte_mask(size_t count)
 }
 
 /* v * scale + bias to elements [i, i + 16) of n, or to their mirror places. */
-static inline void
+HR_INLINE void
 finish16(float *out, size_t n, size_t i, __m512 v, float scale, float bias, bool flip)
 {
     const __m512i lane =
@@ -74,8 +74,8 @@ static inline __m512 channel_of_48(__m512i bytes, int c)
         _mm512_maskz_permutexvar_epi8(0x1111111111111111ull, index, bytes));
 }
 
-static inline void u8x3_loop(const uint8_t *in, float *const out[], size_t n,
-                             const float scale[], const float bias[], bool flip)
+HR_INLINE void u8x3_loop(const uint8_t *in, float *const out[], size_t n,
+                         const float scale[], const float bias[], bool flip)
 {
     for (size_t i = 0; i < n; i += 16) {
         size_t bytes = 3 * (n - i) < 48 ? 3 * (n - i) : 48;
@@ -99,15 +99,17 @@ static void u8x3_to_f32(const uint8_t *in, float *const out[], size_t n,
 static void f32x3_to_f32(const float *in, float *const out[], size_t n,
                          const float scale[], const float bias[], bool flip)
 {
-    int32_t first[3][16], second[3][16];
+    static const int32_t first[3][16] = {
+        {0, 3, 6, 9,  12, 15, 18, 21, 24, 27, 30, 0, 0, 0, 0, 0},
+        {1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 0, 0, 0, 0, 0},
+        {2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 0,  0, 0, 0, 0, 0}
+    };
+    static const int32_t second[3][16] = {
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29},
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 21, 24, 27, 30},
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 19, 22, 25, 28, 31}
+    };
 
-    for (int32_t c = 0; c < 3; c++)
-        for (int32_t i = 0; i < 16; i++) {
-            int32_t at = 3 * i + c;
-
-            first[c][i] = at < 32 ? at : 0;
-            second[c][i] = at < 32 ? i : at - 16;
-        }
     for (size_t i = 0; i < n; i += 16) {
         size_t left = 3 * (n - i);
         __m512 a = _mm512_maskz_loadu_ps(low_mask(left), in + 3 * i);
@@ -127,15 +129,17 @@ static void f32x3_to_f32(const float *in, float *const out[], size_t n,
 
 static void f32_to_f32x3(const float *const in[], float *out, size_t n)
 {
-    int32_t first[3][16], second[3][16];
+    static const int32_t first[3][16] = {
+        {0,  16, 0,  1,  17, 1,  2,  18, 2,  3,  19, 3,  4,  20, 4,  5 },
+        {21, 5,  6,  22, 6,  7,  23, 7,  8,  24, 8,  9,  25, 9,  10, 26},
+        {10, 11, 27, 11, 12, 28, 12, 13, 29, 13, 14, 30, 14, 15, 31, 15}
+    };
+    static const int32_t second[3][16] = {
+        {0,  1,  16, 3,  4,  17, 6,  7,  18, 9,  10, 19, 12, 13, 20, 15},
+        {0,  21, 2,  3,  22, 5,  6,  23, 8,  9,  24, 11, 12, 25, 14, 15},
+        {26, 1,  2,  27, 4,  5,  28, 7,  8,  29, 10, 11, 30, 13, 14, 31}
+    };
 
-    for (int32_t part = 0; part < 3; part++)
-        for (int32_t i = 0; i < 16; i++) {
-            int32_t at = 16 * part + i, pixel = at / 3;
-
-            first[part][i] = at % 3 == 1 ? 16 + pixel : pixel;
-            second[part][i] = at % 3 == 2 ? 16 + pixel : i;
-        }
     for (size_t i = 0; i < n; i += 16) {
         __mmask16 mask = low_mask(n - i);
         size_t left = 3 * (n - i);
@@ -173,12 +177,14 @@ static void f32_to_u8(const float *in, uint8_t *out, size_t n)
 
 static void f32_to_u8x3(const float *const in[], uint8_t *out, size_t n)
 {
-    uint8_t order[64] = {0};
-    __m512i index;
+#define THREE(i) i, 16 + i, 32 + i
+    static const uint8_t order[64] = {THREE(0),  THREE(1),  THREE(2),  THREE(3),
+                                      THREE(4),  THREE(5),  THREE(6),  THREE(7),
+                                      THREE(8),  THREE(9),  THREE(10), THREE(11),
+                                      THREE(12), THREE(13), THREE(14), THREE(15)};
+#undef THREE
+    __m512i index = _mm512_loadu_si512(order);
 
-    for (uint8_t i = 0; i < 48; i++)
-        order[i] = (uint8_t)(i % 3 * 16 + i / 3);
-    index = _mm512_loadu_si512(order);
     for (size_t i = 0; i < n; i += 16) {
         __mmask16 mask = low_mask(n - i);
         __m512i p = _mm512_castsi128_si512(levels16(in[0] + i, mask));
@@ -246,8 +252,8 @@ static inline __m512i weigh(__m512i sum, __m512i pairs, __m512i weight)
 }
 
 /* 64 columns: two rows are interleaved, widened to 16 bits and multiplied as pairs. */
-static inline void down_64(const uint8_t *const row[], const int16_t weight[],
-                           int32_t taps, int16_t *out, size_t i, size_t n, int shift)
+HR_INLINE void down_64(const uint8_t *const row[], const int16_t weight[], int32_t taps,
+                       int16_t *out, size_t i, size_t n, int shift)
 {
     const __m512i zero = _mm512_setzero_si512();
     __m512i half = _mm512_set1_epi32(1 << (shift - 1));
@@ -291,15 +297,23 @@ static void down_u8(const uint8_t *const row[], const int16_t weight[], int32_t 
 /* Word 3 * i + c of 96, in two permutes a channel. */
 static void split3_i16(const int16_t *in, int16_t *const out[], size_t n)
 {
-    uint16_t first[3][32], second[3][32];
+    /* below 64 the word is in the first two registers, else in the third */
+#define FIRST(i, c) 3 * (i) + (c) < 64 ? 3 * (i) + (c) : 0
+#define SECOND(i, c) 3 * (i) + (c) < 64 ? (i) : 3 * (i) + (c)-32
+#define FOUR(X, i, c) X(i, c), X(i + 1, c), X(i + 2, c), X(i + 3, c)
+#define ALL(X, c)                                                                        \
+    {                                                                                    \
+        FOUR(X, 0, c), FOUR(X, 4, c), FOUR(X, 8, c), FOUR(X, 12, c), FOUR(X, 16, c),     \
+            FOUR(X, 20, c), FOUR(X, 24, c), FOUR(X, 28, c)                               \
+    }
+    static const uint16_t first[3][32] = {ALL(FIRST, 0), ALL(FIRST, 1), ALL(FIRST, 2)};
+    static const uint16_t second[3][32] = {ALL(SECOND, 0), ALL(SECOND, 1),
+                                           ALL(SECOND, 2)};
+#undef ALL
+#undef FOUR
+#undef SECOND
+#undef FIRST
 
-    for (uint16_t c = 0; c < 3; c++)
-        for (uint16_t i = 0; i < 32; i++) {
-            uint16_t at = (uint16_t)(3 * i + c);
-
-            first[c][i] = at < 64 ? at : 0;
-            second[c][i] = at < 64 ? i : (uint16_t)(at - 32);
-        }
     for (size_t i = 0; i < n; i += 32) {
         __m512i a = _mm512_loadu_si512(in + 3 * i);
         __m512i b = _mm512_loadu_si512(in + 3 * i + 32);
@@ -402,7 +416,7 @@ static void pack(struct hr_axis *x)
         pack_group(x, i, &at);
 }
 
-static inline void
+HR_INLINE void
 finish_sums(float *out, __mmask16 mask, __m512i sum, const struct hr_finish *finish)
 {
     __m512 v;
@@ -419,7 +433,7 @@ finish_sums(float *out, __mmask16 mask, __m512i sum, const struct hr_finish *fin
 }
 
 /* `channels` and `wide` are constants in each use. */
-static inline void
+HR_INLINE void
 across_windows(const struct hr_axis *x, const int16_t *const row[], float *const out[],
                const struct hr_finish finish[], int channels, bool wide)
 {

@@ -169,8 +169,8 @@ static double row_sum(const float *row, size_t n)
 }
 
 /* With `radius` a constant, weights and row pointers stay in registers. */
-static inline void blur_down_n(const float *const row[], const float weight[],
-                               int32_t radius, float *out, size_t n)
+HR_INLINE void blur_down_n(const float *const row[], const float weight[], int32_t radius,
+                           float *out, size_t n)
 {
     for (size_t i = 0; i < n; i += VL) {
         vf sum = vf_load(row[radius] + i) * vf_set(weight[0]);
@@ -183,8 +183,8 @@ static inline void blur_down_n(const float *const row[], const float weight[],
     }
 }
 
-static inline void blur_across_n(const float *row, const float weight[], int32_t radius,
-                                 float *out, size_t n)
+HR_INLINE void blur_across_n(const float *row, const float weight[], int32_t radius,
+                             float *out, size_t n)
 {
     for (size_t i = 0; i < n; i += VL) {
         vf sum = vf_load(row + i) * vf_set(weight[0]);
