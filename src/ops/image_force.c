@@ -157,16 +157,24 @@ static struct rect stored_rect(const struct hr_image *image, struct rect rect)
     return stored;
 }
 
-/* Copy the cut upright. Plain loops: few photos are turned, and a copy is cheap beside
- * their decoding. */
+/* A row of pixels from every `step` bytes. */
+static inline void gather_row(uint8_t *to, const uint8_t *from, int64_t step,
+                              int32_t width, int32_t channels)
+{
+    for (int32_t x = 0; x < width; x++, from += step, to += channels)
+        for (int32_t c = 0; c < channels; c++)
+            to[c] = from[c];
+}
+
+/* Copy the cut upright. */
 static enum hr_err put_upright(struct hr_worker *worker, int orientation,
                                struct hr_pixels *pixels, struct hr_error *reterr)
 {
     struct turn turn = turn_of(orientation);
     struct hr_pixels in = *pixels, out = *pixels;
-    const char *origin = in.data;
-    int64_t step_x = in.pixel_stride, step_y = in.row_stride, channels = in.channels;
-    char *to;
+    const uint8_t *origin = in.data;
+    int64_t step_x = in.pixel_stride, step_y = in.row_stride;
+    uint8_t *to;
 
     if (turn.mirror_x) {
         origin += (in.width - 1) * in.pixel_stride;
@@ -178,18 +186,18 @@ static enum hr_err put_upright(struct hr_worker *worker, int orientation,
     }
     out.width = turn.swapped ? in.height : in.width;
     out.height = turn.swapped ? in.width : in.height;
-    out.row_stride = out.width * channels;
+    out.row_stride = (int64_t)out.width * out.channels;
     to = hr__arena_alloc(&worker->arena, (size_t)(out.row_stride * out.height));
     if (to == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory to turn an image");
     out.data = to;
-    for (int32_t y = 0; y < out.height; y++) {
-        for (int32_t x = 0; x < out.width; x++) {
-            const char *from = origin + (turn.swapped ? x : y) * step_y +
-                               (turn.swapped ? y : x) * step_x;
-            for (int64_t c = 0; c < channels; c++)
-                *to++ = from[c];
-        }
+    for (int32_t y = 0; y < out.height; y++, to += out.row_stride) {
+        const uint8_t *from = origin + y * (turn.swapped ? step_x : step_y);
+        int64_t step = turn.swapped ? step_y : step_x;
+        if (in.channels == 3)
+            gather_row(to, from, step, out.width, 3);
+        else
+            gather_row(to, from, step, out.width, in.channels);
     }
     *pixels = out;
     return HR_OK;

@@ -132,6 +132,22 @@ static int32_t decoded_channels(const struct hr_image_info *info, int want)
     return info->cmyk ? 3 : info->channels;
 }
 
+/* Sides beyond this are nobody's photo, and sums of them stay far from overflow. */
+#define SIDE_MAX (1 << 24)
+
+static enum hr_err
+check_size(const struct hr_image_info *info, uint64_t pixels_max, struct hr_error *error)
+{
+    if (pixels_max == 0)
+        pixels_max = 1 << 28;
+    if (info->width <= SIDE_MAX && info->height <= SIDE_MAX &&
+        (uint64_t)info->width * (uint64_t)info->height <= pixels_max)
+        return HR_OK;
+    return hr__fail(error, HR_ERR_LIMIT,
+                    "an image of %dx%d is larger than the limit of %llu pixels",
+                    (int)info->width, (int)info->height, (unsigned long long)pixels_max);
+}
+
 enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *data,
                             size_t bytes, const struct hr_image_begin *how)
 {
@@ -143,6 +159,7 @@ enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *dat
     HR_TRY(hr__op_alloc(ctx, sizeof *info, &memory));
     info = memory;
     HR_TRY(hr__image_probe(data, bytes, info, ctx->error));
+    HR_TRY(check_size(info, how->pixels_max, ctx->error));
     HR_TRY(new_image(ctx, &image));
     turned = how->orientation && info->orientation >= 5;
     init(image, ctx->node, turned ? info->height : info->width,

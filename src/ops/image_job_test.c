@@ -335,8 +335,90 @@ TEST(damaged_and_foreign_bytes_are_refused_without_a_leak)
     CHECK_ERR(HR_ERR_FORMAT, bench_op(&b, "image.gaussian_blur", "{size: 3}"));
     bench_clear(&b);
     bench_put_bytes(&b, "data", data, bytes);
-    CHECK_OK(bench_op(&b, "image.decode", "{pixels_max: 100}"));
-    CHECK_ERR(HR_ERR_LIMIT, bench_op(&b, "image.gaussian_blur", "{size: 3}"));
+    CHECK_ERR(HR_ERR_LIMIT, bench_op(&b, "image.decode", "{pixels_max: 100}"));
+    hr__free(data);
+    bench_finish(&b);
+}
+
+static enum hr_err try_chain(struct bench *b, const void *data, size_t bytes)
+{
+    struct hr_value *value;
+
+    bench_put_bytes(b, "data", data, bytes);
+    HR_TRY(bench_op(b, "image.decode", "{orientation: true}"));
+    HR_TRY(bench_op(b, "image.random_resized_crop", "{size: 30}"));
+    HR_TRY(bench_op(b, "image.color_jitter", "{brightness: 0.3, contrast: 0.3}"));
+    HR_TRY(bench_op(b, "image.pad", "{padding: 3}"));
+    HR_TRY(bench_op(b, "image.rotate", "{degrees: 20, interpolation: bilinear}"));
+    HR_TRY(bench_op(b, "image.gaussian_blur", "{size: 5}"));
+    HR_TRY(bench_op(b, "image.normalize", "{mean: half, std: half, dtype: float16}"));
+    HR_TRY(bench_op(b, "tensor.layout", "{order: chw}"));
+    value = bench_value(b, "image");
+    return hr__value_force(&b->worker, value, NULL, &b->error);
+}
+
+TEST(running_out_of_memory_anywhere_is_an_error_and_no_leak)
+{
+    size_t bytes, turned_bytes;
+    void *data = jpeg(131, 90, 2, false, &bytes);
+    void *turned = with_orientation(data, bytes, 6, &turned_bytes);
+    enum hr_err err = HR_ERR_MEMORY;
+    int failures = 0;
+
+    for (uint64_t nth = 1; err != HR_OK && nth < 2000; nth++) {
+        struct bench b;
+        bench_init(&b);
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        err = try_chain(&b, turned, turned_bytes);
+        hr__fault_arm(HR_FAULT_ALLOC, 0);
+        if (err != HR_OK && err != HR_ERR_MEMORY)
+            check_failed(__FILE__, __LINE__, "%s: %s", hr_err_name(err), b.error.message);
+        CHECK(err == HR_OK || b.error.message[0] != '\0');
+        failures += err != HR_OK;
+        bench_finish(&b);
+    }
+    CHECK_OK(err);
+    CHECK(failures > 10);
+    free(turned);
+    hr__free(data);
+}
+
+TEST(records_after_the_first_few_allocate_nothing)
+{
+    size_t bytes;
+    void *data = jpeg(131, 90, 2, false, &bytes);
+    struct hr_value *values[1], value = {0};
+    struct bench_node nodes[2];
+    struct bench b;
+    uint64_t before = 0;
+
+    bench_init(&b);
+    values[0] = &value;
+    CHECK_OK(bench_parse(&b, &nodes[0], "image.random_resized_crop",
+                         "{size: 40, scale: [1, 1]}"));
+    CHECK_OK(bench_parse(&b, &nodes[1], "image.normalize", "{mean: half, std: half}"));
+    for (uint64_t i = 0; i < 200; i++) {
+        const struct hr_image_begin how = {.mode = HR_MODE_CLOSE};
+        struct hr_record_id id = {.seed = 1, .index = i};
+        struct hr_op_ctx ctx = {.fields = values,
+                                .field_count = 1,
+                                .id = &id,
+                                .worker = &b.worker,
+                                .error = &b.error};
+        if (i == 100)
+            before = hr__alloc_count();
+        CHECK_OK(hr__image_begin(&ctx, 0, data, bytes, &how));
+        for (int k = 0; k < 2; k++) {
+            ctx.params = nodes[k].params;
+            CHECK_OK(nodes[k].op->apply(&ctx));
+        }
+        CHECK_OK(hr__value_force(&b.worker, &value, NULL, &b.error));
+        hr__value_clear(&value);
+        hr__arena_reset(&b.worker.arena);
+    }
+    CHECK_EQ_INT(hr__alloc_count(), before);
+    bench_node_finish(&nodes[0]);
+    bench_node_finish(&nodes[1]);
     hr__free(data);
     bench_finish(&b);
 }

@@ -146,7 +146,7 @@ bench_parse(struct bench *b, struct bench_node *n, const char *name, const char 
     HR_TRY(hr__op_get(name, &n->op, &b->error));
     n->params = calloc(1, n->op->params_size + 1);
     if (params != NULL && (n->doc = hr__param_flow(params, &b->error)) == NULL)
-        return HR_ERR_FORMAT;
+        return b->error.code;
     return hr__params_parse(n->op->params, n->op->param_count, n->doc, n->params,
                             n->op->params_size, &n->canonical, &b->error);
 }
