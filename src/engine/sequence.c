@@ -159,7 +159,7 @@ static bool flush(struct hr_stage *stage)
 {
     struct hr_batcher *b = &stage->batcher;
     struct hr_error error = {0};
-    struct hr_batch *batch;
+    struct hr_batch *batch = NULL;
     struct hr_cursor behind;
     size_t count;
     const struct hr_out_field *fields = hr__program_results(&stage->program, &count);
@@ -253,7 +253,7 @@ leave(struct hr_stage *stage, struct hr_value *row, const struct hr_record_id *i
     size_t count;
     const struct hr_out_field *fields = hr__program_results(&stage->program, &count);
     struct hr_error error = {0};
-    struct hr_batch *batch;
+    struct hr_batch *batch = NULL;
     struct hr_cursor behind;
     enum hr_err code;
 
@@ -582,7 +582,7 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
 {
     const struct hr_program *p = &stage->program;
     struct hr_error error = {0};
-    struct hr_batch *batch;
+    struct hr_batch *batch = NULL;
     struct hr_cursor behind = {.epoch = block->epoch,
                                .position = block->first + block->size};
     enum hr_err code;
