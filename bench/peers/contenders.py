@@ -1,0 +1,84 @@
+"""Who races: what is run, with which settings, and what to know about the result.
+
+Each peer gets a short sweep over its settings (`knobs`) for every number of cores; the
+best one then races. `form` is the peer's own word for a way to write the pipeline.
+"""
+from dataclasses import dataclass, field
+
+WORKS = {
+    "vision": "JPEG file -> RandomResizedCrop(224) -> flip -> normalise -> float32 CHW, batch 256",
+    "simclr": "SimCLR as cedar writes it: crop 244, flip, jitter, grayscale, blur 11, normalise, batch 256",
+    "noop": "range -> four identities -> batch 256",
+}
+
+
+@dataclass
+class Contender:
+    key: str
+    work: str
+    label: str
+    module: str  # peer.py's module; "headrace" and "full_decode" are programs
+    form: str = "-"
+    knobs: dict = field(default_factory=dict)  # cores -> settings to try
+    note: str = ""
+
+    @property
+    def ours(self):
+        return self.module == "headrace"
+
+
+LOADER = {1: ["0", "1", "2"], 2: ["0", "1", "2", "3"]}
+TFDATA = {1: ["1", "2", "-1"], 2: ["2", "3", "4", "-1"]}
+GRAIN = {1: ["records:1", "records:2", "batches:1"],
+         2: ["records:2", "records:3", "records:4", "batches:2", "batches:3"]}
+DALI = {1: ["1", "2"], 2: ["2", "3"]}
+OURS = {1: ["1"], 2: ["2"]}
+
+CONTENDERS = [
+    Contender("full_decode", "vision", "libjpeg-turbo, full decode to RGB and nothing else",
+              "full_decode", knobs=OURS, note="reference line; files in memory"),
+    Contender("ours", "vision", "Headrace", "headrace", "vision_rrc", OURS, "antialias"),
+    Contender("ours_exact", "vision", "Headrace, mode exact", "headrace", "vision_rrc:exact",
+              OURS, "antialias; never decodes at a reduced scale"),
+    Contender("grain", "vision", "Grain threads + OpenCV", "grain_peer", knobs=GRAIN,
+              note="no antialias"),
+    Contender("tfdata", "vision", "tf.data decode_and_crop_jpeg", "tf_peer", "fused", TFDATA,
+              "no antialias"),
+    Contender("dali", "vision", "DALI CPU, image_random_crop + resize", "dali_peer",
+              knobs=DALI, note="antialias"),
+    Contender("loader_io", "vision", "DataLoader + torchvision.io + v2", "torch_peer", "io",
+              LOADER, "antialias"),
+    Contender("loader_pil", "vision", "DataLoader + PIL + torchvision v2", "torch_peer",
+              "pil", LOADER, "antialias"),
+    Contender("ours", "simclr", "Headrace", "headrace", "simclr", OURS, "written order"),
+    Contender("ours_unfused", "simclr", "Headrace, nothing fused", "headrace",
+              "simclr:unfused", OURS, "written order, every op alone"),
+    Contender("dali_u8", "simclr", "DALI CPU, u8 until normalise", "dali_peer", "u8", DALI,
+              "fixed order of the jitter"),
+    Contender("tfdata", "simclr", "tf.data as cedar writes it", "tf_peer", "fused", TFDATA,
+              "no antialias; blur of fixed strength"),
+    Contender("dali_float", "simclr", "DALI CPU, float", "dali_peer", "float", DALI,
+              "fixed order of the jitter"),
+    Contender("loader_u8", "simclr", "DataLoader + torchvision, u8 until normalise",
+              "torch_peer", "u8", LOADER),
+    Contender("loader_float", "simclr", "DataLoader + torchvision as cedar writes it",
+              "torch_peer", "float", LOADER, "in 0..1"),
+    Contender("ours", "noop", "Headrace", "headrace", "noop", OURS),
+    Contender("loader", "noop", "DataLoader", "torch_peer",
+              knobs={1: ["0"], 2: ["0", "2"]}),
+    Contender("tfdata", "noop", "tf.data", "tf_peer", knobs={1: ["-1"], 2: ["-1"]},
+              note="it removes the identities"),
+    Contender("grain", "noop", "Grain", "grain_peer",
+              knobs={1: ["records:0", "records:1"], 2: ["records:0", "records:2"]}),
+]
+
+# What issue 3 asks for on two cores: (work, contender, least ratio of ours to it).
+TARGETS = [
+    ("vision", "full_decode", None),
+    ("vision", "dali", 1.8),
+    ("vision", "loader_pil", 2.8),
+    ("vision", "grain", 1.6),
+    ("vision", "tfdata", 1.6),
+    ("simclr", "dali_u8", 1.5),
+    ("simclr", "loader_float", 3.5),
+]
