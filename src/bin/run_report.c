@@ -1,8 +1,9 @@
 /*
  * run_report.c - what a run did, for people and for programs.
  *
- * A node's time is CPU time estimated from timed records; the shares are of the sum over
- * nodes. Times of one thread and of many are alike, so reports can be compared.
+ * A node's time is estimated from timed records and summed over threads; the shares are
+ * of the sum over nodes. On a machine that does other work too, time is more than CPU
+ * time.
  */
 #include "out.h"
 #include "run.h"
@@ -27,14 +28,14 @@ static void print_summary(const struct hr_iter_stats *s, const struct run_result
     char first[24], cpu[24], rss[24];
     double passed = s->seconds > 0 ? s->seconds : 1e-9;
 
-    printf("%s%s records%s in %s batches, %s in %s: %s%s records/s%s, %s/s\n",
-           term_bold(stdout), term_count(records, sizeof(records), s->records),
-           term_plain(stdout), term_count(batches, sizeof(batches), s->batches),
-           term_bytes(bytes, sizeof(bytes), (double)s->bytes),
-           term_seconds(seconds, sizeof(seconds), s->seconds), term_bold(stdout),
-           term_count(rate, sizeof(rate), (uint64_t)((double)s->records / passed + 0.5)),
-           term_plain(stdout),
-           term_bytes(speed, sizeof(speed), (double)s->bytes / passed));
+    printf(
+        "%s%s records%s in %s batch%s, %s in %s: %s%s records/s%s, %s/s\n",
+        term_bold(stdout), term_count(records, sizeof(records), s->records),
+        term_plain(stdout), term_count(batches, sizeof(batches), s->batches),
+        s->batches == 1 ? "" : "es", term_bytes(bytes, sizeof(bytes), (double)s->bytes),
+        term_seconds(seconds, sizeof(seconds), s->seconds), term_bold(stdout),
+        term_count(rate, sizeof(rate), (uint64_t)((double)s->records / passed + 0.5)),
+        term_plain(stdout), term_bytes(speed, sizeof(speed), (double)s->bytes / passed));
     printf("first batch after %s; CPU %s in %d thread%s; peak memory %s\n",
            term_seconds(first, sizeof(first), s->first_batch_seconds),
            term_seconds(cpu, sizeof(cpu), result->cpu_seconds), s->threads,
@@ -52,7 +53,7 @@ static void print_nodes(const struct hr_iter *iter, size_t count)
     char records[32], each[24], bar[128];
 
     printf("\n%s%-28s %12s %10s  %-17s %s%s\n", term_bold(stdout), "node", "records",
-           "per record", "share of CPU", "composed into", term_plain(stdout));
+           "per record", "share of time", "composed into", term_plain(stdout));
     for (size_t i = 0; i < count; i++) {
         double share, per_record;
 
