@@ -153,15 +153,16 @@ check_value(const struct hr_graph *graph, const struct hr_graph_declared *d,
 {
     struct hr_str all;
     char text[128];
+    bool fits = fit(value, d->type);
 
+    if (fits && is_chosen(choices, value))
+        return HR_OK;
     if (reterr != NULL)
         snprintf(reterr->param, sizeof reterr->param, "%s", d->name);
-    if (!fit(value, d->type))
+    if (!fits)
         return hr__fail_at(reterr, HR_ERR_TYPE, graph->file, line, column,
                            "parameter \"%s\" is declared as %s, and this is %s", d->name,
                            d->type, hr__param_value_text(value, text, sizeof text));
-    if (is_chosen(choices, value))
-        return HR_OK;
     hr__str_init(&all);
     for (size_t i = 0; i < choices->as.list.count; i++) {
         hr__str_add(&all, i > 0 ? ", " : "");
