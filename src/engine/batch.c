@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "kernel/pixels.h"
 
 struct hr_batch *hr__batch_create(const struct hr_out_field *fields, size_t count)
 {
@@ -181,20 +182,11 @@ static void fill_value(void *data, enum hr_dtype dtype, int64_t count, double va
             ((double *)data)[i] = value;
             break;
         case HR_F16:
-        case HR_BF16: {
-            float one = (float)value;
-            uint32_t bits;
-
-            memcpy(&bits, &one, sizeof bits);
-            if (dtype == HR_BF16) {
-                ((uint16_t *)data)[i] = (uint16_t)((bits + 0x8000u) >> 16);
-            } else {
-                _Float16 half = (_Float16)one;
-
-                memcpy((uint16_t *)data + i, &half, sizeof half);
-            }
+            hr__f32_to_f16(&(float){(float)value}, (uint16_t *)data + i, 1);
             break;
-        }
+        case HR_BF16:
+            hr__f32_to_bf16(&(float){(float)value}, (uint16_t *)data + i, 1);
+            break;
         case HR_DTYPE_NONE:
             break;
         }

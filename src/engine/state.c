@@ -113,7 +113,7 @@ static enum hr_err check_identity(const struct hr_engine *engine,
                                   const struct hr_doc *doc, struct hr_error *reterr)
 {
     const char *fingerprint = hr__doc_get_string(doc, "fingerprint");
-    uint64_t version, seed;
+    uint64_t version = 0, seed = 0;
 
     HR_TRY(get(doc, "headrace_state", &version, reterr));
     HR_TRY(get(doc, "seed", &seed, reterr));
@@ -139,7 +139,7 @@ static enum hr_err
 apply(struct hr_engine *engine, const struct hr_doc *doc, struct hr_error *reterr)
 {
     struct hr_cursor c = {0};
-    uint64_t base, world, ours = world_of(engine), n;
+    uint64_t base = 0, world = 1, ours = world_of(engine), n;
 
     HR_TRY(check_identity(engine, doc, reterr));
     HR_TRY(get(doc, "epoch", &c.epoch, reterr));
