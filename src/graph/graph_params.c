@@ -272,6 +272,8 @@ declare_one(struct hr_graph *graph, struct hr_graph_declared *d,
         struct hr_doc *value = parse_override(text, d->type, reterr);
 
         if (value == NULL) {
+            if (reterr != NULL)
+                snprintf(reterr->param, sizeof reterr->param, "%s", d->name);
             hr__error_prefix(reterr, "parameter \"%s\"", d->name);
             return reterr != NULL ? reterr->code : HR_ERR_FORMAT;
         }
