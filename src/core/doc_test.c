@@ -36,7 +36,7 @@ static const char *json_of(const struct hr_doc *doc)
     hr__str_init(&str);
     hr__doc_print_json(doc, false, &str);
     CHECK(str.length < sizeof text);
-    strcpy(text, hr__str_text(&str));
+    snprintf(text, sizeof text, "%s", hr__str_text(&str));
     hr__str_finish(&str);
     return text;
 }

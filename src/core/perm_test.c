@@ -1,7 +1,7 @@
+#include "core/alloc.h"
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/perm.h"
-#include "core/alloc.h"
 #include "core/rng.h"
 #include "tests/support/check.h"
 

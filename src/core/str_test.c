@@ -59,7 +59,7 @@ static const char *json(const char *bytes, size_t count)
     hr__str_init(&str);
     hr__str_add_json(&str, bytes, count);
     CHECK(str.length < sizeof text);
-    strcpy(text, hr__str_text(&str));
+    snprintf(text, sizeof text, "%s", hr__str_text(&str));
     hr__str_finish(&str);
     return text;
 }

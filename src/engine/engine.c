@@ -65,14 +65,11 @@ uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
 
 static void wait_on(struct hr_engine *engine, pthread_cond_t *condition)
 {
-    struct timespec until;
+    uint64_t ns =
+        hr__now_ns() + WAIT_MS * 1000000u; /* the conditions use the same clock */
+    struct timespec until = {.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += WAIT_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
     pthread_cond_timedwait(condition, &engine->lock, &until);
 }
 

@@ -248,6 +248,7 @@ keep_value(struct hr_runner *runner, struct hr_value *value, struct hr_value *re
     }
     hr__value_set_tensor(ret_value, (enum hr_dtype)value->dtype, value->ndim, value->dims,
                          hr_buffer_data(buffer), buffer);
+    ret_value->layout = value->layout;
     return HR_OK;
 }
 

@@ -471,16 +471,16 @@ take_row(struct hr_stage *stage, struct hr_block *block, uint32_t at, uint64_t c
 
     for (size_t f = 0; f < count; f++) {
         if (block->columns[f] != NULL) {
-            hr__value_set_tensor(&stage->row[f], fields[f].field->dtype,
-                                 fields[f].field->ndim, (int64_t[HR_MAX_DIMS]){0}, NULL,
-                                 NULL);
-            for (int d = 0; d < fields[f].field->ndim; d++)
-                stage->row[f].dims[d] = fields[f].field->dims[d].size;
-            hr__value_set_tensor(&stage->row[f], fields[f].field->dtype,
-                                 fields[f].field->ndim, stage->row[f].dims,
+            const struct hr_field *field = fields[f].field;
+            int64_t dims[HR_MAX_DIMS];
+
+            for (int d = 0; d < field->ndim; d++)
+                dims[d] = field->dims[d].size;
+            hr__value_set_tensor(&stage->row[f], field->dtype, field->ndim, dims,
                                  (char *)hr_buffer_data(block->columns[f]) +
                                      (size_t)at * (size_t)fields[f].bytes,
                                  NULL);
+            stage->row[f].layout = (uint8_t)field->layout;
         } else {
             stage->row[f] = from[f];
             memset(&from[f], 0, sizeof from[f]);

@@ -488,7 +488,7 @@ substitute_text(const struct hr_graph *graph, const struct hr_doc *written,
 static enum hr_err substitute_inside(const struct hr_graph *graph, struct hr_doc **doc,
                                      struct hr_error *reterr)
 {
-    struct hr_doc *made;
+    struct hr_doc *made = NULL;
 
     switch ((*doc)->kind) {
     case HR_DOC_STRING:

@@ -270,21 +270,22 @@ TEST(division_by_zero_and_overflow_are_errors)
     TRUE("good or 1 / (label - 7) == 1"); /* never evaluated */
 }
 
+/* `head` and then `part` so many times; static. */
+static const char *repeated(const char *head, const char *part, int count)
+{
+    static char text[4096];
+    int length = snprintf(text, sizeof text, "%s", head);
+
+    for (int i = 0; i < count; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%s", part);
+    return text;
+}
+
 TEST(depth_and_size_are_bounded)
 {
-    char text[4096] = "";
-
-    for (int i = 0; i < 1000; i++)
-        strcat(text, "(");
-    refused(text, HR_ERR_LIMIT, 65, "nested more than 64");
-    text[0] = '\0';
-    for (int i = 0; i < 200; i++)
-        strcat(text, "not ");
-    refused(text, HR_ERR_LIMIT, 64 * 4 + 1, "nested");
-    strcpy(text, "1");
-    for (int i = 0; i < 500; i++)
-        strcat(text, "+1");
-    refused(text, HR_ERR_LIMIT, 256, "more than 256 parts");
+    refused(repeated("", "(", 1000), HR_ERR_LIMIT, 65, "nested more than 64");
+    refused(repeated("", "not ", 200), HR_ERR_LIMIT, 64 * 4 + 1, "nested");
+    refused(repeated("1", "+1", 500), HR_ERR_LIMIT, 256, "more than 256 parts");
 }
 
 TEST(a_failed_allocation_leaks_nothing)

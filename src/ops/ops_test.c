@@ -344,8 +344,8 @@ TEST(zip_joins_schemas_and_refuses_equal_names)
         .inputs = inputs, .input_count = 2, .output = &out, .error = &b.error};
 
     bench_init(&b);
-    strcpy(inputs[0].fields[0].name, "x");
-    strcpy(inputs[1].fields[0].name, "x");
+    snprintf(inputs[0].fields[0].name, sizeof inputs[0].fields[0].name, "x");
+    snprintf(inputs[1].fields[0].name, sizeof inputs[1].fields[0].name, "x");
     CHECK_OK(bench_parse(&b, &node, "flow.zip", NULL));
     infer.params = node.params;
     CHECK_ERR(HR_ERR_GRAPH, node.op->infer(&infer));

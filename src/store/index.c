@@ -187,7 +187,7 @@ make_prefix(struct hr_index *index, const char *base, struct hr_error *reterr)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     memcpy(index->prefix, base, bytes + 1);
     if (bytes > 0 && base[bytes - 1] != '/')
-        strcpy(index->prefix + bytes++, "/");
+        memcpy(index->prefix + bytes++, "/", 2);
     index->prefix_bytes = bytes;
     return HR_OK;
 }

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/str.h"
 #include "store/index_internal.h"
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -242,6 +243,7 @@ hr__index_pattern_init(struct hr_index_pattern *pattern,
     const char *root = options->root;
     const char *glob = root + strlen(root);
     const char *tail = options->recursive ? "**/*" : "*";
+    size_t text_bytes;
     struct stat info;
     enum hr_err err = HR_ERR_MEMORY;
 
@@ -259,11 +261,11 @@ hr__index_pattern_init(struct hr_index_pattern *pattern,
         pattern->is_glob = true;
     }
     pattern->base = base_folder(root, (size_t)(glob - root));
-    pattern->text = hr__malloc(strlen(glob) + strlen(tail) + 1);
+    text_bytes = strlen(glob) + strlen(tail) + 1;
+    pattern->text = hr__malloc(text_bytes);
     if (pattern->base == NULL || pattern->text == NULL)
         goto out;
-    strcpy(pattern->text, glob);
-    strcat(pattern->text, tail);
+    snprintf(pattern->text, text_bytes, "%s%s", glob, tail);
     err = split_segments(pattern, root, reterr);
     if (err != HR_OK)
         goto fail;

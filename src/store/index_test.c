@@ -288,13 +288,13 @@ TEST(deep_trees_need_no_stack)
 {
     struct hr_index_options opt;
     struct hr_index *index;
-    char path[PATH_MAX] = "";
+    char path[PATH_MAX];
     size_t length;
     int fd;
 
     begin_tree("deep");
     for (int i = 0; i < 1500; i++)
-        strcat(path, "d/");
+        memcpy(path + 2 * (size_t)i, "d/", 3);
     fd = open(root, O_RDONLY | O_DIRECTORY);
     for (int i = 0; i < 1500; i++) {
         int inner;

@@ -167,9 +167,9 @@ enum hr_err hr__reader_read_file(const struct hr_reader *reader, const char *pat
 {
     struct hr_buffer *buffer = NULL;
     bool waited = false;
-    size_t bytes;
+    size_t bytes = 0;
     enum hr_err err;
-    int fd;
+    int fd = -1;
 
     HR_TRY(hr__reader_open_file(path, &fd, reterr));
     err = hr__reader_check_file(reader, fd, path, &bytes, reterr);
