@@ -368,12 +368,14 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
 static enum hr_err open_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
-    struct hr_op_ctx ctx = {.params = n->params, .node = node, .error = f->error};
+    struct hr_open open = {.params = n->params, .error = f->error};
     enum hr_err code;
 
     if (n->op->open == NULL)
         return HR_OK;
-    code = n->op->open(&ctx, &n->state);
+    if (n->input_count > 0)
+        open.input = &f->graph->nodes[n->inputs[0]].schema;
+    code = n->op->open(&open, &n->state);
     if (code != HR_OK) {
         n->state = NULL;
         hr__graph_blame(f->graph, node, f->error);

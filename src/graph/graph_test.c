@@ -34,15 +34,15 @@ static enum hr_err source_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-static enum hr_err source_open(const struct hr_op_ctx *ctx, void **ret_state)
+static enum hr_err source_open(const struct hr_open *open, void **ret_state)
 {
-    const struct source *p = ctx->params;
+    const struct source *p = open->params;
 
     if (p->broken)
-        return hr__fail(ctx->error, HR_ERR_NOT_FOUND, "no files under %s", p->path);
+        return hr__fail(open->error, HR_ERR_NOT_FOUND, "no files under %s", p->path);
     *ret_state = hr__strdup("state");
     if (*ret_state == NULL)
-        return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory");
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     opened++;
     return HR_OK;
 }

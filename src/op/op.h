@@ -160,12 +160,13 @@ struct hr_batch_spec {
     int64_t pad_multiple; /* padded dims are rounded up to this */
 };
 
-struct hr_source_open {
+/* ---- state ---- */
+
+/* What an op's open() may look at. */
+struct hr_open {
     const void *params;
-    void *state; /* set by open */
-    const char *base_dir;
-    const volatile bool *cancel; /* may be NULL */
-    struct hr_error *error;
+    const struct hr_schema *input; /* of the first input; NULL for a source */
+    struct hr_error *error;        /* never NULL */
 };
 
 /* ---- the descriptor ---- */
@@ -194,7 +195,7 @@ struct hr_op {
 
     /* Make shared read-only state out of the parameters; NULL when none is needed. close
      * gets what open made, never NULL. Sources look at their data here. */
-    HR_CHECK enum hr_err (*open)(const struct hr_op_ctx *ctx, void **ret_state);
+    HR_CHECK enum hr_err (*open)(const struct hr_open *open, void **ret_state);
     void (*close)(void *state);
 
     /* SOURCE: records in all; bytes that identify the data (names, sizes, content

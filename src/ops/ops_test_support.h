@@ -225,8 +225,10 @@ bench_apply(struct bench *b, struct bench_node *n, struct hr_value **values)
                             .fields = values,
                             .field_count = n->count};
 
+    struct hr_open open = {.params = n->params, .input = &b->schema, .error = &b->error};
+
     if (n->op->open != NULL)
-        HR_TRY(n->op->open(&ctx, &n->state));
+        HR_TRY(n->op->open(&open, &n->state));
     ctx.state = n->state;
     HR_TRY(n->op->apply(&ctx));
     b->dropped = ctx.drop;

@@ -55,12 +55,12 @@ static enum hr_err shuffle_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-static enum hr_err shuffle_open(const struct hr_op_ctx *ctx, void **ret_state)
+static enum hr_err shuffle_open(const struct hr_open *open, void **ret_state)
 {
     struct cache *cache = hr__calloc(1, sizeof *cache);
 
     if (cache == NULL)
-        return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory for a shuffle");
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory for a shuffle");
     pthread_mutex_init(&cache->lock, NULL);
     *ret_state = cache;
     return HR_OK;

@@ -14,9 +14,6 @@
 
 struct filter {
     const char *expr;
-    /* Behind the parameters: the fields that the expression reads, in order. */
-    size_t count;
-    struct hr_field fields[HR_LIST_MAX];
 };
 
 static const struct hr_param filter_params[] = {
@@ -70,31 +67,17 @@ static enum hr_err filter_reads(const void *params, const struct hr_schema *inpu
 
 static enum hr_err filter_infer(struct hr_infer *infer)
 {
-    struct filter *p = (struct filter *)(uintptr_t)infer->params;
-
-    p->count = infer->field_count;
-    for (size_t i = 0; i < infer->field_count; i++)
-        p->fields[i] = *infer->fields[i];
     infer->output->records = -1;
     return HR_OK;
 }
 
-static enum hr_err filter_open(const struct hr_op_ctx *ctx, void **ret_state)
+static enum hr_err filter_open(const struct hr_open *open, void **ret_state)
 {
-    const struct filter *p = ctx->params;
-    struct hr_schema *schema = hr__calloc(1, sizeof *schema);
     struct hr_expr *expr;
-    enum hr_err err;
 
-    if (schema == NULL)
-        return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory for a condition");
-    memcpy(schema->fields, p->fields, p->count * sizeof *p->fields);
-    schema->count = p->count;
-    err = make(p, schema, &expr, ctx->error);
-    hr__free(schema);
-    if (err == HR_OK)
-        *ret_state = expr;
-    return err;
+    HR_TRY(make(open->params, open->input, &expr, open->error));
+    *ret_state = expr;
+    return HR_OK;
 }
 
 static void filter_close(void *state)

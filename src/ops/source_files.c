@@ -104,9 +104,9 @@ static const char *with_dot(const char *suffix, char *text, size_t room)
     return text;
 }
 
-static enum hr_err files_open(const struct hr_op_ctx *ctx, void **ret_state)
+static enum hr_err files_open(const struct hr_open *open, void **ret_state)
 {
-    const struct files *p = ctx->params;
+    const struct files *p = open->params;
     bool folders = strcmp(p->labels, "folder") == 0;
     const char *suffixes[HR_LIST_MAX];
     char dotted[HR_LIST_MAX][64];
@@ -123,7 +123,7 @@ static enum hr_err files_open(const struct hr_op_ctx *ctx, void **ret_state)
 
     for (int i = 0; i < p->suffixes.count; i++)
         suffixes[i] = with_dot(p->suffixes.values[i], dotted[i], sizeof dotted[i]);
-    HR_TRY(hr__index_open(&options, &index, ctx->error));
+    HR_TRY(hr__index_open(&options, &index, open->error));
     *ret_state = index;
     return HR_OK;
 }

@@ -127,17 +127,17 @@ static void list_close(void *state)
     hr__free(lines);
 }
 
-static enum hr_err list_open(const struct hr_op_ctx *ctx, void **ret_state)
+static enum hr_err list_open(const struct hr_open *open, void **ret_state)
 {
-    const struct list *p = ctx->params;
+    const struct list *p = open->params;
     struct lines *lines = hr__calloc(1, sizeof *lines);
     enum hr_err err;
 
     if (lines == NULL)
-        return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory");
-    err = map_file(p->path, lines, ctx->error);
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
+    err = map_file(p->path, lines, open->error);
     if (err == HR_OK && !mark_lines(lines, p->skip_empty))
-        err = hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory for the lines of %s",
+        err = hr__fail(open->error, HR_ERR_MEMORY, "out of memory for the lines of %s",
                        p->path);
     if (err != HR_OK) {
         list_close(lines);
