@@ -5,32 +5,41 @@
 #   tools/deps.sh check  also what make check needs: clang, clang-format, g++
 packages="gcc libc6-dev meson ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev
     libyaml-dev libxxhash-dev liburing-dev python3"
-[ "$1" = check ] && packages="$packages g++ clang clang-format-14 binutils git"
+[ "$1" = check ] && packages="$packages g++ clang binutils git"
+# What a check can do without: it is skipped where this cannot be had.
+wishes=
+[ "$1" = check ] && wishes="clang-format-14"
 
-missing=
-for package in $packages; do
-    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)
-    [ "$status" = installed ] || missing="$missing $package"
-done
-if [ -z "$missing" ]; then
-    exit 0
-fi
-echo "missing packages:$missing"
+lacking() {
+    for package in "$@"; do
+        status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)
+        [ "$status" = installed ] || printf ' %s' "$package"
+    done
+}
+# shellcheck disable=SC2086 # lists of packages
+missing=$(lacking $packages) wished=$(lacking $wishes)
+[ -z "$missing$wished" ] && exit 0
+echo "missing packages:$missing$wished"
 if ! command -v apt-get >/dev/null; then
     echo "this is no Debian or Ubuntu: install them, then repeat" >&2
     exit 1
 fi
 sudo=
 if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || {
-        echo "run as root: apt-get install$missing" >&2
+    if ! command -v sudo >/dev/null; then
+        echo "run as root: apt-get install$missing$wished" >&2
+        [ -z "$missing" ] && exit 0
         exit 1
-    }
+    fi
     sudo=sudo
 fi
 install() {
-    # shellcheck disable=SC2086 # a list of packages
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing </dev/null
+    [ $# -eq 0 ] && return 0
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null
 }
 # Lists of packages may be absent or old: fetch them only then.
-install || { $sudo apt-get update -q </dev/null && install; }
+# shellcheck disable=SC2086
+install $missing $wished || { $sudo apt-get update -q </dev/null && install $missing $wished; } && exit 0
+# shellcheck disable=SC2086
+install $missing || exit 1
+echo "went on without$wished"
