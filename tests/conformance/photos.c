@@ -1,0 +1,64 @@
+/*
+ * tests/conformance/photos.c - folders of photos for whole-pipeline tests.
+ */
+#include "tests/conformance/photos.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "headrace/dataset.h"
+#include "tests/support/check.h"
+
+static void make(const char *dir)
+{
+    const struct hr_synth_photos what = {.seed = 5,
+                                         .count = PHOTOS,
+                                         .classes = 4,
+                                         .width = 150,
+                                         .height = 110,
+                                         .vary = true};
+
+    CHECK_OK(hr_synth_photos(dir, &what, NULL, NULL, NULL));
+}
+
+const char *photos_good(void)
+{
+    static char dir[512];
+
+    if (dir[0] == '\0') {
+        snprintf(dir, sizeof dir, "%s/good", check_temp_dir());
+        make(dir);
+    }
+    return dir;
+}
+
+/* Damage number `kind`: cut in half, empty, no photo at all. */
+static void damage(const char *path, int kind)
+{
+    FILE *file;
+
+    if (kind % 3 < 2) {
+        CHECK_EQ_INT(truncate(path, kind % 3 == 0 ? 1200 : 0), 0);
+        return;
+    }
+    file = fopen(path, "w");
+    CHECK(file != NULL);
+    fputs("This is a text and no photo, whatever its name says.\n", file);
+    CHECK_EQ_INT(fclose(file), 0);
+}
+
+const char *photos_broken(int every)
+{
+    static char dirs[2][512];
+    char *dir = dirs[every == 100], path[600];
+
+    if (dir[0] != '\0')
+        return dir;
+    snprintf(dir, sizeof dirs[0], "%s/broken%d", check_temp_dir(), every);
+    make(dir);
+    for (int i = 3, kind = 0; i < PHOTOS; i += every, kind++) {
+        snprintf(path, sizeof path, "%s/class_%04d/photo_%08d.jpg", dir, i % 4, i);
+        damage(path, kind);
+    }
+    return dir;
+}

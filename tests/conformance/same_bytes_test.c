@@ -1,0 +1,309 @@
+/*
+ * One digest for a graph over photos, whatever runs it: number of threads, instruction
+ * set, read-ahead, memory, fusion (in mode exact), restarts behind each batch; also when
+ * a filter drops a third, and when photos are broken. Another digest for another seed or
+ * epoch. kill_test has what survives kill -9; src/engine has the same over numbers.
+ */
+#include <stdlib.h>
+
+#include "core/cpu.h"
+#include "tests/conformance/photos.h"
+#include "tests/support/check.h"
+#include "tests/support/outcome.h"
+
+#define HEAD                                                                             \
+    "headrace: 1\n"                                                                      \
+    "params:\n"                                                                          \
+    "  data: {type: path}\n"                                                             \
+    "pipeline:\n"                                                                        \
+    "  - source.files: {path: \"${data}\", labels: folder}\n"                            \
+    "  - order.shuffle: {}\n"
+#define DROP_THIRD "  - record.filter: {expr: \"label % 3 != 1\"}\n"
+#define DECODE_EXACT "  - image.decode: {mode: exact}\n"
+#define TRAIN                                                                            \
+    "  - image.random_resized_crop: {size: 40}\n"                                        \
+    "  - image.flip: {p: 0.5}\n"                                                         \
+    "  - image.normalize: {mean: imagenet, std: imagenet}\n"                             \
+    "  - tensor.layout: {order: chw}\n"
+#define VIEWS                                                                            \
+    "  - tensor.cast: {dtype: float32}\n"                                                \
+    "  - image.random_resized_crop: {size: 44}\n"                                        \
+    "  - image.flip: {p: 0.5}\n"                                                         \
+    "  - image.color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: "    \
+    "0.1}\n"                                                                             \
+    "  - image.grayscale: {p: 0.2, channels: 3}\n"                                       \
+    "  - image.gaussian_blur: {size: 7, sigma: [0.1, 2.0]}\n"                            \
+    "  - image.normalize: {mean: imagenet, std: imagenet}\n"
+#define EVALUATE                                                                         \
+    "  - image.resize_shortest: {size: 48}\n"                                            \
+    "  - image.center_crop: {size: 40}\n"                                                \
+    "  - image.normalize: {mean: imagenet, std: imagenet, dtype: bfloat16}\n"
+#define BATCH "  - batch.stack: {size: 7}\n"
+
+struct variation {
+    const char *name;
+    int threads; /* 0: inline */
+    enum hr_isa isa;
+    uint64_t ahead, memory; /* memory 1: the least that will do */
+    bool written;           /* every node alone */
+};
+
+#define BEST HR_ISA_AVX512
+static const struct variation variations[] = {
+    {"one thread",                        1, BEST,        0,        0,         false},
+    {"two threads",                       2, BEST,        0,        0,         false},
+    {"three threads",                     3, BEST,        0,        0,         false},
+    {"eight threads",                     8, BEST,        0,        0,         false},
+    {"plain C",                           2, HR_ISA_C,    0,        0,         false},
+    {"AVX2",                              2, HR_ISA_AVX2, 0,        0,         false},
+    {"little read-ahead",                 2, BEST,        4096,     0,         false},
+    {"much read-ahead",                   2, BEST,        64 << 20, 0,         false},
+    {"little memory",                     2, BEST,        0,        1,         false},
+    {"much memory",                       3, BEST,        0,        512 << 20, false},
+    {"every node alone",                  2, BEST,        0,        0,         true },
+    {"every node alone, inline, plain C", 0, HR_ISA_C,    0,        0,         true },
+};
+
+static struct outcome_job job_text(const char *text, const char *photos)
+{
+    struct outcome_job job = outcome_job_text(text);
+
+    job.params[job.param_count++] = (struct hr_graph_param){"data", photos};
+    return job;
+}
+
+static struct outcome_job job_example(const char *name, char *path, size_t room)
+{
+    struct outcome_job job = job_text(NULL, photos_good());
+
+    snprintf(path, room, "%s/examples/%s.yaml", check_source_dir(), name);
+    job.path = path;
+    job.params[job.param_count++] = (struct hr_graph_param){"size", "40"};
+    job.params[job.param_count++] = (struct hr_graph_param){"batch", "7"};
+    return job;
+}
+
+/* The least of a doubling row with which the graph opens. */
+static uint64_t least_memory(const struct outcome_job *given)
+{
+    struct outcome_job job = *given;
+
+    job.options.records_max = 1;
+    for (uint64_t memory = 1 << 14; memory < (uint64_t)1 << 32; memory *= 2) {
+        struct outcome *o;
+        bool enough;
+
+        job.options.memory_bytes = memory;
+        o = outcome_run(&job);
+        enough = o->code == HR_ERR_END || o->code != HR_ERR_LIMIT;
+        outcome_free(o);
+        if (enough)
+            return memory;
+    }
+    check_failed(__FILE__, __LINE__, "no memory is enough");
+}
+
+static void check_variation(const struct outcome_job *given, const struct outcome *whole,
+                            const struct variation *v)
+{
+    struct outcome_job job = *given;
+    struct outcome *other;
+    const char *difference;
+
+    outcome_job_threads(&job, v->threads);
+    job.states = false;
+    job.options.ahead_bytes = v->ahead;
+    job.options.memory_bytes = v->memory;
+    job.options.fuse = !v->written;
+    if (v->memory == 1)
+        job.options.memory_bytes = least_memory(&job);
+    hr__isa_limit(v->isa);
+    other = outcome_run(&job);
+    hr__isa_limit(BEST);
+    difference = outcome_difference(whole, other, 0);
+    if (difference != NULL)
+        check_failed(__FILE__, __LINE__, "%s: %s", v->name, difference);
+    outcome_free(other);
+}
+
+static void check_restarts(const struct outcome_job *given, const struct outcome *whole)
+{
+    struct outcome_job job = *given;
+
+    for (size_t i = 0; i < whole->batches; i++) {
+        struct outcome *rest;
+        const char *difference;
+
+        job.options.state = whole->states[i];
+        job.states = false;
+        outcome_job_threads(&job, i % 3 == 0 ? 0 : 2);
+        rest = outcome_run(&job);
+        difference = outcome_difference(whole, rest, i + 1);
+        if (difference != NULL)
+            check_failed(__FILE__, __LINE__, "restarted behind batch %zu: %s", i,
+                         difference);
+        outcome_free(rest);
+    }
+}
+
+/* All variations and restarts give what the run inline gives; `exact`: also each node
+ * alone. Gives that run. */
+static struct outcome *check_one_digest(struct outcome_job job, bool exact)
+{
+    struct outcome *whole;
+
+    job.states = true;
+    whole = outcome_run(&job);
+    if (whole->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s", whole->error.message);
+    CHECK(whole->batches > 1);
+    for (size_t i = 0; i < sizeof variations / sizeof variations[0]; i++)
+        if (exact || !variations[i].written)
+            check_variation(&job, whole, &variations[i]);
+    check_restarts(&job, whole);
+    return whole;
+}
+
+static void check_example(const char *name)
+{
+    char path[1024];
+    struct outcome *o = check_one_digest(job_example(name, path, sizeof path), false);
+
+    CHECK_EQ_INT(o->records, PHOTOS);
+    outcome_free(o);
+}
+
+TEST(vision_rrc_has_one_digest)
+{
+    check_example("vision_rrc");
+}
+
+TEST(vision_eval_has_one_digest)
+{
+    check_example("vision_eval");
+}
+
+TEST(simclr_has_one_digest)
+{
+    check_example("simclr");
+}
+
+static void check_text(const char *text, const char *photos, int64_t records)
+{
+    struct outcome *o = check_one_digest(job_text(text, photos), true);
+
+    if (records > 0)
+        CHECK_EQ_INT(o->records, records);
+    outcome_free(o);
+}
+
+TEST(in_mode_exact_fusion_changes_no_byte)
+{
+    check_text(HEAD DECODE_EXACT TRAIN BATCH, photos_good(), PHOTOS);
+    check_text(HEAD DECODE_EXACT EVALUATE BATCH, photos_good(), PHOTOS);
+    check_text(HEAD DECODE_EXACT VIEWS BATCH, photos_good(), PHOTOS);
+}
+
+TEST(a_filter_that_drops_a_third_leaves_one_digest)
+{
+    check_text(HEAD DROP_THIRD DECODE_EXACT TRAIN BATCH, photos_good(), PHOTOS * 3 / 4);
+    check_text(HEAD DECODE_EXACT TRAIN DROP_THIRD
+               "  - order.shuffle: {window: 16}\n" BATCH,
+               photos_good(), PHOTOS * 3 / 4);
+}
+
+static void check_broken(enum hr_on_error policy, const char *text, int every)
+{
+    struct outcome_job job = job_text(text, photos_broken(every));
+    int64_t broken = (PHOTOS - 4) / every + 1;
+    struct outcome *o;
+
+    job.options.on_error = policy;
+    job.options.epochs = 2;
+    o = check_one_digest(job, true);
+    if (strstr(text, "filter") == NULL) {
+        CHECK(o->stats.errors >= (uint64_t)(2 * broken));
+        if (policy == HR_ON_ERROR_SUBSTITUTE)
+            CHECK_EQ_INT(o->stats.substituted, 2 * broken);
+        CHECK_EQ_INT(o->records,
+                     2 * (PHOTOS - (policy == HR_ON_ERROR_SKIP ? broken : 0)));
+    }
+    outcome_free(o);
+}
+
+TEST(one_in_a_hundred_broken_leaves_one_digest)
+{
+    check_broken(HR_ON_ERROR_SKIP, HEAD DECODE_EXACT TRAIN BATCH, 100);
+    check_broken(HR_ON_ERROR_SUBSTITUTE, HEAD DECODE_EXACT TRAIN BATCH, 100);
+}
+
+TEST(one_in_ten_broken_leaves_one_digest)
+{
+    check_broken(HR_ON_ERROR_SKIP, HEAD DECODE_EXACT TRAIN BATCH, 10);
+    check_broken(HR_ON_ERROR_SUBSTITUTE, HEAD DECODE_EXACT TRAIN BATCH, 10);
+}
+
+TEST(one_in_ten_broken_behind_a_filter_leaves_one_digest)
+{
+    check_broken(HR_ON_ERROR_SKIP, HEAD DROP_THIRD DECODE_EXACT TRAIN BATCH, 10);
+    check_broken(HR_ON_ERROR_SUBSTITUTE, HEAD DROP_THIRD DECODE_EXACT TRAIN BATCH, 10);
+}
+
+TEST(another_seed_or_epoch_has_another_digest)
+{
+    struct outcome_job job = job_text(HEAD DECODE_EXACT TRAIN BATCH, photos_good());
+    struct outcome *first = outcome_run(&job), *seed, *epoch;
+
+    job.options.seed = 1;
+    seed = outcome_run(&job);
+    job.options.seed = 0;
+    job.options.epoch_first = 1;
+    epoch = outcome_run(&job);
+    CHECK_ERR(HR_ERR_END, first->code);
+    for (size_t i = 0; i < first->batches; i++) {
+        CHECK(!hr__hash_equal(first->hashes[i], seed->hashes[i]));
+        CHECK(!hr__hash_equal(first->hashes[i], epoch->hashes[i]));
+        CHECK(!hr__hash_equal(seed->hashes[i], epoch->hashes[i]));
+    }
+    outcome_free(first);
+    outcome_free(seed);
+    outcome_free(epoch);
+}
+
+TEST(the_second_epoch_is_the_one_a_run_begins_with_when_told)
+{
+    struct outcome_job job = job_text(HEAD DECODE_EXACT TRAIN BATCH, photos_good());
+    struct outcome *both, *second;
+    const char *difference;
+
+    job.options.epochs = 2;
+    both = outcome_run(&job);
+    job.options.epochs = 1;
+    job.options.epoch_first = 1;
+    second = outcome_run(&job);
+    difference = outcome_difference(both, second, both->batches / 2);
+    if (difference != NULL)
+        check_failed(__FILE__, __LINE__, "%s", difference);
+    outcome_free(both);
+    outcome_free(second);
+}
+
+#define REAL                                                                             \
+    "headrace: 1\n"                                                                      \
+    "params:\n"                                                                          \
+    "  data: {type: path}\n"                                                             \
+    "pipeline:\n"                                                                        \
+    "  - source.files: {path: \"${data}\"}\n"                                            \
+    "  - order.shuffle: {}\n"                                                            \
+    "  - order.take: {count: 24}\n"
+
+TEST(real_photos_have_one_digest)
+{
+    char path[1024];
+    const char *data = check_data_dir();
+
+    if (data == NULL)
+        SKIP("no real photos");
+    snprintf(path, sizeof path, "%s/images", data);
+    check_text(REAL DECODE_EXACT TRAIN BATCH, path, 24);
+}
