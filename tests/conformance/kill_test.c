@@ -1,0 +1,243 @@
+/*
+ * kill -9 at 50 random moments: what was delivered, in order, is what an uninterrupted
+ * run delivers, each batch once.
+ *
+ * A child process goes on from a file that holds the state and the hashes of the batches
+ * so far; behind each batch it replaces that file by rename, so both change at once. It
+ * writes a byte to a pipe per batch; the parent waits for a few of them and a random
+ * moment more, then kills. So the test makes progress on a machine of any speed.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/rng.h"
+#include "tests/conformance/photos.h"
+#include "tests/support/check.h"
+#include "tests/support/outcome.h"
+
+#define KILLS 50
+#define SAVED_MAX (1 << 20)
+
+/* The file: a line of state, then a line per batch. */
+struct place {
+    char text[SAVED_MAX];
+    size_t bytes, hashes_at; /* where the first hash begins */
+};
+
+static void place_load(struct place *place, const char *path)
+{
+    FILE *file = fopen(path, "r");
+
+    place->bytes = place->hashes_at = 0;
+    if (file == NULL)
+        return;
+    place->bytes = fread(place->text, 1, SAVED_MAX - 1, file);
+    fclose(file);
+    place->text[place->bytes] = '\0';
+    place->hashes_at = (size_t)(strchr(place->text, '\n') + 1 - place->text);
+}
+
+/* Another state, one hash more; one rename. */
+static bool place_advance(struct place *place, const char *path, const char *state,
+                          const struct hr_batch *batch)
+{
+    static struct place next;
+    char fresh[600], hash[HR_HASH_TEXT_BYTES];
+    FILE *file;
+    bool written;
+
+    hr__hash_text(outcome_hash(batch), hash);
+    next.hashes_at = strlen(state) + 1;
+    next.bytes = (size_t)snprintf(next.text, SAVED_MAX, "%s\n%.*s%s\n", state,
+                                  (int)(place->bytes - place->hashes_at),
+                                  place->text + place->hashes_at, hash);
+    snprintf(fresh, sizeof fresh, "%s.fresh", path);
+    file = fopen(fresh, "w");
+    if (file == NULL)
+        return false;
+    written = fwrite(next.text, 1, next.bytes, file) == next.bytes;
+    written = fclose(file) == 0 && written;
+    memcpy(place, &next, sizeof next);
+    return written && rename(fresh, path) == 0;
+}
+
+/* Go on to the end; never returns. Exit code 0 when all is done. */
+static _Noreturn void child(struct outcome_job job, const char *path, int pipe)
+{
+    static struct place place;
+    static char state[SAVED_MAX];
+    struct hr_graph *graph;
+    struct hr_iter *iter;
+    struct hr_batch *batch;
+    struct hr_error error = {0};
+    enum hr_err code;
+    char *json;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    place_load(&place, path);
+    snprintf(state, sizeof state, "%.*s", (int)place.hashes_at, place.text);
+    job.options.state = place.bytes > 0 ? state : NULL;
+    graph = outcome_graph(&job, &error);
+    if (graph == NULL || hr_iter_open(graph, &job.options, &iter, &error) != HR_OK) {
+        printf("# child: %s\n", error.message);
+        _exit(1);
+    }
+    while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK) {
+        if (hr_iter_save(iter, &json, NULL) != HR_OK ||
+            !place_advance(&place, path, json, batch) || write(pipe, "", 1) != 1)
+            _exit(1);
+        hr_free(json);
+        hr_batch_unref(batch);
+        usleep(300); /* a fast machine shall not be through before the kills are */
+    }
+    _exit(code == HR_ERR_END ? 0 : 1);
+}
+
+/* Wait for so many bytes, or for the end of the pipe. */
+static void wait_bytes(int pipe, uint64_t count)
+{
+    char byte;
+
+    while (count > 0) {
+        ssize_t got = read(pipe, &byte, 1);
+
+        if (got == 1)
+            count--;
+        else if (got == 0 || errno != EINTR)
+            return;
+    }
+}
+
+/* Run a child; kill it after `batches` of its batches and some microseconds, unless
+ * `batches` is UINT64_MAX. The wait status. */
+static int run_child(const struct outcome_job *job, const char *path, uint64_t batches,
+                     uint64_t microseconds)
+{
+    int ends[2], status;
+    pid_t pid;
+
+    CHECK_EQ_INT(pipe(ends), 0);
+    fflush(stdout);
+    pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        close(ends[0]);
+        child(*job, path, ends[1]);
+    }
+    close(ends[1]);
+    wait_bytes(ends[0], batches);
+    if (batches != UINT64_MAX) {
+        usleep((useconds_t)microseconds);
+        kill(pid, SIGKILL);
+    }
+    CHECK_EQ_INT(waitpid(pid, &status, 0), pid);
+    close(ends[0]);
+    return status;
+}
+
+static void check_hashes(const struct outcome *whole, const struct place *place)
+{
+    const char *at = place->text + place->hashes_at;
+    char hash[HR_HASH_TEXT_BYTES];
+
+    CHECK_EQ_INT(place->bytes - place->hashes_at, whole->batches * HR_HASH_TEXT_BYTES);
+    for (size_t i = 0; i < whole->batches; i++, at += HR_HASH_TEXT_BYTES) {
+        hr__hash_text(whole->hashes[i], hash);
+        if (memcmp(at, hash, HR_HASH_TEXT_BYTES - 1) != 0)
+            check_failed(__FILE__, __LINE__, "batch %zu of %zu differs", i,
+                         whole->batches);
+    }
+}
+
+static uint64_t seed_of_test(void)
+{
+    const char *given = getenv("HEADRACE_TEST_SEED");
+
+    return given != NULL ? strtoull(given, NULL, 0) : (uint64_t)getpid();
+}
+
+/* `name` is of the file that is gone on from. */
+static void check_kills(struct outcome_job job, const char *name)
+{
+    static struct place place;
+    struct outcome *whole = outcome_run(&job);
+    uint64_t seed = seed_of_test();
+    struct hr_rng rng;
+    char path[512];
+    int killed = 0;
+
+    CHECK_ERR(HR_ERR_END, whole->code);
+    printf("# %zu batches, HEADRACE_TEST_SEED=%llu\n", whole->batches,
+           (unsigned long long)seed);
+    snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
+    hr__rng_init(&rng, seed, 0, 0, 0);
+    for (int i = 0; i < KILLS; i++) {
+        int status;
+
+        outcome_job_threads(&job, (int)hr__rng_below(&rng, 4));
+        status = run_child(&job, path, hr__rng_below(&rng, 4), hr__rng_below(&rng, 1500));
+        CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+        killed += WIFSIGNALED(status);
+    }
+    CHECK(killed > KILLS / 2); /* the run is long enough for most of them */
+    outcome_job_threads(&job, 2);
+    CHECK_EQ_INT(run_child(&job, path, UINT64_MAX, 0), 0);
+    place_load(&place, path);
+    check_hashes(whole, &place);
+    outcome_free(whole);
+}
+
+#define HEAD                                                                             \
+    "headrace: 1\n"                                                                      \
+    "params:\n"                                                                          \
+    "  data: {type: path}\n"                                                             \
+    "pipeline:\n"                                                                        \
+    "  - source.files: {path: \"${data}\", labels: folder}\n"                            \
+    "  - order.shuffle: {}\n"
+#define TRAIN                                                                            \
+    "  - image.decode: {}\n"                                                             \
+    "  - image.random_resized_crop: {size: 32}\n"                                        \
+    "  - image.flip: {}\n"
+#define BATCH "  - batch.stack: {size: 3}\n"
+
+static struct outcome_job job_photos(const char *text, const char *photos)
+{
+    struct outcome_job job = outcome_job_text(text);
+
+    job.params[job.param_count++] = (struct hr_graph_param){"data", photos};
+    job.options.epochs = 12;
+    return job;
+}
+
+TEST(fifty_kills_change_no_batch_of_photos)
+{
+    check_kills(job_photos(HEAD TRAIN BATCH, photos_good()), "photos");
+}
+
+TEST(fifty_kills_change_no_batch_behind_a_filter_and_a_window)
+{
+    check_kills(job_photos(HEAD "  - record.filter: {expr: \"label % 3 != 1\"}\n"
+                                "  - order.shuffle: {window: 16}\n" TRAIN BATCH,
+                           photos_good()),
+                "filtered");
+}
+
+TEST(fifty_kills_change_no_batch_of_a_run_that_substitutes)
+{
+    struct outcome_job job = job_photos(HEAD TRAIN BATCH, photos_broken(10));
+
+    job.options.on_error = HR_ON_ERROR_SUBSTITUTE;
+    check_kills(job, "substituted");
+}
+
+TEST(fifty_kills_change_no_batch_of_a_run_that_skips)
+{
+    struct outcome_job job = job_photos(HEAD TRAIN BATCH, photos_broken(10));
+
+    job.options.on_error = HR_ON_ERROR_SKIP;
+    check_kills(job, "skipped");
+}
