@@ -60,10 +60,11 @@ void hr__column_value(struct hr_value *value, const struct hr_out_field *field,
                          column);
 }
 
-/* Offsets first, then the bytes, in one buffer: one owner is enough. */
+/* Byte strings, or lists of elements of `item` bytes. Offsets first, then the bytes, in
+ * one buffer: one owner is enough. */
 static enum hr_err
-stack_strings(struct hr_pool *pool, const struct hr_value *first, size_t stride,
-              int64_t records, struct hr_value *ret_value)
+stack_ragged(struct hr_pool *pool, const struct hr_value *first, size_t stride,
+             int64_t records, size_t item, struct hr_value *ret_value)
 {
     size_t head = ((size_t)records + 1) * sizeof(int64_t), total = 0;
     struct hr_buffer *buffer;
@@ -79,14 +80,16 @@ stack_strings(struct hr_pool *pool, const struct hr_value *first, size_t stride,
     for (int64_t i = 0; i < records; i++) {
         const struct hr_value *value = &first[(size_t)i * stride];
 
-        if (value->bytes > 0)
+        if (value->kind == HR_VALUE_TENSOR)
+            hr__value_copy(value, bytes + (size_t)offsets[i] * item);
+        else if (value->bytes > 0)
             memcpy(bytes + offsets[i], value->data, value->bytes);
-        offsets[i + 1] = offsets[i] + (int64_t)value->bytes;
+        offsets[i + 1] = offsets[i] + (int64_t)(value->bytes / item);
     }
     memset(ret_value, 0, sizeof *ret_value);
     ret_value->kind = HR_VALUE_RAGGED;
-    ret_value->strings = true;
-    ret_value->dtype = HR_U8;
+    ret_value->strings = first->kind == HR_VALUE_BYTES;
+    ret_value->dtype = ret_value->strings ? HR_U8 : first->dtype;
     ret_value->ndim = 1;
     ret_value->dims[0] = records;
     ret_value->data = bytes;
@@ -247,6 +250,13 @@ static enum hr_err stack_tensors(struct hr_pool *pool, const struct hr_out_field
     return HR_OK;
 }
 
+static bool is_list(const struct hr_out_field *field, const struct hr_value *first,
+                    const struct hr_batch_spec *spec)
+{
+    return spec->ragged && first->kind == HR_VALUE_TENSOR && first->ndim == 1 &&
+           field->field->dims[0].size == HR_DIM_UNKNOWN;
+}
+
 enum hr_err hr__values_stack(struct hr_pool *pool, const struct hr_out_field *field,
                              const struct hr_value *first, size_t stride, int64_t records,
                              const struct hr_batch_spec *spec, struct hr_value *ret_value,
@@ -255,7 +265,10 @@ enum hr_err hr__values_stack(struct hr_pool *pool, const struct hr_out_field *fi
     enum hr_err code;
 
     if (first->kind == HR_VALUE_BYTES)
-        code = stack_strings(pool, first, stride, records, ret_value);
+        code = stack_ragged(pool, first, stride, records, 1, ret_value);
+    else if (is_list(field, first, spec))
+        code = stack_ragged(pool, first, stride, records,
+                            hr_dtype_size((enum hr_dtype)first->dtype), ret_value);
     else if (first->kind == HR_VALUE_TENSOR)
         code =
             stack_tensors(pool, field, first, stride, records, spec, ret_value, reterr);

@@ -154,8 +154,9 @@ enum hr_stream_verdict {
 struct hr_batch_spec {
     int64_t size;
     bool drop_last;
-    bool pad; /* fields whose shapes differ are padded to the largest; else they must
-                 agree */
+    bool pad;    /* fields whose shapes differ are padded to the largest; else they must
+                    agree */
+    bool ragged; /* 1-d tensors of unknown length keep their lengths: HR_VALUE_RAGGED */
     double pad_value;
     int64_t pad_multiple; /* padded dims are rounded up to this */
 };

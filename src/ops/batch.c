@@ -5,11 +5,14 @@
 
 #include <string.h>
 
-static enum hr_err
-batch_field(struct hr_infer *infer, struct hr_field *field, const struct hr_dim *batch)
+static enum hr_err batch_field(struct hr_infer *infer, struct hr_field *field,
+                               const struct hr_dim *batch, bool ragged)
 {
-    if (field->kind == HR_FIELD_BYTES) {
-        field->kind = HR_FIELD_STRINGS;
+    bool list = ragged && field->kind == HR_FIELD_TENSOR && field->ndim == 1 &&
+                field->dims[0].size == HR_DIM_UNKNOWN;
+
+    if (field->kind == HR_FIELD_BYTES || list) {
+        field->kind = list ? HR_FIELD_RAGGED : HR_FIELD_STRINGS;
         field->ndim = 1;
         field->dims[0] = *batch;
         return HR_OK;
@@ -28,7 +31,8 @@ batch_field(struct hr_infer *infer, struct hr_field *field, const struct hr_dim 
     return HR_OK;
 }
 
-enum hr_err hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last)
+enum hr_err
+hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last, bool ragged)
 {
     struct hr_schema *out = infer->output;
     bool full = drop_last || (out->records >= 0 && out->records % size == 0);
@@ -39,7 +43,7 @@ enum hr_err hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last
     else
         hr__dim_unknown(&batch, "batch");
     for (size_t i = 0; i < out->count; i++)
-        HR_TRY(batch_field(infer, &out->fields[i], &batch));
+        HR_TRY(batch_field(infer, &out->fields[i], &batch, ragged));
     if (out->records >= 0)
         out->records = (out->records + (drop_last ? 0 : size - 1)) / size;
     out->batch_rank++;

@@ -15,6 +15,6 @@
 
 /* The schema of batches: every field gains a dimension, byte strings become lists. */
 HR_CHECK enum hr_err
-hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last);
+hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last, bool ragged);
 
 #endif

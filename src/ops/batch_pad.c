@@ -25,7 +25,7 @@ static enum hr_err pad_infer(struct hr_infer *infer)
 {
     const struct pad *p = infer->params;
 
-    return hr__infer_batch(infer, p->size, p->drop_last);
+    return hr__infer_batch(infer, p->size, p->drop_last, false);
 }
 
 static void pad_spec(const void *params, struct hr_batch_spec *ret_spec)

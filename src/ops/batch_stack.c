@@ -10,25 +10,32 @@
 struct stack {
     int64_t size;
     bool drop_last;
+    bool ragged;
 };
 
 static const struct hr_param stack_params[] = {
     HR_P_BATCH_SIZE(struct stack),
     HR_P_DROP_LAST(struct stack),
+    HR_P_BOOL(
+        struct stack, ragged, .fallback = "false",
+        .help =
+            "lists of differing length are put one behind the other, with offsets; else "
+            "they are refused"),
 };
 
 static enum hr_err stack_infer(struct hr_infer *infer)
 {
     const struct stack *p = infer->params;
 
-    return hr__infer_batch(infer, p->size, p->drop_last);
+    return hr__infer_batch(infer, p->size, p->drop_last, p->ragged);
 }
 
 static void stack_spec(const void *params, struct hr_batch_spec *ret_spec)
 {
     const struct stack *p = params;
 
-    *ret_spec = (struct hr_batch_spec){.size = p->size, .drop_last = p->drop_last};
+    *ret_spec = (struct hr_batch_spec){
+        .size = p->size, .drop_last = p->drop_last, .ragged = p->ragged};
 }
 
 const struct hr_op hr_op_batch_stack = {

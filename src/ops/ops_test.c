@@ -157,13 +157,13 @@ static struct bench_node node;
 
 static void open_order(const char *name, const char *params)
 {
-    struct hr_op_ctx ctx = {.error = &b.error};
+    struct hr_open open = {.error = &b.error};
 
     CHECK_OK(bench_parse(&b, &node, name, params));
     order = node.op;
-    ctx.params = node.params;
+    open.params = node.params;
     if (order->open != NULL)
-        CHECK_OK(order->open(&ctx, &node.state));
+        CHECK_OK(order->open(&open, &node.state));
 }
 
 static uint64_t mapped(uint64_t n, uint64_t at, struct hr_record_id *id)
