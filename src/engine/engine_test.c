@@ -227,6 +227,33 @@ TEST(batches_are_taken_apart_and_made_anew)
     outcome_free(o);
 }
 
+TEST(strings_come_out_of_batches_as_they_went_in)
+{
+    char path[512], direct[1024], around[1024];
+    struct outcome *a, *b;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/lines.txt", check_temp_dir());
+    file = fopen(path, "w");
+    CHECK(file != NULL);
+    for (int i = 0; i < 100; i++)
+        fprintf(file, "line %.*s %d\n", i % 7, "wordword", i);
+    fclose(file);
+    snprintf(direct, sizeof direct, GRAPH("  - source.list: {path: %s}\n" BATCH(10)),
+             path);
+    snprintf(around, sizeof around,
+             GRAPH("  - source.list: {path: %s}\n" BATCH(
+                 32) "  - batch.unbatch: {}\n" BATCH(10)),
+             path);
+    a = run(direct, 2, NULL);
+    b = run(around, 2, NULL);
+    CHECK_EQ_INT(a->batches, 10);
+    check_same(a, b, 0);
+    outcome_free(a);
+    outcome_free(b);
+    check_equivalent(around, NULL);
+}
+
 TEST(a_graph_without_batches_gives_batches_of_one)
 {
     struct outcome *o = run(GRAPH(RANGE(20)), 2, NULL);

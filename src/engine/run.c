@@ -221,8 +221,9 @@ keep_value(struct hr_runner *runner, struct hr_value *value, struct hr_value *re
     size_t bytes = value->bytes;
     enum hr_err code;
 
-    if (value->owner != NULL && value->kind != HR_VALUE_DEFERRED &&
-        (value->kind == HR_VALUE_BYTES || hr__value_contiguous(value))) {
+    if (value->owner != NULL &&
+        (value->kind == HR_VALUE_BYTES || value->kind == HR_VALUE_RAGGED ||
+         hr__value_contiguous(value))) {
         *ret_value = *value;
         value->owner = NULL;
         return HR_OK;
