@@ -83,7 +83,8 @@ HR_API void hr_iter_close(struct hr_iter *iter);
 
 /* Where the consumer stands, after the last batch that hr_iter_next gave: a small JSON
  * object; hr_free() it. Give it as options.state to go on behind that batch, with any
- * number of threads, and any rank and world when all ranks stood at the same step. */
+ * number of threads, and any rank and world when all ranks stood at the same step.
+ * HR_ERR_UNSUPPORTED when batches come as completed: then there is no one place. */
 HR_API HR_CHECK enum hr_err
 hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr);
 
