@@ -121,6 +121,7 @@ write_photo(const char *path, const void *data, size_t bytes, struct hr_error *r
     size_t done = 0;
 
     snprintf(temp, sizeof(temp), "%s.part", path);
+    errno = EIO; /* for faults that a test arms */
     fd = hr__fault(HR_FAULT_OPEN)
              ? -1
              : open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -19,26 +19,35 @@
 
 #define AT(field) offsetof(struct bench_options, field)
 
+/* clang-format off */
 static const struct cli_option bench_table[] = {
-    {"list",                                                      0, CLI_FLAG, AT(list),   NULL,                                      "list the benchmarks"                                  },
-    {"data",                                                      0, CLI_TEXT, AT(data),   "DIR",
-     "photos for vision and threads; default: 300 synthesised ones"                                                                                                                          },
-    {"rounds",                                                    0, CLI_INT,  AT(rounds), "N",                                       "rounds; each runs every case; default 5",               1,
-     BENCH_ROUNDS_MAX},
-    {"count",                                            'n',                                             CLI_INT,                                               AT(count),           "N",
+    {"list", 0, CLI_FLAG, AT(list), NULL,
+     "list the benchmarks"},
+    {"data", 0, CLI_TEXT, AT(data), "DIR",
+     "photos for vision and threads; default: 300 synthesised ones"},
+    {"rounds", 0, CLI_INT, AT(rounds), "N",
+     "rounds; each runs every case; default 5", 1, BENCH_ROUNDS_MAX},
+    {"count", 'n', CLI_INT, AT(count), "N",
      "records (noop), files (start); default 2000000 and 100000", 1},
-    {"threads", 0, CLI_INT,         AT(threads),           "N",
-     "most threads; default: the CPUs that this process may use",                                                                                                   0, 4096},
-    {"json",                                                        0,    CLI_FLAG,           AT(json),                 NULL,                                                          "print one JSON object on stdout"         },
-    {"quiet",                                                   'q',                                         CLI_FLAG,                                   AT(quiet),NULL,"no progress"                   },
+    {"threads", 0, CLI_INT, AT(threads), "N",
+     "most threads; default: the CPUs that this process may use", 0, 4096},
+    {"json", 0, CLI_FLAG, AT(json), NULL,
+     "print one JSON object on stdout"},
+    {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
+     "no progress"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct cli_example bench_examples[] = {
-    {"headrace bench --list",                                 "what can be measured"            },
-    {"headrace bench noop",                                   "what the engine costs per record"},
+    {"headrace bench --list",
+     "what can be measured"},
+    {"headrace bench noop",
+     "what the engine costs per record"},
     {"headrace bench vision --data photos --rounds 9 --json",
-     "photos to tensors, composed and not, for a program to read"                               },
+     "photos to tensors, composed and not, for a program to read"},
 };
+/* clang-format on */
 
 /* ---- folders ---- */
 

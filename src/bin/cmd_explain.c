@@ -15,20 +15,29 @@ struct explain_options {
 
 #define AT(field) offsetof(struct explain_options, field)
 
+/* clang-format off */
 static const struct cli_option explain_table[] = {
-    {"param",               'p', CLI_PARAM, AT(params),  "name=value",
-     "set a parameter of the graph; may be repeated"                                                     },
-    {"threads",             0,   CLI_INT,   AT(threads), "N",             "worker threads, as for run",    0, 4096},
-    {"variant",                 0,                    CLI_CHOICE,                     AT(variant),               "threads|inline", "as for run"},
-    {"memory",         0,            CLI_BYTES,              AT(memory_bytes),                "BYTES",           "budget, as for run"            },
-    {"no-fuse", 0,    CLI_FLAG,     AT(no_fuse),               NULL,         "every node alone"            },
-    {"json",   0,      CLI_FLAG,          AT(json),                  NULL,            "the plan as one JSON object"             },
+    {"param", 'p', CLI_PARAM, AT(params), "name=value",
+     "set a parameter of the graph; may be repeated"},
+    {"threads", 0, CLI_INT, AT(threads), "N",
+     "worker threads, as for run", 0, 4096},
+    {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline",
+     "as for run"},
+    {"memory", 0, CLI_BYTES, AT(memory_bytes), "BYTES",
+     "budget, as for run"},
+    {"no-fuse", 0, CLI_FLAG, AT(no_fuse), NULL,
+     "every node alone"},
+    {"json", 0, CLI_FLAG, AT(json), NULL,
+     "the plan as one JSON object"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct cli_example explain_examples[] = {
     {"headrace explain examples/vision_rrc.yaml -p data=photos",
      "stages, what is composed into what, where pixels are made, and why"},
 };
+/* clang-format on */
 
 static int explain_graph(struct hr_graph *graph, const struct explain_options *o)
 {

@@ -9,14 +9,20 @@
 struct help_options {
     bool man;
 };
+/* clang-format off */
 static const struct cli_option help_table[] = {
     {"man", 0, CLI_FLAG, offsetof(struct help_options, man), NULL,
      "the manual page of all commands, for groff"},
 };
+/* clang-format on */
+/* clang-format off */
 static const struct cli_example help_examples[] = {
-    {"headrace help run",              "the same as headrace run --help"           },
-    {"headrace help --man | man -l -", "read the manual page without installing it"},
+    {"headrace help run",
+     "the same as headrace run --help"},
+    {"headrace help --man | man -l -",
+     "read the manual page without installing it"},
 };
+/* clang-format on */
 
 static int unknown_command(const char *name)
 {
@@ -69,13 +75,18 @@ const struct cli_command cmd_help = {
 struct version_options {
     bool json;
 };
+/* clang-format off */
 static const struct cli_option version_table[] = {
     {"json", 0, CLI_FLAG, offsetof(struct version_options, json), NULL,
      "print one JSON object on stdout"},
 };
+/* clang-format on */
+/* clang-format off */
 static const struct cli_example version_examples[] = {
-    {"headrace version", "prints: headrace and the version of the library"},
+    {"headrace version",
+     "prints: headrace and the version of the library"},
 };
+/* clang-format on */
 
 static int version_run(const struct cli_command *command, int argc, char **argv)
 {
@@ -110,10 +121,12 @@ const struct cli_command cmd_version = {
     .run = version_run,
 };
 
+/* clang-format off */
 static const struct cli_example completion_examples[] = {
     {"eval \"$(headrace completion bash)\"",
      "complete commands and options in this shell"},
 };
+/* clang-format on */
 
 static int completion_run(const struct cli_command *command, int argc, char **argv)
 {

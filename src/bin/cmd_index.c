@@ -15,16 +15,23 @@ struct index_options {
 
 #define AT(field) offsetof(struct index_options, field)
 
+/* clang-format off */
 static const struct cli_option index_table[] = {
-    {"output", 'o', CLI_TEXT, AT(output), "FILE", "where the index goes; required" },
-    {"json",   0,   CLI_FLAG, AT(json),   NULL,   "print one JSON object on stdout"},
-    {"quiet",  'q', CLI_FLAG, AT(quiet),  NULL,   "no report"                      },
+    {"output", 'o', CLI_TEXT, AT(output), "FILE",
+     "where the index goes; required"},
+    {"json", 0, CLI_FLAG, AT(json), NULL,
+     "print one JSON object on stdout"},
+    {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
+     "no report"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct cli_example index_examples[] = {
     {"headrace index photos -o photos.index",
      "then give source.files the parameter `index: photos.index`"},
 };
+/* clang-format on */
 
 static void
 print_result(const struct hr_index_result *r, const char *output, double seconds)

@@ -21,7 +21,7 @@ struct inspect_options {
     struct cli_params params;
     int64_t count, seed, epoch;
     const char *save;
-    bool no_records, help_params;
+    bool no_records, help_params, json;
 };
 
 struct inspect {
@@ -35,28 +35,36 @@ struct inspect {
 
 #define AT(field) offsetof(struct inspect_options, field)
 
+/* clang-format off */
 static const struct cli_option inspect_table[] = {
-    {"param",                                      'p', CLI_PARAM, AT(params),      "name=value",
-     "set a parameter of the graph; may be repeated"                                                                                                                     },
-    {"help-params",                                0,   CLI_FLAG,  AT(help_params), NULL,
-     "list the parameters that the graph file declares"                                                                                                                  },
-    {"count",                                      'n', CLI_INT,   AT(count),       "N",                              "records to show; default 3, with --save 32",
-     1, 1000000},
-    {"no-records",                                     0,                                        CLI_FLAG,                                      AT(no_records),                NULL, "fields only, run nothing"},
-    {"seed",                  0,                     CLI_INT,                         AT(seed),                      "S",                           "seed of order and augmentation; default 0"                                             },
-    {"epoch", 0,    CLI_INT,       AT(epoch),                     "E",                 "the epoch to look at; default 0",        0,
-     UINT32_MAX},
-    {"save",           0,             CLI_TEXT,                                                   AT(save),                                                                  "DIR",
+    {"param", 'p', CLI_PARAM, AT(params), "name=value",
+     "set a parameter of the graph; may be repeated"},
+    {"help-params", 0, CLI_FLAG, AT(help_params), NULL,
+     "list the parameters that the graph file declares"},
+    {"count", 'n', CLI_INT, AT(count), "N",
+     "records to show; default 3, with --save 32", 1, 1000000},
+    {"no-records", 0, CLI_FLAG, AT(no_records), NULL,
+     "fields only, run nothing"},
+    {"json", 0, CLI_FLAG, AT(json), NULL,
+     "parameters, nodes and fields as one JSON object; runs nothing"},
+    {"seed", 0, CLI_INT, AT(seed), "S",
+     "seed of order and augmentation; default 0"},
+    {"epoch", 0, CLI_INT, AT(epoch), "E",
+     "the epoch to look at; default 0", 0, UINT32_MAX},
+    {"save", 0, CLI_TEXT, AT(save), "DIR",
      "write images as DIR/000000.png ... and a contact sheet DIR/contact.png; u8 and "
-     "0..1 are shown as they are, other ranges stretched image by image"                                                                                                                                    },
+     "0..1 are shown as they are, other ranges stretched image by image"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct cli_example inspect_examples[] = {
     {"headrace inspect examples/vision_rrc.yaml -p data=photos",
-     "fields, dtypes and shapes behind each node, and three records"        },
+     "fields, dtypes and shapes behind each node, and three records"},
     {"headrace inspect examples/vision_rrc.yaml -p data=photos --save look -n 64",
      "64 augmented photos to look at, and look/contact.png with all of them"},
 };
+/* clang-format on */
 
 static void print_type(const struct hr_field_info *field)
 {
@@ -296,6 +304,10 @@ static int inspect_whole(struct inspect *inspect, const char *path)
         code = graph_file_open(path, &inspect->options->params, &inspect->graph);
     if (code != CLI_OK)
         return code;
+    if (inspect->options->json) {
+        graph_file_print_json(inspect->graph, path);
+        return CLI_OK;
+    }
     print_graph(inspect->graph, path);
     if (inspect->options->no_records)
         return CLI_OK;

@@ -20,19 +20,29 @@ struct ops_options {
 
 #define AT(field) offsetof(struct ops_options, field)
 
+/* clang-format off */
 static const struct cli_option ops_table[] = {
-    {"all",      'a', CLI_FLAG, AT(all),      NULL,  "also operators that are made for tests"},
-    {"names",    0,   CLI_FLAG, AT(names),    NULL,  "names only, one a line"                },
-    {"json",     0,   CLI_FLAG, AT(json),     NULL,  "everything as one JSON array"          },
-    {"markdown", 0,   CLI_TEXT, AT(markdown), "DIR",
-     "write one Markdown page per operator and README.md into DIR"                           },
+    {"all", 'a', CLI_FLAG, AT(all), NULL,
+     "also operators that are made for tests"},
+    {"names", 0, CLI_FLAG, AT(names), NULL,
+     "names only, one a line"},
+    {"json", 0, CLI_FLAG, AT(json), NULL,
+     "everything as one JSON array"},
+    {"markdown", 0, CLI_TEXT, AT(markdown), "DIR",
+     "write one Markdown page per operator and README.md into DIR"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct cli_example ops_examples[] = {
-    {"headrace ops",                           "all operators, one line each"       },
-    {"headrace ops image.random_resized_crop", "its parameters, ranges and defaults"},
-    {"headrace ops --markdown docs/ops",       "write the reference pages"          },
+    {"headrace ops",
+     "all operators, one line each"},
+    {"headrace ops image.random_resized_crop",
+     "its parameters, ranges and defaults"},
+    {"headrace ops --markdown docs/ops",
+     "write the reference pages"},
 };
+/* clang-format on */
 
 static const char *range_text(size_t at, size_t param, char *text, size_t room)
 {

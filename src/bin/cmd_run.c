@@ -33,64 +33,72 @@ struct run {
 #define AT(field) offsetof(struct run_options, field)
 #define COUNT_MAX INT64_MAX
 
+/* clang-format off */
 static const struct cli_option run_table[] = {
-    {"param",                                                       'p', CLI_PARAM,                                                  AT(params),"name=value",
+    {"param", 'p', CLI_PARAM, AT(params), "name=value",
      "set a parameter of the graph; may be repeated"},
-    {"help-params",                                                 0,   CLI_FLAG,                                                   AT(help_params),NULL,
+    {"help-params", 0, CLI_FLAG, AT(help_params), NULL,
      "list the parameters that the graph file declares"},
-    {"epochs",                                                      0,   CLI_INT,                                                    AT(epochs),"N",
+    {"epochs", 0, CLI_INT, AT(epochs), "N",
      "passes over the data, 0 for no end; default 1"},
-    {"limit",                                                       0,   CLI_INT,                                                    AT(limit),"RECORDS", "stop after so many records"},
-    {"seed",                                                        0,   CLI_INT,                                                    AT(seed),"S",       "seed of order and augmentation; default 0"},
-    {"epoch",                                                       0,   CLI_INT,                                                    AT(epoch_first),"E",       "number of the first epoch; default 0",0,
-     UINT32_MAX},
-    {"threads",                                                    0,                                                       CLI_INT,                                                                                                         AT(threads),"N",
-     "worker threads; default: the CPUs that this process may use",0, 4096},
-    {"variant", 0,   CLI_CHOICE,                                                         AT(variant),"threads|inline",
-     "where work is done: in threads (default) or in the calling thread"                                                                                                                                                                           },
-    {"ordered",                                                  0,                                     CLI_BOOL,                                                            AT(ordered),"BOOL",
+    {"limit", 0, CLI_INT, AT(limit), "RECORDS",
+     "stop after so many records"},
+    {"seed", 0, CLI_INT, AT(seed), "S",
+     "seed of order and augmentation; default 0"},
+    {"epoch", 0, CLI_INT, AT(epoch_first), "E",
+     "number of the first epoch; default 0", 0, UINT32_MAX},
+    {"threads", 0, CLI_INT, AT(threads), "N",
+     "worker threads; default: the CPUs that this process may use", 0, 4096},
+    {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline",
+     "where work is done: in threads (default) or in the calling thread"},
+    {"ordered", 0, CLI_BOOL, AT(ordered), "BOOL",
      "batches in index order (default), or as they are completed"},
-    {"no-fuse",                                                  0,                                               CLI_FLAG,                                                                   AT(no_fuse),NULL,"run every node alone, for comparison"                                                                                                                                                                                  },
-    {"memory",                                                  0,                                                 CLI_BYTES,   AT(memory_bytes),"BYTES",
+    {"no-fuse", 0, CLI_FLAG, AT(no_fuse), NULL,
+     "run every node alone, for comparison"},
+    {"memory", 0, CLI_BYTES, AT(memory_bytes), "BYTES",
      "budget for batches, read-ahead and scratch; default: three batches"},
-    {"ahead",                                             0,                                         CLI_BYTES,                                                           AT(ahead_bytes),"BYTES",
-     "part of it for reading files ahead; default: chosen"                                                                               },
-    {"errors",                                              0,                                          CLI_CHOICE,                                                                          AT(errors),"fail|skip|substitute",
+    {"ahead", 0, CLI_BYTES, AT(ahead_bytes), "BYTES",
+     "part of it for reading files ahead; default: chosen"},
+    {"errors", 0, CLI_CHOICE, AT(errors), "fail|skip|substitute",
      "what a bad record leads to; default fail"},
-    {"errors-max",                                                   0,                                CLI_INT,                                                                                     AT(errors_max),"N",
-     "give up after so many bad records; default 1 + 1 % of all, at least 100"                                                                                 },
-    {"bad-records",                                               0,                                               CLI_TEXT,                                                      AT(bad_records),"FILE",
+    {"errors-max", 0, CLI_INT, AT(errors_max), "N",
+     "give up after so many bad records; default 1 + 1 % of all, at least 100"},
+    {"bad-records", 0, CLI_TEXT, AT(bad_records), "FILE",
      "append each bad record to FILE, one JSON object a line"},
-    {"state",                                              0,                                           CLI_TEXT,                                                                       AT(state),"FILE",
-     "go on from FILE if it exists, and save the place there at the end and on Ctrl-C; "
-     "a finished run keeps it, so that a repeated call has nothing left to do"                                                                                                         },
-    {"save-every",                                                    0,                                                 CLI_INT,                                                      AT(save_every),"N",
+    {"state", 0, CLI_TEXT, AT(state), "FILE",
+     "go on from FILE if it exists, and save the place there at the end and on "
+     "Ctrl-C; a finished run keeps it, so that a repeated call has nothing left to do"},
+    {"save-every", 0, CLI_INT, AT(save_every), "N",
      "save the state also every N batches; default 0: at the end only"},
-    {"rank",                                               0,                                               CLI_INT,                                                              AT(rank),"R","this consumer's number, with --world",                                                                                                                             0,
-     UINT32_MAX},
-    {"world",                                                     0,                                                     CLI_INT,            AT(world),"W","number of consumers that share the records",0,
-     UINT32_MAX},
-    {"digest",        0,CLI_FLAG,AT(digest),NULL,
+    {"rank", 0, CLI_INT, AT(rank), "R",
+     "this consumer's number, with --world", 0, UINT32_MAX},
+    {"world", 0, CLI_INT, AT(world), "W",
+     "number of consumers that share the records", 0, UINT32_MAX},
+    {"digest", 0, CLI_FLAG, AT(digest), NULL,
      "XXH3-128 over all delivered bytes in delivery order"},
-    {"batch-digests",                                                             0,                                                         CLI_TEXT,                                                                                                           AT(batch_digests), "FILE",
+    {"batch-digests", 0, CLI_TEXT, AT(batch_digests), "FILE",
      "append a line per batch to FILE: epoch, records, digest of its bytes"},
-    {"json",                                                             0,                                                  CLI_FLAG,                                               AT(json),NULL,
+    {"json", 0, CLI_FLAG, AT(json), NULL,
      "print one JSON object on stdout and nothing else there"},
-    {"trace",                                                             0,                                                           CLI_TEXT,                                                        AT(trace),"FILE",
+    {"trace", 0, CLI_TEXT, AT(trace), "FILE",
      "write a Chrome/Perfetto trace of the run to FILE"},
-    {"quiet",                                                             'q',                                                          CLI_FLAG,                                                       AT(quiet),NULL,"no progress, no report"                                                                                                        },
+    {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
+     "no progress, no report"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct cli_example run_examples[] = {
     {"headrace run examples/vision_rrc.yaml -p data=photos",
-     "one epoch over a folder of photos, with a progress bar and a report"  },
+     "one epoch over a folder of photos, with a progress bar and a report"},
     {"headrace run examples/noop.yaml -p n=10000000 --threads 1 --json",
-     "what the engine itself costs, for a program to read"                  },
+     "what the engine itself costs, for a program to read"},
     {"headrace run train.yaml --epochs 90 --state run.state --save-every 100",
      "stop it with Ctrl-C or kill it; the same command goes on where it was"},
     {"headrace run train.yaml --errors skip --bad-records bad.jsonl",
-     "leave damaged photos out and list them"                               },
+     "leave damaged photos out and list them"},
 };
+/* clang-format on */
 
 /* ---- digest ---- */
 
@@ -344,6 +352,17 @@ static void report(struct run *run, int code)
                 o->state != NULL ? o->state : "");
 }
 
+/* A state that stood at the end already: nothing was wrong, but nothing was done. */
+static void tell_finished(const struct run *run, int code)
+{
+    if (code == CLI_OK && run->result.resumed && run->records == 0 &&
+        !run->options->quiet)
+        fprintf(stderr,
+                "headrace: the run of %s was complete already; remove the file to begin "
+                "anew\n",
+                run->options->state);
+}
+
 /* A file that cannot be written must not hide that the run itself failed. */
 static int worse(int code, int other)
 {
@@ -375,6 +394,7 @@ static int run_whole(struct run *run, const char *path)
     code = worse(code, save_state(run));
     code = worse(code, write_trace(run));
     report(run, code);
+    tell_finished(run, code);
     stop_unwatch();
     return code;
 }

@@ -17,33 +17,39 @@ struct synth_options {
 
 #define AT(field) offsetof(struct synth_options, field)
 
+/* clang-format off */
 static const struct cli_option synth_table[] = {
-    {"count",                                                                'n', CLI_INT,                        AT(count),                                        "N",
-     "how many photos, names or lines; default 1000",                                                                                                                                                                                                                                                                                               1},
-    {"seed",                                                                      0,                                                                    CLI_INT,                            AT(seed),  "S",
-     "photos: the set depends on this number only; default 0"                                                                                                                                      },
-    {"classes",                                                                      0,                                                                 CLI_INT,                         AT(classes),  "N","photos: label folders; default 10", 1,
-     1000000},
-    {"width",                                                                     0,                                                                     CLI_INT,                                                                                                   AT(width),                                                                                                                                             "PIXELS","photos: mean width; default 500",                                                                                                                                                                         8,
-     16384},
-    {"height",                                                              0,                                CLI_INT,                                                             AT(height),                                                                                                                                                         "PIXELS","photos: mean height; default 375",                                                                                                                                                                                                                                                                                                                              8,
-     16384},
-    {"quality",                                                               0,                         CLI_INT,AT(quality),"Q",
-     "photos: JPEG quality, 0 for mixed 70 to 96; default 0",                                                                                                                                                                                                                                                                                                                                         0, 100},
-    {"uniform",                                                              0,  CLI_FLAG, AT(uniform),                                                    NULL,
-     "photos: all of one size and sampling, instead of mixed as on the web"                                                                                                                                                                                                                                                                                      },
-    {"folders",                                                                   0,                                                                      CLI_INT,                                                                                            AT(folders),                                                                              "N","names: folders; default 1000",                                                                                                                                                                                                                                      1, 1000000},
-    {"quiet", 'q',    CLI_FLAG,                          AT(quiet),       NULL,"no progress, no report"},
+    {"count", 'n', CLI_INT, AT(count), "N",
+     "how many photos, names or lines; default 1000", 1},
+    {"seed", 0, CLI_INT, AT(seed), "S",
+     "photos: the set depends on this number only; default 0"},
+    {"classes", 0, CLI_INT, AT(classes), "N",
+     "photos: label folders; default 10", 1, 1000000},
+    {"width", 0, CLI_INT, AT(width), "PIXELS",
+     "photos: mean width; default 500", 8, 16384},
+    {"height", 0, CLI_INT, AT(height), "PIXELS",
+     "photos: mean height; default 375", 8, 16384},
+    {"quality", 0, CLI_INT, AT(quality), "Q",
+     "photos: JPEG quality, 0 for mixed 70 to 96; default 0", 0, 100},
+    {"uniform", 0, CLI_FLAG, AT(uniform), NULL,
+     "photos: all of one size and sampling, instead of mixed as on the web"},
+    {"folders", 0, CLI_INT, AT(folders), "N",
+     "names: folders; default 1000", 1, 1000000},
+    {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
+     "no progress, no report"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct cli_example synth_examples[] = {
     {"headrace synth photos photos --count 5000 --classes 20",
      "5000 JPEG photos in 20 label folders; repeat it to finish a cut run"},
     {"headrace synth names many --count 1281167 --folders 1000",
-     "as many empty files as ImageNet has, for start-up tests"            },
+     "as many empty files as ImageNet has, for start-up tests"},
     {"headrace synth range numbers.txt --count 100000",
-     "a file with the lines 0 to 99999, for source.list"                  },
+     "a file with the lines 0 to 99999, for source.list"},
 };
+/* clang-format on */
 
 static int finish(enum hr_err code, const struct hr_error *error, const char *path)
 {

@@ -23,4 +23,7 @@ int graph_file_help(const char *path, const struct cli_params *params);
 /* The parameters of a loaded graph as a table on stdout. */
 void graph_file_print_params(const struct hr_graph *graph);
 
+/* inspect_json.c: parameters, nodes and fields as one JSON object on stdout. */
+void graph_file_print_json(const struct hr_graph *graph, const char *path);
+
 #endif

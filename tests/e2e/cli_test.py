@@ -163,6 +163,14 @@ def inspect_shows_shapes_and_saves_pictures():
 
 
 @test
+def inspect_as_json_knows_shapes_without_data():
+    result = run_json("inspect", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=48")
+    last = result["nodes"][-1]
+    assert last["op"] == "batch.stack" and result["records"] == 40, result
+    assert [f["dims"] for f in last["fields"] if f["name"] == "image"] == [[-1, 3, 48, 48]], last
+
+
+@test
 def explain_tells_what_is_composed():
     args = ["explain", example("vision_rrc.yaml"), "-p", f"data={photos()}"]
     assert "image.decode" in run(*args).stdout
