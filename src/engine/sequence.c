@@ -7,400 +7,11 @@
  * window. Only the thread that set `sequencing` touches any of this; the lock is taken
  * for queues, counts and failures.
  */
-#include "engine/engine.h"
+#include "engine/sequence.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "core/clock.h"
 #include "core/error.h"
-
-static const struct hr_batch_spec single_spec = {.size = 1};
-
-static bool is_final(const struct hr_stage *stage)
-{
-    return stage->number + 1 == stage->engine->stage_count;
-}
-
-/* Under the lock: may one more record, batch or mark go out? */
-static bool has_room(const struct hr_stage *stage)
-{
-    const struct hr_engine *engine = stage->engine;
-
-    if (is_final(stage))
-        return stage->direct || engine->out_count < engine->out_max;
-    return stage[1].queue_count < stage[1].queue_room;
-}
-
-static bool locked_room(struct hr_stage *stage)
-{
-    bool room;
-
-    pthread_mutex_lock(&stage->engine->lock);
-    room = has_room(stage) && !stage->engine->failed;
-    pthread_mutex_unlock(&stage->engine->lock);
-    return room;
-}
-
-static void fail(struct hr_stage *stage, enum hr_err code, struct hr_error *error)
-{
-    error->code = code;
-    if (error->message[0] == '\0')
-        hr__fail(error, code, "%s", hr_err_text(code));
-    pthread_mutex_lock(&stage->engine->lock);
-    hr__engine_fail(stage->engine, error);
-    pthread_mutex_unlock(&stage->engine->lock);
-}
-
-/* ---- out of the stage ---- */
-
-/* Behind this record: where a new engine goes on. */
-static struct hr_cursor
-cursor_behind(const struct hr_stage *stage, const struct hr_cursor *at)
-{
-    struct hr_cursor cursor = *at;
-
-    if (stage->direct)
-        cursor.position++;
-    else
-        cursor.skip_out[stage->number]++;
-    return cursor;
-}
-
-static void
-push_out(struct hr_stage *stage, struct hr_batch *batch, const struct hr_cursor *behind)
-{
-    struct hr_engine *engine = stage->engine;
-    size_t at;
-
-    batch->bytes = 0;
-    for (size_t f = 0; f < batch->field_count; f++)
-        batch->bytes += batch->values[f].bytes;
-    pthread_mutex_lock(&engine->lock);
-    at = (engine->out_head + engine->out_count) % HR_OUT_MAX;
-    engine->out[at] = batch;
-    engine->out_cursor[at] = *behind;
-    engine->out_count++;
-    engine->sequenced_records += (uint64_t)batch->records;
-    if (engine->options.records_max > 0 &&
-        engine->sequenced_records >= (uint64_t)engine->options.records_max)
-        engine->finished = true;
-    if (engine->consumer_waits)
-        pthread_cond_signal(&engine->ready);
-    pthread_mutex_unlock(&engine->lock);
-}
-
-/* A record or batch (its values are moved), or the end of an epoch when `values` is NULL.
- */
-static void
-push_down(struct hr_stage *stage, struct hr_value *values, const struct hr_record_id *id,
-          const struct hr_cursor *cursor, uint64_t epoch)
-{
-    struct hr_stage *next = stage + 1;
-    struct hr_engine *engine = stage->engine;
-    size_t in = next->program.in_count, at;
-
-    pthread_mutex_lock(&engine->lock);
-    at = (next->queue_head + next->queue_count) % next->queue_room;
-    next->queue[at].epoch = epoch;
-    next->queue[at].epoch_end = values == NULL;
-    if (values != NULL) {
-        next->queue[at].id = *id;
-        next->queue[at].cursor = *cursor;
-        memcpy(&next->queue_values[at * in], values, in * sizeof *values);
-        memset(values, 0, in * sizeof *values);
-    }
-    next->queue_count++;
-    if (engine->idle > 0)
-        pthread_cond_signal(&engine->work);
-    pthread_mutex_unlock(&engine->lock);
-}
-
-/* ---- batcher ---- */
-
-/* Turn `records` rows or columns into a batch. Rows are left to the caller to clear. */
-static enum hr_err
-make_batch(struct hr_stage *stage, const struct hr_out_field *fields, size_t count,
-           int64_t records, struct hr_buffer **columns, const struct hr_value *rows,
-           const struct hr_batch_spec *spec, struct hr_batch **ret_batch,
-           struct hr_error *error)
-{
-    struct hr_batch *batch = hr__batch_create(fields, count);
-
-    if (batch == NULL)
-        return HR_ERR_MEMORY;
-    batch->records = records;
-    for (size_t f = 0; f < count; f++) {
-        enum hr_err code;
-
-        if (columns != NULL && columns[f] != NULL) {
-            hr__column_value(&batch->values[f], &fields[f], records, columns[f]);
-            columns[f] = NULL;
-            continue;
-        }
-        code = hr__values_stack(stage->engine->pool, &fields[f], &rows[f], count, records,
-                                spec, &batch->values[f], error);
-        if (code != HR_OK) {
-            hr_batch_unref(batch);
-            return code;
-        }
-    }
-    *ret_batch = batch;
-    return HR_OK;
-}
-
-static void clear_row(struct hr_value *row, size_t count)
-{
-    for (size_t f = 0; f < count; f++)
-        hr__value_clear(&row[f]);
-}
-
-static bool flush(struct hr_stage *stage)
-{
-    struct hr_batcher *b = &stage->batcher;
-    struct hr_error error = {0};
-    struct hr_batch *batch = NULL;
-    struct hr_cursor behind;
-    size_t count;
-    const struct hr_out_field *fields = hr__program_results(&stage->program, &count);
-    enum hr_err code = make_batch(stage, fields, count, b->count, b->columns, b->rows,
-                                  &stage->program.spec, &batch, &error);
-
-    for (int64_t i = 0; i < b->count; i++)
-        clear_row(&b->rows[(size_t)i * count], count);
-    b->count = 0;
-    if (code != HR_OK) {
-        hr__graph_blame(stage->engine->graph, stage->program.plan->batch, &error);
-        fail(stage, code, &error);
-        return false;
-    }
-    batch->epoch = (int64_t)b->epoch;
-    behind = cursor_behind(stage, &b->last);
-    if (is_final(stage)) {
-        push_out(stage, batch, &behind);
-        return true;
-    }
-    push_down(stage, batch->values, &b->id, &b->first, b->epoch);
-    hr_batch_unref(batch);
-    return true;
-}
-
-static bool
-begin_batch(struct hr_stage *stage, const struct hr_out_field *fields, size_t count)
-{
-    struct hr_batcher *b = &stage->batcher;
-
-    for (size_t f = 0; f < count; f++) {
-        struct hr_error error = {0};
-        enum hr_err code;
-
-        if (fields[f].bytes < 0 || b->columns[f] != NULL)
-            continue;
-        code = hr__column_get(stage->engine->pool, &fields[f], stage->program.spec.size,
-                              &b->columns[f]);
-        if (code != HR_OK) {
-            fail(stage, code, &error);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Takes the row's values. */
-static bool
-add_to_batch(struct hr_stage *stage, struct hr_value *row, const struct hr_record_id *id,
-             const struct hr_cursor *cursor, uint64_t epoch)
-{
-    struct hr_batcher *b = &stage->batcher;
-    size_t count;
-    const struct hr_out_field *fields = hr__program_results(&stage->program, &count);
-
-    if (b->count == 0) {
-        if (!begin_batch(stage, fields, count))
-            return false;
-        b->first = *cursor;
-        b->id = *id;
-        b->epoch = epoch;
-    }
-    for (size_t f = 0; f < count; f++) {
-        if (b->columns[f] != NULL) {
-            hr__value_copy(&row[f], (char *)hr_buffer_data(b->columns[f]) +
-                                        (size_t)b->count * (size_t)fields[f].bytes);
-            hr__value_clear(&row[f]);
-        } else {
-            b->rows[(size_t)b->count * count + f] = row[f];
-            memset(&row[f], 0, sizeof row[f]);
-        }
-    }
-    b->last = *cursor;
-    b->count++;
-    if (b->count == stage->program.spec.size ||
-        (is_final(stage) && stage->engine->options.records_max > 0 &&
-         stage->engine->sequenced_records + (uint64_t)b->count >=
-             (uint64_t)stage->engine->options.records_max))
-        return flush(stage);
-    return true;
-}
-
-/* ---- stream ops ---- */
-
-/* A record leaves the stage. Takes the row's values. */
-static bool
-leave(struct hr_stage *stage, struct hr_value *row, const struct hr_record_id *id,
-      const struct hr_cursor *cursor, uint64_t epoch)
-{
-    struct hr_engine *engine = stage->engine;
-    size_t count;
-    const struct hr_out_field *fields = hr__program_results(&stage->program, &count);
-    struct hr_error error = {0};
-    struct hr_batch *batch = NULL;
-    struct hr_cursor behind;
-    enum hr_err code;
-
-    if (stage->now.skip_out[stage->number] > 0) {
-        stage->now.skip_out[stage->number]--;
-        clear_row(row, count);
-        return true;
-    }
-    if (engine->finished) {
-        clear_row(row, count);
-        return true;
-    }
-    if (stage->program.batch != NULL)
-        return add_to_batch(stage, row, id, cursor, epoch);
-    if (!is_final(stage)) {
-        push_down(stage, row, id, cursor, epoch);
-        return true;
-    }
-    code = make_batch(stage, fields, count, 1, NULL, row, &single_spec, &batch, &error);
-    clear_row(row, count);
-    if (code != HR_OK) {
-        fail(stage, code, &error);
-        return false;
-    }
-    batch->epoch = (int64_t)epoch;
-    behind = cursor_behind(stage, cursor);
-    push_out(stage, batch, &behind);
-    return true;
-}
-
-/* Verdict of stream ops [from, to). */
-static enum hr_stream_verdict judge(struct hr_stage *stage, size_t from, size_t to)
-{
-    for (size_t i = from; i < to; i++) {
-        const struct hr_order *order = &stage->program.streams[i];
-        uint64_t *ordinal = &stage->now.ordinals[stage->ordinal_first + i];
-        enum hr_stream_verdict verdict;
-
-        if (order->op->stream_verdict == NULL)
-            continue;
-        verdict = order->op->stream_verdict(order->params, (*ordinal)++);
-        if (verdict != HR_STREAM_KEEP)
-            return verdict;
-    }
-    return HR_STREAM_KEEP;
-}
-
-static void end_early(struct hr_stage *stage, uint64_t epoch)
-{
-    struct hr_engine *engine = stage->engine;
-
-    stage->ended_epoch = epoch + 1;
-    pthread_mutex_lock(&engine->lock);
-    if (engine->stages[0].cut < epoch + 1)
-        engine->stages[0].cut = epoch + 1;
-    pthread_mutex_unlock(&engine->lock);
-}
-
-/* Give out what the window holds, as far as there is room. True when it is empty. */
-static bool drain(struct hr_stage *stage, uint64_t epoch)
-{
-    struct hr_window *w = &stage->window;
-    const struct hr_order *order =
-        w->block > 0 ? &stage->program.streams[w->stream] : NULL;
-    uint64_t *number = &stage->now.ordinals[stage->ordinal_first + w->stream];
-    size_t count;
-
-    hr__program_results(&stage->program, &count);
-    while (w->draining && w->at < w->count) {
-        struct hr_record_id key = {.seed = stage->engine->options.seed,
-                                   .epoch = (uint32_t)epoch,
-                                   .index = *number,
-                                   .position = *number};
-        struct hr_cursor cursor = w->cursor;
-        enum hr_stream_verdict verdict;
-        uint64_t from;
-
-        if (!locked_room(stage))
-            return false;
-        from = *number * w->block;
-        from = order->op->order_map(order->params, order->state, from + w->count,
-                                    from + w->at, &key, order->node) -
-               from;
-        verdict = stage->ended_epoch == epoch + 1
-                      ? HR_STREAM_DROP
-                      : judge(stage, w->stream + 1, stage->program.stream_count);
-        if (verdict == HR_STREAM_END)
-            end_early(stage, epoch);
-        w->at++;
-        if (verdict != HR_STREAM_KEEP) {
-            clear_row(&w->rows[from * count], count);
-            continue;
-        }
-        cursor.skip_out[stage->number] = w->out++;
-        if (!leave(stage, &w->rows[from * count], &w->ids[from], &cursor, epoch))
-            return false;
-    }
-    if (w->draining) {
-        w->draining = false;
-        w->count = w->at = 0;
-        (*number)++;
-    }
-    return true;
-}
-
-static void hold(struct hr_stage *stage, struct hr_value *row,
-                 const struct hr_record_id *id, const struct hr_cursor *cursor)
-{
-    struct hr_window *w = &stage->window;
-    size_t count;
-
-    hr__program_results(&stage->program, &count);
-    if (w->count == 0) {
-        w->cursor = *cursor;
-        w->out = 0;
-    }
-    memcpy(&w->rows[w->count * count], row, count * sizeof *row);
-    memset(row, 0, count * sizeof *row);
-    w->ids[w->count++] = *id;
-    w->draining = w->count == w->block;
-}
-
-/* A record arrives at the stage's end. Takes the row's values. */
-static bool
-arrive(struct hr_stage *stage, struct hr_value *row, const struct hr_record_id *id,
-       const struct hr_cursor *cursor, uint64_t epoch)
-{
-    struct hr_window *w = &stage->window;
-    size_t last = w->block > 0 ? w->stream : stage->program.stream_count, count;
-    enum hr_stream_verdict verdict;
-
-    hr__program_results(&stage->program, &count);
-    verdict = stage->ended_epoch == epoch + 1 ? HR_STREAM_DROP : judge(stage, 0, last);
-    if (verdict == HR_STREAM_END)
-        end_early(stage, epoch);
-    if (verdict != HR_STREAM_KEEP) {
-        clear_row(row, count);
-        return true;
-    }
-    if (w->block > 0) {
-        hold(stage, row, id, cursor);
-        return true;
-    }
-    return leave(stage, row, id, cursor, epoch);
-}
-
-/* ---- blocks ---- */
 
 static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
@@ -421,7 +32,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
                        : good         ? "substituted"
                                       : "skipped");
         if (fails || fatal) {
-            fail(stage, code, &bad->error);
+            hr__stage_fail(stage, code, &bad->error);
             return false;
         }
         if (errors > engine->errors_max) {
@@ -430,7 +41,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
             hr__error_prefix(&error,
                              "%llu bad records, more than errors_max allows; the last",
                              (unsigned long long)errors);
-            fail(stage, HR_ERR_LIMIT, &error);
+            hr__stage_fail(stage, HR_ERR_LIMIT, &error);
             return false;
         }
     }
@@ -513,7 +124,8 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
     if (block->status[at] == HR_RECORD_BAD && block->bad[at] == NULL) {
         struct hr_error error = {0};
 
-        fail(stage, HR_ERR_MEMORY, &error); /* not even for the error was there memory */
+        hr__stage_fail(stage, HR_ERR_MEMORY,
+                       &error); /* not even for the error was there memory */
         return false;
     }
     if (block->status[at] != HR_RECORD_GOOD)
@@ -522,7 +134,7 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
         struct hr_cursor cursor;
         struct hr_record_id id;
 
-        if (!drain(stage, block->epoch) || !locked_room(stage))
+        if (!hr__stream_drain(stage, block->epoch) || !hr__stage_has_room(stage))
             return false;
         if (stage->now.skip_children[stage->number] > 0) {
             stage->now.skip_children[stage->number]--;
@@ -531,7 +143,7 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
         cursor = cursor_of(stage, block, at, block->child);
         id = id_of(stage, block, at, block->child);
         take_row(stage, block, at, block->child);
-        if (!arrive(stage, stage->row, &id, &cursor, block->epoch))
+        if (!hr__stream_arrive(stage, stage->row, &id, &cursor, block->epoch))
             return false;
     }
     stage->now.skip_children[stage->number] = 0;
@@ -545,22 +157,23 @@ static bool end_epoch(struct hr_stage *stage, struct hr_block *block)
 {
     if (stage->window.count > 0)
         stage->window.draining = true;
-    if (!drain(stage, block->epoch) || !locked_room(stage))
+    if (!hr__stream_drain(stage, block->epoch) || !hr__stage_has_room(stage))
         return false;
-    if (stage->batcher.count > 0 && !stage->program.spec.drop_last && !flush(stage))
+    if (stage->batcher.count > 0 && !stage->program.spec.drop_last &&
+        !hr__batcher_flush(stage))
         return false;
     if (stage->batcher.count > 0) {
         size_t count;
 
         hr__program_results(&stage->program, &count);
         for (int64_t i = 0; i < stage->batcher.count; i++)
-            clear_row(&stage->batcher.rows[(size_t)i * count], count);
+            hr__row_clear(&stage->batcher.rows[(size_t)i * count], count);
         stage->batcher.count = 0;
     }
-    if (!is_final(stage)) {
-        if (!locked_room(stage))
+    if (!hr__stage_is_final(stage)) {
+        if (!hr__stage_has_room(stage))
             return false;
-        push_down(stage, NULL, NULL, NULL, block->epoch);
+        hr__stage_push_record(stage, NULL, NULL, NULL, block->epoch);
     }
     memset(&stage->now, 0, sizeof stage->now);
     return true;
@@ -590,16 +203,16 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
     for (uint32_t i = 0; i < block->size; i++)
         if (block->bad[i] != NULL && !note_bad(stage, block, i))
             return false;
-    code = make_batch(stage, p->out, p->out_count, block->size, block->columns,
-                      block->rows, &p->spec, &batch, &error);
+    code = hr__batch_make(stage, p->out, p->out_count, block->size, block->columns,
+                          block->rows, &p->spec, &batch, &error);
     if (code != HR_OK) {
         hr__graph_blame(stage->engine->graph, p->plan->batch, &error);
-        fail(stage, code, &error);
+        hr__stage_fail(stage, code, &error);
         return false;
     }
     batch->epoch = (int64_t)block->epoch;
     block->at = block->size;
-    push_out(stage, batch, &behind);
+    hr__stage_push_batch(stage, batch, &behind);
     return true;
 }
 
@@ -640,7 +253,7 @@ static bool pump_stage(struct hr_stage *stage)
     struct hr_block *block = stage->sequencing ? NULL : next_block(stage);
     bool done;
 
-    if (block == NULL || !has_room(stage))
+    if (block == NULL || !hr__stage_has_room_locked(stage))
         return false;
     stage->sequencing = true;
     pthread_mutex_unlock(&engine->lock);
