@@ -287,9 +287,14 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
 {
     struct hr_stage *first = &engine->stages[0];
     pthread_condattr_t monotonic;
+    pthread_mutexattr_t adaptive;
     uint64_t n;
 
-    pthread_mutex_init(&engine->lock, NULL);
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(
+        &adaptive, PTHREAD_MUTEX_ADAPTIVE_NP); /* held for well under a microsecond */
+    pthread_mutex_init(&engine->lock, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&engine->work, &monotonic);
@@ -454,6 +459,10 @@ static enum hr_err next_locked(struct hr_engine *engine, struct hr_batch **ret_b
             return HR_ERR_END;
         if (helps(engine) && work_once(engine, &engine->runners[engine->thread_count]))
             continue;
+        /* It may have helped up to here and left a full block behind: a worker that
+         * sleeps since then has to see it. */
+        if (engine->idle > 0)
+            pthread_cond_signal(&engine->work);
         begin = hr__now_ns();
         engine->consumer_waits = true;
         wait_on(engine, &engine->ready);
