@@ -58,6 +58,7 @@ void hr__column_value(struct hr_value *value, const struct hr_out_field *field,
         dims[i + 1] = f->dims[i].size;
     hr__value_set_tensor(value, f->dtype, f->ndim + 1, dims, hr_buffer_data(column),
                          column);
+    value->layout = (uint8_t)f->layout;
 }
 
 /* Byte strings, or lists of elements of `item` bytes. Offsets first, then the bytes, in
@@ -247,6 +248,7 @@ static enum hr_err stack_tensors(struct hr_pool *pool, const struct hr_out_field
     }
     hr__value_set_tensor(ret_value, (enum hr_dtype)first->dtype, first->ndim + 1, dims,
                          hr_buffer_data(buffer), buffer);
+    ret_value->layout = (uint8_t)field->field->layout;
     return HR_OK;
 }
 

@@ -93,6 +93,28 @@ begin_batch(struct hr_stage *stage, const struct hr_out_field *fields, size_t co
     return true;
 }
 
+/* A record that is not what was inferred would be written over its neighbours. */
+static bool check_row(struct hr_stage *stage, struct hr_value *row,
+                      const struct hr_out_field *fields, size_t count)
+{
+    struct hr_error error = {0};
+
+    for (size_t f = 0; f < count; f++) {
+        if (stage->batcher.columns[f] == NULL ||
+            hr__value_count(&row[f]) *
+                    (int64_t)hr_dtype_size((enum hr_dtype)row[f].dtype) ==
+                fields[f].bytes)
+            continue;
+        hr__fail(&error, HR_ERR_INTERNAL, "field '%s' is not what was inferred for it",
+                 fields[f].field->name);
+        hr__graph_blame(stage->engine->graph, stage->program.plan->batch, &error);
+        hr__stage_fail(stage, HR_ERR_INTERNAL, &error);
+        hr__row_clear(row, count);
+        return false;
+    }
+    return true;
+}
+
 /* Takes the row's values. */
 bool hr__batcher_add(struct hr_stage *stage, struct hr_value *row,
                      const struct hr_record_id *id, const struct hr_cursor *cursor,
@@ -109,6 +131,8 @@ bool hr__batcher_add(struct hr_stage *stage, struct hr_value *row,
         b->id = *id;
         b->epoch = epoch;
     }
+    if (!check_row(stage, row, fields, count))
+        return false;
     for (size_t f = 0; f < count; f++) {
         if (b->columns[f] != NULL) {
             hr__value_copy(&row[f], (char *)hr_buffer_data(b->columns[f]) +

@@ -73,8 +73,11 @@ static void blame(const struct hr_graph *graph, const char *name, const char *op
 
 void hr__graph_blame(const struct hr_graph *graph, uint32_t node, struct hr_error *error)
 {
-    const struct hr_graph_node *n = &graph->nodes[node];
+    const struct hr_graph_node *n;
 
+    if (node >= graph->count) /* a stage without a batch op, for one */
+        return;
+    n = &graph->nodes[node];
     blame(graph, n->name, n->op->name, n->line, n->column, error);
 }
 
