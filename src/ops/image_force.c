@@ -419,7 +419,8 @@ enum hr_err hr__image_force(struct hr_worker *worker, struct hr_value *value, vo
     hr__worker_charge(worker, node);
     if (err != HR_OK)
         return err;
-    if (shows && image->encoded == NULL) {
+    /* Widened pixels lie in the arena; the owner holds those they were made of. */
+    if (shows && image->encoded == NULL && image->pixels.dtype == image->source_dtype) {
         made.owner = value->owner;
         made.shared = value->shared || image->pixels.shared;
         value->owner = NULL;
