@@ -6,7 +6,7 @@
  * against the same limits as written values. Refused: keys that are no scalars, merge
  * keys, tags but !!str, more than one document.
  *
- * Why libyaml and not libfyaml: docs/decisions/core-yaml.md. libyaml allocates by itself;
+ * Why libyaml and not libfyaml: docs/decisions/0005-libyaml.md. libyaml allocates by itself;
  * its allocations are not counted by core/alloc.h.
  */
 #include "core/alloc.h"
