@@ -1,13 +1,13 @@
 /*
- * codec/image_jpeg.c - JPEG through libjpeg-turbo: a window, at full size or at 1/2, 1/4,
- * 1/8.
+ * codec/image_jpeg.c - JPEG: a window, at full size or at 1/2, 1/4, 1/8.
  *
- * Only the window's MCU columns go through the inverse transform, rows above it are
- * skipped, and decoding stops below it. libjpeg's fancy upsampling lacks its neighbours
- * at a crop's left and right edge, so the crop is asked wider by MARGIN pixels on each
- * side, and the extra pixels are not handed out; rows need no margin, because
- * jpeg_skip_scanlines reads what the context rows need. image_jpeg_test.c compares
- * windows with full decodes over all samplings and scales.
+ * Our own decoder (jpeg.h) takes what it accepts; the rest, and this file, is
+ * libjpeg-turbo. Both give the same bytes. Here only the window's MCU columns go through
+ * the inverse transform, rows above it are skipped, and decoding stops below it.
+ * libjpeg's fancy upsampling lacks its neighbours at a crop's left and right edge, so the
+ * crop is asked wider by MARGIN pixels on each side, and the extra pixels are not handed
+ * out; rows need no margin, because jpeg_skip_scanlines reads what the context rows need.
+ * image_jpeg_test.c compares windows with full decodes over all samplings and scales.
  *
  * The decompressor is made anew for each photo (1.2 us with reading the header, of 780 us
  * for a window): a kept one would lend the tables of one photo to the next that lacks its
@@ -18,6 +18,7 @@
  * EXIF beyond orientation.
  */
 #include "codec/image_priv.h"
+#include "codec/jpeg.h"
 #include "core/alloc.h"
 #include "core/error.h"
 
@@ -42,6 +43,7 @@ struct hr_jpeg_decoder {
     struct jpeg_error_mgr errors; /* first: libjpeg's `err` points here */
     struct jpeg_decompress_struct info;
     struct jpeg_progress_mgr progress;
+    struct hr_jpeg *own;
     jmp_buf escape;
     enum hr_err code; /* of the failure, when `escape` is taken */
     char text[JMSG_LENGTH_MAX];
@@ -148,6 +150,11 @@ struct hr_jpeg_decoder *hr__jpeg_decoder_create(void)
 
     if (decoder == NULL)
         return NULL;
+    decoder->own = hr__jpeg_create();
+    if (decoder->own == NULL) {
+        hr__free(decoder);
+        return NULL;
+    }
     jpeg_std_error(&decoder->errors);
     decoder->errors.error_exit = on_error;
     decoder->errors.emit_message = on_message;
@@ -158,6 +165,9 @@ struct hr_jpeg_decoder *hr__jpeg_decoder_create(void)
 
 void hr__jpeg_decoder_destroy(struct hr_jpeg_decoder *decoder)
 {
+    if (decoder == NULL)
+        return;
+    hr__jpeg_destroy(decoder->own);
     hr__free(decoder);
 }
 
@@ -506,9 +516,9 @@ static void hand_out(struct hr_jpeg_decoder *decoder, struct hr_image_part *ret_
                        decoder->x, decoder->y, request->scale_log2);
 }
 
-enum hr_err
-hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
-                struct hr_image_part *ret_part)
+static enum hr_err
+decode_libjpeg(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
+               struct hr_image_part *ret_part)
 {
     decoder->job = job;
     decoder->code = HR_OK;
@@ -524,4 +534,22 @@ hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
     jpeg_destroy_decompress(&decoder->info);
     decoder->job = NULL;
     return decoder->code;
+}
+
+enum hr_err
+hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
+                struct hr_image_part *ret_part)
+{
+    enum hr_jpeg_path path = hr__jpeg_path();
+    enum hr_err err = HR_ERR_UNSUPPORTED;
+
+    if (path != HR_JPEG_LIBJPEG)
+        err = hr__jpeg_window(decoder->own, job, ret_part);
+    if (err == HR_ERR_UNSUPPORTED && path != HR_JPEG_OWN)
+        return decode_libjpeg(decoder, job, ret_part);
+    if (err == HR_ERR_UNSUPPORTED)
+        return hr__fail(job->reterr, err, "JPEG: declined by the decoder for windows");
+    if (err == HR_ERR_MEMORY)
+        return hr__fail(job->reterr, err, "out of memory to decode a JPEG");
+    return err;
 }

@@ -1,0 +1,197 @@
+/*
+ * codec/jpeg_idct.h - the constants of the inverse transforms, and the plain C form.
+ *
+ * 8x8 is the algorithm of Loeffler, Ligtenberg and Moschytz (ICASSP 1989) with 13-bit
+ * constants, as libjpeg's "islow"; 4x4 and 2x2 are what is left of it when only the low
+ * quarter of the frequencies is kept. All are exact to the bit, including how they fail:
+ * libjpeg-turbo's vector code, which ours follows, wraps a few sums in 16 bits and
+ * saturates between the passes. Only coefficients far beyond any picture show that, and a
+ * mean so large is declined (hr_jpeg_scan.dc_max), because there libjpeg-turbo takes
+ * short cuts that differ.
+ *
+ * Vertical pass first. `in` of the passes are 16-bit values, sums are 32 bits and wrap.
+ */
+#ifndef HR_CODEC_JPEG_IDCT_H
+#define HR_CODEC_JPEG_IDCT_H
+
+#include "codec/jpeg_priv.h"
+
+#include <string.h>
+
+/* round(x * 2^13) */
+#define F_0_211 1730
+#define F_0_298 2446
+#define F_0_390 3196
+#define F_0_509 4176
+#define F_0_541 4433
+#define F_0_601 4926
+#define F_0_720 5906
+#define F_0_765 6270
+#define F_0_850 6967
+#define F_0_899 7373
+#define F_1_061 8697
+#define F_1_175 9633
+#define F_1_272 10426
+#define F_1_451 11893
+#define F_1_501 12299
+#define F_1_847 15137
+#define F_1_961 16069
+#define F_2_053 16819
+#define F_2_172 17799
+#define F_2_562 20995
+#define F_3_072 25172
+#define F_3_624 29692
+
+#define SHIFT_BETWEEN 11 /* of the 8-point transform: two fraction bits stay */
+#define SHIFT_END 18
+
+static inline int32_t wrap16(int32_t v)
+{
+    return (int16_t)(uint16_t)v;
+}
+
+static inline int16_t saturate16(int32_t v)
+{
+    return (int16_t)(v < INT16_MIN ? INT16_MIN : v > INT16_MAX ? INT16_MAX : v);
+}
+
+/* a * b + c * d; all fit in 16 bits, the sum may wrap. */
+static inline uint32_t madd(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    return (uint32_t)(a * b) + (uint32_t)(c * d);
+}
+
+static inline int16_t descale(uint32_t sum, int shift)
+{
+    return saturate16((int32_t)(sum + (1U << (shift - 1))) >> shift);
+}
+
+static inline uint8_t level(int16_t v)
+{
+    return (uint8_t)((v < -128 ? -128 : v > 127 ? 127 : v) + 128);
+}
+
+/* One 8-point transform; `step` between the inputs. */
+static inline void
+c_idct8(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift)
+{
+    int32_t i1 = in[step], i2 = in[2 * step], i3 = in[3 * step], i5 = in[5 * step],
+            i6 = in[6 * step], i7 = in[7 * step];
+    uint32_t low = (uint32_t)wrap16(in[0] + in[4 * step]) << 13;
+    uint32_t high = (uint32_t)wrap16(in[0] - in[4 * step]) << 13;
+    uint32_t t2 = madd(i2, F_0_541, i6, F_0_541 - F_1_847);
+    uint32_t t3 = madd(i2, F_0_541 + F_0_765, i6, F_0_541);
+    uint32_t even[4] = {low + t3, high + t2, high - t2, low - t3}, odd[4];
+    int32_t z3 = wrap16(i7 + i3), z4 = wrap16(i5 + i1), k;
+    uint32_t s3 = madd(z3, F_1_175 - F_1_961, z4, F_1_175);
+    uint32_t s4 = madd(z3, F_1_175, z4, F_1_175 - F_0_390);
+
+    odd[3] = madd(i7, F_0_298 - F_0_899, i1, -F_0_899) + s3;
+    odd[2] = madd(i5, F_2_053 - F_2_562, i3, -F_2_562) + s4;
+    odd[1] = madd(i5, -F_2_562, i3, F_3_072 - F_2_562) + s3;
+    odd[0] = madd(i7, -F_0_899, i1, F_1_501 - F_0_899) + s4;
+    for (k = 0; k < 4; k++) {
+        out[k * out_step] = descale(even[k] + odd[k], shift);
+        out[(7 - k) * out_step] = descale(even[k] - odd[k], shift);
+    }
+}
+
+/* Eight inputs, of which the fifth is not looked at, to four. */
+static inline void
+c_idct4(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift)
+{
+    uint32_t t0 = (uint32_t)in[0] << 14;
+    uint32_t t2 = madd(in[2 * step], F_1_847, in[6 * step], -F_0_765);
+    uint32_t o0 = madd(in[7 * step], -F_0_211, in[5 * step], F_1_451) +
+                  madd(in[3 * step], -F_2_172, in[step], F_1_061);
+    uint32_t o2 = madd(in[7 * step], -F_0_509, in[5 * step], -F_0_601) +
+                  madd(in[3 * step], F_0_899, in[step], F_2_562);
+
+    out[0] = descale(t0 + t2 + o2, shift);
+    out[3 * out_step] = descale(t0 + t2 - o2, shift);
+    out[out_step] = descale(t0 - t2 + o0, shift);
+    out[2 * out_step] = descale(t0 - t2 - o0, shift);
+}
+
+/* The odd inputs and the first, to two. */
+static inline void
+c_idct2(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift)
+{
+    uint32_t t0 = (uint32_t)in[0] << 15;
+    uint32_t odd = madd(in[7 * step], -F_0_720, in[5 * step], F_0_850) +
+                   madd(in[3 * step], -F_1_272, in[step], F_3_624);
+
+    out[0] = descale(t0 + odd, shift);
+    out[out_step] = descale(t0 - odd, shift);
+}
+
+/* Multiply by the quantisation steps and lay out as a block of its own. */
+static inline void
+c_dequantise(int16_t *groups, const int16_t *quant, int b, int16_t block[64])
+{
+    int i;
+
+    for (i = 0; i < 64; i++) {
+        int16_t *c = groups + i / 8 * 32 + b * 8 + i % 8;
+
+        block[i] = (int16_t)wrap16(*c * quant[i]);
+        *c = 0;
+    }
+}
+
+typedef void
+c_pass(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift);
+
+/* Shared by the sizes; `pass` is a constant, so this unfolds. */
+static inline __attribute__((always_inline)) void
+c_idct(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
+       ptrdiff_t stride, c_pass *pass, int size, int shift, int shift_end)
+{
+    for (int32_t b = 0; b < 4 * count; b++) {
+        int16_t block[64], between[64], pixels[64];
+        int i, j;
+
+        c_dequantise(groups + (ptrdiff_t)(b / 4) * HR_JPEG_GROUP, quant, b % 4, block);
+        for (i = 0; i < 8; i++)
+            pass(block + i, 8, between + i, 8, shift);
+        for (i = 0; i < size; i++)
+            pass(between + 8 * i, 1, pixels + 8 * i, 1, shift_end);
+        for (i = 0; i < size; i++)
+            for (j = 0; j < size; j++)
+                out[i * stride + b * size + j] = level(pixels[8 * i + j]);
+    }
+}
+
+static inline void c_idct_8(int16_t *groups, const int16_t *quant, int32_t count,
+                            uint8_t *out, ptrdiff_t stride)
+{
+    c_idct(groups, quant, count, out, stride, c_idct8, 8, SHIFT_BETWEEN, SHIFT_END);
+}
+
+static inline void c_idct_4(int16_t *groups, const int16_t *quant, int32_t count,
+                            uint8_t *out, ptrdiff_t stride)
+{
+    c_idct(groups, quant, count, out, stride, c_idct4, 4, SHIFT_BETWEEN + 1,
+           SHIFT_END + 1);
+}
+
+static inline void c_idct_2(int16_t *groups, const int16_t *quant, int32_t count,
+                            uint8_t *out, ptrdiff_t stride)
+{
+    c_idct(groups, quant, count, out, stride, c_idct2, 2, SHIFT_BETWEEN + 2,
+           SHIFT_END + 2);
+}
+
+static inline void c_idct_1(int16_t *groups, const int16_t *quant, int32_t count,
+                            uint8_t *out, ptrdiff_t stride)
+{
+    (void)stride;
+    for (int32_t b = 0; b < 4 * count; b++) {
+        int16_t *c = groups + (ptrdiff_t)(b / 4) * HR_JPEG_GROUP + b % 4 * 8;
+
+        out[b] = level(descale((uint32_t)(*c * quant[0]), 3));
+        *c = 0;
+    }
+}
+
+#endif

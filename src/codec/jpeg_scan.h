@@ -1,0 +1,337 @@
+/*
+ * codec/jpeg_scan.h - entropy decoding (T.81, F.2.2), included once per instruction set.
+ *
+ * The reader holds up to 63 bits; a refill brings at least 56 with one unaligned load. A
+ * look-up takes at most 11 bits, so one refill serves the DC value and four
+ * coefficients. The case that code and value do not fit in 11 bits (5 % of the symbols)
+ * refills by itself. There is no check of bounds in here: data ends in zeros, and each
+ * MCU ends with one comparison.
+ *
+ * What is passed over goes by `skip`, several symbols a look-up. A look-up may reach over
+ * the end of a full block, which has no end code: the sum of the steps then shows it, and
+ * the block is read again symbol by symbol.
+ */
+#include "codec/jpeg_priv.h"
+
+#include <string.h>
+
+#define SCAN_INLINE static inline __attribute__((always_inline))
+#define RARE(x) __builtin_expect(!!(x), 0)
+#define STEP_LAST 63
+
+/* In registers: never pass its address to a function that is not inlined. */
+struct reader {
+    uint64_t bits, left;
+    const uint8_t *at;
+};
+
+SCAN_INLINE void refill(struct reader *r)
+{
+    uint64_t next;
+
+    memcpy(&next, r->at, sizeof next);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    next = __builtin_bswap64(next);
+#endif
+    r->bits |= next >> (r->left & 63);
+    r->at += (63 - (r->left & 63)) >> 3;
+    r->left = (r->left & 63) | 56;
+}
+
+/* Only the low six bits of `left` count, so an entry may be subtracted as it is. */
+SCAN_INLINE void take(struct reader *r, uint64_t entry)
+{
+    r->bits <<= entry & 63;
+    r->left -= entry;
+}
+
+static int32_t extend(uint64_t bits, int size)
+{
+    int32_t v = (int32_t)(bits >> 1 >> (63 - size));
+
+    return v < 1 << (size - 1) ? v - (1 << size) + 1 : v;
+}
+
+/* The next symbol and its value by the slow way; false when there is no such code. The
+ * step of a DC value is 1. */
+static __attribute__((noinline)) bool
+read_rare(struct reader *r, const struct hr_jpeg_table *table, uint32_t entry, bool is_ac,
+          int32_t *ret_step, int32_t *ret_value)
+{
+    uint32_t next;
+    int length = (int)(entry >> 8 & 255), symbol = (int)(entry >> 16), size;
+
+    refill(r);
+    next = (uint32_t)(r->bits >> 48);
+    if (length == 0) {
+        for (length = HR_JPEG_BITS + 1; length <= 16; length++)
+            if (next < table->limit[length])
+                break;
+        if (length > 16 || next < table->limit[HR_JPEG_BITS])
+            return false;
+        symbol = table->symbols[table->offset[length] + (int)(next >> (16 - length))];
+    }
+    size = symbol & 15;
+    take(r, (uint64_t)length);
+    *ret_value = size != 0 ? extend(r->bits, size) : 0;
+    take(r, (uint64_t)size);
+    *ret_step = is_ac ? (symbol >> 4) + 1 : 1;
+    if (is_ac && symbol == 0)
+        *ret_step = HR_JPEG_END;
+    return !is_ac || size != 0 || symbol == 0 || symbol == 0xF0;
+}
+
+SCAN_INLINE bool
+read_rare_inline(struct reader *r, const struct hr_jpeg_table *table, uint32_t entry,
+                 bool is_ac, int32_t *step, int32_t *value)
+{
+    struct reader copy = *r;
+    int32_t s = 0, v = 0;
+    bool good = read_rare(&copy, table, entry, is_ac, &s, &v);
+
+    *r = copy;
+    *step = s;
+    *value = v;
+    return good;
+}
+
+/* Leaves 45 bits at least. */
+SCAN_INLINE bool
+read_dc(struct reader *r, const struct hr_jpeg_table *table, int32_t *ret_difference)
+{
+    uint32_t entry;
+    int32_t step;
+
+    refill(r);
+    entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];
+    if (RARE((entry & 255) == 0)) {
+        if (!read_rare_inline(r, table, entry, false, &step, ret_difference))
+            return false;
+        refill(r);
+        return true;
+    }
+    take(r, entry);
+    *ret_difference = (int32_t)entry >> 16;
+    return true;
+}
+
+/* Where coefficient k is stored, from its block's place in the group. */
+static const uint16_t places[192] = {
+#define P(n) ((n) / 8 * 32 + (n) % 8)
+    P(0),  P(1),  P(8),  P(16), P(9),  P(2),  P(3),  P(10), P(17), P(24), P(32),
+    P(25), P(18), P(11), P(4),  P(5),  P(12), P(19), P(26), P(33), P(40), P(48),
+    P(41), P(34), P(27), P(20), P(13), P(6),  P(7),  P(14), P(21), P(28), P(35),
+    P(42), P(49), P(56), P(57), P(50), P(43), P(36), P(29), P(22), P(15), P(23),
+    P(30), P(37), P(44), P(51), P(58), P(59), P(52), P(45), P(38), P(31), P(39),
+    P(46), P(53), P(60), P(61), P(54), P(47), P(55), P(62), P(63),
+#undef P
+#define M 256
+#define M8 M, M, M, M, M, M, M, M
+    M8,    M8,    M8,    M8,    M8,    M8,    M8,    M8,    M8,    M8,    M8,
+    M8,    M8,    M8,    M8,    M8,
+#undef M8
+#undef M
+};
+
+/* A jump over the last coefficient is bad, unless it is the end code. */
+SCAN_INLINE bool is_end(int32_t k)
+{
+    return k == STEP_LAST || k >= HR_JPEG_END;
+}
+
+#define READ_ONE                                                                         \
+    entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];                                 \
+    if (RARE((entry & 255) == 0))                                                        \
+        goto rare;                                                                       \
+    take(r, entry);                                                                      \
+    k += (int32_t)(entry >> 8 & 255);                                                    \
+    to[places[k]] = (int16_t)(entry >> 16);                                              \
+    if (k >= STEP_LAST)                                                                  \
+        return is_end(k);
+
+SCAN_INLINE bool read_ac(struct reader *r, const struct hr_jpeg_table *table, int16_t *to)
+{
+    int32_t k = 0, step, value;
+    uint32_t entry;
+
+    for (;;) {
+        READ_ONE
+        READ_ONE
+        READ_ONE
+        READ_ONE
+        refill(r);
+        continue;
+    rare:
+        if (!read_rare_inline(r, table, entry, true, &step, &value))
+            return false;
+        k += step;
+        to[places[k]] = (int16_t)value;
+        if (k >= STEP_LAST)
+            return is_end(k);
+        refill(r);
+    }
+}
+#undef READ_ONE
+
+/* One symbol after the other. */
+static __attribute__((noinline)) bool
+skip_ac_single(struct reader *r, const struct hr_jpeg_table *table)
+{
+    int32_t k = 0, step, value;
+
+    do {
+        uint32_t entry;
+
+        refill(r);
+        entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];
+        step = (int32_t)(entry >> 8 & 255);
+        if ((entry & 255) != 0)
+            take(r, entry);
+        else if (!read_rare(r, table, entry, true, &step, &value))
+            return false;
+        k += step;
+    } while (k < STEP_LAST);
+    return is_end(k);
+}
+
+#define SKIP_ONE                                                                         \
+    entry = table->skip[r->bits >> (64 - HR_JPEG_BITS)];                                 \
+    if (RARE(entry == 0))                                                                \
+        goto rare;                                                                       \
+    take(r, entry);                                                                      \
+    k += (int32_t)(entry >> 8);                                                          \
+    if (k >= STEP_LAST)                                                                  \
+        break;
+
+/* An entry takes 15 bits at most: three go into a refill, also after a DC value. */
+SCAN_INLINE bool skip_ac(struct reader *r, const struct hr_jpeg_table *table)
+{
+    struct reader start = *r;
+    int32_t k = 0, step, value;
+    uint32_t entry;
+
+    for (;;) {
+        SKIP_ONE
+        SKIP_ONE
+        SKIP_ONE
+        refill(r);
+        continue;
+    rare:
+        /* More than 15 bits, so rare to `look` also. */
+        entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];
+        if (!read_rare_inline(r, table, entry, true, &step, &value))
+            return false;
+        k += step;
+        if (k >= STEP_LAST)
+            break;
+        refill(r);
+    }
+    if (k == STEP_LAST || (k >= HR_JPEG_END && k - HR_JPEG_END < STEP_LAST))
+        return true;
+    *r = start;
+    {
+        struct reader copy = *r;
+        bool good = skip_ac_single(&copy, table);
+
+        *r = copy;
+        return good;
+    }
+}
+#undef SKIP_ONE
+
+SCAN_INLINE struct reader load_reader(const struct hr_jpeg_scan *scan)
+{
+    return (struct reader){scan->bits, scan->left, scan->at};
+}
+
+SCAN_INLINE void store_reader(struct hr_jpeg_scan *scan, const struct reader *r)
+{
+    scan->bits = r->bits;
+    scan->left = r->left & 63;
+    scan->at = r->at;
+}
+
+/* The block's mean; false when it is beyond what a picture has. */
+SCAN_INLINE bool add_dc(struct hr_jpeg_scan *scan, const struct hr_jpeg_block *block,
+                        int32_t difference, int32_t *ret_dc)
+{
+    int32_t max = scan->dc_max[block->component];
+    int32_t dc = scan->predictor[block->component] + difference;
+
+    scan->predictor[block->component] = dc;
+    *ret_dc = dc;
+    return (uint32_t)(dc + max) <= 2 * (uint32_t)max;
+}
+
+static bool skip_mcus(struct hr_jpeg_scan *scan, int32_t count)
+{
+    struct reader r = load_reader(scan);
+
+    for (; count > 0; count--) {
+        for (int32_t b = 0; b < scan->block_count; b++) {
+            const struct hr_jpeg_block *block = &scan->block[b];
+            int32_t dc;
+
+            if (!read_dc(&r, block->dc, &dc) || !add_dc(scan, block, dc, &dc) ||
+                !skip_ac(&r, block->ac))
+                return false;
+        }
+        if (RARE(r.at > scan->end + sizeof r.bits))
+            return false;
+    }
+    store_reader(scan, &r);
+    return true;
+}
+
+static bool decode_mcus(struct hr_jpeg_scan *scan, int32_t count)
+{
+    struct reader r = load_reader(scan);
+
+    for (int32_t m = 0; m < count; m++) {
+        for (int32_t b = 0; b < scan->block_count; b++) {
+            const struct hr_jpeg_block *block = &scan->block[b];
+            int32_t x = block->x + m * block->step_x, dc;
+            int16_t *to =
+                block->groups + (ptrdiff_t)(x >> 2) * HR_JPEG_GROUP + 8 * (x & 3);
+
+            if (!read_dc(&r, block->dc, &dc) || !add_dc(scan, block, dc, &dc))
+                return false;
+            if (block->want != HR_JPEG_NOTHING)
+                to[0] = (int16_t)dc;
+            if (!(block->want == HR_JPEG_ALL ? read_ac(&r, block->ac, to)
+                                             : skip_ac(&r, block->ac)))
+                return false;
+        }
+        if (RARE(r.at > scan->end + sizeof r.bits))
+            return false;
+    }
+    store_reader(scan, &r);
+    return true;
+}
+
+/* Chain symbols as long as their codes lie in the index and the sum stays within 15
+ * bits. Written without branches, so that it becomes gathers. */
+static void make_skip(struct hr_jpeg_table *table)
+{
+    const uint32_t *restrict steps = table->step;
+    uint16_t *restrict skip = table->skip;
+
+    for (uint32_t i = 0; i < HR_JPEG_LOOKS; i++) {
+        uint32_t bits = steps[i] & 255, sum = steps[i] >> 8 & 255;
+        uint32_t first = bits != 0 && bits <= 15 ? 0xFFFFu : 0;
+
+        for (int round = 0; round < 3; round++) {
+            uint32_t shift = bits < HR_JPEG_BITS ? bits : HR_JPEG_BITS;
+            uint32_t step = steps[(i << shift) & (HR_JPEG_LOOKS - 1)];
+            uint32_t more = step & 255;
+            uint32_t good = (uint32_t)(more != 0) &
+                            (uint32_t)((step >> 16) + bits <= HR_JPEG_BITS) &
+                            (uint32_t)(bits + more <= 15) & (uint32_t)(sum < HR_JPEG_END);
+
+            bits += good != 0 ? more : 0;
+            sum += good != 0 ? step >> 8 & 255 : 0;
+        }
+        skip[i] = (uint16_t)((sum << 8 | bits) & first);
+    }
+    table->skips = true;
+}

@@ -1,0 +1,267 @@
+/*
+ * codec/jpeg_x86.h - transforms and unstuffing for AVX2 and AVX-512.
+ *
+ * The includer defines VEC, a register, V(op), its intrinsic of that name, and LANES, its
+ * 128-bit lanes. A lane holds a row of one block, so the same text serves two or four
+ * blocks at once; only the last step, which puts the blocks' bytes side by side, differs
+ * (put_rows8, put_rows4).
+ */
+#include "codec/jpeg_idct.h"
+
+#include <immintrin.h>
+
+#define VEC_INLINE static inline __attribute__((always_inline))
+
+/* 16-bit pairs (a, b) for madd, in every lane. */
+VEC_INLINE VEC pairs(int a, int b)
+{
+    return V(set1_epi32)((int)((uint32_t)(uint16_t)a | (uint32_t)b << 16));
+}
+
+VEC_INLINE VEC narrow(VEC low, VEC high, int shift)
+{
+    VEC round = V(set1_epi32)(1 << (shift - 1));
+
+    return V(packs_epi32)(V(srai_epi32)(V(add_epi32)(low, round), shift),
+                          V(srai_epi32)(V(add_epi32)(high, round), shift));
+}
+
+/* a + b and a - b of sums in two halves, descaled. */
+VEC_INLINE void
+butterfly(const VEC a[2], const VEC b[2], int shift, VEC *sum, VEC *difference)
+{
+    *sum = narrow(V(add_epi32)(a[0], b[0]), V(add_epi32)(a[1], b[1]), shift);
+    *difference = narrow(V(sub_epi32)(a[0], b[0]), V(sub_epi32)(a[1], b[1]), shift);
+}
+
+struct halves {
+    VEC v[2];
+};
+
+VEC_INLINE struct halves interleave(VEC a, VEC b)
+{
+    return (struct halves){
+        {V(unpacklo_epi16)(a, b), V(unpackhi_epi16)(a, b)}
+    };
+}
+
+VEC_INLINE struct halves multiply(struct halves pair, int a, int b)
+{
+    VEC by = pairs(a, b);
+
+    return (struct halves){
+        {V(madd_epi16)(pair.v[0], by), V(madd_epi16)(pair.v[1], by)}
+    };
+}
+
+VEC_INLINE struct halves plus(struct halves a, struct halves b)
+{
+    return (struct halves){
+        {V(add_epi32)(a.v[0], b.v[0]), V(add_epi32)(a.v[1], b.v[1])}
+    };
+}
+
+VEC_INLINE struct halves minus(struct halves a, struct halves b)
+{
+    return (struct halves){
+        {V(sub_epi32)(a.v[0], b.v[0]), V(sub_epi32)(a.v[1], b.v[1])}
+    };
+}
+
+/* 16 bits to 32, times 2^shift. */
+VEC_INLINE struct halves shifted(VEC a, int shift)
+{
+    struct halves h = interleave(V(xor_si)(a, a), a);
+
+    return (struct halves){
+        {V(srai_epi32)(h.v[0], 16 - shift), V(srai_epi32)(h.v[1], 16 - shift)}
+    };
+}
+
+VEC_INLINE void pass8(VEC r[8], int shift)
+{
+    struct halves low = shifted(V(add_epi16)(r[0], r[4]), 13);
+    struct halves high = shifted(V(sub_epi16)(r[0], r[4]), 13);
+    struct halves p = interleave(r[2], r[6]);
+    struct halves t2 = multiply(p, F_0_541, F_0_541 - F_1_847);
+    struct halves t3 = multiply(p, F_0_541 + F_0_765, F_0_541);
+    struct halves z = interleave(V(add_epi16)(r[7], r[3]), V(add_epi16)(r[5], r[1]));
+    struct halves s3 = multiply(z, F_1_175 - F_1_961, F_1_175);
+    struct halves s4 = multiply(z, F_1_175, F_1_175 - F_0_390);
+    struct halves p71 = interleave(r[7], r[1]), p53 = interleave(r[5], r[3]), odd;
+
+    odd = plus(multiply(p71, -F_0_899, F_1_501 - F_0_899), s4);
+    butterfly(plus(low, t3).v, odd.v, shift, &r[0], &r[7]);
+    odd = plus(multiply(p53, -F_2_562, F_3_072 - F_2_562), s3);
+    butterfly(plus(high, t2).v, odd.v, shift, &r[1], &r[6]);
+    odd = plus(multiply(p53, F_2_053 - F_2_562, -F_2_562), s4);
+    butterfly(minus(high, t2).v, odd.v, shift, &r[2], &r[5]);
+    odd = plus(multiply(p71, F_0_298 - F_0_899, -F_0_899), s3);
+    butterfly(minus(low, t3).v, odd.v, shift, &r[3], &r[4]);
+}
+
+VEC_INLINE void transpose8(VEC r[8])
+{
+    VEC a[8], b[8];
+
+    for (int i = 0; i < 4; i++) {
+        a[2 * i] = V(unpacklo_epi16)(r[2 * i], r[2 * i + 1]);
+        a[2 * i + 1] = V(unpackhi_epi16)(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        b[4 * i] = V(unpacklo_epi32)(a[4 * i], a[4 * i + 2]);
+        b[4 * i + 1] = V(unpackhi_epi32)(a[4 * i], a[4 * i + 2]);
+        b[4 * i + 2] = V(unpacklo_epi32)(a[4 * i + 1], a[4 * i + 3]);
+        b[4 * i + 3] = V(unpackhi_epi32)(a[4 * i + 1], a[4 * i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        r[2 * i] = V(unpacklo_epi64)(b[i], b[i + 4]);
+        r[2 * i + 1] = V(unpackhi_epi64)(b[i], b[i + 4]);
+    }
+}
+
+/* Row k of LANES blocks from block `b` of a group on, dequantised; zero is left there. */
+VEC_INLINE VEC take_row(int16_t *group, const int16_t *quant, int k, int b)
+{
+    int16_t *at = group + 32 * k + 8 * b;
+    VEC steps = EVERY_LANE(_mm_loadu_si128((const void *)(quant + 8 * k)));
+    VEC v = V(mullo_epi16)(LOAD(at), steps);
+
+    STORE(at, V(xor_si)(v, v));
+    return v;
+}
+
+static void idct_8(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
+                   ptrdiff_t stride)
+{
+    for (; count > 0; count--, groups += HR_JPEG_GROUP, out += 32) {
+        for (int b = 0; b < 4; b += LANES) {
+            VEC r[8];
+
+            for (int k = 0; k < 8; k++)
+                r[k] = take_row(groups, quant, k, b);
+            pass8(r, SHIFT_BETWEEN);
+            transpose8(r);
+            pass8(r, SHIFT_END);
+            transpose8(r);
+            for (int k = 0; k < 8; k += 2)
+                put_rows8(V(packs_epi16)(r[k], r[k + 1]), out + k * stride + 8 * b,
+                          stride);
+        }
+    }
+}
+
+/* Of the 4x4 transform; the fifth row is not looked at. */
+VEC_INLINE void pass4(const VEC r[8], VEC out[4])
+{
+    struct halves t0 = shifted(r[0], 14);
+    struct halves t2 = multiply(interleave(r[2], r[6]), F_1_847, -F_0_765);
+    struct halves p75 = interleave(r[7], r[5]), p31 = interleave(r[3], r[1]);
+    struct halves o0 =
+        plus(multiply(p75, -F_0_211, F_1_451), multiply(p31, -F_2_172, F_1_061));
+    struct halves o2 =
+        plus(multiply(p75, -F_0_509, -F_0_601), multiply(p31, F_0_899, F_2_562));
+
+    butterfly(plus(t0, t2).v, o2.v, SHIFT_BETWEEN + 1, &out[0], &out[3]);
+    butterfly(minus(t0, t2).v, o0.v, SHIFT_BETWEEN + 1, &out[1], &out[2]);
+}
+
+/* The second pass on columns in pairs: c[i] has columns 2i and 2i + 1, four values each.
+ * Only half of the registers are needed. Bytes come out by columns. */
+VEC_INLINE VEC pass4_end(const VEC c[4])
+{
+    VEC zero = V(xor_si)(c[0], c[0]), round = V(set1_epi32)(1 << SHIFT_END);
+    VEC t0 = V(srai_epi32)(V(unpacklo_epi16)(zero, c[0]), 2);
+    VEC t2 = V(madd_epi16)(V(unpacklo_epi16)(c[1], c[3]), pairs(F_1_847, -F_0_765));
+    VEC p37 = V(unpackhi_epi16)(c[1], c[3]), p15 = V(unpackhi_epi16)(c[0], c[2]);
+    VEC o0 = V(add_epi32)(V(madd_epi16)(p37, pairs(-F_2_172, -F_0_211)),
+                          V(madd_epi16)(p15, pairs(F_1_061, F_1_451)));
+    VEC o2 = V(add_epi32)(V(madd_epi16)(p37, pairs(F_0_899, -F_0_509)),
+                          V(madd_epi16)(p15, pairs(F_2_562, -F_0_601)));
+    VEC high = V(add_epi32)(V(add_epi32)(t0, t2), round);
+    VEC low = V(add_epi32)(V(sub_epi32)(t0, t2), round);
+    VEC v0 = V(srai_epi32)(V(add_epi32)(high, o2), SHIFT_END + 1);
+    VEC v1 = V(srai_epi32)(V(add_epi32)(low, o0), SHIFT_END + 1);
+    VEC v2 = V(srai_epi32)(V(sub_epi32)(low, o0), SHIFT_END + 1);
+    VEC v3 = V(srai_epi32)(V(sub_epi32)(high, o2), SHIFT_END + 1);
+
+    return V(packs_epi16)(V(packs_epi32)(v0, v1), V(packs_epi32)(v2, v3));
+}
+
+static void idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
+                   ptrdiff_t stride)
+{
+    const VEC upright =
+        EVERY_LANE(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+
+    for (; count > 0; count--, groups += HR_JPEG_GROUP, out += 16) {
+        for (int b = 0; b < 4; b += LANES) {
+            VEC r[8], m[4], p, q, c[4];
+
+            for (int k = 0; k < 8; k++)
+                r[k] = take_row(groups, quant, k, b);
+            pass4(r, m);
+            p = V(unpacklo_epi16)(m[0], m[1]);
+            q = V(unpacklo_epi16)(m[2], m[3]);
+            c[0] = V(unpacklo_epi32)(p, q);
+            c[1] = V(unpackhi_epi32)(p, q);
+            p = V(unpackhi_epi16)(m[0], m[1]);
+            q = V(unpackhi_epi16)(m[2], m[3]);
+            c[2] = V(unpacklo_epi32)(p, q);
+            c[3] = V(unpackhi_epi32)(p, q);
+            put_rows4(V(shuffle_epi8)(pass4_end(c), upright), out + 4 * b, stride);
+        }
+    }
+}
+
+/* Whole registers up to the next 0xFF; what is stored too much is overwritten. */
+static const uint8_t *
+unstuff(const uint8_t *from, const uint8_t *end, uint8_t *to, uint8_t **ret_to)
+{
+    while (end - from > 64) {
+        uint64_t ffs = copy_64(from, to);
+        int bytes = ffs != 0 ? __builtin_ctzll(ffs) : 64;
+
+        from += bytes;
+        to += bytes;
+        if (ffs == 0)
+            continue;
+        if (from[1] != 0) {
+            *ret_to = to;
+            return from;
+        }
+        from += 2;
+        to++;
+    }
+    return hr__jpeg_kernels_c.unstuff(from, end, to, ret_to);
+}
+
+/* The 16-bit parts of the colour conversion (see rgb_scalar): k * x rounded to a 2^16th
+ * is (floor(2 k x) + 1) / 2, which multiplies in 16 bits give when the whole part of k is
+ * taken out first. `pair` is (cb, cr) for the green one, whose sum needs 32 bits. */
+VEC_INLINE VEC part_of(VEC x, int k)
+{
+    VEC twice = V(mulhi_epi16)(V(add_epi16)(x, x), V(set1_epi16)((short)k));
+
+    return V(srai_epi16)(V(add_epi16)(twice, V(set1_epi16)(1)), 1);
+}
+
+struct colours {
+    VEC r, g, b;
+};
+
+VEC_INLINE struct colours colours_of(VEC y, VEC cb, VEC cr)
+{
+    VEC middle = V(set1_epi16)(128), round = V(set1_epi32)(32768);
+    VEC b = V(sub_epi16)(cb, middle), r = V(sub_epi16)(cr, middle);
+    struct halves green = multiply(interleave(b, r), -22554, 65536 - 46802);
+    VEC g = V(packs_epi32)(V(srai_epi32)(V(add_epi32)(green.v[0], round), 16),
+                           V(srai_epi32)(V(add_epi32)(green.v[1], round), 16));
+
+    return (struct colours){
+        .r = V(add_epi16)(y, V(add_epi16)(r, part_of(r, 91881 - 65536))),
+        .g = V(add_epi16)(y, V(sub_epi16)(g, r)),
+        .b = V(add_epi16)(y,
+                          V(add_epi16)(V(add_epi16)(b, b), part_of(b, 116130 - 131072))),
+    };
+}
