@@ -319,12 +319,21 @@ static void make_graph(struct maker *m, uint64_t seed, const char *photos)
     }
 }
 
+/* A failing run of several stages may end before all batches of good records are out: the
+ * error overtakes them. */
+static bool overtakes(const struct maker *m, const struct outcome *whole)
+{
+    return whole->code != HR_ERR_END && strstr(m->text, "batch.unbatch") != NULL;
+}
+
 static void check_same(const struct maker *m, const struct outcome *whole,
                        const struct outcome_job *job, size_t skip, const char *name)
 {
     struct outcome *other = outcome_run(job);
     const char *difference = outcome_difference(whole, other, skip);
 
+    if (difference != NULL && overtakes(m, whole) && whole->code == other->code)
+        difference = NULL;
     if (difference != NULL)
         check_failed(__FILE__, __LINE__, "%s: %s, in\n%s", name, difference, m->text);
     outcome_free(other);
