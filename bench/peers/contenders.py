@@ -1,7 +1,8 @@
 """Who races: what is run, with which settings, and what to know about the result.
 
 Each peer gets a short sweep over its settings (`knobs`) for every number of cores; the
-best one then races. `form` is the peer's own word for a way to write the pipeline.
+best one then races; the one that usually wins stands first, and is all that a quick race
+tries. `form` is the peer's own word for a way to write the pipeline.
 """
 from dataclasses import dataclass, field
 
@@ -27,10 +28,10 @@ class Contender:
         return self.module == "headrace"
 
 
-LOADER = {1: ["0", "1", "2"], 2: ["0", "1", "2", "3"]}
-TFDATA = {1: ["1", "2", "-1"], 2: ["2", "3", "4", "-1"]}
+LOADER = {1: ["1", "0", "2"], 2: ["2", "0", "1", "3"]}
+TFDATA = {1: ["-1", "1", "2"], 2: ["4", "2", "3", "-1"]}
 GRAIN = {1: ["records:1", "records:2", "batches:1"],
-         2: ["records:2", "records:3", "records:4", "batches:2", "batches:3"]}
+         2: ["records:3", "records:2", "records:4", "batches:2", "batches:3"]}
 DALI = {1: ["1", "2"], 2: ["2", "3"]}
 OURS = {1: ["1"], 2: ["2"]}
 

@@ -41,6 +41,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--cores", default="2,1", help="numbers of cores to race on")
     parser.add_argument("--works", default=",".join(WORKS))
+    parser.add_argument("--no-sweep", action="store_true", help="only the usual settings")
     parser.add_argument("--only", default="", help="keys of contenders, comma between")
     return parser.parse_args()
 
@@ -191,11 +192,12 @@ def unit(contender, result):
 def sweep(args, raw, contender, cores):
     """-> (best setting, epochs of ours that take long enough, {setting: rate or why})"""
     tried = {}
-    for knob in contender.knobs[cores]:
+    knobs = contender.knobs[cores]
+    for knob in knobs[:1] if args.no_sweep else knobs:
         what = ("sweep", contender.work, contender.key, cores, knob)
         epochs = 20 if contender.work == "noop" else 3
         result = attempt(args, raw, what, contender, cores, knob, SWEEP_SECONDS, epochs)
-        say(f"sweep, {cores} cores, {contender.work}: {contender.label}, setting {knob}: "
+        say(f"sweep, {cores} core{'s' * (cores > 1)}, {contender.work}: {contender.label}, setting {knob}: "
             f"{unit(contender, result)}")
         tried[knob] = result.get("rate") or result["absent"]
     good = {knob: rate for knob, rate in tried.items() if isinstance(rate, float)}
@@ -218,7 +220,7 @@ def race(args, raw, entries):
             result = attempt(args, raw, what, contender, cores, entry["knob"], args.seconds,
                              entry["epochs"])
             step += 1
-            say(f"[{step}/{steps}] round {number + 1}, {cores} cores, {contender.work}: "
+            say(f"[{step}/{steps}] round {number + 1}, {cores} core{'s' * (cores > 1)}, {contender.work}: "
                 f"{contender.label}: {unit(contender, result)}")
             entry["runs"].append(result)
 
@@ -290,7 +292,7 @@ def main():
         say(f"only {most} cores: racing on those")
         cores = [c for c in cores if c <= most] or [most]
     settings = {"rounds": args.rounds, "seconds": args.seconds, "cores": cores,
-                "works": works, "only": sorted(only), "data": str(args.data),
+                "works": works, "only": sorted(only), "no_sweep": args.no_sweep, "data": str(args.data),
                 "headrace": [str(args.headrace), args.headrace.stat().st_mtime]}
     raw = Raw(args.build / "raw.jsonl", settings)
     entries = []

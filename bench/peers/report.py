@@ -119,10 +119,12 @@ def heading(data):
         f"{m['load_before']:.1f} before.",
         f"{m['photos']} photos of {m['photo_bytes_mean'] / 1000:.0f} kB in the page cache; "
         f"headrace {m['headrace_commit']}; {versions}.", "",
-        f"One process at a time, pinned with taskset; {s['rounds']} rounds in turn, at least "
+        f"One process at a time, pinned with taskset; {s['rounds']} round{'s' * (s['rounds'] > 1)} in turn, at least "
         f"{s['seconds']:g} s each, the first batches not counted. Figures are medians, with "
-        "half the range of the rounds; ratios are medians of the ratios within a round. Every "
-        "peer runs with the best of the settings that a sweep tried for it on so many cores. "
+        "half the range of the rounds; ratios are medians of the ratios within a round. " +
+        ("Every peer runs with its usual setting; no sweep was made. " if s["no_sweep"] else
+         "Every peer runs with the best of the settings that a sweep tried for it on so many "
+         "cores. ") +
         "CPU, memory (peak of the proportional set size of all its processes) and start belong "
         "to the first column.", ""]
 

@@ -4,10 +4,10 @@
 #     bench/peers/run.sh [--quick] [arguments of race.py]
 #
 # Sets up build-peers/venv, builds what is missing, and writes build-peers/peers.json,
-# peers.md and peers.png. Takes about 40 minutes; --quick is one short round of five
-# minutes, to see that all works. Call it again after a cut: it goes on. HEADRACE names
-# another command to race, DATA another folder of JPEG photos, PEERS_BUILD another folder
-# than build-peers.
+# peers.md and peers.png. Takes about 40 minutes; --quick is one short round without the
+# sweep, about 8 minutes, to see that all works. Call it again after a cut: it goes on.
+# HEADRACE names another command to race, DATA another folder of JPEG photos, PEERS_BUILD
+# another folder than build-peers.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -19,7 +19,7 @@ say() {
 
 if [ "${1:-}" = --quick ]; then
     shift
-    set -- --rounds 1 --seconds 2 "$@"
+    set -- --no-sweep --rounds 1 --seconds 2 "$@"
 fi
 
 mkdir -p "$build"
