@@ -23,7 +23,9 @@
 #define HELP_NS 300000.0
 /* Small batches are made ahead up to this many bytes. */
 #define AHEAD_BATCH_BYTES ((uint64_t)4 << 20)
-#define SCRATCH_BYTES ((uint64_t)4 << 20) /* per thread, for the budget */
+/* For the budget: scratch of a thread; the program with its libraries, resident. */
+#define SCRATCH_BYTES ((uint64_t)4 << 20)
+#define PROGRAM_BYTES ((uint64_t)8 << 20)
 #define READ_AHEAD_BYTES ((uint64_t)16 << 20)
 #define READ_AHEAD_FILES 64
 
@@ -173,7 +175,7 @@ static uint64_t batch_bytes(const struct hr_graph *graph, const struct hr_plan *
 static enum hr_err share_memory(struct hr_engine *engine, struct hr_error *reterr)
 {
     uint64_t batch = batch_bytes(engine->graph, &engine->plan);
-    uint64_t fixed = SCRATCH_BYTES * (uint64_t)(engine->thread_count + 1);
+    uint64_t fixed = PROGRAM_BYTES + SCRATCH_BYTES * (uint64_t)(engine->thread_count + 1);
     uint64_t ahead =
         engine->options.ahead_bytes > 0 ? engine->options.ahead_bytes : READ_AHEAD_BYTES;
     uint64_t budget = engine->options.memory_bytes, count;
@@ -195,6 +197,8 @@ static enum hr_err share_memory(struct hr_engine *engine, struct hr_error *reter
                 hr__bytes_text(need, sizeof need, least));
         if (engine->options.ahead_bytes == 0 && ahead > budget / 8)
             ahead = budget / 8 > (1 << 20) ? budget / 8 : 1 << 20;
+        if (ahead > budget - fixed - 2 * batch)
+            ahead = budget - fixed - 2 * batch;
         count = (budget - fixed - ahead) / batch;
         count = count > 2 ? count - 1 : 1;
     }
