@@ -190,8 +190,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The middle of `count` figures; the least and the greatest in spread. */
-static double middle(const double *values, int count, double spread[2])
+double bench_middle(const double *values, int count, double spread[2])
 {
     double sorted[ROUNDS_MAX];
 
@@ -210,7 +209,7 @@ double bench_median(const struct bench *bench, const char *name)
     const struct bench_row *row = find(bench, name);
     double spread[2];
 
-    return row != NULL ? middle(row->wall, row->count, spread) : 0;
+    return row != NULL ? bench_middle(row->wall, row->count, spread) : 0;
 }
 
 static double ratio_of(const struct bench_row *a, const struct bench_row *b, bool cpu,
@@ -221,7 +220,7 @@ static double ratio_of(const struct bench_row *a, const struct bench_row *b, boo
 
     for (int i = 0; i < count; i++)
         ratios[i] = cpu ? a->cpu[i] / b->cpu[i] : a->wall[i] / b->wall[i];
-    return middle(ratios, count, ret_spread);
+    return bench_middle(ratios, count, ret_spread);
 }
 
 double bench_ratio(const struct bench *bench, const char *a, const char *b, bool cpu,
@@ -285,8 +284,8 @@ static bool reached(const struct bench_claim *claim)
 static void print_row(const struct bench *bench, const struct bench_row *row)
 {
     double spread[2], cpu_spread[2], of_spread[2];
-    double value = middle(row->wall, row->count, spread);
-    double cpu = middle(row->cpu, row->count, cpu_spread);
+    double value = bench_middle(row->wall, row->count, spread);
+    double cpu = bench_middle(row->cpu, row->count, cpu_spread);
     char range[48];
 
     snprintf(range, sizeof(range), "%.4g to %.4g", spread[0], spread[1]);
@@ -334,7 +333,7 @@ static void print_text(const char *text)
 
 static void print_rounds(const char *key, const double *values, int count)
 {
-    double spread[2], median = middle(values, count, spread);
+    double spread[2], median = bench_middle(values, count, spread);
 
     if (spread[0] < 0)
         return;

@@ -63,6 +63,8 @@ void bench_add(struct bench *bench, const char *row, double wall, double cpu);
 /* Median and extremes over rounds of row a / row b, by wall clock or by CPU time. */
 double bench_ratio(const struct bench *bench, const char *a, const char *b, bool cpu,
                    double ret_spread[2]);
+/* The middle of at most ROUNDS_MAX figures; the least and the greatest. */
+double bench_middle(const double *values, int count, double ret_spread[2]);
 double bench_median(const struct bench *bench, const char *row);
 
 /* What the project says of itself, beside what came out. */
