@@ -13,6 +13,7 @@
 #include "codec/jpeg.h"
 #include "codec/jpeg_priv.h"
 #include "core/alloc.h"
+#include "core/error.h"
 
 #include <string.h>
 
@@ -37,6 +38,7 @@ struct plane {
     int32_t first; /* sample column of the strip's first */
     ptrdiff_t stride;
     uint8_t *strip; /* KEPT rows, then those of a row of MCUs */
+    uint8_t *whole; /* all strips, when planes are asked for */
     int32_t top;    /* row of the photo at strip's row KEPT */
     int16_t quant[64];
     int16_t *groups; /* coefficients of a batch: v rows of GROUPS_ROW groups */
@@ -57,6 +59,7 @@ struct hr_jpeg {
     int32_t mx0, mx1, my0, my1;  /* that the window needs */
     int32_t x, y, width, height; /* the window in scaled pixels */
     int32_t channels;
+    bool planar; /* planes are asked for, not pixels */
     uint8_t *pixels;
     uint8_t *row[2]; /* an upsampled row of each chroma component */
     uint16_t *sums;
@@ -114,7 +117,7 @@ static void place_plane(struct hr_jpeg *jpeg, int i, int scale_log2)
     p->tall = p->mcu_height < luma->v * size;
     p->width = divide_up(header->width * p->mcu_width, luma->h * 8);
     p->height = divide_up(header->height * p->mcu_height, luma->v * 8);
-    p->triangle = size > 1 && (!p->wide || p->width > 2);
+    p->triangle = !jpeg->planar && size > 1 && (!p->wide || p->width > 2);
 }
 
 static void place_window(struct hr_jpeg *jpeg, const struct hr_image_request *request)
@@ -205,7 +208,7 @@ static size_t lay_out(struct hr_jpeg *jpeg, uint8_t *block)
         p->first = jpeg->mx0 * p->mcu_width;
         p->stride = divide_up(mcus * p->mcu_width + 1, STRIDE_ROUND) * STRIDE_ROUND;
         p->strip = part(block, at);
-        if (p->wanted)
+        if (p->wanted && !jpeg->planar)
             at += (size_t)p->stride * (size_t)(KEPT + p->mcu_height);
     }
     at += SLACK;
@@ -412,6 +415,7 @@ static void transform(struct hr_jpeg *jpeg, int32_t mcu, int32_t count)
     }
 }
 
+/* Make room for a strip. */
 static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
 {
     int i;
@@ -420,7 +424,9 @@ static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
         struct plane *p = &jpeg->plane[i];
 
         p->top = my * p->mcu_height;
-        if (my > jpeg->my0 && p->wanted)
+        if (jpeg->planar)
+            p->strip = p->whole + (my - jpeg->my0) * p->mcu_height * p->stride;
+        else if (my > jpeg->my0 && p->wanted)
             memmove(p->strip, p->strip + p->mcu_height * p->stride,
                     (size_t)(KEPT * p->stride));
     }
@@ -535,7 +541,8 @@ static bool decode_rows(struct hr_jpeg *jpeg)
 
         if (!decode_row(jpeg, my))
             return false;
-        for (ready = rows_ready(jpeg, my); y < ready; y++)
+        ready = jpeg->planar ? 0 : rows_ready(jpeg, my);
+        for (; y < ready; y++)
             put_row(jpeg, y);
     }
     if (jpeg->my1 == jpeg->mcus_y)
@@ -556,8 +563,9 @@ static bool is_promise_kept(const struct hr_jpeg *jpeg)
     return blocks / 4 <= jpeg->header.data_end - jpeg->header.scan;
 }
 
-enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job,
-                            struct hr_image_part *ret_part)
+/* All up to the entropy-coded data. */
+static enum hr_err
+prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool planar)
 {
     const struct hr_jpeg_header *header = &jpeg->header;
 
@@ -566,23 +574,89 @@ enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job
         header->components != job->info->channels)
         return HR_ERR_UNSUPPORTED;
     jpeg->kernels = hr__jpeg_kernels();
+    jpeg->planar = planar;
     place(jpeg, job);
     if (!is_promise_kept(jpeg))
         return HR_ERR_UNSUPPORTED;
     if (!reserve(jpeg))
         return HR_ERR_MEMORY;
-    if (!begin(jpeg))
-        return HR_ERR_UNSUPPORTED;
-    jpeg->pixels = hr__arena_alloc(
-        job->arena, (size_t)jpeg->width * (size_t)jpeg->height * (size_t)jpeg->channels);
+    return begin(jpeg) ? HR_OK : HR_ERR_UNSUPPORTED;
+}
+
+enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job,
+                            struct hr_image_part *ret_part)
+{
+    size_t row_bytes;
+
+    HR_TRY(prepare(jpeg, job, false));
+    row_bytes = (size_t)jpeg->width * (size_t)jpeg->channels;
+    jpeg->pixels = hr__arena_alloc(job->arena, row_bytes * (size_t)jpeg->height);
     if (jpeg->pixels == NULL)
         return HR_ERR_MEMORY;
-    if (header->components == 1 && jpeg->channels == 3)
+    if (jpeg->header.components == 1 && jpeg->channels == 3)
         memset(jpeg->gray, 128, (size_t)jpeg->width);
     if (!decode_rows(jpeg))
         return HR_ERR_UNSUPPORTED;
     hr__image_part_set(ret_part, jpeg->pixels, jpeg->width, jpeg->height, jpeg->channels,
-                       (size_t)jpeg->width * (size_t)jpeg->channels, jpeg->x, jpeg->y,
-                       job->request->scale_log2);
+                       row_bytes, jpeg->x, jpeg->y, job->request->scale_log2);
+    return HR_OK;
+}
+
+static bool alloc_planes(struct hr_jpeg *jpeg, struct hr_arena *arena)
+{
+    int i;
+
+    for (i = 0; i < jpeg->header.components; i++) {
+        struct plane *p = &jpeg->plane[i];
+        int32_t rows = KEPT + (jpeg->my1 - jpeg->my0) * p->mcu_height;
+
+        if (!p->wanted)
+            continue;
+        p->whole = hr__arena_alloc(arena, (size_t)p->stride * (size_t)rows);
+        if (p->whole == NULL)
+            return false;
+    }
+    return true;
+}
+
+static struct hr_pixels show_plane(const struct hr_jpeg *jpeg, int i)
+{
+    const struct plane *p = &jpeg->plane[i];
+    ptrdiff_t row = KEPT + p->y0 - jpeg->my0 * p->mcu_height;
+
+    return (struct hr_pixels){.data = p->whole + row * p->stride + (p->x0 - p->first),
+                              .dtype = HR_U8,
+                              .width = p->x1 - p->x0,
+                              .height = p->y1 - p->y0,
+                              .channels = 1,
+                              .row_stride = p->stride,
+                              .pixel_stride = 1,
+                              .channel_stride = 1};
+}
+
+enum hr_err hr__jpeg_planes(struct hr_jpeg *jpeg, const struct hr_image_job *job,
+                            struct hr_jpeg_planes *ret_planes)
+{
+    struct hr_jpeg_planes planes = {.scale_log2 = job->request->scale_log2};
+    const struct plane *chroma = &jpeg->plane[1];
+    int i;
+
+    HR_TRY(prepare(jpeg, job, true));
+    if (!alloc_planes(jpeg, job->arena))
+        return HR_ERR_MEMORY;
+    if (!decode_rows(jpeg))
+        return HR_ERR_UNSUPPORTED;
+    planes.gray = jpeg->channels == 1 || jpeg->header.components == 1;
+    planes.x = jpeg->x;
+    planes.y = jpeg->y;
+    for (i = 0; i < (planes.gray ? 1 : 3); i++)
+        planes.plane[i] = show_plane(jpeg, i);
+    if (!planes.gray) {
+        planes.shift_x = chroma->wide ? 1 : 0;
+        planes.shift_y = chroma->tall ? 1 : 0;
+        planes.chroma_x = chroma->x0 * (1 << planes.shift_x) - jpeg->x;
+        planes.chroma_y = chroma->y0 * (1 << planes.shift_y) - jpeg->y;
+    }
+    *ret_planes = planes;
     return HR_OK;
 }

@@ -8,6 +8,8 @@
 
 #include <dirent.h>
 
+#include <jpeglib.h>
+
 static const enum hr_isa isas[] = {HR_ISA_C, HR_ISA_AVX2, HR_ISA_AVX512};
 #define ISAS 3
 
@@ -117,6 +119,143 @@ TEST(windows_equal_libjpeg_in_all_samplings_scales_and_instruction_sets)
     bench_finish(&bench);
 }
 
+/* The planes that libjpeg gives. */
+#define RAW_STRIDE 4096
+struct raw {
+    uint8_t *plane[3];
+    int32_t width[3], height[3];
+};
+
+static void read_raw(struct raw *raw, const uint8_t *data, size_t bytes, int scale_log2)
+{
+    struct jpeg_decompress_struct info;
+    struct jpeg_error_mgr errors;
+    int32_t i, y, top = 0;
+
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&info);
+    jpeg_mem_src(&info, data, (unsigned long)bytes);
+    jpeg_read_header(&info, TRUE);
+    info.raw_data_out = TRUE;
+    info.scale_denom = 1U << scale_log2;
+    jpeg_start_decompress(&info);
+    for (i = 0; i < info.num_components; i++) {
+        raw->plane[i] = malloc(RAW_STRIDE * 4096);
+        CHECK(raw->plane[i] != NULL && info.image_width < RAW_STRIDE - 64);
+        raw->width[i] = (int32_t)info.comp_info[i].downsampled_width;
+        raw->height[i] = (int32_t)info.comp_info[i].downsampled_height;
+    }
+    while (info.output_scanline < info.output_height) {
+        JSAMPROW rows[3][16];
+        JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
+
+        for (i = 0; i < info.num_components; i++) {
+            const jpeg_component_info *c = &info.comp_info[i];
+            int32_t height = c->v_samp_factor * c->DCT_scaled_size;
+
+            for (y = 0; y < height; y++)
+                rows[i][y] = raw->plane[i] + (top * height + y) * RAW_STRIDE;
+        }
+        jpeg_read_raw_data(&info, planes, 16);
+        top++;
+    }
+    jpeg_finish_decompress(&info);
+    jpeg_destroy_decompress(&info);
+}
+
+/* A plane is the part of libjpeg's from (x, y) on. */
+static void check_plane(const struct hr_pixels *plane, const struct raw *raw, int i,
+                        int32_t x, int32_t y)
+{
+    int32_t row;
+
+    CHECK(x >= 0 && y >= 0 && plane->width > 0 && plane->height > 0);
+    CHECK(x + plane->width <= raw->width[i] && y + plane->height <= raw->height[i]);
+    for (row = 0; row < plane->height; row++)
+        CHECK_BYTES((uint8_t *)plane->data + row * plane->row_stride,
+                    raw->plane[i] + (y + row) * RAW_STRIDE + x, (size_t)plane->width);
+}
+
+static void check_planes(const struct hr_jpeg_planes *planes, const struct raw *raw)
+{
+    int32_t step_x = 1 << planes->shift_x, step_y = 1 << planes->shift_y;
+    int32_t x = planes->x + planes->chroma_x, y = planes->y + planes->chroma_y;
+
+    check_plane(&planes->plane[0], raw, 0, planes->x, planes->y);
+    if (planes->gray)
+        return;
+    CHECK(planes->chroma_x <= 0 && planes->chroma_x > -step_x);
+    CHECK(planes->chroma_y <= 0 && planes->chroma_y > -step_y);
+    CHECK(planes->plane[1].width * step_x + planes->chroma_x >= planes->plane[0].width);
+    CHECK(planes->plane[1].height * step_y + planes->chroma_y >= planes->plane[0].height);
+    CHECK_EQ_INT(x % step_x, 0);
+    CHECK_EQ_INT(y % step_y, 0);
+    check_plane(&planes->plane[1], raw, 1, x / step_x, y / step_y);
+    check_plane(&planes->plane[2], raw, 2, x / step_x, y / step_y);
+}
+
+static void compare_planes(struct bench *bench, const uint8_t *data, size_t bytes,
+                           int scale_log2, int count)
+{
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct raw raw = {{NULL}, {0}, {0}};
+    struct hr_image_info info;
+    struct hr_error error = {0};
+    int i;
+
+    CHECK(jpeg != NULL);
+    CHECK_OK(hr__image_probe(data, bytes, &info, &error));
+    read_raw(&raw, data, bytes, scale_log2);
+    for (i = 0; i <= count; i++) {
+        struct hr_image_request request = whole(&info);
+        struct hr_image_job job = {&bench->arena, data, bytes, &info, &request, &error};
+        struct hr_jpeg_planes planes;
+
+        request.scale_log2 = scale_log2;
+        if (i == count)
+            request.channels = HR_CHANNELS_GRAY;
+        if (i > 0) {
+            request.x = draw(bench, info.width);
+            request.y = draw(bench, info.height);
+            request.width = 1 + draw(bench, info.width - request.x);
+            request.height = 1 + draw(bench, info.height - request.y);
+        }
+        CHECK_OK(hr__jpeg_planes(jpeg, &job, &planes));
+        CHECK_EQ_INT(planes.gray, i == count || info.channels == 1);
+        check_planes(&planes, &raw);
+        hr__arena_reset(&bench->arena);
+    }
+    for (i = 0; i < 3; i++)
+        free(raw.plane[i]);
+    hr__jpeg_destroy(jpeg);
+}
+
+TEST(planes_equal_those_of_libjpeg)
+{
+    struct bench bench;
+    int i, k;
+
+    bench_init(&bench);
+    for (i = 0; i < 24; i++) {
+        struct hr_jpeg_options options = {.quality = 1 + draw(&bench, 100),
+                                          .sampling_x = 1 + i % 2,
+                                          .sampling_y = 1 + i / 2 % 2};
+        int32_t width = 1 + draw(&bench, i % 4 == 0 ? 400 : 60);
+        struct hr_pixels pixels =
+            make_picture(&bench, width, 1 + draw(&bench, 90), i % 8 == 7 ? 1 : 3);
+        struct hr_error error = {0};
+        void *data = NULL;
+        size_t bytes;
+
+        CHECK_OK(hr__image_encode_jpeg(&pixels, &options, &data, &bytes, &error));
+        for (k = 0; k < 4; k++)
+            compare_planes(&bench, data, bytes, k, 5);
+        hr__free(data);
+        free(pixels.data);
+    }
+    bench_finish(&bench);
+}
+
 TEST(small_pictures_of_every_size_equal_libjpeg)
 {
     struct hr_jpeg_options options = {.quality = 90};
@@ -181,5 +320,177 @@ TEST(windows_of_photos_equal_libjpeg)
         hr__free(data);
     }
     closedir(dir);
+    bench_finish(&bench);
+}
+
+/* A made file, and what ours says to all of it: HR_OK or HR_ERR_UNSUPPORTED. */
+struct made {
+    uint8_t *data;
+    size_t bytes;
+};
+
+static struct made make(struct bench *bench, struct hr_jpeg_options options)
+{
+    struct hr_pixels pixels = make_picture(bench, 70, 50, 3);
+    struct hr_error error = {0};
+    struct made made;
+    void *data = NULL;
+
+    CHECK_OK(hr__image_encode_jpeg(&pixels, &options, &data, &made.bytes, &error));
+    free(pixels.data);
+    made.data = data;
+    return made;
+}
+
+static enum hr_err answer(struct bench *bench, const struct made *made)
+{
+    struct hr_image_part part;
+    struct hr_error error = {0};
+    enum hr_err err;
+
+    hr__jpeg_path_force(HR_JPEG_OWN);
+    err = decode_whole(bench, made->data, made->bytes, HR_CHANNELS_RGB, &part, &error);
+    hr__jpeg_path_force(HR_JPEG_AUTO);
+    hr__arena_reset(&bench->arena);
+    return err;
+}
+
+static size_t marker_at(const struct made *made, int marker)
+{
+    size_t i;
+
+    for (i = 0; i + 1 < made->bytes; i++)
+        if (made->data[i] == 0xFF && made->data[i + 1] == marker)
+            return i;
+    CHECK(false);
+    return 0;
+}
+
+TEST(odd_files_are_declined_and_good_ones_are_not)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2},
+                           restarts = options, progressive = options;
+    struct bench bench;
+    struct made made;
+    size_t at;
+
+    restarts.restart_rows = 1;
+    progressive.progressive = true;
+    bench_init(&bench);
+    made = make(&bench, options);
+    CHECK_OK(answer(&bench, &made));
+    made.bytes -= 2; /* no end marker */
+    CHECK_ERR(HR_ERR_UNSUPPORTED, answer(&bench, &made));
+    made.bytes -= 300;
+    memcpy(made.data + made.bytes - 2, "\xFF\xD9", 2); /* ends early */
+    CHECK_ERR(HR_ERR_UNSUPPORTED, answer(&bench, &made));
+    hr__free(made.data);
+
+    made = make(&bench, options);
+    at = marker_at(&made, 0xE0);
+    made.data[at + 1] = 0xE5; /* no JFIF: the ids decide */
+    CHECK_OK(answer(&bench, &made));
+    at = marker_at(&made, 0xC0);
+    made.data[at + 10] = 'R';
+    made.data[at + 13] = 'G';
+    made.data[at + 16] = 'B';
+    at = marker_at(&made, 0xDA);
+    made.data[at + 5] = 'R';
+    made.data[at + 7] = 'G';
+    made.data[at + 9] = 'B';
+    CHECK_ERR(HR_ERR_UNSUPPORTED, answer(&bench, &made));
+    at = marker_at(&made, 0xE5);
+    made.data[at + 1] = 0xE0;
+    CHECK_OK(answer(&bench, &made)); /* JFIF means YCbCr, whatever the ids */
+    made.data[at + 1] = 0xEE;
+    memcpy(made.data + at + 4, "Adobe\0d\0\0\0\0", 11);
+    made.data[at + 15] = 0; /* RGB */
+    CHECK_ERR(HR_ERR_UNSUPPORTED, answer(&bench, &made));
+    made.data[at + 15] = 1;
+    CHECK_OK(answer(&bench, &made));
+    hr__free(made.data);
+
+    made = make(&bench, restarts);
+    CHECK_OK(answer(&bench, &made));
+    at = marker_at(&made, 0xD1);
+    made.data[at + 1] = 0xD3;
+    CHECK_ERR(HR_ERR_UNSUPPORTED, answer(&bench, &made));
+    hr__free(made.data);
+
+    made = make(&bench, progressive);
+    CHECK_ERR(HR_ERR_UNSUPPORTED, answer(&bench, &made));
+    hr__free(made.data);
+    bench_finish(&bench);
+}
+
+/* The tables of a photo, with the code for the symbol of most values taken away. */
+TEST(an_overfull_huffman_table_is_declined)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 1, .sampling_y = 1};
+    struct bench bench;
+    struct made made;
+    size_t at;
+
+    bench_init(&bench);
+    made = make(&bench, options);
+    at = marker_at(&made, 0xC4);
+    CHECK_EQ_INT(made.data[at + 6], 1); /* codes of 2 bits in the standard table */
+    made.data[at + 6] = 4;
+    made.data[at + 7] -= 3;
+    CHECK_ERR(HR_ERR_UNSUPPORTED, answer(&bench, &made));
+    hr__free(made.data);
+    bench_finish(&bench);
+}
+
+/* Change bytes of the scan: what ours still accepts, libjpeg decodes to the same. */
+TEST(damaged_scans_are_declined_or_equal_libjpeg)
+{
+    struct hr_jpeg_options options = {.quality = 60, .sampling_x = 2, .sampling_y = 1};
+    struct hr_image_info info;
+    struct hr_error error = {0};
+    struct bench bench;
+    struct made made;
+    int i, accepted = 0;
+    size_t scan;
+
+    bench_init(&bench);
+    made = make(&bench, options);
+    CHECK_OK(hr__image_probe(made.data, made.bytes, &info, &error));
+    scan = marker_at(&made, 0xDA) + 14;
+    for (i = 0; i < 1500; i++) {
+        struct hr_image_request request = whole(&info);
+        size_t at = scan + (size_t)draw(&bench, (int32_t)(made.bytes - scan));
+        uint8_t was = made.data[at];
+
+        request.scale_log2 = i % 4;
+        hr__isa_limit(isas[i % ISAS]);
+        made.data[at] ^= (uint8_t)(1 + draw(&bench, 255));
+        accepted += compare(&bench, made.data, made.bytes, &info, &request);
+        made.data[at] = was;
+    }
+    hr__isa_limit(HR_ISA_AVX512);
+    hr__jpeg_path_force(HR_JPEG_AUTO);
+    CHECK(accepted > 20);
+    hr__free(made.data);
+    bench_finish(&bench);
+}
+
+TEST(a_warm_decoder_allocates_nothing)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
+    struct bench bench;
+    struct made made;
+    uint64_t before;
+    int i;
+
+    bench_init(&bench);
+    made = make(&bench, options);
+    for (i = 0; i < 3; i++)
+        CHECK_OK(answer(&bench, &made));
+    before = hr__alloc_count();
+    for (i = 0; i < 9; i++)
+        CHECK_OK(answer(&bench, &made));
+    CHECK_EQ_INT(hr__alloc_count(), before);
+    hr__free(made.data);
     bench_finish(&bench);
 }
