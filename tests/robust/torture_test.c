@@ -13,19 +13,27 @@
 #include "headrace/engine.h"
 #include "tests/support/check.h"
 
-static const char vision[] =
+static const char vision[] = "headrace: 1\n"
+                             "params:\n"
+                             "  data: {type: path}\n"
+                             "  index: {type: path}\n"
+                             "pipeline:\n"
+                             "  - source.files: {path: \"${data}\", labels: folder}\n"
+                             "  - order.shuffle: {}\n"
+                             "  - image.decode: {}\n"
+                             "  - image.random_resized_crop: {size: 24}\n"
+                             "  - image.flip: {}\n"
+                             "  - image.normalize: {mean: imagenet, std: imagenet}\n"
+                             "  - tensor.layout: {order: chw}\n"
+                             "  - batch.stack: {size: 2}\n";
+
+static const char indexed[] =
     "headrace: 1\n"
     "params:\n"
     "  data: {type: path}\n"
     "  index: {type: path}\n"
     "pipeline:\n"
-    "  - source.files: {path: \"${data}\", labels: folder, index: \"${index}\"}\n"
-    "  - order.shuffle: {}\n"
-    "  - image.decode: {}\n"
-    "  - image.random_resized_crop: {size: 24}\n"
-    "  - image.flip: {}\n"
-    "  - image.normalize: {mean: imagenet, std: imagenet}\n"
-    "  - tensor.layout: {order: chw}\n"
+    "  - source.files: {path: \"${data}\", index: \"${index}\"}\n"
     "  - batch.stack: {size: 2}\n";
 
 static const char stages[] =
@@ -156,6 +164,7 @@ TEST(any_failing_allocation_ends_a_run_inline)
 {
     torture(&(struct torture){vision, 0, HR_ON_ERROR_FAIL, true}, HR_FAULT_ALLOC);
     torture(&(struct torture){stages, 0, HR_ON_ERROR_SKIP, true}, HR_FAULT_ALLOC);
+    torture(&(struct torture){indexed, 0, HR_ON_ERROR_SKIP, false}, HR_FAULT_ALLOC);
 }
 
 TEST(any_failing_allocation_ends_a_run_in_threads)
@@ -173,6 +182,7 @@ TEST(any_failing_open_read_or_write_meets_its_policy)
 
             torture(&one, FILES);
             torture(&two, FILES);
+            torture(&(struct torture){indexed, threads, one.on_error, false}, FILES);
         }
 }
 
