@@ -85,6 +85,15 @@ def pss_bytes(pid):
     return total
 
 
+def kill_tree(process):
+    for member in tree(process.pid):
+        try:
+            os.kill(member, 9)
+        except ProcessLookupError:
+            pass
+    process.communicate()
+
+
 def watched(command, cpus):
     """Run to the end; -> (stdout, seconds, peak of PSS). Raises Absent."""
     env = dict(os.environ, HR_PEERS_T0=str(time.monotonic()))
@@ -104,13 +113,11 @@ def watched(command, cpus):
     try:
         out, err = process.communicate(timeout=RUN_SECONDS_MAX)
     except subprocess.TimeoutExpired:
-        for member in tree(process.pid):
-            try:
-                os.kill(member, 9)
-            except ProcessLookupError:
-                pass
-        process.communicate()
+        kill_tree(process)
         raise Absent(f"no end after {RUN_SECONDS_MAX} s") from None
+    except KeyboardInterrupt:
+        kill_tree(process)
+        raise
     finally:
         over.set()
         watcher.join()
@@ -315,4 +322,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        say("stopped; the same call goes on from here")
+        sys.exit(130)
