@@ -9,7 +9,7 @@
 #include "core/cpu.h"
 #include "kernel/blur.h"
 #include "kernel/colour.h"
-#include "kernel/resample.h"
+#include "kernel/resample_ycc.h"
 #include "kernel/warp.h"
 
 #include <stdio.h>
@@ -22,6 +22,7 @@
 struct job {
     struct hr_pixels src, dst;
     struct hr_resample spec;
+    struct hr_ycc_planes planes;
     struct hr_arena arena;
     int steps;
     bool flip, plan_only, round;
@@ -92,6 +93,13 @@ static void run_resample(struct job *job)
                               &normal, job->steps));
 }
 
+static void run_ycc(struct job *job)
+{
+    hr__arena_reset(&job->arena);
+    must(hr__resample_ycc(&job->arena, &job->spec, &job->planes, &job->dst, job->round,
+                          &normal, job->steps));
+}
+
 static void run_store(struct job *job)
 {
     hr__pixels_store(&job->src, &job->dst, &normal, job->steps, job->flip, false);
@@ -151,6 +159,8 @@ static void measure(const char *name, void (*run)(struct job *), struct job *job
     }
     printf("\n");
     free(job->src.data);
+    free(job->planes.plane[1].data);
+    free(job->planes.plane[2].data);
     free(job->dst.data);
     hr__arena_finish(&job->arena);
 }
@@ -218,6 +228,55 @@ static void bench_resample(void)
     measure("resample f32 chw 350x260 -> f32 chw", run_resample, &job);
     job = make(image(HR_U8, 100, 80, 3, false), image(HR_F32, 224, 224, 3, true));
     measure("resample u8 hwc 100x80 -> f32 chw", run_resample, &job);
+}
+
+static struct job
+make_ycc(int32_t width, int32_t height, int shift_x, int shift_y, struct hr_pixels dst)
+{
+    struct job job = make(image(HR_U8, width, height, 1, true), dst);
+    int32_t chroma_width = (width + shift_x) >> shift_x;
+    int32_t chroma_height = (height + shift_y) >> shift_y;
+
+    job.planes = (struct hr_ycc_planes){.shift_x = shift_x, .shift_y = shift_y};
+    job.planes.plane[0] = job.src;
+    job.planes.plane[1] = image(HR_U8, chroma_width, chroma_height, 1, true);
+    job.planes.plane[2] = image(HR_U8, chroma_width, chroma_height, 1, true);
+    return job;
+}
+
+static void bench_ycc(void)
+{
+    static const int32_t sizes[][2] = {
+        {224,  224},
+        {300,  300},
+        {350,  260},
+        {500,  375},
+        {640,  480},
+        {1024, 768},
+    };
+    char name[96];
+    struct job job;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int sub = 0; sub < 2; sub++) {
+            job = make_ycc(sizes[i][0], sizes[i][1], sub, sub,
+                           image(HR_F32, 224, 224, 3, true));
+            snprintf(name, sizeof name, "ycc 4:%s %dx%d -> f32 chw", sub ? "2:0" : "4:4",
+                     sizes[i][0], sizes[i][1]);
+            job.spec.flip_x = i & 1;
+            measure(name, run_ycc, &job);
+        }
+    job = make_ycc(350, 260, 1, 0, image(HR_F32, 224, 224, 3, true));
+    measure("ycc 4:2:2 350x260 -> f32 chw", run_ycc, &job);
+    job = make_ycc(350, 260, 1, 1, image(HR_U8, 224, 224, 3, false));
+    job.round = true;
+    job.steps = 0;
+    measure("ycc 4:2:0 350x260 -> u8 hwc", run_ycc, &job);
+    job = make_ycc(350, 260, 1, 1, image(HR_F16, 224, 224, 3, true));
+    measure("ycc 4:2:0 350x260 -> f16 chw", run_ycc, &job);
+    job = make_ycc(350, 260, 0, 0, image(HR_F32, 224, 224, 3, true));
+    job.planes.gray = true;
+    measure("ycc gray 350x260 -> f32 chw", run_ycc, &job);
 }
 
 static void bench_store(void)
@@ -298,6 +357,7 @@ int main(int argc, char **argv)
     printf("%-44s %s\n", "us, median (least)",
            "   plain C        AVX2           AVX-512");
     bench_resample();
+    bench_ycc();
     bench_store();
     bench_rest();
     return 0;

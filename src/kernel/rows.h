@@ -48,6 +48,15 @@ struct hr_tone {
     float a, b;
 };
 
+/* How YCbCr ends as RGB. Rows hold levels divided by `unit`, a power of two, chroma with
+ * 128 taken off. RGB is clamped to 0..top, `round`ed to levels, then * scale[c] +
+ * bias[c]; without `round` scale[c] has the unit in it. */
+struct hr_ycc_end {
+    float unit, top;
+    float scale[3], bias[3];
+    bool round;
+};
+
 /*
  * Output pixels along a row of a warp: position x + i * dx (HR_WARP_BITS fraction bits),
  * all four neighbours inside `data`, and 8 bytes from each left neighbour readable.
@@ -101,6 +110,15 @@ struct hr_rows {
                        float *const plane[], size_t n);
     void (*colour_gray)(const struct hr_tone *tones, int count, float max, float *row,
                         size_t n);
+    /* JFIF's matrix on rows of Y, Cb, Cr, and the end. Reads up to HR_ROW_PAD elements
+     * behind the rows, writes none; may run in place. */
+    void (*ycc_rgb)(const float *const in[], float *const out[], size_t n,
+                    const struct hr_ycc_end *end);
+    /* across_i16 of the three rows and ycc_rgb in one go, with the same result. May be
+     * NULL, or do nothing and return false: then they go one by one. */
+    bool (*across_ycc)(const struct hr_axis *luma, const struct hr_axis *chroma,
+                       const int16_t *const row[], float *const out[],
+                       const struct hr_finish finish[], const struct hr_ycc_end *end);
     double (*sum)(const float *row, size_t n);
 
     /* weight[0] is the middle one. `row` of blur_across has `radius` elements before and

@@ -223,7 +223,8 @@ across_loop(const struct hr_axis *x, const int16_t *const row[], float *const ou
     }
 }
 
-/* Three channels share weights and shuffles where the sums fit in the registers. */
+/* Two (chroma) or three channels share weights and shuffles where the sums fit in the
+ * registers. */
 static inline void
 across_run(const struct hr_axis *x, const int16_t *const row[], float *const out[],
            const struct hr_finish finish[], int32_t channels, int form)
@@ -234,6 +235,10 @@ across_run(const struct hr_axis *x, const int16_t *const row[], float *const out
     }
     if (channels == 3 && form == ACROSS_2X4) {
         across_loop(x, row, out, finish, ACROSS_2X4, 3);
+        return;
+    }
+    if (channels == 2 && form == ACROSS_4X2) {
+        across_loop(x, row, out, finish, ACROSS_4X2, 2);
         return;
     }
     for (int32_t c = 0; c < channels; c++) {

@@ -432,6 +432,35 @@ finish_sums(float *out, __mmask16 mask, __m512i sum, const struct hr_finish *fin
     _mm512_mask_storeu_ps(out, mask, v);
 }
 
+/* Sums of 16 outputs of rows that share an axis; *at moves on to the next
+ * group. `channels` and `wide` are constants in each use. */
+HR_INLINE void window_sums(const char **at, const int16_t *const row[], int channels,
+                           bool wide, __m512i sum[])
+{
+    int32_t base = ((const int32_t *)(const void *)*at)[0];
+    int32_t pairs = ((const int32_t *)(const void *)*at)[1];
+    __m512i low[3], high[3];
+
+#pragma GCC unroll 3
+    for (int c = 0; c < channels; c++) {
+        sum[c] = _mm512_setzero_si512();
+        low[c] = _mm512_loadu_si512(row[c] + base);
+        high[c] = wide ? _mm512_loadu_si512(row[c] + base + 32) : low[c];
+    }
+    *at += 64;
+    for (int32_t k = 0; k < pairs; k++, *at += 128) {
+        __m512i index = _mm512_load_si512(*at), weight = _mm512_load_si512(*at + 64);
+
+#pragma GCC unroll 3
+        for (int c = 0; c < channels; c++) {
+            __m512i v = wide ? _mm512_permutex2var_epi16(low[c], index, high[c])
+                             : _mm512_permutexvar_epi16(index, low[c]);
+
+            sum[c] = weigh(sum[c], v, weight);
+        }
+    }
+}
+
 /* `channels` and `wide` are constants in each use. */
 HR_INLINE void
 across_windows(const struct hr_axis *x, const int16_t *const row[], float *const out[],
@@ -440,28 +469,9 @@ across_windows(const struct hr_axis *x, const int16_t *const row[], float *const
     const char *at = (const char *)x->packed + 64;
 
     for (int32_t i = 0; i < x->count; i += 16) {
-        int32_t base = ((const int32_t *)(const void *)at)[0];
-        int32_t pairs = ((const int32_t *)(const void *)at)[1];
-        __m512i low[3], high[3], sum[3];
+        __m512i sum[3];
 
-#pragma GCC unroll 3
-        for (int c = 0; c < channels; c++) {
-            sum[c] = _mm512_setzero_si512();
-            low[c] = _mm512_loadu_si512(row[c] + base);
-            high[c] = wide ? _mm512_loadu_si512(row[c] + base + 32) : low[c];
-        }
-        at += 64;
-        for (int32_t k = 0; k < pairs; k++, at += 128) {
-            __m512i index = _mm512_load_si512(at), weight = _mm512_load_si512(at + 64);
-
-#pragma GCC unroll 3
-            for (int c = 0; c < channels; c++) {
-                __m512i v = wide ? _mm512_permutex2var_epi16(low[c], index, high[c])
-                                 : _mm512_permutexvar_epi16(index, low[c]);
-
-                sum[c] = weigh(sum[c], v, weight);
-            }
-        }
+        window_sums(&at, row, channels, wide, sum);
 #pragma GCC unroll 3
         for (int c = 0; c < channels; c++)
             finish_sums(out[c] + i, low_mask((size_t)(x->count - i)), sum[c], &finish[c]);
@@ -485,6 +495,64 @@ across_i16(const struct hr_axis *x, const int16_t *const row[], float *const out
             across_windows(x, row + c, out + c, finish + c, 1, form == WINDOW_64);
 }
 
+/* Sum * scale is exact, so the product need not be rounded by itself. */
+HR_INLINE __m512 level_of(__m512i sum, const struct hr_finish *finish)
+{
+    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(finish->scale),
+                           _mm512_set1_ps(finish->bias));
+}
+
+/* `shared` (chroma lies as luma does), `wide` and `wide_chroma` are constants in each
+ * use. */
+HR_INLINE void ycc_windows(const struct hr_axis *luma, const struct hr_axis *chroma,
+                           const int16_t *const row[], float *const out[],
+                           const struct hr_finish finish[], const struct hr_ycc_end *by,
+                           bool shared, bool wide, bool wide_chroma)
+{
+    const char *at = (const char *)luma->packed + 64;
+    const char *at_chroma = (const char *)chroma->packed + 64;
+    const struct hr_finish chroma_finish = finish[1];
+    const struct hr_ycc_end end = *by;
+
+    for (int32_t i = 0; i < luma->count; i += 16) {
+        __mmask16 mask = low_mask((size_t)(luma->count - i));
+        __m512i sum[3];
+        struct rgb p;
+
+        window_sums(&at, row, shared ? 3 : 1, wide, sum);
+        if (!shared)
+            window_sums(&at_chroma, row + 1, 2, wide_chroma, sum + 1);
+        p = ycc_to_rgb(_mm512_cvtepi32_ps(sum[0]), level_of(sum[1], &chroma_finish),
+                       level_of(sum[2], &chroma_finish));
+        _mm512_mask_storeu_ps(out[0] + i, mask, ycc_finish(p.r, &end, 0, end.round));
+        _mm512_mask_storeu_ps(out[1] + i, mask, ycc_finish(p.g, &end, 1, end.round));
+        _mm512_mask_storeu_ps(out[2] + i, mask, ycc_finish(p.b, &end, 2, end.round));
+    }
+}
+
+static bool across_ycc(const struct hr_axis *luma, const struct hr_axis *chroma,
+                       const int16_t *const row[], float *const out[],
+                       const struct hr_finish finish[], const struct hr_ycc_end *end)
+{
+    int form = ((const struct across *)luma->packed)->form;
+    int chroma_form = ((const struct across *)chroma->packed)->form;
+    bool wide = form == WINDOW_64, wide_chroma = chroma_form == WINDOW_64;
+
+    if (form < ACROSS_FORMS || chroma_form < ACROSS_FORMS)
+        return false;
+    if (luma == chroma && wide)
+        ycc_windows(luma, luma, row, out, finish, end, true, true, true);
+    else if (luma == chroma)
+        ycc_windows(luma, luma, row, out, finish, end, true, false, false);
+    else if (wide_chroma)
+        ycc_windows(luma, chroma, row, out, finish, end, false, true, true);
+    else if (wide)
+        ycc_windows(luma, chroma, row, out, finish, end, false, true, false);
+    else
+        ycc_windows(luma, chroma, row, out, finish, end, false, false, false);
+    return true;
+}
+
 const struct hr_rows hr__rows_avx512 = {
     .u8_to_f32 = u8_to_f32,
     .f32_to_f32 = f32_to_f32,
@@ -500,6 +568,7 @@ const struct hr_rows hr__rows_avx512 = {
     .down_u8 = down_u8,
     .split3_i16 = split3_i16,
     .across_i16 = across_i16,
+    .across_ycc = across_ycc,
     .pack_bytes = pack_bytes,
     .pack = pack,
     .across_f32 = x86_across_f32,

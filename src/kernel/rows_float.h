@@ -11,6 +11,8 @@
 #include "kernel/rows.h"
 #include "kernel/vec.h"
 
+#include <string.h>
+
 struct rgb {
     vf r, g, b;
 };
@@ -140,6 +142,57 @@ row_colour_gray(const struct hr_tone *tones, int count, float max, float *row, s
             v = tone_gray(&tones[t], v, top);
         vf_store(row + i, v);
     }
+}
+
+HR_INLINE struct rgb ycc_to_rgb(vf y, vf cb, vf cr)
+{
+    return (struct rgb){y + vf_set(1.402f) * cr,
+                        y - vf_set(.344136f) * cb - vf_set(.714136f) * cr,
+                        y + vf_set(1.772f) * cb};
+}
+
+HR_INLINE vf ycc_finish(vf v, const struct hr_ycc_end *end, int c, bool round)
+{
+    v = vf_clamp(v, vf_set(end->top));
+    v = round ? vf_rint(v * vf_set(end->unit)) : v;
+    return v * vf_set(end->scale[c]) + vf_set(end->bias[c]);
+}
+
+HR_INLINE void ycc_step(const float *const in[], float *const out[], size_t i,
+                        const struct hr_ycc_end *end, bool round)
+{
+    struct rgb p = ycc_to_rgb(vf_load(in[0] + i), vf_load(in[1] + i), vf_load(in[2] + i));
+
+    vf_store(out[0] + i, ycc_finish(p.r, end, 0, round));
+    vf_store(out[1] + i, ycc_finish(p.g, end, 1, round));
+    vf_store(out[2] + i, ycc_finish(p.b, end, 2, round));
+}
+
+HR_INLINE void ycc_loop(const float *const in[], float *const out[], size_t n,
+                        const struct hr_ycc_end *by_value, bool round)
+{
+    const struct hr_ycc_end end = *by_value; /* nothing that `out` could overwrite */
+    float rest[3][VL], *const last[3] = {rest[0], rest[1], rest[2]};
+    size_t i = 0;
+
+    for (; i + VL <= n; i += VL)
+        ycc_step(in, out, i, &end, round);
+    if (i < n) {
+        const float *const from[3] = {in[0] + i, in[1] + i, in[2] + i};
+
+        ycc_step(from, last, 0, &end, round);
+        for (int c = 0; c < 3; c++)
+            memcpy(out[c] + i, rest[c], (n - i) * sizeof(float));
+    }
+}
+
+static void row_ycc_rgb(const float *const in[], float *const out[], size_t n,
+                        const struct hr_ycc_end *end)
+{
+    if (end->round)
+        ycc_loop(in, out, n, end, true);
+    else
+        ycc_loop(in, out, n, end, false);
 }
 
 /* Sixteen sums of every sixteenth element in f32, then those in double: the order does
@@ -289,6 +342,7 @@ static void row_down_f32(const float *const row[], const float weight[], int32_t
 
 #define HR_ROWS_FLOAT                                                                    \
     .colour_rgb = row_colour_rgb, .colour_gray = row_colour_gray, .sum = row_sum,        \
-    .blur_down = row_blur_down, .blur_across = row_blur_across, .down_f32 = row_down_f32
+    .ycc_rgb = row_ycc_rgb, .blur_down = row_blur_down, .blur_across = row_blur_across,  \
+    .down_f32 = row_down_f32
 
 #endif
