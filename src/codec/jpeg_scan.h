@@ -52,25 +52,20 @@ static int32_t extend(uint64_t bits, int size)
     return v < 1 << (size - 1) ? v - (1 << size) + 1 : v;
 }
 
-/* The next symbol and its value by the slow way; false when there is no such code. The
- * step of a DC value is 1. */
+/* A symbol whose code is longer than the index, after a refill; false when there is no
+ * such code. The step of a DC value is 1. */
 static __attribute__((noinline)) bool
-read_rare(struct reader *r, const struct hr_jpeg_table *table, uint32_t entry, bool is_ac,
+read_long(struct reader *r, const struct hr_jpeg_table *table, bool is_ac,
           int32_t *ret_step, int32_t *ret_value)
 {
-    uint32_t next;
-    int length = (int)(entry >> 8 & 255), symbol = (int)(entry >> 16), size;
+    uint32_t next = (uint32_t)(r->bits >> 48);
+    int length = HR_JPEG_BITS + 1, symbol, size;
 
-    refill(r);
-    next = (uint32_t)(r->bits >> 48);
-    if (length == 0) {
-        for (length = HR_JPEG_BITS + 1; length <= 16; length++)
-            if (next < table->limit[length])
-                break;
-        if (length > 16 || next < table->limit[HR_JPEG_BITS])
-            return false;
-        symbol = table->symbols[table->offset[length] + (int)(next >> (16 - length))];
-    }
+    while (length <= 16 && next >= table->limit[length])
+        length++;
+    if (length > 16 || next < table->limit[HR_JPEG_BITS])
+        return false;
+    symbol = table->symbols[table->offset[length] + (int)(next >> (16 - length))];
     size = symbol & 15;
     take(r, (uint64_t)length);
     *ret_value = size != 0 ? extend(r->bits, size) : 0;
@@ -81,13 +76,12 @@ read_rare(struct reader *r, const struct hr_jpeg_table *table, uint32_t entry, b
     return !is_ac || size != 0 || symbol == 0 || symbol == 0xF0;
 }
 
-SCAN_INLINE bool
-read_rare_inline(struct reader *r, const struct hr_jpeg_table *table, uint32_t entry,
-                 bool is_ac, int32_t *step, int32_t *value)
+SCAN_INLINE bool read_long_inline(struct reader *r, const struct hr_jpeg_table *table,
+                                  bool is_ac, int32_t *step, int32_t *value)
 {
     struct reader copy = *r;
     int32_t s = 0, v = 0;
-    bool good = read_rare(&copy, table, entry, is_ac, &s, &v);
+    bool good = read_long(&copy, table, is_ac, &s, &v);
 
     *r = copy;
     *step = s;
@@ -105,8 +99,13 @@ read_dc(struct reader *r, const struct hr_jpeg_table *table, int32_t *ret_differ
     refill(r);
     entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];
     if (RARE((entry & 255) == 0)) {
-        if (!read_rare_inline(r, table, entry, false, &step, ret_difference))
+        if (entry != 0) {
+            take(r, entry >> 8 & 255);
+            *ret_difference = extend(r->bits, (int)(entry >> 16));
+            take(r, entry >> 16);
+        } else if (!read_long_inline(r, table, false, &step, ret_difference)) {
             return false;
+        }
         refill(r);
         return true;
     }
@@ -134,7 +133,7 @@ static const uint16_t places[192] = {
 };
 
 /* A jump over the last coefficient is bad, unless it is the end code. */
-SCAN_INLINE bool is_end(int32_t k)
+SCAN_INLINE bool is_end(uint64_t k)
 {
     return k == STEP_LAST || k >= HR_JPEG_END;
 }
@@ -144,15 +143,16 @@ SCAN_INLINE bool is_end(int32_t k)
     if (RARE((entry & 255) == 0))                                                        \
         goto rare;                                                                       \
     take(r, entry);                                                                      \
-    k += (int32_t)(entry >> 8 & 255);                                                    \
+    k += entry >> 8 & 255;                                                               \
     to[places[k]] = (int16_t)(entry >> 16);                                              \
     if (k >= STEP_LAST)                                                                  \
         return is_end(k);
 
 SCAN_INLINE bool read_ac(struct reader *r, const struct hr_jpeg_table *table, int16_t *to)
 {
-    int32_t k = 0, step, value;
+    int32_t step, value;
     uint32_t entry;
+    uint64_t k = 0;
 
     for (;;) {
         READ_ONE
@@ -162,9 +162,18 @@ SCAN_INLINE bool read_ac(struct reader *r, const struct hr_jpeg_table *table, in
         refill(r);
         continue;
     rare:
-        if (!read_rare_inline(r, table, entry, true, &step, &value))
+        refill(r);
+        if (entry != 0) { /* the code is short, only its value is long */
+            int size = (int)(entry >> 16 & 15);
+
+            take(r, entry >> 8 & 255);
+            value = extend(r->bits, size);
+            take(r, (uint64_t)size);
+            step = (int32_t)(entry >> 20) + 1;
+        } else if (!read_long_inline(r, table, true, &step, &value)) {
             return false;
-        k += step;
+        }
+        k += (uint64_t)step;
         to[places[k]] = (int16_t)value;
         if (k >= STEP_LAST)
             return is_end(k);
@@ -173,24 +182,23 @@ SCAN_INLINE bool read_ac(struct reader *r, const struct hr_jpeg_table *table, in
 }
 #undef READ_ONE
 
-/* One symbol after the other. */
+/* One symbol after the other, from step k on. */
 static __attribute__((noinline)) bool
-skip_ac_single(struct reader *r, const struct hr_jpeg_table *table)
+skip_ac_single(struct reader *r, const struct hr_jpeg_table *table, uint64_t k)
 {
-    int32_t k = 0, step, value;
-
-    do {
+    while (k < STEP_LAST) {
         uint32_t entry;
+        int32_t step, value;
 
         refill(r);
-        entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];
+        entry = table->step[r->bits >> (64 - HR_JPEG_BITS)];
         step = (int32_t)(entry >> 8 & 255);
-        if ((entry & 255) != 0)
+        if (entry != 0)
             take(r, entry);
-        else if (!read_rare(r, table, entry, true, &step, &value))
+        else if (!read_long(r, table, true, &step, &value))
             return false;
-        k += step;
-    } while (k < STEP_LAST);
+        k += (uint64_t)step;
+    }
     return is_end(k);
 }
 
@@ -198,17 +206,20 @@ skip_ac_single(struct reader *r, const struct hr_jpeg_table *table)
     entry = table->skip[r->bits >> (64 - HR_JPEG_BITS)];                                 \
     if (RARE(entry == 0))                                                                \
         goto rare;                                                                       \
+    before = r->bits;                                                                    \
     take(r, entry);                                                                      \
-    k += (int32_t)(entry >> 8);                                                          \
+    k += entry >> 8;                                                                     \
     if (k >= STEP_LAST)                                                                  \
         break;
 
 /* An entry takes 15 bits at most: three go into a refill, also after a DC value. */
 SCAN_INLINE bool skip_ac(struct reader *r, const struct hr_jpeg_table *table)
 {
-    struct reader start = *r;
-    int32_t k = 0, step, value;
+    int32_t step, value;
+    uint64_t k = 0, before;
     uint32_t entry;
+    struct reader copy;
+    bool good;
 
     for (;;) {
         SKIP_ONE
@@ -217,25 +228,25 @@ SCAN_INLINE bool skip_ac(struct reader *r, const struct hr_jpeg_table *table)
         refill(r);
         continue;
     rare:
-        /* More than 15 bits, so rare to `look` also. */
-        entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];
-        if (!read_rare_inline(r, table, entry, true, &step, &value))
+        refill(r);
+        entry = table->step[r->bits >> (64 - HR_JPEG_BITS)];
+        step = (int32_t)(entry >> 8 & 255);
+        if (entry != 0)
+            take(r, entry);
+        else if (!read_long_inline(r, table, true, &step, &value))
             return false;
-        k += step;
+        k += (uint64_t)step;
         if (k >= STEP_LAST)
-            break;
+            return is_end(k);
         refill(r);
     }
-    if (k == STEP_LAST || (k >= HR_JPEG_END && k - HR_JPEG_END < STEP_LAST))
+    if (k == STEP_LAST || k - HR_JPEG_END < STEP_LAST)
         return true;
-    *r = start;
-    {
-        struct reader copy = *r;
-        bool good = skip_ac_single(&copy, table);
-
-        *r = copy;
-        return good;
-    }
+    /* The last look-up went over the end of the block: take it back. */
+    copy = (struct reader){before, r->left + entry, r->at};
+    good = skip_ac_single(&copy, table, k - (entry >> 8));
+    *r = copy;
+    return good;
 }
 #undef SKIP_ONE
 
