@@ -123,6 +123,32 @@ static void fill_tap(const struct hr_axis_spec *spec, struct block *block, int32
     }
 }
 
+/* Without antialias taps beyond the ends see the border element again, as torchvision's
+ * bicubic has it. With a triangle that is what cutting and making the sum one gives
+ * anyway. */
+static void repeat_border(const struct hr_axis_spec *spec, const struct window *window,
+                          struct block *block, float *taps)
+{
+    if (spec->antialias || spec->filter != HR_FILTER_BICUBIC)
+        return;
+    for (int32_t j = 0; j < block->count; j++) {
+        double centre = block->centre[j];
+        int32_t from = (int32_t)floor(centre - window->support + 0.5);
+        int32_t to = (int32_t)floor(centre + window->support + 0.5);
+        int32_t end = block->start[j] + block->length[j];
+
+        for (int32_t at = from; at < to; at++) {
+            float weight = cubic((float)(at - centre + 0.5), -0.75f);
+            int32_t tap = at < block->start[j] ? 0 : block->length[j] - 1;
+
+            if (at >= block->start[j] && at < end)
+                continue;
+            taps[(size_t)tap * BLOCK + (size_t)j] += weight;
+            block->factor[j] += weight;
+        }
+    }
+}
+
 /* Factors that make each output's weights sum to one. An output whose weights vanish
  * takes the middle element of its window. */
 static void find_factors(struct block *block, float *taps)
@@ -170,6 +196,7 @@ static float make_fine(const struct hr_axis_spec *spec, const struct window *win
         find_windows(spec, window, first, &block);
         for (int32_t k = 0; k < axis->stride; k++)
             fill_tap(spec, &block, k, step, taps + (size_t)k * BLOCK);
+        repeat_border(spec, window, &block, taps);
         find_factors(&block, taps);
         keep_block(axis, &block, first, taps);
         for (int32_t j = 0; j < block.count; j++)
@@ -218,15 +245,16 @@ static void make_coarse(struct hr_axis *axis, float top, int bits_max)
 static enum hr_err
 make_pick(struct hr_arena *arena, const struct hr_axis_spec *spec, struct hr_axis *axis)
 {
-    double scale = spec->extent / spec->count;
-
     axis->pick = hr__arena_alloc(arena, (size_t)spec->count * sizeof *axis->pick);
     if (axis->pick == NULL)
         return HR_ERR_MEMORY;
     for (int32_t i = 0; i < spec->count; i++) {
         int32_t o = spec->flip ? spec->count - 1 - i : i;
 
-        axis->pick[o] = (int32_t)clamp(spec->box + (i + 0.5) * scale, 0, spec->in - 1);
+        /* Multiplied first: a centre on the border of two elements is found exactly
+         * there. */
+        axis->pick[o] = (int32_t)clamp(spec->box + (i + 0.5) * spec->extent / spec->count,
+                                       0, spec->in - 1);
     }
     return HR_OK;
 }

@@ -39,6 +39,17 @@ ref_weights(enum hr_filter filter, bool antialias, double box, double extent, in
     for (int32_t k = from; k < to; k++)
         sum += weight[k - from] =
             ref_filter(filter, antialias, (k - centre + 0.5) / stretch);
+    /* Without antialias the border element is seen again beyond the ends. */
+    for (int32_t k = (int32_t)floor(centre - support + 0.5);
+         !antialias && filter == HR_FILTER_BICUBIC &&
+         k < (int32_t)floor(centre + support + 0.5);
+         k++) {
+        double w =
+            k < from || k >= to ? ref_filter(filter, antialias, k - centre + 0.5) : 0;
+
+        weight[k < from ? 0 : to - 1 - from] += w;
+        sum += w;
+    }
     for (int32_t k = from; k < to; k++)
         weight[k - from] /= sum;
     *ret_from = from;
