@@ -212,6 +212,23 @@ TEST(a_window_shuffle_behind_a_filter_restarts_anywhere)
                      NULL);
 }
 
+TEST(two_windows_behind_a_filter_both_shuffle)
+{
+    static const char two[] =
+        GRAPH(RANGE(300) DROP_THIRD "  - order.shuffle: {window: 16}\n"
+                                    "  - order.shuffle: {window: 64}\n" BATCH(10));
+    struct outcome *both = run(two, 2, NULL);
+    struct outcome *second =
+        run(GRAPH(RANGE(300) DROP_THIRD "  - order.shuffle: {window: 64}\n" BATCH(10)), 2,
+            NULL);
+
+    CHECK_EQ_INT(both->records, second->records);
+    CHECK(!hr__hash_equal(both->hashes[0], second->hashes[0]));
+    outcome_free(both);
+    outcome_free(second);
+    check_equivalent(two, NULL);
+}
+
 TEST(batches_are_taken_apart_and_made_anew)
 {
     struct outcome *o;

@@ -118,16 +118,35 @@ begin_stage(struct hr_plan *plan, uint32_t feed, uint32_t last)
     return stage;
 }
 
-/* True when `op` can still join the stage, given what its end already holds. */
-static bool fits(const struct hr_plan_stage *stage, const struct hr_op *op)
+static bool has_window(const struct hr_graph_node *node)
+{
+    return node->op->stream_block != NULL && node->op->stream_block(node->params) > 0;
+}
+
+/* A sequencer holds one window. */
+static bool
+stream_fits(const struct hr_plan *plan, const struct hr_plan_stage *stage, uint32_t node)
+{
+    if (stage->stream_count == HR_NODE_INPUTS_MAX)
+        return false;
+    for (size_t i = 0; i < stage->stream_count; i++)
+        if (has_window(&plan->graph->nodes[stage->streams[i]]) &&
+            has_window(&plan->graph->nodes[node]))
+            return false;
+    return true;
+}
+
+/* True when the node can still join the stage, given what its end already holds. */
+static bool
+fits(const struct hr_plan *plan, const struct hr_plan_stage *stage, uint32_t node)
 {
     if (stage->batch != HR_NO_NODE)
         return false;
-    switch (op->kind) {
+    switch (plan->graph->nodes[node].op->kind) {
     case HR_OP_BATCH:
         return true;
     case HR_OP_ORDER:
-        return stage->stream_count < HR_NODE_INPUTS_MAX;
+        return stream_fits(plan, stage, node);
     default:
         return stage->stream_count == 0 && stage->expand == HR_NO_NODE;
     }
@@ -139,7 +158,7 @@ static enum hr_err add_spine_node(struct cut *cut, uint32_t node)
     const struct hr_op *op = plan->graph->nodes[node].op;
     struct hr_plan_stage *stage = &plan->stages[plan->stage_count - 1];
 
-    if (!fits(stage, op))
+    if (!fits(plan, stage, node))
         stage = begin_stage(plan, cut->at, cut->at);
     if (stage == NULL)
         return HR_ERR_LIMIT;
