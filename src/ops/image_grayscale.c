@@ -22,9 +22,10 @@ static enum hr_err grayscale_infer(struct hr_infer *infer)
 {
     const struct grayscale *p = infer->params;
     struct hr_field *field = infer->fields[0];
-    int64_t before = hr__field_channels(field)->size;
+    int64_t before;
 
     HR_TRY(hr__infer_colours(infer, 0));
+    before = hr__field_channels(field)->size;
     if (p->channels == 2)
         return hr__infer_fail(infer, "channels", HR_ERR_RANGE, "channels is 1 or 3");
     if (p->p < 1 && before != p->channels)
