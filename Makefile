@@ -11,7 +11,7 @@ photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
 .PHONY: make-all help deps demo check asan ubsan tsan torture fuzz golden-update bench bench-peers \
-	format layers docs install clean
+	pixels format layers docs install clean
 
 make-all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -26,6 +26,7 @@ help:
 	@echo 'make golden-update     write the golden files anew; look at the difference'
 	@echo 'make bench B=noop      a benchmark (headrace bench --list)'
 	@echo 'make bench-peers       the same work through DataLoader, tf.data and DALI'
+	@echo 'make pixels            compare pixels with Pillow and torchvision on photos'
 	@echo 'make format            clang-format the tree'
 	@echo 'make layers            check who includes whom'
 	@echo 'make docs              write docs/ops from the operators'\'' tables'
@@ -81,6 +82,9 @@ bench: make-all
 
 bench-peers: make-all
 	@sh bench/peers/run.sh
+
+pixels: make-all
+	@BUILD=$(BUILD) DATA="$(DATA)" sh tests/pixels/run.sh
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
