@@ -144,7 +144,7 @@ void bench_init(struct bench *bench, int argc, char **argv, const char *name,
         else if (strcmp(argv[i], "--json") == 0)
             bench->json = true;
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
-            bench->rounds = atoi(argv[++i]);
+            bench->rounds = (int)strtol(argv[++i], NULL, 10);
         else if (argv[i][0] != '-' && bench->dir == NULL)
             bench->dir = argv[i];
         else
