@@ -4,6 +4,12 @@
 #define VEC __m256i
 #define V(op) _mm256_##op
 #define _mm256_xor_si _mm256_xor_si256
+#define _mm256_or_si _mm256_or_si256
+#define _mm256_and_si _mm256_and_si256
+#define _mm256_andnot_si _mm256_andnot_si256
+#define _mm256_setzero_si _mm256_setzero_si256
+#define FIRST_INTEGERS _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)
+#define GATHER(base, index) _mm256_i32gather_epi32((const int *)(base), index, 4)
 #define LANES 2
 #define LOAD(p) _mm256_loadu_si256((const void *)(p))
 #define STORE(p, v) _mm256_storeu_si256((void *)(p), v)
@@ -27,6 +33,13 @@ static inline uint64_t copy_64(const uint8_t *from, uint8_t *to)
     uint64_t low = copy_32(from, to);
 
     return low | (uint64_t)copy_32(from + 32, to + 32) << 32;
+}
+
+static inline void store_low_halves(uint16_t *to, __m256i v)
+{
+    __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
+
+    _mm_storeu_si128((void *)to, _mm_packus_epi32(low, high));
 }
 
 /* Two rows of two blocks, a block in each lane. */
@@ -94,7 +107,7 @@ rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, int32_
 
 const struct hr_jpeg_kernels hr__jpeg_kernels_avx2 = {
     .unstuff = unstuff,
-    .make_skip = make_skip,
+    .make_skip = make_skip_gather,
     .skip = skip_mcus,
     .decode = decode_mcus,
     .idct = {c_idct_1, c_idct_2, idct_4, idct_8},

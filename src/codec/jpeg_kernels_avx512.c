@@ -4,6 +4,13 @@
 #define VEC __m512i
 #define V(op) _mm512_##op
 #define _mm512_xor_si _mm512_xor_si512
+#define _mm512_or_si _mm512_or_si512
+#define _mm512_and_si _mm512_and_si512
+#define _mm512_andnot_si _mm512_andnot_si512
+#define _mm512_setzero_si _mm512_setzero_si512
+#define FIRST_INTEGERS                                                                   \
+    _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define GATHER(base, index) _mm512_i32gather_epi32(index, base, 4)
 #define LANES 4
 #define LOAD(p) _mm512_loadu_si512(p)
 #define STORE(p, v) _mm512_storeu_si512(p, v)
@@ -20,6 +27,11 @@ static inline uint64_t copy_64(const uint8_t *from, uint8_t *to)
 
     _mm512_storeu_si512(to, v);
     return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(-1));
+}
+
+static inline void store_low_halves(uint16_t *to, __m512i v)
+{
+    _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16(v));
 }
 
 /* Two rows of four blocks, a block in each lane. */
@@ -98,7 +110,7 @@ rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, int32_
 
 const struct hr_jpeg_kernels hr__jpeg_kernels_avx512 = {
     .unstuff = unstuff,
-    .make_skip = make_skip,
+    .make_skip = make_skip_gather,
     .skip = skip_mcus,
     .decode = decode_mcus,
     .idct = {c_idct_1, c_idct_2, idct_4, idct_8},

@@ -26,6 +26,30 @@ unstuff(const uint8_t *from, const uint8_t *end, uint8_t *to, uint8_t **ret_to)
     }
 }
 
+/* Chain symbols as long as their codes lie in the index, all of them in 15 bits, and the
+ * block goes on. */
+static void make_skip(struct hr_jpeg_table *table)
+{
+    const uint32_t *steps = table->step;
+    uint16_t *skip = table->skip;
+
+    for (uint32_t i = 0; i < HR_JPEG_LOOKS; i++) {
+        uint32_t bits = 0, sum = 0;
+
+        for (int round = 0; round < 4; round++) {
+            uint32_t step = steps[i << bits & (HR_JPEG_LOOKS - 1)], more = step & 255;
+
+            if (more == 0 || (step >> 16) + bits > HR_JPEG_BITS || bits + more > 15 ||
+                sum >= HR_JPEG_END)
+                break;
+            bits += more;
+            sum += step >> 8 & 255;
+        }
+        skip[i] = (uint16_t)(sum << 8 | bits);
+    }
+    table->skips = true;
+}
+
 static void
 rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, int32_t n)
 {

@@ -319,30 +319,3 @@ static bool decode_mcus(struct hr_jpeg_scan *scan, int32_t count)
     store_reader(scan, &r);
     return true;
 }
-
-/* Chain symbols as long as their codes lie in the index and the sum stays within 15
- * bits. Written without branches, so that it becomes gathers. */
-static void make_skip(struct hr_jpeg_table *table)
-{
-    const uint32_t *restrict steps = table->step;
-    uint16_t *restrict skip = table->skip;
-
-    for (uint32_t i = 0; i < HR_JPEG_LOOKS; i++) {
-        uint32_t bits = steps[i] & 255, sum = steps[i] >> 8 & 255;
-        uint32_t first = bits != 0 && bits <= 15 ? 0xFFFFu : 0;
-
-        for (int round = 0; round < 3; round++) {
-            uint32_t shift = bits < HR_JPEG_BITS ? bits : HR_JPEG_BITS;
-            uint32_t step = steps[(i << shift) & (HR_JPEG_LOOKS - 1)];
-            uint32_t more = step & 255;
-            uint32_t good = (uint32_t)(more != 0) &
-                            (uint32_t)((step >> 16) + bits <= HR_JPEG_BITS) &
-                            (uint32_t)(bits + more <= 15) & (uint32_t)(sum < HR_JPEG_END);
-
-            bits += good != 0 ? more : 0;
-            sum += good != 0 ? step >> 8 & 255 : 0;
-        }
-        skip[i] = (uint16_t)((sum << 8 | bits) & first);
-    }
-    table->skips = true;
-}

@@ -236,6 +236,44 @@ unstuff(const uint8_t *from, const uint8_t *end, uint8_t *to, uint8_t **ret_to)
     return hr__jpeg_kernels_c.unstuff(from, end, to, ret_to);
 }
 
+/* Negative where an entry may not be taken: the code must lie in the known bits, all in
+ * 15, and nothing comes behind the end of a block. */
+VEC_INLINE VEC objection(VEC bits, VEC sum, VEC step, VEC more)
+{
+    VEC length = V(srli_epi32)(step, 16);
+    VEC known = V(sub_epi32)(V(sub_epi32)(V(set1_epi32)(HR_JPEG_BITS), bits), length);
+    VEC room = V(sub_epi32)(V(sub_epi32)(V(set1_epi32)(15), bits), more);
+    VEC open = V(sub_epi32)(V(set1_epi32)(HR_JPEG_END - 1), sum);
+    VEC some = V(sub_epi32)(more, V(set1_epi32)(1));
+
+    return V(or_si)(V(or_si)(known, room), V(or_si)(open, some));
+}
+
+/* As make_skip, by gathers: 2 us a table instead of 9. */
+static void make_skip_gather(struct hr_jpeg_table *table)
+{
+    const VEC low = V(set1_epi32)(255), index = V(set1_epi32)(HR_JPEG_LOOKS - 1);
+
+    for (int i = 0; i < HR_JPEG_LOOKS; i += 4 * LANES) {
+        VEC at = V(add_epi32)(FIRST_INTEGERS, V(set1_epi32)(i));
+        VEC step = LOAD(table->step + i), bits = V(setzero_si)(), sum = bits;
+
+        for (int round = 0; round < 4; round++) {
+            VEC more, bad;
+
+            if (round > 0)
+                step = GATHER(table->step, V(and_si)(V(sllv_epi32)(at, bits), index));
+            more = V(and_si)(step, low);
+            bad = V(srai_epi32)(objection(bits, sum, step, more), 31);
+            bits = V(add_epi32)(bits, V(andnot_si)(bad, more));
+            more = V(and_si)(V(srli_epi32)(step, 8), low);
+            sum = V(add_epi32)(sum, V(andnot_si)(bad, more));
+        }
+        store_low_halves(table->skip + i, V(or_si)(V(slli_epi32)(sum, 8), bits));
+    }
+    table->skips = true;
+}
+
 /* The 16-bit parts of the colour conversion (see rgb_scalar): k * x rounded to a 2^16th
  * is (floor(2 k x) + 1) / 2, which multiplies in 16 bits give when the whole part of k is
  * taken out first. `pair` is (cb, cr) for the green one, whose sum needs 32 bits. */
