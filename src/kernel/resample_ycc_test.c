@@ -78,13 +78,11 @@ struct axis {
 
 static double filter(const struct axis *a, double x)
 {
-    double b = a->antialias ? -0.5 : -0.75;
-
     x = fabs(x);
     if (!a->cubic)
         return x < 1 ? 1 - x : 0;
-    return x < 1   ? ((b + 2) * x - (b + 3)) * x * x + 1
-           : x < 2 ? (((x - 5) * x + 8) * x - 4) * b
+    return x < 1   ? (1.5 * x - 2.5) * x * x + 1
+           : x < 2 ? (((x - 5) * x + 8) * x - 4) * -0.5
                    : 0;
 }
 
@@ -202,6 +200,8 @@ TEST(planes_are_within_a_tenth_of_a_level_of_the_double_reference)
             calm(&planes);
             CHECK_NEAR(worst(&spec, &planes), 0, 0.1);
             spec.antialias = false;
+            CHECK_NEAR(worst(&spec, &planes), 0, 0.1);
+            spec.antialias = true;
             spec.filter = HR_FILTER_BICUBIC;
             CHECK_NEAR(worst(&spec, &planes), 0, 0.1);
             drop(&planes);
@@ -325,11 +325,14 @@ static void smooth(const struct hr_ycc_planes *planes)
 
 TEST(smooth_planes_come_out_as_from_upsample_convert_and_resize)
 {
+    /* the means seen are .29, .18 and .07, mostly the rounding of the upsampled image; a
+     * chroma plane that lies a quarter sample aside adds .1 to .25 */
     static const int32_t outs[][2] = {
         {224, 224},
         {90,  70 },
         {20,  31 }
     };
+    static const double limits[] = {.35, .25, .1};
 
     for (int sub = 0; sub < 4; sub++) {
         struct hr_ycc_planes planes = planes_of(201, 150, sub & 1, sub >> 1);
@@ -354,7 +357,7 @@ TEST(smooth_planes_come_out_as_from_upsample_convert_and_resize)
                 for (int32_t x = 0; x < a.width; x++)
                     for (int c = 0; c < 3; c++)
                         sum += fabs(test_value(&a, x, y, c) - test_value(&b, x, y, c));
-            CHECK_NEAR(sum / (3.0 * a.width * a.height), 0, 0.4);
+            CHECK_NEAR(sum / (3.0 * a.width * a.height), 0, limits[o]);
             hr__arena_finish(&arena);
             hr__free(a.data);
             hr__free(b.data);

@@ -511,22 +511,25 @@ HR_INLINE void ycc_windows(const struct hr_axis *luma, const struct hr_axis *chr
 {
     const char *at = (const char *)luma->packed + 64;
     const char *at_chroma = (const char *)chroma->packed + 64;
+    /* copies that no store can change, for the compiler */
     const struct hr_finish chroma_finish = finish[1];
     const struct hr_ycc_end end = *by;
+    const int16_t *const from[3] = {row[0], row[1], row[2]};
+    float *const to[3] = {out[0], out[1], out[2]};
 
     for (int32_t i = 0; i < luma->count; i += 16) {
         __mmask16 mask = low_mask((size_t)(luma->count - i));
         __m512i sum[3];
         struct rgb p;
 
-        window_sums(&at, row, shared ? 3 : 1, wide, sum);
+        window_sums(&at, from, shared ? 3 : 1, wide, sum);
         if (!shared)
-            window_sums(&at_chroma, row + 1, 2, wide_chroma, sum + 1);
+            window_sums(&at_chroma, from + 1, 2, wide_chroma, sum + 1);
         p = ycc_to_rgb(_mm512_cvtepi32_ps(sum[0]), level_of(sum[1], &chroma_finish),
                        level_of(sum[2], &chroma_finish));
-        _mm512_mask_storeu_ps(out[0] + i, mask, ycc_finish(p.r, &end, 0, end.round));
-        _mm512_mask_storeu_ps(out[1] + i, mask, ycc_finish(p.g, &end, 1, end.round));
-        _mm512_mask_storeu_ps(out[2] + i, mask, ycc_finish(p.b, &end, 2, end.round));
+        _mm512_mask_storeu_ps(to[0] + i, mask, ycc_finish(p.r, &end, 0, end.round));
+        _mm512_mask_storeu_ps(to[1] + i, mask, ycc_finish(p.g, &end, 1, end.round));
+        _mm512_mask_storeu_ps(to[2] + i, mask, ycc_finish(p.b, &end, 2, end.round));
     }
 }
 
