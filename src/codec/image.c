@@ -204,15 +204,36 @@ check_request(const struct hr_image_info *info, const struct hr_image_request *r
     return HR_OK;
 }
 
-static enum hr_err
-decode_jpeg(struct hr_image_decoder *decoder, const struct hr_image_job *job,
-            struct hr_image_part *ret_part)
+static enum hr_err need_jpeg(struct hr_image_decoder *decoder, struct hr_error *reterr)
 {
     if (decoder->jpeg == NULL)
         decoder->jpeg = hr__jpeg_decoder_create();
     if (decoder->jpeg == NULL)
-        return hr__fail(job->reterr, HR_ERR_MEMORY, "out of memory");
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    return HR_OK;
+}
+
+static enum hr_err
+decode_jpeg(struct hr_image_decoder *decoder, const struct hr_image_job *job,
+            struct hr_image_part *ret_part)
+{
+    HR_TRY(need_jpeg(decoder, job->reterr));
     return hr__jpeg_decode(decoder->jpeg, job, ret_part);
+}
+
+enum hr_err
+hr__image_decode_planes(struct hr_image_decoder *decoder, struct hr_arena *arena,
+                        const void *data, size_t bytes, const struct hr_image_info *info,
+                        const struct hr_image_request *request,
+                        struct hr_image_planes *ret_planes, struct hr_error *reterr)
+{
+    struct hr_image_job job = {arena, data, bytes, info, request, reterr};
+
+    if (info->format != HR_IMAGE_JPEG)
+        return HR_ERR_UNSUPPORTED;
+    HR_TRY(check_request(info, request, reterr));
+    HR_TRY(need_jpeg(decoder, reterr));
+    return hr__jpeg_decode_planes(decoder->jpeg, &job, ret_planes);
 }
 
 enum hr_err

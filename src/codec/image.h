@@ -8,7 +8,7 @@
 #define HR_CODEC_IMAGE_H
 
 #include "core/arena.h"
-#include "kernel/pixels.h"
+#include "kernel/resample_ycc.h"
 
 enum hr_image_format {
     HR_IMAGE_UNKNOWN,
@@ -82,6 +82,20 @@ hr__image_decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
                  const void *data, size_t bytes, const struct hr_image_info *info,
                  const struct hr_image_request *request, struct hr_image_part *ret_part,
                  struct hr_error *reterr);
+
+/* The same window as luma and chroma, for a resize that converts behind itself. Luma is
+ * exactly the window; its sample (i, j) stands for full-size area [(x + i) << scale_log2,
+ * ...). HR_ERR_UNSUPPORTED, without words, for what has no planes to give; then decode.
+ */
+struct hr_image_planes {
+    struct hr_ycc_planes ycc;
+    int32_t x, y, scale_log2;
+};
+HR_CHECK enum hr_err
+hr__image_decode_planes(struct hr_image_decoder *decoder, struct hr_arena *arena,
+                        const void *data, size_t bytes, const struct hr_image_info *info,
+                        const struct hr_image_request *request,
+                        struct hr_image_planes *ret_planes, struct hr_error *reterr);
 
 /* Pixels (u8 interleaved, 1 or 3 channels; PNG also 2 and 4) to a file's bytes, for tools
  * and synthetic data; hr__free *ret_data. */

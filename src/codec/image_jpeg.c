@@ -553,3 +553,26 @@ hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
         return hr__fail(job->reterr, err, "out of memory to decode a JPEG");
     return err;
 }
+
+enum hr_err
+hr__jpeg_decode_planes(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
+                       struct hr_image_planes *ret_planes)
+{
+    struct hr_jpeg_planes planes;
+
+    if (hr__jpeg_path() == HR_JPEG_LIBJPEG)
+        return HR_ERR_UNSUPPORTED;
+    HR_TRY(hr__jpeg_planes(decoder->own, job, &planes));
+    *ret_planes = (struct hr_image_planes){
+        .ycc = {.gray = planes.gray,
+                .shift_x = planes.shift_x,
+                .shift_y = planes.shift_y,
+                .chroma_x = planes.chroma_x,
+                .chroma_y = planes.chroma_y},
+        .x = planes.x,
+        .y = planes.y,
+        .scale_log2 = planes.scale_log2,
+    };
+    memcpy(ret_planes->ycc.plane, planes.plane, sizeof planes.plane);
+    return HR_OK;
+}

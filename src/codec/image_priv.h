@@ -31,6 +31,11 @@ HR_CHECK enum hr_err
 hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
                 struct hr_image_part *ret_part);
 
+/* HR_ERR_UNSUPPORTED without words when only hr__jpeg_decode will do. */
+HR_CHECK enum hr_err
+hr__jpeg_decode_planes(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
+                       struct hr_image_planes *ret_planes);
+
 HR_CHECK enum hr_err
 hr__png_probe(const uint8_t *data, size_t bytes, struct hr_image_info *ret_info,
               struct hr_error *reterr);

@@ -14,9 +14,12 @@
 
 #include "kernel/resample.h"
 
-/* Pixels made available, and where the box lies in them. */
+/* Pixels made available, and where the box lies in them. With `planar` they are luma, and
+ * chroma stands beside it. */
 struct source {
     struct hr_pixels pixels;
+    bool planar;
+    struct hr_ycc_planes ycc;
     double box_x, box_y, box_width, box_height;
 };
 
@@ -232,6 +235,45 @@ static double from_end(int32_t full, int32_t at, int32_t size, double unit)
     return full / unit - (at + size);
 }
 
+/* A resize may take luma and chroma as the file has them, which is less work and less
+ * rounding, but not the bytes of converting first. */
+static bool takes_planes(const struct hr_image *image)
+{
+    return image->mode != HR_MODE_EXACT && image->resampled && image->antialias &&
+           image->filter != HR_FILTER_NEAREST && image->orientation == 1 &&
+           image->want_channels == HR_CHANNELS_RGB &&
+           image->info->format == HR_IMAGE_JPEG;
+}
+
+static void place_box(const struct hr_image *image, double unit, double x, double y,
+                      struct source *source)
+{
+    source->box_x = image->box_x / unit - x;
+    source->box_y = image->box_y / unit - y;
+    source->box_width = image->box_width / unit;
+    source->box_height = image->box_height / unit;
+}
+
+/* HR_ERR_UNSUPPORTED without words: decode to RGB instead. */
+static enum hr_err
+source_planes(struct hr_worker *worker, void *decoder, const struct hr_image *image,
+              const struct hr_image_request *request, struct source *source,
+              struct hr_error *reterr)
+{
+    struct hr_image_planes planes;
+
+    if (!takes_planes(image))
+        return HR_ERR_UNSUPPORTED;
+    HR_TRY(hr__image_decode_planes(decoder, &worker->arena, image->encoded,
+                                   image->encoded_bytes, image->info, request, &planes,
+                                   reterr));
+    source->planar = true;
+    source->ycc = planes.ycc;
+    source->pixels = planes.ycc.plane[0];
+    place_box(image, 1 << planes.scale_log2, planes.x, planes.y, source);
+    return HR_OK;
+}
+
 static enum hr_err source_encoded(struct hr_worker *worker, const struct hr_image *image,
                                   struct source *source, struct hr_error *reterr)
 {
@@ -243,9 +285,13 @@ static enum hr_err source_encoded(struct hr_worker *worker, const struct hr_imag
                                        image->pixels_max};
     struct hr_image_part part;
     double unit, origin_x, origin_y;
+    enum hr_err err;
     void *decoder;
 
     HR_TRY(hr__worker_object(worker, &decoder_class, &decoder, reterr));
+    err = source_planes(worker, decoder, image, &request, source, reterr);
+    if (err != HR_ERR_UNSUPPORTED)
+        return err;
     HR_TRY(hr__image_decode(decoder, &worker->arena, image->encoded, image->encoded_bytes,
                             image->info, &request, &part, reterr));
     HR_TRY(cut_part(image, &part, &rect, reterr));
@@ -259,10 +305,8 @@ static enum hr_err source_encoded(struct hr_worker *worker, const struct hr_imag
     if (image->orientation != 1)
         HR_TRY(put_upright(worker, image->orientation, &part.pixels, reterr));
     source->pixels = part.pixels;
-    source->box_x = image->box_x / unit - (turn.swapped ? origin_y : origin_x);
-    source->box_y = image->box_y / unit - (turn.swapped ? origin_x : origin_y);
-    source->box_width = image->box_width / unit;
-    source->box_height = image->box_height / unit;
+    place_box(image, unit, turn.swapped ? origin_y : origin_x,
+              turn.swapped ? origin_x : origin_y, source);
     return HR_OK;
 }
 
@@ -364,8 +408,12 @@ static enum hr_err resample(struct hr_worker *worker, const struct hr_image *ima
     struct hr_resample_plan *plan;
     enum hr_err err;
 
-    err = hr__resample_plan(&worker->arena, &spec, &plan);
-    if (err == HR_OK)
+    if (source->planar)
+        err = hr__resample_ycc(&worker->arena, &spec, &source->ycc, to,
+                               image->round_levels, steps, image->step_count);
+    else
+        err = hr__resample_plan(&worker->arena, &spec, &plan);
+    if (err == HR_OK && !source->planar)
         err = hr__resample_run(plan, &worker->arena, &source->pixels, to,
                                image->round_levels, steps, image->step_count);
     if (err != HR_OK)
@@ -378,7 +426,7 @@ make(struct hr_worker *worker, const struct hr_image *image, void *into,
      struct hr_value *made, bool *ret_shows, struct hr_error *reterr)
 {
     struct hr_affine steps[HR_IMAGE_AFFINE_MAX];
-    struct source source;
+    struct source source = {0};
     struct hr_pixels to;
 
     hr__worker_charge(worker, image->node_decode);
