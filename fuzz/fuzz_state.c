@@ -1,0 +1,85 @@
+/*
+ * Any text as the state of an iterator: refused with a message, or gone on from without
+ * harm. "@" in the text stands for the graph's fingerprint, so that what is behind that
+ * check is reached; the first byte chooses the graph.
+ */
+#include "core/str.h"
+#include "headrace/engine.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+#define HEAD                                                                             \
+    "headrace: 1\npipeline:\n  - source.range: {n: 1000}\n  - order.shuffle: {}\n"
+static const char *const texts[] = {
+    HEAD "  - batch.stack: {size: 7}\n",
+    HEAD "  - record.filter: {expr: \"value % 3 != 1\"}\n"
+         "  - order.shuffle: {window: 16}\n"
+         "  - order.take: {count: 300}\n"
+         "  - batch.stack: {size: 7}\n",
+    HEAD "  - batch.stack: {size: 5}\n"
+         "  - batch.unbatch: {}\n"
+         "  - order.skip: {count: 3}\n"
+         "  - batch.stack: {size: 8}\n",
+};
+#define GRAPHS (sizeof texts / sizeof texts[0])
+
+static struct hr_graph *graph_of(size_t at)
+{
+    static struct hr_graph *graphs[GRAPHS];
+
+    if (graphs[at] == NULL && (hr_graph_parse(texts[at], strlen(texts[at]), "fuzz.yaml",
+                                              NULL, 0, &graphs[at], NULL) != HR_OK ||
+                               hr_graph_freeze(graphs[at], NULL) != HR_OK))
+        abort();
+    return graphs[at];
+}
+
+/* The place is taken up, a little is read, and the new place is one that opens. */
+static void go_on(struct hr_iter *iter)
+{
+    struct hr_batch *batch;
+    char *state;
+
+    for (int i = 0; i < 3 && hr_iter_next(iter, &batch, NULL) == HR_OK; i++)
+        hr_batch_unref(batch);
+    if (hr_iter_save(iter, &state, NULL) == HR_OK)
+        hr_free(state);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct hr_iter_options options;
+    struct hr_iter *iter;
+    struct hr_error error = {0};
+    struct hr_graph *graph;
+    struct hr_str text;
+    char fingerprint[HR_FINGERPRINT_BYTES];
+
+    if (bytes < 1)
+        return 0;
+    graph = graph_of(data[0] % GRAPHS);
+    if (hr_graph_fingerprint(graph, fingerprint) != HR_OK)
+        abort();
+    hr__str_init(&text);
+    for (size_t i = 1; i < bytes; i++) {
+        if (data[i] == '@')
+            hr__str_add(&text, fingerprint);
+        else
+            hr__str_add_bytes(&text, (const char *)&data[i], 1);
+    }
+    hr_iter_options_init(&options);
+    options.variant = HR_VARIANT_INLINE;
+    options.world = data[0] / GRAPHS % 3;
+    options.state = hr__str_text(&text);
+    if (hr_iter_open(graph, &options, &iter, &error) == HR_OK) {
+        go_on(iter);
+        hr_iter_close(iter);
+    } else if (error.message[0] == '\0') {
+        abort();
+    }
+    hr__str_finish(&text);
+    return 0;
+}
