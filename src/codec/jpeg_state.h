@@ -1,0 +1,87 @@
+/*
+ * codec/jpeg_state.h - the decoder object, and the steps of a decode: place (which MCUs
+ * does the window need), reserve (memory), begin (tables, the data), then rows of MCUs.
+ */
+#ifndef HR_CODEC_JPEG_STATE_H
+#define HR_CODEC_JPEG_STATE_H
+
+#include "codec/jpeg.h"
+#include "codec/jpeg_priv.h"
+
+#define HR_JPEG_KEPT 2 /* rows of the strip before, ahead of each strip */
+#define HR_JPEG_GROUPS_ROW (HR_JPEG_BATCH * 2 / 4) /* in a row of blocks of a batch */
+#define HR_JPEG_GROUPS_MAX (3 * HR_JPEG_GROUPS_ROW * 2)
+#define HR_JPEG_SLACK 128 /* what the inner loops may touch behind a row */
+
+/* One component of the photo at the scale of the request. */
+struct hr_jpeg_plane {
+    int32_t log2, size;    /* of its blocks after the transform */
+    int32_t width, height; /* samples of the whole photo */
+    int32_t mcu_width, mcu_height;
+    bool wide, tall; /* it must be doubled in that direction */
+    bool triangle;   /* by the triangle filter, else by repetition */
+    bool wanted;     /* gray does without chroma */
+    int32_t x0, x1;  /* samples that the window needs */
+    int32_t y0, y1;
+    int32_t first; /* sample column of the strip's first */
+    ptrdiff_t stride;
+    uint8_t *strip; /* KEPT rows, then those of a row of MCUs */
+    uint8_t *whole; /* all strips, when planes are asked for */
+    int32_t top;    /* row of the photo at strip's row KEPT */
+    int16_t quant[64];
+    int16_t *groups; /* coefficients of a batch: v rows of GROUPS_ROW groups */
+};
+
+struct hr_jpeg {
+    struct hr_jpeg_header header;
+    const struct hr_jpeg_kernels *kernels;
+    struct hr_jpeg_scan scan;
+    const uint8_t *segment; /* where the data goes on, behind a restart marker; or NULL */
+    int32_t segment_left;   /* MCUs before the next restart */
+    int32_t restarts;
+    uint8_t *unstuffed;
+    size_t unstuffed_bytes;
+
+    struct hr_jpeg_plane plane[3];
+    int32_t mcus_x, mcus_y;      /* of the photo */
+    int32_t mx0, mx1, my0, my1;  /* that the window needs */
+    int32_t x, y, width, height; /* the window in scaled pixels */
+    int32_t channels;
+    bool planar; /* planes are asked for, not pixels */
+    uint8_t *pixels;
+    uint8_t *row[2]; /* an upsampled row of each chroma component */
+    uint16_t *sums;
+    uint8_t *gray; /* a row of 128: the chroma of a gray photo */
+
+    uint8_t *block; /* holds the above */
+    size_t block_bytes;
+    uint32_t idle; /* photos since the block was needed in full */
+
+    struct hr_jpeg_table dc[4], ac[4];
+    _Alignas(64) int16_t groups[HR_JPEG_GROUPS_MAX * HR_JPEG_GROUP];
+};
+
+static inline int32_t hr__divide_up(int32_t a, int32_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Geometry, from the header and the request. */
+void hr__jpeg_place(struct hr_jpeg *jpeg, const struct hr_image_job *job);
+/* Each block takes two bits at least; a header that promises more would only take memory.
+ */
+bool hr__jpeg_is_promise_kept(const struct hr_jpeg *jpeg);
+/* The block of memory; false when there is none. */
+HR_CHECK bool hr__jpeg_reserve(struct hr_jpeg *jpeg);
+
+/* Tables, the list of blocks; the data up to the first restart marker. False: declined, as from all below. */
+HR_CHECK bool hr__jpeg_begin(struct hr_jpeg *jpeg);
+/* The next MCUs through `mcus`, one of the kernels, across restart markers. */
+HR_CHECK bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
+                           bool (*mcus)(struct hr_jpeg_scan *, int32_t));
+/* Bits that the data had and that were not taken; negative when more were taken. */
+ptrdiff_t hr__jpeg_bits_over(const struct hr_jpeg_scan *scan);
+/* Behind the last MCU of a segment: less than a byte may be left. */
+bool hr__jpeg_is_used_up(const struct hr_jpeg_scan *scan);
+
+#endif
