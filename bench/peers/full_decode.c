@@ -188,8 +188,8 @@ static void run_pass(int threads)
 
 int main(int argc, char **argv)
 {
-    int threads = argc == 4 ? atoi(argv[2]) : 0;
-    double seconds = argc == 4 ? atof(argv[3]) : 0, start, took;
+    int threads = argc == 4 ? (int)strtol(argv[2], NULL, 10) : 0;
+    double seconds = argc == 4 ? strtod(argv[3], NULL) : 0, start, took;
     size_t passes = 0;
     struct rusage use;
     double cpu;

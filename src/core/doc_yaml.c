@@ -6,8 +6,8 @@
  * against the same limits as written values. Refused: keys that are no scalars, merge
  * keys, tags but !!str, more than one document.
  *
- * Why libyaml and not libfyaml: docs/decisions/0005-libyaml.md. libyaml allocates by itself;
- * its allocations are not counted by core/alloc.h.
+ * Why libyaml and not libfyaml: docs/decisions/0005-libyaml.md. libyaml allocates by
+ * itself; its allocations are not counted by core/alloc.h.
  */
 #include "core/alloc.h"
 #include "core/doc_internal.h"
