@@ -77,7 +77,8 @@ static bool decode_row(struct hr_jpeg *jpeg, int32_t my)
 
     keep_rows(jpeg, my);
     set_wants(jpeg, my);
-    if (!hr__jpeg_run(jpeg, jpeg->mx0, kernels->skip))
+    if (jpeg->index != NULL ? !hr__jpeg_seek(jpeg, my)
+                            : !hr__jpeg_run(jpeg, jpeg->mx0, kernels->skip))
         return false;
     for (mx = jpeg->mx0; mx < jpeg->mx1; mx += HR_JPEG_BATCH) {
         int32_t left = jpeg->mx1 - mx;
@@ -87,7 +88,8 @@ static bool decode_row(struct hr_jpeg *jpeg, int32_t my)
             return false;
         transform(jpeg, mx, count);
     }
-    return hr__jpeg_run(jpeg, jpeg->mcus_x - jpeg->mx1, kernels->skip);
+    return jpeg->index != NULL ||
+           hr__jpeg_run(jpeg, jpeg->mcus_x - jpeg->mx1, kernels->skip);
 }
 
 /* ---- strips to pixels ---- */
@@ -172,7 +174,8 @@ static bool decode_rows(struct hr_jpeg *jpeg)
 {
     int32_t my, y = jpeg->y;
 
-    if (!hr__jpeg_run(jpeg, (int64_t)jpeg->my0 * jpeg->mcus_x, jpeg->kernels->skip))
+    if (jpeg->index == NULL &&
+        !hr__jpeg_run(jpeg, (int64_t)jpeg->my0 * jpeg->mcus_x, jpeg->kernels->skip))
         return false;
     for (my = jpeg->my0; my < jpeg->my1; my++) {
         int32_t ready;
@@ -183,19 +186,20 @@ static bool decode_rows(struct hr_jpeg *jpeg)
         for (; y < ready; y++)
             put_row(jpeg, y);
     }
-    if (jpeg->my1 == jpeg->mcus_y)
+    if (jpeg->index == NULL && jpeg->my1 == jpeg->mcus_y)
         return hr__jpeg_is_used_up(&jpeg->scan);
     return hr__jpeg_bits_over(&jpeg->scan) >= 0;
 }
 
 /* ---- the door ---- */
 
-/* All up to the entropy-coded data. */
-static enum hr_err
-prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool planar)
+enum hr_err
+hr__jpeg_prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool planar)
 {
     const struct hr_jpeg_header *header = &jpeg->header;
+    const struct hr_jpeg_index *index = jpeg->index_next;
 
+    jpeg->index_next = NULL;
     if (!hr__jpeg_parse(job->data, job->bytes, &jpeg->header) ||
         header->width != job->info->width || header->height != job->info->height ||
         header->components != job->info->channels)
@@ -203,6 +207,7 @@ prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool planar)
     jpeg->kernels = hr__jpeg_kernels();
     jpeg->planar = planar;
     hr__jpeg_place(jpeg, job);
+    jpeg->index = hr__jpeg_is_usable(jpeg, index) ? index : NULL;
     if (!hr__jpeg_is_promise_kept(jpeg))
         return HR_ERR_UNSUPPORTED;
     if (!hr__jpeg_reserve(jpeg))
@@ -215,7 +220,7 @@ enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job
 {
     size_t row_bytes;
 
-    HR_TRY(prepare(jpeg, job, false));
+    HR_TRY(hr__jpeg_prepare(jpeg, job, false));
     row_bytes = (size_t)jpeg->width * (size_t)jpeg->channels;
     jpeg->pixels = hr__arena_alloc(job->arena, row_bytes * (size_t)jpeg->height);
     if (jpeg->pixels == NULL)
@@ -268,7 +273,7 @@ enum hr_err hr__jpeg_planes(struct hr_jpeg *jpeg, const struct hr_image_job *job
     const struct hr_jpeg_plane *chroma = &jpeg->plane[1];
     int i;
 
-    HR_TRY(prepare(jpeg, job, true));
+    HR_TRY(hr__jpeg_prepare(jpeg, job, true));
     if (!alloc_planes(jpeg, job->arena))
         return HR_ERR_MEMORY;
     if (!decode_rows(jpeg))

@@ -39,6 +39,9 @@ struct hr_jpeg {
     const uint8_t *segment; /* where the data goes on, behind a restart marker; or NULL */
     int32_t segment_left;   /* MCUs before the next restart */
     int32_t restarts;
+    const struct hr_jpeg_index *index;      /* of this photo, or NULL */
+    const struct hr_jpeg_index *index_next; /* hr__jpeg_index_use */
+    uint32_t base; /* unstuffed bytes before the first one, with an index */
     uint8_t *unstuffed;
     size_t unstuffed_bytes;
 
@@ -74,7 +77,12 @@ bool hr__jpeg_is_promise_kept(const struct hr_jpeg *jpeg);
 /* The block of memory; false when there is none. */
 HR_CHECK bool hr__jpeg_reserve(struct hr_jpeg *jpeg);
 
-/* Tables, the list of blocks; the data up to the first restart marker. False: declined, as from all below. */
+/* All up to the entropy-coded data. An index that does not fit is left alone. */
+HR_CHECK enum hr_err
+hr__jpeg_prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool planar);
+
+/* Tables, the list of blocks; the data up to the first restart marker, or what
+ * the index says is needed. False: declined, as from all below. */
 HR_CHECK bool hr__jpeg_begin(struct hr_jpeg *jpeg);
 /* The next MCUs through `mcus`, one of the kernels, across restart markers. */
 HR_CHECK bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
@@ -83,5 +91,12 @@ HR_CHECK bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
 ptrdiff_t hr__jpeg_bits_over(const struct hr_jpeg_scan *scan);
 /* Behind the last MCU of a segment: less than a byte may be left. */
 bool hr__jpeg_is_used_up(const struct hr_jpeg_scan *scan);
+
+/* With an index: whether it is of such a photo, unstuff what the window needs, go to MCU
+ * mx0 of a row. */
+HR_CHECK bool
+hr__jpeg_is_usable(const struct hr_jpeg *jpeg, const struct hr_jpeg_index *index);
+HR_CHECK bool hr__jpeg_open_index(struct hr_jpeg *jpeg);
+HR_CHECK bool hr__jpeg_seek(struct hr_jpeg *jpeg, int32_t my);
 
 #endif

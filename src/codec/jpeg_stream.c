@@ -128,5 +128,7 @@ bool hr__jpeg_begin(struct hr_jpeg *jpeg)
     jpeg->segment = jpeg->header.scan;
     list_blocks(jpeg);
     memset(jpeg->groups, 0, sizeof jpeg->groups);
-    return make_tables(jpeg) && open_segment(jpeg);
+    if (!make_tables(jpeg))
+        return false;
+    return jpeg->index != NULL ? hr__jpeg_open_index(jpeg) : open_segment(jpeg);
 }

@@ -494,3 +494,128 @@ TEST(a_warm_decoder_allocates_nothing)
     hr__free(made.data);
     bench_finish(&bench);
 }
+
+/* The same window with an index as without. */
+static void check_indexed(struct bench *bench, const uint8_t *data, size_t bytes,
+                          int32_t step, int count)
+{
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_image_info info;
+    struct hr_error error = {0};
+    int i;
+
+    CHECK(jpeg != NULL);
+    CHECK_OK(hr__image_probe(data, bytes, &info, &error));
+    for (i = 0; i < count; i++) {
+        struct hr_image_request request = whole(&info);
+        struct hr_image_job job = {&bench->arena, data, bytes, &info, &request, &error};
+        struct hr_image_part plain, indexed;
+        struct hr_jpeg_index index;
+        int32_t y;
+
+        request.scale_log2 = i % 4;
+        request.channels = i % 5 == 4 ? HR_CHANNELS_GRAY : HR_CHANNELS_RGB;
+        if (i > 0) {
+            request.x = draw(bench, info.width);
+            request.y = draw(bench, info.height);
+            request.width = 1 + draw(bench, info.width - request.x);
+            request.height = 1 + draw(bench, info.height - request.y);
+        }
+        CHECK_OK(hr__jpeg_index_make(jpeg, &bench->arena, data, bytes, step, &index));
+        CHECK_OK(hr__jpeg_window(jpeg, &job, &plain));
+        hr__jpeg_index_use(jpeg, &index);
+        CHECK_OK(hr__jpeg_window(jpeg, &job, &indexed));
+        for (y = 0; y < plain.pixels.height; y++)
+            CHECK_BYTES((uint8_t *)plain.pixels.data + y * plain.pixels.row_stride,
+                        (uint8_t *)indexed.pixels.data + y * indexed.pixels.row_stride,
+                        (size_t)plain.pixels.row_stride);
+        hr__arena_reset(&bench->arena);
+    }
+    hr__jpeg_destroy(jpeg);
+}
+
+TEST(an_index_does_not_change_pixels)
+{
+    struct bench bench;
+    int i;
+
+    bench_init(&bench);
+    for (i = 0; i < 24; i++) {
+        struct hr_jpeg_options options = {.quality = 20 + draw(&bench, 80),
+                                          .sampling_x = 1 + i % 2,
+                                          .sampling_y = 1 + i / 2 % 2,
+                                          .optimise = i % 3 == 0};
+        struct hr_pixels pixels = make_picture(&bench, 1 + draw(&bench, 300),
+                                               1 + draw(&bench, 90), i % 8 == 7 ? 1 : 3);
+        struct hr_error error = {0};
+        void *data = NULL;
+        size_t bytes;
+
+        CHECK_OK(hr__image_encode_jpeg(&pixels, &options, &data, &bytes, &error));
+        check_indexed(&bench, data, bytes, i % 4 == 0 ? 0 : 1 + i % 9, 10);
+        hr__free(data);
+        free(pixels.data);
+    }
+    bench_finish(&bench);
+}
+
+/* A wrong index gives wrong pixels or nothing, and no more. */
+TEST(any_index_is_safe)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
+    struct hr_image_info info;
+    struct hr_error error = {0};
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct bench bench;
+    struct made made;
+    int i;
+
+    bench_init(&bench);
+    made = make(&bench, options);
+    CHECK_OK(hr__image_probe(made.data, made.bytes, &info, &error));
+    for (i = 0; i < 2000; i++) {
+        struct hr_image_request request = whole(&info);
+        struct hr_image_job job = {&bench.arena, made.data, made.bytes,
+                                   &info,        &request,  &error};
+        struct hr_image_part part;
+        struct hr_jpeg_index index;
+        uint8_t *bytes;
+        size_t count;
+        enum hr_err err;
+
+        CHECK_OK(
+            hr__jpeg_index_make(jpeg, &bench.arena, made.data, made.bytes, 2, &index));
+        count = (size_t)index.points_x * (size_t)index.mcus_y * sizeof *index.points;
+        bytes = hr__arena_alloc(&bench.arena, count);
+        memcpy(bytes, index.points, count);
+        bytes[draw(&bench, (int32_t)count)] = (uint8_t)draw(&bench, 256);
+        index.points = (const struct hr_jpeg_point *)(const void *)bytes;
+        request.y = draw(&bench, info.height);
+        request.height = 1 + draw(&bench, info.height - request.y);
+        hr__jpeg_index_use(jpeg, &index);
+        err = hr__jpeg_window(jpeg, &job, &part);
+        CHECK(err == HR_OK || err == HR_ERR_UNSUPPORTED);
+        hr__arena_reset(&bench.arena);
+    }
+    hr__free(made.data);
+    hr__jpeg_destroy(jpeg);
+    bench_finish(&bench);
+}
+
+TEST(files_with_restart_markers_have_no_index)
+{
+    struct hr_jpeg_options options = {
+        .quality = 80, .sampling_x = 2, .sampling_y = 2, .restart_rows = 1};
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_jpeg_index index;
+    struct bench bench;
+    struct made made;
+
+    bench_init(&bench);
+    made = make(&bench, options);
+    CHECK_ERR(HR_ERR_UNSUPPORTED,
+              hr__jpeg_index_make(jpeg, &bench.arena, made.data, made.bytes, 0, &index));
+    hr__free(made.data);
+    hr__jpeg_destroy(jpeg);
+    bench_finish(&bench);
+}
