@@ -2,12 +2,15 @@
 
 A digest that changes is an operator whose version must rise, or a bug. All runs are in mode
 exact, in which nothing depends on how operators are composed. `make golden-update` writes
-tests/golden/digests.json anew. Photos are encoded and decoded by libjpeg-turbo, whose
-integer transforms give the same bytes in all versions and instruction sets of it.
+tests/golden/digests.json anew. The pictures are PNG files of computed pixels, so no codec's
+version shows; the cases named jpeg have photos, whose decoding is integer arithmetic that
+every libjpeg-turbo and instruction set does alike.
 """
 import json
 import os
+import struct
 import sys
+import zlib
 
 sys.path.insert(0, os.path.dirname(__file__))
 from support import graph, main, run, run_json, source, temp, tests
@@ -36,6 +39,12 @@ cases = {
                                          "  - tensor.layout: {order: chw}\n",
     "vision": "  - image.random_resized_crop: {size: 48}\n  - image.flip: {}\n"
               "  - image.normalize: {mean: imagenet, std: imagenet}\n  - tensor.layout: {order: chw}\n",
+    "affine": fixed + "  - image.affine: {degrees: 20, translate: [0.1, 0.2], scale: [0.8, 1.3], shear: 9, "
+                      "interpolation: bilinear}\n",
+    "clip": fixed + "  - image.clip: {min: 40, max: 200}\n",
+    "cast with scale": fixed + "  - tensor.cast: {dtype: float32, scale: true}\n",
+    "jpeg": fixed,
+    "jpeg at a reduced scale": fixed,
     "float views": "  - tensor.cast: {dtype: float32}\n  - image.random_resized_crop: {size: 48}\n"
                    "  - image.color_jitter: {brightness: 0.1, contrast: 0.1, saturation: 0.1, hue: 0.1}\n"
                    "  - image.gaussian_blur: {size: 5}\n",
@@ -45,12 +54,39 @@ want = json.loads(golden.read_text()) if golden.exists() else {}
 got = {}
 
 
+def png(path, number):
+    """Waves and blocks whose place and size depend on the number; the last is gray."""
+    width, height, channels = 120 + 9 * number, 140 - 7 * number, 1 if number == 11 else 3
+    rows = b""
+    for y in range(height):
+        rows += b"\0" + bytes((x * (c + 2) + y * (5 - c) + (x * y) // (8 + number) + 40 * ((x // 16 + y // 11) % 3)) % 256
+                              for x in range(width) for c in range(channels))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) +
+                     chunk(b"IEND", b""))
+
+
+def pictures(jpeg):
+    folder = temp / ("jpeg" if jpeg else "png")
+    if jpeg and not folder.exists():
+        run("synth", "photos", folder, "--count", 12, "--classes", 3, "--width", 160, "--height", 120, "-q")
+    elif not folder.exists():
+        for number in range(12):
+            png(folder / f"class_{number % 3}" / f"picture_{number:02}.png", number)
+    return folder
+
+
 def case(name, steps):
     def check():
-        photos = temp / "golden"
-        if not photos.exists():
-            run("synth", "photos", photos, "--count", 12, "--classes", 3, "--width", 160, "--height", 120, "-q")
-        path = graph("golden.yaml", "pipeline:\n" + head.format(photos) + steps + tail)
+        begin = head.format(pictures(name.startswith("jpeg")))
+        if name.endswith("reduced scale"):
+            begin = begin.replace("exact", "fast")
+        path = graph("golden.yaml", "pipeline:\n" + begin + steps + tail)
         got[name] = run_json("run", path, "--digest", "--seed", 7)["digest"]
         if not update:
             assert got[name] == want.get(name), f"{name}: {got[name]}, not {want.get(name)} (make golden-update)"
