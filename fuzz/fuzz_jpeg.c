@@ -66,23 +66,40 @@ static void decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
     compare(&own, &theirs);
 }
 
-/* Planes have no counterpart here; the sanitizers look on. */
-static void decode_planes(struct hr_arena *arena, const uint8_t *data, size_t bytes,
-                          const struct hr_image_info *info)
+/* With an index the window is the same; planes have no counterpart here, but the
+ * sanitizers look on. */
+static void decode_parts(struct hr_jpeg *jpeg, const struct hr_image_job *job)
+{
+    struct hr_jpeg_planes planes;
+    struct hr_jpeg_index index;
+    struct hr_image_part plain, indexed;
+
+    if (hr__jpeg_planes(jpeg, job, &planes) == HR_OK && planes.plane[0].height <= 0)
+        abort();
+    if (hr__jpeg_window(jpeg, job, &plain) != HR_OK ||
+        hr__jpeg_index_make(jpeg, job->arena, job->data, job->bytes,
+                            job->data[job->bytes - 3] % 9, &index) != HR_OK)
+        return;
+    hr__jpeg_index_use(jpeg, &index);
+    if (hr__jpeg_window(jpeg, job, &indexed) != HR_OK)
+        abort();
+    compare(&plain, &indexed);
+}
+
+static void decode_alone(struct hr_arena *arena, const uint8_t *data, size_t bytes,
+                         const struct hr_image_info *info)
 {
     struct hr_image_request request = {0};
     struct hr_error error = {0};
     struct hr_image_job job = {arena, data, bytes, info, &request, &error};
-    struct hr_jpeg_planes planes;
     struct hr_jpeg *jpeg;
 
     if ((int64_t)info->width * info->height > PIXELS_MAX)
         return;
     choose(&request, info, data + bytes - 1);
     jpeg = hr__jpeg_create();
-    if (jpeg != NULL && hr__jpeg_planes(jpeg, &job, &planes) == HR_OK &&
-        planes.plane[0].height <= 0)
-        abort();
+    if (jpeg != NULL)
+        decode_parts(jpeg, &job);
     hr__jpeg_destroy(jpeg);
 }
 
@@ -101,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     hr__arena_init(&arena);
     decode(decoder, &arena, data, bytes, &info);
     if (data[bytes - 2] % 4 == 0)
-        decode_planes(&arena, data, bytes, &info);
+        decode_alone(&arena, data, bytes, &info);
     hr__arena_finish(&arena);
     hr__image_decoder_destroy(decoder);
     return 0;

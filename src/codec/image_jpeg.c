@@ -19,6 +19,7 @@
  */
 #include "codec/image_priv.h"
 #include "codec/jpeg.h"
+#include "codec/jpeg_priv.h"
 #include "core/alloc.h"
 #include "core/error.h"
 
@@ -536,6 +537,14 @@ decode_libjpeg(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
     return decoder->code;
 }
 
+/* libjpeg-turbo has vector code on every machine. Where ours has plain C only, it is the
+ * slower one: 1.0 ms against 0.8 for a window of a photo. */
+static bool takes_own(enum hr_jpeg_path path)
+{
+    return path == HR_JPEG_OWN ||
+           (path == HR_JPEG_AUTO && hr__jpeg_kernels() != &hr__jpeg_kernels_c);
+}
+
 enum hr_err
 hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
                 struct hr_image_part *ret_part)
@@ -543,7 +552,7 @@ hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
     enum hr_jpeg_path path = hr__jpeg_path();
     enum hr_err err = HR_ERR_UNSUPPORTED;
 
-    if (path != HR_JPEG_LIBJPEG)
+    if (takes_own(path))
         err = hr__jpeg_window(decoder->own, job, ret_part);
     if (err == HR_ERR_UNSUPPORTED && path != HR_JPEG_OWN)
         return decode_libjpeg(decoder, job, ret_part);

@@ -14,7 +14,7 @@
 
 /* Which decoder takes JPEGs. */
 enum hr_jpeg_path {
-    HR_JPEG_AUTO,    /* our own where it accepts, else libjpeg-turbo */
+    HR_JPEG_AUTO,    /* our own where it accepts and is faster, else libjpeg-turbo */
     HR_JPEG_LIBJPEG, /* libjpeg-turbo always */
     HR_JPEG_OWN,     /* our own only: what it declines is HR_ERR_UNSUPPORTED */
 };

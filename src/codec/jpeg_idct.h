@@ -76,16 +76,23 @@ static inline void
 c_idct8(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift)
 {
     int32_t i1 = in[step], i2 = in[2 * step], i3 = in[3 * step], i5 = in[5 * step],
-            i6 = in[6 * step], i7 = in[7 * step];
-    uint32_t low = (uint32_t)wrap16(in[0] + in[4 * step]) << 13;
-    uint32_t high = (uint32_t)wrap16(in[0] - in[4 * step]) << 13;
+            i4 = in[4 * step], i6 = in[6 * step], i7 = in[7 * step];
+    uint32_t low = (uint32_t)wrap16(in[0] + i4) << 13;
+    uint32_t high = (uint32_t)wrap16(in[0] - i4) << 13;
     uint32_t t2 = madd(i2, F_0_541, i6, F_0_541 - F_1_847);
     uint32_t t3 = madd(i2, F_0_541 + F_0_765, i6, F_0_541);
     uint32_t even[4] = {low + t3, high + t2, high - t2, low - t3}, odd[4];
     int32_t z3 = wrap16(i7 + i3), z4 = wrap16(i5 + i1), k;
+    int16_t flat;
     uint32_t s3 = madd(z3, F_1_175 - F_1_961, z4, F_1_175);
     uint32_t s4 = madd(z3, F_1_175, z4, F_1_175 - F_0_390);
 
+    if ((i1 | i2 | i3 | i4 | i5 | i6 | i7) == 0) { /* many columns are flat */
+        flat = descale(low, shift);
+        for (k = 0; k < 8; k++)
+            out[k * out_step] = flat;
+        return;
+    }
     odd[3] = madd(i7, F_0_298 - F_0_899, i1, -F_0_899) + s3;
     odd[2] = madd(i5, F_2_053 - F_2_562, i3, -F_2_562) + s4;
     odd[1] = madd(i5, -F_2_562, i3, F_3_072 - F_2_562) + s3;
@@ -126,16 +133,13 @@ c_idct2(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int
 }
 
 /* Multiply by the quantisation steps and lay out as a block of its own. */
-static inline void
-c_dequantise(int16_t *groups, const int16_t *quant, int b, int16_t block[64])
+static inline void c_dequantise(int16_t *restrict group, const int16_t *restrict quant,
+                                int16_t *restrict block)
 {
-    int i;
-
-    for (i = 0; i < 64; i++) {
-        int16_t *c = groups + i / 8 * 32 + b * 8 + i % 8;
-
-        block[i] = (int16_t)wrap16(*c * quant[i]);
-        *c = 0;
+    for (int row = 0; row < 8; row++, group += 32, block += 8, quant += 8) {
+        for (int i = 0; i < 8; i++)
+            block[i] = (int16_t)((uint32_t)group[i] * (uint32_t)quant[i]);
+        memset(group, 0, 8 * sizeof *group);
     }
 }
 
@@ -151,7 +155,8 @@ c_idct(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
         int16_t block[64], between[64], pixels[64];
         int i, j;
 
-        c_dequantise(groups + (ptrdiff_t)(b / 4) * HR_JPEG_GROUP, quant, b % 4, block);
+        c_dequantise(groups + (ptrdiff_t)(b / 4) * HR_JPEG_GROUP + b % 4 * 8, quant,
+                     block);
         for (i = 0; i < 8; i++)
             pass(block + i, 8, between + i, 8, shift);
         for (i = 0; i < size; i++)
