@@ -77,9 +77,10 @@ static void wait_on(struct hr_engine *engine, pthread_cond_t *condition)
 
 static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
 {
-    if (engine->finished || engine->failed)
+    if (engine->finished)
         return false;
-    for (size_t i = engine->stage_count; i-- > 0;)
+    for (size_t i = engine->stage_count;
+         i-- > 0 && !hr__stage_failed(&engine->stages[i]);)
         if (hr__stage_claim(&engine->stages[i], ret_claim))
             return true;
     return false;
@@ -305,6 +306,7 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     pthread_cond_init(&engine->ready, &monotonic);
     pthread_condattr_destroy(&monotonic);
     engine->ledger_fd = -1;
+    engine->fail_stage = -1;
     engine->open_ns = hr__now_ns();
     engine->start_ticks = hr__ticks();
     HR_TRY(check_options(&engine->options, reterr));
@@ -389,21 +391,28 @@ void hr__engine_close(struct hr_engine *engine)
 
 /* ---- the consumer ---- */
 
-void hr__engine_fail(struct hr_engine *engine, const struct hr_error *error)
+bool hr__stage_failed(const struct hr_stage *stage)
 {
-    if (engine->failed)
+    return (int)stage->number <= stage->engine->fail_stage;
+}
+
+void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_error *error)
+{
+    if ((int)stage <= engine->fail_stage)
         return;
-    engine->failed = true;
+    engine->fail_stage = (int)stage;
     engine->error = *error;
     if (engine->consumer_waits)
         pthread_cond_signal(&engine->ready);
 }
 
+/* All that is to come has come; behind a failed stage: all that is in order before the
+ * error. */
 static bool drained(const struct hr_engine *engine)
 {
     if (engine->finished)
         return true;
-    for (size_t i = 0; i < engine->stage_count; i++)
+    for (size_t i = (size_t)(engine->fail_stage + 1); i < engine->stage_count; i++)
         if (!hr__stage_drained(&engine->stages[i]))
             return false;
     return true;
@@ -442,6 +451,15 @@ static bool helps(const struct hr_engine *engine)
            engine->stages[0].record_ns * records < HELP_NS;
 }
 
+static enum hr_err how_it_ended(const struct hr_engine *engine, struct hr_error *reterr)
+{
+    if (engine->finished || engine->fail_stage < 0)
+        return HR_ERR_END;
+    if (reterr != NULL)
+        *reterr = engine->error;
+    return engine->error.code;
+}
+
 static enum hr_err next_locked(struct hr_engine *engine, struct hr_batch **ret_batch,
                                struct hr_error *reterr)
 {
@@ -454,13 +472,8 @@ static enum hr_err next_locked(struct hr_engine *engine, struct hr_batch **ret_b
             *ret_batch = pop(engine);
             return HR_OK;
         }
-        if (engine->failed) {
-            if (reterr != NULL)
-                *reterr = engine->error;
-            return engine->error.code;
-        }
         if (drained(engine))
-            return HR_ERR_END;
+            return how_it_ended(engine, reterr);
         if (helps(engine) && work_once(engine, &engine->runners[engine->thread_count]))
             continue;
         /* It may have helped up to here and left a full block behind: a worker that

@@ -188,7 +188,10 @@ struct hr_engine {
     bool consumer_waits;
     atomic_bool cancelled, stop;
     bool finished;
-    bool failed;
+    /* Stage whose sequencer met the error that ends the run, -1 for none. It and the
+     * stages before it do no more; those behind it finish what is in order before the
+     * error. */
+    int fail_stage;
     struct hr_error error;
     struct hr_batch *out[HR_OUT_MAX];
     struct hr_cursor out_cursor[HR_OUT_MAX];
@@ -202,7 +205,8 @@ struct hr_engine {
     struct hr_cursor cursor; /* behind the last batch given */
     int64_t epoch_of_delivery;
     uint64_t delivered_records, delivered_batches, delivered_bytes, epoch_delivered;
-    uint64_t sequenced_records; /* into batches, for records_max */
+    uint64_t earlier_records;   /* before the state that the run goes on from */
+    uint64_t sequenced_records; /* into batches, those included, for records_max */
     uint64_t errors, substituted, errors_max;
     int ledger_fd;
     uint64_t open_ns, first_batch_ns, wait_ns, blocked_ns, start_ticks;
@@ -217,8 +221,11 @@ HR_CHECK enum hr_err
 hr__engine_next(struct hr_engine *engine, struct hr_batch **ret_batch,
                 struct hr_error *reterr);
 void hr__engine_close(struct hr_engine *engine);
-/* Under the lock: the run fails with this error (the first one stays). */
-void hr__engine_fail(struct hr_engine *engine, const struct hr_error *error);
+/* Under the lock: the run ends at this stage with this error. One at a later stage comes
+ * earlier in the order of records and takes its place. */
+void hr__engine_fail(struct hr_engine *engine, size_t stage,
+                     const struct hr_error *error);
+bool hr__stage_failed(const struct hr_stage *stage);
 
 /* Global position (and so the source index) of a consumer's position; positions in an
  * epoch. Any thread. */

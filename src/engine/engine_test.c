@@ -377,6 +377,32 @@ TEST(a_limit_cuts_the_last_batch)
     outcome_free(o);
 }
 
+TEST(a_limit_counts_what_came_before_a_restart)
+{
+    struct hr_iter_options options;
+
+    hr_iter_options_init(&options);
+    options.records_max = 255;
+    check_equivalent(GRAPH(RANGE(1000) SHUFFLE BATCH(10)), &options);
+    check_equivalent(GRAPH(RANGE(1000) SHUFFLE DROP_THIRD BATCH(10)), &options);
+}
+
+TEST(an_error_in_an_early_stage_waits_for_the_batches_before_it)
+{
+    static const char text[] = GRAPH(RANGE(200) "  - debug.fail: {at: [150]}\n" BATCH(
+        16) "  - batch.unbatch: {}\n" BATCH(7));
+    struct outcome *first = run(text, 0, NULL);
+
+    CHECK_EQ_INT(first->batches, 144 / 7);
+    for (int i = 0; i < 20; i++) {
+        struct outcome *other = run(text, 1 + i % 3, NULL);
+
+        check_same(first, other, 0);
+        outcome_free(other);
+    }
+    outcome_free(first);
+}
+
 TEST(an_unordered_run_gives_the_same_records)
 {
     struct hr_iter_options options;
@@ -545,6 +571,7 @@ TEST(a_place_far_into_a_huge_epoch_is_found_at_once)
         hr__str_add(&far, "\"position\":987654321010");
         hr__str_add(&far, at + strlen("\"position\":10"));
         options.state = hr__str_text(&far);
+        options.records_max = 20; /* the ten before it count */
         run_options(GRAPH(RANGE(1000000000000) SHUFFLE BATCH(10)), &options, false, rest);
         hr__str_finish(&far);
     }

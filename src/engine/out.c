@@ -28,7 +28,7 @@ bool hr__stage_has_room(struct hr_stage *stage)
     bool room;
 
     pthread_mutex_lock(&stage->engine->lock);
-    room = hr__stage_has_room_locked(stage) && !stage->engine->failed;
+    room = hr__stage_has_room_locked(stage) && !hr__stage_failed(stage);
     pthread_mutex_unlock(&stage->engine->lock);
     return room;
 }
@@ -39,7 +39,7 @@ void hr__stage_fail(struct hr_stage *stage, enum hr_err code, struct hr_error *e
     if (error->message[0] == '\0')
         hr__fail(error, code, "%s", hr_err_text(code));
     pthread_mutex_lock(&stage->engine->lock);
-    hr__engine_fail(stage->engine, error);
+    hr__engine_fail(stage->engine, stage->number, error);
     pthread_mutex_unlock(&stage->engine->lock);
 }
 

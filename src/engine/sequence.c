@@ -269,14 +269,15 @@ static bool pump_stage(struct hr_stage *stage)
     }
     if (engine->idle > 0)
         pthread_cond_broadcast(&engine->work);
-    if (engine->consumer_waits && (engine->failed || stage->live == 0))
+    if (engine->consumer_waits && (engine->fail_stage >= 0 || stage->live == 0))
         pthread_cond_signal(&engine->ready);
     return true;
 }
 
 bool hr__engine_pump(struct hr_engine *engine)
 {
-    for (size_t i = engine->stage_count; i-- > 0 && !engine->failed && !engine->finished;)
+    for (size_t i = engine->stage_count;
+         i-- > 0 && !engine->finished && !hr__stage_failed(&engine->stages[i]);)
         if (pump_stage(&engine->stages[i]))
             return true;
     return false;

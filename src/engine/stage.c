@@ -308,7 +308,7 @@ static struct hr_block *open_positions(struct hr_stage *stage)
         if (stage->live > 0 || engine->out_count > 0)
             return NULL; /* memory will come back */
         hr__fail(&error, code, "no memory for a batch of %u records", size);
-        hr__engine_fail(engine, &error);
+        hr__engine_fail(engine, stage->number, &error);
         return NULL;
     }
     begin_block(stage, block, stage->epoch, stage->position, size, size == left);

@@ -62,7 +62,7 @@ enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
         engine->fingerprint, (unsigned long long)engine->options.seed,
         (unsigned long long)c->epoch, (unsigned long long)base,
         (unsigned long long)c->position, (unsigned long long)world_of(engine),
-        (unsigned long long)engine->delivered_records,
+        (unsigned long long)(engine->earlier_records + engine->delivered_records),
         engine->stages[0].direct ? "true" : "false");
     if (!is_plain(c)) {
         add_numbers(out, "skip_children", c->skip_children, engine->stage_count);
@@ -139,13 +139,14 @@ static enum hr_err
 apply(struct hr_engine *engine, const struct hr_doc *doc, struct hr_error *reterr)
 {
     struct hr_cursor c = {0};
-    uint64_t base = 0, world = 1, ours = world_of(engine), n;
+    uint64_t base = 0, world = 1, records = 0, ours = world_of(engine), n;
 
     HR_TRY(check_identity(engine, doc, reterr));
     HR_TRY(get(doc, "epoch", &c.epoch, reterr));
     HR_TRY(get(doc, "base", &base, reterr));
     HR_TRY(get(doc, "position", &c.position, reterr));
     HR_TRY(get(doc, "world", &world, reterr));
+    HR_TRY(get(doc, "records", &records, reterr));
     HR_TRY(
         get_numbers(doc, "skip_children", c.skip_children, HR_PLAN_STAGES_MAX, reterr));
     HR_TRY(get_numbers(doc, "skip_out", c.skip_out, HR_PLAN_STAGES_MAX, reterr));
@@ -166,6 +167,9 @@ apply(struct hr_engine *engine, const struct hr_doc *doc, struct hr_error *reter
     engine->base_epoch = c.epoch;
     engine->base = base < n ? base : n;
     engine->cursor = c;
+    engine->earlier_records = engine->sequenced_records = records;
+    engine->finished = engine->options.records_max > 0 &&
+                       records >= (uint64_t)engine->options.records_max;
     engine->stages[0].position = c.position;
     if (c.position > hr__engine_positions(engine, c.epoch))
         return hr__fail(
