@@ -42,8 +42,8 @@ static void print_summary(const struct hr_iter_stats *s, const struct run_result
            s->threads == 1 ? "" : "s",
            term_bytes(rss, sizeof(rss), (double)result->peak_rss_bytes));
     if (s->errors > 0 || s->substituted > 0)
-        printf("%llu bad records, %llu substituted\n", (unsigned long long)s->errors,
-               (unsigned long long)s->substituted);
+        printf("%llu bad record%s, %llu substituted\n", (unsigned long long)s->errors,
+               s->errors == 1 ? "" : "s", (unsigned long long)s->substituted);
 }
 
 static void print_nodes(const struct hr_iter *iter, size_t count)
