@@ -42,7 +42,9 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
     uint64_t base = base_of(engine, epoch);
     const struct hr_iter_options *o = &engine->options;
 
-    if (o->world > 0)
+    if (path->count == 0 && o->world <= 0)
+        id->index = position; /* no order op at all: the commonest of all cheap graphs */
+    else if (o->world > 0)
         hr__path_map(path, 0, base + position * (uint64_t)o->world + (uint64_t)o->rank,
                      id);
     else

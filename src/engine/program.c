@@ -133,8 +133,13 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->group = planned->group;
     if (c->stage == 0)
         step->path = (uint16_t)(c->path_of[planned->node] - 1);
-    return bind_shares(c, step, n) && bind_fields(c, step, n) &&
-           bind_forces(c, step, n, planned);
+    if (!bind_shares(c, step, n) || !bind_fields(c, step, n) ||
+        !bind_forces(c, step, n, planned))
+        return false;
+    step->plain =
+        step->share_count + step->before_count + step->after_count + step->clear_count ==
+        0;
+    return true;
 }
 
 static bool

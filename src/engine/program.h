@@ -33,6 +33,7 @@ struct hr_step {
     void *state;
     uint32_t node;
     uint16_t field_count, before_count, after_count, clear_count, share_count;
+    bool plain; /* nothing but a call of apply: no share, force or clear */
     uint16_t
         path; /* whose identity the record has here; for a SOURCE also what it reads */
     uint16_t *fields; /* bound fields' slots, in table order */

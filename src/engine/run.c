@@ -13,6 +13,9 @@
 #include "core/error.h"
 #include "op/worker.h"
 
+/* Scratch of small records is given up together: what is in cache stays there. */
+#define SCRATCH_KEPT 16384
+
 /* ---- life cycle ---- */
 
 static bool init_stage_rows(struct hr_runner *runner, size_t at)
@@ -132,7 +135,6 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
     struct hr_meter *meter = &runner->meters[step->node];
     bool timed = runner->worker.charge_ticks != NULL;
 
-    meter->records++;
     for (size_t i = 0; i < step->share_count; i++)
         hr__value_share(&slots[step->share[2 * i + 1]], &slots[step->share[2 * i]]);
     if (step->before_count > 0)
@@ -174,12 +176,19 @@ run_steps(struct hr_runner *runner, const struct hr_stage *stage, bool *ret_drop
     const struct hr_program *p = &stage->program;
     struct hr_value *slots = runner->slots[stage->number];
     struct hr_op_ctx *ctxs = runner->ctxs[stage->number];
+    bool timed = runner->worker.charge_ticks != NULL;
 
     *ret_drop = false;
     for (size_t i = 0; i < p->step_count; i++) {
         struct hr_op_ctx *ctx = &ctxs[i];
-        enum hr_err code = run_step(runner, slots, &p->steps[i], ctx);
+        const struct hr_step *step = &p->steps[i];
+        enum hr_err code;
 
+        runner->meters[step->node].records++;
+        if (step->plain && !timed)
+            code = step->op->apply(ctx);
+        else
+            code = run_step(runner, slots, step, ctx);
         if (code != HR_OK) {
             runner->error.code = code;
             blame(runner, p->steps[i].node);
@@ -326,7 +335,8 @@ static void clear_slots(struct hr_runner *runner, const struct hr_stage *stage)
             hr__value_clear(&slots[i]);
         slots[i].kind = HR_VALUE_NONE;
     }
-    hr__arena_reset(&runner->worker.arena);
+    if (runner->worker.arena.used_bytes > SCRATCH_KEPT)
+        hr__arena_reset(&runner->worker.arena);
 }
 
 static enum hr_err run_once(struct hr_runner *runner, struct hr_stage *stage,
