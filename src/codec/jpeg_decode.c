@@ -62,9 +62,11 @@ static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
         struct hr_jpeg_plane *p = &jpeg->plane[i];
 
         p->top = my * p->mcu_height;
+        if (!p->wanted)
+            continue;
         if (jpeg->planar)
             p->strip = p->whole + (my - jpeg->my0) * p->mcu_height * p->stride;
-        else if (my > jpeg->my0 && p->wanted)
+        else if (my > jpeg->my0)
             memmove(p->strip, p->strip + p->mcu_height * p->stride,
                     (size_t)(HR_JPEG_KEPT * p->stride));
     }
