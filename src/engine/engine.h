@@ -250,6 +250,13 @@ bool hr__stage_drained(const struct hr_stage *stage);
  * state is EMPTY. */
 void hr__block_clear(struct hr_stage *stage, struct hr_block *block);
 
+/* Errors that are not the record's: no policy may hide them. */
+static inline bool hr__error_is_fatal(enum hr_err code)
+{
+    return code == HR_ERR_MEMORY || code == HR_ERR_INTERNAL || code == HR_ERR_CANCELLED ||
+           code == HR_ERR_STATE;
+}
+
 /* run.c: outside of the lock */
 HR_CHECK enum hr_err
 hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number);

@@ -142,7 +142,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     return true;
 }
 
-static bool
+static void
 make_order(struct hr_order *order, const struct hr_graph *graph, uint32_t node)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
@@ -152,7 +152,6 @@ make_order(struct hr_order *order, const struct hr_graph *graph, uint32_t node)
     order->state = n->state;
     order->node = node;
     order->shards = (n->op->traits & HR_TRAIT_SHARDS) != 0;
-    return true;
 }
 
 /* A source was met: the order ops passed on the way down are its path. */

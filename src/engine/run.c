@@ -425,13 +425,6 @@ static void note_bad(struct hr_runner *runner, struct hr_stage *stage,
     *end = bad;
 }
 
-/* Errors that are not the record's: no policy may hide them. */
-static bool is_fatal(enum hr_err code)
-{
-    return code == HR_ERR_MEMORY || code == HR_ERR_INTERNAL || code == HR_ERR_CANCELLED ||
-           code == HR_ERR_STATE;
-}
-
 static void run_record(struct hr_runner *runner, struct hr_stage *stage,
                        struct hr_block *block, uint32_t at)
 {
@@ -461,7 +454,7 @@ static void run_record(struct hr_runner *runner, struct hr_stage *stage,
             break;
         note_bad(runner, stage, block, at);
         memset(&runner->error, 0, sizeof runner->error);
-        if (!substitute || is_fatal(code) || attempt >= engine->errors_max ||
+        if (!substitute || hr__error_is_fatal(code) || attempt >= engine->errors_max ||
             attempt + 1 >= stage->program.paths[0].n ||
             atomic_load_explicit(&engine->stop, memory_order_relaxed)) {
             block->status[at] = HR_RECORD_BAD;

@@ -22,8 +22,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
 
     for (struct hr_bad *bad = block->bad[at]; bad != NULL; bad = bad->next) {
         enum hr_err code = bad->error.code;
-        bool fatal = code == HR_ERR_MEMORY || code == HR_ERR_INTERNAL ||
-                     code == HR_ERR_CANCELLED || code == HR_ERR_STATE;
+        bool fatal = hr__error_is_fatal(code);
 
         uint64_t errors = __atomic_add_fetch(&engine->errors, 1, __ATOMIC_RELAXED);
 
