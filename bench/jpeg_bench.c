@@ -168,7 +168,7 @@ static void planes(struct photo *photo, const struct hr_jpeg_index *index)
     struct hr_image_job job = {&arena,         (const uint8_t *)photo->data,
                                photo->bytes,   &photo->info,
                                &photo->window, NULL};
-    struct hr_jpeg_planes made;
+    struct hr_image_planes made;
 
     hr__jpeg_index_use(jpeg, index);
     if (hr__jpeg_planes(jpeg, &job, &made) != HR_OK)

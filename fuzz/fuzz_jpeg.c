@@ -70,11 +70,11 @@ static void decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
  * sanitizers look on. */
 static void decode_parts(struct hr_jpeg *jpeg, const struct hr_image_job *job)
 {
-    struct hr_jpeg_planes planes;
+    struct hr_image_planes planes;
     struct hr_jpeg_index index;
     struct hr_image_part plain, indexed;
 
-    if (hr__jpeg_planes(jpeg, job, &planes) == HR_OK && planes.plane[0].height <= 0)
+    if (hr__jpeg_planes(jpeg, job, &planes) == HR_OK && planes.ycc.plane[0].height <= 0)
         abort();
     if (hr__jpeg_window(jpeg, job, &plain) != HR_OK ||
         hr__jpeg_index_make(jpeg, job->arena, job->data, job->bytes,

@@ -567,21 +567,7 @@ enum hr_err
 hr__jpeg_decode_planes(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
                        struct hr_image_planes *ret_planes)
 {
-    struct hr_jpeg_planes planes;
-
     if (hr__jpeg_path() == HR_JPEG_LIBJPEG)
         return HR_ERR_UNSUPPORTED;
-    HR_TRY(hr__jpeg_planes(decoder->own, job, &planes));
-    *ret_planes = (struct hr_image_planes){
-        .ycc = {.gray = planes.gray,
-                .shift_x = planes.shift_x,
-                .shift_y = planes.shift_y,
-                .chroma_x = planes.chroma_x,
-                .chroma_y = planes.chroma_y},
-        .x = planes.x,
-        .y = planes.y,
-        .scale_log2 = planes.scale_log2,
-    };
-    memcpy(ret_planes->ycc.plane, planes.plane, sizeof planes.plane);
-    return HR_OK;
+    return hr__jpeg_planes(decoder->own, job, ret_planes);
 }

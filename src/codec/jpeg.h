@@ -69,13 +69,7 @@ HR_CHECK enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image
  * samples from ((i << shift_x) + chroma_x, (j << shift_y) + chroma_y) of plane[0] on, two
  * in a direction whose shift is 1. A request for gray gets luma alone.
  */
-struct hr_jpeg_planes {
-    struct hr_pixels plane[3];
-    bool gray; /* plane[1] and [2] are not there */
-    int32_t shift_x, shift_y, chroma_x, chroma_y;
-    int32_t x, y, scale_log2;
-};
 HR_CHECK enum hr_err hr__jpeg_planes(struct hr_jpeg *jpeg, const struct hr_image_job *job,
-                                     struct hr_jpeg_planes *ret_planes);
+                                     struct hr_image_planes *ret_planes);
 
 #endif

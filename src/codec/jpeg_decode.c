@@ -269,9 +269,9 @@ static struct hr_pixels show_plane(const struct hr_jpeg *jpeg, int i)
 }
 
 enum hr_err hr__jpeg_planes(struct hr_jpeg *jpeg, const struct hr_image_job *job,
-                            struct hr_jpeg_planes *ret_planes)
+                            struct hr_image_planes *ret_planes)
 {
-    struct hr_jpeg_planes planes = {.scale_log2 = job->request->scale_log2};
+    struct hr_image_planes planes = {.scale_log2 = job->request->scale_log2};
     const struct hr_jpeg_plane *chroma = &jpeg->plane[1];
     int i;
 
@@ -280,16 +280,16 @@ enum hr_err hr__jpeg_planes(struct hr_jpeg *jpeg, const struct hr_image_job *job
         return HR_ERR_MEMORY;
     if (!decode_rows(jpeg))
         return HR_ERR_UNSUPPORTED;
-    planes.gray = jpeg->channels == 1 || jpeg->header.components == 1;
+    planes.ycc.gray = jpeg->channels == 1 || jpeg->header.components == 1;
     planes.x = jpeg->x;
     planes.y = jpeg->y;
-    for (i = 0; i < (planes.gray ? 1 : 3); i++)
-        planes.plane[i] = show_plane(jpeg, i);
-    if (!planes.gray) {
-        planes.shift_x = chroma->wide ? 1 : 0;
-        planes.shift_y = chroma->tall ? 1 : 0;
-        planes.chroma_x = chroma->x0 * (1 << planes.shift_x) - jpeg->x;
-        planes.chroma_y = chroma->y0 * (1 << planes.shift_y) - jpeg->y;
+    for (i = 0; i < (planes.ycc.gray ? 1 : 3); i++)
+        planes.ycc.plane[i] = show_plane(jpeg, i);
+    if (!planes.ycc.gray) {
+        planes.ycc.shift_x = chroma->wide ? 1 : 0;
+        planes.ycc.shift_y = chroma->tall ? 1 : 0;
+        planes.ycc.chroma_x = chroma->x0 * (1 << planes.ycc.shift_x) - jpeg->x;
+        planes.ycc.chroma_y = chroma->y0 * (1 << planes.ycc.shift_y) - jpeg->y;
     }
     *ret_planes = planes;
     return HR_OK;

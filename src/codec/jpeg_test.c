@@ -176,22 +176,24 @@ static void check_plane(const struct hr_pixels *plane, const struct raw *raw, in
                     raw->plane[i] + (y + row) * RAW_STRIDE + x, (size_t)plane->width);
 }
 
-static void check_planes(const struct hr_jpeg_planes *planes, const struct raw *raw)
+static void check_planes(const struct hr_image_planes *planes, const struct raw *raw)
 {
-    int32_t step_x = 1 << planes->shift_x, step_y = 1 << planes->shift_y;
-    int32_t x = planes->x + planes->chroma_x, y = planes->y + planes->chroma_y;
+    int32_t step_x = 1 << planes->ycc.shift_x, step_y = 1 << planes->ycc.shift_y;
+    int32_t x = planes->x + planes->ycc.chroma_x, y = planes->y + planes->ycc.chroma_y;
 
-    check_plane(&planes->plane[0], raw, 0, planes->x, planes->y);
-    if (planes->gray)
+    check_plane(&planes->ycc.plane[0], raw, 0, planes->x, planes->y);
+    if (planes->ycc.gray)
         return;
-    CHECK(planes->chroma_x <= 0 && planes->chroma_x > -step_x);
-    CHECK(planes->chroma_y <= 0 && planes->chroma_y > -step_y);
-    CHECK(planes->plane[1].width * step_x + planes->chroma_x >= planes->plane[0].width);
-    CHECK(planes->plane[1].height * step_y + planes->chroma_y >= planes->plane[0].height);
+    CHECK(planes->ycc.chroma_x <= 0 && planes->ycc.chroma_x > -step_x);
+    CHECK(planes->ycc.chroma_y <= 0 && planes->ycc.chroma_y > -step_y);
+    CHECK(planes->ycc.plane[1].width * step_x + planes->ycc.chroma_x >=
+          planes->ycc.plane[0].width);
+    CHECK(planes->ycc.plane[1].height * step_y + planes->ycc.chroma_y >=
+          planes->ycc.plane[0].height);
     CHECK_EQ_INT(x % step_x, 0);
     CHECK_EQ_INT(y % step_y, 0);
-    check_plane(&planes->plane[1], raw, 1, x / step_x, y / step_y);
-    check_plane(&planes->plane[2], raw, 2, x / step_x, y / step_y);
+    check_plane(&planes->ycc.plane[1], raw, 1, x / step_x, y / step_y);
+    check_plane(&planes->ycc.plane[2], raw, 2, x / step_x, y / step_y);
 }
 
 static void compare_planes(struct bench *bench, const uint8_t *data, size_t bytes,
@@ -209,7 +211,7 @@ static void compare_planes(struct bench *bench, const uint8_t *data, size_t byte
     for (i = 0; i <= count; i++) {
         struct hr_image_request request = whole(&info);
         struct hr_image_job job = {&bench->arena, data, bytes, &info, &request, &error};
-        struct hr_jpeg_planes planes;
+        struct hr_image_planes planes;
 
         request.scale_log2 = scale_log2;
         if (i == count)
@@ -221,7 +223,7 @@ static void compare_planes(struct bench *bench, const uint8_t *data, size_t byte
             request.height = 1 + draw(bench, info.height - request.y);
         }
         CHECK_OK(hr__jpeg_planes(jpeg, &job, &planes));
-        CHECK_EQ_INT(planes.gray, i == count || info.channels == 1);
+        CHECK_EQ_INT(planes.ycc.gray, i == count || info.channels == 1);
         check_planes(&planes, &raw);
         hr__arena_reset(&bench->arena);
     }
