@@ -1,0 +1,163 @@
+"""The C extension: handles of libheadrace as Python objects, and nothing that decides.
+
+Every call that can block lets go of the interpreter's lock. Errors of the library are
+raised as `Error`, whose parts are those of `struct hr_error`; headrace/errors.py turns
+them into the public classes.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+class Error(Exception):
+    code: str  # "HR_ERR_SHAPE"
+    message: str  # a whole sentence
+    node: str
+    op: str
+    param: str
+    file: str
+    line: int
+    column: int
+    record: int  # index, -1 when no record was at fault
+    detail: str  # a traceback from a worker process, or ""
+    # __cause__ is the exception that user code raised in this process, when there was one.
+
+class ParamInfo(TypedDict):
+    name: str
+    type: str
+    fallback: str | None
+    unit: str | None
+    help: str
+    required: bool
+    range: str  # "0 to 255", "one of a, b", ""
+
+class OpInfo(TypedDict):
+    name: str
+    kind: str
+    summary: str
+    doc: str | None
+    version: int
+    test_only: bool
+    traits: str
+    params: list[ParamInfo]
+
+class NodeInfo(TypedDict):
+    name: str
+    op: str
+    inputs: list[int]
+    params: str  # JSON, as hr_graph_node_params gives it
+
+class FieldInfo(TypedDict):
+    name: str
+    dtype: str | None  # None: byte strings
+    ragged: bool
+    shape: list[int]  # -1: not known before data is read
+    dims: list[str]  # names, "" when plain
+
+def version() -> str: ...
+def op_list() -> list[OpInfo]: ...
+
+class Graph:
+    def __init__(self) -> None: ...
+    @staticmethod
+    def load(path: str, params: dict[str, str]) -> Graph: ...
+    @staticmethod
+    def parse(text: str, name: str, params: dict[str, str]) -> Graph: ...
+    def add(self, op: str, name: str | None, inputs: Sequence[int], params: str | None) -> int: ...
+    def code(
+        self,
+        name: str,
+        identity: str,
+        kind: str,  # "source", "map", "filter", "expand"
+        function: Callable[..., Any],
+    ) -> None:
+        """Give the graph Python code under a name (headrace/code.h).
+
+        source: function(index) -> value or tuple of values, one per declared output;
+        StopIteration or IndexError from a source of unknown length ends the data.
+        map: function(*inputs) -> value or tuple. filter: function(*inputs) -> truth.
+        expand: function(*inputs) -> iterable of values or tuples.
+        Inputs arrive as int, float or bool (0-d tensors), bytes, or read-only numpy
+        arrays that show the engine's memory and are valid during the call only (kept
+        longer, they are copies: see docs). Outputs may be int, float, bool, bytes, str,
+        anything with the buffer protocol, or anything numpy.asarray takes.
+        """
+    def host(
+        self, start: Callable[[int], int], kill: Callable[[int], None]
+    ) -> None:
+        """How to start a worker process on a socket (hr_graph_code_host)."""
+    def freeze(self) -> None: ...
+    def fingerprint(self) -> str: ...
+    def print(self, format: str) -> str: ...  # "yaml" or "json"
+    def nodes(self) -> list[NodeInfo]: ...
+    def fields(self, node: int) -> list[FieldInfo]: ...
+    def params(self) -> list[dict[str, Any]]: ...
+    def record_count(self) -> int: ...
+    def explain(self, options: dict[str, Any], json: bool) -> str: ...
+
+class Iter:
+    def __init__(self, graph: Graph, options: dict[str, Any]) -> None:
+        """`options`: the fields of struct hr_iter_options by name; variant "threads" or
+        "inline", on_error "fail", "skip" or "substitute"; state, ledger: str."""
+    def next(self) -> Batch | None:
+        """The next batch, None at the end. A signal handler (Ctrl-C) runs within 50 ms
+        and its exception is raised; the iterator is then cancelled."""
+    def cancel(self) -> None: ...
+    def close(self) -> None: ...
+    def save(self) -> str: ...
+    def stats(self) -> dict[str, Any]: ...
+    def node_stats(self) -> list[dict[str, Any]]: ...
+    def trace(self) -> str: ...
+
+class Batch:
+    """Immutable. Fields keep its memory alive; so does whatever shows a field's bytes."""
+
+    @property
+    def records(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    def field(self, key: str | int) -> Field: ...
+
+class Field:
+    """A field of a batch: the buffer protocol and DLPack, without a copy, read-only."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str | None: ...  # "float32"; None: byte strings
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...  # bytes
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def ragged(self) -> bool: ...
+    def writable(self) -> Field:
+        """The same memory, writable: while no other holder of the batch exists, else a
+        copy."""
+    def values(self) -> Field: ...  # of a ragged field: all items behind each other
+    def offsets(self) -> Field: ...  # int64, one more than there are records
+    def bytes_list(self) -> list[bytes]: ...  # of a field of byte strings
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+def serve(fd: int, find: Callable[[str], tuple[str, Callable[..., Any]] | None]) -> None:
+    """In a worker process: hr_code_serve. `find` gives (kind, function) of a name."""
+
+def current_record() -> tuple[int, int, int, int, int, str] | None:
+    """(seed, epoch, index, key0, key1, node) of the record in the hands of user code in
+    this thread, or None."""
+
+class Digest:
+    def __init__(self) -> None: ...
+    def add(self, data: Any) -> None: ...
+    def hexdigest(self) -> str: ...
+
+def digest_batch(digest: Digest, batch: Batch) -> None:
+    """Add a batch as `headrace run --digest` does."""
+
+def live_objects() -> dict[str, int]:
+    """Handles alive by class, for leak tests."""

@@ -1,0 +1,86 @@
+/*
+ * proc/proc.h - records to a worker process and back.
+ *
+ * A runner of the engine that meets nodes with `variant: processes` has one worker
+ * process. It ships a chunk of records at once: their inputs lie in memory that both
+ * sides have mapped (a memfd: the kernel frees it with the last process), a short message
+ * on a Unix socket says go, and the answer comes the same way. The peer runs
+ * hr_code_serve. Arrays are never pickled; small fixed-size fields travel as columns, so
+ * a record of a few numbers costs a few bytes. A peer that dies is noticed at once
+ * (end of file on the socket), replaced through the host, and the chunk is done again.
+ */
+#ifndef HR_PROC_PROC_H
+#define HR_PROC_PROC_H
+
+#include <stdatomic.h>
+
+#include "headrace/code.h"
+#include "op/op.h"
+
+/* Consecutive code nodes that are carried through in one trip. Slots number the values
+ * of a trip: inputs of the trip first, then what its steps make. */
+struct hr_proc_step {
+    const char *code;     /* name given to hr_graph_code */
+    const char *node;     /* node name, for messages */
+    uint32_t node_id;     /* keys its random draws, as hr__op_rng */
+    enum hr_op_kind kind; /* SOURCE, MAP, FILTER, EXPAND (only as the last step) */
+    size_t input_count, output_count;
+    const uint16_t *inputs;                      /* slots */
+    const uint16_t *outputs;                     /* slots */
+    const struct hr_field *const *output_fields; /* as declared */
+};
+
+struct hr_proc_trip {
+    size_t slot_count;
+    size_t input_count; /* slots [0, input_count) are shipped */
+    const struct hr_field *const *input_fields;
+    const struct hr_proc_step *steps;
+    size_t step_count;
+    size_t result_count; /* slots that come back, in this order */
+    const uint16_t *results;
+};
+
+/* A record of a chunk. Tensors are contiguous or not, forced; strings, ragged columns of
+ * a batch too. */
+struct hr_proc_record {
+    struct hr_record_id id;
+    const struct hr_value *inputs; /* input_count */
+    /* Out: */
+    enum hr_err code; /* HR_OK, or of the record; HR_ERR_END from a source */
+    bool drop;
+    uint32_t failed_step;
+    struct hr_error error; /* when code is not HR_OK */
+    char *
+        detail; /* long text about it (hr_code_detail) or NULL; the caller hr__frees it */
+    struct hr_value *results; /* result_count values; they show shared memory that stays
+                                 as it is until the next hr__proc_run, owner NULL */
+    uint64_t child_count;     /* EXPAND: results holds child_count times result_count */
+};
+
+struct hr_proc;
+
+/* Start a peer through the host and tell it the trip. The trip is borrowed. `bytes_max`
+ * bounds shared memory (0: none). *cancel is looked at while waiting; may be NULL. */
+HR_CHECK enum hr_err
+hr__proc_open(const struct hr_code_host *host, const struct hr_proc_trip *trip,
+              size_t bytes_max, const atomic_bool *cancel, struct hr_proc **ret_proc,
+              struct hr_error *reterr);
+
+/* Do `count` records. Fails only when no peer can do the work: the host cannot start
+ * one, memory is out, HR_ERR_CANCELLED. A record whose peer died three times in a row is
+ * bad by itself (HR_ERR_IO, "worker process died ...") and the rest of the chunk is done.
+ */
+HR_CHECK enum hr_err hr__proc_run(struct hr_proc *proc, struct hr_proc_record *records,
+                                  size_t count, struct hr_error *reterr);
+
+/* End the peer (at once when it is in the middle of a call) and free. NULL is fine. */
+void hr__proc_close(struct hr_proc *proc);
+
+/* For stats: bytes of shared memory, peers replaced, ns waited, ns the peer worked. */
+struct hr_proc_stats {
+    size_t shared_bytes;
+    uint64_t replaced, wait_ns, work_ns;
+};
+void hr__proc_stats(const struct hr_proc *proc, struct hr_proc_stats *ret_stats);
+
+#endif
