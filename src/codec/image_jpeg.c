@@ -81,7 +81,9 @@ static _Noreturn void on_error(j_common_ptr common)
     switch (common->err->msg_code) {
     case JERR_OUT_OF_MEMORY:
         escape(decoder, HR_ERR_MEMORY);
+#if JPEG_LIB_VERSION < 70 /* later interfaces have no such message */
     case JERR_ARITH_NOTIMPL:
+#endif
     case JERR_BAD_PRECISION:
     case JERR_CCIR601_NOTIMPL:
     case JERR_CONVERSION_NOTIMPL:
