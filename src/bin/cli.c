@@ -345,21 +345,20 @@ static int check_rest(const struct cli_command *command, const struct cli_rest *
     return CLI_OK;
 }
 
-int cli_parse(const struct cli_command *command, int argc, char **argv, void *values,
-              struct cli_rest *rest, bool *ret_done)
+/* CLI_OK with *ret_help: the help is wanted, nothing else counts. */
+static int parse(const struct cli_command *command, int argc, char **argv, void *values,
+                 struct cli_rest *rest, bool *ret_help)
 {
     bool options = true;
     int code = CLI_OK;
 
-    rest->count = 0;
-    *ret_done = true;
     for (int i = 0; i < argc && code == CLI_OK; i++) {
         const char *word = argv[i];
 
         if (options && strcmp(word, "--") == 0) {
             options = false;
         } else if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            cli_print_help(command, stdout);
+            *ret_help = true;
             return CLI_OK;
         } else if (options && word[0] == '-' && word[1] != '\0') {
             code = read_option(command, argc, argv, &i, values);
@@ -369,8 +368,36 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, void *va
             rest->words[rest->count++] = word;
         }
     }
-    if (code == CLI_OK)
-        code = check_rest(command, rest);
-    *ret_done = code != CLI_OK;
+    return code == CLI_OK ? check_rest(command, rest) : code;
+}
+
+static void free_values(const struct cli_command *command, void *values)
+{
+    for (size_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+
+        if (option->type == CLI_PARAM)
+            free(((struct cli_params *)((char *)values + option->offset))->items);
+    }
+    free(values);
+}
+
+int cli_run(const struct cli_command *command, int argc, char **argv)
+{
+    void *values = calloc(1, command->values_bytes + 1);
+    struct cli_rest rest = {.count = 0};
+    bool help = false;
+    int code;
+
+    if (values == NULL)
+        return cli_failed("out of memory");
+    if (command->defaults != NULL)
+        memcpy(values, command->defaults, command->values_bytes);
+    code = parse(command, argc, argv, values, &rest, &help);
+    if (code == CLI_OK && help)
+        cli_print_help(command, stdout);
+    else if (code == CLI_OK)
+        code = command->run(values, &rest);
+    free_values(command, values);
     return code;
 }

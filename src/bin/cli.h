@@ -3,8 +3,8 @@
  *
  * A command is one table: its options, arguments, words and examples. The parser, --help,
  * the man page and the shell completion read that table, so none of them can be behind
- * the others. Values go straight into the command's struct by offset; a struct that is
- * filled with defaults beforehand keeps them.
+ * the others. Values go by offset into the command's struct, which begins as a copy of
+ * its defaults; lists in it are freed when the command is over.
  */
 #ifndef BIN_CLI_H
 #define BIN_CLI_H
@@ -49,6 +49,12 @@ struct cli_example {
     const char *command, *what;
 };
 
+/* The words of a command line that are no options; they point into argv. */
+struct cli_rest {
+    const char *words[16];
+    size_t count;
+};
+
 struct cli_command {
     const char *name, *summary;
     const char *args; /* positional arguments as in the usage line, or "" */
@@ -58,26 +64,42 @@ struct cli_command {
     size_t option_count;
     const struct cli_example *examples;
     size_t example_count;
-    int (*run)(const struct cli_command *command, int argc, char **argv);
+    const void *defaults; /* of the options' struct; NULL: all zero */
+    size_t values_bytes;  /* of the options' struct */
+    /* With the options' struct filled in; returns a cli_exit code. */
+    int (*run)(void *values, const struct cli_rest *rest);
 };
 
-#define CLI_LIST(table) (table), sizeof(table) / sizeof((table)[0])
+/* Members of a cli_command, from its tables and the type of its options' struct. */
+#define CLI_OPTIONS(table, type)                                                         \
+    .options = (table), .option_count = sizeof(table) / sizeof((table)[0]),              \
+    .values_bytes = sizeof(type)
+#define CLI_EXAMPLES(table)                                                              \
+    .examples = (table), .example_count = sizeof(table) / sizeof((table)[0])
+
+/* Options that several commands have; AT(field) is the command's own offset macro. */
+#define CLI_OPTION_PARAM                                                                 \
+    {                                                                                    \
+        "param", 'p', CLI_PARAM, AT(params), "name=value",                               \
+            "set a parameter of the graph; may be repeated"                              \
+    }
+#define CLI_OPTION_HELP_PARAMS                                                           \
+    {                                                                                    \
+        "help-params", 0, CLI_FLAG, AT(help_params), NULL,                               \
+            "list the parameters that the graph file declares"                           \
+    }
+#define CLI_OPTION_JSON                                                                  \
+    {                                                                                    \
+        "json", 0, CLI_FLAG, AT(json), NULL, "print one JSON object on stdout"           \
+    }
 
 /* All commands, in the order of the overview; ends with NULL. */
 extern const struct cli_command *const cli_commands[];
 const struct cli_command *cli_find(const char *name);
 
-/* The words of a command line that are no options; they point into argv. */
-struct cli_rest {
-    const char *words[16];
-    size_t count;
-};
-
-/* Read argv (behind the command's name) into `values` and `rest`. CLI_OK to go on; any
- * other value, or *ret_done, ends the command with the value returned: a message or the
- * help has been printed. CLI_PARAM lists are the caller's to free. */
-int cli_parse(const struct cli_command *command, int argc, char **argv, void *values,
-              struct cli_rest *rest, bool *ret_done);
+/* Read argv (behind the command's name) by the command's table, then run it; or print the
+ * help, or what is wrong. Returns a cli_exit code. */
+int cli_run(const struct cli_command *command, int argc, char **argv);
 
 /* "headrace: ..." on stderr, one line; returns CLI_USAGE or CLI_FAILED. */
 int cli_usage(const char *format, ...) HR_PRINTF(1, 2);

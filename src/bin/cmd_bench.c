@@ -31,14 +31,11 @@ static const struct cli_option bench_table[] = {
      "records (noop), files (start); default 2000000 and 100000", 1},
     {"threads", 0, CLI_INT, AT(threads), "N",
      "most threads; default: the CPUs that this process may use", 0, 4096},
-    {"json", 0, CLI_FLAG, AT(json), NULL,
-     "print one JSON object on stdout"},
+    CLI_OPTION_JSON,
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
      "no progress"},
 };
-/* clang-format on */
 
-/* clang-format off */
 static const struct cli_example bench_examples[] = {
     {"headrace bench --list",
      "what can be measured"},
@@ -261,29 +258,27 @@ static int find_kind(const char *name, const struct bench_kind **ret_kind)
                      cli_nearest(name, names, count, nearest, sizeof(nearest)));
 }
 
-static int bench_run_command(const struct cli_command *command, int argc, char **argv)
+static int bench_run_command(void *values, const struct cli_rest *rest)
 {
-    struct bench_options options = {.rounds = 5};
+    const struct bench_options *options = values;
     const struct bench_kind *kind = NULL;
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+    int code;
 
-    if (done)
-        return code;
-    if (options.list || rest.count == 0) {
+    if (options->list || rest->count == 0) {
         for (kind = bench_kinds; kind->name != NULL; kind++)
             printf("%-10s %s\n", kind->name, kind->what);
         return CLI_OK;
     }
-    code = find_kind(rest.words[0], &kind);
+    code = find_kind(rest->words[0], &kind);
     if (code != CLI_OK)
         return code;
     stop_watch(NULL);
-    code = run_kind(kind, &options);
+    code = run_kind(kind, options);
     stop_unwatch();
     return code;
 }
+
+static const struct bench_options bench_defaults = {.rounds = 5};
 
 const struct cli_command cmd_bench = {
     .name = "bench",
@@ -292,9 +287,8 @@ const struct cli_command cmd_bench = {
     .args_max = 1,
     .text = "Runs a named benchmark: its cases take turns round by round, so that a slow "
             "minute of the machine meets all of them, and the medians are compared.",
-    .options = bench_table,
-    .option_count = sizeof(bench_table) / sizeof(bench_table[0]),
-    .examples = bench_examples,
-    .example_count = sizeof(bench_examples) / sizeof(bench_examples[0]),
+    CLI_OPTIONS(bench_table, struct bench_options),
+    CLI_EXAMPLES(bench_examples),
+    .defaults = &bench_defaults,
     .run = bench_run_command,
 };

@@ -3,7 +3,6 @@
  */
 #include "graph_file.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct explain_options {
@@ -17,8 +16,7 @@ struct explain_options {
 
 /* clang-format off */
 static const struct cli_option explain_table[] = {
-    {"param", 'p', CLI_PARAM, AT(params), "name=value",
-     "set a parameter of the graph; may be repeated"},
+    CLI_OPTION_PARAM,
     {"threads", 0, CLI_INT, AT(threads), "N",
      "worker threads, as for run", 0, 4096},
     {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline",
@@ -30,9 +28,7 @@ static const struct cli_option explain_table[] = {
     {"json", 0, CLI_FLAG, AT(json), NULL,
      "the plan as one JSON object"},
 };
-/* clang-format on */
 
-/* clang-format off */
 static const struct cli_example explain_examples[] = {
     {"headrace explain examples/vision_rrc.yaml -p data=photos",
      "stages, what is composed into what, where pixels are made, and why"},
@@ -61,20 +57,15 @@ static int explain_graph(struct hr_graph *graph, const struct explain_options *o
     return CLI_OK;
 }
 
-static int explain_run(const struct cli_command *command, int argc, char **argv)
+static int explain_run(void *values, const struct cli_rest *rest)
 {
-    struct explain_options options = {0};
+    const struct explain_options *options = values;
     struct hr_graph *graph = NULL;
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+    int code = graph_file_load(rest->words[0], &options->params, &graph);
 
-    if (!done)
-        code = graph_file_load(rest.words[0], &options.params, &graph);
-    if (!done && code == CLI_OK)
-        code = explain_graph(graph, &options);
+    if (code == CLI_OK)
+        code = explain_graph(graph, options);
     hr_graph_unref(graph);
-    free(options.params.items);
     return code;
 }
 
@@ -87,9 +78,7 @@ const struct cli_command cmd_explain = {
     .text = "Prints the plan of the graph: its stages, which nodes are composed into one "
             "job, where pixels are made, and the reason for each. Opens the graph's "
             "sources and runs nothing.",
-    .options = explain_table,
-    .option_count = sizeof(explain_table) / sizeof(explain_table[0]),
-    .examples = explain_examples,
-    .example_count = sizeof(explain_examples) / sizeof(explain_examples[0]),
+    CLI_OPTIONS(explain_table, struct explain_options),
+    CLI_EXAMPLES(explain_examples),
     .run = explain_run,
 };

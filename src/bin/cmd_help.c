@@ -14,8 +14,7 @@ static const struct cli_option help_table[] = {
     {"man", 0, CLI_FLAG, offsetof(struct help_options, man), NULL,
      "the manual page of all commands, for groff"},
 };
-/* clang-format on */
-/* clang-format off */
+
 static const struct cli_example help_examples[] = {
     {"headrace help run",
      "the same as headrace run --help"},
@@ -36,26 +35,18 @@ static int unknown_command(const char *name)
                      cli_nearest(name, names, count, nearest, sizeof(nearest)));
 }
 
-static int help_run(const struct cli_command *command, int argc, char **argv)
+static int help_run(void *values, const struct cli_rest *rest)
 {
-    struct help_options options = {0};
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+    const struct help_options *options = values;
 
-    if (done)
-        return code;
-    if (options.man) {
+    if (options->man)
         cli_print_man(stdout);
-        return CLI_OK;
-    }
-    if (rest.count == 0) {
+    else if (rest->count == 0)
         cli_print_overview(stdout);
-        return CLI_OK;
-    }
-    if (cli_find(rest.words[0]) == NULL)
-        return unknown_command(rest.words[0]);
-    cli_print_help(cli_find(rest.words[0]), stdout);
+    else if (cli_find(rest->words[0]) == NULL)
+        return unknown_command(rest->words[0]);
+    else
+        cli_print_help(cli_find(rest->words[0]), stdout);
     return CLI_OK;
 }
 
@@ -65,40 +56,35 @@ const struct cli_command cmd_help = {
     .args = "[COMMAND]",
     .args_max = 1,
     .text = "Shows the commands, or one of them.",
-    .options = help_table,
-    .option_count = 1,
-    .examples = help_examples,
-    .example_count = sizeof(help_examples) / sizeof(help_examples[0]),
+    CLI_OPTIONS(help_table, struct help_options),
+    CLI_EXAMPLES(help_examples),
     .run = help_run,
 };
 
 struct version_options {
     bool json;
 };
+
+#define AT(field) offsetof(struct version_options, field)
+
 /* clang-format off */
 static const struct cli_option version_table[] = {
-    {"json", 0, CLI_FLAG, offsetof(struct version_options, json), NULL,
-     "print one JSON object on stdout"},
+    CLI_OPTION_JSON,
 };
-/* clang-format on */
-/* clang-format off */
+
 static const struct cli_example version_examples[] = {
     {"headrace version",
      "prints: headrace and the version of the library"},
 };
 /* clang-format on */
 
-static int version_run(const struct cli_command *command, int argc, char **argv)
+static int version_run(void *values, const struct cli_rest *rest)
 {
-    struct version_options options = {0};
+    const struct version_options *options = values;
     struct json json = {.out = stdout};
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
 
-    if (done)
-        return code;
-    if (!options.json) {
+    (void)rest;
+    if (!options->json) {
         printf("headrace %s\n", hr_version());
         return CLI_OK;
     }
@@ -114,10 +100,8 @@ const struct cli_command cmd_version = {
     .summary = "show the version",
     .args = "",
     .text = "Shows the version of the library that the command runs with.",
-    .options = version_table,
-    .option_count = 1,
-    .examples = version_examples,
-    .example_count = 1,
+    CLI_OPTIONS(version_table, struct version_options),
+    CLI_EXAMPLES(version_examples),
     .run = version_run,
 };
 
@@ -128,17 +112,11 @@ static const struct cli_example completion_examples[] = {
 };
 /* clang-format on */
 
-static int completion_run(const struct cli_command *command, int argc, char **argv)
+static int completion_run(void *values, const struct cli_rest *rest)
 {
-    int nothing = 0;
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &nothing, &rest, &done);
-
-    if (done)
-        return code;
-    if (strcmp(rest.words[0], "bash") != 0)
-        return cli_usage("completion knows bash, not '%s'", rest.words[0]);
+    (void)values;
+    if (strcmp(rest->words[0], "bash") != 0)
+        return cli_usage("completion knows bash, not '%s'", rest->words[0]);
     cli_print_completion(stdout);
     return CLI_OK;
 }
@@ -150,7 +128,6 @@ const struct cli_command cmd_completion = {
     .args_min = 1,
     .args_max = 1,
     .text = "Prints a script that completes commands, options, operators and files.",
-    .examples = completion_examples,
-    .example_count = 1,
+    CLI_EXAMPLES(completion_examples),
     .run = completion_run,
 };

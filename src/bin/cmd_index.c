@@ -19,14 +19,11 @@ struct index_options {
 static const struct cli_option index_table[] = {
     {"output", 'o', CLI_TEXT, AT(output), "FILE",
      "where the index goes; required"},
-    {"json", 0, CLI_FLAG, AT(json), NULL,
-     "print one JSON object on stdout"},
+    CLI_OPTION_JSON,
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
      "no report"},
 };
-/* clang-format on */
 
-/* clang-format off */
 static const struct cli_example index_examples[] = {
     {"headrace index photos -o photos.index",
      "then give source.files the parameter `index: photos.index`"},
@@ -63,29 +60,25 @@ print_json(const struct hr_index_result *r, const char *output, double seconds)
     json_end(&json);
 }
 
-static int index_run(const struct cli_command *command, int argc, char **argv)
+static int index_run(void *values, const struct cli_rest *rest)
 {
-    struct index_options options = {0};
+    const struct index_options *options = values;
     struct hr_index_result result = {0};
     struct hr_error error = {0};
-    struct cli_rest rest;
     double began = term_now();
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+    int code;
 
-    if (done)
-        return code;
-    if (options.output == NULL)
+    if (options->output == NULL)
         return cli_usage("index wants -o FILE (headrace index --help tells more)");
-    code = out_probe(options.output);
+    code = out_probe(options->output);
     if (code != CLI_OK)
         return code;
-    if (hr_index_write(rest.words[0], options.output, &result, &error) != HR_OK)
+    if (hr_index_write(rest->words[0], options->output, &result, &error) != HR_OK)
         return cli_library(&error);
-    if (options.json)
-        print_json(&result, options.output, term_now() - began);
-    else if (!options.quiet)
-        print_result(&result, options.output, term_now() - began);
+    if (options->json)
+        print_json(&result, options->output, term_now() - began);
+    else if (!options->quiet)
+        print_result(&result, options->output, term_now() - began);
     return CLI_OK;
 }
 
@@ -98,9 +91,7 @@ const struct cli_command cmd_index = {
     .text = "Walks DIR and saves its file names, labels and folder times. A run that is "
             "given the index starts without walking, and reads again only the folders "
             "that changed. An index that is there already is brought up to date.",
-    .options = index_table,
-    .option_count = sizeof(index_table) / sizeof(index_table[0]),
-    .examples = index_examples,
-    .example_count = sizeof(index_examples) / sizeof(index_examples[0]),
+    CLI_OPTIONS(index_table, struct index_options),
+    CLI_EXAMPLES(index_examples),
     .run = index_run,
 };

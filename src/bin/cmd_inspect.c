@@ -37,10 +37,8 @@ struct inspect {
 
 /* clang-format off */
 static const struct cli_option inspect_table[] = {
-    {"param", 'p', CLI_PARAM, AT(params), "name=value",
-     "set a parameter of the graph; may be repeated"},
-    {"help-params", 0, CLI_FLAG, AT(help_params), NULL,
-     "list the parameters that the graph file declares"},
+    CLI_OPTION_PARAM,
+    CLI_OPTION_HELP_PARAMS,
     {"count", 'n', CLI_INT, AT(count), "N",
      "records to show; default 3, with --save 32", 1, 1000000},
     {"no-records", 0, CLI_FLAG, AT(no_records), NULL,
@@ -55,9 +53,7 @@ static const struct cli_option inspect_table[] = {
      "write images as DIR/000000.png ... and a contact sheet DIR/contact.png; u8 and "
      "0..1 are shown as they are, other ranges stretched image by image"},
 };
-/* clang-format on */
 
-/* clang-format off */
 static const struct cli_example inspect_examples[] = {
     {"headrace inspect examples/vision_rrc.yaml -p data=photos",
      "fields, dtypes and shapes behind each node, and three records"},
@@ -317,25 +313,21 @@ static int inspect_whole(struct inspect *inspect, const char *path)
     return code;
 }
 
-static int inspect_run(const struct cli_command *command, int argc, char **argv)
+static int inspect_run(void *values, const struct cli_rest *rest)
 {
-    struct inspect_options options = {0};
-    struct inspect inspect = {.options = &options};
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+    struct inspect_options *options = values;
+    struct inspect inspect = {.options = options};
+    int code;
 
-    if (options.count == 0)
-        options.count = options.save != NULL ? 32 : 3;
-    if (!done && options.help_params)
-        code = graph_file_help(rest.words[0], &options.params);
-    else if (!done)
-        code = inspect_whole(&inspect, rest.words[0]);
+    if (options->help_params)
+        return graph_file_help(rest->words[0], &options->params);
+    if (options->count == 0)
+        options->count = options->save != NULL ? 32 : 3;
+    code = inspect_whole(&inspect, rest->words[0]);
     hr_iter_close(inspect.iter);
     hr_graph_unref(inspect.graph);
     for (size_t i = 0; i < inspect.sheet_count; i++)
         free(inspect.sheet[i].pixels);
-    free(options.params.items);
     return code;
 }
 
@@ -348,9 +340,7 @@ const struct cli_command cmd_inspect = {
     .text =
         "Checks the graph, prints its fingerprint and the fields behind each node with "
         "dtype and shape, and runs it for a few records.",
-    .options = inspect_table,
-    .option_count = sizeof(inspect_table) / sizeof(inspect_table[0]),
-    .examples = inspect_examples,
-    .example_count = sizeof(inspect_examples) / sizeof(inspect_examples[0]),
+    CLI_OPTIONS(inspect_table, struct inspect_options),
+    CLI_EXAMPLES(inspect_examples),
     .run = inspect_run,
 };

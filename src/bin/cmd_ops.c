@@ -31,9 +31,7 @@ static const struct cli_option ops_table[] = {
     {"markdown", 0, CLI_TEXT, AT(markdown), "DIR",
      "write one Markdown page per operator and README.md into DIR"},
 };
-/* clang-format on */
 
-/* clang-format off */
 static const struct cli_example ops_examples[] = {
     {"headrace ops",
      "all operators, one line each"},
@@ -253,22 +251,17 @@ static int print_markdown(const char *dir)
     return out_commit(&out);
 }
 
-static int ops_run(const struct cli_command *command, int argc, char **argv)
+static int ops_run(void *values, const struct cli_rest *rest)
 {
-    struct ops_options options = {0};
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+    const struct ops_options *options = values;
 
-    if (done)
-        return code;
-    if (options.markdown != NULL)
-        return print_markdown(options.markdown);
-    if (options.json)
-        return print_json(rest.count > 0 ? rest.words[0] : NULL, options.all);
-    if (rest.count > 0)
-        return print_one(rest.words[0]);
-    print_list(&options);
+    if (options->markdown != NULL)
+        return print_markdown(options->markdown);
+    if (options->json)
+        return print_json(rest->count > 0 ? rest->words[0] : NULL, options->all);
+    if (rest->count > 0)
+        return print_one(rest->words[0]);
+    print_list(options);
     return CLI_OK;
 }
 
@@ -280,9 +273,7 @@ const struct cli_command cmd_ops = {
     .text = "Lists the operators with what they do, or shows one: its parameters with "
             "types, ranges, defaults and units, and its traits, which the optimizer "
             "reads.",
-    .options = ops_table,
-    .option_count = sizeof(ops_table) / sizeof(ops_table[0]),
-    .examples = ops_examples,
-    .example_count = sizeof(ops_examples) / sizeof(ops_examples[0]),
+    CLI_OPTIONS(ops_table, struct ops_options),
+    CLI_EXAMPLES(ops_examples),
     .run = ops_run,
 };

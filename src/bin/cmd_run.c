@@ -35,10 +35,8 @@ struct run {
 
 /* clang-format off */
 static const struct cli_option run_table[] = {
-    {"param", 'p', CLI_PARAM, AT(params), "name=value",
-     "set a parameter of the graph; may be repeated"},
-    {"help-params", 0, CLI_FLAG, AT(help_params), NULL,
-     "list the parameters that the graph file declares"},
+    CLI_OPTION_PARAM,
+    CLI_OPTION_HELP_PARAMS,
     {"epochs", 0, CLI_INT, AT(epochs), "N",
      "passes over the data, 0 for no end; default 1"},
     {"limit", 0, CLI_INT, AT(limit), "RECORDS",
@@ -85,9 +83,7 @@ static const struct cli_option run_table[] = {
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
      "no progress, no report"},
 };
-/* clang-format on */
 
-/* clang-format off */
 static const struct cli_example run_examples[] = {
     {"headrace run examples/vision_rrc.yaml -p data=photos",
      "one epoch over a folder of photos, with a progress bar and a report"},
@@ -173,19 +169,28 @@ static int load_state(struct run *run)
     return CLI_OK;
 }
 
-static int save_state(struct run *run)
+typedef enum hr_err
+iter_text_fn(const struct hr_iter *iter, char **ret_text, struct hr_error *reterr);
+
+/* What `tell` says of the run into the file `path`; NULL: not wanted. */
+static int write_text(const struct run *run, const char *path, iter_text_fn *tell)
 {
     struct hr_error error = {0};
     char *text = NULL;
     int code;
 
-    if (run->options->state == NULL)
+    if (path == NULL)
         return CLI_OK;
-    if (hr_iter_save(run->iter, &text, &error) != HR_OK)
+    if (tell(run->iter, &text, &error) != HR_OK)
         return cli_library(&error);
-    code = out_replace(run->options->state, text);
+    code = out_replace(path, text);
     hr_free(text);
     return code;
+}
+
+static int save_state(const struct run *run)
+{
+    return write_text(run, run->options->state, hr_iter_save);
 }
 
 /* ---- the run ---- */
@@ -304,21 +309,6 @@ static int drain(struct run *run)
     return cli_library_failed(&error);
 }
 
-static int write_trace(struct run *run)
-{
-    struct hr_error error = {0};
-    char *text = NULL;
-    int code;
-
-    if (run->options->trace == NULL)
-        return CLI_OK;
-    if (hr_iter_trace(run->iter, &text, &error) != HR_OK)
-        return cli_library(&error);
-    code = out_replace(run->options->trace, text);
-    hr_free(text);
-    return code;
-}
-
 static void measure(struct run_result *result)
 {
     struct timespec cpu;
@@ -392,36 +382,32 @@ static int run_whole(struct run *run, const char *path)
     code = drain(run);
     measure(&run->result);
     code = worse(code, save_state(run));
-    code = worse(code, write_trace(run));
+    code = worse(code, write_text(run, run->options->trace, hr_iter_trace));
     report(run, code);
     tell_finished(run, code);
     stop_unwatch();
     return code;
 }
 
-static int run_run(const struct cli_command *command, int argc, char **argv)
+static int run_run(void *values, const struct cli_rest *rest)
 {
-    struct run_options options = {.epochs = 1, .ordered = true};
-    struct run run = {.options = &options};
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
+    const struct run_options *options = values;
+    struct run run = {.options = options, .result.graph_path = rest->words[0]};
+    int code;
 
-    if (!done && options.help_params)
-        code = graph_file_help(rest.words[0], &options.params);
-    else if (!done) {
-        run.result.graph_path = rest.words[0];
-        code = run_whole(&run, rest.words[0]);
-    }
+    if (options->help_params)
+        return graph_file_help(rest->words[0], &options->params);
+    code = run_whole(&run, rest->words[0]);
     hr_iter_close(run.iter);
     hr_graph_unref(run.graph);
     hr_digest_destroy(run.digest);
     if (run.batch_digests != NULL)
         fclose(run.batch_digests);
     free(run.state);
-    free(options.params.items);
     return code;
 }
+
+static const struct run_options run_defaults = {.epochs = 1, .ordered = true};
 
 const struct cli_command cmd_run = {
     .name = "run",
@@ -433,9 +419,8 @@ const struct cli_command cmd_run = {
             "the time of each node. Batches are measured and dropped: this is the loader "
             "without a trainer. The first Ctrl-C stops in order and saves the state when "
             "--state is given; the second ends the process at once.",
-    .options = run_table,
-    .option_count = sizeof(run_table) / sizeof(run_table[0]),
-    .examples = run_examples,
-    .example_count = sizeof(run_examples) / sizeof(run_examples[0]),
+    CLI_OPTIONS(run_table, struct run_options),
+    CLI_EXAMPLES(run_examples),
+    .defaults = &run_defaults,
     .run = run_run,
 };

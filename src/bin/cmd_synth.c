@@ -38,9 +38,7 @@ static const struct cli_option synth_table[] = {
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
      "no progress, no report"},
 };
-/* clang-format on */
 
-/* clang-format off */
 static const struct cli_example synth_examples[] = {
     {"headrace synth photos photos --count 5000 --classes 20",
      "5000 JPEG photos in 20 label folders; repeat it to finish a cut run"},
@@ -116,8 +114,9 @@ synth_range(const struct synth_options *o, const char *path, struct progress *pr
     return out_commit(&out);
 }
 
-static int synth_what(const struct synth_options *o, const struct cli_rest *rest)
+static int synth_run(void *values, const struct cli_rest *rest)
 {
+    const struct synth_options *o = values;
     static const char *const kinds[] = {"photos", "names", "range"};
     int (*const makers[])(const struct synth_options *, const char *,
                           struct progress *) = {synth_photos, synth_names, synth_range};
@@ -145,15 +144,8 @@ static int synth_what(const struct synth_options *o, const struct cli_rest *rest
                      cli_nearest(rest->words[0], kinds, 3, nearest, sizeof(nearest)));
 }
 
-static int synth_run(const struct cli_command *command, int argc, char **argv)
-{
-    struct synth_options options = {.count = 1000, .classes = 10, .folders = 1000};
-    struct cli_rest rest;
-    bool done;
-    int code = cli_parse(command, argc, argv, &options, &rest, &done);
-
-    return done ? code : synth_what(&options, &rest);
-}
+static const struct synth_options synth_defaults = {
+    .count = 1000, .classes = 10, .folders = 1000};
 
 const struct cli_command cmd_synth = {
     .name = "synth",
@@ -165,9 +157,8 @@ const struct cli_command cmd_synth = {
         "photos: a folder of JPEG photos in label folders. names: many empty files in "
         "folders. range: a text file with one number a line. Photo i depends on the "
         "seed and i only; what is there already is kept, so a cut run goes on.",
-    .options = synth_table,
-    .option_count = sizeof(synth_table) / sizeof(synth_table[0]),
-    .examples = synth_examples,
-    .example_count = sizeof(synth_examples) / sizeof(synth_examples[0]),
+    CLI_OPTIONS(synth_table, struct synth_options),
+    CLI_EXAMPLES(synth_examples),
+    .defaults = &synth_defaults,
     .run = synth_run,
 };

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
         if (name[0] == '-')
             return cli_usage("unknown option %s (headrace --help lists the commands)",
                              name);
-        return cmd_help.run(&cmd_help, 1, words);
+        return cli_run(&cmd_help, 1, words);
     }
-    return close_stdout(command->run(command, argc - 2, argv + 2));
+    return close_stdout(cli_run(command, argc - 2, argv + 2));
 }
