@@ -140,6 +140,17 @@ hr_graph_node_info(const struct hr_graph *graph, size_t at, struct hr_node_info 
     return HR_OK;
 }
 
+enum hr_err hr_graph_node_params(const struct hr_graph *graph, size_t at, char **ret_json,
+                                 struct hr_error *reterr)
+{
+    if (graph == NULL || ret_json == NULL)
+        return wrong(reterr, graph == NULL ? "graph" : "ret_json");
+    if (at >= graph->count)
+        return hr__fail(reterr, HR_ERR_RANGE, "there is no node %zu; the graph has %zu",
+                        at, graph->count);
+    return hr__graph_node_params(graph, at, ret_json, reterr);
+}
+
 size_t hr_graph_field_count(const struct hr_graph *graph, size_t node)
 {
     if (graph == NULL || !graph->frozen || node >= graph->count)

@@ -78,6 +78,8 @@ HR_CHECK enum hr_err hr__graph_freeze(struct hr_graph *graph, struct hr_error *r
 HR_CHECK enum hr_err
 hr__graph_print(const struct hr_graph *graph, enum hr_graph_format format,
                 char **ret_text, struct hr_error *reterr);
+HR_CHECK enum hr_err hr__graph_node_params(const struct hr_graph *graph, size_t at,
+                                           char **ret_json, struct hr_error *reterr);
 HR_CHECK enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t at,
                                           struct hr_graph_param_info *ret_info);
 

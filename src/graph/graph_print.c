@@ -92,11 +92,15 @@ input_list(const struct hr_graph *graph, const struct hr_graph_node *n)
     return list;
 }
 
+static bool has_params(const struct hr_graph_node *n)
+{
+    return n->given != NULL && n->given->kind == HR_DOC_MAP && n->given->as.map.count > 0;
+}
+
 static struct hr_doc *item_of(const struct hr_graph *graph, size_t at, bool short_form)
 {
     const struct hr_graph_node *n = &graph->nodes[at];
-    bool empty =
-        n->given == NULL || n->given->kind != HR_DOC_MAP || n->given->as.map.count == 0;
+    bool empty = !has_params(n);
     char *usual = hr__graph_auto_name(graph, at, n->op->name);
     struct hr_doc *item = NULL;
     bool named, ok;
@@ -254,5 +258,26 @@ enum hr_err hr__graph_print(const struct hr_graph *graph, enum hr_graph_format f
     if (text == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     *ret_text = text;
+    return HR_OK;
+}
+
+/* Not escaped: hr_graph_add replaces nothing. */
+enum hr_err hr__graph_node_params(const struct hr_graph *graph, size_t at,
+                                  char **ret_json, struct hr_error *reterr)
+{
+    const struct hr_graph_node *n = &graph->nodes[at];
+    struct hr_str out;
+    char *text;
+
+    hr__str_init(&out);
+    if (has_params(n))
+        hr__doc_print_json(n->given, false, &out);
+    else
+        hr__str_add(&out, "{}");
+    text = hr__str_take(&out);
+    hr__str_finish(&out);
+    if (text == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    *ret_json = text;
     return HR_OK;
 }

@@ -891,6 +891,59 @@ TEST(nodes_added_to_a_loaded_graph_are_printed_too)
     hr_graph_unref(graph);
 }
 
+/* ---- parameters of a node ---- */
+
+static void check_node_params(const struct hr_graph *graph, size_t at, const char *json)
+{
+    struct hr_error error = {0};
+    char *text = NULL;
+
+    CHECK_OK(hr_graph_node_params(graph, at, &text, &error));
+    CHECK_EQ_STR(text, json);
+    hr_free(text);
+}
+
+TEST(parameters_of_a_node_are_those_given_with_references_replaced)
+{
+    const struct hr_graph_param params[] = {
+        {"where", "here"},
+    };
+    struct hr_graph *graph = NULL, *again = hr_graph_create();
+    struct hr_error error = {0};
+    struct hr_node node;
+    char *text = NULL;
+
+    CHECK_OK(
+        hr_graph_parse(declared, strlen(declared), "d.yaml", params, 1, &graph, &error));
+    check_node_params(graph, 0, "{\"n\":10,\"path\":\"/x/here/10${n}\"}");
+    check_node_params(graph, 1, "{\"more\":[\"label\"]}");
+    CHECK_OK(hr_graph_node_params(graph, 0, &text, &error));
+    CHECK_OK(hr_graph_add(again, "test.source", NULL, NULL, 0, text, &node, &error));
+    check_node_params(again, 0, text);
+    hr_free(text);
+    hr_graph_unref(again);
+    hr_graph_unref(graph);
+}
+
+TEST(parameters_of_a_node_hold_hints_and_no_defaults)
+{
+    struct hr_graph *graph =
+        parse(HEAD "- test.source\n- test.decode: {keep_position: true}\n");
+    struct hr_error error = {0};
+    char *text = NULL;
+
+    check_node_params(graph, 0, "{}");
+    check_node_params(graph, 1, "{\"keep_position\":true}");
+    freeze(graph);
+    check_node_params(graph, 1, "{\"keep_position\":true}");
+    CHECK_ERR(HR_ERR_RANGE, hr_graph_node_params(graph, 2, &text, &error));
+    CHECK_EQ_STR(error.message, "there is no node 2; the graph has 2");
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_node_params(NULL, 0, &text, NULL));
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_node_params(graph, 0, NULL, NULL));
+    CHECK(text == NULL);
+    hr_graph_unref(graph);
+}
+
 /* ---- the public edge ---- */
 
 TEST(wrong_arguments_are_refused)
@@ -942,7 +995,7 @@ TEST(a_failed_allocation_anywhere_leaks_nothing)
     for (n = 1; !done; n++) {
         struct hr_graph *graph = NULL;
         struct hr_error error = {0};
-        char *text = NULL;
+        char *text = NULL, *json = NULL;
         enum hr_err code;
 
         hr__fault_arm(HR_FAULT_ALLOC, n);
@@ -956,11 +1009,14 @@ TEST(a_failed_allocation_anywhere_leaks_nothing)
             code = hr_graph_freeze(graph, &error);
         if (code == HR_OK)
             code = hr_graph_print(graph, HR_GRAPH_YAML, &text, &error);
+        if (code == HR_OK)
+            code = hr_graph_node_params(graph, 0, &json, &error);
         hr__fault_arm(0, 0);
         done = code == HR_OK;
         if (!done && (code != HR_ERR_MEMORY || error.code != HR_ERR_MEMORY))
             check_failed(__FILE__, __LINE__, "allocation %d: %s: %s", (int)n,
                          hr_err_name(code), error.message);
+        hr_free(json);
         hr_free(text);
         hr_graph_unref(graph);
         CHECK_EQ_INT(opened, closed);
