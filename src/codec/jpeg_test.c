@@ -10,6 +10,12 @@
 
 #include <jpeglib.h>
 
+#if JPEG_LIB_VERSION >= 70
+#define SCALED_SIZE(component) ((component)->DCT_v_scaled_size)
+#else
+#define SCALED_SIZE(component) ((component)->DCT_scaled_size)
+#endif
+
 static const enum hr_isa isas[] = {HR_ISA_C, HR_ISA_AVX2, HR_ISA_AVX512};
 #define ISAS 3
 
@@ -151,7 +157,7 @@ static void read_raw(struct raw *raw, const uint8_t *data, size_t bytes, int sca
 
         for (i = 0; i < info.num_components; i++) {
             const jpeg_component_info *c = &info.comp_info[i];
-            int32_t height = c->v_samp_factor * c->DCT_scaled_size;
+            int32_t height = c->v_samp_factor * SCALED_SIZE(c);
 
             for (y = 0; y < height; y++)
                 rows[i][y] = raw->plane[i] + (top * height + y) * RAW_STRIDE;
