@@ -73,6 +73,13 @@ hr_iter_open(struct hr_graph *graph, const struct hr_iter_options *options,
 HR_API HR_CHECK enum hr_err
 hr_iter_next(struct hr_iter *iter, struct hr_batch **ret_batch, struct hr_error *reterr);
 
+/* As hr_iter_next, for at most about `timeout_ns` (work that was begun in this thread is
+ * finished first): HR_OK and *ret_batch NULL when no batch came in that time. For callers
+ * that must look at something else meanwhile, such as signals. */
+HR_API HR_CHECK enum hr_err
+hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns, struct hr_batch **ret_batch,
+                 struct hr_error *reterr);
+
 /* Make a blocked or coming hr_iter_next return HR_ERR_CANCELLED soon. From any thread and
  * from signal handlers. */
 HR_API void hr_iter_cancel(struct hr_iter *iter);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/cpu.h"
 #include "core/error.h"
 #include "engine/engine.h"
@@ -42,7 +43,20 @@ hr_iter_next(struct hr_iter *iter, struct hr_batch **ret_batch, struct hr_error 
     if (iter == NULL || ret_batch == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "no iterator, or nowhere to put the batch");
-    return hr__engine_next(engine_of(iter), ret_batch, reterr);
+    return hr__engine_next(engine_of(iter), UINT64_MAX, ret_batch, reterr);
+}
+
+enum hr_err hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns,
+                             struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    uint64_t now = hr__now_ns();
+
+    if (iter == NULL || ret_batch == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "no iterator, or nowhere to put the batch");
+    return hr__engine_next(engine_of(iter),
+                           timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX,
+                           ret_batch, reterr);
 }
 
 void hr_iter_cancel(struct hr_iter *iter)

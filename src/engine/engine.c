@@ -67,12 +67,16 @@ uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
 
 /* ---- threads ---- */
 
-static void wait_on(struct hr_engine *engine, pthread_cond_t *condition)
+static void
+wait_on(struct hr_engine *engine, pthread_cond_t *condition, uint64_t until_ns)
 {
     uint64_t ns =
         hr__now_ns() + WAIT_MS * 1000000u; /* the conditions use the same clock */
-    struct timespec until = {.tv_sec = (time_t)(ns / 1000000000u),
-                             .tv_nsec = (long)(ns % 1000000000u)};
+    struct timespec until;
+
+    ns = ns < until_ns ? ns : until_ns;
+    until.tv_sec = (time_t)(ns / 1000000000u);
+    until.tv_nsec = (long)(ns % 1000000000u);
 
     pthread_cond_timedwait(condition, &engine->lock, &until);
 }
@@ -120,7 +124,7 @@ static void *run_thread(void *user)
             continue;
         engine->idle++;
         begin = hr__now_ns();
-        wait_on(engine, &engine->work);
+        wait_on(engine, &engine->work, UINT64_MAX);
         engine->blocked_ns += hr__now_ns() - begin;
         engine->idle--;
     }
@@ -462,8 +466,8 @@ static enum hr_err how_it_ended(const struct hr_engine *engine, struct hr_error 
     return engine->error.code;
 }
 
-static enum hr_err next_locked(struct hr_engine *engine, struct hr_batch **ret_batch,
-                               struct hr_error *reterr)
+static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
+                               struct hr_batch **ret_batch, struct hr_error *reterr)
 {
     for (;;) {
         uint64_t begin;
@@ -476,6 +480,10 @@ static enum hr_err next_locked(struct hr_engine *engine, struct hr_batch **ret_b
         }
         if (drained(engine))
             return how_it_ended(engine, reterr);
+        if (until_ns != UINT64_MAX && hr__now_ns() >= until_ns) {
+            *ret_batch = NULL;
+            return HR_OK;
+        }
         if (helps(engine) && work_once(engine, &engine->runners[engine->thread_count]))
             continue;
         /* It may have helped up to here and left a full block behind: a worker that
@@ -484,19 +492,19 @@ static enum hr_err next_locked(struct hr_engine *engine, struct hr_batch **ret_b
             pthread_cond_signal(&engine->work);
         begin = hr__now_ns();
         engine->consumer_waits = true;
-        wait_on(engine, &engine->ready);
+        wait_on(engine, &engine->ready, until_ns);
         engine->consumer_waits = false;
         engine->wait_ns += hr__now_ns() - begin;
     }
 }
 
-enum hr_err hr__engine_next(struct hr_engine *engine, struct hr_batch **ret_batch,
-                            struct hr_error *reterr)
+enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
+                            struct hr_batch **ret_batch, struct hr_error *reterr)
 {
     enum hr_err code;
 
     pthread_mutex_lock(&engine->lock);
-    code = next_locked(engine, ret_batch, reterr);
+    code = next_locked(engine, until_ns, ret_batch, reterr);
     if (code == HR_ERR_CANCELLED)
         atomic_store(&engine->stop, true);
     pthread_mutex_unlock(&engine->lock);

@@ -217,8 +217,9 @@ struct hr_engine {
 HR_CHECK enum hr_err
 hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_engine **ret_engine, struct hr_error *reterr);
+/* *ret_batch is NULL when none came until `until_ns` of the clock (UINT64_MAX: never). */
 HR_CHECK enum hr_err
-hr__engine_next(struct hr_engine *engine, struct hr_batch **ret_batch,
+hr__engine_next(struct hr_engine *engine, uint64_t until_ns, struct hr_batch **ret_batch,
                 struct hr_error *reterr);
 void hr__engine_close(struct hr_engine *engine);
 /* Under the lock: the run ends at this stage with this error. One at a later stage comes

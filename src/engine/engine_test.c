@@ -601,6 +601,28 @@ TEST(a_budget_that_is_too_small_is_refused_with_the_least_that_would_do)
     outcome_free(o);
 }
 
+TEST(waiting_for_a_time_gives_nothing_until_a_batch_is_there)
+{
+    struct hr_graph *graph =
+        load(GRAPH(RANGE(20) "  - debug.sleep: {ms: 5}\n" BATCH(20)));
+    struct hr_iter_options options;
+    struct hr_iter *iter;
+    struct hr_batch *batch = NULL;
+    int empty = 0;
+
+    hr_iter_options_init(&options);
+    options.threads = 1;
+    CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
+    for (; batch == NULL; empty++)
+        CHECK_OK(hr_iter_next_for(iter, 2000000, &batch, NULL));
+    CHECK(empty > 2);
+    CHECK_EQ_INT(hr_batch_records(batch), 20);
+    hr_batch_unref(batch);
+    CHECK_ERR(HR_ERR_END, hr_iter_next_for(iter, UINT64_MAX, &batch, NULL));
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
 static void *cancel_soon(void *iter)
 {
     usleep(20000);
