@@ -59,7 +59,9 @@ struct cli_command {
     const char *name, *summary;
     const char *args; /* positional arguments as in the usage line, or "" */
     size_t args_min, args_max;
-    const char *text; /* a paragraph for --help and the man page */
+    const char *complete; /* what its words are for a shell: a list of words, or $(a
+                             command); NULL: files */
+    const char *text;     /* a paragraph for --help and the man page */
     const struct cli_option *options;
     size_t option_count;
     const struct cli_example *examples;
@@ -116,10 +118,12 @@ int cli_library_failed(const struct hr_error *error);
 const char *cli_nearest(const char *wrong, const char *const *names, size_t count,
                         char *text, size_t room);
 
-/* cli_doc.c: the tables for people and shells. */
+/* cli_doc.c: the tables for people. */
 void cli_print_help(const struct cli_command *command, FILE *out);
 void cli_print_overview(FILE *out);
 void cli_print_man(FILE *out);
-void cli_print_completion(FILE *out);
+
+/* cli_complete.c: the tables for a shell; false when it is none of bash, zsh, fish. */
+bool cli_print_completion(const char *shell, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * cli_doc.c - the commands' tables as --help, as a man page and as a bash completion.
+ * cli_doc.c - the commands' tables as --help and as a man page.
  */
 #include "cli.h"
 #include "term.h"
@@ -160,60 +160,4 @@ void cli_print_man(FILE *out)
     fputs(".TP\n.B HEADRACE_ISA\n", out);
     man_text(out, "c, neon, avx2 or avx512: the best instruction set to use; the bytes "
                   "are the same with each");
-}
-
-static void complete_command(const struct cli_command *command, FILE *out)
-{
-    fprintf(out, "    %s) words=\"--help", command->name);
-    for (size_t i = 0; i < command->option_count; i++)
-        fprintf(out, " --%s", command->options[i].name);
-    fputs("\" ;;\n", out);
-}
-
-/* Options with a fixed choice of values. */
-static void complete_choices(FILE *out)
-{
-    for (size_t i = 0; cli_commands[i] != NULL; i++)
-        for (size_t j = 0; j < cli_commands[i]->option_count; j++) {
-            const struct cli_option *option = &cli_commands[i]->options[j];
-
-            if (option->type != CLI_CHOICE)
-                continue;
-            fprintf(out, "    %s:--%s) choices=\"", cli_commands[i]->name, option->name);
-            for (const char *at = option->arg; *at != '\0'; at++)
-                fputc(*at == '|' ? ' ' : *at, out);
-            fputs("\" ;;\n", out);
-        }
-}
-
-void cli_print_completion(FILE *out)
-{
-    fputs("# bash completion of headrace; made by: headrace completion bash\n"
-          "_headrace()\n{\n"
-          "    local word=\"${COMP_WORDS[COMP_CWORD]}\" before words choices=\n"
-          "    before=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
-          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"",
-          out);
-    for (size_t i = 0; cli_commands[i] != NULL; i++)
-        fprintf(out, "%s%s", i > 0 ? " " : "", cli_commands[i]->name);
-    fputs("\" -- \"$word\"))\n        return\n    fi\n"
-          "    case \"${COMP_WORDS[1]}:$before\" in\n",
-          out);
-    complete_choices(out);
-    fputs("    ops:ops) choices=\"$(headrace ops --names 2>/dev/null)\" ;;\n"
-          "    synth:synth) choices=\"photos names range\" ;;\n"
-          "    bench:bench) choices=\"$(headrace bench --list 2>/dev/null | "
-          "awk '{print $1}')\" ;;\n"
-          "    completion:completion) choices=bash ;;\n    esac\n"
-          "    if [ -n \"$choices\" ] && [ \"${word#-}\" = \"$word\" ]; then\n"
-          "        COMPREPLY=($(compgen -W \"$choices\" -- \"$word\"))\n"
-          "        return\n    fi\n    case \"${COMP_WORDS[1]}\" in\n",
-          out);
-    for (size_t i = 0; cli_commands[i] != NULL; i++)
-        complete_command(cli_commands[i], out);
-    fputs("    esac\n    if [ \"${word#-}\" != \"$word\" ]; then\n"
-          "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n    else\n"
-          "        COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\n"
-          "complete -o filenames -F _headrace headrace\n",
-          out);
 }

@@ -284,6 +284,7 @@ const struct cli_command cmd_bench = {
     .name = "bench",
     .summary = "measure: named benchmarks, in turns, medians",
     .args = "[NAME]",
+    .complete = "$(headrace bench --list 2>/dev/null | cut -d ' ' -f 1)",
     .args_max = 1,
     .text = "Runs a named benchmark: its cases take turns round by round, so that a slow "
             "minute of the machine meets all of them, and the medians are compared.",

@@ -108,23 +108,25 @@ const struct cli_command cmd_version = {
 /* clang-format off */
 static const struct cli_example completion_examples[] = {
     {"eval \"$(headrace completion bash)\"",
-     "complete commands and options in this shell"},
+     "complete commands and options in this bash"},
+    {"headrace completion zsh > ~/.zfunc/_headrace", "the same in zsh, from a folder of fpath"},
+    {"headrace completion fish > ~/.config/fish/completions/headrace.fish", "the same in fish"},
 };
 /* clang-format on */
 
 static int completion_run(void *values, const struct cli_rest *rest)
 {
     (void)values;
-    if (strcmp(rest->words[0], "bash") != 0)
-        return cli_usage("completion knows bash, not '%s'", rest->words[0]);
-    cli_print_completion(stdout);
+    if (!cli_print_completion(rest->words[0], stdout))
+        return cli_usage("completion knows bash, zsh and fish, not '%s'", rest->words[0]);
     return CLI_OK;
 }
 
 const struct cli_command cmd_completion = {
     .name = "completion",
     .summary = "print the completion for a shell",
-    .args = "bash",
+    .args = "bash|zsh|fish",
+    .complete = "bash zsh fish",
     .args_min = 1,
     .args_max = 1,
     .text = "Prints a script that completes commands, options, operators and files.",

@@ -269,6 +269,7 @@ const struct cli_command cmd_ops = {
     .name = "ops",
     .summary = "list the operators, or show one with its parameters",
     .args = "[NAME]",
+    .complete = "$(headrace ops --names 2>/dev/null)",
     .args_max = 1,
     .text = "Lists the operators with what they do, or shows one: its parameters with "
             "types, ranges, defaults and units, and its traits, which the optimizer "

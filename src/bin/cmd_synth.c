@@ -151,6 +151,7 @@ const struct cli_command cmd_synth = {
     .name = "synth",
     .summary = "make a data set of any size from a seed",
     .args = "photos|names|range PATH",
+    .complete = "photos names range",
     .args_min = 2,
     .args_max = 2,
     .text =

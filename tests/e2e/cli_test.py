@@ -55,7 +55,7 @@ def wrong_arguments_are_refused():
     one_line(run("synth", "fotos", temp / "x", code=2), "did you mean photos?")
     one_line(run("index", temp, code=2), "-o FILE")
     one_line(run("bench", "nop", code=2), "did you mean noop?")
-    one_line(run("completion", "fish", code=2), "bash")
+    one_line(run("completion", "csh", code=2), "fish")
     one_line(run("help", "rnu", code=2), "did you mean run?")
     one_line(run("run", example("noop.yaml"), "--rank", 2, "--world", 2, code=2), "--rank")
     one_line(run("run", example("noop.yaml"), "--save-every", 2, code=2), "--state")
@@ -105,6 +105,31 @@ def the_completion_is_bash_and_completes():
         'COMP_WORDS=(headrace run --save); COMP_CWORD=2; _headrace; echo "${COMPREPLY[@]}"\n'
     done = subprocess.run(["bash", "-c", ask], text=True, capture_output=True)
     assert done.stdout.split() == ["skip", "substitute", "--save-every"], done
+
+
+@test
+def the_completion_is_fish_and_completes():
+    script = run("completion", "fish").stdout
+    if not shutil.which("fish"):
+        raise Skip("fish is not here")
+    ask = script + "\ncomplete -C 'headrace run --errors s'; complete -C 'headrace run --save'; complete -C 'headrace synth ph'\n"
+    done = subprocess.run(["fish", "--no-config", "-c", ask], text=True, capture_output=True)
+    words = [line.split("\t")[0] for line in done.stdout.splitlines()]
+    assert words == ["skip", "substitute", "--save-every", "photos"], done
+
+
+@test
+def the_completion_is_zsh():
+    script = run("completion", "zsh").stdout
+    assert script.startswith("#compdef headrace\n") and "'--save-every[" in script and "(fail skip substitute)" in script
+    if not shutil.which("zsh"):
+        raise Skip("zsh is not here")
+    # _arguments works inside the line editor only: stand in for it and read what it is given.
+    ask = "compdef() { :; }\n_arguments() { print -rl -- $@ }\n_describe() { print -rl -- $commands }\n" + script + (
+        "\nwords=(headrace run --sa) CURRENT=3; _headrace\nwords=(headrace r) CURRENT=2; _headrace\n")
+    done = subprocess.run(["zsh", "-fc", ask], text=True, capture_output=True)
+    given = done.stdout.splitlines()
+    assert not done.stderr and "--digest" in done.stdout and any(w.startswith("run:") for w in given), done
 
 
 @test
