@@ -103,8 +103,8 @@ HR_API HR_CHECK enum hr_err hr_graph_node_info(const struct hr_graph *graph, siz
                                                struct hr_node_info *ret_info);
 
 /* The parameters of node `at` as they were given, ${} replaced and hints (keep_position,
- * depends_on) included: a JSON map that hr_graph_add takes; hr_free() it. Those left to
- * their defaults are not in it. HR_ERR_RANGE beyond the last node. */
+ * depends_on) included: a compact JSON map that hr_graph_add takes; hr_free() it. Those
+ * left to their defaults are not in it. HR_ERR_RANGE beyond the last node. */
 HR_API HR_CHECK enum hr_err
 hr_graph_node_params(const struct hr_graph *graph, size_t at, char **ret_json,
                      struct hr_error *reterr);

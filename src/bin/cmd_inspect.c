@@ -133,25 +133,20 @@ static void print_bytes(const struct hr_field_view *view, int64_t record)
     printf("%s\"\n", to - from > 48 ? "..." : "");
 }
 
-/* Walks all elements of one record in storage order of its dims. */
 static void print_tensor(const struct hr_field_view *view, int64_t record)
 {
-    int64_t at[HR_MAX_DIMS] = {record}, count = 1;
     double low = INFINITY, high = -INFINITY, sum = 0, value = 0;
+    struct picture_walk walk;
+    const void *element;
+    int64_t count;
 
-    for (int d = 1; d < view->ndim; d++)
-        count *= view->dims[d];
-    for (int64_t n = 0; n < count; n++) {
-        const char *element = view->data;
-
-        for (int d = 0; d < view->ndim; d++)
-            element += at[d] * view->strides[d];
+    picture_walk_begin(&walk, view, record);
+    count = walk.left;
+    while ((element = picture_walk_next(&walk)) != NULL) {
         value = picture_element(view->dtype, element);
         low = value < low ? value : low;
         high = value > high ? value : high;
         sum += value;
-        for (int d = view->ndim - 1; d > 0 && ++at[d] == view->dims[d]; d--)
-            at[d] = 0;
     }
     if (count == 1 && view->ndim == 1) {
         printf("%.9g\n", value);

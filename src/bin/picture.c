@@ -86,6 +86,28 @@ static bool is_channels(int64_t n)
     return n == 1 || n == 3;
 }
 
+void picture_walk_begin(struct picture_walk *walk, const struct hr_field_view *view,
+                        int64_t record)
+{
+    *walk = (struct picture_walk){.view = view, .at = {record}, .left = 1};
+    for (int d = 1; d < view->ndim; d++)
+        walk->left *= view->dims[d];
+}
+
+const void *picture_walk_next(struct picture_walk *walk)
+{
+    const struct hr_field_view *view = walk->view;
+    const char *element = view->data;
+
+    if (walk->left-- <= 0)
+        return NULL;
+    for (int d = 0; d < view->ndim; d++)
+        element += walk->at[d] * view->strides[d];
+    for (int d = view->ndim - 1; d > 0 && ++walk->at[d] == view->dims[d]; d--)
+        walk->at[d] = 0;
+    return element;
+}
+
 bool picture_is_image(const struct hr_field_view *view)
 {
     const int64_t *d = view->dims;

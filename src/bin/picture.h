@@ -14,6 +14,15 @@ struct picture {
 /* Element `at` of a field's storage in its dtype as a number. */
 double picture_element(enum hr_dtype dtype, const void *element);
 
+/* The elements of record `record`, one by one, the last dimension fastest. */
+struct picture_walk {
+    const struct hr_field_view *view;
+    int64_t at[HR_MAX_DIMS], left;
+};
+void picture_walk_begin(struct picture_walk *walk, const struct hr_field_view *view,
+                        int64_t record);
+const void *picture_walk_next(struct picture_walk *walk); /* NULL: no more */
+
 /* True when each record of the field looks like an image: three dimensions of which the
  * last or the first is 1 or 3. */
 bool picture_is_image(const struct hr_field_view *view);

@@ -203,6 +203,55 @@ def explain_tells_what_is_composed():
 
 
 @test
+def explain_measures_what_the_modes_change():
+    args = ["explain", "--measure", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=16"]
+    result = run_json(*args, "-q")
+    assert result["records"] == 40 and result["nodes"] == ["image.decode"], result
+    exact, close, fast = result["modes"]
+    assert exact["from_exact"] == [] and all(m["us_per_record"] > 0 for m in result["modes"]), result
+    near, far = close["from_exact"][0], fast["from_exact"][0]
+    assert near["field"] == "image" and near["unit"] == far["unit"] == "grey levels", result
+    assert 0 < near["mean"] < far["mean"] < far["worst_record"] < far["worst_value"] < 255, result
+    assert "grey levels" in run(*args, "--records", 5, "-q").stdout
+
+
+@test
+def explain_finds_the_modes_wherever_they_are():
+    # levels as bytes, two images, nodes written before those that they read
+    two = graph("two.yaml", """params: {data: {type: path}}
+pipeline:
+  - flow.zip: {prefix: [a_, b_]}
+    inputs: [a, b]
+  - source.files: {path: "${data}"}
+    name: src
+  - image.decode: {mode: fast}
+    name: first
+    inputs: [src]
+  - image.decode: {}
+    name: second
+    inputs: [src]
+  - image.resize: {size: [16, 16]}
+    name: a
+    inputs: [first]
+  - image.resize: {size: [20, 20]}
+    name: b
+    inputs: [second]
+""")
+    result = run_json("explain", "--measure", two, "-p", f"data={photos()}", "-q")
+    assert sorted(result["nodes"]) == ["first", "second"] and result["records"] == 40, result
+    assert [f["field"] for f in result["modes"][2]["from_exact"]] == ["a_image", "b_image"], result
+    assert all(f["mean"] > 0 for f in result["modes"][2]["from_exact"]), result
+
+
+@test
+def explain_says_what_it_cannot_measure():
+    one_line(run("explain", "--measure", example("noop.yaml"), "-p", "n=9", code=2), "modes")
+    sizes = graph("sizes.yaml", f"pipeline:\n  - source.files: {{path: '{photos()}'}}\n"
+                                "  - image.decode: {}\n  - record.drop: {fields: [image]}\n")
+    one_line(run("explain", "--measure", sizes, "-q", code=2), "nothing to compare")
+
+
+@test
 def bench_lists_and_measures():
     assert "noop" in run("bench", "--list").stdout
     result = run_json("bench", "noop", "-n", 2000, "--rounds", 2, "-q")
