@@ -161,26 +161,13 @@ size_t hr_graph_field_count(const struct hr_graph *graph, size_t node)
 enum hr_err hr_graph_field_info(const struct hr_graph *graph, size_t node, size_t field,
                                 struct hr_field_info *ret_info)
 {
-    struct hr_field_info info = {0};
-    const struct hr_field *f;
-
     if (graph == NULL || ret_info == NULL)
         return HR_ERR_ARGUMENT;
     if (!graph->frozen)
         return HR_ERR_STATE;
     if (node >= graph->count || field >= graph->nodes[node].schema.count)
         return HR_ERR_RANGE;
-    f = &graph->nodes[node].schema.fields[field];
-    info.name = f->name;
-    info.dtype = f->kind == HR_FIELD_BYTES || f->kind == HR_FIELD_STRINGS ? HR_DTYPE_NONE
-                                                                          : f->dtype;
-    info.ragged = f->kind == HR_FIELD_RAGGED;
-    info.ndim = f->ndim;
-    for (int i = 0; i < f->ndim; i++) {
-        info.dims[i] = f->dims[i].size;
-        info.dim_names[i] = f->dims[i].name;
-    }
-    *ret_info = info;
+    hr__field_info(&graph->nodes[node].schema.fields[field], ret_info);
     return HR_OK;
 }
 

@@ -88,7 +88,10 @@ struct hr_graph *hr__graph_create(void)
     if (graph == NULL)
         return NULL;
     graph->private = hr__calloc(1, sizeof *graph->private);
-    if (graph->private == NULL) {
+    graph->codes = hr__calloc(1, sizeof *graph->codes);
+    if (graph->private == NULL || graph->codes == NULL) {
+        hr__free(graph->private);
+        hr__free(graph->codes);
         hr__free(graph);
         return NULL;
     }
@@ -122,6 +125,7 @@ static void node_finish(struct hr_graph_node *node)
     hr__free(node->params);
     hr__free(node->field_names);
     hr__free(node->field_access);
+    hr__free(node->bindings);
     hr__free(node->shares);
 }
 
@@ -132,6 +136,7 @@ void hr__graph_destroy(struct hr_graph *graph)
     hr__free(graph->nodes);
     hr__graph_declared_finish(graph->private);
     hr__doc_destroy(graph->private->written);
+    hr__code_table_destroy(graph->codes);
     hr__free(graph->private);
     hr__free(graph->file);
     hr__free(graph);

@@ -7,6 +7,7 @@
 #include "core/doc.h"
 #include "core/hash.h"
 #include "headrace/graph.h"
+#include "op/code_table.h"
 #include "op/op.h"
 
 #define HR_NODE_INPUTS_MAX 8
@@ -43,6 +44,7 @@ struct hr_graph_node {
     size_t field_count;      /* bound fields in table order */
     const char **field_names;
     enum hr_param_access *field_access;
+    struct hr_bindings *bindings; /* names that op->binds gave, or NULL */
     struct hr_hash128 fingerprint; /* of the graph up to here */
     struct hr_share *shares; /* when an input has other consumers too: its values get
                                 numbers of their own here */
@@ -55,6 +57,7 @@ struct hr_graph {
     uint32_t output;
     bool frozen;
     char *file; /* for messages, or NULL */
+    struct hr_code_table *codes;
     /* private to graph/: */
     struct hr_graph_private *private;
 };

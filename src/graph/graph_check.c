@@ -4,7 +4,7 @@
  *
  * A node is `indexed` while the k-th record is known without making the ones before:
  * there, order ops are functions of a position. Behind a filter or an expansion they must
- * have a stream form. Between, behind one-to-one ops, both would do; an order op is
+ * have a stream form, and behind a source that does not know its length. Between, behind one-to-one ops, both would do; an order op is
  * refused there, because ahead of the work it costs less and gives the same records.
  */
 #include "graph/graph_private.h"
@@ -136,6 +136,15 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
                  name_of(c, fact->sharded), name_of(c, fact->sharded));
         return wrong(c, node, HR_ERR_GRAPH);
     }
+    if (fact->unsteady != NOBODY && !has_stream_form(n) &&
+        c->graph->nodes[fact->unsteady].op->kind == HR_OP_SOURCE) {
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it must know the number of records, and '%s' tells that only at the "
+                 "end: give '%s' a count%s",
+                 name_of(c, fact->unsteady), name_of(c, fact->unsteady),
+                 n->op->stream_block != NULL ? ", or this a window to work in" : "");
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
     if (fact->unsteady != NOBODY && !has_stream_form(n)) {
         const char *blocks =
             n->op->stream_block != NULL ? ", or give it a window to work in" : "";
@@ -176,6 +185,16 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     }
     if (kind == HR_OP_ORDER)
         HR_TRY(check_order(c, node));
+    if (kind == HR_OP_ZIP && fact->unsteady != NOBODY &&
+        c->graph->nodes[fact->unsteady].op->kind == HR_OP_SOURCE) {
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it joins record by record, and '%s' tells only at the end how many it "
+                 "has: give '%s' a count",
+                 name_of(c, fact->unsteady), name_of(c, fact->unsteady));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    if (n->op->open_ended != NULL && n->op->open_ended(n->params))
+        fact->unsteady = node;
     if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND)
         fact->unsteady = node;
     if (kind != HR_OP_SOURCE && kind != HR_OP_ORDER && kind != HR_OP_ZIP)

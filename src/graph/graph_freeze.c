@@ -155,21 +155,26 @@ static enum hr_err name_fields(struct hr_graph_node *n, const struct hr_schema *
                                struct hr_error *error)
 {
     const struct hr_op *op = n->op;
-    struct hr_names more = {0};
-    size_t count =
-        hr__params_bindings(op->params, op->param_count, n->params, NULL, NULL, 0);
+    struct hr_bindings *more = NULL;
+    size_t own = 0, count = hr__params_bindings(op->params, op->param_count, n->params,
+                                                NULL, NULL, 0);
 
-    if (op->reads != NULL && input != NULL)
-        HR_TRY(op->reads(n->params, input, &more, error));
-    n->field_names = hr__calloc(count + HR_LIST_MAX, sizeof *n->field_names);
-    n->field_access = hr__calloc(count + HR_LIST_MAX, sizeof *n->field_access);
+    if (op->binds != NULL) {
+        more = n->bindings = hr__calloc(1, sizeof *more);
+        if (more == NULL)
+            return no_memory(error);
+        HR_TRY(op->binds(n->params, input, more, error));
+        own = more->count;
+    }
+    n->field_names = hr__calloc(count + own + 1, sizeof *n->field_names);
+    n->field_access = hr__calloc(count + own + 1, sizeof *n->field_access);
     if (n->field_names == NULL || n->field_access == NULL)
         return no_memory(error);
     hr__params_bindings(op->params, op->param_count, n->params, n->field_names,
                         n->field_access, count);
-    for (int i = 0; i < more.count; i++) {
-        n->field_names[count] = more.values[i];
-        n->field_access[count++] = HR_ACCESS_READ;
+    for (size_t i = 0; i < own; i++) {
+        n->field_names[count] = more->items[i].name;
+        n->field_access[count++] = more->items[i].access;
     }
     n->field_count = count;
     for (size_t i = 0; i < count; i++)
@@ -373,6 +378,8 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
 
     if (n->op->open == NULL)
         return HR_OK;
+    open.output = &n->schema;
+    open.codes = f->graph->codes;
     if (n->input_count > 0)
         open.input = &f->graph->nodes[n->inputs[0]].schema;
     code = n->op->open(&open, &n->state);
@@ -408,7 +415,7 @@ count_zip(struct freeze *f, const struct hr_graph_node *n, int64_t *ret)
 
 static int64_t count_of(uint64_t records)
 {
-    return records <= INT64_MAX ? (int64_t)records : -1;
+    return records < HR_COUNT_UNKNOWN ? (int64_t)records : -1;
 }
 
 static enum hr_err count_node(struct freeze *f, uint32_t node)
@@ -463,7 +470,9 @@ static void undo(struct hr_graph *graph)
         n->state = NULL;
         hr__free(n->field_names);
         hr__free(n->field_access);
+        hr__free(n->bindings);
         hr__free(n->shares);
+        n->bindings = NULL;
         n->shares = NULL;
         n->share_count = 0;
         n->field_names = NULL;

@@ -157,16 +157,13 @@ static const struct hr_param view_params[] = {
     HR_P_FIELD(struct fields, to, .access = HR_ACCESS_WRITE, .help = "result"),
 };
 
-static enum hr_err view_reads(const void *params, const struct hr_schema *input,
-                              struct hr_names *ret_names, struct hr_error *error)
+static enum hr_err view_binds(const void *params, const struct hr_schema *input,
+                              struct hr_bindings *bindings, struct hr_error *error)
 {
     (void)params;
-    (void)error;
-    if (hr__schema_find((struct hr_schema *)(uintptr_t)input, "extra") != NULL) {
-        ret_names->count = 1;
-        ret_names->values[0] = "extra";
-    }
-    return HR_OK;
+    if (hr__schema_find((struct hr_schema *)(uintptr_t)input, "extra") == NULL)
+        return HR_OK;
+    return hr__bind(bindings, "extra", HR_ACCESS_READ, error);
 }
 
 static const struct hr_op op_view = {
@@ -176,7 +173,7 @@ static const struct hr_op op_view = {
     .traits = HR_TRAIT_PURE,
     HR_PARAMS(view_params, struct fields),
     .infer = keep,
-    .reads = view_reads,
+    .binds = view_binds,
 };
 
 struct none {

@@ -24,6 +24,20 @@ enum hr_err hr__infer_fail(struct hr_infer *infer, const char *param, enum hr_er
     return hr__fail(infer->error, code, "%s", message);
 }
 
+enum hr_err hr__bind(struct hr_bindings *bindings, const char *name,
+                     enum hr_param_access access, struct hr_error *error)
+{
+    struct hr_binding *binding = &bindings->items[bindings->count];
+
+    if (bindings->count == HR_BINDINGS_MAX)
+        return hr__fail(error, HR_ERR_LIMIT, "it reads and makes more than %d fields",
+                        HR_BINDINGS_MAX);
+    snprintf(binding->name, sizeof binding->name, "%s", name);
+    binding->access = access;
+    bindings->count++;
+    return HR_OK;
+}
+
 enum hr_err hr__infer_image(struct hr_infer *infer, size_t field)
 {
     const struct hr_field *f = infer->fields[field];

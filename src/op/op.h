@@ -82,6 +82,21 @@ struct hr_infer {
     struct hr_error *error; /* never NULL; node, op are filled in by the caller */
 };
 
+/* Fields that an op binds by itself; see hr_op.binds. */
+struct hr_binding {
+    char name[HR_FIELD_NAME_MAX + 1];
+    enum hr_param_access access;
+};
+#define HR_BINDINGS_MAX (2 * HR_SCHEMA_FIELDS_MAX)
+struct hr_bindings {
+    size_t count;
+    struct hr_binding items[HR_BINDINGS_MAX];
+};
+
+/* One more binding; HR_ERR_LIMIT beyond HR_BINDINGS_MAX. */
+HR_CHECK enum hr_err hr__bind(struct hr_bindings *bindings, const char *name,
+                              enum hr_param_access access, struct hr_error *error);
+
 /* ---- per record ---- */
 
 /* Who a record is: the key of its random draws, whatever the order it is visited in. */
@@ -163,12 +178,20 @@ struct hr_batch_spec {
 
 /* ---- state ---- */
 
+struct hr_code_table; /* op/code_table.h */
+struct hr_code_use;
+
 /* What an op's open() may look at. */
 struct hr_open {
     const void *params;
-    const struct hr_schema *input; /* of the first input; NULL for a source */
-    struct hr_error *error;        /* never NULL */
+    const struct hr_schema *input;  /* of the first input; NULL for a source */
+    const struct hr_schema *output; /* behind the node */
+    struct hr_code_table *codes;    /* the code that the graph was given */
+    struct hr_error *error;         /* never NULL */
 };
+
+/* A SOURCE whose number of records only its end tells counts this many. */
+#define HR_COUNT_UNKNOWN (UINT64_MAX >> 2)
 
 /* ---- the descriptor ---- */
 
@@ -188,11 +211,11 @@ struct hr_op {
      * turn the input schema into the output schema. */
     HR_CHECK enum hr_err (*infer)(struct hr_infer *infer);
 
-    /* Fields that the op reads although no FIELD parameter names them (those of an
-     * expression). They are bound with HR_ACCESS_READ behind the table's. Names may point
-     * into params or input. NULL: none. */
-    HR_CHECK enum hr_err (*reads)(const void *params, const struct hr_schema *input,
-                                  struct hr_names *ret_names, struct hr_error *error);
+    /* Fields that the op touches although no FIELD parameter names them (those of an
+     * expression); they are bound behind the table's. `input` is NULL for a source. NULL:
+     * none. */
+    HR_CHECK enum hr_err (*binds)(const void *params, const struct hr_schema *input,
+                                  struct hr_bindings *bindings, struct hr_error *error);
 
     /* Make shared read-only state out of the parameters; NULL when none is needed. close
      * gets what open made, never NULL. Sources look at their data here. */
@@ -202,6 +225,8 @@ struct hr_op {
     /* SOURCE: records in all; bytes that identify the data (names, sizes, content
      * hashes); where a record lives (for messages and read-ahead; false when not in a
      * file). */
+    bool (*open_ended)(const void *params); /* count gives HR_COUNT_UNKNOWN; may be NULL
+                                             */
     uint64_t (*count)(const void *params, const void *state);
     void (*identity)(const void *params, const void *state, struct hr_hasher *hasher);
     bool (*locate)(const void *params, const void *state, uint64_t index, char *path,
@@ -210,6 +235,10 @@ struct hr_op {
     /* SOURCE, MAP, FILTER, ZIP: do one record. On failure ctx->error is set and fields
      * are in any valid state. */
     HR_CHECK enum hr_err (*apply)(struct hr_op_ctx *ctx);
+
+    /* The user's code, for ops that are nothing else: then apply and expand_* are NULL
+     * and the engine makes the calls, a run of records at a time (op/code_table.h). */
+    const struct hr_code_use *(*code)(const void *state);
 
     /* ORDER, index form: how many of n records remain (HR_ORDER_UNKNOWN is never passed
      * in), and which input position the output position `at` is; may change the epoch

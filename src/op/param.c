@@ -237,6 +237,7 @@ static void fill(const struct hr_param *param, const struct hr_doc *value, void 
     case HR_PARAM_INTS:
     case HR_PARAM_FLOATS:
     case HR_PARAM_FIELDS:
+    case HR_PARAM_STRINGS:
         fill_list(param, value, to);
         break;
     default:
@@ -293,7 +294,8 @@ static bool holds_text(const struct hr_param *table, size_t count)
         enum hr_param_type type = table[i].type;
 
         if (type == HR_PARAM_STRING || type == HR_PARAM_PATH || type == HR_PARAM_FIELD ||
-            type == HR_PARAM_FIELDS || type == HR_PARAM_MAP)
+            type == HR_PARAM_FIELDS || type == HR_PARAM_MAP ||
+            type == HR_PARAM_STRINGS)
             return true;
     }
     return false;

@@ -27,6 +27,7 @@ enum hr_param_type {
     HR_PARAM_FLOATS, /* struct hr_floats */
     HR_PARAM_FIELDS, /* struct hr_names: field names; bound to slots in order */
     HR_PARAM_MAP,    /* struct hr_pairs: name -> name */
+    HR_PARAM_STRINGS, /* struct hr_names: any texts */
 };
 
 /* How an op uses the field that a FIELD(S) parameter names. */
@@ -38,7 +39,7 @@ enum hr_param_access {
     HR_ACCESS_TAKE,   /* must exist, is read and then gone from the record */
 };
 
-#define HR_LIST_MAX 16
+#define HR_LIST_MAX 64
 struct hr_ints {
     int count;
     int64_t values[HR_LIST_MAX];
@@ -133,6 +134,7 @@ const char *hr__param_type_name(enum hr_param_type type);
 #define HR_P_FLOATS(s, f, ...) HR_P(HR_PARAM_FLOATS, s, f, __VA_ARGS__)
 #define HR_P_FIELDS(s, f, ...) HR_P(HR_PARAM_FIELDS, s, f, __VA_ARGS__)
 #define HR_P_MAP(s, f, ...) HR_P(HR_PARAM_MAP, s, f, __VA_ARGS__)
+#define HR_P_STRINGS(s, f, ...) HR_P(HR_PARAM_STRINGS, s, f, __VA_ARGS__)
 #define HR_RANGE(low, high) .has_min = true, .min = (low), .has_max = true, .max = (high)
 #define HR_MIN(low) .has_min = true, .min = (low)
 #define HR_MAX_(high) .has_max = true, .max = (high)

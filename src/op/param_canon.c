@@ -236,6 +236,8 @@ canon_item(struct hr_param_parse *p, const struct hr_doc *value, struct hr_doc *
         return canon_int(p, value, ret);
     case HR_PARAM_FLOATS:
         return canon_float(p, value, ret);
+    case HR_PARAM_STRINGS:
+        return canon_text(p, value, ret);
     default:
         return canon_field(p, value, ret);
     }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headrace/graph.h"
+
 static void copy_name(char *to, size_t room, const char *from)
 {
     size_t length = strnlen(from, room - 1);
@@ -140,4 +142,19 @@ const char *hr__field_text(const struct hr_field *field, char *text, size_t room
             snprintf(text, room, "%s [%s]", dtype, dims);
     }
     return text;
+}
+
+void hr__field_info(const struct hr_field *field, struct hr_field_info *ret_info)
+{
+    bool strings = field->kind == HR_FIELD_BYTES || field->kind == HR_FIELD_STRINGS;
+
+    memset(ret_info, 0, sizeof *ret_info);
+    ret_info->name = field->name;
+    ret_info->dtype = strings ? HR_DTYPE_NONE : field->dtype;
+    ret_info->ragged = field->kind == HR_FIELD_RAGGED;
+    ret_info->ndim = field->ndim;
+    for (int i = 0; i < field->ndim; i++) {
+        ret_info->dims[i] = field->dims[i].size;
+        ret_info->dim_names[i] = field->dims[i].name;
+    }
 }

@@ -85,4 +85,8 @@ void hr__dim_unknown(struct hr_dim *dim, const char *name);
 /* "float32 [3, 224, 224]", "bytes", "uint8 [height, width, 3]". Returns `text`. */
 const char *hr__field_text(const struct hr_field *field, char *text, size_t room);
 
+/* As headrace/graph.h shows it; the strings are the field's. */
+struct hr_field_info;
+void hr__field_info(const struct hr_field *field, struct hr_field_info *ret_info);
+
 #endif

@@ -35,15 +35,13 @@ static enum hr_err unbatch_infer(struct hr_infer *infer)
 }
 
 /* The first field tells how many records there are. */
-static enum hr_err unbatch_reads(const void *params, const struct hr_schema *input,
-                                 struct hr_names *ret_names, struct hr_error *error)
+static enum hr_err unbatch_binds(const void *params, const struct hr_schema *input,
+                                 struct hr_bindings *bindings, struct hr_error *error)
 {
     (void)params;
     if (input->count == 0)
         return hr__fail(error, HR_ERR_GRAPH, "the batches have no fields");
-    ret_names->count = 1;
-    ret_names->values[0] = input->fields[0].name;
-    return HR_OK;
+    return hr__bind(bindings, input->fields[0].name, HR_ACCESS_READ, error);
 }
 
 static enum hr_err unbatch_count(struct hr_op_ctx *ctx, uint64_t *ret_count)
@@ -114,7 +112,7 @@ const struct hr_op hr_op_batch_unbatch = {
     .kind = HR_OP_EXPAND,
     .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY,
     .infer = unbatch_infer,
-    .reads = unbatch_reads,
+    .binds = unbatch_binds,
     .expand_count = unbatch_count,
     .expand_child = unbatch_child,
 };

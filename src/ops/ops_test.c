@@ -19,7 +19,7 @@ TEST(every_op_says_what_it_is)
         CHECK(!(op->traits & HR_TRAIT_AFFINE) || (op->traits & HR_TRAIT_POINTWISE));
         CHECK((op->kind == HR_OP_ORDER) == (op->order_map != NULL));
         CHECK((op->kind == HR_OP_BATCH) == (op->batch_spec != NULL));
-        CHECK((op->kind == HR_OP_EXPAND) == (op->expand_child != NULL));
+        CHECK((op->kind == HR_OP_EXPAND && op->code == NULL) == (op->expand_child != NULL));
         CHECK((op->kind == HR_OP_SOURCE) == (op->count != NULL));
         for (size_t k = 0; k < op->param_count; k++) {
             const struct hr_param *p = &op->params[k];

@@ -25,6 +25,7 @@ struct bench_node {
     const struct hr_op *op;
     void *params, *state;
     struct hr_doc *doc, *canonical;
+    struct hr_bindings more;
     const char *names[HR_LIST_MAX * 3];
     enum hr_param_access access[HR_LIST_MAX * 3];
     size_t count;
@@ -153,15 +154,13 @@ bench_parse(struct bench *b, struct bench_node *n, const char *name, const char 
 
 static inline enum hr_err bench_bind(struct bench *b, struct bench_node *n)
 {
-    struct hr_names more = {0};
-
     n->count = hr__params_bindings(n->op->params, n->op->param_count, n->params, n->names,
                                    n->access, HR_LIST_MAX * 2);
-    if (n->op->reads != NULL)
-        HR_TRY(n->op->reads(n->params, &b->schema, &more, &b->error));
-    for (int i = 0; i < more.count; i++) {
-        n->names[n->count] = more.values[i];
-        n->access[n->count++] = HR_ACCESS_READ;
+    if (n->op->binds != NULL)
+        HR_TRY(n->op->binds(n->params, &b->schema, &n->more, &b->error));
+    for (size_t i = 0; i < n->more.count; i++) {
+        n->names[n->count] = n->more.items[i].name;
+        n->access[n->count++] = n->more.items[i].access;
     }
     return HR_OK;
 }

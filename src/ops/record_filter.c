@@ -41,28 +41,20 @@ static enum hr_err make(const struct filter *p, const struct hr_schema *schema,
     return HR_OK;
 }
 
-static struct hr_field *find(const struct hr_schema *schema, const char *name)
+static enum hr_err filter_binds(const void *params, const struct hr_schema *input,
+                                struct hr_bindings *bindings, struct hr_error *error)
 {
-    return hr__schema_find((struct hr_schema *)(uintptr_t)schema, name);
-}
-
-static enum hr_err filter_reads(const void *params, const struct hr_schema *input,
-                                struct hr_names *ret_names, struct hr_error *error)
-{
+    enum hr_err code = HR_OK;
     const char *const *names;
     struct hr_expr *expr;
     size_t count;
 
     HR_TRY(make(params, input, &expr, error));
     names = hr__expr_fields(expr, &count);
-    for (size_t i = 0; i < count && i < HR_LIST_MAX; i++)
-        ret_names->values[i] = find(input, names[i])->name;
-    ret_names->count = (int)count;
+    for (size_t i = 0; code == HR_OK && i < count; i++)
+        code = hr__bind(bindings, names[i], HR_ACCESS_READ, error);
     hr__expr_destroy(expr);
-    if (count > HR_LIST_MAX)
-        return hr__fail(error, HR_ERR_LIMIT, "the condition reads more than %d fields",
-                        HR_LIST_MAX);
-    return HR_OK;
+    return code;
 }
 
 static enum hr_err filter_infer(struct hr_infer *infer)
@@ -185,7 +177,7 @@ const struct hr_op hr_op_record_filter = {
     .traits = HR_TRAIT_PURE | HR_TRAIT_DEFERS | HR_TRAIT_ZERO_COPY,
     HR_PARAMS(filter_params, struct filter),
     .infer = filter_infer,
-    .reads = filter_reads,
+    .binds = filter_binds,
     .open = filter_open,
     .close = filter_close,
     .apply = filter_apply,

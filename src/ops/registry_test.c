@@ -34,13 +34,14 @@ TEST(descriptors_are_whole)
         ok = ok && op->infer != NULL;
         switch (op->kind) {
         case HR_OP_SOURCE:
-            ok = ok && op->apply != NULL && op->count != NULL;
+            ok = ok && (op->apply != NULL || op->code != NULL) && op->count != NULL;
             break;
         case HR_OP_ORDER:
             ok = ok && op->order_count != NULL && op->order_map != NULL;
             break;
         case HR_OP_EXPAND:
-            ok = ok && op->expand_count != NULL && op->expand_child != NULL;
+            ok = ok && (op->code != NULL ||
+                        (op->expand_count != NULL && op->expand_child != NULL));
             break;
         case HR_OP_BATCH:
             ok = ok && op->batch_spec != NULL;
@@ -49,7 +50,7 @@ TEST(descriptors_are_whole)
             ok = ok && op->inputs_max > 1;
             break;
         default:
-            ok = ok && op->apply != NULL;
+            ok = ok && (op->apply != NULL || op->code != NULL);
         }
         if (!ok)
             check_failed(__FILE__, __LINE__, "%s lacks something", op->name);

@@ -105,12 +105,10 @@ static void compose_step(struct compose *c, struct hr_plan_step *step, bool fuse
     for (size_t i = 0; i < n->field_count; i++) {
         enum hr_param_access access = n->field_access[i];
 
-        if (!(n->op->traits & HR_TRAIT_DEFERS)) {
-            if (n->op->kind != HR_OP_FILTER)
-                need_bytes(c, step, n->field_names[i]);
-        } else if (access == HR_ACCESS_WRITE || access == HR_ACCESS_UPDATE) {
+        if (!(n->op->traits & HR_TRAIT_DEFERS))
+            need_bytes(c, step, n->field_names[i]);
+        else if (access == HR_ACCESS_WRITE || access == HR_ACCESS_UPDATE)
             join(c, step, n->op, n->field_names[i]);
-        }
     }
     if (!fuse && (n->op->traits & HR_TRAIT_DEFERS)) {
         step->force_after = true;

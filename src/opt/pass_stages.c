@@ -23,17 +23,21 @@ struct cut {
     uint32_t at; /* the node that was placed last */
 };
 
-static bool keeps_count(const struct hr_op *op)
+/* ORDER ops choose from a known number of records; else they work on the stream. */
+static bool keeps_count(const struct hr_graph *graph, const struct hr_graph_node *n)
 {
-    return op->kind == HR_OP_SOURCE || op->kind == HR_OP_MAP || op->kind == HR_OP_ZIP ||
-           op->kind == HR_OP_ORDER;
+    enum hr_op_kind kind = n->op->kind;
+
+    if (kind == HR_OP_ORDER)
+        return graph->nodes[n->inputs[0]].schema.records >= 0;
+    return kind == HR_OP_SOURCE || kind == HR_OP_MAP || kind == HR_OP_ZIP;
 }
 
 /* Nodes may be added in any order; inputs are settled first. */
 static bool mark_one_to_one(struct cut *cut, uint32_t node)
 {
     const struct hr_graph_node *n = &cut->graph->nodes[node];
-    bool all = keeps_count(n->op);
+    bool all = keeps_count(cut->graph, n);
 
     if (cut->seen[node])
         return cut->one_to_one[node];

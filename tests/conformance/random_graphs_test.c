@@ -164,6 +164,7 @@ static void add_value(struct maker *m, const struct hr_param *p)
         add_list(m, p, p->type == HR_PARAM_INTS);
         break;
     case HR_PARAM_FIELDS:
+    case HR_PARAM_STRINGS:
         add(m, "[%s]", any_field(m));
         break;
     case HR_PARAM_MAP:
@@ -218,7 +219,8 @@ static const struct hr_op *any_op(struct maker *m)
         const struct hr_op *op = list[below(m, count)];
 
         if (op->kind == HR_OP_SOURCE || op->kind == HR_OP_ZIP ||
-            op->kind == HR_OP_BATCH || (op->traits & HR_TRAIT_DECODES) != 0)
+            op->kind == HR_OP_BATCH || (op->traits & HR_TRAIT_DECODES) != 0 ||
+            op->code != NULL)
             continue;
         if ((op->traits & HR_TRAIT_TEST_ONLY) != 0 && op->param_count > 0 &&
             (op->params[0].required || below(m, 4) != 0))

@@ -1,0 +1,112 @@
+/*
+ * op/code_table.c - see code_table.h. A graph has a handful of pieces of code: a list.
+ */
+#include "op/code_table.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/str.h"
+
+#define NAME_MAX_BYTES 63
+
+static enum hr_err check_name(const char *name, struct hr_error *reterr)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length > NAME_MAX_BYTES)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "a name of code has 1 to %d bytes, not %zu", NAME_MAX_BYTES,
+                        length);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)name[i] < 0x20)
+            return hr__fail(reterr, HR_ERR_ARGUMENT,
+                            "a name of code must not hold control characters");
+    return HR_OK;
+}
+
+static const struct hr_code_entry *
+find(const struct hr_code_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->entries[i].name, name) == 0)
+            return &table->entries[i];
+    return NULL;
+}
+
+enum hr_err hr__code_table_add(struct hr_code_table *table, const char *name,
+                               const struct hr_code *code, struct hr_error *reterr)
+{
+    struct hr_code_entry *grown, made = {.code = *code};
+
+    HR_TRY(check_name(name, reterr));
+    if (find(table, name) != NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "the graph has code \"%s\" already",
+                        name);
+    grown = hr__realloc(table->entries, (table->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    table->entries = grown;
+    made.name = hr__strdup(name);
+    made.identity = hr__strdup(code->identity);
+    made.code.identity = made.identity;
+    if (made.name == NULL || made.identity == NULL) {
+        hr__free(made.name);
+        hr__free(made.identity);
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    grown[table->count++] = made;
+    return HR_OK;
+}
+
+enum hr_err hr__code_table_host(struct hr_code_table *table,
+                                const struct hr_code_host *host, struct hr_error *reterr)
+{
+    if (table->host.start != NULL)
+        return hr__fail(reterr, HR_ERR_STATE,
+                        "the graph has a host for worker processes already");
+    table->host = *host;
+    return HR_OK;
+}
+
+void hr__code_table_destroy(struct hr_code_table *table)
+{
+    if (table == NULL)
+        return;
+    for (size_t i = 0; i < table->count; i++) {
+        struct hr_code_entry *entry = &table->entries[i];
+
+        if (entry->code.release != NULL)
+            entry->code.release(entry->code.user);
+        hr__free(entry->name);
+        hr__free(entry->identity);
+    }
+    if (table->host.release != NULL)
+        table->host.release(table->host.user);
+    hr__free(table->entries);
+    hr__free(table);
+}
+
+enum hr_err hr__code_table_find(const struct hr_code_table *table, const char *name,
+                                const struct hr_code **ret_code, struct hr_error *reterr)
+{
+    const struct hr_code_entry *entry = find(table, name);
+    const char *names[64], *near;
+    size_t count = 0;
+
+    if (entry != NULL) {
+        *ret_code = &entry->code;
+        return HR_OK;
+    }
+    for (; count < table->count && count < 64; count++)
+        names[count] = table->entries[count].name;
+    near = hr__nearest(name, names, count);
+    return hr__fail(
+        reterr, HR_ERR_NOT_FOUND,
+        "nobody has given the code \"%.63s\"%s%s%s: a graph with user code needs the "
+        "program that defines it, which gives it with hr_graph_code() before freezing "
+        "(in Python by .map(function) and its like)",
+        name, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+        near != NULL ? "\"?" : "");
+}
