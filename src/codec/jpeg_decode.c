@@ -32,9 +32,10 @@ static void set_wants(struct hr_jpeg *jpeg, int32_t my)
     }
 }
 
-static void transform(struct hr_jpeg *jpeg, int32_t mcu, int32_t count)
+static bool transform(struct hr_jpeg *jpeg, int32_t mcu, int32_t count)
 {
     const struct hr_jpeg_scan *scan = &jpeg->scan;
+    bool good = true;
     int32_t b;
 
     for (b = 0; b < scan->block_count; b++) {
@@ -45,12 +46,13 @@ static void transform(struct hr_jpeg *jpeg, int32_t mcu, int32_t count)
 
         if (block->x != 0 || block->want == HR_JPEG_NOTHING)
             continue;
-        jpeg->kernels->idct[p->log2](
+        good &= jpeg->kernels->idct[p->log2](
             block->groups, p->quant, hr__divide_up(count * block->step_x, 4),
             p->strip + (HR_JPEG_KEPT + row * p->size) * p->stride +
                 (ptrdiff_t)(mcu - jpeg->mx0) * p->mcu_width,
             p->stride);
     }
+    return good;
 }
 
 /* Make room for a strip. */
@@ -86,9 +88,8 @@ static bool decode_row(struct hr_jpeg *jpeg, int32_t my)
         int32_t left = jpeg->mx1 - mx;
         int32_t count = left < HR_JPEG_BATCH ? left : HR_JPEG_BATCH;
 
-        if (!hr__jpeg_run(jpeg, count, kernels->decode))
+        if (!hr__jpeg_run(jpeg, count, kernels->decode) || !transform(jpeg, mx, count))
             return false;
-        transform(jpeg, mx, count);
     }
     return jpeg->index != NULL ||
            hr__jpeg_run(jpeg, jpeg->mcus_x - jpeg->mx1, kernels->skip);

@@ -3,13 +3,38 @@
  *
  * 8x8 is the algorithm of Loeffler, Ligtenberg and Moschytz (ICASSP 1989) with 13-bit
  * constants, as libjpeg's "islow"; 4x4 and 2x2 are what is left of it when only the low
- * quarter of the frequencies is kept. All are exact to the bit, including how they fail:
- * libjpeg-turbo's vector code, which ours follows, wraps a few sums in 16 bits and
- * saturates between the passes. Only coefficients far beyond any picture show that, and a
- * mean so large is declined (hr_jpeg_scan.dc_max), because there libjpeg-turbo takes
- * short cuts that differ.
+ * quarter of the frequencies is kept. Vertical pass first. `in` of the passes are 16-bit
+ * values, sums are 32 bits.
  *
- * Vertical pass first. `in` of the passes are 16-bit values, sums are 32 bits and wrap.
+ * All are exact to the bit, or say that they are not. Where a sum leaves its 16 or 32
+ * bits, libjpeg-turbo's plain C, its SSE2, AVX2 and Neon code and ours differ from each
+ * other, so a block that comes near is declined. It is enough to look at
+ *
+ *   the input     |coefficient * step| <= HR_JPEG_VALUE_MAX, seen while entropy decoding
+ *                 (jpeg_scan.h; the mean has a limit of its own, dc_max),
+ *   the result    before it is clamped: -512 to 511, which is also as far as plain C
+ *                 clamps (its table has 1024 entries and is indexed modulo that),
+ *   between       the passes of 4x4 and 2x2 only: -BETWEEN_MAX - 1 to BETWEEN_MAX.
+ *
+ * Nothing overflows in the first pass: two inputs add up to 16382, four times an input
+ * (the short cut of libjpeg-turbo for columns of a mean only) fits in 16 bits, and a sum
+ * of all products in 30. Its result may saturate, here and in their vector code.
+ *
+ * 8x8, second pass. Even 32767 in all eight places gives 32-bit sums below 2^31 (8192 *
+ * 7.5 * 32767). The 16-bit sums may overflow; here they saturate, and so does what
+ * comes from the first pass. Both show in the result. The transform keeps lengths, up to
+ * a factor: the largest output of a row is at least the root of the sum of its squared
+ * inputs over 32, so 1023 when one of them saturated. If in[0] + in[4] saturates, the
+ * mean of the four outputs that contain it is 32767 / 32; the same holds for in[0] -
+ * in[4]. If in[7] + in[3] or in[5] + in[1] saturates, the largest odd part is at least
+ * 836 (the minimum of a linear programme over all inputs in 16 bits), and one of two
+ * outputs that are even + odd and even - odd is as large as that. All are beyond 511, so
+ * a result in range means that nothing saturated on the way to it, and then every
+ * implementation computes the same integers.
+ *
+ * 4x4 and 2x2, second pass. They lose frequencies, so the result does not tell of the
+ * input; hence the look in between. 77,910 and 85,759 are the sums of the weights, and
+ * 16384 * 85,759 < 2^31.
  */
 #ifndef HR_CODEC_JPEG_IDCT_H
 #define HR_CODEC_JPEG_IDCT_H
@@ -44,11 +69,8 @@
 
 #define SHIFT_BETWEEN 11 /* of the 8-point transform: two fraction bits stay */
 #define SHIFT_END 18
-
-static inline int32_t wrap16(int32_t v)
-{
-    return (int16_t)(uint16_t)v;
-}
+#define BETWEEN_MAX 16383
+#define RESULT_MAX 511
 
 static inline int16_t saturate16(int32_t v)
 {
@@ -77,12 +99,12 @@ c_idct8(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int
 {
     int32_t i1 = in[step], i2 = in[2 * step], i3 = in[3 * step], i5 = in[5 * step],
             i4 = in[4 * step], i6 = in[6 * step], i7 = in[7 * step];
-    uint32_t low = (uint32_t)wrap16(in[0] + i4) << 13;
-    uint32_t high = (uint32_t)wrap16(in[0] - i4) << 13;
+    uint32_t low = (uint32_t)saturate16(in[0] + i4) << 13;
+    uint32_t high = (uint32_t)saturate16(in[0] - i4) << 13;
     uint32_t t2 = madd(i2, F_0_541, i6, F_0_541 - F_1_847);
     uint32_t t3 = madd(i2, F_0_541 + F_0_765, i6, F_0_541);
     uint32_t even[4] = {low + t3, high + t2, high - t2, low - t3}, odd[4];
-    int32_t z3 = wrap16(i7 + i3), z4 = wrap16(i5 + i1), k;
+    int32_t z3 = saturate16(i7 + i3), z4 = saturate16(i5 + i1), k;
     int16_t flat;
     uint32_t s3 = madd(z3, F_1_175 - F_1_961, z4, F_1_175);
     uint32_t s4 = madd(z3, F_1_175, z4, F_1_175 - F_0_390);
@@ -146,11 +168,24 @@ static inline void c_dequantise(int16_t *restrict group, const int16_t *restrict
 typedef void
 c_pass(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift);
 
+/* `n` values shifted by max + 1, as bits: up to 2 max + 1 if all are from -max - 1 to
+ * max, which is a power of 2 less 1. */
+static inline uint16_t spread(const int16_t *v, int n, int max)
+{
+    uint16_t bits = 0;
+
+    for (int i = 0; i < n; i++)
+        bits = (uint16_t)(bits | (uint16_t)(v[i] + max + 1));
+    return bits;
+}
+
 /* Shared by the sizes; `pass` is a constant, so this unfolds. */
-static inline __attribute__((always_inline)) void
+static inline __attribute__((always_inline)) bool
 c_idct(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
        ptrdiff_t stride, c_pass *pass, int size, int shift, int shift_end)
 {
+    uint16_t bits_between = 0, bits = 0;
+
     for (int32_t b = 0; b < 4 * count; b++) {
         int16_t block[64], between[64], pixels[64];
         int i, j;
@@ -159,35 +194,41 @@ c_idct(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
                      block);
         for (i = 0; i < 8; i++)
             pass(block + i, 8, between + i, 8, shift);
+        if (size < 8)
+            bits_between |= spread(between, 8 * size, BETWEEN_MAX);
         for (i = 0; i < size; i++)
-            pass(between + 8 * i, 1, pixels + 8 * i, 1, shift_end);
+            pass(between + 8 * i, 1, pixels + size * i, 1, shift_end);
+        bits |= spread(pixels, size * size, RESULT_MAX);
         for (i = 0; i < size; i++)
             for (j = 0; j < size; j++)
-                out[i * stride + b * size + j] = level(pixels[8 * i + j]);
+                out[i * stride + b * size + j] = level(pixels[size * i + j]);
     }
+    return bits_between <= 2 * BETWEEN_MAX + 1 && bits <= 2 * RESULT_MAX + 1;
 }
 
-static inline void c_idct_8(int16_t *groups, const int16_t *quant, int32_t count,
+static inline bool c_idct_8(int16_t *groups, const int16_t *quant, int32_t count,
                             uint8_t *out, ptrdiff_t stride)
 {
-    c_idct(groups, quant, count, out, stride, c_idct8, 8, SHIFT_BETWEEN, SHIFT_END);
+    return c_idct(groups, quant, count, out, stride, c_idct8, 8, SHIFT_BETWEEN,
+                  SHIFT_END);
 }
 
-static inline void c_idct_4(int16_t *groups, const int16_t *quant, int32_t count,
+static inline bool c_idct_4(int16_t *groups, const int16_t *quant, int32_t count,
                             uint8_t *out, ptrdiff_t stride)
 {
-    c_idct(groups, quant, count, out, stride, c_idct4, 4, SHIFT_BETWEEN + 1,
-           SHIFT_END + 1);
+    return c_idct(groups, quant, count, out, stride, c_idct4, 4, SHIFT_BETWEEN + 1,
+                  SHIFT_END + 1);
 }
 
-static inline void c_idct_2(int16_t *groups, const int16_t *quant, int32_t count,
+static inline bool c_idct_2(int16_t *groups, const int16_t *quant, int32_t count,
                             uint8_t *out, ptrdiff_t stride)
 {
-    c_idct(groups, quant, count, out, stride, c_idct2, 2, SHIFT_BETWEEN + 2,
-           SHIFT_END + 2);
+    return c_idct(groups, quant, count, out, stride, c_idct2, 2, SHIFT_BETWEEN + 2,
+                  SHIFT_END + 2);
 }
 
-static inline void c_idct_1(int16_t *groups, const int16_t *quant, int32_t count,
+/* A mean is within dc_max: its result is in range. */
+static inline bool c_idct_1(int16_t *groups, const int16_t *quant, int32_t count,
                             uint8_t *out, ptrdiff_t stride)
 {
     (void)stride;
@@ -197,6 +238,7 @@ static inline void c_idct_1(int16_t *groups, const int16_t *quant, int32_t count
         out[b] = level(descale((uint32_t)(*c * quant[0]), 3));
         *c = 0;
     }
+    return true;
 }
 
 #endif

@@ -14,6 +14,8 @@
 #define LOAD(p) _mm256_loadu_si256((const void *)(p))
 #define STORE(p, v) _mm256_storeu_si256((void *)(p), v)
 #define EVERY_LANE(v) _mm256_broadcastsi128_si256(v)
+#define IS_ALL_UPTO_0(v)                                                                 \
+    (_mm256_movemask_epi8(_mm256_cmpgt_epi16(v, _mm256_setzero_si256())) == 0)
 
 #include "codec/jpeg_rows.h"
 #include "codec/jpeg_scan.h"
@@ -45,9 +47,8 @@ static inline void store_low_halves(uint16_t *to, __m256i v)
 /* Two rows of two blocks, a block in each lane. */
 static inline void put_rows8(__m256i rows, uint8_t *out, ptrdiff_t stride)
 {
-    __m256i v = _mm256_xor_si256(rows, _mm256_set1_epi8(-128));
+    __m256i v = _mm256_permute4x64_epi64(rows, 0xD8);
 
-    v = _mm256_permute4x64_epi64(v, 0xD8);
     _mm_storeu_si128((void *)out, _mm256_castsi256_si128(v));
     _mm_storeu_si128((void *)(out + stride), _mm256_extracti128_si256(v, 1));
 }
@@ -56,10 +57,9 @@ static inline void put_rows8(__m256i rows, uint8_t *out, ptrdiff_t stride)
 static inline void put_rows4(__m256i rows, uint8_t *out, ptrdiff_t stride)
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i v = _mm256_xor_si256(rows, _mm256_set1_epi8(-128));
+    __m256i v = _mm256_permutevar8x32_epi32(rows, order);
     __m128i low, high;
 
-    v = _mm256_permutevar8x32_epi32(v, order);
     low = _mm256_castsi256_si128(v);
     high = _mm256_extracti128_si256(v, 1);
     _mm_storel_epi64((void *)out, low);

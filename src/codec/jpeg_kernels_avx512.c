@@ -15,6 +15,7 @@
 #define LOAD(p) _mm512_loadu_si512(p)
 #define STORE(p, v) _mm512_storeu_si512(p, v)
 #define EVERY_LANE(v) _mm512_broadcast_i32x4(v)
+#define IS_ALL_UPTO_0(v) (_mm512_cmpgt_epi16_mask(v, _mm512_setzero_si512()) == 0)
 
 #include "codec/jpeg_rows.h"
 #include "codec/jpeg_scan.h"
@@ -38,9 +39,8 @@ static inline void store_low_halves(uint16_t *to, __m512i v)
 static inline void put_rows8(__m512i rows, uint8_t *out, ptrdiff_t stride)
 {
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    __m512i v = _mm512_xor_si512(rows, _mm512_set1_epi8(-128));
+    __m512i v = _mm512_permutexvar_epi64(order, rows);
 
-    v = _mm512_permutexvar_epi64(order, v);
     _mm256_storeu_si256((void *)out, _mm512_castsi512_si256(v));
     _mm256_storeu_si256((void *)(out + stride), _mm512_extracti64x4_epi64(v, 1));
 }
@@ -50,9 +50,8 @@ static inline void put_rows4(__m512i rows, uint8_t *out, ptrdiff_t stride)
 {
     const __m512i order =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    __m512i v = _mm512_xor_si512(rows, _mm512_set1_epi8(-128));
+    __m512i v = _mm512_permutexvar_epi32(order, rows);
 
-    v = _mm512_permutexvar_epi32(order, v);
     _mm_storeu_si128((void *)out, _mm512_castsi512_si128(v));
     _mm_storeu_si128((void *)(out + stride), _mm512_extracti32x4_epi32(v, 1));
     _mm_storeu_si128((void *)(out + 2 * stride), _mm512_extracti32x4_epi32(v, 2));

@@ -20,6 +20,7 @@
 /* Zero bytes behind the unstuffed data: more than the longest MCU, 6 blocks of 64 symbols
  * of at most 16 + 11 bits, and a refill. Bounds are checked once per MCU. */
 #define HR_JPEG_PAD 1536
+#define HR_JPEG_VALUE_MAX 8191 /* of coefficients times their steps, see jpeg_idct.h */
 
 /* ---- the header ---- */
 
@@ -60,6 +61,9 @@ hr__jpeg_parse(const uint8_t *data, size_t bytes, struct hr_jpeg_header *ret_hea
  * `step` is for those who only pass: length of the code << 16, step << 8, bits of code
  * and value; 0 when the code does not fit. `skip` holds up to four symbols at once: sum
  * of their steps << 8, bits of all; 0 when even the first is long.
+ *
+ * `look` treats AC values of more than `size_max` bits as if they did not fit, so that
+ * the others need no check against HR_JPEG_VALUE_MAX.
  */
 struct hr_jpeg_table {
     uint32_t look[HR_JPEG_LOOKS];
@@ -68,14 +72,15 @@ struct hr_jpeg_table {
     uint32_t limit[17]; /* first 16-bit pattern beyond the codes of that length */
     int32_t offset[17]; /* code of that length -> index of its symbol */
     uint8_t counts[16], symbols[256];
+    int32_t size_max;
     bool made, skips;
 };
 #define HR_JPEG_END 128
 
-/* Make a table of a DHT's counts and symbols, unless it is that already. False: declined,
- * the table is not `made`. */
+/* Make a table of a DHT's counts and symbols, unless it is that already. `size_max` is 0
+ * for DC. False: declined, the table is not `made`. */
 HR_CHECK bool
-hr__jpeg_table_make(struct hr_jpeg_table *table, const uint8_t *code, bool is_ac);
+hr__jpeg_table_make(struct hr_jpeg_table *table, const uint8_t *code, int size_max);
 
 /* ---- entropy decoding ---- */
 
@@ -90,6 +95,7 @@ struct hr_jpeg_block {
     int32_t component;
     int32_t x, step_x; /* column in the batch of the first MCU's block, of the next's */
     int16_t *groups;   /* of its row of blocks in the batch */
+    const int16_t *quant; /* natural order */
     enum hr_jpeg_want want;
 };
 
@@ -116,8 +122,9 @@ struct hr_jpeg_kernels {
      * coefficients are zero before). False: the data is odd. */
     bool (*skip)(struct hr_jpeg_scan *scan, int32_t count);
     bool (*decode)(struct hr_jpeg_scan *scan, int32_t count);
-    /* Transform `count` groups to blocks of 1, 2, 4, 8 pixels (by log2) and zero them. */
-    void (*idct[4])(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
+    /* Transform `count` groups to blocks of 1, 2, 4, 8 pixels (by log2) and zero them.
+     * False: one is beyond what all implementations agree on (jpeg_idct.h). */
+    bool (*idct[4])(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
                     ptrdiff_t stride);
     /* Upsampling of a row as libjpeg-turbo does it: twice as wide (the triangle filter;
      * n inputs, 2 n outputs, the ends repeated), or between two rows. `sums` has room for

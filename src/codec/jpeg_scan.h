@@ -138,6 +138,19 @@ SCAN_INLINE bool is_end(uint64_t k)
     return k == STEP_LAST || k >= HR_JPEG_END;
 }
 
+/* Whether a value is beyond HR_JPEG_VALUE_MAX: few of those that come here have so many
+ * bits that it must be looked at. Beyond the last place there is no step. */
+SCAN_INLINE bool is_absurd(const struct hr_jpeg_block *block, uint64_t k, int32_t value)
+{
+    int32_t known = (1 << block->ac->size_max) - 1, place;
+
+    if ((uint32_t)(value + known) <= 2 * (uint32_t)known || k > STEP_LAST)
+        return false;
+    place = places[k];
+    value *= block->quant[(place >> 5) * 8 + (place & 7)];
+    return (uint32_t)(value + HR_JPEG_VALUE_MAX) > 2 * HR_JPEG_VALUE_MAX;
+}
+
 #define READ_ONE                                                                         \
     entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];                                 \
     if (RARE((entry & 255) == 0))                                                        \
@@ -148,8 +161,9 @@ SCAN_INLINE bool is_end(uint64_t k)
     if (k >= STEP_LAST)                                                                  \
         return is_end(k);
 
-SCAN_INLINE bool read_ac(struct reader *r, const struct hr_jpeg_table *table, int16_t *to)
+SCAN_INLINE bool read_ac(struct reader *r, const struct hr_jpeg_block *block, int16_t *to)
 {
+    const struct hr_jpeg_table *table = block->ac;
     int32_t step, value;
     uint32_t entry;
     uint64_t k = 0;
@@ -174,6 +188,8 @@ SCAN_INLINE bool read_ac(struct reader *r, const struct hr_jpeg_table *table, in
             return false;
         }
         k += (uint64_t)step;
+        if (RARE(is_absurd(block, k, value)))
+            return false;
         to[places[k]] = (int16_t)value;
         if (k >= STEP_LAST)
             return is_end(k);
@@ -309,7 +325,7 @@ static bool decode_mcus(struct hr_jpeg_scan *scan, int32_t count)
                 return false;
             if (block->want != HR_JPEG_NOTHING)
                 to[0] = (int16_t)dc;
-            if (!(block->want == HR_JPEG_ALL ? read_ac(&r, block->ac, to)
+            if (!(block->want == HR_JPEG_ALL ? read_ac(&r, block, to)
                                              : skip_ac(&r, block->ac)))
                 return false;
         }

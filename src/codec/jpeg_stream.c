@@ -75,18 +75,33 @@ static bool skips_blocks(const struct hr_jpeg *jpeg)
     return jpeg->width < p[0].width || jpeg->height < p[0].height;
 }
 
+/* Bits of AC values that stay below HR_JPEG_VALUE_MAX with every step of the photo. */
+static int size_allowed(const struct hr_jpeg_header *header)
+{
+    int32_t max = 0;
+    int size = 1, i, k;
+
+    for (i = 0; i < header->components; i++)
+        for (k = 1; k < 64; k++)
+            if (header->quant[header->component[i].quant][k] > max)
+                max = header->quant[header->component[i].quant][k];
+    while (size < 10 && ((2 << size) - 1) * max <= HR_JPEG_VALUE_MAX)
+        size++;
+    return size;
+}
+
 static bool make_tables(struct hr_jpeg *jpeg)
 {
     const struct hr_jpeg_header *header = &jpeg->header;
     bool skips = skips_blocks(jpeg);
-    int i, k;
+    int size_max = size_allowed(header), i, k;
 
     for (i = 0; i < header->components; i++) {
         const struct hr_jpeg_component *c = &header->component[i];
         struct hr_jpeg_plane *p = &jpeg->plane[i];
 
-        if (!hr__jpeg_table_make(&jpeg->dc[c->dc], header->dc[c->dc], false) ||
-            !hr__jpeg_table_make(&jpeg->ac[c->ac], header->ac[c->ac], true))
+        if (!hr__jpeg_table_make(&jpeg->dc[c->dc], header->dc[c->dc], 0) ||
+            !hr__jpeg_table_make(&jpeg->ac[c->ac], header->ac[c->ac], size_max))
             return false;
         if (skips && !jpeg->ac[c->ac].skips)
             jpeg->kernels->make_skip(&jpeg->ac[c->ac]);
@@ -118,6 +133,7 @@ static void list_blocks(struct hr_jpeg *jpeg)
                     .x = x,
                     .step_x = c->h,
                     .groups = groups,
+                    .quant = jpeg->plane[i].quant,
                 };
     }
 }

@@ -53,7 +53,7 @@ add_short(struct hr_jpeg_table *table, uint32_t first, int length, int symbol, b
              (uint32_t)length << 16 | step << 8 | (uint32_t)bits);
     if (size == 0)
         fill(look, room, step << 8 | (uint32_t)bits);
-    else if (bits <= HR_JPEG_BITS)
+    else if (bits <= HR_JPEG_BITS && (!is_ac || size <= table->size_max))
         fill_values(look, room - size, size, step << 8 | (uint32_t)bits);
     else
         fill(look, room, (uint32_t)symbol << 16 | (uint32_t)length << 8);
@@ -99,17 +99,20 @@ static bool are_sizes_known(const struct hr_jpeg_table *table, int count, bool i
     return true;
 }
 
-bool hr__jpeg_table_make(struct hr_jpeg_table *table, const uint8_t *code, bool is_ac)
+bool hr__jpeg_table_make(struct hr_jpeg_table *table, const uint8_t *code, int size_max)
 {
+    bool is_ac = size_max > 0;
     int count = 0, i;
 
     for (i = 0; i < 16; i++)
         count += code[i];
-    if (table->made && memcmp(table->counts, code, 16) == 0 &&
+    if (table->made && table->size_max == size_max &&
+        memcmp(table->counts, code, 16) == 0 &&
         memcmp(table->symbols, code + 16, (size_t)count) == 0)
         return true;
     memcpy(table->counts, code, 16);
     memcpy(table->symbols, code + 16, (size_t)count);
+    table->size_max = size_max;
     table->skips = false;
     table->made = are_sizes_known(table, count, is_ac) && assign(table, is_ac);
     return table->made;

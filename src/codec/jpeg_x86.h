@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #define VEC_INLINE static inline __attribute__((always_inline))
+#define MIDDLE 128 /* the level of 0 */
 
 /* 16-bit pairs (a, b) for madd, in every lane. */
 VEC_INLINE VEC pairs(int a, int b)
@@ -18,9 +19,10 @@ VEC_INLINE VEC pairs(int a, int b)
     return V(set1_epi32)((int)((uint32_t)(uint16_t)a | (uint32_t)b << 16));
 }
 
-VEC_INLINE VEC narrow(VEC low, VEC high, int shift)
+/* `more` is added to the result. */
+VEC_INLINE VEC narrow(VEC low, VEC high, int shift, int more)
 {
-    VEC round = V(set1_epi32)(1 << (shift - 1));
+    VEC round = V(set1_epi32)((1 << (shift - 1)) + (more << shift));
 
     return V(packs_epi32)(V(srai_epi32)(V(add_epi32)(low, round), shift),
                           V(srai_epi32)(V(add_epi32)(high, round), shift));
@@ -28,10 +30,30 @@ VEC_INLINE VEC narrow(VEC low, VEC high, int shift)
 
 /* a + b and a - b of sums in two halves, descaled. */
 VEC_INLINE void
-butterfly(const VEC a[2], const VEC b[2], int shift, VEC *sum, VEC *difference)
+butterfly(const VEC a[2], const VEC b[2], int shift, int more, VEC *sum, VEC *difference)
 {
-    *sum = narrow(V(add_epi32)(a[0], b[0]), V(add_epi32)(a[1], b[1]), shift);
-    *difference = narrow(V(sub_epi32)(a[0], b[0]), V(sub_epi32)(a[1], b[1]), shift);
+    *sum = narrow(V(add_epi32)(a[0], b[0]), V(add_epi32)(a[1], b[1]), shift, more);
+    *difference = narrow(V(sub_epi32)(a[0], b[0]), V(sub_epi32)(a[1], b[1]), shift, more);
+}
+
+/* The smallest and largest values met so far, in each place. */
+struct range {
+    VEC min, max;
+};
+
+VEC_INLINE void widen_range(struct range *range, VEC v)
+{
+    range->min = V(min_epi16)(range->min, v);
+    range->max = V(max_epi16)(range->max, v);
+}
+
+/* All values from -max - 1 to max, plus `more`. */
+VEC_INLINE bool is_within(const struct range *range, int max, int more)
+{
+    VEC low = V(subs_epi16)(V(set1_epi16)((short)(more - max - 1)), range->min);
+    VEC high = V(subs_epi16)(range->max, V(set1_epi16)((short)(more + max)));
+
+    return IS_ALL_UPTO_0(V(max_epi16)(low, high));
 }
 
 struct halves {
@@ -78,26 +100,26 @@ VEC_INLINE struct halves shifted(VEC a, int shift)
     };
 }
 
-VEC_INLINE void pass8(VEC r[8], int shift)
+VEC_INLINE void pass8(VEC r[8], int shift, int more)
 {
-    struct halves low = shifted(V(add_epi16)(r[0], r[4]), 13);
-    struct halves high = shifted(V(sub_epi16)(r[0], r[4]), 13);
+    struct halves low = shifted(V(adds_epi16)(r[0], r[4]), 13);
+    struct halves high = shifted(V(subs_epi16)(r[0], r[4]), 13);
     struct halves p = interleave(r[2], r[6]);
     struct halves t2 = multiply(p, F_0_541, F_0_541 - F_1_847);
     struct halves t3 = multiply(p, F_0_541 + F_0_765, F_0_541);
-    struct halves z = interleave(V(add_epi16)(r[7], r[3]), V(add_epi16)(r[5], r[1]));
+    struct halves z = interleave(V(adds_epi16)(r[7], r[3]), V(adds_epi16)(r[5], r[1]));
     struct halves s3 = multiply(z, F_1_175 - F_1_961, F_1_175);
     struct halves s4 = multiply(z, F_1_175, F_1_175 - F_0_390);
     struct halves p71 = interleave(r[7], r[1]), p53 = interleave(r[5], r[3]), odd;
 
     odd = plus(multiply(p71, -F_0_899, F_1_501 - F_0_899), s4);
-    butterfly(plus(low, t3).v, odd.v, shift, &r[0], &r[7]);
+    butterfly(plus(low, t3).v, odd.v, shift, more, &r[0], &r[7]);
     odd = plus(multiply(p53, -F_2_562, F_3_072 - F_2_562), s3);
-    butterfly(plus(high, t2).v, odd.v, shift, &r[1], &r[6]);
+    butterfly(plus(high, t2).v, odd.v, shift, more, &r[1], &r[6]);
     odd = plus(multiply(p53, F_2_053 - F_2_562, -F_2_562), s4);
-    butterfly(minus(high, t2).v, odd.v, shift, &r[2], &r[5]);
+    butterfly(minus(high, t2).v, odd.v, shift, more, &r[2], &r[5]);
     odd = plus(multiply(p71, F_0_298 - F_0_899, -F_0_899), s3);
-    butterfly(minus(low, t3).v, odd.v, shift, &r[3], &r[4]);
+    butterfly(minus(low, t3).v, odd.v, shift, more, &r[3], &r[4]);
 }
 
 VEC_INLINE void transpose8(VEC r[8])
@@ -131,24 +153,29 @@ VEC_INLINE VEC take_row(int16_t *group, const int16_t *quant, int k, int b)
     return v;
 }
 
-static void idct_8(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
+static bool idct_8(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
                    ptrdiff_t stride)
 {
+    struct range range = {V(setzero_si)(), V(setzero_si)()};
+
     for (; count > 0; count--, groups += HR_JPEG_GROUP, out += 32) {
         for (int b = 0; b < 4; b += LANES) {
             VEC r[8];
 
             for (int k = 0; k < 8; k++)
                 r[k] = take_row(groups, quant, k, b);
-            pass8(r, SHIFT_BETWEEN);
+            pass8(r, SHIFT_BETWEEN, 0);
             transpose8(r);
-            pass8(r, SHIFT_END);
+            pass8(r, SHIFT_END, MIDDLE);
+            for (int k = 0; k < 8; k++)
+                widen_range(&range, r[k]);
             transpose8(r);
             for (int k = 0; k < 8; k += 2)
-                put_rows8(V(packs_epi16)(r[k], r[k + 1]), out + k * stride + 8 * b,
+                put_rows8(V(packus_epi16)(r[k], r[k + 1]), out + k * stride + 8 * b,
                           stride);
         }
     }
+    return is_within(&range, RESULT_MAX, MIDDLE);
 }
 
 /* Of the 4x4 transform; the fifth row is not looked at. */
@@ -162,15 +189,16 @@ VEC_INLINE void pass4(const VEC r[8], VEC out[4])
     struct halves o2 =
         plus(multiply(p75, -F_0_509, -F_0_601), multiply(p31, F_0_899, F_2_562));
 
-    butterfly(plus(t0, t2).v, o2.v, SHIFT_BETWEEN + 1, &out[0], &out[3]);
-    butterfly(minus(t0, t2).v, o0.v, SHIFT_BETWEEN + 1, &out[1], &out[2]);
+    butterfly(plus(t0, t2).v, o2.v, SHIFT_BETWEEN + 1, 0, &out[0], &out[3]);
+    butterfly(minus(t0, t2).v, o0.v, SHIFT_BETWEEN + 1, 0, &out[1], &out[2]);
 }
 
 /* The second pass on columns in pairs: c[i] has columns 2i and 2i + 1, four values each.
  * Only half of the registers are needed. Bytes come out by columns. */
-VEC_INLINE VEC pass4_end(const VEC c[4])
+VEC_INLINE VEC pass4_end(const VEC c[4], struct range *range)
 {
-    VEC zero = V(xor_si)(c[0], c[0]), round = V(set1_epi32)(1 << SHIFT_END);
+    VEC zero = V(xor_si)(c[0], c[0]);
+    VEC round = V(set1_epi32)((1 << SHIFT_END) + (MIDDLE << (SHIFT_END + 1)));
     VEC t0 = V(srai_epi32)(V(unpacklo_epi16)(zero, c[0]), 2);
     VEC t2 = V(madd_epi16)(V(unpacklo_epi16)(c[1], c[3]), pairs(F_1_847, -F_0_765));
     VEC p37 = V(unpackhi_epi16)(c[1], c[3]), p15 = V(unpackhi_epi16)(c[0], c[2]);
@@ -185,14 +213,20 @@ VEC_INLINE VEC pass4_end(const VEC c[4])
     VEC v2 = V(srai_epi32)(V(sub_epi32)(low, o0), SHIFT_END + 1);
     VEC v3 = V(srai_epi32)(V(sub_epi32)(high, o2), SHIFT_END + 1);
 
-    return V(packs_epi16)(V(packs_epi32)(v0, v1), V(packs_epi32)(v2, v3));
+    v0 = V(packs_epi32)(v0, v1);
+    v2 = V(packs_epi32)(v2, v3);
+    widen_range(range, v0);
+    widen_range(range, v2);
+    return V(packus_epi16)(v0, v2);
 }
 
-static void idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
+static bool idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
                    ptrdiff_t stride)
 {
     const VEC upright =
         EVERY_LANE(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+
+    struct range between = {V(setzero_si)(), V(setzero_si)()}, range = between;
 
     for (; count > 0; count--, groups += HR_JPEG_GROUP, out += 16) {
         for (int b = 0; b < 4; b += LANES) {
@@ -201,6 +235,8 @@ static void idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
             for (int k = 0; k < 8; k++)
                 r[k] = take_row(groups, quant, k, b);
             pass4(r, m);
+            for (int k = 0; k < 4; k++)
+                widen_range(&between, m[k]);
             p = V(unpacklo_epi16)(m[0], m[1]);
             q = V(unpacklo_epi16)(m[2], m[3]);
             c[0] = V(unpacklo_epi32)(p, q);
@@ -209,9 +245,11 @@ static void idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
             q = V(unpackhi_epi16)(m[2], m[3]);
             c[2] = V(unpacklo_epi32)(p, q);
             c[3] = V(unpackhi_epi32)(p, q);
-            put_rows4(V(shuffle_epi8)(pass4_end(c), upright), out + 4 * b, stride);
+            put_rows4(V(shuffle_epi8)(pass4_end(c, &range), upright), out + 4 * b,
+                      stride);
         }
     }
+    return is_within(&between, BETWEEN_MAX, 0) && is_within(&range, RESULT_MAX, MIDDLE);
 }
 
 /* Whole registers up to the next 0xFF; what is stored too much is overwritten. */

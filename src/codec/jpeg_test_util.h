@@ -1,0 +1,201 @@
+/*
+ * codec/jpeg_test_util.h - comparing our JPEG decoder with libjpeg-turbo: windows through
+ * both, planes with its raw data.
+ */
+#ifndef HR_CODEC_JPEG_TEST_UTIL_H
+#define HR_CODEC_JPEG_TEST_UTIL_H
+
+#include "codec/image_test_util.h"
+#include "codec/jpeg.h"
+#include "core/cpu.h"
+
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+#if JPEG_LIB_VERSION >= 70
+#define SCALED_SIZE(component) ((component)->DCT_v_scaled_size)
+#else
+#define SCALED_SIZE(component) ((component)->DCT_scaled_size)
+#endif
+
+static const enum hr_isa isas[] = {HR_ISA_C, HR_ISA_AVX2, HR_ISA_AVX512};
+#define ISAS 3
+
+/* Decode one window on both paths. False: ours declined. */
+static inline bool
+compare(struct bench *bench, const void *data, size_t bytes,
+        const struct hr_image_info *info, const struct hr_image_request *request)
+{
+    struct hr_image_part own, theirs;
+    struct hr_error error = {0};
+    enum hr_err err;
+    int32_t y;
+
+    hr__jpeg_path_force(HR_JPEG_OWN);
+    err = hr__image_decode(bench->decoder, &bench->arena, data, bytes, info, request,
+                           &own, &error);
+    hr__jpeg_path_force(HR_JPEG_LIBJPEG);
+    if (err == HR_ERR_UNSUPPORTED) {
+        hr__arena_reset(&bench->arena);
+        return false;
+    }
+    CHECK_OK(err);
+    CHECK_OK(hr__image_decode(bench->decoder, &bench->arena, data, bytes, info, request,
+                              &theirs, &error));
+    hr__jpeg_path_force(HR_JPEG_AUTO);
+    CHECK_EQ_INT(own.x, theirs.x);
+    CHECK_EQ_INT(own.y, theirs.y);
+    CHECK_EQ_INT(own.pixels.width, theirs.pixels.width);
+    CHECK_EQ_INT(own.pixels.height, theirs.pixels.height);
+    CHECK_EQ_INT(own.pixels.channels, theirs.pixels.channels);
+    for (y = 0; y < own.pixels.height; y++)
+        CHECK_BYTES((uint8_t *)own.pixels.data + y * own.pixels.row_stride,
+                    (uint8_t *)theirs.pixels.data + y * theirs.pixels.row_stride,
+                    (size_t)(own.pixels.width * own.pixels.channels));
+    hr__arena_reset(&bench->arena);
+    return true;
+}
+
+/* All of it and `count` random windows, at a scale, with each kind of channels in turn.
+ */
+static inline void compare_windows(struct bench *bench, const void *data, size_t bytes,
+                                   int scale_log2, int count)
+{
+    struct hr_image_info info;
+    struct hr_error error = {0};
+    int i;
+
+    CHECK_OK(hr__image_probe(data, bytes, &info, &error));
+    for (i = 0; i <= count; i++) {
+        struct hr_image_request request = whole(&info);
+        int32_t small = draw(bench, 3) == 0 ? 9 : INT32_MAX;
+
+        request.scale_log2 = scale_log2;
+        request.channels = i % 4 == 3 ? HR_CHANNELS_GRAY : HR_CHANNELS_RGB;
+        if (i > 0) {
+            request.x = draw(bench, info.width);
+            request.y = draw(bench, info.height);
+            request.width = 1 + draw(bench, info.width - request.x) % small;
+            request.height = 1 + draw(bench, info.height - request.y) % small;
+        }
+        CHECK(compare(bench, data, bytes, &info, &request));
+    }
+}
+
+/* The planes that libjpeg gives. */
+#define RAW_STRIDE 8192
+struct raw {
+    uint8_t *plane[3];
+    int32_t width[3], height[3];
+};
+
+static inline void
+read_raw(struct raw *raw, const uint8_t *data, size_t bytes, int scale_log2)
+{
+    struct jpeg_decompress_struct info;
+    struct jpeg_error_mgr errors;
+    int32_t i, y, top = 0;
+
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&info);
+    jpeg_mem_src(&info, data, (unsigned long)bytes);
+    jpeg_read_header(&info, TRUE);
+    info.raw_data_out = TRUE;
+    info.scale_denom = 1U << scale_log2;
+    jpeg_start_decompress(&info);
+    for (i = 0; i < info.num_components; i++) {
+        raw->plane[i] = malloc((size_t)RAW_STRIDE * (info.image_height + 16));
+        CHECK(raw->plane[i] != NULL && info.image_width < RAW_STRIDE - 64);
+        raw->width[i] = (int32_t)info.comp_info[i].downsampled_width;
+        raw->height[i] = (int32_t)info.comp_info[i].downsampled_height;
+    }
+    while (info.output_scanline < info.output_height) {
+        JSAMPROW rows[3][16];
+        JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
+
+        for (i = 0; i < info.num_components; i++) {
+            const jpeg_component_info *c = &info.comp_info[i];
+            int32_t height = c->v_samp_factor * SCALED_SIZE(c);
+
+            for (y = 0; y < height; y++)
+                rows[i][y] = raw->plane[i] + (top * height + y) * RAW_STRIDE;
+        }
+        jpeg_read_raw_data(&info, planes, 16);
+        top++;
+    }
+    jpeg_finish_decompress(&info);
+    jpeg_destroy_decompress(&info);
+}
+
+/* A plane is the part of libjpeg's from (x, y) on. */
+static inline void check_plane(const struct hr_pixels *plane, const struct raw *raw,
+                               int i, int32_t x, int32_t y)
+{
+    int32_t row;
+
+    CHECK(x >= 0 && y >= 0 && plane->width > 0 && plane->height > 0);
+    CHECK(x + plane->width <= raw->width[i] && y + plane->height <= raw->height[i]);
+    for (row = 0; row < plane->height; row++)
+        CHECK_BYTES((uint8_t *)plane->data + row * plane->row_stride,
+                    raw->plane[i] + (y + row) * RAW_STRIDE + x, (size_t)plane->width);
+}
+
+static inline void
+check_planes(const struct hr_image_planes *planes, const struct raw *raw)
+{
+    int32_t step_x = 1 << planes->ycc.shift_x, step_y = 1 << planes->ycc.shift_y;
+    int32_t x = planes->x + planes->ycc.chroma_x, y = planes->y + planes->ycc.chroma_y;
+
+    check_plane(&planes->ycc.plane[0], raw, 0, planes->x, planes->y);
+    if (planes->ycc.gray)
+        return;
+    CHECK(planes->ycc.chroma_x <= 0 && planes->ycc.chroma_x > -step_x);
+    CHECK(planes->ycc.chroma_y <= 0 && planes->ycc.chroma_y > -step_y);
+    CHECK(planes->ycc.plane[1].width * step_x + planes->ycc.chroma_x >=
+          planes->ycc.plane[0].width);
+    CHECK(planes->ycc.plane[1].height * step_y + planes->ycc.chroma_y >=
+          planes->ycc.plane[0].height);
+    CHECK_EQ_INT(x % step_x, 0);
+    CHECK_EQ_INT(y % step_y, 0);
+    check_plane(&planes->ycc.plane[1], raw, 1, x / step_x, y / step_y);
+    check_plane(&planes->ycc.plane[2], raw, 2, x / step_x, y / step_y);
+}
+
+static inline void compare_planes(struct bench *bench, const uint8_t *data, size_t bytes,
+                                  int scale_log2, int count)
+{
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct raw raw = {{NULL}, {0}, {0}};
+    struct hr_image_info info;
+    struct hr_error error = {0};
+    int i;
+
+    CHECK(jpeg != NULL);
+    CHECK_OK(hr__image_probe(data, bytes, &info, &error));
+    read_raw(&raw, data, bytes, scale_log2);
+    for (i = 0; i <= count; i++) {
+        struct hr_image_request request = whole(&info);
+        struct hr_image_job job = {&bench->arena, data, bytes, &info, &request, &error};
+        struct hr_image_planes planes;
+
+        request.scale_log2 = scale_log2;
+        if (i == count)
+            request.channels = HR_CHANNELS_GRAY;
+        if (i > 0) {
+            request.x = draw(bench, info.width);
+            request.y = draw(bench, info.height);
+            request.width = 1 + draw(bench, info.width - request.x);
+            request.height = 1 + draw(bench, info.height - request.y);
+        }
+        CHECK_OK(hr__jpeg_planes(jpeg, &job, &planes));
+        CHECK_EQ_INT(planes.ycc.gray, i == count || info.channels == 1);
+        check_planes(&planes, &raw);
+        hr__arena_reset(&bench->arena);
+    }
+    for (i = 0; i < 3; i++)
+        free(raw.plane[i]);
+    hr__jpeg_destroy(jpeg);
+}
+
+#endif
