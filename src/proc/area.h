@@ -1,0 +1,52 @@
+/*
+ * proc/area.h - memory shared by descriptor.
+ *
+ * A memfd that can grow and never shrink (sealed), so that no peer can take pages away
+ * from under the parent; what a peak took is given back by punching holes. Growing maps
+ * the file again and keeps the older, shorter mapping until hr__area_settle: pointers
+ * that user code holds stay good.
+ */
+#ifndef HR_PROC_AREA_H
+#define HR_PROC_AREA_H
+
+#include "core/error.h"
+
+#define HR_AREA_OLD_MAX 48 /* doublings */
+
+struct hr_area_mapping {
+    char *base;
+    size_t bytes;
+};
+
+struct hr_area {
+    int fd;
+    char *base;
+    size_t bytes; /* mapped; the file has at least as many */
+    bool writable;
+    struct hr_area_mapping old[HR_AREA_OLD_MAX];
+    size_t old_count;
+};
+
+/* A new one of at least `bytes`; or one that came as a descriptor, which is taken over
+ * (also on failure). */
+HR_CHECK enum hr_err
+hr__area_create(struct hr_area *area, size_t bytes, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__area_adopt(struct hr_area *area, int fd, bool writable, struct hr_error *reterr);
+void hr__area_close(struct hr_area *area);
+
+/* Map at least `bytes`; `grow`: making the file longer if need be, at least doubling it.
+ * Without it a file that is too short is HR_ERR_FORMAT. */
+HR_CHECK enum hr_err
+hr__area_reach(struct hr_area *area, size_t bytes, bool grow, struct hr_error *reterr);
+
+/* Map all of the file. */
+HR_CHECK enum hr_err hr__area_reach_end(struct hr_area *area, struct hr_error *reterr);
+
+/* Unmap what growing has left. */
+void hr__area_settle(struct hr_area *area);
+
+/* Give the pages behind `keep` back to the system. */
+void hr__area_trim(struct hr_area *area, size_t keep);
+
+#endif

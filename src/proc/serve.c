@@ -1,0 +1,259 @@
+/*
+ * proc/serve.c - the loop of a worker process.
+ *
+ * One thread: wait for a request, do its records in order, answer. Before each record its
+ * number goes to shared memory, so that the parent knows which one killed the process. It
+ * ends when the parent closes the socket. It changes no signal and no limit: that is the
+ * business of whoever calls.
+ */
+#include "proc/serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "proc/serve_internal.h"
+
+/* ---- hello ---- */
+
+/* HR_ERR_END when the parent has gone. The descriptors are the caller's. */
+static enum hr_err receive_hello(int fd, struct hr_proc_hello *hello, int ret_fds[2],
+                                 struct hr_error *reterr)
+{
+    union {
+        char room[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr head;
+    } control;
+    struct iovec part = {hello, sizeof *hello};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    struct cmsghdr *rights;
+    ssize_t got;
+
+    do
+        got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got == 0 || (got < 0 && errno == ECONNRESET))
+        return HR_ERR_END;
+    if (got < 0)
+        return hr__fail_errno(reterr, HR_ERR_IO, errno,
+                              "cannot talk to the process that started this one");
+    rights = CMSG_FIRSTHDR(&message);
+    if (rights == NULL || rights->cmsg_type != SCM_RIGHTS ||
+        rights->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+        return hr__fail(reterr, HR_ERR_FORMAT, "the first message brings no memory");
+    memcpy(ret_fds, CMSG_DATA(rights), 2 * sizeof(int));
+    if (got != (ssize_t)sizeof *hello || hello->magic != HR_PROC_MAGIC ||
+        hello->version != HR_PROC_VERSION) {
+        close(ret_fds[0]);
+        close(ret_fds[1]);
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "the worker process runs another version of headrace than the "
+                        "one that started it");
+    }
+    return HR_OK;
+}
+
+static enum hr_err say_ready(int fd, enum hr_err code, const struct hr_error *error)
+{
+    struct hr_proc_ready ready = {.magic = HR_PROC_MAGIC, .version = HR_PROC_VERSION};
+    ssize_t sent;
+
+    ready.code = code;
+    if (code != HR_OK)
+        snprintf(ready.message, sizeof ready.message, "%.*s",
+                 (int)sizeof ready.message - 1, error->message);
+    do
+        sent = send(fd, &ready, sizeof ready, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof ready ? HR_OK : HR_ERR_END;
+}
+
+static enum hr_err adopt(struct hr_server *server, const int fds[2], size_t trip_bytes,
+                         struct hr_error *reterr)
+{
+    enum hr_err code = hr__area_adopt(&server->in, fds[0], false, reterr);
+
+    if (code != HR_OK) {
+        close(fds[1]);
+        return code;
+    }
+    HR_TRY(hr__area_adopt(&server->out, fds[1], true, reterr));
+    if (trip_bytes > server->in.bytes - HR_PROC_HEAD)
+        return hr__fail(reterr, HR_ERR_FORMAT, "the trip is malformed");
+    HR_TRY(hr__proc_trip_read(server->in.base + HR_PROC_HEAD, trip_bytes,
+                              &server->lasting, &server->trip, reterr));
+    if (hr__serve_prepare(server) != HR_OK)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory in a worker process");
+    return HR_OK;
+}
+
+/* ---- codes ---- */
+
+static void
+find_codes(struct hr_server *server,
+           const struct hr_code *(*find)(void *user, const char *name), void *user)
+{
+    for (size_t s = 0; s < server->trip.step_count; s++) {
+        struct hr_serve_step *step = &server->steps[s];
+        size_t before = 0;
+
+        while (strcmp(server->trip.steps[before].code, step->step->code) != 0)
+            before++;
+        step->code =
+            before < s ? server->steps[before].code : find(user, step->step->code);
+        step->enters = step->code != NULL && step->code->enter != NULL;
+        for (size_t i = 0; i < s && step->enters; i++)
+            step->enters = server->steps[i].code == NULL ||
+                           server->steps[i].code->enter != step->code->enter ||
+                           server->steps[i].code->user != step->code->user;
+    }
+}
+
+static void enter(struct hr_server *server)
+{
+    for (size_t s = 0; s < server->trip.step_count; s++)
+        if (server->steps[s].enters)
+            server->steps[s].token =
+                server->steps[s].code->enter(server->steps[s].code->user);
+}
+
+static void leave(struct hr_server *server)
+{
+    for (size_t s = server->trip.step_count; s-- > 0;)
+        if (server->steps[s].enters && server->steps[s].code->leave != NULL)
+            server->steps[s].code->leave(server->steps[s].code->user,
+                                         server->steps[s].token);
+}
+
+/* ---- requests ---- */
+
+static bool stops(const struct hr_server *server)
+{
+    struct hr_proc_status status;
+
+    memcpy(&status, server->out.base + server->map.status + server->at * sizeof status,
+           sizeof status);
+    return status.code == HR_ERR_CANCELLED;
+}
+
+/* Records from the first on, until all are done, one finds no room, or one says that the
+ * run is over. */
+static void do_records(struct hr_server *server, uint64_t request)
+{
+    enter(server);
+    for (server->at = 0; server->at < server->count; server->at++) {
+        struct hr_proc_out_head *head = (struct hr_proc_out_head *)server->out.base;
+
+        atomic_store_explicit(&head->running_step, 0, memory_order_relaxed);
+        atomic_store_explicit(&head->running, request << 32 | server->at,
+                              memory_order_release);
+        if (!hr__serve_record(server)) {
+            server->full = true;
+            break;
+        }
+        if (stops(server)) {
+            server->at++;
+            server->full = server->at < server->count;
+            break;
+        }
+    }
+    leave(server);
+}
+
+static enum hr_err
+do_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
+{
+    struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->in.base;
+    struct hr_proc_out_head *out;
+    uint64_t from = hr__now_ns();
+    size_t in_bytes = in->bytes;
+
+    server->count = in->count;
+    server->out_max = in->out_max < SIZE_MAX / 2 ? (size_t)in->out_max : SIZE_MAX / 2;
+    server->full = false;
+    server->at = 0;
+    HR_TRY(hr__area_reach(&server->in, in_bytes, false, reterr));
+    hr__proc_map_lay(&server->map, server->count);
+    if (server->count > HR_PROC_COUNT_MAX || in_bytes < server->map.in_end)
+        return hr__fail(reterr, HR_ERR_FORMAT, "a request is malformed");
+    server->out_at = server->map.out_end;
+    if (server->map.out_end > server->out_max)
+        server->full = true;
+    else
+        HR_TRY(hr__area_reach(&server->out, server->map.out_end, true, reterr));
+    hr__serve_begin(server);
+    if (!server->full)
+        do_records(server, request);
+    hr__area_settle(&server->in);
+    hr__area_settle(&server->out);
+    out = (struct hr_proc_out_head *)server->out.base;
+    out->done = server->at;
+    out->full = server->full;
+    out->used = server->out_at;
+    out->work_ns = hr__now_ns() - from;
+    in = (struct hr_proc_in_head *)server->in.base;
+    hr__bell_ring(&server->bell, &out->response, request, &in->sleeping);
+    return HR_OK;
+}
+
+static enum hr_err serve(struct hr_server *server, struct hr_error *reterr)
+{
+    unsigned last = 0;
+
+    for (;;) {
+        struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->in.base;
+        struct hr_proc_out_head *out = (struct hr_proc_out_head *)server->out.base;
+
+        if (hr__bell_wait(&server->bell, &in->request, last, &out->sleeping, NULL) ==
+            HR_BELL_ENDED)
+            return HR_OK;
+        last = atomic_load(&in->request);
+        HR_TRY(do_request(server, last, reterr));
+    }
+}
+
+static void server_finish(struct hr_server *server)
+{
+    hr__proc_map_finish(&server->map);
+    hr__free(server->children);
+    hr__arena_finish(&server->scratch);
+    hr__arena_finish(&server->lasting);
+    hr__area_close(&server->in);
+    hr__area_close(&server->out);
+}
+
+enum hr_err
+hr__proc_serve(int fd, const struct hr_code *(*find)(void *user, const char *name),
+               void *user, struct hr_error *reterr)
+{
+    struct hr_server server = {
+        .bell = {.fd = fd, .look = true},
+          .in = {.fd = -1       },
+          .out = {.fd = -1}
+    };
+    struct hr_proc_hello hello = {0};
+    struct hr_error own = {0}, *error = reterr != NULL ? reterr : &own;
+    enum hr_err code;
+    int fds[2];
+
+    code = receive_hello(fd, &hello, fds, error);
+    if (code == HR_ERR_END)
+        return HR_OK;
+    hr__arena_init(&server.lasting);
+    hr__arena_init(&server.scratch);
+    if (code == HR_OK)
+        code = adopt(&server, fds, hello.trip_bytes, error);
+    if (code == HR_OK)
+        find_codes(&server, find, user);
+    if (say_ready(fd, code, error) == HR_OK && code == HR_OK)
+        code = serve(&server, error);
+    server_finish(&server);
+    return code;
+}

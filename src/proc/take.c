@@ -1,0 +1,350 @@
+/*
+ * proc/take.c - results out of the area that the peer writes.
+ *
+ * The peer runs other people's code and may write anything, at any time. So every number
+ * is copied before it is checked, used only from the copy, and what it leads to must lie
+ * inside the mapping, which no peer can shorten. Shapes come from the declaration or have
+ * to fit it. Offsets of ragged fields are never taken from shared memory: such a result
+ * can only be an input passed on, and those the parent knows.
+ */
+#include "proc/proc_internal.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "op/code.h"
+
+/* A copy that the compiler may not undo by looking again. */
+static void copy_in(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static bool inside(size_t limit, uint64_t place, uint64_t bytes)
+{
+    return place <= limit && bytes <= limit - place;
+}
+
+struct taking {
+    struct hr_proc *proc;
+    struct hr_value *templates; /* of columns */
+    struct hr_error *reterr;
+    const char *nonsense;
+};
+
+static bool nonsense(struct taking *taking, const char *what)
+{
+    taking->nonsense = what;
+    return false;
+}
+
+/* ---- values ---- */
+
+static void tensor_of(struct hr_value *value, const struct hr_field *field,
+                      const int64_t *dims, void *data)
+{
+    value->owner = NULL;
+    hr__value_set_tensor(value, field->dtype, field->ndim, dims, data, NULL);
+    value->layout = (uint8_t)field->layout;
+}
+
+/* Offsets of a passed ragged field, from the parent's own input. */
+static bool
+own_offsets(struct taking *taking, const struct hr_value *from, struct hr_value *to)
+{
+    size_t bytes = ((size_t)from->dims[0] + 1) * sizeof(int64_t);
+    int64_t *offsets = hr__arena_alloc(&taking->proc->arena, bytes);
+
+    if (offsets == NULL) {
+        hr__fail(taking->reterr, HR_ERR_MEMORY, "out of memory for a worker's results");
+        return false;
+    }
+    memcpy(offsets, from->u.offsets, bytes);
+    to->u.offsets = offsets;
+    return true;
+}
+
+/* Where input `at` of record `i` lies in `in`. The descriptor there is the parent's own,
+ * but who knows who has written to it. */
+static bool
+input_place(struct taking *taking, size_t i, size_t at, size_t bytes, char **ret_data)
+{
+    const struct hr_proc_lane *lane = &taking->proc->map.inputs[at];
+    const struct hr_area *in = &taking->proc->in;
+    struct hr_proc_value value;
+
+    if (lane->bytes > 0) {
+        *ret_data = in->base + lane->at + i * lane->step;
+        return true;
+    }
+    copy_in(&value, in->base + lane->at + i * lane->step, sizeof value);
+    if (!inside(in->bytes, value.place, bytes) || value.place % 64 != 0)
+        return nonsense(taking, "a changed input");
+    *ret_data = in->base + value.place;
+    return true;
+}
+
+static bool
+take_passed(struct taking *taking, const struct hr_proc_record *record, size_t i,
+            uint64_t at, const struct hr_field *field, struct hr_value *to)
+{
+    const struct hr_value *from;
+    size_t bytes;
+    char *data;
+
+    if (at >= taking->proc->map.input_count)
+        return nonsense(taking, "an input that there is not");
+    from = &record->inputs[at];
+    if (hr__code_fits_value(field, from, NULL) != HR_OK)
+        return nonsense(taking, "an input of another type or shape than declared");
+    bytes = from->bytes;
+    if (from->kind == HR_VALUE_TENSOR)
+        bytes = (size_t)hr__value_count(from) * hr_dtype_size((enum hr_dtype)from->dtype);
+    if (!input_place(taking, i, (size_t)at, bytes, &data))
+        return false;
+    if (from->kind == HR_VALUE_TENSOR) {
+        tensor_of(to, field, from->dims, data);
+    } else {
+        *to = *from;
+        to->owner = NULL;
+        to->data = data;
+        if (from->kind == HR_VALUE_RAGGED && !own_offsets(taking, from, to))
+            return false;
+    }
+    to->shared = true;
+    return true;
+}
+
+static bool take_made(struct taking *taking, const struct hr_proc_value *wire,
+                      const struct hr_field *field, struct hr_value *to)
+{
+    const struct hr_area *out = &taking->proc->out;
+    int64_t length = (int64_t)wire->bytes;
+    bool string = wire->kind == HR_VALUE_BYTES;
+    enum hr_err code;
+    size_t bytes = 0;
+
+    if (!string && wire->kind != HR_VALUE_TENSOR)
+        return nonsense(taking, "a result of no kind");
+    if (string)
+        code = hr__code_fits(field, HR_DTYPE_NONE, 1, &length, &bytes, NULL);
+    else
+        code = hr__code_fits(field, (enum hr_dtype)wire->dtype, wire->ndim, wire->dims,
+                             &bytes, NULL);
+    if (code != HR_OK)
+        return nonsense(taking, "a result of another type or shape than declared");
+    if (!inside(out->bytes, wire->place, bytes) || wire->place % 64 != 0)
+        return nonsense(taking, "a result outside of the shared memory");
+    if (string)
+        *to = (struct hr_value){
+            .kind = HR_VALUE_BYTES, .data = out->base + wire->place, .bytes = bytes};
+    else
+        tensor_of(to, field, wire->dims, out->base + wire->place);
+    return true;
+}
+
+static bool
+take_value(struct taking *taking, const struct hr_proc_record *record, size_t i,
+           const char *from, const struct hr_field *field, struct hr_value *to)
+{
+    struct hr_proc_value wire;
+
+    copy_in(&wire, from, sizeof wire);
+    if (wire.where == HR_PROC_PASSED)
+        return take_passed(taking, record, i, wire.place, field, to);
+    if (wire.where != HR_PROC_MADE)
+        return nonsense(taking, "a result from nowhere");
+    return take_made(taking, &wire, field, to);
+}
+
+/* ---- records ---- */
+
+static struct hr_value *room_for(struct taking *taking, size_t count)
+{
+    struct hr_value *values =
+        hr__arena_alloc(&taking->proc->arena, count * sizeof *values + 1);
+
+    if (values == NULL)
+        hr__fail(taking->reterr, HR_ERR_MEMORY, "out of memory for a worker's results");
+    return values;
+}
+
+static bool take_children(struct taking *taking, struct hr_proc_record *record, size_t i,
+                          const struct hr_proc_status *status)
+{
+    const struct hr_proc_map *map = &taking->proc->map;
+    const struct hr_area *out = &taking->proc->out;
+    size_t row = map->result_count * sizeof(struct hr_proc_value), bytes;
+    struct hr_value *values;
+
+    if (status->children > UINT32_MAX ||
+        __builtin_mul_overflow((size_t)status->children, row, &bytes) ||
+        !inside(out->bytes, status->place, bytes) || status->place % 64 != 0)
+        return nonsense(taking, "children outside of the shared memory");
+    values = room_for(taking, (size_t)status->children * map->result_count);
+    if (values == NULL)
+        return false;
+    for (size_t c = 0; c < status->children; c++)
+        for (size_t r = 0; r < map->result_count; r++) {
+            size_t at = c * map->result_count + r;
+
+            if (!take_value(taking, record, i,
+                            out->base + status->place + at * sizeof(struct hr_proc_value),
+                            map->results[r].field, &values[at]))
+                return false;
+        }
+    record->results = values;
+    record->child_count = status->children;
+    return true;
+}
+
+static bool take_results(struct taking *taking, struct hr_proc_record *record, size_t i)
+{
+    const struct hr_proc_map *map = &taking->proc->map;
+    char *base = taking->proc->out.base;
+
+    for (size_t r = 0; r < map->result_count; r++) {
+        const struct hr_proc_lane *lane = &map->results[r];
+        char *item = base + lane->at + i * lane->step;
+
+        if (lane->bytes > 0) {
+            record->results[r] = taking->templates[r];
+            record->results[r].data = item;
+        } else if (!take_value(taking, record, i, item, lane->field,
+                               &record->results[r])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void terminate(struct hr_error *error)
+{
+    error->node[sizeof error->node - 1] = '\0';
+    error->op[sizeof error->op - 1] = '\0';
+    error->param[sizeof error->param - 1] = '\0';
+    error->file[sizeof error->file - 1] = '\0';
+    error->message[sizeof error->message - 1] = '\0';
+}
+
+static bool take_failure(struct taking *taking, struct hr_proc_record *record,
+                         const struct hr_proc_status *status)
+{
+    const struct hr_area *out = &taking->proc->out;
+    struct hr_proc_failure failure;
+    char *detail = NULL;
+
+    if (status->code < HR_ERR_INTERNAL || status->code > 0 ||
+        !inside(out->bytes, status->place, sizeof failure))
+        return nonsense(taking, "an error that is none");
+    copy_in(&failure, out->base + status->place, sizeof failure);
+    if (failure.detail_bytes > HR_PROC_DETAIL_MAX ||
+        !inside(out->bytes, status->place + sizeof failure, failure.detail_bytes))
+        return nonsense(taking, "an error that is none");
+    if (failure.detail_bytes > 0)
+        detail =
+            hr__strndup(out->base + status->place + sizeof failure, failure.detail_bytes);
+    terminate(&failure.error);
+    failure.error.code = (enum hr_err)status->code;
+    record->error = failure.error;
+    record->code = failure.error.code;
+    record->detail = detail;
+    return true;
+}
+
+static bool take_record(struct taking *taking, struct hr_proc_record *record, size_t i,
+                        struct hr_value *results)
+{
+    const struct hr_proc_map *map = &taking->proc->map;
+    struct hr_proc_status status;
+
+    copy_in(&status, taking->proc->out.base + map->status + i * sizeof status,
+            sizeof status);
+    if (status.step > 0 && status.step >= taking->proc->trip->step_count)
+        return nonsense(taking, "a step that there is not");
+    record->code = HR_OK;
+    record->drop = status.drop != 0;
+    record->failed_step = status.step;
+    record->results = results;
+    record->child_count = 0;
+    if (status.code != HR_OK)
+        return take_failure(taking, record, &status);
+    if (record->drop)
+        return true;
+    if (map->expand)
+        return take_children(taking, record, i, &status);
+    return take_results(taking, record, i);
+}
+
+static bool make_templates(struct taking *taking)
+{
+    const struct hr_proc_map *map = &taking->proc->map;
+
+    taking->templates = room_for(taking, map->result_count);
+    if (taking->templates == NULL)
+        return false;
+    memset(taking->templates, 0, map->result_count * sizeof *taking->templates);
+    for (size_t r = 0; r < map->result_count; r++) {
+        const struct hr_field *field = map->results[r].field;
+        int64_t dims[HR_MAX_DIMS];
+
+        if (map->results[r].bytes == 0)
+            continue;
+        for (int d = 0; d < field->ndim; d++)
+            dims[d] = field->dims[d].size;
+        tensor_of(&taking->templates[r], field, dims, NULL);
+    }
+    return true;
+}
+
+enum hr_err
+hr__proc_take(struct hr_proc *proc, struct hr_proc_record *records, size_t done,
+              size_t *ret_taken, const char **ret_nonsense, struct hr_error *reterr)
+{
+    struct taking taking = {.proc = proc, .reterr = reterr};
+    size_t each = proc->map.expand ? 0 : proc->map.result_count, i;
+    struct hr_value *values;
+
+    if (!make_templates(&taking) || (values = room_for(&taking, done * each)) == NULL)
+        return HR_ERR_MEMORY;
+    for (i = 0; i < done; i++) {
+        if (!take_record(&taking, &records[i], i, values + i * each)) {
+            if (taking.nonsense == NULL)
+                return HR_ERR_MEMORY;
+            break;
+        }
+        if (records[i].code == HR_ERR_CANCELLED) {
+            if (reterr != NULL)
+                *reterr = records[i].error;
+            return HR_ERR_CANCELLED;
+        }
+    }
+    *ret_taken = i;
+    *ret_nonsense = taking.nonsense;
+    return HR_OK;
+}
+
+enum hr_err hr__proc_keep(struct hr_proc *proc, struct hr_proc_record *records,
+                          size_t count, struct hr_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t values = proc->map.result_count;
+
+        if (records[i].code != HR_OK || records[i].drop)
+            continue;
+        if (proc->map.expand)
+            values *= (size_t)records[i].child_count;
+        for (size_t r = 0; r < values; r++) {
+            struct hr_value *value = &records[i].results[r];
+            void *own = hr__arena_alloc(&proc->arena, value->bytes + 1);
+
+            if (own == NULL)
+                return hr__fail(reterr, HR_ERR_MEMORY,
+                                "out of memory for a worker's results");
+            memcpy(own, value->data, value->bytes);
+            value->data = own;
+        }
+    }
+    return HR_OK;
+}
