@@ -4,7 +4,7 @@
 #   tools/deps.sh        what building, the demo and the tests need
 #   tools/deps.sh check  also what make check needs: clang, clang-format, g++
 packages="gcc libc6-dev meson ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev
-    libyaml-dev libxxhash-dev liburing-dev python3"
+    libyaml-dev libxxhash-dev liburing-dev zlib1g-dev python3"
 [ "$1" = check ] && packages="$packages g++ clang binutils git"
 # What a check can do without: it is skipped where this cannot be had.
 wishes=

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,6 +131,32 @@ enum hr_err hr__file_read(const char *path, size_t bytes_max, char **ret_data,
     }
     *ret_data = data;
     *ret_bytes = bytes;
+    return HR_OK;
+}
+
+enum hr_err hr__file_map(const char *path, void **ret_data, size_t *ret_bytes,
+                         struct hr_error *reterr)
+{
+    int fd = open_file(path, O_RDONLY, 0);
+    struct stat info;
+    void *data = NULL;
+    enum hr_err err = HR_OK;
+
+    if (fd < 0)
+        return fail_at(reterr, "open", path);
+    if (fstat(fd, &info) != 0)
+        err = fail_at(reterr, "look at", path);
+    else if (!S_ISREG(info.st_mode))
+        err = hr__fail(reterr, HR_ERR_TYPE, "%s is no regular file", path);
+    else if (info.st_size > 0)
+        data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        err = fail_at(reterr, "map", path);
+    close(fd);
+    if (err != HR_OK)
+        return err;
+    *ret_data = data;
+    *ret_bytes = (size_t)info.st_size;
     return HR_OK;
 }
 

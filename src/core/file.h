@@ -11,6 +11,12 @@
 HR_CHECK enum hr_err hr__file_read(const char *path, size_t bytes_max, char **ret_data,
                                    size_t *ret_bytes, struct hr_error *reterr);
 
+/* Map all of the regular file `path` for reading; munmap it. *ret_data is NULL for an
+ * empty file. It must not be cut shorter while it is mapped. HR_ERR_NOT_FOUND, HR_ERR_IO,
+ * or HR_ERR_TYPE for what is no regular file. */
+HR_CHECK enum hr_err hr__file_map(const char *path, void **ret_data, size_t *ret_bytes,
+                                  struct hr_error *reterr);
+
 /* Write a temporary file beside `path`, fsync it and rename it over `path`; on failure
  * nothing is left behind and `path` is as before. */
 HR_CHECK enum hr_err hr__file_replace(const char *path, const void *data, size_t bytes,

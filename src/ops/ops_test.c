@@ -19,7 +19,8 @@ TEST(every_op_says_what_it_is)
         CHECK(!(op->traits & HR_TRAIT_AFFINE) || (op->traits & HR_TRAIT_POINTWISE));
         CHECK((op->kind == HR_OP_ORDER) == (op->order_map != NULL));
         CHECK((op->kind == HR_OP_BATCH) == (op->batch_spec != NULL));
-        CHECK((op->kind == HR_OP_EXPAND && op->code == NULL) == (op->expand_child != NULL));
+        CHECK((op->kind == HR_OP_EXPAND && op->code == NULL) ==
+              (op->expand_child != NULL));
         CHECK((op->kind == HR_OP_SOURCE) == (op->count != NULL));
         for (size_t k = 0; k < op->param_count; k++) {
             const struct hr_param *p = &op->params[k];
@@ -73,6 +74,50 @@ static const char *temp_file(const char *name, const void *data, size_t bytes)
     snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
     CHECK_OK(hr__file_replace(path, data, bytes, NULL));
     return path;
+}
+
+/* Two pictures of 2 x 2 and their labels. */
+static const unsigned char pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,  2,
+                                         0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 70, 8};
+static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 200, 3};
+
+TEST(idx_gives_pictures_and_labels)
+{
+    char path[512], params[1200];
+    struct hr_value *image;
+
+    bench_init(&b);
+    snprintf(path, sizeof path, "%s",
+             temp_file("pictures.idx", pictures, sizeof pictures));
+    snprintf(params, sizeof params, "{path: %s, labels: %s}", path,
+             temp_file("labels.idx", labels, sizeof labels));
+    b.id.index = 1;
+    CHECK_OK(bench_op(&b, "source.idx", params));
+    image = bench_value(&b, "image");
+    CHECK_EQ_INT(image->ndim, 3);
+    CHECK_EQ_INT(image->dims[2], 1);
+    CHECK_BYTES(image->data, pictures + 20, 4);
+    CHECK_EQ_INT(number("label"), 3);
+    CHECK_EQ_INT(b.schema.records, 2);
+    CHECK_EQ_INT(b.schema.fields[0].meaning, HR_MEANING_IMAGE_U8);
+    bench_clear(&b);
+    b.id.index = 0;
+    CHECK_OK(bench_op(&b, "source.idx", params));
+    CHECK_EQ_INT(number("label"), 200);
+    bench_clear(&b);
+    snprintf(params, sizeof params, "{path: %s}", path);
+    CHECK_OK(bench_op(&b, "source.idx", params));
+    CHECK_EQ_INT(b.schema.count, 1);
+    bench_clear(&b);
+    b.id.index = 2;
+    CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "source.idx", params));
+    bench_clear(&b);
+    snprintf(params, sizeof params, "{path: %s, labels: %s}", path, path);
+    CHECK_ERR(HR_ERR_SHAPE, bench_op(&b, "source.idx", params));
+    snprintf(params, sizeof params, "{path: %s, labels: %s}", path,
+             temp_file("fewer.idx", "\0\0\x08\1\0\0\0\1\7", 9));
+    CHECK_ERR(HR_ERR_SHAPE, bench_op(&b, "source.idx", params));
+    bench_finish(&b);
 }
 
 static void line_is(const char *path, const char *more, uint64_t index, const char *line)

@@ -5,14 +5,11 @@
  * line: finding a line is a jump and a short scan. The file must not be cut shorter while
  * it is in use.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/file.h"
 #include "op/op.h"
 
 #define MARK_EVERY 16
@@ -89,34 +86,6 @@ static bool mark_lines(struct lines *lines, bool skip_empty)
     return true;
 }
 
-static enum hr_err map_file(const char *path, struct lines *lines, struct hr_error *error)
-{
-    int file = hr__fault(HR_FAULT_OPEN) ? (errno = EMFILE, -1)
-                                        : open(path, O_RDONLY | O_CLOEXEC);
-    struct stat stat;
-    void *map = NULL;
-    int cause = 0;
-
-    if (file < 0)
-        return hr__fail_errno(error, errno == ENOENT ? HR_ERR_NOT_FOUND : HR_ERR_IO,
-                              errno, "cannot open %s", path);
-    if (fstat(file, &stat) != 0) {
-        cause = errno;
-    } else if (!S_ISREG(stat.st_mode)) {
-        close(file);
-        return hr__fail(error, HR_ERR_TYPE, "%s is no regular file", path);
-    } else if (stat.st_size > 0) {
-        map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-        cause = map == MAP_FAILED ? errno : 0;
-    }
-    close(file);
-    if (cause != 0)
-        return hr__fail_errno(error, HR_ERR_IO, cause, "cannot map %s", path);
-    lines->text = map;
-    lines->bytes = (size_t)stat.st_size;
-    return HR_OK;
-}
-
 static void list_close(void *state)
 {
     struct lines *lines = state;
@@ -131,11 +100,13 @@ static enum hr_err list_open(const struct hr_open *open, void **ret_state)
 {
     const struct list *p = open->params;
     struct lines *lines = hr__calloc(1, sizeof *lines);
+    void *map = NULL;
     enum hr_err err;
 
     if (lines == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
-    err = map_file(p->path, lines, open->error);
+    err = hr__file_map(p->path, &map, &lines->bytes, open->error);
+    lines->text = map;
     if (err == HR_OK && !mark_lines(lines, p->skip_empty))
         err = hr__fail(open->error, HR_ERR_MEMORY, "out of memory for the lines of %s",
                        p->path);

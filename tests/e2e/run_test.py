@@ -1,8 +1,10 @@
 """headrace run: the report, the digest, stopping, going on, and outputs that cannot be."""
+import gzip
 import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -93,6 +95,21 @@ def every_example_runs():
         result = run_json("run", example(name), "-p", f"data={photos()}", "-p", "batch=8", "-p", "size=40")
         assert result["records"] == 40, name
     assert run_json("run", example("noop.yaml"), "-p", "n=1000")["batches"] == 4
+
+
+@test
+def digits_come_from_idx_files_plain_or_gzipped():
+    pictures = bytes([0, 0, 8, 3]) + struct.pack(">3I", 100, 28, 28) + random.Random(1).randbytes(100 * 28 * 28)
+    labels = bytes([0, 0, 8, 1]) + struct.pack(">I", 100) + bytes(i % 10 for i in range(100))
+    digests = set()
+    for name, write in ("idx", bytes), ("idx.gz", gzip.compress):
+        (temp / ("pictures." + name)).write_bytes(write(pictures))
+        (temp / ("labels." + name)).write_bytes(write(labels))
+        result = run_json("run", example("mnist.yaml"), "-p", f"images={temp}/pictures.{name}", "-p",
+                          f"labels={temp}/labels.{name}", "--digest")
+        assert result["records"] == 100 and result["batches"] == 2, result
+        digests.add(result["digest"])
+    assert len(digests) == 1, digests
 
 
 @test

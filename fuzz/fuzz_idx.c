@@ -1,0 +1,42 @@
+/*
+ * Any bytes as an IDX file, plain or gzipped. Accepted files are read whole.
+ */
+#include "core/alloc.h"
+#include "store/idx.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void read_all(const char *path)
+{
+    struct hr_idx_header header;
+    struct hr_idx *idx;
+    void *item;
+
+    if (hr__idx_open(path, &idx, NULL) != HR_OK)
+        return;
+    header = *hr__idx_header(idx);
+    item = header.items > 0 ? hr__malloc(header.item_bytes + 1) : NULL;
+    for (int64_t i = 0; item != NULL && i < header.items && i < 1000; i++)
+        hr__idx_item(idx, i, item);
+    if (item != NULL)
+        hr__idx_item(idx, header.items - 1, item);
+    hr__free(item);
+    hr__idx_close(idx);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    int file = memfd_create("idx", MFD_CLOEXEC);
+    char path[64];
+
+    if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
+        return 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    read_all(path);
+    close(file);
+    return 0;
+}
