@@ -147,9 +147,10 @@ class Field:
 def serve(fd: int, find: Callable[[str], tuple[str, Callable[..., Any]] | None]) -> None:
     """In a worker process: hr_code_serve. `find` gives (kind, function) of a name."""
 
-def current_record() -> tuple[int, int, int, int, int, str] | None:
-    """(seed, epoch, index, key0, key1, node) of the record in the hands of user code in
-    this thread, or None."""
+def current_record() -> tuple[int, int, int, int, int, str, int] | None:
+    """(seed, epoch, index, key0, key1, node, call) of the record in the hands of user code
+    in this thread, or None. call: a number that no other call in this thread has, so that
+    hr.rng() begins anew when a record is done again."""
 
 class Digest:
     def __init__(self) -> None: ...
