@@ -1,0 +1,113 @@
+"""Headrace: from a folder of files to training batches.
+
+    import headrace as hr
+
+    train = (hr.files("photos/", labels="folder")
+               .shuffle(seed=7)
+               .decode().random_resized_crop(224).flip().normalize("imagenet")
+               .to("float32", layout="chw")
+               .batch(256))
+    for batch in train.loader(epochs=90):
+        batch.image, batch.label
+
+A pipeline is a value: see `Pipeline` for its operators, `Loader` for running it, docs in
+docs/python.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _headrace, ops
+from .batch import Batch
+from .build import Field
+from .code import rng
+from .dataset import from_dataset, from_generator, from_iterable
+from .errors import (
+    ArgumentError,
+    CancelledError,
+    ClosedError,
+    CodeError,
+    DtypeError,
+    FormatError,
+    GraphError,
+    HeadraceError,
+    InternalError,
+    LimitError,
+    MissingFileError,
+    NotFoundError,
+    OutOfMemoryError,
+    RangeError,
+    ReadError,
+    ShapeError,
+    StateError,
+    StateMismatchError,
+    UnsupportedError,
+    WorkerTraceback,
+)
+from .fieldspec import Spec, spec
+from .pipeline import Pipeline
+from .sources import files, from_yaml, lines, load, range, zip
+from .sources import lines as list
+
+if TYPE_CHECKING:
+    from .loader import Loader, UnknownLengthError
+    from .sheet import show
+
+__version__ = _headrace.version()
+
+_LAZY = {"Loader": "loader", "UnknownLengthError": "loader", "show": "sheet"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'headrace' has no attribute '{name}'")
+    import importlib
+
+    made = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    globals()[name] = made
+    return made
+
+
+__all__ = [
+    "ArgumentError",
+    "Batch",
+    "CancelledError",
+    "ClosedError",
+    "CodeError",
+    "DtypeError",
+    "Field",
+    "FormatError",
+    "GraphError",
+    "HeadraceError",
+    "InternalError",
+    "LimitError",
+    "Loader",
+    "MissingFileError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "Pipeline",
+    "RangeError",
+    "ReadError",
+    "ShapeError",
+    "Spec",
+    "StateError",
+    "StateMismatchError",
+    "UnknownLengthError",
+    "UnsupportedError",
+    "WorkerTraceback",
+    "files",
+    "from_dataset",
+    "from_generator",
+    "from_iterable",
+    "from_yaml",
+    "lines",
+    "list",
+    "load",
+    "ops",
+    "range",
+    "rng",
+    "show",
+    "spec",
+    "zip",
+]

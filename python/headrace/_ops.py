@@ -1,0 +1,1478 @@
+"""The operators as functions, and as methods of Pipeline; written by tools/gen-python.
+
+Edit an operator's table in src/ops instead, then run `make docs`.
+"""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from ._check import checked
+from ._types import DType, PathLike
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+__all__ = [
+    "batch_pad",
+    "batch_stack",
+    "batch_unbatch",
+    "debug_fail",
+    "debug_identity",
+    "debug_sleep",
+    "debug_spin",
+    "flow_zip",
+    "image_affine",
+    "image_center_crop",
+    "image_clip",
+    "image_color_jitter",
+    "image_decode",
+    "image_flip",
+    "image_gaussian_blur",
+    "image_grayscale",
+    "image_normalize",
+    "image_pad",
+    "image_random_crop",
+    "image_random_resized_crop",
+    "image_resize",
+    "image_resize_shortest",
+    "image_rotate",
+    "order_repeat",
+    "order_shard",
+    "order_shuffle",
+    "order_skip",
+    "order_take",
+    "record_drop",
+    "record_filter",
+    "record_rename",
+    "record_select",
+    "source_files",
+    "source_list",
+    "source_range",
+    "tensor_cast",
+    "tensor_layout",
+    "tensor_one_hot",
+]
+
+
+@checked
+def batch_pad(
+    pipeline: Pipeline,
+    size: int,
+    *,
+    drop_last: bool = False,
+    value: float = 0.0,
+    multiple: int = 1,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Join records of differing shapes to batches.
+
+    Operator `batch.pad`, kind batch, version 1; pure, grows.
+
+    Each dimension of a field is padded at its end to the largest of the batch, rounded
+    up to `multiple`.
+
+    Args:
+        pipeline: what the operator reads.
+        size: records in a batch; int, 1 to 16777216, in records, required.
+        drop_last: leave out the last batch when it is not full; bool, default false.
+        value: what the space behind shorter records is filled with; float, default 0.
+        multiple: round padded dimensions up to a multiple of it; int, 1 to 1048576, in
+            elements, default 1.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "drop_last": drop_last, "value": value, "multiple": multiple}
+    defaults: dict[str, Any] = {"drop_last": False, "value": 0.0, "multiple": 1}
+    return pipeline._then("batch.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def batch_stack(
+    pipeline: Pipeline,
+    size: int,
+    *,
+    drop_last: bool = False,
+    ragged: bool = False,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Join records of one shape to batches.
+
+    Operator `batch.stack`, kind batch, version 1; pure.
+
+    Every tensor field gains a first dimension. Shapes must agree within a batch (see
+    batch.pad). Byte strings become a list of byte strings.
+
+    Args:
+        pipeline: what the operator reads.
+        size: records in a batch; int, 1 to 16777216, in records, required.
+        drop_last: leave out the last batch when it is not full; bool, default false.
+        ragged: lists of differing length are put one behind the other, with offsets;
+            else they are refused; bool, default false.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "drop_last": drop_last, "ragged": ragged}
+    defaults: dict[str, Any] = {"drop_last": False, "ragged": False}
+    return pipeline._then("batch.stack", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def batch_unbatch(
+    pipeline: Pipeline,
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Take batches apart into records.
+
+    Operator `batch.unbatch`, kind expand, version 1; pure, zero copy.
+
+    Records are numbered anew: record i of batch b is child i of b. Padding stays.
+
+    Args:
+        pipeline: what the operator reads.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("batch.unbatch", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def debug_fail(
+    pipeline: Pipeline,
+    *,
+    every: int = 0,
+    probability: float = 0.0,
+    at: int | Sequence[int] = (),
+    message: str | PathLike = "made to fail by debug.fail",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Fail for chosen records.
+
+    Operator `debug.fail`, kind map, version 1; random.
+
+    Args:
+        pipeline: what the operator reads.
+        every: fail for each n-th record of the source; 0: do not; int, 0 to 1e+15, in
+            records, default 0.
+        probability: fail by chance, for the same records in every run; float, 0 to 1,
+            default 0.
+        at: fail for the source's records of these numbers; list of ints, 0 to 16 items,
+            each at least 0, default [].
+        message: what the error says; string, default made to fail by debug.fail.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"every": every, "probability": probability, "at": at, "message": message}
+    defaults: dict[str, Any] = {"every": 0, "probability": 0.0, "at": (), "message": "made to fail by debug.fail"}
+    return pipeline._then("debug.fail", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def debug_identity(
+    pipeline: Pipeline,
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Changes nothing.
+
+    Operator `debug.identity`, kind map, version 1; pure, identity.
+
+    Args:
+        pipeline: what the operator reads.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("debug.identity", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def debug_sleep(
+    pipeline: Pipeline,
+    ms: float,
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Wait without using a processor.
+
+    Operator `debug.sleep`, kind map, version 1; pure.
+
+    Args:
+        pipeline: what the operator reads.
+        ms: how long each record waits; float, 0 to 3600000, in ms, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"ms": ms}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("debug.sleep", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def debug_spin(
+    pipeline: Pipeline,
+    us: float,
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Use a processor for some time.
+
+    Operator `debug.spin`, kind map, version 1; pure.
+
+    Args:
+        pipeline: what the operator reads.
+        us: CPU time that each record costs; float, 0 to 1000000000, in us, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"us": us}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("debug.spin", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def flow_zip(
+    *pipelines: Pipeline,
+    prefix: str | Sequence[str] = (),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Join the records of several inputs, position by position.
+
+    Operator `flow.zip`, kind zip, version 1; pure, defers, zero copy.
+
+    All inputs must have the same number of records. Field names must differ; `prefix:
+    [a_, b_]` makes them so.
+
+    Args:
+        pipelines: what is joined.
+        prefix: put before the field names of each input, in order; [] for none; list of
+            fields, 0 to 8 items, default [].
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"prefix": prefix}
+    defaults: dict[str, Any] = {"prefix": ()}
+    return Pipeline._join(pipelines, "flow.zip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_affine(
+    pipeline: Pipeline,
+    degrees: float | Sequence[float],
+    *,
+    translate: float | Sequence[float] = (0, 0),
+    scale: float | Sequence[float] = (1, 1),
+    shear: float | Sequence[float] = (0, 0),
+    interpolation: Literal["nearest", "bilinear"] = "nearest",
+    fill: float | Sequence[float] = 0,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Turn, shift, scale and shear the image at random.
+
+    Operator `image.affine`, kind map, version 1; random, neighbourhood.
+
+    As torchvision's RandomAffine about the middle. Every quantity is drawn, also when
+    its interval is a single number.
+
+    Args:
+        pipeline: what the operator reads.
+        degrees: [least, most], clockwise; one number d means [-d, d]; list of floats, 1
+            to 2 items, each -360 to 360, in degrees, required.
+        translate: largest shift as a part of [width, height]; list of floats, 2 items,
+            each 0 to 1, default [0, 0].
+        scale: [least, most] magnification; list of floats, 2 items, each more than 0
+            and at most 1000, default [1, 1].
+        shear: along x: one number s for [-s, s], or [least, most]; along y too: four
+            numbers; list of floats, 1 to 4 items, each -89 to 89, in degrees, default
+            [0, 0].
+        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
+            default nearest.
+        fill: what is outside, one number or one per channel, in the image's own range
+            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"degrees": degrees, "translate": translate, "scale": scale, "shear": shear, "interpolation": interpolation, "fill": fill, "field": field}
+    defaults: dict[str, Any] = {"translate": (0, 0), "scale": (1, 1), "shear": (0, 0), "interpolation": "nearest", "fill": 0, "field": "image"}
+    return pipeline._then("image.affine", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_center_crop(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Cut a window out of the middle.
+
+    Operator `image.center_crop`, kind map, version 1; pure, defers, shrinks.
+
+    As torchvision: a smaller image is framed with zeros first; half a pixel is rounded
+    to even.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "field": field}
+    defaults: dict[str, Any] = {"field": "image"}
+    return pipeline._then("image.center_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_clip(
+    pipeline: Pipeline,
+    min: float,
+    max: float,
+    *,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Bring values into an interval.
+
+    Operator `image.clip`, kind map, version 1; pure, pointwise.
+
+    In the image's own range: 0..255, 0..1, or whatever a normalisation made. Images of
+    1 or 3 channels.
+
+    Args:
+        pipeline: what the operator reads.
+        min: smaller values become this; float, in levels, required.
+        max: larger values become this; float, in levels, required.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"min": min, "max": max, "field": field}
+    defaults: dict[str, Any] = {"field": "image"}
+    return pipeline._then("image.clip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_color_jitter(
+    pipeline: Pipeline,
+    *,
+    brightness: float | Sequence[float] = 0,
+    contrast: float | Sequence[float] = 0,
+    saturation: float | Sequence[float] = 0,
+    hue: float | Sequence[float] = 0,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Change brightness, contrast, saturation and hue at random.
+
+    Operator `image.color_jitter`, kind map, version 1; random, pointwise, statistic, in
+    place.
+
+    As torchvision's ColorJitter: four steps in random order. Hue is turned exactly, in
+    HSV. uint8 images are rounded to the nearest level after each step (torchvision cuts
+    off). With images of one channel, or three equal ones, saturation and hue do
+    nothing.
+
+    Args:
+        pipeline: what the operator reads.
+        brightness: factor: b for [max(0, 1 - b), 1 + b], or [least, most]; 0: no
+            change; list of floats, 1 to 2 items, each 0 to 1000, default 0.
+        contrast: factor, as brightness; list of floats, 1 to 2 items, each 0 to 1000,
+            default 0.
+        saturation: factor, as brightness; nothing happens to images of one channel;
+            list of floats, 1 to 2 items, each 0 to 1000, default 0.
+        hue: h for [-h, h], or [least, most]; nothing happens to images of one channel;
+            list of floats, 1 to 2 items, each -0.5 to 0.5, in turns, default 0.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"brightness": brightness, "contrast": contrast, "saturation": saturation, "hue": hue, "field": field}
+    defaults: dict[str, Any] = {"brightness": 0, "contrast": 0, "saturation": 0, "hue": 0, "field": "image"}
+    return pipeline._then("image.color_jitter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_decode(
+    pipeline: Pipeline,
+    *,
+    field: str = "data",
+    to: str = "image",
+    color: Literal["rgb", "gray", "unchanged"] = "rgb",
+    orientation: bool = False,
+    mode: Literal["exact", "close", "fast"] = "close",
+    pixels_max: int = 268435456,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Bytes of a JPEG, PNG, WebP or PNM file to an image.
+
+    Operator `image.decode`, kind map, version 1; pure, decodes, defers, grows.
+
+    Gives uint8 levels, [height, width, channels]. The decoding waits until pixels are
+    needed: a crop behind it means that the rest of the photo is never decoded, a resize
+    that it may be decoded at a reduced scale (JPEG, see `mode`). Differs from
+    torchvision: CMYK is converted to RGB, 16-bit files are reduced to 8 bits, and a
+    damaged file is an error instead of a partly gray image.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the encoded bytes; it is gone afterwards; field, default
+            data.
+        to: the field that becomes the image; field, default image.
+        color: channels: rgb repeats gray and drops alpha; unchanged is as in the file;
+            enum, one of rgb, gray, unchanged, default rgb.
+        orientation: turn the image as its EXIF data says; bool, default false.
+        mode: exact: decode at full size always; close: at a half, quarter or eighth
+            where 1.5 times the wanted size remains; fast: where the wanted size
+            remains; enum, one of exact, close, fast, default close.
+        pixels_max: refuse larger images; int, 1 to 4000000000, in pixels, default
+            268435456.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "to": to, "color": color, "orientation": orientation, "mode": mode, "pixels_max": pixels_max}
+    defaults: dict[str, Any] = {"field": "data", "to": "image", "color": "rgb", "orientation": False, "mode": "close", "pixels_max": 268435456}
+    return pipeline._then("image.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_flip(
+    pipeline: Pipeline,
+    *,
+    p: float = 0.5,
+    direction: Literal["horizontal", "vertical"] = "horizontal",
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Mirror the image with a probability.
+
+    Operator `image.flip`, kind map, version 1; random, geometric, defers.
+
+    As torchvision's RandomHorizontalFlip and RandomVerticalFlip. `p: 1` mirrors always.
+
+    Args:
+        pipeline: what the operator reads.
+        p: probability that the image is mirrored; float, 0 to 1, default 0.5.
+        direction: horizontal swaps left and right; enum, one of horizontal, vertical,
+            default horizontal.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"p": p, "direction": direction, "field": field}
+    defaults: dict[str, Any] = {"p": 0.5, "direction": "horizontal", "field": "image"}
+    return pipeline._then("image.flip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_gaussian_blur(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    sigma: float | Sequence[float] = (0.1, 2),
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Smooth the image with a random strength.
+
+    Operator `image.gaussian_blur`, kind map, version 1; random, neighbourhood.
+
+    As torchvision's GaussianBlur, the border mirrored; but two sizes are [height,
+    width] as everywhere here, taps that together weigh less than a quarter of a level
+    are left out, and a kernel larger than the image is allowed.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width] of the kernel, odd, or one number for both; list of ints,
+            1 to 2 items, each 1 to 511, in pixels, required.
+        sigma: standard deviation: [least, most], or one number; list of floats, 1 to 2
+            items, each more than 0 and at most 1000, in pixels, default [0.1, 2].
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "sigma": sigma, "field": field}
+    defaults: dict[str, Any] = {"sigma": (0.1, 2), "field": "image"}
+    return pipeline._then("image.gaussian_blur", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_grayscale(
+    pipeline: Pipeline,
+    *,
+    channels: int = 1,
+    p: float = 1.0,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Replace colours by their luma.
+
+    Operator `image.grayscale`, kind map, version 1; random, pointwise, shrinks.
+
+    0.2989 R + 0.587 G + 0.114 B, as torchvision; uint8 images are rounded to the
+    nearest level. `channels: 3` with `p: 0.1` is RandomGrayscale.
+
+    Args:
+        pipeline: what the operator reads.
+        channels: 1, or 3 for the same value three times; int, 1 to 3, default 1.
+        p: probability that the colours go; float, 0 to 1, default 1.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"channels": channels, "p": p, "field": field}
+    defaults: dict[str, Any] = {"channels": 1, "p": 1.0, "field": "image"}
+    return pipeline._then("image.grayscale", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_normalize(
+    pipeline: Pipeline,
+    mean: float | Sequence[float] | Literal["imagenet", "mnist", "half"],
+    std: float | Sequence[float] | Literal["imagenet", "mnist", "half"] | None = None,
+    *,
+    dtype: DType = "float32",
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Subtract a mean and divide by a deviation, per channel.
+
+    Operator `image.normalize`, kind map, version 1; pure, pointwise, affine, dtype,
+    defers, grows.
+
+    `(x - mean) / std` with x in 0..1: uint8 images are divided by 255 in the same step,
+    so no cast is needed before. Computed as `x * a + b` in float32, hence up to one
+    unit in the last place from torchvision. `mean: half` gives -1..1.
+
+    Args:
+        pipeline: what the operator reads.
+        mean: subtracted, per channel, in 0..1; one number counts for all; or imagenet,
+            mnist, half; list of floats, 1 to 4 items, required.
+        std: divided by afterwards, per channel; or imagenet, mnist, half; list of
+            floats, 1 to 4 items, each more than 0, required; left out, it follows
+            `mean` where that is a word.
+        dtype: float32, float16 or bfloat16; dtype, default float32.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"mean": mean, "std": mean if std is None and isinstance(mean, str) else std, "dtype": dtype, "field": field}
+    defaults: dict[str, Any] = {"dtype": "float32", "field": "image"}
+    return pipeline._then("image.normalize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_pad(
+    pipeline: Pipeline,
+    padding: int | Sequence[int],
+    *,
+    fill: float | Sequence[float] = 0,
+    mode: Literal["constant", "edge", "reflect"] = "constant",
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Put a frame around the image.
+
+    Operator `image.pad`, kind map, version 1; pure, grows.
+
+    As torchvision's Pad. `reflect` swings back and forth when the frame is wider than
+    the image, where torchvision refuses.
+
+    Args:
+        pipeline: what the operator reads.
+        padding: one number for all sides, [left and right, top and bottom], or [left,
+            top, right, bottom]; list of ints, 1 to 4 items, each 0 to 65535, in pixels,
+            required.
+        fill: what is outside, one number or one per channel, in the image's own range
+            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+        mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
+            them; enum, one of constant, edge, reflect, default constant.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"padding": padding, "fill": fill, "mode": mode, "field": field}
+    defaults: dict[str, Any] = {"fill": 0, "mode": "constant", "field": "image"}
+    return pipeline._then("image.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_random_crop(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    padding: int | Sequence[int] = 0,
+    pad_if_needed: bool = False,
+    fill: float | Sequence[float] = 0,
+    mode: Literal["constant", "edge", "reflect"] = "constant",
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Cut a window of fixed size at a random place.
+
+    Operator `image.random_crop`, kind map, version 1; random, defers, shrinks.
+
+    As torchvision's RandomCrop, draws in the same order (top, then left; none where
+    there is no choice).
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        padding: frame put around the image first: one number, [left and right, top and
+            bottom], or [left, top, right, bottom]; list of ints, 1 to 4 items, each 0
+            to 65535, in pixels, default 0.
+        pad_if_needed: frame images that are smaller than size; else they are an error;
+            bool, default false.
+        fill: what is outside, one number or one per channel, in the image's own range
+            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+        mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
+            them; enum, one of constant, edge, reflect, default constant.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "padding": padding, "pad_if_needed": pad_if_needed, "fill": fill, "mode": mode, "field": field}
+    defaults: dict[str, Any] = {"padding": 0, "pad_if_needed": False, "fill": 0, "mode": "constant", "field": "image"}
+    return pipeline._then("image.random_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_random_resized_crop(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    scale: float | Sequence[float] = (0.08, 1),
+    ratio: float | Sequence[float] = (0.75, 1.3333333333333333),
+    interpolation: Literal["nearest", "bilinear", "bicubic", "box", "lanczos"] = "bilinear",
+    antialias: bool = True,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """A random window of the image, resized to a fixed size.
+
+    Operator `image.random_resized_crop`, kind map, version 1; random, geometric,
+    resampling, defers, shrinks.
+
+    As torchvision's RandomResizedCrop, draws in the same order: up to ten times an area
+    and an aspect are drawn until the window fits, then its place; else the largest
+    window of a permitted aspect in the middle. Pixels outside of the window do not
+    enter the result.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        scale: smallest and largest part of the area that is kept; list of floats, 2
+            items, each more than 0 and at most 1, default [0.08, 1].
+        ratio: smallest and largest width / height of the window; list of floats, 2
+            items, each more than 0 and at most 1000, default [0.75,
+            1.3333333333333333].
+        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
+            bicubic, box, lanczos, default bilinear.
+        antialias: average over all pixels that one new pixel covers when shrinking;
+            nearest never does; bool, default true.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "scale": scale, "ratio": ratio, "interpolation": interpolation, "antialias": antialias, "field": field}
+    defaults: dict[str, Any] = {"scale": (0.08, 1), "ratio": (0.75, 1.3333333333333333), "interpolation": "bilinear", "antialias": True, "field": "image"}
+    return pipeline._then("image.random_resized_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_resize(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    interpolation: Literal["nearest", "bilinear", "bicubic", "box", "lanczos"] = "bilinear",
+    antialias: bool = True,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Resize to a fixed height and width.
+
+    Operator `image.resize`, kind map, version 1; pure, resampling, defers, shrinks.
+
+    Differs from torchvision: one number means a square of that side. For the shorter
+    side, with the aspect kept, there is image.resize_shortest. uint8 images are rounded
+    to whole levels; `nearest` is torchvision's NEAREST_EXACT.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
+            bicubic, box, lanczos, default bilinear.
+        antialias: average over all pixels that one new pixel covers when shrinking;
+            nearest never does; bool, default true.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "interpolation": interpolation, "antialias": antialias, "field": field}
+    defaults: dict[str, Any] = {"interpolation": "bilinear", "antialias": True, "field": "image"}
+    return pipeline._then("image.resize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_resize_shortest(
+    pipeline: Pipeline,
+    size: int,
+    *,
+    max_size: int = 0,
+    interpolation: Literal["nearest", "bilinear", "bicubic", "box", "lanczos"] = "bilinear",
+    antialias: bool = True,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Resize the shorter side to a length, keep the aspect.
+
+    Operator `image.resize_shortest`, kind map, version 1; pure, resampling, defers,
+    shrinks.
+
+    torchvision's Resize with one number, `max_size` included: the longer side is cut
+    off to a whole number. A limit below `size` is refused; one equal to it is allowed
+    here.
+
+    Args:
+        pipeline: what the operator reads.
+        size: length of the shorter side; int, 1 to 65535, in pixels, required.
+        max_size: make both sides smaller when the longer would exceed this; 0: no
+            limit; int, 0 to 65535, in pixels, default 0.
+        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
+            bicubic, box, lanczos, default bilinear.
+        antialias: average over all pixels that one new pixel covers when shrinking;
+            nearest never does; bool, default true.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "max_size": max_size, "interpolation": interpolation, "antialias": antialias, "field": field}
+    defaults: dict[str, Any] = {"max_size": 0, "interpolation": "bilinear", "antialias": True, "field": "image"}
+    return pipeline._then("image.resize_shortest", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def image_rotate(
+    pipeline: Pipeline,
+    degrees: float | Sequence[float],
+    *,
+    interpolation: Literal["nearest", "bilinear"] = "nearest",
+    expand: bool = False,
+    fill: float | Sequence[float] = 0,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Turn the image by a random angle.
+
+    Operator `image.rotate`, kind map, version 1; random, neighbourhood.
+
+    As torchvision's RandomRotation about the middle. `degrees: [90, 90]` turns by a
+    fixed angle. uint8 images are rounded to the nearest level. `expand` gives the least
+    size that shows everything, where torchvision may add a line.
+
+    Args:
+        pipeline: what the operator reads.
+        degrees: [least, most], counter-clockwise; one number d means [-d, d]; list of
+            floats, 1 to 2 items, each -360 to 360, in degrees, required.
+        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
+            default nearest.
+        expand: make the image large enough to show all of it; bool, default false.
+        fill: what is outside, one number or one per channel, in the image's own range
+            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"degrees": degrees, "interpolation": interpolation, "expand": expand, "fill": fill, "field": field}
+    defaults: dict[str, Any] = {"interpolation": "nearest", "expand": False, "fill": 0, "field": "image"}
+    return pipeline._then("image.rotate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def order_repeat(
+    pipeline: Pipeline,
+    count: int,
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Go through the data several times in an epoch.
+
+    Operator `order.repeat`, kind order, version 1; pure, grows.
+
+    A shuffle before it gives every pass an order of its own; behind it, the passes are
+    mixed. Random ops draw anew in every pass.
+
+    Args:
+        pipeline: what the operator reads.
+        count: how often the data is gone through in an epoch; int, 1 to 1000000, in
+            passes, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"count": count}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("order.repeat", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def order_shard(
+    pipeline: Pipeline,
+    rank: int,
+    world: int,
+    *,
+    even: Literal["none", "drop", "repeat"] = "none",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """This process's share of the records.
+
+    Operator `order.shard`, kind order, version 1; pure, shrinks, shards.
+
+    Every rank must use the same graph and seed. Behind an op that drops records the
+    epoch's length is not known, so there the shares may differ by one whatever `even`
+    says, and every rank does the work of all before it.
+
+    Args:
+        pipeline: what the operator reads.
+        rank: number of this process, from 0; int, 0 to 1000000, required.
+        world: how many processes share the records; int, 1 to 1000000, required.
+        even: what is done when the records cannot be shared evenly: none (some ranks
+            get one more), drop the rest, or repeat records from the beginning; enum,
+            one of none, drop, repeat, default none.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"rank": rank, "world": world, "even": even}
+    defaults: dict[str, Any] = {"even": "none"}
+    return pipeline._then("order.shard", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def order_shuffle(
+    pipeline: Pipeline,
+    *,
+    window: int = 0,
+    seed: int = 0,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Visit the records in a random order, another one each epoch.
+
+    Operator `order.shuffle`, kind order, version 1; random.
+
+    With `window: 0` every order of the whole epoch is possible, at no cost in memory. A
+    window keeps neighbours near each other (for slow disks), and is needed behind an op
+    that drops records, where the epoch's length is not known: there, each block of
+    `window` records is gathered and then given out in random order. The order depends
+    on seed, epoch and the node's place in the graph, never on threads.
+
+    Args:
+        pipeline: what the operator reads.
+        window: shuffle within blocks of so many records; 0: over the whole epoch; int,
+            0 to 1000000000000, in records, default 0.
+        seed: mixed with the run's seed, for another order of the same records; int, 0
+            to 9e+15, default 0.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"window": window, "seed": seed}
+    defaults: dict[str, Any] = {"window": 0, "seed": 0}
+    return pipeline._then("order.shuffle", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def order_skip(
+    pipeline: Pipeline,
+    count: int,
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Leave out the first records.
+
+    Operator `order.skip`, kind order, version 1; pure, shrinks.
+
+    With order.take this splits data: `take: 1000` for one part, `skip: 1000` for the
+    rest.
+
+    Args:
+        pipeline: what the operator reads.
+        count: how many records are left out; int, 0 to 1e+15, in records, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"count": count}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("order.skip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def order_take(
+    pipeline: Pipeline,
+    count: int,
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Keep the first records.
+
+    Operator `order.take`, kind order, version 1; pure, shrinks.
+
+    Behind a shuffle these are other records every epoch; before it, the same.
+
+    Args:
+        pipeline: what the operator reads.
+        count: how many records remain; int, 0 to 1e+15, in records, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"count": count}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("order.take", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def record_drop(
+    pipeline: Pipeline,
+    *fields: str | Sequence[str],
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Remove some fields.
+
+    Operator `record.drop`, kind map, version 1; pure, defers, zero copy, shrinks.
+
+    Args:
+        pipeline: what the operator reads.
+        fields: the fields that go; list of fields, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"fields": [n for f in fields for n in ([f] if isinstance(f, str) else f)]}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("record.drop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def record_filter(
+    pipeline: Pipeline,
+    expr: str | PathLike,
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Keep the records for which a condition holds.
+
+    Operator `record.filter`, kind filter, version 1; pure, defers, zero copy.
+
+    `or`, `and`, `not`, comparisons, `in [..]`, `+ - * / %`; names of fields, and
+    `f.height`, `f.width`, `f.channels`, `f.length`. Sizes of an image are known from
+    its header, so filtering by them decodes nothing.
+
+    Args:
+        pipeline: what the operator reads.
+        expr: the condition, such as "label < 10 and image.height >= 64"; string,
+            required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"expr": expr}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("record.filter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def record_rename(
+    pipeline: Pipeline,
+    fields: Mapping[str, str],
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Give fields other names.
+
+    Operator `record.rename`, kind map, version 1; pure, defers, zero copy.
+
+    Args:
+        pipeline: what the operator reads.
+        fields: old name: new name; all at once, so two may be swapped; map, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"fields": fields}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("record.rename", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def record_select(
+    pipeline: Pipeline,
+    *fields: str | Sequence[str],
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Keep only some fields.
+
+    Operator `record.select`, kind map, version 1; pure, defers, zero copy.
+
+    Args:
+        pipeline: what the operator reads.
+        fields: the fields that remain; list of fields, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"fields": [n for f in fields for n in ([f] if isinstance(f, str) else f)]}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("record.select", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def source_files(
+    path: PathLike,
+    *,
+    labels: str | PathLike = "none",
+    suffixes: str | Sequence[str] = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"),
+    recursive: bool = True,
+    paths: bool = False,
+    index: PathLike | None = None,
+    field: str = "data",
+    label: str = "label",
+    path_field: str = "path",
+    name: str | None = None,
+) -> Pipeline:
+    """The files of a folder, with labels.
+
+    Operator `source.files`, kind source, version 1; pure, costly state.
+
+    Files follow the bytes of their paths below `path`, so record numbers agree on every
+    machine. `labels: folder` numbers the folders directly below `path` in order of
+    name, as torchvision's ImageFolder does. Names that begin with a dot are passed
+    over. The fields `label` (int64) and `path` exist only when asked for.
+
+    Args:
+        path: a folder, or a pattern such as "photos/?x/*.jpg" (two stars: any number of
+            folders); path, required.
+        labels: none; folder (the rank of the first folder below path); or the path of a
+            CSV or JSONL file of path and label; string, default none.
+        suffixes: endings of the names that count, case ignored; [] for all files; list
+            of fields, 0 to 16 items, default [jpg, jpeg, png, webp, ppm, pgm, pbm,
+            pnm].
+        recursive: also files in folders below path; bool, default true.
+        paths: give the path of each file as a field too; bool, default false.
+        index: a file that keeps the list of names, so that the next start need not walk
+            unchanged folders; path, optional.
+        field: the field that holds a file's bytes; field, default data.
+        label: the field that holds the label, when there are labels; field, default
+            label.
+        path_field: the field that holds the path, when paths are wanted; field, default
+            path.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "labels": labels, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
+    defaults: dict[str, Any] = {"labels": "none", "suffixes": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"), "recursive": True, "paths": False, "field": "data", "label": "label", "path_field": "path"}
+    return Pipeline._source("source.files", params, defaults, name=name)
+
+
+@checked
+def source_list(
+    path: PathLike,
+    *,
+    skip_empty: bool = False,
+    field: str = "text",
+    name: str | None = None,
+) -> Pipeline:
+    """The lines of a text file.
+
+    Operator `source.list`, kind source, version 1; pure, zero copy, costly state.
+
+    A line ends with LF or CR LF; the last one needs no ending. Bytes are not checked:
+    they may be any encoding.
+
+    Args:
+        path: the text file; path, required.
+        skip_empty: lines without a character are no records; bool, default false.
+        field: the field that holds a line, without its line ending; field, default
+            text.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "skip_empty": skip_empty, "field": field}
+    defaults: dict[str, Any] = {"skip_empty": False, "field": "text"}
+    return Pipeline._source("source.list", params, defaults, name=name)
+
+
+@checked
+def source_range(
+    n: int,
+    *,
+    start: int = 0,
+    step: int = 1,
+    field: str = "value",
+    name: str | None = None,
+) -> Pipeline:
+    """The numbers start, start + step, .
+
+    Operator `source.range`, kind source, version 1; pure.
+
+    Record `i` holds `start + i * step` as an int64 scalar.
+
+    Args:
+        n: how many numbers; int, 0 to 1e+15, in records, required.
+        start: the first number; int, -1e+15 to 1e+15, default 0.
+        step: the difference between neighbours; int, -1000 to 1000, default 1.
+        field: the field that holds the number; field, default value.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"n": n, "start": start, "step": step, "field": field}
+    defaults: dict[str, Any] = {"start": 0, "step": 1, "field": "value"}
+    return Pipeline._source("source.range", params, defaults, name=name)
+
+
+@checked
+def tensor_cast(
+    pipeline: Pipeline,
+    dtype: DType,
+    *,
+    scale: bool = True,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Convert to another element type.
+
+    Operator `tensor.cast`, kind map, version 1; pure, pointwise, affine, dtype, defers.
+
+    Images as torchvision's ToDtype(scale=True): uint8 times 1/255 is a float in 0..1.
+    Back to uint8 the value times 255 is rounded to the nearest level (torchvision
+    multiplies by 255.999 and cuts off). Other tensors keep their values: floats are cut
+    off towards zero, and what does not fit is clamped.
+
+    Args:
+        pipeline: what the operator reads.
+        dtype: the new element type; dtype, required.
+        scale: images: uint8 0..255 becomes 0..1 and back; bool, default true.
+        field: the field to convert; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"dtype": dtype, "scale": scale, "field": field}
+    defaults: dict[str, Any] = {"scale": True, "field": "image"}
+    return pipeline._then("tensor.cast", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def tensor_layout(
+    pipeline: Pipeline,
+    order: Literal["hwc", "chw"],
+    *,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Order an image's dimensions as [h, w, c] or [c, h, w].
+
+    Operator `tensor.layout`, kind map, version 1; pure, layout, defers.
+
+    Values do not change. PyTorch wants `chw`.
+
+    Args:
+        pipeline: what the operator reads.
+        order: hwc: a pixel's channels lie together; chw: one plane per channel; enum,
+            one of hwc, chw, required.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"order": order, "field": field}
+    defaults: dict[str, Any] = {"field": "image"}
+    return pipeline._then("tensor.layout", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked
+def tensor_one_hot(
+    pipeline: Pipeline,
+    classes: int,
+    *,
+    field: str = "label",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Class numbers to rows of zeros and a one.
+
+    Operator `tensor.one_hot`, kind map, version 1; pure, dtype, grows.
+
+    int64 scalar to float32 `[classes]`. A number outside of 0..classes - 1 is an error.
+
+    Args:
+        pipeline: what the operator reads.
+        classes: length of the row; int, 1 to 16777216, required.
+        field: the field with the class number; field, default label.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"classes": classes, "field": field}
+    defaults: dict[str, Any] = {"field": "label"}
+    return pipeline._then("tensor.one_hot", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+class Methods:
+    """The operators under their short names; Pipeline inherits them."""
+
+    padded_batch = batch_pad
+    batch = batch_stack
+    unbatch = batch_unbatch
+    affine = image_affine
+    center_crop = image_center_crop
+    clip = image_clip
+    color_jitter = image_color_jitter
+    decode = image_decode
+    flip = image_flip
+    gaussian_blur = image_gaussian_blur
+    grayscale = image_grayscale
+    normalize = image_normalize
+    pad = image_pad
+    random_crop = image_random_crop
+    random_resized_crop = image_random_resized_crop
+    resize = image_resize
+    resize_shortest = image_resize_shortest
+    rotate = image_rotate
+    repeat = order_repeat
+    shard = order_shard
+    shuffle = order_shuffle
+    skip = order_skip
+    take = order_take
+    drop = record_drop
+    where = record_filter
+    rename = record_rename
+    select = record_select
+    cast = tensor_cast
+    layout = tensor_layout
+    one_hot = tensor_one_hot

@@ -1,0 +1,25 @@
+"""Types that signatures share."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, TypeAlias
+
+PathLike: TypeAlias = str | os.PathLike[str]
+DType: TypeAlias = Literal[
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "bool",
+]
+Variant: TypeAlias = Literal["inline", "threads", "processes"]
+Output: TypeAlias = Literal["torch", "numpy", "jax", "headrace"]
+OnError: TypeAlias = Literal["fail", "skip", "substitute"]
+Even: TypeAlias = Literal["none", "drop", "repeat"]

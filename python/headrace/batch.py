@@ -1,0 +1,188 @@
+"""A batch as people hold it: fields as attributes and items, in the arrays they want.
+
+Nothing is copied on the way out: a torch tensor, a NumPy array and a JAX array show the
+batch's own memory, which lives as long as any of them. NumPy arrays are read-only; torch
+has no read-only tensors, so writing to one writes to the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _headrace
+from ._check import nearest
+from .errors import NotFoundError, UnsupportedError, translated
+
+
+class Batch(Mapping[str, Any]):
+    """Fields of some records, stacked.
+
+        batch.image, batch["image"]     the array; the first dimension counts records
+        batch.records, batch.epoch      how many, and of which epoch
+        dict(batch)                     all of them
+
+    Byte strings come as a list of bytes; ragged fields as (values, offsets), where record i
+    has values[offsets[i]:offsets[i + 1]].
+    """
+
+    __slots__ = ("_batch", "_convert", "_made")
+
+    def __init__(self, batch: _headrace.Batch, convert: Callable[[_headrace.Field], Any]) -> None:
+        self._batch = batch
+        self._convert = convert
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return self._made[key]
+        except KeyError:
+            pass
+        if key not in self._batch.names:
+            raise NotFoundError(
+                f"the batch has no field '{key}'{nearest(str(key), self._batch.names)}; "
+                f"fields: {', '.join(self._batch.names)}",
+                param=str(key),
+            )
+        made = self._made[key] = self._convert(self._batch.field(key))
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except NotFoundError as error:
+            raise AttributeError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._batch.names)
+
+    def __len__(self) -> int:
+        """Number of fields, as a mapping has it; see `records`."""
+        return len(self._batch.names)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._batch.names
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._batch.names]
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return self._batch.records
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the records belong to."""
+        return self._batch.epoch
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the fields."""
+        return self._batch.names
+
+    def raw(self, key: str) -> _headrace.Field:
+        """The field itself: buffer protocol, DLPack, dtype, shape, strides in bytes."""
+        with translated():
+            return self._batch.field(key)
+
+    def __repr__(self) -> str:
+        parts = []
+        for name in self._batch.names:
+            f = self._batch.field(name)
+            shape = f"[{', '.join(map(str, f.shape))}]"
+            parts.append(f"{name}: {'ragged ' if f.ragged else ''}{f.dtype or 'bytes'}{shape}")
+        return f"<Batch of {self.records} records: {', '.join(parts)}>"
+
+
+def to_numpy(field: _headrace.Field) -> Any:
+    """A read-only NumPy array that shows the field; (values, offsets) when it is ragged."""
+    if field.dtype is None:
+        return field.bytes_list()
+    if field.ragged:
+        return _array(field.values()), _array(field.offsets())
+    return _array(field)
+
+
+def _array(field: _headrace.Field) -> np.ndarray[Any, Any]:
+    if field.dtype != "bfloat16":
+        return np.asarray(field)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise UnsupportedError(
+            f"field '{field.name}': NumPy has no bfloat16; install ml_dtypes, or ask for output='torch', "
+            "or use float32 or float16",
+            param=field.name,
+        ) from None
+    return np.asarray(field).view(ml_dtypes.bfloat16)
+
+
+def to_torch(field: _headrace.Field) -> Any:
+    """A torch tensor that shows the field; (values, offsets) when it is ragged."""
+    import torch
+
+    if field.dtype is None:
+        return field.bytes_list()
+    if field.ragged:
+        return to_torch(field.values()), to_torch(field.offsets())
+    return torch.from_dlpack(field.writable())
+
+
+def to_jax(field: _headrace.Field) -> Any:
+    """A JAX array of the field; (values, offsets) when it is ragged."""
+    import jax
+
+    if field.dtype is None:
+        return field.bytes_list()
+    if field.ragged:
+        return to_jax(field.values()), to_jax(field.offsets())
+    return jax.dlpack.from_dlpack(field)
+
+
+def to_headrace(field: _headrace.Field) -> _headrace.Field:
+    """The field as it is."""
+    return field
+
+
+class Device:
+    """Copies fields to a torch device: through pinned memory, on a stream of its own.
+
+    The copy of a batch runs while the device works on the one before. What is done with
+    the tensors afterwards waits for it, by the usual rules of streams.
+    """
+
+    def __init__(self, device: str, pin_memory: bool) -> None:
+        import torch
+
+        self._torch = torch
+        self._device = torch.device(device)
+        self._pin = pin_memory
+        self._cuda = self._device.type == "cuda"
+        if self._cuda and not torch.cuda.is_available():
+            raise UnsupportedError(
+                f"device='{device}': torch sees no CUDA device here; use device='cpu'", param="device"
+            )
+        self._stream = torch.cuda.Stream(self._device) if self._cuda else None
+
+    def __call__(self, field: _headrace.Field) -> Any:
+        made = to_torch(field)
+        if isinstance(made, tuple):
+            return tuple(map(self._move, made))
+        return made if isinstance(made, list) else self._move(made)
+
+    def _move(self, tensor: Any) -> Any:
+        if not self._cuda:
+            if self._pin and self._torch.cuda.is_available():
+                tensor = tensor.pin_memory()
+            return tensor.to(self._device)
+        current = self._torch.cuda.current_stream(self._device)
+        with self._torch.cuda.stream(self._stream):
+            moved = tensor.pin_memory().to(self._device, non_blocking=True)
+        current.wait_stream(self._stream)
+        moved.record_stream(current)
+        return moved

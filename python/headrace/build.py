@@ -1,0 +1,389 @@
+"""From nodes to a frozen graph: code is resolved, registered, and the graph checked.
+
+Resolving a node of user code finds out what the function receives and makes. That may
+need the schema in front of it, and one call of the function (see code.py); it is done
+once per node and kept there.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import _headrace
+from ._check import nearest
+from .code import Code, Probe, callable_of, file_name, pickled
+from .errors import CodeError, GraphError, HeadraceError, translated
+from .fieldspec import Dim, Spec, spec_of
+from .host import Host
+from .identity import identity, name_of
+from .node import Node, numbered, to_json
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the records (behind a batch: of the batches) that a pipeline gives."""
+
+    name: str
+    spec: Spec
+    ragged: bool = False
+
+    @property
+    def dtype(self) -> str:
+        """Element type, "bytes" for byte strings."""
+        return self.spec.dtype
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """Lengths; a name or None where only the data tells."""
+        return self.spec.shape
+
+    def text(self) -> str:
+        """As "float32[3, 224, 224]"."""
+        return ("ragged " if self.ragged else "") + self.spec.text()
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What is known of a node of user code: fields in, fields out, how it is called."""
+
+    code: Code
+    inputs: tuple[str, ...]
+    outputs: Mapping[str, Spec] | None  # None: a filter
+    probed: bool
+
+
+class Built:
+    """A frozen graph with what Python needs beside it."""
+
+    def __init__(self, graph: _headrace.Graph, nodes: list[Node], host: Host | None) -> None:
+        self.graph, self.nodes, self.host = graph, nodes, host
+        self.fields = fields_of(graph)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """128 bits as hex."""
+        return self.graph.fingerprint()
+
+    @property
+    def record_count(self) -> int | None:
+        """Records per epoch, None when only the run tells."""
+        count = self.graph.record_count()
+        return None if count < 0 else count
+
+
+@functools.cache
+def op_kinds() -> dict[str, str]:
+    """{operator: kind}."""
+    return {op["name"]: op["kind"] for op in _headrace.op_list()}
+
+
+def fields_of(graph: _headrace.Graph) -> tuple[Field, ...]:
+    """The schema of a frozen graph's output."""
+    infos = graph.nodes()
+    used = {i for info in infos for i in info["inputs"]}
+    output = next(i for i in range(len(infos)) if i not in used)
+    made = []
+    for f in graph.fields(output):
+        dims: tuple[Dim, ...] = tuple(
+            size if size >= 0 else name or None for size, name in zip(f["shape"], f["dims"], strict=True)
+        )
+        made.append(Field(f["name"], Spec(f["dtype"] or "bytes", dims if f["dtype"] else ()), f["ragged"]))
+    return tuple(made)
+
+
+def is_batched(node: Node) -> bool:
+    """Whether `node` gives batches."""
+    kind = op_kinds().get(node.op, "")
+    if kind == "batch":
+        return True
+    if node.op == "batch.unbatch" or not node.inputs:
+        return False
+    return any(map(is_batched, node.inputs))
+
+
+# ---- user code ----
+
+
+def resolve(node: Node) -> Resolved:
+    """What node's code receives and makes; CodeError or GraphError when that is unclear."""
+    if node.resolved is None:
+        node.resolved = _resolve(node)
+    made: Resolved = node.resolved
+    return made
+
+
+def _resolve(node: Node) -> Resolved:
+    code = node.code
+    assert code is not None
+    if code.kind == "source":
+        return Resolved(code, (), code.outputs, False)
+    if code.fields is not None and (code.outputs is not None or code.kind == "filter"):
+        return Resolved(code, code.fields, code.outputs, False)
+    prefix = build(node.inputs[0], probing=True)
+    names = tuple(f.name for f in prefix.fields)
+    for name in code.fields or ():
+        if name not in names:
+            raise GraphError(
+                f"node '{node.name or node.op}' ({node.op}): there is no field \"{name}\""
+                f"{nearest(name, names)}; fields here: {', '.join(names)}",
+                node=node.name or node.op,
+                op=node.op,
+                param=name,
+            )
+    inputs = code.fields if code.fields is not None else names
+    if code.fields is None and (len(names) != 1 or "batch" in code.flags):
+        code = replace(code, flags=code.flags | {"record"})
+    if code.kind == "filter" or code.outputs is not None:
+        return Resolved(code, inputs, code.outputs, False)
+    value = _probe(node, code, prefix, inputs)
+    return _made(node, code, prefix, inputs, value)
+
+
+def _made(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...], value: Any) -> Resolved:
+    """Outputs by the value of a first call."""
+    if isinstance(value, Mapping) and code.fields is None:
+        code = replace(code, flags=code.flags | {"record"})
+        values = {str(k): v for k, v in value.items()}
+    elif "record" in code.flags:
+        raise _bad(node, code, f"must return a dict of fields, not a {type(value).__name__}")
+    elif len(inputs) == 1:
+        if isinstance(value, (tuple, Mapping)) or value is None:
+            raise _bad(node, code, f"gave a {type(value).__name__} for the one field '{inputs[0]}'; declare outputs=")
+        values = {inputs[0]: value}
+    else:
+        if not isinstance(value, (tuple, list)) or len(value) != len(inputs):
+            raise _bad(
+                node, code, f"must return a tuple of {len(inputs)} values ({', '.join(inputs)}), or declare outputs="
+            )
+        values = dict(zip(inputs, value, strict=True))
+    known = {f.name: f.spec for f in prefix.fields}
+    outputs = {}
+    for name, one in values.items():
+        try:
+            spec = spec_of(one, f"field '{name}'")
+        except HeadraceError as error:
+            raise _bad(node, code, f"gave what no batch can hold: {error}") from error
+        outputs[name] = _with_names(spec, known.get(name), "batch" in code.flags)
+    return Resolved(code, inputs, outputs, True)
+
+
+def _with_names(spec: Spec, before: Spec | None, batch: bool) -> Spec:
+    """Lengths keep the names that they had before; a batch's first length is free."""
+    shape: tuple[Dim, ...] = spec.shape
+    if batch and shape:
+        shape = (None, *shape[1:])
+    if before is not None and len(before.shape) == len(shape):
+        shape = tuple(
+            old if isinstance(old, str) and not isinstance(new, int) else new
+            for new, old in zip(shape, before.shape, strict=True)
+        )
+    return Spec(spec.dtype, shape)
+
+
+def _bad(node: Node, code: Code, why: str) -> CodeError:
+    return CodeError(
+        f"node '{node.name or node.op}' ({node.op}): {name_of(code.fn)} {why}", node=node.name or node.op, op=node.op
+    )
+
+
+def _probe(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...]) -> Any:
+    """Call the code once, on the first record that it takes."""
+    call: Any = code.fn
+    if "record" in code.flags:
+
+        def call(*values: Any) -> Any:
+            return code.fn(dict(zip(inputs, values, strict=True)))
+
+    if "batch" in code.flags:
+        return _probe_batch(node, call, prefix, inputs)
+    probe = Probe(call, code.kind == "expand")
+    probing = Code("filter", probe, inputs, None, "inline", version="probe")
+    last = Node("code.filter", {}, (node.inputs[0],), "headrace-probe", probing)
+    for batch in _run(build(last, probing=True), records=1):
+        del batch
+    if not probe.done:
+        raise _bad(node, code, _why_not(probe)) from probe.error
+    return probe.value
+
+
+def _why_not(probe: Probe) -> str:
+    if probe.error is not None:
+        e = probe.error
+        return (
+            f"raised {type(e).__name__}: {e} for the first {probe.tries} record(s), so it is not known what it makes; "
+            "declare outputs={'name': hr.spec(dtype, shape)} or mend it"
+        )
+    return "was given no record, so it is not known what it makes; declare outputs={'name': hr.spec(dtype, shape)}"
+
+
+def _probe_batch(node: Node, call: Any, prefix: Built, inputs: tuple[str, ...]) -> Any:
+    for batch in _run(prefix, records=2):
+        values = []
+        for name in inputs:
+            one = batch.field(name)
+            values.append(one.bytes_list() if one.dtype is None else np.asarray(one))
+        assert node.code is not None
+        try:
+            return call(*values)
+        except Exception as error:
+            raise _bad(
+                node,
+                node.code,
+                f"raised {type(error).__name__}: {error} for the first batch; declare outputs= or mend it",
+            ) from error
+    assert node.code is not None
+    raise _bad(node, node.code, "was given no batch, so it is not known what it makes; declare outputs=")
+
+
+def _run(built: Built, records: int) -> Any:
+    options = {"variant": "inline", "records_max": records, "on_error": "skip"}
+    with translated():
+        run = _headrace.Iter(built.graph, options)
+        try:
+            while (batch := run.next()) is not None:
+                yield batch
+        finally:
+            run.close()
+
+
+def _shapes_agree(node: Node, consumers: dict[int, list[Node]]) -> bool:
+    """Whether batch.stack follows with nothing between that could change a shape."""
+    follow = consumers.get(id(node), [])
+    while len(follow) == 1:
+        one = follow[0]
+        if one.op == "batch.stack":
+            return not one.params.get("ragged", False)
+        if one.op.split(".")[0] not in ("order", "record") and one.op != "code.filter":
+            return False
+        follow = consumers.get(id(one), [])
+    return False
+
+
+# ---- graphs ----
+
+
+class _Codes:
+    """The code of a graph, each under one name."""
+
+    def __init__(self, probing: bool) -> None:
+        self.probing = probing
+        self.entries: dict[str, tuple[str, str, Any]] = {}
+        self.shipped: list[tuple[str, str, bytes]] = []
+        self._known: dict[tuple[Any, ...], str] = {}
+
+    def add(self, node: Node, found: Resolved) -> str:
+        """Register the code of `node`; returns its name."""
+        code = found.code
+        outputs = tuple(found.outputs or ())
+        key = (id(code.fn), code.kind, code.flags, code.version, found.inputs, outputs)
+        if key in self._known:
+            name = self._known[key]
+            call = self.entries[name][2]
+        else:
+            name = self._name(code)
+            call = callable_of(code, found.inputs, outputs)
+            if self.probing and hasattr(call, "peek"):
+                call = call.peek
+            self._known[key] = name
+            self.entries[name] = (
+                identity(code.fn, code.version, code.kind, sorted(code.flags), *code.more),
+                code.kind,
+                call,
+            )
+        shipped = any(name == n for n, _, _ in self.shipped)
+        if code.variant == "processes" and not self.probing and not shipped:
+            self.shipped.append((name, code.kind, pickled(code, call, node.name or node.op)))
+        return name
+
+    def _name(self, code: Code) -> str:
+        wanted = file_name(code)
+        if wanted is None:
+            stem = "lambda" if getattr(code.fn, "__name__", "") == "<lambda>" else "local"
+            wanted = next(n for i in range(1, 10000) if (n := f"{stem}-{i}") not in self.entries)
+        name, number = wanted, 2
+        while name in self.entries:
+            name, number = f"{wanted}{',' if '#' in wanted else '#'}{number}", number + 1
+        return name
+
+
+Row = tuple[str, str | None, list[int], dict[str, Any]]
+
+
+def _rows(nodes: list[Node], codes: _Codes) -> list[Row]:
+    at = {id(n): i for i, n in enumerate(nodes)}
+    consumers: dict[int, list[Node]] = {}
+    for node in nodes:
+        for one in node.inputs:
+            consumers.setdefault(id(one), []).append(node)
+    rows: list[Row] = []
+    for node in nodes:
+        params = dict(node.params)
+        if node.code is not None:
+            found = resolve(node)
+            params["code"] = codes.add(node, found)
+            params |= code_params(node, found, found.probed and not _shapes_agree(node, consumers))
+            if codes.probing:
+                params["variant"] = "inline"
+        rows.append((node.op, node.name, [at[id(i)] for i in node.inputs], params))
+    return rows
+
+
+def code_params(node: Node, found: Resolved, free: bool) -> dict[str, Any]:
+    """Parameters of a code op that follow from its function."""
+    made: dict[str, Any] = {"variant": found.code.variant}
+    if found.code.kind != "source":
+        made["fields"] = list(found.inputs)
+    if found.outputs is not None:
+        made["outputs"] = [f"{k}: {(v.free() if free else v).text()}" for k, v in found.outputs.items()]
+    if "record" in found.code.flags and found.code.kind == "map":
+        made["keep"] = False
+    return made
+
+
+def _graph(rows: list[Row]) -> _headrace.Graph:
+    """A graph of rows; those of a file may name nodes behind them."""
+    if all(i < at for at, row in enumerate(rows) for i in row[2]):
+        graph = _headrace.Graph()
+        for op, name, inputs, params in rows:
+            graph.add(op, name, inputs, to_json(params, op))
+        return graph
+    names = [name or f"node{at + 1}" for at, (_, name, _, _) in enumerate(rows)]
+    items = [
+        {op: json.loads(to_json(params, op)), "name": names[at], "inputs": [names[i] for i in inputs]}
+        for at, (op, _, inputs, params) in enumerate(rows)
+    ]
+    for item, row in zip(items, rows, strict=True):
+        if not row[2]:
+            del item["inputs"]
+    return _headrace.Graph.parse(json.dumps({"headrace": 1, "pipeline": items}), "pipeline.json", {})
+
+
+def assemble(nodes: list[Node], probing: bool = False) -> tuple[_headrace.Graph, Host | None]:
+    """An unfrozen graph of `nodes` with its code."""
+    codes = _Codes(probing)
+    rows = _rows(nodes, codes)
+    with translated():
+        graph = _graph(rows)
+        for name, (ident, kind, call) in codes.entries.items():
+            graph.code(name, ident, kind, call)
+        host = None
+        if codes.shipped:
+            host = Host(codes.shipped)
+            graph.host(host.start, host.kill)
+    return graph, host
+
+
+def build(output: Node, probing: bool = False) -> Built:
+    """The frozen graph that ends in `output`. probing: for a look at its first records
+    only, with all code in this process."""
+    nodes = numbered(output)
+    graph, host = assemble(nodes, probing)
+    with translated():
+        graph.freeze()
+        return Built(graph, nodes, host)

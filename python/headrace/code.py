@@ -1,0 +1,263 @@
+"""User code as nodes of a pipeline: how it is called, what it makes, where it may run.
+
+What a function receives depends on `fields`:
+
+* `fields="image"` or `fields=["image", "label"]`: these fields as positional arguments.
+  It returns new values for the same fields (a tuple for several), or for those that
+  `outputs` declares. Other fields pass on.
+* no `fields`, records of one field: that value. It returns the new value, or a dict,
+  which is then the new record.
+* no `fields`, records of several fields: a dict of them. It returns a dict: the new record.
+
+Values are int, float or bool for scalars, bytes for byte strings, read-only arrays else.
+
+What a function makes must be known before the run. `outputs` declares it; without that
+the function is called once, on the first good record, and element types and numbers of
+dimensions are taken from what it gives.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import _headrace, identity
+from .errors import CodeError, DtypeError
+from .fieldspec import Spec
+
+_local = threading.local()
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """A user's function and how it is to be called.
+
+    kind: "source", "map", "filter" or "expand".
+    fields: None where the user named none; `record` then tells, once the schema is known,
+        whether it is called with a dict.
+    flags: "record" (dict in, dict out), "seed" (global generators seeded per record),
+        "batch" (called with whole batches).
+    """
+
+    kind: str
+    fn: Callable[..., Any]
+    fields: tuple[str, ...] | None = None
+    outputs: Mapping[str, Spec] | None = None
+    variant: str = "threads"
+    version: str | None = None
+    flags: frozenset[str] = frozenset()
+    file_name: str | None = None  # the name in the file that it was loaded from
+    more: tuple[object, ...] = field(default=())  # counts for the identity, too
+
+
+class RecordCall:
+    """Calls a function with a dict of fields, and takes a dict apart; can be pickled."""
+
+    __slots__ = ("fn", "inputs", "kind", "outputs")
+
+    def __init__(self, fn: Callable[..., Any], kind: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
+        self.fn, self.kind, self.inputs, self.outputs = fn, kind, inputs, outputs
+
+    def __call__(self, *values: Any) -> Any:
+        given = self.fn(dict(zip(self.inputs, values, strict=True)) if len(self.inputs) != 1 else values[0])
+        if self.kind == "filter":
+            return given
+        if self.kind == "expand":
+            return map(self._apart, given)
+        return self._apart(given)
+
+    def _apart(self, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            raise TypeError(f"expected a dict with {', '.join(self.outputs)}, got a {type(given).__name__}")
+        if len(given) != len(self.outputs) or any(name not in given for name in self.outputs):
+            raise KeyError(f"expected the fields {', '.join(self.outputs)}; got {', '.join(map(str, given))}")
+        if len(self.outputs) == 1:
+            return given[self.outputs[0]]
+        return tuple(given[name] for name in self.outputs)
+
+
+class DictCall(RecordCall):
+    """RecordCall whose function takes a dict even of one field."""
+
+    __slots__ = ()
+
+    def __call__(self, *values: Any) -> Any:
+        given = self.fn(dict(zip(self.inputs, values, strict=True)))
+        return given if self.kind == "filter" else self._apart(given)
+
+
+class SeedCall:
+    """Seeds the global generators by the record before each call; can be pickled."""
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+    def __call__(self, *values: Any) -> Any:
+        import random
+
+        record = _headrace.current_record()
+        key = record[3] if record is not None else 0
+        random.seed(key)
+        np.random.seed([key & 0xFFFFFFFF, key >> 32])
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.manual_seed(key & 0x7FFFFFFFFFFFFFFF)
+        return self.fn(*values)
+
+
+def rng() -> np.random.Generator:
+    """Random numbers of the record in hand, inside a function given to a pipeline.
+
+    The numbers depend on the run's seed, the epoch, the record and the node only: any
+    number of threads, processes or ranks, and any restart, give the same. Called again
+    for the same record it goes on where it was.
+
+    Returns:
+        A NumPy Generator (Philox); valid until the function returns.
+
+    Raises:
+        CodeError: called outside of such a function.
+    """
+    record = _headrace.current_record()
+    if record is None:
+        raise CodeError(
+            "hr.rng() works inside a function that a pipeline calls (map, filter, flat_map); "
+            "elsewhere use numpy.random.default_rng(seed)",
+            code="HR_ERR_STATE",
+        )
+    call = record[6]
+    if getattr(_local, "call", None) == call:
+        return _local.generator  # type: ignore[no-any-return]
+    _local.call = call
+    try:
+        bits = _local.bits
+    except AttributeError:
+        bits = _local.bits = np.random.Philox(0)
+        _local.state = bits.state
+        _local.generator = np.random.Generator(bits)
+    state = _local.state
+    inner = state["state"]
+    inner["key"][0], inner["key"][1] = record[3], record[4]
+    inner["counter"][:] = 0
+    state["buffer_pos"], state["has_uint32"] = 4, 0
+    bits.state = state
+    return _local.generator  # type: ignore[no-any-return]
+
+
+def callable_of(code: Code, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Callable[..., Any]:
+    """What the engine calls: the function itself where it can be."""
+    call: Callable[..., Any] = code.fn
+    if "record" in code.flags:
+        kind = DictCall if "batch" in code.flags else RecordCall
+        call = kind(call, code.kind, inputs, outputs)
+    return SeedCall(call) if "seed" in code.flags else call
+
+
+def file_name(code: Code) -> str | None:
+    """How a file names the code so that it can be found again: "module:name#flags"."""
+    if code.file_name is not None:
+        return code.file_name
+    if code.kind == "source" or not identity.is_importable(code.fn):
+        return None
+    name = identity.name_of(code.fn)
+    if code.version is not None:
+        name += f"@{code.version}"
+    return name + (f"#{','.join(sorted(code.flags))}" if code.flags else "")
+
+
+def pickled(code: Code, call: Callable[..., Any], node: str) -> bytes:
+    """`call` as bytes for a worker process; CodeError says why it cannot be shipped."""
+    name = identity.name_of(code.fn)
+    try:
+        data = pickle.dumps(call, 5)
+    except Exception as error:
+        what = "a lambda or a function inside a function" if "<" in name else "something that pickle refuses"
+        raise CodeError(
+            f"node '{node}': {name} cannot be shipped to a worker process: {what} ({error}). "
+            "Move it to the top level of a module, or use variant='threads'",
+            node=node,
+            op=f"code.{code.kind}",
+        ) from error
+    if b"__main__" in data and not _main_can_be_imported():
+        raise CodeError(
+            f"node '{node}': {name} was defined in an interactive session, where worker processes cannot "
+            "find it. Put it into a module and import it from there, or use variant='threads'",
+            node=node,
+            op=f"code.{code.kind}",
+        )
+    return data
+
+
+def _main_can_be_imported() -> bool:
+    main = sys.modules.get("__main__")
+    path = getattr(main, "__file__", None)
+    return getattr(main, "__spec__", None) is not None or (path is not None and not path.startswith("<"))
+
+
+def check_seed(variant: str, seed_globals: bool) -> None:
+    """Global generators are shared by threads, so they can only be seeded where one runs."""
+    if seed_globals and variant == "threads":
+        raise CodeError(
+            "seed_globals=True needs variant='processes' or 'inline': threads share the global generators. "
+            "hr.rng() works in all of them",
+            param="seed_globals",
+        )
+
+
+class Probe:
+    """A filter that calls a function on record after record until one is good."""
+
+    LIMIT = 64
+
+    def __init__(self, call: Callable[..., Any], expands: bool) -> None:
+        self.call, self.expands = call, expands
+        self.inputs: tuple[Any, ...] = ()
+        self.value: Any = None
+        self.done = False
+        self.error: Exception | None = None
+        self.tries = 0
+
+    def __call__(self, *values: Any) -> bool:
+        if self.done or self.tries >= self.LIMIT:
+            return True
+        self.tries += 1
+        try:
+            value = self.call(*values)
+            if self.expands:
+                value = next(iter(_iterable(value)), _NOTHING)
+                if value is _NOTHING:
+                    return False
+            value = _kept(value)
+        except Exception as error:
+            self.error = self.error or error
+            return self.tries >= self.LIMIT
+        self.value, self.done = value, True
+        return True
+
+
+_NOTHING = object()
+
+
+def _iterable(value: Any) -> Iterable[Any]:
+    if not hasattr(value, "__iter__"):
+        raise DtypeError(f"flat_map wants an iterable of records, not a {type(value).__name__}")
+    return value  # type: ignore[no-any-return]
+
+
+def _kept(value: Any) -> Any:
+    """A copy of arrays, which may show memory that goes away with the call."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, tuple):
+        return tuple(map(_kept, value))
+    if isinstance(value, Mapping):
+        return {k: _kept(v) for k, v in value.items()}
+    return value

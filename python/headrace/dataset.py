@@ -1,0 +1,341 @@
+"""Python objects as sources: anything with __getitem__, anything that can be iterated.
+
+A dataset's items are asked for by number, so it can be shuffled, sharded and resumed like
+files. An iterable is read in its own order, under a lock, one epoch after the other; to
+resume in the middle its first records are read again and dropped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any
+
+import numpy as np
+
+from . import _headrace, fieldspec
+from ._check import checked, nearest
+from ._types import Variant
+from .code import Code, check_seed
+from .errors import ArgumentError, CodeError, DtypeError, GraphError
+from .fieldspec import Spec
+from .identity import identity, name_of
+from .node import Node
+from .pipeline import Outputs, Pipeline
+
+
+def plain(value: Any) -> Any:
+    """What the engine can take: pictures become arrays, all else stays."""
+    if hasattr(value, "getbands") and hasattr(value, "tobytes"):  # a PIL image
+        return np.asarray(value)
+    return value
+
+
+class Layout:
+    """How items become fields: found out from the first item; can be pickled."""
+
+    __slots__ = ("keys", "kind", "names")
+
+    def __init__(self, item: Any, names: Sequence[str] | None, what: str) -> None:
+        self.keys: tuple[Any, ...] = ()
+        if isinstance(item, Mapping):
+            self.kind = "dict"
+            self.keys = tuple(item)
+            self.names = tuple(names) if names else tuple(map(str, item))
+        elif isinstance(item, tuple) or (isinstance(item, list) and names):
+            self.kind = "tuple"
+            self.names = tuple(names) if names else _default_names(item)
+        else:
+            self.kind = "value"
+            self.names = tuple(names) if names else ("value",)
+        if self.kind == "dict" and names and any(n not in item for n in names):
+            missing = next(n for n in names if n not in item)
+            raise ArgumentError(
+                f"{what}: items have no '{missing}'{nearest(missing, map(str, item))}; "
+                f"they have {', '.join(map(str, item))}",
+                param="names",
+            )
+        if self.kind == "dict" and names:
+            self.keys = self.names
+        if len(self.names) != self._count(item):
+            raise ArgumentError(
+                f"{what}: an item has {self._count(item)} parts; names are {', '.join(self.names)}", param="names"
+            )
+
+    def _count(self, item: Any) -> int:
+        return len(self.keys) if self.kind == "dict" else len(item) if self.kind == "tuple" else 1
+
+    def apart(self, item: Any) -> Any:
+        """The item as a value, or a tuple of one per field."""
+        if self.kind == "value":
+            return plain(item)
+        if self.kind == "dict":
+            values = tuple(plain(item[key]) for key in self.keys)
+        else:
+            values = tuple(map(plain, item))
+        return values[0] if len(values) == 1 else values
+
+    def declare(self, item: Any, what: str) -> dict[str, Spec]:
+        """{field: Spec}, lengths of dimensions left open."""
+        values = self.apart(item)
+        if len(self.names) == 1:
+            values = (values,)
+        made = {}
+        for name, value in zip(self.names, values, strict=True):
+            if isinstance(value, (Mapping, tuple)) or (isinstance(value, list) and any(map(_is_nested, value))):
+                raise DtypeError(
+                    f"{what}: field '{name}' is a {type(value).__name__} of things; items are values, tuples or dicts "
+                    "of arrays, numbers, texts or bytes. Flatten it, or give it as one array"
+                )
+            found = fieldspec.spec_of(value, f"{what}: field '{name}'")
+            if hasattr(value, "ndim") and found.dtype == "uint8" and value.ndim == 3 and value.shape[2] in (1, 3, 4):
+                found = Spec("uint8", ("height", "width", value.shape[2]))
+            made[name] = found if found.shape and isinstance(found.shape[0], str) else found.free()
+        return made
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, (Mapping, str, bytes))
+
+
+def _default_names(item: Sequence[Any]) -> tuple[str, ...]:
+    """("image", "label") for pairs of an array and a number, else field0, field1, ..."""
+    if len(item) == 2 and getattr(plain(item[0]), "ndim", 0) >= 2 and isinstance(item[1], (int, np.integer)):
+        return ("image", "label")
+    return tuple(f"field{i}" for i in range(len(item)))
+
+
+class DatasetCall:
+    """Record i of a dataset; can be pickled when the dataset can."""
+
+    __slots__ = ("dataset", "layout")
+
+    def __init__(self, dataset: Any, layout: Layout) -> None:
+        self.dataset, self.layout = dataset, layout
+
+    def __call__(self, index: int) -> Any:
+        return self.layout.apart(self.dataset[index])
+
+
+@checked
+def from_dataset(
+    dataset: Any,
+    *,
+    names: Sequence[str] | None = None,
+    outputs: Outputs = None,
+    variant: Variant = "threads",
+    version: str | None = None,
+    seed_globals: bool = False,
+    name: str | None = None,
+) -> Pipeline:
+    """The items of any object with `__len__` and `__getitem__`: a list, a torch Dataset, a
+    Hugging Face dataset.
+
+        hr.from_dataset(torchvision.datasets.CIFAR10("data")).shuffle().batch(256)
+
+    Args:
+        dataset: its items are values, tuples or dicts of numbers, text, bytes, NumPy
+            arrays, torch tensors or PIL images.
+        names: names of the fields. By default the keys of dicts, "image" and "label" for
+            pairs of a picture and a number, "field0", ... for other tuples, else "value".
+        outputs: {name: hr.spec(...)}; by default item 0 tells.
+        variant: as for `Pipeline.map`; with "processes" the dataset is shipped once.
+        version: stands for the content in fingerprints. By default the class, the length
+            and, of a Hugging Face dataset, its own fingerprint count, not the content.
+
+    Raises:
+        CodeError: item 0 cannot be had, or the dataset cannot be shipped.
+        DtypeError: an item holds what batches cannot.
+    """
+    what = f"from_dataset({type(dataset).__name__})"
+    if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
+        raise ArgumentError(f"{what}: the object needs __len__ and __getitem__; try hr.from_iterable", param="dataset")
+    check_seed(variant, seed_globals)
+    count = len(dataset)
+    if count == 0:
+        raise GraphError(f"{what}: the dataset is empty")
+    try:
+        first = dataset[0]
+    except Exception as error:
+        raise CodeError(f"{what}: item 0 raised {type(error).__name__}: {error}", record=0) from error
+    layout = Layout(first, names, what)
+    declared = fieldspec.declarations(outputs) if outputs is not None else layout.declare(first, what)
+    own = getattr(dataset, "_fingerprint", None)
+    return _pipeline(
+        DatasetCall(dataset, layout),
+        declared,
+        variant,
+        version if version is not None else f"{name_of(dataset)} {count} {own or ''}".strip(),
+        seed_globals,
+        name,
+        count,
+    )
+
+
+class Stream:
+    """An iterable as a source: record after record, however threads ask for them.
+
+    Threads ask out of order by a little, so what was read ahead waits in a stash. An epoch
+    reads the iterable from its beginning.
+    """
+
+    def __init__(self, start: Callable[[], Iterator[Any]], layout: Layout | None, peeked: list[Any]) -> None:
+        self._start = start
+        self.layout = layout
+        self._lock = threading.Lock()
+        self._epochs: dict[int, _Epoch] = {}
+        self._peeked = peeked  # items that were read to find out what they are
+
+    def __call__(self, index: int) -> Any:
+        record = _headrace.current_record()
+        epoch = record[1] if record is not None else 0
+        with self._lock:
+            item = self._at(epoch, index)
+        return self.layout.apart(item) if self.layout is not None else item
+
+    def peek(self, index: int) -> Any:
+        """Record `index` without taking it from the run to come."""
+        with self._lock:
+            while len(self._peeked) <= index:
+                self._peeked.append(next(self._rest()))
+            item = self._peeked[index]
+        return self.layout.apart(item) if self.layout is not None else item
+
+    def _rest(self) -> Iterator[Any]:
+        if not hasattr(self, "_opened"):
+            self._opened = self._start()
+        return self._opened
+
+    def _begin(self) -> Iterator[Any]:
+        if self._peeked or hasattr(self, "_opened"):
+            opened, peeked = self._rest(), self._peeked
+            del self._opened
+            self._peeked = []
+            return itertools.chain(peeked, opened)
+        return self._start()
+
+    def _at(self, epoch: int, index: int) -> Any:
+        run = self._epochs.get(epoch)
+        if run is None or run.is_behind(index):
+            run = self._epochs[epoch] = _Epoch(self._begin())
+            for old in [e for e in self._epochs if e < epoch - 1 or e > epoch + 1]:
+                del self._epochs[old]
+        return run.at(index)
+
+
+class _Epoch:
+    """One pass over an iterable."""
+
+    STASH = 1 << 16
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self._iterator = iterator
+        self._next = 0
+        self._stash: dict[int, Any] = {}
+        self._ended = False
+
+    def is_behind(self, index: int) -> bool:
+        """Whether record `index` was given out already: then another run has begun."""
+        return index < self._next and index not in self._stash
+
+    def at(self, index: int) -> Any:
+        if index in self._stash:
+            return self._stash.pop(index)
+        while not self._ended:
+            try:
+                item = next(self._iterator)
+            except StopIteration:
+                self._ended = True
+                break
+            self._next += 1
+            if self._next - 1 == index:
+                return item
+            self._stash[self._next - 1] = item
+            if len(self._stash) > self.STASH:
+                del self._stash[next(iter(self._stash))]
+        raise StopIteration
+
+
+@checked
+def from_iterable(
+    iterable: Iterable[Any],
+    *,
+    names: Sequence[str] | None = None,
+    outputs: Outputs = None,
+    version: str | None = None,
+    name: str | None = None,
+) -> Pipeline:
+    """The items of an iterable, in its order; each epoch iterates over it again.
+
+    Its length is not known, so it can be shuffled with a window only, and ranks share it
+    by each reading all of it. An iterator that can be read once gives one epoch.
+
+    Args:
+        iterable: items as for `from_dataset`.
+        names, outputs, version: as for `from_dataset`; the first item tells.
+    """
+    what = f"from_iterable({type(iterable).__name__})"
+    if not isinstance(iterable, Iterable):
+        raise ArgumentError(f"{what}: cannot be iterated over", param="iterable")
+    return _stream(lambda: iter(iterable), names, outputs, version, name, what, name_of(iterable))
+
+
+@checked
+def from_generator(
+    fn: Callable[[], Iterable[Any]],
+    *,
+    names: Sequence[str] | None = None,
+    outputs: Outputs = None,
+    version: str | None = None,
+    name: str | None = None,
+) -> Pipeline:
+    """What a generator function yields; it is called anew for each epoch.
+
+    Args:
+        fn: called without arguments, gives an iterable; items as for `from_dataset`.
+        names, outputs, version: as for `from_dataset`; the first item tells.
+    """
+    what = f"from_generator({name_of(fn)})"
+    if not callable(fn):
+        raise ArgumentError(f"{what}: needs a function; from_iterable takes the generator itself", param="fn")
+    return _stream(lambda: iter(fn()), names, outputs, version, name, what, identity(fn, version))
+
+
+def _stream(
+    start: Callable[[], Iterator[Any]],
+    names: Sequence[str] | None,
+    outputs: Outputs,
+    version: str | None,
+    name: str | None,
+    what: str,
+    ident: str,
+) -> Pipeline:
+    stream = Stream(start, None, [])
+    try:
+        first = stream.peek(0)
+    except StopIteration:
+        raise GraphError(f"{what}: it has no items") from None
+    except Exception as error:
+        raise CodeError(f"{what}: the first item raised {type(error).__name__}: {error}", record=0) from error
+    layout = stream.layout = Layout(first, names, what)
+    declared = fieldspec.declarations(outputs) if outputs is not None else layout.declare(first, what)
+    return _pipeline(stream, declared, "threads", version if version is not None else ident, False, name, -1)
+
+
+def _pipeline(
+    call: Callable[..., Any],
+    outputs: dict[str, Spec],
+    variant: Variant,
+    version: str,
+    seed_globals: bool,
+    name: str | None,
+    count: int,
+) -> Pipeline:
+    flags = frozenset({"seed"} if seed_globals else set())
+    made = Code("source", call, (), outputs, variant, version, flags)
+    if variant == "processes":
+        from .code import pickled
+
+        pickled(made, call, name or "code.source")
+    return Pipeline(Node("code.source", {"count": count} if count >= 0 else {}, (), name, made))

@@ -1,0 +1,221 @@
+"""Everything that Headrace raises: one class per kind of failure.
+
+The library's errors arrive as `_headrace.Error`; `translate` makes the public class of
+them. The parts that `struct hr_error` has (node, op, param, file, line, record) are
+attributes, and the message alone is a whole sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import _headrace
+
+_PARTS = ("code", "node", "op", "param", "file", "line", "column", "record", "detail")
+
+
+class HeadraceError(Exception):
+    """Base of all errors.
+
+    Attributes:
+        code: name of the library's code, such as "HR_ERR_SHAPE".
+        node, op, param: where in the graph; "" where that does not apply.
+        file, line, column: the graph or data file at fault; "" and 0 where none was.
+        record: number of the record at fault, -1 where none was.
+        detail: a long text about it, such as a traceback from a worker process.
+    """
+
+    default_code = "HR_ERR_INTERNAL"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str = "",
+        node: str = "",
+        op: str = "",
+        param: str = "",
+        file: str = "",
+        line: int = 0,
+        column: int = 0,
+        record: int = -1,
+        detail: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.node, self.op, self.param = node, op, param
+        self.file, self.line, self.column = file, line, column
+        self.record, self.detail = record, detail
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, {p: getattr(self, p) for p in _PARTS})
+
+
+def _rebuild(kind: type[HeadraceError], message: str, parts: dict[str, Any]) -> HeadraceError:
+    return kind(message, **parts)
+
+
+class ArgumentError(HeadraceError, TypeError):
+    """An argument that does not exist, is missing, or is of the wrong type."""
+
+    default_code = "HR_ERR_ARGUMENT"
+
+
+class RangeError(HeadraceError, ValueError):
+    """A value outside of what is permitted."""
+
+    default_code = "HR_ERR_RANGE"
+
+
+class GraphError(HeadraceError, ValueError):
+    """A pipeline that cannot be run: an order, a field or a wiring that makes no sense."""
+
+    default_code = "HR_ERR_GRAPH"
+
+
+class ShapeError(HeadraceError, ValueError):
+    """An array of the wrong shape."""
+
+    default_code = "HR_ERR_SHAPE"
+
+
+class DtypeError(HeadraceError, TypeError):
+    """An array or a field of the wrong element type."""
+
+    default_code = "HR_ERR_TYPE"
+
+
+class FormatError(HeadraceError, ValueError):
+    """Malformed data: a damaged photo, a graph file that does not parse."""
+
+    default_code = "HR_ERR_FORMAT"
+
+
+class NotFoundError(HeadraceError, LookupError):
+    """A name that does not exist."""
+
+    default_code = "HR_ERR_NOT_FOUND"
+
+
+class MissingFileError(NotFoundError, FileNotFoundError):
+    """A file or folder that does not exist."""
+
+
+class ReadError(HeadraceError, OSError):
+    """Input or output failed."""
+
+    default_code = "HR_ERR_IO"
+
+
+class LimitError(HeadraceError):
+    """A limit was reached: memory budget, bad records, size of a file."""
+
+    default_code = "HR_ERR_LIMIT"
+
+
+class OutOfMemoryError(HeadraceError, MemoryError):
+    """The system gave no memory."""
+
+    default_code = "HR_ERR_MEMORY"
+
+
+class UnsupportedError(HeadraceError):
+    """Something that exists, but not in this combination."""
+
+    default_code = "HR_ERR_UNSUPPORTED"
+
+
+class StateError(HeadraceError):
+    """Not possible now, because of what was done before."""
+
+    default_code = "HR_ERR_STATE"
+
+
+class ClosedError(StateError):
+    """The loader was closed."""
+
+
+class StateMismatchError(StateError, ValueError):
+    """A state that belongs to another pipeline, data set or seed."""
+
+
+class CancelledError(HeadraceError):
+    """The run was stopped from outside."""
+
+    default_code = "HR_ERR_CANCELLED"
+
+
+class InternalError(HeadraceError):
+    """A defect of Headrace."""
+
+
+class CodeError(HeadraceError):
+    """The user's own code failed, or cannot be run.
+
+    `__cause__` is the exception that it raised; from a worker process it is a
+    `WorkerTraceback` with the text of the traceback there.
+    """
+
+    default_code = "HR_ERR_ARGUMENT"
+
+
+class WorkerTraceback(Exception):
+    """The traceback of an exception in a worker process, as text."""
+
+    def __str__(self) -> str:
+        return f"in a worker process:\n\n{self.args[0]}"
+
+
+_CLASSES: dict[str, type[HeadraceError]] = {
+    kind.default_code: kind
+    for kind in (
+        ArgumentError,
+        RangeError,
+        GraphError,
+        ShapeError,
+        DtypeError,
+        FormatError,
+        NotFoundError,
+        ReadError,
+        LimitError,
+        OutOfMemoryError,
+        UnsupportedError,
+        StateError,
+        CancelledError,
+        InternalError,
+    )
+}
+
+
+def translate(error: _headrace.Error) -> HeadraceError:
+    """The public error of a library error, with its cause."""
+    kind = _CLASSES.get(error.code, HeadraceError)
+    cause = error.__cause__
+    if isinstance(cause, HeadraceError):
+        return cause
+    if cause is None and error.detail:
+        cause = WorkerTraceback(error.detail)
+    if cause is not None and not isinstance(cause, _headrace.Error):
+        kind = CodeError
+    elif kind is NotFoundError and error.file:
+        kind = MissingFileError
+    parts = {part: getattr(error, part) for part in _PARTS}
+    made = kind(error.message, **parts)
+    made.__cause__ = cause
+    return made
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise library errors of the block as public ones."""
+    try:
+        yield
+    except _headrace.Error as error:
+        made = translate(error)
+        raise made from made.__cause__

@@ -1,0 +1,147 @@
+"""What a field holds: element type and shape, as people declare it for their own code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from ._check import nearest
+from ._types import DType
+from .errors import ArgumentError, DtypeError, ShapeError
+
+Dim: TypeAlias = int | str | None
+DTYPES: tuple[str, ...] = get_args(DType)
+
+
+class Spec(NamedTuple):
+    """Element type and shape of a field of one record.
+
+    dtype: "float32", ...; "bytes" for byte strings.
+    shape: a number, a name for a length that may vary ("height"), or None for one
+        without a name.
+    """
+
+    dtype: str
+    shape: tuple[Dim, ...] = ()
+
+    def text(self) -> str:
+        """As in graph files: "float32[3, height, -1]"."""
+        if not self.shape:
+            return self.dtype
+        return f"{self.dtype}[{', '.join('-1' if d is None else str(d) for d in self.shape)}]"
+
+    def free(self) -> Spec:
+        """The same with all lengths unknown, names kept."""
+        return Spec(self.dtype, tuple(None if isinstance(d, int) else d for d in self.shape))
+
+
+def spec(dtype: object, shape: Sequence[Dim] = ()) -> Spec:
+    """Declare a field: `hr.spec("float32", (3, None, 224))`.
+
+    Args:
+        dtype: a name ("float32", "bytes"), a NumPy or a torch dtype, or a Spec; or the
+            whole declaration as text ("float32[3, height, 224]").
+        shape: one entry per dimension: a length, None for any, or a name for any.
+    """
+    if isinstance(dtype, Spec):
+        return dtype
+    if isinstance(dtype, str) and "[" in dtype:
+        return _parse(dtype)
+    name = dtype_name(dtype)
+    dims = tuple(_dim(d) for d in shape)
+    if name == "bytes" and dims:
+        raise ShapeError("byte strings have no shape: declare spec('bytes')")
+    return Spec(name, dims)
+
+
+def _dim(dim: object) -> Dim:
+    if dim is None or dim in ("?", "-1"):
+        return None
+    if isinstance(dim, str) and re.fullmatch(r"[A-Za-z_]\w*", dim):
+        return dim
+    if isinstance(dim, (int, np.integer)) and not isinstance(dim, bool):
+        return None if dim < 0 else int(dim)
+    raise ArgumentError(f"a length in a shape is a number, a name or None, not {dim!r}", param="shape")
+
+
+def _parse(text: str) -> Spec:
+    match = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", text)
+    if match is None:
+        raise ArgumentError(f"{text!r} is no declaration; write 'float32[3, height, 224]'")
+    dims = [d.strip() for d in match[2].split(",") if d.strip()]
+    return spec(match[1], [int(d) if d.isdigit() else None if d == "None" else d for d in dims])
+
+
+def dtype_name(dtype: object) -> str:
+    """The name of a dtype; DtypeError when batches cannot hold it."""
+    if dtype in (bytes, str, "bytes", "string", "str"):
+        return "bytes"
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return dtype
+    text = str(dtype)
+    if text.startswith("torch."):
+        name = text[6:]
+    else:
+        try:
+            name = np.dtype(dtype).name  # type: ignore[call-overload]
+        except TypeError:
+            name = text
+    if name not in DTYPES:
+        raise DtypeError(
+            f"batches hold no {name}{nearest(name, DTYPES)}; there are {', '.join(DTYPES)} and bytes",
+            param="dtype",
+        )
+    return str(name)
+
+
+def spec_of(value: object, what: str) -> Spec:
+    """The Spec of a value that user code gave; `what` names it in errors."""
+    if isinstance(value, (bytes, str, bytearray)):
+        return Spec("bytes")
+    if isinstance(value, bool):
+        return Spec("bool")
+    if isinstance(value, int):
+        return Spec("int64")
+    if isinstance(value, float):
+        return Spec("float64")
+    text = str(getattr(value, "dtype", ""))
+    if text.startswith("torch."):
+        return Spec(dtype_name(text), tuple(value.shape))  # type: ignore[attr-defined]
+    try:
+        array = np.asarray(value)
+    except Exception as error:
+        raise DtypeError(f"{what} is a {type(value).__name__}, which is no array: {error}") from error
+    if array.dtype.kind in "OUSVMmc":
+        raise DtypeError(
+            f"{what} is a {type(value).__name__} that NumPy takes for {array.dtype}; "
+            "give numbers, bytes, or arrays of numbers"
+        )
+    try:
+        return Spec(dtype_name(array.dtype), array.shape)
+    except DtypeError as error:
+        raise DtypeError(f"{what}: {error}; convert it, for example with .astype('int64')") from None
+
+
+def declarations(outputs: Mapping[str, object] | Sequence[str]) -> dict[str, Spec]:
+    """{name: Spec} of what a user gave as `outputs`."""
+    if isinstance(outputs, Mapping):
+        return {str(k): spec(*v) if type(v) is tuple else spec(v) for k, v in outputs.items()}
+    made: dict[str, Spec] = {}
+    for text in [outputs] if isinstance(outputs, str) else outputs:
+        name, colon, rest = str(text).partition(":")
+        if not colon:
+            raise ArgumentError(
+                f"outputs: {text!r} tells no type; write {{'{name}': hr.spec('float32', (3, None))}} "
+                f"or '{name}: float32[3, -1]'",
+                param="outputs",
+            )
+        made[name.strip()] = spec(rest.strip())
+    return made
+
+
+def show(fields: Sequence[Any]) -> str:
+    """A schema in one line: "image: uint8[height, width, 3], label: int64"."""
+    return ", ".join(f"{f.name}: {f.text()}" for f in fields)

@@ -1,0 +1,180 @@
+"""The parent's side of worker processes (see worker.py).
+
+A host belongs to a frozen graph. It starts its nursery when the engine asks for the first
+worker, and ends it when no iterator of the graph is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from .errors import CodeError
+
+# One thread per worker: the engine runs as many workers as it has threads.
+_ENV = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")}
+
+
+def payload(codes: list[tuple[str, str, bytes]]) -> bytes:
+    """What a worker needs: search path, how to import __main__, and the functions."""
+    preparation: dict[str, Any] = {"sys_path": list(sys.path)}
+    if any(b"__main__" in data for _, _, data in codes):
+        from multiprocessing import spawn
+
+        main = spawn.get_preparation_data("headrace")
+        preparation["main"] = {k: v for k, v in main.items() if k.startswith("init_main") or k == "sys_argv"}
+    return pickle.dumps((preparation, codes), 5)
+
+
+class Nursery:
+    """A process of worker.py, and the socket to it."""
+
+    def __init__(self, data: bytes) -> None:
+        if os.environ.get("HEADRACE_WORKER") and "__mp_main__" in sys.modules:
+            raise CodeError(
+                "worker processes were asked for while a worker process imported your script; put what "
+                "starts the training under `if __name__ == '__main__':`"
+            )
+        self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        memory = os.memfd_create("headrace-code", os.MFD_CLOEXEC)
+        try:
+            with open(os.dup(memory), "wb") as file:
+                file.write(data)
+            with theirs:
+                self.process = subprocess.Popen(
+                    [sys.executable, *_flags(), "-m", "headrace.worker", str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    env={**os.environ, **{k: os.environ.get(k, v) for k, v in _ENV.items()}, **_path()},
+                    stdin=subprocess.DEVNULL,
+                )
+            self.ask({"do": "load"}, [memory], answer=False)
+        except BaseException:
+            self.sock.close()
+            raise
+        finally:
+            os.close(memory)
+        self.threads = 0
+
+    def ready(self) -> None:
+        """Wait until the functions are imported; CodeError with the reason when not."""
+        if self.threads == 0:
+            self.threads = self._answer()["threads"]
+
+    def ask(self, message: dict[str, Any], fds: list[int], answer: bool = True) -> dict[str, Any]:
+        """Send a message with descriptors, and wait for what comes back."""
+        try:
+            socket.send_fds(self.sock, [json.dumps(message).encode()], fds)
+        except OSError as error:
+            raise CodeError(f"the process that starts workers ended (exit status {self.process.poll()})") from error
+        return self._answer() if answer else {}
+
+    def _answer(self) -> dict[str, Any]:
+        data = self.sock.recv(1 << 16)
+        if not data:
+            code = self.process.wait()
+            raise CodeError(f"the process that starts workers ended while it imported your code (exit status {code})")
+        message: dict[str, Any] = json.loads(data)
+        if "error" in message:
+            raise CodeError(
+                f"a worker process cannot import your code: {message['error']}", detail=message.get("detail", "")
+            )
+        return message
+
+    def close(self) -> None:
+        """End the process and its workers."""
+        self.sock.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _flags() -> list[str]:
+    return [f for f in subprocess._args_from_interpreter_flags() if not f.startswith("-m")]  # type: ignore[attr-defined]
+
+
+def _path() -> dict[str, str]:
+    """So that the worker finds this very package before it has our search path."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    old = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": here + (os.pathsep + old if old else "")}
+
+
+class Host:
+    """Starts and ends workers for the engine; shared by the iterators of a graph.
+
+    start and kill are called from threads of the engine, one at a time.
+    """
+
+    def __init__(self, codes: list[tuple[str, str, bytes]]) -> None:
+        self._codes = codes
+        self._lock = threading.RLock()
+        self._nursery: Nursery | None = None
+        self._single: dict[int, Nursery] = {}
+        self._users = 0
+
+    def start(self, fd: int) -> int:
+        """A worker that serves on its copy of `fd`; returns its process id."""
+        with self._lock:
+            if self._nursery is None or self._nursery.process.poll() is not None:
+                self._nursery = Nursery(payload(self._codes))
+            nursery = self._nursery
+            nursery.ready()
+            if nursery.threads == 1:
+                return int(nursery.ask({"do": "fork"}, [fd])["pid"])
+            single = Nursery(payload(self._codes))
+            single.ready()
+            pid = int(single.ask({"do": "serve"}, [fd])["pid"])
+            self._single[pid] = single
+            return pid
+
+    def kill(self, pid: int) -> None:
+        """Make sure that worker `pid` ends soon."""
+        with self._lock:
+            single = self._single.pop(pid, None)
+            if single is not None:
+                single.process.kill()
+                single.close()
+            elif self._nursery is not None:
+                with contextlib.suppress(CodeError):
+                    self._nursery.ask({"do": "kill", "pid": pid}, [], answer=False)
+
+    def warm(self) -> None:
+        """Start the nursery, so that it imports while the engine prepares."""
+        with self._lock:
+            if self._nursery is None or self._nursery.process.poll() is not None:
+                self._nursery = Nursery(payload(self._codes))
+
+    def acquire(self) -> None:
+        """An iterator begins; the nursery starts at once, in parallel."""
+        with self._lock:
+            self._users += 1
+            self.warm()
+
+    def release(self) -> None:
+        """An iterator has ended; the last one ends the processes."""
+        with self._lock:
+            self._users -= 1
+            if self._users <= 0:
+                self.close()
+
+    def pids(self) -> list[int]:
+        """Processes of this host that run, without the workers."""
+        with self._lock:
+            return [n.process.pid for n in [self._nursery, *self._single.values()] if n is not None]
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            for nursery in [self._nursery, *self._single.values()]:
+                if nursery is not None:
+                    nursery.close()
+            self._nursery, self._single = None, {}

@@ -1,0 +1,520 @@
+"""Loader: runs a pipeline and gives its batches to a training loop.
+
+A loader is used like torch's DataLoader: each `for` runs the next epochs, anew from the
+start of an epoch. Its state is the place behind the last batch that it gave, a small dict
+for json or torch.save; what threads and processes have in flight does not matter to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+from . import _headrace, batch, build
+from ._check import nearest, one_of
+from ._types import Even, OnError, Output, PathLike
+from .batch import Batch
+from .errors import (
+    ArgumentError,
+    ClosedError,
+    FormatError,
+    HeadraceError,
+    StateError,
+    StateMismatchError,
+    UnsupportedError,
+    translated,
+)
+from .node import Node, Origin, numbered
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+
+STATE_VERSION = 1
+
+
+class LoaderOptions(TypedDict, total=False):
+    """Keyword arguments of `Pipeline.loader`.
+
+    epochs: passes that one `for` makes; None: without end. Default 1.
+    seed: of order and augmentation. Default 0.
+    threads: of the engine; None: as many as the CPUs that this process may use; 0: all
+        work is done in the thread that asks for batches.
+    ordered: batches in the order of their records (default), or as they are completed.
+    memory: budget in bytes for batches, read-ahead and scratch; None: three batches.
+    on_error: what a bad record leads to: "fail" (default), "skip", "substitute" (the next
+        good one takes its place).
+    errors_max: give up after so many bad records; None: 1 + 1 %, at least 100.
+    ledger: a file to append bad records to, one JSON object a line.
+    rank, world: this consumer's number, and how many share the records. Default: of
+        torch.distributed where it is initialised, else RANK and WORLD_SIZE, else 0 of 1.
+    even: "none": some ranks may get one record more; "drop": the rest is left out;
+        "repeat": records from the beginning fill up, so that all ranks make as many steps.
+    output: "torch", "numpy", "jax" or "headrace" (fields as they are). Default: "torch" if
+        torch is imported, else "numpy".
+    device: a torch device that the fields are copied to, such as "cuda".
+    pin_memory: copy fields to pinned memory, for your own copy to a device.
+    progress: a progress bar.
+    """
+
+    epochs: int | None
+    seed: int
+    threads: int | None
+    ordered: bool
+    memory: int | None
+    on_error: OnError
+    errors_max: int | None
+    ledger: PathLike | None
+    rank: int | None
+    world: int | None
+    even: Even
+    output: Output | None
+    device: Any
+    pin_memory: bool
+    progress: bool
+
+
+_NAMES = tuple(LoaderOptions.__annotations__)
+
+
+def _checked(options: Mapping[str, Any]) -> LoaderOptions:
+    for name in options:
+        if name not in _NAMES:
+            raise ArgumentError(
+                f"loader(): there is no argument '{name}'{nearest(name, _NAMES)}. Arguments are: {', '.join(_NAMES)}",
+                param=name,
+            )
+    for name in ("epochs", "seed", "threads", "memory", "errors_max", "rank", "world"):
+        value = options.get(name)
+        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__")):
+            raise ArgumentError(f"loader(): {name} is a whole number, not {value!r}", param=name)
+        if value is not None and value < 0:
+            raise ArgumentError(f"loader(): {name} must not be negative ({value})", param=name)
+    if options.get("epochs") == 0:
+        raise ArgumentError("loader(): epochs=0 would give nothing; None means without end", param="epochs")
+    one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
+    one_of("even", options.get("even", "none"), ("none", "drop", "repeat"))
+    one_of("output", options.get("output"), (None, "torch", "numpy", "jax", "headrace"))
+    return options  # type: ignore[return-value]
+
+
+def engine_options(options: LoaderOptions) -> dict[str, Any]:
+    """The options of a loader as those of the engine; without epochs, state, ranks."""
+    options = _checked(options)
+    threads = options.get("threads")
+    made: dict[str, Any] = {
+        "seed": int(options.get("seed", 0)),
+        "threads": int(threads or 0),
+        "variant": "inline" if threads == 0 else "threads",
+        "ordered": bool(options.get("ordered", True)),
+        "memory_bytes": int(options.get("memory") or 0),
+        "on_error": options.get("on_error", "fail"),
+        "errors_max": int(options.get("errors_max") or 0),
+    }
+    ledger = options.get("ledger")
+    if ledger is not None:
+        made["ledger"] = os.fspath(ledger)
+    return made
+
+
+def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
+    """What was given, else that of torch.distributed, else of the environment, else 0, 0."""
+    if (rank is None) != (world is None):
+        raise ArgumentError("loader(): give rank and world both, or neither", param="rank")
+    if rank is not None and world is not None:
+        if world < 1 or rank >= world:
+            raise ArgumentError(f"loader(): rank must be 0 to world - 1, not {rank} of {world}", param="rank")
+        return int(rank), int(world)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+        return int(torch.distributed.get_rank()), int(torch.distributed.get_world_size())
+    try:
+        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return 0, 0
+
+
+def sharded(output: Node, rank: int, world: int, even: str) -> Node:
+    """The pipeline with order.shard behind its last order op.
+
+    The new node is numbered last, so that no random operator draws otherwise than without.
+    """
+    nodes = numbered(output)
+    sources = [n for n in nodes if not n.inputs]
+    consumers: dict[int, list[Node]] = {}
+    for node in nodes:
+        for one in node.inputs:
+            consumers.setdefault(id(one), []).append(node)
+    last = sources[0]
+    while len(follow := consumers.get(id(last), [])) == 1 and follow[0].op.startswith("order."):
+        last = follow[0]
+    if len(sources) != 1 or any(n.op == "order.shard" for n in nodes):
+        raise UnsupportedError(
+            f"even='{even}' puts order.shard behind the one source; this pipeline has several, or shards already. "
+            "Call .shard(rank, world, even=...) where it belongs, and give the loader rank=0, world=1",
+            param="even",
+        )
+    origin = Origin()
+    copies: dict[int, Node] = {}
+    shard: Node | None = None
+    for node in nodes:
+        inputs = tuple(shard if i is last and shard is not None else copies[id(i)] for i in node.inputs)
+        copy = copies[id(node)] = Node(node.op, node.params, inputs, node.name, node.code, origin)
+        copy.resolved = node.resolved
+        origin.nodes.append(copy)
+        if node is last:
+            shard = Node("order.shard", {"rank": rank, "world": world, "even": even}, (copy,), None, None, origin)
+    assert shard is not None
+    origin.nodes.append(shard)
+    return shard if last is output else copies[id(output)]
+
+
+def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
+    output, device = options.get("output"), options.get("device")
+    pin = bool(options.get("pin_memory", False))
+    if device is not None or pin:
+        if output not in (None, "torch"):
+            raise ArgumentError(f"device and pin_memory are torch's; output is '{output}'", param="device")
+        if str(device) != "cpu" or pin:
+            return batch.Device(str(device) if device is not None else "cpu", pin)
+        output = "torch"
+    if output is None:
+        output = "torch" if "torch" in sys.modules else "numpy"
+    made: dict[str, Callable[[_headrace.Field], Any]] = {
+        "torch": batch.to_torch,
+        "numpy": batch.to_numpy,
+        "jax": batch.to_jax,
+        "headrace": batch.to_headrace,
+    }
+    return made[output]
+
+
+class Run:
+    """One iteration over some epochs: what a `for` holds. An iterator of batches."""
+
+    def __init__(self, loader: Loader, first: int, epochs: int | None, state: str | None) -> None:
+        self._loader = loader
+        self.first, self.epochs = first, epochs
+        self.begun = state is not None
+        self.epoch = first
+        options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
+        if state is not None:
+            options["state"] = state
+        built = loader._built
+        self._host = built.host
+        if self._host is not None:
+            self._host.acquire()
+        self._iter: _headrace.Iter | None = None
+        try:
+            with translated():
+                self._iter = _headrace.Iter(built.graph, options)
+        finally:
+            if self._iter is None:
+                self._end()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._iter is None:
+            raise StopIteration
+        try:
+            with translated():
+                got = self._iter.next()
+        except BaseException:
+            self.close()
+            raise
+        if got is None:
+            self.close(finished=True)
+            raise StopIteration
+        self.begun, self.epoch = True, got.epoch
+        made = Batch(got, self._loader._convert)
+        if self._loader._progress is not None:
+            self._loader._progress.advance(self)
+        return made
+
+    def save(self) -> str:
+        """The engine's own state."""
+        assert self._iter is not None
+        with translated():
+            return self._iter.save()
+
+    def stats(self) -> dict[str, Any]:
+        """What the engine measured."""
+        return self._iter.stats() if self._iter is not None else {}
+
+    def node_stats(self) -> list[dict[str, Any]]:
+        """What the engine measured, by node."""
+        return self._iter.node_stats() if self._iter is not None else []
+
+    def close(self, finished: bool = False) -> None:
+        """End threads and processes of this run; the loader keeps its place."""
+        if self._iter is None:
+            return
+        try:
+            self._loader._ended(self, finished)
+        finally:
+            run, self._iter = self._iter, None
+            run.close()
+            self._end()
+
+    def _end(self) -> None:
+        if self._host is not None:
+            self._host.release()
+            self._host = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_iter", None) is not None:
+            self.close()
+
+
+class Loader:
+    """Batches of a pipeline, epoch after epoch.
+
+        for batch in pipe.loader(epochs=90): ...            # all epochs in one go
+
+        loader = pipe.loader()
+        for epoch in range(90):                             # or one by one
+            for batch in loader: ...
+
+    Each `for` runs the next `epochs` epochs. One that was left by `break` counts: the next
+    begins with the epoch behind the last one that gave a batch, unless `set_epoch` or
+    `load_state_dict` says otherwise.
+
+    A loader is for one thread. It keeps threads and processes only while a `for` is under
+    way; `close()`, the end of a `with` block, or letting it go end them at once.
+    """
+
+    def __init__(self, pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> None:
+        self.pipeline = pipeline
+        self._options = options
+        self._engine = engine_options(options)
+        self._epochs = options.get("epochs", 1)
+        self.rank, self.world = rank_and_world(options.get("rank"), options.get("world"))
+        even = options.get("even", "none")
+        self._convert = _converter(options)
+        if even != "none":
+            self._built = build.build(sharded(pipeline._node, self.rank, max(self.world, 1), even))
+        else:
+            self._built = pipeline._built
+            if options.get("world") is None and any(n.op == "order.shard" for n in self._built.nodes):
+                self.rank, self.world = 0, 0  # the pipeline shards by itself
+            if self.world > 1 or options.get("world") is not None:
+                self._engine |= {"rank": self.rank, "world": self.world}
+        self._run: weakref.ref[Run] | None = None
+        self._next_epoch = 0
+        self._state: dict[str, Any] | None = None  # to begin the next run from
+        self._last: dict[str, Any] | None = None  # the place of a run that was left
+        self._closed = False
+        self._stats: dict[str, Any] = {}
+        self._node_stats: list[dict[str, Any]] = []
+        self._progress: Any = None
+        if options.get("progress", False):
+            from .progress import Progress
+
+            self._progress = Progress(self._built.record_count)
+
+    # ---- runs ----
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches of the next epochs."""
+        return self._start(None, self._epochs)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of epoch `number` (from 0) alone."""
+        self.set_epoch(number)
+        return self._start(number, 1)
+
+    def set_epoch(self, number: int) -> None:
+        """Let the next run begin with epoch `number`, as torch's DistributedSampler has it.
+        A state that was loaded and stands in that epoch is kept."""
+        if isinstance(number, bool) or not hasattr(number, "__index__") or number < 0:
+            raise ArgumentError(f"an epoch is a number from 0, not {number!r}", param="epoch")
+        if self._state is not None and self._state["engine"] is not None and self._state["at"] == number:
+            return
+        self._stop_run()
+        self._state = self._last = None
+        self._next_epoch = int(number)
+
+    def _start(self, first: int | None, epochs: int | None) -> Run:
+        if self._closed:
+            raise ClosedError("the loader is closed; make another one with pipeline.loader()")
+        self._stop_run()
+        state, self._state, self._last = self._state, None, None
+        if state is not None:
+            run = Run(self, state["first"], state["epochs"], state["engine"])
+            run.epoch = state["at"]
+        else:
+            run = Run(self, self._next_epoch if first is None else first, epochs, None)
+        self._run = weakref.ref(run)
+        if self._progress is not None:
+            self._progress.begin(run)
+        return run
+
+    def _current(self) -> Run | None:
+        return self._run() if self._run is not None else None
+
+    def _ended(self, run: Run, finished: bool) -> None:
+        """A run ends: at its end, by an error, or because it was left."""
+        self._stats, self._node_stats = run.stats(), run.node_stats()
+        self._last = None
+        if finished and run.epochs is not None:
+            self._next_epoch = run.first + run.epochs
+        elif run.begun:
+            self._next_epoch = run.epoch + 1
+            with contextlib.suppress(HeadraceError):  # unordered runs have no place
+                self._last = self._state_of(run)
+        if self._progress is not None:
+            self._progress.end()
+
+    def _stop_run(self) -> None:
+        run = self._current()
+        if run is not None:
+            run.close()
+        self._run = None
+
+    def __len__(self) -> int:
+        """Batches that one `for` gives. TypeError where only the run tells, or epochs=None."""
+        records = self._built.record_count
+        if records is None or self._epochs is None:
+            raise UnknownLengthError(
+                "the number of batches is not known before the run"
+                + (": a filter or an iterable decides" if records is None else ": epochs=None has no end")
+            )
+        if self._engine.get("world", 0) > 0:
+            rank, world = self._engine["rank"], self._engine["world"]
+            records = max(records - rank + world - 1, 0) // world
+        size, drop = self._batching()
+        return self._epochs * (records // size if drop else -(-records // size))
+
+    def _batching(self) -> tuple[int, bool]:
+        kinds = build.op_kinds()
+        for node in reversed(self._built.nodes):
+            if kinds.get(node.op) == "batch":
+                return int(node.params.get("size", 1)), bool(node.params.get("drop_last", False))
+        return 1, False
+
+    # ---- state ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place behind the last batch: a small dict of numbers and texts.
+
+        Saved with the model's checkpoint and given to `load_state_dict` of a loader over
+        the same pipeline and seed, it goes on with the next batch, also with other threads
+        and processes, and on another number of ranks.
+
+        Raises:
+            UnsupportedError: with ordered=False there is no one place.
+        """
+        if self._state is not None:
+            return self._state_json(self._state)
+        run = self._current()
+        if run is not None and run._iter is not None:
+            return self._state_json(self._state_of(run))
+        if self._last is not None:
+            return self._state_json(self._last)
+        return self._state_json(
+            {"first": self._next_epoch, "at": self._next_epoch, "epochs": self._epochs, "engine": None}
+        )
+
+    def _state_of(self, run: Run) -> dict[str, Any]:
+        return {"first": run.first, "at": run.epoch, "epochs": run.epochs, "engine": run.save()}
+
+    def _state_json(self, state: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "headrace": STATE_VERSION,
+            "fingerprint": self._built.fingerprint,
+            "seed": self._engine["seed"],
+            **state,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next run go on from a state that `state_dict` gave.
+
+        Raises:
+            StateMismatchError: it belongs to another pipeline, data set or seed.
+            FormatError: it is damaged.
+        """
+        if self._closed:
+            raise ClosedError("the loader is closed; make another one with pipeline.loader()")
+        if not isinstance(state, Mapping) or "headrace" not in state:
+            raise FormatError("this is no state of a headrace loader: it lacks the key 'headrace'")
+        if state["headrace"] != STATE_VERSION:
+            raise FormatError(f"the state is of version {state['headrace']!r}; this package reads {STATE_VERSION}")
+        missing = [k for k in ("fingerprint", "seed", "first", "at", "epochs", "engine") if k not in state]
+        if missing:
+            raise FormatError(f"the state is damaged: it lacks {', '.join(missing)}")
+        _check_numbers(state)
+        if state["fingerprint"] != self._built.fingerprint:
+            raise StateMismatchError(
+                "the state belongs to another pipeline or data set: "
+                f"its fingerprint is {state['fingerprint']}, here {self._built.fingerprint}. "
+                "Operators, their parameters, your own functions and the list of files count",
+                param="fingerprint",
+            )
+        if state["seed"] != self._engine["seed"]:
+            raise StateMismatchError(
+                f"the state was saved with seed {state['seed']}, this loader has seed {self._engine['seed']}",
+                param="seed",
+            )
+        self._stop_run()
+        self._last = None
+        self._next_epoch = state["first"]
+        self._state = {k: state[k] for k in ("first", "at", "epochs", "engine")}
+        if state["engine"] is None:
+            self._state = None
+
+    # ---- ends ----
+
+    def stats(self) -> dict[str, Any]:
+        """Records, bytes, seconds, waiting and memory of the current or last run."""
+        run = self._current()
+        if run is not None and run._iter is not None:
+            return run.stats()
+        return dict(self._stats)
+
+    def node_stats(self) -> list[dict[str, Any]]:
+        """Records, errors and seconds by node, of the current or last run."""
+        run = self._current()
+        if run is not None and run._iter is not None:
+            return run.node_stats()
+        return list(self._node_stats)
+
+    def close(self) -> None:
+        """End the run with its threads and processes. Batches stay valid."""
+        self._stop_run()
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{k}={v!r}" for k, v in self._options.items())
+        return f"<Loader({shown}) of {len(self._built.nodes)} nodes>"
+
+
+class UnknownLengthError(StateError, TypeError):
+    """len() of a loader whose number of batches only the run tells."""
+
+
+def _check_numbers(state: Mapping[str, Any]) -> None:
+    for key in ("seed", "first", "at"):
+        if not isinstance(state[key], int) or isinstance(state[key], bool) or state[key] < 0:
+            raise FormatError(f"the state is damaged: {key} is {state[key]!r}")
+    if state["epochs"] is not None and (not isinstance(state["epochs"], int) or state["epochs"] < 1):
+        raise FormatError(f"the state is damaged: epochs is {state['epochs']!r}")
+    if state["engine"] is not None:
+        try:
+            json.loads(state["engine"])
+        except (TypeError, ValueError):
+            raise FormatError("the state is damaged: its engine part does not parse") from None

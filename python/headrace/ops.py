@@ -1,0 +1,7 @@
+"""The operators as functions of a pipeline: `hr.ops.image_resize(pipe, 224)`.
+
+`help(hr.ops.image_resize)` says what `headrace ops image.resize` says.
+"""
+
+from ._ops import *  # noqa: F403
+from ._ops import __all__ as __all__

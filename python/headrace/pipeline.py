@@ -1,0 +1,351 @@
+"""Pipeline: operators in a row, as an immutable value.
+
+Every method gives a new pipeline; nothing is opened or run until records, a schema or a
+fingerprint are wanted. The operators themselves are in _ops.py, written from the tables
+of the library; here are those that take Python functions, and what a pipeline is.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from . import _headrace, build, code, fieldspec
+from ._check import checked, one_of
+from ._ops import Methods
+from ._types import DType, PathLike, Variant
+from .errors import ArgumentError, GraphError, translated
+from .node import Node, checked_params, numbered
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from .loader import Loader, LoaderOptions
+
+Fields = str | Sequence[str] | None
+Outputs = Mapping[str, object] | Sequence[str] | None
+
+
+class Pipeline(Methods):
+    """Where records come from and what happens to them, up to batches.
+
+    Equal pipelines (`==`) give the same records: they have the same fingerprint. Comparing
+    pipelines that are written differently opens their sources; hashing never does, it
+    looks at the names of the operators only.
+    """
+
+    __slots__ = ("__dict__", "_node")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    # ---- how the generated functions make pipelines ----
+
+    @classmethod
+    def _source(cls, op: str, params: Mapping[str, Any], defaults: Mapping[str, Any], *, name: str | None) -> Pipeline:
+        return cls(Node(op, checked_params(op, params, defaults), (), name))
+
+    @classmethod
+    def _join(
+        cls,
+        pipelines: Sequence[Pipeline],
+        op: str,
+        params: Mapping[str, Any],
+        defaults: Mapping[str, Any],
+        *,
+        name: str | None,
+        keep_position: bool = False,
+        depends_on: Sequence[str] = (),
+    ) -> Pipeline:
+        for one in pipelines:
+            if not isinstance(one, Pipeline):
+                raise ArgumentError(f"{op} joins pipelines; got a {type(one).__name__}", op=op)
+        if not pipelines:
+            raise ArgumentError(f"{op} joins pipelines; give at least one", op=op)
+        given = checked_params(op, {**params, **_hints(keep_position, depends_on)}, defaults)
+        return cls(Node(op, given, tuple(p._node for p in pipelines), name))
+
+    def _then(
+        self,
+        op: str,
+        params: Mapping[str, Any],
+        defaults: Mapping[str, Any],
+        *,
+        name: str | None,
+        keep_position: bool = False,
+        depends_on: Sequence[str] = (),
+    ) -> Pipeline:
+        return Pipeline._join(
+            (self,), op, params, defaults, name=name, keep_position=keep_position, depends_on=depends_on
+        )
+
+    @checked
+    def op(self, operator: str, /, *, name: str | None = None, **params: Any) -> Pipeline:
+        """Append an operator by its full name: `pipe.op("image.resize", size=224)`."""
+        kinds = build.op_kinds()
+        if operator not in kinds:
+            one_of("operator", operator, sorted(kinds))
+        return self._then(operator, params, {}, name=name)
+
+    @checked
+    def to(
+        self,
+        dtype: DType | None = None,
+        *,
+        layout: Literal["hwc", "chw"] | None = None,
+        field: str = "image",
+        scale: bool = True,
+    ) -> Pipeline:
+        """Convert the element type and the order of an image's dimensions.
+
+        Args:
+            dtype: the new element type; None leaves it.
+            layout: "chw" (as PyTorch wants it), "hwc", or None to leave it.
+            field: the field to convert.
+            scale: uint8 images 0..255 become floats 0..1, and back.
+        """
+        made = self
+        if dtype is not None:
+            made = made.cast(dtype, scale=scale, field=field)
+        if layout is not None:
+            made = made.layout(layout, field=field)
+        return made
+
+    # ---- user code ----
+
+    @checked
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *,
+        fields: Fields = None,
+        outputs: Outputs = None,
+        variant: Variant = "threads",
+        version: str | None = None,
+        seed_globals: bool = False,
+        name: str | None = None,
+    ) -> Pipeline:
+        """Apply your own function to each record.
+
+            pipe.map(lambda x: x * 2)                                  # records of one field
+            pipe.map(augment, fields="image", variant="processes")     # one field of several
+            pipe.map(f, fields=["image", "label"], outputs={"mask": hr.spec("uint8", (224, 224))})
+            pipe.map(lambda r: {"area": r["image"].shape[0] * r["image"].shape[1]})
+
+        Args:
+            fn: with `fields`, it gets these as arguments and returns new values for them,
+                a tuple for several. Without, it gets the value of the only field, or a
+                dict of all, and returns a value or a dict. Scalars come as int, float or
+                bool, byte strings as bytes, else read-only NumPy arrays, which are valid
+                during the call. It may return the same, str, torch tensors, or what
+                numpy.asarray takes.
+            fields: names of the fields that it reads. Those it does not make anew are
+                gone; all others stay.
+            outputs: what it makes: {name: hr.spec(dtype, shape)}. Left out, the function is
+                called once beforehand, on the first good record.
+            variant: "threads" (several calls at once, under the interpreter's lock),
+                "inline" (one at a time), or "processes" (in worker processes; the function
+                must be at the top level of a module). The records are the same.
+            version: stands for the function in fingerprints, instead of its bytecode.
+            seed_globals: seed random, numpy.random and torch before each call by the
+                record (not with "threads"); hr.rng() needs no such thing.
+
+        Raises:
+            CodeError: the function cannot be shipped to a process, or it is not clear what
+                it makes. Errors that it raises in the run arrive as CodeError with the
+                original as __cause__, under the loader's on_error.
+        """
+        return self._code("map", fn, fields, outputs, variant, version, seed_globals, name)
+
+    @checked
+    def filter(
+        self,
+        fn: Callable[..., Any],
+        *,
+        fields: Fields = None,
+        variant: Variant = "threads",
+        version: str | None = None,
+        seed_globals: bool = False,
+        name: str | None = None,
+    ) -> Pipeline:
+        """Keep the records for which your own function is true.
+
+        Arguments as for `map`. Where an expression can say it, `where("label < 10")` is
+        faster, and decodes no image.
+        """
+        return self._code("filter", fn, fields, None, variant, version, seed_globals, name)
+
+    @checked
+    def flat_map(
+        self,
+        fn: Callable[..., Iterable[Any]],
+        *,
+        fields: Fields = None,
+        outputs: Outputs = None,
+        variant: Variant = "threads",
+        version: str | None = None,
+        seed_globals: bool = False,
+        name: str | None = None,
+    ) -> Pipeline:
+        """Make any number of records of each, by a function that gives an iterable.
+
+            pipe.flat_map(lambda line: line.split())
+
+        Arguments as for `map`; each item that the iterable gives is what `map` would
+        return. The new records have the fields that were made and no others.
+        """
+        return self._code("expand", fn, fields, outputs, variant, version, seed_globals, name)
+
+    @checked
+    def map_batch(
+        self,
+        fn: Callable[..., Any],
+        *,
+        fields: Fields = None,
+        outputs: Outputs = None,
+        variant: Variant = "threads",
+        version: str | None = None,
+        seed_globals: bool = False,
+        name: str | None = None,
+    ) -> Pipeline:
+        """Apply your own function to each batch, behind `batch()`.
+
+        As `map`, but values are arrays of a whole batch. Without `fields` it gets a dict
+        of them and returns a dict.
+        """
+        if not build.is_batched(self._node):
+            raise GraphError("map_batch works on batches: call .batch(size) before it, or use .map", op="code.map")
+        return self._code("map", fn, fields, outputs, variant, version, seed_globals, name, batch=True)
+
+    def _code(
+        self,
+        kind: str,
+        fn: Callable[..., Any],
+        fields: Fields,
+        outputs: Outputs,
+        variant: Variant,
+        version: str | None,
+        seed_globals: bool,
+        name: str | None,
+        batch: bool = False,
+    ) -> Pipeline:
+        if not callable(fn):
+            raise ArgumentError(f"{kind} needs a function, not a {type(fn).__name__}", param="fn", op=f"code.{kind}")
+        if kind == "map" and not batch and build.is_batched(self._node):
+            raise GraphError(
+                "map works on records, and these are batches: put it before .batch(), or use .map_batch",
+                op="code.map",
+            )
+        one_of("variant", variant, ("inline", "threads", "processes"))
+        code.check_seed(variant, seed_globals)
+        flags = [flag for flag, on in (("seed", seed_globals), ("batch", batch)) if on]
+        made = code.Code(
+            kind,
+            fn,
+            None if fields is None else (fields,) if isinstance(fields, str) else tuple(fields),
+            None if outputs is None else fieldspec.declarations(outputs),
+            variant,
+            version,
+            frozenset(flags),
+        )
+        if variant == "processes":
+            code.pickled(made, fn, name or f"code.{kind}")
+        return Pipeline(Node(f"code.{kind}", {}, (self._node,), name, made))
+
+    # ---- what it is ----
+
+    @functools.cached_property
+    def _built(self) -> build.Built:
+        return build.build(self._node)
+
+    @property
+    def fields(self) -> tuple[build.Field, ...]:
+        """What the records or batches hold; checks the whole pipeline, opens its sources."""
+        return self._built.fields
+
+    @property
+    def fingerprint(self) -> str:
+        """128 bits as hex: equal where the records are. Opens the sources."""
+        return self._built.fingerprint
+
+    @property
+    def record_count(self) -> int | None:
+        """Records per epoch; None when only the run tells (a filter). Opens the sources."""
+        return self._built.record_count
+
+    def explain(self, **options: Unpack[LoaderOptions]) -> str:
+        """How it would be run, in words, and why; `options` are those of `loader`."""
+        from .loader import engine_options
+
+        with translated():
+            return self._built.graph.explain(engine_options(options), False)
+
+    def loader(self, **options: Unpack[LoaderOptions]) -> Loader:
+        """An iterable over batches; see `Loader` for the options."""
+        from .loader import Loader
+
+        return Loader(self, **options)
+
+    def to_yaml(self) -> str:
+        """The pipeline as a graph file, which `hr.from_yaml` and the `headrace` command read.
+
+        Functions of modules are saved by their names; others get names such as "lambda-1"
+        that cannot be found again.
+        """
+        graph, _ = build.assemble(numbered(self._node))
+        with translated():
+            return graph.print("yaml")
+
+    def save(self, path: PathLike) -> None:
+        """Write `to_yaml()` to a file, which is complete or not there."""
+        text = self.to_yaml()
+        path = os.fspath(path)
+        temporary = f"{path}.{os.getpid()}.new"
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pipeline):
+            return NotImplemented
+        if self._node is other._node:
+            return True
+        return hash(self) == hash(other) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(tuple(_op_names(self._node)))
+
+    def __repr__(self) -> str:
+        from .draw import text
+
+        return text(numbered(self._node), self.__dict__.get("_built"))
+
+    def _repr_html_(self) -> str:
+        from .draw import html
+
+        return html(numbered(self._node), self.__dict__.get("_built"))
+
+
+def _hints(keep_position: bool, depends_on: Sequence[str]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if keep_position:
+        made["keep_position"] = True
+    if depends_on:
+        made["depends_on"] = [depends_on] if isinstance(depends_on, str) else list(depends_on)
+    return made
+
+
+def _op_names(node: Node | None) -> list[str]:
+    """Names of the operators on the way from the first source to `node`, backwards."""
+    names = []
+    while node is not None:
+        names.append(node.op)
+        node = node.inputs[0] if node.inputs else None
+    return names
+
+
+def version() -> str:
+    """The version of the library that runs."""
+    return _headrace.version()

@@ -1,0 +1,72 @@
+"""A progress bar: by rich where it is installed, else a line on stderr that is rewritten."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .loader import Run
+
+_SECONDS = 0.1  # between two looks at the engine
+
+
+class Progress:
+    """Shows how far a run is. Records are of one epoch; None: it is not known how many."""
+
+    def __init__(self, records: int | None) -> None:
+        self._records = records
+        self._bar: Any = None
+        self._task: Any = None
+        self._shown = 0.0
+        self._rich = importlib.util.find_spec("rich") is not None
+
+    def begin(self, run: Run) -> None:
+        """A run starts."""
+        self.end()
+        if not self._rich:
+            return
+        from rich import progress
+
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[rate]:.0f} records/s"),
+            progress.TimeRemainingColumn(),
+            transient=False,
+        )
+        self._task = self._bar.add_task(f"epoch {run.first}", total=self._records, rate=0.0)
+        self._bar.start()
+
+    def advance(self, run: Run) -> None:
+        """A batch was given."""
+        now = time.monotonic()
+        if now - self._shown < _SECONDS:
+            return
+        self._shown = now
+        self._show(run)
+
+    def _show(self, run: Run) -> None:
+        stats = run.stats()
+        rate = stats["records"] / max(stats["seconds"], 1e-9)
+        if self._bar is not None:
+            total = stats["epoch_records"] if stats["epoch_records"] >= 0 else None
+            self._bar.update(
+                self._task, completed=stats["epoch_done"], total=total, rate=rate, description=f"epoch {stats['epoch']}"
+            )
+        elif sys.stderr.isatty():
+            of = f"/{stats['epoch_records']}" if stats["epoch_records"] >= 0 else ""
+            line = f"epoch {stats['epoch']}  {stats['epoch_done']}{of}  {rate:.0f} records/s"
+            print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """The run is over."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        elif self._shown and not self._rich and sys.stderr.isatty():
+            print(file=sys.stderr)
+        self._shown = 0.0

@@ -1,0 +1,130 @@
+"""Where pipelines begin: files, lists, numbers, graph files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from . import _headrace, fieldspec, identity
+from ._ops import flow_zip, source_files, source_list, source_range
+from ._types import PathLike
+from .code import Code
+from .errors import CodeError, GraphError, translated
+from .node import Node, Origin
+from .pipeline import Pipeline
+
+files = source_files
+lines = source_list
+range = source_range
+zip = flow_zip
+
+
+def load(path: PathLike, *, trust: bool = False, **params: Any) -> Pipeline:
+    """Read a graph file, YAML or JSON.
+
+    Args:
+        path: the file; relative paths in it stay relative to the working directory.
+        trust: import and run the Python functions that the file names. Without it such a
+            file is refused.
+        params: values for the parameters that the file declares, as `-p name=value`.
+
+    Raises:
+        GraphError, FormatError: with file, line and column, and the nearest valid name.
+        CodeError: the file names Python code and trust is False, or it cannot be found.
+    """
+    with translated():
+        graph = _headrace.Graph.load(os.fspath(path), _texts(params))
+        return _pipeline(graph, trust, os.fspath(path))
+
+
+def from_yaml(text: str, *, trust: bool = False, **params: Any) -> Pipeline:
+    """Read a graph from text, as `load` does from a file."""
+    with translated():
+        graph = _headrace.Graph.parse(text, "text.json" if text.lstrip().startswith("{") else "text", _texts(params))
+        return _pipeline(graph, trust, "the text")
+
+
+def _texts(params: dict[str, Any]) -> dict[str, str]:
+    made = {}
+    for key, value in params.items():
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        made[key] = value if isinstance(value, str) else json.dumps(value)
+    return made
+
+
+def _pipeline(graph: _headrace.Graph, trust: bool, file: str) -> Pipeline:
+    infos = graph.nodes()
+    origin = Origin()
+    made: dict[int, Node] = {}
+
+    def node(at: int, above: tuple[int, ...]) -> Node:
+        if at in above:
+            raise GraphError(f"{file}: node '{infos[at]['name']}' reads its own records", node=infos[at]["name"])
+        if at not in made:
+            info = infos[at]
+            inputs = tuple(node(i, (*above, at)) for i in info["inputs"])
+            params = json.loads(info["params"]) if info["params"] else {}
+            code = _code(info["op"], params, inputs, trust, file) if info["op"].startswith("code.") else None
+            made[at] = Node(info["op"], params, inputs, info["name"], code, origin)
+        return made[at]
+
+    count = len(infos)
+    used = {i for info in infos for i in info["inputs"]}
+    ends = [i for i in _numbers(count) if i not in used]
+    if len(ends) != 1:
+        graph.freeze()  # says what is wrong
+        raise GraphError(f"{file}: a pipeline has one output, this has {len(ends)}")
+    output = node(ends[0], ())
+    origin.nodes[:] = [made[i] for i in _numbers(count)]
+    _forget_names(origin.nodes)
+    return Pipeline(output)
+
+
+def _numbers(count: int) -> Sequence[int]:
+    import builtins
+
+    return builtins.range(count)
+
+
+def _forget_names(nodes: list[Node]) -> None:
+    """Names that the library gave are given again; so files can be joined."""
+    meant = {name for n in nodes for name in n.params.get("depends_on", [])}
+    for node in nodes:
+        if node.name is not None and node.name not in meant and re.fullmatch(re.escape(node.op) + r"\d*", node.name):
+            node.name = None
+
+
+def _code(op: str, params: dict[str, Any], inputs: tuple[Node, ...], trust: bool, file: str) -> Code:
+    """The function that a file names; takes its parameters out of `params`."""
+    name = str(params.pop("code", ""))
+    target, _, flags = name.partition("#")
+    target, _, version = target.partition("@")
+    if op == "code.source" or not re.fullmatch(r"[\w.]+:[\w.]+", target):
+        raise CodeError(
+            f"{file} uses Python code '{name}', which only the program that saved it had; "
+            "build this part of the pipeline in Python",
+            op=op,
+            code="HR_ERR_NOT_FOUND",
+        )
+    if not trust:
+        raise CodeError(
+            f"{file} names Python code, '{name}', that would be imported and run; "
+            "if you trust the file: hr.load(path, trust=True)",
+            op=op,
+        )
+    fields = params.pop("fields", None)
+    outputs = params.pop("outputs", None)
+    return Code(
+        op.removeprefix("code."),
+        identity.load(target),
+        None if fields is None else (fields,) if isinstance(fields, str) else tuple(fields),
+        None if outputs is None else fieldspec.declarations(outputs),
+        params.pop("variant", "threads"),
+        version or None,
+        frozenset(f for f in flags.split(",") if f and not f.isdigit()),
+        file_name=re.sub(r"[#,]\d+$", "", name),
+    )

@@ -1,0 +1,157 @@
+"""Worker processes: `python -m headrace.worker FD`.
+
+One process, the nursery, imports what the user's functions need, once. For each worker it
+forks: it has one thread, so that is safe, takes a millisecond, and workers share the
+pages of modules and data. Where an import has started threads the nursery forks nothing
+and says so; the parent then starts every worker as a process of its own.
+
+Messages on the socket FD: a JSON line with a body behind it from the parent, a JSON line
+back. When the socket or the parent ends, all end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+HEADER_BYTES = 1 << 16
+_PR_SET_PDEATHSIG = 1
+
+Found = tuple[str, Callable[..., Any]]
+
+
+def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """A message and the descriptors that came with it; None at the end."""
+    data, fds, _, _ = socket.recv_fds(sock, HEADER_BYTES, 1)
+    return (json.loads(data), fds) if data else None
+
+
+def _reply(sock: socket.socket, **message: Any) -> None:
+    sock.sendall(json.dumps(message).encode())
+
+
+def _load(sock: socket.socket, message: dict[str, Any]) -> dict[str, Found]:
+    """Take the functions from the parent's memory file and import what they need."""
+    import pickle
+
+    fds = message["fds"]
+    with os.fdopen(fds[0], "rb") as file:
+        file.seek(0)
+        payload = file.read()
+    preparation, codes = pickle.loads(payload)
+    sys.path[:] = preparation["sys_path"]
+    if "main" in preparation:
+        from multiprocessing import spawn
+
+        spawn.prepare(preparation["main"])
+    return {name: (kind, pickle.loads(data)) for name, kind, data in codes}
+
+
+def _die_with_parent(parent: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _serve(fd: int, found: dict[str, Found]) -> int:
+    from . import _headrace
+
+    try:
+        _headrace.serve(fd, found.get)
+        return 0
+    except BaseException:  # the engine sees the socket close; here are the words
+        traceback.print_exc()
+        return 1
+
+
+def _fork(sock: socket.socket, fd: int, found: dict[str, Found]) -> int:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid != 0:
+        return pid
+    code = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        _die_with_parent(parent)
+        sock.close()
+        code = _serve(fd, found)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _reap(children: set[int]) -> None:
+    for pid in list(children):
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            children.discard(pid)
+
+
+def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
+    """Fork and kill as the parent says, until it goes."""
+    children: set[int] = set()
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_read, False)
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    try:
+        while True:
+            ready = select.select([sock.fileno(), wake_read], [], [])[0]
+            if wake_read in ready:
+                os.read(wake_read, 4096)
+                _reap(children)
+            if sock.fileno() not in ready:
+                continue
+            got = _receive(sock)
+            if got is None:
+                return
+            message, fds = got
+            if message["do"] == "fork":
+                pid = _fork(sock, fds[0], found)
+                children.add(pid)
+                _reply(sock, pid=pid)
+            elif message["do"] == "serve":  # this process is the worker
+                _reply(sock, pid=os.getpid())
+                os._exit(_serve(fds[0], found))
+            elif message["do"] == "kill" and message["pid"] in children:
+                os.kill(message["pid"], signal.SIGKILL)
+            for fd in fds:
+                os.close(fd)
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+
+
+def main(fd: int) -> None:
+    """Run a nursery on the socket `fd`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sock = socket.socket(fileno=fd)
+    sock.set_inheritable(False)
+    os.environ["HEADRACE_WORKER"] = "1"
+    got = _receive(sock)
+    if got is None:
+        return
+    message, fds = got
+    message["fds"] = fds
+    try:
+        found = _load(sock, message)
+    except BaseException as error:
+        _reply(sock, error=f"{type(error).__name__}: {error}", detail=traceback.format_exc())
+        return
+    threads = len(os.listdir("/proc/self/task"))
+    _reply(sock, threads=threads)
+    _loop(sock, found)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
