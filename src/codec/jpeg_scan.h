@@ -317,7 +317,7 @@ static bool decode_mcus(struct hr_jpeg_scan *scan, int32_t count)
     for (int32_t m = 0; m < count; m++) {
         for (int32_t b = 0; b < scan->block_count; b++) {
             const struct hr_jpeg_block *block = &scan->block[b];
-            int32_t x = block->x + m * block->step_x, dc;
+            int32_t x = block->x + (scan->first + m) * block->step_x, dc;
             int16_t *to =
                 block->groups + (ptrdiff_t)(x >> 2) * HR_JPEG_GROUP + 8 * (x & 3);
 

@@ -48,6 +48,7 @@ static bool restart(struct hr_jpeg *jpeg)
 bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
                   bool (*mcus)(struct hr_jpeg_scan *, int32_t))
 {
+    jpeg->scan.first = 0;
     while (count > 0) {
         int32_t some;
 
@@ -56,6 +57,7 @@ bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
         some = count < jpeg->segment_left ? (int32_t)count : jpeg->segment_left;
         if (!mcus(&jpeg->scan, some))
             return false;
+        jpeg->scan.first += some;
         count -= some;
         if (jpeg->header.restart != 0)
             jpeg->segment_left -= some;
