@@ -24,7 +24,7 @@ help:
 	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
 	@echo 'make golden-update     write the golden files anew; look at the difference'
-	@echo 'make bench B=noop      a benchmark (headrace bench --list)'
+	@echo 'make bench B=noop      a benchmark (make bench B=list)'
 	@echo 'make bench-peers       the same work through DataLoader, tf.data and DALI'
 	@echo 'make pixels            compare pixels with Pillow and torchvision on photos'
 	@echo 'make format            clang-format the tree'

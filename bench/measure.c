@@ -159,12 +159,31 @@ void bench_init(struct bench *bench, int argc, char **argv, const char *name,
 
 /* ---- figures ---- */
 
+static bool same_group(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
 static const struct bench_row *find(const struct bench *bench, const char *name)
 {
     for (int i = 0; i < bench->row_count; i++)
-        if (strcmp(bench->rows[i].name, name) == 0)
+        if (same_group(bench->rows[i].group, bench->group) &&
+            strcmp(bench->rows[i].name, name) == 0)
             return &bench->rows[i];
     return NULL;
+}
+
+static const struct bench_row *
+first_of_group(const struct bench *bench, const struct bench_row *row)
+{
+    while (row > bench->rows && same_group(row[-1].group, row->group))
+        row--;
+    return row;
+}
+
+void bench_group(struct bench *bench, const char *group)
+{
+    bench->group = group;
 }
 
 void bench_add(struct bench *bench, const char *name, double wall, double cpu)
@@ -176,6 +195,7 @@ void bench_add(struct bench *bench, const char *name, double wall, double cpu)
             bench_die("too many rows");
         row = &bench->rows[bench->row_count++];
         snprintf(row->name, sizeof(row->name), "%s", name);
+        row->group = bench->group;
     }
     if (row->count == ROUNDS_MAX)
         return;
@@ -283,16 +303,19 @@ static bool reached(const struct bench_claim *claim)
 
 static void print_row(const struct bench *bench, const struct bench_row *row)
 {
+    const struct bench_row *base = first_of_group(bench, row);
     double spread[2], cpu_spread[2], of_spread[2];
     double value = bench_middle(row->wall, row->count, spread);
     double cpu = bench_middle(row->cpu, row->count, cpu_spread);
     char range[48];
 
     snprintf(range, sizeof(range), "%.4g to %.4g", spread[0], spread[1]);
+    if (row == base && row->group != NULL)
+        printf("\n  %s\n", row->group);
     printf("  %-34s %10.5g  %-20s %6.2f", row->name, value, range,
-           ratio_of(row, &bench->rows[0], false, of_spread));
+           ratio_of(row, base, false, of_spread));
     if (cpu > 0 && bench->cpu_heading != NULL)
-        printf("  %10.5g %6.2f", cpu, ratio_of(row, &bench->rows[0], true, of_spread));
+        printf("  %10.5g %6.2f", cpu, ratio_of(row, base, true, of_spread));
     printf("\n");
 }
 
@@ -307,8 +330,8 @@ static void print_table(const struct bench *bench)
     printf("\n");
     for (int i = 0; i < bench->row_count; i++)
         print_row(bench, &bench->rows[i]);
-    printf("  medians of %d rounds in turns; ratios to the first row, inside rounds\n",
-           bench->rounds);
+    printf("  medians of %d rounds in turns; ratios to the first row%s, inside rounds\n",
+           bench->rounds, bench->rows[0].group != NULL ? " of each group" : "");
     for (int i = 0; i < bench->claim_count; i++) {
         const struct bench_claim *claim = &bench->claims[i];
 
@@ -359,6 +382,10 @@ static void print_json(const struct bench *bench)
 
         printf("%s{\"name\":", i > 0 ? "," : "");
         print_text(row->name);
+        if (row->group != NULL) {
+            printf(",\"group\":");
+            print_text(row->group);
+        }
         print_rounds("value", row->wall, row->count);
         print_rounds("cpu", row->cpu, row->count);
         printf("}");

@@ -17,12 +17,13 @@
 #include "headrace/engine.h"
 
 #define ROUNDS_MAX 64
-#define ROWS_MAX 24
+#define ROWS_MAX 48
 #define CLAIMS_MAX 16
 #define FACTS_MAX 24
 
 struct bench_row {
     char name[48];
+    const char *group; /* as set when it came; NULL: none */
     int count;
     double wall[ROUNDS_MAX];
     double cpu[ROUNDS_MAX]; /* negative: not measured */
@@ -46,6 +47,7 @@ struct bench {
     int rounds;
     struct bench_row rows[ROWS_MAX];
     int row_count;
+    const char *group; /* what rows are added to and looked up in */
     struct bench_claim claims[CLAIMS_MAX];
     int claim_count;
     struct bench_fact facts[FACTS_MAX];
@@ -56,6 +58,11 @@ struct bench {
  * machine. */
 void bench_init(struct bench *bench, int argc, char **argv, const char *name,
                 const char *what, const char *unit);
+
+/* From here on rows are of this group (text that stays): a part of the table under its
+ * own heading, whose ratios are to its own first row. Begin the same groups in every
+ * round. */
+void bench_group(struct bench *bench, const char *group);
 
 /* A figure of one round; rows appear in the order of their first figure. */
 void bench_add(struct bench *bench, const char *row, double wall, double cpu);

@@ -14,11 +14,7 @@
 
 #include <jpeglib.h>
 
-struct photo {
-    char *path;
-    unsigned char *data;
-    size_t bytes;
-};
+#include "core/cpu.h"
 
 /* ---- libjpeg-turbo alone ---- */
 
@@ -201,7 +197,7 @@ static struct hr_iter *open_iter(const struct pass *pass, struct hr_graph *graph
     struct hr_iter *iter = NULL;
 
     hr_iter_options_init(&options);
-    options.seed = 1;
+    options.seed = 1 + (uint64_t)pass->round;
     options.epochs = 2;
     options.threads = pass->threads;
     options.fuse = !pass->unfused;
@@ -242,31 +238,71 @@ static void say_nodes(const struct hr_iter *iter, char *text, size_t room)
     }
 }
 
-void pass_run(struct bench *bench, const char *row, const struct pass *pass,
-              char *ret_nodes, size_t room)
+/* A run that has begun. */
+struct running {
+    struct hr_graph *graph;
+    struct hr_iter *iter;
+    int64_t records; /* of an epoch */
+    enum hr_isa isa; /* to go back to */
+};
+
+static void begin(const struct pass *pass, struct running *run)
 {
     struct hr_graph_param params[5] = {
         {"data", pass->dir}
     };
-    double wall, cpu, records;
-    struct hr_graph *graph;
-    struct hr_iter *iter;
 
     memcpy(params + 1, pass->params, pass->param_count * sizeof(params[0]));
     bench_pin(pass->threads);
-    graph = bench_example(pass->graph, params, pass->param_count + 1);
-    iter = open_iter(pass, graph);
-    records = (double)hr_graph_record_count(graph);
-    take(iter, (int64_t)records);
-    wall = bench_now();
-    cpu = bench_cpu_seconds();
-    take(iter, (int64_t)records);
+    run->isa = hr__isa();
+    if (pass->avx2)
+        hr__isa_limit(HR_ISA_AVX2);
+    run->graph = bench_example(pass->graph, params, pass->param_count + 1);
+    run->iter = open_iter(pass, run->graph);
+    run->records = hr_graph_record_count(run->graph);
+}
+
+static void end(struct running *run)
+{
+    hr_iter_close(run->iter);
+    hr_graph_unref(run->graph);
+    hr__isa_limit(run->isa);
+    bench_pin(0);
+}
+
+/* What counts: the next `count` records. */
+static void time_records(struct bench *bench, const char *row, const struct running *run,
+                         int64_t count)
+{
+    double wall = bench_now(), cpu = bench_cpu_seconds();
+
+    take(run->iter, count);
     wall = bench_now() - wall;
     cpu = bench_cpu_seconds() - cpu;
+    bench_add(bench, row, (double)count / wall, (double)count / cpu);
+}
+
+void pass_run(struct bench *bench, const char *row, const struct pass *pass,
+              char *ret_nodes, size_t room)
+{
+    struct running run;
+
+    begin(pass, &run);
+    take(run.iter, run.records);
+    time_records(bench, row, &run, run.records);
     if (ret_nodes != NULL)
-        say_nodes(iter, ret_nodes, room);
-    hr_iter_close(iter);
-    hr_graph_unref(graph);
-    bench_pin(0);
-    bench_add(bench, row, records / wall, records / cpu);
+        say_nodes(run.iter, ret_nodes, room);
+    end(&run);
+}
+
+void pass_run_epochs(struct bench *bench, const char *first, const char *second,
+                     const struct pass *pass, int64_t warm)
+{
+    struct running run;
+
+    begin(pass, &run);
+    take(run.iter, warm);
+    time_records(bench, first, &run, run.records - warm);
+    time_records(bench, second, &run, run.records);
+    end(&run);
 }

@@ -7,6 +7,12 @@
 
 #include "measure.h"
 
+struct photo {
+    char *path;
+    unsigned char *data;
+    size_t bytes;
+};
+
 struct photos {
     struct photo *list;
     size_t count;
@@ -30,7 +36,9 @@ struct pass {
     struct hr_graph_param params[4]; /* beside data */
     size_t param_count;
     int threads;
+    int round; /* counted from 0; each has crops of its own */
     bool unfused;
+    bool avx2; /* as on a machine without AVX-512 */
 };
 
 /* One epoch to warm up, so that batch buffers have their pages, then one that counts,
@@ -38,5 +46,18 @@ struct pass {
  * gets microseconds of CPU per record, node by node, in words. */
 void pass_run(struct bench *bench, const char *row, const struct pass *pass,
               char *ret_nodes, size_t room);
+
+/* The first two epochs of a run, each a row: in the first nothing is known of the photos,
+ * the second has what the first learned. The first `warm` records of the first epoch do
+ * not count: batch buffers get their pages then, as in the first second of a run of
+ * hours.
+ */
+void pass_run_epochs(struct bench *bench, const char *first, const char *second,
+                     const struct pass *pass, int64_t warm);
+
+/* distance.c: how far mode close is from the reference, which is mode exact with every
+ * node alone, in grey levels, on all photos of `dir`, same crops, by vision_rrc. Adds a
+ * fact, and the claim that the mean is at most `limit`. */
+void pass_distance(struct bench *bench, const char *dir, double limit);
 
 #endif
