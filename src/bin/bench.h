@@ -49,12 +49,16 @@ struct bench_run {
     enum hr_variant variant;
     int threads;
     bool no_fuse;
-    int64_t records_max;
+    bool twice; /* two epochs instead of one */
     bool first_batch_only;
 };
 
-/* Seconds from parsing to the end (or the first batch), and records delivered. */
-int bench_graph(const struct bench_run *run, double *ret_seconds, uint64_t *ret_records);
+/* From parsing to the end, or to the first batch; and each epoch, from its first wait. */
+struct bench_outcome {
+    double seconds, epoch_seconds[2];
+    uint64_t records, epoch_records[2];
+};
+int bench_graph(const struct bench_run *run, struct bench_outcome *ret_outcome);
 
 /* Number of a case, made on first use; add a figure of this round to it. */
 void bench_add(struct bench *bench, const char *name, double value);

@@ -73,12 +73,11 @@ static void show_round(const struct bench *bench, int64_t round)
 /* Nanoseconds per record of one run. */
 static int add_noop(struct bench *bench, const char *name, struct bench_run *run)
 {
-    double seconds;
-    uint64_t records;
-    int code = bench_graph(run, &seconds, &records);
+    struct bench_outcome outcome;
+    int code = bench_graph(run, &outcome);
 
-    if (code == CLI_OK && records > 0)
-        bench_add(bench, name, seconds * 1e9 / (double)records);
+    if (code == CLI_OK && outcome.records > 0)
+        bench_add(bench, name, outcome.seconds * 1e9 / (double)outcome.records);
     return code;
 }
 
@@ -119,12 +118,11 @@ static int bench_noop(struct bench *bench)
 /* Records a second of one run. */
 static int add_rate(struct bench *bench, const char *name, const struct bench_run *run)
 {
-    double seconds;
-    uint64_t records;
-    int code = bench_graph(run, &seconds, &records);
+    struct bench_outcome outcome;
+    int code = bench_graph(run, &outcome);
 
-    if (code == CLI_OK && seconds > 0)
-        bench_add(bench, name, (double)records / seconds);
+    if (code == CLI_OK && outcome.seconds > 0)
+        bench_add(bench, name, (double)outcome.records / outcome.seconds);
     return code;
 }
 
@@ -155,6 +153,45 @@ static int bench_vision(struct bench *bench)
             code = add_rate(bench, "composed, close, 1 thread", &close);
         if (code == CLI_OK && all.threads > 1)
             code = add_rate(bench, name, &all);
+    }
+    return code;
+}
+
+/* Both epochs of one run, each a case. */
+static int add_epochs(struct bench *bench, const char *mode, const struct bench_run *run)
+{
+    static const char *const which[] = {"first", "second"};
+    struct bench_outcome outcome;
+    int code = bench_graph(run, &outcome);
+
+    for (int i = 0; code == CLI_OK && i < 2; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s, %s epoch", mode, which[i]);
+        if (outcome.epoch_seconds[i] > 0)
+            bench_add(bench, name,
+                      (double)outcome.epoch_records[i] / outcome.epoch_seconds[i]);
+    }
+    return code;
+}
+
+static int bench_jpeg(struct bench *bench)
+{
+    static const char *const modes[] = {"exact", "close", "fast"};
+    const char *data = bench_photos(bench);
+    struct bench_run run = {
+        .text = vision_graph, .threads = 1, .param_count = 2, .twice = true};
+    int code = data != NULL ? CLI_OK : CLI_FAILED;
+
+    bench->unit = "photos/s";
+    run.params[0] = (struct hr_graph_param){"data", data};
+    for (int64_t r = 0; code == CLI_OK && r < bench->options->rounds && !stop_requested();
+         r++) {
+        show_round(bench, r);
+        for (int i = 0; i < 3 && code == CLI_OK; i++) {
+            run.params[1] = (struct hr_graph_param){"mode", modes[i]};
+            code = add_epochs(bench, modes[i], &run);
+        }
     }
     return code;
 }
@@ -204,23 +241,23 @@ static int start_round(struct bench *bench, const char *names, const char *index
                               .param_count = 1,
                               .first_batch_only = true};
     struct bench_run saved = plain;
-    double began = term_now(), seconds;
-    uint64_t records;
+    struct bench_outcome outcome;
+    double began = term_now();
     int code;
 
     walked = 0;
     nftw(names, count_file, 64, FTW_PHYS);
     bench_add(bench, "nftw: walk and stat all", term_now() - began);
-    code = bench_graph(&plain, &seconds, &records);
+    code = bench_graph(&plain, &outcome);
     if (code != CLI_OK)
         return code;
-    bench_add(bench, "first batch, no index", seconds);
+    bench_add(bench, "first batch, no index", outcome.seconds);
     saved.text = index_graph;
     saved.params[1] = (struct hr_graph_param){"index", index};
     saved.param_count = 2;
-    code = bench_graph(&saved, &seconds, &records);
+    code = bench_graph(&saved, &outcome);
     if (code == CLI_OK)
-        bench_add(bench, "first batch, saved index", seconds);
+        bench_add(bench, "first batch, saved index", outcome.seconds);
     return code;
 }
 
@@ -253,12 +290,13 @@ static int bench_start(struct bench *bench)
     return code;
 }
 
+/* clang-format off */
 const struct bench_kind bench_kinds[] = {
-    {"noop",    "the engine alone: four identities and a batch, ns per record",     bench_noop   },
-    {"vision",  "photos to float32 CHW batches: composed, exact, not composed",
-     bench_vision                                                                                },
-    {"threads", "photos with 1, 2, 4 ... threads",                                  bench_threads},
-    {"start",   "time to the first batch of many files, with and without an index",
-     bench_start                                                                                 },
-    {NULL,      NULL,                                                               NULL         },
+    {"noop", "the engine alone: four identities and a batch, ns per record", bench_noop},
+    {"vision", "photos to float32 CHW batches: composed, exact, not composed", bench_vision},
+    {"jpeg", "the same in modes exact, close and fast, first and second epoch", bench_jpeg},
+    {"threads", "photos with 1, 2, 4 ... threads", bench_threads},
+    {"start", "time to the first batch of many files, with and without an index", bench_start},
+    {NULL, NULL, NULL},
 };
+/* clang-format on */

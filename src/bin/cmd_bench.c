@@ -24,7 +24,7 @@ static const struct cli_option bench_table[] = {
     {"list", 0, CLI_FLAG, AT(list), NULL,
      "list the benchmarks"},
     {"data", 0, CLI_TEXT, AT(data), "DIR",
-     "photos for vision and threads; default: 300 synthesised ones"},
+     "photos for vision, jpeg and threads; default: 300 synthesised ones"},
     {"rounds", 0, CLI_INT, AT(rounds), "N",
      "rounds; each runs every case; default 5", 1, BENCH_ROUNDS_MAX},
     {"count", 'n', CLI_INT, AT(count), "N",
@@ -134,35 +134,49 @@ static double median(const struct bench_case *at)
     return (at->values[middle - 1] + at->values[middle]) / 2;
 }
 
-int bench_graph(const struct bench_run *run, double *ret_seconds, uint64_t *ret_records)
+/* The next batch, counted. */
+static enum hr_err
+take_batch(struct hr_iter *iter, struct bench_outcome *outcome, struct hr_error *error)
 {
+    double began = term_now();
+    struct hr_batch *batch = NULL;
+    enum hr_err code = hr_iter_next(iter, &batch, error);
+
+    if (code == HR_OK) {
+        uint64_t records = (uint64_t)hr_batch_records(batch);
+        int epoch = hr_batch_epoch(batch) > 0;
+
+        outcome->records += records;
+        outcome->epoch_records[epoch] += records;
+        outcome->epoch_seconds[epoch] += term_now() - began;
+    }
+    hr_batch_unref(batch);
+    return code;
+}
+
+int bench_graph(const struct bench_run *run, struct bench_outcome *ret_outcome)
+{
+    struct bench_outcome outcome = {0};
     struct hr_iter_options options;
     struct hr_graph *graph = NULL;
     struct hr_iter *iter = NULL;
     struct hr_error error = {0};
     double began = term_now();
-    uint64_t records = 0;
     enum hr_err code;
 
     hr_iter_options_init(&options);
     options.variant = run->variant;
     options.threads = run->threads;
     options.fuse = !run->no_fuse;
-    options.records_max = run->records_max;
+    options.epochs = run->twice ? 2 : 1;
     code = hr_graph_parse(run->text, strlen(run->text), "bench.yaml", run->params,
                           run->param_count, &graph, &error);
     if (code == HR_OK)
         code = hr_iter_open(graph, &options, &iter, &error);
-    while (code == HR_OK && !(run->first_batch_only && records > 0)) {
-        struct hr_batch *batch = NULL;
-
-        code = hr_iter_next(iter, &batch, &error);
-        if (code == HR_OK)
-            records += (uint64_t)hr_batch_records(batch);
-        hr_batch_unref(batch);
-    }
-    *ret_seconds = term_now() - began;
-    *ret_records = records;
+    while (code == HR_OK && !(run->first_batch_only && outcome.records > 0))
+        code = take_batch(iter, &outcome, &error);
+    outcome.seconds = term_now() - began;
+    *ret_outcome = outcome;
     hr_iter_close(iter);
     hr_graph_unref(graph);
     return code == HR_OK || code == HR_ERR_END ? CLI_OK : cli_library(&error);

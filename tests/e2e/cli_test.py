@@ -256,6 +256,9 @@ def bench_lists_and_measures():
     assert "noop" in run("bench", "--list").stdout
     result = run_json("bench", "noop", "-n", 2000, "--rounds", 2, "-q")
     assert result["unit"] == "ns per record" and all(c["median"] > 0 for c in result["cases"]), result
+    result = run_json("bench", "jpeg", "--data", photos(), "--rounds", 1, "-q")
+    assert [c["name"] for c in result["cases"]][-1] == "fast, second epoch", result
+    assert len(result["cases"]) == 6 and all(c["median"] > 0 for c in result["cases"]), result
 
 
 @test
