@@ -116,13 +116,14 @@ static void own_half(struct job *job)
     half(job, HR_JPEG_OWN);
 }
 
-static void planes(struct job *job, const struct hr_jpeg_index *index)
+static void planes(struct job *job, struct hr_jpeg_index *index)
 {
+    struct hr_image_request request = job->window;
     struct hr_image_job what = {&arena,     job->photo->data, job->photo->bytes,
-                                &job->info, &job->window,     NULL};
+                                &job->info, &request,         NULL};
     struct hr_image_planes made;
 
-    hr__jpeg_index_use(jpeg, index);
+    request.index = index;
     if (hr__jpeg_planes(jpeg, &what, &made) != HR_OK)
         bench_die("%s: declined", job->photo->path);
 }
@@ -142,6 +143,13 @@ static void own_planes_eights(struct job *job)
     planes(job, &job->eights);
 }
 
+static void own_planes_gathering(struct job *job)
+{
+    struct hr_jpeg_index index = {0};
+
+    planes(job, &index);
+}
+
 static void make_index(struct job *job)
 {
     struct hr_jpeg_index index;
@@ -156,18 +164,19 @@ static const struct {
     void (*run)(struct job *job);
     enum hr_isa isa;
 } ways[] = {
-    {"libjpeg-turbo, window",        libjpeg_window,    HR_ISA_AVX512},
-    {"own, window",                  own_window,        HR_ISA_AVX512},
-    {"own, window, AVX2",            own_window,        HR_ISA_AVX2  },
-    {"own, window, plain C",         own_window,        HR_ISA_C     },
-    {"own, gray window",             own_gray,          HR_ISA_AVX512},
-    {"own, whole",                   own_whole,         HR_ISA_AVX512},
-    {"libjpeg-turbo, window at 1/2", libjpeg_half,      HR_ISA_AVX512},
-    {"own, window at 1/2",           own_half,          HR_ISA_AVX512},
-    {"own, planes",                  own_planes,        HR_ISA_AVX512},
-    {"own, planes, index of rows",   own_planes_rows,   HR_ISA_AVX512},
-    {"own, planes, index every 8",   own_planes_eights, HR_ISA_AVX512},
-    {"making an index every 8",      make_index,        HR_ISA_AVX512},
+    {"libjpeg-turbo, window",        libjpeg_window,       HR_ISA_AVX512},
+    {"own, window",                  own_window,           HR_ISA_AVX512},
+    {"own, window, AVX2",            own_window,           HR_ISA_AVX2  },
+    {"own, window, plain C",         own_window,           HR_ISA_C     },
+    {"own, gray window",             own_gray,             HR_ISA_AVX512},
+    {"own, whole",                   own_whole,            HR_ISA_AVX512},
+    {"libjpeg-turbo, window at 1/2", libjpeg_half,         HR_ISA_AVX512},
+    {"own, window at 1/2",           own_half,             HR_ISA_AVX512},
+    {"own, planes",                  own_planes,           HR_ISA_AVX512},
+    {"own, planes, gathering",       own_planes_gathering, HR_ISA_AVX512},
+    {"own, planes, index of rows",   own_planes_rows,      HR_ISA_AVX512},
+    {"own, planes, index every 8",   own_planes_eights,    HR_ISA_AVX512},
+    {"making an index every 8",      make_index,           HR_ISA_AVX512},
 };
 
 static void run_way(struct bench *bench, size_t at)

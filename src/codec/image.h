@@ -55,6 +55,9 @@ struct hr_image_request {
     int32_t scale_log2; /* JPEG may be decoded at 1 / 2^scale_log2 (0 to 3); others ignore
                            it */
     uint64_t pixels_max; /* refuse larger images with HR_ERR_LIMIT; 0: 2^28 */
+    struct hr_jpeg_index *index; /* or NULL: entry points of this very file, an empty one
+                                    at first; used, and completed when the decode ends
+                                    well. Others than JPEG leave it alone. */
 };
 
 /*

@@ -11,6 +11,7 @@
 #define HR_CODEC_JPEG_H
 
 #include "codec/image_priv.h"
+#include "codec/jpeg_index.h"
 
 /* Which decoder takes JPEGs. */
 enum hr_jpeg_path {
@@ -30,35 +31,8 @@ struct hr_jpeg;
 HR_CHECK struct hr_jpeg *hr__jpeg_create(void);
 void hr__jpeg_destroy(struct hr_jpeg *jpeg);
 
-/*
- * Places in the data where decoding can begin: one for each row of MCUs, or every `step`
- * MCUs of a row as well. With it a window costs what it holds, not what lies before it.
- * An index belongs to the bytes it was made from; with others it is safe, and the pixels
- * are wrong or declined, so keep it by the content's hash.
- */
-struct hr_jpeg_point {
-    uint32_t at;        /* byte of the entropy-coded data, from its begin in the file */
-    uint32_t unstuffed; /* the same without the stuffed zeros */
-    int16_t predictor[3];
-    uint8_t bit; /* of that byte, 0 the highest */
-};
-struct hr_jpeg_index {
-    int32_t mcus_x, mcus_y;
-    int32_t step, points_x;             /* MCUs between points, points in a row */
-    const struct hr_jpeg_point *points; /* points_x * mcus_y */
-};
-
-/* Go through all of a file once; points in `arena`. `step` 0: one per row.
- * HR_ERR_UNSUPPORTED: declined, as also files with restart markers; HR_ERR_MEMORY. */
-HR_CHECK enum hr_err
-hr__jpeg_index_make(struct hr_jpeg *jpeg, struct hr_arena *arena, const void *data,
-                    size_t bytes, int32_t step, struct hr_jpeg_index *ret_index);
-
-/* Use an index in the next decode, that one only. */
-void hr__jpeg_index_use(struct hr_jpeg *jpeg, const struct hr_jpeg_index *index);
-
-/* Decode job->request's window. HR_ERR_UNSUPPORTED: declined,
- * without a message; HR_ERR_MEMORY: so it is. Neither touches *ret_part. */
+/* Decode job->request's window. HR_ERR_UNSUPPORTED: declined, without a message;
+ * HR_ERR_MEMORY: so it is. Neither touches *ret_part or what the request's index knows. */
 HR_CHECK enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job,
                                      struct hr_image_part *ret_part);
 

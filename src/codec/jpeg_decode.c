@@ -76,23 +76,26 @@ static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
 
 static bool decode_row(struct hr_jpeg *jpeg, int32_t my)
 {
-    const struct hr_jpeg_kernels *kernels = jpeg->kernels;
-    int32_t mx;
+    bool known = my < jpeg->known;
+    int32_t mx, count;
 
     keep_rows(jpeg, my);
     set_wants(jpeg, my);
-    if (jpeg->index != NULL ? !hr__jpeg_seek(jpeg, my)
-                            : !hr__jpeg_run(jpeg, jpeg->mx0, kernels->skip))
+    if (known ? !hr__jpeg_seek(jpeg, my, jpeg->mx0)
+              : !hr__jpeg_pass(jpeg, my, 0, jpeg->mx0))
         return false;
-    for (mx = jpeg->mx0; mx < jpeg->mx1; mx += HR_JPEG_BATCH) {
+    for (mx = jpeg->mx0; mx < jpeg->mx1; mx += count) {
         int32_t left = jpeg->mx1 - mx;
-        int32_t count = left < HR_JPEG_BATCH ? left : HR_JPEG_BATCH;
 
-        if (!hr__jpeg_run(jpeg, count, kernels->decode) || !transform(jpeg, mx, count))
+        count =
+            hr__jpeg_piece(jpeg, my, mx, left < HR_JPEG_BATCH ? left : HR_JPEG_BATCH);
+        if (!hr__jpeg_run(jpeg, count, jpeg->kernels->decode) ||
+            !transform(jpeg, mx, count))
             return false;
     }
-    return jpeg->index != NULL ||
-           hr__jpeg_run(jpeg, jpeg->mcus_x - jpeg->mx1, kernels->skip);
+    if (known && (my + 1 < jpeg->known || my + 1 == jpeg->my1))
+        return true;
+    return hr__jpeg_pass(jpeg, my, jpeg->mx1, jpeg->mcus_x);
 }
 
 /* ---- strips to pixels ---- */
@@ -177,8 +180,7 @@ static bool decode_rows(struct hr_jpeg *jpeg)
 {
     int32_t my, y = jpeg->y;
 
-    if (jpeg->index == NULL &&
-        !hr__jpeg_run(jpeg, (int64_t)jpeg->my0 * jpeg->mcus_x, jpeg->kernels->skip))
+    if (jpeg->my0 >= jpeg->known && !hr__jpeg_reach(jpeg, jpeg->my0))
         return false;
     for (my = jpeg->my0; my < jpeg->my1; my++) {
         int32_t ready;
@@ -189,7 +191,7 @@ static bool decode_rows(struct hr_jpeg *jpeg)
         for (; y < ready; y++)
             put_row(jpeg, y);
     }
-    if (jpeg->index == NULL && jpeg->my1 == jpeg->mcus_y)
+    if (jpeg->my1 == jpeg->mcus_y && jpeg->my1 > jpeg->known)
         return hr__jpeg_is_used_up(&jpeg->scan);
     return hr__jpeg_bits_over(&jpeg->scan) >= 0;
 }
@@ -200,9 +202,7 @@ enum hr_err
 hr__jpeg_prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool planar)
 {
     const struct hr_jpeg_header *header = &jpeg->header;
-    const struct hr_jpeg_index *index = jpeg->index_next;
 
-    jpeg->index_next = NULL;
     if (!hr__jpeg_parse(job->data, job->bytes, &jpeg->header) ||
         header->width != job->info->width || header->height != job->info->height ||
         header->components != job->info->channels)
@@ -210,10 +210,10 @@ hr__jpeg_prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool plan
     jpeg->kernels = hr__jpeg_kernels();
     jpeg->planar = planar;
     hr__jpeg_place(jpeg, job);
-    jpeg->index = hr__jpeg_is_usable(jpeg, index) ? index : NULL;
     if (!hr__jpeg_is_promise_kept(jpeg))
         return HR_ERR_UNSUPPORTED;
-    if (!hr__jpeg_reserve(jpeg))
+    if (!hr__jpeg_take_index(jpeg, job->request->index, job->arena) ||
+        !hr__jpeg_reserve(jpeg))
         return HR_ERR_MEMORY;
     return hr__jpeg_begin(jpeg) ? HR_OK : HR_ERR_UNSUPPORTED;
 }
@@ -232,6 +232,7 @@ enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job
         memset(jpeg->gray, 128, (size_t)jpeg->width);
     if (!decode_rows(jpeg))
         return HR_ERR_UNSUPPORTED;
+    hr__jpeg_keep_index(jpeg);
     hr__image_part_set(ret_part, jpeg->pixels, jpeg->width, jpeg->height, jpeg->channels,
                        row_bytes, jpeg->x, jpeg->y, job->request->scale_log2);
     return HR_OK;
@@ -281,6 +282,7 @@ enum hr_err hr__jpeg_planes(struct hr_jpeg *jpeg, const struct hr_image_job *job
         return HR_ERR_MEMORY;
     if (!decode_rows(jpeg))
         return HR_ERR_UNSUPPORTED;
+    hr__jpeg_keep_index(jpeg);
     planes.ycc.gray = jpeg->channels == 1 || jpeg->header.components == 1;
     planes.x = jpeg->x;
     planes.y = jpeg->y;

@@ -39,8 +39,12 @@ struct hr_jpeg {
     const uint8_t *segment; /* where the data goes on, behind a restart marker; or NULL */
     int32_t segment_left;   /* MCUs before the next restart */
     int32_t restarts;
-    const struct hr_jpeg_index *index;      /* of this photo, or NULL */
-    const struct hr_jpeg_index *index_next; /* hr__jpeg_index_use */
+    struct hr_jpeg_index *index; /* of this photo, or NULL */
+    int32_t known;               /* rows of MCUs that it knows */
+    bool gathers;                /* those below are added, kept when the decode ends well */
+    size_t points_bytes;         /* of the index with what was added */
+    uint64_t noted_bits;         /* of the last point */
+    int32_t noted_predictor[3];
     uint32_t base; /* unstuffed bytes before the first one, with an index */
     uint8_t *unstuffed;
     size_t unstuffed_bytes;
@@ -92,11 +96,19 @@ ptrdiff_t hr__jpeg_bits_over(const struct hr_jpeg_scan *scan);
 /* Behind the last MCU of a segment: less than a byte may be left. */
 bool hr__jpeg_is_used_up(const struct hr_jpeg_scan *scan);
 
-/* With an index: whether it is of such a photo, unstuff what the window needs, go to MCU
- * mx0 of a row. */
-HR_CHECK bool
-hr__jpeg_is_usable(const struct hr_jpeg *jpeg, const struct hr_jpeg_index *index);
+/* The index of a request, unless it cannot be of this photo; false: out of memory. What
+ * it knows is unstuffed by open_index, and entered by seek: to MCU (mx, my). */
+HR_CHECK bool hr__jpeg_take_index(struct hr_jpeg *jpeg, struct hr_jpeg_index *index,
+                                  struct hr_arena *arena);
 HR_CHECK bool hr__jpeg_open_index(struct hr_jpeg *jpeg);
-HR_CHECK bool hr__jpeg_seek(struct hr_jpeg *jpeg, int32_t my);
+HR_CHECK bool hr__jpeg_seek(struct hr_jpeg *jpeg, int32_t my, int32_t mx);
+/* From the rows that are known to the begin of row `my`, below them. */
+HR_CHECK bool hr__jpeg_reach(struct hr_jpeg *jpeg, int32_t my);
+/* Pass over the MCUs of a row from mx up to `to`. */
+HR_CHECK bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to);
+/* Of the next `count` MCUs those up to the next point; notes the one before them. */
+int32_t hr__jpeg_piece(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t count);
+/* All went well: the index gains the rows that were passed. */
+void hr__jpeg_keep_index(struct hr_jpeg *jpeg);
 
 #endif

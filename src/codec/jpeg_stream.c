@@ -148,5 +148,6 @@ bool hr__jpeg_begin(struct hr_jpeg *jpeg)
     memset(jpeg->groups, 0, sizeof jpeg->groups);
     if (!make_tables(jpeg))
         return false;
-    return jpeg->index != NULL ? hr__jpeg_open_index(jpeg) : open_segment(jpeg);
+    jpeg->base = 0;
+    return jpeg->known > 0 ? hr__jpeg_open_index(jpeg) : open_segment(jpeg);
 }

@@ -1,0 +1,266 @@
+/*
+ * Entry points: gathered, kept as bytes, used and completed, they change no pixel.
+ */
+#include "codec/jpeg_test_util.h"
+
+struct file {
+    void *data;
+    size_t bytes;
+    struct hr_image_info info;
+};
+
+static struct file make_file(struct bench *bench, const struct hr_jpeg_options *options,
+                             int32_t width, int32_t height, int32_t channels)
+{
+    struct hr_pixels pixels = make_picture(bench, width, height, channels);
+    struct hr_error error = {0};
+    struct file file;
+
+    CHECK_OK(hr__image_encode_jpeg(&pixels, options, &file.data, &file.bytes, &error));
+    CHECK_OK(hr__image_probe(file.data, file.bytes, &file.info, &error));
+    free(pixels.data);
+    return file;
+}
+
+static struct hr_image_request draw_window(struct bench *bench, const struct file *file)
+{
+    struct hr_image_request request = whole(&file->info);
+
+    request.scale_log2 = draw(bench, 4);
+    request.channels = draw(bench, 5) == 4 ? HR_CHANNELS_GRAY : HR_CHANNELS_RGB;
+    if (draw(bench, 8) == 0)
+        return request;
+    request.x = draw(bench, file->info.width);
+    request.y = draw(bench, file->info.height);
+    request.width = 1 + draw(bench, file->info.width - request.x);
+    request.height = 1 + draw(bench, file->info.height - request.y);
+    return request;
+}
+
+/* Keep an index as bytes. */
+static size_t keep(const struct hr_jpeg_index *index, uint8_t **kept)
+{
+    size_t bytes;
+
+    *kept = realloc(*kept, hr__jpeg_index_room(index));
+    CHECK(*kept != NULL);
+    bytes = hr__jpeg_index_pack(index, *kept);
+    CHECK(bytes <= hr__jpeg_index_room(index));
+    return bytes;
+}
+
+static void check_same_planes(const struct hr_pixels *a, const struct hr_pixels *b)
+{
+    CHECK_EQ_INT(a->width, b->width);
+    CHECK_EQ_INT(a->height, b->height);
+    for (int32_t y = 0; y < a->height; y++)
+        CHECK_BYTES((uint8_t *)a->data + y * a->row_stride,
+                    (uint8_t *)b->data + y * b->row_stride,
+                    (size_t)a->width * (size_t)a->channels);
+}
+
+static void check_index_window(struct hr_jpeg *jpeg, const struct hr_image_job *job,
+                               struct hr_jpeg_index *index, bool planar)
+{
+    struct hr_image_request request = *job->request;
+    struct hr_image_job with = *job;
+    struct hr_image_part plain, part;
+    struct hr_image_planes plain_planes, planes;
+
+    request.index = index;
+    with.request = &request;
+    if (!planar) {
+        CHECK_OK(hr__jpeg_window(jpeg, job, &plain));
+        CHECK_OK(hr__jpeg_window(jpeg, &with, &part));
+        check_same_planes(&plain.pixels, &part.pixels);
+        return;
+    }
+    CHECK_OK(hr__jpeg_planes(jpeg, job, &plain_planes));
+    CHECK_OK(hr__jpeg_planes(jpeg, &with, &planes));
+    for (int i = 0; i < (planes.ycc.gray ? 1 : 3); i++)
+        check_same_planes(&plain_planes.ycc.plane[i], &planes.ycc.plane[i]);
+}
+
+/* Window after window, each with the index as the one before left it. */
+static void
+check_index_windows(struct bench *bench, const struct file *file, int32_t step, int count)
+{
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_error error = {0};
+    uint8_t *kept = NULL;
+    size_t bytes = 0;
+    int32_t rows = 0;
+
+    CHECK(jpeg != NULL);
+    for (int i = 0; i < count; i++) {
+        struct hr_image_request request = draw_window(bench, file);
+        struct hr_image_job job = {&bench->arena, file->data, file->bytes,
+                                   &file->info,   &request,   &error};
+        struct hr_jpeg_index index = {.step = step};
+
+        if (kept != NULL)
+            CHECK_OK(hr__jpeg_index_unpack(&bench->arena, kept, bytes, &index));
+        check_index_window(jpeg, &job, &index, i % 3 == 1);
+        CHECK(index.rows >= rows && index.rows > 0);
+        if (request.y + request.height == file->info.height)
+            CHECK_EQ_INT(index.rows, index.mcus_y);
+        rows = index.rows;
+        bytes = keep(&index, &kept);
+        hr__arena_reset(&bench->arena);
+    }
+    free(kept);
+    hr__jpeg_destroy(jpeg);
+}
+
+TEST(an_index_does_not_change_pixels_while_it_grows)
+{
+    struct bench bench;
+
+    bench_init(&bench);
+    for (int i = 0; i < 48; i++) {
+        struct hr_jpeg_options options = {.quality = 20 + draw(&bench, 80),
+                                          .sampling_x = 1 + i % 2,
+                                          .sampling_y = 1 + i / 2 % 2,
+                                          .optimise = i % 3 == 0};
+        struct file file = make_file(&bench, &options, 1 + draw(&bench, 300),
+                                     1 + draw(&bench, 90), i % 8 == 7 ? 1 : 3);
+
+        hr__isa_limit(isas[i % ISAS]);
+        check_index_windows(&bench, &file, i % 4 == 0 ? 0 : 1 + i % 9, 12);
+        hr__free(file.data);
+    }
+    hr__isa_limit(HR_ISA_AVX512);
+    bench_finish(&bench);
+}
+
+TEST(one_pass_gives_the_same_index_as_decoding_the_last_row)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 1};
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_jpeg_index made, gathered = {.step = 4};
+    struct hr_error error = {0};
+    struct bench bench;
+    struct file file;
+    struct hr_image_request request;
+    struct hr_image_part part;
+    uint8_t *a = NULL, *b = NULL;
+    size_t bytes;
+
+    bench_init(&bench);
+    file = make_file(&bench, &options, 200, 100, 3);
+    request = (struct hr_image_request){
+        .x = 70, .y = 99, .width = 50, .height = 1, .index = &gathered};
+    CHECK_OK(hr__jpeg_index_make(jpeg, &bench.arena, file.data, file.bytes, 4, &made));
+    CHECK_OK(hr__jpeg_window(jpeg,
+                             &(struct hr_image_job){&bench.arena, file.data, file.bytes,
+                                                    &file.info, &request, &error},
+                             &part));
+    CHECK_EQ_INT(made.rows, 13);
+    bytes = keep(&made, &a);
+    CHECK_EQ_INT(keep(&gathered, &b), bytes);
+    CHECK_BYTES(a, b, bytes);
+    free(a);
+    free(b);
+    hr__free(file.data);
+    hr__jpeg_destroy(jpeg);
+    bench_finish(&bench);
+}
+
+/* A wrong index gives wrong pixels or nothing, and no more. */
+TEST(any_index_is_safe)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_error error = {0};
+    struct hr_jpeg_index index;
+    struct bench bench;
+    struct file file;
+    uint8_t *kept = NULL;
+    size_t bytes;
+
+    bench_init(&bench);
+    file = make_file(&bench, &options, 150, 140, 3);
+    CHECK_OK(hr__jpeg_index_make(jpeg, &bench.arena, file.data, file.bytes, 2, &index));
+    index.rows -= 2;
+    bytes = keep(&index, &kept);
+    for (int i = 0; i < 4000; i++) {
+        struct hr_image_request request = draw_window(&bench, &file);
+        struct hr_image_job job = {&bench.arena, file.data, file.bytes,
+                                   &file.info,   &request,  &error};
+        uint8_t *copy = malloc(bytes);
+        struct hr_image_part part;
+        enum hr_err err;
+
+        CHECK(copy != NULL);
+        memcpy(copy, kept, bytes);
+        copy[draw(&bench, (int32_t)bytes)] = (uint8_t)draw(&bench, 256);
+        if (i % 4 == 0)
+            copy[draw(&bench, 60)] ^= (uint8_t)(1 << draw(&bench, 8));
+        request.index = &index;
+        if (hr__jpeg_index_unpack(&bench.arena, copy,
+                                  i % 16 == 3 ? (size_t)draw(&bench, (int32_t)bytes)
+                                              : bytes,
+                                  &index) == HR_OK) {
+            err = hr__jpeg_window(jpeg, &job, &part);
+            CHECK(err == HR_OK || err == HR_ERR_UNSUPPORTED);
+        }
+        free(copy);
+        hr__arena_reset(&bench.arena);
+    }
+    free(kept);
+    hr__free(file.data);
+    hr__jpeg_destroy(jpeg);
+    bench_finish(&bench);
+}
+
+TEST(a_declined_decode_adds_nothing_to_an_index)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_jpeg_index index = {0};
+    struct hr_error error = {0};
+    struct hr_image_request request;
+    struct hr_image_job job;
+    struct hr_image_part part;
+    struct bench bench;
+    struct file file;
+    size_t bytes_before;
+
+    bench_init(&bench);
+    file = make_file(&bench, &options, 150, 140, 3);
+    request = whole(&file.info);
+    request.height = 40;
+    request.index = &index;
+    job = (struct hr_image_job){&bench.arena, file.data, file.bytes,
+                                &file.info,   &request,  &error};
+    CHECK_OK(hr__jpeg_window(jpeg, &job, &part));
+    CHECK_EQ_INT(index.rows, 3);
+    bytes_before = index.points_bytes;
+    request.height = 140;
+    job.bytes -= file.bytes / 8;
+    CHECK_ERR(HR_ERR_UNSUPPORTED, hr__jpeg_window(jpeg, &job, &part));
+    CHECK_EQ_INT(index.rows, 3);
+    CHECK_EQ_INT(index.points_bytes, bytes_before);
+    hr__free(file.data);
+    hr__jpeg_destroy(jpeg);
+    bench_finish(&bench);
+}
+
+TEST(files_with_restart_markers_have_no_index)
+{
+    struct hr_jpeg_options options = {
+        .quality = 80, .sampling_x = 2, .sampling_y = 2, .restart_rows = 1};
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_jpeg_index index;
+    struct bench bench;
+    struct file file;
+
+    bench_init(&bench);
+    file = make_file(&bench, &options, 150, 140, 3);
+    CHECK_ERR(HR_ERR_UNSUPPORTED,
+              hr__jpeg_index_make(jpeg, &bench.arena, file.data, file.bytes, 0, &index));
+    check_index_windows(&bench, &file, 0, 0);
+    hr__free(file.data);
+    hr__jpeg_destroy(jpeg);
+    bench_finish(&bench);
+}
