@@ -231,7 +231,7 @@ static void note_stats(struct hr_index *index)
     stats->folders = tree->folders;
     stats->folders_rescanned = tree->rescanned;
     stats->skipped = tree->skipped;
-    stats->bytes_resident += tree->heap_bytes + index->saved.map_bytes +
+    stats->bytes_resident += tree->heap_bytes + index->saved.map.bytes +
                              index->saved.record_count * sizeof(uint32_t) +
                              index->class_count * sizeof *index->classes + sizeof *index;
 }

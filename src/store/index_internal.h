@@ -10,6 +10,7 @@
 #define HR_STORE_INDEX_INTERNAL_H
 
 #include "store/index.h"
+#include "store/index_parts.h"
 
 #define HR_INDEX_PATH_MAX 4096 /* bytes of any path below root, with its NUL */
 #define HR_INDEX_FOLDERS_MAX (1u << 24)
@@ -120,8 +121,7 @@ enum hr_err hr__index_pack(struct hr_index_lister *lister, struct hr_index_folde
 /* A saved index, mapped and checked. */
 struct hr_index_record;
 struct hr_index_saved {
-    void *map;
-    size_t map_bytes;
+    struct hr_index_map map;
     const struct hr_index_record *records;
     uint32_t record_count;
     const char *folder_names;

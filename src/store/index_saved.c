@@ -8,38 +8,14 @@
  */
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "store/index_internal.h"
-#include <errno.h>
-#include <fcntl.h>
+
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are used in place");
-
-#define MAGIC "HRINDEX"
-#define VERSION 1u
-#define SECTIONS_MAX 64u
-#define ALIGN 64u
 #define RECORD_UNSURE 1u
 #define META_HAS_LABELS 1u
 
 enum { KIND_META = 1, KIND_FOLDERS, KIND_FOLDER_NAMES, KIND_OFFSETS, KIND_NAMES, KINDS };
-
-struct header {
-    char magic[8];
-    uint32_t version, section_count;
-    uint64_t file_bytes;
-    uint64_t checksum; /* of the above and the section table */
-    uint8_t zero[32];
-};
-
-struct section {
-    uint32_t kind, flags;
-    uint64_t at, bytes, checksum;
-};
 
 struct meta {
     struct hr_hash128 options, identity;
@@ -55,8 +31,7 @@ struct hr_index_record {
     uint16_t name_bytes, prefix_bytes, suffix_bytes, flags;
     uint32_t skipped, zero;
 };
-_Static_assert(sizeof(struct header) == 64 && sizeof(struct section) == 32 &&
-                   sizeof(struct meta) == 48 && sizeof(struct hr_index_record) == 64,
+_Static_assert(sizeof(struct meta) == 48 && sizeof(struct hr_index_record) == 64,
                "the layout of the file");
 
 static enum hr_err damaged(struct hr_error *reterr, const char *what)
@@ -64,43 +39,24 @@ static enum hr_err damaged(struct hr_error *reterr, const char *what)
     return hr__fail(reterr, HR_ERR_FORMAT, "not a whole index: %s", what);
 }
 
-static uint64_t
-header_checksum(const struct header *header, const struct section *sections)
-{
-    uint64_t first = hr__hash64(header, offsetof(struct header, checksum), VERSION);
-
-    return hr__hash64(sections, header->section_count * sizeof *sections, first);
-}
-
-/* Fill `found` by kind; kinds that this version does not know are passed over. */
+/* Fill `found` by kind; those of others are passed over. */
 static enum hr_err
-find_sections(const char *data, size_t bytes, const struct section *found[KINDS],
+find_sections(const char *data, size_t bytes, const struct hr_index_section *found[KINDS],
               struct hr_error *reterr)
 {
-    const struct header *header = (const void *)data;
-    const struct section *sections = (const void *)(data + sizeof *header);
+    const struct hr_index_section *sections;
+    uint32_t count;
 
-    if (bytes < sizeof *header || memcmp(header->magic, MAGIC, sizeof MAGIC) != 0)
-        return damaged(reterr, "the first bytes are another's");
-    if (header->version != VERSION)
-        return damaged(reterr, "another version");
-    if (header->file_bytes != bytes || header->section_count > SECTIONS_MAX ||
-        header->section_count * sizeof *sections > bytes - sizeof *header)
-        return damaged(reterr, "cut short");
-    if (header->checksum != header_checksum(header, sections))
-        return damaged(reterr, "the checksum of the header differs");
-    for (uint32_t i = 0; i < header->section_count; i++) {
-        const struct section *section = &sections[i];
+    HR_TRY(hr__index_parts_check(data, bytes, &sections, &count, reterr));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hr_index_section *section = &sections[i];
 
-        if (section->at > bytes || section->bytes > bytes - section->at ||
-            section->at % ALIGN != 0)
-            return damaged(reterr, "a section lies outside");
         if (section->kind == 0 || section->kind >= KINDS)
             continue;
         if (found[section->kind] != NULL)
             return damaged(reterr, "a section comes twice");
         if (section->checksum !=
-            hr__hash64(data + section->at, section->bytes, section->kind))
+            hr__index_part_checksum(section->kind, data + section->at, section->bytes))
             return damaged(reterr, "the checksum of a section differs");
         found[section->kind] = section;
     }
@@ -194,7 +150,7 @@ enum hr_err
 hr__index_saved_parse(const void *data, size_t bytes, struct hr_index_saved *ret_saved,
                       struct hr_error *reterr)
 {
-    const struct section *found[KINDS] = {NULL};
+    const struct hr_index_section *found[KINDS] = {NULL};
     struct hr_index_saved saved = {0};
     const struct meta *meta;
     const char *base = data;
@@ -222,58 +178,24 @@ hr__index_saved_parse(const void *data, size_t bytes, struct hr_index_saved *ret
     return HR_OK;
 }
 
-/* errno, or 0; *ret_map is NULL for an empty file. */
-static int map_file(const char *path, void **ret_map, size_t *ret_bytes)
-{
-    struct stat info;
-    int fd = -1, errnum = 0;
-
-    errno = EACCES;
-    if (!hr__fault(HR_FAULT_OPEN))
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return errno;
-    *ret_map = NULL;
-    errno = EIO;
-    if (hr__fault(HR_FAULT_READ) || fstat(fd, &info) != 0) {
-        errnum = errno;
-    } else if (S_ISREG(info.st_mode) && info.st_size > 0) {
-        *ret_bytes = (size_t)info.st_size;
-        *ret_map = mmap(NULL, *ret_bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-        if (*ret_map == MAP_FAILED)
-            errnum = errno;
-    }
-    close(fd);
-    return errnum;
-}
-
 enum hr_err hr__index_saved_open(const char *path, struct hr_index_saved *ret_saved,
                                  struct hr_error *reterr)
 {
-    void *map = NULL;
-    size_t bytes = 0;
-    int errnum = map_file(path, &map, &bytes);
+    struct hr_index_map map = {0};
     enum hr_err err;
 
-    if (errnum != 0)
-        return hr__fail_errno(reterr, errnum == ENOENT ? HR_ERR_NOT_FOUND : HR_ERR_IO,
-                              errnum, "cannot read %s", path);
-    if (map == NULL)
-        return damaged(reterr, "empty, or no file");
-    err = hr__index_saved_parse(map, bytes, ret_saved, reterr);
-    if (err != HR_OK) {
-        munmap(map, bytes);
-        return err;
-    }
-    ret_saved->map = map;
-    ret_saved->map_bytes = bytes;
-    return HR_OK;
+    HR_TRY(hr__index_map(path, &map, reterr));
+    err = hr__index_saved_parse(map.data, map.bytes, ret_saved, reterr);
+    if (err == HR_OK)
+        ret_saved->map = map;
+    else
+        hr__index_unmap(&map);
+    return err;
 }
 
 void hr__index_saved_close(struct hr_index_saved *saved)
 {
-    if (saved->map != NULL)
-        munmap(saved->map, saved->map_bytes);
+    hr__index_unmap(&saved->map);
     hr__free(saved->first_child);
     memset(saved, 0, sizeof *saved);
 }
@@ -363,6 +285,13 @@ struct plan {
     size_t folder_names_bytes, offset_count, names_bytes;
 };
 
+/* Their contents. */
+struct parts {
+    struct hr_index_record *records;
+    uint32_t *offsets;
+    char *folder_names, *names;
+};
+
 static enum hr_err plan_save(const struct hr_index *index, struct plan *plan)
 {
     plan->folders = hr__malloc(index->tree.folders * sizeof(struct hr_index_folder *));
@@ -382,13 +311,12 @@ static enum hr_err plan_save(const struct hr_index *index, struct plan *plan)
     return plan->folder_names_bytes > UINT32_MAX ? HR_ERR_LIMIT : HR_OK;
 }
 
-static void
-write_parts(const struct plan *plan, char *data, const struct section *sections)
+static void write_parts(const struct plan *plan, const struct parts *parts)
 {
-    struct hr_index_record *records = (void *)(data + sections[KIND_FOLDERS - 1].at);
-    char *folder_names = data + sections[KIND_FOLDER_NAMES - 1].at;
-    uint32_t *offsets = (void *)(data + sections[KIND_OFFSETS - 1].at);
-    char *names = data + sections[KIND_NAMES - 1].at;
+    struct hr_index_record *records = parts->records;
+    char *folder_names = parts->folder_names;
+    uint32_t *offsets = parts->offsets;
+    char *names = parts->names;
     size_t folder_names_at = 0, offsets_at = 0, names_at = 0;
     uint32_t next_child = 1;
 
@@ -426,51 +354,52 @@ write_parts(const struct plan *plan, char *data, const struct section *sections)
     }
 }
 
-static enum hr_err make_image(const struct hr_index *index, const struct plan *plan,
-                              char **ret_data, size_t *ret_bytes)
+static enum hr_err make_parts(const struct plan *plan, struct parts *parts)
 {
-    struct header header = {
-        .magic = MAGIC, .version = VERSION, .section_count = KINDS - 1};
-    struct section sections[KINDS - 1] = {
-        {.kind = KIND_META,         .bytes = sizeof(struct meta)                         },
-        {.kind = KIND_FOLDERS,      .bytes = plan->count * sizeof(struct hr_index_record)},
-        {.kind = KIND_FOLDER_NAMES, .bytes = plan->folder_names_bytes                    },
-        {.kind = KIND_OFFSETS,      .bytes = plan->offset_count * sizeof(uint32_t)       },
-        {.kind = KIND_NAMES,        .bytes = plan->names_bytes                           },
-    };
+    parts->records = hr__calloc(plan->count, sizeof *parts->records);
+    parts->offsets = hr__malloc((plan->offset_count + 1) * sizeof *parts->offsets);
+    parts->folder_names = hr__malloc(plan->folder_names_bytes + 1);
+    parts->names = hr__malloc(plan->names_bytes + 1);
+    if (parts->records == NULL || parts->offsets == NULL || parts->folder_names == NULL ||
+        parts->names == NULL)
+        return HR_ERR_MEMORY;
+    write_parts(plan, parts);
+    return HR_OK;
+}
+
+static void free_parts(struct parts *parts)
+{
+    hr__free(parts->records);
+    hr__free(parts->offsets);
+    hr__free(parts->folder_names);
+    hr__free(parts->names);
+}
+
+static enum hr_err
+write_file(const struct hr_index *index, const struct plan *plan,
+           const struct parts *parts, const char *path, struct hr_error *reterr)
+{
     struct meta meta = {index->options_hash, index->identity, index->count,
                         index->folder_labels ? META_HAS_LABELS : 0};
-    size_t at = sizeof header + sizeof sections;
-    char *data;
+    const struct hr_index_piece pieces[KINDS - 1] = {
+        {&meta,               sizeof meta                          },
+        {parts->records,      plan->count * sizeof *parts->records },
+        {parts->folder_names, plan->folder_names_bytes             },
+        {parts->offsets,      plan->offset_count * sizeof(uint32_t)},
+        {parts->names,        plan->names_bytes                    },
+    };
+    struct hr_index_part sections[KINDS - 1];
 
-    for (int i = 0; i < KINDS - 1; i++) {
-        at = (at + ALIGN - 1) / ALIGN * ALIGN;
-        sections[i].at = at;
-        at += sections[i].bytes;
-    }
-    data = hr__calloc(1, at);
-    if (data == NULL)
-        return HR_ERR_MEMORY;
-    memcpy(data + sections[0].at, &meta, sizeof meta);
-    write_parts(plan, data, sections);
-    for (int i = 0; i < KINDS - 1; i++)
-        sections[i].checksum =
-            hr__hash64(data + sections[i].at, sections[i].bytes, sections[i].kind);
-    header.file_bytes = at;
-    header.checksum = header_checksum(&header, sections);
-    memcpy(data, &header, sizeof header);
-    memcpy(data + sizeof header, sections, sizeof sections);
-    *ret_data = data;
-    *ret_bytes = at;
-    return HR_OK;
+    for (uint32_t i = 0; i < KINDS - 1; i++)
+        sections[i] = (struct hr_index_part){KIND_META + i, &pieces[i], 1};
+    return hr__index_parts_write(path, sections, KINDS - 1, reterr);
 }
 
 enum hr_err
 hr__index_save(const struct hr_index *index, const char *path, struct hr_error *reterr)
 {
     struct plan plan = {0};
-    char *data = NULL;
-    size_t bytes;
+    struct parts parts = {0};
     enum hr_err err;
 
     if (index->is_list)
@@ -478,12 +407,12 @@ hr__index_save(const struct hr_index *index, const char *path, struct hr_error *
                         "an index made from a list is not saved: the list is its file");
     err = plan_save(index, &plan);
     if (err == HR_OK)
-        err = make_image(index, &plan, &data, &bytes);
+        err = make_parts(&plan, &parts);
     if (err == HR_OK)
-        err = hr__file_replace(path, data, bytes, reterr);
+        err = write_file(index, &plan, &parts, path, reterr);
     else
         hr__fail(reterr, err, "saving %s: %s", path, hr_err_text(err));
-    hr__free(data);
+    free_parts(&parts);
     hr__free(plan.folders);
     return err;
 }

@@ -1,0 +1,55 @@
+/*
+ * store/seek_internal.h - what seek.c (memory) and seek_saved.c (the section) share.
+ */
+#ifndef HR_STORE_SEEK_INTERNAL_H
+#define HR_STORE_SEEK_INTERNAL_H
+
+#include "store/index_parts.h"
+#include "store/seek.h"
+
+/* One of the section's records, sorted by key; see the format. */
+struct hr_seek_record {
+    struct hr_hash128 key;
+    uint64_t at, checksum;
+    uint32_t bytes, done;
+};
+struct hr_seek_head {
+    uint64_t count, checksum; /* of the records */
+};
+
+/* The section of a mapped file; {0}: none. */
+struct hr_seek_section {
+    struct hr_index_map map;
+    const char *base; /* `at` of the records is from here */
+    size_t bytes;
+    const struct hr_seek_record *records;
+    uint64_t count;
+    uint64_t entry_bytes, done; /* sums over the records */
+};
+
+/* What is to be written: of memory, or of a section. */
+struct hr_seek_item {
+    struct hr_seek_record record; /* at: of no meaning */
+    const void *data;
+};
+
+uint64_t hr__seek_checksum(struct hr_hash128 key, const void *data, size_t bytes);
+int hr__seek_compare(struct hr_hash128 a, struct hr_hash128 b);
+
+/* *ret_damaged: it is there and is not used. */
+void hr__seek_section_open(const char *path, struct hr_seek_section *ret_section,
+                           bool *ret_damaged);
+void hr__seek_section_close(struct hr_seek_section *section);
+/* NULL: there is none. The bytes of a record; NULL when they are damaged. */
+const struct hr_seek_record *
+hr__seek_section_find(const struct hr_seek_section *section, struct hr_hash128 key);
+const void *hr__seek_section_data(const struct hr_seek_section *section,
+                                  const struct hr_seek_record *record);
+
+/* Replace the section of the file by these items, which are sorted here, and those of the
+ * section that none of them supersedes. */
+HR_CHECK enum hr_err
+hr__seek_section_write(const char *path, struct hr_seek_item *items, size_t count,
+                       const struct hr_seek_section *old);
+
+#endif

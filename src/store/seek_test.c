@@ -1,0 +1,327 @@
+/*
+ * Entries by content: bounds, damage, and saved indexes that several runs write.
+ */
+#include "core/alloc.h"
+#include "core/file.h"
+#include "core/thread.h"
+#include "store/index.h"
+#include "store/index_parts.h"
+#include "store/seek.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ALL 500
+
+static const char *path_of(const char *name)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
+    return path;
+}
+
+static struct hr_hash128 key_of(uint64_t number)
+{
+    return hr__hash128(&number, sizeof number);
+}
+
+/* Entry `number` in the version `done`: its length and bytes follow from both. */
+static size_t make(uint64_t number, uint32_t done, uint8_t bytes[256])
+{
+    size_t length = 1 + number * 7 % 200 + done;
+
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (uint8_t)(number * 31 + done + i);
+    return length;
+}
+
+static void put(struct hr_seek *seek, uint64_t number, uint32_t done)
+{
+    uint8_t bytes[256];
+    size_t length = make(number, done, bytes);
+
+    hr__seek_put(seek, key_of(number), bytes, length, done);
+}
+
+/* The version that is found; 0: none. Anything else than a whole version is a failure. */
+static uint32_t found(struct hr_seek *seek, uint64_t number)
+{
+    struct hr_arena arena;
+    uint8_t bytes[256];
+    const uint8_t *data;
+    size_t length = 0;
+    uint32_t done = 0;
+
+    hr__arena_init(&arena);
+    if (hr__seek_find(seek, key_of(number), &arena, &data, &length)) {
+        while (make(number, ++done, bytes) < length)
+            ;
+        CHECK_EQ_INT(make(number, done, bytes), length);
+        CHECK_BYTES(data, bytes, length);
+    }
+    hr__arena_finish(&arena);
+    return done;
+}
+
+static struct hr_seek *create(const char *path, uint64_t bytes_max)
+{
+    struct hr_error error = {0};
+    struct hr_seek *seek;
+
+    CHECK_OK(hr__seek_create(path, bytes_max, &seek, &error));
+    return seek;
+}
+
+static struct hr_seek_stats stats_of(struct hr_seek *seek)
+{
+    struct hr_seek_stats stats;
+
+    hr__seek_stats(seek, &stats);
+    return stats;
+}
+
+TEST(an_entry_is_found_by_its_key_and_replaced)
+{
+    struct hr_seek *seek = create(NULL, 1 << 20);
+
+    for (uint64_t i = 0; i < ALL; i++)
+        put(seek, i, 1);
+    for (uint64_t i = 0; i < ALL; i += 2)
+        put(seek, i, 3);
+    for (uint64_t i = 0; i < ALL; i++)
+        CHECK_EQ_INT(found(seek, i), i % 2 == 0 ? 3 : 1);
+    CHECK_EQ_INT(found(seek, ALL), 0);
+    CHECK_EQ_INT(stats_of(seek).entries, ALL);
+    CHECK_EQ_INT(stats_of(seek).hits, ALL);
+    CHECK_EQ_INT(stats_of(seek).misses, 1);
+    hr__seek_unref(seek);
+}
+
+TEST(memory_is_bounded_and_what_was_first_stays)
+{
+    struct hr_seek *seek = create(NULL, 8192);
+    int there = 0;
+
+    for (uint64_t i = 0; i < ALL; i++)
+        put(seek, i, 1);
+    CHECK(stats_of(seek).memory_bytes <= 8192 + 512);
+    CHECK(stats_of(seek).refused > 0);
+    for (uint64_t i = 0; i < ALL; i++)
+        there += found(seek, i) != 0;
+    CHECK(there > 20 && found(seek, 0) == 1 && found(seek, ALL - 1) == 0);
+    CHECK_EQ_INT(there, stats_of(seek).entries);
+    hr__seek_unref(seek);
+    seek = create(NULL, 0);
+    put(seek, 1, 1);
+    CHECK_EQ_INT(found(seek, 1), 0);
+    hr__seek_unref(seek);
+}
+
+TEST(a_later_run_finds_what_was_saved)
+{
+    const char *path = path_of("later.index");
+    struct hr_seek *seek = create(path, 1 << 20);
+
+    for (uint64_t i = 0; i < ALL; i++)
+        put(seek, i, 2);
+    hr__seek_save(seek);
+    CHECK_EQ_INT(stats_of(seek).memory_bytes, 0);
+    CHECK_EQ_INT(stats_of(seek).mapped_entries, ALL);
+    CHECK_EQ_INT(found(seek, 7), 2);
+    put(seek, 7, 9);
+    CHECK_EQ_INT(found(seek, 7), 9);
+    hr__seek_unref(seek);
+
+    seek = create(path, 0);
+    CHECK_EQ_INT(stats_of(seek).entries, ALL);
+    for (uint64_t i = 0; i < ALL; i++)
+        CHECK_EQ_INT(found(seek, i), i == 7 ? 9 : 2);
+    CHECK(!stats_of(seek).damaged);
+    hr__seek_unref(seek);
+}
+
+/* Two runs over overlapping photos, of which each has come further in some. */
+TEST(runs_that_save_to_one_file_add_to_each_other)
+{
+    const char *path = path_of("both.index");
+    struct hr_seek *a = create(path, 1 << 20), *b = create(path, 1 << 20);
+
+    for (uint64_t i = 0; i < 100; i++)
+        put(a, i, i % 3 == 0 ? 5 : 2);
+    for (uint64_t i = 50; i < 150; i++)
+        put(b, i, 3);
+    hr__seek_unref(a);
+    hr__seek_unref(b);
+    a = create(path, 0);
+    for (uint64_t i = 0; i < 150; i++)
+        CHECK_EQ_INT(found(a, i), i < 100 && i % 3 == 0 ? 5 : i < 50 ? 2 : 3);
+    hr__seek_unref(a);
+}
+
+TEST(other_sections_are_kept_and_names_keep_ours)
+{
+    const char *path = path_of("mixed.index");
+    struct hr_index_piece piece = {"others", 6};
+    struct hr_index_part part = {900, &piece, 1};
+    struct hr_index_options options = {.root = check_temp_dir(), .saved = path};
+    const struct hr_index_section *sections;
+    struct hr_error error = {0};
+    struct hr_index *index;
+    struct hr_index_map map;
+    struct hr_seek *seek;
+    uint32_t count;
+    bool there = false;
+
+    CHECK_OK(hr__index_parts_write(path, &part, 1, &error));
+    seek = create(path, 1 << 20);
+    put(seek, 1, 1);
+    hr__seek_unref(seek);
+    CHECK_OK(hr__index_open(&options, &index, &error)); /* writes names */
+    hr__index_unref(index);
+    CHECK_OK(hr__index_open(&options, &index, &error));
+    CHECK_OK(hr__index_save(index, path, &error));
+    hr__index_unref(index);
+    seek = create(path, 0);
+    CHECK_EQ_INT(found(seek, 1), 1);
+    hr__seek_unref(seek);
+    CHECK_OK(hr__index_map(path, &map, &error));
+    CHECK_OK(hr__index_parts_check(map.data, map.bytes, &sections, &count, &error));
+    CHECK_EQ_INT(count, 7);
+    for (uint32_t i = 0; i < count; i++)
+        there |= sections[i].kind == 900 &&
+                 memcmp((char *)map.data + sections[i].at, "others", 6) == 0;
+    CHECK(there);
+    hr__index_unmap(&map);
+}
+
+/* Flip any byte: entries are right or not there, and saving heals the file. */
+TEST(damage_is_noticed_where_it_is)
+{
+    const char *path = path_of("damage.index");
+    struct hr_error error = {0};
+    struct hr_seek *seek = create(path, 1 << 20);
+    char *whole = NULL;
+    size_t bytes = 0;
+    int lost = 0;
+
+    for (uint64_t i = 0; i < 20; i++)
+        put(seek, i, 4);
+    hr__seek_unref(seek);
+    CHECK_OK(hr__file_read(path, 1 << 20, &whole, &bytes, &error));
+    for (size_t at = 0; at < bytes; at += 3) {
+        int there = 0;
+
+        whole[at] ^= 16;
+        CHECK_OK(hr__file_replace(path, whole, bytes, &error));
+        whole[at] ^= 16;
+        seek = create(path, 1 << 20);
+        for (uint64_t i = 0; i < 20; i++) {
+            uint32_t done = found(seek, i);
+
+            CHECK(done == 0 || done == 4);
+            there += done == 4;
+        }
+        CHECK(there == 20 || there == 19 || there == 0);
+        CHECK(there > 0 || stats_of(seek).damaged);
+        lost += 20 - there;
+        put(seek, 3, 8);
+        hr__seek_unref(seek);
+        seek = create(path, 0);
+        CHECK(!stats_of(seek).damaged);
+        CHECK_EQ_INT(found(seek, 3), 8);
+        hr__seek_unref(seek);
+    }
+    CHECK(lost > 100);
+    CHECK_OK(hr__file_replace(path, whole, bytes / 2, &error));
+    seek = create(path, 0);
+    CHECK(stats_of(seek).damaged);
+    hr__seek_unref(seek);
+    hr__free(whole);
+}
+
+TEST(a_place_that_cannot_be_written_is_no_error)
+{
+    struct hr_seek *seek = create("/nowhere/at/all.index", 1 << 20);
+
+    put(seek, 1, 1);
+    hr__seek_save(seek);
+    CHECK(stats_of(seek).save_failed);
+    CHECK_EQ_INT(found(seek, 1), 1);
+    hr__seek_unref(seek);
+}
+
+static void *work(void *user)
+{
+    struct hr_seek *seek = user;
+
+    for (uint64_t i = 0; i < 4000; i++) {
+        uint64_t number = i * 2654435761u % ALL;
+
+        if (found(seek, number) == 0)
+            put(seek, number, 1 + (uint32_t)(i % 20));
+    }
+    return NULL;
+}
+
+TEST(threads_use_it_while_it_is_saved)
+{
+    struct hr_seek *seek = create(path_of("threads.index"), 1 << 20);
+    struct hr_error error = {0};
+    pthread_t threads[4];
+
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(hr__thread_start(&threads[i], "seek", work, seek, &error));
+    for (int i = 0; i < 5; i++)
+        hr__seek_save(seek);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    for (uint64_t i = 0; i < ALL; i++) {
+        if (found(seek, i) == 0)
+            put(seek, i, 1);
+        CHECK(found(seek, i) > 0);
+    }
+    hr__seek_unref(seek);
+}
+
+static void save_some(const char *path, uint64_t first)
+{
+    for (uint64_t i = 0; i < 40; i++) {
+        struct hr_seek *seek = create(path, 1 << 20);
+
+        put(seek, first + i, 1);
+        hr__seek_unref(seek);
+    }
+}
+
+/* Processes that save at once, one of which is killed: the file is whole at any time. */
+TEST(processes_save_at_once)
+{
+    const char *path = path_of("processes.index");
+    struct hr_seek *seek;
+    pid_t children[3];
+    int status, there = 0;
+
+    for (int i = 0; i < 3; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            save_some(path, (uint64_t)i * 1000);
+            _exit(0);
+        }
+        CHECK(children[i] > 0);
+    }
+    save_some(path, 5000);
+    kill(children[0], SIGKILL);
+    for (int i = 0; i < 3; i++)
+        CHECK(waitpid(children[i], &status, 0) == children[i]);
+    seek = create(path, 0);
+    CHECK(!stats_of(seek).damaged);
+    for (uint64_t i = 0; i < 6000; i++)
+        there += found(seek, i) == 1;
+    CHECK(there >= 40); /* of the one that was last */
+    CHECK_EQ_INT(there, stats_of(seek).entries);
+    hr__seek_unref(seek);
+}
