@@ -13,14 +13,8 @@
 #ifndef HR_OPS_IMAGE_JOB_H
 #define HR_OPS_IMAGE_JOB_H
 
-#include "codec/image.h"
+#include "codec/image_source.h"
 #include "op/op.h"
-
-enum hr_image_mode {
-    HR_MODE_EXACT, /* never decode at a reduced scale; same bytes fused or not */
-    HR_MODE_CLOSE, /* power-of-two scaling while 1.5x oversampling remains */
-    HR_MODE_FAST,  /* power-of-two scaling while the target is covered */
-};
 
 #define HR_IMAGE_AFFINE_MAX 4
 

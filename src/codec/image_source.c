@@ -1,0 +1,341 @@
+/*
+ * codec/image_source.c - see image_source.h. Geometry first, then what the decoder gives,
+ * cut, turned upright, and placed under the box.
+ */
+#include "codec/image_source.h"
+#include "core/error.h"
+
+#include <math.h>
+
+#include "kernel/resample.h"
+
+struct rect {
+    int32_t x, y, width, height;
+};
+
+static double filter_radius(int filter)
+{
+    switch (filter) {
+    case HR_FILTER_BICUBIC:
+        return 2;
+    case HR_FILTER_LANCZOS:
+        return 3;
+    default:
+        return 1;
+    }
+}
+
+static int
+reduced_scale(const struct hr_image_info *info, const struct hr_image_view *view)
+{
+    double spare = view->mode == HR_MODE_CLOSE ? 1.5 : 1.0;
+    int log2 = 0;
+
+    if (info->format != HR_IMAGE_JPEG || !view->resampled || !view->antialias ||
+        view->mode == HR_MODE_EXACT || view->filter == HR_FILTER_NEAREST)
+        return 0;
+    while (log2 < 3 && view->box_width / (2 << log2) >= spare * view->width &&
+           view->box_height / (2 << log2) >= spare * view->height)
+        log2++;
+    return log2;
+}
+
+/* What one axis needs of the clip: the box and what the taps reach beyond it, a pixel
+ * more for rounding, whole pixels of the reduced scale. */
+static void
+reach_axis(const struct hr_image_view *view, double box, double size, int32_t out,
+           int32_t clip, int32_t clip_size, int log2, int32_t *ret_at, int32_t *ret_size)
+{
+    double unit = 1 << log2, ratio = size / out, low, high;
+    double reach =
+        filter_radius(view->filter) * (view->antialias && ratio > unit ? ratio : unit) +
+        unit;
+
+    low = floor((box - reach) / unit) * unit;
+    high = ceil((box + size + reach) / unit) * unit;
+    low = fmax(low, clip);
+    high = fmin(high, (double)clip + clip_size);
+    *ret_at = (int32_t)low;
+    *ret_size = (int32_t)(high - low);
+}
+
+static struct rect reach(const struct hr_image_view *view, int log2)
+{
+    struct rect rect = {view->clip_x, view->clip_y, view->clip_width, view->clip_height};
+
+    if (!view->resampled)
+        return rect;
+    reach_axis(view, view->box_x, view->box_width, view->width, view->clip_x,
+               view->clip_width, log2, &rect.x, &rect.width);
+    reach_axis(view, view->box_y, view->box_height, view->height, view->clip_y,
+               view->clip_height, log2, &rect.y, &rect.height);
+    return rect;
+}
+
+static void
+cut(struct hr_pixels *pixels, int32_t x, int32_t y, int32_t width, int32_t height)
+{
+    pixels->data =
+        (char *)pixels->data + y * pixels->row_stride + x * pixels->pixel_stride;
+    pixels->width = width;
+    pixels->height = height;
+}
+
+void hr__image_source_cut(const struct hr_pixels *pixels,
+                          const struct hr_image_view *view,
+                          struct hr_image_source *ret_source)
+{
+    struct rect rect = reach(view, 0);
+
+    *ret_source = (struct hr_image_source){
+        .pixels = *pixels,
+        .box_x = view->box_x - rect.x,
+        .box_y = view->box_y - rect.y,
+        .box_width = view->box_width,
+        .box_height = view->box_height,
+    };
+    cut(&ret_source->pixels, rect.x, rect.y, rect.width, rect.height);
+}
+
+/* How an EXIF orientation sees the stored picture: along which stored axis, and from
+ * which end, upright x and y run. */
+struct turn {
+    bool swapped, mirror_x, mirror_y; /* mirrors of the stored axes */
+};
+
+static struct turn turn_of(int orientation)
+{
+    struct turn turn = {
+        .swapped = orientation >= 5,
+        .mirror_x =
+            orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8,
+        .mirror_y =
+            orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7,
+    };
+    return turn;
+}
+
+/* The stored rectangle of an upright one. */
+static struct rect
+stored_rect(const struct hr_image_info *info, int orientation, struct rect rect)
+{
+    struct turn turn = turn_of(orientation);
+    struct rect stored = rect;
+
+    if (turn.swapped)
+        stored = (struct rect){rect.y, rect.x, rect.height, rect.width};
+    if (turn.mirror_x)
+        stored.x = info->width - stored.x - stored.width;
+    if (turn.mirror_y)
+        stored.y = info->height - stored.y - stored.height;
+    return stored;
+}
+
+/* A row of pixels from every `step` bytes. */
+static inline void gather_row(uint8_t *to, const uint8_t *from, int64_t step,
+                              int32_t width, int32_t channels)
+{
+    for (int32_t x = 0; x < width; x++, from += step, to += channels)
+        for (int32_t c = 0; c < channels; c++)
+            to[c] = from[c];
+}
+
+/* Copy the cut upright. */
+static enum hr_err put_upright(struct hr_arena *arena, int orientation,
+                               struct hr_pixels *pixels, struct hr_error *reterr)
+{
+    struct turn turn = turn_of(orientation);
+    struct hr_pixels in = *pixels, out = *pixels;
+    const uint8_t *origin = in.data;
+    int64_t step_x = in.pixel_stride, step_y = in.row_stride;
+    uint8_t *to;
+
+    if (turn.mirror_x) {
+        origin += (in.width - 1) * in.pixel_stride;
+        step_x = -step_x;
+    }
+    if (turn.mirror_y) {
+        origin += (in.height - 1) * in.row_stride;
+        step_y = -step_y;
+    }
+    out.width = turn.swapped ? in.height : in.width;
+    out.height = turn.swapped ? in.width : in.height;
+    out.row_stride = (int64_t)out.width * out.channels;
+    to = hr__arena_alloc(arena, (size_t)(out.row_stride * out.height));
+    if (to == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory to turn an image");
+    out.data = to;
+    for (int32_t y = 0; y < out.height; y++, to += out.row_stride) {
+        const uint8_t *from = origin + y * (turn.swapped ? step_x : step_y);
+        int64_t step = turn.swapped ? step_y : step_x;
+        if (in.channels == 3)
+            gather_row(to, from, step, out.width, 3);
+        else
+            gather_row(to, from, step, out.width, in.channels);
+    }
+    *pixels = out;
+    return HR_OK;
+}
+
+/* Cut what was asked for out of what came, so that nothing beyond it is ever read. */
+static enum hr_err cut_part(const struct hr_image_view *view, struct hr_image_part *part,
+                            const struct rect *asked, struct hr_error *reterr)
+{
+    int log2 = part->scale_log2;
+    int32_t unit = 1 << log2;
+    int32_t x = asked->x >> log2, y = asked->y >> log2;
+    int32_t width = ((asked->x + asked->width + unit - 1) >> log2) - x;
+    int32_t height = ((asked->y + asked->height + unit - 1) >> log2) - y;
+
+    if (part->pixels.channels != view->channels)
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "the image has %d channels where its header said %d",
+                        (int)part->pixels.channels, (int)view->channels);
+    if (x < part->x || y < part->y || x + width > part->x + part->pixels.width ||
+        y + height > part->y + part->pixels.height)
+        return hr__fail(reterr, HR_ERR_INTERNAL, "the decoder gave less than the window");
+    cut(&part->pixels, x - part->x, y - part->y, width, height);
+    part->x = x;
+    part->y = y;
+    return HR_OK;
+}
+
+/* Where a cut of `size` scaled pixels from `at` begins, counted from the other end. */
+static double from_end(int32_t full, int32_t at, int32_t size, double unit)
+{
+    return full / unit - (at + size);
+}
+
+/* A resize may take luma and chroma as the file has them, which is less work and less
+ * rounding, but not the bytes of converting first. */
+static bool
+takes_planes(const struct hr_image_info *info, const struct hr_image_view *view)
+{
+    return view->mode != HR_MODE_EXACT && view->resampled && view->antialias &&
+           view->filter != HR_FILTER_NEAREST && view->orientation == 1 &&
+           view->want == HR_CHANNELS_RGB && info->format == HR_IMAGE_JPEG;
+}
+
+static void place_box(const struct hr_image_view *view, double unit, double x, double y,
+                      struct hr_image_source *source)
+{
+    source->box_x = view->box_x / unit - x;
+    source->box_y = view->box_y / unit - y;
+    source->box_width = view->box_width / unit;
+    source->box_height = view->box_height / unit;
+}
+
+/* One decode, as it travels through the functions below. */
+struct decode {
+    struct hr_image_decoder *decoder;
+    struct hr_arena *arena;
+    const void *data;
+    size_t bytes;
+    const struct hr_image_info *info;
+    const struct hr_image_view *view;
+    struct hr_error *reterr;
+};
+
+/* HR_ERR_UNSUPPORTED without words: decode to RGB instead. */
+static enum hr_err
+source_planes(const struct decode *d, const struct hr_image_request *request,
+              struct hr_image_source *source)
+{
+    struct hr_image_planes planes;
+
+    if (!takes_planes(d->info, d->view))
+        return HR_ERR_UNSUPPORTED;
+    HR_TRY(hr__image_decode_planes(d->decoder, d->arena, d->data, d->bytes, d->info,
+                                   request, &planes, d->reterr));
+    source->planar = true;
+    source->ycc = planes.ycc;
+    source->pixels = planes.ycc.plane[0];
+    place_box(d->view, 1 << planes.scale_log2, planes.x, planes.y, source);
+    return HR_OK;
+}
+
+/* `rect` is the stored rectangle asked for. */
+static enum hr_err
+source_pixels(const struct decode *d, const struct hr_image_request *request,
+              const struct rect *rect, struct hr_image_source *source)
+{
+    struct turn turn = turn_of(d->view->orientation);
+    struct hr_image_part part;
+    double unit, x, y;
+
+    HR_TRY(hr__image_decode(d->decoder, d->arena, d->data, d->bytes, d->info, request,
+                            &part, d->reterr));
+    HR_TRY(cut_part(d->view, &part, rect, d->reterr));
+    unit = 1 << part.scale_log2;
+    x = turn.mirror_x ? from_end(d->info->width, part.x, part.pixels.width, unit)
+                      : part.x;
+    y = turn.mirror_y ? from_end(d->info->height, part.y, part.pixels.height, unit)
+                      : part.y;
+    if (d->view->orientation != 1)
+        HR_TRY(put_upright(d->arena, d->view->orientation, &part.pixels, d->reterr));
+    source->pixels = part.pixels;
+    place_box(d->view, unit, turn.swapped ? y : x, turn.swapped ? x : y, source);
+    return HR_OK;
+}
+
+enum hr_err
+hr__image_source_decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
+                        const void *data, size_t bytes, const struct hr_image_info *info,
+                        const struct hr_image_view *view,
+                        struct hr_image_source *ret_source, struct hr_error *reterr)
+{
+    const struct decode d = {decoder, arena, data, bytes, info, view, reterr};
+    int log2 = reduced_scale(info, view);
+    struct rect rect = stored_rect(info, view->orientation, reach(view, log2));
+    struct hr_image_request request = {.channels = view->want,
+                                       .x = rect.x,
+                                       .y = rect.y,
+                                       .width = rect.width,
+                                       .height = rect.height,
+                                       .scale_log2 = log2,
+                                       .pixels_max = view->pixels_max};
+    struct hr_image_source source = {0};
+    enum hr_err err = source_planes(&d, &request, &source);
+
+    if (err == HR_ERR_UNSUPPORTED)
+        err = source_pixels(&d, &request, &rect, &source);
+    if (err == HR_OK)
+        *ret_source = source;
+    return err;
+}
+
+enum hr_err
+hr__image_source_resample(struct hr_arena *arena, const struct hr_image_source *source,
+                          const struct hr_image_view *view,
+                          const struct hr_image_finish *finish,
+                          const struct hr_pixels *to, struct hr_error *reterr)
+{
+    struct hr_resample spec = {
+        .in_width = source->pixels.width,
+        .in_height = source->pixels.height,
+        .box_x = source->box_x,
+        .box_y = source->box_y,
+        .box_width = source->box_width,
+        .box_height = source->box_height,
+        .out_width = view->width,
+        .out_height = view->height,
+        .flip_x = finish->flip_x,
+        .flip_y = finish->flip_y,
+        .filter = view->filter,
+        .antialias = view->antialias,
+    };
+    struct hr_resample_plan *plan;
+    enum hr_err err;
+
+    if (source->planar)
+        err = hr__resample_ycc(arena, &spec, &source->ycc, to, finish->round_levels,
+                               finish->steps, finish->step_count);
+    else
+        err = hr__resample_plan(arena, &spec, &plan);
+    if (err == HR_OK && !source->planar)
+        err = hr__resample_run(plan, arena, &source->pixels, to, finish->round_levels,
+                               finish->steps, finish->step_count);
+    if (err != HR_OK)
+        return hr__fail(reterr, err, "out of memory to resize an image");
+    return HR_OK;
+}
