@@ -1,0 +1,556 @@
+/*
+ * User code: Python functions as struct hr_code.
+ *
+ * enter and leave take the interpreter's lock for a run of calls. A thread of the engine
+ * keeps its thread state from the first call to its end, so that what the user's code
+ * puts into threading.local stays there.
+ *
+ * The worker process may enter once for several functions (proc/serve.c), so nothing
+ * about a function hangs on enter: a call registers itself.
+ */
+#include "ext.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Exceptions kept for __cause__; the first in order of records are what a run ends with.
+ */
+#define KEPT_MAX 16
+
+/* A call that runs; on the stack of its thread. */
+struct ext_call {
+    struct ext_call *next,
+        **prev;             /* in the home's list; prev is NULL once that is gone */
+    struct ext_call *outer; /* of this thread */
+    struct ext_home *home;  /* NULL once it is gone */
+    struct hr_code_call *call;
+    unsigned long thread;
+    unsigned long long number; /* of this thread's calls */
+    bool foreign;
+};
+
+static _Thread_local struct ext_call *current;
+static _Thread_local unsigned long long call_count;
+static _Thread_local bool foreign; /* the engine made this thread */
+
+/* ---- the interpreter's lock ---- */
+
+static pthread_key_t thread_end;
+
+/* At the end of a thread of the engine. By its pointer: the interpreter's own key for it
+ * may be forgotten already. */
+static void forget_thread(void *state)
+{
+    if (!Py_IsInitialized())
+        return;
+    PyEval_RestoreThread(state);
+    PyThreadState_Clear(state);
+    PyEval_SaveThread();
+    PyThreadState_Delete(state);
+}
+
+static void make_key(void)
+{
+    if (pthread_key_create(&thread_end, forget_thread) != 0)
+        Py_FatalError("no key for data of threads");
+}
+
+/* The thread's state is made here and is alive until forget_thread. */
+static void first_enter(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_key);
+    PyGILState_Ensure();
+    foreign = true;
+    pthread_setspecific(thread_end, PyGILState_GetThisThreadState());
+    PyEval_SaveThread();
+}
+
+static void *code_enter(void *user)
+{
+    (void)user;
+    if (PyGILState_GetThisThreadState() == NULL)
+        first_enter();
+    return (void *)(intptr_t)(PyGILState_Ensure() == PyGILState_LOCKED);
+}
+
+static void code_leave(void *user, void *token)
+{
+    (void)user;
+    PyGILState_Release(token != NULL ? PyGILState_LOCKED : PyGILState_UNLOCKED);
+}
+
+/* ---- exceptions ---- */
+
+/* Sorts by the order of records; never as far as to compare exceptions. */
+static PyObject *kept_entry(struct ext_call *frame, PyObject *exception)
+{
+    struct hr_code_record record = {0};
+
+    hr_code_record(frame->call, &record);
+    return Py_BuildValue(
+        "(KKsKnO)", (unsigned long long)record.epoch, (unsigned long long)record.position,
+        record.node, (unsigned long long)record.index, (Py_ssize_t)exception, exception);
+}
+
+/* Keep the exception when there is room, or in the place of one that is later. */
+static void keep(struct ext_call *frame, PyObject *exception)
+{
+    struct ext_home *home = frame->home;
+    PyObject *entry;
+
+    if (home == NULL || !home->keep)
+        return;
+    if (home->kept == NULL)
+        home->kept = PyList_New(0);
+    entry = home->kept != NULL ? kept_entry(frame, exception) : NULL;
+    if (entry != NULL && PyList_Append(home->kept, entry) == 0 &&
+        PyList_Size(home->kept) > KEPT_MAX && PyList_Sort(home->kept) == 0)
+        PyList_SetSlice(home->kept, KEPT_MAX, KEPT_MAX + 1, NULL);
+    Py_XDECREF(entry);
+    PyErr_Clear();
+}
+
+static bool entry_is_of(PyObject *entry, const struct hr_error *error)
+{
+    const char *node = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(entry, 2), NULL);
+    unsigned long long index = PyLong_AsUnsignedLongLong(PyTuple_GetItem(entry, 3));
+
+    return node != NULL && strcmp(node, error->node) == 0 &&
+           index + 1 == (unsigned long long)error->record;
+}
+
+PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error)
+{
+    PyObject *exception = NULL;
+
+    for (Py_ssize_t i = 0; home->kept != NULL && i < PyList_Size(home->kept); i++) {
+        PyObject *entry = PyList_GetItem(home->kept, i);
+
+        if (entry_is_of(entry, error)) {
+            exception = Py_NewRef(PyTuple_GetItem(entry, 5));
+            break;
+        }
+    }
+    PyErr_Clear();
+    if (exception != NULL)
+        Py_CLEAR(home->kept);
+    return exception;
+}
+
+/* What the traceback says, for hr_iter_detail and worker processes. */
+static void tell_detail(struct ext_call *frame, PyObject *exception)
+{
+    PyObject *text = ext_exception_text(exception);
+    const char *utf8 = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+
+    if (utf8 != NULL)
+        hr_code_detail(frame->call, utf8);
+    PyErr_Clear();
+    Py_XDECREF(text);
+}
+
+/* The exception that is set ends the call. */
+static enum hr_err fail(struct ext_call *frame, enum hr_err code, struct hr_error *reterr)
+{
+    PyObject *exception = ext_exception_take();
+    char words[640];
+
+    if (exception == NULL)
+        return code;
+    ext_exception_words(exception, words, sizeof words);
+    snprintf(reterr->message, sizeof reterr->message, "%s", words);
+    reterr->code = code;
+    tell_detail(frame, exception);
+    if (PyErr_GivenExceptionMatches(exception, PyExc_MemoryError)) {
+        reterr->code = HR_ERR_MEMORY;
+    } else if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception)) {
+        reterr->code = HR_ERR_CANCELLED;
+        if (frame->home != NULL && frame->home->fatal == NULL)
+            frame->home->fatal = Py_NewRef(exception);
+    } else {
+        keep(frame, exception);
+    }
+    Py_DECREF(exception);
+    return reterr->code;
+}
+
+/* ---- calls ---- */
+
+static PyObject *make_inputs(struct ext_state *state, const struct hr_code_call *call)
+{
+    size_t count = hr_code_input_count(call);
+    PyObject *inputs = PyTuple_New((Py_ssize_t)count);
+
+    for (size_t i = 0; inputs != NULL && i < count; i++) {
+        PyObject *input = ext_input(state, call, i);
+
+        if (input == NULL || PyTuple_SetItem(inputs, (Py_ssize_t)i, input) < 0)
+            Py_CLEAR(inputs);
+    }
+    return inputs;
+}
+
+/* A value, or a tuple with one per output. */
+static enum hr_err
+take_outputs(struct ext_state *state, struct hr_code_call *call, PyObject *value,
+             PyObject *inputs, struct hr_error *reterr)
+{
+    size_t count = hr_code_output_count(call);
+    bool tuple = PyTuple_Check(value) && (count != 1 || PyTuple_Size(value) == 1);
+    enum hr_err code = HR_OK;
+
+    if (count > 1 && (!tuple || (size_t)PyTuple_Size(value) != count)) {
+        PyErr_Format(PyExc_TypeError,
+                     "the function must return a tuple of %zu values, one per output; "
+                     "it returned %R%s",
+                     count, (PyObject *)Py_TYPE(value),
+                     tuple ? " of another length" : "");
+        return HR_ERR_TYPE;
+    }
+    for (size_t i = 0; i < count && code == HR_OK; i++)
+        code = ext_output(state, call, i,
+                          tuple ? PyTuple_GetItem(value, (Py_ssize_t)i) : value, inputs,
+                          reterr);
+    return code;
+}
+
+static enum hr_err
+take_children(struct ext_state *state, struct hr_code_call *call, PyObject *value,
+              PyObject *inputs, struct hr_error *reterr)
+{
+    PyObject *iterator = PyObject_GetIter(value), *child;
+    enum hr_err code = iterator != NULL ? HR_OK : HR_ERR_TYPE;
+
+    while (code == HR_OK && (child = PyIter_Next(iterator)) != NULL) {
+        code = hr_code_child(call, reterr);
+        if (code == HR_OK)
+            code = take_outputs(state, call, child, inputs, reterr);
+        Py_DECREF(child);
+    }
+    Py_XDECREF(iterator);
+    return code == HR_OK && PyErr_Occurred() != NULL ? HR_ERR_ARGUMENT : code;
+}
+
+/* The end of the data, as the sequence and the iterator protocol have it. An IndexError
+ * out of deeper frames is a mistake in there. */
+static bool says_end(void)
+{
+    PyObject *type, *value, *traceback, *deeper = NULL;
+    bool end = PyErr_ExceptionMatches(PyExc_StopIteration);
+
+    if (!end && PyErr_ExceptionMatches(PyExc_IndexError)) {
+        PyErr_Fetch(&type, &value, &traceback);
+        if (traceback != NULL)
+            deeper = PyObject_GetAttrString(traceback, "tb_next");
+        PyErr_Clear();
+        end = traceback == NULL || deeper == Py_None;
+        Py_XDECREF(deeper);
+        PyErr_Restore(type, value, traceback);
+    }
+    if (end)
+        PyErr_Clear();
+    return end;
+}
+
+static enum hr_err call_source(struct ext_call *frame, struct ext_state *state,
+                               PyObject *function, struct hr_error *reterr)
+{
+    struct hr_code_record record = {0};
+    PyObject *value, *nothing;
+    enum hr_err code;
+
+    hr_code_record(frame->call, &record);
+    value = PyObject_CallFunction(function, "K", (unsigned long long)record.index);
+    if (value == NULL)
+        return says_end() ? HR_ERR_END : HR_ERR_ARGUMENT;
+    nothing = PyTuple_New(0);
+    code = nothing != NULL ? take_outputs(state, frame->call, value, nothing, reterr)
+                           : HR_ERR_MEMORY;
+    Py_XDECREF(nothing);
+    Py_DECREF(value);
+    return code;
+}
+
+static enum hr_err
+call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind kind,
+            PyObject *function, struct hr_error *reterr)
+{
+    PyObject *inputs = make_inputs(state, frame->call), *value;
+    enum hr_err code = HR_OK;
+    int truth;
+
+    if (inputs == NULL)
+        return HR_ERR_ARGUMENT;
+    value = PyObject_CallObject(function, inputs);
+    if (value == NULL) {
+        code = HR_ERR_ARGUMENT;
+    } else if (kind == EXT_FILTER) {
+        truth = PyObject_IsTrue(value);
+        hr_code_keep(frame->call, truth > 0);
+        code = truth < 0 ? HR_ERR_ARGUMENT : HR_OK;
+    } else if (kind == EXT_EXPAND) {
+        code = take_children(state, frame->call, value, inputs, reterr);
+    } else {
+        code = take_outputs(state, frame->call, value, inputs, reterr);
+    }
+    Py_XDECREF(value);
+    Py_DECREF(inputs);
+    return code;
+}
+
+static void push(struct ext_call *frame, struct ext_home *home, struct hr_code_call *call)
+{
+    frame->home = home;
+    frame->call = call;
+    frame->thread = PyThread_get_thread_ident();
+    frame->number = ++call_count;
+    frame->foreign = foreign;
+    frame->outer = current;
+    frame->next = home->calls;
+    frame->prev = &home->calls;
+    if (home->calls != NULL)
+        home->calls->prev = &frame->next;
+    home->calls = frame;
+    current = frame;
+}
+
+static void pop(struct ext_call *frame)
+{
+    current = frame->outer;
+    if (frame->prev == NULL)
+        return;
+    *frame->prev = frame->next;
+    if (frame->next != NULL)
+        frame->next->prev = frame->prev;
+}
+
+/* Under the interpreter's lock, by enter. */
+static enum hr_err
+code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
+{
+    struct ext_code *code = user;
+    struct ext_call frame;
+    struct ext_state *state;
+    PyObject *function;
+    enum hr_err result;
+
+    if (code->home == NULL || code->function == NULL) {
+        snprintf(reterr->message, sizeof reterr->message, "the graph was given up");
+        return HR_ERR_CANCELLED;
+    }
+    state = code->home->state;
+    function = Py_NewRef(code->function);
+    push(&frame, code->home, call);
+    if (code->kind == EXT_SOURCE)
+        result = call_source(&frame, state, function, reterr);
+    else
+        result = call_record(&frame, state, code->kind, function, reterr);
+    if (PyErr_Occurred() != NULL)
+        result = fail(&frame, result != HR_OK ? result : HR_ERR_ARGUMENT, reterr);
+    pop(&frame);
+    Py_DECREF(function);
+    return result;
+}
+
+/* ---- homes ---- */
+
+static void code_release(void *user)
+{
+    struct ext_code *code = user;
+
+    if (atomic_fetch_sub(&code->refs, 1) > 1)
+        return;
+    ext_count(EXT_CODE, -1);
+    free(code);
+}
+
+static int kind_of(const char *name)
+{
+    static const char *const kinds[] = {"source", "map", "filter", "expand"};
+
+    for (int i = 0; i < 4; i++)
+        if (strcmp(kinds[i], name) == 0)
+            return i;
+    PyErr_Format(PyExc_ValueError,
+                 "kind is \"source\", \"map\", \"filter\" or \"expand\", not \"%s\"",
+                 name);
+    return -1;
+}
+
+int ext_code_create(struct ext_home *home, const char *kind, PyObject *function,
+                    struct hr_code *ret_code)
+{
+    int number = kind_of(kind);
+    struct ext_code *code;
+
+    if (number < 0)
+        return -1;
+    code = calloc(1, sizeof *code);
+    if (code == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    atomic_init(&code->refs, 2);
+    code->kind = (enum ext_code_kind)number;
+    code->function = Py_NewRef(function);
+    code->home = home;
+    code->next = home->codes;
+    home->codes = code;
+    ext_count(EXT_CODE, 1);
+    *ret_code = (struct hr_code){.identity = "",
+                                 .user = code,
+                                 .call = code_call,
+                                 .enter = code_enter,
+                                 .leave = code_leave,
+                                 .release = code_release};
+    return 0;
+}
+
+int ext_home_visit(struct ext_home *home, visitproc visit, void *arg)
+{
+    for (struct ext_code *code = home->codes; code != NULL; code = code->next)
+        Py_VISIT(code->function);
+    Py_VISIT(home->kept);
+    Py_VISIT(home->fatal);
+    return 0;
+}
+
+void ext_home_clear(struct ext_home *home)
+{
+    Py_CLEAR(home->kept);
+    Py_CLEAR(home->fatal);
+    while (home->calls != NULL) {
+        struct ext_call *frame = home->calls;
+
+        home->calls = frame->next;
+        frame->prev = NULL;
+        frame->home = NULL;
+    }
+    while (home->codes != NULL) {
+        struct ext_code *code = home->codes;
+        PyObject *function = code->function;
+
+        home->codes = code->next;
+        code->home = NULL;
+        code->function = NULL;
+        code_release(code);
+        Py_DECREF(function);
+    }
+}
+
+void ext_home_interrupt(struct ext_home *home)
+{
+    for (struct ext_call *frame = home->calls; frame != NULL; frame = frame->next)
+        if (frame->foreign && frame != current)
+            PyThreadState_SetAsyncExc(frame->thread, PyExc_KeyboardInterrupt);
+}
+
+bool ext_home_is_here(const struct ext_home *home)
+{
+    for (const struct ext_call *frame = current; frame != NULL; frame = frame->outer)
+        if (frame->home == home)
+            return true;
+    return false;
+}
+
+PyObject *ext_current_record(PyObject *module, PyObject *unused)
+{
+    struct hr_code_record record = {0};
+
+    (void)module, (void)unused;
+    if (current == NULL)
+        Py_RETURN_NONE;
+    hr_code_record(current->call, &record);
+    return Py_BuildValue(
+        "(KKKKKsK)", (unsigned long long)record.seed, (unsigned long long)record.epoch,
+        (unsigned long long)record.index, (unsigned long long)record.key[0],
+        (unsigned long long)record.key[1], record.node, current->number);
+}
+
+/* ---- worker processes ---- */
+
+#define SERVE_CODES_MAX 256
+
+struct serving {
+    struct ext_home home;
+    PyObject *find;
+    PyObject *type, *value, *traceback; /* what find raised */
+    struct hr_code codes[SERVE_CODES_MAX];
+    size_t count;
+};
+
+static const struct hr_code *find_locked(struct serving *serving, const char *name)
+{
+    PyObject *found = PyObject_CallFunction(serving->find, "s", name), *function;
+    struct hr_code *code = &serving->codes[serving->count];
+    const char *kind;
+
+    if (found != NULL && found != Py_None && serving->count < SERVE_CODES_MAX &&
+        PyArg_ParseTuple(found, "sO", &kind, &function) &&
+        ext_code_create(&serving->home, kind, function, code) == 0) {
+        serving->count++;
+        Py_DECREF(found);
+        return code;
+    }
+    Py_XDECREF(found);
+    if (PyErr_Occurred() != NULL && serving->type == NULL)
+        PyErr_Fetch(&serving->type, &serving->value, &serving->traceback);
+    PyErr_Clear();
+    return NULL;
+}
+
+static const struct hr_code *find(void *user, const char *name)
+{
+    PyGILState_STATE lock = PyGILState_Ensure();
+    const struct hr_code *code = find_locked(user, name);
+
+    PyGILState_Release(lock);
+    return code;
+}
+
+static PyObject *
+serve_result(struct serving *serving, enum hr_err code, const struct hr_error *error)
+{
+    PyObject *fatal = serving->home.fatal;
+
+    if (serving->type != NULL) {
+        PyErr_Restore(serving->type, serving->value, serving->traceback);
+        return NULL;
+    }
+    if (fatal != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
+        return NULL;
+    }
+    if (code != HR_OK)
+        return ext_raise(serving->home.state, error, NULL, NULL);
+    Py_RETURN_NONE;
+}
+
+PyObject *ext_serve(PyObject *module, PyObject *args)
+{
+    struct hr_error error = {0};
+    struct serving *serving;
+    PyObject *function, *result;
+    enum hr_err code;
+    int fd;
+
+    if (!PyArg_ParseTuple(args, "iO:serve", &fd, &function))
+        return NULL;
+    serving = calloc(1, sizeof *serving);
+    if (serving == NULL)
+        return PyErr_NoMemory();
+    serving->home.state = ext_state_of(module);
+    serving->find = function;
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_code_serve(fd, find, serving, &error);
+    Py_END_ALLOW_THREADS;
+    result = serve_result(serving, code, &error);
+    ext_home_clear(&serving->home);
+    for (size_t i = 0; i < serving->count; i++)
+        code_release(serving->codes[i].user);
+    free(serving);
+    return result;
+}

@@ -1,0 +1,533 @@
+/*
+ * Values between the engine and user code.
+ *
+ * What user code is given may be kept by it for ever, but the engine's memory is there
+ * for one call only, and an array cannot be moved once it is shown. So arrays are copies
+ * in bytes objects of their own (docs/decisions/0012 has the cost). What comes back is
+ * copied into the room that the engine gives, unless it is an input unchanged.
+ */
+#include "ext.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Below this many bytes a copy is shorter than letting go of the interpreter's lock. */
+#define LONG_BYTES (256 << 10)
+
+/* ---- numpy ---- */
+
+static int load_numpy(struct ext_state *state)
+{
+    PyObject *numpy, *ndarray, *asarray;
+
+    if (state->asarray != NULL)
+        return 0;
+    numpy = PyImport_ImportModule("numpy");
+    if (numpy == NULL)
+        return -1;
+    ndarray = PyObject_GetAttrString(numpy, "ndarray");
+    asarray = PyObject_GetAttrString(numpy, "asarray");
+    for (int i = 1; i < EXT_DTYPES && asarray != NULL; i++)
+        if (state->dtypes[i] == NULL)
+            state->dtypes[i] =
+                PyObject_CallMethod(numpy, "dtype", "s", ext_dtype_format(i));
+    Py_DECREF(numpy);
+    if (PyErr_Occurred() != NULL || state->asarray != NULL) {
+        Py_XDECREF(ndarray);
+        Py_XDECREF(asarray);
+        return PyErr_Occurred() != NULL ? -1 : 0;
+    }
+    state->ndarray = ndarray;
+    state->asarray = asarray;
+    return 0;
+}
+
+/* ---- numbers ---- */
+
+static double from_half(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31;
+    double fraction = bits & 1023, value;
+
+    if (exponent == 31)
+        value = fraction != 0 ? (double)Py_NAN : (double)Py_HUGE_VAL;
+    else if (exponent == 0)
+        value = fraction / (1 << 24);
+    else
+        value = (1024 + fraction) * (exponent >= 25 ? (double)(1 << (exponent - 25))
+                                                    : 1.0 / (1 << (25 - exponent)));
+    return bits >> 15 ? -value : value;
+}
+
+static double from_brain(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+
+    memcpy(&value, &wide, sizeof value);
+    return (double)value;
+}
+
+/* To the nearest, ties to even; `value` is not a NaN. */
+static uint16_t to_brain(double value)
+{
+    float narrow = (float)value;
+    uint32_t bits;
+
+    memcpy(&bits, &narrow, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static uint16_t to_half(double value)
+{
+    uint64_t bits, fraction;
+    int exponent, shift;
+    uint16_t sign;
+
+    memcpy(&bits, &value, sizeof bits);
+    sign = (uint16_t)(bits >> 48 & 0x8000);
+    exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    fraction = (bits & 0xfffffffffffffu) | (uint64_t)1 << 52;
+    if (exponent > 15)
+        return sign | 0x7c00;
+    if (exponent < -25)
+        return sign;
+    /* 42 bits too many for a normal number, more for one below 2^-14. The carry out of
+     * rounding moves on into the exponent, as it should. */
+    shift = exponent >= -14 ? 42 : 42 - 14 - exponent;
+    fraction =
+        (fraction + ((uint64_t)1 << (shift - 1)) - 1 + (fraction >> shift & 1)) >> shift;
+    if (exponent >= -14)
+        fraction += (uint64_t)(exponent + 14) << 10;
+    return sign | (uint16_t)fraction;
+}
+
+static PyObject *number_object(enum hr_dtype dtype, const void *at)
+{
+    union {
+        uint8_t u8;
+        int8_t i8;
+        uint16_t u16;
+        int16_t i16;
+        int32_t i32;
+        int64_t i64;
+        float f32;
+        double f64;
+    } v;
+
+    memcpy(&v, at, hr_dtype_size(dtype));
+    switch (dtype) {
+    case HR_U8:
+        return PyLong_FromLong(v.u8);
+    case HR_I8:
+        return PyLong_FromLong(v.i8);
+    case HR_U16:
+        return PyLong_FromLong(v.u16);
+    case HR_I16:
+        return PyLong_FromLong(v.i16);
+    case HR_I32:
+        return PyLong_FromLong(v.i32);
+    case HR_I64:
+        return PyLong_FromLongLong(v.i64);
+    case HR_F16:
+        return PyFloat_FromDouble(from_half(v.u16));
+    case HR_BF16:
+        return PyFloat_FromDouble(from_brain(v.u16));
+    case HR_F32:
+        return PyFloat_FromDouble((double)v.f32);
+    case HR_F64:
+        return PyFloat_FromDouble(v.f64);
+    case HR_BOOL:
+        return PyBool_FromLong(v.u8);
+    default:
+        return PyErr_Format(PyExc_SystemError, "no number of dtype %d", (int)dtype);
+    }
+}
+
+static const struct {
+    int64_t min, max;
+} limits[EXT_DTYPES] = {
+    [HR_U8] = {0,         UINT8_MAX },
+      [HR_I8] = {INT8_MIN,  INT8_MAX  },
+    [HR_U16] = {0,         UINT16_MAX},
+      [HR_I16] = {INT16_MIN, INT16_MAX },
+    [HR_I32] = {INT32_MIN, INT32_MAX },
+      [HR_I64] = {INT64_MIN, INT64_MAX },
+};
+
+/* -1 with an exception set. Little-endian, as all that the library runs on. */
+static int store_int(PyObject *value, enum hr_dtype dtype, void *at)
+{
+    PyObject *index = PyNumber_Index(value);
+    int overflow = 0;
+    int64_t number;
+
+    if (index == NULL)
+        return -1;
+    number = PyLong_AsLongLongAndOverflow(index, &overflow);
+    Py_DECREF(index);
+    if (overflow != 0 || number < limits[dtype].min || number > limits[dtype].max) {
+        PyErr_Format(PyExc_OverflowError, "%R does not fit into %s", value,
+                     hr_dtype_name(dtype));
+        return -1;
+    }
+    memcpy(at, &number, hr_dtype_size(dtype));
+    return 0;
+}
+
+static int store_float(PyObject *value, enum hr_dtype dtype, void *at)
+{
+    double number = PyFloat_AsDouble(value);
+    bool nan = number != number;
+    float narrow = (float)number;
+    uint16_t bits;
+
+    if (number == -1.0 && PyErr_Occurred() != NULL)
+        return -1;
+    switch (dtype) {
+    case HR_F64:
+        memcpy(at, &number, sizeof number);
+        break;
+    case HR_F32:
+        memcpy(at, &narrow, sizeof narrow);
+        break;
+    case HR_F16:
+        bits = nan ? 0x7e00 : to_half(number);
+        memcpy(at, &bits, sizeof bits);
+        break;
+    default:
+        bits = nan ? 0x7fc0 : to_brain(number);
+        memcpy(at, &bits, sizeof bits);
+    }
+    return 0;
+}
+
+/* A 0-d output out of anything that is a number. */
+static int store_number(PyObject *value, enum hr_dtype dtype, void *at)
+{
+    int truth;
+
+    if (dtype == HR_F16 || dtype == HR_BF16 || dtype == HR_F32 || dtype == HR_F64)
+        return store_float(value, dtype, at);
+    if (dtype != HR_BOOL)
+        return store_int(value, dtype, at);
+    truth = PyObject_IsTrue(value);
+    *(uint8_t *)at = truth > 0;
+    return truth < 0 ? -1 : 0;
+}
+
+/* ---- inputs ---- */
+
+/* A contiguous copy of a tensor's bytes. */
+static PyObject *copy_bytes(const struct hr_field_view *view, Py_ssize_t *ret_bytes)
+{
+    Py_ssize_t item = (Py_ssize_t)hr_dtype_size(view->dtype);
+    Py_buffer from = {
+        .buf = (void *)(uintptr_t)view->data,
+        .itemsize = item,
+        .readonly = 1,
+        .ndim = view->ndim,
+        .shape = (Py_ssize_t *)(uintptr_t)view->dims,
+        .strides = (Py_ssize_t *)(uintptr_t)view->strides,
+        .len = item,
+    };
+    PyObject *copy;
+    char *to;
+
+    for (int i = 0; i < view->ndim; i++)
+        from.len *= view->dims[i];
+    *ret_bytes = from.len;
+    copy = PyBytes_FromStringAndSize(NULL, from.len);
+    if (copy == NULL)
+        return NULL;
+    to = PyBytes_AsString(copy);
+    if (from.len >= LONG_BYTES && PyBuffer_IsContiguous(&from, 'C')) {
+        Py_BEGIN_ALLOW_THREADS;
+        memcpy(to, from.buf, (size_t)from.len);
+        Py_END_ALLOW_THREADS;
+    } else if (from.len > 0 && PyBuffer_ToContiguous(to, &from, from.len, 'C') < 0) {
+        Py_CLEAR(copy);
+    }
+    return copy;
+}
+
+static PyObject *array_object(struct ext_state *state, const struct hr_field_view *view)
+{
+    PyObject *shape, *bytes, *array = NULL;
+    Py_ssize_t length;
+
+    if (load_numpy(state) < 0)
+        return NULL;
+    shape = PyTuple_New(view->ndim);
+    for (int i = 0; shape != NULL && i < view->ndim; i++)
+        if (PyTuple_SetItem(shape, i, PyLong_FromLongLong(view->dims[i])) < 0)
+            Py_CLEAR(shape);
+    bytes = copy_bytes(view, &length);
+    if (shape != NULL && bytes != NULL)
+        array = PyObject_CallFunctionObjArgs(state->ndarray, shape,
+                                             state->dtypes[view->dtype], bytes, NULL);
+    Py_XDECREF(shape);
+    Py_XDECREF(bytes);
+    return array;
+}
+
+static PyObject *strings_object(const struct hr_field_view *view)
+{
+    PyObject *list = PyList_New((Py_ssize_t)view->dims[0]);
+
+    for (int64_t i = 0; list != NULL && i < view->dims[0]; i++) {
+        PyObject *item = PyBytes_FromStringAndSize(
+            (const char *)view->data + view->offsets[i],
+            (Py_ssize_t)(view->offsets[i + 1] - view->offsets[i]));
+
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* (values, offsets) */
+static PyObject *ragged_object(struct ext_state *state, const struct hr_field_view *view)
+{
+    struct hr_field_view values = *view, offsets = *view;
+    PyObject *first, *second;
+
+    values.ndim = offsets.ndim = 1;
+    values.dims[0] = view->offsets[view->dims[0]];
+    values.strides[0] = (int64_t)hr_dtype_size(view->dtype);
+    offsets.dtype = HR_I64;
+    offsets.data = view->offsets;
+    offsets.dims[0] = view->dims[0] + 1;
+    offsets.strides[0] = (int64_t)sizeof(int64_t);
+    first = array_object(state, &values);
+    second = first != NULL ? array_object(state, &offsets) : NULL;
+    if (second == NULL) {
+        Py_XDECREF(first);
+        return NULL;
+    }
+    return Py_BuildValue("(NN)", first, second);
+}
+
+PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, size_t at)
+{
+    struct hr_field_view view;
+
+    if (hr_code_input(call, at, &view) != HR_OK)
+        return PyErr_Format(PyExc_SystemError, "there is no input %zu", at);
+    if (view.dtype == HR_DTYPE_NONE)
+        return view.offsets != NULL
+                   ? strings_object(&view)
+                   : PyBytes_FromStringAndSize(view.data, (Py_ssize_t)view.bytes);
+    if (view.offsets != NULL)
+        return ragged_object(state, &view);
+    return view.ndim == 0 ? number_object(view.dtype, view.data)
+                          : array_object(state, &view);
+}
+
+/* ---- outputs ---- */
+
+static bool same_buffer(const Py_buffer *a, const Py_buffer *b)
+{
+    return a->buf == b->buf && a->len == b->len && a->ndim == b->ndim &&
+           strcmp(a->format, b->format) == 0 &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0 &&
+           memcmp(a->strides, b->strides, (size_t)a->ndim * sizeof *a->strides) == 0;
+}
+
+/* The input that `value` is, or shows whole (when `buffer` is given), or -1. */
+static Py_ssize_t find_input(PyObject *value, const Py_buffer *buffer, PyObject *inputs)
+{
+    Py_buffer input;
+
+    for (Py_ssize_t i = 0; i < PyTuple_Size(inputs); i++) {
+        PyObject *given = PyTuple_GetItem(inputs, i);
+        bool same = given == value;
+
+        if (!same && buffer != NULL && buffer->ndim > 0 && PyObject_CheckBuffer(given)) {
+            if (PyObject_GetBuffer(given, &input, PyBUF_FULL_RO) == 0) {
+                same = same_buffer(&input, buffer);
+                PyBuffer_Release(&input);
+            }
+            PyErr_Clear();
+        }
+        if (same)
+            return i;
+    }
+    return -1;
+}
+
+/* True when the output is the input that `value` is and was passed on. */
+static bool pass(struct hr_code_call *call, size_t at, PyObject *value,
+                 const Py_buffer *buffer, PyObject *inputs)
+{
+    Py_ssize_t input = find_input(value, buffer, inputs);
+
+    return input >= 0 && hr_code_pass(call, at, (size_t)input, NULL) == HR_OK;
+}
+
+static void copy_out(void *to, Py_buffer *from)
+{
+    if (from->len >= LONG_BYTES && PyBuffer_IsContiguous(from, 'C')) {
+        Py_BEGIN_ALLOW_THREADS;
+        memcpy(to, from->buf, (size_t)from->len);
+        Py_END_ALLOW_THREADS;
+    } else if (from->len > 0) {
+        PyBuffer_ToContiguous(to, from, from->len, 'C'); /* fails with an exception set */
+    }
+}
+
+static enum hr_err store_bytes(struct hr_code_call *call, size_t at, const char *data,
+                               Py_ssize_t length, struct hr_error *reterr)
+{
+    int64_t dims[1] = {length};
+    void *room;
+    enum hr_err code = hr_code_room(call, at, HR_DTYPE_NONE, 1, dims, &room, reterr);
+
+    if (code == HR_OK && length > 0)
+        memcpy(room, data, (size_t)length);
+    return code;
+}
+
+static enum hr_err
+store_buffer(struct hr_code_call *call, size_t at, const struct hr_field_info *info,
+             Py_buffer *from, struct hr_error *reterr)
+{
+    enum hr_dtype dtype = ext_dtype_of_format(from->format, from->itemsize);
+    void *room;
+    enum hr_err code;
+
+    if (info->dtype == HR_DTYPE_NONE && PyBuffer_IsContiguous(from, 'C'))
+        return store_bytes(call, at, from->buf, from->len, reterr);
+    if (dtype == HR_U16 && info->dtype == HR_BF16)
+        dtype = HR_BF16;
+    if (dtype == HR_DTYPE_NONE) {
+        PyErr_Format(PyExc_TypeError, "%s: no dtype is like the buffer's format \"%s\"",
+                     info->name, from->format != NULL ? from->format : "B");
+        return HR_ERR_TYPE;
+    }
+    if (from->ndim > HR_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "%s: %d dimensions are too many", info->name,
+                     from->ndim);
+        return HR_ERR_SHAPE;
+    }
+    code = hr_code_room(call, at, dtype, from->ndim, (const int64_t *)from->shape, &room,
+                        reterr);
+    if (code == HR_OK)
+        copy_out(room, from);
+    return code;
+}
+
+/* As an array of the declared dtype: lists, tuples, numbers in place of arrays. */
+static PyObject *
+cast_array(struct ext_state *state, PyObject *array, PyObject *value, enum hr_dtype dtype)
+{
+    PyObject *kind = PyObject_GetAttrString(array, "dtype"), *cast = NULL, *name;
+    const char *letter = NULL;
+
+    name = kind != NULL ? PyObject_GetAttrString(kind, "kind") : NULL;
+    if (name != NULL)
+        letter = PyUnicode_AsUTF8AndSize(name, NULL);
+    /* Exact for int: out of range is refused. */
+    if (letter != NULL && strchr("iu", letter[0]) != NULL && limits[dtype].max != 0)
+        cast = PyObject_CallFunctionObjArgs(state->asarray, value, state->dtypes[dtype],
+                                            NULL);
+    else if (letter != NULL)
+        cast = PyObject_CallMethod(array, "astype", "Oss", state->dtypes[dtype], "C",
+                                   "same_kind");
+    Py_XDECREF(kind);
+    Py_XDECREF(name);
+    return cast;
+}
+
+/* What numpy.asarray makes of something that shows no buffer. */
+static PyObject *make_array(struct ext_state *state, PyObject *value, enum hr_dtype dtype)
+{
+    PyObject *array, *cast;
+
+    if (load_numpy(state) < 0)
+        return NULL;
+    array = PyObject_CallFunctionObjArgs(state->asarray, value, NULL);
+    if (array == NULL || dtype == HR_DTYPE_NONE || dtype == HR_BF16 ||
+        !(PyList_Check(value) || PyTuple_Check(value) || PyNumber_Check(value)) ||
+        PyObject_HasAttrString(value, "__array__"))
+        return array;
+    cast = cast_array(state, array, value, dtype);
+    Py_DECREF(array);
+    return cast;
+}
+
+static enum hr_err
+store_scalar(struct hr_code_call *call, size_t at, const struct hr_field_info *info,
+             PyObject *value, struct hr_error *reterr)
+{
+    uint8_t bytes[8] = {0};
+    void *room;
+    enum hr_err code;
+
+    if (store_number(value, info->dtype, bytes) < 0)
+        return PyErr_ExceptionMatches(PyExc_OverflowError) ? HR_ERR_RANGE : HR_ERR_TYPE;
+    code = hr_code_room(call, at, info->dtype, 0, NULL, &room, reterr);
+    if (code == HR_OK)
+        memcpy(room, bytes, hr_dtype_size(info->dtype));
+    return code;
+}
+
+static enum hr_err store_array(struct ext_state *state, struct hr_code_call *call,
+                               size_t at, const struct hr_field_info *info,
+                               PyObject *value, PyObject *inputs, struct hr_error *reterr)
+{
+    PyObject *array = NULL;
+    Py_buffer buffer;
+    enum hr_err code;
+
+    if (!PyObject_CheckBuffer(value) ||
+        PyObject_GetBuffer(value, &buffer, PyBUF_FULL_RO) < 0) {
+        PyErr_Clear();
+        array = make_array(state, value, info->dtype);
+        if (array == NULL || PyObject_GetBuffer(array, &buffer, PyBUF_FULL_RO) < 0) {
+            Py_XDECREF(array);
+            return HR_ERR_TYPE;
+        }
+    }
+    if (pass(call, at, value, &buffer, inputs))
+        code = HR_OK;
+    else if (buffer.ndim == 0 && info->ndim == 0 && info->dtype != HR_DTYPE_NONE &&
+             array == NULL)
+        code = store_scalar(call, at, info, value, reterr); /* numpy.int64(3) */
+    else
+        code = store_buffer(call, at, info, &buffer, reterr);
+    PyBuffer_Release(&buffer);
+    Py_XDECREF(array);
+    return code;
+}
+
+static bool is_number(PyObject *value)
+{
+    return PyLong_Check(value) || PyFloat_Check(value) ||
+           (PyNumber_Check(value) && !PyObject_CheckBuffer(value));
+}
+
+enum hr_err ext_output(struct ext_state *state, struct hr_code_call *call, size_t at,
+                       PyObject *value, PyObject *inputs, struct hr_error *reterr)
+{
+    struct hr_field_info info;
+    const char *text;
+    Py_ssize_t length;
+
+    if (hr_code_output(call, at, &info) != HR_OK)
+        return HR_ERR_INTERNAL;
+    if (pass(call, at, value, NULL, inputs))
+        return HR_OK;
+    if (PyUnicode_Check(value)) {
+        text = PyUnicode_AsUTF8AndSize(value, &length);
+        return text != NULL ? store_bytes(call, at, text, length, reterr) : HR_ERR_TYPE;
+    }
+    if (value == Py_None) {
+        PyErr_Format(PyExc_TypeError, "the function returned None for output %s",
+                     info.name);
+        return HR_ERR_TYPE;
+    }
+    if (info.dtype != HR_DTYPE_NONE && info.ndim == 0 && is_number(value))
+        return store_scalar(call, at, &info, value, reterr);
+    return store_array(state, call, at, &info, value, inputs, reterr);
+}

@@ -1,0 +1,123 @@
+/*
+ * XXH3-128 over bytes in order, as `headrace run --digest` prints it. Keeps the
+ * interpreter's lock, which is what makes a digest safe to share among threads.
+ */
+#include "ext.h"
+
+struct ext_digest {
+    PyObject_HEAD struct hr_digest *digest;
+};
+
+static int digest_init(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct ext_digest *digest = (struct ext_digest *)self;
+
+    if (!PyArg_ParseTuple(args, ":Digest") || (kwargs != NULL && PyDict_Size(kwargs) > 0))
+        return PyErr_Occurred() != NULL
+                   ? -1
+                   : (PyErr_SetString(PyExc_TypeError, "Digest takes no arguments"), -1);
+    if (digest->digest != NULL)
+        return 0;
+    digest->digest = hr_digest_create();
+    if (digest->digest == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    ext_count(EXT_DIGEST, 1);
+    return 0;
+}
+
+static void digest_dealloc(PyObject *self)
+{
+    struct ext_digest *digest = (struct ext_digest *)self;
+    PyTypeObject *type = Py_TYPE(self);
+
+    if (digest->digest != NULL)
+        ext_count(EXT_DIGEST, -1);
+    hr_digest_destroy(digest->digest);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static bool ready(const struct ext_digest *digest)
+{
+    if (digest->digest == NULL)
+        PyErr_SetString(PyExc_ValueError, "the digest was not initialised");
+    return digest->digest != NULL;
+}
+
+static PyObject *digest_add(PyObject *self, PyObject *data)
+{
+    struct ext_digest *digest = (struct ext_digest *)self;
+    Py_buffer buffer;
+
+    if (!ready(digest) || PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
+        return NULL;
+    hr_digest_add(digest->digest, buffer.buf, (size_t)buffer.len);
+    PyBuffer_Release(&buffer);
+    Py_RETURN_NONE;
+}
+
+static PyObject *digest_hexdigest(PyObject *self, PyObject *unused)
+{
+    struct ext_digest *digest = (struct ext_digest *)self;
+    char text[33];
+
+    (void)unused;
+    if (!ready(digest))
+        return NULL;
+    hr_digest_text(digest->digest, text);
+    return PyUnicode_FromString(text);
+}
+
+static void add_offsets(struct hr_digest *digest, const int64_t *offsets, int64_t count)
+{
+    for (int64_t i = 0; i <= count; i++) {
+        uint8_t bytes[8];
+
+        for (int b = 0; b < 8; b++)
+            bytes[b] = (uint8_t)((uint64_t)offsets[i] >> (8 * b));
+        hr_digest_add(digest, bytes, sizeof bytes);
+    }
+}
+
+PyObject *ext_digest_batch(PyObject *module, PyObject *args)
+{
+    struct ext_state *state = ext_state_of(module);
+    struct ext_digest *digest;
+    struct ext_batch *batch;
+    struct hr_field_view view;
+
+    if (!PyArg_ParseTuple(args, "O!O!:digest_batch", state->digest, &digest, state->batch,
+                          &batch) ||
+        !ready(digest))
+        return NULL;
+    for (size_t i = 0; hr_batch_field(batch->hold->batch, i, &view) == HR_OK; i++) {
+        hr_digest_add(digest->digest, view.data, view.bytes);
+        if (view.offsets != NULL)
+            add_offsets(digest->digest, view.offsets, view.dims[0]);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef digest_methods[] = {
+    {"add",       digest_add,       METH_O,      "add(data)\n--\n\nAdd the bytes of a buffer."},
+    {"hexdigest", digest_hexdigest, METH_NOARGS,
+     "hexdigest() -> str\n--\n\nThe digest of all bytes so far, 32 hex digits."               },
+    {NULL,        NULL,             0,           NULL                                         },
+};
+
+static PyType_Slot digest_slots[] = {
+    {Py_tp_doc,     "Digest()\n--\n\nXXH3-128 over bytes in order."},
+    {Py_tp_init,    digest_init                                    },
+    {Py_tp_dealloc, digest_dealloc                                 },
+    {Py_tp_methods, digest_methods                                 },
+    {0,             NULL                                           },
+};
+
+PyType_Spec ext_digest_spec = {
+    .name = "headrace._headrace.Digest",
+    .basicsize = sizeof(struct ext_digest),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = digest_slots,
+};

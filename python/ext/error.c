@@ -1,0 +1,184 @@
+/*
+ * Errors of the library as exceptions, and exceptions of user code as words.
+ */
+#include "ext.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char error_doc[] =
+    "What went wrong, in words and in parts; see struct hr_error.";
+
+PyObject *ext_error_create(PyObject *module)
+{
+    PyObject *parts =
+        Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:L,s:s}", "code", "", "message",
+                      "", "node", "", "op", "", "param", "", "file", "", "line", 0,
+                      "column", 0, "record", (long long)-1, "detail", "");
+    PyObject *class = NULL;
+
+    (void)module;
+    if (parts != NULL)
+        class =
+            PyErr_NewExceptionWithDoc("headrace._headrace.Error", error_doc, NULL, parts);
+    Py_XDECREF(parts);
+    return class;
+}
+
+/* Sets and steals; nothing is lost but the part when it cannot be made. */
+static void set_part(PyObject *error, const char *name, PyObject *value)
+{
+    if (value == NULL || PyObject_SetAttrString(error, name, value) < 0)
+        PyErr_Clear();
+    Py_XDECREF(value);
+}
+
+static PyObject *text_of(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+PyObject *ext_raise(struct ext_state *state, const struct hr_error *error,
+                    const char *detail, PyObject *cause)
+{
+    const char *words =
+        error->message[0] != '\0' ? error->message : hr_err_text(error->code);
+    PyObject *text = text_of(words), *exception = NULL;
+
+    if (text != NULL)
+        exception = PyObject_CallFunctionObjArgs(state->error, text, NULL);
+    if (exception == NULL) {
+        Py_XDECREF(text);
+        Py_XDECREF(cause);
+        return NULL;
+    }
+    set_part(exception, "message", text);
+    set_part(exception, "code", text_of(hr_err_name(error->code)));
+    set_part(exception, "node", text_of(error->node));
+    set_part(exception, "op", text_of(error->op));
+    set_part(exception, "param", text_of(error->param));
+    set_part(exception, "file", PyUnicode_DecodeFSDefault(error->file));
+    set_part(exception, "line", PyLong_FromLong(error->line));
+    set_part(exception, "column", PyLong_FromLong(error->column));
+    set_part(exception, "record", PyLong_FromLongLong(error->record - 1));
+    if (detail != NULL)
+        set_part(exception, "detail", text_of(detail));
+    if (cause != NULL)
+        PyException_SetCause(exception, cause);
+    PyErr_SetObject(state->error, exception);
+    Py_DECREF(exception);
+    return NULL;
+}
+
+PyObject *ext_fail(struct ext_state *state, enum hr_err code, const char *param,
+                   const char *format, ...)
+{
+    struct hr_error error = {.code = code};
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(error.message, sizeof error.message, format, args);
+    va_end(args);
+    if (param != NULL)
+        snprintf(error.param, sizeof error.param, "%s", param);
+    return ext_raise(state, &error, NULL, NULL);
+}
+
+/* ---- exceptions of user code ---- */
+
+PyObject *ext_exception_take(void)
+{
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value != NULL && traceback != NULL)
+        PyException_SetTraceback(value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+}
+
+/* An attribute of an attribute ...; steals `object`, which may be NULL. */
+static PyObject *attribute(PyObject *object, const char *name)
+{
+    PyObject *value = object != NULL ? PyObject_GetAttrString(object, name) : NULL;
+
+    Py_XDECREF(object);
+    return value;
+}
+
+/* Where it was raised: the innermost frame. */
+static void place_of(PyObject *exception, char *text, size_t room)
+{
+    PyObject *at = PyException_GetTraceback(exception), *next, *line, *file;
+    const char *name = NULL;
+
+    text[0] = '\0';
+    while (at != NULL) {
+        next = PyObject_GetAttrString(at, "tb_next");
+        if (next == NULL || next == Py_None) {
+            Py_XDECREF(next);
+            break;
+        }
+        Py_DECREF(at);
+        at = next;
+    }
+    if (at == NULL)
+        return;
+    line = PyObject_GetAttrString(at, "tb_lineno");
+    file = attribute(attribute(attribute(at, "tb_frame"), "f_code"), "co_filename");
+    if (file != NULL)
+        name = PyUnicode_AsUTF8AndSize(file, NULL);
+    if (name != NULL && line != NULL) {
+        const char *slash = strrchr(name, '/');
+
+        snprintf(text, room, " (%s:%ld)", slash != NULL ? slash + 1 : name,
+                 PyLong_AsLong(line));
+    }
+    Py_XDECREF(line);
+    Py_XDECREF(file);
+}
+
+void ext_exception_words(PyObject *exception, char *text, size_t room)
+{
+    PyObject *words = PyObject_Str(exception), *class;
+    const char *said, *name = NULL;
+    char place[160];
+
+    if (words == NULL)
+        PyErr_Clear();
+    class = PyObject_GetAttrString((PyObject *)Py_TYPE(exception), "__name__");
+    if (class != NULL)
+        name = PyUnicode_AsUTF8AndSize(class, NULL);
+    PyErr_Clear();
+    said = words != NULL ? PyUnicode_AsUTF8AndSize(words, NULL) : NULL;
+    PyErr_Clear();
+    place_of(exception, place, sizeof place);
+    PyErr_Clear();
+    snprintf(text, room, "%s%s%.500s%s", name != NULL ? name : "exception",
+             said != NULL && said[0] != '\0' ? ": " : "", said != NULL ? said : "",
+             place);
+    for (char *c = text; *c != '\0'; c++)
+        if (*c == '\n' || *c == '\r')
+            *c = ' ';
+    Py_XDECREF(words);
+    Py_XDECREF(class);
+}
+
+PyObject *ext_exception_text(PyObject *exception)
+{
+    PyObject *module = PyImport_ImportModule("traceback"), *lines = NULL, *text = NULL;
+    PyObject *nothing = PyUnicode_FromString("");
+
+    if (module != NULL && nothing != NULL)
+        lines = PyObject_CallMethod(module, "format_exception", "O", exception);
+    if (lines != NULL)
+        text = PyUnicode_Join(nothing, lines);
+    Py_XDECREF(module);
+    Py_XDECREF(nothing);
+    Py_XDECREF(lines);
+    PyErr_Clear();
+    return text;
+}

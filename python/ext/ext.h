@@ -1,0 +1,256 @@
+/*
+ * ext.h - the objects of headrace._headrace and what its files know of each other.
+ *
+ * One object per handle of the library, on its public headers and CPython's limited API
+ * alone. All state is in the module object or in handles, but for two things that must
+ * outlive both: the counts of live objects and the number of forks (DLPack deleters may
+ * run when no interpreter is left). Every call into the library that can wait lets go of
+ * the interpreter's lock.
+ */
+#ifndef PYTHON_EXT_H
+#define PYTHON_EXT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <structmember.h>
+
+#include "headrace/code.h"
+#include "headrace/dataset.h"
+#include "headrace/engine.h"
+#include "headrace/op.h"
+
+struct ext_iter;
+
+#define EXT_DTYPES (HR_U16 + 1)
+
+/* What the module owns. */
+struct ext_state {
+    PyObject *error; /* the class Error */
+    PyTypeObject *graph, *iter, *batch, *field, *digest;
+    PyObject *ndarray, *asarray;  /* of numpy, once user code has needed them */
+    PyObject *dtypes[EXT_DTYPES]; /* numpy's, by enum hr_dtype */
+    struct ext_iter *iters;       /* that are open, for the end of the interpreter */
+};
+
+struct ext_state *ext_state_of(PyObject *module);
+/* The state of the module that made the type of `self`. */
+struct ext_state *ext_state(PyObject *self);
+
+/* ---- module.c: counts and forks ---- */
+
+enum ext_kind {
+    EXT_GRAPH,
+    EXT_ITER,
+    EXT_BATCH,
+    EXT_FIELD,
+    EXT_DIGEST,
+    EXT_CODE,   /* functions given to graphs */
+    EXT_HOLD,   /* memory of batches, held by whatever shows it */
+    EXT_EXPORT, /* DLPack tensors that were not deleted */
+    EXT_KINDS,
+};
+void ext_count(enum ext_kind kind, int by);
+
+/* Forks between the process that imported the module and this one. A handle that was made
+ * at another number has threads and locks which do not exist here. */
+unsigned ext_forks(void);
+
+/* ---- error.c ---- */
+
+PyObject *ext_error_create(PyObject *module);
+
+/* Raise `error` as Error and return NULL. `detail` may be NULL; `cause` (stolen) becomes
+ * __cause__, may be NULL. */
+PyObject *ext_raise(struct ext_state *state, const struct hr_error *error,
+                    const char *detail, PyObject *cause);
+
+/* Raise Error with a code and words of this module. */
+PyObject *ext_fail(struct ext_state *state, enum hr_err code, const char *param,
+                   const char *format, ...);
+
+/* Take the exception that is set, normalised, with its traceback in it. */
+PyObject *ext_exception_take(void);
+
+/* "TypeError: words (file.py:12)" of an exception; clears what goes wrong meanwhile. */
+void ext_exception_words(PyObject *exception, char *text, size_t room);
+
+/* The whole traceback as text; NULL (and no exception set) when there is none. */
+PyObject *ext_exception_text(PyObject *exception);
+
+/* ---- op.c ---- */
+
+PyObject *ext_op_list(PyObject *module, PyObject *unused);
+
+/* ---- graph.c ---- */
+
+struct ext_code;
+struct ext_call;
+
+/*
+ * What user code belongs to: a graph, or a run of serve(). Touched under the
+ * interpreter's lock only. It owns the functions, so that the cycle collector sees them
+ * through the graph's object.
+ */
+struct ext_home {
+    struct ext_state *state;
+    struct ext_code *codes;
+    struct ext_call *calls; /* threads inside of its code */
+    PyObject *kept;  /* list of (node, record, order, exception): see ext_kept_take */
+    PyObject *fatal; /* KeyboardInterrupt, SystemExit out of user code */
+    bool keep;       /* exceptions of records are worth keeping: an error ends the run */
+};
+
+struct ext_graph {
+    PyObject_HEAD PyObject *weak;
+    struct hr_graph *graph;
+    struct ext_home home;
+    struct ext_host *host;
+    PyThread_type_lock lock; /* until it is frozen: one thread at a time */
+    unsigned long owner;     /* thread that holds it, 0: none */
+    unsigned forks;
+};
+
+extern PyType_Spec ext_graph_spec;
+
+/* Around all that may change the graph or lets go of the interpreter's lock. -1 with an
+ * Error set when this thread is in it already. */
+int ext_graph_lock(struct ext_graph *graph);
+void ext_graph_unlock(struct ext_graph *graph);
+
+/* ---- iter.c ---- */
+
+extern PyType_Spec ext_iter_spec;
+
+/* ---- options.c ---- */
+
+/* Read a dict of options. Gives an object that keeps the strings of *ret_options, or NULL
+ * with an exception set. */
+PyObject *ext_options_read(struct ext_state *state, PyObject *dict,
+                           struct hr_iter_options *ret_options);
+
+PyObject *ext_iter_stats_dict(const struct hr_iter_stats *stats);
+PyObject *ext_node_stats_list(const struct hr_iter *iter);
+
+/* Close all iterators: the interpreter ends. */
+PyObject *ext_iters_close(PyObject *module, PyObject *unused);
+
+/* ---- batch.c, field.c ---- */
+
+/* What keeps bytes alive: a reference to a batch, or to a buffer. Counted by itself, so
+ * that Field.writable() can tell whether anybody else is there. */
+struct ext_hold {
+    atomic_int refs;
+    unsigned forks;
+    struct hr_batch *batch;
+    struct hr_buffer *buffer;
+};
+/* A new one; takes over the reference. NULL with MemoryError set: then it is unreffed. */
+struct ext_hold *ext_hold_create(struct hr_batch *batch, struct hr_buffer *buffer);
+struct ext_hold *ext_hold_ref(struct ext_hold *hold);
+/* Needs no interpreter. */
+void ext_hold_unref(struct ext_hold *hold);
+
+struct ext_batch {
+    PyObject_HEAD PyObject *weak;
+    struct ext_hold *hold;
+};
+
+extern PyType_Spec ext_batch_spec;
+
+/* Takes over the reference to `batch`. */
+PyObject *ext_batch_create(struct ext_state *state, struct hr_batch *batch);
+
+struct ext_field {
+    PyObject_HEAD PyObject *weak;
+    PyObject *name;
+    struct ext_hold *hold;
+    struct hr_field_view view; /* its name is not used */
+    bool writable;
+    int exports; /* buffers that were handed out and not released */
+};
+
+extern PyType_Spec ext_field_spec;
+
+/* `name` and `hold` gain a reference. */
+PyObject *ext_field_create(struct ext_state *state, PyObject *name, struct ext_hold *hold,
+                           const struct hr_field_view *view, bool writable);
+
+/* The struct-module format of a dtype ("f", "B"); bfloat16 has none and is "H". */
+const char *ext_dtype_format(enum hr_dtype dtype);
+/* And back; HR_DTYPE_NONE when no dtype of ours has this format. */
+enum hr_dtype ext_dtype_of_format(const char *format, Py_ssize_t item_bytes);
+
+/* ---- dlpack.c ---- */
+
+PyObject *ext_field_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *ext_field_dlpack_device(PyObject *self, PyObject *unused);
+
+/* A field with a copy of the bytes, contiguous and writable. */
+struct ext_field *ext_field_copy(struct ext_field *field);
+
+/* ---- digest.c ---- */
+
+extern PyType_Spec ext_digest_spec;
+PyObject *ext_digest_batch(PyObject *module, PyObject *args);
+
+/* ---- code.c ---- */
+
+enum ext_code_kind {
+    EXT_SOURCE,
+    EXT_MAP,
+    EXT_FILTER,
+    EXT_EXPAND,
+};
+
+/* A function that the library knows by hr_code.user. It may outlive its home: then calls
+ * are cancelled. */
+struct ext_code {
+    atomic_int refs;
+    struct ext_code *next;
+    struct ext_home *home;
+    PyObject *function; /* owned by the home; NULL when that is gone */
+    enum ext_code_kind kind;
+};
+
+/* Make `function` known to the home; -1 with an exception set. `ret_code->user` has a
+ * reference that release drops. */
+int ext_code_create(struct ext_home *home, const char *kind, PyObject *function,
+                    struct hr_code *ret_code);
+int ext_home_visit(struct ext_home *home, visitproc visit, void *arg);
+void ext_home_clear(struct ext_home *home);
+
+/* Ask the threads in user code of this home to end soon: an exception is raised in them
+ * when they next run a line of Python. */
+void ext_home_interrupt(struct ext_home *home);
+
+/* Whether this thread is inside of user code of this home. */
+bool ext_home_is_here(const struct ext_home *home);
+
+/* The exception behind an error of the library, a new reference, or NULL. */
+PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error);
+
+PyObject *ext_serve(PyObject *module, PyObject *args);
+PyObject *ext_current_record(PyObject *module, PyObject *unused);
+
+/* ---- host.c ---- */
+
+int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill);
+int ext_host_visit(struct ext_host *host, visitproc visit, void *arg);
+void ext_host_clear(struct ext_graph *graph);
+
+/* ---- convert.c ---- */
+
+/* Input `at` of a call as a Python object. NULL with an exception set. */
+PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, size_t at);
+
+/* Store what user code returned as output `at`. `inputs` is what it was given: one that
+ * came back is passed on. HR_OK, or the code of an error: with words in *reterr, or with
+ * an exception set. */
+enum hr_err ext_output(struct ext_state *state, struct hr_code_call *call, size_t at,
+                       PyObject *value, PyObject *inputs, struct hr_error *reterr);
+
+#endif

@@ -1,0 +1,533 @@
+/*
+ * Graphs: built, read, frozen, told about.
+ *
+ * A graph that is not frozen is for one thread at a time, and freezing lets go of the
+ * interpreter's lock; so each has a lock of its own until it is a value.
+ */
+#include "ext.h"
+
+#include <string.h>
+
+#define INPUTS_MAX 8
+
+static struct ext_graph *of(PyObject *self)
+{
+    return (struct ext_graph *)self;
+}
+
+int ext_graph_lock(struct ext_graph *graph)
+{
+    unsigned long me = PyThread_get_thread_ident();
+
+    if (graph->owner == me) {
+        ext_fail(graph->home.state, HR_ERR_STATE, NULL,
+                 "the graph is in use further up in this thread");
+        return -1;
+    }
+    if (!PyThread_acquire_lock(graph->lock, NOWAIT_LOCK)) {
+        if (graph->forks != ext_forks()) {
+            ext_fail(graph->home.state, HR_ERR_STATE, NULL,
+                     "the graph was in use when this process was forked; make one in the "
+                     "process that uses it");
+            return -1;
+        }
+        Py_BEGIN_ALLOW_THREADS;
+        PyThread_acquire_lock(graph->lock, WAIT_LOCK);
+        Py_END_ALLOW_THREADS;
+    }
+    graph->owner = me;
+    return 0;
+}
+
+void ext_graph_unlock(struct ext_graph *graph)
+{
+    graph->owner = 0;
+    PyThread_release_lock(graph->lock);
+}
+
+/* ---- life ---- */
+
+/* Takes over `handle`, which may be NULL for out of memory. */
+static PyObject *create(PyTypeObject *type, struct hr_graph *handle)
+{
+    struct ext_graph *graph = NULL;
+
+    if (handle == NULL)
+        return PyErr_NoMemory();
+    graph = (struct ext_graph *)PyType_GenericAlloc(type, 0);
+    if (graph == NULL) {
+        hr_graph_unref(handle);
+        return NULL;
+    }
+    graph->graph = handle;
+    graph->forks = ext_forks();
+    graph->home.state = PyType_GetModuleState(type);
+    graph->lock = PyThread_allocate_lock();
+    ext_count(EXT_GRAPH, 1);
+    if (graph->lock == NULL) {
+        Py_DECREF(graph);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)graph;
+}
+
+static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    if (!PyArg_ParseTuple(args, ":Graph"))
+        return NULL;
+    if (kwargs != NULL && PyDict_Size(kwargs) > 0)
+        return PyErr_SetString(PyExc_TypeError, "Graph takes no arguments"), NULL;
+    return create(type, hr_graph_create());
+}
+
+static int graph_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    if (of(self)->host != NULL && ext_host_visit(of(self)->host, visit, arg) != 0)
+        return -1;
+    return ext_home_visit(&of(self)->home, visit, arg);
+}
+
+static int graph_clear(PyObject *self)
+{
+    ext_home_clear(&of(self)->home);
+    ext_host_clear(of(self));
+    return 0;
+}
+
+static void graph_dealloc(PyObject *self)
+{
+    struct ext_graph *graph = of(self);
+    PyTypeObject *type = Py_TYPE(self);
+
+    PyObject_GC_UnTrack(self);
+    if (graph->weak != NULL)
+        PyObject_ClearWeakRefs(self);
+    graph_clear(self);
+    hr_graph_unref(graph->graph);
+    if (graph->lock != NULL)
+        PyThread_free_lock(graph->lock);
+    ext_count(EXT_GRAPH, -1);
+    PyObject_GC_Del(self);
+    Py_DECREF(type);
+}
+
+/* ---- reading ---- */
+
+/* A dict of str to str as the library's parameters; PyMem_Free() it. NULL with an
+ * exception set. The strings stay the dict's. */
+static struct hr_graph_param *read_params(PyObject *dict, size_t *ret_count)
+{
+    struct hr_graph_param *params;
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    size_t count = 0;
+
+    if (!PyDict_Check(dict))
+        return PyErr_SetString(PyExc_TypeError, "params is a dict of str"), NULL;
+    params = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof *params);
+    if (params == NULL)
+        return (struct hr_graph_param *)PyErr_NoMemory();
+    while (PyDict_Next(dict, &at, &key, &value)) {
+        params[count].name = PyUnicode_AsUTF8AndSize(key, NULL);
+        params[count].value =
+            params[count].name != NULL ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
+        if (params[count].value == NULL) {
+            PyMem_Free(params);
+            return NULL;
+        }
+        count++;
+    }
+    *ret_count = count;
+    return params;
+}
+
+/* A graph out of a file, or out of `text` when that is not NULL. */
+static PyObject *read_graph(PyTypeObject *type, const char *name, const char *text,
+                            Py_ssize_t bytes, PyObject *dict)
+{
+    struct hr_error error = {0};
+    struct hr_graph *graph = NULL;
+    size_t count = 0;
+    enum hr_err code;
+    /* The dict may change while the lock is let go: its strings must stay. */
+    PyObject *copy = PyDict_Check(dict) ? PyDict_Copy(dict) : Py_NewRef(dict);
+    struct hr_graph_param *params = copy != NULL ? read_params(copy, &count) : NULL;
+
+    if (params == NULL) {
+        Py_XDECREF(copy);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    code = text != NULL
+               ? hr_graph_parse(text, (size_t)bytes, name, params, count, &graph, &error)
+               : hr_graph_load(name, params, count, &graph, &error);
+    Py_END_ALLOW_THREADS;
+    PyMem_Free(params);
+    Py_DECREF(copy);
+    if (code != HR_OK)
+        return ext_raise(PyType_GetModuleState(type), &error, NULL, NULL);
+    return create(type, graph);
+}
+
+static PyObject *graph_load(PyObject *type, PyObject *args)
+{
+    PyObject *path, *params, *graph;
+
+    if (!PyArg_ParseTuple(args, "O&O:load", PyUnicode_FSConverter, &path, &params))
+        return NULL;
+    graph = read_graph((PyTypeObject *)type, PyBytes_AsString(path), NULL, 0, params);
+    Py_DECREF(path);
+    return graph;
+}
+
+static PyObject *graph_parse(PyObject *type, PyObject *args)
+{
+    const char *text, *name;
+    Py_ssize_t bytes;
+    PyObject *params;
+
+    if (!PyArg_ParseTuple(args, "s#sO:parse", &text, &bytes, &name, &params))
+        return NULL;
+    return read_graph((PyTypeObject *)type, name, text, bytes, params);
+}
+
+/* ---- building ---- */
+
+/* -1 with an exception set. */
+static Py_ssize_t read_inputs(PyObject *sequence, struct hr_node *inputs)
+{
+    PyObject *items = PySequence_Tuple(sequence);
+    Py_ssize_t count = items != NULL ? PyTuple_Size(items) : -1;
+
+    if (count > INPUTS_MAX) {
+        PyErr_Format(PyExc_ValueError, "a node has at most %d inputs", INPUTS_MAX);
+        count = -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        unsigned long id = PyLong_AsUnsignedLong(PyTuple_GetItem(items, i));
+
+        if (PyErr_Occurred() != NULL)
+            count = -1;
+        else
+            inputs[i].id = id > UINT32_MAX ? UINT32_MAX : (uint32_t)id;
+    }
+    Py_XDECREF(items);
+    return count;
+}
+
+static PyObject *graph_add(PyObject *self, PyObject *args)
+{
+    struct hr_node inputs[INPUTS_MAX], node = {0};
+    struct hr_error error = {0};
+    const char *op, *name, *params;
+    PyObject *sequence;
+    Py_ssize_t count;
+    enum hr_err code;
+
+    if (!PyArg_ParseTuple(args, "szOz:add", &op, &name, &sequence, &params) ||
+        (count = read_inputs(sequence, inputs)) < 0 || ext_graph_lock(of(self)) < 0)
+        return NULL;
+    code = hr_graph_add(of(self)->graph, op, name, inputs, (size_t)count, params, &node,
+                        &error);
+    ext_graph_unlock(of(self));
+    if (code != HR_OK)
+        return ext_raise(of(self)->home.state, &error, NULL, NULL);
+    return PyLong_FromUnsignedLong(node.id);
+}
+
+static PyObject *graph_code(PyObject *self, PyObject *args)
+{
+    struct ext_graph *graph = of(self);
+    const char *name, *identity, *kind;
+    struct hr_error error = {0};
+    struct hr_code code;
+    PyObject *function;
+    enum hr_err result;
+
+    if (!PyArg_ParseTuple(args, "sssO:code", &name, &identity, &kind, &function))
+        return NULL;
+    if (!PyCallable_Check(function))
+        return PyErr_Format(PyExc_TypeError, "%R cannot be called", function);
+    if (ext_graph_lock(graph) < 0)
+        return NULL;
+    if (ext_code_create(&graph->home, kind, function, &code) < 0) {
+        ext_graph_unlock(graph);
+        return NULL;
+    }
+    code.identity = identity;
+    result = hr_graph_code(graph->graph, name, &code, &error);
+    ext_graph_unlock(graph);
+    if (result == HR_OK)
+        Py_RETURN_NONE;
+    code.release(code.user); /* its function stays with the graph: it is never called */
+    return ext_raise(graph->home.state, &error, NULL, NULL);
+}
+
+static PyObject *graph_host(PyObject *self, PyObject *args)
+{
+    PyObject *start, *kill;
+
+    if (!PyArg_ParseTuple(args, "OO:host", &start, &kill))
+        return NULL;
+    if (!PyCallable_Check(start) || !PyCallable_Check(kill))
+        return PyErr_SetString(PyExc_TypeError, "start and kill are functions"), NULL;
+    if (ext_host_set(of(self), start, kill) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *graph_freeze(PyObject *self, PyObject *unused)
+{
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    (void)unused;
+    if (ext_graph_lock(of(self)) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_graph_freeze(of(self)->graph, &error);
+    Py_END_ALLOW_THREADS;
+    ext_graph_unlock(of(self));
+    if (code != HR_OK)
+        return ext_raise(of(self)->home.state, &error, NULL,
+                         ext_kept_take(&of(self)->home, &error));
+    Py_RETURN_NONE;
+}
+
+/* ---- telling ---- */
+
+/* Text of the library as str; frees it. */
+static PyObject *take_text(char *text)
+{
+    PyObject *string = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+
+    hr_free(text);
+    return string;
+}
+
+static PyObject *graph_fingerprint(PyObject *self, PyObject *unused)
+{
+    char text[HR_FINGERPRINT_BYTES];
+
+    (void)unused;
+    if (hr_graph_fingerprint(of(self)->graph, text) != HR_OK)
+        return ext_fail(of(self)->home.state, HR_ERR_STATE, NULL,
+                        "a graph has a fingerprint once it is frozen");
+    return PyUnicode_FromString(text);
+}
+
+static PyObject *graph_print(PyObject *self, PyObject *args)
+{
+    struct hr_error error = {0};
+    enum hr_graph_format format;
+    const char *name;
+    char *text = NULL;
+    enum hr_err code;
+
+    if (!PyArg_ParseTuple(args, "s:print", &name))
+        return NULL;
+    format = strcmp(name, "json") == 0 ? HR_GRAPH_JSON : HR_GRAPH_YAML;
+    if (format == HR_GRAPH_YAML && strcmp(name, "yaml") != 0)
+        return PyErr_SetString(PyExc_ValueError, "format is \"yaml\" or \"json\""), NULL;
+    if (ext_graph_lock(of(self)) < 0)
+        return NULL;
+    code = hr_graph_print(of(self)->graph, format, &text, &error);
+    ext_graph_unlock(of(self));
+    return code == HR_OK ? take_text(text)
+                         : ext_raise(of(self)->home.state, &error, NULL, NULL);
+}
+
+static PyObject *graph_explain(PyObject *self, PyObject *args)
+{
+    struct hr_iter_options options;
+    struct hr_error error = {0};
+    PyObject *dict, *copy;
+    char *text = NULL;
+    enum hr_err code;
+    int json;
+
+    if (!PyArg_ParseTuple(args, "Op:explain", &dict, &json))
+        return NULL;
+    copy = ext_options_read(of(self)->home.state, dict, &options);
+    if (copy == NULL)
+        return NULL;
+    if (ext_graph_lock(of(self)) < 0) {
+        Py_DECREF(copy);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_graph_explain(of(self)->graph, &options, json != 0, &text, &error);
+    Py_END_ALLOW_THREADS;
+    ext_graph_unlock(of(self));
+    Py_DECREF(copy);
+    return code == HR_OK ? take_text(text)
+                         : ext_raise(of(self)->home.state, &error, NULL, NULL);
+}
+
+static PyObject *graph_record_count(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(hr_graph_record_count(of(self)->graph));
+}
+
+/* ---- lists ---- */
+
+/* Append and steal; NULL when either is NULL or it fails. */
+static PyObject *append(PyObject *list, PyObject *item)
+{
+    if (list == NULL || item == NULL || PyList_Append(list, item) < 0)
+        Py_CLEAR(list);
+    Py_XDECREF(item);
+    return list;
+}
+
+static PyObject *
+node_dict(struct ext_graph *graph, size_t at, const struct hr_node_info *info)
+{
+    PyObject *inputs = PyList_New(0);
+    struct hr_error error = {0};
+    char *params = NULL;
+
+    for (size_t i = 0; i < info->input_count; i++)
+        inputs = append(inputs, PyLong_FromUnsignedLong(info->inputs[i].id));
+    if (inputs == NULL)
+        return NULL;
+    if (hr_graph_node_params(graph->graph, at, &params, &error) != HR_OK) {
+        Py_DECREF(inputs);
+        return ext_raise(graph->home.state, &error, NULL, NULL);
+    }
+    return Py_BuildValue("{s:s,s:s,s:N,s:N}", "name", info->name, "op", info->op,
+                         "inputs", inputs, "params", take_text(params));
+}
+
+static PyObject *graph_nodes(PyObject *self, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    struct hr_node_info info;
+
+    (void)unused;
+    for (size_t i = 0;
+         list != NULL && hr_graph_node_info(of(self)->graph, i, &info) == HR_OK; i++)
+        list = append(list, node_dict(of(self), i, &info));
+    return list;
+}
+
+static PyObject *field_dict(const struct hr_field_info *info)
+{
+    PyObject *shape = PyList_New(0), *dims = PyList_New(0);
+    const char *dtype = info->dtype != HR_DTYPE_NONE ? hr_dtype_name(info->dtype) : NULL;
+
+    for (int i = 0; i < info->ndim; i++) {
+        shape = append(shape, PyLong_FromLongLong(info->dims[i]));
+        dims = append(dims, PyUnicode_FromString(
+                                info->dim_names[i] != NULL ? info->dim_names[i] : ""));
+    }
+    if (shape == NULL || dims == NULL) {
+        Py_XDECREF(shape);
+        Py_XDECREF(dims);
+        return NULL;
+    }
+    return Py_BuildValue("{s:s,s:z,s:O,s:N,s:N}", "name", info->name, "dtype", dtype,
+                         "ragged", info->ragged ? Py_True : Py_False, "shape", shape,
+                         "dims", dims);
+}
+
+static PyObject *graph_fields(PyObject *self, PyObject *args)
+{
+    struct hr_graph *graph = of(self)->graph;
+    struct hr_field_info info;
+    Py_ssize_t node;
+    PyObject *list;
+
+    if (!PyArg_ParseTuple(args, "n:fields", &node))
+        return NULL;
+    if (node < 0 || (size_t)node >= hr_graph_node_count(graph))
+        return ext_fail(of(self)->home.state, HR_ERR_RANGE, NULL,
+                        "there is no node %zd in a graph of %zu nodes", node,
+                        hr_graph_node_count(graph));
+    list = PyList_New(0);
+    for (size_t i = 0;
+         list != NULL && hr_graph_field_info(graph, (size_t)node, i, &info) == HR_OK; i++)
+        list = append(list, field_dict(&info));
+    return list;
+}
+
+static PyObject *graph_params(PyObject *self, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    struct hr_graph_param_info info;
+
+    (void)unused;
+    for (size_t i = 0;
+         list != NULL && hr_graph_param_info(of(self)->graph, i, &info) == HR_OK; i++)
+        list = append(list, Py_BuildValue("{s:s,s:s,s:z,s:z,s:O}", "name", info.name,
+                                          "type", info.type, "fallback", info.fallback,
+                                          "help", info.help, "required",
+                                          info.required ? Py_True : Py_False));
+    return list;
+}
+
+/* ---- the type ---- */
+
+static PyMethodDef graph_methods[] = {
+    {"load",         graph_load,         METH_VARARGS | METH_CLASS,
+     "load(path, params) -> Graph\n--\n\nRead a graph file (YAML or JSON)."             },
+    {"parse",        graph_parse,        METH_VARARGS | METH_CLASS,
+     "parse(text, name, params) -> Graph\n--\n\n"
+     "Read a graph from text; `name` stands for the file in messages."                  },
+    {"add",          graph_add,          METH_VARARGS,
+     "add(op, name, inputs, params) -> int\n--\n\n"
+     "Append an op; params is a YAML or JSON map or None. Gives the node's number."     },
+    {"code",         graph_code,         METH_VARARGS,
+     "code(name, identity, kind, function)\n--\n\n"
+     "Give the graph Python code under a name.\n\n"
+     "kind is \"source\" (function(index)), \"map\", \"filter\" or \"expand\"\n"
+     "(function(*inputs)). Inputs are int, float or bool (0-d tensors), bytes, or\n"
+     "read-only numpy arrays that may be kept. Outputs may be int, float, bool, bytes,\n"
+     "str, anything with the buffer protocol or DLPack, or what numpy.asarray takes;\n"
+     "a tuple when there are several. An input that is returned is passed on uncopied." },
+    {"host",         graph_host,         METH_VARARGS,
+     "host(start, kill)\n--\n\n"
+     "How to start a worker process: start(fd) -> id and kill(id)."                     },
+    {"freeze",       graph_freeze,       METH_NOARGS,
+     "freeze()\n--\n\nCheck everything and open the sources; the graph is a value then."},
+    {"fingerprint",  graph_fingerprint,  METH_NOARGS,
+     "fingerprint() -> str\n--\n\n32 hex digits, equal for graphs with equal records."  },
+    {"print",        graph_print,        METH_VARARGS,
+     "print(format) -> str\n--\n\nThe graph as \"yaml\" or \"json\"."                   },
+    {"nodes",        graph_nodes,        METH_NOARGS,
+     "nodes() -> list[NodeInfo]\n--\n\nThe nodes in order of adding."                   },
+    {"fields",       graph_fields,       METH_VARARGS,
+     "fields(node) -> list[FieldInfo]\n--\n\nA node's fields, once frozen."             },
+    {"params",       graph_params,       METH_NOARGS,
+     "params() -> list[dict]\n--\n\nParameters that the graph's file declares."         },
+    {"record_count", graph_record_count, METH_NOARGS,
+     "record_count() -> int\n--\n\nRecords in an epoch; -1 when only the run tells."    },
+    {"explain",      graph_explain,      METH_VARARGS,
+     "explain(options, json) -> str\n--\n\nThe plan in words, or as JSON."              },
+    {NULL,           NULL,               0,                         NULL                },
+};
+
+static PyMemberDef graph_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct ext_graph, weak), READONLY,                NULL},
+    {NULL,                    0,                           0,                                0,          NULL},
+};
+
+static PyType_Slot graph_slots[] = {
+    {Py_tp_doc,      "Graph()\n--\n\nAn input pipeline: nodes, each an op with parameters."},
+    {Py_tp_new,      graph_new                                                             },
+    {Py_tp_dealloc,  graph_dealloc                                                         },
+    {Py_tp_traverse, graph_traverse                                                        },
+    {Py_tp_clear,    graph_clear                                                           },
+    {Py_tp_methods,  graph_methods                                                         },
+    {Py_tp_members,  graph_members                                                         },
+    {0,              NULL                                                                  },
+};
+
+PyType_Spec ext_graph_spec = {
+    .name = "headrace._headrace.Graph",
+    .basicsize = sizeof(struct ext_graph),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = graph_slots,
+};

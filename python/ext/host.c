@@ -1,0 +1,125 @@
+/*
+ * How worker processes are started: two Python functions as struct hr_code_host. Like
+ * functions of user code they are the graph's; the library may outlive them.
+ */
+#include "ext.h"
+
+#include <stdio.h>
+
+struct ext_host {
+    atomic_int refs;
+    PyObject *start, *kill; /* NULL once the graph is gone */
+};
+
+static void host_release(void *user)
+{
+    struct ext_host *host = user;
+
+    if (atomic_fetch_sub(&host->refs, 1) == 1)
+        free(host);
+}
+
+/* Clears the exception into words. */
+static enum hr_err fail(struct hr_error *reterr)
+{
+    PyObject *exception = ext_exception_take();
+    char words[640] = "starting a worker process failed";
+
+    if (exception != NULL)
+        ext_exception_words(exception, words, sizeof words);
+    Py_XDECREF(exception);
+    if (reterr != NULL) {
+        reterr->code = HR_ERR_IO;
+        snprintf(reterr->message, sizeof reterr->message, "%s", words);
+    }
+    return HR_ERR_IO;
+}
+
+static enum hr_err
+host_start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
+{
+    struct ext_host *host = user;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    PyObject *start = Py_XNewRef(host->start), *id = NULL;
+    enum hr_err code = HR_OK;
+    long long number = -1;
+
+    if (start != NULL)
+        id = PyObject_CallFunction(start, "i", fd);
+    if (id != NULL)
+        number = PyLong_AsLongLong(id);
+    if (id == NULL || PyErr_Occurred() != NULL)
+        code = fail(reterr);
+    else
+        *ret_id = number;
+    Py_XDECREF(id);
+    Py_XDECREF(start);
+    PyGILState_Release(lock);
+    return code;
+}
+
+static void host_kill(void *user, int64_t id)
+{
+    struct ext_host *host = user;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    PyObject *kill = Py_XNewRef(host->kill), *done = NULL;
+
+    if (kill != NULL) {
+        done = PyObject_CallFunction(kill, "L", (long long)id);
+        if (done == NULL)
+            PyErr_WriteUnraisable(kill);
+    }
+    Py_XDECREF(done);
+    Py_XDECREF(kill);
+    PyGILState_Release(lock);
+}
+
+int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill)
+{
+    struct ext_host *host = calloc(1, sizeof *host);
+    struct hr_error error = {0};
+    struct hr_code_host given = {
+        .user = host, .start = host_start, .kill = host_kill, .release = host_release};
+    enum hr_err code;
+
+    if (host == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    atomic_init(&host->refs, 2);
+    if (ext_graph_lock(graph) < 0) {
+        free(host);
+        return -1;
+    }
+    code = hr_graph_code_host(graph->graph, &given, &error);
+    ext_graph_unlock(graph);
+    if (code != HR_OK) {
+        free(host);
+        ext_raise(graph->home.state, &error, NULL, NULL);
+        return -1;
+    }
+    ext_host_clear(graph);
+    host->start = Py_NewRef(start);
+    host->kill = Py_NewRef(kill);
+    graph->host = host;
+    return 0;
+}
+
+int ext_host_visit(struct ext_host *host, visitproc visit, void *arg)
+{
+    Py_VISIT(host->start);
+    Py_VISIT(host->kill);
+    return 0;
+}
+
+void ext_host_clear(struct ext_graph *graph)
+{
+    struct ext_host *host = graph->host;
+
+    if (host == NULL)
+        return;
+    graph->host = NULL;
+    Py_CLEAR(host->start);
+    Py_CLEAR(host->kill);
+    host_release(host);
+}
