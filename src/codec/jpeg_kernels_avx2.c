@@ -45,7 +45,7 @@ static inline void store_low_halves(uint16_t *to, __m256i v)
 }
 
 /* Two rows of two blocks, a block in each lane. */
-static inline void put_rows8(__m256i rows, uint8_t *out, ptrdiff_t stride)
+static inline void put_bytes8(__m256i rows, uint8_t *out, ptrdiff_t stride)
 {
     __m256i v = _mm256_permute4x64_epi64(rows, 0xD8);
 

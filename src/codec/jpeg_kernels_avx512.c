@@ -36,7 +36,7 @@ static inline void store_low_halves(uint16_t *to, __m512i v)
 }
 
 /* Two rows of four blocks, a block in each lane. */
-static inline void put_rows8(__m512i rows, uint8_t *out, ptrdiff_t stride)
+static inline void put_bytes8(__m512i rows, uint8_t *out, ptrdiff_t stride)
 {
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
     __m512i v = _mm512_permutexvar_epi64(order, rows);

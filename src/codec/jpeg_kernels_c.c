@@ -77,6 +77,9 @@ const struct hr_jpeg_kernels *hr__jpeg_kernels(void)
         return &hr__jpeg_kernels_avx512;
     if (isa >= HR_ISA_AVX2)
         return &hr__jpeg_kernels_avx2;
+#elif defined(HR_JPEG_NEON)
+    if (hr__isa() >= HR_ISA_NEON)
+        return &hr__jpeg_kernels_neon;
 #endif
     return &hr__jpeg_kernels_c;
 }

@@ -106,7 +106,7 @@ struct hr_jpeg_scan {
     const uint8_t *end; /* of the unstuffed data; HR_JPEG_PAD zero bytes follow */
     int32_t predictor[3];
     int32_t dc_max[3]; /* larger means (absolute) are declined, see jpeg_idct.h */
-    int32_t first; /* MCU of the batch that comes next */
+    int32_t first;     /* MCU of the batch that comes next */
     int32_t block_count;
     struct hr_jpeg_block block[HR_JPEG_BLOCKS_MAX];
 };
@@ -140,6 +140,7 @@ struct hr_jpeg_kernels {
 };
 
 extern const struct hr_jpeg_kernels hr__jpeg_kernels_c;
+extern const struct hr_jpeg_kernels hr__jpeg_kernels_neon;
 extern const struct hr_jpeg_kernels hr__jpeg_kernels_avx2;
 extern const struct hr_jpeg_kernels hr__jpeg_kernels_avx512;
 /* The best for hr__isa(). */

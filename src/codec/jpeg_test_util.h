@@ -19,8 +19,12 @@
 #define SCALED_SIZE(component) ((component)->DCT_scaled_size)
 #endif
 
+#if defined(__x86_64__)
 static const enum hr_isa isas[] = {HR_ISA_C, HR_ISA_AVX2, HR_ISA_AVX512};
-#define ISAS 3
+#else
+static const enum hr_isa isas[] = {HR_ISA_C, HR_ISA_NEON};
+#endif
+#define ISAS ((int32_t)(sizeof isas / sizeof isas[0]))
 
 /* Decode one window on both paths. False: ours declined. */
 static inline bool

@@ -1,10 +1,10 @@
 /*
- * codec/jpeg_x86.h - transforms and unstuffing for AVX2 and AVX-512.
+ * codec/jpeg_x86.h - transforms, skip tables and colour for AVX2 and AVX-512.
  *
  * The includer defines VEC, a register, V(op), its intrinsic of that name, and LANES, its
  * 128-bit lanes. A lane holds a row of one block, so the same text serves two or four
  * blocks at once; only the last step, which puts the blocks' bytes side by side, differs
- * (put_rows8, put_rows4).
+ * (put_bytes8, put_rows4).
  */
 #include "codec/jpeg_idct.h"
 
@@ -19,27 +19,15 @@ VEC_INLINE VEC pairs(int a, int b)
     return V(set1_epi32)((int)((uint32_t)(uint16_t)a | (uint32_t)b << 16));
 }
 
-/* `more` is added to the result. */
-VEC_INLINE VEC narrow(VEC low, VEC high, int shift, int more)
-{
-    VEC round = V(set1_epi32)((1 << (shift - 1)) + (more << shift));
-
-    return V(packs_epi32)(V(srai_epi32)(V(add_epi32)(low, round), shift),
-                          V(srai_epi32)(V(add_epi32)(high, round), shift));
-}
-
-/* a + b and a - b of sums in two halves, descaled. */
-VEC_INLINE void
-butterfly(const VEC a[2], const VEC b[2], int shift, int more, VEC *sum, VEC *difference)
-{
-    *sum = narrow(V(add_epi32)(a[0], b[0]), V(add_epi32)(a[1], b[1]), shift, more);
-    *difference = narrow(V(sub_epi32)(a[0], b[0]), V(sub_epi32)(a[1], b[1]), shift, more);
-}
-
 /* The smallest and largest values met so far, in each place. */
 struct range {
     VEC min, max;
 };
+
+VEC_INLINE struct range no_range(void)
+{
+    return (struct range){V(setzero_si)(), V(setzero_si)()};
+}
 
 VEC_INLINE void widen_range(struct range *range, VEC v)
 {
@@ -56,70 +44,71 @@ VEC_INLINE bool is_within(const struct range *range, int max, int more)
     return IS_ALL_UPTO_0(V(max_epi16)(low, high));
 }
 
-struct halves {
-    VEC v[2];
+struct couples {
+    VEC v[2]; /* a and b, interleaved: the low half of each lane, the high one */
 };
 
-VEC_INLINE struct halves interleave(VEC a, VEC b)
+struct sums {
+    VEC v[2]; /* 32 bits */
+};
+
+VEC_INLINE struct couples interleave(VEC a, VEC b)
 {
-    return (struct halves){
+    return (struct couples){
         {V(unpacklo_epi16)(a, b), V(unpackhi_epi16)(a, b)}
     };
 }
 
-VEC_INLINE struct halves multiply(struct halves pair, int a, int b)
+VEC_INLINE struct sums multiply(struct couples pair, int a, int b)
 {
     VEC by = pairs(a, b);
 
-    return (struct halves){
+    return (struct sums){
         {V(madd_epi16)(pair.v[0], by), V(madd_epi16)(pair.v[1], by)}
     };
 }
 
-VEC_INLINE struct halves plus(struct halves a, struct halves b)
+VEC_INLINE struct sums plus(struct sums a, struct sums b)
 {
-    return (struct halves){
+    return (struct sums){
         {V(add_epi32)(a.v[0], b.v[0]), V(add_epi32)(a.v[1], b.v[1])}
     };
 }
 
-VEC_INLINE struct halves minus(struct halves a, struct halves b)
+VEC_INLINE struct sums minus(struct sums a, struct sums b)
 {
-    return (struct halves){
+    return (struct sums){
         {V(sub_epi32)(a.v[0], b.v[0]), V(sub_epi32)(a.v[1], b.v[1])}
     };
 }
 
-/* 16 bits to 32, times 2^shift. */
-VEC_INLINE struct halves shifted(VEC a, int shift)
+/* Descaled; `more` is added to the result. */
+VEC_INLINE VEC narrow(struct sums a, int shift, int more)
 {
-    struct halves h = interleave(V(xor_si)(a, a), a);
+    VEC round = V(set1_epi32)((1 << (shift - 1)) + (more << shift));
 
-    return (struct halves){
+    return V(packs_epi32)(V(srai_epi32)(V(add_epi32)(a.v[0], round), shift),
+                          V(srai_epi32)(V(add_epi32)(a.v[1], round), shift));
+}
+
+/* 16 bits to 32, times 2^shift. */
+VEC_INLINE struct sums shifted(VEC a, int shift)
+{
+    struct couples h = interleave(V(xor_si)(a, a), a);
+
+    return (struct sums){
         {V(srai_epi32)(h.v[0], 16 - shift), V(srai_epi32)(h.v[1], 16 - shift)}
     };
 }
 
-VEC_INLINE void pass8(VEC r[8], int shift, int more)
+VEC_INLINE VEC add_saturated(VEC a, VEC b)
 {
-    struct halves low = shifted(V(adds_epi16)(r[0], r[4]), 13);
-    struct halves high = shifted(V(subs_epi16)(r[0], r[4]), 13);
-    struct halves p = interleave(r[2], r[6]);
-    struct halves t2 = multiply(p, F_0_541, F_0_541 - F_1_847);
-    struct halves t3 = multiply(p, F_0_541 + F_0_765, F_0_541);
-    struct halves z = interleave(V(adds_epi16)(r[7], r[3]), V(adds_epi16)(r[5], r[1]));
-    struct halves s3 = multiply(z, F_1_175 - F_1_961, F_1_175);
-    struct halves s4 = multiply(z, F_1_175, F_1_175 - F_0_390);
-    struct halves p71 = interleave(r[7], r[1]), p53 = interleave(r[5], r[3]), odd;
+    return V(adds_epi16)(a, b);
+}
 
-    odd = plus(multiply(p71, -F_0_899, F_1_501 - F_0_899), s4);
-    butterfly(plus(low, t3).v, odd.v, shift, more, &r[0], &r[7]);
-    odd = plus(multiply(p53, -F_2_562, F_3_072 - F_2_562), s3);
-    butterfly(plus(high, t2).v, odd.v, shift, more, &r[1], &r[6]);
-    odd = plus(multiply(p53, F_2_053 - F_2_562, -F_2_562), s4);
-    butterfly(minus(high, t2).v, odd.v, shift, more, &r[2], &r[5]);
-    odd = plus(multiply(p71, F_0_298 - F_0_899, -F_0_899), s3);
-    butterfly(minus(low, t3).v, odd.v, shift, more, &r[3], &r[4]);
+VEC_INLINE VEC subtract_saturated(VEC a, VEC b)
+{
+    return V(subs_epi16)(a, b);
 }
 
 VEC_INLINE void transpose8(VEC r[8])
@@ -153,45 +142,13 @@ VEC_INLINE VEC take_row(int16_t *group, const int16_t *quant, int k, int b)
     return v;
 }
 
-static bool idct_8(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
-                   ptrdiff_t stride)
+/* Rows k and k + 1 of LANES blocks as bytes. */
+VEC_INLINE void put_rows8(VEC even, VEC odd, uint8_t *out, ptrdiff_t stride)
 {
-    struct range range = {V(setzero_si)(), V(setzero_si)()};
-
-    for (; count > 0; count--, groups += HR_JPEG_GROUP, out += 32) {
-        for (int b = 0; b < 4; b += LANES) {
-            VEC r[8];
-
-            for (int k = 0; k < 8; k++)
-                r[k] = take_row(groups, quant, k, b);
-            pass8(r, SHIFT_BETWEEN, 0);
-            transpose8(r);
-            pass8(r, SHIFT_END, MIDDLE);
-            for (int k = 0; k < 8; k++)
-                widen_range(&range, r[k]);
-            transpose8(r);
-            for (int k = 0; k < 8; k += 2)
-                put_rows8(V(packus_epi16)(r[k], r[k + 1]), out + k * stride + 8 * b,
-                          stride);
-        }
-    }
-    return is_within(&range, RESULT_MAX, MIDDLE);
+    put_bytes8(V(packus_epi16)(even, odd), out, stride);
 }
 
-/* Of the 4x4 transform; the fifth row is not looked at. */
-VEC_INLINE void pass4(const VEC r[8], VEC out[4])
-{
-    struct halves t0 = shifted(r[0], 14);
-    struct halves t2 = multiply(interleave(r[2], r[6]), F_1_847, -F_0_765);
-    struct halves p75 = interleave(r[7], r[5]), p31 = interleave(r[3], r[1]);
-    struct halves o0 =
-        plus(multiply(p75, -F_0_211, F_1_451), multiply(p31, -F_2_172, F_1_061));
-    struct halves o2 =
-        plus(multiply(p75, -F_0_509, -F_0_601), multiply(p31, F_0_899, F_2_562));
-
-    butterfly(plus(t0, t2).v, o2.v, SHIFT_BETWEEN + 1, 0, &out[0], &out[3]);
-    butterfly(minus(t0, t2).v, o0.v, SHIFT_BETWEEN + 1, 0, &out[1], &out[2]);
-}
+#include "codec/jpeg_passes.h"
 
 /* The second pass on columns in pairs: c[i] has columns 2i and 2i + 1, four values each.
  * Only half of the registers are needed. Bytes come out by columns. */
@@ -226,7 +183,7 @@ static bool idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
     const VEC upright =
         EVERY_LANE(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
 
-    struct range between = {V(setzero_si)(), V(setzero_si)()}, range = between;
+    struct range between = no_range(), range = between;
 
     for (; count > 0; count--, groups += HR_JPEG_GROUP, out += 16) {
         for (int b = 0; b < 4; b += LANES) {
@@ -234,7 +191,7 @@ static bool idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
 
             for (int k = 0; k < 8; k++)
                 r[k] = take_row(groups, quant, k, b);
-            pass4(r, m);
+            pass4(r, SHIFT_BETWEEN + 1, 0, m);
             for (int k = 0; k < 4; k++)
                 widen_range(&between, m[k]);
             p = V(unpacklo_epi16)(m[0], m[1]);
@@ -250,28 +207,6 @@ static bool idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
         }
     }
     return is_within(&between, BETWEEN_MAX, 0) && is_within(&range, RESULT_MAX, MIDDLE);
-}
-
-/* Whole registers up to the next 0xFF; what is stored too much is overwritten. */
-static const uint8_t *
-unstuff(const uint8_t *from, const uint8_t *end, uint8_t *to, uint8_t **ret_to)
-{
-    while (end - from > 64) {
-        uint64_t ffs = copy_64(from, to);
-        int bytes = ffs != 0 ? __builtin_ctzll(ffs) : 64;
-
-        from += bytes;
-        to += bytes;
-        if (ffs == 0)
-            continue;
-        if (from[1] != 0) {
-            *ret_to = to;
-            return from;
-        }
-        from += 2;
-        to++;
-    }
-    return hr__jpeg_kernels_c.unstuff(from, end, to, ret_to);
 }
 
 /* Negative where an entry may not be taken: the code must lie in the known bits, all in
@@ -330,7 +265,7 @@ VEC_INLINE struct colours colours_of(VEC y, VEC cb, VEC cr)
 {
     VEC middle = V(set1_epi16)(128), round = V(set1_epi32)(32768);
     VEC b = V(sub_epi16)(cb, middle), r = V(sub_epi16)(cr, middle);
-    struct halves green = multiply(interleave(b, r), -22554, 65536 - 46802);
+    struct sums green = multiply(interleave(b, r), -22554, 65536 - 46802);
     VEC g = V(packs_epi32)(V(srai_epi32)(V(add_epi32)(green.v[0], round), 16),
                            V(srai_epi32)(V(add_epi32)(green.v[1], round), 16));
 

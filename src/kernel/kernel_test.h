@@ -11,8 +11,12 @@
 #include "kernel/pixels.h"
 #include "tests/support/check.h"
 
+#if defined(__x86_64__)
 static const enum hr_isa test_isas[] = {HR_ISA_C, HR_ISA_AVX2, HR_ISA_AVX512};
-#define TEST_ISAS 3
+#else
+static const enum hr_isa test_isas[] = {HR_ISA_C, HR_ISA_NEON};
+#endif
+#define TEST_ISAS ((int32_t)(sizeof test_isas / sizeof test_isas[0]))
 #define TEST_BEST HR_ISA_AVX512
 
 /* SplitMix64: long streams, which core/rng does not give. */

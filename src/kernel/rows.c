@@ -27,6 +27,9 @@ const struct hr_rows *hr__rows(void)
         return &hr__rows_avx512;
     if (isa >= HR_ISA_AVX2)
         return &hr__rows_avx2;
+#elif defined(HR_KERNEL_NEON)
+    if (hr__isa() >= HR_ISA_NEON)
+        return &hr__rows_neon;
 #endif
     return &hr__rows_c;
 }

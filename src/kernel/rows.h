@@ -2,9 +2,8 @@
  * kernel/rows.h - the inner loops: functions on one row, one table per instruction set.
  *
  * All kernels are written over this table. rows_c.c is the meaning; the other tables are
- * the same functions for AVX2 and AVX-512 and give the same bytes. A missing instruction
- * set costs nothing: hr__rows() falls to the next lower table. NEON has no table of its
- * own; there the plain C is what the compiler makes of it.
+ * the same functions for AVX2, AVX-512 and NEON and give the same bytes. A missing
+ * instruction set costs nothing: hr__rows() falls to the next lower table.
  */
 #ifndef HR_KERNEL_ROWS_H
 #define HR_KERNEL_ROWS_H
@@ -136,6 +135,7 @@ struct hr_rows {
 const struct hr_rows *hr__rows(void);
 
 extern const struct hr_rows hr__rows_c;
+extern const struct hr_rows hr__rows_neon;
 extern const struct hr_rows hr__rows_avx2;
 extern const struct hr_rows hr__rows_avx512;
 

@@ -1,9 +1,9 @@
 /*
  * kernel/vec.h - the few f32 operations of the float kernels, VL lanes wide.
  *
- * A file that includes this sets VL to 1, 8 (AVX2) or 16 (AVX-512) first; with 1 the
- * "vector" is a plain float and the kernel is plain C. Arithmetic is written with + - * /
- * on both. min and max return the second operand when one is NaN, as minps does.
+ * A file that includes this sets VL to 1, 4 (NEON), 8 (AVX2) or 16 (AVX-512) first; with
+ * 1 the "vector" is a plain float and the kernel is plain C. Arithmetic is written with +
+ * - * / on both. min and max return the second operand when one is NaN, as minps does.
  */
 #ifndef HR_KERNEL_VEC_H
 #define HR_KERNEL_VEC_H
@@ -38,6 +38,29 @@ typedef __m256 vf;
 #define vf_floor(a) _mm256_round_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
 #define vf_rint(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define vf_if_eq(a, b, x, y) _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_EQ_OQ))
+#elif VL == 4
+#include <arm_neon.h>
+typedef float32x4_t vf;
+#define vf_set(x) vdupq_n_f32(x)
+#define vf_load(p) vld1q_f32(p)
+#define vf_store(p, v) vst1q_f32(p, v)
+/* Not vminq and vmaxq, which give NaN when either is one. */
+#define vf_min(a, b) neon_min(a, b)
+#define vf_max(a, b) neon_max(a, b)
+#define vf_abs(a) vabsq_f32(a)
+#define vf_floor(a) vrndmq_f32(a)
+#define vf_rint(a) vrndnq_f32(a)
+#define vf_if_eq(a, b, x, y) vbslq_f32(vceqq_f32(a, b), x, y)
+
+static inline vf neon_min(vf a, vf b)
+{
+    return vbslq_f32(vcltq_f32(a, b), a, b);
+}
+
+static inline vf neon_max(vf a, vf b)
+{
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
 #else
 typedef float vf;
 #define vf_set(x) (x)
