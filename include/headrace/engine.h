@@ -84,6 +84,10 @@ hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns, struct hr_batch **re
  * from signal handlers. */
 HR_API void hr_iter_cancel(struct hr_iter *iter);
 
+/* The long text about the error that hr_iter_next gave, from user code (a traceback);
+ * "" when there is none. Valid until hr_iter_close. */
+HR_API const char *hr_iter_detail(const struct hr_iter *iter);
+
 /* Stop and free; waits for the workers, which end at the next record. Batches stay valid.
  * NULL is fine. */
 HR_API void hr_iter_close(struct hr_iter *iter);

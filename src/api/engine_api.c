@@ -65,9 +65,26 @@ void hr_iter_cancel(struct hr_iter *iter)
         atomic_store_explicit(&engine_of(iter)->cancelled, true, memory_order_relaxed);
 }
 
+const char *hr_iter_detail(const struct hr_iter *iter)
+{
+    const struct hr_engine *engine = engine_of(iter);
+
+    return engine != NULL && engine->detail_given && engine->detail != NULL
+               ? engine->detail
+               : "";
+}
+
 void hr_iter_close(struct hr_iter *iter)
 {
+    struct hr_graph *graph;
+
+    if (iter == NULL)
+        return;
+    graph = engine_of(iter)->graph;
+    hr__graph_ref(graph);
     hr__engine_close(engine_of(iter));
+    hr__graph_rest(graph);
+    hr__graph_unref(graph);
 }
 
 /* Hand the text out, or say why there is none. */

@@ -1,7 +1,7 @@
 /*
  * An engine's life: plan, memory, threads, and the consumer's side.
  */
-#include "engine/engine.h"
+#include "engine/run.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -107,6 +107,7 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
     hr__run_claim(runner, &claim);
     begin = hr__ticks() - begin;
     pthread_mutex_lock(&engine->lock);
+    begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
     hr__stage_complete(claim.stage, &claim, (uint64_t)hr__ticks_to_ns(begin));
     return true;
 }
@@ -275,6 +276,7 @@ static enum hr_err init_stages(struct hr_engine *engine, struct hr_error *reterr
         HR_TRY(hr__stage_init(stage, engine, i, reterr));
         stage->ordinal_first = ordinals;
         ordinals += stage->program.stream_count;
+        HR_TRY(hr__trip_host(engine, &stage->program, reterr));
         if (ordinals > HR_CURSOR_STREAMS)
             return hr__fail(reterr, HR_ERR_GRAPH, "more than %d order ops behind filters",
                             HR_CURSOR_STREAMS);
@@ -306,6 +308,7 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
         &adaptive, PTHREAD_MUTEX_ADAPTIVE_NP); /* held for well under a microsecond */
     pthread_mutex_init(&engine->lock, &adaptive);
     pthread_mutexattr_destroy(&adaptive);
+    pthread_mutex_init(&engine->host_lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&engine->work, &monotonic);
@@ -339,7 +342,8 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     n = first->epoch_count;
     engine->errors_max = engine->options.errors_max > 0
                              ? (uint64_t)engine->options.errors_max
-                             : (n / 100 + 1 > 100 ? n / 100 + 1 : 100);
+                         : n < HR_COUNT_UNKNOWN && n / 100 + 1 > 100 ? n / 100 + 1
+                                                                     : 100;
     HR_TRY(hr__ledger_open(engine, reterr));
     return start_threads(engine, reterr);
 }
@@ -369,6 +373,7 @@ void hr__engine_close(struct hr_engine *engine)
         return;
     pthread_mutex_lock(&engine->lock);
     atomic_store(&engine->stop, true);
+    atomic_store(&engine->cancelled, true); /* whoever waits for a worker process */
     pthread_cond_broadcast(&engine->work);
     pthread_mutex_unlock(&engine->lock);
     for (int i = 0; engine->runners != NULL && i < engine->thread_count; i++)
@@ -388,10 +393,12 @@ void hr__engine_close(struct hr_engine *engine)
     if (engine->ledger_fd >= 0)
         close(engine->ledger_fd);
     hr__plan_finish(&engine->plan);
+    hr__free(engine->detail);
     hr_graph_unref(engine->graph);
     pthread_cond_destroy(&engine->work);
     pthread_cond_destroy(&engine->ready);
     pthread_mutex_destroy(&engine->lock);
+    pthread_mutex_destroy(&engine->host_lock);
     hr__free(engine);
 }
 
@@ -402,12 +409,19 @@ bool hr__stage_failed(const struct hr_stage *stage)
     return (int)stage->number <= stage->engine->fail_stage;
 }
 
-void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_error *error)
+void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_error *error,
+                     char **detail)
 {
     if ((int)stage <= engine->fail_stage)
         return;
     engine->fail_stage = (int)stage;
     engine->error = *error;
+    hr__free(engine->detail);
+    engine->detail = NULL;
+    if (detail != NULL) {
+        engine->detail = *detail;
+        *detail = NULL;
+    }
     if (engine->consumer_waits)
         pthread_cond_signal(&engine->ready);
 }
@@ -453,16 +467,19 @@ static bool helps(const struct hr_engine *engine)
 
     if (engine->thread_count == 0)
         return true;
+    if (engine->trips) /* the caller would need a worker process of its own */
+        return false;
     return engine->stages[0].record_ns > 0 &&
            engine->stages[0].record_ns * records < HELP_NS;
 }
 
-static enum hr_err how_it_ended(const struct hr_engine *engine, struct hr_error *reterr)
+static enum hr_err how_it_ended(struct hr_engine *engine, struct hr_error *reterr)
 {
     if (engine->finished || engine->fail_stage < 0)
         return HR_ERR_END;
     if (reterr != NULL)
         *reterr = engine->error;
+    engine->detail_given = true;
     return engine->error.code;
 }
 

@@ -37,12 +37,15 @@ enum hr_record_status {
     HR_RECORD_DROPPED, /* by a filter */
     HR_RECORD_BAD,
     HR_RECORD_UNRUN, /* the run was stopped */
+    HR_RECORD_END,   /* the source has none here nor behind */
 };
 
 /* A bad attempt at a record; several when substitutes were bad too. */
 struct hr_bad {
     struct hr_error error;
     uint64_t index, offset;
+    char *detail; /* or NULL */
+    bool fatal;   /* not the record's fault: no policy may hide it */
     struct hr_bad *next;
 };
 
@@ -115,8 +118,9 @@ struct hr_stage {
     struct hr_block *blocks;
     size_t block_count, live;
     struct hr_block *open;
-    uint64_t blocks_opened, blocks_done;
-    double record_ns; /* moving estimate; decides the size of chunks */
+    uint64_t blocks_opened;
+    double record_ns;    /* moving estimates; they decide the size of chunks */
+    double record_bytes; /* of scratch; where there is user code */
 
     /* stage 0: positions */
     uint64_t epoch, position, epoch_count;
@@ -133,6 +137,7 @@ struct hr_stage {
     size_t ordinal_first; /* place of its stream ops in hr_cursor.ordinals */
     struct hr_cursor now; /* ordinals now; skips that are still to be left out */
     uint64_t ended_epoch; /* 1 + epoch that a stream op has ended */
+    uint64_t source_ended, source_end; /* 1 + epoch that its source has ended, where */
     struct hr_window window;
     struct hr_batcher batcher;
     struct hr_value *row; /* a record on its way through the sequencer */
@@ -149,6 +154,8 @@ struct hr_span {
     uint32_t stage;
 };
 
+struct hr_chunk; /* engine/run.h */
+
 struct hr_runner {
     struct hr_worker worker; /* first */
     struct hr_engine *engine;
@@ -160,6 +167,9 @@ struct hr_runner {
     struct hr_record_id *ids; /* per path */
     struct hr_meter *meters;  /* per node */
     uint64_t *ticks;          /* per node, of the record that is being timed */
+    struct hr_chunk *chunks;  /* per stage; empty where there is no user code */
+    struct hr_buffer *slab;   /* small results share it */
+    size_t slab_used;
     struct hr_error error;
     uint64_t cpu_ns;
     struct hr_span *spans;
@@ -186,6 +196,9 @@ struct hr_engine {
     pthread_cond_t work, ready; /* for workers; for the consumer */
     int idle;
     bool consumer_waits;
+    bool trips;               /* some code runs in worker processes */
+    struct hr_code_host host; /* the graph's, called by one thread at a time */
+    pthread_mutex_t host_lock;
     atomic_bool cancelled, stop;
     bool finished;
     /* Stage whose sequencer met the error that ends the run, -1 for none. It and the
@@ -193,6 +206,8 @@ struct hr_engine {
      * error. */
     int fail_stage;
     struct hr_error error;
+    char *detail;      /* long text about `error`, or NULL */
+    bool detail_given; /* the consumer has `error` */
     struct hr_batch *out[HR_OUT_MAX];
     struct hr_cursor out_cursor[HR_OUT_MAX];
     size_t out_head, out_count, out_max;
@@ -223,9 +238,10 @@ hr__engine_next(struct hr_engine *engine, uint64_t until_ns, struct hr_batch **r
                 struct hr_error *reterr);
 void hr__engine_close(struct hr_engine *engine);
 /* Under the lock: the run ends at this stage with this error. One at a later stage comes
- * earlier in the order of records and takes its place. */
-void hr__engine_fail(struct hr_engine *engine, size_t stage,
-                     const struct hr_error *error);
+ * earlier in the order of records and takes its place. *detail (detail may be NULL) is
+ * taken over when the error is. */
+void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_error *error,
+                     char **detail);
 bool hr__stage_failed(const struct hr_stage *stage);
 
 /* Global position (and so the source index) of a consumer's position; positions in an
@@ -239,6 +255,8 @@ struct hr_claim {
     struct hr_stage *stage;
     struct hr_block *block;
     uint32_t at, count;
+    /* What running it told: scratch of its records; ticks that are nobody's. */
+    uint64_t bytes, lost_ticks;
 };
 HR_CHECK enum hr_err hr__stage_init(struct hr_stage *stage, struct hr_engine *engine,
                                     size_t number, struct hr_error *reterr);
@@ -250,6 +268,7 @@ bool hr__stage_drained(const struct hr_stage *stage);
 /* Outside of the lock: give up all that the block holds; it may be opened again once its
  * state is EMPTY. */
 void hr__block_clear(struct hr_stage *stage, struct hr_block *block);
+void hr__children_clear(struct hr_children *children, size_t fields);
 
 /* Errors that are not the record's: no policy may hide them. */
 static inline bool hr__error_is_fatal(enum hr_err code)
@@ -262,7 +281,7 @@ static inline bool hr__error_is_fatal(enum hr_err code)
 HR_CHECK enum hr_err
 hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number);
 void hr__runner_finish(struct hr_runner *runner);
-void hr__run_claim(struct hr_runner *runner, const struct hr_claim *claim);
+void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim);
 
 /* sequence.c: find a block that can go on and take it on; true when something was done.
  * Called under the lock, which is let go meanwhile. */

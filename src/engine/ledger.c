@@ -55,6 +55,8 @@ void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad, uint64_t
     add_text(&line, "file", bad->error.file);
     add_text(&line, "error", hr_err_name(bad->error.code));
     add_text(&line, "message", bad->error.message);
+    if (bad->detail != NULL)
+        add_text(&line, "detail", bad->detail);
     hr__str_add(&line, "}\n");
     text = hr__str_text(&line);
     left = hr__str_ok(&line) ? strlen(text) : 0;

@@ -35,11 +35,17 @@ bool hr__stage_has_room(struct hr_stage *stage)
 
 void hr__stage_fail(struct hr_stage *stage, enum hr_err code, struct hr_error *error)
 {
+    hr__stage_fail_with(stage, code, error, NULL);
+}
+
+void hr__stage_fail_with(struct hr_stage *stage, enum hr_err code, struct hr_error *error,
+                         char **detail)
+{
     error->code = code;
     if (error->message[0] == '\0')
         hr__fail(error, code, "%s", hr_err_text(code));
     pthread_mutex_lock(&stage->engine->lock);
-    hr__engine_fail(stage->engine, stage->number, error);
+    hr__engine_fail(stage->engine, stage->number, error, detail);
     pthread_mutex_unlock(&stage->engine->lock);
 }
 

@@ -129,6 +129,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->op = n->op;
     step->params = n->params;
     step->state = n->state;
+    step->code = n->op->code != NULL ? n->op->code(n->state) : NULL;
     step->node = planned->node;
     step->group = planned->group;
     if (c->stage == 0)
@@ -300,7 +301,7 @@ static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
     }
     if (c->stage == 0 && s->expand != HR_NO_NODE)
         c->path_of[s->expand] = 1;
-    return make_end(c) ? HR_OK : HR_ERR_MEMORY;
+    return make_end(c) && hr__program_cut(p, c->graph) ? HR_OK : HR_ERR_MEMORY;
 }
 
 enum hr_err hr__program_init(struct hr_program *program, const struct hr_plan *plan,

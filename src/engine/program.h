@@ -7,6 +7,7 @@
 #define HR_ENGINE_PROGRAM_H
 
 #include "graph/plan.h"
+#include "proc/proc.h"
 
 /* An order op on the way from a position to a source index. */
 struct hr_order {
@@ -42,6 +43,9 @@ struct hr_step {
     uint16_t *clear;  /* slots that the step has taken out of the record */
     uint16_t *share;  /* pairs from, to: made alike before the step (a fork) */
     uint32_t group;   /* node that heads its composed work */
+    const struct hr_code_use *code; /* user code: inputs, outputs are its fields */
+    uint16_t *finals; /* user code: per output, 1 + the stage's result that it is, when no
+                         later step touches it; else 0 */
 };
 
 /* A field of the records that leave the stage. */
@@ -49,6 +53,24 @@ struct hr_out_field {
     uint16_t slot;
     const struct hr_field *field;
     int64_t bytes; /* of one record's tensor when its shape is known, else -1 */
+};
+
+/*
+ * A stage with user code is run segment by segment, many records at a time, so that an
+ * interpreter's lock is taken and a worker process is visited once for all of them. Steps
+ * are numbered; step_count stands for the expansion.
+ */
+enum hr_segment_kind {
+    HR_SEGMENT_LOCAL, /* steps of our own */
+    HR_SEGMENT_CODE,  /* one step of user code in this thread */
+    HR_SEGMENT_TRIP,  /* steps of user code in a worker process */
+};
+
+struct hr_segment {
+    enum hr_segment_kind kind;
+    uint16_t from, to;
+    struct hr_proc_trip *trip;
+    uint16_t *inputs, *results; /* TRIP: slots of the row that are shipped, come back */
 };
 
 struct hr_program {
@@ -69,8 +91,19 @@ struct hr_program {
     size_t stream_count;
     const struct hr_graph_node *batch; /* or NULL */
     struct hr_batch_spec spec;
+    struct hr_segment *segments;
+    size_t segment_count;  /* 0: no user code, records run one by one */
     struct hr_arena arena; /* holds all of the above */
 };
+
+static inline const struct hr_step *
+hr__program_step(const struct hr_program *program, size_t at)
+{
+    return at < program->step_count ? &program->steps[at] : &program->expand;
+}
+
+/* segments.c: cut the steps into segments. False when out of memory. */
+HR_CHECK bool hr__program_cut(struct hr_program *program, const struct hr_graph *graph);
 
 /* Compile stage `at` of the plan. hr__program_finish() it, also after failure. */
 HR_CHECK enum hr_err

@@ -1,9 +1,8 @@
 /*
  * Running records: the hot loop. A record goes through all steps of its stage in one
- * thread; what it leaves is stored in its block, straight into the batch where the shape
- * is known.
+ * thread. Stages with user code go another way (chunk.c), and share the pieces.
  */
-#include "engine/engine.h"
+#include "engine/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,13 +62,14 @@ hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
     runner->ctxs = hr__calloc(engine->stage_count, sizeof(void *));
     runner->ids =
         hr__calloc(engine->stages[0].program.path_count + 1, sizeof *runner->ids);
+    runner->chunks = hr__calloc(engine->stage_count, sizeof *runner->chunks);
     runner->meters = hr__calloc(nodes, sizeof *runner->meters);
     runner->ticks = hr__calloc(nodes, sizeof *runner->ticks);
     if (runner->slots == NULL || runner->ctxs == NULL || runner->ids == NULL ||
-        runner->meters == NULL || runner->ticks == NULL)
+        runner->chunks == NULL || runner->meters == NULL || runner->ticks == NULL)
         return HR_ERR_MEMORY;
     for (size_t i = 0; i < engine->stage_count; i++)
-        if (!init_stage_rows(runner, i))
+        if (!init_stage_rows(runner, i) || hr__chunk_init(runner, i) != HR_OK)
             return HR_ERR_MEMORY;
     if (engine->options.trace) {
         runner->span_room = 100000;
@@ -96,6 +96,10 @@ void hr__runner_finish(struct hr_runner *runner)
 {
     if (runner->engine == NULL)
         return;
+    for (size_t i = 0; runner->chunks != NULL && i < runner->engine->stage_count; i++)
+        hr__chunk_finish(runner, i);
+    hr__free(runner->chunks);
+    hr_buffer_unref(runner->slab);
     for (size_t i = 0; i < runner->engine->stage_count; i++)
         if (runner->slots != NULL && runner->ctxs != NULL)
             finish_stage_rows(runner, i);
@@ -111,13 +115,12 @@ void hr__runner_finish(struct hr_runner *runner)
 
 /* ---- steps ---- */
 
-/* Bytes of the fields that a step has bound, for the meter. */
-static uint64_t bound_bytes(const struct hr_op_ctx *ctx)
+uint64_t hr__run_bytes(struct hr_value *const *values, size_t count)
 {
     uint64_t bytes = 0;
 
-    for (size_t i = 0; i < ctx->field_count; i++)
-        bytes += ctx->fields[i]->kind == HR_VALUE_NONE ? 0 : ctx->fields[i]->bytes;
+    for (size_t i = 0; i < count; i++)
+        bytes += values[i]->kind == HR_VALUE_NONE ? 0 : values[i]->bytes;
     return bytes;
 }
 
@@ -142,20 +145,20 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
     if (timed) {
         hr__worker_charge(&runner->worker, step->node);
         meter->timed++;
-        meter->bytes_in += bound_bytes(ctx);
+        meter->bytes_in += hr__run_bytes(ctx->fields, ctx->field_count);
     }
     HR_TRY(step->op->apply(ctx));
     if (step->after_count > 0)
         HR_TRY(force_slots(runner, slots, step->after, step->after_count));
     if (timed)
-        meter->bytes_out += bound_bytes(ctx);
+        meter->bytes_out += hr__run_bytes(ctx->fields, ctx->field_count);
     for (size_t i = 0; i < step->clear_count; i++)
         hr__value_clear(&slots[step->clear[i]]);
     return HR_OK;
 }
 
 /* The node is named; the graph file is not, since it is not what is wrong. */
-static void blame(struct hr_runner *runner, uint32_t node)
+void hr__run_blame(struct hr_runner *runner, uint32_t node)
 {
     struct hr_error *error = &runner->error;
     bool has_file = error->file[0] != '\0';
@@ -169,17 +172,16 @@ static void blame(struct hr_runner *runner, uint32_t node)
     runner->meters[node].errors++;
 }
 
-/* All steps of the stage. *ret_drop: a filter ended the record. */
-static enum hr_err
-run_steps(struct hr_runner *runner, const struct hr_stage *stage, bool *ret_drop)
+/* Steps [from, to) of the stage. *ret_drop: a filter ended the record. */
+enum hr_err hr__run_steps(struct hr_runner *runner, const struct hr_stage *stage,
+                          struct hr_value *slots, size_t from, size_t to, bool *ret_drop)
 {
     const struct hr_program *p = &stage->program;
-    struct hr_value *slots = runner->slots[stage->number];
     struct hr_op_ctx *ctxs = runner->ctxs[stage->number];
     bool timed = runner->worker.charge_ticks != NULL;
 
     *ret_drop = false;
-    for (size_t i = 0; i < p->step_count; i++) {
+    for (size_t i = from; i < to; i++) {
         struct hr_op_ctx *ctx = &ctxs[i];
         const struct hr_step *step = &p->steps[i];
         enum hr_err code;
@@ -191,7 +193,7 @@ run_steps(struct hr_runner *runner, const struct hr_stage *stage, bool *ret_drop
             code = run_step(runner, slots, step, ctx);
         if (code != HR_OK) {
             runner->error.code = code;
-            blame(runner, p->steps[i].node);
+            hr__run_blame(runner, p->steps[i].node);
             return code;
         }
         if (ctx->drop) {
@@ -202,126 +204,6 @@ run_steps(struct hr_runner *runner, const struct hr_stage *stage, bool *ret_drop
         }
     }
     return HR_OK;
-}
-
-/* ---- results ---- */
-
-static enum hr_err store_column(struct hr_runner *runner, struct hr_value *value,
-                                const struct hr_out_field *out, char *to)
-{
-    if (value->kind == HR_VALUE_TENSOR && value->bytes == (size_t)out->bytes &&
-        out->bytes == 8 && value->ndim == 0) {
-        memcpy(to, value->data, 8);
-        return HR_OK;
-    }
-    if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_DEFERRED) ||
-        hr__value_count(value) * (int64_t)hr_dtype_size((enum hr_dtype)value->dtype) !=
-            out->bytes)
-        return hr__fail(&runner->error, HR_ERR_INTERNAL,
-                        "field '%s' is not what was inferred for it", out->field->name);
-    return hr__value_force(&runner->worker, value, to, &runner->error);
-}
-
-/* Make a value that outlives the record: its bytes in a buffer of its own. */
-static enum hr_err
-keep_value(struct hr_runner *runner, struct hr_value *value, struct hr_value *ret_value)
-{
-    struct hr_buffer *buffer = NULL;
-    size_t bytes = value->bytes;
-    enum hr_err code;
-
-    if (value->owner != NULL &&
-        (value->kind == HR_VALUE_BYTES || value->kind == HR_VALUE_RAGGED ||
-         hr__value_contiguous(value))) {
-        *ret_value = *value;
-        value->owner = NULL;
-        return HR_OK;
-    }
-    if (value->kind == HR_VALUE_TENSOR || value->kind == HR_VALUE_DEFERRED)
-        bytes =
-            (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype);
-    code = hr_pool_get(runner->worker.pool, bytes, &buffer);
-    if (code != HR_OK)
-        return hr__fail(&runner->error, HR_ERR_MEMORY,
-                        "no memory for a record of %zu bytes", bytes);
-    if (value->kind == HR_VALUE_BYTES) {
-        if (bytes > 0)
-            memcpy(hr_buffer_data(buffer), value->data, bytes);
-        hr__value_set_bytes(ret_value, hr_buffer_data(buffer), bytes, buffer);
-        return HR_OK;
-    }
-    code =
-        hr__value_force(&runner->worker, value, hr_buffer_data(buffer), &runner->error);
-    if (code != HR_OK) {
-        hr_buffer_unref(buffer);
-        return code;
-    }
-    hr__value_set_tensor(ret_value, (enum hr_dtype)value->dtype, value->ndim, value->dims,
-                         hr_buffer_data(buffer), buffer);
-    ret_value->layout = value->layout;
-    return HR_OK;
-}
-
-static enum hr_err store_results(struct hr_runner *runner, struct hr_stage *stage,
-                                 struct hr_block *block, uint32_t at)
-{
-    const struct hr_program *p = &stage->program;
-    struct hr_value *slots = runner->slots[stage->number];
-
-    for (size_t f = 0; f < p->out_count; f++) {
-        struct hr_value *value = &slots[p->out[f].slot];
-
-        if (block->columns[f] != NULL) {
-            char *to = (char *)hr_buffer_data(block->columns[f]) +
-                       (size_t)at * (size_t)p->out[f].bytes;
-
-            HR_TRY(store_column(runner, value, &p->out[f], to));
-        } else {
-            HR_TRY(keep_value(runner, value, &block->rows[at * p->out_count + f]));
-        }
-    }
-    return HR_OK;
-}
-
-static enum hr_err make_children(struct hr_runner *runner, struct hr_stage *stage,
-                                 struct hr_block *block, uint32_t at)
-{
-    const struct hr_program *p = &stage->program;
-    struct hr_op_ctx *ctx = &runner->ctxs[stage->number][p->step_count];
-    struct hr_value *slots = runner->slots[stage->number];
-    struct hr_children *children = &block->children[at];
-    struct hr_value *parents = hr__calloc(p->out_count + 1, sizeof *parents);
-    uint64_t count = 0;
-    enum hr_err code = parents == NULL ? HR_ERR_MEMORY : HR_OK;
-
-    for (size_t f = 0; code == HR_OK && f < p->out_count; f++)
-        code = keep_value(runner, &slots[p->out[f].slot], &parents[f]);
-    for (size_t f = 0; code == HR_OK && f < p->out_count; f++)
-        slots[p->out[f].slot] = parents[f];
-    if (code == HR_OK) {
-        runner->meters[p->expand.node].records++;
-        code = p->expand.op->expand_count(ctx, &count);
-    }
-    if (code == HR_OK && count > 0) {
-        children->values =
-            hr__calloc(count * (p->child_count + 1), sizeof(struct hr_value));
-        code = children->values == NULL ? HR_ERR_MEMORY : HR_OK;
-    }
-    for (uint64_t i = 0; code == HR_OK && i < count; i++) {
-        children->count = i + 1;
-        code = p->expand.op->expand_child(
-            ctx, i, parents, &children->values[i * p->child_count], p->child_count);
-    }
-    for (size_t f = 0; parents != NULL && f < p->out_count; f++)
-        memset(&slots[p->out[f].slot], 0, sizeof(struct hr_value));
-    for (size_t f = 0; parents != NULL && f < p->out_count; f++)
-        hr__value_clear(&parents[f]);
-    hr__free(parents);
-    if (code != HR_OK) {
-        runner->error.code = code;
-        blame(runner, p->expand.node);
-    }
-    return code;
 }
 
 /* ---- a record ---- */
@@ -339,39 +221,50 @@ static void clear_slots(struct hr_runner *runner, const struct hr_stage *stage)
         hr__arena_reset(&runner->worker.arena);
 }
 
+enum hr_err hr__run_finish(struct hr_runner *runner, struct hr_stage *stage,
+                           struct hr_block *block, uint32_t at, struct hr_value *slots)
+{
+    const struct hr_program *p = &stage->program;
+    enum hr_err code;
+
+    if (p->batch != NULL)
+        hr__worker_charge(&runner->worker,
+                          runner->engine->plan.stages[stage->number].batch);
+    if (p->expand.op != NULL)
+        code = hr__store_children(runner, stage, block, at, slots);
+    else
+        code = hr__store_results(runner, stage, block, at, slots);
+    if (code != HR_OK && runner->error.node[0] == '\0') {
+        /* A deferred value failed where it was made: it is its describer's fault. */
+        uint32_t node = p->step_count > 0 ? p->steps[p->step_count - 1].group : 0;
+
+        runner->error.code = code;
+        hr__run_blame(runner, node);
+    }
+    return code;
+}
+
 static enum hr_err run_once(struct hr_runner *runner, struct hr_stage *stage,
                             struct hr_block *block, uint32_t at, bool *ret_drop)
 {
-    const struct hr_program *p = &stage->program;
-    enum hr_err code = run_steps(runner, stage, ret_drop);
+    struct hr_value *slots = runner->slots[stage->number];
+    enum hr_err code =
+        hr__run_steps(runner, stage, slots, 0, stage->program.step_count, ret_drop);
 
-    if (code == HR_OK && !*ret_drop) {
-        if (p->batch != NULL)
-            hr__worker_charge(&runner->worker,
-                              runner->engine->plan.stages[stage->number].batch);
-        if (p->expand.op != NULL)
-            code = make_children(runner, stage, block, at);
-        else
-            code = store_results(runner, stage, block, at);
-        if (code != HR_OK && runner->error.node[0] == '\0') {
-            /* A deferred value failed where it was made: it is its describer's fault. */
-            uint32_t node = p->step_count > 0 ? p->steps[p->step_count - 1].group : 0;
-
-            runner->error.code = code;
-            blame(runner, node);
-        }
-    }
+    if (code == HR_OK && !*ret_drop)
+        code = hr__run_finish(runner, stage, block, at, slots);
     clear_slots(runner, stage);
     return code;
 }
 
-static void set_positions(struct hr_runner *runner, const struct hr_stage *stage,
-                          uint64_t epoch, uint64_t position, uint64_t attempt)
+void hr__run_positions(struct hr_runner *runner, const struct hr_stage *stage,
+                       uint64_t epoch, uint64_t position, uint64_t attempt,
+                       struct hr_record_id *ids)
 {
     const struct hr_program *p = &stage->program;
 
     for (size_t i = 0; i < p->path_count; i++) {
-        struct hr_record_id *id = &runner->ids[i];
+        struct hr_record_id *id = &ids[i];
         uint64_t n = p->paths[i].n;
 
         id->seed = runner->engine->options.seed;
@@ -379,7 +272,7 @@ static void set_positions(struct hr_runner *runner, const struct hr_stage *stage
         hr__engine_map(runner->engine, &p->paths[i], epoch,
                        attempt == 0 ? position : (position + attempt) % (n > 0 ? n : 1),
                        id);
-        id->position = epoch * n + position;
+        id->position = (n < HR_COUNT_UNKNOWN ? epoch * n : 0) + position;
         if (attempt > 0)
             id->epoch |= 0x80000000u; /* a substitute draws its own numbers */
     }
@@ -410,34 +303,51 @@ locate(struct hr_runner *runner, const struct hr_stage *stage, struct hr_bad *ba
                  " (record %llu)", (unsigned long long)bad->index);
 }
 
-static void note_bad(struct hr_runner *runner, struct hr_stage *stage,
-                     struct hr_block *block, uint32_t at)
+void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
+                      struct hr_block *block, uint32_t at, const struct hr_record_id *id,
+                      char *detail, bool fatal)
 {
     struct hr_bad *bad = hr__calloc(1, sizeof *bad), **end = &block->bad[at];
 
-    if (bad == NULL)
+    if (bad == NULL) {
+        hr__free(detail);
+        memset(&runner->error, 0, sizeof runner->error);
         return;
+    }
     bad->error = runner->error;
-    bad->index = runner->ids[0].index;
+    bad->index = id->index;
+    bad->detail = detail;
+    bad->fatal = fatal;
+    memset(&runner->error, 0, sizeof runner->error);
     locate(runner, stage, bad);
     while (*end != NULL)
         end = &(*end)->next;
     *end = bad;
 }
 
+bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,
+                            uint64_t attempt)
+{
+    const struct hr_engine *engine = stage->engine;
+
+    return engine->options.on_error == HR_ON_ERROR_SUBSTITUTE && stage->number == 0 &&
+           last != NULL && !last->fatal && !hr__error_is_fatal(last->error.code) &&
+           attempt < engine->errors_max && attempt + 1 < stage->program.paths[0].n &&
+           !atomic_load_explicit(&engine->stop, memory_order_relaxed);
+}
+
 static void run_record(struct hr_runner *runner, struct hr_stage *stage,
                        struct hr_block *block, uint32_t at)
 {
-    struct hr_engine *engine = runner->engine;
-    bool substitute =
-        engine->options.on_error == HR_ON_ERROR_SUBSTITUTE && stage->number == 0;
     bool drop = false;
 
     for (uint64_t attempt = 0;; attempt++) {
+        const struct hr_bad *last;
         enum hr_err code;
 
         if (stage->number == 0) {
-            set_positions(runner, stage, block->epoch, block->first + at, attempt);
+            hr__run_positions(runner, stage, block->epoch, block->first + at, attempt,
+                              runner->ids);
             block->ids[at] = runner->ids[0];
         } else {
             struct hr_value *in = &block->inputs[at * stage->program.in_count];
@@ -452,11 +362,10 @@ static void run_record(struct hr_runner *runner, struct hr_stage *stage,
             continue;
         if (code == HR_OK)
             break;
-        note_bad(runner, stage, block, at);
-        memset(&runner->error, 0, sizeof runner->error);
-        if (!substitute || hr__error_is_fatal(code) || attempt >= engine->errors_max ||
-            attempt + 1 >= stage->program.paths[0].n ||
-            atomic_load_explicit(&engine->stop, memory_order_relaxed)) {
+        hr__run_note_bad(runner, stage, block, at, &runner->ids[0], NULL, false);
+        for (last = block->bad[at]; last != NULL && last->next != NULL;)
+            last = last->next;
+        if (!hr__run_may_substitute(stage, last, attempt)) {
             block->status[at] = HR_RECORD_BAD;
             return;
         }
@@ -466,7 +375,7 @@ static void run_record(struct hr_runner *runner, struct hr_stage *stage,
 
 /* ---- timing ---- */
 
-static void begin_timing(struct hr_runner *runner)
+void hr__run_begin_timing(struct hr_runner *runner)
 {
     memset(runner->ticks, 0, runner->engine->graph->count * sizeof *runner->ticks);
     runner->worker.charge_ticks = runner->ticks;
@@ -474,7 +383,7 @@ static void begin_timing(struct hr_runner *runner)
     runner->ticks[0] = 0;
 }
 
-static void end_timing(struct hr_runner *runner)
+void hr__run_end_timing(struct hr_runner *runner)
 {
     hr__worker_charge(&runner->worker, 0);
     runner->worker.charge_ticks = NULL;
@@ -482,12 +391,12 @@ static void end_timing(struct hr_runner *runner)
         runner->meters[i].ticks += runner->ticks[i];
 }
 
-static void note_span(struct hr_runner *runner, const struct hr_claim *claim, uint32_t at,
-                      uint64_t begin)
+void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
+                  uint64_t position, uint64_t begin, uint64_t end)
 {
     if (runner->span_count < runner->span_room)
-        runner->spans[runner->span_count++] = (struct hr_span){
-            begin, hr__ticks(), claim->block->first + at, (uint32_t)claim->stage->number};
+        runner->spans[runner->span_count++] =
+            (struct hr_span){begin, end, position, (uint32_t)stage->number};
 }
 
 /* Names files ahead of need while the reader finds them cold. */
@@ -520,12 +429,11 @@ static void read_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     }
 }
 
-void hr__run_claim(struct hr_runner *runner, const struct hr_claim *claim)
+static void run_one_by_one(struct hr_runner *runner, const struct hr_claim *claim)
 {
     struct hr_engine *engine = runner->engine;
     bool all = claim->count <= 4;
 
-    read_ahead(runner, claim);
     for (uint32_t i = claim->at; i < claim->at + claim->count; i++) {
         uint64_t begin = engine->options.trace ? hr__ticks() : 0;
         bool timed = all || i == claim->at;
@@ -536,11 +444,21 @@ void hr__run_claim(struct hr_runner *runner, const struct hr_claim *claim)
             return;
         }
         if (timed)
-            begin_timing(runner);
+            hr__run_begin_timing(runner);
         run_record(runner, claim->stage, claim->block, i);
         if (timed)
-            end_timing(runner);
+            hr__run_end_timing(runner);
         if (engine->options.trace)
-            note_span(runner, claim, i, begin);
+            hr__run_span(runner, claim->stage, claim->block->first + i, begin,
+                         hr__ticks());
     }
+}
+
+void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim)
+{
+    read_ahead(runner, claim);
+    if (claim->stage->program.segment_count > 0)
+        hr__chunk_claim(runner, claim);
+    else
+        run_one_by_one(runner, claim);
 }

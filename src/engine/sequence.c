@@ -22,7 +22,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
 
     for (struct hr_bad *bad = block->bad[at]; bad != NULL; bad = bad->next) {
         enum hr_err code = bad->error.code;
-        bool fatal = hr__error_is_fatal(code);
+        bool fatal = bad->fatal || hr__error_is_fatal(code);
 
         uint64_t errors = __atomic_add_fetch(&engine->errors, 1, __ATOMIC_RELAXED);
 
@@ -31,7 +31,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
                        : good         ? "substituted"
                                       : "skipped");
         if (fails || fatal) {
-            hr__stage_fail(stage, code, &bad->error);
+            hr__stage_fail_with(stage, code, &bad->error, &bad->detail);
             return false;
         }
         if (errors > engine->errors_max) {
@@ -40,7 +40,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
             hr__error_prefix(&error,
                              "%llu bad records, more than errors_max allows; the last",
                              (unsigned long long)errors);
-            hr__stage_fail(stage, HR_ERR_LIMIT, &error);
+            hr__stage_fail_with(stage, HR_ERR_LIMIT, &error, &bad->detail);
             return false;
         }
     }
@@ -113,11 +113,41 @@ id_of(const struct hr_stage *stage, const struct hr_block *block, uint32_t at,
     return id;
 }
 
+/* Positions of the epoch from here on are beyond the source's end. */
+static bool
+is_behind_end(const struct hr_stage *stage, const struct hr_block *block, uint32_t at)
+{
+    return stage->source_ended == block->epoch + 1 &&
+           block->first + at >= stage->source_end;
+}
+
+/* The source has no record here. Blocks of the epoch that were begun behind it give
+ * nothing. An epoch without any record is the last where epochs have no number. */
+static void end_source(struct hr_stage *stage, const struct hr_block *block, uint32_t at)
+{
+    struct hr_engine *engine = stage->engine;
+
+    stage->source_ended = block->epoch + 1;
+    stage->source_end = block->first + at;
+    pthread_mutex_lock(&engine->lock);
+    if (stage->cut < block->epoch + 1)
+        stage->cut = block->epoch + 1;
+    if (engine->options.epochs == 0 && stage->source_end == 0)
+        stage->exhausted = true;
+    pthread_mutex_unlock(&engine->lock);
+}
+
 /* One record of a block, all its children. False when it has to be gone on with later. */
 static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
     uint64_t children = block->children != NULL ? block->children[at].count : 1;
 
+    if (stage->source_ended != 0 && is_behind_end(stage, block, at))
+        return true;
+    if (block->status[at] == HR_RECORD_END) {
+        end_source(stage, block, at);
+        return true;
+    }
     if (block->child == 0 && block->bad[at] != NULL && !note_bad(stage, block, at))
         return false;
     if (block->status[at] == HR_RECORD_BAD && block->bad[at] == NULL) {
@@ -186,6 +216,7 @@ static bool is_whole_batch(const struct hr_stage *stage, const struct hr_block *
 
     return stage->direct && block->at == 0 && block->size > 0 && block->holes == 0 &&
            stage->batcher.count == 0 &&
+           !(stage->source_ended != 0 && is_behind_end(stage, block, 0)) &&
            !(stage->program.spec.drop_last && block->size < stage->block_size) &&
            (limit == 0 || engine->sequenced_records + block->size <= limit);
 }
@@ -229,7 +260,7 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block)
 /* Under the lock: the block that the stage's sequencer goes on with. */
 static struct hr_block *next_block(struct hr_stage *stage)
 {
-    struct hr_block *best = NULL;
+    struct hr_block *best = NULL, *first = NULL;
 
     for (size_t i = 0; i < stage->block_count; i++) {
         struct hr_block *block = &stage->blocks[i];
@@ -237,13 +268,17 @@ static struct hr_block *next_block(struct hr_stage *stage)
         if (block->state == HR_BLOCK_READY &&
             (best == NULL || block->number < best->number))
             best = block;
+        if (block->state != HR_BLOCK_EMPTY &&
+            (first == NULL || block->number < first->number))
+            first = block;
     }
-    if (best == NULL)
-        return NULL;
-    if (best->number == stage->blocks_done ||
-        (stage->direct && !stage->engine->plan.ordered))
+    if (best == NULL || best == first)
         return best;
-    return NULL;
+    /* As completed: but an epoch ends behind all of its blocks. */
+    return stage->direct && !stage->engine->plan.ordered && !best->last &&
+                   best->epoch == first->epoch
+               ? best
+               : NULL;
 }
 
 static bool pump_stage(struct hr_stage *stage)
@@ -264,7 +299,6 @@ static bool pump_stage(struct hr_stage *stage)
     if (done) {
         block->state = HR_BLOCK_EMPTY;
         stage->live--;
-        stage->blocks_done++;
     }
     if (engine->idle > 0)
         pthread_cond_broadcast(&engine->work);

@@ -14,6 +14,9 @@ bool hr__stage_has_room(struct hr_stage *stage);
 bool hr__stage_has_room_locked(const struct hr_stage *stage);
 /* End the run with this error (its code is set; a message is given when it has none). */
 void hr__stage_fail(struct hr_stage *stage, enum hr_err code, struct hr_error *error);
+/* The same with a long text about it, taken over when the error is. */
+void hr__stage_fail_with(struct hr_stage *stage, enum hr_err code, struct hr_error *error,
+                         char **detail);
 /* Where a new engine goes on behind the record that stands at `at`. */
 struct hr_cursor
 hr__cursor_behind(const struct hr_stage *stage, const struct hr_cursor *at);

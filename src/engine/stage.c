@@ -1,7 +1,7 @@
 /*
  * A stage's bookkeeping: opening blocks, handing out chunks of them, taking them back.
  */
-#include "engine/engine.h"
+#include "engine/run.h"
 
 #include <string.h>
 
@@ -10,6 +10,8 @@
 
 /* Work that is worth a visit to the lock. */
 #define CHUNK_NS 50000.0
+/* The same where an interpreter is entered or a process visited for it. */
+#define CODE_CHUNK_NS 1000000.0
 
 static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
 {
@@ -42,12 +44,13 @@ static void bad_destroy(struct hr_bad *bad)
     while (bad != NULL) {
         struct hr_bad *next = bad->next;
 
+        hr__free(bad->detail);
         hr__free(bad);
         bad = next;
     }
 }
 
-static void children_clear(struct hr_children *children, size_t fields)
+void hr__children_clear(struct hr_children *children, size_t fields)
 {
     for (size_t i = 0; i < children->count * fields; i++)
         hr__value_clear(&children->values[i]);
@@ -69,7 +72,7 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
         for (size_t f = 0; block->inputs != NULL && f < stage->program.in_count; f++)
             hr__value_clear(&block->inputs[i * stage->program.in_count + f]);
         if (block->children != NULL)
-            children_clear(&block->children[i], results);
+            hr__children_clear(&block->children[i], results);
         bad_destroy(block->bad[i]);
         block->bad[i] = NULL;
     }
@@ -308,7 +311,7 @@ static struct hr_block *open_positions(struct hr_stage *stage)
         if (stage->live > 0 || engine->out_count > 0)
             return NULL; /* memory will come back */
         hr__fail(&error, code, "no memory for a batch of %u records", size);
-        hr__engine_fail(engine, stage->number, &error);
+        hr__engine_fail(engine, stage->number, &error, NULL);
         return NULL;
     }
     begin_block(stage, block, stage->epoch, stage->position, size, size == left);
@@ -352,12 +355,21 @@ bool hr__stage_drained(const struct hr_stage *stage)
            !stage->window.draining && (stage->number > 0 || stage->exhausted);
 }
 
+static uint32_t choose_chunk(const struct hr_stage *stage)
+{
+    bool code = stage->program.segment_count > 0;
+    double want =
+        (code ? CODE_CHUNK_NS : CHUNK_NS) / (stage->record_ns > 1 ? stage->record_ns : 1);
+
+    if (code && want * stage->record_bytes > HR_CHUNK_BYTES)
+        want = HR_CHUNK_BYTES / stage->record_bytes;
+    return want < 1 || stage->record_ns == 0 ? 1 : want > 4096 ? 4096 : (uint32_t)want;
+}
+
 bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
 {
     struct hr_block *block = stage->open;
-    double want = CHUNK_NS / (stage->record_ns > 1 ? stage->record_ns : 1);
-    uint32_t chunk = want < 1 ? 1 : want > 4096 ? 4096 : (uint32_t)want;
-    uint32_t left;
+    uint32_t left, chunk;
 
     if (block == NULL) {
         block = stage->number == 0 ? open_positions(stage) : open_items(stage);
@@ -370,10 +382,10 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
         stage->open = block;
     }
     left = block->size - block->claimed;
-    if (stage->record_ns == 0)
-        chunk = 1;
+    chunk = choose_chunk(stage);
     chunk = chunk < left ? chunk : left;
-    *ret_claim = (struct hr_claim){stage, block, block->claimed, chunk};
+    *ret_claim = (struct hr_claim){
+        .stage = stage, .block = block, .at = block->claimed, .count = chunk};
     block->claimed += chunk;
     if (block->claimed == block->size)
         stage->open = NULL;
@@ -384,10 +396,14 @@ void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim, ui
 {
     struct hr_block *block = claim->block;
     double each = claim->count > 0 ? (double)ns / claim->count : 0;
+    double old = stage->program.segment_count > 0 ? 0.5 : 0.9;
 
     if (claim->count == 0)
         return;
-    stage->record_ns = stage->record_ns == 0 ? each : stage->record_ns * 0.9 + each * 0.1;
+    stage->record_ns =
+        stage->record_ns == 0 ? each : stage->record_ns * old + each * (1 - old);
+    stage->record_bytes =
+        stage->record_bytes * old + (double)claim->bytes / claim->count * (1 - old);
     block->done += claim->count;
     for (uint32_t i = claim->at; i < claim->at + claim->count; i++)
         block->holes += block->status[i] != HR_RECORD_GOOD;

@@ -38,7 +38,8 @@ void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)
     s->blocked_seconds = (double)engine->blocked_ns * 1e-9;
     s->batches_ready = engine->out_count;
     s->epoch = (int64_t)engine->cursor.epoch;
-    s->epoch_records = engine->stages[0].direct
+    s->epoch_records = engine->stages[0].direct &&
+                               engine->stages[0].program.paths[0].n < HR_COUNT_UNKNOWN
                            ? (int64_t)hr__engine_positions(engine, engine->cursor.epoch)
                            : -1;
     s->epoch_done = engine->stages[0].direct ? (int64_t)engine->cursor.position

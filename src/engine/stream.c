@@ -9,6 +9,25 @@
 
 static const struct hr_batch_spec single_spec = {.size = 1};
 
+/* A batch that went through steps as one record: its values are the batch. Its records
+ * are counted by the first field that has any dimension. */
+static enum hr_err take_batch(const struct hr_out_field *fields, size_t count,
+                              struct hr_value *row, struct hr_batch **ret_batch)
+{
+    struct hr_batch *batch = hr__batch_create(fields, count);
+
+    if (batch == NULL)
+        return HR_ERR_MEMORY;
+    batch->records = 1;
+    for (size_t f = count; f-- > 0;)
+        if (row[f].ndim > 0 && row[f].kind != HR_VALUE_BYTES)
+            batch->records = row[f].dims[0];
+    memcpy(batch->values, row, count * sizeof *row);
+    memset(row, 0, count * sizeof *row);
+    *ret_batch = batch;
+    return HR_OK;
+}
+
 /* A record leaves the stage. Takes the row's values. */
 static bool
 leave(struct hr_stage *stage, struct hr_value *row, const struct hr_record_id *id,
@@ -37,8 +56,11 @@ leave(struct hr_stage *stage, struct hr_value *row, const struct hr_record_id *i
         hr__stage_push_record(stage, row, id, cursor, epoch);
         return true;
     }
-    code =
-        hr__batch_make(stage, fields, count, 1, NULL, row, &single_spec, &batch, &error);
+    if (stage->engine->graph->nodes[stage->engine->graph->output].schema.batch_rank > 0)
+        code = take_batch(fields, count, row, &batch);
+    else
+        code = hr__batch_make(stage, fields, count, 1, NULL, row, &single_spec, &batch,
+                              &error);
     hr__row_clear(row, count);
     if (code != HR_OK) {
         hr__stage_fail(stage, code, &error);

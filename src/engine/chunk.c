@@ -1,0 +1,329 @@
+/*
+ * Many records at a time through a stage with user code, segment by segment.
+ *
+ * Each record has a row of slots, so that it can wait between segments. A record that
+ * fails leaves the chunk; when another may stand in for it, that one goes through alone
+ * afterwards, because the memory of a trip is good until the next one only.
+ */
+#include "engine/run.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/error.h"
+
+/* Scratch of small records is given up together: what is in cache stays there. */
+#define SCRATCH_KEPT 16384
+
+enum hr_err hr__chunk_init(struct hr_runner *runner, size_t at)
+{
+    const struct hr_stage *stage = &runner->engine->stages[at];
+    const struct hr_program *p = &stage->program;
+    struct hr_chunk *chunk = &runner->chunks[at];
+    size_t paths = p->path_count > 0 ? p->path_count : 1;
+
+    if (p->segment_count == 0)
+        return HR_OK;
+    chunk->room = stage->block_size < HR_CHUNK_ROWS ? stage->block_size : HR_CHUNK_ROWS;
+    chunk->live = hr__calloc(chunk->room, sizeof *chunk->live);
+    chunk->ids = hr__calloc(chunk->room * paths, sizeof *chunk->ids);
+    chunk->rows = hr__calloc(chunk->room * (p->slot_count + 1), sizeof *chunk->rows);
+    if (chunk->live == NULL || chunk->ids == NULL || chunk->rows == NULL)
+        return HR_ERR_MEMORY;
+    return hr__trip_init(chunk, p);
+}
+
+void hr__chunk_finish(struct hr_runner *runner, size_t at)
+{
+    const struct hr_program *p = &runner->engine->stages[at].program;
+    struct hr_chunk *chunk = &runner->chunks[at];
+
+    for (size_t i = 0; chunk->rows != NULL && i < chunk->room * (p->slot_count + 1); i++)
+        hr__value_clear(&chunk->rows[i]);
+    hr__trip_finish(chunk, p);
+    hr__free(chunk->live);
+    hr__free(chunk->ids);
+    hr__free(chunk->rows);
+}
+
+/* ---- rows ---- */
+
+struct hr_op_ctx *hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t row)
+{
+    const struct hr_step *step = hr__program_step(&pass->stage->program, at);
+    struct hr_op_ctx *ctx = &pass->runner->ctxs[pass->stage->number][at];
+    struct hr_value *slots = hr__pass_slots(pass, row);
+
+    ctx->id = &hr__pass_ids(pass, row)[step->path];
+    for (size_t i = 0; i < step->field_count; i++)
+        ctx->fields[i] = &slots[step->fields[i]];
+    return ctx;
+}
+
+bool hr__pass_stopped(const struct hr_pass *pass)
+{
+    return atomic_load_explicit(&pass->runner->engine->stop, memory_order_relaxed);
+}
+
+void hr__pass_give_up(struct hr_pass *pass)
+{
+    for (uint32_t row = 0; row < pass->count; row++)
+        if (*hr__pass_status(pass, row) == HR_RECORD_OPEN)
+            *hr__pass_status(pass, row) = HR_RECORD_UNRUN;
+}
+
+void hr__pass_fail(struct hr_pass *pass, uint32_t row, uint32_t node, char *detail,
+                   bool fatal)
+{
+    hr__run_blame(pass->runner, node);
+    hr__run_note_bad(pass->runner, pass->stage, pass->block, pass->at + row,
+                     hr__pass_ids(pass, row), detail, fatal);
+    *hr__pass_status(pass, row) = HR_RECORD_BAD;
+}
+
+static bool is_timed(const struct hr_pass *pass, uint32_t i)
+{
+    return i == 0 || pass->count <= 4;
+}
+
+static enum hr_err prepare_row(struct hr_pass *pass, const struct hr_step *step,
+                               const uint16_t *inputs, size_t count, uint32_t row)
+{
+    struct hr_runner *runner = pass->runner;
+    struct hr_value *slots = hr__pass_slots(pass, row);
+
+    for (size_t i = 0; i < step->share_count; i++)
+        hr__value_share(&slots[step->share[2 * i + 1]], &slots[step->share[2 * i]]);
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(hr__value_force(&runner->worker, &slots[inputs[i]], NULL, &runner->error));
+    return HR_OK;
+}
+
+static bool needs_preparing(const struct hr_pass *pass, const struct hr_step *step,
+                            const uint16_t *inputs, size_t count)
+{
+    const struct hr_value *slots = hr__pass_slots(pass, pass->chunk->live[0]);
+
+    for (size_t i = 0; i < count; i++)
+        if (slots[inputs[i]].kind == HR_VALUE_DEFERRED)
+            return true;
+    return step->share_count > 0;
+}
+
+void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *inputs,
+                      size_t count)
+{
+    struct hr_runner *runner = pass->runner;
+    const struct hr_step *step = hr__program_step(&pass->stage->program, at);
+
+    if (!needs_preparing(pass, step, inputs, count))
+        return;
+    for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
+        uint32_t row = pass->chunk->live[i];
+        enum hr_err code;
+
+        if (hr__pass_stopped(pass)) {
+            hr__pass_give_up(pass);
+            break;
+        }
+        if (is_timed(pass, i))
+            hr__run_begin_timing(runner);
+        code = prepare_row(pass, step, inputs, count, row);
+        if (is_timed(pass, i))
+            hr__run_end_timing(runner);
+        if (code != HR_OK) {
+            runner->error.code = code;
+            hr__pass_fail(pass, row, step->node, NULL, false);
+        }
+    }
+    hr__pass_compact(pass);
+}
+
+/* ---- a pass ---- */
+
+static void begin_rows(struct hr_pass *pass)
+{
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_block *block = pass->block;
+
+    for (uint32_t row = 0; row < pass->count; row++) {
+        struct hr_record_id *ids = hr__pass_ids(pass, row);
+        uint32_t at = pass->at + row;
+
+        pass->chunk->live[row] = row;
+        block->status[at] = HR_RECORD_OPEN;
+        if (pass->stage->number == 0) {
+            hr__run_positions(pass->runner, pass->stage, block->epoch, block->first + at,
+                              pass->attempt, ids);
+            block->ids[at] = ids[0];
+        } else {
+            struct hr_value *in = &block->inputs[at * p->in_count];
+
+            ids[0] = block->ids[at];
+            for (size_t f = 0; f < p->in_count; f++)
+                hr__pass_slots(pass, row)[p->in_slots[f]] = in[f];
+            memset(in, 0, p->in_count * sizeof *in);
+        }
+    }
+    pass->chunk->live_count = pass->count;
+}
+
+static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
+{
+    struct hr_runner *runner = pass->runner;
+    bool trace = runner->engine->options.trace;
+
+    for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
+        uint64_t begin = trace ? hr__ticks() : 0;
+        uint32_t row = pass->chunk->live[i];
+        bool timed = is_timed(pass, i), drop;
+        enum hr_err code;
+
+        if (hr__pass_stopped(pass)) {
+            hr__pass_give_up(pass);
+            return;
+        }
+        for (size_t at = segment->from; at < segment->to; at++)
+            hr__pass_bind(pass, at, row);
+        if (timed)
+            hr__run_begin_timing(runner);
+        code = hr__run_steps(runner, pass->stage, hr__pass_slots(pass, row),
+                             segment->from, segment->to, &drop);
+        if (timed)
+            hr__run_end_timing(runner);
+        if (code != HR_OK) { /* blamed already */
+            hr__run_note_bad(runner, pass->stage, pass->block, pass->at + row,
+                             hr__pass_ids(pass, row), NULL, false);
+            *hr__pass_status(pass, row) = HR_RECORD_BAD;
+        } else if (drop) {
+            *hr__pass_status(pass, row) = HR_RECORD_DROPPED;
+        }
+        if (trace)
+            hr__run_span(runner, pass->stage, pass->block->first + pass->at + row, begin,
+                         hr__ticks());
+    }
+}
+
+void hr__pass_compact(struct hr_pass *pass)
+{
+    struct hr_chunk *chunk = pass->chunk;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < chunk->live_count; i++)
+        if (*hr__pass_status(pass, chunk->live[i]) == HR_RECORD_OPEN)
+            chunk->live[kept++] = chunk->live[i];
+    chunk->live_count = kept;
+}
+
+static void finish_row(struct hr_pass *pass, uint32_t row)
+{
+    struct hr_runner *runner = pass->runner;
+    const struct hr_program *p = &pass->stage->program;
+    enum hr_err code = HR_OK;
+
+    if (p->expand.code == NULL) {
+        if (p->expand.op != NULL)
+            hr__pass_bind(pass, p->step_count, row);
+        code = hr__run_finish(runner, pass->stage, pass->block, pass->at + row,
+                              hr__pass_slots(pass, row));
+    }
+    if (code == HR_OK) {
+        *hr__pass_status(pass, row) = HR_RECORD_GOOD;
+        return;
+    }
+    hr__run_note_bad(runner, pass->stage, pass->block, pass->at + row,
+                     hr__pass_ids(pass, row), NULL, false);
+    *hr__pass_status(pass, row) = HR_RECORD_BAD;
+}
+
+static void finish_rows(struct hr_pass *pass)
+{
+    struct hr_runner *runner = pass->runner;
+    struct hr_chunk *chunk = pass->chunk;
+    size_t slots = pass->stage->program.slot_count + 1;
+
+    for (uint32_t i = 0; i < chunk->live_count; i++) {
+        if (is_timed(pass, i))
+            hr__run_begin_timing(runner);
+        finish_row(pass, chunk->live[i]);
+        if (is_timed(pass, i))
+            hr__run_end_timing(runner);
+    }
+    for (size_t i = 0; i < pass->count * slots; i++) {
+        if (chunk->rows[i].owner != NULL)
+            hr__value_clear(&chunk->rows[i]);
+        chunk->rows[i].kind = HR_VALUE_NONE;
+    }
+    pass->bytes += runner->worker.arena.used_bytes;
+    if (runner->worker.arena.used_bytes > SCRATCH_KEPT)
+        hr__arena_reset(&runner->worker.arena);
+}
+
+static void run_pass(struct hr_pass *pass)
+{
+    const struct hr_program *p = &pass->stage->program;
+
+    begin_rows(pass);
+    for (size_t i = 0; i < p->segment_count && pass->chunk->live_count > 0; i++) {
+        switch (p->segments[i].kind) {
+        case HR_SEGMENT_LOCAL:
+            run_local(pass, &p->segments[i]);
+            break;
+        case HR_SEGMENT_CODE:
+            hr__code_segment(pass, &p->segments[i]);
+            break;
+        case HR_SEGMENT_TRIP:
+            hr__trip_segment(pass, &p->segments[i], &pass->chunk->procs[i]);
+            break;
+        }
+        hr__pass_compact(pass);
+    }
+    finish_rows(pass);
+}
+
+/* Records that were bad, each again with the next ones by number in its place. */
+static void substitute(struct hr_pass *pass, uint32_t at)
+{
+    const struct hr_block *block = pass->block;
+    struct hr_pass again = *pass;
+
+    again.at = at;
+    again.count = 1;
+    for (again.attempt = 1; block->status[at] == HR_RECORD_BAD ||
+                            (block->status[at] == HR_RECORD_DROPPED && again.attempt > 1);
+         again.attempt++) {
+        const struct hr_bad *last = block->bad[at];
+
+        while (last != NULL && last->next != NULL)
+            last = last->next;
+        if (!hr__run_may_substitute(pass->stage, last, again.attempt - 1))
+            break;
+        run_pass(&again);
+    }
+    if (block->status[at] == HR_RECORD_END)
+        pass->block->status[at] = HR_RECORD_BAD; /* no record stands behind it */
+    pass->bytes = again.bytes;
+    pass->lost_ticks = again.lost_ticks;
+}
+
+void hr__chunk_claim(struct hr_runner *runner, struct hr_claim *claim)
+{
+    struct hr_chunk *chunk = &runner->chunks[claim->stage->number];
+    uint32_t end = claim->at + claim->count;
+    struct hr_pass pass = {.runner = runner,
+                           .stage = claim->stage,
+                           .block = claim->block,
+                           .chunk = chunk,
+                           .at = claim->at};
+
+    for (; pass.at < end; pass.at += pass.count) {
+        pass.count = end - pass.at < chunk->room ? end - pass.at : chunk->room;
+        run_pass(&pass);
+        for (uint32_t i = 0; i < pass.count; i++)
+            if (claim->block->status[pass.at + i] == HR_RECORD_BAD)
+                substitute(&pass, pass.at + i);
+    }
+    claim->bytes = pass.bytes;
+    claim->lost_ticks = pass.lost_ticks;
+}

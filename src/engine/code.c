@@ -1,0 +1,259 @@
+/*
+ * The user's code in this thread: entered once for all records of a chunk.
+ *
+ * What it makes lies where it is to stay: in the batch when the place is known, in memory
+ * of its own when the record is to wait, else in the arena.
+ */
+#include "op/code.h"
+#include "engine/run.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/error.h"
+
+struct thread_call {
+    struct hr_code_call call; /* first */
+    struct hr_pass *pass;
+    const struct hr_step *step;
+    struct hr_op_ctx *ctx;
+    uint32_t row;
+    struct hr_children *children; /* EXPAND */
+    uint64_t children_room;
+    char *detail;
+};
+
+static struct thread_call *of(struct hr_code_call *call)
+{
+    return (struct thread_call *)call;
+}
+
+static struct hr_value *output_value(struct thread_call *c, size_t at)
+{
+    if (c->call.kind == HR_OP_EXPAND)
+        return &c->children->values[(c->children->count - 1) * c->call.output_count + at];
+    return c->ctx->fields[c->call.input_count + at];
+}
+
+/* The record's place in a column of the batch, or NULL. */
+static void *place(const struct thread_call *c, size_t at)
+{
+    const struct hr_pass *pass = c->pass;
+    size_t final = c->step->finals[at];
+
+    if (final == 0 || pass->block->columns[final - 1] == NULL)
+        return NULL;
+    return (char *)hr_buffer_data(pass->block->columns[final - 1]) +
+           (size_t)(pass->at + c->row) *
+               (size_t)pass->stage->program.out[final - 1].bytes;
+}
+
+static enum hr_err
+find_memory(struct thread_call *c, size_t at, size_t bytes, void **ret_memory,
+            struct hr_buffer **ret_owner, struct hr_error *reterr)
+{
+    *ret_memory = place(c, at);
+    if (*ret_memory != NULL)
+        return HR_OK;
+    if (c->call.kind == HR_OP_EXPAND || c->step->finals[at] != 0) {
+        if (hr__store_memory(c->pass->runner, bytes, ret_memory, ret_owner) == HR_OK)
+            return HR_OK;
+    } else {
+        *ret_memory = hr__arena_alloc(&c->pass->runner->worker.arena, bytes);
+        if (*ret_memory != NULL)
+            return HR_OK;
+    }
+    return hr__fail(reterr, HR_ERR_MEMORY, "no memory for %zu bytes of field '%s'", bytes,
+                    c->call.output_fields[at]->name);
+}
+
+static enum hr_err
+room(struct hr_code_call *call, size_t at, enum hr_dtype dtype, int ndim,
+     const int64_t *dims, size_t bytes, void **ret_memory, struct hr_error *reterr)
+{
+    struct hr_value *value = output_value(of(call), at);
+    struct hr_buffer *owner = NULL;
+    void *memory;
+
+    HR_TRY(find_memory(of(call), at, bytes, &memory, &owner, reterr));
+    if (dtype == HR_DTYPE_NONE)
+        hr__value_set_bytes(value, memory, bytes, owner);
+    else
+        hr__value_set_tensor(value, dtype, ndim, dims, memory, owner);
+    value->layout = (uint8_t)call->output_fields[at]->layout;
+    *ret_memory = memory;
+    return HR_OK;
+}
+
+static enum hr_err
+pass_on(struct hr_code_call *call, size_t at, size_t input, struct hr_error *reterr)
+{
+    struct hr_runner *runner = of(call)->pass->runner;
+    struct hr_value *from = call->inputs[input], kept = {0};
+
+    if (call->kind == HR_OP_EXPAND && from->owner == NULL) { /* children stay longer */
+        if (hr__store_keep(runner, from, &kept) != HR_OK)
+            return hr__fail(reterr, HR_ERR_MEMORY, "no memory for field '%s'",
+                            call->output_fields[at]->name);
+        *from = kept;
+    }
+    hr__value_share(output_value(of(call), at), from);
+    return HR_OK;
+}
+
+static enum hr_err child(struct hr_code_call *call, struct hr_error *reterr)
+{
+    struct thread_call *c = of(call);
+    struct hr_children *children = c->children;
+    size_t outputs = call->output_count;
+
+    if (children->count == c->children_room) {
+        uint64_t grown_room = 2 * c->children_room + 4;
+        struct hr_value *grown = hr__realloc(
+            children->values, (size_t)grown_room * (outputs + 1) * sizeof *grown);
+
+        if (grown == NULL)
+            return hr__fail(reterr, HR_ERR_MEMORY, "no memory for %llu children",
+                            (unsigned long long)grown_room);
+        children->values = grown;
+        c->children_room = grown_room;
+    }
+    memset(&children->values[children->count * outputs], 0,
+           outputs * sizeof *children->values);
+    children->count++;
+    return HR_OK;
+}
+
+static void detail(struct hr_code_call *call, const char *text)
+{
+    hr__free(of(call)->detail);
+    of(call)->detail = hr__strdup(text);
+}
+
+static const struct hr_code_call_class thread_class = {room, pass_on, child, detail};
+
+/* ---- a chunk ---- */
+
+static void begin_call(struct thread_call *c, struct hr_pass *pass,
+                       const struct hr_step *step, size_t at)
+{
+    const struct hr_code_use *use = step->code;
+
+    memset(c, 0, sizeof *c);
+    c->pass = pass;
+    c->step = step;
+    c->ctx = &pass->runner->ctxs[pass->stage->number][at];
+    c->call.class = &thread_class;
+    c->call.kind = step->op->kind;
+    c->call.node = pass->runner->engine->graph->nodes[step->node].name;
+    c->call.node_id = step->node;
+    c->call.input_count = use->input_count;
+    c->call.output_count = use->output_count;
+    c->call.inputs = c->ctx->fields;
+    c->call.input_names = use->input_names;
+    c->call.output_fields = use->output_fields;
+}
+
+static void settle(struct thread_call *c, enum hr_err code)
+{
+    struct hr_pass *pass = c->pass;
+    struct hr_runner *runner = pass->runner;
+    char *text = c->detail;
+
+    c->detail = NULL;
+    if (code == HR_ERR_END) {
+        *hr__pass_status(pass, c->row) = HR_RECORD_END;
+        memset(&runner->error, 0, sizeof runner->error);
+        hr__free(text);
+        return;
+    }
+    if (c->children != NULL)
+        hr__children_clear(c->children, c->call.output_count);
+    runner->error.node[0] = '\0';
+    hr__pass_fail(pass, c->row, c->step->node, text, false);
+}
+
+static void call_row(struct thread_call *c, size_t at)
+{
+    struct hr_pass *pass = c->pass;
+    struct hr_runner *runner = pass->runner;
+    struct hr_meter *meter = &runner->meters[c->step->node];
+    enum hr_err code;
+
+    hr__pass_bind(pass, at, c->row);
+    c->call.id = c->ctx->id;
+    if (c->call.kind == HR_OP_EXPAND) {
+        c->children = &pass->block->children[pass->at + c->row];
+        c->children_room = 0;
+    }
+    meter->bytes_in += hr__run_bytes(c->ctx->fields, c->call.input_count);
+    code = hr__code_run(c->step->code->code, &c->call, &runner->error);
+    if (code != HR_OK) {
+        settle(c, code);
+        return;
+    }
+    if (c->detail != NULL) {
+        hr__free(c->detail);
+        c->detail = NULL;
+    }
+    if (c->call.kind == HR_OP_FILTER && !c->call.keep) {
+        *hr__pass_status(pass, c->row) = HR_RECORD_DROPPED;
+        meter->dropped++;
+    }
+    if (c->call.kind != HR_OP_EXPAND)
+        meter->bytes_out +=
+            hr__run_bytes(c->ctx->fields + c->call.input_count, c->call.output_count);
+    for (size_t i = 0; i < c->step->clear_count; i++)
+        hr__value_clear(&hr__pass_slots(pass, c->row)[c->step->clear[i]]);
+}
+
+static void call_rows(struct thread_call *c, size_t at)
+{
+    struct hr_pass *pass = c->pass;
+    struct hr_runner *runner = pass->runner;
+    struct hr_meter *meter = &runner->meters[c->step->node];
+    bool trace = runner->engine->options.trace;
+    uint64_t begin = hr__ticks(), last = begin;
+    uint32_t done = 0;
+
+    for (; done < pass->chunk->live_count && !hr__pass_stopped(pass); done++) {
+        c->row = pass->chunk->live[done];
+        call_row(c, at);
+        if (trace) {
+            uint64_t now = hr__ticks();
+
+            hr__run_span(runner, pass->stage, pass->block->first + pass->at + c->row,
+                         last, now);
+            last = now;
+        }
+    }
+    if (done < pass->chunk->live_count)
+        hr__pass_give_up(pass);
+    meter->records += done;
+    meter->timed += done;
+    meter->ticks += hr__ticks() - begin;
+}
+
+void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
+{
+    const struct hr_step *step = hr__program_step(&pass->stage->program, segment->from);
+    struct hr_code_use *use = (struct hr_code_use *)(uintptr_t)step->code;
+    const struct hr_code *code = use->code;
+    struct thread_call call;
+    void *token = NULL;
+
+    hr__pass_prepare(pass, segment->from, step->fields, use->input_count);
+    if (pass->chunk->live_count == 0)
+        return;
+    begin_call(&call, pass, step, segment->from);
+    if (use->variant == HR_CODE_INLINE)
+        pthread_mutex_lock(&use->lock);
+    if (code->enter != NULL)
+        token = code->enter(code->user);
+    call_rows(&call, segment->from);
+    if (code->leave != NULL)
+        code->leave(code->user, token);
+    if (use->variant == HR_CODE_INLINE)
+        pthread_mutex_unlock(&use->lock);
+}

@@ -1,0 +1,133 @@
+/*
+ * engine/run.h - what the files that run records share: run.c (one record at a time),
+ * store.c (what a record leaves), chunk.c (many records, segment by segment), code.c (the
+ * user's code in this thread), trip.c (in a worker process). All of it belongs to one
+ * runner, and none is called under the lock.
+ */
+#ifndef HR_ENGINE_RUN_H
+#define HR_ENGINE_RUN_H
+
+#include "engine/engine.h"
+
+/* Rows of a chunk at most, and the bytes that they may hold together. */
+#define HR_CHUNK_ROWS 512
+#define HR_CHUNK_BYTES ((uint64_t)4 << 20)
+
+struct hr_proc;
+struct hr_proc_record;
+
+/* Records on their way through a stage that is cut into segments. */
+struct hr_chunk {
+    uint32_t room, live_count;
+    uint32_t *live;           /* rows still on their way, in order */
+    struct hr_value *rows;    /* room x slot_count + 1 */
+    struct hr_record_id *ids; /* room x path_count, at least one */
+    struct hr_proc **procs;   /* per segment; NULL until it is used */
+    struct hr_proc_record *records;
+    struct hr_value *shipped; /* room x most inputs of a trip */
+};
+
+/* One go of `count` records of a block through their stage. */
+struct hr_pass {
+    struct hr_runner *runner;
+    struct hr_stage *stage;
+    struct hr_block *block;
+    struct hr_chunk *chunk;
+    uint32_t at, count; /* row 0 is record `at` */
+    uint64_t attempt;
+    uint64_t bytes;      /* that the rows needed beyond the arena */
+    uint64_t lost_ticks; /* spent on what no record is to blame for */
+};
+
+/* run.c */
+HR_CHECK enum hr_err
+hr__run_steps(struct hr_runner *runner, const struct hr_stage *stage,
+              struct hr_value *slots, size_t from, size_t to, bool *ret_drop);
+/* Store what the steps left, or make children of it. */
+HR_CHECK enum hr_err
+hr__run_finish(struct hr_runner *runner, struct hr_stage *stage, struct hr_block *block,
+               uint32_t at, struct hr_value *slots);
+/* Name the node in runner->error, unless a deeper one is named; count the error. */
+void hr__run_blame(struct hr_runner *runner, uint32_t node);
+/* runner->error is why record `at` is bad; it is cleared. Takes `detail` over. */
+void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
+                      struct hr_block *block, uint32_t at, const struct hr_record_id *id,
+                      char *detail, bool fatal);
+/* The identities of the record at `position` of the epoch, one per path. */
+void hr__run_positions(struct hr_runner *runner, const struct hr_stage *stage,
+                       uint64_t epoch, uint64_t position, uint64_t attempt,
+                       struct hr_record_id *ids);
+void hr__run_begin_timing(struct hr_runner *runner);
+void hr__run_end_timing(struct hr_runner *runner);
+void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
+                  uint64_t position, uint64_t begin, uint64_t end);
+/* Bytes of these values, for the meter. */
+uint64_t hr__run_bytes(struct hr_value *const *values, size_t count);
+/* May another record stand in for this bad one? */
+bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,
+                            uint64_t attempt);
+
+/* store.c */
+HR_CHECK enum hr_err
+hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
+                  struct hr_block *block, uint32_t at, struct hr_value *slots);
+HR_CHECK enum hr_err
+hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
+                   struct hr_block *block, uint32_t at, struct hr_value *slots);
+/* Make a value that outlives the record: its bytes in a buffer. `value` is left as it is,
+ * or its owner moves. */
+HR_CHECK enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
+                                    struct hr_value *ret_value);
+/* Memory that outlives the record, aligned to 16; small pieces share a buffer. */
+HR_CHECK enum hr_err hr__store_memory(struct hr_runner *runner, size_t bytes,
+                                      void **ret_memory, struct hr_buffer **ret_owner);
+
+/* chunk.c */
+HR_CHECK enum hr_err hr__chunk_init(struct hr_runner *runner, size_t stage);
+void hr__chunk_finish(struct hr_runner *runner, size_t stage);
+void hr__chunk_claim(struct hr_runner *runner, struct hr_claim *claim);
+
+static inline struct hr_value *hr__pass_slots(const struct hr_pass *pass, uint32_t row)
+{
+    return &pass->chunk->rows[row * (pass->stage->program.slot_count + 1)];
+}
+
+static inline struct hr_record_id *hr__pass_ids(const struct hr_pass *pass, uint32_t row)
+{
+    size_t paths = pass->stage->program.path_count;
+
+    return &pass->chunk->ids[row * (paths > 0 ? paths : 1)];
+}
+
+/* Point the context of step `at` (step_count: the expansion) at a row. */
+struct hr_op_ctx *hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t row);
+/* Forks before step `at`, and the bytes of these slots made; rows where that fails leave.
+ */
+void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *inputs,
+                      size_t count);
+/* Only rows that are open stay in `live`. */
+void hr__pass_compact(struct hr_pass *pass);
+/* Row `row` failed in `node` with runner->error. Takes `detail` over. */
+void hr__pass_fail(struct hr_pass *pass, uint32_t row, uint32_t node, char *detail,
+                   bool fatal);
+static inline uint8_t *hr__pass_status(const struct hr_pass *pass, uint32_t row)
+{
+    return &pass->block->status[pass->at + row];
+}
+/* Rows that are still open will not be run. */
+void hr__pass_give_up(struct hr_pass *pass);
+bool hr__pass_stopped(const struct hr_pass *pass);
+
+/* code.c, trip.c: all open rows through a segment. */
+void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment);
+void hr__trip_segment(struct hr_pass *pass, const struct hr_segment *segment,
+                      struct hr_proc **proc);
+/* At open: where the program's trips go. Refused when the graph has no host for them. */
+HR_CHECK enum hr_err
+hr__trip_host(struct hr_engine *engine, const struct hr_program *program,
+              struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__trip_init(struct hr_chunk *chunk, const struct hr_program *program);
+void hr__trip_finish(struct hr_chunk *chunk, const struct hr_program *program);
+
+#endif

@@ -1,0 +1,182 @@
+/*
+ * What a record leaves: bytes straight in the batch where its place is known, else values
+ * of its own that wait in the block, or children.
+ */
+#include "engine/run.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+static enum hr_err store_column(struct hr_runner *runner, struct hr_value *value,
+                                const struct hr_out_field *out, char *to)
+{
+    if (value->data == to && value->kind == HR_VALUE_TENSOR)
+        return HR_OK; /* the user's code put it there */
+    if (value->kind == HR_VALUE_TENSOR && value->bytes == (size_t)out->bytes &&
+        out->bytes == 8 && value->ndim == 0) {
+        memcpy(to, value->data, 8);
+        return HR_OK;
+    }
+    if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_DEFERRED) ||
+        hr__value_count(value) * (int64_t)hr_dtype_size((enum hr_dtype)value->dtype) !=
+            out->bytes)
+        return hr__fail(&runner->error, HR_ERR_INTERNAL,
+                        "field '%s' is not what was inferred for it", out->field->name);
+    return hr__value_force(&runner->worker, value, to, &runner->error);
+}
+
+/* A page of its own for anything larger than a part of a slab. */
+#define SLAB_BYTES ((size_t)32 << 10)
+#define PIECE_BYTES ((size_t)2 << 10)
+
+static enum hr_err no_room(struct hr_runner *runner, size_t bytes)
+{
+    return hr__fail(&runner->error, HR_ERR_MEMORY, "no memory for a record of %zu bytes",
+                    bytes);
+}
+
+enum hr_err hr__store_memory(struct hr_runner *runner, size_t bytes, void **ret_memory,
+                             struct hr_buffer **ret_owner)
+{
+    size_t need = (bytes + 15) & ~(size_t)15;
+    struct hr_buffer *buffer;
+
+    if (bytes > PIECE_BYTES) {
+        if (hr_pool_get(runner->worker.pool, bytes, &buffer) != HR_OK)
+            return no_room(runner, bytes);
+        *ret_memory = hr_buffer_data(buffer);
+        *ret_owner = buffer;
+        return HR_OK;
+    }
+    if (runner->slab == NULL || runner->slab_used + need > SLAB_BYTES) {
+        if (hr_pool_get(runner->worker.pool, SLAB_BYTES, &buffer) != HR_OK)
+            return no_room(runner, SLAB_BYTES);
+        hr_buffer_unref(runner->slab);
+        runner->slab = buffer;
+        runner->slab_used = 0;
+    }
+    *ret_memory = (char *)hr_buffer_data(runner->slab) + runner->slab_used;
+    *ret_owner = hr_buffer_ref(runner->slab);
+    runner->slab_used += need;
+    return HR_OK;
+}
+
+/* A list: its offsets, then its items, in one piece. */
+static enum hr_err keep_ragged(struct hr_runner *runner, const struct hr_value *value,
+                               struct hr_value *ret_value)
+{
+    size_t head = ((size_t)value->dims[0] + 1) * sizeof(int64_t);
+    struct hr_buffer *owner;
+    void *memory;
+
+    HR_TRY(hr__store_memory(runner, head + value->bytes, &memory, &owner));
+    memcpy(memory, value->u.offsets, head);
+    if (value->bytes > 0)
+        memcpy((char *)memory + head, value->data, value->bytes);
+    *ret_value = *value;
+    ret_value->u.offsets = memory;
+    ret_value->data = (char *)memory + head;
+    ret_value->owner = owner;
+    return HR_OK;
+}
+
+enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
+                           struct hr_value *ret_value)
+{
+    bool list = value->kind == HR_VALUE_BYTES || value->kind == HR_VALUE_RAGGED;
+    struct hr_buffer *owner = NULL;
+    size_t bytes = value->bytes;
+    enum hr_err code;
+    void *memory;
+
+    if (value->owner != NULL && (list || hr__value_contiguous(value))) {
+        *ret_value = *value;
+        value->owner = NULL;
+        return HR_OK;
+    }
+    if (value->kind == HR_VALUE_RAGGED)
+        return keep_ragged(runner, value, ret_value);
+    if (!list)
+        bytes =
+            (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype);
+    HR_TRY(hr__store_memory(runner, bytes, &memory, &owner));
+    if (value->kind == HR_VALUE_BYTES) {
+        if (bytes > 0)
+            memcpy(memory, value->data, bytes);
+        hr__value_set_bytes(ret_value, memory, bytes, owner);
+        return HR_OK;
+    }
+    code = hr__value_force(&runner->worker, value, memory, &runner->error);
+    if (code != HR_OK) {
+        hr_buffer_unref(owner);
+        return code;
+    }
+    hr__value_set_tensor(ret_value, (enum hr_dtype)value->dtype, value->ndim, value->dims,
+                         memory, owner);
+    ret_value->layout = value->layout;
+    return HR_OK;
+}
+
+enum hr_err hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
+                              struct hr_block *block, uint32_t at, struct hr_value *slots)
+{
+    const struct hr_program *p = &stage->program;
+
+    for (size_t f = 0; f < p->out_count; f++) {
+        struct hr_value *value = &slots[p->out[f].slot];
+
+        if (block->columns[f] != NULL) {
+            char *to = (char *)hr_buffer_data(block->columns[f]) +
+                       (size_t)at * (size_t)p->out[f].bytes;
+
+            HR_TRY(store_column(runner, value, &p->out[f], to));
+        } else {
+            HR_TRY(hr__store_keep(runner, value, &block->rows[at * p->out_count + f]));
+        }
+    }
+    return HR_OK;
+}
+
+enum hr_err
+hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
+                   struct hr_block *block, uint32_t at, struct hr_value *slots)
+{
+    const struct hr_program *p = &stage->program;
+    struct hr_op_ctx *ctx = &runner->ctxs[stage->number][p->step_count];
+    struct hr_children *children = &block->children[at];
+    struct hr_value *parents = hr__calloc(p->out_count + 1, sizeof *parents);
+    uint64_t count = 0;
+    enum hr_err code = parents == NULL ? HR_ERR_MEMORY : HR_OK;
+
+    for (size_t f = 0; code == HR_OK && f < p->out_count; f++)
+        code = hr__store_keep(runner, &slots[p->out[f].slot], &parents[f]);
+    for (size_t f = 0; code == HR_OK && f < p->out_count; f++)
+        slots[p->out[f].slot] = parents[f];
+    if (code == HR_OK) {
+        runner->meters[p->expand.node].records++;
+        code = p->expand.op->expand_count(ctx, &count);
+    }
+    if (code == HR_OK && count > 0) {
+        children->values =
+            hr__calloc(count * (p->child_count + 1), sizeof(struct hr_value));
+        code = children->values == NULL ? HR_ERR_MEMORY : HR_OK;
+    }
+    for (uint64_t i = 0; code == HR_OK && i < count; i++) {
+        children->count = i + 1;
+        code = p->expand.op->expand_child(
+            ctx, i, parents, &children->values[i * p->child_count], p->child_count);
+    }
+    for (size_t f = 0; parents != NULL && f < p->out_count; f++)
+        memset(&slots[p->out[f].slot], 0, sizeof(struct hr_value));
+    for (size_t f = 0; parents != NULL && f < p->out_count; f++)
+        hr__value_clear(&parents[f]);
+    hr__free(parents);
+    if (code != HR_OK) {
+        runner->error.code = code;
+        hr__children_clear(children, p->child_count);
+        hr__run_blame(runner, p->expand.node);
+    }
+    return code;
+}

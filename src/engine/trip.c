@@ -1,0 +1,331 @@
+/*
+ * The user's code in a worker process: all records of a chunk in one trip.
+ *
+ * A runner has a peer per trip, started when it is first needed. What comes back lies in
+ * memory that both sides map, good until the peer's next trip; by then it has been copied
+ * to where it is to stay.
+ */
+#include "engine/run.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/error.h"
+
+/* ---- the host, one thread at a time ---- */
+
+static enum hr_err
+host_start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
+{
+    struct hr_engine *engine = user;
+    const struct hr_code_host *host = &engine->graph->codes->host;
+    enum hr_err code;
+
+    pthread_mutex_lock(&engine->host_lock);
+    code = host->start(host->user, fd, ret_id, reterr);
+    pthread_mutex_unlock(&engine->host_lock);
+    return code;
+}
+
+static void host_kill(void *user, int64_t id)
+{
+    struct hr_engine *engine = user;
+    const struct hr_code_host *host = &engine->graph->codes->host;
+
+    pthread_mutex_lock(&engine->host_lock);
+    host->kill(host->user, id);
+    pthread_mutex_unlock(&engine->host_lock);
+}
+
+enum hr_err hr__trip_host(struct hr_engine *engine, const struct hr_program *program,
+                          struct hr_error *reterr)
+{
+    for (size_t i = 0; i < program->segment_count; i++) {
+        if (program->segments[i].kind != HR_SEGMENT_TRIP)
+            continue;
+        if (engine->graph->codes->host.start == NULL) {
+            hr__fail(reterr, HR_ERR_STATE,
+                     "it wants worker processes, and nobody said how to start them "
+                     "(hr_graph_code_host); or use variant: threads");
+            hr__graph_blame(engine->graph,
+                            hr__program_step(program, program->segments[i].from)->node,
+                            reterr);
+            return HR_ERR_STATE;
+        }
+        engine->trips = true;
+    }
+    engine->host = (struct hr_code_host){engine, host_start, host_kill, NULL};
+    return HR_OK;
+}
+
+/* ---- life ---- */
+
+enum hr_err hr__trip_init(struct hr_chunk *chunk, const struct hr_program *p)
+{
+    size_t inputs = 0;
+    bool any = false;
+
+    for (size_t i = 0; i < p->segment_count; i++) {
+        const struct hr_segment *segment = &p->segments[i];
+
+        if (segment->kind != HR_SEGMENT_TRIP)
+            continue;
+        any = true;
+        if (segment->trip->input_count > inputs)
+            inputs = segment->trip->input_count;
+    }
+    chunk->procs = hr__calloc(p->segment_count, sizeof(void *));
+    if (chunk->procs == NULL)
+        return HR_ERR_MEMORY;
+    if (!any)
+        return HR_OK;
+    chunk->records = hr__calloc(chunk->room, sizeof *chunk->records);
+    chunk->shipped = hr__calloc(chunk->room * (inputs + 1), sizeof *chunk->shipped);
+    return chunk->records != NULL && chunk->shipped != NULL ? HR_OK : HR_ERR_MEMORY;
+}
+
+void hr__trip_finish(struct hr_chunk *chunk, const struct hr_program *p)
+{
+    for (size_t i = 0; chunk->procs != NULL && i < p->segment_count; i++)
+        hr__proc_close(chunk->procs[i]);
+    hr__free(chunk->procs);
+    hr__free(chunk->records);
+    hr__free(chunk->shipped);
+}
+
+/* What the run needs of the peer's memory is the user's to bound, with all the rest. */
+static enum hr_err
+open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc **proc)
+{
+    struct hr_engine *engine = pass->runner->engine;
+    uint64_t begin = hr__ticks();
+    enum hr_err code;
+
+    if (*proc != NULL)
+        return HR_OK;
+    code = hr__proc_open(&engine->host, segment->trip, 0, &engine->cancelled, proc,
+                         &pass->runner->error);
+    pass->lost_ticks += hr__ticks() - begin;
+    return code;
+}
+
+/* The peer cannot be had or does not answer: nobody's record is to blame. */
+static void
+give_up(struct hr_pass *pass, const struct hr_segment *segment, enum hr_err code)
+{
+    struct hr_runner *runner = pass->runner;
+    const struct hr_step *step = hr__program_step(&pass->stage->program, segment->from);
+
+    if (code == HR_ERR_CANCELLED) {
+        atomic_store(&runner->engine->stop, true);
+        memset(&runner->error, 0, sizeof runner->error);
+    } else {
+        runner->error.code = code;
+        hr__pass_fail(pass, pass->chunk->live[0], step->node, NULL, true);
+    }
+    hr__pass_give_up(pass);
+}
+
+static void load(struct hr_pass *pass, const struct hr_segment *segment)
+{
+    struct hr_chunk *chunk = pass->chunk;
+    const struct hr_step *step = hr__program_step(&pass->stage->program, segment->from);
+    size_t inputs = segment->trip->input_count;
+
+    for (uint32_t i = 0; i < chunk->live_count; i++) {
+        struct hr_value *slots = hr__pass_slots(pass, chunk->live[i]);
+        struct hr_value *to = &chunk->shipped[i * inputs];
+        struct hr_proc_record *record = &chunk->records[i];
+
+        for (size_t f = 0; f < inputs; f++) {
+            to[f] = slots[segment->inputs[f]];
+            pass->bytes += to[f].bytes;
+        }
+        record->id = hr__pass_ids(pass, chunk->live[i])[step->path];
+        record->inputs = to;
+        record->code = HR_OK;
+        record->drop = false;
+        record->failed_step = 0;
+        record->detail = NULL;
+        record->results = NULL;
+        record->child_count = 0;
+    }
+}
+
+static enum hr_err
+keep_children(struct hr_pass *pass, const struct hr_proc_record *record, uint32_t row)
+{
+    struct hr_children *children = &pass->block->children[pass->at + row];
+    size_t fields = pass->stage->program.child_count;
+    size_t count = (size_t)record->child_count * fields;
+
+    if (record->child_count == 0)
+        return HR_OK;
+    children->values = hr__calloc(count + 1, sizeof *children->values);
+    if (children->values == NULL)
+        return hr__fail(&pass->runner->error, HR_ERR_MEMORY,
+                        "no memory for %llu children",
+                        (unsigned long long)record->child_count);
+    children->count = record->child_count;
+    for (size_t i = 0; i < count; i++) {
+        enum hr_err code =
+            hr__store_keep(pass->runner, &record->results[i], &children->values[i]);
+
+        if (code != HR_OK) {
+            hr__children_clear(children, fields);
+            return code;
+        }
+        children->values[i].layout =
+            (uint8_t)pass->stage->program.children[i % fields].field->layout;
+    }
+    return HR_OK;
+}
+
+static void unload_good(struct hr_pass *pass, const struct hr_segment *segment,
+                        const struct hr_proc_record *record, uint32_t row)
+{
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_value *slots = hr__pass_slots(pass, row);
+
+    if (record->drop) {
+        *hr__pass_status(pass, row) = HR_RECORD_DROPPED;
+        return;
+    }
+    if (segment->to > p->step_count) {
+        enum hr_err code = keep_children(pass, record, row);
+
+        if (code != HR_OK) {
+            pass->runner->error.code = code;
+            hr__pass_fail(pass, row, p->expand.node, NULL, false);
+        }
+        return;
+    }
+    for (size_t i = segment->from; i < segment->to; i++)
+        for (size_t k = 0; k < p->steps[i].clear_count; k++)
+            hr__value_clear(&slots[p->steps[i].clear[k]]);
+    for (size_t f = 0; f < segment->trip->result_count; f++) {
+        struct hr_value *value = &slots[segment->results[f]];
+
+        hr__value_clear(value);
+        *value = record->results[f];
+        pass->bytes += value->bytes;
+    }
+}
+
+static void unload(struct hr_pass *pass, const struct hr_segment *segment, uint32_t i)
+{
+    struct hr_runner *runner = pass->runner;
+    struct hr_proc_record *record = &pass->chunk->records[i];
+    uint32_t row = pass->chunk->live[i];
+    const struct hr_step *step;
+
+    if (record->code == HR_OK) {
+        unload_good(pass, segment, record, row);
+        hr__free(record->detail);
+        return;
+    }
+    if (record->code == HR_ERR_END) {
+        *hr__pass_status(pass, row) = HR_RECORD_END;
+        hr__free(record->detail);
+        return;
+    }
+    step = hr__program_step(&pass->stage->program, segment->from + record->failed_step);
+    runner->error = record->error;
+    runner->error.code = record->code;
+    runner->error.node[0] = '\0';
+    hr__pass_fail(pass, row, step->node, record->detail, false);
+}
+
+/* Layouts are ours: the peer knows declarations only. */
+static void give_layouts(struct hr_pass *pass, const struct hr_segment *segment)
+{
+    const struct hr_program *p = &pass->stage->program;
+
+    for (size_t i = segment->from; i < segment->to && i < p->step_count; i++) {
+        const struct hr_code_use *use = p->steps[i].code;
+
+        for (size_t f = 0; f < use->output_count; f++) {
+            uint16_t slot = p->steps[i].fields[use->input_count + f];
+
+            if (use->output_fields[f]->layout == HR_LAYOUT_NONE)
+                continue;
+            for (uint32_t k = 0; k < pass->chunk->live_count; k++)
+                hr__pass_slots(pass, pass->chunk->live[k])[slot].layout =
+                    (uint8_t)use->output_fields[f]->layout;
+        }
+    }
+}
+
+/* Each step of a trip counts alike: the peer tells only the time of all. */
+static void meter(struct hr_pass *pass, const struct hr_segment *segment, uint64_t ns)
+{
+    struct hr_runner *runner = pass->runner;
+    const struct hr_chunk *chunk = pass->chunk;
+    size_t steps = (size_t)(segment->to - segment->from);
+    double tick_ns = hr__ticks_to_ns(1 << 20) / (1 << 20);
+
+    for (size_t i = segment->from; i < segment->to; i++) {
+        const struct hr_step *step = hr__program_step(&pass->stage->program, i);
+        struct hr_meter *m = &runner->meters[step->node];
+
+        m->ticks += (uint64_t)((double)ns / tick_ns / (double)steps);
+        for (uint32_t k = 0; k < chunk->live_count; k++) {
+            const struct hr_proc_record *record = &chunk->records[k];
+            bool stopped = record->drop || record->code != HR_OK;
+            size_t last = stopped ? segment->from + record->failed_step : segment->to;
+
+            if (i > last)
+                continue;
+            m->records++;
+            m->timed++;
+            m->dropped += record->drop && i == last;
+        }
+    }
+}
+
+static void trace(struct hr_pass *pass, uint64_t begin, uint64_t end)
+{
+    const struct hr_chunk *chunk = pass->chunk;
+    uint64_t each = (end - begin) / chunk->live_count;
+
+    for (uint32_t i = 0; i < chunk->live_count; i++)
+        hr__run_span(pass->runner, pass->stage,
+                     pass->block->first + pass->at + chunk->live[i], begin + i * each,
+                     begin + (i + 1) * each);
+}
+
+void hr__trip_segment(struct hr_pass *pass, const struct hr_segment *segment,
+                      struct hr_proc **proc)
+{
+    struct hr_chunk *chunk = pass->chunk;
+    struct hr_proc_stats before, after;
+    uint64_t begin;
+    enum hr_err code;
+
+    hr__pass_prepare(pass, segment->from, segment->inputs, segment->trip->input_count);
+    if (chunk->live_count == 0)
+        return;
+    code = open_peer(pass, segment, proc);
+    if (code != HR_OK) {
+        give_up(pass, segment, code);
+        return;
+    }
+    load(pass, segment);
+    hr__proc_stats(*proc, &before);
+    begin = hr__ticks();
+    code = hr__proc_run(*proc, chunk->records, chunk->live_count, &pass->runner->error);
+    if (code != HR_OK) {
+        for (uint32_t i = 0; i < chunk->live_count; i++)
+            hr__free(chunk->records[i].detail);
+        give_up(pass, segment, code);
+        return;
+    }
+    hr__proc_stats(*proc, &after);
+    if (pass->runner->engine->options.trace)
+        trace(pass, begin, hr__ticks());
+    meter(pass, segment, after.work_ns - before.work_ns);
+    for (uint32_t i = 0; i < chunk->live_count; i++)
+        unload(pass, segment, i);
+    give_layouts(pass, segment);
+}
