@@ -547,6 +547,30 @@ static bool takes_own(enum hr_jpeg_path path)
            (path == HR_JPEG_AUTO && hr__jpeg_kernels() != &hr__jpeg_kernels_c);
 }
 
+/* What was declined may have been declined for what its index says. Forget it; true: go
+ * again without. */
+static bool doubts_index(const struct hr_image_job *job)
+{
+    struct hr_jpeg_index *index = job->request->index;
+
+    if (index == NULL || index->rows == 0)
+        return false;
+    *index = (struct hr_jpeg_index){0};
+    return true;
+}
+
+static enum hr_err
+decode_own(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
+           struct hr_image_part *ret_part)
+{
+    enum hr_err err;
+
+    do
+        err = hr__jpeg_window(decoder->own, job, ret_part);
+    while (err == HR_ERR_UNSUPPORTED && doubts_index(job));
+    return err;
+}
+
 enum hr_err
 hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
                 struct hr_image_part *ret_part)
@@ -555,7 +579,7 @@ hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
     enum hr_err err = HR_ERR_UNSUPPORTED;
 
     if (takes_own(path))
-        err = hr__jpeg_window(decoder->own, job, ret_part);
+        err = decode_own(decoder, job, ret_part);
     if (err == HR_ERR_UNSUPPORTED && path != HR_JPEG_OWN)
         return decode_libjpeg(decoder, job, ret_part);
     if (err == HR_ERR_UNSUPPORTED)
@@ -569,7 +593,12 @@ enum hr_err
 hr__jpeg_decode_planes(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
                        struct hr_image_planes *ret_planes)
 {
+    enum hr_err err;
+
     if (hr__jpeg_path() == HR_JPEG_LIBJPEG)
         return HR_ERR_UNSUPPORTED;
-    return hr__jpeg_planes(decoder->own, job, ret_planes);
+    do
+        err = hr__jpeg_planes(decoder->own, job, ret_planes);
+    while (err == HR_ERR_UNSUPPORTED && doubts_index(job));
+    return err;
 }

@@ -293,7 +293,8 @@ hr__image_source_decode(struct hr_image_decoder *decoder, struct hr_arena *arena
                                        .width = rect.width,
                                        .height = rect.height,
                                        .scale_log2 = log2,
-                                       .pixels_max = view->pixels_max};
+                                       .pixels_max = view->pixels_max,
+                                       .index = view->index};
     struct hr_image_source source = {0};
     enum hr_err err = source_planes(&d, &request, &source);
 

@@ -41,10 +41,11 @@ struct hr_graph_node {
     /* frozen: */
     struct hr_schema schema; /* after the node */
     void *state;             /* op->open */
+    const char *side_file;   /* hr_op.side_file, here or above; or NULL */
     size_t field_count;      /* bound fields in table order */
     const char **field_names;
     enum hr_param_access *field_access;
-    struct hr_bindings *bindings; /* names that op->binds gave, or NULL */
+    struct hr_bindings *bindings;  /* names that op->binds gave, or NULL */
     struct hr_hash128 fingerprint; /* of the graph up to here */
     struct hr_share *shares; /* when an input has other consumers too: its values get
                                 numbers of their own here */
@@ -85,6 +86,9 @@ HR_CHECK enum hr_err hr__graph_node_params(const struct hr_graph *graph, size_t 
                                            char **ret_json, struct hr_error *reterr);
 HR_CHECK enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t at,
                                           struct hr_graph_param_info *ret_info);
+
+/* An iterator over the graph has ended: hr_op.rest of all nodes. */
+void hr__graph_rest(struct hr_graph *graph);
 
 /* Consumers of a node's output. */
 size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);

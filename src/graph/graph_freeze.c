@@ -370,16 +370,50 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
 
 /* ---- states and counts ---- */
 
+/* Its own, or that of the first input that has one. */
+static const char *side_file(const struct hr_graph *graph, const struct hr_graph_node *n)
+{
+    const char *file = n->op->side_file != NULL ? n->op->side_file(n->params) : NULL;
+
+    for (size_t i = 0; file == NULL && i < n->input_count; i++)
+        file = graph->nodes[n->inputs[i]].side_file;
+    return file;
+}
+
+static uint32_t source_of(const struct hr_graph *graph, uint32_t node)
+{
+    while (graph->nodes[node].input_count > 0)
+        node = graph->nodes[node].inputs[0];
+    return node;
+}
+
+static void *twin(const struct freeze *f, uint32_t node)
+{
+    const struct hr_graph *graph = f->graph;
+
+    for (size_t i = 0; i < graph->count && f->order[i] != node; i++) {
+        const struct hr_graph_node *other = &graph->nodes[f->order[i]];
+
+        if (other->op == graph->nodes[node].op && other->state != NULL &&
+            source_of(graph, f->order[i]) == source_of(graph, node))
+            return other->state;
+    }
+    return NULL;
+}
+
 static enum hr_err open_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
     struct hr_open open = {.params = n->params, .error = f->error};
     enum hr_err code;
 
+    n->side_file = side_file(f->graph, n);
     if (n->op->open == NULL)
         return HR_OK;
     open.output = &n->schema;
     open.codes = f->graph->codes;
+    open.side_file = n->side_file;
+    open.twin = twin(f, node);
     if (n->input_count > 0)
         open.input = &f->graph->nodes[n->inputs[0]].schema;
     code = n->op->open(&open, &n->state);

@@ -38,6 +38,26 @@ static void print_line(const struct hr_plan *plan, uint32_t node, const char *ma
     hr__str_add(out, "\n");
 }
 
+/* What the node's state has to say of itself. */
+static void tell(const struct hr_graph_node *n, struct hr_str *out)
+{
+    if (n->op->tell != NULL && n->state != NULL)
+        n->op->tell(n->state, out);
+}
+
+static void print_state(const struct hr_plan *plan, uint32_t node, const char *mark,
+                        struct hr_str *out)
+{
+    struct hr_str text;
+
+    hr__str_init(&text);
+    tell(&plan->graph->nodes[node], &text);
+    if (hr__str_text(&text)[0] != '\0')
+        hr__str_addf(out, "  %s %-*s  %s\n", mark, name_width(plan), "",
+                     hr__str_text(&text));
+    hr__str_finish(&text);
+}
+
 /* ORDER nodes of the one-to-one part are no steps; they are shown ahead of stage 1's
  * steps. */
 static void print_orders(const struct hr_plan *plan, uint32_t node, struct hr_str *out)
@@ -69,6 +89,7 @@ static void print_steps(const struct hr_plan *plan, const struct hr_plan_stage *
         const char *mark = head ? (more ? "┌" : " ") : (more ? "│" : "└");
 
         print_line(plan, step->node, mark, step->reason, out);
+        print_state(plan, step->node, more ? "│" : " ", out);
     }
 }
 
@@ -119,6 +140,8 @@ static void json_text(const char *key, const char *text, struct hr_str *out)
 static void
 json_step(const struct hr_plan *plan, const struct hr_plan_step *step, struct hr_str *out)
 {
+    struct hr_str state;
+
     hr__str_add(out, "{\"node\":");
     json_name(plan, step->node, out);
     hr__str_addf(out,
@@ -128,6 +151,13 @@ json_step(const struct hr_plan *plan, const struct hr_plan_step *step, struct hr
                  step->force_before ? "true" : "false",
                  step->force_after ? "true" : "false");
     json_text("reason", step->reason, out);
+    hr__str_init(&state);
+    tell(&plan->graph->nodes[step->node], &state);
+    if (hr__str_text(&state)[0] != '\0') {
+        hr__str_add(out, ",");
+        json_text("state", hr__str_text(&state), out);
+    }
+    hr__str_finish(&state);
     hr__str_add(out, "}");
 }
 

@@ -187,7 +187,10 @@ struct hr_open {
     const struct hr_schema *input;  /* of the first input; NULL for a source */
     const struct hr_schema *output; /* behind the node */
     struct hr_code_table *codes;    /* the code that the graph was given */
-    struct hr_error *error;         /* never NULL */
+    const char *side_file;          /* of the nearest node above that has one, or NULL */
+    void *twin;             /* state of another node of this op, below the same source,
+                               that is open already; or NULL. For what they share. */
+    struct hr_error *error; /* never NULL */
 };
 
 /* A SOURCE whose number of records only its end tells counts this many. */
@@ -221,6 +224,16 @@ struct hr_op {
      * gets what open made, never NULL. Sources look at their data here. */
     HR_CHECK enum hr_err (*open)(const struct hr_open *open, void **ret_state);
     void (*close)(void *state);
+
+    /* A file beside the data in which nodes below may keep what they learn about it;
+     * NULL: none. */
+    const char *(*side_file)(const void *params);
+    /* An iterator over the graph has ended: time to write down what was learnt. Other
+     * iterators may run. */
+    void (*rest)(void *state);
+    /* A line about what the state holds, for explain; nothing when there is nothing to
+     * say. */
+    void (*tell)(const void *state, struct hr_str *out);
 
     /* SOURCE: records in all; bytes that identify the data (names, sizes, content
      * hashes); where a record lives (for messages and read-ahead; false when not in a

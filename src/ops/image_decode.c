@@ -4,11 +4,14 @@
  */
 #include "ops/image_job.h"
 
+#include "core/str.h"
+
 struct decode {
     const char *field, *to;
     int color, mode;
     bool orientation;
     int64_t pixels_max;
+    int64_t seek_bytes;
 };
 
 static const char *const colors[] = {"rgb", "gray", "unchanged", NULL};
@@ -31,6 +34,10 @@ static const struct hr_param decode_params[] = {
                       "wanted size remains"),
     HR_P_INT(struct decode, pixels_max, .fallback = "268435456", HR_RANGE(1, 4e9),
              .unit = "pixels", .help = "refuse larger images"),
+    HR_P_BYTES(struct decode, seek_bytes, .fallback = "256MB", HR_MIN(0),
+               .help = "memory for places inside JPEGs at which decoding can begin; 0: "
+                       "none are noted or used",
+               .not_identity = true),
 };
 
 enum { FIELD_FROM, FIELD_TO };
@@ -61,6 +68,59 @@ static enum hr_err decode_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
+/* ---- entry points, the node's state ---- */
+
+static enum hr_err decode_open(const struct hr_open *open, void **ret_state)
+{
+    const struct decode *p = open->params;
+    struct hr_seek *seek = open->twin;
+
+    if (p->seek_bytes == 0)
+        return HR_OK;
+    if (seek != NULL)
+        seek = hr__seek_ref(seek);
+    else
+        HR_TRY(hr__seek_create(open->side_file, (uint64_t)p->seek_bytes, &seek,
+                               open->error));
+    *ret_state = seek;
+    return HR_OK;
+}
+
+static void decode_close(void *state)
+{
+    hr__seek_unref(state);
+}
+
+static void decode_rest(void *state)
+{
+    hr__seek_save(state);
+}
+
+static void decode_tell(const void *state, struct hr_str *out)
+{
+    struct hr_seek_stats stats;
+
+    hr__seek_stats((struct hr_seek *)(uintptr_t)state, &stats);
+    if (stats.damaged)
+        hr__str_add(out, "the entry points in the saved index were damaged and are "
+                         "gathered anew; ");
+    if (stats.entries == 0) {
+        hr__str_add(out,
+                    "notes entry points in JPEGs; later views of a photo begin there");
+        return;
+    }
+    hr__str_addf(out,
+                 "knows entry points in %llu JPEGs, %.0f bytes each (%.1f MB, of which "
+                 "%.1f MB in memory), for %.0f %% of their rows: of those it reads what "
+                 "a view needs, and passes over the rest",
+                 (unsigned long long)stats.entries,
+                 (double)stats.bytes / (double)stats.entries, (double)stats.bytes / 1e6,
+                 (double)stats.memory_bytes / 1e6, 100 * stats.done);
+    if (stats.hits + stats.misses > 0)
+        hr__str_addf(out, "; found %llu times of %llu", (unsigned long long)stats.hits,
+                     (unsigned long long)(stats.hits + stats.misses));
+}
+
 static enum hr_err decode_apply(struct hr_op_ctx *ctx)
 {
     const struct decode *p = ctx->params;
@@ -70,6 +130,7 @@ static enum hr_err decode_apply(struct hr_op_ctx *ctx)
         .channels = (enum hr_image_channels)p->color,
         .orientation = p->orientation,
         .pixels_max = (uint64_t)p->pixels_max,
+        .seek = ctx->state,
     };
     enum hr_err err;
 
@@ -91,7 +152,12 @@ const struct hr_op hr_op_image_decode = {
         "Gives uint8 levels, [height, width, channels]. The decoding waits until pixels "
         "are needed: a crop behind it means that the rest of the photo is never "
         "decoded, a resize that it may be decoded at a reduced scale (JPEG, see "
-        "`mode`). Differs from torchvision: CMYK is converted to RGB, 16-bit files are "
+        "`mode`). In baseline JPEGs it notes places where decoding can begin, a few "
+        "kilobytes a photo, by the hash of the file's contents; the next epoch, or a "
+        "second view in the same record, begins there. With `index` at the source they "
+        "are kept in that file when an iterator ends, and the next run begins with "
+        "them. They change no pixel. Differs from torchvision: CMYK is converted to RGB, "
+        "16-bit files are "
         "reduced to 8 bits, and a damaged file is an error instead of a partly gray "
         "image.",
     .version = 1,
@@ -99,5 +165,9 @@ const struct hr_op hr_op_image_decode = {
     .traits = HR_TRAIT_PURE | HR_TRAIT_DECODES | HR_TRAIT_DEFERS | HR_TRAIT_GROWS,
     HR_PARAMS(decode_params, struct decode),
     .infer = decode_infer,
+    .open = decode_open,
+    .close = decode_close,
+    .rest = decode_rest,
+    .tell = decode_tell,
     .apply = decode_apply,
 };

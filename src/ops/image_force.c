@@ -53,17 +53,20 @@ static struct hr_image_view view_of(const struct hr_image *image)
 }
 
 static enum hr_err find_source(struct hr_worker *worker, const struct hr_image *image,
-                               const struct hr_image_view *view,
-                               struct hr_image_source *source, struct hr_error *reterr)
+                               struct hr_image_view *view, struct hr_image_source *source,
+                               struct hr_error *reterr)
 {
     struct hr_pixels pixels;
     void *decoder;
 
     if (image->encoded != NULL) {
         HR_TRY(hr__worker_object(worker, &decoder_class, &decoder, reterr));
-        return hr__image_source_decode(decoder, &worker->arena, image->encoded,
+        hr__image_seek_begin(image, &worker->arena, view);
+        HR_TRY(hr__image_source_decode(decoder, &worker->arena, image->encoded,
                                        image->encoded_bytes, image->info, view, source,
-                                       reterr);
+                                       reterr));
+        hr__image_seek_end(image, &worker->arena, view);
+        return HR_OK;
     }
     HR_TRY(hr__image_view(&image->pixels, &pixels, reterr));
     hr__image_source_cut(&pixels, view, source);
@@ -153,7 +156,7 @@ make(struct hr_worker *worker, const struct hr_image *image, void *into,
      struct hr_value *made, bool *ret_shows, struct hr_error *reterr)
 {
     struct hr_affine steps[HR_IMAGE_AFFINE_MAX];
-    const struct hr_image_view view = view_of(image);
+    struct hr_image_view view = view_of(image);
     struct hr_image_source source;
     struct hr_image_finish finish = {image->flip_x, image->flip_y, image->round_levels,
                                      steps, image->step_count};

@@ -148,6 +148,17 @@ check_size(const struct hr_image_info *info, uint64_t pixels_max, struct hr_erro
                     (int)info->width, (int)info->height, (unsigned long long)pixels_max);
 }
 
+static enum hr_err
+new_photo(struct hr_op_ctx *ctx, struct hr_seek *seek, struct hr_image_photo **ret_photo)
+{
+    void *memory;
+
+    HR_TRY(hr__op_alloc(ctx, sizeof(struct hr_image_photo), &memory));
+    *ret_photo = memory;
+    **ret_photo = (struct hr_image_photo){.seek = seek};
+    return HR_OK;
+}
+
 enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *data,
                             size_t bytes, const struct hr_image_begin *how)
 {
@@ -161,6 +172,8 @@ enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *dat
     HR_TRY(hr__image_probe(data, bytes, info, ctx->error));
     HR_TRY(check_size(info, how->pixels_max, ctx->error));
     HR_TRY(new_image(ctx, &image));
+    if (how->seek != NULL)
+        HR_TRY(new_photo(ctx, how->seek, &image->photo));
     turned = how->orientation && info->orientation >= 5;
     init(image, ctx->node, turned ? info->height : info->width,
          turned ? info->width : info->height);

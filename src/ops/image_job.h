@@ -15,6 +15,7 @@
 
 #include "codec/image_source.h"
 #include "op/op.h"
+#include "ops/image_seek.h"
 
 #define HR_IMAGE_AFFINE_MAX 4
 
@@ -30,6 +31,7 @@ struct hr_image {
     enum hr_dtype source_dtype; /* of the source as others see it; float16 and bfloat16
                                    tensors are held as float32 here */
     const struct hr_image_info *info; /* what the codec's header said */
+    struct hr_image_photo *photo;     /* or NULL: no entry points are kept */
     enum hr_image_mode mode;
     int want_channels; /* enum hr_image_channels of the decode */
     uint64_t pixels_max;
@@ -73,6 +75,7 @@ struct hr_image_begin {
     enum hr_image_channels channels;
     bool orientation; /* show it as EXIF says */
     uint64_t pixels_max;
+    struct hr_seek *seek; /* or NULL */
 };
 HR_CHECK enum hr_err
 hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *data, size_t bytes,

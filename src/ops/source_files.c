@@ -46,7 +46,8 @@ static const struct hr_param files_params[] = {
     HR_P_PATH(struct files, index,
               .help =
                   "a file that keeps the list of names, so that the next start need not "
-                  "walk unchanged folders",
+                  "walk unchanged folders, and what image.decode learns about the photos "
+                  "(see its `seek_bytes`)",
               .not_identity = true),
     HR_P_FIELD(struct files, field, .fallback = "data", .access = HR_ACCESS_WRITE,
                .help = "the field that holds a file's bytes"),
@@ -133,6 +134,11 @@ static void files_close(void *state)
     hr__index_unref(state);
 }
 
+static const char *files_side_file(const void *params)
+{
+    return ((const struct files *)params)->index;
+}
+
 static uint64_t files_count(const void *params, const void *state)
 {
     (void)params;
@@ -216,6 +222,7 @@ const struct hr_op hr_op_source_files = {
     .infer = files_infer,
     .open = files_open,
     .close = files_close,
+    .side_file = files_side_file,
     .count = files_count,
     .identity = files_identity,
     .locate = files_locate,
