@@ -47,7 +47,7 @@ from .errors import (
 )
 from .fieldspec import Spec, spec
 from .pipeline import Pipeline
-from .sources import files, from_yaml, lines, load, range, zip
+from .sources import files, from_yaml, idx, lines, load, range, zip
 from .sources import lines as list
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ __all__ = [
     "from_generator",
     "from_iterable",
     "from_yaml",
+    "idx",
     "lines",
     "list",
     "load",

@@ -49,6 +49,7 @@ __all__ = [
     "record_rename",
     "record_select",
     "source_files",
+    "source_idx",
     "source_list",
     "source_range",
     "tensor_cast",
@@ -181,7 +182,7 @@ def debug_fail(
             records, default 0.
         probability: fail by chance, for the same records in every run; float, 0 to 1,
             default 0.
-        at: fail for the source's records of these numbers; list of ints, 0 to 16 items,
+        at: fail for the source's records of these numbers; list of ints, 0 to 64 items,
             each at least 0, default [].
         message: what the error says; string, default made to fail by debug.fail.
         name: what the node is called in messages and files; the operator's name by default.
@@ -1254,7 +1255,7 @@ def source_files(
         labels: none; folder (the rank of the first folder below path); or the path of a
             CSV or JSONL file of path and label; string, default none.
         suffixes: endings of the names that count, case ignored; [] for all files; list
-            of fields, 0 to 16 items, default [jpg, jpeg, png, webp, ppm, pgm, pbm,
+            of fields, 0 to 64 items, default [jpg, jpeg, png, webp, ppm, pgm, pbm,
             pnm].
         recursive: also files in folders below path; bool, default true.
         paths: give the path of each file as a field too; bool, default false.
@@ -1275,6 +1276,41 @@ def source_files(
     params: dict[str, Any] = {"path": path, "labels": labels, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
     defaults: dict[str, Any] = {"labels": "none", "suffixes": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"), "recursive": True, "paths": False, "field": "data", "label": "label", "path_field": "path"}
     return Pipeline._source("source.files", params, defaults, name=name)
+
+
+@checked
+def source_idx(
+    path: PathLike,
+    *,
+    labels: PathLike | None = None,
+    field: str = "image",
+    label_field: str = "label",
+    name: str | None = None,
+) -> Pipeline:
+    """The items of an IDX file, as MNIST comes.
+
+    Operator `source.idx`, kind source, version 1; pure, zero copy, costly state.
+
+    Items of unsigned bytes in two dimensions become images of one channel (height,
+    width, 1); in three, with 1 or 3 as the last, images too. Others become tensors of
+    their own type. Files may be gzipped. The identity of the source is its data, not
+    its name.
+
+    Args:
+        path: the IDX file of the items, plain or gzipped; path, required.
+        labels: an IDX file of as many labels, in the same order; path, optional.
+        field: the field that holds an item; field, default image.
+        label_field: the field that holds its label, int64; field, default label.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "labels": labels, "field": field, "label_field": label_field}
+    defaults: dict[str, Any] = {"field": "image", "label_field": "label"}
+    return Pipeline._source("source.idx", params, defaults, name=name)
 
 
 @checked

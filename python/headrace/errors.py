@@ -203,7 +203,9 @@ def translate(error: _headrace.Error) -> HeadraceError:
         cause = WorkerTraceback(error.detail)
     if cause is not None and not isinstance(cause, _headrace.Error):
         kind = CodeError
-    elif kind is NotFoundError and error.file:
+    elif kind is ArgumentError and error.op.startswith("code.") and error.record >= 0:
+        kind = CodeError
+    elif kind is NotFoundError and (error.file or "No such file" in error.message):
         kind = MissingFileError
     parts = {part: getattr(error, part) for part in _PARTS}
     made = kind(error.message, **parts)

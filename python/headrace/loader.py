@@ -165,7 +165,7 @@ def sharded(output: Node, rank: int, world: int, even: str) -> Node:
     for node in nodes:
         inputs = tuple(shard if i is last and shard is not None else copies[id(i)] for i in node.inputs)
         copy = copies[id(node)] = Node(node.op, node.params, inputs, node.name, node.code, origin)
-        copy.resolved = node.resolved
+        copy.resolved = build.resolve(node) if node.code is not None else None
         origin.nodes.append(copy)
         if node is last:
             shard = Node("order.shard", {"rank": rank, "world": world, "even": even}, (copy,), None, None, origin)
@@ -361,7 +361,9 @@ class Loader:
 
     def _ended(self, run: Run, finished: bool) -> None:
         """A run ends: at its end, by an error, or because it was left."""
-        self._stats, self._node_stats = run.stats(), run.node_stats()
+        with contextlib.suppress(_headrace.Error):  # an interrupted run is closed already
+            self._stats = run.stats()
+            self._node_stats = run.node_stats()
         self._last = None
         if finished and run.epochs is not None:
             self._next_epoch = run.first + run.epochs

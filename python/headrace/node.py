@@ -89,8 +89,20 @@ def checked_params(op: str, params: Mapping[str, Any], defaults: Mapping[str, An
     return given
 
 
+def _needed(output: Node) -> set[int]:
+    found = {id(output)}
+    waiting = [output]
+    while waiting:
+        for one in waiting.pop().inputs:
+            if id(one) not in found:
+                found.add(id(one))
+                waiting.append(one)
+    return found
+
+
 def numbered(output: Node) -> list[Node]:
     """All nodes that `output` needs, itself included, in the order of their numbers."""
+    needed = _needed(output)
     done: dict[int, Node] = {}
     stack: list[tuple[Node, bool]] = [(output, False)]
     while stack:
@@ -99,7 +111,8 @@ def numbered(output: Node) -> list[Node]:
             continue
         if node.origin is not None:
             for one in node.origin.nodes:
-                done.setdefault(id(one), one)
+                if id(one) in needed:
+                    done.setdefault(id(one), one)
         elif entered:
             done[id(node)] = node
         else:

@@ -36,8 +36,6 @@ class Pipeline(Methods):
     looks at the names of the operators only.
     """
 
-    __slots__ = ("__dict__", "_node")
-
     def __init__(self, node: Node) -> None:
         self._node = node
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _headrace, fieldspec, identity
-from ._ops import flow_zip, source_files, source_list, source_range
+from ._ops import flow_zip, source_files, source_idx, source_list, source_range
 from ._types import PathLike
 from .code import Code
 from .errors import CodeError, GraphError, translated
@@ -17,6 +17,7 @@ from .node import Node, Origin
 from .pipeline import Pipeline
 
 files = source_files
+idx = source_idx
 lines = source_list
 range = source_range
 zip = flow_zip

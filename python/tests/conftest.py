@@ -1,0 +1,102 @@
+"""What the tests share: a small folder of pictures, the command, a count of processes."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import headrace as hr
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """30 PPM files of differing sizes in folders a, b, c."""
+    folder = tmp_path_factory.mktemp("pictures")
+    for i in range(30):
+        width, height = 24 + i, 40 - i // 2
+        below = folder / "abc"[i % 3]
+        below.mkdir(exist_ok=True)
+        pixels = bytes((x * 5 + y * 3 + c * 40 + i * 7) % 256 for y in range(height) for x in range(width) for c in range(3))
+        (below / f"{i:02}.ppm").write_bytes(b"P6 %d %d 255\n" % (width, height) + pixels)
+    return folder
+
+
+@pytest.fixture
+def vision(pictures: pathlib.Path) -> hr.Pipeline:
+    """Shuffled, cropped, flipped, normalised, in batches of 8."""
+    return (
+        hr.files(pictures, labels="folder")
+        .shuffle()
+        .decode()
+        .random_resized_crop(16)
+        .flip()
+        .normalize("imagenet")
+        .layout("chw")
+        .batch(8)
+    )
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    """The headrace command; skips without one."""
+    found = os.environ.get("HEADRACE_COMMAND") or shutil.which("headrace", path=str(ROOT / "build"))
+    if not found:
+        pytest.skip("no headrace command; set HEADRACE_COMMAND or build it")
+    return found
+
+
+@pytest.fixture
+def children() -> Iterator[Callable[[], set[int]]]:
+    """Processes below this one that run; none may be left when the test is over."""
+    before = descendants()
+    yield lambda: descendants() - before
+    left = descendants() - before
+    assert not left, f"processes {left} are left: {[_command(p) for p in left]}"
+
+
+def descendants() -> set[int]:
+    """Ids of all processes below this one, zombies not counted."""
+    parents: dict[int, int] = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                parents[int(entry.name)] = int(fields[1])
+    found = {os.getpid()}
+    while more := {p for p, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {os.getpid()}
+
+
+def _command(pid: int) -> str:
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return "gone"
+
+
+def run_script(folder: pathlib.Path, text: str, *args: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run `text` as a script of its own."""
+    import sys
+
+    script = folder / "script.py"
+    script.write_text(text)
+    path = os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
+    return subprocess.run(
+        [sys.executable, str(script), *args],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,  # type: ignore[call-overload]
+    )

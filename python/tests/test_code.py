@@ -1,0 +1,429 @@
+"""User code: what functions receive and give, where they run, what happens when they fail."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import userfns
+from conftest import descendants, run_script
+
+import headrace as hr
+
+VARIANTS = ["inline", "threads", "processes"]
+
+
+def values(pipe: hr.Pipeline, field: str = "value", **options: Any) -> list[Any]:
+    return [x for b in pipe.batch(7).loader(output="numpy", **options) for x in np.asarray(b[field]).tolist()]
+
+
+# ---- what goes in and out ----
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_map_filter_and_flat_map_give_the_same_everywhere(variant: Any, threads: int) -> None:
+    pipe = (
+        hr.range(50)
+        .map(userfns.double, variant=variant)
+        .filter(userfns.is_even, variant=variant)
+        .flat_map(userfns.some, variant=variant)
+    )
+    wanted = [10 * x + i for x in range(0, 100, 2) for i in range(x % 4)]
+    assert values(pipe, threads=threads) == wanted
+
+
+def test_lambdas_and_closures_run_in_threads() -> None:
+    by = 3
+    assert values(hr.range(5).map(lambda x: x * by)) == [0, 3, 6, 9, 12]
+
+
+def test_types_come_from_the_first_call() -> None:
+    assert hr.range(3).map(lambda x: x / 2).fields[0].dtype == "float64"
+    assert hr.range(3).map(lambda x: x > 1).fields[0].dtype == "bool"
+    assert hr.range(3).map(lambda x: f"{x}").fields[0].dtype == "bytes"
+    assert hr.range(3).map(lambda x: np.float32(x)).fields[0].dtype == "float32"
+    assert hr.range(3).map(lambda x: np.zeros((2, 5), np.uint8)).fields[0].text() == "uint8[-1, -1]"
+    fixed = hr.range(3).map(lambda x: np.zeros((2, 5), np.uint8)).batch(2)
+    assert fixed.fields[0].shape[1:] == (2, 5)
+
+
+def test_lengths_may_vary_where_no_stack_follows() -> None:
+    pipe = hr.range(5).map(lambda x: np.arange(x, dtype=np.int32)).padded_batch(5)
+    assert next(iter(pipe.loader(output="numpy"))).value.shape == (5, 4)
+
+
+def test_ragged_fields_are_values_and_offsets() -> None:
+    pipe = hr.range(4).map(lambda x: np.arange(x, dtype=np.int32)).batch(4, ragged=True)
+    flat, offsets = next(iter(pipe.loader(output="numpy"))).value
+    assert flat.tolist() == [0, 0, 1, 0, 1, 2] and offsets.tolist() == [0, 0, 1, 3, 6]
+
+
+def test_text_becomes_bytes() -> None:
+    batch = next(iter(hr.range(3).map(lambda x: f"é{x}").batch(3).loader(output="numpy")))
+    assert batch.value == ["é0".encode(), "é1".encode(), "é2".encode()]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_fields_are_arguments_and_others_pass(variant: Any, pictures: pathlib.Path) -> None:
+    base = hr.files(pictures, labels="folder").decode().resize(8)
+    plain = next(iter(base.batch(30).loader(output="numpy")))
+    one = base.map(userfns.brighten, fields="image", variant=variant).batch(30)
+    batch = next(iter(one.loader(output="numpy", threads=2)))
+    assert np.array_equal(batch.image, np.clip(plain.image.astype(int) + 10, 0, 255))
+    assert np.array_equal(batch.label, plain.label)
+    two = base.map(userfns.image_and_label, fields=["image", "label"], variant=variant).batch(30)
+    batch = next(iter(two.loader(output="numpy", threads=2)))
+    assert np.array_equal(batch.image, plain.image[:, ::-1]) and np.array_equal(batch.label, plain.label + 100)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_without_fields_records_are_dicts(variant: Any, pictures: pathlib.Path) -> None:
+    base = hr.files(pictures, labels="folder").decode().resize(8)
+    plain = next(iter(base.batch(30).loader(output="numpy")))
+    batch = next(iter(base.map(userfns.mean_of, variant=variant).batch(30).loader(output="numpy")))
+    assert set(batch) == {"mean", "label"}
+    assert np.allclose(batch.mean, plain.image.mean((1, 2, 3)))
+
+
+def test_image_operators_may_follow(pictures: pathlib.Path) -> None:
+    pipe = hr.files(pictures).decode().map(userfns.brighten, fields="image").resize(8).normalize("imagenet").batch(4)
+    assert next(iter(pipe.loader(output="numpy"))).image.shape == (4, 8, 8, 3)
+
+
+def test_declared_outputs_need_no_first_call() -> None:
+    calls: list[int] = []
+
+    def fn(x: int) -> dict[str, Any]:
+        calls.append(x)
+        return np.full((2,), x, np.float32)
+
+    pipe = hr.range(3).map(fn, fields="value", outputs={"half": hr.spec("float32", (2,))}).batch(3)
+    assert pipe.fields[0].name == "half" and calls == []
+    assert next(iter(pipe.loader(output="numpy"))).half.tolist() == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_map_batch_sees_whole_batches() -> None:
+    pipe = hr.range(10).batch(4).map_batch(lambda b: {"sum": b["value"] + b["value"].sum()})
+    assert [b.sum.tolist() for b in pipe.loader(output="numpy")] == [[6, 7, 8, 9], [26, 27, 28, 29], [25, 26]]
+    pipe = hr.range(10).batch(5).map_batch(lambda v: v[::-1].copy(), fields="value")
+    assert [b.value.tolist() for b in pipe.loader(output="numpy")] == [[4, 3, 2, 1, 0], [9, 8, 7, 6, 5]]
+
+
+def test_objects_and_partials_can_be_called() -> None:
+    import functools
+
+    assert values(hr.range(3).map(userfns.Scale(1.5), variant="processes")) == [0, 1.5, 3]
+    assert values(hr.range(3).map(functools.partial(pow, 2), variant="processes")) == [1, 2, 4]
+
+
+def test_torch_tensors_come_back() -> None:
+    torch = pytest.importorskip("torch")
+    pipe = hr.range(3).map(lambda x: torch.full((2,), float(x))).batch(3)
+    batch = next(iter(pipe.loader(output="torch")))
+    assert batch.value.dtype == torch.float32 and batch.value.tolist() == [[0, 0], [1, 1], [2, 2]]
+
+
+# ---- identity ----
+
+
+def test_the_code_counts_for_the_fingerprint() -> None:
+    def pipe(fn: Callable[..., Any], **options: Any) -> hr.Pipeline:
+        return hr.range(3).map(fn, **options)
+
+    def make(by: int) -> Callable[[int], int]:
+        return lambda x: x * by
+
+    assert pipe(make(2)) == pipe(make(2)) != pipe(make(3))
+    assert pipe(lambda x: x + 1) != pipe(lambda x: x + 2)
+    assert pipe(userfns.double) != pipe(userfns.square)
+    assert pipe(userfns.Scale(2)) == pipe(userfns.Scale(2)) != pipe(userfns.Scale(3))
+    assert pipe(make(2), version="1") == pipe(make(3), version="1") != pipe(make(3), version="2")
+
+
+def test_where_code_runs_does_not_count() -> None:
+    assert hr.range(3).map(userfns.double, variant="processes") == hr.range(3).map(userfns.double)
+
+
+# ---- random numbers ----
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_rng_depends_on_record_and_seed_only(variant: Any) -> None:
+    pipe = hr.range(40).shuffle().map(userfns.noise, variant=variant)
+    wanted = values(hr.range(40).shuffle().map(userfns.noise), threads=0)
+    assert len(set(wanted)) == 40
+    assert values(pipe, threads=3) == wanted
+    assert values(pipe, threads=2, seed=1) != wanted
+
+
+def test_rng_goes_on_within_a_record_and_differs_by_epoch() -> None:
+    pipe = hr.range(5).map(userfns.two_draws, fields="value", outputs=["a: float64", "b: float64"]).batch(5)
+    first, second = list(pipe.loader(epochs=2, output="numpy"))
+    assert not (first.a == first.b).any()
+    assert not (first.a == second.a).any()
+    again, _ = list(pipe.loader(epochs=2, output="numpy", threads=0))
+    assert np.array_equal(first.a, again.a) and np.array_equal(first.b, again.b)
+
+
+def test_rng_is_refused_outside() -> None:
+    with pytest.raises(hr.CodeError, match="default_rng"):
+        hr.rng()
+
+
+@pytest.mark.parametrize("variant", ["inline", "processes"])
+def test_global_generators_are_seeded_by_the_record(variant: Any) -> None:
+    """pytorch#5059: equal NumPy seeds in workers."""
+    pipe = hr.range(30).map(
+        userfns.global_noise, fields="value", outputs=["a: float64", "b: float64"], variant=variant, seed_globals=True
+    )
+    batches = [list(pipe.batch(30).loader(output="numpy", threads=n))[0] for n in (1, 3)]
+    assert np.array_equal(batches[0].a, batches[1].a) and np.array_equal(batches[0].b, batches[1].b)
+    assert len(set(batches[0].b.tolist())) == 30
+    with pytest.raises(hr.CodeError, match="rng"):
+        hr.range(3).map(userfns.global_noise, seed_globals=True)
+
+
+# ---- failures ----
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_exception_names_node_record_and_cause(variant: Any) -> None:
+    pipe = hr.range(10).map(userfns.fails_at_5, variant=variant, name="mine").batch(2)
+    with pytest.raises(hr.CodeError, match="five is out") as caught:
+        list(pipe.loader(output="numpy", threads=2))
+    error = caught.value
+    assert (error.node, error.op, error.record) == ("mine", "code.map", 5)
+    assert "fails_at_5" in str(error.__cause__) or isinstance(error.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_bad_records_meet_the_policy(variant: Any) -> None:
+    pipe = hr.range(10).map(userfns.fails_at_5, variant=variant)
+    assert values(pipe, on_error="skip") == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert values(pipe, on_error="substitute") == [0, 1, 2, 3, 4, 6, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (lambda x: None, "outputs="),
+        (lambda x: object(), "object"),
+        (lambda x: np.array(["a"]), "<U1"),
+        (lambda x: np.zeros(2, np.complex64), "complex64"),
+        (lambda x: np.zeros(2, np.uint32), "uint32"),
+        (userfns.fails_always, "never"),
+    ],
+)
+def test_what_no_batch_can_hold_is_refused_before_the_run(fn: Any, words: str) -> None:
+    with pytest.raises(hr.CodeError, match="code.map") as caught:
+        _ = hr.range(3).map(fn).fields
+    assert words in str(caught.value)
+
+
+def test_another_shape_or_type_later_is_an_error_with_words() -> None:
+    pipe = hr.range(5).map(lambda x: np.zeros(2 if x < 3 else 3, np.float32)).batch(5)
+    with pytest.raises(hr.ShapeError, match="value"):
+        list(pipe.loader(output="numpy"))
+    pipe = hr.range(5).map(lambda x: x if x < 3 else "three").batch(5)
+    with pytest.raises(hr.HeadraceError, match="value") as caught:
+        list(pipe.loader(output="numpy"))
+    assert caught.value.record == 3
+
+
+def test_a_wrong_field_has_the_nearest_name() -> None:
+    with pytest.raises(hr.GraphError, match='value'):
+        _ = hr.range(5).map(abs, fields="valu").fields
+
+
+def test_lambdas_are_refused_for_processes_at_once() -> None:
+    with pytest.raises(hr.CodeError, match="top level of a module"):
+        hr.range(3).map(lambda x: x, variant="processes")
+
+
+def test_a_script_without_guard_is_told_what_to_do(tmp_path: pathlib.Path) -> None:
+    text = """
+import headrace as hr
+def f(x): return x + 1
+if {guard}:
+    print([b.value.tolist() for b in hr.range(6).map(f, variant="processes").batch(3).loader(output="numpy")])
+"""
+    good = run_script(tmp_path, text.format(guard='__name__ == "__main__"'))
+    assert good.stdout.strip() == "[[1, 2, 3], [4, 5, 6]]", good.stderr
+    bad = run_script(tmp_path, text.format(guard="True"))
+    assert bad.returncode != 0 and "if __name__ == '__main__':" in bad.stderr
+
+
+# ---- processes ----
+
+
+def test_work_is_done_in_other_processes_and_all_end(children: Any) -> None:
+    seen = set(values(hr.range(200).map(userfns.process_id, variant="processes"), threads=2))
+    assert os.getpid() not in seen and 1 <= len(seen) <= 2
+
+
+def test_a_worker_killed_once_is_replaced(children: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytorch#21554: hang after a killed worker."""
+    monkeypatch.setenv("HR_TEST_MARK", str(tmp_path / "mark"))
+    pipe = hr.range(300).map(userfns.kill_once, fields="value", outputs=["value: int64"], variant="processes")
+    assert values(pipe, threads=2) == list(range(300))
+    assert (tmp_path / "mark").exists()
+
+
+def test_a_record_that_kills_its_worker_is_bad_by_itself(children: Any) -> None:
+    pipe = hr.range(20).map(userfns.kill_always, fields="value", outputs=["value: int64"], variant="processes")
+    assert values(pipe, threads=1, on_error="skip") == [x for x in range(20) if x != 7]
+    with pytest.raises(hr.HeadraceError) as caught:
+        values(pipe, threads=1)
+    assert caught.value.record == 7
+
+
+def test_random_kills_lose_nothing(children: Any) -> None:
+    pipe = hr.range(600).map(userfns.slow, variant="processes").batch(20)
+    got: list[int] = []
+    before = descendants()
+    for i, batch in enumerate(pipe.loader(threads=2, output="numpy")):
+        got += batch.value.tolist()
+        if i % 6 == 3:
+            workers = [p for p in descendants() - before if b"headrace.worker" in _cmdline(p)]
+            parents = {int(open(f"/proc/{p}/stat").read().rpartition(")")[2].split()[1]) for p in workers}
+            victims = [p for p in workers if p not in parents]
+            if victims:
+                os.kill(victims[i % len(victims)], signal.SIGKILL)
+    assert got == list(range(600))
+
+
+def _cmdline(pid: int) -> bytes:
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_leaving_the_loop_ends_all_processes(children: Any) -> None:
+    for _ in hr.range(100000).map(userfns.double, variant="processes").batch(10).loader(threads=2):
+        assert children()
+        break
+
+
+def test_a_killed_program_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    """mosaicml/streaming#781 and pytorch#5040: stale shared memory."""
+    before = set(os.listdir("/dev/shm"))
+    text = """
+import os, sys, userfns, headrace as hr
+for i, b in enumerate(hr.range(10**9).map(userfns.double, variant="processes").batch(10).loader(threads=2)):
+    if i == 3:
+        sys.path.append("")
+        from conftest import descendants
+        print(*descendants(), flush=True)
+        os.kill(os.getpid(), 9)
+"""
+    out = run_script(tmp_path, text)
+    pids = list(map(int, out.stdout.split()))
+    assert len(pids) >= 2, out.stderr
+    until = time.monotonic() + 5
+    while any(b"headrace.worker" in _cmdline(p) for p in pids):
+        assert time.monotonic() < until, "workers outlive their program"
+        time.sleep(0.02)
+    assert set(os.listdir("/dev/shm")) <= before
+
+
+def test_ctrl_c_returns_and_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    text = """
+import os, signal, threading, time, userfns, headrace as hr
+from conftest import descendants
+pipe = hr.range(10**9).map(userfns.slow, variant="processes").batch(10**6)
+threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+loader = pipe.loader(threads=2)
+start = time.monotonic()
+try:
+    next(iter(loader))
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - start < 5, len(descendants()), threading.active_count())
+"""
+    out = run_script(tmp_path, text)
+    assert out.stdout.split() == ["interrupted", "True", "0", "1"], out.stderr
+
+
+# ---- Python objects as sources ----
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_datasets_go_in_unchanged(variant: Any) -> None:
+    pipe = hr.from_dataset(userfns.Squares(20), names=["x", "y"], variant=variant).shuffle().batch(20)
+    batch = next(iter(pipe.loader(output="numpy", threads=2)))
+    assert sorted(batch.y.tolist()) == list(range(20))
+    assert np.array_equal(batch.x[:, 0], batch.y.astype(np.float32) ** 2)
+
+
+def test_lists_dicts_and_tuples_become_fields() -> None:
+    assert [f.name for f in hr.from_dataset([1, 2]).fields] == ["value"]
+    assert [f.name for f in hr.from_dataset([{"a": 1, "b": 2.0}]).fields] == ["a", "b"]
+    assert [f.name for f in hr.from_dataset([{"a": 1, "b": 2.0}], names=["b"]).fields] == ["b"]
+    assert [f.name for f in hr.from_dataset([(1, "x")]).fields] == ["field0", "field1"]
+    pairs = [(np.zeros((5, 6, 3), np.uint8), 1)]
+    assert [f.name for f in hr.from_dataset(pairs).fields] == ["image", "label"]
+    assert hr.from_dataset(pairs).resize(4).batch(1).fields[0].shape[1:] == (4, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: hr.from_dataset([]), "empty"),
+        (lambda: hr.from_dataset(3), "__len__"),
+        (lambda: hr.from_dataset([{"a": {"b": 1}}]), "'a'"),
+        (lambda: hr.from_dataset([{"aa": 1}], names=["ab"]), "did you mean 'aa'"),
+        (lambda: hr.from_dataset([(1, 2)], names=["a"]), "2 parts"),
+        (lambda: hr.from_dataset([lambda: 0]), "function"),
+        (lambda: hr.from_dataset({1: 2}), "item 0"),
+        (lambda: hr.from_iterable(3), "iterated"),
+        (lambda: hr.from_iterable([]), "no items"),
+        (lambda: hr.from_generator(iter([])), "from_iterable"),
+    ],
+)
+def test_what_is_no_dataset_is_refused_with_words(make: Any, words: str) -> None:
+    with pytest.raises(hr.HeadraceError) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_iterables_keep_their_order(threads: int) -> None:
+    pipe = hr.from_iterable([3 * i for i in range(100)]).map(lambda x: x + 1).batch(9)
+    got = [x for b in pipe.loader(output="numpy", threads=threads, epochs=2) for x in b.value.tolist()]
+    assert got == 2 * [3 * i + 1 for i in range(100)]
+
+
+def test_an_iterator_read_once_loses_nothing() -> None:
+    pipe = hr.from_iterable(iter(range(20))).map(lambda x: x * 2).batch(6)
+    got = [x for b in pipe.loader(output="numpy", threads=2) for x in b.value.tolist()]
+    assert got == [2 * i for i in range(20)]
+
+
+def test_generators_start_anew_each_epoch() -> None:
+    starts: list[int] = []
+
+    def numbers() -> Any:
+        starts.append(1)
+        yield from ({"n": i, "text": str(i)} for i in range(10))
+
+    pipe = hr.from_generator(numbers).batch(4)
+    loader = pipe.loader(output="numpy")
+    for _ in range(2):
+        assert [n for b in loader for n in b.n.tolist()] == list(range(10))
+
+
+def test_an_iterable_that_raises_names_the_record() -> None:
+    def numbers() -> Any:
+        yield from range(5)
+        raise RuntimeError("the well is dry")
+
+    with pytest.raises(hr.CodeError, match="the well is dry") as caught:
+        list(hr.from_generator(numbers).batch(2).loader(output="numpy"))
+    assert isinstance(caught.value.__cause__, RuntimeError)

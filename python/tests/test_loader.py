@@ -1,0 +1,339 @@
+"""Loaders: epochs, ranks, outputs, errors, ends; and what batches hand over."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pathlib
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import userfns
+from conftest import run_script
+
+import headrace as hr
+from headrace import _headrace
+
+
+def numbers(batches: Any) -> list[int]:
+    return [x for b in batches for x in np.asarray(b.value).tolist()]
+
+
+# ---- epochs ----
+
+
+def test_each_for_runs_the_next_epochs() -> None:
+    loader = hr.range(20).shuffle().batch(20).loader(output="numpy")
+    epochs = [numbers(loader) for _ in range(3)]
+    assert all(sorted(e) == list(range(20)) for e in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert numbers(hr.range(20).shuffle().batch(20).loader(epochs=3, output="numpy")) == sum(epochs, [])
+
+
+def test_one_epoch_can_be_had_by_number() -> None:
+    loader = hr.range(20).shuffle().batch(20).loader(output="numpy")
+    wanted = [numbers(loader) for _ in range(4)]
+    assert numbers(loader.epoch(2)) == wanted[2]
+    assert numbers(loader) == wanted[3]
+    loader.set_epoch(1)
+    assert numbers(loader) == wanted[1]
+
+
+def test_a_loop_that_was_left_begins_anew_with_the_next_epoch() -> None:
+    loader = hr.range(20).batch(5).loader(output="numpy")
+    for batch in loader:
+        assert batch.epoch == 0
+        break
+    again = list(loader)
+    assert numbers(again) == list(range(20)) and again[0].epoch == 1
+
+
+def test_epochs_none_has_no_end() -> None:
+    loader = hr.range(4).batch(4).loader(epochs=None, output="numpy")
+    for i, batch in enumerate(loader):
+        assert batch.epoch == i
+        if i == 50:
+            break
+    with pytest.raises(TypeError, match="no end"):
+        len(loader)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "options", "length"),
+    [
+        (hr.range(10).batch(4), {}, 3),
+        (hr.range(10).batch(4, drop_last=True), {}, 2),
+        (hr.range(10).batch(4), {"epochs": 3}, 9),
+        (hr.range(10), {}, 10),
+        (hr.range(10).batch(2), {"rank": 0, "world": 3}, 2),
+        (hr.range(10).batch(2), {"rank": 2, "world": 3}, 2),
+        (hr.range(10).batch(3), {"rank": 0, "world": 3, "even": "drop"}, 1),
+        (hr.range(10).batch(3), {"rank": 2, "world": 3, "even": "repeat"}, 2),
+        (hr.range(10).batch(4).map_batch(lambda b: b), {}, 3),
+    ],
+)
+def test_len_is_the_number_of_batches(pipe: hr.Pipeline, options: dict[str, Any], length: int) -> None:
+    loader = pipe.loader(output="numpy", **options)
+    assert len(loader) == length == len(list(loader))
+
+
+def test_len_behind_a_filter_is_not_known() -> None:
+    with pytest.raises(TypeError, match="filter"):
+        len(hr.range(10).where("value < 5").loader())
+
+
+# ---- ranks ----
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 8])
+def test_ranks_share_an_epoch(world: int) -> None:
+    pipe = hr.range(103).shuffle().batch(4)
+    shares = [numbers(pipe.loader(rank=r, world=world, output="numpy")) for r in range(world)]
+    assert sorted(sum(shares, [])) == list(range(103))
+
+
+@pytest.mark.parametrize("even", ["drop", "repeat"])
+def test_even_shares_make_as_many_steps(even: Any) -> None:
+    """huggingface/datasets#6623: a rank that runs dry."""
+    pipe = hr.range(103).shuffle().map(lambda x: x).batch(4)
+    shares = [numbers(pipe.loader(rank=r, world=8, even=even, output="numpy")) for r in range(8)]
+    assert {len(s) for s in shares} == {12 if even == "drop" else 13}
+    everything = set(sum(shares, []))
+    assert len(everything) == (96 if even == "drop" else 103)
+
+
+def test_even_shares_leave_random_operators_as_they_are(vision: hr.Pipeline) -> None:
+    plain = list(vision.loader(output="numpy"))
+    even = list(vision.loader(output="numpy", rank=0, world=1, even="drop"))
+    assert all(np.array_equal(a.image, b.image) for a, b in zip(plain, even, strict=True))
+
+
+def test_rank_and_world_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    loader = hr.range(8).batch(8).loader(output="numpy")
+    assert (loader.rank, loader.world) == (1, 4) and numbers(loader) == [1, 5]
+    assert numbers(hr.range(8).shard(0, 2).batch(8).loader(output="numpy")) == [0, 2, 4, 6]
+
+
+# ---- outputs ----
+
+
+def test_a_batch_is_a_mapping_and_has_attributes(vision: hr.Pipeline) -> None:
+    batch = next(iter(vision.loader(output="numpy")))
+    assert list(batch) == ["image", "label"] or set(batch) == {"image", "label"}
+    assert batch["image"] is batch.image and batch.records == 8 and batch.epoch == 0
+    assert dict(batch).keys() == set(batch) and "image" in batch and "image" in dir(batch)
+    assert "8 records" in repr(batch) and "float32[8, 3, 16, 16]" in repr(batch)
+    with pytest.raises(hr.NotFoundError, match="did you mean 'image'"):
+        batch["imgae"]
+    with pytest.raises(AttributeError, match="did you mean 'image'"):
+        _ = batch.imgae
+
+
+def test_numpy_arrays_show_the_batch_and_are_read_only(vision: hr.Pipeline) -> None:
+    batch = next(iter(vision.loader(output="numpy")))
+    assert not batch.image.flags.writeable and batch.image.base is not None
+    kept = batch.image
+    wanted = kept.copy()
+    del batch
+    gc.collect()
+    assert np.array_equal(kept, wanted)
+
+
+def test_torch_tensors_show_the_batch(vision: hr.Pipeline) -> None:
+    torch = pytest.importorskip("torch")
+    loader = vision.loader()
+    plain = next(iter(vision.loader(output="numpy")))
+    batch = next(iter(loader))
+    assert isinstance(batch.image, torch.Tensor) and batch.image.dtype == torch.float32
+    assert np.array_equal(batch.image.numpy(), plain.image)
+    batch.image.add_(1)  # in place: the memory is the batch's own
+    assert np.array_equal(batch.image.numpy(), plain.image + 1)
+
+
+def test_torch_gets_bfloat16(pictures: pathlib.Path) -> None:
+    torch = pytest.importorskip("torch")
+    pipe = hr.files(pictures).decode().resize(8).normalize("imagenet", dtype="bfloat16").batch(4)
+    assert next(iter(pipe.loader(output="torch"))).image.dtype == torch.bfloat16
+
+
+def test_hand_over_to_torch_takes_microseconds() -> None:
+    pytest.importorskip("torch")
+    pipe = hr.range(8).map(lambda x: np.zeros((3, 500, 500), np.float32)).batch(2)
+    best = 1.0
+    for batch in pipe.loader(output="torch"):
+        start = time.perf_counter()
+        _ = batch.value
+        best = min(best, time.perf_counter() - start)
+    assert best < 200e-6  # 20 us on an idle machine; `make bench` measures
+
+
+def test_headrace_output_gives_fields(vision: hr.Pipeline) -> None:
+    field = next(iter(vision.loader(output="headrace"))).image
+    assert isinstance(field, _headrace.Field) and memoryview(field).shape == (8, 3, 16, 16)
+
+
+def test_no_cuda_is_said_in_words(vision: hr.Pipeline) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device")
+    with pytest.raises(hr.UnsupportedError, match="device='cpu'"):
+        vision.loader(device="cuda")
+
+
+def test_batches_arrive_on_the_device(vision: hr.Pipeline) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device here")
+    plain = [b.image for b in vision.loader(output="torch")]
+    moved = [b.image for b in vision.loader(device="cuda")]
+    assert all(m.is_cuda and torch.equal(m.cpu(), p) for m, p in zip(moved, plain, strict=True))
+
+
+# ---- errors and ends ----
+
+
+def test_bad_records_are_skipped_and_listed(pictures: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "x.ppm").write_bytes(b"P6 nothing")
+    for i, path in enumerate(sorted(pictures.rglob("*.ppm"))[:3]):
+        (tmp_path / f"{i}.ppm").write_bytes(path.read_bytes())
+    pipe = hr.files(tmp_path).decode().resize(8).batch(4)
+    with pytest.raises(hr.HeadraceError, match="x.ppm") as caught:
+        list(pipe.loader(output="numpy"))
+    assert caught.value.node == "image.decode" and caught.value.record == 3
+    loader = pipe.loader(output="numpy", on_error="skip", ledger=tmp_path / "bad.jsonl")
+    assert [b.records for b in loader] == [3]
+    assert loader.stats()["errors"] == 1 and "x.ppm" in (tmp_path / "bad.jsonl").read_text()
+
+
+def test_a_closed_loader_says_so() -> None:
+    with hr.range(10).batch(2).loader() as loader:
+        run = iter(loader)
+        next(run)
+    assert list(run) == []
+    with pytest.raises(hr.ClosedError, match="loader"):
+        iter(loader)
+
+
+def test_threads_end_with_the_loop() -> None:
+    def threads() -> int:
+        return len(os.listdir("/proc/self/task"))
+
+    before = threads()
+    for _ in hr.range(10**9).batch(10).loader(threads=2):
+        assert threads() >= before + 2
+        break
+    gc.collect()
+    assert threads() == before
+    loader = hr.range(10**9).batch(10).loader(threads=2)
+    run = iter(loader)
+    next(run)
+    loader.close()
+    assert threads() == before
+
+
+def test_nothing_is_kept_alive() -> None:
+    gc.collect()
+    before = _headrace.live_objects()
+    for _ in range(3):
+        kept = [b.value for b in hr.range(100).map(lambda x: x).batch(10).loader(output="numpy")]
+        del kept
+    gc.collect()
+    assert _headrace.live_objects() == before
+
+
+def test_memory_stays_flat_over_epochs(pictures: pathlib.Path) -> None:
+    """pytorch#13246: memory that grows."""
+    pipe = hr.files(pictures).decode().resize(64).batch(10)
+    loader = pipe.loader(output="numpy", threads=2)
+
+    def resident() -> int:
+        return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+    for _ in range(20):
+        list(loader)
+    before = resident()
+    for _ in range(60):
+        list(loader)
+    assert resident() - before < 4 << 20
+
+
+def test_a_loader_may_be_used_in_another_thread() -> None:
+    got: list[int] = []
+    thread = threading.Thread(target=lambda: got.extend(numbers(hr.range(50).batch(7).loader(output="numpy"))))
+    thread.start()
+    thread.join()
+    assert got == list(range(50))
+
+
+def test_stats_stay_after_the_run() -> None:
+    loader = hr.range(100).batch(10).loader()
+    list(loader)
+    assert loader.stats()["records"] == 100
+    assert any(n["node"] == "source.range" for n in loader.node_stats())
+
+
+def test_progress_shows_and_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    assert numbers(hr.range(100).batch(10).loader(progress=True, output="numpy")) == list(range(100))
+
+
+def test_a_fork_of_a_running_program_does_not_hang(tmp_path: pathlib.Path) -> None:
+    """pytorch#1355, #75147: hang in forked workers."""
+    text = """
+import os, headrace as hr
+run = iter(hr.range(10**6).batch(10).loader(threads=2, output="numpy"))
+next(run)
+pid = os.fork()
+if pid == 0:
+    got = sum(b.records for b in hr.range(1000).batch(10).loader(threads=2))
+    os._exit(0 if got == 1000 else 1)
+print(os.waitpid(pid, 0)[1], next(run).value[0])
+"""
+    out = run_script(tmp_path, text)
+    assert out.stdout.split() == ["0", "10"], out.stderr
+
+
+# ---- pictures ----
+
+
+def test_show_draws_a_sheet(vision: hr.Pipeline, tmp_path: pathlib.Path) -> None:
+    sheet = hr.show(next(iter(vision.loader(output="numpy"))))
+    sheet.save(tmp_path / "sheet.png")
+    data = (tmp_path / "sheet.png").read_bytes()
+    assert data.startswith(b"\x89PNG") and sheet.pixels.shape == (3 * 18 - 2, 3 * 18 - 2, 3)
+    reread = hr.files(tmp_path, suffixes=["png"]).decode().batch(1)
+    assert np.array_equal(next(iter(reread.loader(output="numpy"))).image[0], sheet.pixels)
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 6, 3), (4, 3, 5, 6), (4, 1, 5, 6), (4, 5, 6), (4, 5, 6, 4)])
+def test_show_takes_any_layout(shape: tuple[int, ...]) -> None:
+    assert hr.show(np.random.default_rng(0).random(shape, np.float32)).pixels.shape == (12, 14, 3)
+
+
+def test_show_refuses_what_is_no_picture() -> None:
+    with pytest.raises(hr.ShapeError, match="n, h, w, c"):
+        hr.show(np.zeros((3, 3)))
+    with pytest.raises(hr.NotFoundError, match="field="):
+        hr.show(next(iter(hr.range(3).batch(3).loader(output="numpy"))))
+
+
+def test_slow_code_does_not_stop_the_interpreter() -> None:
+    ticks = 0
+    stop = threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not stop.is_set():
+            ticks += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    list(hr.range(200).map(userfns.slow, variant="processes").batch(20).loader(threads=1))
+    stop.set()
+    thread.join()
+    assert ticks > 20

@@ -1,0 +1,287 @@
+"""Pipelines as values: making, comparing, saving, drawing, refusing."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import userfns
+from conftest import run_script
+
+import headrace as hr
+from headrace import _headrace
+
+
+def digest(pipe: hr.Pipeline, **options: object) -> str:
+    made = _headrace.Digest()
+    for batch in pipe.loader(output="headrace", **options):  # type: ignore[arg-type]
+        _headrace.digest_batch(made, batch._batch)
+    return made.hexdigest()
+
+
+def command_digest(command: str, path: pathlib.Path, *args: str) -> str:
+    out = subprocess.run([command, "run", str(path), "--digest", "--json", *args], check=True, capture_output=True, text=True)
+    return str(json.loads(out.stdout)["digest"])
+
+
+# ---- making ----
+
+
+def test_import_brings_numpy_and_nothing_heavier(tmp_path: pathlib.Path) -> None:
+    heavy = "torch jax rich tensorflow PIL multiprocessing matplotlib asyncio difflib"
+    out = run_script(tmp_path, f"import sys, headrace\nprint([m for m in {heavy.split()!r} if m in sys.modules])")
+    assert out.stdout.strip() == "[]", out.stderr
+
+
+def test_a_chain_gives_its_records_in_batches() -> None:
+    pipe = hr.range(10).batch(4)
+    assert [b.value.tolist() for b in pipe.loader(output="numpy")] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+def test_methods_do_not_change_what_they_are_called_on() -> None:
+    base = hr.range(10)
+    taken = base.take(3)
+    assert base.record_count == 10 and taken.record_count == 3
+
+
+def test_every_operator_of_the_library_is_a_function() -> None:
+    for op in _headrace.op_list():
+        name = op["name"].replace(".", "_")
+        if not name.startswith("code_"):
+            doc = getattr(hr.ops, name).__doc__
+            assert op["name"] in doc
+            for param in op["params"]:
+                assert f"{param['name']}: " in doc, (name, param["name"])
+
+
+def test_functions_and_methods_and_op_by_name_are_the_same() -> None:
+    base = hr.range(100)
+    assert base.shuffle(seed=3) == hr.ops.order_shuffle(base, seed=3) == base.op("order.shuffle", seed=3)
+
+
+def test_to_casts_and_lays_out(pictures: pathlib.Path) -> None:
+    pipe = hr.files(pictures).decode().resize(8).to("float32", layout="chw")
+    assert [f.text() for f in pipe.fields] == ["float32[3, 8, 8]"]
+    assert pipe == hr.files(pictures).decode().resize(8).cast("float32").layout("chw")
+
+
+def test_fields_tell_types_before_data_is_read(vision: hr.Pipeline) -> None:
+    assert {f.name: (f.dtype, f.shape[1:]) for f in vision.fields} == {
+        "image": ("float32", (3, 16, 16)),
+        "label": ("int64", ()),
+    }
+
+
+def test_zip_joins_by_position() -> None:
+    pipe = hr.zip(hr.range(4), hr.range(4, start=10), prefix=["a_", "b_"]).batch(4)
+    batch = next(iter(pipe.loader(output="numpy")))
+    assert batch.a_value.tolist() == [0, 1, 2, 3] and batch.b_value.tolist() == [10, 11, 12, 13]
+
+
+def test_two_branches_share_their_beginning(pictures: pathlib.Path) -> None:
+    photo = hr.files(pictures).decode()
+    views = hr.zip(photo.random_resized_crop(8), photo.random_resized_crop(8), prefix=["a_", "b_"])
+    batch = next(iter(views.batch(30).loader(output="numpy")))
+    assert batch.a_image.shape == (30, 8, 8, 3)
+    assert not np.array_equal(batch.a_image, batch.b_image)
+
+
+def test_numpy_values_and_paths_are_parameters(pictures: pathlib.Path) -> None:
+    assert hr.range(np.int64(5)).take(np.int32(2)).record_count == 2
+    assert hr.files(pictures).record_count == hr.files(str(pictures)).record_count == 30
+
+
+# ---- equality ----
+
+
+def test_equal_pipelines_are_equal_and_hash_alike() -> None:
+    one, other = hr.range(10).shuffle(seed=1), hr.range(10).shuffle(seed=1, window=0)
+    assert one == other and hash(one) == hash(other) and one is not other
+    assert one != hr.range(10).shuffle(seed=2)
+    assert len({one, other, hr.range(10)}) == 2
+    assert one != "something else"
+
+
+def test_hash_opens_no_data() -> None:
+    hash(hr.files("/nowhere/at/all").decode())
+
+
+def test_names_and_hints_do_not_count() -> None:
+    assert hr.range(10, name="numbers").take(5, name="few", keep_position=True) == hr.range(10).take(5)
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (lambda: hr.range(10).shuffle(sed=3), hr.ArgumentError, "did you mean 'seed'"),
+        (lambda: hr.range(10).take(), hr.ArgumentError, "missing"),
+        (lambda: hr.range(10).take(-1), hr.HeadraceError, "count"),
+        (lambda: hr.range(10).take("many"), hr.HeadraceError, "many"),
+        (lambda: hr.range(10).take({1}), hr.ArgumentError, "set"),
+        (lambda: hr.range(10).op("order.shufle"), hr.ArgumentError, "order.shuffle"),
+        (lambda: hr.zip(hr.range(3), 3), hr.ArgumentError, "int"),
+        (lambda: hr.zip(), hr.ArgumentError, "at least one"),
+        (lambda: hr.range(3).flip().fields, hr.GraphError, "image"),
+        (lambda: hr.range(3).where("valu < 2").fields, hr.HeadraceError, "value"),
+        (lambda: hr.files("/nowhere/at/all").fields, hr.MissingFileError, "/nowhere/at/all"),
+        (lambda: hr.range(3).map("f"), hr.ArgumentError, "function"),
+        (lambda: hr.range(3).map(abs, variant="thread"), hr.ArgumentError, "did you mean 'threads'"),
+        (lambda: hr.range(3).map(abs, feilds="value"), hr.ArgumentError, "did you mean 'fields'"),
+        (lambda: hr.range(3).map_batch(abs), hr.GraphError, "batch"),
+        (lambda: hr.range(3).batch(2).map(abs), hr.GraphError, "map_batch"),
+        (lambda: hr.from_yaml("headrace: 1\npipeline:\n  - source.rang: {n: 3}\n"), hr.HeadraceError, "source.range"),
+        (lambda: hr.load("/nowhere.yaml"), hr.MissingFileError, "/nowhere.yaml"),
+        (lambda: hr.range(3).loader(epoch=1), hr.ArgumentError, "did you mean 'epochs'"),
+        (lambda: hr.range(3).loader(threads=-1), hr.ArgumentError, "negative"),
+        (lambda: hr.range(3).loader(threads="2"), hr.ArgumentError, "whole number"),
+        (lambda: hr.range(3).loader(output="tensorflow"), hr.ArgumentError, "numpy"),
+        (lambda: hr.range(3).loader(epochs=0), hr.ArgumentError, "epochs"),
+        (lambda: hr.range(3).loader(rank=1), hr.ArgumentError, "both"),
+        (lambda: hr.range(3).loader(rank=3, world=2), hr.ArgumentError, "3 of 2"),
+    ],
+)
+def test_mistakes_are_answered_with_what_to_do(make: object, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=".*") as caught:
+        make()  # type: ignore[operator]
+    assert words in str(caught.value)
+
+
+def test_errors_can_be_pickled() -> None:
+    import pickle
+
+    with pytest.raises(hr.HeadraceError) as caught:
+        _ = hr.files("/nowhere").fields
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again), again.code, again.file) == (
+        type(caught.value),
+        str(caught.value),
+        caught.value.code,
+        caught.value.file,
+    )
+
+
+def test_argument_errors_are_type_errors_too() -> None:
+    with pytest.raises(TypeError):
+        hr.range(10).shuffle(sed=3)  # type: ignore[call-arg]
+
+
+# ---- files ----
+
+
+def test_saved_pipelines_read_back_equal(vision: hr.Pipeline, tmp_path: pathlib.Path) -> None:
+    vision.save(tmp_path / "v.yaml")
+    assert hr.load(tmp_path / "v.yaml") == vision == hr.from_yaml(vision.to_yaml())
+
+
+def test_the_command_runs_what_python_saved(vision: hr.Pipeline, tmp_path: pathlib.Path, command: str) -> None:
+    vision.save(tmp_path / "v.yaml")
+    assert command_digest(command, tmp_path / "v.yaml", "--seed", "3") == digest(vision, seed=3)
+
+
+def test_python_runs_what_the_command_runs(pictures: pathlib.Path, tmp_path: pathlib.Path, command: str) -> None:
+    text = """
+headrace: 1
+params: {data: {type: path}, size: 12}
+pipeline:
+  - {source.files: {path: "${data}"}, name: photos}
+  - image.decode
+  - {image.random_resized_crop: {size: "${size}"}, name: first, inputs: late}
+  - {image.random_resized_crop: {size: "${size}"}, name: second, inputs: late}
+  - {image.flip: {p: 0.4}, name: late, inputs: image.decode}
+  - {flow.zip: {prefix: [a_, b_]}, inputs: [first, second]}
+  - batch.stack: {size: 7}
+"""
+    (tmp_path / "g.yaml").write_text(text)
+    pipe = hr.load(tmp_path / "g.yaml", data=pictures, size=14)
+    wanted = command_digest(command, tmp_path / "g.yaml", "-p", f"data={pictures}", "-p", "size=14")
+    assert digest(pipe) == wanted
+    pipe.save(tmp_path / "again.yaml")
+    assert command_digest(command, tmp_path / "again.yaml") == wanted
+
+
+def test_loaded_pipelines_go_on(tmp_path: pathlib.Path) -> None:
+    hr.range(10).take(5).save(tmp_path / "a.yaml")
+    both = hr.zip(hr.load(tmp_path / "a.yaml"), hr.load(tmp_path / "a.yaml"), prefix=["a_", "b_"])
+    assert both.take(2).record_count == 2
+
+
+def test_parameters_of_files_are_checked(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "g.yaml").write_text("headrace: 1\nparams: {n: 5}\npipeline:\n  - source.range: {n: '${n}'}\n")
+    assert hr.load(tmp_path / "g.yaml", n=7).record_count == 7
+    with pytest.raises(hr.HeadraceError, match="there are: n"):
+        hr.load(tmp_path / "g.yaml", m=7)
+
+
+def test_code_in_files_wants_trust(tmp_path: pathlib.Path) -> None:
+    pipe = hr.range(6).map(userfns.double).filter(userfns.is_even).batch(6)
+    pipe.save(tmp_path / "c.yaml")
+    with pytest.raises(hr.CodeError, match="trust=True"):
+        hr.load(tmp_path / "c.yaml")
+    again = hr.load(tmp_path / "c.yaml", trust=True)
+    assert again == pipe
+    assert next(iter(again.loader(output="numpy"))).value.tolist() == [0, 2, 4, 6, 8, 10]
+
+
+def test_records_of_dicts_survive_files(pictures: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    pipe = hr.files(pictures, labels="folder").decode().map(userfns.mean_of).batch(30)
+    pipe.save(tmp_path / "c.yaml")
+    again = hr.load(tmp_path / "c.yaml", trust=True)
+    assert again == pipe and digest(again) == digest(pipe)
+
+
+def test_lambdas_cannot_be_read_back() -> None:
+    text = hr.range(3).map(lambda x: x + 1).to_yaml()
+    assert "lambda-1" in text
+    with pytest.raises(hr.CodeError, match="lambda-1"):
+        hr.from_yaml(text, trust=True)
+
+
+def test_a_function_that_is_gone_is_named(tmp_path: pathlib.Path) -> None:
+    text = hr.range(3).map(userfns.double).to_yaml().replace("double", "dubble")
+    with pytest.raises(hr.CodeError, match="dubble"):
+        hr.from_yaml(text, trust=True)
+
+
+# ---- for people ----
+
+
+def test_repr_has_one_operator_a_line(vision: hr.Pipeline) -> None:
+    lines = repr(vision).splitlines()
+    assert lines[0] == "Pipeline of 8 nodes"
+    assert lines[1].startswith("  source.files") and lines[-1].startswith("  batch.stack")
+    _ = vision.fields
+    assert repr(vision).splitlines()[-1] == "gives label: int64[batch], image: float32[batch, 3, 16, 16]"
+
+
+def test_repr_names_inputs_of_branches() -> None:
+    left = hr.range(3, name="left")
+    text = repr(hr.zip(left, hr.range(3), prefix=["a_", "b_"]))
+    assert "<- left, source.range2" in text or "<- left, source.range" in text
+
+
+def test_html_is_escaped() -> None:
+    text = hr.files("<script>alert(1)</script>").decode(name="<b>")._repr_html_()
+    assert "<script>" not in text and "<b>" not in text and text.count("<rect") == 2
+
+
+def test_explain_says_what_is_composed(vision: hr.Pipeline) -> None:
+    assert "image.decode" in vision.explain(threads=2)
+
+
+def test_completion_offers_operators() -> None:
+    assert {"random_resized_crop", "shuffle", "map", "batch"} <= set(dir(hr.range(3)))
+
+
+def test_version_is_the_librarys() -> None:
+    assert hr.__version__ == _headrace.version()
+
+
+def test_python_is_new_enough() -> None:
+    assert sys.version_info >= (3, 11)

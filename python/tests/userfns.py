@@ -1,0 +1,120 @@
+"""Functions that tests give to pipelines and worker processes find by name."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import headrace as hr
+
+
+def identity(x: Any) -> Any:
+    return x
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def square(x: int) -> int:
+    return x * x
+
+
+def is_even(x: int) -> bool:
+    return x % 2 == 0
+
+
+def twice(x: int) -> Iterator[int]:
+    yield x
+    yield -x
+
+
+def some(x: int) -> Iterator[int]:
+    for i in range(x % 4):
+        yield 10 * x + i
+
+
+def noise(x: int) -> float:
+    return float(hr.rng().random())
+
+
+def global_noise(x: int) -> tuple[float, float]:
+    return random.random(), float(np.random.random())
+
+
+def two_draws(x: int) -> tuple[float, float]:
+    return float(hr.rng().random()), float(hr.rng().random())
+
+
+def fails_at_5(x: int) -> int:
+    if x == 5:
+        raise ValueError("five is out")
+    return x
+
+
+def fails_always(x: int) -> int:
+    raise ValueError("never")
+
+
+def process_id(x: int) -> int:
+    return os.getpid()
+
+
+def slow(x: int) -> int:
+    time.sleep(0.002)
+    return x
+
+
+def brighten(image: np.ndarray) -> np.ndarray:
+    return np.clip(image.astype(np.int16) + 10, 0, 255).astype(np.uint8)
+
+
+def image_and_label(image: np.ndarray, label: int) -> tuple[np.ndarray, int]:
+    return image[::-1].copy(), label + 100
+
+
+def mean_of(record: dict[str, Any]) -> dict[str, Any]:
+    return {"mean": float(record["image"].mean()), "label": record["label"]}
+
+
+def kill_once(x: int) -> int:
+    """Dies the first time that record 7 is seen (a file remembers)."""
+    mark = os.environ["HR_TEST_MARK"]
+    if x == 7 and not os.path.exists(mark):
+        open(mark, "w").close()
+        os.kill(os.getpid(), 9)
+    return x
+
+
+def kill_always(x: int) -> int:
+    if x == 7:
+        os.kill(os.getpid(), 9)
+    return x
+
+
+class Squares:
+    """A map-style dataset."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
+        return np.full((4,), i * i, np.float32), i
+
+
+class Scale:
+    """A callable object with state."""
+
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def __call__(self, x: int) -> float:
+        return x * self.by
