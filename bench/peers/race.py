@@ -129,13 +129,14 @@ def watched(command, cpus):
 
 
 def headrace_result(out, wall):
-    """Its rate without the first batch, as for the peers."""
+    """Its rate behind the three batches that it makes at once, as for the peers."""
     said = json.loads(out)
-    first = said["records"] / max(1, said["batches"])
-    window = said["seconds"] - said["first_batch_seconds"]
-    return {"records": said["records"], "seconds": window,
-            "rate": (said["records"] - first) / window if window > 0 else 0,
-            "cpu_seconds": said["cpu_seconds"],
+    steady = said["steady"]
+    if steady["records"] == 0:
+        raise Absent("it ran for too few batches to be measured")
+    return {"records": steady["records"], "seconds": steady["seconds"],
+            "rate": steady["records"] / steady["seconds"],
+            "cpu_seconds": steady["cpu_seconds"],
             "start_seconds": wall - said["seconds"] + said["first_batch_seconds"],
             "peak_rss_bytes": said["peak_rss_bytes"]}
 
@@ -202,7 +203,7 @@ def sweep(args, raw, contender, cores):
     knobs = contender.knobs[cores]
     for knob in knobs[:1] if args.no_sweep else knobs:
         what = ("sweep", contender.work, contender.key, cores, knob)
-        epochs = 20 if contender.work == "noop" else 3
+        epochs = 20 if contender.work == "noop" else 10
         result = attempt(args, raw, what, contender, cores, knob, SWEEP_SECONDS, epochs)
         say(f"sweep, {cores} core{'s' * (cores > 1)}, {contender.work}: {contender.label}, setting {knob}: "
             f"{unit(contender, result)}")

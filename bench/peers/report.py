@@ -17,11 +17,20 @@ def find(results, work, key, cores):
                  (work, key, cores)), None)
 
 
-def ratio(upper, lower):
-    """Median over rounds of upper's rate through lower's in the same round."""
+def ratios(upper, lower):
+    """Upper's rate through lower's, round by round."""
     pairs = zip(upper["runs"], lower["runs"])
-    values = [u["rate"] / l["rate"] for u, l in pairs if "rate" in u and "rate" in l]
+    return [u["rate"] / l["rate"] for u, l in pairs if "rate" in u and "rate" in l]
+
+
+def ratio(upper, lower):
+    values = ratios(upper, lower)
     return statistics.median(values) if values else None
+
+
+def range_of(upper, lower):
+    values = ratios(upper, lower)
+    return f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
 
 
 def speed(result):
@@ -97,15 +106,17 @@ def targets(data):
         if not ours or not peer:
             continue
         if "absent" in ours or "absent" in peer:
-            lines.append(f"| {work} | {peer['label']} | absent | |")
+            lines.append(f"| {work} | {peer['label']} | absent | | |")
             continue
         value = ratio(ours, peer)
-        verdict = "" if least is None else f"{least} wanted: {'yes' if value >= least else 'NO'}"
-        lines.append(f"| {work} | {peer['label']} | {value:.2f} | {verdict} |")
+        claim = "" if least is None else f">= {least:g}"
+        verdict = "" if least is None else "reached" if value >= least else "NOT REACHED"
+        lines.append(f"| {work} | {peer['label']} | {value:.2f}{range_of(ours, peer)} | {claim} "
+                     f"| {verdict} |")
     if not lines:
         return []
-    return [f"## Ours against them, {cores} cores", "", "| work | peer | times as fast | |",
-            "|---|---|---|---|"] + lines + [""]
+    return [f"## Ours against them, {cores} core{'s' * (cores > 1)}", "",
+            "| work | peer | times as fast | claim | |", "|---|---|---|---|---|"] + lines + [""]
 
 
 def heading(data):
@@ -120,13 +131,16 @@ def heading(data):
         f"{m['photos']} photos of {m['photo_bytes_mean'] / 1000:.0f} kB in the page cache; "
         f"headrace {m['headrace_commit']}; {versions}.", "",
         f"One process at a time, pinned with taskset; {s['rounds']} round{'s' * (s['rounds'] > 1)} in turn, at least "
-        f"{s['seconds']:g} s each, the first batches not counted. Figures are medians, with "
+        f"{s['seconds']:g} s each; the batches that a contender makes at once are not counted at "
+        "first. Figures are medians, with "
         "half the range of the rounds; ratios are medians of the ratios within a round. " +
         ("Every peer runs with its usual setting; no sweep was made. " if s["no_sweep"] else
          "Every peer runs with the best of the settings that a sweep tried for it on so many "
          "cores. ") +
         "CPU, memory (peak of the proportional set size of all its processes) and start belong "
-        "to the first column.", ""]
+        "to the first column." + (
+            " **Fewer than three rounds: ratios may be off by a fifth.**" if s["rounds"] < 3
+            else ""), ""]
 
 
 def plot(data, path):

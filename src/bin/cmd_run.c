@@ -10,6 +10,7 @@
 #include "progress.h"
 #include "run.h"
 #include "stop.h"
+#include "term.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +18,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#define WARM_BATCHES 3 /* as many as the engine's budget holds unless told otherwise */
+
+struct instant {
+    double wall, cpu; /* seconds */
+    uint64_t records;
+};
 
 struct run {
     const struct run_options *options;
@@ -28,6 +36,7 @@ struct run {
     struct progress progress;
     struct run_result result;
     uint64_t batches, records;
+    struct instant warm; /* when WARM_BATCHES had come */
 };
 
 #define AT(field) offsetof(struct run_options, field)
@@ -259,12 +268,23 @@ static int open_run(struct run *run)
     return CLI_OK;
 }
 
+static struct instant now(const struct run *run)
+{
+    struct timespec cpu;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    return (struct instant){term_now(), (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9,
+                            run->records};
+}
+
 static int take_batch(struct run *run, const struct hr_batch *batch)
 {
     int code = CLI_OK;
 
     run->batches++;
     run->records += (uint64_t)hr_batch_records(batch);
+    if (run->batches == WARM_BATCHES)
+        run->warm = now(run);
     if (run->digest != NULL && run_digest_batch(run->digest, batch) != HR_OK)
         code = cli_failed("cannot read a batch");
     if (code == CLI_OK && run->batch_digests != NULL)
@@ -309,13 +329,18 @@ static int drain(struct run *run)
     return cli_library_failed(&error);
 }
 
-static void measure(struct run_result *result)
+static void measure(struct run *run)
 {
-    struct timespec cpu;
+    struct run_result *result = &run->result;
+    struct instant end = now(run);
     struct rusage usage;
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-    result->cpu_seconds = (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9;
+    result->cpu_seconds = end.cpu;
+    if (run->batches > WARM_BATCHES) {
+        result->steady_records = end.records - run->warm.records;
+        result->steady_seconds = end.wall - run->warm.wall;
+        result->steady_cpu_seconds = end.cpu - run->warm.cpu;
+    }
     getrusage(RUSAGE_SELF, &usage);
     result->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
 }
@@ -380,7 +405,7 @@ static int run_whole(struct run *run, const char *path)
         return code;
     stop_watch(run->iter);
     code = drain(run);
-    measure(&run->result);
+    measure(run);
     code = worse(code, save_state(run));
     code = worse(code, write_text(run, run->options->trace, hr_iter_trace));
     report(run, code);

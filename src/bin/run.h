@@ -30,6 +30,9 @@ struct run_result {
     char digest[33];
     double cpu_seconds;
     uint64_t peak_rss_bytes;
+    /* What came behind the first batches, which take memory for the first time. */
+    uint64_t steady_records;
+    double steady_seconds, steady_cpu_seconds;
 };
 
 /* Everything that was delivered, in order: each field's data; ragged fields also their

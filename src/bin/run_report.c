@@ -112,6 +112,11 @@ static void json_stats(struct json *json, const struct hr_iter_stats *s,
     json_double(json, "first_batch_seconds", s->first_batch_seconds);
     json_double(json, "cpu_seconds", result->cpu_seconds);
     json_u64(json, "peak_rss_bytes", result->peak_rss_bytes);
+    json_open(json, "steady", '{');
+    json_u64(json, "records", result->steady_records);
+    json_double(json, "seconds", result->steady_seconds);
+    json_double(json, "cpu_seconds", result->steady_cpu_seconds);
+    json_close(json, '}');
     json_u64(json, "errors", s->errors);
     json_text(json, "digest", result->has_digest ? result->digest : NULL);
     json_u64(json, "substituted", s->substituted);

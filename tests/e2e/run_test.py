@@ -36,6 +36,7 @@ def json_is_one_object_with_its_keys():
     assert done.stdout.count("\n") == 1 and result["status"] == "complete"
     assert result["records"] == 40 and result["batches"] == 6 and len(result["digest"]) == 32
     assert result["bytes"] == 40 * (8 + 3 * 32 * 32 * 4)
+    assert result["steady"]["records"] == 40 - 3 * 7 and result["steady"]["seconds"] > 0, result["steady"]
     names = [node["node"] for node in result["nodes"]]
     assert names[0] == "source.files" and names[-1] == "batch.stack"
     assert all({"op", "records", "seconds", "fused_into"} <= set(node) for node in result["nodes"])
