@@ -1,0 +1,21 @@
+/*
+ * codec/jpeg_describe.h - what the header of a JPEG says, for people.
+ */
+#ifndef HR_CODEC_JPEG_DESCRIBE_H
+#define HR_CODEC_JPEG_DESCRIBE_H
+
+#include "headrace/base.h"
+
+struct hr_jpeg_description {
+    int32_t sampling_x, sampling_y; /* 0: chroma components differ */
+    int32_t quality;                /* estimate, 0: no table */
+    int32_t restart;
+    bool baseline;
+    const char *reason; /* why our decoder declines; NULL: it does not. Static. */
+};
+
+/* Of data that hr__jpeg_probe takes. */
+void hr__jpeg_describe(const uint8_t *data, size_t bytes,
+                       struct hr_jpeg_description *ret_description);
+
+#endif
