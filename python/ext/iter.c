@@ -410,7 +410,8 @@ static void raise_failure(struct ext_iter *iter, const struct hr_error *error)
     PyObject *fatal = home->fatal;
 
     if (fatal == NULL) {
-        ext_raise(state_of(iter), error, NULL, ext_kept_take(home, error));
+        ext_raise(state_of(iter), error, hr_iter_detail(iter->iter),
+                  ext_kept_take(home, error));
         return;
     }
     home->fatal = NULL;
