@@ -1,0 +1,449 @@
+/*
+ * User code in worker processes: the same bytes as in threads, whoever dies, and nobody
+ * waits for one that hangs.
+ *
+ * A peer is this program again: a constructor sees the variable that the host sets,
+ * serves, and ends before any test would run.
+ */
+#include "engine/code_test_util.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define PEER_FD 100
+#define PEERS_MAX 1024
+
+extern char **environ;
+
+/* ---- the peer ---- */
+
+/* Ends the process at one record, always. */
+static enum hr_err call_die(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    if (get_int(call, 0) == 33)
+        _exit(3);
+    return call_map(user, call, e);
+}
+
+static enum hr_err call_hang(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    (void)user;
+    (void)call;
+    (void)e;
+    while (pause() != 0)
+        continue;
+    return HR_OK;
+}
+
+static enum hr_err call_slow(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct timespec nap = {.tv_nsec = 200000};
+
+    nanosleep(&nap, NULL);
+    return call_map(user, call, e);
+}
+
+static const struct piece more[] = {
+    {"die",  call_die },
+    {"hang", call_hang},
+    {"slow", call_slow},
+};
+#define MORE (sizeof more / sizeof more[0])
+
+static const struct hr_code *find(void *user, const char *name)
+{
+    static struct hr_code found[CODES + MORE];
+
+    for (size_t i = 0; i < CODES + MORE; i++) {
+        const struct piece *piece = i < CODES ? &codes[i] : &more[i - CODES];
+
+        if (strcmp(piece->name, name) != 0)
+            continue;
+        found[i] = (struct hr_code){name, user, piece->call, enter, leave, NULL};
+        return &found[i];
+    }
+    return NULL;
+}
+
+__attribute__((constructor)) static void serve(void)
+{
+    const char *text = getenv("HR_CODE_PEER");
+    struct world w = {0};
+    long long end, every;
+
+    if (text == NULL)
+        return;
+    if (sscanf(text, "%lld %lld", &end, &every) != 2)
+        _exit(2);
+    w.end = end;
+    w.every = every;
+    _exit(hr_code_serve(PEER_FD, find, &w, NULL) == HR_OK ? 0 : 1);
+}
+
+/* ---- the host ---- */
+
+struct host {
+    struct world *world;
+    pthread_mutex_t lock;
+    pid_t peers[PEERS_MAX];
+    int count, killed;
+    bool refuse;
+};
+
+static enum hr_err
+host_start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
+{
+    struct host *host = user;
+    posix_spawn_file_actions_t actions;
+    char *args[] = {(char *)(uintptr_t) "code_process_test", NULL}, text[64];
+    char *env[256];
+    size_t count = 0;
+    pid_t pid = 0;
+    int code;
+
+    if (host->refuse) {
+        reterr->code = HR_ERR_IO;
+        snprintf(reterr->message, sizeof reterr->message, "no more processes today");
+        return HR_ERR_IO;
+    }
+    while (environ[count] != NULL && count < 254) {
+        env[count] = environ[count];
+        count++;
+    }
+    snprintf(text, sizeof text, "HR_CODE_PEER=%lld %lld", (long long)host->world->end,
+             (long long)host->world->every);
+    env[count] = text;
+    env[count + 1] = NULL;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fd, PEER_FD);
+    code = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, args, env);
+    posix_spawn_file_actions_destroy(&actions);
+    CHECK_EQ_INT(code, 0);
+    pthread_mutex_lock(&host->lock);
+    CHECK(host->count < PEERS_MAX);
+    host->peers[host->count++] = pid;
+    pthread_mutex_unlock(&host->lock);
+    *ret_id = pid;
+    return HR_OK;
+}
+
+static void host_kill(void *user, int64_t id)
+{
+    (void)user;
+    kill((pid_t)id, SIGKILL);
+}
+
+/* ---- runs ---- */
+
+static enum hr_err give_host(void *user, struct hr_graph *graph)
+{
+    struct host *host = user;
+    struct hr_code_host given = {host, host_start, host_kill, NULL};
+
+    for (size_t i = 0; i < MORE; i++) {
+        struct hr_code code = {more[i].name, host->world, more[i].call, NULL, NULL, NULL};
+
+        CHECK_OK(hr_graph_code(graph, more[i].name, &code, NULL));
+    }
+    return hr_graph_code_host(graph, &given, NULL);
+}
+
+/* The same graph with its code in worker processes. */
+static void in_processes(const char *text, char *to, size_t room)
+{
+    size_t length = 0;
+
+    while (*text != '\0' && length + 40 < room) {
+        if (strncmp(text, "{code:", 6) == 0) {
+            length += (size_t)snprintf(to + length, room - length,
+                                       "{variant: processes, code:");
+            text += 6;
+        } else {
+            to[length++] = *text++;
+        }
+    }
+    to[length] = '\0';
+}
+
+static void host_init(struct host *host, struct world *w)
+{
+    memset(host, 0, sizeof *host);
+    host->world = w;
+    pthread_mutex_init(&host->lock, NULL);
+}
+
+/* No peer is left when a run is over. */
+static void host_finish(struct host *host)
+{
+    for (int i = 0; i < host->count; i++)
+        CHECK_EQ_INT(waitpid(host->peers[i], NULL, 0), host->peers[i]);
+    pthread_mutex_destroy(&host->lock);
+}
+
+static struct outcome *run_processes(const char *text, struct world *w, int threads,
+                                     const struct hr_iter_options *given)
+{
+    char changed[2048];
+    struct outcome *o;
+    struct host host;
+
+    in_processes(text, changed, sizeof changed);
+    host_init(&host, w);
+    o = run_with(changed, w, threads, given, NULL, give_host, &host);
+    CHECK(host.count <= (threads > 0 ? threads : 1) * 4);
+    host_finish(&host);
+    return o;
+}
+
+static void
+check_processes(const char *text, struct world *w, const struct hr_iter_options *given)
+{
+    struct outcome *first = run(text, w, 0, given);
+    struct hr_iter_options options;
+
+    if (first->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s", first->error.message);
+    for (int threads = 0; threads <= 3; threads++) {
+        struct outcome *o = run_processes(text, w, threads, given);
+
+        if (o->code != HR_ERR_END)
+            check_failed(__FILE__, __LINE__, "%s", o->error.message);
+        check_same(first, o, 0);
+        outcome_free(o);
+    }
+    hr_iter_options_init(&options);
+    if (given != NULL)
+        options = *given;
+    for (size_t i = 0; i < first->batches; i += 1 + first->batches / 3) {
+        struct outcome *rest;
+
+        options.state = first->states[i];
+        rest = run_processes(text, w, 2, &options);
+        check_same(first, rest, i + 1);
+        outcome_free(rest);
+    }
+    outcome_free(first);
+}
+
+TEST(processes_give_the_same_bytes_as_threads)
+{
+    struct world w = {.end = INT64_MAX};
+
+    check_processes(GRAPH(RANGE(1000) SHUFFLE MAP BATCH(16)), &w, NULL);
+    check_processes(GRAPH(CODE_RANGE(1000) SHUFFLE MAP THIRD MAP BATCH(16)), &w, NULL);
+    check_processes(GRAPH(RANGE(500) SHUFFLE MAP EXPAND MAP BATCH(16)), &w, NULL);
+    check_processes(GRAPH(RANGE(500) SHUFFLE MAP "  - debug.identity: {}\n" MAP
+                                                 "  - tensor.cast: {field: value, dtype: "
+                                                 "int32}\n" KEYS BATCH(16)),
+                    &w, NULL);
+    check_processes(GRAPH(RANGE(200) "  - code.map: {code: key, outputs: \"key: "
+                                     "int64\"}\n" BATCH(8)),
+                    &w, NULL);
+    check_processes(GRAPH(RANGE(100) TEXTS BATCH(16) MAP_BATCH), &w, NULL);
+}
+
+TEST(a_fork_into_processes_keeps_both_sides)
+{
+    struct world w = {.end = INT64_MAX};
+
+    check_processes(
+        GRAPH("  - source.range: {n: 200}\n    name: a\n" MAP "    name: b\n"
+              "  - code.map: {code: key, outputs: \"key: int64\"}\n    name: c\n"
+              "    inputs: [a]\n"
+              "  - flow.zip: {prefix: [b_, c_]}\n    inputs: [b, c]\n" BATCH(8)),
+        &w, NULL);
+}
+
+TEST(a_source_ends_and_records_fail_in_processes_as_in_threads)
+{
+    struct world w = {.end = 103}, bad = {.end = 103, .every = 10};
+    struct hr_iter_options options;
+
+    hr_iter_options_init(&options);
+    options.epochs = 2;
+    check_processes(GRAPH(ENDLESS MAP BATCH(8)), &w, &options);
+    options.on_error = HR_ON_ERROR_SKIP;
+    check_processes(GRAPH(ENDLESS MAP BATCH(8)), &bad, &options);
+    options.on_error = HR_ON_ERROR_SUBSTITUTE;
+    check_processes(GRAPH(RANGE(200) SHUFFLE MAP THIRD BATCH(8)), &bad, &options);
+}
+
+TEST(a_failure_in_a_process_is_told_as_one_in_a_thread)
+{
+    struct world w = {.end = INT64_MAX, .every = 50};
+    struct outcome *a = run(GRAPH(RANGE(100) THIRD MAP BATCH(10)), &w, 1, NULL);
+    struct outcome *b = run_processes(GRAPH(RANGE(100) THIRD MAP BATCH(10)), &w, 2, NULL);
+
+    CHECK_ERR(HR_ERR_RANGE, b->code);
+    CHECK_EQ_STR(a->error.message, b->error.message);
+    CHECK_EQ_STR(a->error.node, b->error.node);
+    CHECK_EQ_INT(a->error.record, b->error.record);
+    CHECK_EQ_STR(b->detail, "Traceback:\n  line 1\n");
+    CHECK_EQ_INT(a->batches, b->batches);
+    outcome_free(a);
+    outcome_free(b);
+}
+
+TEST(meters_count_remote_steps)
+{
+    struct world w = {.end = INT64_MAX};
+    struct outcome *o =
+        run_processes(GRAPH(RANGE(999) MAP THIRD MAP BATCH(16)), &w, 1, NULL);
+
+    CHECK_EQ_INT(o->nodes[1].records, 999);
+    CHECK_EQ_INT(o->nodes[2].records, 999);
+    CHECK_EQ_INT(o->nodes[2].dropped + o->nodes[3].records, 999);
+    CHECK(o->nodes[2].dropped > 0);
+    CHECK(o->nodes[1].seconds > 0);
+    outcome_free(o);
+}
+
+/* ---- death ---- */
+
+static void *killer(void *user)
+{
+    struct host *host = user;
+
+    for (int i = 0; i < 40; i++) {
+        struct timespec nap = {.tv_nsec = 3000000 + i % 7 * 1000000};
+        pid_t pid = 0;
+
+        nanosleep(&nap, NULL);
+        pthread_mutex_lock(&host->lock);
+        if (host->count > 0)
+            pid = host->peers[host->count - 1 - (host->count > 1 ? i % 2 : 0)];
+        pthread_mutex_unlock(&host->lock);
+        if (pid > 0 && kill(pid, SIGKILL) == 0)
+            host->killed++;
+    }
+    return NULL;
+}
+
+TEST(peers_that_are_killed_lose_nothing)
+{
+#define SLOW "  - code.map: {code: slow, fields: value, outputs: \"value: int64\"}\n"
+    struct world w = {.end = INT64_MAX};
+    struct outcome *want = run(GRAPH(RANGE(2000) SHUFFLE MAP BATCH(32)), &w, 1, NULL), *o;
+    char text[1024];
+    struct host host;
+    pthread_t thread;
+
+    in_processes(GRAPH(RANGE(2000) SHUFFLE SLOW BATCH(32)), text, sizeof text);
+    host_init(&host, &w);
+    CHECK_EQ_INT(pthread_create(&thread, NULL, killer, &host), 0);
+    o = run_with(text, &w, 2, NULL, NULL, give_host, &host);
+    pthread_join(thread, NULL);
+    if (o->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s", o->error.message);
+    check_same(want, o, 0);
+    CHECK(host.count > 2);
+    host_finish(&host);
+    outcome_free(want);
+    outcome_free(o);
+}
+
+TEST(a_record_at_which_every_peer_dies_is_bad_by_itself)
+{
+#define DIE "  - code.map: {code: die, fields: value, outputs: \"value: int64\"}\n"
+    struct world w = {.end = INT64_MAX};
+    struct hr_iter_options options;
+    struct outcome *o;
+    struct host host;
+    char text[1024];
+
+    hr_iter_options_init(&options);
+    options.on_error = HR_ON_ERROR_SKIP;
+    in_processes(GRAPH(RANGE(100) DIE BATCH(10)), text, sizeof text);
+    host_init(&host, &w);
+    o = run_with(text, &w, 1, &options, NULL, give_host, &host);
+    CHECK_ERR(HR_ERR_END, o->code);
+    CHECK_EQ_INT(o->records, 99);
+    CHECK_EQ_INT(o->stats.errors, 1);
+    host_finish(&host);
+    outcome_free(o);
+}
+
+TEST(a_host_that_cannot_start_a_peer_ends_the_run_whatever_the_policy)
+{
+    struct world w = {.end = INT64_MAX};
+    struct hr_iter_options options;
+    struct outcome *o;
+    struct host host;
+    char text[1024];
+
+    hr_iter_options_init(&options);
+    options.on_error = HR_ON_ERROR_SKIP;
+    in_processes(GRAPH(RANGE(100) MAP BATCH(10)), text, sizeof text);
+    for (int threads = 0; threads < 3; threads++) {
+        host_init(&host, &w);
+        host.refuse = true;
+        o = run_with(text, &w, threads, &options, NULL, give_host, &host);
+        CHECK_ERR(HR_ERR_IO, o->code);
+        CHECK_HAS(o->error.message, "no more processes today");
+        CHECK_EQ_STR(o->error.node, "code.map");
+        host_finish(&host);
+        outcome_free(o);
+    }
+}
+
+/* ---- hanging ---- */
+
+static void *canceller(void *user)
+{
+    struct timespec nap = {.tv_nsec = 100000000};
+
+    nanosleep(&nap, NULL);
+    hr_iter_cancel(user);
+    return NULL;
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+TEST(nobody_waits_for_code_that_hangs_in_a_process)
+{
+#define HANG "  - code.map: {code: hang, fields: value, outputs: \"value: int64\"}\n"
+    char text[1024];
+
+    in_processes(GRAPH(RANGE(100) HANG BATCH(10)), text, sizeof text);
+    for (int i = 0; i < 4; i++) {
+        struct world w = {.end = INT64_MAX};
+        struct hr_iter_options options;
+        struct hr_graph *graph;
+        struct hr_iter *iter;
+        struct hr_batch *batch;
+        struct host host;
+        pthread_t thread;
+        double begin;
+
+        host_init(&host, &w);
+        hr_iter_options_init(&options);
+        options.threads = i % 2 + 1;
+        options.variant = i % 2 == 0 ? HR_VARIANT_THREADS : HR_VARIANT_INLINE;
+        CHECK_OK(load(text, &w, &graph, NULL));
+        CHECK_OK(give_host(&host, graph));
+        CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
+        begin = now();
+        if (i < 2) {
+            CHECK_EQ_INT(pthread_create(&thread, NULL, canceller, iter), 0);
+            CHECK_ERR(HR_ERR_CANCELLED, hr_iter_next(iter, &batch, NULL));
+            pthread_join(thread, NULL);
+        } else if (i == 2) { /* closed while its thread is in the peer */
+            struct timespec nap = {.tv_nsec = 200000000};
+
+            nanosleep(&nap, NULL);
+        }
+        hr_iter_close(iter);
+        CHECK(now() - begin < 5);
+        hr_graph_unref(graph);
+        host_finish(&host);
+    }
+}

@@ -1,0 +1,449 @@
+/*
+ * engine/code_test_util.h - what the tests of user code share: pieces of code, running a
+ * graph with them, comparing runs.
+ */
+#ifndef HR_ENGINE_CODE_TEST_UTIL_H
+#define HR_ENGINE_CODE_TEST_UTIL_H
+
+#include "tests/support/check.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/hash.h"
+#include "headrace/code.h"
+
+#define BATCHES_MAX 512
+
+/* ---- code ---- */
+
+/* What all code of a test shares. */
+struct world {
+    atomic_int entered, left, calls, inside, most, released;
+    int64_t end;   /* of a source without a count */
+    int64_t every; /* each n-th record fails; 0: none */
+};
+
+static inline void *enter(void *user)
+{
+    struct world *w = user;
+
+    atomic_fetch_add(&w->entered, 1);
+    return w;
+}
+
+static inline void leave(void *user, void *token)
+{
+    struct world *w = user;
+
+    CHECK(token == w);
+    atomic_fetch_add(&w->left, 1);
+}
+
+static inline void release(void *user)
+{
+    atomic_fetch_add(&((struct world *)user)->released, 1);
+}
+
+static inline int64_t get_int(struct hr_code_call *call, size_t at)
+{
+    struct hr_field_view view;
+    int64_t value = -1;
+
+    CHECK_OK(hr_code_input(call, at, &view));
+    CHECK(view.dtype == HR_I64 && view.ndim == 0 && view.buffer == NULL);
+    memcpy(&value, view.data, sizeof value);
+    return value;
+}
+
+static inline enum hr_err
+put_int(struct hr_code_call *call, size_t at, int64_t value, struct hr_error *reterr)
+{
+    enum hr_err code;
+    void *memory;
+
+    code = hr_code_room(call, at, HR_I64, 0, NULL, &memory, reterr);
+    if (code == HR_OK)
+        memcpy(memory, &value, sizeof value);
+    return code;
+}
+
+static inline void count_in(struct world *w)
+{
+    int now = atomic_fetch_add(&w->inside, 1) + 1, most = atomic_load(&w->most);
+
+    atomic_fetch_add(&w->calls, 1);
+    while (now > most && !atomic_compare_exchange_weak(&w->most, &most, now))
+        continue;
+}
+
+static inline bool fails(const struct world *w, const struct hr_code_call *call)
+{
+    struct hr_code_record record;
+
+    hr_code_record(call, &record);
+    return w->every > 0 && (int64_t)(record.index + 1) % w->every == 0;
+}
+
+static inline enum hr_err fail(struct hr_code_call *call, struct hr_error *reterr)
+{
+    hr_code_detail(call, "Traceback:\n  line 1\n");
+    reterr->code = HR_ERR_RANGE;
+    snprintf(reterr->message, sizeof reterr->message, "it does not like this one");
+    return HR_ERR_RANGE;
+}
+
+/* The record's number. */
+static inline enum hr_err
+call_range(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct world *w = user;
+    struct hr_code_record record;
+
+    hr_code_record(call, &record);
+    count_in(w);
+    atomic_fetch_sub(&w->inside, 1);
+    CHECK_EQ_INT(hr_code_input_count(call), 0);
+    if ((int64_t)record.index >= w->end)
+        return HR_ERR_END;
+    if (fails(w, call))
+        return fail(call, e);
+    return put_int(call, 0, (int64_t)record.index, e);
+}
+
+static inline enum hr_err
+call_map(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct world *w = user;
+    enum hr_err code;
+
+    count_in(w);
+    code = fails(w, call) ? fail(call, e) : put_int(call, 0, get_int(call, 0) * 2 + 1, e);
+    atomic_fetch_sub(&w->inside, 1);
+    return code;
+}
+
+static inline enum hr_err
+call_third(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct world *w = user;
+
+    count_in(w);
+    atomic_fetch_sub(&w->inside, 1);
+    if (fails(w, call))
+        return fail(call, e);
+    hr_code_keep(call, get_int(call, 0) % 3 != 1);
+    return HR_OK;
+}
+
+/* value % 3 children, each with the value and its place. */
+static inline enum hr_err
+call_expand(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct world *w = user;
+    int64_t value = get_int(call, 0);
+
+    count_in(w);
+    atomic_fetch_sub(&w->inside, 1);
+    for (int64_t i = 0; i < value % 3; i++) {
+        enum hr_err code = hr_code_child(call, e);
+
+        if (code == HR_OK)
+            code = hr_code_pass(call, 0, 0, e);
+        if (code == HR_OK)
+            code = put_int(call, 1, i, e);
+        if (code == HR_OK && fails(w, call))
+            code = fail(call, e);
+        if (code != HR_OK)
+            return code;
+    }
+    return HR_OK;
+}
+
+/* Two draws that belong to the record. */
+static inline enum hr_err
+call_key(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct hr_code_record record;
+
+    (void)user;
+    hr_code_record(call, &record);
+    return put_int(call, 0, (int64_t)(record.key[0] ^ record.key[1]), e);
+}
+
+/* Anything at all, by the value. */
+static inline enum hr_err
+call_shapes(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    int64_t value = get_int(call, 0), dims[2] = {2, 3};
+    enum hr_dtype dtype = HR_F32;
+    enum hr_err code;
+    void *memory;
+
+    (void)user;
+    if (value == 5)
+        dims[1] = 4;
+    if (value == 6)
+        dtype = HR_F64;
+    if (value == 7)
+        return HR_OK;
+    if (value == 8)
+        return HR_ERR_END;
+    if (value == 9)
+        return (enum hr_err)77;
+    code = hr_code_room(call, 0, dtype, 2, dims, &memory, e);
+    if (code == HR_OK)
+        memset(memory, (int)value, 24);
+    return code;
+}
+
+/* A text of `value` letters. */
+static inline enum hr_err
+call_text(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    int64_t value = get_int(call, 0) % 19;
+    enum hr_err code;
+    void *memory;
+
+    (void)user;
+    code = hr_code_room(call, 0, HR_DTYPE_NONE, 1, &value, &memory, e);
+    if (code == HR_OK && value > 0)
+        memset(memory, 'a' + (int)value, (size_t)value);
+    return code;
+}
+
+/* A batch of numbers and strings: sums it up, and passes the strings on. */
+static inline enum hr_err
+call_batch(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct hr_field_view numbers, texts;
+    int64_t dims[1], sum = 0, *out;
+    enum hr_err code;
+    void *memory;
+
+    (void)user;
+    CHECK_OK(hr_code_input(call, 0, &numbers));
+    CHECK_OK(hr_code_input(call, 1, &texts));
+    CHECK(numbers.ndim == 1 && texts.offsets != NULL && texts.dtype == HR_DTYPE_NONE);
+    CHECK_EQ_INT(numbers.dims[0], texts.dims[0]);
+    dims[0] = numbers.dims[0];
+    code = hr_code_room(call, 0, HR_I64, 1, dims, &memory, e);
+    if (code != HR_OK)
+        return code;
+    out = memory;
+    for (int64_t i = 0; i < dims[0]; i++)
+        out[i] = sum +=
+            ((const int64_t *)numbers.data)[i] + texts.offsets[i + 1] - texts.offsets[i];
+    return hr_code_pass(call, 1, 1, e);
+}
+
+struct piece {
+    const char *name;
+    enum hr_err (*call)(void *, struct hr_code_call *, struct hr_error *);
+};
+
+static const struct piece codes[] = {
+    {"range",  call_range },
+    {"map",    call_map   },
+    {"third",  call_third },
+    {"expand", call_expand},
+    {"key",    call_key   },
+    {"shapes", call_shapes},
+    {"text",   call_text  },
+    {"batch",  call_batch },
+};
+#define CODES (sizeof codes / sizeof codes[0])
+
+/* ---- runs ---- */
+
+struct outcome {
+    enum hr_err code;
+    struct hr_error error;
+    char detail[64];
+    size_t batches;
+    int64_t records;
+    uint64_t hashes[BATCHES_MAX];
+    char *states[BATCHES_MAX];
+    struct hr_iter_stats stats;
+    struct hr_node_stats nodes[8];
+};
+
+/* Without memory of its own: it runs while allocations fail. */
+static inline uint64_t hash_batch(const struct hr_batch *batch)
+{
+    struct hr_field_view view;
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < hr_batch_field_count(batch); i++) {
+        CHECK_OK(hr_batch_field(batch, i, &view));
+        hash = hr__hash64(view.name, strlen(view.name), hash);
+        hash = hr__hash64(view.dims, sizeof view.dims[0] * (size_t)view.ndim, hash);
+        hash = hr__hash64(view.data, view.bytes, hash);
+        if (view.offsets != NULL)
+            hash = hr__hash64(view.offsets, ((size_t)view.dims[0] + 1) * 8, hash);
+    }
+    return hash;
+}
+
+static inline enum hr_err
+load(const char *text, struct world *w, struct hr_graph **ret_graph, struct hr_error *e)
+{
+    enum hr_err code =
+        hr_graph_parse(text, strlen(text), "test.yaml", NULL, 0, ret_graph, e);
+
+    for (size_t i = 0; code == HR_OK && i < CODES; i++) {
+        struct hr_code made = {codes[i].name, w, codes[i].call, enter, leave, release};
+
+        code = hr_graph_code(*ret_graph, codes[i].name, &made, e);
+    }
+    return code;
+}
+
+static inline void take_all(struct hr_iter *iter, struct outcome *o, bool states,
+                            struct hr_batch **ret_first)
+{
+    struct hr_batch *batch;
+
+    while ((o->code = hr_iter_next(iter, &batch, &o->error)) == HR_OK) {
+        CHECK(o->batches < BATCHES_MAX);
+        o->records += hr_batch_records(batch);
+        o->hashes[o->batches] = hash_batch(batch);
+        if (states)
+            CHECK_OK(hr_iter_save(iter, &o->states[o->batches], NULL));
+        if (o->batches++ == 0 && ret_first != NULL)
+            *ret_first = hr_batch_ref(batch);
+        hr_batch_unref(batch);
+    }
+}
+
+static inline struct outcome *
+run_with(const char *text, struct world *w, int threads,
+         const struct hr_iter_options *given, struct hr_batch **ret_first,
+         enum hr_err (*prepare)(void *user, struct hr_graph *graph), void *user)
+{
+    struct outcome *o = calloc(1, sizeof *o);
+    struct hr_iter_options options;
+    struct hr_graph *graph = NULL;
+    struct hr_iter *iter = NULL;
+
+    hr_iter_options_init(&options);
+    if (given != NULL)
+        options = *given;
+    options.threads = threads;
+    options.variant = threads == 0 ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
+    o->code = load(text, w, &graph, &o->error);
+    if (o->code == HR_OK && prepare != NULL)
+        o->code = prepare(user, graph);
+    if (o->code == HR_OK)
+        o->code = hr_iter_open(graph, &options, &iter, &o->error);
+    if (o->code == HR_OK)
+        take_all(iter, o, options.ordered, ret_first);
+    if (iter != NULL) {
+        snprintf(o->detail, sizeof o->detail, "%s", hr_iter_detail(iter));
+        hr_iter_stats(iter, &o->stats);
+        for (size_t i = 0; i < 8; i++)
+            if (hr_iter_node_stats(iter, i, &o->nodes[i]) == HR_OK)
+                o->nodes[i].node = o->nodes[i].op = o->nodes[i].fused_into = NULL;
+    }
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    CHECK_EQ_INT(w->entered, w->left);
+    return o;
+}
+
+static inline struct outcome *
+run_first(const char *text, struct world *w, int threads,
+          const struct hr_iter_options *given, struct hr_batch **ret_first)
+{
+    return run_with(text, w, threads, given, ret_first, NULL, NULL);
+}
+
+static inline struct outcome *
+run(const char *text, struct world *w, int threads, const struct hr_iter_options *given)
+{
+    return run_first(text, w, threads, given, NULL);
+}
+
+static inline void outcome_free(struct outcome *o)
+{
+    for (size_t i = 0; i < o->batches; i++)
+        hr_free(o->states[i]);
+    free(o);
+}
+
+static inline void
+check_same(const struct outcome *a, const struct outcome *b, size_t skip)
+{
+    CHECK_ERR(a->code, b->code);
+    CHECK_EQ_INT(b->batches + skip, a->batches);
+    for (size_t i = 0; i < b->batches; i++)
+        CHECK(a->hashes[i + skip] == b->hashes[i]);
+}
+
+/* Inline against 1, 2, 4, 8 threads, then restarts behind every batch. */
+static inline void
+check_equivalent(const char *text, struct world *w, const struct hr_iter_options *given)
+{
+    struct outcome *first = run(text, w, 0, given);
+    struct hr_iter_options options;
+
+    if (first->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s", first->error.message);
+    CHECK(first->batches > 0);
+    for (int threads = 1; threads <= 8; threads *= 2) {
+        struct outcome *other = run(text, w, threads, given);
+
+        check_same(first, other, 0);
+        outcome_free(other);
+    }
+    hr_iter_options_init(&options);
+    if (given != NULL)
+        options = *given;
+    for (size_t i = 0; i < first->batches; i += 1 + first->batches / 30) {
+        struct outcome *rest;
+
+        options.state = first->states[i];
+        rest = run(text, w, i % 3 == 0 ? 0 : 2, &options);
+        check_same(first, rest, i + 1);
+        outcome_free(rest);
+    }
+    outcome_free(first);
+}
+
+/* The two graphs give the same batches. */
+static inline void check_alike(const char *a, const char *b)
+{
+    struct world w = {.end = INT64_MAX};
+    struct outcome *left = run(a, &w, 2, NULL), *right = run(b, &w, 2, NULL);
+
+    if (left->code != HR_ERR_END || right->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s%s", left->error.message,
+                     right->error.message);
+    CHECK(left->batches > 0);
+    check_same(left, right, 0);
+    outcome_free(left);
+    outcome_free(right);
+}
+
+#define GRAPH(steps) "headrace: 1\npipeline:\n" steps
+#define RANGE(n) "  - source.range: {n: " #n "}\n"
+#define CODE_RANGE(n)                                                                    \
+    "  - code.source: {code: range, count: " #n ", outputs: \"value: int64\"}\n"
+#define ENDLESS "  - code.source: {code: range, outputs: \"value: int64\"}\n"
+#define SHUFFLE "  - order.shuffle: {}\n"
+#define BATCH(n) "  - batch.stack: {size: " #n "}\n"
+#define MAP "  - code.map: {code: map, fields: value, outputs: \"value: int64\"}\n"
+#define THIRD "  - code.filter: {code: third, fields: value}\n"
+#define DROP_THIRD "  - record.filter: {expr: \"value % 3 != 1\"}\n"
+#define EXPAND                                                                           \
+    "  - code.expand: {code: expand, fields: value, outputs: [\"value: int64\", \"at: "  \
+    "int64\"]}\n"
+#define MAP_BATCH                                                                        \
+    "  - code.map: {code: batch, fields: [value, text], outputs: [\"value: "             \
+    "int64[batch]\", \"text: strings[batch]\"]}\n"
+#define KEYS "  - code.map: {code: key, outputs: \"key: int64\"}\n"
+#define TEXTS "  - code.map: {code: text, outputs: \"text: bytes\"}\n"
+
+#endif
