@@ -226,9 +226,13 @@ static void draw_ground(struct hr_rng *rng, float hue, const struct canvas *canv
 {
     struct paint ground;
 
-    for (int i = 0; i < 4; i++)
-        ground.corner[i] = make_colour(hue + (float)hr__rng_uniform(rng, -0.06, 0.06),
-                                       (float)hr__rng_uniform(rng, 60, 200), 150);
+    for (int i = 0; i < 4; i++) {
+        /* in variables: compilers evaluate arguments in any order */
+        float light = (float)hr__rng_uniform(rng, 60, 200);
+        float step = (float)hr__rng_uniform(rng, -0.06, 0.06);
+
+        ground.corner[i] = make_colour(hue + step, light, 150);
+    }
     ground.texture = (float)hr__rng_uniform(rng, 0.03, 0.1);
     for (int32_t y = 0; y < canvas->height; y++)
         paint_run(canvas, &ground, y, 0, canvas->width);
