@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
@@ -31,6 +30,8 @@ def one_of(what: str, value: object, allowed: Iterable[object]) -> None:
 
 def _explain(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArgumentError | None:
     """Why these arguments do not fit `fn`, or None when they do."""
+    import inspect
+
     signature = inspect.signature(fn)
     try:
         signature.bind(*args, **kwargs)

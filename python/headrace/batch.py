@@ -130,7 +130,7 @@ def to_torch(field: _headrace.Field) -> Any:
         return field.bytes_list()
     if field.ragged:
         return to_torch(field.values()), to_torch(field.offsets())
-    return torch.from_dlpack(field.writable())
+    return torch.from_dlpack(field)
 
 
 def to_jax(field: _headrace.Field) -> Any:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +19,14 @@ from ._check import nearest
 from .code import Code, Probe, callable_of, file_name, pickled
 from .errors import CodeError, GraphError, HeadraceError, translated
 from .fieldspec import Dim, Spec, spec_of
-from .host import Host
 from .identity import identity, name_of
 from .node import Node, numbered, to_json
 
+if TYPE_CHECKING:
+    from .host import Host
 
-@dataclass(frozen=True)
-class Field:
+
+class Field(NamedTuple):
     """A field of the records (behind a batch: of the batches) that a pipeline gives."""
 
     name: str
@@ -48,8 +48,7 @@ class Field:
         return ("ragged " if self.ragged else "") + self.spec.text()
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(NamedTuple):
     """What is known of a node of user code: fields in, fields out, how it is called."""
 
     code: Code
@@ -138,7 +137,7 @@ def _resolve(node: Node) -> Resolved:
             )
     inputs = code.fields if code.fields is not None else names
     if code.fields is None and (len(names) != 1 or "batch" in code.flags):
-        code = replace(code, flags=code.flags | {"record"})
+        code = code._replace(flags=code.flags | {"record"})
     if code.kind == "filter" or code.outputs is not None:
         return Resolved(code, inputs, code.outputs, False)
     value = _probe(node, code, prefix, inputs)
@@ -148,7 +147,7 @@ def _resolve(node: Node) -> Resolved:
 def _made(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...], value: Any) -> Resolved:
     """Outputs by the value of a first call."""
     if isinstance(value, Mapping) and code.fields is None:
-        code = replace(code, flags=code.flags | {"record"})
+        code = code._replace(flags=code.flags | {"record"})
         values = {str(k): v for k, v in value.items()}
     elif "record" in code.flags:
         raise _bad(node, code, f"must return a dict of fields, not a {type(value).__name__}")
@@ -374,6 +373,8 @@ def assemble(nodes: list[Node], probing: bool = False) -> tuple[_headrace.Graph,
             graph.code(name, ident, kind, call)
         host = None
         if codes.shipped:
+            from .host import Host
+
             host = Host(codes.shipped)
             graph.host(host.start, host.kill)
     return graph, host

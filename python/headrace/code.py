@@ -22,8 +22,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,7 @@ from .fieldspec import Spec
 _local = threading.local()
 
 
-@dataclass(frozen=True, eq=False)
-class Code:
+class Code(NamedTuple):
     """A user's function and how it is to be called.
 
     kind: "source", "map", "filter" or "expand".
@@ -53,7 +51,7 @@ class Code:
     version: str | None = None
     flags: frozenset[str] = frozenset()
     file_name: str | None = None  # the name in the file that it was loaded from
-    more: tuple[object, ...] = field(default=())  # counts for the identity, too
+    more: tuple[object, ...] = ()  # counts for the identity, too
 
 
 class RecordCall:

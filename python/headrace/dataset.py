@@ -107,7 +107,7 @@ def _default_names(item: Sequence[Any]) -> tuple[str, ...]:
 
 
 class DatasetCall:
-    """Record i of a dataset; can be pickled when the dataset can."""
+    """Record i of a dataset whose items must be taken apart; can be pickled when it can."""
 
     __slots__ = ("dataset", "layout")
 
@@ -162,8 +162,10 @@ def from_dataset(
     layout = Layout(first, names, what)
     declared = fieldspec.declarations(outputs) if outputs is not None else layout.declare(first, what)
     own = getattr(dataset, "_fingerprint", None)
+    # The engine takes values, tuples and pictures as they are: nothing stands between.
+    direct = layout.kind == "value" or (layout.kind == "tuple" and len(layout.names) > 1 and isinstance(first, tuple))
     return _pipeline(
-        DatasetCall(dataset, layout),
+        dataset.__getitem__ if direct else DatasetCall(dataset, layout),
         declared,
         variant,
         version if version is not None else f"{name_of(dataset)} {count} {own or ''}".strip(),

@@ -9,7 +9,6 @@ other packages, nor data behind file names: give `version=` where those matter. 
 from __future__ import annotations
 
 import functools
-import hashlib
 import pickle
 import sys
 import types
@@ -41,6 +40,8 @@ def identity(fn: object, version: str | None, *more: object) -> str:
     name = name_of(fn)
     if version is not None:
         return f"{name} version {version} {' '.join(map(str, more))}".strip()
+    import hashlib
+
     hasher = hashlib.blake2b(digest_size=16)
     _feed(hasher, fn, set())
     for item in more:
