@@ -3,17 +3,30 @@
 # Ubuntu 24.04 have all of them under these names.
 #   tools/deps.sh        what building, the demo and the tests need
 #   tools/deps.sh check  also what make check needs: clang, clang-format, g++
+#   tools/deps.sh neon   also what make neon needs: a cross compiler, qemu, arm64 libraries
 packages="gcc libc6-dev meson ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev
     libyaml-dev libxxhash-dev liburing-dev zlib1g-dev python3"
 [ "$1" = check ] && packages="$packages g++ clang binutils git"
+foreign=
+if [ "$1" = neon ]; then
+    packages="$packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static libc6:arm64"
+    for library in libjpeg libpng libwebp libyaml libxxhash liburing zlib1g; do
+        packages="$packages $library-dev:arm64"
+    done
+    dpkg --print-foreign-architectures 2>/dev/null | grep -qx arm64 || foreign=arm64
+fi
 # What a check can do without: it is skipped where this cannot be had.
 wishes=
 [ "$1" = check ] && wishes="clang-format-14"
 
+# A package may be installed for several architectures; only the one that is meant counts.
+here=$(dpkg --print-architecture 2>/dev/null)
 lacking() {
     for package in "$@"; do
-        status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)
-        [ "$status" = installed ] || printf ' %s' "$package"
+        of=$here
+        [ "${package#*:}" = "$package" ] || of=${package#*:}
+        dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$package" 2>/dev/null |
+            grep -Eqx "($of|all) installed" || printf ' %s' "$package"
     done
 }
 # shellcheck disable=SC2086 # lists of packages
@@ -37,6 +50,13 @@ install() {
     [ $# -eq 0 ] && return 0
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null
 }
+# Another architecture stays only if its packages could be had (Ubuntu has arm64 elsewhere).
+if [ -n "$foreign" ]; then
+    $sudo dpkg --add-architecture $foreign && $sudo apt-get update -q </dev/null &&
+        install $missing && exit 0
+    $sudo dpkg --remove-architecture $foreign
+    exit 1
+fi
 # Lists of packages may be absent or old: fetch them only then.
 # shellcheck disable=SC2086
 install $missing $wished || { $sudo apt-get update -q </dev/null && install $missing $wished; } && exit 0
