@@ -50,8 +50,9 @@ struct cli_example {
 };
 
 /* The words of a command line that are no options; they point into argv. */
+#define CLI_WORDS_MAX 8192
 struct cli_rest {
-    const char *words[16];
+    const char *words[CLI_WORDS_MAX];
     size_t count;
 };
 
