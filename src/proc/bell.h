@@ -7,8 +7,6 @@
  * (sched_yield), and then sleeps on the socket, where the end of the other process shows
  * as well. Looking is worth it only for short waits, so a wait begins with it when the
  * last one was short.
- *
- * Measured on 2 cores, trips of 256 records of 8 bytes: see bench/proc_bench.c.
  */
 #ifndef HR_PROC_BELL_H
 #define HR_PROC_BELL_H

@@ -14,6 +14,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -342,6 +343,7 @@ __attribute__((constructor)) static void peer(void)
 
     if (number == NULL)
         return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing stays when a test is killed */
     generation = (int)strtol(number, NULL, 10);
     if (getenv("HR_PROC_TEST_SHORT") != NULL)
         _exit(3);
@@ -984,14 +986,12 @@ TEST(a_record_that_kills_three_peers_is_bad_by_itself)
     free(n);
 }
 
-static atomic_bool killer_ends;
-
 static void *killer(void *user)
 {
     uint64_t state = 99;
     int *kills = user;
 
-    while (!atomic_load(&killer_ends) && *kills < 50) {
+    while (*kills < 50) {
         struct timespec nap = {0, (long)(draw(&state) % 30000000)};
         pid_t pid;
 
@@ -1005,7 +1005,7 @@ static void *killer(void *user)
 
 TEST(fifty_kills_at_random_moments_lose_nothing)
 {
-    int fds = count_fds(), kills = 0;
+    int fds = count_fds(), kills = 0, runs = 0, good = 0, refused = 0;
     struct single s = {0};
     struct numbers *n = numbers_make(60);
     struct hr_error error = {0};
@@ -1013,23 +1013,20 @@ TEST(fifty_kills_at_random_moments_lose_nothing)
     pthread_t thread;
 
     single_numbers(&s, "slow");
-    atomic_store(&killer_ends, false);
     CHECK_OK(hr__proc_open(&host, &s.trip, 0, NULL, &proc, &error));
     pthread_create(&thread, NULL, killer, &kills);
-    for (uint64_t from = hr__now_ns(); hr__now_ns() - from < 20000000000u;) {
+    while (pthread_tryjoin_np(thread, NULL) != 0) {
         enum hr_err code = hr__proc_run(proc, n->records, 60, &error);
 
-        CHECK_OK(code);
-        for (int64_t i = 0; i < 60; i++)
-            CHECK_EQ_INT(number(&n->records[i], 0), i + 1);
-        if (pthread_tryjoin_np(thread, NULL) == 0) {
-            thread = 0;
-            break;
-        }
+        /* Three peers in a row may have been killed before they were ready. */
+        CHECK(code == HR_OK || strstr(error.message, "before") != NULL);
+        refused += code != HR_OK;
+        for (int64_t i = 0; i < 60 && code == HR_OK; i++)
+            good += n->records[i].code == HR_OK && number(&n->records[i], 0) == i + 1;
+        runs += code == HR_OK;
     }
-    atomic_store(&killer_ends, true);
-    if (thread != 0)
-        pthread_join(thread, NULL);
+    CHECK_EQ_INT(good, 60 * runs);
+    CHECK(runs > refused);
     CHECK_EQ_INT(kills, 50);
     hr__proc_close(proc);
     reap();

@@ -134,15 +134,6 @@ static void leave(struct hr_server *server)
 
 /* ---- requests ---- */
 
-static bool stops(const struct hr_server *server)
-{
-    struct hr_proc_status status;
-
-    memcpy(&status, server->out.base + server->map.status + server->at * sizeof status,
-           sizeof status);
-    return status.code == HR_ERR_CANCELLED;
-}
-
 /* Records from the first on, until all are done, one finds no room, or one says that the
  * run is over. */
 static void do_records(struct hr_server *server, uint64_t request)
@@ -158,7 +149,7 @@ static void do_records(struct hr_server *server, uint64_t request)
             server->full = true;
             break;
         }
-        if (stops(server)) {
+        if (server->stopped) {
             server->at++;
             server->full = server->at < server->count;
             break;
@@ -177,7 +168,7 @@ do_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
 
     server->count = in->count;
     server->out_max = in->out_max < SIZE_MAX / 2 ? (size_t)in->out_max : SIZE_MAX / 2;
-    server->full = false;
+    server->full = server->stopped = false;
     server->at = 0;
     HR_TRY(hr__area_reach(&server->in, in_bytes, false, reterr));
     hr__proc_map_lay(&server->map, server->count);

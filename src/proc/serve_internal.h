@@ -44,17 +44,17 @@ struct hr_server {
     struct hr_serve_step *steps;
     struct hr_value *values;       /* of the slots */
     struct hr_serve_place *places; /* likewise */
-    size_t *columns; /* per slot: 1 + the result whose column it fills, 0: none; */
+    size_t *columns; /* per slot: 1 + the result whose column it fills, 0: none */
     bool *results;   /* per slot: comes back */
 
     /* The request. */
     uint32_t count, at;
     size_t out_at, out_max; /* the next free byte of `out`, and the end */
     bool full;              /* a record found no room */
+    bool stopped;           /* a record said HR_ERR_CANCELLED */
     char *detail;
     struct hr_proc_value *children; /* of the record's expansion: count x results */
     size_t child_room;
-    enum hr_err child_error; /* of a child that could not be packed */
 };
 
 /* Fill in what does not change from record to record. */

@@ -320,6 +320,7 @@ bool hr__serve_record(struct hr_server *server)
     if (code != HR_OK && !server->full) {
         server->out_at = out_before;
         status.code = code;
+        server->stopped = code == HR_ERR_CANCELLED;
         code = pack_failure(server, &error, &status);
     }
     hr__free(server->detail);
