@@ -76,26 +76,27 @@ static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
 
 static bool decode_row(struct hr_jpeg *jpeg, int32_t my)
 {
+    const struct hr_jpeg_kernels *kernels = jpeg->kernels;
     bool known = my < jpeg->known;
-    int32_t mx, count;
+    int32_t mx;
 
     keep_rows(jpeg, my);
     set_wants(jpeg, my);
     if (known ? !hr__jpeg_seek(jpeg, my, jpeg->mx0)
-              : !hr__jpeg_pass(jpeg, my, 0, jpeg->mx0))
+              : !hr__jpeg_pass(jpeg, my, 0, jpeg->mx0, kernels->skip))
         return false;
-    for (mx = jpeg->mx0; mx < jpeg->mx1; mx += count) {
+    for (mx = jpeg->mx0; mx < jpeg->mx1; mx += HR_JPEG_BATCH) {
         int32_t left = jpeg->mx1 - mx;
+        int32_t count = left < HR_JPEG_BATCH ? left : HR_JPEG_BATCH;
 
-        count =
-            hr__jpeg_piece(jpeg, my, mx, left < HR_JPEG_BATCH ? left : HR_JPEG_BATCH);
-        if (!hr__jpeg_run(jpeg, count, jpeg->kernels->decode) ||
+        jpeg->scan.first = 0;
+        if (!hr__jpeg_pass(jpeg, my, mx, mx + count, kernels->decode) ||
             !transform(jpeg, mx, count))
             return false;
     }
     if (known && (my + 1 < jpeg->known || my + 1 == jpeg->my1))
         return true;
-    return hr__jpeg_pass(jpeg, my, jpeg->mx1, jpeg->mcus_x);
+    return hr__jpeg_pass(jpeg, my, jpeg->mx1, jpeg->mcus_x, kernels->skip);
 }
 
 /* ---- strips to pixels ---- */

@@ -16,8 +16,10 @@
 
 #include <string.h>
 
-/* MCUs between points. Of a photo with 500x375 pixels an index with 8 saves .. % of the
- * decoding, with 16 .. %; of a large one the columns matter less. */
+/* MCUs between points. Photos of 500x375 with a point every 4, 8, 16, 32, in all of a
+ * row: 3.6, 1.9, 1.0, 0.6, 0.3 % of the file, and a window takes 76, 79, 81, 84, 84 % of
+ * the time without. The longer the rows, the less the part of a step that is passed over.
+ */
 #define STEP 8
 #define STEP_LARGE 16
 #define LARGE_MCUS 8192
@@ -226,24 +228,20 @@ static void note_point(struct hr_jpeg *jpeg, int32_t my, int32_t mx)
     memcpy(jpeg->noted_predictor, scan->predictor, sizeof jpeg->noted_predictor);
 }
 
-int32_t hr__jpeg_piece(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t count)
+bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to,
+                   bool (*mcus)(struct hr_jpeg_scan *, int32_t))
 {
-    int32_t over;
+    int32_t step, over;
 
     if (!jpeg->gathers || my < jpeg->known)
-        return count;
-    over = mx % jpeg->index->step;
-    if (over == 0)
-        note_point(jpeg, my, mx);
-    return count < jpeg->index->step - over ? count : jpeg->index->step - over;
-}
+        return hr__jpeg_run(jpeg, to - mx, mcus);
+    step = jpeg->index->step;
+    for (over = mx % step; mx < to; over = 0) {
+        int32_t count = to - mx < step - over ? to - mx : step - over;
 
-bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to)
-{
-    while (mx < to) {
-        int32_t count = hr__jpeg_piece(jpeg, my, mx, to - mx);
-
-        if (!hr__jpeg_run(jpeg, count, jpeg->kernels->skip))
+        if (over == 0)
+            note_point(jpeg, my, mx);
+        if (!hr__jpeg_run(jpeg, count, mcus))
             return false;
         mx += count;
     }
@@ -252,46 +250,61 @@ bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to)
 
 bool hr__jpeg_reach(struct hr_jpeg *jpeg, int32_t my)
 {
+    bool (*skip)(struct hr_jpeg_scan *, int32_t) = jpeg->kernels->skip;
     int32_t at = jpeg->known;
 
     if (at > 0) {
         int32_t mx = points_of_row(jpeg->index) * jpeg->index->step;
 
         if (!hr__jpeg_seek(jpeg, at - 1, mx) ||
-            !hr__jpeg_pass(jpeg, at - 1, mx, jpeg->mcus_x))
+            !hr__jpeg_pass(jpeg, at - 1, mx, jpeg->mcus_x, skip))
             return false;
     }
     for (; at < my; at++)
-        if (!hr__jpeg_pass(jpeg, at, 0, jpeg->mcus_x))
+        if (!hr__jpeg_pass(jpeg, at, 0, jpeg->mcus_x, skip))
             return false;
     return true;
 }
 
-/* Count the stuffed zeros back in. */
+/* Each 0xFF of the unstuffed data had a zero behind it. */
+static size_t count_stuffed(const uint8_t *data, size_t bytes)
+{
+    typedef uint8_t wide __attribute__((vector_size(16)));
+    size_t count = 0, i = 0;
+
+    while (i + sizeof(wide) <= bytes) {
+        wide sums = {0}, next;
+
+        for (int k = 0; k < UINT8_MAX && i + sizeof next <= bytes;
+             k++, i += sizeof next) {
+            memcpy(&next, data + i, sizeof next);
+            sums -= (wide)(next == 0xFF);
+        }
+        for (size_t k = 0; k < sizeof sums; k++)
+            count += sums[k];
+    }
+    for (; i < bytes; i++)
+        count += data[i] == 0xFF;
+    return count;
+}
+
 void hr__jpeg_keep_index(struct hr_jpeg *jpeg)
 {
     struct hr_jpeg_index *index = jpeg->index;
-    const uint8_t *scan = jpeg->header.scan;
-    size_t at = 0, unstuffed = 0;
+    const struct hr_jpeg_row *above = NULL;
 
     if (index == NULL || !jpeg->gathers)
         return;
-    if (jpeg->known > 0) {
-        at = index->row[jpeg->known - 1].at;
-        unstuffed = index->row[jpeg->known - 1].unstuffed;
-    }
+    if (jpeg->known > 0)
+        above = &index->row[jpeg->known - 1];
     for (int32_t my = jpeg->known; my < jpeg->my1; my++) {
         struct hr_jpeg_row *row = &index->row[my];
+        uint32_t from = above != NULL ? above->unstuffed : 0;
 
-        while (unstuffed < row->unstuffed) {
-            size_t left = row->unstuffed - unstuffed;
-            const uint8_t *ff = memchr(scan + at, 0xFF, left);
-            size_t plain = ff != NULL ? (size_t)(ff - scan) - at : left;
-
-            at += plain + (ff != NULL ? 2 : 0);
-            unstuffed += plain + (ff != NULL ? 1 : 0);
-        }
-        row->at = (uint32_t)at;
+        row->at = (above != NULL ? above->at : 0) + row->unstuffed - from;
+        row->at += (uint32_t)count_stuffed(jpeg->unstuffed + from - jpeg->base,
+                                           row->unstuffed - from);
+        above = row;
     }
     index->rows = jpeg->my1;
     index->points_bytes = jpeg->points_bytes;

@@ -148,9 +148,7 @@ static size_t lay_out(struct hr_jpeg *jpeg, uint8_t *block)
 
     for (i = 0; i < jpeg->header.components; i++) {
         struct hr_jpeg_plane *p = &jpeg->plane[i];
-        /* A transform writes four blocks also when fewer are left, and batches need not
-         * begin at a multiple of four. */
-        int32_t mcus = jpeg->mx1 - jpeg->mx0 + 3;
+        int32_t mcus = hr__divide_up(jpeg->mx1 - jpeg->mx0, 4) * 4;
 
         p->first = jpeg->mx0 * p->mcu_width;
         p->stride = hr__divide_up(mcus * p->mcu_width + 1, STRIDE_ROUND) * STRIDE_ROUND;

@@ -41,9 +41,9 @@ struct hr_jpeg {
     int32_t restarts;
     struct hr_jpeg_index *index; /* of this photo, or NULL */
     int32_t known;               /* rows of MCUs that it knows */
-    bool gathers;                /* those below are added, kept when the decode ends well */
-    size_t points_bytes;         /* of the index with what was added */
-    uint64_t noted_bits;         /* of the last point */
+    bool gathers;        /* those below are added, kept when the decode ends well */
+    size_t points_bytes; /* of the index with what was added */
+    uint64_t noted_bits; /* of the last point */
     int32_t noted_predictor[3];
     uint32_t base; /* unstuffed bytes before the first one, with an index */
     uint8_t *unstuffed;
@@ -104,10 +104,10 @@ HR_CHECK bool hr__jpeg_open_index(struct hr_jpeg *jpeg);
 HR_CHECK bool hr__jpeg_seek(struct hr_jpeg *jpeg, int32_t my, int32_t mx);
 /* From the rows that are known to the begin of row `my`, below them. */
 HR_CHECK bool hr__jpeg_reach(struct hr_jpeg *jpeg, int32_t my);
-/* Pass over the MCUs of a row from mx up to `to`. */
-HR_CHECK bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to);
-/* Of the next `count` MCUs those up to the next point; notes the one before them. */
-int32_t hr__jpeg_piece(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t count);
+/* The MCUs of a row from mx up to `to` through `mcus`, as hr__jpeg_run does; notes points
+ * on the way. */
+HR_CHECK bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to,
+                            bool (*mcus)(struct hr_jpeg_scan *, int32_t));
 /* All went well: the index gains the rows that were passed. */
 void hr__jpeg_keep_index(struct hr_jpeg *jpeg);
 

@@ -48,7 +48,6 @@ static bool restart(struct hr_jpeg *jpeg)
 bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
                   bool (*mcus)(struct hr_jpeg_scan *, int32_t))
 {
-    jpeg->scan.first = 0;
     while (count > 0) {
         int32_t some;
 
