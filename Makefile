@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check asan ubsan tsan torture fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check asan ubsan tsan torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs install clean
 
 make-all: $(BUILD)/build.ninja
@@ -22,6 +22,7 @@ help:
 	@echo 'make check             build, run all tests and checks; ends with N passed, N failed'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
 	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
+	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
 	@echo 'make golden-update     write the golden files anew; look at the difference'
 	@echo 'make bench B=noop      a benchmark (make bench B=list)'
@@ -71,6 +72,11 @@ torture:
 	@ninja -C $(BUILD)-asan
 	@sh tools/torture $(BUILD)-asan
 
+# Where apt has no arm64 packages there is nothing to run.
+neon: make-all
+	@if sh tools/deps.sh neon; then tools/neon $(BUILD); \
+	else echo 'neon: skipped, the packages cannot be had here'; echo '0 passed, 0 failed'; fi
+
 fuzz:
 	@sh tools/fuzz $(F) $(S)
 
@@ -99,4 +105,4 @@ install: make-all
 	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-neon $(BUILD)-fuzz
