@@ -2,7 +2,6 @@
 
 Edit an operator's table in src/ops instead, then run `make docs`.
 """
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -487,6 +486,7 @@ def image_decode(
     orientation: bool = False,
     mode: Literal["exact", "close", "fast"] = "close",
     pixels_max: int = 268435456,
+    seek_bytes: int | str = "256MB",
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -497,9 +497,13 @@ def image_decode(
 
     Gives uint8 levels, [height, width, channels]. The decoding waits until pixels are
     needed: a crop behind it means that the rest of the photo is never decoded, a resize
-    that it may be decoded at a reduced scale (JPEG, see `mode`). Differs from
-    torchvision: CMYK is converted to RGB, 16-bit files are reduced to 8 bits, and a
-    damaged file is an error instead of a partly gray image.
+    that it may be decoded at a reduced scale (JPEG, see `mode`). In baseline JPEGs it
+    notes places where decoding can begin, a few kilobytes a photo, by the hash of the
+    file's contents; the next epoch, or a second view in the same record, begins there.
+    With `index` at the source they are kept in that file when an iterator ends, and the
+    next run begins with them. They change no pixel. Differs from torchvision: CMYK is
+    converted to RGB, 16-bit files are reduced to 8 bits, and a damaged file is an error
+    instead of a partly gray image.
 
     Args:
         pipeline: what the operator reads.
@@ -514,6 +518,8 @@ def image_decode(
             remains; enum, one of exact, close, fast, default close.
         pixels_max: refuse larger images; int, 1 to 4000000000, in pixels, default
             268435456.
+        seek_bytes: memory for places inside JPEGs at which decoding can begin; 0: none
+            are noted or used; bytes, at least 0, default 256MB.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -521,8 +527,8 @@ def image_decode(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"field": field, "to": to, "color": color, "orientation": orientation, "mode": mode, "pixels_max": pixels_max}
-    defaults: dict[str, Any] = {"field": "data", "to": "image", "color": "rgb", "orientation": False, "mode": "close", "pixels_max": 268435456}
+    params: dict[str, Any] = {"field": field, "to": to, "color": color, "orientation": orientation, "mode": mode, "pixels_max": pixels_max, "seek_bytes": seek_bytes}
+    defaults: dict[str, Any] = {"field": "data", "to": "image", "color": "rgb", "orientation": False, "mode": "close", "pixels_max": 268435456, "seek_bytes": "256MB"}
     return pipeline._then("image.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -1260,7 +1266,8 @@ def source_files(
         recursive: also files in folders below path; bool, default true.
         paths: give the path of each file as a field too; bool, default false.
         index: a file that keeps the list of names, so that the next start need not walk
-            unchanged folders; path, optional.
+            unchanged folders, and what image.decode learns about the photos (see its
+            `seek_bytes`); path, optional.
         field: the field that holds a file's bytes; field, default data.
         label: the field that holds the label, when there are labels; field, default
             label.

@@ -234,7 +234,7 @@ class Probe:
                 if value is _NOTHING:
                     return False
             value = _kept(value)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - user code raises what it likes
             self.error = self.error or error
             return self.tries >= self.LIMIT
         self.value, self.done = value, True

@@ -201,9 +201,8 @@ def translate(error: _headrace.Error) -> HeadraceError:
         return cause
     if cause is None and error.detail:
         cause = WorkerTraceback(error.detail)
-    if cause is not None and not isinstance(cause, _headrace.Error):
-        kind = CodeError
-    elif kind is ArgumentError and error.op.startswith("code.") and error.record >= 0:
+    raised = cause is not None and not isinstance(cause, _headrace.Error)
+    if raised or (kind is ArgumentError and error.op.startswith("code.") and error.record >= 0):
         kind = CodeError
     elif kind is NotFoundError and (error.file or "No such file" in error.message):
         kind = MissingFileError

@@ -1,7 +1,7 @@
 """The parent's side of worker processes (see worker.py).
 
-A host belongs to a frozen graph. It starts its nursery when the engine asks for the first
-worker, and ends it when no iterator of the graph is left.
+A host belongs to a frozen graph. Its nursery starts with the first run of a loader, and
+ends with the last loader of the graph, or by itself when nobody needed it for a while.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _path() -> dict[str, str]:
 class Host:
     """Starts and ends workers for the engine; shared by the iterators of a graph.
 
-    start and kill are called from threads of the engine, one at a time.
+    start and kill are called from threads of the engine.
     """
 
     def __init__(self, codes: list[tuple[str, str, bytes]]) -> None:
@@ -120,15 +120,21 @@ class Host:
         self._nursery: Nursery | None = None
         self._single: dict[int, Nursery] = {}
         self._users = 0
+        self._pid = os.getpid()
 
     def start(self, fd: int) -> int:
         """A worker that serves on its copy of `fd`; returns its process id."""
         with self._lock:
-            if self._nursery is None or self._nursery.process.poll() is not None:
-                self._nursery = Nursery(payload(self._codes))
-            nursery = self._nursery
+            nursery = self.warm()
             nursery.ready()
             if nursery.threads == 1:
+                try:
+                    return int(nursery.ask({"do": "fork"}, [fd])["pid"])
+                except CodeError:
+                    if nursery.process.wait() != 0:
+                        raise
+                nursery = self.warm()  # it had just given up waiting
+                nursery.ready()
                 return int(nursery.ask({"do": "fork"}, [fd])["pid"])
             single = Nursery(payload(self._codes))
             single.ready()
@@ -147,29 +153,30 @@ class Host:
                 with contextlib.suppress(CodeError):
                     self._nursery.ask({"do": "kill", "pid": pid}, [], answer=False)
 
-    def warm(self) -> None:
-        """Start the nursery, so that it imports while the engine prepares."""
+    def warm(self) -> Nursery:
+        """The nursery; started where it is not, so that it imports while others prepare."""
         with self._lock:
-            if self._nursery is None or self._nursery.process.poll() is not None:
+            if self._pid != os.getpid():  # after a fork it is our parent's
+                self._pid, self._nursery, self._single, self._users = os.getpid(), None, {}, 0
+            if self._nursery is not None and self._nursery.process.poll() is not None:
+                self._nursery.close()
+                self._nursery = None
+            if self._nursery is None:
                 self._nursery = Nursery(payload(self._codes))
+            return self._nursery
 
     def acquire(self) -> None:
-        """An iterator begins; the nursery starts at once, in parallel."""
+        """A loader begins to need workers; the nursery starts at once, in parallel."""
         with self._lock:
-            self._users += 1
             self.warm()
+            self._users += 1
 
     def release(self) -> None:
-        """An iterator has ended; the last one ends the processes."""
+        """A loader has ended; the last one ends the processes."""
         with self._lock:
             self._users -= 1
-            if self._users <= 0:
+            if self._users <= 0 and self._pid == os.getpid():
                 self.close()
-
-    def pids(self) -> list[int]:
-        """Processes of this host that run, without the workers."""
-        with self._lock:
-            return [n.process.pid for n in [self._nursery, *self._single.values()] if n is not None]
 
     def close(self) -> None:
         """End all processes."""

@@ -125,7 +125,7 @@ def _feed_object(h: _Hash, value: object, seen: set[int]) -> None:
         _feed(h, call, seen)
     try:
         h.update(pickle.dumps(value, 4))
-    except Exception:  # what cannot be pickled counts by its class and attributes only
+    except Exception:  # noqa: BLE001 - what cannot be pickled counts by its class and attributes only
         _feed(h, {k: v for k, v in getattr(value, "__dict__", {}).items() if isinstance(v, _PLAIN)}, seen)
 
 

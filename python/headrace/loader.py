@@ -33,6 +33,7 @@ from .errors import (
 from .node import Node, Origin, numbered
 
 if TYPE_CHECKING:
+    from .host import Host
     from .pipeline import Pipeline
 
 STATE_VERSION = 1
@@ -205,17 +206,9 @@ class Run:
         options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
         if state is not None:
             options["state"] = state
-        built = loader._built
-        self._host = built.host
-        if self._host is not None:
-            self._host.acquire()
         self._iter: _headrace.Iter | None = None
-        try:
-            with translated():
-                self._iter = _headrace.Iter(built.graph, options)
-        finally:
-            if self._iter is None:
-                self._end()
+        with translated():
+            self._iter = _headrace.Iter(loader._built.graph, options)
 
     def __iter__(self) -> Self:
         return self
@@ -228,6 +221,7 @@ class Run:
                 got = self._iter.next()
         except BaseException:
             self.close()
+            self._loader._drop_host()
             raise
         if got is None:
             self.close(finished=True)
@@ -261,12 +255,6 @@ class Run:
         finally:
             run, self._iter = self._iter, None
             run.close()
-            self._end()
-
-    def _end(self) -> None:
-        if self._host is not None:
-            self._host.release()
-            self._host = None
 
     def __del__(self) -> None:
         if getattr(self, "_iter", None) is not None:
@@ -286,8 +274,9 @@ class Loader:
     begins with the epoch behind the last one that gave a batch, unless `set_epoch` or
     `load_state_dict` says otherwise.
 
-    A loader is for one thread. It keeps threads and processes only while a `for` is under
-    way; `close()`, the end of a `with` block, or letting it go end them at once.
+    A loader is for one thread. It keeps threads and workers only while a `for` is under
+    way, and one idle process that starts workers a little longer; `close()`, the end of a
+    `with` block, or letting it go end that, too.
     """
 
     def __init__(self, pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> None:
@@ -311,6 +300,7 @@ class Loader:
         self._state: dict[str, Any] | None = None  # to begin the next run from
         self._last: dict[str, Any] | None = None  # the place of a run that was left
         self._closed = False
+        self._host: Host | None = None  # whose worker processes this loader uses
         self._stats: dict[str, Any] = {}
         self._node_stats: list[dict[str, Any]] = []
         self._progress: Any = None
@@ -345,6 +335,9 @@ class Loader:
         if self._closed:
             raise ClosedError("the loader is closed; make another one with pipeline.loader()")
         self._stop_run()
+        if self._host is None and self._built.host is not None:
+            self._built.host.acquire()
+            self._host = self._built.host
         state, self._state, self._last = self._state, None, None
         if state is not None:
             run = Run(self, state["first"], state["epochs"], state["engine"])
@@ -373,6 +366,11 @@ class Loader:
                 self._last = self._state_of(run)
         if self._progress is not None:
             self._progress.end()
+
+    def _drop_host(self) -> None:
+        host, self._host = self._host, None
+        if host is not None:
+            host.release()
 
     def _stop_run(self) -> None:
         run = self._current()
@@ -490,6 +488,7 @@ class Loader:
     def close(self) -> None:
         """End the run with its threads and processes. Batches stay valid."""
         self._stop_run()
+        self._drop_host()
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -499,6 +498,10 @@ class Loader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_host", None) is not None:
+            self._drop_host()
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self._options.items())

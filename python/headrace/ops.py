@@ -3,5 +3,7 @@
 `help(hr.ops.image_resize)` says what `headrace ops image.resize` says.
 """
 
-from ._ops import *  # noqa: F403
-from ._ops import __all__ as __all__
+from . import _ops
+from ._ops import *
+
+__all__ = _ops.__all__

@@ -6,7 +6,8 @@ pages of modules and data. Where an import has started threads the nursery forks
 and says so; the parent then starts every worker as a process of its own.
 
 Messages on the socket FD: a JSON line with a body behind it from the parent, a JSON line
-back. When the socket or the parent ends, all end.
+back. When the socket or the parent ends, all end; a nursery without workers ends by
+itself after a while.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 HEADER_BYTES = 1 << 16
+IDLE_SECONDS = 20.0  # without workers, after which a nursery ends
 _PR_SET_PDEATHSIG = 1
 
 Found = tuple[str, Callable[..., Any]]
@@ -68,7 +70,7 @@ def _serve(fd: int, found: dict[str, Found]) -> int:
     try:
         _headrace.serve(fd, found.get)
         return 0
-    except BaseException:  # the engine sees the socket close; here are the words
+    except BaseException:  # noqa: BLE001 - the engine sees the socket close; here are the words
         traceback.print_exc()
         return 1
 
@@ -107,7 +109,9 @@ def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
         while True:
-            ready = select.select([sock.fileno(), wake_read], [], [])[0]
+            ready = select.select([sock.fileno(), wake_read], [], [], None if children else IDLE_SECONDS)[0]
+            if not ready:
+                return
             if wake_read in ready:
                 os.read(wake_read, 4096)
                 _reap(children)
@@ -146,7 +150,7 @@ def main(fd: int) -> None:
     message["fds"] = fds
     try:
         found = _load(sock, message)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - goes to the parent
         _reply(sock, error=f"{type(error).__name__}: {error}", detail=traceback.format_exc())
         return
     gc.collect()

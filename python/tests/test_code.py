@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import userfns
-from conftest import descendants, run_script
 
 import headrace as hr
+import userfns
+from conftest import descendants, run_script
 
 VARIANTS = ["inline", "threads", "processes"]
 
@@ -183,7 +183,7 @@ def test_global_generators_are_seeded_by_the_record(variant: Any) -> None:
     pipe = hr.range(30).map(
         userfns.global_noise, fields="value", outputs=["a: float64", "b: float64"], variant=variant, seed_globals=True
     )
-    batches = [list(pipe.batch(30).loader(output="numpy", threads=n))[0] for n in (1, 3)]
+    batches = [next(iter(pipe.batch(30).loader(output="numpy", threads=n))) for n in (1, 3)]
     assert np.array_equal(batches[0].a, batches[1].a) and np.array_equal(batches[0].b, batches[1].b)
     assert len(set(batches[0].b.tolist())) == 30
     with pytest.raises(hr.CodeError, match="rng"):
@@ -238,7 +238,7 @@ def test_another_shape_or_type_later_is_an_error_with_words() -> None:
 
 
 def test_a_wrong_field_has_the_nearest_name() -> None:
-    with pytest.raises(hr.GraphError, match='value'):
+    with pytest.raises(hr.GraphError, match="value"):
         _ = hr.range(5).map(abs, fields="valu").fields
 
 
@@ -268,7 +268,9 @@ def test_work_is_done_in_other_processes_and_all_end(children: Any) -> None:
     assert os.getpid() not in seen and 1 <= len(seen) <= 2
 
 
-def test_a_worker_killed_once_is_replaced(children: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_killed_once_is_replaced(
+    children: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """pytorch#21554: hang after a killed worker."""
     monkeypatch.setenv("HR_TEST_MARK", str(tmp_path / "mark"))
     pipe = hr.range(300).map(userfns.kill_once, fields="value", outputs=["value: int64"], variant="processes")
@@ -292,7 +294,7 @@ def test_random_kills_lose_nothing(children: Any) -> None:
         got += batch.value.tolist()
         if i % 6 == 3:
             workers = [p for p in descendants() - before if b"headrace.worker" in _cmdline(p)]
-            parents = {int(open(f"/proc/{p}/stat").read().rpartition(")")[2].split()[1]) for p in workers}
+            parents = {int(pathlib.Path(f"/proc/{p}/stat").read_text().rpartition(")")[2].split()[1]) for p in workers}
             victims = [p for p in workers if p not in parents]
             if victims:
                 os.kill(victims[i % len(victims)], signal.SIGKILL)

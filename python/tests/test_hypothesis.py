@@ -8,11 +8,11 @@ import pathlib
 import subprocess
 from typing import Any
 
-import userfns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
+import userfns
 from headrace import _headrace
 
 SETTINGS = settings(

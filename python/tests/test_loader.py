@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import userfns
-from conftest import run_script
 
 import headrace as hr
+import userfns
+from conftest import run_script
 from headrace import _headrace
 
 
@@ -30,7 +30,9 @@ def test_each_for_runs_the_next_epochs() -> None:
     epochs = [numbers(loader) for _ in range(3)]
     assert all(sorted(e) == list(range(20)) for e in epochs)
     assert epochs[0] != epochs[1] != epochs[2]
-    assert numbers(hr.range(20).shuffle().batch(20).loader(epochs=3, output="numpy")) == sum(epochs, [])
+    assert numbers(hr.range(20).shuffle().batch(20).loader(epochs=3, output="numpy")) == [
+        x for one in epochs for x in one
+    ]
 
 
 def test_one_epoch_can_be_had_by_number() -> None:
@@ -92,7 +94,7 @@ def test_len_behind_a_filter_is_not_known() -> None:
 def test_ranks_share_an_epoch(world: int) -> None:
     pipe = hr.range(103).shuffle().batch(4)
     shares = [numbers(pipe.loader(rank=r, world=world, output="numpy")) for r in range(world)]
-    assert sorted(sum(shares, [])) == list(range(103))
+    assert sorted([x for one in shares for x in one]) == list(range(103))
 
 
 @pytest.mark.parametrize("even", ["drop", "repeat"])
@@ -101,7 +103,7 @@ def test_even_shares_make_as_many_steps(even: Any) -> None:
     pipe = hr.range(103).shuffle().map(lambda x: x).batch(4)
     shares = [numbers(pipe.loader(rank=r, world=8, even=even, output="numpy")) for r in range(8)]
     assert {len(s) for s in shares} == {12 if even == "drop" else 13}
-    everything = set(sum(shares, []))
+    everything = set([x for one in shares for x in one])
     assert len(everything) == (96 if even == "drop" else 103)
 
 

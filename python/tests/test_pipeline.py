@@ -9,10 +9,10 @@ import sys
 
 import numpy as np
 import pytest
-import userfns
-from conftest import run_script
 
 import headrace as hr
+import userfns
+from conftest import run_script
 from headrace import _headrace
 
 
@@ -24,7 +24,9 @@ def digest(pipe: hr.Pipeline, **options: object) -> str:
 
 
 def command_digest(command: str, path: pathlib.Path, *args: str) -> str:
-    out = subprocess.run([command, "run", str(path), "--digest", "--json", *args], check=True, capture_output=True, text=True)
+    out = subprocess.run(
+        [command, "run", str(path), "--digest", "--json", *args], check=True, capture_output=True, text=True
+    )
     return str(json.loads(out.stdout)["digest"])
 
 

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import userfns
-from conftest import ROOT
 
 import headrace as hr
+import userfns
 
 
 def take(loader: Any, count: int | None = None) -> list[list[float]]:
@@ -66,7 +65,7 @@ def test_the_state_is_of_the_last_batch_given_not_of_what_is_in_flight() -> None
 
 
 def test_the_state_at_the_end_of_an_epoch() -> None:
-    make = lambda: hr.range(20).shuffle().batch(5).loader(output="numpy")  # noqa: E731
+    make = lambda: hr.range(20).shuffle().batch(5).loader(output="numpy")
     loader = make()
     first, second = take(loader), take(loader)
     early = make()
@@ -90,7 +89,7 @@ def test_a_fresh_state_begins_at_the_beginning() -> None:
 
 def test_set_epoch_keeps_a_state_of_that_epoch() -> None:
     """Accelerate and the Trainer call set_epoch before each epoch."""
-    make = lambda: hr.range(20).shuffle().batch(5).loader(output="numpy")  # noqa: E731
+    make = lambda: hr.range(20).shuffle().batch(5).loader(output="numpy")
     loader = make()
     take(loader)
     head = take(loader, 2)
@@ -182,7 +181,7 @@ def test_worlds_may_change_within_an_epoch(variant: Any) -> None:
             loader = pipe.loader(rank=rank, world=world, output="numpy", threads=1)
             if state is not None:
                 loader.load_state_dict(state)
-            seen += sum(take(loader, steps), [])
+            seen += [x for one in take(loader, steps) for x in one]
             states.append(loader.state_dict())
         state = states[-1]
     assert sorted(seen) == list(range(n))
