@@ -30,7 +30,7 @@ help:
 	@echo 'make pixels            compare pixels with Pillow and torchvision on photos'
 	@echo 'make format            clang-format the tree'
 	@echo 'make layers            check who includes whom'
-	@echo 'make docs              write docs/ops from the operators'\'' tables'
+	@echo 'make docs              write docs/ops and the Python functions from the operators'\'' tables'
 	@echo 'make deps              say which Debian packages are missing and install them'
 	@echo 'make install PREFIX=   install (default /usr/local)'
 	@echo 'make clean             remove the build folders of this file'
@@ -100,6 +100,7 @@ layers:
 
 docs: make-all
 	@mkdir -p docs/ops && rm -f docs/ops/*.md && $(headrace) ops --markdown docs/ops
+	@tools/gen-python $(BUILD)
 
 install: make-all
 	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)

@@ -103,7 +103,7 @@ def test_even_shares_make_as_many_steps(even: Any) -> None:
     pipe = hr.range(103).shuffle().map(lambda x: x).batch(4)
     shares = [numbers(pipe.loader(rank=r, world=8, even=even, output="numpy")) for r in range(8)]
     assert {len(s) for s in shares} == {12 if even == "drop" else 13}
-    everything = set([x for one in shares for x in one])
+    everything = {x for one in shares for x in one}
     assert len(everything) == (96 if even == "drop" else 103)
 
 
