@@ -343,7 +343,7 @@ run_with(const char *text, struct world *w, int threads,
     if (iter != NULL) {
         snprintf(o->detail, sizeof o->detail, "%s", hr_iter_detail(iter));
         hr_iter_stats(iter, &o->stats);
-        for (size_t i = 0; i < 8; i++)
+        for (size_t i = 0; i < 8 && o->code == HR_ERR_END; i++)
             if (hr_iter_node_stats(iter, i, &o->nodes[i]) == HR_OK)
                 o->nodes[i].node = o->nodes[i].op = o->nodes[i].fused_into = NULL;
     }
