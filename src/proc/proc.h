@@ -60,7 +60,9 @@ struct hr_proc_record {
 struct hr_proc;
 
 /* Start a peer through the host and tell it the trip. The trip is borrowed. `bytes_max`
- * bounds shared memory (0: none). *cancel is looked at while waiting; may be NULL. */
+ * bounds shared memory (0: none). *cancel is looked at while waiting; may be NULL.
+ * Several of these may share a host; its start and kill are then called by several
+ * threads, and whoever gives the host keeps them apart. */
 HR_CHECK enum hr_err
 hr__proc_open(const struct hr_code_host *host, const struct hr_proc_trip *trip,
               size_t bytes_max, const atomic_bool *cancel, struct hr_proc **ret_proc,

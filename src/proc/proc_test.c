@@ -76,7 +76,7 @@ code_pass(void *user, struct hr_code_call *call, struct hr_error *error)
     enum hr_err code = HR_OK;
 
     (void)user;
-    for (size_t i = 0; i < hr_code_output_count(call) && code == HR_OK; i++)
+    for (size_t i = 0; i < hr_code_input_count(call) && code == HR_OK; i++)
         code = hr_code_pass(call, i, i, error);
     return code;
 }
@@ -390,24 +390,27 @@ static void host_kill(void *user, int64_t id)
 
 static const struct hr_code_host host = {NULL, host_start, host_kill, NULL};
 
-/* Every peer ends within two seconds of the close; how many ended by themselves. */
+/* Every peer ends within five seconds of the close; how many ended by themselves. */
 static int reap(void)
 {
-    int polite = 0;
+    int polite = 0, late = 0;
 
     for (int i = 0; i < peer_count; i++) {
         pid_t got = 0;
-        int status;
+        int status = -1;
 
-        for (int k = 0; k < 2000 && (got = waitpid(peers[i], &status, WNOHANG)) == 0; k++)
+        for (int k = 0; k < 5000 && (got = waitpid(peers[i], &status, WNOHANG)) == 0; k++)
             usleep(1000);
-        if (got != peers[i])
+        if (got != peers[i]) {
             kill(peers[i], SIGKILL);
-        CHECK_EQ_INT(got, peers[i]);
+            waitpid(peers[i], &status, 0);
+            late++;
+        }
         polite += WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
     peer_count = 0;
     generation_next = 0;
+    CHECK_EQ_INT(late, 0);
     return polite;
 }
 
@@ -986,13 +989,16 @@ TEST(a_record_that_kills_three_peers_is_bad_by_itself)
     free(n);
 }
 
+static uint64_t killer_ns; /* naps are shorter than this */
+
 static void *killer(void *user)
 {
     uint64_t state = 99;
     int *kills = user;
 
     while (*kills < 50) {
-        struct timespec nap = {0, (long)(draw(&state) % 30000000)};
+        uint64_t ns = draw(&state) % killer_ns;
+        struct timespec nap = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
         pid_t pid;
 
         nanosleep(&nap, NULL);
@@ -1013,7 +1019,9 @@ TEST(fifty_kills_at_random_moments_lose_nothing)
     pthread_t thread;
 
     single_numbers(&s, "slow");
+    killer_ns = hr__now_ns();
     CHECK_OK(hr__proc_open(&host, &s.trip, 0, NULL, &proc, &error));
+    killer_ns = 3 * (hr__now_ns() - killer_ns) + 10000000; /* most come to their work */
     pthread_create(&thread, NULL, killer, &kills);
     while (pthread_tryjoin_np(thread, NULL) != 0) {
         enum hr_err code = hr__proc_run(proc, n->records, 60, &error);
@@ -1026,7 +1034,7 @@ TEST(fifty_kills_at_random_moments_lose_nothing)
         runs += code == HR_OK;
     }
     CHECK_EQ_INT(good, 60 * runs);
-    CHECK(runs > refused);
+    CHECK(runs > 0 && refused < 25);
     CHECK_EQ_INT(kills, 50);
     hr__proc_close(proc);
     reap();

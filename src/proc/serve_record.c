@@ -137,7 +137,7 @@ static enum hr_err describe(struct hr_server *server, size_t slot,
     struct hr_serve_place *place = &server->places[slot];
 
     if (place->where == HR_SERVE_SCRATCH) {
-        size_t at;
+        size_t at = 0;
 
         HR_TRY(out_room(server, value->bytes, &at, reterr));
         if (value->bytes > 0)
@@ -217,7 +217,7 @@ static enum hr_err pack_failure(struct hr_server *server, const struct hr_error 
                                 struct hr_proc_status *status)
 {
     struct hr_proc_failure failure = {.error = *error};
-    size_t length = server->detail != NULL ? strlen(server->detail) : 0, at;
+    size_t length = server->detail != NULL ? strlen(server->detail) : 0, at = 0;
     char *to;
 
     if (length > HR_PROC_DETAIL_MAX) {
