@@ -107,15 +107,22 @@ def _default_names(item: Sequence[Any]) -> tuple[str, ...]:
 
 
 class DatasetCall:
-    """Record i of a dataset whose items must be taken apart; can be pickled when it can."""
+    """Record i of a dataset; can be pickled when the dataset can.
+
+    An IndexError is a mistake here, not the end: the length is known.
+    """
 
     __slots__ = ("dataset", "layout")
 
-    def __init__(self, dataset: Any, layout: Layout) -> None:
+    def __init__(self, dataset: Any, layout: Layout | None) -> None:
         self.dataset, self.layout = dataset, layout
 
     def __call__(self, index: int) -> Any:
-        return self.layout.apart(self.dataset[index])
+        try:
+            item = self.dataset[index]
+        except (IndexError, StopIteration) as error:
+            raise LookupError(f"there is no item {index}, although len() says so: {error}") from error
+        return item if self.layout is None else self.layout.apart(item)
 
 
 @checked
@@ -164,8 +171,9 @@ def from_dataset(
     own = getattr(dataset, "_fingerprint", None)
     # The engine takes values, tuples and pictures as they are: nothing stands between.
     direct = layout.kind == "value" or (layout.kind == "tuple" and len(layout.names) > 1 and isinstance(first, tuple))
+    call = DatasetCall(dataset, None if direct else layout)
     return _pipeline(
-        dataset.__getitem__ if direct else DatasetCall(dataset, layout),
+        dataset.__getitem__ if direct and type(dataset) in (list, tuple, np.ndarray) else call,
         declared,
         variant,
         version if version is not None else f"{name_of(dataset)} {count} {own or ''}".strip(),

@@ -395,6 +395,18 @@ def test_what_is_no_dataset_is_refused_with_words(make: Any, words: str) -> None
     assert words in str(caught.value)
 
 
+def test_a_dataset_that_is_shorter_than_it_says_loses_nothing_silently() -> None:
+    class Short(userfns.Squares):
+        def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
+            if i == 3:
+                raise IndexError("3 is not here")
+            return super().__getitem__(i)
+
+    with pytest.raises(hr.CodeError, match="no item 3") as caught:
+        list(hr.from_dataset(Short(5)).batch(5).loader(output="numpy"))
+    assert caught.value.record == 3
+
+
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_iterables_keep_their_order(threads: int) -> None:
     pipe = hr.from_iterable([3 * i for i in range(100)]).map(lambda x: x + 1).batch(9)

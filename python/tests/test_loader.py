@@ -121,6 +121,19 @@ def test_rank_and_world_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
     assert numbers(hr.range(8).shard(0, 2).batch(8).loader(output="numpy")) == [0, 2, 4, 6]
 
 
+def test_rank_and_world_come_from_torch_distributed() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.distributed.is_available():
+        pytest.skip("this torch has no torch.distributed")
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        loader = hr.range(8).batch(8).loader(output="numpy")
+        assert (loader.rank, loader.world) == (0, 1) and numbers(loader) == list(range(8))
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 # ---- outputs ----
 
 
