@@ -41,9 +41,10 @@ struct pass {
     bool avx2; /* as on a machine without AVX-512 */
 };
 
-/* One epoch to warm up, so that batch buffers have their pages, then one that counts,
- * giving each batch back when it comes. Adds the row as above. `ret_nodes` (may be NULL)
- * gets microseconds of CPU per record, node by node, in words. */
+/* One epoch to warm up, so that batch buffers have their pages and what can be learned of
+ * the files is known, then one that counts, giving each batch back when it comes. Adds
+ * the row as above. `ret_nodes` (may be NULL) gets microseconds of CPU per record, node
+ * by node, in words. */
 void pass_run(struct bench *bench, const char *row, const struct pass *pass,
               char *ret_nodes, size_t room);
 
