@@ -39,7 +39,8 @@ static int64_t number_of(const struct hr_code_call *call, size_t at)
 {
     struct hr_field_view view;
 
-    if (hr_code_input(call, at, &view) != HR_OK || view.dtype != HR_I64 || view.ndim != 0)
+    if (at >= hr_code_input_count(call) || hr_code_input(call, at, &view) != HR_OK ||
+        view.dtype != HR_I64 || view.ndim != 0)
         return INT64_MIN;
     return *(const int64_t *)view.data;
 }
@@ -76,7 +77,7 @@ code_pass(void *user, struct hr_code_call *call, struct hr_error *error)
     enum hr_err code = HR_OK;
 
     (void)user;
-    for (size_t i = 0; i < hr_code_input_count(call) && code == HR_OK; i++)
+    for (size_t i = 0; i < hr_code_output_count(call) && code == HR_OK; i++)
         code = hr_code_pass(call, i, i, error);
     return code;
 }

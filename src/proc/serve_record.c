@@ -201,7 +201,7 @@ static enum hr_err pack_children(struct hr_server *server, uint64_t children,
                                  struct hr_proc_status *status, struct hr_error *reterr)
 {
     size_t bytes = (size_t)children * server->map.result_count * sizeof *server->children;
-    size_t at;
+    size_t at = 0;
 
     if (children > 0)
         HR_TRY(pack_child(server, children - 1, reterr));
