@@ -68,6 +68,29 @@ TEST(transforms_accept_the_same_blocks_and_give_the_same_bytes)
     bench_finish(&bench);
 }
 
+TEST(sums_that_would_wrap_back_into_range_are_declined)
+{
+    const int sign[4][2] = {
+        {1,  1 },
+        {1,  -1},
+        {-1, 1 },
+        {-1, -1}
+    };
+    int16_t groups[GROUPS * HR_JPEG_GROUP], quant[64];
+    uint8_t out[8 * STRIDE];
+
+    for (int i = 0; i < 64; i++)
+        quant[i] = 1;
+    for (int i = 0; i < 4 * ISAS; i++) {
+        memset(groups, 0, sizeof groups);
+        /* The first pass makes 32764 of both, which the second adds or subtracts. */
+        groups[0] = (int16_t)(sign[i % 4][0] * HR_JPEG_VALUE_MAX);
+        groups[4] = (int16_t)(sign[i % 4][1] * HR_JPEG_VALUE_MAX);
+        CHECK(!transform(isas[i / 4], 3, groups, quant, out));
+    }
+    hr__isa_limit(HR_ISA_AVX512);
+}
+
 TEST(colour_is_the_same_for_all_chroma)
 {
     enum { N = 256 };
