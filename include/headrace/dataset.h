@@ -43,6 +43,19 @@ HR_API HR_CHECK enum hr_err
 hr_index_write(const char *root, const char *path, struct hr_index_result *ret_result,
                struct hr_error *reterr);
 
+/* Go through all JPEGs of a folder and note in its saved index (made when absent) where
+ * decoding can begin, so that a first epoch starts with what it would note itself.
+ * Photos that are noted already are only read. `threads` 0: as many as the CPUs this
+ * process may use. When it is stopped by `progress`, what is done is kept. */
+struct hr_index_seek_result {
+    uint64_t files, photos; /* in the folder; noted in the saved index */
+    uint64_t bytes;         /* of their entries */
+};
+HR_API HR_CHECK enum hr_err
+hr_index_seek(const char *root, const char *path, int threads, hr_progress_fn *progress,
+              void *user, struct hr_index_seek_result *ret_result,
+              struct hr_error *reterr);
+
 /* XXH3-128 over bytes in order, as hex. */
 struct hr_digest;
 HR_API HR_CHECK struct hr_digest *hr_digest_create(void);

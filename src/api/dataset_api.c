@@ -1,6 +1,7 @@
 /*
  * api/dataset_api.c - include/headrace/dataset.h but for synth.c: index, digest, PNG.
  */
+#include "api/dataset_index.h"
 #include "codec/image.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -17,9 +18,8 @@
 static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".webp",
                                        ".ppm", ".pgm",  ".pbm", ".pnm"};
 
-/* Folder labels where the layout has them; a flat folder has none. */
-static enum hr_err open_index(const char *root, const char *path,
-                              struct hr_index **ret_index, struct hr_error *reterr)
+enum hr_err hr__api_index_open(const char *root, const char *path,
+                               struct hr_index **ret_index, struct hr_error *reterr)
 {
     struct hr_index_options options = {.root = root,
                                        .suffixes = suffixes,
@@ -45,7 +45,7 @@ enum hr_err hr_index_write(const char *root, const char *path,
 
     if (root == NULL || path == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "a folder and a path are wanted");
-    HR_TRY(open_index(root, path, &index, reterr));
+    HR_TRY(hr__api_index_open(root, path, &index, reterr));
     hr__index_stats(index, &stats);
     err = stats.save_failed ? hr__index_save(index, path, reterr) : HR_OK;
     if (err == HR_OK && stat(path, &info) != 0)

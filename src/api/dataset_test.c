@@ -172,3 +172,35 @@ TEST(a_png_appears_whole_or_not_at_all)
     CHECK(hr_png_write("/nowhere/x.png", pixels, 2, 2, 3, &error) != HR_OK);
     CHECK_HAS(error.message, "/nowhere/x.png");
 }
+
+static bool stop_at_ten(void *user, uint64_t done, uint64_t all)
+{
+    (void)user;
+    (void)all;
+    return done < 10;
+}
+
+TEST(entry_points_are_noted_for_a_folder_once)
+{
+    const struct hr_synth_photos what = {.seed = 1, .count = 30, .classes = 2};
+    struct hr_index_seek_result first, second;
+    struct hr_index_result names;
+    struct hr_error error = {0};
+    char dir[512], path[512];
+
+    in_temp(dir, sizeof dir, "noted");
+    in_temp(path, sizeof path, "noted.index");
+    CHECK_OK(hr_synth_photos(dir, &what, NULL, NULL, NULL));
+    CHECK_ERR(HR_ERR_CANCELLED,
+              hr_index_seek(dir, path, 1, stop_at_ten, NULL, &first, &error));
+    CHECK_OK(hr_index_seek(dir, path, 3, NULL, NULL, &first, &error));
+    CHECK_EQ_INT(first.files, 30);
+    CHECK_EQ_INT(first.photos, 30);
+    CHECK(first.bytes > 30 * 100);
+    CHECK_OK(hr_index_write(dir, path, &names, NULL));
+    CHECK(names.bytes > first.bytes);
+    CHECK_OK(hr_index_seek(dir, path, 2, NULL, NULL, &second, &error));
+    CHECK_EQ_INT(second.photos, 30);
+    CHECK_EQ_INT(second.bytes, first.bytes);
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_index_seek(NULL, path, 1, NULL, NULL, NULL, &error));
+}

@@ -4,13 +4,16 @@
 #include "cli.h"
 #include "headrace/dataset.h"
 #include "out.h"
+#include "progress.h"
+#include "stop.h"
 #include "term.h"
 
 #include <string.h>
 
 struct index_options {
     const char *output;
-    bool json, quiet;
+    int64_t threads;
+    bool json, quiet, seek;
 };
 
 #define AT(field) offsetof(struct index_options, field)
@@ -19,6 +22,10 @@ struct index_options {
 static const struct cli_option index_table[] = {
     {"output", 'o', CLI_TEXT, AT(output), "FILE",
      "where the index goes; required"},
+    {"seek", 0, CLI_FLAG, AT(seek), NULL,
+     "read all photos too, and note where decoding can begin inside them"},
+    {"threads", 0, CLI_INT, AT(threads), "N",
+     "threads that read photos; default: the CPUs that this process may use", 0, 4096},
     CLI_OPTION_JSON,
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
      "no report"},
@@ -27,8 +34,21 @@ static const struct cli_option index_table[] = {
 static const struct cli_example index_examples[] = {
     {"headrace index photos -o photos.index",
      "then give source.files the parameter `index: photos.index`"},
+    {"headrace index photos -o photos.index --seek",
+     "the first epoch then decodes crops as fast as the later ones"},
 };
 /* clang-format on */
+
+static void print_seek(const struct hr_index_seek_result *s)
+{
+    char photos[32], bytes[24];
+
+    if (s->files > 0)
+        printf("entry points in %s of %llu files, %s\n",
+               term_count(photos, sizeof(photos), s->photos),
+               (unsigned long long)s->files,
+               term_bytes(bytes, sizeof(bytes), (double)s->bytes));
+}
 
 static void
 print_result(const struct hr_index_result *r, const char *output, double seconds)
@@ -44,7 +64,8 @@ print_result(const struct hr_index_result *r, const char *output, double seconds
 }
 
 static void
-print_json(const struct hr_index_result *r, const char *output, double seconds)
+print_json(const struct hr_index_result *r, const struct hr_index_seek_result *s,
+           const char *output, double seconds)
 {
     struct json json = {.out = stdout};
 
@@ -55,15 +76,35 @@ print_json(const struct hr_index_result *r, const char *output, double seconds)
     json_u64(&json, "folders_rescanned", r->folders_rescanned);
     json_u64(&json, "classes", r->classes);
     json_u64(&json, "bytes", r->bytes);
+    if (s->files > 0) {
+        json_u64(&json, "seek_photos", s->photos);
+        json_u64(&json, "seek_bytes", s->bytes);
+    }
     json_double(&json, "seconds", seconds);
     json_close(&json, '}');
     json_end(&json);
+}
+
+static enum hr_err seek(const char *root, const struct index_options *o,
+                        struct hr_index_seek_result *result, struct hr_error *error)
+{
+    struct progress progress;
+    enum hr_err err;
+
+    progress_begin(&progress, o->quiet || o->json, "files");
+    stop_watch(NULL);
+    err = hr_index_seek(root, o->output, (int)o->threads, progress_count, &progress,
+                        result, error);
+    stop_unwatch();
+    progress_clear(&progress);
+    return err;
 }
 
 static int index_run(void *values, const struct cli_rest *rest)
 {
     const struct index_options *options = values;
     struct hr_index_result result = {0};
+    struct hr_index_seek_result noted = {0};
     struct hr_error error = {0};
     double began = term_now();
     int code;
@@ -75,10 +116,22 @@ static int index_run(void *values, const struct cli_rest *rest)
         return code;
     if (hr_index_write(rest->words[0], options->output, &result, &error) != HR_OK)
         return cli_library(&error);
-    if (options->json)
-        print_json(&result, options->output, term_now() - began);
-    else if (!options->quiet)
+    if (options->seek) {
+        enum hr_err err = seek(rest->words[0], options, &noted, &error);
+
+        if (err == HR_ERR_CANCELLED && stop_requested()) {
+            fprintf(stderr, "headrace: interrupted; the same command goes on\n");
+            return CLI_INTERRUPTED;
+        }
+        if (err != HR_OK)
+            return cli_library(&error);
+    }
+    if (options->json) {
+        print_json(&result, &noted, options->output, term_now() - began);
+    } else if (!options->quiet) {
         print_result(&result, options->output, term_now() - began);
+        print_seek(&noted);
+    }
     return CLI_OK;
 }
 
@@ -88,9 +141,11 @@ const struct cli_command cmd_index = {
     .args = "DIR",
     .args_min = 1,
     .args_max = 1,
-    .text = "Walks DIR and saves its file names, labels and folder times. A run that is "
-            "given the index starts without walking, and reads again only the folders "
-            "that changed. An index that is there already is brought up to date.",
+    .text =
+        "Walks DIR and saves its file names, labels and folder times. A run that is "
+        "given the index starts without walking, and reads again only the folders "
+        "that changed. An index that is there already is brought up to date, and what "
+        "runs have noted in it about photos is kept.",
     CLI_OPTIONS(index_table, struct index_options),
     CLI_EXAMPLES(index_examples),
     .run = index_run,

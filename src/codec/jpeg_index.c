@@ -324,7 +324,7 @@ enum hr_err
 hr__jpeg_index_make(struct hr_jpeg *jpeg, struct hr_arena *arena, const void *data,
                     size_t bytes, int32_t step, struct hr_jpeg_index *ret_index)
 {
-    struct hr_jpeg_index index = {.step = step > 0 ? step : INT32_MAX};
+    struct hr_jpeg_index index = {.step = step == 0 ? INT32_MAX : step};
     struct hr_image_info info;
     struct hr_image_request request = {.width = 1, .height = 1, .index = &index};
     struct hr_image_job job = {arena, data, bytes, &info, &request, NULL};

@@ -39,7 +39,8 @@ struct hr_jpeg_index {
     size_t points_bytes, points_room;
 };
 
-/* Go through all of a file once. `step` 0: points at the begin of rows only.
+/* Go through all of a file once. `step` 0: points at the begin of rows only; negative: as
+ * decoding chooses it.
  * HR_ERR_UNSUPPORTED: declined, as also files with restart markers; HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
 hr__jpeg_index_make(struct hr_jpeg *jpeg, struct hr_arena *arena, const void *data,

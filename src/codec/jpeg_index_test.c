@@ -40,12 +40,14 @@ static struct hr_image_request draw_window(struct bench *bench, const struct fil
 /* Keep an index as bytes. */
 static size_t keep(const struct hr_jpeg_index *index, uint8_t **kept)
 {
+    uint8_t *to = malloc(hr__jpeg_index_room(index));
     size_t bytes;
 
-    *kept = realloc(*kept, hr__jpeg_index_room(index));
-    CHECK(*kept != NULL);
-    bytes = hr__jpeg_index_pack(index, *kept);
+    CHECK(to != NULL);
+    bytes = hr__jpeg_index_pack(index, to);
     CHECK(bytes <= hr__jpeg_index_room(index));
+    free(*kept); /* the index may lie in it */
+    *kept = to;
     return bytes;
 }
 

@@ -207,12 +207,12 @@ make_entry(struct hr_hash128 key, const void *data, size_t bytes, uint32_t done)
     return entry;
 }
 
-void hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
+bool hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
                   size_t bytes, uint32_t done)
 {
     struct shard *shard = shard_of(seek, key);
     struct entry *entry = NULL, *old = NULL;
-    bool locked = false;
+    bool locked = false, taken = false;
 
     /* A few threads may pass the bound together, by an entry each. */
     if (bytes <= UINT32_MAX &&
@@ -231,6 +231,7 @@ void hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
         if (old != NULL)
             count_entry(seek, old, (uint64_t)-1);
         entry = NULL;
+        taken = true;
     } else {
         atomic_fetch_add_explicit(&seek->refused, 1, memory_order_relaxed);
     }
@@ -238,6 +239,7 @@ void hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
         pthread_mutex_unlock(&shard->lock);
     hr__free(entry);
     hr__free(old);
+    return taken;
 }
 
 /* ---- saving; with all shards locked ---- */

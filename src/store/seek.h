@@ -36,11 +36,11 @@ HR_CHECK bool
 hr__seek_find(struct hr_seek *seek, struct hr_hash128 key, struct hr_arena *arena,
               const uint8_t **ret_data, size_t *ret_bytes);
 
-/* Keep a copy, in place of what was there. `done` is how much of the file it covers, in
- * 1/HR_SEEK_WHOLE; between two runs that save, the entry that covers more stays.
- * Thread-safe, never waits. */
+/* Keep a copy, in place of what was there; false: it was not taken in. `done` is how much
+ * of the file it covers, in 1/HR_SEEK_WHOLE; between two runs that save, the entry that
+ * covers more stays. Thread-safe, never waits. */
 #define HR_SEEK_WHOLE 65535
-void hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
+bool hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
                   size_t bytes, uint32_t done);
 
 /* Write what is new to the saved index, beside what other runs have put there meanwhile,

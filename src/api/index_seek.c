@@ -1,0 +1,211 @@
+/*
+ * api/index_seek.c - hr_index_seek: note entry points in all photos of a folder.
+ *
+ * Files are handed out one by one to threads, of which the caller is one. After each
+ * round of files what was noted is saved and its memory given back, so that a folder of
+ * any size takes the memory of a round, and a run that is killed loses one at most.
+ */
+#include "api/dataset_index.h"
+#include "codec/jpeg.h"
+#include "core/alloc.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/thread.h"
+#include "headrace/dataset.h"
+#include "store/seek.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+#define THREADS_MAX 64
+#define ROUND_FILES ((uint64_t)1 << 16)
+#define FILE_BYTES_MAX ((size_t)1 << 30)
+#define STEP_CHOSEN (-1)
+
+struct pass {
+    struct hr_index *index;
+    struct hr_seek *seek;
+    atomic_uint_fast64_t next;
+    uint64_t end, all; /* of the round, of the folder */
+    atomic_bool stop;
+    hr_progress_fn *progress;
+    void *user;
+};
+
+struct worker {
+    struct pass *pass;
+    struct hr_jpeg *jpeg;
+    struct hr_arena arena;
+    pthread_t thread;
+};
+
+static bool is_noted(struct worker *worker, struct hr_hash128 key)
+{
+    struct hr_jpeg_index index;
+    const uint8_t *data;
+    size_t bytes;
+
+    return hr__seek_find(worker->pass->seek, key, &worker->arena, &data, &bytes) &&
+           hr__jpeg_index_unpack(&worker->arena, data, bytes, &index) == HR_OK &&
+           index.rows == index.mcus_y;
+}
+
+/* What cannot be read or is no JPEG of ours is left to the run that meets it. */
+static void note(struct worker *worker, const void *data, size_t bytes)
+{
+    struct hr_hash128 key = hr__hash128(data, bytes);
+    struct hr_jpeg_index index;
+    uint8_t *packed;
+    size_t packed_bytes;
+
+    if (is_noted(worker, key) || hr__jpeg_index_make(worker->jpeg, &worker->arena, data,
+                                                     bytes, STEP_CHOSEN, &index) != HR_OK)
+        return;
+    packed = hr__arena_alloc(&worker->arena, hr__jpeg_index_room(&index));
+    if (packed == NULL)
+        return;
+    packed_bytes = hr__jpeg_index_pack(&index, packed);
+    for (int tries = 0; tries < 1000; tries++) {
+        if (hr__seek_put(worker->pass->seek, key, packed, packed_bytes, HR_SEEK_WHOLE))
+            return;
+        sched_yield(); /* another thread is at that part of the store */
+    }
+}
+
+static void note_file(struct worker *worker, uint64_t at)
+{
+    char path[4096], *data;
+    size_t bytes;
+
+    if (hr__index_path(worker->pass->index, at, path, sizeof path, NULL) != HR_OK ||
+        hr__file_read(path, FILE_BYTES_MAX, &data, &bytes, NULL) != HR_OK)
+        return;
+    note(worker, data, bytes);
+    hr__free(data);
+    hr__arena_reset(&worker->arena);
+}
+
+static void *work(void *user)
+{
+    struct worker *worker = user;
+    struct pass *pass = worker->pass;
+
+    while (!pass->stop) {
+        uint64_t at = atomic_fetch_add(&pass->next, 1);
+
+        if (at >= pass->end)
+            break;
+        note_file(worker, at);
+    }
+    return NULL;
+}
+
+/* The caller's share; it alone reports. */
+static void work_and_report(struct worker *worker)
+{
+    struct pass *pass = worker->pass;
+
+    while (!pass->stop) {
+        uint64_t at = atomic_fetch_add(&pass->next, 1);
+
+        if (at >= pass->end)
+            break;
+        note_file(worker, at);
+        if (pass->progress != NULL && !pass->progress(pass->user, at + 1, pass->all))
+            pass->stop = true;
+    }
+}
+
+static enum hr_err run_round(struct worker *workers, int count, struct hr_error *reterr)
+{
+    enum hr_err err = HR_OK;
+    int started = 1;
+
+    for (; err == HR_OK && started < count; started++) {
+        err = hr__thread_start(&workers[started].thread, "seek", work, &workers[started],
+                               reterr);
+        if (err != HR_OK)
+            break;
+    }
+    if (err == HR_OK)
+        work_and_report(&workers[0]);
+    else
+        workers[0].pass->stop = true;
+    for (int i = 1; i < started; i++)
+        pthread_join(workers[i].thread, NULL);
+    return err;
+}
+
+static enum hr_err
+run(struct pass *pass, struct worker *workers, int count, struct hr_error *reterr)
+{
+    enum hr_err err = HR_OK;
+    uint64_t at;
+
+    for (at = 0; err == HR_OK && at < pass->all && !pass->stop; at = pass->end) {
+        pass->next = at;
+        pass->end = pass->all - at > ROUND_FILES ? at + ROUND_FILES : pass->all;
+        err = run_round(workers, count, reterr);
+        hr__seek_save(pass->seek);
+    }
+    if (err == HR_OK && pass->stop)
+        err = hr__fail(reterr, HR_ERR_CANCELLED, "stopped; what was noted is kept");
+    return err;
+}
+
+static enum hr_err run_workers(struct pass *pass, int count, struct hr_error *reterr)
+{
+    struct worker workers[THREADS_MAX] = {
+        {NULL, NULL, {0}, 0}
+    };
+    enum hr_err err = HR_OK;
+
+    for (int i = 0; i < count; i++) {
+        workers[i].pass = pass;
+        workers[i].jpeg = hr__jpeg_create();
+        hr__arena_init(&workers[i].arena);
+        if (workers[i].jpeg == NULL)
+            err = HR_ERR_MEMORY;
+    }
+    if (err == HR_OK)
+        err = run(pass, workers, count, reterr);
+    else
+        hr__fail(reterr, err, "out of memory");
+    for (int i = 0; i < count; i++) {
+        hr__jpeg_destroy(workers[i].jpeg);
+        hr__arena_finish(&workers[i].arena);
+    }
+    return err;
+}
+
+enum hr_err
+hr_index_seek(const char *root, const char *path, int threads, hr_progress_fn *progress,
+              void *user, struct hr_index_seek_result *ret_result,
+              struct hr_error *reterr)
+{
+    struct pass pass = {.progress = progress, .user = user};
+    struct hr_seek_stats stats;
+    enum hr_err err;
+
+    if (root == NULL || path == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "a folder and a path are wanted");
+    if (threads <= 0)
+        threads = hr__cpu_count();
+    HR_TRY(hr__api_index_open(root, path, &pass.index, reterr));
+    pass.all = hr__index_count(pass.index);
+    err = hr__seek_create(path, UINT64_MAX / 2, &pass.seek, reterr);
+    if (err == HR_OK)
+        err = run_workers(&pass, threads < THREADS_MAX ? threads : THREADS_MAX, reterr);
+    if (err == HR_OK) {
+        hr__seek_stats(pass.seek, &stats);
+        if (stats.save_failed)
+            err = hr__fail(reterr, HR_ERR_IO, "cannot write %s", path);
+        else if (ret_result != NULL)
+            *ret_result =
+                (struct hr_index_seek_result){pass.all, stats.entries, stats.bytes};
+    }
+    hr__seek_unref(pass.seek);
+    hr__index_unref(pass.index);
+    return err;
+}
