@@ -173,8 +173,9 @@ void hr__run_blame(struct hr_runner *runner, uint32_t node)
 }
 
 /* Steps [from, to) of the stage. *ret_drop: a filter ended the record. */
-enum hr_err hr__run_steps(struct hr_runner *runner, const struct hr_stage *stage,
-                          struct hr_value *slots, size_t from, size_t to, bool *ret_drop)
+static inline enum hr_err
+run_steps(struct hr_runner *runner, const struct hr_stage *stage, struct hr_value *slots,
+          size_t from, size_t to, bool *ret_drop)
 {
     const struct hr_program *p = &stage->program;
     struct hr_op_ctx *ctxs = runner->ctxs[stage->number];
@@ -206,6 +207,12 @@ enum hr_err hr__run_steps(struct hr_runner *runner, const struct hr_stage *stage
     return HR_OK;
 }
 
+enum hr_err hr__run_steps(struct hr_runner *runner, const struct hr_stage *stage,
+                          struct hr_value *slots, size_t from, size_t to, bool *ret_drop)
+{
+    return run_steps(runner, stage, slots, from, to, ret_drop);
+}
+
 /* ---- a record ---- */
 
 static void clear_slots(struct hr_runner *runner, const struct hr_stage *stage)
@@ -221,8 +228,9 @@ static void clear_slots(struct hr_runner *runner, const struct hr_stage *stage)
         hr__arena_reset(&runner->worker.arena);
 }
 
-enum hr_err hr__run_finish(struct hr_runner *runner, struct hr_stage *stage,
-                           struct hr_block *block, uint32_t at, struct hr_value *slots)
+static inline enum hr_err
+finish(struct hr_runner *runner, struct hr_stage *stage, struct hr_block *block,
+       uint32_t at, struct hr_value *slots)
 {
     const struct hr_program *p = &stage->program;
     enum hr_err code;
@@ -244,22 +252,28 @@ enum hr_err hr__run_finish(struct hr_runner *runner, struct hr_stage *stage,
     return code;
 }
 
+enum hr_err hr__run_finish(struct hr_runner *runner, struct hr_stage *stage,
+                           struct hr_block *block, uint32_t at, struct hr_value *slots)
+{
+    return finish(runner, stage, block, at, slots);
+}
+
 static enum hr_err run_once(struct hr_runner *runner, struct hr_stage *stage,
                             struct hr_block *block, uint32_t at, bool *ret_drop)
 {
     struct hr_value *slots = runner->slots[stage->number];
     enum hr_err code =
-        hr__run_steps(runner, stage, slots, 0, stage->program.step_count, ret_drop);
+        run_steps(runner, stage, slots, 0, stage->program.step_count, ret_drop);
 
     if (code == HR_OK && !*ret_drop)
-        code = hr__run_finish(runner, stage, block, at, slots);
+        code = finish(runner, stage, block, at, slots);
     clear_slots(runner, stage);
     return code;
 }
 
-void hr__run_positions(struct hr_runner *runner, const struct hr_stage *stage,
-                       uint64_t epoch, uint64_t position, uint64_t attempt,
-                       struct hr_record_id *ids)
+static inline void
+set_positions(struct hr_runner *runner, const struct hr_stage *stage, uint64_t epoch,
+              uint64_t position, uint64_t attempt, struct hr_record_id *ids)
 {
     const struct hr_program *p = &stage->program;
 
@@ -276,6 +290,13 @@ void hr__run_positions(struct hr_runner *runner, const struct hr_stage *stage,
         if (attempt > 0)
             id->epoch |= 0x80000000u; /* a substitute draws its own numbers */
     }
+}
+
+void hr__run_positions(struct hr_runner *runner, const struct hr_stage *stage,
+                       uint64_t epoch, uint64_t position, uint64_t attempt,
+                       struct hr_record_id *ids)
+{
+    set_positions(runner, stage, epoch, position, attempt, ids);
 }
 
 /* Where the record lives goes into the error's parts, and into its words unless they name
@@ -346,8 +367,8 @@ static void run_record(struct hr_runner *runner, struct hr_stage *stage,
         enum hr_err code;
 
         if (stage->number == 0) {
-            hr__run_positions(runner, stage, block->epoch, block->first + at, attempt,
-                              runner->ids);
+            set_positions(runner, stage, block->epoch, block->first + at, attempt,
+                          runner->ids);
             block->ids[at] = runner->ids[0];
         } else {
             struct hr_value *in = &block->inputs[at * stage->program.in_count];

@@ -7,6 +7,9 @@
 #ifndef HR_ENGINE_RUN_H
 #define HR_ENGINE_RUN_H
 
+#include <string.h>
+
+#include "core/error.h"
 #include "engine/engine.h"
 
 /* Rows of a chunk at most, and the bytes that they may hold together. */
@@ -68,9 +71,8 @@ bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *l
                             uint64_t attempt);
 
 /* store.c */
-HR_CHECK enum hr_err
-hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
-                  struct hr_block *block, uint32_t at, struct hr_value *slots);
+HR_CHECK enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,
+                                      const struct hr_out_field *out, char *to);
 HR_CHECK enum hr_err
 hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
                    struct hr_block *block, uint32_t at, struct hr_value *slots);
@@ -81,6 +83,33 @@ HR_CHECK enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *v
 /* Memory that outlives the record, aligned to 16; small pieces share a buffer. */
 HR_CHECK enum hr_err hr__store_memory(struct hr_runner *runner, size_t bytes,
                                       void **ret_memory, struct hr_buffer **ret_owner);
+
+/* What the steps left in the slots, to the batch or to the block. Here, because numbers
+ * pass in a few ns each. */
+static inline enum hr_err
+hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
+                  struct hr_block *block, uint32_t at, struct hr_value *slots)
+{
+    const struct hr_program *p = &stage->program;
+
+    for (size_t f = 0; f < p->out_count; f++) {
+        const struct hr_out_field *out = &p->out[f];
+        struct hr_value *value = &slots[out->slot];
+        char *to;
+
+        if (block->columns[f] == NULL) {
+            HR_TRY(hr__store_keep(runner, value, &block->rows[at * p->out_count + f]));
+            continue;
+        }
+        to = (char *)hr_buffer_data(block->columns[f]) + (size_t)at * (size_t)out->bytes;
+        if (value->kind == HR_VALUE_TENSOR && value->bytes == 8 && out->bytes == 8 &&
+            value->ndim == 0)
+            memmove(to, value->data, 8);
+        else
+            HR_TRY(hr__store_column(runner, value, out, to));
+    }
+    return HR_OK;
+}
 
 /* chunk.c */
 HR_CHECK enum hr_err hr__chunk_init(struct hr_runner *runner, size_t stage);

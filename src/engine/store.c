@@ -9,16 +9,11 @@
 #include "core/alloc.h"
 #include "core/error.h"
 
-static enum hr_err store_column(struct hr_runner *runner, struct hr_value *value,
-                                const struct hr_out_field *out, char *to)
+enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,
+                             const struct hr_out_field *out, char *to)
 {
     if (value->data == to && value->kind == HR_VALUE_TENSOR)
         return HR_OK; /* the user's code put it there */
-    if (value->kind == HR_VALUE_TENSOR && value->bytes == (size_t)out->bytes &&
-        out->bytes == 8 && value->ndim == 0) {
-        memcpy(to, value->data, 8);
-        return HR_OK;
-    }
     if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_DEFERRED) ||
         hr__value_count(value) * (int64_t)hr_dtype_size((enum hr_dtype)value->dtype) !=
             out->bytes)
@@ -116,26 +111,6 @@ enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
     hr__value_set_tensor(ret_value, (enum hr_dtype)value->dtype, value->ndim, value->dims,
                          memory, owner);
     ret_value->layout = value->layout;
-    return HR_OK;
-}
-
-enum hr_err hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
-                              struct hr_block *block, uint32_t at, struct hr_value *slots)
-{
-    const struct hr_program *p = &stage->program;
-
-    for (size_t f = 0; f < p->out_count; f++) {
-        struct hr_value *value = &slots[p->out[f].slot];
-
-        if (block->columns[f] != NULL) {
-            char *to = (char *)hr_buffer_data(block->columns[f]) +
-                       (size_t)at * (size_t)p->out[f].bytes;
-
-            HR_TRY(store_column(runner, value, &p->out[f], to));
-        } else {
-            HR_TRY(hr__store_keep(runner, value, &block->rows[at * p->out_count + f]));
-        }
-    }
     return HR_OK;
 }
 
