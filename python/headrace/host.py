@@ -51,7 +51,7 @@ class Nursery:
                 self.process = subprocess.Popen(
                     [sys.executable, *_flags(), "-m", "headrace.worker", str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
-                    env={**os.environ, **{k: os.environ.get(k, v) for k, v in _ENV.items()}, **_path()},
+                    env={**os.environ, **_ENV, **_path()},
                     stdin=subprocess.DEVNULL,
                 )
             self.ask({"do": "load"}, [memory], answer=False)
@@ -154,7 +154,7 @@ class Host:
                     self._nursery.ask({"do": "kill", "pid": pid}, [], answer=False)
 
     def warm(self) -> Nursery:
-        """The nursery; started where it is not, so that it imports while others prepare."""
+        """The nursery; started where it is not."""
         with self._lock:
             if self._pid != os.getpid():  # after a fork it is our parent's
                 self._pid, self._nursery, self._single, self._users = os.getpid(), None, {}, 0
@@ -166,9 +166,14 @@ class Host:
             return self._nursery
 
     def acquire(self) -> None:
-        """A loader begins to need workers; the nursery starts at once, in parallel."""
+        """A loader begins to need workers; CodeError when they cannot import their code."""
         with self._lock:
-            self.warm()
+            try:
+                self.warm().ready()
+            except BaseException:
+                if self._users == 0:
+                    self.close()
+                raise
             self._users += 1
 
     def release(self) -> None:

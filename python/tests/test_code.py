@@ -268,6 +268,31 @@ def test_work_is_done_in_other_processes_and_all_end(children: Any) -> None:
     assert os.getpid() not in seen and 1 <= len(seen) <= 2
 
 
+def test_modules_that_start_threads_are_never_forked(children: Any) -> None:
+    import threadfns
+
+    assert values(hr.range(50).map(threadfns.negate, variant="processes"), threads=2) == [-x for x in range(50)]
+
+
+def test_torch_works_in_processes(children: Any) -> None:
+    pytest.importorskip("torch")
+    pipe = hr.range(50).map(userfns.torch_sum, variant="processes")
+    assert values(pipe, threads=2) == [float(3 * x) for x in range(50)]
+
+
+def test_user_code_that_does_not_import_there_is_named(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "onlyhere.py").write_text(
+        "import os\nif os.environ.get('HEADRACE_WORKER'): raise RuntimeError('not in a worker')\ndef f(x): return x\n"
+    )
+    out = run_script(
+        tmp_path,
+        "import headrace as hr, onlyhere\n"
+        "try: list(hr.range(3).map(onlyhere.f, variant='processes').batch(3).loader())\n"
+        "except hr.CodeError as e: print(e)\n",
+    )
+    assert "not in a worker" in out.stdout, out.stderr
+
+
 def test_a_worker_killed_once_is_replaced(
     children: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,12 @@ def process_id(x: int) -> int:
     return os.getpid()
 
 
+def torch_sum(x: int) -> float:
+    import torch
+
+    return float(torch.full((3,), float(x)).sum())
+
+
 def slow(x: int) -> int:
     time.sleep(0.002)
     return x

@@ -1,0 +1,12 @@
+"""A module that starts a thread when it is imported, as some packages do."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+
+
+def negate(x: int) -> int:
+    return -x
