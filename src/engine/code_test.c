@@ -110,6 +110,88 @@ TEST(fields_that_are_named_are_taken_and_all_others_stay)
     }
 }
 
+/* A picture of height 6 and width 5 that counts up from the record's number. */
+static enum hr_err call_picture(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    int64_t dims[3] = {6, 5, 3};
+    struct hr_code_record record;
+    enum hr_err code;
+    void *memory;
+
+    (void)user;
+    hr_code_record(call, &record);
+    code = hr_code_room(call, 0, HR_U8, 3, dims, &memory, e);
+    for (size_t i = 0; code == HR_OK && i < 90; i++)
+        ((uint8_t *)memory)[i] = (uint8_t)(i + record.index);
+    return code;
+}
+
+/* Sees what was declared and a picture of that shape, and passes it on. */
+static enum hr_err call_look(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct hr_field_info info;
+    struct hr_field_view view;
+
+    (void)user;
+    CHECK_EQ_INT(hr_code_output_count(call), 1);
+    CHECK_OK(hr_code_output(call, 0, &info));
+    CHECK_ERR(HR_ERR_RANGE, hr_code_output(call, 1, &info));
+    CHECK_EQ_STR(info.name, "image");
+    CHECK(info.dtype == HR_U8 && info.ndim == 3 && info.dims[0] == 4 &&
+          info.dims[1] == -1);
+    CHECK_EQ_STR(info.dim_names[1], "width");
+    CHECK_ERR(HR_ERR_RANGE, hr_code_input(call, 1, &view));
+    CHECK_OK(hr_code_input(call, 0, &view));
+    CHECK(view.dtype == HR_U8 && view.ndim == 3 && view.dims[0] == 4 &&
+          view.dims[1] == 4);
+    CHECK_ERR(HR_ERR_RANGE, hr_code_pass(call, 0, 1, e));
+    CHECK_ERR(HR_ERR_RANGE, hr_code_pass(call, 1, 0, e));
+    CHECK_ERR(HR_ERR_STATE, hr_code_child(call, e));
+    return hr_code_pass(call, 0, 0, e);
+}
+
+static enum hr_err give_pictures(void *user, struct hr_graph *graph)
+{
+    struct hr_code picture = {"picture", user, call_picture, NULL, NULL, NULL};
+    struct hr_code look = {"look", user, call_look, NULL, NULL, NULL};
+
+    CHECK_OK(hr_graph_code(graph, "picture", &picture, NULL));
+    return hr_graph_code(graph, "look", &look, NULL);
+}
+
+TEST(pictures_pass_between_code_and_image_ops)
+{
+#define PICTURES                                                                         \
+    "  - code.source: {code: picture, count: 40, outputs: \"image: uint8[height, "       \
+    "width, "                                                                            \
+    "3]\"}\n"                                                                            \
+    "  - image.flip: {}\n  - image.resize: {size: 4}\n"
+    static const char with[] = GRAPH(
+        PICTURES "  - code.map: {code: look, fields: image, outputs: \"image: uint8[4, "
+                 "width, 3]\"}\n"
+                 "  - image.center_crop: {size: 2}\n" BATCH(8));
+    static const char without[] =
+        GRAPH(PICTURES "  - image.center_crop: {size: 2}\n" BATCH(8));
+    struct world w = {0};
+    struct hr_batch *batch = NULL;
+    struct hr_field_view view;
+    struct outcome *a = run_with(with, &w, 2, NULL, &batch, give_pictures, &w);
+    struct hr_iter_options options;
+    struct outcome *b;
+
+    if (a->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s", a->error.message);
+    CHECK_OK(hr_batch_find(batch, "image", &view));
+    CHECK(view.ndim == 4 && view.dims[0] == 8 && view.dims[1] == 2 && view.dims[2] == 2);
+    hr_batch_unref(batch);
+    hr_iter_options_init(&options);
+    options.fuse = false; /* two pieces of work, as the code makes them */
+    b = run_with(without, &w, 1, &options, NULL, give_pictures, &w);
+    check_same(a, b, 0);
+    outcome_free(a);
+    outcome_free(b);
+}
+
 TEST(a_batch_is_a_record_behind_a_batch_op)
 {
     struct world w = {.end = INT64_MAX};
@@ -230,6 +312,7 @@ TEST(a_failure_names_node_and_record_and_brings_its_long_text)
         CHECK_EQ_STR(o->detail, "Traceback:\n  line 1\n");
         outcome_free(o);
     }
+    CHECK_EQ_STR(hr_iter_detail(NULL), "");
 }
 
 TEST(the_ledger_has_the_long_text)

@@ -288,7 +288,7 @@ set_positions(struct hr_runner *runner, const struct hr_stage *stage, uint64_t e
                        id);
         id->position = (n < HR_COUNT_UNKNOWN ? epoch * n : 0) + position;
         if (attempt > 0)
-            id->epoch |= 0x80000000u; /* a substitute draws its own numbers */
+            id->epoch |= HR_EPOCH_SUBSTITUTE;
     }
 }
 

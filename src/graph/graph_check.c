@@ -4,8 +4,9 @@
  *
  * A node is `indexed` while the k-th record is known without making the ones before:
  * there, order ops are functions of a position. Behind a filter or an expansion they must
- * have a stream form, and behind a source that does not know its length. Between, behind one-to-one ops, both would do; an order op is
- * refused there, because ahead of the work it costs less and gives the same records.
+ * have a stream form, and behind a source that does not know its length. Between, behind
+ * one-to-one ops, both would do; an order op is refused there, because ahead of the work
+ * it costs less and gives the same records.
  */
 #include "graph/graph_private.h"
 

@@ -180,7 +180,7 @@ void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret
     *ret_record = (struct hr_code_record){.seed = id->seed,
                                           .index = id->index,
                                           .position = id->position,
-                                          .epoch = id->epoch,
+                                          .epoch = id->epoch & ~HR_EPOCH_SUBSTITUTE,
                                           .node = call->node};
     ret_record->key[0] = hr__rng_u64(&rng);
     ret_record->key[1] = hr__rng_u64(&rng);

@@ -99,10 +99,13 @@ HR_CHECK enum hr_err hr__bind(struct hr_bindings *bindings, const char *name,
 
 /* ---- per record ---- */
 
+/* A substitute draws numbers of its own. */
+#define HR_EPOCH_SUBSTITUTE 0x80000000u
+
 /* Who a record is: the key of its random draws, whatever the order it is visited in. */
 struct hr_record_id {
     uint64_t seed;
-    uint32_t epoch;
+    uint32_t epoch;    /* with HR_EPOCH_SUBSTITUTE when it stands in for a bad record */
     uint64_t index;    /* source index, mixed with child numbers behind an EXPAND op */
     uint64_t position; /* place in the epoch's order, for messages */
 };

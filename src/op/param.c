@@ -294,8 +294,7 @@ static bool holds_text(const struct hr_param *table, size_t count)
         enum hr_param_type type = table[i].type;
 
         if (type == HR_PARAM_STRING || type == HR_PARAM_PATH || type == HR_PARAM_FIELD ||
-            type == HR_PARAM_FIELDS || type == HR_PARAM_MAP ||
-            type == HR_PARAM_STRINGS)
+            type == HR_PARAM_FIELDS || type == HR_PARAM_MAP || type == HR_PARAM_STRINGS)
             return true;
     }
     return false;

@@ -24,9 +24,9 @@ enum hr_param_type {
     HR_PARAM_FIELD, /* const char *: name of a field; bound to a slot, see hr_param_access
                      */
     HR_PARAM_INTS,  /* struct hr_ints */
-    HR_PARAM_FLOATS, /* struct hr_floats */
-    HR_PARAM_FIELDS, /* struct hr_names: field names; bound to slots in order */
-    HR_PARAM_MAP,    /* struct hr_pairs: name -> name */
+    HR_PARAM_FLOATS,  /* struct hr_floats */
+    HR_PARAM_FIELDS,  /* struct hr_names: field names; bound to slots in order */
+    HR_PARAM_MAP,     /* struct hr_pairs: name -> name */
     HR_PARAM_STRINGS, /* struct hr_names: any texts */
 };
 

@@ -96,12 +96,29 @@ static void need_bytes(struct compose *c, struct hr_plan_step *step, const char 
     forget(c, p);
 }
 
+/* Where a step runs that shares no work with others. */
+static const char *place_of(const struct hr_graph_node *n)
+{
+    const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
+
+    if (use == NULL)
+        return "runs in the same thread on the same record";
+    switch (use->variant) {
+    case HR_CODE_PROCESSES:
+        return "your code, in worker processes: many records a trip";
+    case HR_CODE_INLINE:
+        return "your code, in the engine's threads, one at a time: entered once for many "
+               "records";
+    default:
+        return "your code, in the engine's threads: entered once for many records";
+    }
+}
+
 static void compose_step(struct compose *c, struct hr_plan_step *step, bool fuse)
 {
     const struct hr_graph_node *n = &c->graph->nodes[step->node];
 
-    snprintf(step->reason, sizeof step->reason,
-             "runs in the same thread on the same record");
+    snprintf(step->reason, sizeof step->reason, "%s", place_of(n));
     for (size_t i = 0; i < n->field_count; i++) {
         enum hr_param_access access = n->field_access[i];
 
