@@ -38,14 +38,27 @@ VEC_INLINE struct sums multiply(struct couples v, int16_t by_a, int16_t by_b)
                          vmlal_high_n_s16(high, v.b, by_b)};
 }
 
+/* Sums of blocks that are declined may wrap; vaddq_s32 is a signed + to gcc. */
+VEC_INLINE int32x4_t wrap_add(int32x4_t a, int32x4_t b)
+{
+    return vreinterpretq_s32_u32(
+        vaddq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
+}
+
+VEC_INLINE int32x4_t wrap_subtract(int32x4_t a, int32x4_t b)
+{
+    return vreinterpretq_s32_u32(
+        vsubq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
+}
+
 VEC_INLINE struct sums plus(struct sums a, struct sums b)
 {
-    return (struct sums){vaddq_s32(a.low, b.low), vaddq_s32(a.high, b.high)};
+    return (struct sums){wrap_add(a.low, b.low), wrap_add(a.high, b.high)};
 }
 
 VEC_INLINE struct sums minus(struct sums a, struct sums b)
 {
-    return (struct sums){vsubq_s32(a.low, b.low), vsubq_s32(a.high, b.high)};
+    return (struct sums){wrap_subtract(a.low, b.low), wrap_subtract(a.high, b.high)};
 }
 
 /* 16 bits to 32, times 2^shift, a constant. */
