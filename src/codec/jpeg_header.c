@@ -109,7 +109,9 @@ static bool read_frame(struct segment s, struct hr_jpeg_header *header)
     }
     if (!is_sampling_known(header))
         return false;
-    /* A lone component is not interleaved: its sampling factors mean nothing. */
+    /* A lone component is not interleaved: its sampling factors mean nothing, but to
+     * libjpeg how many rows of blocks it reads at once. */
+    header->rows_together = header->components == 1 ? header->component[0].v : 1;
     if (header->components == 1)
         header->component[0].h = header->component[0].v = 1;
     return true;

@@ -106,6 +106,10 @@ static void need_mcus(struct hr_jpeg *jpeg)
         jpeg->mx0 = mx0 < jpeg->mx0 ? mx0 : jpeg->mx0;
         jpeg->mx1 = mx1 > jpeg->mx1 ? mx1 : jpeg->mx1;
     }
+    /* To see the same damage. */
+    jpeg->my1 =
+        hr__divide_up(jpeg->my1, jpeg->header.rows_together) * jpeg->header.rows_together;
+    jpeg->my1 = jpeg->my1 < jpeg->mcus_y ? jpeg->my1 : jpeg->mcus_y;
 }
 
 void hr__jpeg_place(struct hr_jpeg *jpeg, const struct hr_image_job *job)

@@ -35,6 +35,7 @@ struct hr_jpeg_header {
     struct hr_jpeg_component component[3];
     const uint8_t *dc[4], *ac[4];   /* DHT: 16 counts, then the symbols; or NULL */
     uint16_t quant[4][64];          /* natural order; [0] is 0 when not defined */
+    int32_t rows_together;          /* rows of MCUs that libjpeg reads at once */
     int32_t restart;                /* MCUs between restart markers, 0: none */
     const uint8_t *scan, *data_end; /* entropy-coded data begins; the file ends */
     bool jfif, adobe;

@@ -1,0 +1,91 @@
+/*
+ * fuzz/fuzz_entries.c - any bytes as the entry points of a photo: refused, or decoding
+ * with them gives pixels, wrong ones perhaps, or declines; and no more.
+ *
+ * The first byte chooses photo and window. The rest is taken for a saved index of the
+ * codec, and for a file of entry points, whose checksum hardly ever fits.
+ */
+#include "codec/jpeg.h"
+#include "core/alloc.h"
+#include "headrace/jpeg.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+struct photo {
+    void *data;
+    size_t bytes;
+    struct hr_image_info info;
+};
+
+static struct photo make(int32_t channels, int sampling)
+{
+    static uint8_t pixels[3 * 70 * 50];
+    struct hr_jpeg_options options = {
+        .quality = 80, .sampling_x = sampling, .sampling_y = sampling};
+    struct hr_pixels picture = {.data = pixels,
+                                .dtype = HR_U8,
+                                .width = 70,
+                                .height = 50,
+                                .channels = channels,
+                                .row_stride = 70 * channels,
+                                .pixel_stride = channels,
+                                .channel_stride = 1};
+    struct photo photo = {.data = NULL};
+
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i * i >> 7);
+    if (hr__image_encode_jpeg(&picture, &options, &photo.data, &photo.bytes, NULL) !=
+            HR_OK ||
+        hr__image_probe(photo.data, photo.bytes, &photo.info, NULL) != HR_OK)
+        abort();
+    return photo;
+}
+
+static void decode(struct hr_jpeg *jpeg, struct hr_arena *arena,
+                   const struct photo *photo, struct hr_jpeg_index *index, int choice)
+{
+    struct hr_image_request request = {.x = 5 * (choice % 7),
+                                       .y = 7 * (choice / 7 % 6),
+                                       .width = 30,
+                                       .height = 1 + choice % 8,
+                                       .scale_log2 = choice % 4,
+                                       .index = index};
+    struct hr_error error = {0};
+    struct hr_image_job job = {arena,        photo->data, photo->bytes,
+                               &photo->info, &request,    &error};
+    struct hr_image_part part;
+    enum hr_err err = hr__jpeg_window(jpeg, &job, &part);
+
+    if (err != HR_OK && err != HR_ERR_UNSUPPORTED)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static struct photo photos[3];
+    static struct hr_jpeg *jpeg;
+    static struct hr_arena arena;
+    struct hr_jpeg_entries *entries = NULL;
+    struct hr_jpeg_index index;
+    const struct photo *photo;
+
+    if (jpeg == NULL) {
+        jpeg = hr__jpeg_create();
+        for (int i = 0; i < 3; i++)
+            photos[i] = make(i == 2 ? 1 : 3, 1 + i % 2);
+    }
+    if (jpeg == NULL || bytes < 1)
+        return 0;
+    photo = &photos[data[0] % 3];
+    if (hr__jpeg_index_unpack(&arena, data + 1, bytes - 1, &index) == HR_OK)
+        for (int n = 0; n < 3; n++)
+            decode(jpeg, &arena, photo, &index, data[0] / 3 + 17 * n);
+    if (hr_jpeg_entries_parse(data + 1, bytes - 1, photo->data, photo->bytes, &entries,
+                              NULL) == HR_OK)
+        hr_jpeg_entries_destroy(entries);
+    hr__arena_reset(&arena);
+    return 0;
+}
