@@ -36,33 +36,6 @@ static uint16_t *list(struct compiler *c, size_t room)
     return hr__arena_zalloc(&c->program->arena, (room + 1) * sizeof(uint16_t));
 }
 
-static const struct hr_field *
-field_named(const struct hr_schema *schema, const char *name)
-{
-    for (size_t i = 0; i < schema->count; i++)
-        if (strcmp(schema->fields[i].name, name) == 0)
-            return &schema->fields[i];
-    return NULL;
-}
-
-/* The schema that a node's bound input fields live in, fork renumbering included. */
-static int
-input_value(const struct compiler *c, const struct hr_graph_node *n, const char *name)
-{
-    for (size_t i = 0; i < n->input_count; i++) {
-        const struct hr_field *field =
-            field_named(&c->graph->nodes[n->inputs[i]].schema, name);
-
-        if (field == NULL)
-            continue;
-        for (size_t k = 0; k < n->share_count; k++)
-            if (n->shares[k].from == field->slot && n->shares[k].input == i)
-                return n->shares[k].to;
-        return field->slot;
-    }
-    return -1;
-}
-
 static bool
 bind_fields(struct compiler *c, struct hr_step *step, const struct hr_graph_node *n)
 {
@@ -71,14 +44,8 @@ bind_fields(struct compiler *c, struct hr_step *step, const struct hr_graph_node
     if (step->fields == NULL || step->clear == NULL)
         return false;
     for (size_t i = 0; i < n->field_count; i++) {
-        const char *name = n->field_names[i];
-        enum hr_param_access access = n->field_access[i];
-        const struct hr_field *made = field_named(&n->schema, name);
-        int value = access == HR_ACCESS_WRITE && made != NULL ? made->slot
-                                                              : input_value(c, n, name);
-
-        step->fields[i] = slot(c, value);
-        if (access == HR_ACCESS_TAKE)
+        step->fields[i] = slot(c, hr__graph_bound_value(c->graph, n, i));
+        if (n->field_access[i] == HR_ACCESS_TAKE)
             step->clear[step->clear_count++] = step->fields[i];
     }
     step->field_count = (uint16_t)n->field_count;

@@ -71,6 +71,44 @@ static void blame(const struct hr_graph *graph, const char *name, const char *op
     hr__error_prefix(error, "node '%s' (%s)", name, op);
 }
 
+static const struct hr_field *
+field_named(const struct hr_schema *schema, const char *name)
+{
+    for (size_t i = 0; i < schema->count; i++)
+        if (strcmp(schema->fields[i].name, name) == 0)
+            return &schema->fields[i];
+    return NULL;
+}
+
+/* In the first input that has it, fork renumbering included. */
+static int
+input_value(const struct hr_graph *graph, const struct hr_graph_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->input_count; i++) {
+        const struct hr_field *field =
+            field_named(&graph->nodes[n->inputs[i]].schema, name);
+
+        if (field == NULL)
+            continue;
+        for (size_t k = 0; k < n->share_count; k++)
+            if (n->shares[k].from == field->slot && n->shares[k].input == i)
+                return n->shares[k].to;
+        return field->slot;
+    }
+    return -1;
+}
+
+int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_node *node,
+                          size_t at)
+{
+    const char *name = node->field_names[at];
+    const struct hr_field *made = field_named(&node->schema, name);
+
+    if (node->field_access[at] == HR_ACCESS_WRITE && made != NULL)
+        return made->slot;
+    return input_value(graph, node, name);
+}
+
 void hr__graph_blame(const struct hr_graph *graph, uint32_t node, struct hr_error *error)
 {
     const struct hr_graph_node *n;

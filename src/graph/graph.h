@@ -93,6 +93,11 @@ void hr__graph_rest(struct hr_graph *graph);
 /* Consumers of a node's output. */
 size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);
 
+/* The number of the value that bound field `at` of a frozen node stands for: the one it
+ * makes, or the one it finds in its inputs. -1 when there is none. */
+int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_node *node,
+                          size_t at);
+
 /* Fills node, op (and file, line, column when known) into an error and puts "node 'x'
  * (op): " before the message. */
 void hr__graph_blame(const struct hr_graph *graph, uint32_t node, struct hr_error *error);

@@ -5,6 +5,10 @@
  * a tensor) heads a group; later ones join while the description can carry them. An op
  * without DEFERS needs the bytes: its deferred fields are made before it. What is still
  * deferred at a batch is stored straight into the batch.
+ *
+ * Descriptions are followed by their values' numbers, so a field that is renamed stays
+ * what it is. At a fork each branch goes on with a copy of the description: two views of
+ * a photo are two windows of one decode's description.
  */
 #include "opt/opt.h"
 
@@ -13,23 +17,26 @@
 
 #include "core/alloc.h"
 
-/* A deferred field on its way through the stage. */
+/* More are made at once; a stage with as many keeps working. */
+#define PENDING_MAX 256
+
+/* A deferred value on its way through the stage. */
 struct pending {
-    const char *field;
+    int value;
     uint32_t head; /* node that heads its group */
     bool resampled;
 };
 
 struct compose {
     const struct hr_graph *graph;
-    struct pending pending[HR_SCHEMA_FIELDS_MAX];
+    struct pending pending[PENDING_MAX];
     size_t count;
 };
 
-static struct pending *find(struct compose *c, const char *field)
+static struct pending *find(struct compose *c, int value)
 {
     for (size_t i = 0; i < c->count; i++)
-        if (strcmp(c->pending[i].field, field) == 0)
+        if (c->pending[i].value == value)
             return &c->pending[i];
     return NULL;
 }
@@ -47,9 +54,9 @@ static const char *node_name(const struct compose *c, uint32_t node)
 /* A step that edits descriptions joins, restarts or begins the group of the field it
  * updates. */
 static void join(struct compose *c, struct hr_plan_step *step, const struct hr_op *op,
-                 const char *field)
+                 const char *field, int value)
 {
-    struct pending *p = find(c, field);
+    struct pending *p = find(c, value);
     bool again = p != NULL && p->resampled && (op->traits & HR_TRAIT_RESAMPLING);
 
     if (again) {
@@ -62,10 +69,10 @@ static void join(struct compose *c, struct hr_plan_step *step, const struct hr_o
         p = NULL;
     }
     if (p == NULL) {
-        if (c->count == HR_SCHEMA_FIELDS_MAX)
+        if (c->count == PENDING_MAX)
             return;
         p = &c->pending[c->count++];
-        *p = (struct pending){.field = field, .head = step->node};
+        *p = (struct pending){.value = value, .head = step->node};
         if (!again)
             snprintf(step->reason, sizeof step->reason, "begins a description of '%s'",
                      field);
@@ -83,9 +90,10 @@ static void join(struct compose *c, struct hr_plan_step *step, const struct hr_o
     p->resampled = p->resampled || (op->traits & HR_TRAIT_RESAMPLING);
 }
 
-static void need_bytes(struct compose *c, struct hr_plan_step *step, const char *field)
+static void
+need_bytes(struct compose *c, struct hr_plan_step *step, const char *field, int value)
 {
-    struct pending *p = find(c, field);
+    struct pending *p = find(c, value);
 
     if (p == NULL)
         return;
@@ -114,18 +122,33 @@ static const char *place_of(const struct hr_graph_node *n)
     }
 }
 
+/* Both branches of a fork go on with what was described before it. */
+static void fork_pending(struct compose *c, const struct hr_graph_node *n)
+{
+    for (size_t i = 0; i < n->share_count; i++) {
+        struct pending *p = find(c, n->shares[i].from);
+
+        if (p == NULL || c->count == PENDING_MAX)
+            continue;
+        c->pending[c->count] = *p;
+        c->pending[c->count++].value = n->shares[i].to;
+    }
+}
+
 static void compose_step(struct compose *c, struct hr_plan_step *step, bool fuse)
 {
     const struct hr_graph_node *n = &c->graph->nodes[step->node];
 
     snprintf(step->reason, sizeof step->reason, "%s", place_of(n));
+    fork_pending(c, n);
     for (size_t i = 0; i < n->field_count; i++) {
         enum hr_param_access access = n->field_access[i];
+        int value = hr__graph_bound_value(c->graph, n, i);
 
         if (!(n->op->traits & HR_TRAIT_DEFERS))
-            need_bytes(c, step, n->field_names[i]);
+            need_bytes(c, step, n->field_names[i], value);
         else if (access == HR_ACCESS_WRITE || access == HR_ACCESS_UPDATE)
-            join(c, step, n->op, n->field_names[i]);
+            join(c, step, n->op, n->field_names[i], value);
     }
     if (!fuse && (n->op->traits & HR_TRAIT_DEFERS)) {
         step->force_after = true;
