@@ -10,7 +10,6 @@
  */
 #include "ext.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +26,7 @@ struct ext_call {
     struct hr_code_call *call;
     unsigned long thread;
     unsigned long long number; /* of this thread's calls */
-    bool foreign;
+    bool foreign, interrupted;
 };
 
 static _Thread_local struct ext_call *current;
@@ -36,35 +35,32 @@ static _Thread_local bool foreign; /* the engine made this thread */
 
 /* ---- the interpreter's lock ---- */
 
-static pthread_key_t thread_end;
+/* C++'s destructors of thread-local objects: unlike those of pthread keys they run while
+ * the interpreter still knows this thread's state. Absent from some C libraries; there a
+ * state lives for one run of calls. */
+extern int __cxa_thread_atexit_impl(void (*destroy)(void *object), void *object,
+                                    void *library) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* At the end of a thread of the engine. By its pointer: the interpreter's own key for it
- * may be forgotten already. */
-static void forget_thread(void *state)
+/* At the end of a thread of the engine: drop the hold of first_enter. */
+static void forget_thread(void *unused)
 {
+    (void)unused;
     if (!Py_IsInitialized())
         return;
-    PyEval_RestoreThread(state);
-    PyThreadState_Clear(state);
-    PyEval_SaveThread();
-    PyThreadState_Delete(state);
-}
-
-static void make_key(void)
-{
-    if (pthread_key_create(&thread_end, forget_thread) != 0)
-        Py_FatalError("no key for data of threads");
+    PyGILState_Ensure();
+    PyGILState_Release(PyGILState_LOCKED);
+    PyGILState_Release(PyGILState_UNLOCKED);
 }
 
 /* The thread's state is made here and is alive until forget_thread. */
 static void first_enter(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, make_key);
-    PyGILState_Ensure();
     foreign = true;
-    pthread_setspecific(thread_end, PyGILState_GetThisThreadState());
+    if (__cxa_thread_atexit_impl == NULL ||
+        __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle) != 0)
+        return;
+    PyGILState_Ensure();
     PyEval_SaveThread();
 }
 
@@ -168,7 +164,7 @@ static enum hr_err fail(struct ext_call *frame, enum hr_err code, struct hr_erro
         reterr->code = HR_ERR_MEMORY;
     } else if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception)) {
         reterr->code = HR_ERR_CANCELLED;
-        if (frame->home != NULL && frame->home->fatal == NULL)
+        if (frame->home != NULL && frame->home->fatal == NULL && !frame->interrupted)
             frame->home->fatal = Py_NewRef(exception);
     } else {
         keep(frame, exception);
@@ -308,6 +304,7 @@ static void push(struct ext_call *frame, struct ext_home *home, struct hr_code_c
     frame->thread = PyThread_get_thread_ident();
     frame->number = ++call_count;
     frame->foreign = foreign;
+    frame->interrupted = false;
     frame->outer = current;
     frame->next = home->calls;
     frame->prev = &home->calls;
@@ -443,9 +440,12 @@ void ext_home_clear(struct ext_home *home)
 
 void ext_home_interrupt(struct ext_home *home)
 {
-    for (struct ext_call *frame = home->calls; frame != NULL; frame = frame->next)
-        if (frame->foreign && frame != current)
+    for (struct ext_call *frame = home->calls; home->runs < 2 && frame != NULL;
+         frame = frame->next)
+        if (frame->foreign && frame != current) {
+            frame->interrupted = true;
             PyThreadState_SetAsyncExc(frame->thread, PyExc_KeyboardInterrupt);
+        }
 }
 
 bool ext_home_is_here(const struct ext_home *home)

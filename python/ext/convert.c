@@ -396,7 +396,8 @@ store_buffer(struct hr_code_call *call, size_t at, const struct hr_field_info *i
     void *room;
     enum hr_err code;
 
-    if (info->dtype == HR_DTYPE_NONE && PyBuffer_IsContiguous(from, 'C'))
+    if (info->dtype == HR_DTYPE_NONE && from->itemsize == 1 && from->ndim == 1 &&
+        PyBuffer_IsContiguous(from, 'C'))
         return store_bytes(call, at, from->buf, from->len, reterr);
     if (dtype == HR_U16 && info->dtype == HR_BF16)
         dtype = HR_BF16;

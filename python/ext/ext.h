@@ -102,6 +102,7 @@ struct ext_home {
     PyObject *kept;  /* list of (node, record, order, exception): see ext_kept_take */
     PyObject *fatal; /* KeyboardInterrupt, SystemExit out of user code */
     bool keep;       /* exceptions of records are worth keeping: an error ends the run */
+    int runs;        /* iterators that are open */
 };
 
 struct ext_graph {
@@ -224,7 +225,7 @@ int ext_home_visit(struct ext_home *home, visitproc visit, void *arg);
 void ext_home_clear(struct ext_home *home);
 
 /* Ask the threads in user code of this home to end soon: an exception is raised in them
- * when they next run a line of Python. */
+ * when they next run a line of Python. Not while several iterators share the code. */
 void ext_home_interrupt(struct ext_home *home);
 
 /* Whether this thread is inside of user code of this home. */

@@ -188,14 +188,16 @@ static int close_handle(struct ext_iter *iter, int patience_ms)
     hr_iter_stats(handle, &iter->stats);
     home = &iter->graph->home;
     if (home->codes == NULL) { /* nothing of the user's to wait for */
+        home->runs--;
         Py_BEGIN_ALLOW_THREADS;
         hr_iter_close(handle);
         Py_END_ALLOW_THREADS;
         return 0;
     }
     ext_home_interrupt(home);
+    if (--home->runs == 0)
+        Py_CLEAR(home->kept);
     result = close_beside(handle, ext_home_is_here(home) ? -1 : patience_ms);
-    Py_CLEAR(home->kept);
     return result;
 }
 
@@ -299,6 +301,7 @@ open_handle(struct ext_iter *iter, const struct hr_iter_options *options)
     iter->iter = handle;
     iter->forks = ext_forks();
     ext_count(EXT_ITER, 1);
+    graph->home.runs++;
     list_open(iter, state_of(iter));
     return HR_OK;
 }

@@ -1,0 +1,294 @@
+"""The extension's memory: what keeps a batch alive, for how long, and who may write."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headrace import _headrace as ext
+
+NUMBERS = "headrace: 1\npipeline:\n  - source.range: {n: %d}\n  - batch.stack: {size: %d}\n"
+
+
+def graph(records: int = 20, size: int = 10) -> ext.Graph:
+    return ext.Graph.parse(NUMBERS % (records, size), "test.yaml", {})
+
+
+def coded(function: Any, outputs: list[str], count: int = 10, size: int = 5, op: str = "batch.stack") -> ext.Graph:
+    """A graph whose source is `function`."""
+    made = ext.Graph()
+    made.code("f", "f", "source", function)
+    node = made.add("code.source", "make", [], json.dumps({"code": "f", "count": count, "outputs": outputs}))
+    made.add(op, None, [node], json.dumps({"size": size}))
+    return made
+
+
+def first(made: ext.Graph, **options: Any) -> ext.Batch:
+    run = ext.Iter(made, {"variant": "inline", **options})
+    batch = run.next()
+    run.close()
+    assert batch is not None
+    return batch
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Every handle that a test makes is gone when it is over."""
+    gc.collect()
+    before = ext.live_objects()
+    yield
+    gc.collect()
+    assert ext.live_objects() == before
+
+
+def rss() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_an_array_keeps_the_batch_alive_and_no_longer() -> None:
+    batch = first(graph())
+    gone = weakref.ref(batch)
+    array = np.asarray(batch.field("value"))
+    del batch
+    gc.collect()
+    assert gone() is None  # the object is not needed for its memory
+    assert ext.live_objects()["hold"] == 1
+    assert array.tolist() == list(range(10))
+    part = array[3:5]
+    del array
+    assert part.tolist() == [3, 4]
+    del part
+    assert ext.live_objects()["hold"] == 0
+
+
+def test_a_batch_outlives_its_iterator_and_graph() -> None:
+    batch = first(graph())
+    assert batch.records == 10 and batch.epoch == 0 and batch.names == ("value",)
+    assert np.asarray(batch.field(0)).sum() == 45
+    assert np.asarray(batch.field(-1)).sum() == 45
+
+
+def test_arrays_are_read_only_by_buffer_and_by_dlpack() -> None:
+    field = first(graph()).field("value")
+    for array in (np.asarray(field), np.from_dlpack(field)):
+        assert not array.flags.writeable
+        with pytest.raises(ValueError):
+            array.flags.writeable = True
+    assert memoryview(field).readonly
+    with pytest.raises(TypeError):
+        io.BytesIO(b"x").readinto(field)  # asks for a buffer to write to
+    assert io.BytesIO(b"12345678").readinto(field.writable()) == 8
+
+
+def test_writable_is_the_memory_itself_for_the_last_holder_only() -> None:
+    batch = first(graph())
+    field = batch.field("value")
+    copy = np.asarray(field.writable())
+    copy[0] = 99
+    assert np.asarray(field)[0] == 0
+    del batch, copy
+    address = np.asarray(field).__array_interface__["data"][0]
+    gc.collect()
+    alone = np.asarray(field.writable())
+    assert alone.__array_interface__["data"][0] == address
+    alone[0] = 99
+    assert np.asarray(field)[0] == 99
+
+
+def test_writable_copies_while_an_array_is_out() -> None:
+    field = first(graph()).field("value")
+    array = np.asarray(field)
+    other = np.asarray(field.writable())
+    other[0] = 99
+    assert array[0] == 0
+
+
+@pytest.mark.parametrize("version", [None, (0, 8), (1, 0), (1, 3)])
+def test_a_capsule_that_nobody_consumes_frees_what_it_holds(version: tuple[int, int] | None) -> None:
+    field = first(graph()).field("value")
+    capsule = field.__dlpack__(max_version=version)
+    assert ("dltensor_versioned" in repr(capsule)) == (version is not None and version[0] >= 1)
+    assert ext.live_objects()["export"] == 1
+    del capsule
+    assert ext.live_objects()["export"] == 0
+
+
+def test_a_consumed_capsule_is_freed_with_the_array() -> None:
+    array = np.from_dlpack(first(graph()).field("value"))
+    assert ext.live_objects()["export"] == 1 and ext.live_objects()["field"] == 0
+    assert array.tolist() == list(range(10))
+    del array
+    assert ext.live_objects()["export"] == 0
+
+
+def test_dlpack_refuses_what_it_cannot_do() -> None:
+    field = first(graph()).field("value")
+    assert field.__dlpack_device__() == (1, 0)
+    with pytest.raises(BufferError, match="stream"):
+        field.__dlpack__(stream=1)
+    with pytest.raises(BufferError, match=r"\(2, 0\)"):
+        field.__dlpack__(dl_device=(2, 0))
+    copy = np.from_dlpack(field, copy=True)
+    copy[0] = 99
+    assert np.asarray(field)[0] == 0
+
+
+DTYPES = ["uint8", "int8", "int16", "uint16", "int32", "int64", "float16", "float32", "float64", "bool"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_goes_in_and_comes_out(dtype: str) -> None:
+    values = np.array([[0, 1, 2], [3, 100, 1]]).astype(dtype)
+    scalar = values[0, 1].item()
+    made = coded(lambda index: (values, scalar), [f"a: {dtype}[2, 3]", f"b: {dtype}"])
+    batch = first(made)
+    for array in (np.asarray(batch.field("a")), np.from_dlpack(batch.field("a"))):
+        assert array.dtype == np.dtype(dtype) and array.shape == (5, 2, 3)
+        assert np.array_equal(array[4], values)
+    assert np.asarray(batch.field("b")).tolist() == [scalar] * 5
+    assert batch.field("a").dtype == dtype
+    assert batch.field("a").strides == np.asarray(batch.field("a")).strides
+
+
+def test_half_and_brain_floats_round_to_the_nearest_even() -> None:
+    values = [0.0, 1.0, -2.5, 65504.0, 65520.0, 6e-8, 2.9e-8, 3.1e-5, 0.1, 1e9, float("inf"), float("-inf"), 2049.0, 2051.0]
+    batch = first(coded(lambda i: (values[i], values[i]), ["h: float16", "b: bfloat16"], len(values), len(values)))
+    with np.errstate(over="ignore"):
+        assert np.asarray(batch.field("h")).tolist() == np.array(values).astype(np.float16).tolist()
+    assert batch.field("b").dtype == "bfloat16"
+    brain = np.asarray(batch.field("b"))
+    assert brain.dtype == np.uint16
+    assert brain[1] == 0x3F80 and brain[2] == 0xC020 and brain[8] == 0x3DCD and brain[10] == 0x7F80
+
+
+def test_byte_strings_are_a_list_or_values_and_offsets() -> None:
+    texts = [b"", b"one", b"\0two\0", "drei".encode(), b"x" * 1000]
+    batch = first(coded(lambda i: texts[i], ["t: bytes"], 5))
+    field = batch.field("t")
+    assert field.dtype is None and field.ragged
+    assert field.bytes_list() == texts
+    offsets = np.asarray(field.offsets())
+    assert offsets.tolist() == [0, 0, 3, 8, 12, 1012]
+    values = np.asarray(field.values())
+    assert values.dtype == np.uint8 and values[3:8].tobytes() == b"\0two\0"
+    with pytest.raises(BufferError, match="bytes_list"):
+        memoryview(field)
+    with pytest.raises(BufferError, match="bytes_list"):
+        field.__dlpack__()
+    with pytest.raises(ext.Error) as raised:
+        first(graph()).field("value").bytes_list()
+    assert raised.value.code == "HR_ERR_TYPE"
+
+
+def test_memoryview_has_shape_format_and_strides() -> None:
+    view = memoryview(first(graph()).field("value"))
+    assert (view.format, view.shape, view.strides, view.readonly, view.nbytes) == ("l", (10,), (8,), True, 80)
+
+
+def test_user_code_may_keep_what_it_was_given() -> None:
+    kept: list[np.ndarray[Any, Any]] = []
+    made = ext.Graph()
+    made.code("s", "s", "source", lambda i: np.full(1000, i, np.int32))
+    made.code("m", "m", "map", lambda a: (kept.append(a), a)[1])
+    node = made.add("code.source", None, [], '{"code": "s", "count": 50, "outputs": ["a: int32[1000]"]}')
+    node = made.add("code.map", None, [node], '{"code": "m", "fields": ["a"], "outputs": ["a: int32[1000]"]}')
+    made.add("batch.stack", None, [node], '{"size": 5}')
+    run = ext.Iter(made, {"epochs": 3})
+    while (batch := run.next()) is not None:
+        array = np.asarray(batch.field("a"))
+        assert (array == array[:, :1]).all()
+    run.close()
+    assert len(kept) == 150
+    for a in kept:
+        assert not a.flags.writeable and (a == a[0]).all()
+    assert sorted(int(a[0]) for a in kept) == sorted(list(range(50)) * 3)
+
+
+def test_epochs_leave_memory_as_it_was() -> None:
+    made = coded(lambda i: (np.full(5000, i, np.float32), b"x" * (i * 10)), ["a: float32[5000]", "t: bytes"], 40, 8)
+
+    def epochs(count: int) -> None:
+        run = ext.Iter(made, {"epochs": count, "threads": 2})
+        while (batch := run.next()) is not None:
+            np.asarray(batch.field("a")), batch.field("t").bytes_list(), np.from_dlpack(batch.field("a"))
+        run.close()
+
+    epochs(60)
+    gc.collect()
+    before, objects = rss(), len(gc.get_objects())
+    for _ in range(10):
+        epochs(20)
+    gc.collect()
+    assert rss() - before < 8 << 20  # arenas of new threads; a lost batch per epoch is 160 MB
+    assert len(gc.get_objects()) - objects < 20
+
+
+def test_a_cycle_through_user_code_is_collected() -> None:
+    class Holder:
+        graph: ext.Graph
+        run: ext.Iter
+
+        def make(self, index: int) -> int:
+            return index
+
+    holder = Holder()
+    holder.graph = coded(holder.make, ["i: int64"])
+    holder.run = ext.Iter(holder.graph, {})
+    assert holder.run.next() is not None
+    gone = weakref.ref(holder)
+    del holder
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_iterator_dropped_inside_of_its_own_code_ends() -> None:
+    runs: list[ext.Iter] = []
+    ready = threading.Event()
+
+    def make(index: int) -> int:
+        ready.wait(10)
+        if index == 3:
+            runs.clear()
+        return index
+
+    runs.append(ext.Iter(coded(make, ["i: int64"], 1000), {"threads": 1}))
+    ready.set()
+    end = time.monotonic() + 10
+    while ext.live_objects()["code"] > 0 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not runs
+
+
+torch: Any = None
+try:
+    import torch  # type: ignore[no-redef,import-not-found,unused-ignore]
+except ImportError:
+    pass
+needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed here")
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"])
+def test_torch_takes_fields_without_a_copy(dtype: str) -> None:
+    batch = first(coded(lambda i: 1, [f"a: {dtype}"]))
+    field = batch.field("a")
+    tensor = torch.from_dlpack(field)
+    assert str(tensor.dtype) == f"torch.{dtype}" and tensor.tolist() == [1] * 5
+    if dtype != "bfloat16":
+        assert tensor.data_ptr() == np.asarray(field).__array_interface__["data"][0]
+    del batch, field
+    assert ext.live_objects()["export"] == 1
+    assert tensor.tolist() == [1] * 5
+    del tensor
+    gc.collect()
