@@ -299,8 +299,10 @@ void hr__trip_segment(struct hr_pass *pass, const struct hr_segment *segment,
                       struct hr_proc **proc)
 {
     struct hr_chunk *chunk = pass->chunk;
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_meter *meters = pass->runner->meters;
     struct hr_proc_stats before, after;
-    uint64_t begin;
+    uint64_t begin, bytes;
     enum hr_err code;
 
     hr__pass_prepare(pass, segment->from, segment->inputs, segment->trip->input_count);
@@ -311,7 +313,9 @@ void hr__trip_segment(struct hr_pass *pass, const struct hr_segment *segment,
         give_up(pass, segment, code);
         return;
     }
+    bytes = pass->bytes;
     load(pass, segment);
+    meters[hr__program_step(p, segment->from)->node].bytes_in += pass->bytes - bytes;
     hr__proc_stats(*proc, &before);
     begin = hr__ticks();
     code = hr__proc_run(*proc, chunk->records, chunk->live_count, &pass->runner->error);
@@ -325,7 +329,9 @@ void hr__trip_segment(struct hr_pass *pass, const struct hr_segment *segment,
     if (pass->runner->engine->options.trace)
         trace(pass, begin, hr__ticks());
     meter(pass, segment, after.work_ns - before.work_ns);
+    bytes = pass->bytes;
     for (uint32_t i = 0; i < chunk->live_count; i++)
         unload(pass, segment, i);
+    meters[hr__program_step(p, segment->to - 1u)->node].bytes_out += pass->bytes - bytes;
     give_layouts(pass, segment);
 }
