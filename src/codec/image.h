@@ -54,7 +54,7 @@ struct hr_image_request {
         height;         /* window wanted, in stored full-size pixels, inside the image */
     int32_t scale_log2; /* JPEG may be decoded at 1 / 2^scale_log2 (0 to 3); others ignore
                            it */
-    uint64_t pixels_max; /* refuse larger images with HR_ERR_LIMIT; 0: 2^28 */
+    uint64_t pixels_max;         /* refuse larger images with HR_ERR_LIMIT; 0: 2^28 */
     struct hr_jpeg_index *index; /* or NULL: entry points of this very file, an empty one
                                     at first; used, and completed when the decode ends
                                     well. Others than JPEG leave it alone. */

@@ -32,7 +32,8 @@ HR_CHECK struct hr_jpeg *hr__jpeg_create(void);
 void hr__jpeg_destroy(struct hr_jpeg *jpeg);
 
 /* Decode job->request's window. HR_ERR_UNSUPPORTED: declined, without a message;
- * HR_ERR_MEMORY: so it is. Neither touches *ret_part or what the request's index knows. */
+ * HR_ERR_MEMORY: so it is. Neither touches *ret_part or what the request's index knows.
+ */
 HR_CHECK enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job,
                                      struct hr_image_part *ret_part);
 

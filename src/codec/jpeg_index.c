@@ -241,8 +241,9 @@ bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to,
 
         if (over == 0)
             note_point(jpeg, my, mx);
-        if (!hr__jpeg_run(jpeg, count, mcus))
+        if (!mcus(&jpeg->scan, count)) /* no restart marker can come */
             return false;
+        jpeg->scan.first += count;
         mx += count;
     }
     return true;
