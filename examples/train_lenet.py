@@ -91,8 +91,8 @@ def weights_digest(model: nn.Module) -> str:
 
 def save(path: pathlib.Path, parts: dict[str, object]) -> None:
     """By rename: a run that is killed while saving keeps its last checkpoint."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(handle, "wb") as file:
+    temporary = path.with_name(path.name + ".new")
+    with temporary.open("wb") as file:
         torch.save(parts, file)
         file.flush()
         os.fsync(file.fileno())
