@@ -190,12 +190,13 @@ class Stream:
     reads the iterable from its beginning.
     """
 
-    def __init__(self, start: Callable[[], Iterator[Any]], layout: Layout | None, peeked: list[Any]) -> None:
+    def __init__(self, start: Callable[[], Iterator[Any]], once: bool) -> None:
         self._start = start
-        self.layout = layout
+        self._once = once  # it is an iterator, which has one pass in it
+        self.layout: Layout | None = None
         self._lock = threading.Lock()
         self._epochs: dict[int, _Epoch] = {}
-        self._peeked = peeked  # items that were read to find out what they are
+        self._peeked: list[Any] = []  # items that were read to find out what they are
 
     def __call__(self, index: int) -> Any:
         record = _headrace.current_record()
@@ -223,6 +224,10 @@ class Stream:
             del self._opened
             self._peeked = []
             return itertools.chain(peeked, opened)
+        if self._once:
+            raise RuntimeError(
+                "an iterator can be read once only, and this one was; give hr.from_generator the function that makes it"
+            )
         return self._start()
 
     def _at(self, epoch: int, index: int) -> Any:
@@ -235,14 +240,19 @@ class Stream:
 
 
 class _Epoch:
-    """One pass over an iterable."""
+    """One pass over an iterable.
 
-    STASH = 1 << 16
+    The stash is bounded: other ranks' records are read, too, and never asked for. Threads
+    are apart by little where items are large, since they take few of them at a time.
+    """
+
+    ITEMS_MAX, ITEMS_MIN, BYTES_MAX = 1 << 16, 512, 64 << 20
 
     def __init__(self, iterator: Iterator[Any]) -> None:
         self._iterator = iterator
         self._next = 0
         self._stash: dict[int, Any] = {}
+        self._bytes = 0
         self._ended = False
 
     def is_behind(self, index: int) -> bool:
@@ -251,7 +261,7 @@ class _Epoch:
 
     def at(self, index: int) -> Any:
         if index in self._stash:
-            return self._stash.pop(index)
+            return self._take(index)
         while not self._ended:
             try:
                 item = next(self._iterator)
@@ -261,10 +271,28 @@ class _Epoch:
             self._next += 1
             if self._next - 1 == index:
                 return item
-            self._stash[self._next - 1] = item
-            if len(self._stash) > self.STASH:
-                del self._stash[next(iter(self._stash))]
+            self._put(self._next - 1, item)
         raise StopIteration
+
+    def _put(self, index: int, item: Any) -> None:
+        self._stash[index] = item
+        self._bytes += _bytes(item)
+        while len(self._stash) > self.ITEMS_MAX or (self._bytes > self.BYTES_MAX and len(self._stash) > self.ITEMS_MIN):
+            self._take(next(iter(self._stash)))
+
+    def _take(self, index: int) -> Any:
+        item = self._stash.pop(index)
+        self._bytes -= _bytes(item)
+        return item
+
+
+def _bytes(item: Any) -> int:
+    """About how much memory an item takes; the same each time it is asked."""
+    if isinstance(item, Mapping):
+        item = tuple(item.values())
+    if isinstance(item, (tuple, list)):
+        return 64 + sum(map(_bytes, item)) if len(item) < 64 else 32 * len(item)
+    return 64 + int(getattr(item, "nbytes", 0)) + (len(item) if isinstance(item, (bytes, str)) else 0)
 
 
 @checked
@@ -279,7 +307,7 @@ def from_iterable(
     """The items of an iterable, in its order; each epoch iterates over it again.
 
     Its length is not known, so it can be shuffled with a window only, and ranks share it
-    by each reading all of it. An iterator that can be read once gives one epoch.
+    by each reading all of it. An iterator (a generator that runs) has one epoch in it.
 
     Args:
         iterable: items as for `from_dataset`.
@@ -288,7 +316,8 @@ def from_iterable(
     what = f"from_iterable({type(iterable).__name__})"
     if not isinstance(iterable, Iterable):
         raise ArgumentError(f"{what}: cannot be iterated over", param="iterable")
-    return _stream(lambda: iter(iterable), names, outputs, version, name, what, name_of(iterable))
+    once = isinstance(iterable, Iterator)
+    return _stream(lambda: iter(iterable), once, names, outputs, version, name, what, name_of(iterable))
 
 
 @checked
@@ -309,11 +338,12 @@ def from_generator(
     what = f"from_generator({name_of(fn)})"
     if not callable(fn):
         raise ArgumentError(f"{what}: needs a function; from_iterable takes the generator itself", param="fn")
-    return _stream(lambda: iter(fn()), names, outputs, version, name, what, identity(fn, version))
+    return _stream(lambda: iter(fn()), False, names, outputs, version, name, what, identity(fn, version))
 
 
 def _stream(
     start: Callable[[], Iterator[Any]],
+    once: bool,
     names: Sequence[str] | None,
     outputs: Outputs,
     version: str | None,
@@ -321,7 +351,7 @@ def _stream(
     what: str,
     ident: str,
 ) -> Pipeline:
-    stream = Stream(start, None, [])
+    stream = Stream(start, once)
     try:
         first = stream.peek(0)
     except StopIteration:

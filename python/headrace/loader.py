@@ -40,28 +40,7 @@ STATE_VERSION = 1
 
 
 class LoaderOptions(TypedDict, total=False):
-    """Keyword arguments of `Pipeline.loader`.
-
-    epochs: passes that one `for` makes; None: without end. Default 1.
-    seed: of order and augmentation. Default 0.
-    threads: of the engine; None: as many as the CPUs that this process may use; 0: all
-        work is done in the thread that asks for batches.
-    ordered: batches in the order of their records (default), or as they are completed.
-    memory: budget in bytes for batches, read-ahead and scratch; None: three batches.
-    on_error: what a bad record leads to: "fail" (default), "skip", "substitute" (the next
-        good one takes its place).
-    errors_max: give up after so many bad records; None: 1 + 1 %, at least 100.
-    ledger: a file to append bad records to, one JSON object a line.
-    rank, world: this consumer's number, and how many share the records. Default: of
-        torch.distributed where it is initialised, else RANK and WORLD_SIZE, else 0 of 1.
-    even: "none": some ranks may get one record more; "drop": the rest is left out;
-        "repeat": records from the beginning fill up, so that all ranks make as many steps.
-    output: "torch", "numpy", "jax" or "headrace" (fields as they are). Default: "torch" if
-        torch is imported, else "numpy".
-    device: a torch device that the fields are copied to, such as "cuda".
-    pin_memory: copy fields to pinned memory, for your own copy to a device.
-    progress: a progress bar.
-    """
+    """Keyword arguments of `Pipeline.loader`, which describes them."""
 
     epochs: int | None
     seed: int

@@ -439,10 +439,21 @@ def test_iterables_keep_their_order(threads: int) -> None:
     assert got == 2 * [3 * i + 1 for i in range(100)]
 
 
+def test_ranks_share_an_iterable_without_hoarding() -> None:
+    pipe = hr.from_iterable(np.zeros(200_000, np.uint8) + np.uint8(i % 256) for i in range(2000))
+    seen = [b.value[0, 0] for b in pipe.batch(1).loader(rank=5, world=8, output="numpy", threads=2)]
+    assert seen == [i % 256 for i in range(5, 2000, 8)]
+    call = pipe._node.code.fn  # type: ignore[union-attr]
+    held = [epoch for epoch in call._epochs.values()]
+    assert sum(len(e._stash) for e in held) <= 512
+
+
 def test_an_iterator_read_once_loses_nothing() -> None:
     pipe = hr.from_iterable(iter(range(20))).map(lambda x: x * 2).batch(6)
     got = [x for b in pipe.loader(output="numpy", threads=2) for x in b.value.tolist()]
     assert got == [2 * i for i in range(20)]
+    with pytest.raises(hr.CodeError, match="from_generator"):
+        list(pipe.loader(output="numpy"))
 
 
 def test_generators_start_anew_each_epoch() -> None:
