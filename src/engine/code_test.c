@@ -192,6 +192,45 @@ TEST(pictures_pass_between_code_and_image_ops)
     outcome_free(b);
 }
 
+/* Behind a resize to 4 x 4 of what is declared as this: the dims, or none when it is no
+ * image. */
+static void check_image(const char *declared, int64_t first, int64_t last)
+{
+    struct world w = {0};
+    struct hr_field_info info;
+    struct hr_graph *graph;
+    char text[1024];
+    enum hr_err code;
+
+    snprintf(text, sizeof text,
+             GRAPH(PICTURES "  - code.map: {code: look, fields: image, outputs: \"%s\"}\n"
+                            "  - image.resize: {size: 4}\n"),
+             declared);
+    CHECK_OK(load(text, &w, &graph, NULL));
+    CHECK_OK(give_pictures(&w, graph));
+    code = hr_graph_freeze(graph, NULL);
+    CHECK_ERR(first == 0 ? HR_ERR_TYPE : HR_OK, code);
+    if (code == HR_OK) {
+        CHECK_OK(hr_graph_field_info(graph, hr_graph_node_count(graph) - 1, 0, &info));
+        CHECK_EQ_INT(info.dims[0], first);
+        CHECK_EQ_INT(info.dims[1], 4);
+        CHECK_EQ_INT(info.dims[2], last);
+    }
+    hr_graph_unref(graph);
+}
+
+TEST(a_declaration_says_whether_an_image_stays_one_and_how_it_lies)
+{
+    check_image("image: uint8[7, 9, 3]", 4, 3);
+    check_image("image: uint8[-1, -1, -1]", 4, -1);
+    check_image("image: uint8[3, 7, 9]", 3, 4);
+    check_image("image: uint8[3, height, width]", 3, 4);
+    check_image("image: float32[3, height, width]", 3, 4);
+    check_image("image: uint8[7, 9, 2]", 0, 0);
+    check_image("image: float32[3, 7, 9]", 0, 0);
+    check_image("image: uint8[7, 9]", 0, 0);
+}
+
 TEST(a_batch_is_a_record_behind_a_batch_op)
 {
     struct world w = {.end = INT64_MAX};

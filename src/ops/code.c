@@ -234,44 +234,59 @@ static bool may_be_channels(const struct hr_dim *dim)
     return dim->size == 1 || dim->size == 3 || dim->size == 4;
 }
 
-/* The layout of an image by its declaration: dims that are called height and width, or
- * the name "image" and a short end. `first` is the first dim behind those of a batch. */
-static enum hr_layout guess_layout(const struct hr_field *f, int first)
+/* The layout that dims called height and width tell. `first` is the first dim behind
+ * those of a batch. */
+static enum hr_layout named_layout(const struct hr_field *f, int first)
 {
     const struct hr_dim *d = &f->dims[first];
 
     if (f->kind != HR_FIELD_TENSOR || f->ndim != first + 3)
         return HR_LAYOUT_NONE;
-    if (named(&d[0], "height") && named(&d[1], "width"))
-        return HR_LAYOUT_HWC;
-    if (named(&d[1], "height") && named(&d[2], "width"))
-        return HR_LAYOUT_CHW;
-    if (strcmp(f->name, "image") != 0 || f->dtype != HR_U8)
-        return HR_LAYOUT_NONE;
-    return may_be_channels(&d[2])   ? HR_LAYOUT_HWC
-           : may_be_channels(&d[0]) ? HR_LAYOUT_CHW
-                                    : HR_LAYOUT_NONE;
+    return named(&d[0], "height") && named(&d[1], "width")   ? HR_LAYOUT_HWC
+           : named(&d[1], "height") && named(&d[2], "width") ? HR_LAYOUT_CHW
+                                                             : HR_LAYOUT_NONE;
+}
+
+/* The layout of an image whose short end is channels; `old` when both may be. */
+static enum hr_layout
+short_end(const struct hr_field *f, enum hr_layout old, bool unknown_fits)
+{
+    const struct hr_dim *last = &f->dims[f->ndim - 1], *first = &f->dims[f->ndim - 3];
+    bool hwc = may_be_channels(last) || (unknown_fits && last->size < 0);
+    bool chw = may_be_channels(first) || (unknown_fits && first->size < 0);
+
+    if (hwc && chw)
+        return old;
+    return hwc ? HR_LAYOUT_HWC : chw ? HR_LAYOUT_CHW : HR_LAYOUT_NONE;
 }
 
 /* What the numbers mean is not declared: a field that was there under this name, dtype
- * and rank keeps its meaning. */
+ * and rank keeps its meaning, and so does an image while its dims can be one's. Dims that
+ * are called height and width make an image, as the name does for uint8. */
 static void give_meaning(struct hr_field *f, struct hr_schema *input, int batch_rank)
 {
     const struct hr_field *old = input != NULL ? hr__schema_find(input, f->name) : NULL;
-    enum hr_layout layout = guess_layout(f, batch_rank);
+    enum hr_layout layout = named_layout(f, batch_rank);
+    bool floats = f->dtype == HR_F32 || f->dtype == HR_F16 || f->dtype == HR_BF16;
 
     if (old != NULL && old->kind == f->kind && old->dtype == f->dtype &&
         old->ndim == f->ndim) {
-        f->meaning = f->meaning == HR_MEANING_NONE ? old->meaning : f->meaning;
-        f->layout = old->layout;
-    } else if (layout != HR_LAYOUT_NONE && f->dtype == HR_U8) {
-        f->meaning = HR_MEANING_IMAGE_U8;
-        f->layout = layout;
-    } else if (layout != HR_LAYOUT_NONE &&
-               (f->dtype == HR_F32 || f->dtype == HR_F16 || f->dtype == HR_BF16)) {
-        f->meaning = HR_MEANING_IMAGE_NORMAL;
-        f->layout = layout;
+        bool image = hr__field_is_image(old);
+
+        if (image && layout == HR_LAYOUT_NONE)
+            layout = short_end(f, old->layout, true);
+        f->layout = image ? layout : HR_LAYOUT_NONE;
+        if (f->meaning == HR_MEANING_NONE && (!image || layout != HR_LAYOUT_NONE))
+            f->meaning = old->meaning;
+        return;
     }
+    if (layout == HR_LAYOUT_NONE && f->kind == HR_FIELD_TENSOR && f->dtype == HR_U8 &&
+        f->ndim == batch_rank + 3 && strcmp(f->name, "image") == 0)
+        layout = short_end(f, HR_LAYOUT_HWC, false);
+    if (layout == HR_LAYOUT_NONE || (f->dtype != HR_U8 && !floats))
+        return;
+    f->meaning = floats ? HR_MEANING_IMAGE_NORMAL : HR_MEANING_IMAGE_U8;
+    f->layout = layout;
 }
 
 enum hr_err hr__code_infer(struct hr_infer *infer, bool alone)
