@@ -11,7 +11,7 @@ photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
 .PHONY: make-all help deps demo check asan ubsan tsan torture neon fuzz golden-update bench bench-peers \
-	pixels format layers docs install clean
+	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -31,6 +31,7 @@ help:
 	@echo 'make format            clang-format the tree'
 	@echo 'make layers            check who includes whom'
 	@echo 'make docs              write docs/ops and the Python functions from the operators'\'' tables'
+	@echo 'make wheel             a Python wheel that carries its codecs, in dist/, and a try of it'
 	@echo 'make deps              say which Debian packages are missing and install them'
 	@echo 'make install PREFIX=   install (default /usr/local)'
 	@echo 'make clean             remove the build folders of this file'
@@ -50,6 +51,7 @@ demo: deps
 check:
 	@sh tools/deps.sh check
 	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+	@meson configure $(BUILD) -Dpython=true
 	@ninja -C $(BUILD)
 	@tools/check $(BUILD)
 
@@ -101,6 +103,11 @@ layers:
 docs: make-all
 	@mkdir -p docs/ops && rm -f docs/ops/*.md && $(headrace) ops --markdown docs/ops
 	@tools/gen-python $(BUILD)
+
+wheel:
+	@sh tools/deps.sh check
+	@tools/wheel
+	@tools/check-wheel
 
 install: make-all
 	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)

@@ -6,7 +6,7 @@
 #   tools/deps.sh neon   also what make neon needs: a cross compiler, qemu, arm64 libraries
 packages="gcc libc6-dev meson ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev
     libyaml-dev libxxhash-dev liburing-dev zlib1g-dev python3"
-[ "$1" = check ] && packages="$packages g++ clang binutils git"
+[ "$1" = check ] && packages="$packages g++ clang binutils git python3-dev python3-venv"
 foreign=
 if [ "$1" = neon ]; then
     packages="$packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static libc6:arm64"
