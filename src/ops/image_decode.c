@@ -93,7 +93,7 @@ static void decode_close(void *state)
 
 static void decode_rest(void *state)
 {
-    hr__seek_save(state);
+    hr__seek_rest(state);
 }
 
 static void decode_tell(const void *state, struct hr_str *out)
@@ -156,7 +156,9 @@ const struct hr_op hr_op_image_decode = {
         "kilobytes a photo, by the hash of the file's contents; the next epoch, or a "
         "second view in the same record, begins there. With `index` at the source they "
         "are kept in that file when an iterator ends, and the next run begins with "
-        "them. They change no pixel. Differs from torchvision: CMYK is converted to RGB, "
+        "them. `seek_bytes` is beside the memory of the iterator; what is saved is "
+        "mapped and not counted. They change no pixel. Differs from torchvision: CMYK is "
+        "converted to RGB, "
         "16-bit files are "
         "reduced to 8 bits, and a damaged file is an error instead of a partly gray "
         "image.",

@@ -324,6 +324,17 @@ void hr__seek_save(struct hr_seek *seek)
     pthread_mutex_unlock(&seek->saving);
 }
 
+void hr__seek_rest(struct hr_seek *seek)
+{
+    bool worth;
+
+    pthread_mutex_lock(&seek->saving);
+    worth = seek->entries >= seek->section.count / 16;
+    pthread_mutex_unlock(&seek->saving);
+    if (worth)
+        hr__seek_save(seek);
+}
+
 void hr__seek_stats(struct hr_seek *seek, struct hr_seek_stats *ret_stats)
 {
     uint64_t done;

@@ -48,6 +48,10 @@ bool hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
  * large. That it failed is told by the stats. */
 void hr__seek_save(struct hr_seek *seek);
 
+/* The same when it is worth it: what is new is a sixteenth of what is saved at least. The
+ * rest waits for the last unref. */
+void hr__seek_rest(struct hr_seek *seek);
+
 struct hr_seek_stats {
     uint64_t entries, bytes;   /* in memory and mapped, without overhead */
     uint64_t mapped_entries;   /* of them in the saved index */

@@ -144,6 +144,29 @@ TEST(a_later_run_finds_what_was_saved)
     hr__seek_unref(seek);
 }
 
+TEST(a_rest_saves_what_is_worth_it_and_the_end_saves_all)
+{
+    const char *path = path_of("rest.index");
+    struct hr_seek *seek = create(path, 1 << 20);
+
+    for (uint64_t i = 0; i < 160; i++)
+        put(seek, i, 1);
+    hr__seek_rest(seek);
+    CHECK_EQ_INT(stats_of(seek).mapped_entries, 160);
+    for (uint64_t i = 200; i < 209; i++)
+        put(seek, i, 1);
+    hr__seek_rest(seek);
+    CHECK_EQ_INT(stats_of(seek).mapped_entries, 160);
+    put(seek, 209, 1);
+    hr__seek_rest(seek);
+    CHECK_EQ_INT(stats_of(seek).mapped_entries, 170);
+    put(seek, 300, 1);
+    hr__seek_unref(seek);
+    seek = create(path, 0);
+    CHECK_EQ_INT(stats_of(seek).entries, 171);
+    hr__seek_unref(seek);
+}
+
 /* Two runs over overlapping photos, of which each has come further in some. */
 TEST(runs_that_save_to_one_file_add_to_each_other)
 {
