@@ -8,13 +8,13 @@ has no read-only tensors, so writing to one writes to the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _headrace
 from ._check import nearest
-from .errors import NotFoundError, UnsupportedError, translated
+from .errors import NotFoundError, StateError, UnsupportedError, translated
 
 
 class Batch(Mapping[str, Any]):
@@ -26,14 +26,22 @@ class Batch(Mapping[str, Any]):
 
     Byte strings come as a list of bytes; ragged fields as (values, offsets), where record i
     has values[offsets[i]:offsets[i + 1]].
+
+    Frameworks that move a batch make `type(batch)(values)` anew; `Batch(values)` does that.
     """
 
     __slots__ = ("_batch", "_convert", "_made")
 
-    def __init__(self, batch: _headrace.Batch, convert: Callable[[_headrace.Field], Any]) -> None:
-        self._batch = batch
-        self._convert = convert
+    def __init__(
+        self, batch: _headrace.Batch | Mapping[str, Any], convert: Callable[[_headrace.Field], Any] | None = None
+    ) -> None:
         self._made: dict[str, Any] = {}
+        if isinstance(batch, _headrace.Batch):
+            self._batch: _headrace.Batch | _Values = batch
+        else:
+            self._made |= batch
+            self._batch = _Values(tuple(self._made), _count(self._made), -1)
+        self._convert = convert or to_headrace
 
     def __getitem__(self, key: str) -> Any:
         try:
@@ -77,7 +85,7 @@ class Batch(Mapping[str, Any]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that the records belong to."""
+        """The epoch that the records belong to; -1 in a batch that was made of values."""
         return self._batch.epoch
 
     @property
@@ -87,16 +95,53 @@ class Batch(Mapping[str, Any]):
 
     def raw(self, key: str) -> _headrace.Field:
         """The field itself: buffer protocol, DLPack, dtype, shape, strides in bytes."""
+        if isinstance(self._batch, _Values):
+            raise StateError("this batch was made of values, such as .to(device) makes; it has no fields of the engine")
         with translated():
             return self._batch.field(key)
 
+    def to(self, *args: Any, **options: Any) -> Batch:
+        """A batch of torch tensors moved by `tensor.to(...)`; what is no tensor stays."""
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(moved, value))
+            return value.to(*args, **options) if hasattr(value, "to") else value
+
+        made = Batch({name: moved(self[name]) for name in self})
+        made._batch = _Values(self.names, self.records, self.epoch)
+        return made
+
     def __repr__(self) -> str:
+        if isinstance(self._batch, _Values):
+            return f"<Batch of {self.records} records: {', '.join(self.names)}>"
         parts = []
         for name in self._batch.names:
             f = self._batch.field(name)
             shape = f"[{', '.join(map(str, f.shape))}]"
             parts.append(f"{name}: {'ragged ' if f.ragged else ''}{f.dtype or 'bytes'}{shape}")
         return f"<Batch of {self.records} records: {', '.join(parts)}>"
+
+
+class _Values(NamedTuple):
+    """What a batch knows that was made of values."""
+
+    names: tuple[str, ...]
+    records: int
+    epoch: int
+
+    def field(self, key: str) -> _headrace.Field:
+        raise AssertionError(key)  # all values are there
+
+
+def _count(values: Mapping[str, Any]) -> int:
+    """Records in what fields became."""
+    for value in values.values():
+        if isinstance(value, tuple) and len(value) == 2:
+            return len(value[1]) - 1
+        if hasattr(value, "__len__") and getattr(value, "ndim", 1):
+            return len(value)
+    return 0
 
 
 def to_numpy(field: _headrace.Field) -> Any:

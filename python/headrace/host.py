@@ -90,6 +90,8 @@ class Nursery:
     def close(self) -> None:
         """End the process and its workers."""
         self.sock.close()
+        if self.threads == 0:  # it imports, and would look at the socket afterwards only
+            self.process.kill()
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:

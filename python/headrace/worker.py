@@ -12,6 +12,7 @@ itself after a while.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import json
@@ -161,4 +162,5 @@ def main(fd: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone
+        main(int(sys.argv[1]))

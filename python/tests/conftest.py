@@ -94,7 +94,7 @@ def run_script(folder: pathlib.Path, text: str, *args: str, **options: object) -
     script = folder / "script.py"
     script.write_text(text)
     path = os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
-    return subprocess.run(
+    done: subprocess.CompletedProcess[str] = subprocess.run(
         [sys.executable, str(script), *args],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
@@ -103,3 +103,4 @@ def run_script(folder: pathlib.Path, text: str, *args: str, **options: object) -
         check=False,
         **options,  # type: ignore[call-overload]
     )
+    return done

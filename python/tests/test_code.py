@@ -100,7 +100,7 @@ def test_image_operators_may_follow(pictures: pathlib.Path) -> None:
 def test_declared_outputs_need_no_first_call() -> None:
     calls: list[int] = []
 
-    def fn(x: int) -> dict[str, Any]:
+    def fn(x: int) -> np.ndarray:
         calls.append(x)
         return np.full((2,), x, np.float32)
 
@@ -443,9 +443,9 @@ def test_ranks_share_an_iterable_without_hoarding() -> None:
     pipe = hr.from_iterable(np.zeros(200_000, np.uint8) + np.uint8(i % 256) for i in range(2000))
     seen = [b.value[0, 0] for b in pipe.batch(1).loader(rank=5, world=8, output="numpy", threads=2)]
     assert seen == [i % 256 for i in range(5, 2000, 8)]
-    call = pipe._node.code.fn  # type: ignore[union-attr]
-    held = [epoch for epoch in call._epochs.values()]
-    assert sum(len(e._stash) for e in held) <= 512
+    assert pipe._node.code is not None
+    stream: Any = pipe._node.code.fn
+    assert sum(len(e._stash) for e in stream._epochs.values()) <= 512
 
 
 def test_an_iterator_read_once_loses_nothing() -> None:

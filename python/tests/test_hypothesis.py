@@ -135,7 +135,7 @@ def test_code_gives_the_same_in_any_thread_and_after_any_batch(pipe: hr.Pipeline
     wanted = digests(pipe, threads=0)
     assert digests(pipe, threads=threads) == wanted
     loader = pipe.loader(output="headrace", threads=threads)
-    got = []
+    got: list[str] = []
     for batch in loader:
         if len(got) >= at:
             break

@@ -65,7 +65,10 @@ def test_the_state_is_of_the_last_batch_given_not_of_what_is_in_flight() -> None
 
 
 def test_the_state_at_the_end_of_an_epoch() -> None:
-    make = lambda: hr.range(20).shuffle().batch(5).loader(output="numpy")
+
+    def make() -> Any:
+        return hr.range(20).shuffle().batch(5).loader(output="numpy")
+
     loader = make()
     first, second = take(loader), take(loader)
     early = make()
@@ -89,7 +92,10 @@ def test_a_fresh_state_begins_at_the_beginning() -> None:
 
 def test_set_epoch_keeps_a_state_of_that_epoch() -> None:
     """Accelerate and the Trainer call set_epoch before each epoch."""
-    make = lambda: hr.range(20).shuffle().batch(5).loader(output="numpy")
+
+    def make() -> Any:
+        return hr.range(20).shuffle().batch(5).loader(output="numpy")
+
     loader = make()
     take(loader)
     head = take(loader, 2)
