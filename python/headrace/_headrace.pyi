@@ -77,8 +77,7 @@ class Graph:
         map: function(*inputs) -> value or tuple. filter: function(*inputs) -> truth.
         expand: function(*inputs) -> iterable of values or tuples.
         Inputs arrive as int, float or bool (0-d tensors), bytes, or read-only numpy
-        arrays that show the engine's memory and are valid during the call only (kept
-        longer, they are copies: see docs). Outputs may be int, float, bool, bytes, str,
+        arrays, copies that may be kept (docs/decisions/0012). Outputs may be int, float, bool, bytes, str,
         anything with the buffer protocol, or anything numpy.asarray takes.
         """
     def host(
