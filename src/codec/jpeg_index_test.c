@@ -266,3 +266,35 @@ TEST(files_with_restart_markers_have_no_index)
     hr__jpeg_destroy(jpeg);
     bench_finish(&bench);
 }
+
+/* The door decodes again without what was found wanting, and notes points anew. */
+TEST(an_index_that_leads_nowhere_is_dropped)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_jpeg_index index;
+    struct hr_error error = {0};
+    struct hr_image_request request;
+    struct hr_image_planes plain, planes;
+    struct bench bench;
+    struct file file;
+
+    bench_init(&bench);
+    file = make_file(&bench, &options, 150, 140, 3);
+    request = (struct hr_image_request){.x = 20, .y = 50, .width = 60, .height = 40};
+    CHECK_OK(hr__image_decode_planes(bench.decoder, &bench.arena, file.data, file.bytes,
+                                     &file.info, &request, &plain, &error));
+    CHECK_OK(hr__jpeg_index_make(jpeg, &bench.arena, file.data, file.bytes, 2, &index));
+    for (int32_t my = 0; my < index.rows; my++)
+        index.row[my].at = UINT32_MAX;
+    request.index = &index;
+    CHECK_OK(hr__image_decode_planes(bench.decoder, &bench.arena, file.data, file.bytes,
+                                     &file.info, &request, &planes, &error));
+    for (int i = 0; i < 3; i++)
+        check_same_planes(&plain.ycc.plane[i], &planes.ycc.plane[i]);
+    CHECK_EQ_INT(index.rows, 6);
+    CHECK(index.row[5].at < file.bytes);
+    hr__free(file.data);
+    hr__jpeg_destroy(jpeg);
+    bench_finish(&bench);
+}
