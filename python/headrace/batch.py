@@ -139,7 +139,7 @@ def _count(values: Mapping[str, Any]) -> int:
     for value in values.values():
         if isinstance(value, tuple) and len(value) == 2:
             return len(value[1]) - 1
-        if hasattr(value, "__len__") and getattr(value, "ndim", 1):
+        if hasattr(value, "__len__") and getattr(value, "ndim", None) != 0:
             return len(value)
     return 0
 
@@ -169,13 +169,13 @@ def _array(field: _headrace.Field) -> np.ndarray[Any, Any]:
 
 def to_torch(field: _headrace.Field) -> Any:
     """A torch tensor that shows the field; (values, offsets) when it is ragged."""
-    import torch
+    from torch.utils.dlpack import from_dlpack
 
     if field.dtype is None:
         return field.bytes_list()
     if field.ragged:
         return to_torch(field.values()), to_torch(field.offsets())
-    return torch.from_dlpack(field)
+    return from_dlpack(field)
 
 
 def to_jax(field: _headrace.Field) -> Any:
@@ -204,7 +204,7 @@ class Device:
     def __init__(self, device: str, pin_memory: bool) -> None:
         import torch
 
-        self._torch = torch
+        self._torch: Any = torch
         self._device = torch.device(device)
         self._pin = pin_memory
         self._cuda = self._device.type == "cuda"
@@ -212,7 +212,7 @@ class Device:
             raise UnsupportedError(
                 f"device='{device}': torch sees no CUDA device here; use device='cpu'", param="device"
             )
-        self._stream = torch.cuda.Stream(self._device) if self._cuda else None
+        self._stream = self._torch.cuda.Stream(self._device) if self._cuda else None
 
     def __call__(self, field: _headrace.Field) -> Any:
         made = to_torch(field)

@@ -180,7 +180,8 @@ class Run:
     def __init__(self, loader: Loader, first: int, epochs: int | None, state: str | None) -> None:
         self._loader = loader
         self.first, self.epochs = first, epochs
-        self.begun = state is not None
+        self.given = False  # whether it gave a batch
+        self.start: dict[str, Any] | None = None  # the state that it goes on from
         self.epoch = first
         options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
         if state is not None:
@@ -205,7 +206,7 @@ class Run:
         if got is None:
             self.close(finished=True)
             raise StopIteration
-        self.begun, self.epoch = True, got.epoch
+        self.given, self.epoch = True, got.epoch
         made = Batch(got, self._loader._convert)
         if self._loader._progress is not None:
             self._loader._progress.advance(self)
@@ -304,9 +305,9 @@ class Loader:
         A state that was loaded and stands in that epoch is kept."""
         if isinstance(number, bool) or not hasattr(number, "__index__") or number < 0:
             raise ArgumentError(f"an epoch is a number from 0, not {number!r}", param="epoch")
+        self._stop_run()
         if self._state is not None and self._state["engine"] is not None and self._state["at"] == number:
             return
-        self._stop_run()
         self._state = self._last = None
         self._next_epoch = int(number)
 
@@ -320,7 +321,7 @@ class Loader:
         state, self._state, self._last = self._state, None, None
         if state is not None:
             run = Run(self, state["first"], state["epochs"], state["engine"])
-            run.epoch = state["at"]
+            run.epoch, run.start = state["at"], state
         else:
             run = Run(self, self._next_epoch if first is None else first, epochs, None)
         self._run = weakref.ref(run)
@@ -336,13 +337,17 @@ class Loader:
         with contextlib.suppress(_headrace.Error):  # an interrupted run is closed already
             self._stats = run.stats()
             self._node_stats = run.node_stats()
+            if self._progress is not None:
+                self._progress.end(run)
         self._last = None
         if finished and run.epochs is not None:
             self._next_epoch = run.first + run.epochs
-        elif run.begun:
+        elif run.given:
             self._next_epoch = run.epoch + 1
             with contextlib.suppress(HeadraceError):  # unordered runs have no place
                 self._last = self._state_of(run)
+        elif run.start is not None:  # an iterator that nobody asked: the state is still to be used
+            self._state = run.start
         if self._progress is not None:
             self._progress.end()
 

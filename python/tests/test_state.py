@@ -256,3 +256,16 @@ def test_far_into_an_epoch_is_found_at_once() -> None:
     resumed.load_state_dict({**state, "engine": json.dumps(engine)})
     assert len(take(resumed, 1)[0]) == 256 and head
     assert time.perf_counter() - start < 0.5
+
+
+def test_an_iterator_that_nobody_asks_leaves_the_state() -> None:
+    """Lightning calls iter() once to see whether it can."""
+    make = lambda: hr.range(20).batch(5).loader(output="numpy")
+    loader = make()
+    whole = take(loader)
+    head = make()
+    next(iter(head))
+    resumed = make()
+    resumed.load_state_dict(head.state_dict())
+    iter(resumed)
+    assert take(resumed) == whole[1:]

@@ -11,9 +11,9 @@ import sys
 import time
 
 import pytest
-from conftest import ROOT
 
 import headrace as hr
+from conftest import ROOT
 
 pytest.importorskip("torch")
 
