@@ -121,7 +121,7 @@ def _resolve(node: Node) -> Resolved:
     code = node.code
     assert code is not None
     if code.kind == "source":
-        return Resolved(code, (), code.outputs, False)
+        return Resolved(code, (), code.outputs, code.probed)
     if code.fields is not None and (code.outputs is not None or code.kind == "filter"):
         return Resolved(code, code.fields, code.outputs, False)
     prefix = build(node.inputs[0], probing=True)
@@ -257,7 +257,7 @@ def _shapes_agree(node: Node, consumers: dict[int, list[Node]]) -> bool:
     while len(follow) == 1:
         one = follow[0]
         if one.op == "batch.stack":
-            return not one.params.get("ragged", False)
+            return not one.params.get("ragged", False) and int(one.params.get("size", 1)) > 1
         if one.op.split(".")[0] not in ("order", "record") and one.op != "code.filter":
             return False
         follow = consumers.get(id(one), [])
@@ -291,7 +291,7 @@ class _Codes:
                 call = call.peek
             self._known[key] = name
             self.entries[name] = (
-                identity(code.fn, code.version, code.kind, sorted(code.flags), *code.more),
+                identity(code.fn, code.version, code.kind, sorted(code.flags)),
                 code.kind,
                 call,
             )
@@ -339,10 +339,17 @@ def code_params(node: Node, found: Resolved, free: bool) -> dict[str, Any]:
     if found.code.kind != "source":
         made["fields"] = list(found.inputs)
     if found.outputs is not None:
-        made["outputs"] = [f"{k}: {(v.free() if free else v).text()}" for k, v in found.outputs.items()]
+        made["outputs"] = [f"{k}: {(_free(node, v) if free else v).text()}" for k, v in found.outputs.items()]
     if "record" in found.code.flags and found.code.kind == "map":
         made["keep"] = False
     return made
+
+
+def _free(node: Node, spec: Spec) -> Spec:
+    """Lengths left open; those of a source's pictures by the names that say what they are."""
+    if node.op == "code.source" and spec.dtype == "uint8" and len(spec.shape) == 3 and spec.shape[2] in (1, 3, 4):
+        return Spec("uint8", ("height", "width", spec.shape[2]))
+    return spec.free()
 
 
 def _graph(rows: list[Row]) -> _headrace.Graph:

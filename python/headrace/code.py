@@ -51,7 +51,7 @@ class Code(NamedTuple):
     version: str | None = None
     flags: frozenset[str] = frozenset()
     file_name: str | None = None  # the name in the file that it was loaded from
-    more: tuple[object, ...] = ()  # counts for the identity, too
+    probed: bool = False  # outputs are those of a first record, not declared  # counts for the identity, too
 
 
 class RecordCall:

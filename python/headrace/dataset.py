@@ -77,7 +77,7 @@ class Layout:
         return values[0] if len(values) == 1 else values
 
     def declare(self, item: Any, what: str) -> dict[str, Spec]:
-        """{field: Spec}, lengths of dimensions left open."""
+        """{field: Spec} by one item."""
         values = self.apart(item)
         if len(self.names) == 1:
             values = (values,)
@@ -88,10 +88,7 @@ class Layout:
                     f"{what}: field '{name}' is a {type(value).__name__} of things; items are values, tuples or dicts "
                     "of arrays, numbers, texts or bytes. Flatten it, or give it as one array"
                 )
-            found = fieldspec.spec_of(value, f"{what}: field '{name}'")
-            if hasattr(value, "ndim") and found.dtype == "uint8" and value.ndim == 3 and value.shape[2] in (1, 3, 4):
-                found = Spec("uint8", ("height", "width", value.shape[2]))
-            made[name] = found if found.shape and isinstance(found.shape[0], str) else found.free()
+            made[name] = fieldspec.spec_of(value, f"{what}: field '{name}'")
         return made
 
 
@@ -180,6 +177,7 @@ def from_dataset(
         seed_globals,
         name,
         count,
+        outputs is None,
     )
 
 
@@ -360,7 +358,9 @@ def _stream(
         raise CodeError(f"{what}: the first item raised {type(error).__name__}: {error}", record=0) from error
     layout = stream.layout = Layout(first, names, what)
     declared = fieldspec.declarations(outputs) if outputs is not None else layout.declare(first, what)
-    return _pipeline(stream, declared, "threads", version if version is not None else ident, False, name, -1)
+    return _pipeline(
+        stream, declared, "threads", version if version is not None else ident, False, name, -1, outputs is None
+    )
 
 
 def _pipeline(
@@ -371,9 +371,10 @@ def _pipeline(
     seed_globals: bool,
     name: str | None,
     count: int,
+    probed: bool,
 ) -> Pipeline:
     flags = frozenset({"seed"} if seed_globals else set())
-    made = Code("source", call, (), outputs, variant, version, flags)
+    made = Code("source", call, (), outputs, variant, version, flags, probed=probed)
     if variant == "processes":
         from .code import pickled
 

@@ -62,8 +62,10 @@ class Progress:
             line = f"epoch {stats['epoch']}  {stats['epoch_done']}{of}  {rate:.0f} records/s"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
-    def end(self) -> None:
-        """The run is over."""
+    def end(self, run: Run | None = None) -> None:
+        """The run is over, at the place where `run` stands."""
+        if run is not None and self._shown:
+            self._show(run)
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

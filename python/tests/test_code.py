@@ -399,6 +399,17 @@ def test_lists_dicts_and_tuples_become_fields() -> None:
     assert hr.from_dataset(pairs).resize(4).batch(1).fields[0].shape[1:] == (4, 4, 3)
 
 
+def test_lengths_of_items_are_fixed_where_a_stack_follows_only() -> None:
+    items = [np.zeros((2 + i, 5), np.float32) for i in range(3)]
+    assert hr.from_dataset(items).batch(2).fields[0].shape[1:] == (2, 5)
+    assert [b.value.shape for b in hr.from_dataset(items).batch(1).loader(output="numpy")] == [
+        (1, 2, 5),
+        (1, 3, 5),
+        (1, 4, 5),
+    ]
+    assert next(iter(hr.from_dataset(items).padded_batch(3).loader(output="numpy"))).value.shape == (3, 4, 5)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
