@@ -79,6 +79,15 @@ VEC_INLINE void pass4(const VEC r[8], int shift, int more, VEC out[4])
     butterfly(minus(t0, t2), o0, shift, more, &out[1], &out[2]);
 }
 
+/* Of the 2x2 transform: the odd rows and the first. */
+VEC_INLINE void pass2(const VEC r[8], int shift, int more, VEC out[2])
+{
+    struct sums odd = plus(multiply(interleave(r[7], r[5]), -F_0_720, F_0_850),
+                           multiply(interleave(r[3], r[1]), -F_1_272, F_3_624));
+
+    butterfly(shifted(r[0], 15), odd, shift, more, &out[0], &out[1]);
+}
+
 /* Whole registers up to the next 0xFF; what is stored too much is overwritten. */
 static const uint8_t *
 unstuff(const uint8_t *from, const uint8_t *end, uint8_t *to, uint8_t **ret_to)

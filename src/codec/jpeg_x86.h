@@ -209,6 +209,57 @@ static bool idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
     return is_within(&between, BETWEEN_MAX, 0) && is_within(&range, RESULT_MAX, MIDDLE);
 }
 
+/* The second pass on two rows, m[0] and m[1], of the 2x2 transform. A lane's first four
+ * values: left of both rows, right of both rows. */
+VEC_INLINE VEC pass2_end(const VEC m[2], struct range *range)
+{
+    const VEC weights =
+        EVERY_LANE(_mm_setr_epi16(0, F_3_624, 0, -F_1_272, 0, F_0_850, 0, -F_0_720));
+    VEC round = V(set1_epi32)((1 << (SHIFT_END + 1)) + (MIDDLE << (SHIFT_END + 2)));
+    VEC even = V(add_epi32)(
+        V(srai_epi32)(V(slli_epi32)(V(unpacklo_epi32)(m[0], m[1]), 16), 1), round);
+    VEC top = V(madd_epi16)(m[0], weights), bottom = V(madd_epi16)(m[1], weights);
+    VEC odd =
+        V(add_epi32)(V(unpacklo_epi32)(top, bottom), V(unpackhi_epi32)(top, bottom));
+    VEC v;
+
+    odd = V(add_epi32)(odd, V(shuffle_epi32)(odd, 0x4E));
+    v = V(unpacklo_epi64)(V(add_epi32)(even, odd), V(sub_epi32)(even, odd));
+    v = V(srai_epi32)(v, SHIFT_END + 2);
+    v = V(packs_epi32)(v, v);
+    widen_range(range, v);
+    return V(packus_epi16)(v, v);
+}
+
+static bool idct_2(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
+                   ptrdiff_t stride)
+{
+    struct range between = no_range(), range = between;
+
+    for (; count > 0; count--, groups += HR_JPEG_GROUP, out += 8) {
+        for (int b = 0; b < 4; b += LANES) {
+            VEC r[8], m[2];
+            uint8_t bytes[LANES][16];
+
+            for (int k = 0; k < 8; k++)
+                r[k] = take_row(groups, quant, k, b);
+            pass2(r, SHIFT_BETWEEN + 2, 0, m);
+            widen_range(&between, m[0]);
+            widen_range(&between, m[1]);
+            STORE((void *)bytes, pass2_end(m, &range));
+            for (int lane = 0; lane < LANES; lane++) {
+                uint8_t *to = out + 2 * (b + lane);
+
+                to[0] = bytes[lane][0];
+                to[1] = bytes[lane][2];
+                to[stride] = bytes[lane][1];
+                to[stride + 1] = bytes[lane][3];
+            }
+        }
+    }
+    return is_within(&between, BETWEEN_MAX, 0) && is_within(&range, RESULT_MAX, MIDDLE);
+}
+
 /* Negative where an entry may not be taken: the code must lie in the known bits, all in
  * 15, and nothing comes behind the end of a block. */
 VEC_INLINE VEC objection(VEC bits, VEC sum, VEC step, VEC more)
