@@ -148,7 +148,9 @@ def train(options: argparse.Namespace, folder: pathlib.Path) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, metavar="DIR", help="folder of the IDX files; default: drawn digits")
+    parser.add_argument(
+        "--data", type=pathlib.Path, metavar="DIR", help="folder of the IDX files; default: drawn digits"
+    )
     parser.add_argument("--checkpoint", type=pathlib.Path, metavar="FILE", help="save here, and go on from here")
     parser.add_argument("--save-every", type=int, default=20, metavar="STEPS")
     parser.add_argument("--epochs", type=int, default=6)

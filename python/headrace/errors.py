@@ -97,8 +97,8 @@ class FormatError(HeadraceError, ValueError):
     default_code = "HR_ERR_FORMAT"
 
 
-class NotFoundError(HeadraceError, LookupError):
-    """A name that does not exist."""
+class NotFoundError(HeadraceError, KeyError):
+    """A name that does not exist; a KeyError, so that `batch.get` and `in` work as those of a dict."""
 
     default_code = "HR_ERR_NOT_FOUND"
 

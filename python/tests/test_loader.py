@@ -361,6 +361,7 @@ def test_a_batch_can_be_made_of_values_and_moved(vision: hr.Pipeline) -> None:
     assert list(again) == list(batch) and again.image is batch.image and again.records == 8
     with pytest.raises(hr.StateError, match="made of values"):
         again.raw("image")
+    assert batch.get("mask") is None and again.get("mask", 1) == 1
     torch = pytest.importorskip("torch")
     moved = next(iter(vision.loader(output="torch"))).to(torch.device("cpu"), non_blocking=True)
     assert moved.records == 8 and moved.epoch == 0 and moved.image.dtype == torch.float32

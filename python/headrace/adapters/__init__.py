@@ -1,0 +1,10 @@
+"""Headrace in other frameworks; each module is imported only when asked for.
+
+    headrace.adapters.lightning     DataModule, Batches
+    headrace.adapters.huggingface   Trainer, FromPipelines
+    headrace.adapters.jax           batches on a mesh of devices
+    headrace.adapters.tensorflow    a tf.data.Dataset
+    headrace.adapters.ray           iter_torch_batches in Ray Train
+
+A plain PyTorch loop, Accelerate and torchtitan need none: a loader has what they call.
+"""

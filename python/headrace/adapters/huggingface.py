@@ -1,0 +1,179 @@
+"""Hugging Face Trainer: pipelines in the place of datasets.
+
+    from headrace.adapters.huggingface import Trainer
+    Trainer(model, args, train_dataset=train, eval_dataset=test).train()
+
+The pipelines batch, so the batch sizes, samplers, workers and collators of
+TrainingArguments do not matter for them. The place in the training data is kept in
+trainer_state.json. On resume the Trainer drops the batches of the epoch that it has had;
+it is given placeholders for those, and nothing is read twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..loader import Loader, LoaderOptions, UnknownLengthError, rank_and_world
+from ..pipeline import Pipeline
+
+if TYPE_CHECKING:
+
+    class IterableDataset: ...
+
+    class TrainerCallback: ...
+
+    class ExportableState: ...
+
+    class _Trainer: ...
+else:
+    from torch.utils.data import IterableDataset
+    from transformers import Trainer as _Trainer
+    from transformers import TrainerCallback
+    from transformers.trainer_callback import ExportableState
+
+
+class Records(IterableDataset):
+    """What the Trainer takes for the data set: counts records, gives batches."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._batches)
+
+    def __len__(self) -> int:
+        records = self._batches.loader.pipeline.record_count
+        if records is None:
+            raise UnknownLengthError("the number of records is not known before the run")
+        return records
+
+
+class Batches:
+    """A loader with what Trainer and Accelerate look for in a DataLoader."""
+
+    batch_size = None  # the data set batches
+    drop_last = False
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+        self.dataset = Records(self)
+        self._given = 0  # batches of the epoch under way
+        self._missed = 0  # batches of it that were trained on before this run
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        missed, self._missed = self._missed, 0
+        self._given = 0
+        for _ in range(missed):
+            self._given += 1
+            yield {}
+        for batch in self.loader:
+            self._given += 1
+            yield batch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin with this epoch."""
+        self._missed = 0
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The loader's state, and how many batches of the epoch are done."""
+        return {"loader": self.loader.state_dict(), "batches": self._given}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.loader.load_state_dict(state["loader"])
+        self._missed = int(state["batches"])
+
+
+def batches(pipeline: Pipeline, **options: Any) -> Batches:
+    """What `get_train_dataloader` of a Trainer of your own can return."""
+    given: LoaderOptions = {"output": "torch", **options}  # type: ignore[typeddict-item]
+    if rank_and_world(None, None)[1] > 1:
+        given = {"even": "repeat", **given}
+    return Batches(pipeline.loader(**given))
+
+
+class KeepsPlace(TrainerCallback, ExportableState):
+    """Saves the place in the training data with the Trainer's state, and goes back to it."""
+
+    def __init__(self) -> None:
+        self._batches: Batches | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What the Trainer writes to trainer_state.json."""
+        place = self._batches.state_dict() if self._batches is not None else None
+        return {"args": {}, "attributes": {"place": place}}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Load the place, if the run is one that goes on."""
+        found = kwargs.get("train_dataloader")
+        self._batches = found if isinstance(found, Batches) else None
+        saved = state.stateful_callbacks.get(type(self).__name__)
+        if self._batches is None or state.global_step == 0:
+            return
+        place = saved["attributes"].get("place") if isinstance(saved, dict) else None
+        if place is not None:
+            self._batches.load_state_dict(place)
+        else:  # a checkpoint without: the Trainer reads the batches of this epoch and drops them
+            self._batches.set_epoch(int(state.epoch))
+
+
+class _Length:
+    """Stands for a pipeline while Trainer.__init__ looks at the data set."""
+
+    def __init__(self, records: int) -> None:
+        self._records = records
+
+    def __len__(self) -> int:
+        return self._records
+
+
+class FromPipelines:
+    """Mixin: `class MyTrainer(FromPipelines, Seq2SeqTrainer)` takes pipelines as data sets.
+
+    `loader_options` are those of `Pipeline.loader`, such as seed and threads.
+    """
+
+    train_dataset: Any
+    eval_dataset: Any
+
+    def __init__(self, *args: Any, loader_options: LoaderOptions | None = None, **kwargs: Any) -> None:
+        train = kwargs.get("train_dataset")
+        if isinstance(train, Pipeline) and train.record_count is not None:
+            kwargs["train_dataset"] = _Length(train.record_count)
+        self._loader_options: LoaderOptions = loader_options or {}
+        super().__init__(*args, **kwargs)
+        if isinstance(train, Pipeline):
+            self.train_dataset = train
+            self.add_callback(KeepsPlace())  # type: ignore[attr-defined]
+
+    def get_train_dataloader(self) -> Any:
+        """Batches of the training pipeline."""
+        if not isinstance(self.train_dataset, Pipeline):
+            return super().get_train_dataloader()  # type: ignore[misc]
+        args = self.__dict__["args"]
+        seed = args.data_seed if args.data_seed is not None else args.seed
+        return batches(self.train_dataset, **{"seed": seed, **self._loader_options})
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+        """Batches of an evaluation pipeline, the same each time."""
+        found = eval_dataset if eval_dataset is not None else self.eval_dataset
+        if isinstance(found, str):
+            found = self.eval_dataset[found]
+        if not isinstance(found, Pipeline):
+            return super().get_eval_dataloader(eval_dataset)  # type: ignore[misc]
+        return batches(found, **self._loader_options)
+
+    def get_test_dataloader(self, test_dataset: Any) -> Any:
+        """As for evaluation."""
+        if not isinstance(test_dataset, Pipeline):
+            return super().get_test_dataloader(test_dataset)  # type: ignore[misc]
+        return batches(test_dataset, **self._loader_options)
+
+
+class Trainer(FromPipelines, _Trainer):
+    """transformers.Trainer that takes pipelines as `train_dataset` and `eval_dataset`."""

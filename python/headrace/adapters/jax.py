@@ -1,0 +1,55 @@
+"""JAX: batches as global arrays on a mesh of devices.
+
+On one device `pipeline.loader(output="jax")` is all that is needed. With several, each
+process reads its share and the arrays of all make one, cut along its first dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Unpack
+
+import jax
+
+from ..batch import Batch
+from ..errors import ShapeError
+from ..loader import Loader, LoaderOptions
+from ..pipeline import Pipeline
+
+
+def loader(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Loader:
+    """A loader of this process's share: JAX says which of how many it is.
+
+    All processes make as many steps, unless `even` says otherwise. The batch size is that
+    of one process.
+    """
+    given: LoaderOptions = {"output": "numpy", **options}
+    world = jax.process_count()
+    if "world" not in given:
+        given = {**given, "rank": jax.process_index(), "world": world}
+    if world > 1:
+        given = {"even": "repeat", **given}
+    return pipeline.loader(**given)
+
+
+def on_devices(batches: Iterable[Batch], sharding: Any) -> Iterator[dict[str, jax.Array]]:
+    """Each batch as a dict of arrays with this sharding, such as NamedSharding(mesh, P("data")).
+
+        train = loader(pipeline, epochs=90)
+        for batch in on_devices(train, sharding): ...       # train.state_dict() for the checkpoint
+
+    Copies to devices run while the host goes on. Byte strings and ragged fields have no
+    place there; leave them out by `select` before the batch.
+    """
+    make: Any = jax.make_array_from_process_local_data
+    for batch in batches:
+        made: dict[str, jax.Array] = {}
+        for name, value in batch.items():
+            if isinstance(value, (list, tuple)):
+                raise ShapeError(
+                    f"field '{name}' is ragged or byte strings; devices take arrays. Drop it with .drop({name!r}), "
+                    "or pad it with .padded_batch",
+                    param=name,
+                )
+            made[name] = make(sharding, value)
+        yield made

@@ -1,0 +1,138 @@
+"""Lightning: loaders whose place is kept in the checkpoint.
+
+Lightning saves and loads the state of any loader that has one. Two habits of its make a
+plain loader resume wrongly, and `Batches` knows them: at the end of an epoch Lightning
+stops asking before the loader can say that it is over, so a state there means "next epoch"
+and not "no batch left"; and where the length is not known it takes one batch in advance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ..batch import Batch
+from ..errors import ArgumentError
+from ..loader import Loader, LoaderOptions, UnknownLengthError, rank_and_world
+from ..pipeline import Pipeline
+
+if TYPE_CHECKING:
+    LightningDataModule = object
+else:
+    try:
+        from lightning.pytorch import LightningDataModule
+    except ImportError:
+        from pytorch_lightning import LightningDataModule
+
+
+class Batches:
+    """A loader as Lightning's Trainer drives it; each `for` is one epoch.
+
+    Args:
+        loader: made with epochs=1, the default.
+        same: give epoch 0 each time, as validation wants it.
+    """
+
+    def __init__(self, loader: Loader, *, same: bool = False) -> None:
+        self.loader = loader
+        self._same = same
+        self._resumed = False
+        self._early: dict[str, Any] | None = None  # the state in front of the batch taken in advance
+        try:
+            len(loader)
+            self._ahead = False
+        except UnknownLengthError:
+            self._ahead = True
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Batch]:
+        resumed, self._resumed = self._resumed, False
+        gave = False
+        for batch in self._epoch():
+            gave = True
+            yield batch
+        if resumed and not gave:
+            yield from self._epoch()
+
+    def _epoch(self) -> Iterator[Batch]:
+        run = self.loader.epoch(0) if self._same else iter(self.loader)
+        while True:
+            before = self.loader.state_dict() if self._ahead else None
+            try:
+                batch = next(run)
+            except StopIteration:
+                self._early = None
+                return
+            self._early = before
+            yield batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place behind the last batch that was trained on."""
+        return self.loader.state_dict() if self._early is None else self._early
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there; from the end of an epoch with the next."""
+        self.loader.load_state_dict(state)
+        self._resumed = True
+        self._early = None
+
+
+class DataModule(LightningDataModule):
+    """Pipelines for `Trainer.fit(model, DataModule(train, val))`.
+
+    Checkpoints hold the place in the training data, also in the middle of an epoch. With
+    several ranks each reads its share, and all make as many steps (`even="repeat"`).
+
+    Args:
+        train, val, test, predict: pipelines that end in batches; several for all but train
+            may be given as a list.
+        options: of `Pipeline.loader`, without epochs; `train_options` for training only.
+    """
+
+    def __init__(
+        self,
+        train: Pipeline | None = None,
+        val: Pipeline | Sequence[Pipeline] | None = None,
+        test: Pipeline | Sequence[Pipeline] | None = None,
+        predict: Pipeline | Sequence[Pipeline] | None = None,
+        *,
+        train_options: LoaderOptions | None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None:
+        super().__init__()
+        if "epochs" in options or "epochs" in (train_options or {}):
+            raise ArgumentError(
+                "DataModule: epochs are counted by Lightning; give Trainer(max_epochs=)", param="epochs"
+            )
+        self.train, self.val, self.test, self.predict = train, val, test, predict
+        self._options = options
+        self._train_options: LoaderOptions = {**options, **(train_options or {})}
+
+    def _batches(self, pipeline: Pipeline, options: LoaderOptions, same: bool) -> Batches:
+        given: LoaderOptions = {"output": "torch", **options}
+        if rank_and_world(None, None)[1] > 1:
+            given = {"even": "repeat", **given}
+        return Batches(pipeline.loader(**given), same=same)
+
+    def _evaluation(self, pipelines: Pipeline | Sequence[Pipeline] | None) -> Batches | list[Batches]:
+        if isinstance(pipelines, Pipeline):
+            return self._batches(pipelines, self._options, True)
+        return [self._batches(one, self._options, True) for one in pipelines or ()]
+
+    def train_dataloader(self) -> Batches | list[Batches]:
+        """A loader of the training data; its order differs from epoch to epoch."""
+        return [] if self.train is None else self._batches(self.train, self._train_options, False)
+
+    def val_dataloader(self) -> Batches | list[Batches]:
+        """The same batches in every validation."""
+        return self._evaluation(self.val)
+
+    def test_dataloader(self) -> Batches | list[Batches]:
+        """As for validation."""
+        return self._evaluation(self.test)
+
+    def predict_dataloader(self) -> Batches | list[Batches]:
+        """As for validation."""
+        return self._evaluation(self.predict)

@@ -1,0 +1,78 @@
+"""Ray Train: what `ray.train.get_dataset_shard` gives, from a pipeline.
+
+    def train_loop_per_worker(config):
+        shard = headrace.adapters.ray.shard(config["train"])
+        for epoch in range(10):
+            for batch in shard.iter_torch_batches():
+                ...
+
+A pipeline can be pickled as its graph file (`to_yaml`) or be made in the worker. Each
+worker reads its own share from the files; nothing goes through Ray's object store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Unpack
+
+from ..loader import Loader, LoaderOptions
+from ..pipeline import Pipeline
+
+
+class Shard:
+    """One worker's share of a pipeline's batches; each iteration is one epoch."""
+
+    def __init__(self, loader: Loader, device: str | None = None) -> None:
+        self.loader = loader
+        self._device = device
+
+    def iter_torch_batches(self, *, device: Any = None) -> Iterator[dict[str, Any]]:
+        """The next epoch as dicts of torch tensors on `device`, by default the worker's.
+
+        Batches are as large as the pipeline makes them.
+        """
+        device = device if device is not None else self._device
+        for batch in self.loader:
+            yield dict(batch if device in (None, "cpu") else batch.to(device, non_blocking=True))
+
+    def iter_batches(self) -> Iterator[dict[str, Any]]:
+        """The next epoch as dicts of NumPy arrays."""
+        for batch in self.loader:
+            yield {name: value.numpy() if hasattr(value, "numpy") else value for name, value in batch.items()}
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place behind the last batch, for the checkpoint; the same on all workers."""
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there, also on another number of workers."""
+        self.loader.load_state_dict(state)
+
+
+def shard(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Shard:
+    """The share of the Ray Train worker that calls; all of it outside of Ray Train.
+
+    All workers make as many steps, unless `even` says otherwise. `options` are those of
+    `Pipeline.loader`.
+    """
+    rank, world, device = _worker()
+    given: LoaderOptions = {"output": "torch", "rank": rank, "world": world, **options}
+    if world > 1:
+        given = {"even": "repeat", **given}
+    return Shard(pipeline.loader(**given), device)
+
+
+def _worker() -> tuple[int, int, str | None]:
+    """(rank, world, device) of this worker."""
+    try:
+        from ray import train
+        from ray.train.torch import get_device
+
+        context = train.get_context()
+        rank, world = context.get_world_rank(), context.get_world_size()
+        return rank or 0, world or 1, str(get_device())
+    except (ImportError, RuntimeError):  # RuntimeError: not in a training
+        return 0, 1, None

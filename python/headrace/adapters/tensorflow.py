@@ -1,0 +1,61 @@
+"""TensorFlow: a pipeline as a tf.data.Dataset, for Keras and whatever takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Unpack
+
+import tensorflow as tf
+
+from ..loader import LoaderOptions, UnknownLengthError
+from ..pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from ..build import Field
+
+
+def signature(pipeline: Pipeline) -> dict[str, Any]:
+    """{field: tf.TensorSpec or tf.RaggedTensorSpec} of the pipeline's batches."""
+    return {field.name: _spec(field) for field in pipeline.fields}
+
+
+def _spec(field: Field) -> Any:
+    if field.dtype == "bytes":
+        return tf.TensorSpec((None,), tf.string)
+    shape = [size if isinstance(size, int) else None for size in field.shape]
+    if field.ragged:
+        return tf.RaggedTensorSpec([None, None, *shape[2:]], field.dtype, ragged_rank=1, row_splits_dtype=tf.int64)
+    return tf.TensorSpec([None, *shape[1:]], field.dtype)
+
+
+def dataset(pipeline: Pipeline, *, pairs: tuple[str, str] | None = None, **options: Unpack[LoaderOptions]) -> Any:
+    """The batches of `pipeline.loader(**options)` as a tf.data.Dataset.
+
+    Each iteration of the data set runs the loader's next epochs. tf.data copies arrays into
+    its own memory.
+
+    Args:
+        pairs: give (features, target) of these two fields, as Keras' fit wants them,
+            instead of a dict of all.
+        options: those of `Pipeline.loader`.
+    """
+    loader = pipeline.loader(**{"output": "numpy", **options})  # type: ignore[arg-type]
+    specs = signature(pipeline)
+
+    def batches() -> Iterator[Any]:
+        for batch in loader:
+            values = {name: _value(value, specs[name]) for name, value in batch.items()}
+            yield values if pairs is None else (values[pairs[0]], values[pairs[1]])
+
+    wanted = specs if pairs is None else (specs[pairs[0]], specs[pairs[1]])
+    made = tf.data.Dataset.from_generator(batches, output_signature=wanted)
+    try:
+        return made.apply(tf.data.experimental.assert_cardinality(len(loader)))
+    except UnknownLengthError:
+        return made
+
+
+def _value(value: Any, spec: Any) -> Any:
+    if isinstance(value, tuple):
+        return tf.RaggedTensor.from_row_splits(value[0], value[1], validate=False)
+    return value if not isinstance(value, list) else tf.constant(value, tf.string, (len(value),))
