@@ -1,0 +1,295 @@
+"""make bench B=python: the package against the command and against PyTorch's DataLoader.
+
+Needs torch and torchvision beside headrace; tools/bench finds them in the environment of
+the peers (bench/peers/setup.sh). Every case is a process of its own on the same cores
+(cases.py); numbers and arrays take turns inside one process, all else between processes.
+
+    driver.py BUILD PHOTOS [--json] [--rounds N] [--only GROUP,...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from table import Table
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIMIT_SECONDS = 600
+
+
+def tree(root: int) -> set[int]:
+    """The process `root` and all below it."""
+    parents: dict[int, int] = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = {root}
+    while more := {p for p, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def pss_bytes(root: int) -> int:
+    """Memory of a process and those below it; pages that several use are divided."""
+    total = 0
+    for pid in tree(root):
+        try:
+            for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += 1024 * int(line.split()[1])
+        except OSError:
+            continue
+    return total
+
+
+def run(command: list[str], memory: bool = False) -> dict[str, Any]:
+    """The JSON that a process prints last; with "pss", the peak of its tree's memory."""
+    env = {**os.environ, "BENCH_BEGIN": repr(time.monotonic())}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    over, peak = threading.Event(), 0
+
+    def watch() -> None:
+        nonlocal peak
+        while not over.wait(0.25):
+            peak = max(peak, pss_bytes(process.pid))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if memory:
+        watcher.start()
+    try:
+        out, err = process.communicate(timeout=LIMIT_SECONDS)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    finally:
+        over.set()
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {err.strip()[-2000:]}")
+    made: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+    if memory:
+        watcher.join()
+        made["pss"] = peak
+    return made
+
+
+class Bench:
+    """All groups; each adds its rows for one round, and states its claims at the end."""
+
+    def __init__(self, build: pathlib.Path, photos: pathlib.Path, thousand: pathlib.Path) -> None:
+        self.build, self.photos, self.thousand = build, photos, thousand
+        self.table = Table()
+        self.best: int | None = None  # DataLoader's worker count on photos
+
+    def case(self, name: str, *args: object, memory: bool = False) -> dict[str, Any]:
+        return run([sys.executable, str(HERE / "cases.py"), name, *map(str, args)], memory)
+
+    # ---- photos ----
+
+    def command_rate(self, batch: int, epochs: int) -> float:
+        """headrace run of the same graph, behind its first batches."""
+        made = run(
+            [str(self.build / "headrace"), "run", str(ROOT / "examples/vision_rrc.yaml"), "--json", "--threads", "2"]
+            + ["-p", f"data={self.photos}", "-p", f"batch={batch}", "--epochs", str(epochs)]
+        )
+        return float(made["steady"]["records"] / made["steady"]["seconds"])
+
+    def command(self) -> None:
+        """From Python at the rate of the command."""
+        for row, rate in (
+            ("headrace run", lambda: self.command_rate(256, 24)),
+            ("from Python", lambda: self.case("photos_ours", self.photos, 256, 36)["rate"]),
+        ):
+            self.table.add("vision_rrc, 2 threads", "photos/s", row, rate())
+
+    def command_claims(self) -> None:
+        self.table.claim(
+            "vision_rrc from Python / headrace run",
+            self.table.ratios("vision_rrc, 2 threads", "from Python", "headrace run"),
+            0.97,
+        )
+
+    def handover(self) -> None:
+        """A batch that is ready to tensors."""
+        made = self.case("hand_over", self.photos)
+        for row in ("large", "small"):
+            size = "154 MB" if row == "large" else "128 B"
+            self.table.add("ready batch to torch", "us", f"{size}, next() and tensor", made[row] * 1e6)
+            self.table.add("ready batch to torch", "us", f"{size}, tensor alone", made[row + "_tensor"] * 1e6)
+
+    def handover_claims(self) -> None:
+        for size in ("154 MB", "128 B"):
+            values = self.table.rows["ready batch to torch"][f"{size}, next() and tensor"]
+            self.table.claim(f"a ready batch of {size} as tensors, us", values, 20, at_least=False)
+
+    def photo_rates(self) -> None:
+        """Transforms of torchvision, here and there."""
+        group, memory = "photos, crop 224, 2 cores, batches of 64", "memory of all processes"
+        for workers in (0, 1, 2) if self.best is None else (self.best,):
+            made = self.case("photos_torch", self.photos, workers, 12, memory=True)
+            self.table.add(f"{group}: DataLoader", "photos/s", f"{workers} workers", made["rate"])
+            if self.best is None or workers == self.best:
+                best = made
+        if self.best is None:
+            rows = self.table.rows[f"{group}: DataLoader"]
+            self.best = int(max(rows, key=lambda row: rows[row][0]).split()[0])
+            best = self.case("photos_torch", self.photos, self.best, 12, memory=True)
+        self.table.add(group, "photos/s", "DataLoader, its best", best["rate"])
+        self.table.add(memory, "MB", "DataLoader, its best", best["pss"] / 1e6)
+        made = self.case("photos_user", self.photos, "processes", 12, memory=True)
+        self.table.add(group, "photos/s", "same code in our processes", made["rate"])
+        self.table.add(memory, "MB", "same code in our processes", made["pss"] / 1e6)
+        for variant in ("processes", "threads"):
+            rate = self.case("photos_rest", self.photos, variant, 36)["rate"]
+            self.table.add(group, "photos/s", f"normalise left in Python, {variant}", rate)
+        self.table.add(group, "photos/s", "all ours", self.case("photos_ours", self.photos, 64, 60)["rate"])
+        self.table.add(group, "photos/s", "headrace run", self.command_rate(64, 10))
+
+    def photo_rates_claims(self) -> None:
+        group, memory = "photos, crop 224, 2 cores, batches of 64", "memory of all processes"
+        base, ratios = "DataLoader, its best", self.table.ratios
+        self.table.claim(
+            "same code in our processes / DataLoader", ratios(group, "same code in our processes", base), 1
+        )
+        self.table.claim("its memory / DataLoader's", ratios(memory, "same code in our processes", base), 0.7, False)
+        rest = ratios(group, "normalise left in Python, processes", base)
+        self.table.claim("normalise left in Python, processes / DataLoader", rest, 1.6)
+        self.table.claim("all ours / headrace run", ratios(group, "all ours", "headrace run"), 0.97)
+
+    # ---- numbers and arrays ----
+
+    def ints(self) -> None:
+        """Identity over 200,000 numbers."""
+        for row, values in self.case("ints", 1).items():
+            self.table.add("identity over 200,000 ints, batches of 256", "ns/record", row, values[0])
+
+    def ints_claims(self) -> None:
+        group = "identity over 200,000 ints, batches of 256"
+        rows = [f"headrace, {v}" for v in ("inline", "threads, 1 thread", "threads, 2 threads")]
+        best = min(rows, key=lambda row: sum(self.table.rows[group][row]))
+        self.table.claim(
+            f"DataLoader with 0 workers / {best}", self.table.ratios(group, "DataLoader, 0 workers", best), 1.5
+        )
+        processes = self.table.ratios(group, "DataLoader, 2 workers", "headrace, processes, 2 threads")
+        self.table.claim("DataLoader with 2 workers / processes", processes, 10)
+
+    def arrays(self) -> None:
+        """Arrays out of worker processes."""
+        for size, batch in ((238_144, 16), (4 << 20, 4)):
+            for row, values in self.case("arrays", size, batch, 1).items():
+                self.table.add(f"arrays of {size} bytes, 2 processes", "MB/s", row, values[0])
+
+    def arrays_claims(self) -> None:
+        for size in (238_144, 4 << 20):
+            group = f"arrays of {size} bytes, 2 processes"
+            for base, limit in (("DataLoader, tensors", 3), ("multiprocessing.Pool, NumPy", 8)):
+                values = self.table.ratios(group, "headrace, made in processes", base)
+                self.table.claim(f"arrays of {size} bytes / {base}", values, limit)
+
+    # ---- starting ----
+
+    def start(self) -> None:
+        """Time to the first batch of two worker processes."""
+        group = "first batch of a trivial data set, processes"
+        for method in ("spawn", "fork"):
+            seconds = self.case("start_torch", method)["seconds"]
+            self.table.add(group, "s", f"DataLoader, {method}", seconds)
+        self.table.add(group, "s", "headrace, torch imported", self.case("start_ours", "torch")["seconds"])
+        self.table.add(group, "s", "headrace, import included", self.case("start_ours", "none")["seconds"])
+
+    def start_claims(self) -> None:
+        group = "first batch of a trivial data set, processes"
+        ratios = self.table.ratios(group, "headrace, torch imported", "DataLoader, spawn")
+        self.table.claim("start of processes / DataLoader with spawn", ratios, 0.5, at_least=False)
+        values = self.table.rows[group]["headrace, import included"]
+        self.table.claim("first batch with processes, s", values, 1.5, at_least=False)
+
+    def first(self) -> None:
+        """From the start of the interpreter to the first batch of 1000 photos."""
+        group = "python to the first batch, 1000 photos"
+        for row, torch in (("headrace", "none"), ("headrace beside torch", "torch")):
+            made = self.case("first_batch", self.thousand, torch)
+            self.table.add(group, "s", row, made["seconds"])
+            if torch == "torch":
+                self.table.add(group, "s", "  of which torch's import", made["torch"])
+
+    def first_claims(self) -> None:
+        values = self.table.rows["python to the first batch, 1000 photos"]["headrace"]
+        self.table.claim("first batch after python starts, s", values, 0.3, at_least=False)
+
+    def resume(self) -> None:
+        """A state at 90 % of 1.28 million names."""
+        for row, seconds in self.case("resume", 1_280_000).items():
+            self.table.add("resume at 90 % of 1,280,000", "ms", row, seconds * 1e3)
+
+    def resume_claims(self) -> None:
+        for row, values in self.table.rows["resume at 90 % of 1,280,000"].items():
+            self.table.claim(f"resume at 90 % of 1,280,000 {row}, ms", values, 100, at_least=False)
+
+
+GROUPS = ("command", "handover", "photo_rates", "ints", "arrays", "start", "first", "resume")
+
+
+def thousand_photos(photos: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """A folder of 1000 names for the photos there are."""
+    files = sorted(photos.rglob("*.*"))
+    for at in range(1000):
+        file = files[at % len(files)]
+        (folder / f"{at:04}{file.suffix}").symlink_to(file)
+    return folder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("photos", type=pathlib.Path)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default=",".join(GROUPS), help="groups, comma between: " + ", ".join(GROUPS))
+    args = parser.parse_args()
+    chosen = args.only.split(",")
+    if unknown := [group for group in chosen if group not in GROUPS]:
+        parser.error(f"no group {unknown[0]}; there are {', '.join(GROUPS)}")
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    os.sched_setaffinity(0, cores)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(args.build.resolve(), args.photos.resolve(), pathlib.Path(folder))
+        thousand_photos(args.photos.resolve(), bench.thousand)
+        import torch
+
+        bench.table.facts = {
+            "machine": f"{platform.machine()}, CPUs {cores} of {os.cpu_count()}",
+            "versions": f"Python {platform.python_version()}, torch {torch.__version__}",
+            "rounds": str(args.rounds),
+        }
+        for at in range(args.rounds):
+            for group in chosen:
+                print(f"round {at + 1} of {args.rounds}: {group}", file=sys.stderr, flush=True)
+                step: Callable[[], None] = getattr(bench, group)
+                step()
+        for group in chosen:
+            getattr(bench, group + "_claims")()
+    print(
+        bench.table.json()
+        if args.json
+        else "python: the package against the command and DataLoader\n" + bench.table.show()
+    )
+
+
+if __name__ == "__main__":
+    main()
