@@ -44,6 +44,11 @@ void hr_code_record(const struct hr_code_call *call, struct hr_code_record *ret_
         hr__code_record(call, ret_record);
 }
 
+uint64_t hr_code_index(const struct hr_code_call *call)
+{
+    return call != NULL ? call->id->index : 0;
+}
+
 size_t hr_code_input_count(const struct hr_code_call *call)
 {
     return call != NULL ? call->input_count : 0;
