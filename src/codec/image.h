@@ -10,6 +10,9 @@
 #include "core/arena.h"
 #include "kernel/resample_ycc.h"
 
+struct hr_jpeg_index;
+struct hr_jpeg_seen;
+
 enum hr_image_format {
     HR_IMAGE_UNKNOWN,
     HR_IMAGE_JPEG,
@@ -58,6 +61,8 @@ struct hr_image_request {
     struct hr_jpeg_index *index; /* or NULL: entry points of this very file, an empty one
                                     at first; used, and completed when the decode ends
                                     well. Others than JPEG leave it alone. */
+    struct hr_jpeg_seen *seen;   /* or NULL: what earlier requests for this very file
+                                    decoded into the same arena; used and added to */
 };
 
 /*

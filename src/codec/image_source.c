@@ -294,7 +294,8 @@ hr__image_source_decode(struct hr_image_decoder *decoder, struct hr_arena *arena
                                        .height = rect.height,
                                        .scale_log2 = log2,
                                        .pixels_max = view->pixels_max,
-                                       .index = view->index};
+                                       .index = view->index,
+                                       .seen = view->seen};
     struct hr_image_source source = {0};
     enum hr_err err = source_planes(&d, &request, &source);
 

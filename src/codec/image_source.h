@@ -31,6 +31,7 @@ struct hr_image_view {
     int orientation;  /* EXIF 1..8, to be undone */
     uint64_t pixels_max;
     struct hr_jpeg_index *index; /* or NULL; see hr_image_request */
+    struct hr_jpeg_seen *seen;   /* likewise */
 };
 
 /* Pixels made available, and where the box lies in them. With `planar` they are luma, and

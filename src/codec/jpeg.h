@@ -12,6 +12,7 @@
 
 #include "codec/image_priv.h"
 #include "codec/jpeg_index.h"
+#include "codec/jpeg_seen.h"
 
 /* Which decoder takes JPEGs. */
 enum hr_jpeg_path {

@@ -25,7 +25,8 @@ static void set_wants(struct hr_jpeg *jpeg, int32_t my)
         const struct hr_jpeg_plane *p = &jpeg->plane[block->component];
         int32_t top = my * p->mcu_height;
 
-        if (!p->wanted || top >= p->y1 || top + p->mcu_height <= p->y0)
+        if (!p->wanted ||
+            (jpeg->seen == NULL && (top >= p->y1 || top + p->mcu_height <= p->y0)))
             block->want = HR_JPEG_NOTHING;
         else
             block->want = p->size == 1 ? HR_JPEG_DC : HR_JPEG_ALL;
@@ -66,7 +67,7 @@ static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
         p->top = my * p->mcu_height;
         if (!p->wanted)
             continue;
-        if (jpeg->planar)
+        if (hr__jpeg_keeps_strips(jpeg))
             p->strip = p->whole + (my - jpeg->my0) * p->mcu_height * p->stride;
         else if (my > jpeg->my0)
             memmove(p->strip, p->strip + p->mcu_height * p->stride,
@@ -74,29 +75,43 @@ static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
     }
 }
 
-static bool decode_row(struct hr_jpeg *jpeg, int32_t my)
+/* MCUs that come next in the data. */
+static bool decode_range(struct hr_jpeg *jpeg, int32_t my, int32_t from, int32_t to)
 {
-    const struct hr_jpeg_kernels *kernels = jpeg->kernels;
-    bool known = my < jpeg->known;
     int32_t mx;
 
-    keep_rows(jpeg, my);
-    set_wants(jpeg, my);
-    if (known ? !hr__jpeg_seek(jpeg, my, jpeg->mx0)
-              : !hr__jpeg_pass(jpeg, my, 0, jpeg->mx0, kernels->skip))
-        return false;
-    for (mx = jpeg->mx0; mx < jpeg->mx1; mx += HR_JPEG_BATCH) {
-        int32_t left = jpeg->mx1 - mx;
+    for (mx = from; mx < to; mx += HR_JPEG_BATCH) {
+        int32_t left = to - mx;
         int32_t count = left < HR_JPEG_BATCH ? left : HR_JPEG_BATCH;
 
         jpeg->scan.first = 0;
-        if (!hr__jpeg_pass(jpeg, my, mx, mx + count, kernels->decode) ||
+        if (!hr__jpeg_pass(jpeg, my, mx, mx + count, jpeg->kernels->decode) ||
             !transform(jpeg, mx, count))
             return false;
     }
-    if (known && (my + 1 < jpeg->known || my + 1 == jpeg->my1))
+    return true;
+}
+
+static bool decode_row(struct hr_jpeg *jpeg, int32_t my)
+{
+    bool (*skip)(struct hr_jpeg_scan *, int32_t) = jpeg->kernels->skip;
+    bool known = my < jpeg->known;
+    int32_t at = 0, from, to;
+
+    keep_rows(jpeg, my);
+    set_wants(jpeg, my);
+    for (from = jpeg->mx0; hr__jpeg_find_unseen(jpeg, my, &from, &to); from = at = to)
+        if ((known ? !hr__jpeg_seek(jpeg, my, from)
+                   : !hr__jpeg_pass(jpeg, my, at, from, skip)) ||
+            !decode_range(jpeg, my, from, to))
+            return false;
+    hr__jpeg_take_seen(jpeg, my);
+    if (hr__jpeg_is_seen(jpeg) ||
+        (known && (my + 1 < jpeg->known || my + 1 == jpeg->my1)))
         return true;
-    return hr__jpeg_pass(jpeg, my, jpeg->mx1, jpeg->mcus_x, kernels->skip);
+    if (known && at == 0 && !hr__jpeg_seek(jpeg, my, at = jpeg->mx0))
+        return false;
+    return hr__jpeg_pass(jpeg, my, at, jpeg->mcus_x, skip);
 }
 
 /* ---- strips to pixels ---- */
@@ -181,7 +196,8 @@ static bool decode_rows(struct hr_jpeg *jpeg)
 {
     int32_t my, y = jpeg->y;
 
-    if (jpeg->my0 >= jpeg->known && !hr__jpeg_reach(jpeg, jpeg->my0))
+    if (!hr__jpeg_is_seen(jpeg) && jpeg->my0 >= jpeg->known &&
+        !hr__jpeg_reach(jpeg, jpeg->my0))
         return false;
     for (my = jpeg->my0; my < jpeg->my1; my++) {
         int32_t ready;
@@ -192,6 +208,8 @@ static bool decode_rows(struct hr_jpeg *jpeg)
         for (; y < ready; y++)
             put_row(jpeg, y);
     }
+    if (hr__jpeg_is_seen(jpeg))
+        return true;
     if (jpeg->my1 == jpeg->mcus_y && jpeg->my1 > jpeg->known)
         return hr__jpeg_is_used_up(&jpeg->scan);
     return hr__jpeg_bits_over(&jpeg->scan) >= 0;
@@ -213,36 +231,25 @@ hr__jpeg_prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool plan
     hr__jpeg_place(jpeg, job);
     if (!hr__jpeg_is_promise_kept(jpeg))
         return HR_ERR_UNSUPPORTED;
-    if (!hr__jpeg_take_index(jpeg, job->request->index, job->arena) ||
+    hr__jpeg_look_at_seen(jpeg, job->request->seen);
+    if (!hr__jpeg_take_index(jpeg, hr__jpeg_is_seen(jpeg) ? NULL : job->request->index,
+                             job->arena) ||
         !hr__jpeg_reserve(jpeg))
         return HR_ERR_MEMORY;
+    if (hr__jpeg_is_seen(jpeg))
+        return HR_OK;
     return hr__jpeg_begin(jpeg) ? HR_OK : HR_ERR_UNSUPPORTED;
 }
 
-enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job,
-                            struct hr_image_part *ret_part)
-{
-    size_t row_bytes;
-
-    HR_TRY(hr__jpeg_prepare(jpeg, job, false));
-    row_bytes = (size_t)jpeg->width * (size_t)jpeg->channels;
-    jpeg->pixels = hr__arena_alloc(job->arena, row_bytes * (size_t)jpeg->height);
-    if (jpeg->pixels == NULL)
-        return HR_ERR_MEMORY;
-    if (jpeg->header.components == 1 && jpeg->channels == 3)
-        memset(jpeg->gray, 128, (size_t)jpeg->width);
-    if (!decode_rows(jpeg))
-        return HR_ERR_UNSUPPORTED;
-    hr__jpeg_keep_index(jpeg);
-    hr__image_part_set(ret_part, jpeg->pixels, jpeg->width, jpeg->height, jpeg->channels,
-                       row_bytes, jpeg->x, jpeg->y, job->request->scale_log2);
-    return HR_OK;
-}
-
-static bool alloc_planes(struct hr_jpeg *jpeg, struct hr_arena *arena)
+/* Where the strips that are kept lie. */
+static bool place_strips(struct hr_jpeg *jpeg, struct hr_arena *arena)
 {
     int i;
 
+    if (jpeg->within != NULL) {
+        hr__jpeg_show_seen(jpeg);
+        return true;
+    }
     for (i = 0; i < jpeg->header.components; i++) {
         struct hr_jpeg_plane *p = &jpeg->plane[i];
         int32_t rows = HR_JPEG_KEPT + (jpeg->my1 - jpeg->my0) * p->mcu_height;
@@ -254,6 +261,29 @@ static bool alloc_planes(struct hr_jpeg *jpeg, struct hr_arena *arena)
             return false;
     }
     return true;
+}
+
+enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job,
+                            struct hr_image_part *ret_part)
+{
+    size_t row_bytes;
+
+    HR_TRY(hr__jpeg_prepare(jpeg, job, false));
+    if (hr__jpeg_keeps_strips(jpeg) && !place_strips(jpeg, job->arena))
+        return HR_ERR_MEMORY;
+    row_bytes = (size_t)jpeg->width * (size_t)jpeg->channels;
+    jpeg->pixels = hr__arena_alloc(job->arena, row_bytes * (size_t)jpeg->height);
+    if (jpeg->pixels == NULL)
+        return HR_ERR_MEMORY;
+    if (jpeg->header.components == 1 && jpeg->channels == 3)
+        memset(jpeg->gray, 128, (size_t)jpeg->width);
+    if (!decode_rows(jpeg))
+        return HR_ERR_UNSUPPORTED;
+    hr__jpeg_keep_index(jpeg);
+    hr__jpeg_leave_seen(jpeg);
+    hr__image_part_set(ret_part, jpeg->pixels, jpeg->width, jpeg->height, jpeg->channels,
+                       row_bytes, jpeg->x, jpeg->y, job->request->scale_log2);
+    return HR_OK;
 }
 
 static struct hr_pixels show_plane(const struct hr_jpeg *jpeg, int i)
@@ -279,11 +309,12 @@ enum hr_err hr__jpeg_planes(struct hr_jpeg *jpeg, const struct hr_image_job *job
     int i;
 
     HR_TRY(hr__jpeg_prepare(jpeg, job, true));
-    if (!alloc_planes(jpeg, job->arena))
+    if (!place_strips(jpeg, job->arena))
         return HR_ERR_MEMORY;
     if (!decode_rows(jpeg))
         return HR_ERR_UNSUPPORTED;
     hr__jpeg_keep_index(jpeg);
+    hr__jpeg_leave_seen(jpeg);
     planes.ycc.gray = jpeg->channels == 1 || jpeg->header.components == 1;
     planes.x = jpeg->x;
     planes.y = jpeg->y;

@@ -148,14 +148,15 @@ bool hr__jpeg_take_index(struct hr_jpeg *jpeg, struct hr_jpeg_index *index,
 bool hr__jpeg_open_index(struct hr_jpeg *jpeg)
 {
     const struct hr_jpeg_index *index = jpeg->index;
-    int32_t my = jpeg->my0 < jpeg->known ? jpeg->my0 : jpeg->known - 1;
+    int32_t my = jpeg->read0 < jpeg->known ? jpeg->read0 : jpeg->known - 1;
+    int32_t below = jpeg->my1 > jpeg->known ? jpeg->my1 : jpeg->read1;
     const struct hr_jpeg_row *first = &index->row[my];
     const uint8_t *from = jpeg->header.scan, *end = jpeg->header.data_end, *marker;
     size_t bytes = (size_t)(end - from);
     uint8_t *unstuffed_end;
 
-    if (jpeg->my1 < jpeg->known) {
-        size_t last = (size_t)index->row[jpeg->my1].at + 2;
+    if (below < jpeg->known) {
+        size_t last = (size_t)index->row[below].at + 2;
 
         end = from + (last < bytes ? last : bytes);
     }
@@ -166,7 +167,9 @@ bool hr__jpeg_open_index(struct hr_jpeg *jpeg)
     if (marker == NULL && end == jpeg->header.data_end)
         return false;
     memset(unstuffed_end, 0, HR_JPEG_PAD);
+    jpeg->scan.at = jpeg->unstuffed;
     jpeg->scan.end = unstuffed_end;
+    jpeg->scan.left = 0;
     jpeg->base = first->unstuffed;
     jpeg->segment_left = INT32_MAX;
     return true;

@@ -120,6 +120,8 @@ void hr__jpeg_place(struct hr_jpeg *jpeg, const struct hr_image_job *job)
     jpeg->mcus_x = hr__divide_up(header->width, 8 * header->component[0].h);
     jpeg->mcus_y = hr__divide_up(header->height, 8 * header->component[0].v);
     jpeg->channels = hr__image_channels_out(job->info, job->request->channels);
+    jpeg->scale_log2 = job->request->scale_log2;
+    jpeg->planes = jpeg->channels == 3 ? header->components : 1;
     place_window(jpeg, job->request);
     for (i = 0; i < header->components; i++) {
         place_plane(jpeg, i, job->request->scale_log2);
@@ -154,10 +156,13 @@ static size_t lay_out(struct hr_jpeg *jpeg, uint8_t *block)
         struct hr_jpeg_plane *p = &jpeg->plane[i];
         int32_t mcus = hr__divide_up(jpeg->mx1 - jpeg->mx0, 4) * 4;
 
+        if (jpeg->seen != NULL) /* a range may begin anywhere, and ends in a group */
+            mcus += 4;
+
         p->first = jpeg->mx0 * p->mcu_width;
         p->stride = hr__divide_up(mcus * p->mcu_width + 1, STRIDE_ROUND) * STRIDE_ROUND;
         p->strip = part(block, at);
-        if (p->wanted && !jpeg->planar)
+        if (p->wanted && !hr__jpeg_keeps_strips(jpeg))
             at += (size_t)p->stride * (size_t)(HR_JPEG_KEPT + p->mcu_height);
     }
     at += HR_JPEG_SLACK;

@@ -26,7 +26,7 @@ struct hr_jpeg_plane {
     int32_t first; /* sample column of the strip's first */
     ptrdiff_t stride;
     uint8_t *strip; /* KEPT rows, then those of a row of MCUs */
-    uint8_t *whole; /* all strips, when planes are asked for */
+    uint8_t *whole; /* all strips, when they are kept */
     int32_t top;    /* row of the photo at strip's row KEPT */
     int16_t quant[64];
     int16_t *groups; /* coefficients of a batch: v rows of GROUPS_ROW groups */
@@ -54,7 +54,12 @@ struct hr_jpeg {
     int32_t mx0, mx1, my0, my1;  /* that the window needs */
     int32_t x, y, width, height; /* the window in scaled pixels */
     int32_t channels;
-    bool planar; /* planes are asked for, not pixels */
+    bool planar;                            /* planes are asked for, not pixels */
+    int32_t scale_log2, planes;             /* how many are wanted */
+    struct hr_jpeg_seen *seen;              /* of this photo, or NULL */
+    const struct hr_jpeg_seen_part *within; /* it has all of the window; or NULL */
+    int32_t read0, read1; /* rows of MCUs of which some must be decoded; none: equal or
+                             crossed */
     uint8_t *pixels;
     uint8_t *row[2]; /* an upsampled row of each chroma component */
     uint16_t *sums;
@@ -67,6 +72,18 @@ struct hr_jpeg {
     struct hr_jpeg_table dc[4], ac[4];
     _Alignas(64) int16_t groups[HR_JPEG_GROUPS_MAX * HR_JPEG_GROUP];
 };
+
+/* Strips stay where they are made: for planes, or for later windows. */
+static inline bool hr__jpeg_keeps_strips(const struct hr_jpeg *jpeg)
+{
+    return jpeg->planar || jpeg->seen != NULL;
+}
+
+/* Earlier decodes have made all of the window. */
+static inline bool hr__jpeg_is_seen(const struct hr_jpeg *jpeg)
+{
+    return jpeg->read0 >= jpeg->read1;
+}
 
 static inline int32_t hr__divide_up(int32_t a, int32_t b)
 {
@@ -84,6 +101,19 @@ HR_CHECK bool hr__jpeg_reserve(struct hr_jpeg *jpeg);
 /* All up to the entropy-coded data. An index that does not fit is left alone. */
 HR_CHECK enum hr_err
 hr__jpeg_prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool planar);
+
+/* What of the window is there; `seen` may be NULL. */
+void hr__jpeg_look_at_seen(struct hr_jpeg *jpeg, struct hr_jpeg_seen *seen);
+/* The next MCUs [*from, *ret_to) of the window's row that must be decoded; false: none.
+ */
+bool hr__jpeg_find_unseen(const struct hr_jpeg *jpeg, int32_t my, int32_t *from,
+                          int32_t *ret_to);
+/* Copy the others to the strip, when those are decoded. */
+void hr__jpeg_take_seen(struct hr_jpeg *jpeg, int32_t my);
+/* The planes are those of `within`. */
+void hr__jpeg_show_seen(struct hr_jpeg *jpeg);
+/* All went well: later windows may take what this one has. */
+void hr__jpeg_leave_seen(struct hr_jpeg *jpeg);
 
 /* Tables, the list of blocks; the data up to the first restart marker, or what
  * the index says is needed. False: declined, as from all below. */

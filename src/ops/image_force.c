@@ -194,6 +194,8 @@ enum hr_err hr__image_force(struct hr_worker *worker, struct hr_value *value, vo
     bool shows = false;
     enum hr_err err;
 
+    if (value->shared)
+        hr__image_seek_share(image, &worker->arena);
     err = make(worker, image, into, &made, &shows, reterr);
     hr__worker_charge(worker, node);
     if (err != HR_OK)

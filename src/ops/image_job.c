@@ -114,6 +114,7 @@ hr__image_edit(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image)
     if (value->kind != HR_VALUE_DEFERRED)
         return hr__fail(ctx->error, HR_ERR_TYPE, "the field holds no image");
     if (value->shared) {
+        hr__image_seek_share((const struct hr_image *)value->u.lazy, &ctx->worker->arena);
         HR_TRY(new_image(ctx, &image));
         *image = *(const struct hr_image *)value->u.lazy;
         image->pixels.shared = true;
@@ -172,8 +173,7 @@ enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *dat
     HR_TRY(hr__image_probe(data, bytes, info, ctx->error));
     HR_TRY(check_size(info, how->pixels_max, ctx->error));
     HR_TRY(new_image(ctx, &image));
-    if (how->seek != NULL)
-        HR_TRY(new_photo(ctx, how->seek, &image->photo));
+    HR_TRY(new_photo(ctx, how->seek, &image->photo));
     turned = how->orientation && info->orientation >= 5;
     init(image, ctx->node, turned ? info->height : info->width,
          turned ? info->width : info->height);

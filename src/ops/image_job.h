@@ -31,7 +31,7 @@ struct hr_image {
     enum hr_dtype source_dtype; /* of the source as others see it; float16 and bfloat16
                                    tensors are held as float32 here */
     const struct hr_image_info *info; /* what the codec's header said */
-    struct hr_image_photo *photo;     /* or NULL: no entry points are kept */
+    struct hr_image_photo *photo;     /* of encoded bytes */
     enum hr_image_mode mode;
     int want_channels; /* enum hr_image_channels of the decode */
     uint64_t pixels_max;

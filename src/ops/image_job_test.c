@@ -293,23 +293,29 @@ TEST(taps_stop_at_an_earlier_crop)
     bench_finish(&b);
 }
 
+/* Another field that shows the image. */
+static void fork_image(struct bench *b, const char *name)
+{
+    struct hr_value *copy = bench_put(b, name);
+    struct hr_field *field = bench_field(b, name), kept = *field;
+
+    *field = *bench_field(b, "image");
+    field->slot = kept.slot;
+    memcpy(field->name, kept.name, sizeof kept.name);
+    hr__value_share(copy, bench_value(b, "image"));
+}
+
 TEST(two_sights_of_one_image_are_edited_apart)
 {
     size_t bytes, left_bytes, right_bytes;
     void *data = jpeg(64, 48, 1, false, &bytes);
-    struct hr_value *copy;
     uint8_t *left, *right;
     struct bench b;
 
     bench_init(&b);
     bench_put_bytes(&b, "data", data, bytes);
     CHECK_OK(bench_op(&b, "image.decode", NULL));
-    copy = bench_put(&b, "other");
-    *bench_field(&b, "other") = *bench_field(&b, "image");
-    snprintf(bench_field(&b, "image")->name, 8, "image");
-    b.schema.fields[b.schema.count - 1].slot = b.slots - 1;
-    snprintf(b.schema.fields[b.schema.count - 1].name, 8, "other");
-    hr__value_share(copy, bench_value(&b, "image"));
+    fork_image(&b, "other");
     CHECK_OK(bench_op(&b, "image.center_crop", "{size: 16}"));
     CHECK_OK(bench_op(&b, "image.flip", "{field: other, p: 1}"));
     left = bench_bytes(&b, "image", &left_bytes);
@@ -319,6 +325,83 @@ TEST(two_sights_of_one_image_are_edited_apart)
     free(left);
     free(right);
     hr__free(data);
+    bench_finish(&b);
+}
+
+/* A crop of view `v` of record b->id, the same each time. */
+static void crop_view(struct bench *b, const char *field, unsigned v)
+{
+    char text[160];
+
+    b->node = 100 + 10 * v;
+    if ((b->id.index + v) % 3 == 0)
+        snprintf(text, sizeof text, "{field: %s, size: [%u, %u]}", field, 140 + 7 * v,
+                 90);
+    else
+        snprintf(text, sizeof text, "{field: %s, size: [40, 60], scale: [0.3, 1]}",
+                 field);
+    CHECK_OK(bench_op(
+        b, (b->id.index + v) % 3 == 0 ? "image.random_crop" : "image.random_resized_crop",
+        text));
+    snprintf(text, sizeof text, "{field: %s}", field);
+    CHECK_OK(bench_op(b, "image.flip", text));
+}
+
+#define VIEWS 4
+static const char *const view_names[VIEWS] = {"image", "v1", "v2", "v3"};
+
+/* Views of one decode: all described before the first is made, or one after the other. */
+static void check_views(struct bench *b, const void *data, size_t bytes, const char *how,
+                        bool together)
+{
+    size_t alone_bytes[VIEWS], view_bytes[VIEWS];
+    uint8_t *alone[VIEWS], *views[VIEWS];
+
+    for (unsigned v = 0; v < VIEWS; v++) {
+        bench_clear(b);
+        bench_put_bytes(b, "data", data, bytes);
+        CHECK_OK(bench_op(b, "image.decode", how));
+        crop_view(b, "image", v);
+        alone[v] = bench_bytes(b, "image", &alone_bytes[v]);
+    }
+    bench_clear(b);
+    bench_put_bytes(b, "data", data, bytes);
+    CHECK_OK(bench_op(b, "image.decode", how));
+    for (unsigned v = 1; v < VIEWS; v++)
+        fork_image(b, view_names[v]);
+    for (unsigned v = 0; v < VIEWS; v++) {
+        crop_view(b, view_names[v], v);
+        if (!together)
+            views[v] = bench_bytes(b, view_names[v], &view_bytes[v]);
+    }
+    for (unsigned v = 0; v < VIEWS; v++) {
+        if (together)
+            views[v] = bench_bytes(b, view_names[v], &view_bytes[v]);
+        CHECK_EQ_INT(view_bytes[v], alone_bytes[v]);
+        CHECK_BYTES(views[v], alone[v], alone_bytes[v]);
+        free(views[v]);
+        free(alone[v]);
+    }
+}
+
+TEST(views_of_one_decode_are_those_of_a_decode_each)
+{
+    static const char *const modes[] = {"exact", "close", "fast"};
+    struct bench b;
+    char how[80];
+
+    bench_init(&b);
+    for (unsigned i = 0; i < 48; i++) {
+        size_t bytes;
+        void *data = jpeg(240 + 9 * (int32_t)(i % 7), 170, 1 + i % 2, i % 8 == 7, &bytes);
+
+        snprintf(how, sizeof how, "{mode: %s, color: %s%s}", modes[i % 3],
+                 i % 5 == 4 ? "gray" : "rgb", i % 6 == 5 ? ", seek_bytes: 0" : "");
+        CHECK(bytes > 4096);
+        b.id.index = i;
+        check_views(&b, data, bytes, how, i % 4 < 2);
+        hr__free(data);
+    }
     bench_finish(&b);
 }
 

@@ -1,11 +1,13 @@
 /*
- * image_seek.c - between a decode and the store of entry points.
+ * image_seek.c - between the decodes of a photo, and the store of entry points.
  *
  * The key is a hash of all bytes: 5 us for 100 kB, of 330 for a window that is found in
  * the index. Nothing cheaper is as safe: a change above the window moves the pixels
  * inside it as well. What needs all of a photo, and small files, go without.
  */
 #include "ops/image_job.h"
+
+#include <string.h>
 
 #define BYTES_MIN 4096
 
@@ -29,12 +31,24 @@ static void look_up(struct hr_image_photo *photo, const struct hr_image *image,
         photo->rows_kept = photo->index.rows;
 }
 
+void hr__image_seek_share(const struct hr_image *image, struct hr_arena *arena)
+{
+    struct hr_image_photo *photo = image->photo;
+
+    if (photo == NULL || photo->seen != NULL || image->info->format != HR_IMAGE_JPEG)
+        return;
+    photo->seen = hr__arena_alloc(arena, sizeof *photo->seen);
+    if (photo->seen != NULL)
+        memset(photo->seen, 0, sizeof *photo->seen);
+}
+
 void hr__image_seek_begin(const struct hr_image *image, struct hr_arena *arena,
                           struct hr_image_view *view)
 {
     struct hr_image_photo *photo = image->photo;
 
-    if (photo == NULL || image->info->format != HR_IMAGE_JPEG ||
+    view->seen = photo->seen;
+    if (photo->seek == NULL || image->info->format != HR_IMAGE_JPEG ||
         image->encoded_bytes < BYTES_MIN || !shows_part(image))
         return;
     if (!photo->known)

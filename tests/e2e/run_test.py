@@ -92,7 +92,7 @@ def limit_stops_after_so_many_records():
 
 @test
 def every_example_runs():
-    for name in ("vision_rrc.yaml", "vision_eval.yaml", "simclr.yaml"):
+    for name in ("vision_rrc.yaml", "vision_eval.yaml", "simclr.yaml", "simclr_views.yaml"):
         result = run_json("run", example(name), "-p", f"data={photos()}", "-p", "batch=8", "-p", "size=40")
         assert result["records"] == 40, name
     assert run_json("run", example("noop.yaml"), "-p", "n=1000")["batches"] == 4
