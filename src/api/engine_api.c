@@ -61,8 +61,10 @@ enum hr_err hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns,
 
 void hr_iter_cancel(struct hr_iter *iter)
 {
-    if (iter != NULL)
-        atomic_store_explicit(&engine_of(iter)->cancelled, true, memory_order_relaxed);
+    if (iter == NULL)
+        return;
+    atomic_store(&engine_of(iter)->cancelled, true);
+    atomic_store(&engine_of(iter)->stop, true); /* no record is begun after this */
 }
 
 const char *hr_iter_detail(const struct hr_iter *iter)
