@@ -124,7 +124,7 @@ enum hr_err
 hr_jpeg_window_size(const struct hr_jpeg_info *info, const struct hr_jpeg_window *window,
                     int32_t *ret_width, int32_t *ret_height, struct hr_error *reterr)
 {
-    struct hr_image_request request;
+    struct hr_image_request request = {0};
 
     if (info == NULL || window == NULL || ret_width == NULL || ret_height == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "an argument is NULL");
