@@ -21,6 +21,8 @@ from .errors import CodeError
 # One thread per worker: the engine runs as many workers as it has threads.
 _ENV = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")}
 
+_ATTEMPTS = 3  # at starting a worker, when the process that starts them is killed
+
 
 def payload(codes: list[tuple[str, str, bytes]]) -> bytes:
     """What a worker needs: search path, how to import __main__, and the functions."""
@@ -42,6 +44,7 @@ class Nursery:
                 "worker processes were asked for while a worker process imported your script; put what "
                 "starts the training under `if __name__ == '__main__':`"
             )
+        self.threads = 0  # known when it has imported the functions
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         memory = os.memfd_create("headrace-code", os.MFD_CLOEXEC)
         try:
@@ -60,7 +63,6 @@ class Nursery:
             raise
         finally:
             os.close(memory)
-        self.threads = 0
 
     def ready(self) -> None:
         """Wait until the functions are imported; CodeError with the reason when not."""
@@ -76,10 +78,13 @@ class Nursery:
         return self._answer() if answer else {}
 
     def _answer(self) -> dict[str, Any]:
-        data = self.sock.recv(1 << 16)
+        try:
+            data = self.sock.recv(1 << 16)
+        except ConnectionResetError:
+            data = b""
         if not data:
-            code = self.process.wait()
-            raise CodeError(f"the process that starts workers ended while it imported your code (exit status {code})")
+            when = " while it imported your code" if self.threads == 0 else ""
+            raise CodeError(f"the process that starts workers ended{when} (exit status {self.process.wait()})")
         message: dict[str, Any] = json.loads(data)
         if "error" in message:
             raise CodeError(
@@ -127,17 +132,18 @@ class Host:
     def start(self, fd: int) -> int:
         """A worker that serves on its copy of `fd`; returns its process id."""
         with self._lock:
-            nursery = self.warm()
-            nursery.ready()
-            if nursery.threads == 1:
+            for attempt in range(_ATTEMPTS):
+                nursery = self.warm()
                 try:
+                    nursery.ready()
+                    if nursery.threads > 1:
+                        break
                     return int(nursery.ask({"do": "fork"}, [fd])["pid"])
                 except CodeError:
-                    if nursery.process.wait() != 0:
+                    status = nursery.process.wait()
+                    # 0: it had just given up waiting; negative: somebody killed it.
+                    if status > 0 or attempt == _ATTEMPTS - 1:
                         raise
-                nursery = self.warm()  # it had just given up waiting
-                nursery.ready()
-                return int(nursery.ask({"do": "fork"}, [fd])["pid"])
             single = Nursery(payload(self._codes))
             single.ready()
             pid = int(single.ask({"do": "serve"}, [fd])["pid"])

@@ -1,0 +1,167 @@
+"""Reproducers of what people reported about other loaders, with this one.
+
+Some reports have theirs beside related tests: killed workers (pytorch#21554), forks
+(#1355), stale shared memory (mosaicml/streaming#781) in test_code.py and test_loader.py,
+samples lost on resume (huggingface/datasets#7901) in test_state.py and test_examples.py.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+import reportfns
+import userfns
+from conftest import descendants, run_script
+
+
+def proportional(pids: set[int]) -> int:
+    """Bytes of memory of these processes, each shared page counted once (PSS)."""
+    total = 0
+    for pid in pids:
+        for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+def growth(dataset: Any, variant: Any, children: Any) -> tuple[int, int]:
+    """Bytes by which all processes together grow within the first epoch, and from there to the fourth."""
+    with hr.from_dataset(dataset, variant=variant).batch(1000).loader(epochs=4, threads=2, output="numpy") as loader:
+        seen = []
+        for i, batch in enumerate(loader):
+            assert batch.records == 1000
+            if i in (NAMES // 10_000, NAMES // 1000 - 1, 4 * NAMES // 1000 - 5):
+                seen.append(proportional(children() | {os.getpid()}))
+    return seen[1] - seen[0], seen[2] - seen[1]
+
+
+NAMES = 200_000
+
+
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+def test_memory_does_not_grow_with_the_records_of_an_array(variant: Any, children: Any) -> None:
+    """pytorch#13246, in the form without Python objects."""
+    first, later = growth(reportfns.Lengths(NAMES), variant, children)
+    assert first < 3 << 20 and later < 3 << 20
+
+
+def test_memory_of_a_list_grows_by_a_copy_in_each_worker_at_most(children: Any) -> None:
+    """pytorch#13246: counts of references are written to the pages of the list itself.
+
+    In threads it does not grow at all.
+    """
+    names = reportfns.Names(NAMES)
+    size = NAMES * (sys.getsizeof(names.names[0]) + 8)
+    assert sum(growth(names, "processes", children)) < 2 * size
+    first, later = growth(names, "threads", children)
+    assert first < 3 << 20 and later < 3 << 20
+
+
+def test_nothing_is_kept_in_dev_shm(children: Any) -> None:
+    """pytorch#5040, #108861: /dev/shm is full; ours are memory files that no folder holds."""
+    pipe = hr.range(24).map(reportfns.large, variant="processes").batch(2)
+    for batch in pipe.loader(threads=2, output="numpy"):
+        assert batch.value.shape == (2, 1 << 20)
+        for pid in children() | {os.getpid()}:
+            files = {os.readlink(f) for f in pathlib.Path(f"/proc/{pid}/fd").iterdir() if f.is_symlink()}
+            maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+            assert "/dev/shm/" not in maps and not any("/dev/shm/" in f for f in files)
+
+
+def test_all_processes_killed_at_once_lose_nothing(children: Any) -> None:
+    """pytorch#21554, as the system does it when memory is short: whatever process it takes."""
+    got: list[int] = []
+    killed = 0
+    before = descendants()
+    pipe = hr.range(2000).map(userfns.slow, variant="processes").batch(20)
+    for i, batch in enumerate(pipe.loader(threads=2, output="numpy")):
+        got += batch.value.tolist()
+        if i in (10, 40):
+            for pid in descendants() - before:
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+    assert killed >= 4 and got == list(range(2000))
+
+
+def test_torch_threads_in_the_program_do_not_hang_workers(children: Any) -> None:
+    """pytorch#75147, #1355: a lock of a thread pool that was held when the worker was forked."""
+    torch = pytest.importorskip("torch")
+    a = torch.ones(400, 400)
+    for _ in range(3):
+        a = (a @ a) / 400
+    pipe = hr.range(40).map(reportfns.product, variant="processes").batch(4)
+    got = [x for b in pipe.loader(threads=2, output="numpy") for x in b.value.tolist()]
+    assert np.allclose(got, [200.0 * x * x for x in range(40)])
+
+
+@pytest.mark.parametrize("seed_globals", [False, True])
+def test_workers_do_not_draw_the_same_numbers(seed_globals: bool, children: Any) -> None:
+    """pytorch#5059: equal NumPy seeds in all workers, and in all epochs."""
+    pipe = hr.from_dataset(reportfns.Draws(), variant="processes", seed_globals=seed_globals, version="1").batch(8)
+    drawn = []
+    for batch in pipe.loader(threads=2, epochs=3, output="numpy"):
+        drawn += [*batch.field0.tolist(), *batch.field1.tolist()]
+    assert len(set(drawn)) == len(drawn) == 3 * 64 * 2
+
+
+RANK = """
+import sys, torch.distributed as dist, torch, headrace as hr
+rank, path = int(sys.argv[1]), sys.argv[2]
+dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=2)
+steps = 0
+for batch in hr.range(101).shuffle().batch(10).loader(even="repeat", output="torch"):
+    dist.all_reduce(batch.value.sum())  # waits for the other, as DDP does
+    steps += 1
+print(steps)
+"""
+
+
+def test_no_rank_runs_dry(tmp_path: pathlib.Path) -> None:
+    """huggingface/datasets#6623: a rank with one batch less leaves the others waiting for ever."""
+    pytest.importorskip("torch")
+    script = tmp_path / "rank.py"
+    script.write_text(RANK)
+    path = os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(rank), str(tmp_path / "meet")],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        assert [process.communicate(timeout=60)[0] for process in ranks] == ["6\n", "6\n"]
+    finally:
+        for process in ranks:
+            process.kill()
+
+
+def test_a_second_start_after_ctrl_c_finds_nothing_stale(tmp_path: pathlib.Path) -> None:
+    """mosaicml/streaming#781: the next start stumbles over what the interrupted one left."""
+    text = """
+import os, signal, headrace as hr, reportfns
+pipe = hr.range(200).map(reportfns.large, variant="processes").batch(2)
+for start in range(2):
+    try:
+        for i, batch in enumerate(pipe.loader(threads=2, output="numpy")):
+            if start == 0 and i == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+            if i == 5:
+                print("goes")
+                break
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    out = run_script(tmp_path, text)
+    assert out.stdout.split() == ["interrupted", "goes"], out.stderr
