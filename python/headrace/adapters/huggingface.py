@@ -52,8 +52,11 @@ class Records(IterableDataset):
 class Batches:
     """A loader with what Trainer and Accelerate look for in a DataLoader."""
 
+    # What skip_first_batches hands to a torch DataLoader over `dataset`.
     batch_size = None  # the data set batches
     drop_last = False
+    num_workers = 0
+    prefetch_factor = None
 
     def __init__(self, loader: Loader) -> None:
         self.loader = loader

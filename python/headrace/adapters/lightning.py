@@ -1,9 +1,11 @@
 """Lightning: loaders whose place is kept in the checkpoint.
 
-Lightning saves and loads the state of any loader that has one. Two habits of its make a
-plain loader resume wrongly, and `Batches` knows them: at the end of an epoch Lightning
-stops asking before the loader can say that it is over, so a state there means "next epoch"
-and not "no batch left"; and where the length is not known it takes one batch in advance.
+Lightning saves and loads the state of any loader that has one. Three habits make a plain
+loader resume wrongly, and `Batches` knows them. At the end of an epoch Lightning stops
+asking before the loader can say that it is over, so a state there means "next epoch" and
+not "no batch left". From a checkpoint of an epoch's end it does not load the state at all,
+it tells the epoch to `sampler.set_epoch`. And where the length is not known it takes one
+batch in advance.
 """
 
 from __future__ import annotations
@@ -33,10 +35,13 @@ class Batches:
         same: give epoch 0 each time, as validation wants it.
     """
 
+    batch_sampler = None  # looked for where there is a sampler
+
     def __init__(self, loader: Loader, *, same: bool = False) -> None:
         self.loader = loader
         self._same = same
         self._resumed = False
+        self._wanted: int | None = None  # the epoch to begin with
         self._early: dict[str, Any] | None = None  # the state in front of the batch taken in advance
         try:
             len(loader)
@@ -49,6 +54,9 @@ class Batches:
 
     def __iter__(self) -> Iterator[Batch]:
         resumed, self._resumed = self._resumed, False
+        wanted, self._wanted = self._wanted, None
+        if wanted is not None:
+            self.loader.set_epoch(wanted)
         gave = False
         for batch in self._epoch():
             gave = True
@@ -68,6 +76,15 @@ class Batches:
             self._early = before
             yield batch
 
+    @property
+    def sampler(self) -> Batches:
+        """Where Lightning looks for `set_epoch`."""
+        return self
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next `for` give this epoch; the one under way goes on."""
+        self._wanted = None if self._same else epoch
+
     def state_dict(self) -> dict[str, Any]:
         """The place behind the last batch that was trained on."""
         return self.loader.state_dict() if self._early is None else self._early
@@ -76,7 +93,7 @@ class Batches:
         """Go on from there; from the end of an epoch with the next."""
         self.loader.load_state_dict(state)
         self._resumed = True
-        self._early = None
+        self._wanted = self._early = None
 
 
 class DataModule(LightningDataModule):
@@ -123,7 +140,13 @@ class DataModule(LightningDataModule):
 
     def train_dataloader(self) -> Batches | list[Batches]:
         """A loader of the training data; its order differs from epoch to epoch."""
-        return [] if self.train is None else self._batches(self.train, self._train_options, False)
+        if self.train is None:
+            return []
+        made = self._batches(self.train, self._train_options, False)
+        trainer = getattr(self, "trainer", None)
+        if trainer is not None:
+            made.set_epoch(trainer.current_epoch)
+        return made
 
     def val_dataloader(self) -> Batches | list[Batches]:
         """The same batches in every validation."""
