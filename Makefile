@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check asan ubsan tsan torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters asan ubsan tsan torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
@@ -20,6 +20,7 @@ help:
 	@echo 'make                   build the library and the command in build/'
 	@echo 'make demo              install what is missing, build, and run photos through a pipeline'
 	@echo 'make check             build, run all tests and checks; ends with N passed, N failed'
+	@echo 'make check-adapters    the Python package in torch, Lightning, Trainer, JAX, TensorFlow, Ray'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
 	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
@@ -54,6 +55,11 @@ check:
 	@meson configure $(BUILD) -Dpython=true
 	@ninja -C $(BUILD)
 	@tools/check $(BUILD)
+
+# Frameworks of some gigabytes, in an environment of their own.
+check-adapters:
+	@sh tools/deps.sh
+	@sh tools/check-adapters $(BUILD)
 
 # A build folder per sanitizer; release would drop the asserts.
 asan: sanitizer = address,undefined
