@@ -248,6 +248,7 @@ struct running {
 
 static void begin(const struct pass *pass, struct running *run)
 {
+    struct hr_error error = {0};
     struct hr_graph_param params[5] = {
         {"data", pass->dir}
     };
@@ -257,7 +258,12 @@ static void begin(const struct pass *pass, struct running *run)
     run->isa = hr__isa();
     if (pass->avx2)
         hr__isa_limit(HR_ISA_AVX2);
-    run->graph = bench_example(pass->graph, params, pass->param_count + 1);
+    if (pass->text != NULL)
+        bench_must(hr_graph_parse(pass->text, strlen(pass->text), pass->graph, params,
+                                  pass->param_count + 1, &run->graph, &error),
+                   &error);
+    else
+        run->graph = bench_example(pass->graph, params, pass->param_count + 1);
     run->iter = open_iter(pass, run->graph);
     run->records = hr_graph_record_count(run->graph);
 }

@@ -1,6 +1,6 @@
 /*
  * passes.h - passes over photos: by libjpeg-turbo alone, which is the line to beat, and
- * by a graph of examples/.
+ * by a graph, mostly one of examples/.
  */
 #ifndef BENCH_PASSES_H
 #define BENCH_PASSES_H
@@ -33,6 +33,7 @@ void photos_decode(struct bench *bench, const char *row, const struct photos *ph
  * does not help beside it. */
 struct pass {
     const char *graph, *dir;
+    const char *text; /* or NULL: the graph itself, and `graph` is its name in messages */
     struct hr_graph_param params[4]; /* beside data */
     size_t param_count;
     int threads;
