@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from . import _headrace
 from ._check import nearest
+from ._numpy import np
 from .errors import NotFoundError, StateError, UnsupportedError, translated
 
 

@@ -12,10 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from . import _headrace
 from ._check import nearest
+from ._numpy import np
 from .code import Code, Probe, callable_of, file_name, pickled
 from .errors import CodeError, GraphError, HeadraceError, translated
 from .fieldspec import Dim, Spec, spec_of

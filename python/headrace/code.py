@@ -24,9 +24,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from . import _headrace, identity
+from ._numpy import np
 from .errors import CodeError, DtypeError
 from .fieldspec import Spec
 

@@ -12,10 +12,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
-import numpy as np
-
 from . import _headrace, fieldspec
 from ._check import checked, nearest
+from ._numpy import np
 from ._types import Variant
 from .code import Code, check_seed
 from .errors import ArgumentError, CodeError, DtypeError, GraphError

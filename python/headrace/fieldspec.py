@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-import numpy as np
-
 from ._check import nearest
+from ._numpy import np
 from ._types import DType
 from .errors import ArgumentError, DtypeError, ShapeError
 

@@ -15,8 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import numpy as np
-
+from ._numpy import np
 from .errors import CodeError
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))

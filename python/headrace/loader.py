@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from . import _headrace, batch, build
+from . import _headrace, _numpy, batch, build
 from ._check import nearest, one_of
 from ._types import Even, OnError, Output, PathLike
 from .batch import Batch
@@ -189,6 +189,8 @@ class Run:
         self._iter: _headrace.Iter | None = None
         with translated():
             self._iter = _headrace.Iter(loader._built.graph, options)
+        if loader._convert is batch.to_numpy:
+            _numpy.load()  # while the engine makes the first batch
 
     def __iter__(self) -> Self:
         return self

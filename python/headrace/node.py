@@ -12,9 +12,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import _headrace
+from ._numpy import np
 from .errors import ArgumentError, translated
 
 if TYPE_CHECKING:
