@@ -29,9 +29,12 @@ struct ext_call {
     bool foreign, interrupted;
 };
 
-static _Thread_local struct ext_call *current;
-static _Thread_local unsigned long long call_count;
-static _Thread_local bool foreign; /* the engine made this thread */
+/* One object: to find a thread's costs a call. */
+static _Thread_local struct {
+    struct ext_call *current;
+    unsigned long long calls;
+    bool foreign; /* the engine made this thread */
+} here;
 
 /* ---- the interpreter's lock ---- */
 
@@ -56,7 +59,7 @@ static void forget_thread(void *unused)
 /* The thread's state is made here and is alive until forget_thread. */
 static void first_enter(void)
 {
-    foreign = true;
+    here.foreign = true;
     if (__cxa_thread_atexit_impl == NULL ||
         __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle) != 0)
         return;
@@ -251,15 +254,29 @@ static bool says_end(void)
     return end;
 }
 
-static enum hr_err call_source(struct ext_call *frame, struct ext_state *state,
-                               PyObject *function, struct hr_error *reterr)
+/* Item `index` of a list needs no call; any other code has no list. */
+static PyObject *make_record(PyObject *function, PyObject *list, uint64_t index)
 {
-    struct hr_code_record record = {0};
+    PyObject *number, *value;
+
+    if (list != NULL && index < (uint64_t)PyList_Size(list))
+        return Py_NewRef(PyList_GetItem(list, (Py_ssize_t)index));
+    number = PyLong_FromUnsignedLongLong(index);
+    if (number == NULL)
+        return NULL;
+    value = PyObject_CallFunctionObjArgs(function, number, NULL);
+    Py_DECREF(number);
+    return value;
+}
+
+static enum hr_err
+call_source(struct ext_call *frame, struct ext_state *state, PyObject *function,
+            PyObject *list, struct hr_error *reterr)
+{
     PyObject *value, *nothing;
     enum hr_err code;
 
-    hr_code_record(frame->call, &record);
-    value = PyObject_CallFunction(function, "K", (unsigned long long)record.index);
+    value = make_record(function, list, hr_code_index(frame->call));
     if (value == NULL)
         return says_end() ? HR_ERR_END : HR_ERR_ARGUMENT;
     nothing = PyTuple_New(0);
@@ -302,21 +319,21 @@ static void push(struct ext_call *frame, struct ext_home *home, struct hr_code_c
     frame->home = home;
     frame->call = call;
     frame->thread = PyThread_get_thread_ident();
-    frame->number = ++call_count;
-    frame->foreign = foreign;
+    frame->number = ++here.calls;
+    frame->foreign = here.foreign;
     frame->interrupted = false;
-    frame->outer = current;
+    frame->outer = here.current;
     frame->next = home->calls;
     frame->prev = &home->calls;
     if (home->calls != NULL)
         home->calls->prev = &frame->next;
     home->calls = frame;
-    current = frame;
+    here.current = frame;
 }
 
 static void pop(struct ext_call *frame)
 {
-    current = frame->outer;
+    here.current = frame->outer;
     if (frame->prev == NULL)
         return;
     *frame->prev = frame->next;
@@ -342,7 +359,7 @@ code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
     function = Py_NewRef(code->function);
     push(&frame, code->home, call);
     if (code->kind == EXT_SOURCE)
-        result = call_source(&frame, state, function, reterr);
+        result = call_source(&frame, state, function, code->list, reterr);
     else
         result = call_record(&frame, state, code->kind, function, reterr);
     if (PyErr_Occurred() != NULL)
@@ -377,6 +394,24 @@ static int kind_of(const char *name)
     return -1;
 }
 
+/* The list whose __getitem__ `function` is, borrowed from it, or NULL. */
+static PyObject *list_of(PyObject *function)
+{
+    PyObject *list, *own;
+    bool same;
+
+    if (!PyObject_TypeCheck(function, &PyCFunction_Type))
+        return NULL;
+    list = PyCFunction_GetSelf(function);
+    if (list == NULL || !PyList_CheckExact(list))
+        return NULL;
+    own = PyObject_GetAttrString(list, "__getitem__");
+    same = own != NULL && PyObject_RichCompareBool(own, function, Py_EQ) == 1;
+    Py_XDECREF(own);
+    PyErr_Clear();
+    return same ? list : NULL;
+}
+
 int ext_code_create(struct ext_home *home, const char *kind, PyObject *function,
                     struct hr_code *ret_code)
 {
@@ -393,6 +428,7 @@ int ext_code_create(struct ext_home *home, const char *kind, PyObject *function,
     atomic_init(&code->refs, 2);
     code->kind = (enum ext_code_kind)number;
     code->function = Py_NewRef(function);
+    code->list = code->kind == EXT_SOURCE ? list_of(function) : NULL;
     code->home = home;
     code->next = home->codes;
     home->codes = code;
@@ -442,7 +478,7 @@ void ext_home_interrupt(struct ext_home *home)
 {
     for (struct ext_call *frame = home->calls; home->runs < 2 && frame != NULL;
          frame = frame->next)
-        if (frame->foreign && frame != current) {
+        if (frame->foreign && frame != here.current) {
             frame->interrupted = true;
             PyThreadState_SetAsyncExc(frame->thread, PyExc_KeyboardInterrupt);
         }
@@ -450,7 +486,7 @@ void ext_home_interrupt(struct ext_home *home)
 
 bool ext_home_is_here(const struct ext_home *home)
 {
-    for (const struct ext_call *frame = current; frame != NULL; frame = frame->outer)
+    for (const struct ext_call *frame = here.current; frame != NULL; frame = frame->outer)
         if (frame->home == home)
             return true;
     return false;
@@ -461,13 +497,13 @@ PyObject *ext_current_record(PyObject *module, PyObject *unused)
     struct hr_code_record record = {0};
 
     (void)module, (void)unused;
-    if (current == NULL)
+    if (here.current == NULL)
         Py_RETURN_NONE;
-    hr_code_record(current->call, &record);
+    hr_code_record(here.current->call, &record);
     return Py_BuildValue(
         "(KKKKKsK)", (unsigned long long)record.seed, (unsigned long long)record.epoch,
         (unsigned long long)record.index, (unsigned long long)record.key[0],
-        (unsigned long long)record.key[1], record.node, current->number);
+        (unsigned long long)record.key[1], record.node, here.current->number);
 }
 
 /* ---- worker processes ---- */

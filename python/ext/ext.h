@@ -214,6 +214,7 @@ struct ext_code {
     struct ext_code *next;
     struct ext_home *home;
     PyObject *function; /* owned by the home; NULL when that is gone */
+    PyObject *list;     /* the one whose items a source gives, borrowed, or NULL */
     enum ext_code_kind kind;
 };
 
