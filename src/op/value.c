@@ -37,8 +37,8 @@ void hr__value_share(struct hr_value *to, struct hr_value *from)
     if (to == from)
         return;
     hr__value_clear(to);
-    from->shared = true;
-    *to = *from;
+    *to = *from; /* first: a wide load cannot see a byte that was just stored */
+    to->shared = from->shared = true;
     if (to->owner != NULL)
         hr_buffer_ref(to->owner);
 }
