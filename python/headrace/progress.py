@@ -1,7 +1,11 @@
-"""A progress bar: by rich where it is installed, else a line on stderr that is rewritten."""
+"""A progress bar: by rich where it is installed, else a line on stderr that is rewritten.
+
+In a notebook rich needs ipywidgets; without one of them the bar is HTML that is updated.
+"""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import time
@@ -20,13 +24,17 @@ class Progress:
         self._records = records
         self._bar: Any = None
         self._task: Any = None
+        self._cell: Any = None  # what IPython's display gave
         self._shown = 0.0
-        self._rich = importlib.util.find_spec("rich") is not None
+        self._rich = _installed("rich") and (not _in_notebook() or _installed("ipywidgets"))
 
     def begin(self, run: Run) -> None:
         """A run starts."""
         self.end()
         if not self._rich:
+            if _in_notebook():
+                page: Any = importlib.import_module("IPython.display")
+                self._cell = page.display(page.HTML(_html(f"epoch {run.first}", 0, None, 0.0)), display_id=True)
             return
         from rich import progress
 
@@ -57,6 +65,10 @@ class Progress:
             self._bar.update(
                 self._task, completed=stats["epoch_done"], total=total, rate=rate, description=f"epoch {stats['epoch']}"
             )
+        elif self._cell is not None:
+            page: Any = importlib.import_module("IPython.display")
+            total = stats["epoch_records"] if stats["epoch_records"] >= 0 else None
+            self._cell.update(page.HTML(_html(f"epoch {stats['epoch']}", stats["epoch_done"], total, rate)))
         elif sys.stderr.isatty():
             of = f"/{stats['epoch_records']}" if stats["epoch_records"] >= 0 else ""
             line = f"epoch {stats['epoch']}  {stats['epoch_done']}{of}  {rate:.0f} records/s"
@@ -69,6 +81,25 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+        elif self._cell is not None:
+            self._cell = None
         elif self._shown and not self._rich and sys.stderr.isatty():
             print(file=sys.stderr)
         self._shown = 0.0
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this, so that there is a page to draw on."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def _html(what: str, done: int, total: int | None, rate: float) -> str:
+    limits = f'value="{done}" max="{total}"' if total is not None else ""
+    of = f"/{total}" if total is not None else ""
+    return f"<div>{what} <progress {limits}></progress> {done}{of} &nbsp; {rate:.0f} records/s</div>"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import sys
 import threading
 import time
+import types
 from typing import Any
 
 import numpy as np
@@ -294,6 +296,25 @@ def test_stats_stay_after_the_run() -> None:
 
 def test_progress_shows_and_ends(capsys: pytest.CaptureFixture[str]) -> None:
     assert numbers(hr.range(100).batch(10).loader(progress=True, output="numpy")) == list(range(100))
+
+
+def test_progress_in_a_notebook_without_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    from headrace import progress
+
+    drawn: list[str] = []
+    cell = types.SimpleNamespace(update=drawn.append)
+
+    def display(html: str, display_id: bool) -> Any:
+        drawn.append(html)
+        return cell
+
+    page = types.SimpleNamespace(HTML=str, display=display)
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell, display=page))
+    monkeypatch.setitem(sys.modules, "IPython.display", page)
+    monkeypatch.setattr(progress, "_installed", lambda name: False)
+    assert numbers(hr.range(100).batch(10).loader(progress=True, output="numpy")) == list(range(100))
+    assert drawn[0].startswith("<div>epoch 0") and 'value="100" max="100"' in drawn[-1]
 
 
 def test_a_fork_of_a_running_program_does_not_hang(tmp_path: pathlib.Path) -> None:

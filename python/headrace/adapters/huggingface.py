@@ -12,28 +12,20 @@ it is given placeholders for those, and nothing is read twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch.utils.data import IterableDataset
+from transformers import Trainer as _Trainer
+from transformers import TrainerCallback
+from transformers.trainer_callback import ExportableState
 
 from ..loader import Loader, LoaderOptions, UnknownLengthError, rank_and_world
 from ..pipeline import Pipeline
 
-if TYPE_CHECKING:
-
-    class IterableDataset: ...
-
-    class TrainerCallback: ...
-
-    class ExportableState: ...
-
-    class _Trainer: ...
-else:
-    from torch.utils.data import IterableDataset
-    from transformers import Trainer as _Trainer
-    from transformers import TrainerCallback
-    from transformers.trainer_callback import ExportableState
+# Without the frameworks their classes are Any to mypy, hence the ignores.
 
 
-class Records(IterableDataset):
+class Records(IterableDataset):  # type: ignore[misc,type-arg,no-untyped-call,unused-ignore]
     """What the Trainer takes for the data set: counts records, gives batches."""
 
     def __init__(self, batches: Batches) -> None:
@@ -100,7 +92,7 @@ def batches(pipeline: Pipeline, **options: Any) -> Batches:
     return Batches(pipeline.loader(**given))
 
 
-class KeepsPlace(TrainerCallback, ExportableState):
+class KeepsPlace(TrainerCallback, ExportableState):  # type: ignore[misc,type-arg,no-untyped-call,unused-ignore]
     """Saves the place in the training data with the Trainer's state, and goes back to it."""
 
     def __init__(self) -> None:
@@ -178,5 +170,5 @@ class FromPipelines:
         return batches(test_dataset, **self._loader_options)
 
 
-class Trainer(FromPipelines, _Trainer):
+class Trainer(FromPipelines, _Trainer):  # type: ignore[misc,type-arg,no-untyped-call,unused-ignore]
     """transformers.Trainer that takes pipelines as `train_dataset` and `eval_dataset`."""

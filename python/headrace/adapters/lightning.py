@@ -11,20 +11,17 @@ batch in advance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from ..batch import Batch
 from ..errors import ArgumentError
 from ..loader import Loader, LoaderOptions, UnknownLengthError, rank_and_world
 from ..pipeline import Pipeline
 
-if TYPE_CHECKING:
-    LightningDataModule = object
-else:
-    try:
-        from lightning.pytorch import LightningDataModule
-    except ImportError:
-        from pytorch_lightning import LightningDataModule
+try:
+    from lightning.pytorch import LightningDataModule
+except ImportError:
+    from pytorch_lightning import LightningDataModule  # type: ignore[assignment,unused-ignore]
 
 
 class Batches:
@@ -96,7 +93,7 @@ class Batches:
         self._wanted = self._early = None
 
 
-class DataModule(LightningDataModule):
+class DataModule(LightningDataModule):  # type: ignore[misc,unused-ignore]
     """Pipelines for `Trainer.fit(model, DataModule(train, val))`.
 
     Checkpoints hold the place in the training data, also in the middle of an epoch. With
@@ -145,7 +142,7 @@ class DataModule(LightningDataModule):
         made = self._batches(self.train, self._train_options, False)
         trainer = getattr(self, "trainer", None)
         if trainer is not None:
-            made.set_epoch(trainer.current_epoch)
+            made.set_epoch(trainer.fit_loop.epoch_progress.current.processed)
         return made
 
     def val_dataloader(self) -> Batches | list[Batches]:
