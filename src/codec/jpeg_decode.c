@@ -13,6 +13,11 @@
 
 /* ---- rows of MCUs to strips ---- */
 
+/* Zigzag indices of the last coefficients that reduced planes are made of: the lowest 2x2
+ * and 4x4 frequencies lie up to there. Those above are finer than the samples. */
+#define LAST_2 4
+#define LAST_4 24
+
 /* Which blocks matter in row `my`: a row may be there for the chroma below the window
  * only. */
 static void set_wants(struct hr_jpeg *jpeg, int32_t my)
@@ -29,7 +34,10 @@ static void set_wants(struct hr_jpeg *jpeg, int32_t my)
             (jpeg->seen == NULL && (top >= p->y1 || top + p->mcu_height <= p->y0)))
             block->want = HR_JPEG_NOTHING;
         else
-            block->want = p->size == 1 ? HR_JPEG_DC : HR_JPEG_ALL;
+            block->want = p->size == 1                           ? HR_JPEG_DC
+                          : p->size < 8 && hr__jpeg_is_low(jpeg) ? HR_JPEG_LOW
+                                                                 : HR_JPEG_ALL;
+        block->last = p->size == 2 ? LAST_2 : LAST_4;
     }
 }
 

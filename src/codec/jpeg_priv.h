@@ -88,6 +88,7 @@ hr__jpeg_table_make(struct hr_jpeg_table *table, const uint8_t *code, int size_m
 enum hr_jpeg_want {
     HR_JPEG_NOTHING, /* pass over the block */
     HR_JPEG_DC,      /* its mean only */
+    HR_JPEG_LOW,     /* what a reduced transform shows: up to zigzag index `last` */
     HR_JPEG_ALL,
 };
 
@@ -98,6 +99,7 @@ struct hr_jpeg_block {
     int16_t *groups;   /* of its row of blocks in the batch */
     const int16_t *quant; /* natural order */
     enum hr_jpeg_want want;
+    uint32_t last; /* LOW */
 };
 
 struct hr_jpeg_scan {

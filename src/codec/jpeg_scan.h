@@ -9,7 +9,8 @@
  *
  * What is passed over goes by `skip`, several symbols a look-up. A look-up may reach over
  * the end of a full block, which has no end code: the sum of the steps then shows it, and
- * the block is read again symbol by symbol.
+ * the block is read again symbol by symbol. A block of which only low frequencies are
+ * wanted is read up to there and then passed over.
  */
 #include "codec/jpeg_priv.h"
 
@@ -131,72 +132,13 @@ static const uint16_t places[192] = {
 #undef M8
 #undef M
 };
+#define NO_PLACE 256
 
 /* A jump over the last coefficient is bad, unless it is the end code. */
 SCAN_INLINE bool is_end(uint64_t k)
 {
     return k == STEP_LAST || k >= HR_JPEG_END;
 }
-
-/* Whether a value is beyond HR_JPEG_VALUE_MAX: few of those that come here have so many
- * bits that it must be looked at. Beyond the last place there is no step. */
-SCAN_INLINE bool is_absurd(const struct hr_jpeg_block *block, uint64_t k, int32_t value)
-{
-    int32_t known = (1 << block->ac->size_max) - 1, place;
-
-    if ((uint32_t)(value + known) <= 2 * (uint32_t)known || k > STEP_LAST)
-        return false;
-    place = places[k];
-    value *= block->quant[(place >> 5) * 8 + (place & 7)];
-    return (uint32_t)(value + HR_JPEG_VALUE_MAX) > 2 * HR_JPEG_VALUE_MAX;
-}
-
-#define READ_ONE                                                                         \
-    entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];                                 \
-    if (RARE((entry & 255) == 0))                                                        \
-        goto rare;                                                                       \
-    take(r, entry);                                                                      \
-    k += entry >> 8 & 255;                                                               \
-    to[places[k]] = (int16_t)(entry >> 16);                                              \
-    if (k >= STEP_LAST)                                                                  \
-        return is_end(k);
-
-SCAN_INLINE bool read_ac(struct reader *r, const struct hr_jpeg_block *block, int16_t *to)
-{
-    const struct hr_jpeg_table *table = block->ac;
-    int32_t step, value;
-    uint32_t entry;
-    uint64_t k = 0;
-
-    for (;;) {
-        READ_ONE
-        READ_ONE
-        READ_ONE
-        READ_ONE
-        refill(r);
-        continue;
-    rare:
-        refill(r);
-        if (entry != 0) { /* the code is short, only its value is long */
-            int size = (int)(entry >> 16 & 15);
-
-            take(r, entry >> 8 & 255);
-            value = extend(r->bits, size);
-            take(r, (uint64_t)size);
-            step = (int32_t)(entry >> 20) + 1;
-        } else if (!read_long_inline(r, table, true, &step, &value)) {
-            return false;
-        }
-        k += (uint64_t)step;
-        if (RARE(is_absurd(block, k, value)))
-            return false;
-        to[places[k]] = (int16_t)value;
-        if (k >= STEP_LAST)
-            return is_end(k);
-        refill(r);
-    }
-}
-#undef READ_ONE
 
 /* One symbol after the other, from step k on. */
 static __attribute__((noinline)) bool
@@ -228,11 +170,12 @@ skip_ac_single(struct reader *r, const struct hr_jpeg_table *table, uint64_t k)
     if (k >= STEP_LAST)                                                                  \
         break;
 
-/* An entry takes 15 bits at most: three go into a refill, also after a DC value. */
-SCAN_INLINE bool skip_ac(struct reader *r, const struct hr_jpeg_table *table)
+/* From step k on. An entry takes 15 bits at most: three go into a refill, also after a DC
+ * value. */
+SCAN_INLINE bool skip_ac(struct reader *r, const struct hr_jpeg_table *table, uint64_t k)
 {
     int32_t step, value;
-    uint64_t k = 0, before;
+    uint64_t before;
     uint32_t entry;
     struct reader copy;
     bool good;
@@ -265,6 +208,75 @@ SCAN_INLINE bool skip_ac(struct reader *r, const struct hr_jpeg_table *table)
     return good;
 }
 #undef SKIP_ONE
+
+/* Whether a value is beyond HR_JPEG_VALUE_MAX: few of those that come here have so many
+ * bits that it must be looked at. Beyond the last place there is no step. */
+SCAN_INLINE bool is_absurd(const struct hr_jpeg_block *block, uint64_t k, int32_t value)
+{
+    int32_t known = (1 << block->ac->size_max) - 1, place;
+
+    if ((uint32_t)(value + known) <= 2 * (uint32_t)known || k > STEP_LAST)
+        return false;
+    place = places[k];
+    value *= block->quant[(place >> 5) * 8 + (place & 7)];
+    return (uint32_t)(value + HR_JPEG_VALUE_MAX) > 2 * HR_JPEG_VALUE_MAX;
+}
+
+#define READ_ONE                                                                         \
+    entry = table->look[r->bits >> (64 - HR_JPEG_BITS)];                                 \
+    if (RARE((entry & 255) == 0))                                                        \
+        goto rare;                                                                       \
+    take(r, entry);                                                                      \
+    k += entry >> 8 & 255;                                                               \
+    to[low && k > last ? NO_PLACE : places[k]] = (int16_t)(entry >> 16);                 \
+    if (k >= last)                                                                       \
+        goto end;
+
+/* The whole block, or with `low` as far as index block->last; a constant, so that the
+ * compiler makes two functions. */
+SCAN_INLINE bool
+read_ac(struct reader *r, const struct hr_jpeg_block *block, int16_t *to, bool low)
+{
+    const struct hr_jpeg_table *table = block->ac;
+    const uint64_t last = low ? block->last : STEP_LAST;
+    int32_t step, value;
+    uint32_t entry;
+    uint64_t k = 0;
+
+    for (;;) {
+        READ_ONE
+        READ_ONE
+        READ_ONE
+        READ_ONE
+        refill(r);
+        continue;
+    rare:
+        refill(r);
+        if (entry != 0) { /* the code is short, only its value is long */
+            int size = (int)(entry >> 16 & 15);
+
+            take(r, entry >> 8 & 255);
+            value = extend(r->bits, size);
+            take(r, (uint64_t)size);
+            step = (int32_t)(entry >> 20) + 1;
+        } else if (!read_long_inline(r, table, true, &step, &value)) {
+            return false;
+        }
+        k += (uint64_t)step;
+        if (RARE(is_absurd(block, k, value)))
+            return false;
+        to[low && k > last ? NO_PLACE : places[k]] = (int16_t)value;
+        if (k >= last)
+            goto end;
+        refill(r);
+    }
+end:
+    if (!low || k >= STEP_LAST)
+        return is_end(k);
+    refill(r);
+    return skip_ac(r, table, k);
+}
+#undef READ_ONE
 
 SCAN_INLINE struct reader load_reader(const struct hr_jpeg_scan *scan)
 {
@@ -300,7 +312,7 @@ static bool skip_mcus(struct hr_jpeg_scan *scan, int32_t count)
             int32_t dc;
 
             if (!read_dc(&r, block->dc, &dc) || !add_dc(scan, block, dc, &dc) ||
-                !skip_ac(&r, block->ac))
+                !skip_ac(&r, block->ac, 0))
                 return false;
         }
         if (RARE(r.at > scan->end + sizeof r.bits))
@@ -325,8 +337,9 @@ static bool decode_mcus(struct hr_jpeg_scan *scan, int32_t count)
                 return false;
             if (block->want != HR_JPEG_NOTHING)
                 to[0] = (int16_t)dc;
-            if (!(block->want == HR_JPEG_ALL ? read_ac(&r, block, to)
-                                             : skip_ac(&r, block->ac)))
+            if (!(block->want == HR_JPEG_ALL   ? read_ac(&r, block, to, false)
+                  : block->want == HR_JPEG_LOW ? read_ac(&r, block, to, true)
+                                               : skip_ac(&r, block->ac, 0)))
                 return false;
         }
         if (RARE(r.at > scan->end + sizeof r.bits))

@@ -12,7 +12,8 @@
 
 static bool is_usable(const struct hr_jpeg *jpeg, const struct hr_jpeg_seen_part *part)
 {
-    return part->scale_log2 == jpeg->scale_log2 && part->planes >= jpeg->planes;
+    return part->scale_log2 == jpeg->scale_log2 && part->low == hr__jpeg_is_low(jpeg) &&
+           part->planes >= jpeg->planes;
 }
 
 /* The part that has most of row `my` from column `at` on, or NULL: none has. *ret_to:
@@ -143,6 +144,7 @@ void hr__jpeg_leave_seen(struct hr_jpeg *jpeg)
         return;
     part = &jpeg->seen->part[jpeg->seen->count++];
     *part = (struct hr_jpeg_seen_part){.scale_log2 = jpeg->scale_log2,
+                                       .low = hr__jpeg_is_low(jpeg),
                                        .planes = jpeg->planes,
                                        .mx0 = jpeg->mx0,
                                        .mx1 = jpeg->mx1,

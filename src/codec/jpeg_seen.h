@@ -13,6 +13,7 @@
 #ifndef HR_CODEC_JPEG_SEEN_H
 #define HR_CODEC_JPEG_SEEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@
 
 struct hr_jpeg_seen_part {
     int32_t scale_log2, planes;
+    bool low;                   /* made of low frequencies only */
     int32_t mx0, mx1, my0, my1; /* MCUs */
     uint8_t *samples[3];        /* of MCU (mx0, my0); rows of context are above it */
     ptrdiff_t stride[3];

@@ -41,6 +41,7 @@ struct hr_jpeg {
     int32_t restarts;
     struct hr_jpeg_index *index; /* of this photo, or NULL */
     int32_t known;               /* rows of MCUs that it knows */
+    int32_t went;                /* MCUs gone through */
     bool gathers;        /* those below are added, kept when the decode ends well */
     size_t points_bytes; /* of the index with what was added */
     uint64_t noted_bits; /* of the last point */
@@ -83,6 +84,12 @@ static inline bool hr__jpeg_keeps_strips(const struct hr_jpeg *jpeg)
 static inline bool hr__jpeg_is_seen(const struct hr_jpeg *jpeg)
 {
     return jpeg->read0 >= jpeg->read1;
+}
+
+/* Reduced planes are made of the low frequencies; see hr__jpeg_planes. */
+static inline bool hr__jpeg_is_low(const struct hr_jpeg *jpeg)
+{
+    return jpeg->planar && jpeg->scale_log2 > 0;
 }
 
 static inline int32_t hr__divide_up(int32_t a, int32_t b)

@@ -57,6 +57,7 @@ bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
         if (!mcus(&jpeg->scan, some))
             return false;
         jpeg->scan.first += some;
+        jpeg->went += some;
         count -= some;
         if (jpeg->header.restart != 0)
             jpeg->segment_left -= some;
@@ -64,14 +65,14 @@ bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
     return true;
 }
 
-/* Whether any block is passed over: all are wanted in whole photos only. */
+/* Whether anything is passed over: all is wanted in whole photos only. */
 static bool skips_blocks(const struct hr_jpeg *jpeg)
 {
     const struct hr_jpeg_plane *p = jpeg->plane;
     int i;
 
     for (i = 0; i < jpeg->header.components; i++)
-        if (p[i].size == 1 || !p[i].wanted)
+        if (p[i].size == 1 || (p[i].size < 8 && hr__jpeg_is_low(jpeg)) || !p[i].wanted)
             return true;
     return jpeg->width < p[0].width || jpeg->height < p[0].height;
 }
@@ -142,6 +143,7 @@ static void list_blocks(struct hr_jpeg *jpeg)
 bool hr__jpeg_begin(struct hr_jpeg *jpeg)
 {
     jpeg->restarts = 0;
+    jpeg->went = 0;
     jpeg->segment = jpeg->header.scan;
     list_blocks(jpeg);
     memset(jpeg->groups, 0, sizeof jpeg->groups);

@@ -31,13 +31,6 @@ static void paint(struct bench *bench, const struct hr_pixels *pixels)
         data[i] = draw(bench, 2) != 0 ? 255 : 0;
 }
 
-/* Not a word about steps above 255. */
-static void say_nothing(j_common_ptr info, int level)
-{
-    (void)info;
-    (void)level;
-}
-
 static void set_kind(struct jpeg_compress_struct *info, const struct kind *kind)
 {
     info->image_width = (JDIMENSION)kind->width;
