@@ -63,18 +63,19 @@ def losses(text: str) -> list[str]:
     return re.findall(r"^epoch (.*loss .*)$", text, re.MULTILINE)
 
 
-def installed(*names: str) -> None:
-    """Skip without these, but do not import them here: tensorflow and torch would share a process."""
-    for name in names:
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"{name} is not installed; `make check-adapters` installs it")
+def needs(*names: str) -> pytest.MarkDecorator:
+    """Skip without these; they are not imported here, where they would share a process."""
+    absent = [name for name in names if importlib.util.find_spec(name) is None]
+    return pytest.mark.skipif(
+        bool(absent), reason=f"{', '.join(absent)} not installed; `make check-adapters` installs it"
+    )
 
 
 # ---- the examples ----
 
 
+@needs("torch")
 def test_torch_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    installed("torch")
     whole = losses(run("train_torch.py", photos / "train", tmp_path / "whole.pt"))
     assert len(whole) == 8
     head = losses(run("train_torch.py", photos / "train", tmp_path / "broken.pt", kill_at="epoch 1"))
@@ -82,28 +83,28 @@ def test_torch_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Pat
     assert head + rest == whole
 
 
+@needs("torch", "lightning")
 def test_lightning_example(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    installed("torch", "lightning")
     assert re.search(r"after 8 steps", run("train_lightning.py", photos, tmp_path))
 
 
+@needs("torch", "transformers", "accelerate")
 def test_huggingface_example(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    installed("torch", "transformers", "accelerate")
     assert re.search(r"after 8 steps", run("train_huggingface.py", photos, tmp_path))
 
 
+@needs("jax")
 def test_jax_example(photos: pathlib.Path) -> None:
-    installed("jax")
     assert len(losses(run("train_jax.py", photos / "train"))) == 6
 
 
+@needs("tensorflow")
 def test_tensorflow_example(photos: pathlib.Path) -> None:
-    installed("tensorflow")
     assert "Epoch 2/2" in run("train_tensorflow.py", photos / "train")
 
 
+@needs("torch", "ray")
 def test_ray_example(photos: pathlib.Path) -> None:
-    installed("torch", "ray")
     assert "epoch 1  4 steps on each worker" in run("train_ray.py", photos / "train", 2)
 
 
@@ -169,11 +170,11 @@ print(json.dumps(result))
 """
 
 
+@needs("torch", "lightning")
 @pytest.mark.parametrize("pipe", ["numbers", "filtered"])
 @pytest.mark.parametrize("when", ["steps", "epochs"])
 def test_lightning_resumes_exactly(pipe: str, when: str, tmp_path: pathlib.Path) -> None:
     """From checkpoints within an epoch, at its end, and where the length is not known."""
-    installed("torch", "lightning")
     got = json.loads(script(tmp_path, LIGHTNING, pathlib.Path(__file__).parent, pipe, when, tmp_path / "kept"))
     whole = got["whole"]
     per_epoch = {e: sorted(x for epoch, xs in whole if epoch == e for x in xs) for e in range(3)}
@@ -221,10 +222,10 @@ print(json.dumps(result))
 """
 
 
+@needs("torch", "transformers", "accelerate")
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_the_trainer_resumes_exactly(accumulate: int, tmp_path: pathlib.Path) -> None:
     """huggingface/datasets#7901: lost or repeated samples on resume."""
-    installed("torch", "transformers", "accelerate")
     got = json.loads(script(tmp_path, TRAINER, pathlib.Path(__file__).parent, tmp_path / "kept", accumulate))
     whole = got["whole"]
     assert len(whole) == 21
@@ -236,9 +237,9 @@ def test_the_trainer_resumes_exactly(accumulate: int, tmp_path: pathlib.Path) ->
         assert seen == whole[done:], f"from step {step}"
 
 
+@needs("torch", "accelerate")
 def test_accelerate_keeps_a_loader(tmp_path: pathlib.Path) -> None:
     """`register_for_checkpointing` takes a loader as it is; `send_to_device` a batch."""
-    installed("torch", "accelerate")
     text = """
 import sys, torch
 from accelerate import Accelerator
@@ -263,9 +264,9 @@ print("same")
     assert "same" in script(tmp_path, text, tmp_path / "state")
 
 
+@needs("torch", "torchdata")
 def test_torchdata_nodes_take_a_loader(tmp_path: pathlib.Path) -> None:
     """torchdata's Stateful protocol is what a loader has."""
-    installed("torch", "torchdata")
     text = """
 from torchdata.nodes import IterableWrapper, Loader
 import headrace as hr
@@ -282,8 +283,8 @@ print([b.value.tolist() for b in again] == rest, len(rest))
     assert script(tmp_path, text) == "True 3"
 
 
+@needs("jax")
 def test_jax_arrays_on_a_mesh(tmp_path: pathlib.Path) -> None:
-    installed("jax")
     text = """
 import os
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -303,8 +304,8 @@ except hr.ShapeError as error: print(error)
     assert "field 'value' is ragged or byte strings" in script(tmp_path, text)
 
 
+@needs("tensorflow")
 def test_tensorflow_gets_every_kind_of_field(tmp_path: pathlib.Path) -> None:
-    installed("tensorflow")
     text = """
 import numpy as np, tensorflow as tf, headrace as hr
 from headrace.adapters.tensorflow import dataset
@@ -323,8 +324,8 @@ print("same")
     assert "same" in script(tmp_path, text)
 
 
+@needs("torch")
 def test_ray_shards_have_its_interface_without_ray(tmp_path: pathlib.Path) -> None:
-    installed("torch")
     text = """
 import torch, headrace as hr
 from headrace.adapters.ray import Shard, shard
