@@ -388,19 +388,17 @@ static enum hr_err store_bytes(struct hr_code_call *call, size_t at, const char 
     return code;
 }
 
+/* `dtype` is what the elements of `from` are; HR_DTYPE_NONE when nothing of ours. */
 static enum hr_err
 store_buffer(struct hr_code_call *call, size_t at, const struct hr_field_info *info,
-             Py_buffer *from, struct hr_error *reterr)
+             enum hr_dtype dtype, Py_buffer *from, struct hr_error *reterr)
 {
-    enum hr_dtype dtype = ext_dtype_of_format(from->format, from->itemsize);
     void *room;
     enum hr_err code;
 
     if (info->dtype == HR_DTYPE_NONE && from->itemsize == 1 && from->ndim == 1 &&
         PyBuffer_IsContiguous(from, 'C'))
         return store_bytes(call, at, from->buf, from->len, reterr);
-    if (dtype == HR_U16 && info->dtype == HR_BF16)
-        dtype = HR_BF16;
     if (dtype == HR_DTYPE_NONE) {
         PyErr_Format(PyExc_TypeError, "%s: no dtype is like the buffer's format \"%s\"",
                      info->name, from->format != NULL ? from->format : "B");
@@ -440,21 +438,50 @@ cast_array(struct ext_state *state, PyObject *array, PyObject *value, enum hr_dt
     return cast;
 }
 
-/* What numpy.asarray makes of something that shows no buffer. */
-static PyObject *make_array(struct ext_state *state, PyObject *value, enum hr_dtype dtype)
+/* The bits of an array of ml_dtypes.bfloat16, which shows no buffer; else NULL. */
+static PyObject *brain_bits(PyObject *array)
 {
-    PyObject *array, *cast;
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype"), *name, *bits = NULL;
+    const char *text = NULL;
+
+    name = dtype != NULL ? PyObject_GetAttrString(dtype, "name") : NULL;
+    if (name != NULL)
+        text = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (text != NULL && strcmp(text, "bfloat16") == 0)
+        bits = PyObject_CallMethod(array, "view", "s", "H");
+    Py_XDECREF(dtype);
+    Py_XDECREF(name);
+    return bits;
+}
+
+/* What numpy.asarray makes of something that shows no buffer; *ret_brain: the bits of
+ * bfloat16. */
+static PyObject *
+make_array(struct ext_state *state, PyObject *value, enum hr_dtype dtype, bool *ret_brain)
+{
+    PyObject *array, *better;
 
     if (load_numpy(state) < 0)
         return NULL;
     array = PyObject_CallFunctionObjArgs(state->asarray, value, NULL);
-    if (array == NULL || dtype == HR_DTYPE_NONE || dtype == HR_BF16 ||
-        !(PyList_Check(value) || PyTuple_Check(value) || PyNumber_Check(value)) ||
-        PyObject_HasAttrString(value, "__array__"))
+    if (array == NULL)
+        return NULL;
+    if (dtype == HR_BF16 || dtype == HR_DTYPE_NONE) {
+        better = brain_bits(array);
+        *ret_brain = better != NULL;
+        PyErr_Clear();
+    } else if (!(PyList_Check(value) || PyTuple_Check(value) || PyNumber_Check(value)) ||
+               PyObject_HasAttrString(value, "__array__")) {
         return array;
-    cast = cast_array(state, array, value, dtype);
+    } else {
+        better = cast_array(state, array, value, dtype);
+        if (better == NULL)
+            Py_CLEAR(array);
+    }
+    if (better == NULL)
+        return array;
     Py_DECREF(array);
-    return cast;
+    return better;
 }
 
 static enum hr_err
@@ -473,32 +500,63 @@ store_scalar(struct hr_code_call *call, size_t at, const struct hr_field_info *i
     return code;
 }
 
+/* What `value` shows: through its buffer, DLPack, or the array that NumPy makes of it. */
+static enum hr_err
+store_shown(struct hr_code_call *call, size_t at, const struct hr_field_info *info,
+            enum hr_dtype dtype, PyObject *value, PyObject *inputs, Py_buffer *buffer,
+            struct hr_error *reterr)
+{
+    return pass(call, at, value, buffer, inputs)
+               ? HR_OK
+               : store_buffer(call, at, info, dtype, buffer, reterr);
+}
+
+static enum hr_err store_made(struct ext_state *state, struct hr_code_call *call,
+                              size_t at, const struct hr_field_info *info,
+                              PyObject *value, PyObject *inputs, struct hr_error *reterr)
+{
+    bool brain = false;
+    PyObject *array = make_array(state, value, info->dtype, &brain);
+    enum hr_err code = HR_ERR_TYPE;
+    enum hr_dtype dtype;
+    Py_buffer buffer;
+
+    if (array != NULL && PyObject_GetBuffer(array, &buffer, PyBUF_FULL_RO) == 0) {
+        dtype = brain ? HR_BF16 : ext_dtype_of_format(buffer.format, buffer.itemsize);
+        code = store_shown(call, at, info, dtype, value, inputs, &buffer, reterr);
+        PyBuffer_Release(&buffer);
+    }
+    Py_XDECREF(array);
+    return code;
+}
+
 static enum hr_err store_array(struct ext_state *state, struct hr_code_call *call,
                                size_t at, const struct hr_field_info *info,
                                PyObject *value, PyObject *inputs, struct hr_error *reterr)
 {
-    PyObject *array = NULL;
+    struct ext_tensor tensor;
+    enum hr_dtype dtype;
     Py_buffer buffer;
     enum hr_err code;
 
-    if (!PyObject_CheckBuffer(value) ||
-        PyObject_GetBuffer(value, &buffer, PyBUF_FULL_RO) < 0) {
-        PyErr_Clear();
-        array = make_array(state, value, info->dtype);
-        if (array == NULL || PyObject_GetBuffer(array, &buffer, PyBUF_FULL_RO) < 0) {
-            Py_XDECREF(array);
-            return HR_ERR_TYPE;
-        }
+    if (PyObject_CheckBuffer(value) &&
+        PyObject_GetBuffer(value, &buffer, PyBUF_FULL_RO) == 0) {
+        dtype = ext_dtype_of_format(buffer.format, buffer.itemsize);
+        if (dtype == HR_U16 && info->dtype == HR_BF16)
+            dtype = HR_BF16; /* its bits: NumPy has no other way to give them */
+        if (buffer.ndim == 0 && info->ndim == 0 && info->dtype != HR_DTYPE_NONE)
+            code = store_scalar(call, at, info, value, reterr); /* numpy.int64(3) */
+        else
+            code = store_shown(call, at, info, dtype, value, inputs, &buffer, reterr);
+        PyBuffer_Release(&buffer);
+        return code;
     }
-    if (pass(call, at, value, &buffer, inputs))
-        code = HR_OK;
-    else if (buffer.ndim == 0 && info->ndim == 0 && info->dtype != HR_DTYPE_NONE &&
-             array == NULL)
-        code = store_scalar(call, at, info, value, reterr); /* numpy.int64(3) */
-    else
-        code = store_buffer(call, at, info, &buffer, reterr);
-    PyBuffer_Release(&buffer);
-    Py_XDECREF(array);
+    PyErr_Clear();
+    if (!ext_tensor_open(value, &tensor))
+        return store_made(state, call, at, info, value, inputs, reterr);
+    code =
+        store_shown(call, at, info, tensor.dtype, value, inputs, &tensor.buffer, reterr);
+    ext_tensor_close(&tensor);
     return code;
 }
 

@@ -1,8 +1,7 @@
 /*
- * dlpack_abi.h - the structs of DLPack 1.0 that consumers of tensors read.
+ * dlpack_abi.h - the structs of DLPack 1.0, as far as this binding uses them.
  *
- * An ABI, fixed by https://dmlc.github.io/dlpack/latest/; only what this binding hands
- * out is written down.
+ * An ABI, fixed by https://dmlc.github.io/dlpack/latest/.
  */
 #ifndef PYTHON_DLPACK_ABI_H
 #define PYTHON_DLPACK_ABI_H
@@ -16,6 +15,7 @@
 
 enum {
     DL_CPU = 1,
+    DL_PINNED = 3, /* of the host, too */
 };
 
 enum {

@@ -110,15 +110,15 @@ struct ext_graph {
     struct hr_graph *graph;
     struct ext_home home;
     struct ext_host *host;
-    PyThread_type_lock lock; /* until it is frozen: one thread at a time */
+    PyThread_type_lock lock; /* one thread at a time in the handle */
     unsigned long owner;     /* thread that holds it, 0: none */
     unsigned forks;
 };
 
 extern PyType_Spec ext_graph_spec;
 
-/* Around all that may change the graph or lets go of the interpreter's lock. -1 with an
- * Error set when this thread is in it already. */
+/* Around all that changes the graph, or reads what freezing writes. -1 with an Error set
+ * when this thread is in it already. */
 int ext_graph_lock(struct ext_graph *graph);
 void ext_graph_unlock(struct ext_graph *graph);
 
@@ -192,6 +192,21 @@ PyObject *ext_field_dlpack_device(PyObject *self, PyObject *unused);
 
 /* A field with a copy of the bytes, contiguous and writable. */
 struct ext_field *ext_field_copy(struct ext_field *field);
+
+/* ---- tensor.c ---- */
+
+/* A tensor of another library, and the bytes it shows. */
+struct ext_tensor {
+    enum hr_dtype dtype;
+    Py_buffer buffer; /* not for PyBuffer_Release */
+    PyObject *capsule;
+    Py_ssize_t shape[HR_MAX_DIMS], strides[HR_MAX_DIMS];
+};
+
+/* Read `value` through DLPack. False, and no exception set, when it has none, or nothing
+ * that this process can read. */
+bool ext_tensor_open(PyObject *value, struct ext_tensor *ret_tensor);
+void ext_tensor_close(struct ext_tensor *tensor);
 
 /* ---- digest.c ---- */
 

@@ -2,7 +2,8 @@
  * Graphs: built, read, frozen, told about.
  *
  * A graph that is not frozen is for one thread at a time, and freezing lets go of the
- * interpreter's lock; so each has a lock of its own until it is a value.
+ * interpreter's lock; so each has a lock of its own, for readers, too. What a file
+ * declares (params) never changes.
  */
 #include "ext.h"
 
@@ -309,9 +310,14 @@ static PyObject *take_text(char *text)
 static PyObject *graph_fingerprint(PyObject *self, PyObject *unused)
 {
     char text[HR_FINGERPRINT_BYTES];
+    enum hr_err code;
 
     (void)unused;
-    if (hr_graph_fingerprint(of(self)->graph, text) != HR_OK)
+    if (ext_graph_lock(of(self)) < 0)
+        return NULL;
+    code = hr_graph_fingerprint(of(self)->graph, text);
+    ext_graph_unlock(of(self));
+    if (code != HR_OK)
         return ext_fail(of(self)->home.state, HR_ERR_STATE, NULL,
                         "a graph has a fingerprint once it is frozen");
     return PyUnicode_FromString(text);
@@ -367,8 +373,14 @@ static PyObject *graph_explain(PyObject *self, PyObject *args)
 
 static PyObject *graph_record_count(PyObject *self, PyObject *unused)
 {
+    int64_t count;
+
     (void)unused;
-    return PyLong_FromLongLong(hr_graph_record_count(of(self)->graph));
+    if (ext_graph_lock(of(self)) < 0)
+        return NULL;
+    count = hr_graph_record_count(of(self)->graph);
+    ext_graph_unlock(of(self));
+    return PyLong_FromLongLong(count);
 }
 
 /* ---- lists ---- */
@@ -403,13 +415,17 @@ node_dict(struct ext_graph *graph, size_t at, const struct hr_node_info *info)
 
 static PyObject *graph_nodes(PyObject *self, PyObject *unused)
 {
-    PyObject *list = PyList_New(0);
     struct hr_node_info info;
+    PyObject *list;
 
     (void)unused;
+    if (ext_graph_lock(of(self)) < 0)
+        return NULL;
+    list = PyList_New(0);
     for (size_t i = 0;
          list != NULL && hr_graph_node_info(of(self)->graph, i, &info) == HR_OK; i++)
         list = append(list, node_dict(of(self), i, &info));
+    ext_graph_unlock(of(self));
     return list;
 }
 
@@ -433,23 +449,33 @@ static PyObject *field_dict(const struct hr_field_info *info)
                          "dims", dims);
 }
 
-static PyObject *graph_fields(PyObject *self, PyObject *args)
+/* The graph is locked. */
+static PyObject *field_list(struct ext_graph *self, Py_ssize_t node)
 {
-    struct hr_graph *graph = of(self)->graph;
+    struct hr_graph *graph = self->graph;
     struct hr_field_info info;
-    Py_ssize_t node;
     PyObject *list;
 
-    if (!PyArg_ParseTuple(args, "n:fields", &node))
-        return NULL;
     if (node < 0 || (size_t)node >= hr_graph_node_count(graph))
-        return ext_fail(of(self)->home.state, HR_ERR_RANGE, NULL,
+        return ext_fail(self->home.state, HR_ERR_RANGE, NULL,
                         "there is no node %zd in a graph of %zu nodes", node,
                         hr_graph_node_count(graph));
     list = PyList_New(0);
     for (size_t i = 0;
          list != NULL && hr_graph_field_info(graph, (size_t)node, i, &info) == HR_OK; i++)
         list = append(list, field_dict(&info));
+    return list;
+}
+
+static PyObject *graph_fields(PyObject *self, PyObject *args)
+{
+    Py_ssize_t node;
+    PyObject *list;
+
+    if (!PyArg_ParseTuple(args, "n:fields", &node) || ext_graph_lock(of(self)) < 0)
+        return NULL;
+    list = field_list(of(self), node);
+    ext_graph_unlock(of(self));
     return list;
 }
 

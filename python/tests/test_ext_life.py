@@ -76,7 +76,12 @@ def test_a_frozen_graph_takes_nothing_more() -> None:
 
 @pytest.mark.parametrize(
     ("options", "kind"),
-    [({"thread": 1}, ext.Error), ({"variant": "fast"}, ValueError), ({"threads": "x"}, TypeError), ({"seed": -1}, OverflowError)],
+    [
+        ({"thread": 1}, ext.Error),
+        ({"variant": "fast"}, ValueError),
+        ({"threads": "x"}, TypeError),
+        ({"seed": -1}, OverflowError),
+    ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], kind: type[Exception]) -> None:
     with pytest.raises(kind):
@@ -198,7 +203,9 @@ def test_an_input_that_is_returned_is_passed_on() -> None:
     made.code("s", "s", "source", lambda i: (np.arange(6, dtype=np.float32).reshape(2, 3) + i, b"t%d" % i))
     made.code("m", "m", "map", lambda a, t: (a if a[0, 0] % 2 else a[:], t))
     source = made.add("code.source", None, [], '{"code": "s", "count": 4, "outputs": ["a: float32[2,3]", "t: bytes"]}')
-    node = made.add("code.map", None, [source], '{"code": "m", "fields": ["a", "t"], "outputs": ["a: float32[2,3]", "t: bytes"]}')
+    node = made.add(
+        "code.map", None, [source], '{"code": "m", "fields": ["a", "t"], "outputs": ["a: float32[2,3]", "t: bytes"]}'
+    )
     made.add("batch.stack", None, [node], '{"size": 4}')
     batch = first(made)
     assert np.asarray(batch.field("a"))[:, 1, 2].tolist() == [5, 6, 7, 8]
@@ -372,9 +379,13 @@ def test_a_handler_that_does_not_raise_does_not_disturb() -> None:
 
 
 @pytest.mark.parametrize(
-    "made", ["graph(100000, 10)", SLOW, "coded(lambda i: i, ['i: int64'], 10**6)", SPINNING], ids=["numbers", "slow", "code", "spinning"]
+    "made",
+    ["graph(100000, 10)", SLOW, "coded(lambda i: i, ['i: int64'], 10**6)", SPINNING],
+    ids=["numbers", "slow", "code", "spinning"],
 )
-@pytest.mark.parametrize("where", ["", "threading.Thread(target=run.next, daemon=True).start(); time.sleep(0.2)"], ids=["idle", "daemon"])
+@pytest.mark.parametrize(
+    "where", ["", "threading.Thread(target=run.next, daemon=True).start(); time.sleep(0.2)"], ids=["idle", "daemon"]
+)
 def test_the_interpreter_ends_while_threads_run(made: str, where: str) -> None:
     process = script(WAITING.format(graph=made) + where)
     output, errors = process.communicate(timeout=30)

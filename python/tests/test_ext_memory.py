@@ -6,6 +6,7 @@ import gc
 import io
 import json
 import os
+import pathlib
 import threading
 import time
 import weakref
@@ -162,7 +163,22 @@ def test_every_dtype_goes_in_and_comes_out(dtype: str) -> None:
 
 
 def test_half_and_brain_floats_round_to_the_nearest_even() -> None:
-    values = [0.0, 1.0, -2.5, 65504.0, 65520.0, 6e-8, 2.9e-8, 3.1e-5, 0.1, 1e9, float("inf"), float("-inf"), 2049.0, 2051.0]
+    values = [
+        0.0,
+        1.0,
+        -2.5,
+        65504.0,
+        65520.0,
+        6e-8,
+        2.9e-8,
+        3.1e-5,
+        0.1,
+        1e9,
+        float("inf"),
+        float("-inf"),
+        2049.0,
+        2051.0,
+    ]
     batch = first(coded(lambda i: (values[i], values[i]), ["h: float16", "b: bfloat16"], len(values), len(values)))
     with np.errstate(over="ignore"):
         assert np.asarray(batch.field("h")).tolist() == np.array(values).astype(np.float16).tolist()
@@ -173,7 +189,7 @@ def test_half_and_brain_floats_round_to_the_nearest_even() -> None:
 
 
 def test_byte_strings_are_a_list_or_values_and_offsets() -> None:
-    texts = [b"", b"one", b"\0two\0", "drei".encode(), b"x" * 1000]
+    texts = [b"", b"one", b"\0two\0", b"drei", b"x" * 1000]
     batch = first(coded(lambda i: texts[i], ["t: bytes"], 5))
     field = batch.field("t")
     assert field.dtype is None and field.ragged
@@ -230,7 +246,7 @@ def test_epochs_leave_memory_as_it_was() -> None:
     for _ in range(10):
         epochs(20)
     gc.collect()
-    assert rss() - before < 8 << 20  # arenas of new threads; a lost batch per epoch is 160 MB
+    assert rss() - before < 32 << 20  # arenas of new threads; a lost batch per epoch is 160 MB
     assert len(gc.get_objects()) - objects < 20
 
 
@@ -292,3 +308,93 @@ def test_torch_takes_fields_without_a_copy(dtype: str) -> None:
     assert tensor.tolist() == [1] * 5
     del tensor
     gc.collect()
+
+
+class Foreign:
+    """An array of another library: DLPack, and neither a buffer nor a way to NumPy."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self) -> Any:
+        return self.array.__dlpack__()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("this array is not for NumPy")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_user_code_may_return_what_shows_itself_by_dlpack(dtype: str) -> None:
+    values = np.arange(24).reshape(4, 6).astype(dtype)
+    made = coded(
+        lambda index: (Foreign(values[:2, 1:4]), Foreign(values.T)), [f"a: {dtype}[2, 3]", f"b: {dtype}[6, 4]"]
+    )
+    batch = first(made)
+    assert np.array_equal(np.asarray(batch.field("a"))[4], values[:2, 1:4])
+    assert np.array_equal(np.asarray(batch.field("b"))[0], values.T)
+
+
+def test_an_array_that_no_way_leads_to_is_an_error_in_its_own_words() -> None:
+    strange = Foreign(np.zeros(3, np.complex64))
+    with pytest.raises(ext.Error, match="this array is not for NumPy"):
+        first(coded(lambda index: strange, ["a: float32[3]"]))
+
+
+def test_arrays_of_bfloat16_come_in_as_they_are() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    values = np.array([[1.5, -2.0], [0.1, 3e38]]).astype(ml_dtypes.bfloat16)
+    field = first(coded(lambda index: values, ["a: bfloat16[2, 2]"])).field("a")
+    assert np.array_equal(np.asarray(field)[0], values.view(np.uint16))
+    with pytest.raises(ext.Error) as raised:
+        first(coded(lambda index: values, ["a: float32[2, 2]"]))
+    assert raised.value.code == "HR_ERR_TYPE"
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"])
+def test_user_code_may_return_torch_tensors(dtype: str) -> None:
+    values = torch.arange(24).reshape(4, 6).to(getattr(torch, dtype))
+    batch = first(coded(lambda index: (values[1:3], values.T), [f"a: {dtype}[2, 6]", f"b: {dtype}[6, 4]"]))
+    for name, expected in (("a", values[1:3]), ("b", values.T)):
+        tensor = torch.from_dlpack(batch.field(name))
+        assert tensor.dtype == values.dtype and torch.equal(tensor[4], expected)
+
+
+@needs_torch
+def test_a_torch_tensor_of_another_type_is_refused() -> None:
+    for value in (torch.zeros(3, dtype=torch.bfloat16), torch.zeros(3, dtype=torch.uint16)):
+        other = "uint16" if value.dtype == torch.bfloat16 else "bfloat16"
+        with pytest.raises(ext.Error) as raised:
+            first(coded(lambda index, value=value: value, [f"a: {other}[3]"]))
+        assert raised.value.code == "HR_ERR_TYPE"
+    with pytest.raises(ext.Error, match="detach"):
+        first(coded(lambda index: torch.zeros(3, requires_grad=True), ["a: float32[3]"]))
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_a_torch_view_of_an_input_comes_back_whole() -> None:
+    made = ext.Graph()
+    made.code("s", "s", "source", lambda i: np.full(50_000, i, np.float32))
+    made.code("m", "m", "map", lambda a: torch.from_dlpack(a.copy()) if a[0] == 1 else torch.from_numpy(a))
+    node = made.add("code.source", None, [], '{"code": "s", "count": 4, "outputs": ["a: float32[50000]"]}')
+    node = made.add("code.map", None, [node], '{"code": "m", "fields": ["a"], "outputs": ["a: float32[50000]"]}')
+    made.add("batch.stack", None, [node], '{"size": 4}')
+    assert np.asarray(first(made).field("a"))[:, 49_999].tolist() == [0, 1, 2, 3]
+
+
+def test_a_graph_is_read_while_another_thread_freezes_it(tmp_path: pathlib.Path) -> None:
+    for i in range(300):
+        (tmp_path / f"{i}.jpg").touch()
+    for _ in range(20):
+        made = ext.Graph()
+        node = made.add("source.files", "files", [], json.dumps({"path": str(tmp_path)}))
+        made.add("batch.stack", "batch", [node], '{"size": 10, "ragged": true}')
+        thread = threading.Thread(target=made.freeze)
+        thread.start()
+        while thread.is_alive():
+            assert [n["name"] for n in made.nodes()] == ["files", "batch"]
+            assert made.record_count() in (-1, 300)
+            assert [f["name"] for f in made.fields(0)] in ([], ["data"])
+        thread.join()
+        assert len(made.fingerprint()) == 32 and made.record_count() == 300
