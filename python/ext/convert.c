@@ -158,7 +158,7 @@ static const struct {
 /* -1 with an exception set. Little-endian, as all that the library runs on. */
 static int store_int(PyObject *value, enum hr_dtype dtype, void *at)
 {
-    PyObject *index = PyNumber_Index(value);
+    PyObject *index = PyLong_CheckExact(value) ? Py_NewRef(value) : PyNumber_Index(value);
     int overflow = 0;
     int64_t number;
 
@@ -573,10 +573,10 @@ enum hr_err ext_output(struct ext_state *state, struct hr_code_call *call, size_
     const char *text;
     Py_ssize_t length;
 
-    if (hr_code_output(call, at, &info) != HR_OK)
-        return HR_ERR_INTERNAL;
     if (pass(call, at, value, NULL, inputs))
         return HR_OK;
+    if (hr_code_output(call, at, &info) != HR_OK)
+        return HR_ERR_INTERNAL;
     if (PyUnicode_Check(value)) {
         text = PyUnicode_AsUTF8AndSize(value, &length);
         return text != NULL ? store_bytes(call, at, text, length, reterr) : HR_ERR_TYPE;
