@@ -97,6 +97,14 @@ static void json_node(struct json *json, const struct hr_node_stats *node)
     json_u64(json, "bytes_out", node->bytes_out);
     json_double(json, "seconds", node->seconds);
     json_text(json, "fused_into", node->fused_into);
+    if (node->kept_entries + node->kept_hits + node->kept_misses > 0) {
+        json_open(json, "kept", '{');
+        json_u64(json, "entries", node->kept_entries);
+        json_u64(json, "bytes", node->kept_bytes);
+        json_u64(json, "hits", node->kept_hits);
+        json_u64(json, "misses", node->kept_misses);
+        json_close(json, '}');
+    }
     json_close(json, '}');
 }
 

@@ -247,6 +247,7 @@ bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to,
         if (!mcus(&jpeg->scan, count)) /* no restart marker can come */
             return false;
         jpeg->scan.first += count;
+        jpeg->went += count;
         mx += count;
     }
     return true;
@@ -297,7 +298,11 @@ void hr__jpeg_keep_index(struct hr_jpeg *jpeg)
     struct hr_jpeg_index *index = jpeg->index;
     const struct hr_jpeg_row *above = NULL;
 
-    if (index == NULL || !jpeg->gathers)
+    if (index == NULL)
+        return;
+    index->went = jpeg->went;
+    index->would = jpeg->my1 * jpeg->mcus_x;
+    if (!jpeg->gathers)
         return;
     if (jpeg->known > 0)
         above = &index->row[jpeg->known - 1];

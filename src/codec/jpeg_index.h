@@ -37,6 +37,9 @@ struct hr_jpeg_index {
     struct hr_jpeg_row *row;
     uint8_t *points;
     size_t points_bytes, points_room;
+    /* Of the last decode with it that ended well: MCUs that it went through, and how many
+     * it were without. */
+    int32_t went, would;
 };
 
 /* Go through all of a file once. `step` 0: points at the begin of rows only; negative: as

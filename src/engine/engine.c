@@ -518,12 +518,19 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
 enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
                             struct hr_batch **ret_batch, struct hr_error *reterr)
 {
+    bool ended, began;
+    int64_t epoch;
     enum hr_err code;
 
     pthread_mutex_lock(&engine->lock);
+    began = engine->delivered_batches > 0;
+    epoch = engine->epoch_of_delivery;
     code = next_locked(engine, until_ns, ret_batch, reterr);
     if (code == HR_ERR_CANCELLED)
         atomic_store(&engine->stop, true);
+    ended = began && engine->epoch_of_delivery != epoch;
     pthread_mutex_unlock(&engine->lock);
+    if (ended)
+        hr__graph_pause(engine->graph);
     return code;
 }

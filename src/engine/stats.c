@@ -88,12 +88,15 @@ static void find_step(const struct hr_engine *engine, size_t node, uint32_t *ret
 enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
                                   struct hr_node_stats *ret_stats)
 {
+    const struct hr_graph_node *node;
     struct hr_meter sum, counted;
+    struct hr_kept kept = {0};
     uint32_t group, like;
     double scale;
 
     if (at >= engine->graph->count)
         return HR_ERR_RANGE;
+    node = &engine->graph->nodes[at];
     find_step(engine, at, &group, &like);
     sum = sum_meters(engine, at);
     counted = sum_meters(engine, like);
@@ -112,6 +115,12 @@ enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
         (uint64_t)((double)(like != at ? counted.bytes_out : sum.bytes_out) * scale);
     ret_stats->seconds = hr__ticks_to_ns(sum.ticks) * 1e-9 * scale;
     ret_stats->fused_into = engine->graph->nodes[group].name;
+    if (node->state != NULL && node->op->keeps != NULL)
+        node->op->keeps(node->state, &kept);
+    ret_stats->kept_entries = kept.entries;
+    ret_stats->kept_bytes = kept.bytes;
+    ret_stats->kept_hits = kept.hits;
+    ret_stats->kept_misses = kept.misses;
     return HR_OK;
 }
 

@@ -160,6 +160,16 @@ void hr__graph_rest(struct hr_graph *graph)
     }
 }
 
+void hr__graph_pause(struct hr_graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        const struct hr_graph_node *node = &graph->nodes[i];
+
+        if (node->state != NULL && node->op->pause != NULL)
+            node->op->pause(node->state);
+    }
+}
+
 static void node_finish(struct hr_graph_node *node)
 {
     if (node->state != NULL)

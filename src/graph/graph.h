@@ -89,6 +89,8 @@ HR_CHECK enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t a
 
 /* An iterator over the graph has ended: hr_op.rest of all nodes. */
 void hr__graph_rest(struct hr_graph *graph);
+/* An epoch of one has ended: hr_op.pause of all nodes. */
+void hr__graph_pause(struct hr_graph *graph);
 
 /* Consumers of a node's output. */
 size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);

@@ -196,6 +196,12 @@ struct hr_open {
     struct hr_error *error; /* never NULL */
 };
 
+/* What a node learnt from records, for later ones. */
+struct hr_kept {
+    uint64_t entries, bytes;
+    uint64_t hits, misses; /* times that one was looked for */
+};
+
 /* A SOURCE whose number of records only its end tells counts this many. */
 #define HR_COUNT_UNKNOWN (UINT64_MAX >> 2)
 
@@ -234,6 +240,10 @@ struct hr_op {
     /* An iterator over the graph has ended: time to write down what was learnt. Other
      * iterators may run. */
     void (*rest)(void *state);
+    /* An epoch has ended, others go on: the same without making anybody wait. */
+    void (*pause)(void *state);
+    /* What the state holds of what it learnt. */
+    void (*keeps)(const void *state, struct hr_kept *ret_kept);
     /* A line about what the state holds, for explain; nothing when there is nothing to
      * say. */
     void (*tell)(const void *state, struct hr_str *out);

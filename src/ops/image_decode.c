@@ -96,6 +96,19 @@ static void decode_rest(void *state)
     hr__seek_rest(state);
 }
 
+static void decode_pause(void *state)
+{
+    hr__seek_pause(state);
+}
+
+static void decode_keeps(const void *state, struct hr_kept *ret_kept)
+{
+    struct hr_seek_stats stats;
+
+    hr__seek_stats((struct hr_seek *)(uintptr_t)state, &stats);
+    *ret_kept = (struct hr_kept){stats.entries, stats.bytes, stats.hits, stats.misses};
+}
+
 static void decode_tell(const void *state, struct hr_str *out)
 {
     struct hr_seek_stats stats;
@@ -116,6 +129,9 @@ static void decode_tell(const void *state, struct hr_str *out)
                  (unsigned long long)stats.entries,
                  (double)stats.bytes / (double)stats.entries, (double)stats.bytes / 1e6,
                  (double)stats.memory_bytes / 1e6, 100 * stats.done);
+    if (stats.would > 0)
+        hr__str_addf(out, "; windows went through %.0f %% of a photo instead of %.0f %%",
+                     100 * stats.went, 100 * stats.would);
     if (stats.hits + stats.misses > 0)
         hr__str_addf(out, "; found %llu times of %llu", (unsigned long long)stats.hits,
                      (unsigned long long)(stats.hits + stats.misses));
@@ -155,8 +171,9 @@ const struct hr_op hr_op_image_decode = {
         "`mode`). In baseline JPEGs it notes places where decoding can begin, a few "
         "kilobytes a photo, by the hash of the file's contents; the next epoch, or a "
         "second view in the same record, begins there. With `index` at the source they "
-        "are kept in that file when an iterator ends, and the next run begins with "
-        "them. `seek_bytes` is beside the memory of the iterator; what is saved is "
+        "are kept in that file when an epoch or an iterator ends, and the next run "
+        "begins "
+        "with them. `seek_bytes` is beside the memory of the iterator; what is saved is "
         "mapped and not counted. They change no pixel. Differs from torchvision: CMYK is "
         "converted to RGB, "
         "16-bit files are "
@@ -170,6 +187,8 @@ const struct hr_op hr_op_image_decode = {
     .open = decode_open,
     .close = decode_close,
     .rest = decode_rest,
+    .pause = decode_pause,
+    .keeps = decode_keeps,
     .tell = decode_tell,
     .apply = decode_apply,
 };

@@ -29,6 +29,12 @@ static void look_up(struct hr_image_photo *photo, const struct hr_image *image,
     if (hr__seek_find(photo->seek, photo->key, arena, &kept, &bytes) &&
         hr__jpeg_index_unpack(arena, kept, bytes, &photo->index) == HR_OK)
         photo->rows_kept = photo->index.rows;
+    photo->found = photo->rows_kept > 0;
+}
+
+static uint32_t share_of(const struct hr_jpeg_index *index, int32_t mcus)
+{
+    return (uint32_t)((int64_t)HR_SEEK_WHOLE * mcus / (index->mcus_x * index->mcus_y));
 }
 
 void hr__image_seek_share(const struct hr_image *image, struct hr_arena *arena)
@@ -53,6 +59,7 @@ void hr__image_seek_begin(const struct hr_image *image, struct hr_arena *arena,
         return;
     if (!photo->known)
         look_up(photo, image, arena);
+    photo->index.would = 0;
     view->index = &photo->index;
 }
 
@@ -65,6 +72,9 @@ void hr__image_seek_end(const struct hr_image *image, struct hr_arena *arena,
     const struct hr_jpeg_index *index = view->index;
     uint8_t *packed;
 
+    if (index != NULL && photo->found && index->would > 0)
+        hr__seek_count(photo->seek, share_of(index, index->went),
+                       share_of(index, index->would));
     if (index == NULL || index->rows == 0 || index->rows == photo->rows_kept)
         return;
     packed = hr__arena_alloc(arena, hr__jpeg_index_room(index));

@@ -20,6 +20,7 @@ struct hr_image_photo {
     struct hr_seek *seek;      /* or NULL: no points are kept */
     struct hr_jpeg_seen *seen; /* or NULL: there is one view */
     bool known;                /* key and index are those of the bytes */
+    bool found;                /* the store had some */
     struct hr_hash128 key;
     struct hr_jpeg_index index;
     int32_t rows_kept; /* that the store has */

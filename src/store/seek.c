@@ -2,12 +2,16 @@
  * store/seek.c - entries in memory, by key, in shards that are locked one by one.
  *
  * A lock is held for a look-up and a copy of 2 kB, about 0.1 us, and nobody waits for
- * one: who finds a shard taken goes on as if there were no entry. Saving takes all shards
- * for as long as it writes; it comes when a run ends.
+ * one: who finds a shard taken goes on as if there were no entry. While it saves, the
+ * store is frozen: entries stay as they are, so that writing them needs no lock, and
+ * whoever looks for one finds it. All shards are locked for the moment in which the new
+ * file takes the place of memory.
  */
 #include "store/seek.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/error.h"
+#include "core/thread.h"
 #include "store/seek_internal.h"
 
 #include <pthread.h>
@@ -17,9 +21,12 @@
 #define SHARDS 32 /* a power of 2; TSan follows 64 locks of a thread */
 #define SLOTS_MIN 16
 #define ENTRY_OVERHEAD 32 /* what the allocator and the slot take */
+#define WORTH 16          /* the part of what is saved that must be new */
+#define SHARE 50          /* of the time that passes, for each part that saving takes */
 
 struct entry {
     struct hr_seek_record record;
+    const struct hr_seek_record *over; /* the section's, which this one hides; or NULL */
     uint8_t data[];
 };
 
@@ -36,8 +43,18 @@ struct hr_seek {
     struct shard shards[SHARDS];
     struct hr_seek_section section; /* changed with all shards locked */
     pthread_mutex_t saving;
-    atomic_uint_fast64_t memory_bytes, entry_bytes, entries, done;
+    atomic_bool frozen;
+    pthread_mutex_t starting; /* the saver's below */
+    pthread_t saver;
+    bool has_saver;
+    atomic_bool saver_ended;
+    atomic_int_fast64_t saved;                /* `done` of the section */
+    atomic_uint_fast64_t saved_ns, took_ns;   /* the end of the last save, its length */
+    atomic_uint_fast64_t fresh, memory_bytes; /* in memory */
+    /* What those add to the section's sums. */
+    atomic_int_fast64_t entries, entry_bytes, done;
     atomic_uint_fast64_t hits, misses, refused;
+    atomic_uint_fast64_t uses, went, would; /* hr__seek_count, not saved yet */
     atomic_bool damaged, save_failed;
 };
 
@@ -53,6 +70,7 @@ static void destroy(struct hr_seek *seek)
     }
     hr__seek_section_close(&seek->section);
     pthread_mutex_destroy(&seek->saving);
+    pthread_mutex_destroy(&seek->starting);
     hr__free(seek->path);
     hr__free(seek);
 }
@@ -67,6 +85,7 @@ enum hr_err hr__seek_create(const char *path, uint64_t bytes_max,
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     atomic_init(&seek->refs, 1);
     pthread_mutex_init(&seek->saving, NULL);
+    pthread_mutex_init(&seek->starting, NULL);
     for (int i = 0; i < SHARDS; i++)
         pthread_mutex_init(&seek->shards[i].lock, NULL);
     seek->bytes_max = bytes_max;
@@ -77,10 +96,21 @@ enum hr_err hr__seek_create(const char *path, uint64_t bytes_max,
             return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
         }
         hr__seek_section_open(path, &seek->section, &damaged);
+        seek->saved = seek->section.done;
         seek->damaged = damaged;
     }
     *ret_seek = seek;
     return HR_OK;
+}
+
+/* No save goes on in a thread of its own when this returns. */
+static void await_saver(struct hr_seek *seek)
+{
+    pthread_mutex_lock(&seek->starting);
+    if (seek->has_saver)
+        pthread_join(seek->saver, NULL);
+    seek->has_saver = false;
+    pthread_mutex_unlock(&seek->starting);
 }
 
 struct hr_seek *hr__seek_ref(struct hr_seek *seek)
@@ -94,6 +124,7 @@ void hr__seek_unref(struct hr_seek *seek)
     if (seek == NULL ||
         atomic_fetch_sub_explicit(&seek->refs, 1, memory_order_acq_rel) != 1)
         return;
+    await_saver(seek);
     hr__seek_save(seek);
     destroy(seek);
 }
@@ -180,15 +211,23 @@ bool hr__seek_find(struct hr_seek *seek, struct hr_hash128 key, struct hr_arena 
     return true;
 }
 
-static void count_entry(struct hr_seek *seek, const struct entry *entry, uint64_t sign)
+/* `sign`: 1 or -1. */
+static void count_entry(struct hr_seek *seek, const struct entry *entry, int64_t sign)
 {
-    uint64_t bytes = entry->record.bytes, whole = bytes + sizeof *entry + ENTRY_OVERHEAD;
+    int64_t bytes = entry->record.bytes, done = entry->record.done;
+    int64_t whole = bytes + (int64_t)sizeof *entry + ENTRY_OVERHEAD;
 
-    atomic_fetch_add_explicit(&seek->memory_bytes, sign * whole, memory_order_relaxed);
-    atomic_fetch_add_explicit(&seek->entry_bytes, sign * bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&seek->entries, sign, memory_order_relaxed);
-    atomic_fetch_add_explicit(&seek->done, sign * entry->record.done,
+    atomic_fetch_add_explicit(&seek->fresh, (uint64_t)sign, memory_order_relaxed);
+    atomic_fetch_add_explicit(&seek->memory_bytes, (uint64_t)(sign * whole),
                               memory_order_relaxed);
+    if (entry->over != NULL) {
+        bytes -= entry->over->bytes;
+        done -= entry->over->done;
+    } else {
+        atomic_fetch_add_explicit(&seek->entries, sign, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&seek->entry_bytes, sign * bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&seek->done, sign * done, memory_order_relaxed);
 }
 
 static struct entry *
@@ -221,15 +260,16 @@ bool hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
         entry = make_entry(key, data, bytes, done);
     if (entry != NULL)
         locked = pthread_mutex_trylock(&shard->lock) == 0;
-    if (locked && make_room(shard)) {
+    if (locked && !seek->frozen && make_room(shard)) {
         struct entry **slot = &shard->slots[slot_of(shard, key)];
 
         old = *slot;
         *slot = entry;
+        entry->over = hr__seek_section_find(&seek->section, key);
         shard->count += old == NULL;
         count_entry(seek, entry, 1);
         if (old != NULL)
-            count_entry(seek, old, (uint64_t)-1);
+            count_entry(seek, old, -1);
         entry = NULL;
         taken = true;
     } else {
@@ -239,10 +279,34 @@ bool hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
         pthread_mutex_unlock(&shard->lock);
     hr__free(entry);
     hr__free(old);
+    if (atomic_load_explicit(&seek->memory_bytes, memory_order_relaxed) >
+        seek->bytes_max / 2)
+        hr__seek_pause(seek);
     return taken;
 }
 
-/* ---- saving; with all shards locked ---- */
+void hr__seek_count(struct hr_seek *seek, uint32_t went, uint32_t would)
+{
+    atomic_fetch_add_explicit(&seek->uses, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&seek->went, went, memory_order_relaxed);
+    atomic_fetch_add_explicit(&seek->would, would, memory_order_relaxed);
+}
+
+/* ---- saving ---- */
+
+static void lock_all(struct hr_seek *seek)
+{
+    for (int i = 0; i < SHARDS; i++)
+        pthread_mutex_lock(&seek->shards[i].lock);
+}
+
+static void unlock_all(struct hr_seek *seek)
+{
+    for (int i = 0; i < SHARDS; i++)
+        pthread_mutex_unlock(&seek->shards[i].lock);
+}
+
+/* Of a frozen store. */
 
 static struct hr_seek_item *list_items(const struct hr_seek *seek, size_t *ret_count)
 {
@@ -273,7 +337,7 @@ static void forget_entries(struct hr_seek *seek)
 
         for (size_t k = 0; k < shard->room; k++) {
             if (shard->slots[k] != NULL)
-                count_entry(seek, shard->slots[k], (uint64_t)-1);
+                count_entry(seek, shard->slots[k], -1);
             hr__free(shard->slots[k]);
             shard->slots[k] = NULL;
         }
@@ -281,8 +345,32 @@ static void forget_entries(struct hr_seek *seek)
     }
 }
 
-static void save_locked(struct hr_seek *seek)
+/* The file that was written takes the place of memory. */
+static void turn_to_file(struct hr_seek *seek, const struct hr_seek_use *use)
 {
+    struct hr_seek_section now;
+    bool damaged;
+
+    hr__seek_section_open(seek->path, &now, &damaged);
+    if (damaged || now.count == 0) {
+        hr__seek_section_close(&now);
+        return;
+    }
+    lock_all(seek);
+    forget_entries(seek);
+    hr__seek_section_close(&seek->section);
+    seek->section = now;
+    seek->saved = now.done;
+    seek->damaged = false;
+    unlock_all(seek);
+    seek->uses -= use->count;
+    seek->went -= use->went;
+    seek->would -= use->would;
+}
+
+static void save_frozen(struct hr_seek *seek)
+{
+    const struct hr_seek_use use = {seek->uses, seek->went, seek->would};
     struct hr_seek_section now;
     enum hr_err err = HR_ERR_MEMORY;
     struct hr_seek_item *items;
@@ -293,66 +381,102 @@ static void save_locked(struct hr_seek *seek)
     /* Other runs may have written since. */
     hr__seek_section_open(seek->path, &now, &damaged);
     if (items != NULL)
-        err = hr__seek_section_write(seek->path, items, count, &now);
+        err = hr__seek_section_write(seek->path, items, count, &use, &now);
     hr__free(items);
     hr__seek_section_close(&now);
     seek->save_failed = err != HR_OK;
-    if (err != HR_OK)
-        return;
-    hr__seek_section_open(seek->path, &now, &damaged);
-    if (damaged || now.count == 0) {
-        hr__seek_section_close(&now);
-        return;
-    }
-    hr__seek_section_close(&seek->section);
-    seek->section = now;
-    seek->damaged = false;
-    forget_entries(seek);
+    if (err == HR_OK)
+        turn_to_file(seek, &use);
 }
 
 void hr__seek_save(struct hr_seek *seek)
 {
-    if (seek->path == NULL || seek->entries == 0)
+    uint64_t began;
+
+    if (seek->path == NULL || seek->fresh == 0)
         return;
     pthread_mutex_lock(&seek->saving);
-    for (int i = 0; i < SHARDS; i++)
-        pthread_mutex_lock(&seek->shards[i].lock);
-    if (seek->entries > 0)
-        save_locked(seek);
-    for (int i = 0; i < SHARDS; i++)
-        pthread_mutex_unlock(&seek->shards[i].lock);
+    began = hr__now_ns();
+    seek->frozen = true;
+    lock_all(seek); /* whoever is putting ends */
+    unlock_all(seek);
+    if (seek->fresh > 0)
+        save_frozen(seek);
+    seek->frozen = false;
+    seek->saved_ns = hr__now_ns();
+    seek->took_ns = seek->saved_ns - began;
     pthread_mutex_unlock(&seek->saving);
+}
+
+static bool is_worth(struct hr_seek *seek)
+{
+    return seek->path != NULL && seek->fresh > 0 && seek->done >= seek->saved / WORTH;
 }
 
 void hr__seek_rest(struct hr_seek *seek)
 {
-    bool worth;
-
-    pthread_mutex_lock(&seek->saving);
-    worth = seek->entries >= seek->section.count / 16;
-    pthread_mutex_unlock(&seek->saving);
-    if (worth)
+    await_saver(seek);
+    if (is_worth(seek))
         hr__seek_save(seek);
+}
+
+static void *run_saver(void *user)
+{
+    struct hr_seek *seek = user;
+
+    hr__seek_save(seek);
+    seek->saver_ended = true;
+    return NULL;
+}
+
+static bool is_time(struct hr_seek *seek)
+{
+    return seek->saved_ns == 0 ||
+           (!seek->save_failed && hr__now_ns() - seek->saved_ns >= SHARE * seek->took_ns);
+}
+
+void hr__seek_pause(struct hr_seek *seek)
+{
+    if (seek->frozen || !is_worth(seek) || !is_time(seek) ||
+        pthread_mutex_trylock(&seek->starting) != 0)
+        return;
+    if (seek->has_saver && seek->saver_ended) {
+        pthread_join(seek->saver, NULL);
+        seek->has_saver = false;
+    }
+    if (!seek->has_saver) {
+        seek->saver_ended = false;
+        seek->has_saver =
+            hr__thread_start(&seek->saver, "hr-seek", run_saver, seek, NULL) == HR_OK;
+    }
+    pthread_mutex_unlock(&seek->starting);
+}
+
+static double mean(uint64_t sum, uint64_t count)
+{
+    return count > 0 ? (double)sum / (double)count / HR_SEEK_WHOLE : 0;
 }
 
 void hr__seek_stats(struct hr_seek *seek, struct hr_seek_stats *ret_stats)
 {
-    uint64_t done;
+    struct hr_seek_section saved;
 
-    pthread_mutex_lock(&seek->saving);
+    pthread_mutex_lock(&seek->shards[0].lock); /* it changes with all of them locked */
+    saved = seek->section;
+    pthread_mutex_unlock(&seek->shards[0].lock);
     *ret_stats = (struct hr_seek_stats){
-        .entries = seek->entries + seek->section.count,
-        .bytes = seek->entry_bytes + seek->section.entry_bytes,
-        .mapped_entries = seek->section.count,
+        .entries = (uint64_t)seek->entries + saved.count,
+        .bytes = (uint64_t)seek->entry_bytes + saved.entry_bytes,
+        .mapped_entries = saved.count,
         .memory_bytes = seek->memory_bytes,
+        .done = mean((uint64_t)seek->done + saved.done,
+                     (uint64_t)seek->entries + saved.count),
         .hits = seek->hits,
         .misses = seek->misses,
         .refused = seek->refused,
+        .went = mean(seek->went + saved.use.went, seek->uses + saved.use.count),
+        .would = mean(seek->would + saved.use.would, seek->uses + saved.use.count),
         .damaged = seek->damaged,
         .save_failed = seek->save_failed,
     };
-    done = seek->done + seek->section.done;
-    pthread_mutex_unlock(&seek->saving);
-    if (ret_stats->entries > 0)
-        ret_stats->done = (double)done / (double)ret_stats->entries / HR_SEEK_WHOLE;
 }

@@ -13,8 +13,13 @@ struct hr_seek_record {
     uint64_t at, checksum;
     uint32_t bytes, done;
 };
+/* Sums of hr__seek_count. */
+struct hr_seek_use {
+    uint64_t count, went, would;
+};
 struct hr_seek_head {
-    uint64_t count, checksum; /* of the records */
+    uint64_t count, checksum; /* of the records; of all behind itself */
+    struct hr_seek_use use;
 };
 
 /* The section of a mapped file; {0}: none. */
@@ -25,6 +30,7 @@ struct hr_seek_section {
     const struct hr_seek_record *records;
     uint64_t count;
     uint64_t entry_bytes, done; /* sums over the records */
+    struct hr_seek_use use;
 };
 
 /* What is to be written: of memory, or of a section. */
@@ -47,9 +53,9 @@ const void *hr__seek_section_data(const struct hr_seek_section *section,
                                   const struct hr_seek_record *record);
 
 /* Replace the section of the file by these items, which are sorted here, and those of the
- * section that none of them supersedes. */
+ * section that none of them supersedes; `use` is added to its own. */
 HR_CHECK enum hr_err
 hr__seek_section_write(const char *path, struct hr_seek_item *items, size_t count,
-                       const struct hr_seek_section *old);
+                       const struct hr_seek_use *use, const struct hr_seek_section *old);
 
 #endif

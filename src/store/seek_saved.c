@@ -16,7 +16,7 @@
  * leave some day. */
 #define SECTION_BYTES_MAX ((uint64_t)16 << 30)
 
-_Static_assert(sizeof(struct hr_seek_record) == 40 && sizeof(struct hr_seek_head) == 16,
+_Static_assert(sizeof(struct hr_seek_record) == 40 && sizeof(struct hr_seek_head) == 40,
                "the layout of the file");
 
 uint64_t hr__seek_checksum(struct hr_hash128 key, const void *data, size_t bytes)
@@ -31,6 +31,14 @@ int hr__seek_compare(struct hr_hash128 a, struct hr_hash128 b)
     return a.low < b.low ? -1 : a.low > b.low;
 }
 
+/* Of a head and the records behind it. */
+static uint64_t head_checksum(const struct hr_seek_head *head, uint64_t count)
+{
+    return hr__index_part_checksum(HR_INDEX_KIND_SEEK, &head->use,
+                                   sizeof head->use +
+                                       count * sizeof(struct hr_seek_record));
+}
+
 /* ---- reading ---- */
 
 static bool read_section(struct hr_seek_section *section)
@@ -42,11 +50,10 @@ static bool read_section(struct hr_seek_section *section)
         return false;
     room = (section->bytes - sizeof *head) / sizeof *section->records;
     section->records = (const void *)(head + 1);
-    if (head->count > room ||
-        head->checksum != hr__index_part_checksum(HR_INDEX_KIND_SEEK, section->records,
-                                                  head->count * sizeof *section->records))
+    if (head->count > room || head->checksum != head_checksum(head, head->count))
         return false;
     section->count = head->count;
+    section->use = head->use;
     for (uint64_t i = 0; i < section->count; i++) {
         section->entry_bytes += section->records[i].bytes;
         section->done += section->records[i].done;
@@ -182,7 +189,8 @@ static void merge_with(struct merge *merge, const struct hr_seek_item *items,
         take_old(merge, old, k);
 }
 
-static enum hr_err write_merged(const char *path, const struct merge *merge)
+static enum hr_err
+write_merged(const char *path, const struct merge *merge, const struct hr_seek_use *use)
 {
     size_t count = merge->count, first = sizeof(struct hr_seek_head);
     struct hr_index_piece *pieces = hr__calloc(count + 1, sizeof *pieces);
@@ -205,8 +213,8 @@ static enum hr_err write_merged(const char *path, const struct merge *merge)
             at += records[i].bytes;
         }
         head->count = count;
-        head->checksum =
-            hr__index_part_checksum(HR_INDEX_KIND_SEEK, records, count * sizeof *records);
+        head->use = *use;
+        head->checksum = head_checksum(head, count);
         err = hr__index_parts_write(path, &part, 1, NULL);
     }
     hr__free(head);
@@ -214,9 +222,13 @@ static enum hr_err write_merged(const char *path, const struct merge *merge)
     return err;
 }
 
-enum hr_err hr__seek_section_write(const char *path, struct hr_seek_item *items,
-                                   size_t count, const struct hr_seek_section *old)
+enum hr_err
+hr__seek_section_write(const char *path, struct hr_seek_item *items, size_t count,
+                       const struct hr_seek_use *use, const struct hr_seek_section *old)
 {
+    const struct hr_seek_use sums = {old->use.count + use->count,
+                                     old->use.went + use->went,
+                                     old->use.would + use->would};
     struct merge merge = {0};
     enum hr_err err = HR_ERR_MEMORY;
 
@@ -224,7 +236,7 @@ enum hr_err hr__seek_section_write(const char *path, struct hr_seek_item *items,
     if (merge.all != NULL) {
         qsort(items, count, sizeof *items, compare_items);
         merge_with(&merge, items, count, old);
-        err = write_merged(path, &merge);
+        err = write_merged(path, &merge, &sums);
     }
     hr__free(merge.all);
     return err;

@@ -167,6 +167,87 @@ TEST(a_rest_saves_what_is_worth_it_and_the_end_saves_all)
     hr__seek_unref(seek);
 }
 
+/* Until the save that a pause began has ended. */
+static void await_saved(struct hr_seek *seek, uint64_t entries)
+{
+    for (int i = 0; i < 5000 && stats_of(seek).mapped_entries < entries; i++)
+        usleep(1000);
+    CHECK_EQ_INT(stats_of(seek).mapped_entries, entries);
+}
+
+TEST(a_pause_saves_while_others_go_on)
+{
+    const char *path = path_of("pause.index");
+    struct hr_seek *seek = create(path, 1 << 20), *other;
+
+    for (uint64_t i = 0; i < 160; i++)
+        put(seek, i, 1);
+    hr__seek_pause(seek);
+    for (uint64_t i = 0; i < 160; i++)
+        CHECK_EQ_INT(found(seek, i), 1);
+    await_saved(seek, 160);
+    CHECK_EQ_INT(stats_of(seek).memory_bytes, 0);
+    other = create(path, 0); /* as after this process was killed */
+    CHECK_EQ_INT(stats_of(other).entries, 160);
+    hr__seek_unref(other);
+    for (uint64_t i = 200; i < 209; i++)
+        put(seek, i, 1);
+    hr__seek_pause(seek); /* too few */
+    hr__seek_rest(seek);
+    CHECK_EQ_INT(stats_of(seek).mapped_entries, 160);
+    hr__seek_unref(seek);
+}
+
+TEST(memory_that_is_half_full_is_saved)
+{
+    struct hr_seek *seek = create(path_of("half.index"), 32 << 10);
+    uint64_t count = 0;
+
+    while (stats_of(seek).memory_bytes <= 16 << 10 && count < ALL)
+        put(seek, count++, 1);
+    CHECK(count < ALL);
+    await_saved(seek, count);
+    CHECK_EQ_INT(stats_of(seek).refused, 0);
+    hr__seek_unref(seek);
+}
+
+TEST(an_entry_that_covers_more_is_counted_once)
+{
+    struct hr_seek *seek = create(path_of("once.index"), 1 << 20);
+
+    for (uint64_t i = 0; i < 10; i++)
+        put(seek, i, 1);
+    hr__seek_save(seek);
+    put(seek, 3, 9);
+    CHECK_EQ_INT(stats_of(seek).entries, 10);
+    CHECK_EQ_INT(stats_of(seek).mapped_entries, 10);
+    CHECK_NEAR(stats_of(seek).done, 1.8 / HR_SEEK_WHOLE, 1e-9);
+    CHECK_EQ_INT(stats_of(seek).bytes, 10 * (1 + 1) + 7 * 45 + 8);
+    hr__seek_unref(seek);
+}
+
+TEST(what_windows_went_through_is_saved_with_the_entries)
+{
+    const char *path = path_of("use.index");
+    struct hr_seek *seek;
+
+    for (int run = 0; run < 2; run++) {
+        seek = create(path, 1 << 20);
+        put(seek, (uint64_t)run, 1);
+        hr__seek_count(seek, HR_SEEK_WHOLE / 5, HR_SEEK_WHOLE);
+        hr__seek_save(seek);
+        hr__seek_count(seek, HR_SEEK_WHOLE / 5 * 3, HR_SEEK_WHOLE / 5 * 3);
+        CHECK_NEAR(stats_of(seek).went, 0.4, 1e-9);
+        CHECK_NEAR(stats_of(seek).would, 0.8, 1e-9);
+        put(seek, 10 + (uint64_t)run, 1);
+        hr__seek_unref(seek);
+    }
+    seek = create(path, 0);
+    CHECK_NEAR(stats_of(seek).went, 0.4, 1e-9);
+    CHECK_NEAR(stats_of(seek).would, 0.8, 1e-9);
+    hr__seek_unref(seek);
+}
+
 /* Two runs over overlapping photos, of which each has come further in some. */
 TEST(runs_that_save_to_one_file_add_to_each_other)
 {
@@ -298,8 +379,11 @@ TEST(threads_use_it_while_it_is_saved)
 
     for (int i = 0; i < 4; i++)
         CHECK_OK(hr__thread_start(&threads[i], "seek", work, seek, &error));
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         hr__seek_save(seek);
+        hr__seek_pause(seek);
+    }
+    hr__seek_rest(seek);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     for (uint64_t i = 0; i < ALL; i++) {
