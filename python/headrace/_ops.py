@@ -500,11 +500,11 @@ def image_decode(
     that it may be decoded at a reduced scale (JPEG, see `mode`). In baseline JPEGs it
     notes places where decoding can begin, a few kilobytes a photo, by the hash of the
     file's contents; the next epoch, or a second view in the same record, begins there.
-    With `index` at the source they are kept in that file when an iterator ends, and the
-    next run begins with them. `seek_bytes` is beside the memory of the iterator; what
-    is saved is mapped and not counted. They change no pixel. Differs from torchvision:
-    CMYK is converted to RGB, 16-bit files are reduced to 8 bits, and a damaged file is
-    an error instead of a partly gray image.
+    With `index` at the source they are kept in that file when an epoch or an iterator
+    ends, and the next run begins with them. `seek_bytes` is beside the memory of the
+    iterator; what is saved is mapped and not counted. They change no pixel. Differs
+    from torchvision: CMYK is converted to RGB, 16-bit files are reduced to 8 bits, and
+    a damaged file is an error instead of a partly gray image.
 
     Args:
         pipeline: what the operator reads.
