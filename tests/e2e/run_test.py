@@ -99,6 +99,29 @@ def every_example_runs():
 
 
 @test
+def a_killed_run_keeps_what_its_epochs_learnt_of_photos():
+    folder, index = temp / "large photos", temp / "learnt.index"
+    run("synth", "photos", folder, "--count", 20, "--width", 400, "--height", 300, "-q")
+    crops = graph("crops.yaml", f"pipeline:\n  - source.files: {{path: '{folder}', index: '{index}'}}\n"
+                                "  - image.decode: {}\n  - image.random_resized_crop: {size: 32, scale: [0.3, 0.6]}\n"
+                                "  - debug.sleep: {ms: 5}\n  - batch.stack: {size: 5}\n")
+    running = start("run", crops, "--epochs", 0, "-q")
+    knows = "knows entry points in 20 JPEGs"
+    end = time.monotonic() + 60
+    while knows not in run("explain", crops).stdout and time.monotonic() < end:
+        time.sleep(0.05)
+    assert running.poll() is None, running.stderr.read()
+    running.kill()
+    running.wait()
+    assert knows in run("explain", crops).stdout
+    kept = [node["kept"] for node in run_json("run", crops, "-q")["nodes"] if "kept" in node]
+    assert len(kept) == 1 and kept[0]["hits"] >= 15 and kept[0]["entries"] == 20, kept
+    assert kept[0]["hits"] + kept[0]["misses"] == 20 and kept[0]["bytes"] > 0, kept
+    text = run("explain", crops).stdout
+    assert "windows went through" in text and "% of a photo instead of" in text, text
+
+
+@test
 def digits_come_from_idx_files_plain_or_gzipped():
     pictures = bytes([0, 0, 8, 3]) + struct.pack(">3I", 100, 28, 28) + random.Random(1).randbytes(100 * 28 * 28)
     labels = bytes([0, 0, 8, 1]) + struct.pack(">I", 100) + bytes(i % 10 for i in range(100))
