@@ -8,7 +8,7 @@
  *
  * Descriptions are followed by their values' numbers, so a field that is renamed stays
  * what it is. At a fork each branch goes on with a copy of the description: two views of
- * a photo are two windows of one decode's description.
+ * a photo are two windows of one decode's description, and share what they decode.
  */
 #include "opt/opt.h"
 
@@ -25,6 +25,7 @@ struct pending {
     int value;
     uint32_t head; /* node that heads its group */
     bool resampled;
+    bool shared; /* another branch goes on with the same description */
 };
 
 struct compose {
@@ -49,6 +50,25 @@ static void forget(struct compose *c, struct pending *p)
 static const char *node_name(const struct compose *c, uint32_t node)
 {
     return c->graph->nodes[node].name;
+}
+
+/* What a step saves by joining. */
+static const char *
+gain_of(const struct compose *c, const struct pending *p, const struct hr_op *op)
+{
+    bool decodes = c->graph->nodes[p->head].op->traits & HR_TRAIT_DECODES;
+
+    if (op->traits & HR_TRAIT_RESAMPLING)
+        return p->shared && decodes
+                   ? "only what other views have not decoded of the window is decoded"
+                   : "only the window is decoded and resampled";
+    if (op->traits & HR_TRAIT_GEOMETRIC)
+        return "it only moves the window";
+    if (op->traits & HR_TRAIT_AFFINE)
+        return "it is one multiply and add in the store";
+    if (op->traits & HR_TRAIT_LAYOUT)
+        return "it is the order in which the store writes";
+    return "it only edits the description";
 }
 
 /* A step that edits descriptions joins, restarts or begins the group of the field it
@@ -78,14 +98,8 @@ static void join(struct compose *c, struct hr_plan_step *step, const struct hr_o
                      field);
     } else {
         step->group = p->head;
-        snprintf(
-            step->reason, sizeof step->reason, "composed with '%s': %s",
-            node_name(c, p->head),
-            op->traits & HR_TRAIT_RESAMPLING  ? "only the window is decoded and resampled"
-            : op->traits & HR_TRAIT_GEOMETRIC ? "it only moves the window"
-            : op->traits & HR_TRAIT_AFFINE    ? "it is one multiply and add in the store"
-            : op->traits & HR_TRAIT_LAYOUT ? "it is the order in which the store writes"
-                                           : "it only edits the description");
+        snprintf(step->reason, sizeof step->reason, "composed with '%s': %s",
+                 node_name(c, p->head), gain_of(c, p, op));
     }
     p->resampled = p->resampled || (op->traits & HR_TRAIT_RESAMPLING);
 }
@@ -130,6 +144,7 @@ static void fork_pending(struct compose *c, const struct hr_graph_node *n)
 
         if (p == NULL || c->count == PENDING_MAX)
             continue;
+        p->shared = true;
         c->pending[c->count] = *p;
         c->pending[c->count++].value = n->shares[i].to;
     }
