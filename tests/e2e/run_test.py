@@ -66,6 +66,15 @@ def one_digest_for_any_threads_and_variant():
 
 
 @test
+def two_views_of_a_photo_are_the_same_with_any_threads():
+    views = ["run", example("simclr_views.yaml"), "-p", f"data={photos()}", "-p", "size=40", "-p", "batch=7"]
+    digests = {run_json(*views, "--digest", "--epochs", 2, *more)["digest"]
+               for more in (["--threads", 1], ["--threads", 3], ["--variant", "inline"])}
+    assert len(digests) == 1, digests
+    assert "other views have not decoded" in run("explain", *views[1:]).stdout
+
+
+@test
 def fusion_changes_no_byte_in_exact_mode():
     digests = {run_json(*vision("-p", "mode=exact", "--digest", *more))["digest"] for more in ([], ["--no-fuse"])}
     assert len(digests) == 1, digests
