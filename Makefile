@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters asan ubsan tsan torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters asan ubsan tsan asan-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
@@ -22,6 +22,7 @@ help:
 	@echo 'make check             build, run all tests and checks; ends with N passed, N failed'
 	@echo 'make check-adapters    the Python package in torch, Lightning, Trainer, JAX, TensorFlow, Ray'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
+	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
 	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
@@ -73,6 +74,14 @@ asan ubsan tsan:
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	    meson test -C $(BUILD)-$@ --print-errorlogs --timeout-multiplier 5
 
+asan-python:
+	@sh tools/deps.sh check
+	@test -e $(BUILD)-asan/build.ninja || \
+	    meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
+	@meson configure $(BUILD)-asan -Dpython=true
+	@ninja -C $(BUILD)-asan python/_headrace.abi3.so headrace
+	@sh tools/asan-python $(BUILD)-asan $(BUILD)
+
 torture:
 	@sh tools/deps.sh
 	@test -e $(BUILD)-asan/build.ninja || \
@@ -111,7 +120,7 @@ docs: make-all
 	@tools/gen-python $(BUILD)
 
 wheel:
-	@sh tools/deps.sh check
+	@sh tools/deps.sh wheel
 	@tools/wheel
 	@tools/check-wheel
 
