@@ -28,7 +28,13 @@ def main(folder: str, runs: str) -> None:
     set_seed(1)
     trainer = Trainer(
         ResNetForImageClassification(
-            ResNetConfig(embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic", num_labels=10)
+            ResNetConfig(
+                embedding_size=16,
+                hidden_sizes=[16, 32],
+                depths=[1, 1],
+                layer_type="basic",
+                num_labels=10,  # pyright: ignore[reportCallIssue]
+            )
         ),
         TrainingArguments(
             runs,

@@ -36,6 +36,7 @@ def train_loop(config: dict[str, Any]) -> None:
         )
     )
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    loss = torch.tensor(0.0)
     for epoch in range(2):
         for batch in batches.iter_torch_batches():
             loss = nn.functional.cross_entropy(model(batch["image"]), batch["label"].long())

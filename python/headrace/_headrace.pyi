@@ -80,9 +80,7 @@ class Graph:
         arrays, copies that may be kept (docs/decisions/0012). Outputs may be int, float, bool, bytes, str,
         anything with the buffer protocol, or anything numpy.asarray takes.
         """
-    def host(
-        self, start: Callable[[int], int], kill: Callable[[int], None]
-    ) -> None:
+    def host(self, start: Callable[[int], int], kill: Callable[[int], None]) -> None:
         """How to start a worker process on a socket (hr_graph_code_host)."""
     def freeze(self) -> None: ...
     def fingerprint(self) -> str: ...
@@ -140,7 +138,9 @@ class Field:
     def offsets(self) -> Field: ...  # int64, one more than there are records
     def bytes_list(self) -> list[bytes]: ...  # of a field of byte strings
     def __buffer__(self, flags: int, /) -> memoryview: ...
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any: ...
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 def serve(fd: int, find: Callable[[str], tuple[str, Callable[..., Any]] | None]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from .errors import CodeError
 
 # One thread per worker: the engine runs as many workers as it has threads.
-_ENV = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")}
+_ENV = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 _ATTEMPTS = 3  # at starting a worker, when the process that starts them is killed
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_ext_memory import NUMBERS, coded, first, graph, nothing_left  # noqa: F401
 
 from headrace import _headrace as ext
+from test_ext_memory import NUMBERS, coded, first, graph, nothing_left  # noqa: F401
 
 
 def drain(made: ext.Graph, **options: Any) -> list[int]:
@@ -356,7 +356,7 @@ def test_ctrl_c_ends_a_wait(made: str) -> None:
     assert process.stdout.readline() == "interrupted\n"
     waited = time.monotonic() - begin
     threads = int(process.stdout.readline())
-    output, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=20)
     assert process.returncode == 0, errors
     assert waited < (2.5 if made == SLEEPING else 1.5)
     if made != SLEEPING:  # nothing can wake that one
@@ -415,7 +415,10 @@ def test_a_sub_interpreter_is_refused() -> None:
     interpreters = pytest.importorskip("_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters")
     here = interpreters.create()
     try:
-        code = f"import sys; sys.path[:] = {sys.path!r}\ntry:\n    import headrace\nexcept ImportError as e:\n    assert 'sub-interpreter' in str(e), e\nelse:\n    raise SystemExit('imported')"
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}\ntry:\n    import headrace\nexcept ImportError as e:\n"
+            "    assert 'sub-interpreter' in str(e), e\nelse:\n    raise SystemExit('imported')"
+        )
         assert interpreters.run_string(here, code) is None
     finally:
         interpreters.destroy(here)

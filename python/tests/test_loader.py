@@ -378,7 +378,7 @@ def test_slow_code_does_not_stop_the_interpreter() -> None:
 def test_a_batch_can_be_made_of_values_and_moved(vision: hr.Pipeline) -> None:
     """Trainer, Accelerate and Lightning do so to move it."""
     batch = next(iter(vision.loader(output="numpy")))
-    again = type(batch)({name: value for name, value in batch.items()})
+    again = type(batch)(dict(batch.items()))
     assert list(again) == list(batch) and again.image is batch.image and again.records == 8
     with pytest.raises(hr.StateError, match="made of values"):
         again.raw("image")

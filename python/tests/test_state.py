@@ -260,7 +260,10 @@ def test_far_into_an_epoch_is_found_at_once() -> None:
 
 def test_an_iterator_that_nobody_asks_leaves_the_state() -> None:
     """Lightning calls iter() once to see whether it can."""
-    make = lambda: hr.range(20).batch(5).loader(output="numpy")
+
+    def make() -> hr.Loader:
+        return hr.range(20).batch(5).loader(output="numpy")
+
     loader = make()
     whole = take(loader)
     head = make()
