@@ -1,0 +1,41 @@
+"""A data set of photos as one writes it for torchvision, on Pillow.
+
+Imports stand at the top, as in a script: so a worker process has them once for all.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import torch
+import work
+
+pil: Any = importlib.import_module("PIL.Image")
+v2: Any = importlib.import_module("torchvision.transforms.v2")
+
+COPIES = 1000  # of the photos in an epoch: a new epoch would start DataLoader's workers again
+
+
+class Photos:
+    """Decode, random crop, flip, normalise: float32 CHW."""
+
+    def __init__(self, folder: str) -> None:
+        self.files = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+        self.transform = v2.Compose(
+            [
+                v2.RandomResizedCrop(224, antialias=True),
+                v2.RandomHorizontalFlip(),
+                v2.PILToTensor(),
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize(work.MEAN, work.STD),
+            ]
+        )
+
+    def __len__(self) -> int:
+        return len(self.files) * COPIES
+
+    def __getitem__(self, at: int) -> Any:
+        with pil.open(self.files[at % len(self.files)]) as image:
+            return self.transform(image.convert("RGB"))
