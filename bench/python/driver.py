@@ -115,10 +115,10 @@ class Bench:
 
     def command_rate(self, batch: int, epochs: int) -> float:
         """headrace run of the same graph, behind its first batches."""
-        made = run(
-            [str(self.build / "headrace"), "run", str(ROOT / "examples/vision_rrc.yaml"), "--json", "--threads", "2"]
-            + ["-p", f"data={self.photos}", "-p", f"batch={batch}", "--epochs", str(epochs)]
-        )
+        graph = ROOT / "examples/vision_rrc.yaml"
+        params = ["-p", f"data={self.photos}", "-p", f"batch={batch}"]
+        options = ["--json", "--threads", "2", "--epochs", str(epochs)]
+        made = run([str(self.build / "headrace"), "run", str(graph), *options, *params])
         return float(made["steady"]["records"] / made["steady"]["seconds"])
 
     def command(self) -> None:

@@ -35,7 +35,8 @@ class Claim:
         """As the C programs print it."""
         spread = f"({min(self.values):.4g} to {max(self.values):.4g})"
         word = "reached" if self.reached else "NOT REACHED"
-        return f"  {self.what:<62} {self.value:8.4g} {spread}, claim {'>=' if self.at_least else '<='} {self.limit:g}: {word}"
+        sign = ">=" if self.at_least else "<="
+        return f"  {self.what:<62} {self.value:8.4g} {spread}, claim {sign} {self.limit:g}: {word}"
 
 
 @dataclass
