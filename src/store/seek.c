@@ -307,7 +307,6 @@ static void unlock_all(struct hr_seek *seek)
 }
 
 /* Of a frozen store. */
-
 static struct hr_seek_item *list_items(const struct hr_seek *seek, size_t *ret_count)
 {
     size_t count = 0, at = 0;
