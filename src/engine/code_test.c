@@ -120,6 +120,7 @@ static enum hr_err call_picture(void *user, struct hr_code_call *call, struct hr
 
     (void)user;
     hr_code_record(call, &record);
+    CHECK_EQ_INT(hr_code_index(call), record.index);
     code = hr_code_room(call, 0, HR_U8, 3, dims, &memory, e);
     for (size_t i = 0; code == HR_OK && i < 90; i++)
         ((uint8_t *)memory)[i] = (uint8_t)(i + record.index);
