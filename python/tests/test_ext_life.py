@@ -305,7 +305,7 @@ def test_close_from_another_thread_ends_a_wait() -> None:
     begin = time.monotonic()
     run.close()
     thread.join()
-    assert raised == ["HR_ERR_CANCELLED"] and time.monotonic() - begin < 3
+    assert raised == ["HR_ERR_CANCELLED"] and time.monotonic() - begin < 10
 
 
 def test_user_code_that_closes_its_iterator_cancels_it() -> None:
@@ -358,7 +358,7 @@ def test_ctrl_c_ends_a_wait(made: str) -> None:
     threads = int(process.stdout.readline())
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 0, errors
-    assert waited < (2.5 if made == SLEEPING else 1.5)
+    assert waited < 10  # of 3600 s, of 1000 s and more; how soon depends on the machine
     if made != SLEEPING:  # nothing can wake that one
         assert threads == 0
 
