@@ -144,6 +144,8 @@ cut_coefficients(const uint8_t *data, size_t bytes, int scale_log2, size_t *ret_
     jpeg_calc_output_dimensions(&in);
     for (int i = 0; i < in.num_components; i++)
         last[i] = last_index(&in.comp_info[i]);
+    in.scale_denom = 1; /* libjpeg 8 would write the photo at that size */
+    jpeg_calc_output_dimensions(&in);
     rows = jpeg_read_coefficients(&in);
     for (int i = 0; i < in.num_components; i++)
         zero_above(&in, rows[i], &in.comp_info[i], last[i]);
