@@ -34,6 +34,7 @@ struct ext_state {
     PyObject *ndarray, *asarray;  /* of numpy, once user code has needed them */
     PyObject *dtypes[EXT_DTYPES]; /* numpy's, by enum hr_dtype */
     struct ext_iter *iters;       /* that are open, for the end of the interpreter */
+    bool ending;                  /* the interpreter is */
 };
 
 struct ext_state *ext_state_of(PyObject *module);

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* How long a wait lasts before signals are looked at. */
 #define SLICE_MS 40
@@ -382,6 +383,7 @@ PyObject *ext_iters_close(PyObject *module, PyObject *unused)
     struct ext_state *state = ext_state_of(module);
 
     (void)unused;
+    state->ending = true;
     while (state->iters != NULL) {
         struct ext_iter *iter = state->iters;
 
@@ -444,6 +446,17 @@ static struct hr_batch *wait_batch(struct ext_iter *iter)
     return batch;
 }
 
+/* A daemon thread whose iterator was closed by the end of the interpreter: it must not
+ * come back, for what it would print meets an interpreter that is going. */
+static void park(void)
+{
+    PyErr_Clear();
+    Py_BEGIN_ALLOW_THREADS;
+    for (;;)
+        pause();
+    Py_END_ALLOW_THREADS;
+}
+
 static PyObject *iter_next(PyObject *self, PyObject *unused)
 {
     struct ext_iter *iter = of(self);
@@ -459,6 +472,8 @@ static PyObject *iter_next(PyObject *self, PyObject *unused)
         interrupted(iter);
     if (leave(iter) < 0 || failed) {
         hr_batch_unref(batch);
+        if (state_of(iter)->ending)
+            park();
         return NULL;
     }
     if (batch == NULL)
