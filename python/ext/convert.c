@@ -271,7 +271,7 @@ static PyObject *array_object(struct ext_state *state, const struct hr_field_vie
     return array;
 }
 
-static PyObject *strings_object(const struct hr_field_view *view)
+PyObject *ext_strings(const struct hr_field_view *view)
 {
     PyObject *list = PyList_New((Py_ssize_t)view->dims[0]);
 
@@ -316,7 +316,7 @@ PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, si
         return PyErr_Format(PyExc_SystemError, "there is no input %zu", at);
     if (view.dtype == HR_DTYPE_NONE)
         return view.offsets != NULL
-                   ? strings_object(&view)
+                   ? ext_strings(&view)
                    : PyBytes_FromStringAndSize(view.data, (Py_ssize_t)view.bytes);
     if (view.offsets != NULL)
         return ragged_object(state, &view);

@@ -265,6 +265,9 @@ void ext_host_clear(struct ext_graph *graph);
 /* Input `at` of a call as a Python object. NULL with an exception set. */
 PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, size_t at);
 
+/* The items of a field of byte strings, as a list of bytes. */
+PyObject *ext_strings(const struct hr_field_view *view);
+
 /* Store what user code returned as output `at`. `inputs` is what it was given: one that
  * came back is passed on. HR_OK, or the code of an error: with words in *reterr, or with
  * an exception set. */

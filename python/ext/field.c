@@ -285,23 +285,13 @@ static PyObject *field_offsets(PyObject *self, PyObject *unused)
 static PyObject *field_bytes_list(PyObject *self, PyObject *unused)
 {
     const struct hr_field_view *view = &of(self)->view;
-    PyObject *list;
 
     (void)unused;
     if (view->dtype != HR_DTYPE_NONE || view->offsets == NULL)
         return ext_fail(ext_state(self), HR_ERR_TYPE, NULL,
                         "the field holds no byte strings but %s",
                         hr_dtype_name(view->dtype));
-    list = PyList_New((Py_ssize_t)view->dims[0]);
-    for (int64_t i = 0; list != NULL && i < view->dims[0]; i++) {
-        PyObject *item = PyBytes_FromStringAndSize(
-            (const char *)view->data + view->offsets[i],
-            (Py_ssize_t)(view->offsets[i + 1] - view->offsets[i]));
-
-        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
-            Py_CLEAR(list);
-    }
-    return list;
+    return ext_strings(view);
 }
 
 /* ---- the type ---- */

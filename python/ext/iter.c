@@ -506,20 +506,19 @@ static PyObject *take_text(char *text)
     return string;
 }
 
-static PyObject *iter_save(PyObject *self, PyObject *unused)
+/* What hr_iter_save or hr_iter_trace prints. */
+static PyObject *
+iter_text(struct ext_iter *iter,
+          enum hr_err (*print)(const struct hr_iter *, char **, struct hr_error *))
 {
-    struct ext_iter *iter = of(self);
     struct hr_error error = {0};
     char *text = NULL;
     enum hr_err code;
 
-    (void)unused;
-    if (iter->iter == NULL && iter->saved != NULL)
-        return PyUnicode_FromString(iter->saved);
     if (enter(iter) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
-    code = hr_iter_save(iter->iter, &text, &error);
+    code = print(iter->iter, &text, &error);
     Py_END_ALLOW_THREADS;
     if (leave(iter) < 0) {
         hr_free(text);
@@ -527,6 +526,16 @@ static PyObject *iter_save(PyObject *self, PyObject *unused)
     }
     return code == HR_OK ? take_text(text)
                          : ext_raise(state_of(iter), &error, NULL, NULL);
+}
+
+static PyObject *iter_save(PyObject *self, PyObject *unused)
+{
+    struct ext_iter *iter = of(self);
+
+    (void)unused;
+    if (iter->iter == NULL && iter->saved != NULL)
+        return PyUnicode_FromString(iter->saved);
+    return iter_text(iter, hr_iter_save);
 }
 
 static PyObject *iter_stats(PyObject *self, PyObject *unused)
@@ -562,23 +571,8 @@ static PyObject *iter_node_stats(PyObject *self, PyObject *unused)
 
 static PyObject *iter_trace(PyObject *self, PyObject *unused)
 {
-    struct ext_iter *iter = of(self);
-    struct hr_error error = {0};
-    char *text = NULL;
-    enum hr_err code;
-
     (void)unused;
-    if (enter(iter) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    code = hr_iter_trace(iter->iter, &text, &error);
-    Py_END_ALLOW_THREADS;
-    if (leave(iter) < 0) {
-        hr_free(text);
-        return NULL;
-    }
-    return code == HR_OK ? take_text(text)
-                         : ext_raise(state_of(iter), &error, NULL, NULL);
+    return iter_text(of(self), hr_iter_trace);
 }
 
 /* ---- the type ---- */
