@@ -86,23 +86,8 @@ static void note_file(struct worker *worker, uint64_t at)
     hr__arena_reset(&worker->arena);
 }
 
-static void *work(void *user)
-{
-    struct worker *worker = user;
-    struct pass *pass = worker->pass;
-
-    while (!pass->stop) {
-        uint64_t at = atomic_fetch_add(&pass->next, 1);
-
-        if (at >= pass->end)
-            break;
-        note_file(worker, at);
-    }
-    return NULL;
-}
-
-/* The caller's share; it alone reports. */
-static void work_and_report(struct worker *worker)
+/* Files until none is left. One worker, the caller's, reports. */
+static void work(struct worker *worker, hr_progress_fn *progress)
 {
     struct pass *pass = worker->pass;
 
@@ -112,9 +97,15 @@ static void work_and_report(struct worker *worker)
         if (at >= pass->end)
             break;
         note_file(worker, at);
-        if (pass->progress != NULL && !pass->progress(pass->user, at + 1, pass->all))
+        if (progress != NULL && !progress(pass->user, at + 1, pass->all))
             pass->stop = true;
     }
+}
+
+static void *thread_main(void *user)
+{
+    work(user, NULL);
+    return NULL;
 }
 
 static enum hr_err run_round(struct worker *workers, int count, struct hr_error *reterr)
@@ -123,13 +114,13 @@ static enum hr_err run_round(struct worker *workers, int count, struct hr_error 
     int started = 1;
 
     for (; err == HR_OK && started < count; started++) {
-        err = hr__thread_start(&workers[started].thread, "seek", work, &workers[started],
-                               reterr);
+        err = hr__thread_start(&workers[started].thread, "seek", thread_main,
+                               &workers[started], reterr);
         if (err != HR_OK)
             break;
     }
     if (err == HR_OK)
-        work_and_report(&workers[0]);
+        work(&workers[0], workers[0].pass->progress);
     else
         workers[0].pass->stop = true;
     for (int i = 1; i < started; i++)
