@@ -3,26 +3,7 @@
  */
 #include "codec/jpeg_test_util.h"
 
-struct file {
-    void *data;
-    size_t bytes;
-    struct hr_image_info info;
-};
-
-static struct file make_file(struct bench *bench, const struct hr_jpeg_options *options,
-                             int32_t width, int32_t height, int32_t channels)
-{
-    struct hr_pixels pixels = make_picture(bench, width, height, channels);
-    struct hr_error error = {0};
-    struct file file;
-
-    CHECK_OK(hr__image_encode_jpeg(&pixels, options, &file.data, &file.bytes, &error));
-    CHECK_OK(hr__image_probe(file.data, file.bytes, &file.info, &error));
-    free(pixels.data);
-    return file;
-}
-
-static struct hr_image_request draw_window(struct bench *bench, const struct file *file)
+static struct hr_image_request draw_window(struct bench *bench, const struct photo *file)
 {
     struct hr_image_request request = whole(&file->info);
 
@@ -51,16 +32,6 @@ static size_t keep(const struct hr_jpeg_index *index, uint8_t **kept)
     return bytes;
 }
 
-static void check_same_planes(const struct hr_pixels *a, const struct hr_pixels *b)
-{
-    CHECK_EQ_INT(a->width, b->width);
-    CHECK_EQ_INT(a->height, b->height);
-    for (int32_t y = 0; y < a->height; y++)
-        CHECK_BYTES((uint8_t *)a->data + y * a->row_stride,
-                    (uint8_t *)b->data + y * b->row_stride,
-                    (size_t)a->width * (size_t)a->channels);
-}
-
 static void check_index_window(struct hr_jpeg *jpeg, const struct hr_image_job *job,
                                struct hr_jpeg_index *index, bool planar)
 {
@@ -74,18 +45,18 @@ static void check_index_window(struct hr_jpeg *jpeg, const struct hr_image_job *
     if (!planar) {
         CHECK_OK(hr__jpeg_window(jpeg, job, &plain));
         CHECK_OK(hr__jpeg_window(jpeg, &with, &part));
-        check_same_planes(&plain.pixels, &part.pixels);
+        check_same(&plain.pixels, &part.pixels);
         return;
     }
     CHECK_OK(hr__jpeg_planes(jpeg, job, &plain_planes));
     CHECK_OK(hr__jpeg_planes(jpeg, &with, &planes));
     for (int i = 0; i < (planes.ycc.gray ? 1 : 3); i++)
-        check_same_planes(&plain_planes.ycc.plane[i], &planes.ycc.plane[i]);
+        check_same(&plain_planes.ycc.plane[i], &planes.ycc.plane[i]);
 }
 
 /* Window after window, each with the index as the one before left it. */
-static void
-check_index_windows(struct bench *bench, const struct file *file, int32_t step, int count)
+static void check_index_windows(struct bench *bench, const struct photo *file,
+                                int32_t step, int count)
 {
     struct hr_jpeg *jpeg = hr__jpeg_create();
     struct hr_error error = {0};
@@ -124,8 +95,8 @@ TEST(an_index_does_not_change_pixels_while_it_grows)
                                           .sampling_x = 1 + i % 2,
                                           .sampling_y = 1 + i / 2 % 2,
                                           .optimise = i % 3 == 0};
-        struct file file = make_file(&bench, &options, 1 + draw(&bench, 300),
-                                     1 + draw(&bench, 90), i % 8 == 7 ? 1 : 3);
+        struct photo file = make_photo(&bench, &options, 1 + draw(&bench, 300),
+                                       1 + draw(&bench, 90), i % 8 == 7 ? 1 : 3);
 
         hr__isa_limit(isas[i % ISAS]);
         check_index_windows(&bench, &file, i % 4 == 0 ? 0 : 1 + i % 9, 12);
@@ -142,14 +113,14 @@ TEST(one_pass_gives_the_same_index_as_decoding_the_last_row)
     struct hr_jpeg_index made, gathered = {.step = 4};
     struct hr_error error = {0};
     struct bench bench;
-    struct file file;
+    struct photo file;
     struct hr_image_request request;
     struct hr_image_part part;
     uint8_t *a = NULL, *b = NULL;
     size_t bytes;
 
     bench_init(&bench);
-    file = make_file(&bench, &options, 200, 100, 3);
+    file = make_photo(&bench, &options, 200, 100, 3);
     request = (struct hr_image_request){
         .x = 70, .y = 99, .width = 50, .height = 1, .index = &gathered};
     CHECK_OK(hr__jpeg_index_make(jpeg, &bench.arena, file.data, file.bytes, 4, &made));
@@ -176,12 +147,12 @@ TEST(any_index_is_safe)
     struct hr_error error = {0};
     struct hr_jpeg_index index;
     struct bench bench;
-    struct file file;
+    struct photo file;
     uint8_t *kept = NULL;
     size_t bytes;
 
     bench_init(&bench);
-    file = make_file(&bench, &options, 150, 140, 3);
+    file = make_photo(&bench, &options, 150, 140, 3);
     CHECK_OK(hr__jpeg_index_make(jpeg, &bench.arena, file.data, file.bytes, 2, &index));
     index.rows -= 2;
     bytes = keep(&index, &kept);
@@ -225,11 +196,11 @@ TEST(a_declined_decode_adds_nothing_to_an_index)
     struct hr_image_job job;
     struct hr_image_part part;
     struct bench bench;
-    struct file file;
+    struct photo file;
     size_t bytes_before;
 
     bench_init(&bench);
-    file = make_file(&bench, &options, 150, 140, 3);
+    file = make_photo(&bench, &options, 150, 140, 3);
     request = whole(&file.info);
     request.height = 40;
     request.index = &index;
@@ -255,10 +226,10 @@ TEST(files_with_restart_markers_have_no_index)
     struct hr_jpeg *jpeg = hr__jpeg_create();
     struct hr_jpeg_index index;
     struct bench bench;
-    struct file file;
+    struct photo file;
 
     bench_init(&bench);
-    file = make_file(&bench, &options, 150, 140, 3);
+    file = make_photo(&bench, &options, 150, 140, 3);
     CHECK_ERR(HR_ERR_UNSUPPORTED,
               hr__jpeg_index_make(jpeg, &bench.arena, file.data, file.bytes, 0, &index));
     check_index_windows(&bench, &file, 0, 0);
@@ -277,10 +248,10 @@ TEST(an_index_that_leads_nowhere_is_dropped)
     struct hr_image_request request;
     struct hr_image_planes plain, planes;
     struct bench bench;
-    struct file file;
+    struct photo file;
 
     bench_init(&bench);
-    file = make_file(&bench, &options, 150, 140, 3);
+    file = make_photo(&bench, &options, 150, 140, 3);
     request = (struct hr_image_request){.x = 20, .y = 50, .width = 60, .height = 40};
     CHECK_OK(hr__image_decode_planes(bench.decoder, &bench.arena, file.data, file.bytes,
                                      &file.info, &request, &plain, &error));
@@ -291,7 +262,7 @@ TEST(an_index_that_leads_nowhere_is_dropped)
     CHECK_OK(hr__image_decode_planes(bench.decoder, &bench.arena, file.data, file.bytes,
                                      &file.info, &request, &planes, &error));
     for (int i = 0; i < 3; i++)
-        check_same_planes(&plain.ycc.plane[i], &planes.ycc.plane[i]);
+        check_same(&plain.ycc.plane[i], &planes.ycc.plane[i]);
     CHECK_EQ_INT(index.rows, 6);
     CHECK(index.row[5].at < file.bytes);
     hr__free(file.data);

@@ -115,7 +115,9 @@ read_dc(struct reader *r, const struct hr_jpeg_table *table, int32_t *ret_differ
     return true;
 }
 
-/* Where coefficient k is stored, from its block's place in the group. */
+/* Where coefficient k is stored, from its block's place in the group; the margin takes
+ * what is not kept. */
+#define NO_PLACE 256
 static const uint16_t places[192] = {
 #define P(n) ((n) / 8 * 32 + (n) % 8)
     P(0),  P(1),  P(8),  P(16), P(9),  P(2),  P(3),  P(10), P(17), P(24), P(32),
@@ -125,14 +127,13 @@ static const uint16_t places[192] = {
     P(30), P(37), P(44), P(51), P(58), P(59), P(52), P(45), P(38), P(31), P(39),
     P(46), P(53), P(60), P(61), P(54), P(47), P(55), P(62), P(63),
 #undef P
-#define M 256
+#define M NO_PLACE
 #define M8 M, M, M, M, M, M, M, M
     M8,    M8,    M8,    M8,    M8,    M8,    M8,    M8,    M8,    M8,    M8,
     M8,    M8,    M8,    M8,    M8,
 #undef M8
 #undef M
 };
-#define NO_PLACE 256
 
 /* A jump over the last coefficient is bad, unless it is the end code. */
 SCAN_INLINE bool is_end(uint64_t k)

@@ -3,27 +3,8 @@
  */
 #include "codec/jpeg_test_util.h"
 
-struct file {
-    void *data;
-    size_t bytes;
-    struct hr_image_info info;
-};
-
-static struct file make_file(struct bench *bench, const struct hr_jpeg_options *options,
-                             int32_t width, int32_t height, int32_t channels)
-{
-    struct hr_pixels pixels = make_picture(bench, width, height, channels);
-    struct hr_error error = {0};
-    struct file file;
-
-    CHECK_OK(hr__image_encode_jpeg(&pixels, options, &file.data, &file.bytes, &error));
-    CHECK_OK(hr__image_probe(file.data, file.bytes, &file.info, &error));
-    free(pixels.data);
-    return file;
-}
-
 static struct hr_image_request
-window(const struct file *file, int32_t x, int32_t y, int32_t width, int32_t height)
+window(const struct photo *file, int32_t x, int32_t y, int32_t width, int32_t height)
 {
     struct hr_image_request request = whole(&file->info);
 
@@ -35,7 +16,7 @@ window(const struct file *file, int32_t x, int32_t y, int32_t width, int32_t hei
 }
 
 static struct hr_image_request
-draw_window(struct bench *bench, const struct file *file, int scales)
+draw_window(struct bench *bench, const struct photo *file, int scales)
 {
     int32_t width = file->info.width, height = file->info.height;
     int32_t x = draw(bench, width), y = draw(bench, height);
@@ -49,19 +30,10 @@ draw_window(struct bench *bench, const struct file *file, int scales)
     return request;
 }
 
-static void check_same(const struct hr_pixels *a, const struct hr_pixels *b)
-{
-    CHECK_EQ_INT(a->width, b->width);
-    CHECK_EQ_INT(a->height, b->height);
-    for (int32_t y = 0; y < a->height; y++)
-        CHECK_BYTES((uint8_t *)a->data + y * a->row_stride,
-                    (uint8_t *)b->data + y * b->row_stride,
-                    (size_t)a->width * (size_t)a->channels);
-}
-
 /* The window alone, and with what was seen before it. */
-static void check_view(struct hr_jpeg *jpeg, struct bench *bench, const struct file *file,
-                       struct hr_image_request request, bool planar)
+static void
+check_view(struct hr_jpeg *jpeg, struct bench *bench, const struct photo *file,
+           struct hr_image_request request, bool planar)
 {
     struct hr_image_request alone = request;
     struct hr_image_job job = {&bench->arena, file->data, file->bytes,
@@ -89,7 +61,7 @@ static void check_view(struct hr_jpeg *jpeg, struct bench *bench, const struct f
 }
 
 /* One record after the other, each with some windows. */
-static void check_records(struct bench *bench, const struct file *file, int records)
+static void check_records(struct bench *bench, const struct photo *file, int records)
 {
     struct hr_jpeg *jpeg = hr__jpeg_create();
 
@@ -131,8 +103,8 @@ TEST(what_was_seen_changes_no_pixel)
                                               .sampling_x = samplings[i % 4][0],
                                               .sampling_y = samplings[i % 4][1],
                                               .restart_rows = i % 3 == 2 ? i % 4 : 0};
-            struct file file = make_file(&bench, &options, 20 + draw(&bench, 300),
-                                         20 + draw(&bench, 200), i % 5 == 4 ? 1 : 3);
+            struct photo file = make_photo(&bench, &options, 20 + draw(&bench, 300),
+                                           20 + draw(&bench, 200), i % 5 == 4 ? 1 : 3);
 
             check_records(&bench, &file, 6);
             hr__free(file.data);
@@ -151,10 +123,10 @@ TEST(a_window_within_another_is_shown_where_it_is)
     struct hr_image_request request;
     struct hr_image_job job;
     struct bench bench;
-    struct file file;
+    struct photo file;
 
     bench_init(&bench);
-    file = make_file(&bench, &options, 300, 200, 3);
+    file = make_photo(&bench, &options, 300, 200, 3);
     job = (struct hr_image_job){&bench.arena, file.data, file.bytes,
                                 &file.info,   &request,  NULL};
     request = window(&file, 32, 32, 160, 128);
@@ -178,10 +150,10 @@ TEST(another_scale_and_colours_behind_gray_are_decoded_anew)
     struct hr_jpeg *jpeg = hr__jpeg_create();
     struct hr_jpeg_seen seen = {0};
     struct bench bench;
-    struct file file;
+    struct photo file;
 
     bench_init(&bench);
-    file = make_file(&bench, &options, 300, 200, 3);
+    file = make_photo(&bench, &options, 300, 200, 3);
     for (int i = 0; i < 4; i++) {
         struct hr_image_request request = window(&file, 32, 32, 160, 128);
 

@@ -273,4 +273,35 @@ static inline void compare_planes(struct bench *bench, const uint8_t *data, size
     hr__jpeg_destroy(jpeg);
 }
 
+/* A made photo; free data. */
+struct photo {
+    void *data;
+    size_t bytes;
+    struct hr_image_info info;
+};
+
+static inline struct photo
+make_photo(struct bench *bench, const struct hr_jpeg_options *options, int32_t width,
+           int32_t height, int32_t channels)
+{
+    struct hr_pixels pixels = make_picture(bench, width, height, channels);
+    struct hr_error error = {0};
+    struct photo photo;
+
+    CHECK_OK(hr__image_encode_jpeg(&pixels, options, &photo.data, &photo.bytes, &error));
+    CHECK_OK(hr__image_probe(photo.data, photo.bytes, &photo.info, &error));
+    free(pixels.data);
+    return photo;
+}
+
+static inline void check_same(const struct hr_pixels *a, const struct hr_pixels *b)
+{
+    CHECK_EQ_INT(a->width, b->width);
+    CHECK_EQ_INT(a->height, b->height);
+    for (int32_t y = 0; y < a->height; y++)
+        CHECK_BYTES((uint8_t *)a->data + y * a->row_stride,
+                    (uint8_t *)b->data + y * b->row_stride,
+                    (size_t)a->width * (size_t)a->channels);
+}
+
 #endif
