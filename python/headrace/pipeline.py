@@ -136,8 +136,8 @@ class Pipeline(Methods):
             fn: with `fields`, it gets these as arguments and returns new values for them,
                 a tuple for several. Without, it gets the value of the only field, or a
                 dict of all, and returns a value or a dict. Scalars come as int, float or
-                bool, byte strings as bytes, else read-only NumPy arrays, which are valid
-                during the call. It may return the same, str, torch tensors, or what
+                bool, byte strings as bytes, else read-only NumPy arrays, which it may keep.
+                It may return the same, str, torch tensors, or what
                 numpy.asarray takes.
             fields: names of the fields that it reads. Those it does not make anew are
                 gone; all others stay.
