@@ -18,7 +18,7 @@ TEST(a_source_that_ends_gives_what_one_of_that_length_gives)
             struct outcome *o = run(GRAPH(ENDLESS MAP BATCH(8)), &w, threads, NULL);
 
             CHECK_EQ_INT(o->records, end);
-            check_same(want, o, 0);
+            outcome_check_same(want, o, 0, "no count");
             CHECK_EQ_INT(o->stats.epoch_records, -1);
             outcome_free(o);
         }

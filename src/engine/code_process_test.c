@@ -203,7 +203,7 @@ static struct outcome *run_processes(const char *text, struct world *w, int thre
 
     in_processes(text, changed, sizeof changed);
     host_init(&host, w);
-    o = run_with(changed, w, threads, given, NULL, give_host, &host);
+    o = run_with(changed, w, threads, given, give_host, &host);
     CHECK(host.count <= (threads > 0 ? threads : 1) * 4);
     host_finish(&host);
     return o;
@@ -222,7 +222,7 @@ check_processes(const char *text, struct world *w, const struct hr_iter_options 
 
         if (o->code != HR_ERR_END)
             check_failed(__FILE__, __LINE__, "%s", o->error.message);
-        check_same(first, o, 0);
+        outcome_check_same(first, o, 0, "processes");
         outcome_free(o);
     }
     hr_iter_options_init(&options);
@@ -233,7 +233,7 @@ check_processes(const char *text, struct world *w, const struct hr_iter_options 
 
         options.state = first->states[i];
         rest = run_processes(text, w, 2, &options);
-        check_same(first, rest, i + 1);
+        outcome_check_same(first, rest, i + 1, "restarted");
         outcome_free(rest);
     }
     outcome_free(first);
@@ -351,13 +351,13 @@ TEST(peers_that_are_killed_lose_nothing)
     host_init(&host, &w);
     setenv("HR_CODE_DIR", check_temp_dir(), 1);
     CHECK_EQ_INT(pthread_create(&thread, NULL, killer, &host), 0);
-    o = run_with(text, &w, 2, NULL, NULL, give_host, &host);
+    o = run_with(text, &w, 2, NULL, give_host, &host);
     atomic_store(&host.over, true);
     pthread_join(thread, NULL);
     unsetenv("HR_CODE_DIR");
     if (o->code != HR_ERR_END)
         check_failed(__FILE__, __LINE__, "%s", o->error.message);
-    check_same(want, o, 0);
+    outcome_check_same(want, o, 0, "peers killed");
     CHECK(host.killed > 0 && host.count > host.killed);
     host_finish(&host);
     outcome_free(want);
@@ -377,7 +377,7 @@ TEST(a_record_at_which_every_peer_dies_is_bad_by_itself)
     options.on_error = HR_ON_ERROR_SKIP;
     in_processes(GRAPH(RANGE(100) DIE BATCH(10)), text, sizeof text);
     host_init(&host, &w);
-    o = run_with(text, &w, 1, &options, NULL, give_host, &host);
+    o = run_with(text, &w, 1, &options, give_host, &host);
     CHECK_ERR(HR_ERR_END, o->code);
     CHECK_EQ_INT(o->records, 99);
     CHECK_EQ_INT(o->stats.errors, 1);
@@ -399,7 +399,7 @@ TEST(a_host_that_cannot_start_a_peer_ends_the_run_whatever_the_policy)
     for (int threads = 0; threads < 3; threads++) {
         host_init(&host, &w);
         host.refuse = true;
-        o = run_with(text, &w, threads, &options, NULL, give_host, &host);
+        o = run_with(text, &w, threads, &options, give_host, &host);
         CHECK_ERR(HR_ERR_IO, o->code);
         CHECK_HAS(o->error.message, "no more processes today");
         CHECK_EQ_STR(o->error.node, "code.map");
@@ -447,7 +447,8 @@ TEST(nobody_waits_for_code_that_hangs_in_a_process)
         hr_iter_options_init(&options);
         options.threads = i % 2 + 1;
         options.variant = i % 2 == 0 ? HR_VARIANT_THREADS : HR_VARIANT_INLINE;
-        CHECK_OK(load(text, &w, &graph, NULL));
+        graph = load(text, &w, NULL);
+        CHECK(graph != NULL);
         CHECK_OK(give_host(&host, graph));
         CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
         begin = now();

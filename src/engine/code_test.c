@@ -20,19 +20,17 @@ TEST(code_gives_what_the_built_in_op_of_the_same_meaning_gives)
 TEST(an_expansion_gives_its_children_in_order)
 {
     struct world w = {.end = INT64_MAX};
-    struct hr_batch *batch = NULL;
-    struct outcome *o = run_first(GRAPH(RANGE(9) EXPAND BATCH(100)), &w, 2, NULL, &batch);
+    struct outcome *o = run(GRAPH(RANGE(9) EXPAND BATCH(100)), &w, 2, NULL);
     static const int64_t values[] = {1, 2, 2, 4, 5, 5, 7, 8, 8},
                          ats[] = {0, 0, 1, 0, 0, 1, 0, 0, 1};
     struct hr_field_view view;
 
     CHECK_ERR(HR_ERR_END, o->code);
     CHECK_EQ_INT(o->records, 9);
-    CHECK_OK(hr_batch_find(batch, "value", &view));
+    CHECK_OK(hr_batch_find(o->first, "value", &view));
     CHECK(memcmp(view.data, values, sizeof values) == 0);
-    CHECK_OK(hr_batch_find(batch, "at", &view));
+    CHECK_OK(hr_batch_find(o->first, "at", &view));
     CHECK(memcmp(view.data, ats, sizeof ats) == 0);
-    hr_batch_unref(batch);
     outcome_free(o);
 }
 
@@ -99,7 +97,8 @@ TEST(fields_that_are_named_are_taken_and_all_others_stay)
         struct hr_field_info info;
         char names[256] = "";
 
-        CHECK_OK(load(cases[i].graph, &w, &graph, NULL));
+        graph = load(cases[i].graph, &w, NULL);
+        CHECK(graph != NULL);
         CHECK_OK(hr_graph_freeze(graph, NULL));
         for (size_t f = 0; hr_graph_field_info(graph, 1, f, &info) == HR_OK; f++)
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s ",
@@ -174,21 +173,19 @@ TEST(pictures_pass_between_code_and_image_ops)
     static const char without[] =
         GRAPH(PICTURES "  - image.center_crop: {size: 2}\n" BATCH(8));
     struct world w = {0};
-    struct hr_batch *batch = NULL;
     struct hr_field_view view;
-    struct outcome *a = run_with(with, &w, 2, NULL, &batch, give_pictures, &w);
+    struct outcome *a = run_with(with, &w, 2, NULL, give_pictures, &w);
     struct hr_iter_options options;
     struct outcome *b;
 
     if (a->code != HR_ERR_END)
         check_failed(__FILE__, __LINE__, "%s", a->error.message);
-    CHECK_OK(hr_batch_find(batch, "image", &view));
+    CHECK_OK(hr_batch_find(a->first, "image", &view));
     CHECK(view.ndim == 4 && view.dims[0] == 8 && view.dims[1] == 2 && view.dims[2] == 2);
-    hr_batch_unref(batch);
     hr_iter_options_init(&options);
     options.fuse = false; /* two pieces of work, as the code makes them */
-    b = run_with(without, &w, 1, &options, NULL, give_pictures, &w);
-    check_same(a, b, 0);
+    b = run_with(without, &w, 1, &options, give_pictures, &w);
+    outcome_check_same(a, b, 0, "with code");
     outcome_free(a);
     outcome_free(b);
 }
@@ -207,7 +204,8 @@ static void check_image(const char *declared, int64_t first, int64_t last)
              GRAPH(PICTURES "  - code.map: {code: look, fields: image, outputs: \"%s\"}\n"
                             "  - image.resize: {size: 4}\n"),
              declared);
-    CHECK_OK(load(text, &w, &graph, NULL));
+    graph = load(text, &w, NULL);
+    CHECK(graph != NULL);
     CHECK_OK(give_pictures(&w, graph));
     code = hr_graph_freeze(graph, NULL);
     CHECK_ERR(first == 0 ? HR_ERR_TYPE : HR_OK, code);
@@ -235,23 +233,20 @@ TEST(a_declaration_says_whether_an_image_stays_one_and_how_it_lies)
 TEST(a_batch_is_a_record_behind_a_batch_op)
 {
     struct world w = {.end = INT64_MAX};
-    struct hr_batch *batch = NULL;
     struct hr_field_view view;
-    struct outcome *o =
-        run_first(GRAPH(RANGE(100) TEXTS BATCH(16) MAP_BATCH), &w, 2, NULL, &batch);
+    struct outcome *o = run(GRAPH(RANGE(100) TEXTS BATCH(16) MAP_BATCH), &w, 2, NULL);
 
     if (o->code != HR_ERR_END)
         check_failed(__FILE__, __LINE__, "%s", o->error.message);
     CHECK_EQ_INT(o->batches, 7);
     CHECK_EQ_INT(o->records, 100);
-    CHECK_EQ_INT(hr_batch_records(batch), 16);
-    CHECK_OK(hr_batch_find(batch, "text", &view));
+    CHECK_EQ_INT(hr_batch_records(o->first), 16);
+    CHECK_OK(hr_batch_find(o->first, "text", &view));
     CHECK_EQ_INT(view.dims[0], 16);
     CHECK_EQ_INT(view.offsets[16], 120);
-    CHECK_OK(hr_batch_find(batch, "value", &view));
+    CHECK_OK(hr_batch_find(o->first, "value", &view));
     CHECK_EQ_INT(view.ndim, 1);
     CHECK_EQ_INT(((const int64_t *)view.data)[15], 240);
-    hr_batch_unref(batch);
     outcome_free(o);
     check_equivalent(GRAPH(RANGE(100) SHUFFLE TEXTS BATCH(16) MAP_BATCH), &w, NULL);
     check_equivalent(
@@ -417,12 +412,10 @@ TEST(what_is_not_as_declared_is_refused_with_names)
 static void refused(const char *text, enum hr_err code, const char *words)
 {
     struct hr_error error = {0};
-    struct hr_graph *graph = NULL;
     struct world w = {0};
-    enum hr_err got = load(text, &w, &graph, &error);
+    struct hr_graph *graph = load(text, &w, &error);
+    enum hr_err got = graph != NULL ? hr_graph_freeze(graph, &error) : error.code;
 
-    if (got == HR_OK)
-        got = hr_graph_freeze(graph, &error);
     CHECK_HAS(error.message, words);
     CHECK_ERR(code, got);
     hr_graph_unref(graph);
@@ -462,7 +455,8 @@ TEST(giving_code_twice_late_or_malformed_is_refused)
     struct hr_error error = {0};
     struct hr_graph *graph;
 
-    CHECK_OK(load(GRAPH(RANGE(4) MAP), &w, &graph, NULL));
+    graph = load(GRAPH(RANGE(4) MAP), &w, NULL);
+    CHECK(graph != NULL);
     CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_code(graph, "map", &code, &error));
     CHECK_HAS(error.message, "has code \"map\" already");
     CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_code(graph, "", &code, NULL));

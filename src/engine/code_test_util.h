@@ -6,16 +6,14 @@
 #define HR_ENGINE_CODE_TEST_UTIL_H
 
 #include "tests/support/check.h"
+#include "tests/support/outcome.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/hash.h"
 #include "headrace/code.h"
-
-#define BATCHES_MAX 512
 
 /* ---- code ---- */
 
@@ -258,158 +256,76 @@ static const struct piece codes[] = {
 
 /* ---- runs ---- */
 
-struct outcome {
-    enum hr_err code;
-    struct hr_error error;
-    char detail[64];
-    size_t batches;
-    int64_t records;
-    uint64_t hashes[BATCHES_MAX];
-    char *states[BATCHES_MAX];
-    struct hr_iter_stats stats;
-    struct hr_node_stats nodes[8];
+/* A graph gets these pieces of code, then what a test wants more; NULL: nothing. */
+struct set_up {
+    struct world *world;
+    enum hr_err (*more)(void *user, struct hr_graph *graph);
+    void *user;
 };
 
-/* Without memory of its own: it runs while allocations fail. */
-static inline uint64_t hash_batch(const struct hr_batch *batch)
-{
-    struct hr_field_view view;
-    uint64_t hash = 0;
-
-    for (size_t i = 0; i < hr_batch_field_count(batch); i++) {
-        CHECK_OK(hr_batch_field(batch, i, &view));
-        hash = hr__hash64(view.name, strlen(view.name), hash);
-        hash = hr__hash64(view.dims, sizeof view.dims[0] * (size_t)view.ndim, hash);
-        hash = hr__hash64(view.data, view.bytes, hash);
-        if (view.offsets != NULL)
-            hash = hr__hash64(view.offsets, ((size_t)view.dims[0] + 1) * 8, hash);
-    }
-    return hash;
-}
-
 static inline enum hr_err
-load(const char *text, struct world *w, struct hr_graph **ret_graph, struct hr_error *e)
+give_codes(void *user, struct hr_graph *graph, struct hr_error *reterr)
 {
-    enum hr_err code =
-        hr_graph_parse(text, strlen(text), "test.yaml", NULL, 0, ret_graph, e);
+    const struct set_up *up = user;
+    enum hr_err code = HR_OK;
 
     for (size_t i = 0; code == HR_OK && i < CODES; i++) {
-        struct hr_code made = {codes[i].name, w, codes[i].call, enter, leave, release};
+        struct hr_code made = {codes[i].name, up->world, codes[i].call,
+                               enter,         leave,     release};
 
-        code = hr_graph_code(*ret_graph, codes[i].name, &made, e);
+        code = hr_graph_code(graph, codes[i].name, &made, reterr);
     }
-    return code;
+    return code == HR_OK && up->more != NULL ? up->more(up->user, graph) : code;
 }
 
-static inline void take_all(struct hr_iter *iter, struct outcome *o, bool states,
-                            struct hr_batch **ret_first)
+static inline struct outcome_job
+code_job(const char *text, struct set_up *up, int threads,
+         const struct hr_iter_options *options)
 {
-    struct hr_batch *batch;
+    struct outcome_job job = outcome_job_with(text, threads, options);
 
-    while ((o->code = hr_iter_next(iter, &batch, &o->error)) == HR_OK) {
-        CHECK(o->batches < BATCHES_MAX);
-        o->records += hr_batch_records(batch);
-        o->hashes[o->batches] = hash_batch(batch);
-        if (states)
-            CHECK_OK(hr_iter_save(iter, &o->states[o->batches], NULL));
-        if (o->batches++ == 0 && ret_first != NULL)
-            *ret_first = hr_batch_ref(batch);
-        hr_batch_unref(batch);
-    }
+    job.first = true;
+    job.prepare = give_codes;
+    job.user = up;
+    return job;
+}
+
+/* NULL with *reterr (may be NULL). */
+static inline struct hr_graph *
+load(const char *text, struct world *w, struct hr_error *reterr)
+{
+    struct set_up up = {w, NULL, NULL};
+    struct outcome_job job = code_job(text, &up, 0, NULL);
+
+    return outcome_graph(&job, reterr);
 }
 
 static inline struct outcome *
 run_with(const char *text, struct world *w, int threads,
-         const struct hr_iter_options *given, struct hr_batch **ret_first,
-         enum hr_err (*prepare)(void *user, struct hr_graph *graph), void *user)
+         const struct hr_iter_options *options,
+         enum hr_err (*more)(void *user, struct hr_graph *graph), void *user)
 {
-    struct outcome *o = calloc(1, sizeof *o);
-    struct hr_iter_options options;
-    struct hr_graph *graph = NULL;
-    struct hr_iter *iter = NULL;
+    struct set_up up = {w, more, user};
+    struct outcome_job job = code_job(text, &up, threads, options);
+    struct outcome *o = outcome_run(&job);
 
-    hr_iter_options_init(&options);
-    if (given != NULL)
-        options = *given;
-    options.threads = threads;
-    options.variant = threads == 0 ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
-    o->code = load(text, w, &graph, &o->error);
-    if (o->code == HR_OK && prepare != NULL)
-        o->code = prepare(user, graph);
-    if (o->code == HR_OK)
-        o->code = hr_iter_open(graph, &options, &iter, &o->error);
-    if (o->code == HR_OK)
-        take_all(iter, o, options.ordered, ret_first);
-    if (iter != NULL) {
-        snprintf(o->detail, sizeof o->detail, "%s", hr_iter_detail(iter));
-        hr_iter_stats(iter, &o->stats);
-        for (size_t i = 0; i < 8 && o->code == HR_ERR_END; i++)
-            if (hr_iter_node_stats(iter, i, &o->nodes[i]) == HR_OK)
-                o->nodes[i].node = o->nodes[i].op = o->nodes[i].fused_into = NULL;
-    }
-    hr_iter_close(iter);
-    hr_graph_unref(graph);
     CHECK_EQ_INT(w->entered, w->left);
     return o;
 }
 
 static inline struct outcome *
-run_first(const char *text, struct world *w, int threads,
-          const struct hr_iter_options *given, struct hr_batch **ret_first)
+run(const char *text, struct world *w, int threads, const struct hr_iter_options *options)
 {
-    return run_with(text, w, threads, given, ret_first, NULL, NULL);
-}
-
-static inline struct outcome *
-run(const char *text, struct world *w, int threads, const struct hr_iter_options *given)
-{
-    return run_first(text, w, threads, given, NULL);
-}
-
-static inline void outcome_free(struct outcome *o)
-{
-    for (size_t i = 0; i < o->batches; i++)
-        hr_free(o->states[i]);
-    free(o);
+    return run_with(text, w, threads, options, NULL, NULL);
 }
 
 static inline void
-check_same(const struct outcome *a, const struct outcome *b, size_t skip)
+check_equivalent(const char *text, struct world *w, const struct hr_iter_options *options)
 {
-    CHECK_ERR(a->code, b->code);
-    CHECK_EQ_INT(b->batches + skip, a->batches);
-    for (size_t i = 0; i < b->batches; i++)
-        CHECK(a->hashes[i + skip] == b->hashes[i]);
-}
+    struct set_up up = {w, NULL, NULL};
 
-/* Inline against 1, 2, 4, 8 threads, then restarts behind every batch. */
-static inline void
-check_equivalent(const char *text, struct world *w, const struct hr_iter_options *given)
-{
-    struct outcome *first = run(text, w, 0, given);
-    struct hr_iter_options options;
-
-    if (first->code != HR_ERR_END)
-        check_failed(__FILE__, __LINE__, "%s", first->error.message);
-    CHECK(first->batches > 0);
-    for (int threads = 1; threads <= 8; threads *= 2) {
-        struct outcome *other = run(text, w, threads, given);
-
-        check_same(first, other, 0);
-        outcome_free(other);
-    }
-    hr_iter_options_init(&options);
-    if (given != NULL)
-        options = *given;
-    for (size_t i = 0; i < first->batches; i += 1 + first->batches / 30) {
-        struct outcome *rest;
-
-        options.state = first->states[i];
-        rest = run(text, w, i % 3 == 0 ? 0 : 2, &options);
-        check_same(first, rest, i + 1);
-        outcome_free(rest);
-    }
-    outcome_free(first);
+    outcome_check_threads_and_restarts(code_job(text, &up, 0, options));
+    CHECK_EQ_INT(w->entered, w->left);
 }
 
 /* The two graphs give the same batches. */
@@ -422,7 +338,7 @@ static inline void check_alike(const char *a, const char *b)
         check_failed(__FILE__, __LINE__, "%s%s", left->error.message,
                      right->error.message);
     CHECK(left->batches > 0);
-    check_same(left, right, 0);
+    outcome_check_same(left, right, 0, a);
     outcome_free(left);
     outcome_free(right);
 }

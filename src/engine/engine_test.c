@@ -1,146 +1,42 @@
 /*
- * The same bytes, whatever runs them: threads, order of completion, restarts, filters,
- * bad records.
+ * engine/engine_test.c - the same bytes, whatever runs them: threads, order of
+ * completion, restarts, filters, bad records.
  *
  * Graphs of numbers show order and counts; what they share with photos is everything but
- * the kernels. ops tests and tests/e2e cover those.
+ * the kernels. The tests of ops and tests/e2e cover those.
  */
 #include "tests/support/check.h"
+#include "tests/support/outcome.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/hash.h"
 #include "core/str.h"
-#include "headrace/engine.h"
-
-#define BATCHES_MAX 4096
-
-/* What a run gave: one hash per batch, and the state behind each. */
-struct outcome {
-    enum hr_err code;
-    struct hr_error error;
-    size_t batches;
-    int64_t records, sizes[BATCHES_MAX];
-    struct hr_hash128 hashes[BATCHES_MAX];
-    char *states[BATCHES_MAX];
-    struct hr_iter_stats stats;
-};
 
 static struct hr_graph *load(const char *text)
 {
-    struct hr_graph *graph;
+    struct outcome_job job = outcome_job_text(text);
     struct hr_error error = {0};
+    struct hr_graph *graph = outcome_graph(&job, &error);
 
-    if (hr_graph_parse(text, strlen(text), "test.yaml", NULL, 0, &graph, &error) != HR_OK)
+    if (graph == NULL)
         check_failed(__FILE__, __LINE__, "%s", error.message);
     return graph;
 }
 
-static struct hr_hash128 hash_batch(const struct hr_batch *batch)
-{
-    struct hr_hasher *hasher = hr__hasher_create();
-    struct hr_hash128 hash;
-    struct hr_field_view view;
-
-    for (size_t i = 0; i < hr_batch_field_count(batch); i++) {
-        CHECK_OK(hr_batch_field(batch, i, &view));
-        hr__hasher_add(hasher, view.name, strlen(view.name));
-        hr__hasher_add(hasher, view.dims, sizeof view.dims[0] * (size_t)view.ndim);
-        hr__hasher_add(hasher, view.data, view.bytes);
-        if (view.offsets != NULL)
-            hr__hasher_add(hasher, view.offsets, ((size_t)view.dims[0] + 1) * 8);
-    }
-    hash = hr__hasher_value(hasher);
-    hr__hasher_destroy(hasher);
-    return hash;
-}
-
-static void run_options(const char *text, const struct hr_iter_options *options,
-                        bool states, struct outcome *o)
-{
-    struct hr_graph *graph = load(text);
-    struct hr_iter *iter = NULL;
-    struct hr_batch *batch;
-
-    memset(o, 0, sizeof *o);
-    o->code = hr_iter_open(graph, options, &iter, &o->error);
-    while (o->code == HR_OK &&
-           (o->code = hr_iter_next(iter, &batch, &o->error)) == HR_OK) {
-        CHECK(o->batches < BATCHES_MAX);
-        o->sizes[o->batches] = hr_batch_records(batch);
-        o->records += hr_batch_records(batch);
-        o->hashes[o->batches] = hash_batch(batch);
-        if (states)
-            CHECK_OK(hr_iter_save(iter, &o->states[o->batches], NULL));
-        o->batches++;
-        hr_batch_unref(batch);
-    }
-    if (iter != NULL)
-        hr_iter_stats(iter, &o->stats);
-    hr_iter_close(iter);
-    hr_graph_unref(graph);
-}
-
-static void outcome_free(struct outcome *o)
-{
-    for (size_t i = 0; i < o->batches; i++)
-        hr_free(o->states[i]);
-    free(o);
-}
-
 static struct outcome *
-run(const char *text, int threads, const struct hr_iter_options *given)
+run(const char *text, int threads, const struct hr_iter_options *options)
 {
-    struct outcome *o = malloc(sizeof *o);
-    struct hr_iter_options options;
+    struct outcome_job job = outcome_job_with(text, threads, options);
 
-    hr_iter_options_init(&options);
-    if (given != NULL)
-        options = *given;
-    options.threads = threads;
-    options.variant = threads == 0 ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
-    run_options(text, &options, options.ordered, o);
-    return o;
+    return outcome_run(&job);
 }
 
-static void check_same(const struct outcome *a, const struct outcome *b, size_t skip)
+static void check_equivalent(const char *text, const struct hr_iter_options *options)
 {
-    CHECK_ERR(a->code, b->code);
-    CHECK_EQ_INT(b->batches + skip, a->batches);
-    for (size_t i = 0; i < b->batches; i++)
-        CHECK(hr__hash_equal(a->hashes[i + skip], b->hashes[i]));
-}
-
-/* Inline against 1, 2, 3, 8 threads, then restarts behind every batch. */
-static void check_equivalent(const char *text, const struct hr_iter_options *given)
-{
-    static const int threads[] = {1, 2, 3, 8};
-    struct hr_iter_options options;
-    struct outcome *first = run(text, 0, given);
-
-    CHECK_ERR(HR_ERR_END, first->code);
-    CHECK(first->batches > 0);
-    for (size_t i = 0; i < 4; i++) {
-        struct outcome *other = run(text, threads[i], given);
-
-        check_same(first, other, 0);
-        outcome_free(other);
-    }
-    hr_iter_options_init(&options);
-    if (given != NULL)
-        options = *given;
-    for (size_t i = 0; i < first->batches; i += 1 + first->batches / 40) {
-        struct outcome *rest;
-
-        options.state = first->states[i];
-        rest = run(text, i % 3 == 0 ? 0 : 2, &options);
-        check_same(first, rest, i + 1);
-        outcome_free(rest);
-    }
-    outcome_free(first);
+    outcome_check_threads_and_restarts(outcome_job_with(text, 0, options));
 }
 
 #define GRAPH(steps) "headrace: 1\npipeline:\n" steps
@@ -165,8 +61,8 @@ TEST(several_epochs_differ_and_are_repeatable)
     check_equivalent(GRAPH(RANGE(100) SHUFFLE BATCH(9)), &options);
     o = run(GRAPH(RANGE(100) SHUFFLE BATCH(100)), 2, &options);
     CHECK_EQ_INT(o->batches, 3);
-    CHECK(!hr__hash_equal(o->hashes[0], o->hashes[1]));
-    CHECK(!hr__hash_equal(o->hashes[1], o->hashes[2]));
+    CHECK(o->hashes[0] != o->hashes[1]);
+    CHECK(o->hashes[1] != o->hashes[2]);
     outcome_free(o);
 }
 
@@ -178,7 +74,7 @@ TEST(another_seed_gives_another_order)
     hr_iter_options_init(&options);
     options.seed = 1;
     b = run(GRAPH(RANGE(100) SHUFFLE BATCH(100)), 1, &options);
-    CHECK(!hr__hash_equal(a->hashes[0], b->hashes[0]));
+    CHECK(a->hashes[0] != b->hashes[0]);
     outcome_free(a);
     outcome_free(b);
 }
@@ -223,7 +119,7 @@ TEST(two_windows_behind_a_filter_both_shuffle)
             NULL);
 
     CHECK_EQ_INT(both->records, second->records);
-    CHECK(!hr__hash_equal(both->hashes[0], second->hashes[0]));
+    CHECK(both->hashes[0] != second->hashes[0]);
     outcome_free(both);
     outcome_free(second);
     check_equivalent(two, NULL);
@@ -265,7 +161,7 @@ TEST(strings_come_out_of_batches_as_they_went_in)
     a = run(direct, 2, NULL);
     b = run(around, 2, NULL);
     CHECK_EQ_INT(a->batches, 10);
-    check_same(a, b, 0);
+    outcome_check_same(a, b, 0, "batches made anew");
     outcome_free(a);
     outcome_free(b);
     check_equivalent(around, NULL);
@@ -397,7 +293,7 @@ TEST(an_error_in_an_early_stage_waits_for_the_batches_before_it)
     for (int i = 0; i < 20; i++) {
         struct outcome *other = run(text, 1 + i % 3, NULL);
 
-        check_same(first, other, 0);
+        outcome_check_same(first, other, 0, "threads");
         outcome_free(other);
     }
     outcome_free(first);
@@ -551,35 +447,29 @@ TEST(a_state_of_another_graph_seed_or_shape_is_refused)
 
 TEST(a_place_far_into_a_huge_epoch_is_found_at_once)
 {
+    static const char text[] = GRAPH(RANGE(1000000000000) SHUFFLE BATCH(10));
     struct hr_iter_options options;
-    struct outcome *o = malloc(sizeof *o), *rest;
-    char *state, *at;
+    struct outcome *o, *rest;
+    struct hr_str far;
+    const char *at;
 
     hr_iter_options_init(&options);
     options.records_max = 10;
-    run_options(GRAPH(RANGE(1000000000000) SHUFFLE BATCH(10)), &options, true, o);
+    o = run(text, 0, &options);
     CHECK_EQ_INT(o->batches, 1);
-    state = strdup(o->states[0]);
-    at = strstr(state, "\"position\":10");
+    at = strstr(o->states[0], "\"position\":10");
     CHECK(at != NULL);
-    rest = malloc(sizeof *rest);
-    {
-        struct hr_str far;
-
-        hr__str_init(&far);
-        hr__str_add_bytes(&far, state, (size_t)(at - state));
-        hr__str_add(&far, "\"position\":987654321010");
-        hr__str_add(&far, at + strlen("\"position\":10"));
-        options.state = hr__str_text(&far);
-        options.records_max = 20; /* the ten before it count */
-        run_options(GRAPH(RANGE(1000000000000) SHUFFLE BATCH(10)), &options, false, rest);
-        hr__str_finish(&far);
-    }
+    hr__str_init(&far);
+    hr__str_add_bytes(&far, o->states[0], (size_t)(at - o->states[0]));
+    hr__str_add(&far, "\"position\":987654321010");
+    hr__str_add(&far, at + strlen("\"position\":10"));
+    options.state = hr__str_text(&far);
+    options.records_max = 20; /* the ten before it count */
+    rest = run(text, 0, &options);
     CHECK_EQ_INT(rest->batches, 1);
-    free(state);
+    hr__str_finish(&far);
     outcome_free(o);
-    rest->batches = 0;
-    free(rest);
+    outcome_free(rest);
 }
 
 /* ---- limits, failures ---- */

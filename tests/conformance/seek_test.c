@@ -113,16 +113,13 @@ static void check_run(const char *text, const struct set_up *set_up, const char 
 {
     struct set_up without = *set_up;
     struct outcome *expected, *got = run(text, set_up);
-    const char *difference;
 
     without.index = NULL;
     without.seek = "0";
     without.threads = 0;
     expected = run(text, &without);
     CHECK_ERR(HR_ERR_END, expected->code);
-    difference = outcome_difference(expected, got, 0);
-    if (difference != NULL)
-        check_failed(__FILE__, __LINE__, "%s: %s", what, difference);
+    outcome_check_same(expected, got, 0, what);
     CHECK_EQ_INT(expected->stats.errors, got->stats.errors);
     outcome_free(expected);
     outcome_free(got);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "tests/support/check.h"
 
 struct outcome_job outcome_job_text(const char *text)
@@ -23,6 +24,18 @@ void outcome_job_threads(struct outcome_job *job, int threads)
     job->options.variant = threads == 0 ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
 }
 
+struct outcome_job
+outcome_job_with(const char *text, int threads, const struct hr_iter_options *options)
+{
+    struct outcome_job job = outcome_job_text(text);
+
+    if (options != NULL)
+        job.options = *options;
+    outcome_job_threads(&job, threads);
+    job.states = job.options.ordered;
+    return job;
+}
+
 struct hr_graph *outcome_graph(const struct outcome_job *job, struct hr_error *reterr)
 {
     struct hr_graph *graph = NULL;
@@ -32,44 +45,67 @@ struct hr_graph *outcome_graph(const struct outcome_job *job, struct hr_error *r
             : hr_graph_parse(job->text, strlen(job->text), "test.yaml", job->params,
                              job->param_count, &graph, reterr);
 
-    return code == HR_OK ? graph : NULL;
+    if (code == HR_OK && job->prepare != NULL)
+        code = job->prepare(job->user, graph, reterr);
+    if (code == HR_OK)
+        return graph;
+    hr_graph_unref(graph);
+    return NULL;
 }
 
-struct hr_hash128 outcome_hash(const struct hr_batch *batch)
+uint64_t outcome_hash(const struct hr_batch *batch)
 {
-    struct hr_hasher *hasher = hr__hasher_create();
-    struct hr_hash128 hash;
     struct hr_field_view view;
+    uint64_t hash = 0;
 
     for (size_t i = 0; i < hr_batch_field_count(batch); i++) {
         CHECK_OK(hr_batch_field(batch, i, &view));
-        hr__hasher_add(hasher, view.name, strlen(view.name));
-        hr__hasher_add(hasher, view.dims, sizeof view.dims[0] * (size_t)view.ndim);
-        hr__hasher_add(hasher, view.data, view.bytes);
+        hash = hr__hash64(view.name, strlen(view.name), hash);
+        hash = hr__hash64(view.dims, sizeof view.dims[0] * (size_t)view.ndim, hash);
+        hash = hr__hash64(view.data, view.bytes, hash);
         if (view.offsets != NULL)
-            hr__hasher_add(hasher, view.offsets, ((size_t)view.dims[0] + 1) * 8);
+            hash = hr__hash64(view.offsets, ((size_t)view.dims[0] + 1) * 8, hash);
     }
-    hash = hr__hasher_value(hasher);
-    hr__hasher_destroy(hasher);
     return hash;
 }
 
-static void add(struct outcome *o, const struct hr_iter *iter,
-                const struct hr_batch *batch, bool state)
+static void *grown(void *memory, size_t count, size_t bytes)
 {
-    if (o->batches == o->room) {
-        o->room = o->room == 0 ? 64 : 2 * o->room;
-        o->hashes = realloc(o->hashes, o->room * sizeof *o->hashes);
-        o->states = realloc(o->states, o->room * sizeof *o->states);
-        if (o->hashes == NULL || o->states == NULL)
-            abort();
+    memory = reallocarray(memory, count, bytes);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+static void add(struct outcome *o, const struct outcome_job *job,
+                const struct hr_iter *iter, struct hr_batch *batch)
+{
+    size_t at = o->batches;
+
+    if (at == o->room) {
+        o->room = at == 0 ? 64 : 2 * at;
+        o->sizes = grown(o->sizes, o->room, sizeof *o->sizes);
+        o->hashes = grown(o->hashes, o->room, sizeof *o->hashes);
+        o->states = grown(o->states, o->room, sizeof *o->states);
     }
-    o->hashes[o->batches] = outcome_hash(batch);
-    o->states[o->batches] = NULL;
-    o->records += hr_batch_records(batch);
-    if (state)
-        CHECK_OK(hr_iter_save(iter, &o->states[o->batches], NULL));
+    o->sizes[at] = hr_batch_records(batch);
+    o->hashes[at] = outcome_hash(batch);
+    o->states[at] = NULL;
+    o->records += o->sizes[at];
     o->batches++;
+    if (job->states)
+        CHECK_OK(hr_iter_save(iter, &o->states[at], NULL));
+    if (job->first && at == 0)
+        o->first = hr_batch_ref(batch);
+}
+
+static void look_back(struct outcome *o, const struct hr_iter *iter)
+{
+    snprintf(o->detail, sizeof o->detail, "%s", hr_iter_detail(iter));
+    hr_iter_stats(iter, &o->stats);
+    for (size_t i = 0; i < OUTCOME_NODES && o->code == HR_ERR_END; i++)
+        if (hr_iter_node_stats(iter, i, &o->nodes[i]) == HR_OK)
+            o->nodes[i].node = o->nodes[i].op = o->nodes[i].fused_into = NULL;
 }
 
 struct outcome *outcome_run(const struct outcome_job *job)
@@ -86,11 +122,11 @@ struct outcome *outcome_run(const struct outcome_job *job)
                             : hr_iter_open(graph, &job->options, &iter, &o->error);
     while (o->code == HR_OK &&
            (o->code = hr_iter_next(iter, &batch, &o->error)) == HR_OK) {
-        add(o, iter, batch, job->states);
+        add(o, job, iter, batch);
         hr_batch_unref(batch);
     }
     if (iter != NULL)
-        hr_iter_stats(iter, &o->stats);
+        look_back(o, iter);
     hr_iter_close(iter);
     hr_graph_unref(graph);
     return o;
@@ -100,8 +136,10 @@ void outcome_free(struct outcome *o)
 {
     for (size_t i = 0; i < o->batches; i++)
         hr_free(o->states[i]);
-    free(o->states);
+    hr_batch_unref(o->first);
+    free(o->sizes);
     free(o->hashes);
+    free(o->states);
     free(o);
 }
 
@@ -113,7 +151,7 @@ outcome_difference(const struct outcome *whole, const struct outcome *other, siz
         whole->batches < other->batches + skip ? whole->batches : other->batches + skip;
 
     for (size_t i = skip; i < shared; i++) {
-        if (hr__hash_equal(whole->hashes[i], other->hashes[i - skip]))
+        if (whole->hashes[i] == other->hashes[i - skip])
             continue;
         snprintf(text, sizeof text, "batch %zu of %zu differs", i, whole->batches);
         return text;
@@ -127,4 +165,57 @@ outcome_difference(const struct outcome *whole, const struct outcome *other, siz
         return text;
     }
     return NULL;
+}
+
+void outcome_check_same(const struct outcome *whole, const struct outcome *other,
+                        size_t skip, const char *words)
+{
+    const char *difference = outcome_difference(whole, other, skip);
+
+    if (difference != NULL)
+        check_failed(__FILE__, __LINE__, "%s: %s", words, difference);
+}
+
+void outcome_check_restarts(const struct outcome_job *given, const struct outcome *whole,
+                            size_t places)
+{
+    struct outcome_job job = *given;
+
+    for (size_t i = 0; i < whole->batches; i += 1 + whole->batches / places) {
+        struct outcome *rest;
+        char words[64];
+
+        job.options.state = whole->states[i];
+        job.states = false;
+        outcome_job_threads(&job, i % 3 == 0 ? 0 : 2);
+        rest = outcome_run(&job);
+        snprintf(words, sizeof words, "restarted behind batch %zu", i);
+        outcome_check_same(whole, rest, i + 1, words);
+        outcome_free(rest);
+    }
+}
+
+void outcome_check_threads_and_restarts(struct outcome_job job)
+{
+    static const int threads[] = {1, 2, 3, 8};
+    struct outcome *whole;
+
+    outcome_job_threads(&job, 0);
+    job.states = true;
+    whole = outcome_run(&job);
+    if (whole->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s", whole->error.message);
+    CHECK(whole->batches > 0);
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
+        struct outcome *other;
+        char words[64];
+
+        outcome_job_threads(&job, threads[i]);
+        other = outcome_run(&job);
+        snprintf(words, sizeof words, "%d threads", threads[i]);
+        outcome_check_same(whole, other, 0, words);
+        outcome_free(other);
+    }
+    outcome_check_restarts(&job, whole, 40);
+    outcome_free(whole);
 }
