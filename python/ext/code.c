@@ -20,20 +20,21 @@
 /* A call that runs; on the stack of its thread. */
 struct ext_call {
     struct ext_call *next,
-        **prev;             /* in the home's list; prev is NULL once that is gone */
-    struct ext_call *outer; /* of this thread */
-    struct ext_home *home;  /* NULL once it is gone */
+        **prev;            /* in the home's list; prev is NULL once that is gone */
+    struct ext_here *here; /* of this thread */
+    struct ext_call *outer;
+    struct ext_home *home; /* NULL once it is gone */
     struct hr_code_call *call;
-    unsigned long thread;
     unsigned long long number; /* of this thread's calls */
-    bool foreign, interrupted;
+    bool interrupted;
 };
 
-/* One object: to find a thread's costs a call. */
-static _Thread_local struct {
+/* One object, found once a call: that is a call by itself. */
+static _Thread_local struct ext_here {
     struct ext_call *current;
     unsigned long long calls;
-    bool foreign; /* the engine made this thread */
+    unsigned long thread; /* 0 before its first call */
+    bool foreign;         /* the engine made this thread */
 } here;
 
 /* ---- the interpreter's lock ---- */
@@ -178,24 +179,63 @@ static enum hr_err fail(struct ext_call *frame, enum hr_err code, struct hr_erro
 
 /* ---- calls ---- */
 
-static PyObject *make_inputs(struct ext_state *state, const struct hr_code_call *call)
+static void drop_inputs(struct ext_inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++)
+        Py_DECREF(inputs->items[i]);
+}
+
+static int make_inputs(struct ext_state *state, const struct hr_code_call *call,
+                       struct ext_inputs *inputs)
 {
     size_t count = hr_code_input_count(call);
-    PyObject *inputs = PyTuple_New((Py_ssize_t)count);
 
-    for (size_t i = 0; inputs != NULL && i < count; i++) {
-        PyObject *input = ext_input(state, call, i);
-
-        if (input == NULL || PyTuple_SetItem(inputs, (Py_ssize_t)i, input) < 0)
-            Py_CLEAR(inputs);
+    inputs->count = 0;
+    if (count > EXT_INPUTS_MAX) {
+        PyErr_Format(PyExc_SystemError, "%zu inputs", count);
+        return -1;
     }
-    return inputs;
+    for (; inputs->count < count; inputs->count++) {
+        PyObject *input = ext_input(state, call, inputs->count);
+
+        if (input == NULL) {
+            drop_inputs(inputs);
+            return -1;
+        }
+        inputs->items[inputs->count] = input;
+    }
+    return 0;
+}
+
+/* The limited API calls up to four without making a tuple. */
+static PyObject *call_with(PyObject *function, const struct ext_inputs *inputs)
+{
+    PyObject *const *items = inputs->items;
+    PyObject *tuple, *value = NULL;
+
+    switch (inputs->count) {
+    case 1:
+        return PyObject_CallFunctionObjArgs(function, items[0], NULL);
+    case 2:
+        return PyObject_CallFunctionObjArgs(function, items[0], items[1], NULL);
+    case 3:
+        return PyObject_CallFunctionObjArgs(function, items[0], items[1], items[2], NULL);
+    default:
+        tuple = PyTuple_New((Py_ssize_t)inputs->count);
+    }
+    for (size_t i = 0; tuple != NULL && i < inputs->count; i++)
+        if (PyTuple_SetItem(tuple, (Py_ssize_t)i, Py_NewRef(items[i])) < 0)
+            Py_CLEAR(tuple);
+    if (tuple != NULL)
+        value = PyObject_CallObject(function, tuple);
+    Py_XDECREF(tuple);
+    return value;
 }
 
 /* A value, or a tuple with one per output. */
 static enum hr_err
 take_outputs(struct ext_state *state, struct hr_code_call *call, PyObject *value,
-             PyObject *inputs, struct hr_error *reterr)
+             const struct ext_inputs *inputs, struct hr_error *reterr)
 {
     size_t count = hr_code_output_count(call);
     bool tuple = PyTuple_Check(value) && (count != 1 || PyTuple_Size(value) == 1);
@@ -218,7 +258,7 @@ take_outputs(struct ext_state *state, struct hr_code_call *call, PyObject *value
 
 static enum hr_err
 take_children(struct ext_state *state, struct hr_code_call *call, PyObject *value,
-              PyObject *inputs, struct hr_error *reterr)
+              const struct ext_inputs *inputs, struct hr_error *reterr)
 {
     PyObject *iterator = PyObject_GetIter(value), *child;
     enum hr_err code = iterator != NULL ? HR_OK : HR_ERR_TYPE;
@@ -273,16 +313,13 @@ static enum hr_err
 call_source(struct ext_call *frame, struct ext_state *state, PyObject *function,
             PyObject *list, struct hr_error *reterr)
 {
-    PyObject *value, *nothing;
+    static const struct ext_inputs nothing = {0};
+    PyObject *value = make_record(function, list, hr_code_index(frame->call));
     enum hr_err code;
 
-    value = make_record(function, list, hr_code_index(frame->call));
     if (value == NULL)
         return says_end() ? HR_ERR_END : HR_ERR_ARGUMENT;
-    nothing = PyTuple_New(0);
-    code = nothing != NULL ? take_outputs(state, frame->call, value, nothing, reterr)
-                           : HR_ERR_MEMORY;
-    Py_XDECREF(nothing);
+    code = take_outputs(state, frame->call, value, &nothing, reterr);
     Py_DECREF(value);
     return code;
 }
@@ -291,13 +328,14 @@ static enum hr_err
 call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind kind,
             PyObject *function, struct hr_error *reterr)
 {
-    PyObject *inputs = make_inputs(state, frame->call), *value;
+    struct ext_inputs inputs;
     enum hr_err code = HR_OK;
+    PyObject *value;
     int truth;
 
-    if (inputs == NULL)
+    if (make_inputs(state, frame->call, &inputs) < 0)
         return HR_ERR_ARGUMENT;
-    value = PyObject_CallObject(function, inputs);
+    value = call_with(function, &inputs);
     if (value == NULL) {
         code = HR_ERR_ARGUMENT;
     } else if (kind == EXT_FILTER) {
@@ -305,35 +343,38 @@ call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind 
         hr_code_keep(frame->call, truth > 0);
         code = truth < 0 ? HR_ERR_ARGUMENT : HR_OK;
     } else if (kind == EXT_EXPAND) {
-        code = take_children(state, frame->call, value, inputs, reterr);
+        code = take_children(state, frame->call, value, &inputs, reterr);
     } else {
-        code = take_outputs(state, frame->call, value, inputs, reterr);
+        code = take_outputs(state, frame->call, value, &inputs, reterr);
     }
     Py_XDECREF(value);
-    Py_DECREF(inputs);
+    drop_inputs(&inputs);
     return code;
 }
 
 static void push(struct ext_call *frame, struct ext_home *home, struct hr_code_call *call)
 {
+    struct ext_here *thread = &here;
+
+    if (thread->thread == 0)
+        thread->thread = PyThread_get_thread_ident();
+    frame->here = thread;
     frame->home = home;
     frame->call = call;
-    frame->thread = PyThread_get_thread_ident();
-    frame->number = ++here.calls;
-    frame->foreign = here.foreign;
+    frame->number = ++thread->calls;
     frame->interrupted = false;
-    frame->outer = here.current;
+    frame->outer = thread->current;
     frame->next = home->calls;
     frame->prev = &home->calls;
     if (home->calls != NULL)
         home->calls->prev = &frame->next;
     home->calls = frame;
-    here.current = frame;
+    thread->current = frame;
 }
 
 static void pop(struct ext_call *frame)
 {
-    here.current = frame->outer;
+    frame->here->current = frame->outer;
     if (frame->prev == NULL)
         return;
     *frame->prev = frame->next;
@@ -478,9 +519,9 @@ void ext_home_interrupt(struct ext_home *home)
 {
     for (struct ext_call *frame = home->calls; home->runs < 2 && frame != NULL;
          frame = frame->next)
-        if (frame->foreign && frame != here.current) {
+        if (frame->here->foreign && frame != here.current) {
             frame->interrupted = true;
-            PyThreadState_SetAsyncExc(frame->thread, PyExc_KeyboardInterrupt);
+            PyThreadState_SetAsyncExc(frame->here->thread, PyExc_KeyboardInterrupt);
         }
 }
 

@@ -335,12 +335,13 @@ static bool same_buffer(const Py_buffer *a, const Py_buffer *b)
 }
 
 /* The input that `value` is, or shows whole (when `buffer` is given), or -1. */
-static Py_ssize_t find_input(PyObject *value, const Py_buffer *buffer, PyObject *inputs)
+static Py_ssize_t
+find_input(PyObject *value, const Py_buffer *buffer, const struct ext_inputs *inputs)
 {
     Py_buffer input;
 
-    for (Py_ssize_t i = 0; i < PyTuple_Size(inputs); i++) {
-        PyObject *given = PyTuple_GetItem(inputs, i);
+    for (size_t i = 0; i < inputs->count; i++) {
+        PyObject *given = inputs->items[i];
         bool same = given == value;
 
         if (!same && buffer != NULL && buffer->ndim > 0 && PyObject_CheckBuffer(given)) {
@@ -351,14 +352,14 @@ static Py_ssize_t find_input(PyObject *value, const Py_buffer *buffer, PyObject 
             PyErr_Clear();
         }
         if (same)
-            return i;
+            return (Py_ssize_t)i;
     }
     return -1;
 }
 
 /* True when the output is the input that `value` is and was passed on. */
 static bool pass(struct hr_code_call *call, size_t at, PyObject *value,
-                 const Py_buffer *buffer, PyObject *inputs)
+                 const Py_buffer *buffer, const struct ext_inputs *inputs)
 {
     Py_ssize_t input = find_input(value, buffer, inputs);
 
@@ -503,17 +504,18 @@ store_scalar(struct hr_code_call *call, size_t at, const struct hr_field_info *i
 /* What `value` shows: through its buffer, DLPack, or the array that NumPy makes of it. */
 static enum hr_err
 store_shown(struct hr_code_call *call, size_t at, const struct hr_field_info *info,
-            enum hr_dtype dtype, PyObject *value, PyObject *inputs, Py_buffer *buffer,
-            struct hr_error *reterr)
+            enum hr_dtype dtype, PyObject *value, const struct ext_inputs *inputs,
+            Py_buffer *buffer, struct hr_error *reterr)
 {
     return pass(call, at, value, buffer, inputs)
                ? HR_OK
                : store_buffer(call, at, info, dtype, buffer, reterr);
 }
 
-static enum hr_err store_made(struct ext_state *state, struct hr_code_call *call,
-                              size_t at, const struct hr_field_info *info,
-                              PyObject *value, PyObject *inputs, struct hr_error *reterr)
+static enum hr_err
+store_made(struct ext_state *state, struct hr_code_call *call, size_t at,
+           const struct hr_field_info *info, PyObject *value,
+           const struct ext_inputs *inputs, struct hr_error *reterr)
 {
     bool brain = false;
     PyObject *array = make_array(state, value, info->dtype, &brain);
@@ -530,9 +532,10 @@ static enum hr_err store_made(struct ext_state *state, struct hr_code_call *call
     return code;
 }
 
-static enum hr_err store_array(struct ext_state *state, struct hr_code_call *call,
-                               size_t at, const struct hr_field_info *info,
-                               PyObject *value, PyObject *inputs, struct hr_error *reterr)
+static enum hr_err
+store_array(struct ext_state *state, struct hr_code_call *call, size_t at,
+            const struct hr_field_info *info, PyObject *value,
+            const struct ext_inputs *inputs, struct hr_error *reterr)
 {
     struct ext_tensor tensor;
     enum hr_dtype dtype;
@@ -566,8 +569,9 @@ static bool is_number(PyObject *value)
            (PyNumber_Check(value) && !PyObject_CheckBuffer(value));
 }
 
-enum hr_err ext_output(struct ext_state *state, struct hr_code_call *call, size_t at,
-                       PyObject *value, PyObject *inputs, struct hr_error *reterr)
+enum hr_err
+ext_output(struct ext_state *state, struct hr_code_call *call, size_t at, PyObject *value,
+           const struct ext_inputs *inputs, struct hr_error *reterr)
 {
     struct hr_field_info info;
     const char *text;

@@ -262,6 +262,15 @@ void ext_host_clear(struct ext_graph *graph);
 
 /* ---- convert.c ---- */
 
+/* Fields of a record are fewer. */
+#define EXT_INPUTS_MAX 64
+
+/* What user code is called with, a reference each. */
+struct ext_inputs {
+    size_t count;
+    PyObject *items[EXT_INPUTS_MAX];
+};
+
 /* Input `at` of a call as a Python object. NULL with an exception set. */
 PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, size_t at);
 
@@ -271,7 +280,8 @@ PyObject *ext_strings(const struct hr_field_view *view);
 /* Store what user code returned as output `at`. `inputs` is what it was given: one that
  * came back is passed on. HR_OK, or the code of an error: with words in *reterr, or with
  * an exception set. */
-enum hr_err ext_output(struct ext_state *state, struct hr_code_call *call, size_t at,
-                       PyObject *value, PyObject *inputs, struct hr_error *reterr);
+enum hr_err
+ext_output(struct ext_state *state, struct hr_code_call *call, size_t at, PyObject *value,
+           const struct ext_inputs *inputs, struct hr_error *reterr);
 
 #endif
