@@ -199,12 +199,12 @@ class Run:
         if self._iter is None:
             raise StopIteration
         try:
-            with translated():
-                got = self._iter.next()
+            got = self._iter.next()
         except BaseException:
             self.close()
             self._loader._drop_host()
-            raise
+            with translated():
+                raise
         if got is None:
             self.close(finished=True)
             raise StopIteration
