@@ -17,11 +17,6 @@ struct kind {
     bool noise;  /* black and white dots: the largest coefficients a picture can have */
 };
 
-struct file {
-    uint8_t *data;
-    size_t bytes;
-};
-
 static void paint(struct bench *bench, const struct hr_pixels *pixels)
 {
     uint8_t *data = pixels->data;
@@ -31,13 +26,10 @@ static void paint(struct bench *bench, const struct hr_pixels *pixels)
         data[i] = draw(bench, 2) != 0 ? 255 : 0;
 }
 
-static void set_kind(struct jpeg_compress_struct *info, const struct kind *kind)
+static void set_kind(struct jpeg_compress_struct *info, const void *user)
 {
-    info->image_width = (JDIMENSION)kind->width;
-    info->image_height = (JDIMENSION)kind->height;
-    info->input_components = kind->channels;
-    info->in_color_space = kind->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    jpeg_set_defaults(info);
+    const struct kind *kind = user;
+
     jpeg_set_quality(info, kind->quality, !kind->coarse);
     info->comp_info[0].h_samp_factor = kind->h;
     info->comp_info[0].v_samp_factor = kind->v;
@@ -45,39 +37,22 @@ static void set_kind(struct jpeg_compress_struct *info, const struct kind *kind)
     info->restart_interval = kind->restart;
 }
 
-static struct file encode(struct bench *bench, const struct kind *kind)
+static struct photo make_kind(struct bench *bench, const struct kind *kind)
 {
     struct hr_pixels pixels =
         make_picture(bench, kind->width, kind->height, kind->channels);
-    struct jpeg_compress_struct info;
-    struct jpeg_error_mgr errors;
-    struct file file = {NULL, 0};
-    unsigned long bytes = 0;
-    int32_t y;
+    struct photo photo;
 
     if (kind->noise)
         paint(bench, &pixels);
-    info.err = jpeg_std_error(&errors);
-    errors.emit_message = say_nothing;
-    jpeg_create_compress(&info);
-    jpeg_mem_dest(&info, &file.data, &bytes);
-    set_kind(&info, kind);
-    jpeg_start_compress(&info, TRUE);
-    for (y = 0; y < kind->height; y++) {
-        JSAMPROW row = (uint8_t *)pixels.data + y * pixels.row_stride;
-
-        jpeg_write_scanlines(&info, &row, 1);
-    }
-    jpeg_finish_compress(&info);
-    jpeg_destroy_compress(&info);
+    photo = make_photo_with(&pixels, set_kind, kind);
     free(pixels.data);
-    file.bytes = bytes;
-    return file;
+    return photo;
 }
 
 static void sweep(struct bench *bench, const struct kind *kind, int windows)
 {
-    struct file file = encode(bench, kind);
+    struct photo file = make_kind(bench, kind);
     int k;
 
     for (k = 0; k < 4; k++) {
@@ -150,10 +125,10 @@ TEST(one_chroma_sample_for_four_pixels_is_left_to_libjpeg)
     struct hr_image_part own, part;
     struct hr_error error = {0};
     struct bench bench;
-    struct file file;
+    struct photo file;
 
     bench_init(&bench);
-    file = encode(&bench, &kind);
+    file = make_kind(&bench, &kind);
     hr__jpeg_path_force(HR_JPEG_OWN);
     CHECK_ERR(HR_ERR_UNSUPPORTED,
               decode_whole(&bench, file.data, file.bytes, HR_CHANNELS_RGB, &own, &error));
@@ -168,7 +143,7 @@ TEST(one_chroma_sample_for_four_pixels_is_left_to_libjpeg)
 /* ---- absurd coefficients ---- */
 
 /* Multiply the steps of a file of quality 100, all 1, as if it had been damaged. */
-static void set_steps(const struct file *file, int step)
+static void set_steps(const struct photo *file, int step)
 {
     size_t i;
 
@@ -179,7 +154,7 @@ static void set_steps(const struct file *file, int step)
 
 /* Ours answers alike on all instruction sets, and where it accepts libjpeg-turbo gives
  * the same. Returns whether it accepts. */
-static bool answer(struct bench *bench, const struct file *file, int scale_log2)
+static bool answer(struct bench *bench, const struct photo *file, int scale_log2)
 {
     struct hr_image_info info;
     struct hr_image_request request;
@@ -215,7 +190,7 @@ TEST(absurd_coefficients_are_declined_and_what_is_not_equals_libjpeg)
                             .v = 1 + step / 2 % 2,
                             .optimise = step % 5 == 0,
                             .noise = step % 4 == 0};
-        struct file file = encode(&bench, &kind);
+        struct photo file = make_kind(&bench, &kind);
 
         set_steps(&file, step);
         for (k = 0; k < 4; k++)
@@ -242,7 +217,7 @@ TEST(the_loudest_pictures_are_accepted)
                             .h = 1,
                             .v = 1,
                             .noise = true};
-        struct file file = encode(&bench, &kind);
+        struct photo file = make_kind(&bench, &kind);
 
         for (k = 0; k < 4; k++)
             CHECK(answer(&bench, &file, k));

@@ -273,24 +273,68 @@ static inline void compare_planes(struct bench *bench, const uint8_t *data, size
     hr__jpeg_destroy(jpeg);
 }
 
-/* A made photo; free data. */
+/* A made photo; free() data. `info` is what make_photo found. */
 struct photo {
-    void *data;
+    uint8_t *data;
     size_t bytes;
     struct hr_image_info info;
 };
 
+/* A picture as our encoder writes it; NULL or zeros in `options`: quality 85, chroma in
+ * full. */
 static inline struct photo
 make_photo(struct bench *bench, const struct hr_jpeg_options *options, int32_t width,
            int32_t height, int32_t channels)
 {
     struct hr_pixels pixels = make_picture(bench, width, height, channels);
+    struct hr_jpeg_options full = {0};
     struct hr_error error = {0};
     struct photo photo;
+    void *data = NULL;
 
-    CHECK_OK(hr__image_encode_jpeg(&pixels, options, &photo.data, &photo.bytes, &error));
-    CHECK_OK(hr__image_probe(photo.data, photo.bytes, &photo.info, &error));
+    if (options != NULL)
+        full = *options;
+    full.quality = full.quality == 0 ? 85 : full.quality;
+    full.sampling_x = full.sampling_x == 0 ? 1 : full.sampling_x;
+    full.sampling_y = full.sampling_y == 0 ? 1 : full.sampling_y;
+    CHECK_OK(hr__image_encode_jpeg(&pixels, &full, &data, &photo.bytes, &error));
+    CHECK_OK(hr__image_probe(data, photo.bytes, &photo.info, &error));
+    photo.data = data;
     free(pixels.data);
+    return photo;
+}
+
+/* What our encoder does not write: `set` says what, behind the size and the defaults. */
+static inline struct photo
+make_photo_with(const struct hr_pixels *pixels,
+                void (*set)(struct jpeg_compress_struct *info, const void *user),
+                const void *user)
+{
+    static const J_COLOR_SPACE spaces[] = {0, JCS_GRAYSCALE, 0, JCS_RGB, JCS_CMYK};
+    struct jpeg_compress_struct info;
+    struct jpeg_error_mgr errors;
+    struct photo photo = {NULL};
+    unsigned long bytes = 0;
+
+    info.err = jpeg_std_error(&errors);
+    errors.emit_message = say_nothing;
+    jpeg_create_compress(&info);
+    jpeg_mem_dest(&info, &photo.data, &bytes);
+    info.image_width = (JDIMENSION)pixels->width;
+    info.image_height = (JDIMENSION)pixels->height;
+    info.input_components = pixels->channels;
+    info.in_color_space = spaces[pixels->channels];
+    jpeg_set_defaults(&info);
+    set(&info, user);
+    jpeg_start_compress(&info, TRUE);
+    for (int32_t y = 0; y < pixels->height; y++) {
+        JSAMPROW row = (uint8_t *)pixels->data + y * pixels->row_stride;
+
+        jpeg_write_scanlines(&info, &row, 1);
+    }
+    jpeg_finish_compress(&info);
+    jpeg_destroy_compress(&info);
+    photo.bytes = bytes;
     return photo;
 }
 
