@@ -7,6 +7,7 @@ has no read-only tensors, so writing to one writes to the batch.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -168,13 +169,19 @@ def _array(field: _headrace.Field) -> np.ndarray[Any, Any]:
 
 def to_torch(field: _headrace.Field) -> Any:
     """A torch tensor that shows the field; (values, offsets) when it is ragged."""
-    from torch.utils.dlpack import from_dlpack
-
     if field.dtype is None:
         return field.bytes_list()
     if field.ragged:
         return to_torch(field.values()), to_torch(field.offsets())
-    return from_dlpack(field)
+    return _torch_from_dlpack()(field.__dlpack__())
+
+
+@functools.cache
+def _torch_from_dlpack() -> Callable[[object], Any]:
+    """Given a capsule, for torch takes microseconds to look at anything else."""
+    from torch.utils.dlpack import from_dlpack
+
+    return from_dlpack  # type: ignore[no-any-return]
 
 
 def to_jax(field: _headrace.Field) -> Any:
