@@ -251,14 +251,28 @@ bool ext_home_is_here(const struct ext_home *home);
 /* The exception behind an error of the library, a new reference, or NULL. */
 PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error);
 
-PyObject *ext_serve(PyObject *module, PyObject *args);
 PyObject *ext_current_record(PyObject *module, PyObject *unused);
+
+/* ---- serve.c ---- */
+
+PyObject *ext_serve(PyObject *module, PyObject *args);
 
 /* ---- host.c ---- */
 
 int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill);
 int ext_host_visit(struct ext_host *host, visitproc visit, void *arg);
 void ext_host_clear(struct ext_graph *graph);
+
+/* ---- number.c ---- */
+
+/* int, float or bool, of the number at `at`. NULL with an exception set. */
+PyObject *ext_number(enum hr_dtype dtype, const void *at);
+
+/* The number that `value` is, as `dtype`, to `at`. -1 with an exception set: what does
+ * not fit an integer raises OverflowError. */
+int ext_number_store(PyObject *value, enum hr_dtype dtype, void *at);
+
+bool ext_is_int(enum hr_dtype dtype);
 
 /* ---- convert.c ---- */
 
