@@ -281,8 +281,31 @@ static PyObject *brain_bits(PyObject *array)
     return bits;
 }
 
-/* What numpy.asarray makes of something that shows no buffer; *ret_brain: the bits of
- * bfloat16. */
+/* `array` in the machine's order of bytes; steals it. */
+static PyObject *native_array(PyObject *array)
+{
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype"), *native, *made = NULL;
+    int same;
+
+    native = dtype != NULL ? PyObject_CallMethod(dtype, "newbyteorder", "s", "=") : NULL;
+    same = native != NULL ? PyObject_RichCompareBool(dtype, native, Py_EQ) : -1;
+    if (same == 0)
+        made = PyObject_CallMethod(array, "astype", "O", native);
+    else if (same > 0)
+        made = Py_NewRef(array);
+    Py_XDECREF(native);
+    Py_XDECREF(dtype);
+    Py_DECREF(array);
+    return made;
+}
+
+static bool is_swapped(const Py_buffer *buffer)
+{
+    return buffer->format != NULL && strchr(">!", buffer->format[0]) != NULL;
+}
+
+/* What numpy.asarray makes of something that shows no buffer, or one in another order of
+ * bytes; *ret_brain: the bits of bfloat16. */
 static PyObject *
 make_array(struct ext_state *state, PyObject *value, enum hr_dtype dtype, bool *ret_brain)
 {
@@ -291,6 +314,8 @@ make_array(struct ext_state *state, PyObject *value, enum hr_dtype dtype, bool *
     if (load_numpy(state) < 0)
         return NULL;
     array = PyObject_CallFunctionObjArgs(state->asarray, value, NULL);
+    if (array != NULL)
+        array = native_array(array);
     if (array == NULL)
         return NULL;
     if (dtype == HR_BF16 || dtype == HR_DTYPE_NONE) {
@@ -375,6 +400,8 @@ store_array(struct ext_state *state, struct hr_code_call *call, size_t at,
             dtype = HR_BF16; /* its bits: NumPy has no other way to give them */
         if (buffer.ndim == 0 && info->ndim == 0 && info->dtype != HR_DTYPE_NONE)
             code = store_scalar(call, at, info, value, reterr); /* numpy.int64(3) */
+        else if (is_swapped(&buffer))
+            code = store_made(state, call, at, info, value, inputs, reterr);
         else
             code = store_shown(call, at, info, dtype, value, inputs, &buffer, reterr);
         PyBuffer_Release(&buffer);

@@ -60,9 +60,12 @@ _LAZY = {"Loader": "loader", "UnknownLengthError": "loader", "show": "sheet"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'headrace' has no attribute '{name}'")
     import importlib
+    import sys
+
+    if name not in _LAZY:
+        # With name and obj the interpreter adds "Did you mean".
+        raise AttributeError(f"module 'headrace' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
 
     made = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
     globals()[name] = made

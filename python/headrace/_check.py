@@ -28,41 +28,53 @@ def one_of(what: str, value: object, allowed: Iterable[object]) -> None:
         raise ArgumentError(f"{what} must be one of {', '.join(map(repr, allowed))}, not {value!r}{hint}", param=what)
 
 
-def _explain(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArgumentError | None:
+def _explain(fn: Callable[..., Any], op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArgumentError | None:
     """Why these arguments do not fit `fn`, or None when they do."""
     import inspect
 
     signature = inspect.signature(fn)
-    try:
-        signature.bind(*args, **kwargs)
-        return None
-    except TypeError as error:
-        reason = str(error)
     names = [n for n, p in signature.parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     shown = [n for n in names if n not in ("self", "pipeline")]
-    unknown = [k for k in kwargs if k not in names]
-    if unknown:
-        reason = f"there is no argument '{unknown[0]}'{nearest(unknown[0], shown)}"
-    return ArgumentError(
-        f"{fn.__name__}(): {reason}. Arguments are: {', '.join(shown)}",
-        param=unknown[0] if unknown else "",
-        op=fn.__name__,
-    )
+    param = ""
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+        if "pipeline" not in bound or hasattr(bound["pipeline"], "_then"):
+            return None
+        reason = f"pipeline is what hr.files() and its like make, not a {type(bound['pipeline']).__name__}"
+    except TypeError as error:
+        reason = str(error)
+        unknown = [k for k in kwargs if k not in names]
+        if unknown:
+            param = unknown[0]
+            reason = f"there is no argument '{param}'{nearest(param, shown)}"
+    name = kwargs.get("name")
+    node = name if isinstance(name, str) else op
+    called = op if fn.__module__.endswith("._ops") else fn.__name__
+    reason += "" if reason.endswith("?") else "."
+    return ArgumentError(f"{called}(): {reason} Arguments are: {', '.join(shown)}", param=param, op=op, node=node)
+
+
+def checked_op(op: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """As `checked`, for a function that makes a node of operator `op`."""
+
+    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(fn)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return fn(*args, **kwargs)
+            except (TypeError, AttributeError) as error:
+                if isinstance(error, HeadraceError):
+                    raise
+                made = _explain(fn, op, args, kwargs)
+                if made is None:
+                    raise
+            raise made
+
+        return call
+
+    return decorate
 
 
 def checked(fn: Callable[P, R]) -> Callable[P, R]:
     """`fn`, whose calls with wrong arguments raise ArgumentError."""
-
-    @functools.wraps(fn)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return fn(*args, **kwargs)
-        except TypeError as error:
-            if isinstance(error, HeadraceError):
-                raise
-            made = _explain(fn, args, kwargs)
-            if made is None:
-                raise
-        raise made
-
-    return call
+    return checked_op("")(fn)

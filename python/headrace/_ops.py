@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._check import checked
+from ._check import checked_op
 from ._types import DType, PathLike
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-@checked
+@checked_op("batch.pad")
 def batch_pad(
     pipeline: Pipeline,
     size: int,
@@ -95,7 +95,7 @@ def batch_pad(
     return pipeline._then("batch.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("batch.stack")
 def batch_stack(
     pipeline: Pipeline,
     size: int,
@@ -131,7 +131,7 @@ def batch_stack(
     return pipeline._then("batch.stack", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("batch.unbatch")
 def batch_unbatch(
     pipeline: Pipeline,
     *,
@@ -159,7 +159,7 @@ def batch_unbatch(
     return pipeline._then("batch.unbatch", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("debug.fail")
 def debug_fail(
     pipeline: Pipeline,
     *,
@@ -196,7 +196,7 @@ def debug_fail(
     return pipeline._then("debug.fail", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("debug.identity")
 def debug_identity(
     pipeline: Pipeline,
     *,
@@ -222,7 +222,7 @@ def debug_identity(
     return pipeline._then("debug.identity", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("debug.sleep")
 def debug_sleep(
     pipeline: Pipeline,
     ms: float,
@@ -250,7 +250,7 @@ def debug_sleep(
     return pipeline._then("debug.sleep", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("debug.spin")
 def debug_spin(
     pipeline: Pipeline,
     us: float,
@@ -278,7 +278,7 @@ def debug_spin(
     return pipeline._then("debug.spin", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("flow.zip")
 def flow_zip(
     *pipelines: Pipeline,
     prefix: str | Sequence[str] = (),
@@ -311,7 +311,7 @@ def flow_zip(
     return Pipeline._join(pipelines, "flow.zip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.affine")
 def image_affine(
     pipeline: Pipeline,
     degrees: float | Sequence[float],
@@ -361,7 +361,7 @@ def image_affine(
     return pipeline._then("image.affine", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.center_crop")
 def image_center_crop(
     pipeline: Pipeline,
     size: int | Sequence[int],
@@ -395,7 +395,7 @@ def image_center_crop(
     return pipeline._then("image.center_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.clip")
 def image_clip(
     pipeline: Pipeline,
     min: float,
@@ -430,7 +430,7 @@ def image_clip(
     return pipeline._then("image.clip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.color_jitter")
 def image_color_jitter(
     pipeline: Pipeline,
     *,
@@ -476,7 +476,7 @@ def image_color_jitter(
     return pipeline._then("image.color_jitter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.decode")
 def image_decode(
     pipeline: Pipeline,
     *,
@@ -533,7 +533,7 @@ def image_decode(
     return pipeline._then("image.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.flip")
 def image_flip(
     pipeline: Pipeline,
     *,
@@ -568,7 +568,7 @@ def image_flip(
     return pipeline._then("image.flip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.gaussian_blur")
 def image_gaussian_blur(
     pipeline: Pipeline,
     size: int | Sequence[int],
@@ -606,7 +606,7 @@ def image_gaussian_blur(
     return pipeline._then("image.gaussian_blur", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.grayscale")
 def image_grayscale(
     pipeline: Pipeline,
     *,
@@ -641,7 +641,7 @@ def image_grayscale(
     return pipeline._then("image.grayscale", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.normalize")
 def image_normalize(
     pipeline: Pipeline,
     mean: float | Sequence[float] | Literal["imagenet", "mnist", "half"],
@@ -683,7 +683,7 @@ def image_normalize(
     return pipeline._then("image.normalize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.pad")
 def image_pad(
     pipeline: Pipeline,
     padding: int | Sequence[int],
@@ -724,7 +724,7 @@ def image_pad(
     return pipeline._then("image.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.random_crop")
 def image_random_crop(
     pipeline: Pipeline,
     size: int | Sequence[int],
@@ -771,7 +771,7 @@ def image_random_crop(
     return pipeline._then("image.random_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.random_resized_crop")
 def image_random_resized_crop(
     pipeline: Pipeline,
     size: int | Sequence[int],
@@ -821,7 +821,7 @@ def image_random_resized_crop(
     return pipeline._then("image.random_resized_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.resize")
 def image_resize(
     pipeline: Pipeline,
     size: int | Sequence[int],
@@ -862,7 +862,7 @@ def image_resize(
     return pipeline._then("image.resize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.resize_shortest")
 def image_resize_shortest(
     pipeline: Pipeline,
     size: int,
@@ -906,7 +906,7 @@ def image_resize_shortest(
     return pipeline._then("image.resize_shortest", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("image.rotate")
 def image_rotate(
     pipeline: Pipeline,
     degrees: float | Sequence[float],
@@ -949,7 +949,7 @@ def image_rotate(
     return pipeline._then("image.rotate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("order.repeat")
 def order_repeat(
     pipeline: Pipeline,
     count: int,
@@ -981,7 +981,7 @@ def order_repeat(
     return pipeline._then("order.repeat", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("order.shard")
 def order_shard(
     pipeline: Pipeline,
     rank: int,
@@ -1019,7 +1019,7 @@ def order_shard(
     return pipeline._then("order.shard", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("order.shuffle")
 def order_shuffle(
     pipeline: Pipeline,
     *,
@@ -1057,7 +1057,7 @@ def order_shuffle(
     return pipeline._then("order.shuffle", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("order.skip")
 def order_skip(
     pipeline: Pipeline,
     count: int,
@@ -1088,7 +1088,7 @@ def order_skip(
     return pipeline._then("order.skip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("order.take")
 def order_take(
     pipeline: Pipeline,
     count: int,
@@ -1118,7 +1118,7 @@ def order_take(
     return pipeline._then("order.take", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("record.drop")
 def record_drop(
     pipeline: Pipeline,
     *fields: str | Sequence[str],
@@ -1145,7 +1145,7 @@ def record_drop(
     return pipeline._then("record.drop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("record.filter")
 def record_filter(
     pipeline: Pipeline,
     expr: str | PathLike,
@@ -1178,7 +1178,7 @@ def record_filter(
     return pipeline._then("record.filter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("record.rename")
 def record_rename(
     pipeline: Pipeline,
     fields: Mapping[str, str],
@@ -1206,7 +1206,7 @@ def record_rename(
     return pipeline._then("record.rename", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("record.select")
 def record_select(
     pipeline: Pipeline,
     *fields: str | Sequence[str],
@@ -1233,7 +1233,7 @@ def record_select(
     return pipeline._then("record.select", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("source.files")
 def source_files(
     path: PathLike,
     *,
@@ -1286,7 +1286,7 @@ def source_files(
     return Pipeline._source("source.files", params, defaults, name=name)
 
 
-@checked
+@checked_op("source.idx")
 def source_idx(
     path: PathLike,
     *,
@@ -1321,7 +1321,7 @@ def source_idx(
     return Pipeline._source("source.idx", params, defaults, name=name)
 
 
-@checked
+@checked_op("source.list")
 def source_list(
     path: PathLike,
     *,
@@ -1353,7 +1353,7 @@ def source_list(
     return Pipeline._source("source.list", params, defaults, name=name)
 
 
-@checked
+@checked_op("source.range")
 def source_range(
     n: int,
     *,
@@ -1385,7 +1385,7 @@ def source_range(
     return Pipeline._source("source.range", params, defaults, name=name)
 
 
-@checked
+@checked_op("tensor.cast")
 def tensor_cast(
     pipeline: Pipeline,
     dtype: DType,
@@ -1422,7 +1422,7 @@ def tensor_cast(
     return pipeline._then("tensor.cast", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("tensor.layout")
 def tensor_layout(
     pipeline: Pipeline,
     order: Literal["hwc", "chw"],
@@ -1455,7 +1455,7 @@ def tensor_layout(
     return pipeline._then("tensor.layout", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
-@checked
+@checked_op("tensor.one_hot")
 def tensor_one_hot(
     pipeline: Pipeline,
     classes: int,

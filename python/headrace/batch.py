@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from . import _headrace
 from ._check import nearest
 from ._numpy import np
-from .errors import NotFoundError, StateError, UnsupportedError, translated
+from .errors import ArgumentError, NotFoundError, StateError, UnsupportedError, translated
 
 
 class Batch(Mapping[str, Any]):
@@ -23,6 +23,8 @@ class Batch(Mapping[str, Any]):
         batch.image, batch["image"]     the array; the first dimension counts records
         batch.records, batch.epoch      how many, and of which epoch
         dict(batch)                     all of them
+
+    A field that is called like a method or property of this class is an item only.
 
     Byte strings come as a list of bytes; ragged fields as (values, offsets), where record i
     has values[offsets[i]:offsets[i + 1]].
@@ -44,15 +46,20 @@ class Batch(Mapping[str, Any]):
         self._convert = convert or to_headrace
 
     def __getitem__(self, key: str) -> Any:
+        if not isinstance(key, str):
+            raise ArgumentError(
+                f"a batch is asked for fields by their names, not for {key!r:.60}; records are in the fields, "
+                f"such as batch['{(*self._batch.names, 'image')[0]}'][:4]"
+            )
         try:
             return self._made[key]
         except KeyError:
             pass
         if key not in self._batch.names:
             raise NotFoundError(
-                f"the batch has no field '{key}'{nearest(str(key), self._batch.names)}; "
+                f"the batch has no field '{key}'{nearest(key, self._batch.names).rstrip('?')}; "
                 f"fields: {', '.join(self._batch.names)}",
-                param=str(key),
+                param=key,
             )
         made = self._made[key] = self._convert(self._batch.field(key))
         return made
@@ -77,6 +84,17 @@ class Batch(Mapping[str, Any]):
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._batch.names]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the fields have the same names, and values of the same types and shapes that are equal."""
+        if not isinstance(other, Batch):
+            return NotImplemented
+        return set(self.names) == set(other.names) and all(_equal(self[n], other[n]) for n in self.names)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _batch_of, ({n: _kept(self[n]) for n in self.names}, self.records, self.epoch)
 
     @property
     def records(self) -> int:
@@ -108,19 +126,22 @@ class Batch(Mapping[str, Any]):
                 return tuple(map(moved, value))
             return value.to(*args, **options) if hasattr(value, "to") else value
 
-        made = Batch({name: moved(self[name]) for name in self})
-        made._batch = _Values(self.names, self.records, self.epoch)
-        return made
+        return _batch_of({name: moved(self[name]) for name in self}, self.records, self.epoch)
 
     def __repr__(self) -> str:
-        if isinstance(self._batch, _Values):
-            return f"<Batch of {self.records} records: {', '.join(self.names)}>"
-        parts = []
-        for name in self._batch.names:
-            f = self._batch.field(name)
-            shape = f"[{', '.join(map(str, f.shape))}]"
-            parts.append(f"{name}: {'ragged ' if f.ragged else ''}{f.dtype or 'bytes'}{shape}")
-        return f"<Batch of {self.records} records: {', '.join(parts)}>"
+        made = isinstance(self._batch, _Values)
+        shown = [f"{n}: {_shown(self[n] if made else self._batch.field(n))}" for n in self.names]
+        return f"<Batch of {self.records} records: {', '.join(shown)}>"
+
+
+def _shown(value: Any) -> str:
+    """Type and shape in short."""
+    if isinstance(value, tuple) and len(value) == 2:
+        return f"ragged {_shown(value[0])}"
+    if isinstance(value, list) or not hasattr(value, "shape"):
+        return f"{type(value[0]).__name__}[{len(value)}]" if isinstance(value, list) and value else type(value).__name__
+    dtype = "bytes" if value.dtype is None else str(value.dtype).removeprefix("torch.")
+    return f"{'ragged ' if getattr(value, 'ragged', False) else ''}{dtype}[{', '.join(map(str, value.shape))}]"
 
 
 class _Values(NamedTuple):
@@ -132,6 +153,26 @@ class _Values(NamedTuple):
 
     def field(self, key: str) -> _headrace.Field:
         raise AssertionError(key)  # all values are there
+
+
+def _batch_of(values: Mapping[str, Any], records: int, epoch: int) -> Batch:
+    made = Batch(values)
+    made._batch = _Values(tuple(values), records, epoch)
+    return made
+
+
+def _kept(value: Any) -> Any:
+    """What stands for a value where the engine's memory does not go: in pickles and copies."""
+    return to_numpy(value) if isinstance(value, _headrace.Field) else value
+
+
+def _equal(one: Any, other: Any) -> bool:
+    one, other = _kept(one), _kept(other)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if hasattr(one, "shape") and hasattr(other, "shape"):
+        return one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all())
+    return bool(one == other)
 
 
 def _count(values: Mapping[str, Any]) -> int:

@@ -147,7 +147,9 @@ def _made(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...], value:
     """Outputs by the value of a first call."""
     if isinstance(value, Mapping) and code.fields is None:
         code = code._replace(flags=code.flags | {"record"})
-        values = {str(k): v for k, v in value.items()}
+        values = dict(value)
+        if not values or not all(isinstance(k, str) and k for k in values):
+            raise _bad(node, code, f"must return a dict of named fields, not {value!r:.60}")
     elif "record" in code.flags:
         raise _bad(node, code, f"must return a dict of fields, not a {type(value).__name__}")
     elif len(inputs) == 1:

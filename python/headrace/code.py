@@ -19,14 +19,16 @@ dimensions are taken from what it gives.
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from . import _headrace, identity
+from ._check import one_of
 from ._numpy import np
-from .errors import CodeError, DtypeError
+from .errors import ArgumentError, CodeError, DtypeError
 from .fieldspec import Spec
 
 _local = threading.local()
@@ -199,12 +201,28 @@ def _main_can_be_imported() -> bool:
     return getattr(main, "__spec__", None) is not None or (path is not None and not path.startswith("<"))
 
 
-def check_seed(variant: str, seed_globals: bool) -> None:
-    """Global generators are shared by threads, so they can only be seeded where one runs."""
+def check_options(op: str, variant: str, version: str | None, seed_globals: bool) -> None:
+    """Raise what is wrong with the options that all user code has."""
+    one_of("variant", variant, ("inline", "threads", "processes"))
+    if version is not None and not (
+        isinstance(version, str) and re.fullmatch(r"[^#,\x00-\x1f\ud800-\udfff]+", version)
+    ):
+        raise ArgumentError(
+            f"{op}: version is a text that stands for the code, such as '2', without '#' and ','; not {version!r:.60}",
+            node=op,
+            op=op,
+            param="version",
+        )
+    if not isinstance(seed_globals, bool):
+        raise ArgumentError(
+            f"{op}: seed_globals is True or False, not {seed_globals!r:.60}", node=op, op=op, param="seed_globals"
+        )
     if seed_globals and variant == "threads":
         raise CodeError(
-            "seed_globals=True needs variant='processes' or 'inline': threads share the global generators. "
+            f"{op}: seed_globals=True needs variant='processes' or 'inline': threads share the global generators. "
             "hr.rng() works in all of them",
+            node=op,
+            op=op,
             param="seed_globals",
         )
 

@@ -16,7 +16,7 @@ from . import _headrace, fieldspec
 from ._check import checked, nearest
 from ._numpy import np
 from ._types import Variant
-from .code import Code, check_seed
+from .code import Code, check_options
 from .errors import ArgumentError, CodeError, DtypeError, GraphError
 from .fieldspec import Spec
 from .identity import identity, name_of
@@ -154,7 +154,7 @@ def from_dataset(
     what = f"from_dataset({type(dataset).__name__})"
     if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
         raise ArgumentError(f"{what}: the object needs __len__ and __getitem__; try hr.from_iterable", param="dataset")
-    check_seed(variant, seed_globals)
+    check_options("code.source", variant, version, seed_globals)
     count = len(dataset)
     if count == 0:
         raise GraphError(f"{what}: the dataset is empty")

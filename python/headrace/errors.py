@@ -207,6 +207,8 @@ def translate(error: _headrace.Error) -> HeadraceError:
     elif kind is NotFoundError and (error.file or "No such file" in error.message):
         kind = MissingFileError
     parts = {part: getattr(error, part) for part in _PARTS}
+    if not error.file:  # a place in the parameters' JSON says nothing to anybody
+        parts["line"] = parts["column"] = 0
     made = kind(error.message, **parts)
     made.__cause__ = cause
     return made

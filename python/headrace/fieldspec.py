@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from ._check import nearest
+from ._check import checked, nearest
 from ._numpy import np
 from ._types import DType
 from .errors import ArgumentError, DtypeError, ShapeError
@@ -37,6 +37,7 @@ class Spec(NamedTuple):
         return Spec(self.dtype, tuple(None if isinstance(d, int) else d for d in self.shape))
 
 
+@checked
 def spec(dtype: object, shape: Sequence[Dim] = ()) -> Spec:
     """Declare a field: `hr.spec("float32", (3, None, 224))`.
 
@@ -50,6 +51,8 @@ def spec(dtype: object, shape: Sequence[Dim] = ()) -> Spec:
     if isinstance(dtype, str) and "[" in dtype:
         return _parse(dtype)
     name = dtype_name(dtype)
+    if isinstance(shape, (str, bytes)) or not isinstance(shape, Iterable):
+        raise ArgumentError(f"a shape is a list with one entry per dimension, not {shape!r:.60}", param="shape")
     dims = tuple(_dim(d) for d in shape)
     if name == "bytes" and dims:
         raise ShapeError("byte strings have no shape: declare spec('bytes')")
@@ -85,12 +88,12 @@ def dtype_name(dtype: object) -> str:
         name = text[6:]
     else:
         try:
-            name = np.dtype(dtype).name  # type: ignore[call-overload]
-        except TypeError:
+            name = np.dtype(dtype).name if dtype is not None else text  # type: ignore[call-overload]
+        except Exception:  # noqa: BLE001 - NumPy raises what it likes
             name = text
     if name not in DTYPES:
         raise DtypeError(
-            f"batches hold no {name}{nearest(name, DTYPES)}; there are {', '.join(DTYPES)} and bytes",
+            f"batches hold no {name}; there are {', '.join(DTYPES)} and bytes{nearest(name, DTYPES)}",
             param="dtype",
         )
     return str(name)
@@ -113,7 +116,7 @@ def spec_of(value: object, what: str) -> Spec:
         array = np.asarray(value)
     except Exception as error:
         raise DtypeError(f"{what} is a {type(value).__name__}, which is no array: {error}") from error
-    if array.dtype.kind in "OUSVMmc":
+    if array.dtype.kind in "OUSVMmc" and array.dtype.name not in DTYPES:  # bfloat16 is of kind V
         raise DtypeError(
             f"{what} is a {type(value).__name__} that NumPy takes for {array.dtype}; "
             "give numbers, bytes, or arrays of numbers"
@@ -124,10 +127,26 @@ def spec_of(value: object, what: str) -> Spec:
         raise DtypeError(f"{what}: {error}; convert it, for example with .astype('int64')") from None
 
 
+def field_names(names: object, param: str, op: str) -> tuple[str, ...]:
+    """Names of fields, given as one text or as several."""
+    made = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else None
+    if made is None or isinstance(names, (bytes, Mapping)) or not all(isinstance(n, str) and n for n in made):
+        raise ArgumentError(f"{op}: {param} are names of fields, not {names!r:.60}", node=op, op=op, param=param)
+    twice = next((n for n in made if made.count(n) > 1), None)
+    if twice is not None:
+        raise ArgumentError(f"{op}: {param} has '{twice}' twice", node=op, op=op, param=param)
+    return made
+
+
 def declarations(outputs: Mapping[str, object] | Sequence[str]) -> dict[str, Spec]:
     """{name: Spec} of what a user gave as `outputs`."""
     if isinstance(outputs, Mapping):
-        return {str(k): spec(*v) if type(v) is tuple else spec(v) for k, v in outputs.items()}
+        return {str(k): spec(*v) if type(v) is tuple and len(v) in (1, 2) else spec(v) for k, v in outputs.items()}
+    if not isinstance(outputs, Iterable):
+        raise ArgumentError(
+            f"outputs are declared as {{'name': hr.spec('float32', (3, None))}}, not as {outputs!r:.60}",
+            param="outputs",
+        )
     made: dict[str, Spec] = {}
     for text in [outputs] if isinstance(outputs, str) else outputs:
         name, colon, rest = str(text).partition(":")

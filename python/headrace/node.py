@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _headrace
@@ -46,7 +46,7 @@ class Node:
         self.op = op
         self.params = dict(params)
         self.inputs = inputs
-        self.name = name
+        self.name = checked_name(name, op)
         self.code = code
         self.origin = origin
         self.resolved: Any = None  # what code.resolve found out, once
@@ -56,36 +56,80 @@ class Node:
         return to_json(self.params, self.op)
 
 
+def checked_name(name: str | None, op: str) -> str | None:
+    """`name`; ArgumentError when it cannot be the name of a node."""
+    if name is not None and (not isinstance(name, str) or not name or not _is_text(name)):
+        raise ArgumentError(
+            f"{op}: name is a text that names the node, or None, not {name!r:.60}", node=op, op=op, param="name"
+        )
+    return name
+
+
+def _is_text(value: str) -> bool:
+    """Whether the library can hold it: UTF-8 has no surrogates, C texts no NUL."""
+    try:
+        return b"\0" not in value.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _plain(value: object) -> Any:
+    """What JSON has a form for, of a value for which it has none by itself; else TypeError."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if str(value).startswith("torch.") or isinstance(value, (np.dtype, type)):
+        from .fieldspec import dtype_name
+
+        return dtype_name(value)
+    raise TypeError
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for pair in value.items():
+            yield from _texts(pair)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _texts(one)
+
+
 def to_json(params: Mapping[str, Any], op: str) -> str:
     """`params` as JSON text; ArgumentError names a value that JSON has no form for."""
-
-    def other(value: object) -> Any:
-        if isinstance(value, os.PathLike):
-            return os.fspath(value)
-        if isinstance(value, (np.ndarray, np.generic)):
-            return value.tolist()
-        raise TypeError
-
     for key, value in params.items():
+        why = ""
         try:
-            json.dumps(value, default=other, allow_nan=True)
-        except (TypeError, ValueError):
-            raise ArgumentError(
-                f"{op}: {key} cannot be a {type(value).__name__} ({value!r:.60})", op=op, param=key
-            ) from None
-    return json.dumps(params, default=other)
+            text = json.dumps(value, default=_plain, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            why = "must be finite" if isinstance(value, float) else f"cannot be a {type(value).__name__}"
+        else:
+            if "\\u" in text and not all(map(_is_text, _texts(json.loads(text)))):
+                why = "is no text in UTF-8"
+        if why:
+            raise ArgumentError(f"{op}: {key} {why} ({value!r:.60})", node=op, op=op, param=key)
+    return json.dumps(params, default=_plain)
 
 
-def checked_params(op: str, params: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that were given, without None and defaults, checked by the op's table."""
+def checked_params(
+    op: str, params: Mapping[str, Any], defaults: Mapping[str, Any], name: str | None = None
+) -> dict[str, Any]:
+    """The parameters that were given, without None and defaults, checked by the op's table.
+
+    They are plain values that nobody else holds, whatever lists and arrays were given.
+    """
     given = {
         k: v
         for k, v in params.items()
         if v is not None and not (k in defaults and type(v) is type(defaults[k]) and v == defaults[k])
     }
+    text = to_json(given, op)
     with translated():
-        _headrace.Graph().add(op, None, [], to_json(given, op))
-    return given
+        _headrace.Graph().add(op, checked_name(name, op), [], text)
+    made: dict[str, Any] = json.loads(text)
+    return made
 
 
 def _needed(output: Node) -> set[int]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from . import _headrace, build, code, fieldspec
-from ._check import checked, one_of
+from ._check import checked, checked_op, one_of
 from ._ops import Methods
 from ._types import DType, PathLike, Variant
 from .errors import ArgumentError, GraphError, translated
@@ -36,14 +36,33 @@ class Pipeline(Methods):
     looks at the names of the operators only.
     """
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    _node: Node
+
+    def __init__(self, node: Node | None = None) -> None:
+        if not isinstance(node, Node):
+            raise ArgumentError("a Pipeline begins with a source: hr.files(), hr.list(), hr.range(), ...")
+        self.__dict__["_node"] = node
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Pipeline never changes, so '{name}' cannot be set; its methods give new pipelines")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Pipeline never changes, so '{name}' cannot be deleted")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pipeline, (self._node,)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     # ---- how the generated functions make pipelines ----
 
     @classmethod
     def _source(cls, op: str, params: Mapping[str, Any], defaults: Mapping[str, Any], *, name: str | None) -> Pipeline:
-        return cls(Node(op, checked_params(op, params, defaults), (), name))
+        return cls(Node(op, checked_params(op, params, defaults, name), (), name))
 
     @classmethod
     def _join(
@@ -59,10 +78,10 @@ class Pipeline(Methods):
     ) -> Pipeline:
         for one in pipelines:
             if not isinstance(one, Pipeline):
-                raise ArgumentError(f"{op} joins pipelines; got a {type(one).__name__}", op=op)
+                raise ArgumentError(f"{op} joins pipelines; got a {type(one).__name__}", node=op, op=op)
         if not pipelines:
-            raise ArgumentError(f"{op} joins pipelines; give at least one", op=op)
-        given = checked_params(op, {**params, **_hints(keep_position, depends_on)}, defaults)
+            raise ArgumentError(f"{op} joins pipelines; give at least one", node=op, op=op)
+        given = checked_params(op, {**params, **_hints(keep_position, depends_on)}, defaults, name)
         return cls(Node(op, given, tuple(p._node for p in pipelines), name))
 
     def _then(
@@ -82,9 +101,8 @@ class Pipeline(Methods):
     @checked
     def op(self, operator: str, /, *, name: str | None = None, **params: Any) -> Pipeline:
         """Append an operator by its full name: `pipe.op("image.resize", size=224)`."""
-        kinds = build.op_kinds()
-        if operator not in kinds:
-            one_of("operator", operator, sorted(kinds))
+        kinds = [o for o in build.op_kinds() if not o.startswith("code.")]
+        one_of("operator", operator, sorted(kinds))
         return self._then(operator, params, {}, name=name)
 
     @checked
@@ -113,7 +131,7 @@ class Pipeline(Methods):
 
     # ---- user code ----
 
-    @checked
+    @checked_op("code.map")
     def map(
         self,
         fn: Callable[..., Any],
@@ -157,7 +175,7 @@ class Pipeline(Methods):
         """
         return self._code("map", fn, fields, outputs, variant, version, seed_globals, name)
 
-    @checked
+    @checked_op("code.filter")
     def filter(
         self,
         fn: Callable[..., Any],
@@ -175,7 +193,7 @@ class Pipeline(Methods):
         """
         return self._code("filter", fn, fields, None, variant, version, seed_globals, name)
 
-    @checked
+    @checked_op("code.expand")
     def flat_map(
         self,
         fn: Callable[..., Iterable[Any]],
@@ -196,7 +214,7 @@ class Pipeline(Methods):
         """
         return self._code("expand", fn, fields, outputs, variant, version, seed_globals, name)
 
-    @checked
+    @checked_op("code.map")
     def map_batch(
         self,
         fn: Callable[..., Any],
@@ -230,19 +248,23 @@ class Pipeline(Methods):
         batch: bool = False,
     ) -> Pipeline:
         if not callable(fn):
-            raise ArgumentError(f"{kind} needs a function, not a {type(fn).__name__}", param="fn", op=f"code.{kind}")
+            raise ArgumentError(
+                f"code.{kind}: a function is needed, not a {type(fn).__name__}",
+                node=f"code.{kind}",
+                op=f"code.{kind}",
+                param="fn",
+            )
         if kind == "map" and not batch and build.is_batched(self._node):
             raise GraphError(
                 "map works on records, and these are batches: put it before .batch(), or use .map_batch",
                 op="code.map",
             )
-        one_of("variant", variant, ("inline", "threads", "processes"))
-        code.check_seed(variant, seed_globals)
+        code.check_options(f"code.{kind}", variant, version, seed_globals)
         flags = [flag for flag, on in (("seed", seed_globals), ("batch", batch)) if on]
         made = code.Code(
             kind,
             fn,
-            None if fields is None else (fields,) if isinstance(fields, str) else tuple(fields),
+            None if fields is None else fieldspec.field_names(fields, "fields", f"code.{kind}"),
             None if outputs is None else fieldspec.declarations(outputs),
             variant,
             version,
@@ -330,6 +352,9 @@ class Pipeline(Methods):
             file.write(text)
         os.replace(temporary, path)
 
+    def __iter__(self) -> NoReturn:
+        raise ArgumentError("a Pipeline is run by a loader: for batch in pipe.loader(): ...")
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pipeline):
             return NotImplemented
@@ -353,10 +378,10 @@ class Pipeline(Methods):
 
 def _hints(keep_position: bool, depends_on: Sequence[str]) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    if keep_position:
-        made["keep_position"] = True
-    if depends_on:
-        made["depends_on"] = [depends_on] if isinstance(depends_on, str) else list(depends_on)
+    if keep_position is not False:
+        made["keep_position"] = keep_position
+    if not isinstance(depends_on, (list, tuple)) or depends_on:
+        made["depends_on"] = depends_on
     return made
 
 

@@ -263,7 +263,8 @@ check_name(const struct hr_graph *graph, const char *name, struct hr_error *rete
                             "a node's name must not hold control characters");
     }
     if (taken(graph, graph->count, name))
-        return hr__fail(reterr, HR_ERR_GRAPH, "another node has the name '%s' already",
+        return hr__fail(reterr, HR_ERR_GRAPH,
+                        "another node has the name '%s' already: give it another name",
                         name);
     return HR_OK;
 }
@@ -396,10 +397,12 @@ static enum hr_err grow(struct hr_graph *graph, struct hr_error *reterr)
 static enum hr_err node_init(const struct hr_graph *graph, struct hr_graph_node *node,
                              const char *name, struct hr_error *reterr)
 {
-    enum hr_err code;
+    enum hr_err code = name != NULL ? check_name(graph, name, reterr) : HR_OK;
 
-    if (name != NULL)
-        HR_TRY(check_name(graph, name, reterr));
+    if (code != HR_OK) {
+        blame(graph, name, node->op->name, node->line, node->column, reterr);
+        return code;
+    }
     node->name = name != NULL ? hr__strdup(name)
                               : hr__graph_auto_name(graph, graph->count, node->op->name);
     if (node->name == NULL)

@@ -660,7 +660,7 @@ TEST(wrong_wiring_is_refused)
     refused(HEAD "- test.source\n- test.flip:\n  inputs: surce\n", HR_ERR_GRAPH, 5, 11,
             "node 'test.flip' (test.flip): there is no node 'surce'");
     refused(HEAD "- test.source:\n  name: a\n- test.source:\n  name: a\n", HR_ERR_GRAPH,
-            5, 3, "another node has the name 'a'");
+            5, 3, "node 'a' (test.source): another node has the name 'a'");
     refused(HEAD "- test.source\n- test.source\n", HR_ERR_GRAPH, 3, 3,
             "nothing reads it, nor 'test.source2'");
     refused(HEAD "- test.source\n- test.zip\n", HR_ERR_GRAPH, 4, 3,

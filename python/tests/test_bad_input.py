@@ -1,0 +1,215 @@
+"""What people get wrong, and what values may look like: the errors' words and parts."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+import userfns
+from headrace import _headrace
+
+# Values that no operator takes for a parameter of another kind.
+ODD = [object(), -(10**30), float("nan"), b"bytes", {1: 2}, "a\0b", "\ud800", len, 1j, [[]], {"a": object()}]
+GOOD: dict[str, Any] = {"path": "/nowhere", "map": {"value": "x"}, "dtype": "float32", "order": "chw", "std": 1}
+
+
+def first(pipe: hr.Pipeline, **options: Any) -> hr.Batch:
+    return next(iter(pipe.loader(**{"output": "numpy", **options})))
+
+
+# ---- operators ----
+
+
+def operators() -> list[tuple[str, Callable[..., hr.Pipeline], list[str]]]:
+    """(name, a call with one argument after the other, names of the parameters)."""
+    made = []
+    for op in _headrace.op_list():
+        if op["name"].startswith("code."):
+            continue
+        inputs = {"source": 0, "zip": 2}.get(op["kind"], 1)
+        fn = getattr(hr.ops, op["name"].replace(".", "_"))
+
+        def call(fn: Any = fn, inputs: int = inputs, **params: Any) -> Any:
+            return fn(*[hr.range(9)] * inputs, **params)
+
+        made.append((op["name"], call, [p["name"] for p in op["params"]]))
+    return made
+
+
+@pytest.mark.parametrize(("op", "call", "params"), operators(), ids=lambda v: v if isinstance(v, str) else "")
+def test_every_operator_blames_the_argument(op: str, call: Any, params: list[str]) -> None:
+    with pytest.raises(hr.ArgumentError, match="there is no argument 'filed'") as caught:
+        call(filed=1)
+    assert (caught.value.op, caught.value.param, caught.value.node) == (op, "filed", op)
+    for odd in ODD:
+        for param in [*params, "name", *(["depends_on", "keep_position"] if not op.startswith("source.") else [])]:
+            if (op, param) in [("record.select", "fields"), ("record.drop", "fields")]:
+                continue  # given one by one
+            with pytest.raises(hr.HeadraceError) as caught:
+                call(**{param: odd})
+                raise AssertionError(f"{op} took {param}={odd!r}")
+            assert caught.value.op == op and caught.value.line == 0, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words", "op", "param"),
+    [
+        (lambda p: p.batch(4, True), hr.ArgumentError, "too many positional", "batch.stack", ""),
+        (lambda p: p.batch(), hr.ArgumentError, "missing a required argument: 'size'", "batch.stack", ""),
+        (lambda p: p.take(2, name=5), hr.ArgumentError, "not 5", "order.take", "name"),
+        (lambda p: p.take(2, name=""), hr.ArgumentError, "not ''", "order.take", "name"),
+        (lambda p: p.take(2, name="n" * 64), hr.ArgumentError, "1 to 63", "order.take", ""),
+        (lambda p: p.shuffle(keep_position="no"), hr.DtypeError, "bool", "order.shuffle", "keep_position"),
+        (lambda p: hr.ops.image_resize(3, 8), hr.ArgumentError, "hr.files()", "image.resize", ""),
+        (lambda p: hr.range(9, name="x").take(2, name="x").fields, hr.GraphError, "another name", "order.take", ""),
+        (lambda p: p.map(abs, fields=3), hr.ArgumentError, "names of fields", "code.map", "fields"),
+        (lambda p: p.map(abs, fields=[1]), hr.ArgumentError, "names of fields", "code.map", "fields"),
+        (lambda p: p.map(abs, fields=["a", "a"]), hr.ArgumentError, "twice", "code.map", "fields"),
+        (lambda p: p.map(abs, outputs=3), hr.ArgumentError, "hr.spec", "", "outputs"),
+        (lambda p: p.map(abs, outputs={"a": ("uint8", (2,), 3)}), hr.DtypeError, "no", "", "dtype"),
+        (lambda p: p.map(abs, outputs={"a": None}), hr.DtypeError, "None", "", "dtype"),
+        (lambda p: p.map(abs, version=2), hr.ArgumentError, "such as '2'", "code.map", "version"),
+        (lambda p: p.map(abs, version="1#2"), hr.ArgumentError, "without '#'", "code.map", "version"),
+        (lambda p: p.map(abs, seed_globals="no"), hr.ArgumentError, "True or False", "code.map", "seed_globals"),
+        (lambda p: p.filter(None), hr.ArgumentError, "function", "code.filter", "fn"),
+        (lambda p: p.op("code.map", code="x"), hr.ArgumentError, "operator", "", "operator"),
+        (lambda p: hr.from_dataset([1], variant="fork"), hr.ArgumentError, "'threads'", "", "variant"),
+        (lambda p: hr.spec("float32", 3), hr.ArgumentError, "one entry per dimension", "", "shape"),
+        (lambda p: hr.spec("float32", "hw"), hr.ArgumentError, "one entry per dimension", "", "shape"),
+        (lambda p: hr.spec(None), hr.DtypeError, "None", "", "dtype"),
+        (lambda p: hr.Pipeline(), hr.ArgumentError, "hr.files()", "", ""),
+        (lambda p: list(p), hr.ArgumentError, "pipe.loader()", "", ""),
+    ],
+)
+def test_mistakes_are_told_with_op_and_parameter(
+    make: Any, kind: type[hr.HeadraceError], words: str, op: str, param: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        make(hr.range(9))
+    assert words in str(caught.value) and (caught.value.op, caught.value.param) == (op, param), str(caught.value)
+
+
+def test_names_of_the_package_have_a_nearest_one() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = hr.file  # type: ignore[attr-defined]
+    assert (caught.value.name, caught.value.obj) == ("file", hr)  # the interpreter adds "Did you mean: 'files'?"
+
+
+# ---- pipelines are values ----
+
+
+def test_what_was_given_may_change_afterwards() -> None:
+    mean, std = [0.5, 0.5, 0.5], np.array([1.0, 1.0, 1.0])
+    pipe = hr.files("/nowhere").decode().normalize(mean, std)
+    text = pipe.to_yaml()
+    mean[0] = std[0] = 9.0
+    assert pipe.to_yaml() == text
+
+
+def test_a_pipeline_cannot_be_changed() -> None:
+    pipe = hr.range(3)
+    for change in (lambda: setattr(pipe, "seed", 1), lambda: setattr(pipe, "_node", 1), lambda: delattr(pipe, "_node")):
+        with pytest.raises(AttributeError, match="never changes"):
+            change()
+
+
+def test_copies_and_pickles_of_a_pipeline_are_equal() -> None:
+    base = hr.range(9)
+    for pipe in (
+        base,
+        hr.zip(base.shuffle(seed=1), base.shuffle(seed=2), prefix=["a_", "b_"]).batch(2),
+        base.map(userfns.double).filter(userfns.is_even).batch(2),
+        hr.from_dataset([1, 2, 3]).map(userfns.double),
+        hr.from_yaml(base.shuffle().to_yaml()),
+    ):
+        for _ in range(2):  # the second time it is built
+            again = pickle.loads(pickle.dumps(pipe))
+            assert again == pipe and hash(again) == hash(pipe) and {pipe: 1}[again] == 1
+            assert copy.copy(pipe) is copy.deepcopy(pipe) is pipe
+
+
+def test_dtypes_of_numpy_and_torch_are_parameters() -> None:
+    wanted = hr.range(3).cast("float32", field="value")
+    assert hr.range(3).cast(np.float32, field="value") == wanted  # type: ignore[arg-type]
+    assert hr.range(3).cast(np.dtype("f4"), field="value") == wanted  # type: ignore[arg-type]
+    torch = pytest.importorskip("torch")
+    assert hr.range(3).cast(torch.float32, field="value") == wanted
+
+
+# ---- batches ----
+
+
+def test_fields_may_be_called_like_attributes() -> None:
+    names = ["names", "keys", "items", "copy", "class", "_x", "with space", "records", "to", "get", "_batch", "__len__"]
+    batch = first(hr.range(5).map(lambda x: {n: x + i for i, n in enumerate(names)}).batch(5))
+    assert list(batch) == names and batch.records == 5
+    for i, name in enumerate(names):
+        assert batch[name].tolist() == [x + i for x in range(5)]
+    assert pickle.loads(pickle.dumps(batch)) == batch == copy.deepcopy(batch)
+
+
+@pytest.mark.parametrize("key", [0, None, slice(2), ["value"]])
+def test_a_batch_is_asked_for_names_only(key: Any) -> None:
+    with pytest.raises(hr.ArgumentError, match=r"batch\['value'\]"):
+        first(hr.range(5).batch(3))[key]
+
+
+def test_batches_are_equal_when_their_values_are() -> None:
+    pipe = hr.range(5).map(lambda x: {"a": np.full(x % 2, x), "b": str(x)}).batch(3, ragged=True)
+    assert first(pipe) == first(pipe) == first(pipe, output="headrace") != first(pipe, seed=1)["b"]
+    one, other = list(hr.range(4).batch(2).loader(output="numpy"))
+    assert one != other and one != {"value": one.value} and one != None  # noqa: E711
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
+def test_batches_can_be_pickled_and_keep_their_place() -> None:
+    for output in ("numpy", "headrace"):
+        batch = list(hr.range(5).batch(3).loader(output=output, epochs=2))[3]  # type: ignore[arg-type]
+        again = pickle.loads(pickle.dumps(batch))
+        assert (again.records, again.epoch, again.names, again.value.tolist()) == (2, 1, ("value",), [3, 4])
+        assert repr(again) == repr(batch) == "<Batch of 2 records: value: int64[2]>"
+
+
+# ---- what functions return ----
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([1, 2], ">i4"),
+        np.array([1.5, 2], ">f8"),
+        np.array([[1, 2], [3, 4]], ">u2")[::-1, ::-1],
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(6)[::-2],
+        np.broadcast_to(np.float32(3), (2, 3)),
+        np.zeros((0, 5), np.float32),
+        [[1, 2], [3, 4]],
+        range(3),
+        memoryview(b"abc"),
+    ],
+    ids=str,
+)
+def test_arrays_of_any_layout_come_back(value: Any) -> None:
+    got = first(hr.range(3).map(lambda x: value).batch(3)).value
+    wanted = np.stack([np.asarray(value)] * 3)
+    assert got.dtype == wanted.dtype.newbyteorder("=") and np.array_equal(got, wanted)
+
+
+def test_bfloat16_comes_back() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    batch = first(hr.range(3).map(lambda x: np.array([x], ml_dtypes.bfloat16)).batch(3))
+    assert batch.value.dtype == ml_dtypes.bfloat16 and batch.value.astype(int).ravel().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("value", [{}, {1: 2}, {"": 2}])
+def test_records_are_dicts_of_named_fields(value: Any) -> None:
+    with pytest.raises(hr.CodeError, match="dict of named fields") as caught:
+        _ = hr.range(3).map(lambda x: value).fields
+    assert (caught.value.node, caught.value.op) == ("code.map", "code.map")
