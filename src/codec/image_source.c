@@ -13,18 +13,6 @@ struct rect {
     int32_t x, y, width, height;
 };
 
-static double filter_radius(int filter)
-{
-    switch (filter) {
-    case HR_FILTER_BICUBIC:
-        return 2;
-    case HR_FILTER_LANCZOS:
-        return 3;
-    default:
-        return 1;
-    }
-}
-
 static int
 reduced_scale(const struct hr_image_info *info, const struct hr_image_view *view)
 {
@@ -41,15 +29,15 @@ reduced_scale(const struct hr_image_info *info, const struct hr_image_view *view
 }
 
 /* What one axis needs of the clip: the box and what the taps reach beyond it, a pixel
- * more for rounding, whole pixels of the reduced scale. */
+ * more for rounding and for chroma of half the size, whole pixels of the reduced scale.
+ */
 static void
 reach_axis(const struct hr_image_view *view, double box, double size, int32_t out,
            int32_t clip, int32_t clip_size, int log2, int32_t *ret_at, int32_t *ret_size)
 {
-    double unit = 1 << log2, ratio = size / out, low, high;
-    double reach =
-        filter_radius(view->filter) * (view->antialias && ratio > unit ? ratio : unit) +
-        unit;
+    double unit = 1 << log2, low, high;
+    double taps = hr__resample_reach(view->filter, view->antialias, size / out / unit);
+    double reach = (taps + 1) * unit;
 
     low = floor((box - reach) / unit) * unit;
     high = ceil((box + size + reach) / unit) * unit;

@@ -21,6 +21,10 @@ enum hr_filter {
     HR_FILTER_LANCZOS, /* a = 3 */
 };
 
+/* How far the taps of an output reach to either side of its centre, in source pixels,
+ * where an output stands for `scale` of them. */
+double hr__resample_reach(enum hr_filter filter, bool antialias, double scale);
+
 struct hr_resample {
     int32_t in_width,
         in_height; /* the source array; taps are clamped to it and weights renormalised */

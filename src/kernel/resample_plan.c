@@ -30,18 +30,20 @@ struct block {
     float factor[BLOCK];
 };
 
-static double filter_radius(enum hr_filter filter)
+static double stretch_of(bool antialias, double scale)
 {
-    switch (filter) {
-    case HR_FILTER_BOX:
-        return 0.5;
-    case HR_FILTER_BICUBIC:
-        return 2;
-    case HR_FILTER_LANCZOS:
-        return 3;
-    default:
-        return 1;
-    }
+    return antialias && scale > 1 ? scale : 1;
+}
+
+double hr__resample_reach(enum hr_filter filter, bool antialias, double scale)
+{
+    static const double radius[] = {[HR_FILTER_NEAREST] = 0,
+                                    [HR_FILTER_BILINEAR] = 1,
+                                    [HR_FILTER_BICUBIC] = 2,
+                                    [HR_FILTER_BOX] = 0.5,
+                                    [HR_FILTER_LANCZOS] = 3};
+
+    return radius[filter] * stretch_of(antialias, scale);
 }
 
 static inline float triangle(float x)
@@ -273,8 +275,8 @@ enum hr_err hr__axis_make(struct hr_arena *arena, const struct hr_axis_spec *spe
         *ret_axis = axis;
         return HR_OK;
     }
-    window.stretch = spec->antialias && window.scale > 1 ? window.scale : 1;
-    window.support = filter_radius(spec->filter) * window.stretch;
+    window.stretch = stretch_of(spec->antialias, window.scale);
+    window.support = hr__resample_reach(spec->filter, spec->antialias, window.scale);
     taps = clamp(ceil(window.support) * 2 + 1, 1, spec->in);
     axis.stride = ((int32_t)taps + 1) & ~1;
     weights = count * (size_t)axis.stride;

@@ -1,0 +1,138 @@
+/*
+ * codec/image_source_test.c - a resize of the part that was decoded for it gives, byte
+ * for byte, what a resize of the whole photo gives: the part is as wide as any filter
+ * reaches.
+ */
+#include "codec/image_source.h"
+#include "codec/jpeg_test_util.h"
+
+static const enum hr_filter filters[] = {HR_FILTER_NEAREST, HR_FILTER_BILINEAR,
+                                         HR_FILTER_BICUBIC, HR_FILTER_BOX,
+                                         HR_FILTER_LANCZOS};
+#define FILTERS 5
+#define SHOWN 60 /* pixels of width and height at most */
+
+/* A range within [0, size). Its ends are no round numbers: where the edge of a box filter
+ * meets the middle of a pixel, rounding decides. */
+static void draw_range(struct bench *bench, int32_t size, double *at, double *extent)
+{
+    *at = (draw(bench, (size - 1) * 1000) + 1 / M_PI) / 1000;
+    *extent = (1 + draw(bench, (int32_t)((size - 1 - *at) * 1000) + 1)) / 1000.0;
+}
+
+/* A box anywhere in the photo, shown larger or smaller. */
+static struct hr_image_view draw_view(struct bench *bench, const struct photo *file)
+{
+    const struct hr_image_info *info = &file->info;
+    struct hr_image_view view = {.clip_width = info->width,
+                                 .clip_height = info->height,
+                                 .width = 1 + draw(bench, SHOWN),
+                                 .height = 1 + draw(bench, SHOWN),
+                                 .resampled = true,
+                                 .antialias = draw(bench, 4) != 0,
+                                 .want = HR_CHANNELS_RGB,
+                                 .channels = 3,
+                                 .orientation = 1};
+
+    draw_range(bench, info->width, &view.box_x, &view.box_width);
+    draw_range(bench, info->height, &view.box_y, &view.box_height);
+    return view;
+}
+
+static void resample(struct bench *bench, const struct hr_image_source *source,
+                     const struct hr_image_view *view, uint8_t *levels)
+{
+    const struct hr_image_finish finish = {.round_levels = true};
+    struct hr_pixels to = {levels, HR_U8,           view->width, view->height,
+                           3,      view->width * 3, 3,           1};
+
+    CHECK_OK(hr__image_source_resample(&bench->arena, source, view, &finish, &to, NULL));
+}
+
+/* The whole photo as the part `like` has it: as pixels or planes, at its scale. */
+static struct hr_image_source
+whole_source(struct bench *bench, const struct photo *file,
+             const struct hr_image_view *view, const struct hr_image_source *like)
+{
+    struct hr_image_request request = whole(&file->info);
+    struct hr_image_source source = {.planar = like->planar,
+                                     .box_width = like->box_width,
+                                     .box_height = like->box_height};
+    struct hr_image_planes planes;
+    struct hr_image_part part;
+    double unit = view->box_width / like->box_width;
+
+    request.channels = HR_CHANNELS_RGB;
+    request.scale_log2 = (int)log2(unit);
+    if (like->planar) {
+        CHECK_OK(hr__image_decode_planes(bench->decoder, &bench->arena, file->data,
+                                         file->bytes, &file->info, &request, &planes,
+                                         NULL));
+        source.ycc = planes.ycc;
+        source.pixels = planes.ycc.plane[0];
+    } else {
+        CHECK_OK(hr__image_decode(bench->decoder, &bench->arena, file->data, file->bytes,
+                                  &file->info, &request, &part, NULL));
+        source.pixels = part.pixels;
+    }
+    source.box_x = view->box_x / unit;
+    source.box_y = view->box_y / unit;
+    return source;
+}
+
+static void check_view(struct bench *bench, const struct photo *file,
+                       const struct hr_image_view *view)
+{
+    static uint8_t of_part[SHOWN * SHOWN * 3], of_whole[SHOWN * SHOWN * 3];
+    struct hr_image_source part, all;
+
+    CHECK_OK(hr__image_source_decode(bench->decoder, &bench->arena, file->data,
+                                     file->bytes, &file->info, view, &part, NULL));
+    all = whole_source(bench, file, view, &part);
+    resample(bench, &part, view, of_part);
+    resample(bench, &all, view, of_whole);
+    if (memcmp(of_part, of_whole, (size_t)view->width * (size_t)view->height * 3) != 0)
+        check_failed(__FILE__, __LINE__,
+                     "filter %d, antialias %d, mode %d: %.17g x %.17g from (%.17g, "
+                     "%.17g) to %d x %d",
+                     (int)view->filter, view->antialias, (int)view->mode, view->box_width,
+                     view->box_height, view->box_x, view->box_y, (int)view->width,
+                     (int)view->height);
+    hr__arena_reset(&bench->arena);
+}
+
+static void check_filters(enum hr_image_mode mode, size_t count)
+{
+    struct bench bench;
+
+    bench_init(&bench);
+    for (int kind = 0; kind < 4; kind++) {
+        struct hr_jpeg_options options = {.sampling_x = 1 + kind % 2,
+                                          .sampling_y = 1 + kind / 2};
+        struct photo file = make_photo(&bench, &options, 120 + draw(&bench, 50),
+                                       100 + draw(&bench, 50), 3);
+
+        for (size_t i = 0; i < 100 * count; i++) {
+            struct hr_image_view view = draw_view(&bench, &file);
+
+            view.mode = mode;
+            view.filter = filters[i % count];
+            check_view(&bench, &file, &view);
+        }
+        hr__free(file.data);
+    }
+    bench_finish(&bench);
+}
+
+TEST(a_part_is_as_wide_as_every_filter_reaches)
+{
+    check_filters(HR_MODE_EXACT, FILTERS);
+}
+
+/* Without the last, lanczos: of halved chroma it may lack the outermost tap, which weighs
+ * below a hundredth. */
+TEST(planes_are_as_wide_as_filters_reach_in_luma_and_chroma)
+{
+    check_filters(HR_MODE_CLOSE, FILTERS - 1);
+    check_filters(HR_MODE_FAST, FILTERS - 1);
+}
