@@ -31,6 +31,13 @@ enum hr_on_error {
                                position, deterministic) */
 };
 
+/* What is done when the records of an epoch cannot be shared evenly. */
+enum hr_even {
+    HR_EVEN_NONE,   /* some ranks get one record more */
+    HR_EVEN_DROP,   /* the rest is left out */
+    HR_EVEN_REPEAT, /* records from the beginning fill up */
+};
+
 struct hr_iter_options {
     uint64_t seed;
     int64_t epochs;      /* passes over the data; 0: without end */
@@ -51,6 +58,7 @@ struct hr_iter_options {
     bool trace;         /* record spans for hr_iter_trace */
     int64_t rank,
         world; /* of this consumer; 0, 0: as the graph says (order.shard), else 0 of 1 */
+    enum hr_even even;    /* with rank and world */
     uint64_t reserved[8]; /* zero */
 };
 

@@ -13,6 +13,7 @@ enum option_type {
     OPTION_TEXT,
     OPTION_VARIANT,
     OPTION_ON_ERROR,
+    OPTION_EVEN,
 };
 
 static const struct option {
@@ -32,12 +33,13 @@ static const struct option {
     OPTION(on_error, OPTION_ON_ERROR), OPTION(errors_max, OPTION_I64),
     OPTION(ledger, OPTION_TEXT),       OPTION(state, OPTION_TEXT),
     OPTION(trace, OPTION_BOOL),        OPTION(rank, OPTION_I64),
-    OPTION(world, OPTION_I64),
+    OPTION(world, OPTION_I64),         OPTION(even, OPTION_EVEN),
 #undef OPTION
 };
 
 static const char *const variants[] = {"threads", "inline", NULL};
 static const char *const on_errors[] = {"fail", "skip", "substitute", NULL};
+static const char *const evens[] = {"none", "drop", "repeat", NULL};
 
 /* The place of a word in a list, -1 with an exception set. */
 static int choose(const char *name, PyObject *value, const char *const *words)
@@ -83,6 +85,9 @@ static void store(const struct option *option, PyObject *value, void *to)
         break;
     case OPTION_ON_ERROR:
         *(enum hr_on_error *)to = (enum hr_on_error)choose("on_error", value, on_errors);
+        break;
+    case OPTION_EVEN:
+        *(enum hr_even *)to = (enum hr_even)choose("even", value, evens);
         break;
     }
 }

@@ -81,6 +81,9 @@ static const struct cli_option run_table[] = {
      "this consumer's number, with --world", 0, UINT32_MAX},
     {"world", 0, CLI_INT, AT(world), "W",
      "number of consumers that share the records", 0, UINT32_MAX},
+    {"even", 0, CLI_CHOICE, AT(even), "none|drop|repeat",
+     "what is done when they cannot share evenly: some get one record more (default), the rest "
+     "is left out, or records from the beginning fill up"},
     {"digest", 0, CLI_FLAG, AT(digest), NULL,
      "XXH3-128 over all delivered bytes in delivery order"},
     {"batch-digests", 0, CLI_TEXT, AT(batch_digests), "FILE",
@@ -223,6 +226,8 @@ static int check_outputs(struct run *run)
                          (long long)o->world);
     if (code == CLI_OK && o->world == 0 && o->rank > 0)
         code = cli_usage("--rank wants --world beside it");
+    if (code == CLI_OK && o->world == 0 && o->even != HR_EVEN_NONE)
+        code = cli_usage("--even wants --rank and --world beside it");
     if (code == CLI_OK && o->save_every > 0 && o->state == NULL)
         code = cli_usage("--save-every wants --state FILE beside it");
     return code;
@@ -250,6 +255,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->trace = o->trace != NULL;
     ret->rank = o->rank;
     ret->world = o->world;
+    ret->even = (enum hr_even)o->even;
 }
 
 static int open_run(struct run *run)

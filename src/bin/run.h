@@ -18,6 +18,7 @@ struct run_options {
     int64_t errors_max;
     const char *bad_records, *state, *trace, *batch_digests;
     int64_t save_every, rank, world;
+    int even; /* enum hr_even */
     bool digest, json, quiet, help_params;
 };
 

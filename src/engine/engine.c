@@ -31,6 +31,27 @@
 
 /* ---- positions ---- */
 
+static uint64_t share_count(const struct hr_iter_options *o, uint64_t left)
+{
+    uint64_t world = (uint64_t)o->world, rank = (uint64_t)o->rank;
+
+    if (o->even == HR_EVEN_DROP)
+        return left / world;
+    if (o->even == HR_EVEN_REPEAT)
+        return left / world + (left % world != 0);
+    return left / world + (rank < left % world);
+}
+
+/* Beyond the end come the first records again: for HR_EVEN_REPEAT, and for what stands
+ * in for a bad record at the end. */
+static uint64_t
+share_at(const struct hr_iter_options *o, uint64_t left, uint64_t position)
+{
+    uint64_t at = position * (uint64_t)o->world + (uint64_t)o->rank;
+
+    return at < left ? at : at % (left > 0 ? left : 1);
+}
+
 static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
 {
     return epoch == engine->base_epoch ? engine->base : 0;
@@ -39,30 +60,29 @@ static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, struct hr_record_id *id)
 {
-    uint64_t base = base_of(engine, epoch);
+    uint64_t base = base_of(engine, epoch), at;
     const struct hr_iter_options *o = &engine->options;
 
-    if (path->count == 0 && o->world <= 0)
-        id->index = position; /* no order op at all: the commonest of all cheap graphs */
-    else if (o->world > 0)
-        hr__path_map(path, 0, base + position * (uint64_t)o->world + (uint64_t)o->rank,
-                     id);
-    else
+    if (o->world == 0) {
         hr__path_map(path, base, position, id);
+        return;
+    }
+    at = base + share_at(o, path->n - base, position);
+    if (path->count == 0)
+        id->index = at; /* no order op at all: the commonest of all cheap graphs */
+    else
+        hr__path_map(path, 0, at, id);
 }
 
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
 {
     const struct hr_path *path = &engine->stages[0].program.paths[0];
     const struct hr_iter_options *o = &engine->options;
-    uint64_t base = base_of(engine, epoch), left;
+    uint64_t base = base_of(engine, epoch);
 
-    if (o->world <= 0)
+    if (o->world == 0)
         return hr__path_count(path, base);
-    left = path->n > base ? path->n - base : 0;
-    return left > (uint64_t)o->rank
-               ? (left - (uint64_t)o->rank + (uint64_t)o->world - 1) / (uint64_t)o->world
-               : 0;
+    return share_count(o, path->n > base ? path->n - base : 0);
 }
 
 /* ---- threads ---- */
@@ -235,6 +255,9 @@ static enum hr_err check_options(const struct hr_iter_options *o, struct hr_erro
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "rank must be 0 to world - 1, not %lld of %lld",
                         (long long)o->rank, (long long)o->world);
+    if (o->even != HR_EVEN_NONE && o->world == 0)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "even shares are those of a rank: give rank and world, too");
     return HR_OK;
 }
 
@@ -244,6 +267,21 @@ static bool graph_shards(const struct hr_graph *graph)
         if (graph->nodes[i].op->traits & HR_TRAIT_SHARDS)
             return true;
     return false;
+}
+
+/* From here on world is 0 only where the graph has an order.shard of its own. */
+static enum hr_err take_share(struct hr_engine *engine, struct hr_error *reterr)
+{
+    struct hr_iter_options *o = &engine->options;
+    bool shards = graph_shards(engine->graph);
+
+    if (o->world > 0 && shards)
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "the graph shards already (order.shard); give rank and world in one place");
+    if (o->world == 0 && !shards)
+        o->world = 1;
+    return HR_OK;
 }
 
 static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
@@ -256,10 +294,7 @@ static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
         .fuse = o->fuse,
     };
 
-    if (o->world > 0 && graph_shards(engine->graph))
-        return hr__fail(
-            reterr, HR_ERR_ARGUMENT,
-            "the graph shards already (order.shard); give rank and world in one place");
+    HR_TRY(take_share(engine, reterr));
     HR_TRY(hr__plan_make(engine->graph, &settings, &engine->plan, reterr));
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;

@@ -419,6 +419,97 @@ TEST(a_sharding_op_divides_the_rest_anew)
         CHECK_EQ_INT(seen[i], 1);
 }
 
+/* The state of two ranks, taken over by a consumer that names none, and the reverse; a
+ * path that is longer than its source. */
+TEST(one_consumer_takes_over_from_two_ranks)
+{
+    static const char *const texts[] = {
+        GRAPH(RANGE(60) BATCH(4)),
+        GRAPH(RANGE(60) SHUFFLE BATCH(4)),
+        GRAPH(RANGE(60) "  - order.repeat: {count: 3}\n" BATCH(4)),
+    };
+
+    for (int at = 0; at < 3; at++) {
+        struct hr_iter_options options;
+        int64_t seen[60] = {0};
+        char *one = NULL, *two = NULL;
+
+        hr_iter_options_init(&options);
+        collect(texts[at], &options, seen, 2, &one);
+        options.state = one;
+        options.world = 2;
+        for (options.rank = 0; options.rank < 2; options.rank++) {
+            hr_free(two);
+            collect(texts[at], &options, seen, 4, &two);
+        }
+        options.state = two;
+        options.rank = options.world = 0;
+        collect(texts[at], &options, seen, -1, NULL);
+        hr_free(one);
+        hr_free(two);
+        for (int i = 0; i < 60; i++)
+            CHECK_EQ_INT(seen[i], at == 2 ? 3 : 1);
+    }
+}
+
+static int64_t sum(const int64_t *numbers, int count)
+{
+    int64_t all = 0;
+
+    for (int i = 0; i < count; i++)
+        all += numbers[i];
+    return all;
+}
+
+/* Five ranks do 400 of 1003 records; four share the rest: 150 and 3 over, or 151 less 1.
+ */
+TEST(even_shares_are_even_and_go_on_with_other_ranks)
+{
+    static const char text[] = GRAPH(RANGE(1003) SHUFFLE BATCH(8));
+    static const enum hr_even evens[] = {HR_EVEN_DROP, HR_EVEN_REPEAT};
+
+    for (int at = 0; at < 2; at++) {
+        struct hr_iter_options options;
+        int64_t seen[1003] = {0}, distinct = 0;
+        char *state = NULL;
+
+        hr_iter_options_init(&options);
+        options.even = evens[at];
+        options.world = 5;
+        for (options.rank = 0; options.rank < 5; options.rank++) {
+            hr_free(state);
+            collect(text, &options, seen, 10, &state);
+        }
+        options.world = 4;
+        options.state = state;
+        for (options.rank = 0; options.rank < 4; options.rank++) {
+            int64_t before = sum(seen, 1003);
+
+            collect(text, &options, seen, -1, NULL);
+            CHECK_EQ_INT(sum(seen, 1003) - before, 150 + at);
+        }
+        hr_free(state);
+        for (int i = 0; i < 1003; i++)
+            distinct += seen[i] > 0;
+        CHECK_EQ_INT(distinct, at == 0 ? 1000 : 1003);
+    }
+}
+
+TEST(even_without_a_rank_is_refused)
+{
+    struct hr_graph *graph = load(GRAPH(RANGE(10) BATCH(4)));
+    struct hr_iter_options options;
+    struct hr_error error = {0};
+    struct hr_iter *iter = NULL;
+
+    hr_iter_options_init(&options);
+    options.even = HR_EVEN_DROP;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_open(graph, &options, &iter, &error));
+    CHECK_EQ_STR(error.message,
+                 "even shares are those of a rank: give rank and world, too");
+    hr_graph_unref(graph);
+}
+
 /* ---- states ---- */
 
 TEST(a_state_of_another_graph_seed_or_shape_is_refused)

@@ -23,12 +23,12 @@ static uint64_t world_of(const struct hr_engine *engine)
 
     if (engine->options.world > 0)
         return (uint64_t)engine->options.world;
-    if (path->count == 0 || !order->shards || order->n == 0 ||
-        order->op->order_count(order->params, order->n) < 2)
+    if (path->count == 0 || !order->shards)
         return 1;
-    return order->op->order_map(order->params, order->state, order->n, 1, &id,
+    /* Of an epoch so long that no position wraps. */
+    return order->op->order_map(order->params, order->state, HR_COUNT_UNKNOWN, 1, &id,
                                 order->node) -
-           order->op->order_map(order->params, order->state, order->n, 0, &id,
+           order->op->order_map(order->params, order->state, HR_COUNT_UNKNOWN, 0, &id,
                                 order->node);
 }
 
@@ -135,43 +135,70 @@ static enum hr_err check_identity(const struct hr_engine *engine,
     return HR_OK;
 }
 
-static enum hr_err
-apply(struct hr_engine *engine, const struct hr_doc *doc, struct hr_error *reterr)
+/* Positions of any rank behind the step at which one of them has done `position`: its
+ * last batch may be shorter than those of others. */
+static uint64_t steps_end(const struct hr_stage *stage, uint64_t position)
+{
+    uint64_t size = stage->program.batch != NULL ? stage->program.spec.size : 1;
+
+    if (stage->engine->options.on_error == HR_ON_ERROR_SKIP)
+        return position; /* batches reach beyond what they leave out */
+    return (position + size - 1) / size * size;
+}
+
+static enum hr_err get_cursor(const struct hr_doc *doc, struct hr_cursor *ret_cursor,
+                              struct hr_error *reterr)
 {
     struct hr_cursor c = {0};
-    uint64_t base = 0, world = 1, records = 0, ours = world_of(engine), n;
 
-    HR_TRY(check_identity(engine, doc, reterr));
     HR_TRY(get(doc, "epoch", &c.epoch, reterr));
-    HR_TRY(get(doc, "base", &base, reterr));
     HR_TRY(get(doc, "position", &c.position, reterr));
-    HR_TRY(get(doc, "world", &world, reterr));
-    HR_TRY(get(doc, "records", &records, reterr));
     HR_TRY(
         get_numbers(doc, "skip_children", c.skip_children, HR_PLAN_STAGES_MAX, reterr));
     HR_TRY(get_numbers(doc, "skip_out", c.skip_out, HR_PLAN_STAGES_MAX, reterr));
     HR_TRY(get_numbers(doc, "ordinals", c.ordinals, HR_CURSOR_STREAMS, reterr));
+    *ret_cursor = c;
+    return HR_OK;
+}
+
+static enum hr_err
+apply(struct hr_engine *engine, const struct hr_doc *doc, struct hr_error *reterr)
+{
+    const struct hr_path *path = &engine->stages[0].program.paths[0];
+    struct hr_cursor c;
+    uint64_t base = 0, world = 1, records = 0, ours = world_of(engine), n, end;
+    bool plain;
+
+    HR_TRY(check_identity(engine, doc, reterr));
+    HR_TRY(get_cursor(doc, &c, reterr));
+    HR_TRY(get(doc, "base", &base, reterr));
+    HR_TRY(get(doc, "world", &world, reterr));
+    HR_TRY(get(doc, "records", &records, reterr));
+    plain = engine->stages[0].direct && is_plain(&c);
+    if (world != ours && !plain)
+        return hr__fail(
+            reterr, HR_ERR_STATE,
+            "the iterator state was saved with world %llu, not %llu; a graph that "
+            "filters or reshapes its stream can only go on with the same",
+            (unsigned long long)world, (unsigned long long)ours);
+    if (plain && (world > 1 || ours > 1))
+        c.position = steps_end(&engine->stages[0], c.position);
     if (world != ours) {
-        if (!engine->stages[0].direct || !is_plain(&c))
-            return hr__fail(
-                reterr, HR_ERR_STATE,
-                "the iterator state was saved with world %llu, not %llu; a graph that "
-                "filters or reshapes its stream can only go on with the same",
-                (unsigned long long)world, (unsigned long long)ours);
         base += c.position * world;
         c.position = 0;
     }
-    n = engine->stages[0].program.paths[0].count > 0
-            ? engine->stages[0].program.paths[0].orders[0].n
-            : engine->stages[0].program.paths[0].n;
+    n = engine->options.world == 0 && path->count > 0 ? path->orders[0].n : path->n;
     engine->base_epoch = c.epoch;
     engine->base = base < n ? base : n;
+    end = hr__engine_positions(engine, c.epoch);
+    if (plain && ours > 1 && c.position > end)
+        c.position = end; /* that of a rank which has more */
     engine->cursor = c;
     engine->earlier_records = engine->sequenced_records = records;
     engine->finished = engine->options.records_max > 0 &&
                        records >= (uint64_t)engine->options.records_max;
     engine->stages[0].position = c.position;
-    if (c.position > hr__engine_positions(engine, c.epoch))
+    if (c.position > end)
         return hr__fail(
             reterr, HR_ERR_STATE,
             "the iterator state stands at position %llu, beyond the epoch's end",
