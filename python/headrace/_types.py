@@ -22,4 +22,4 @@ DType: TypeAlias = Literal[
 Variant: TypeAlias = Literal["inline", "threads", "processes"]
 Output: TypeAlias = Literal["torch", "numpy", "jax", "headrace"]
 OnError: TypeAlias = Literal["fail", "skip", "substitute"]
-Even: TypeAlias = Literal["none", "drop", "repeat"]
+Even: TypeAlias = Literal["none", "drop", "repeat", "steps"]

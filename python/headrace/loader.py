@@ -30,7 +30,7 @@ from .errors import (
     UnsupportedError,
     translated,
 )
-from .node import Node, Origin, numbered
+from .together import Together
 
 if TYPE_CHECKING:
     from .host import Host
@@ -78,7 +78,7 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
     if options.get("epochs") == 0:
         raise ArgumentError("loader(): epochs=0 would give nothing; None means without end", param="epochs")
     one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
-    one_of("even", options.get("even", "none"), ("none", "drop", "repeat"))
+    one_of("even", options.get("even", "none"), ("none", "drop", "repeat", "steps"))
     one_of("output", options.get("output"), (None, "torch", "numpy", "jax", "headrace"))
     return options  # type: ignore[return-value]
 
@@ -117,41 +117,6 @@ def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
         return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     except (KeyError, ValueError):
         return 0, 0
-
-
-def sharded(output: Node, rank: int, world: int, even: str) -> Node:
-    """The pipeline with order.shard behind its last order op.
-
-    The new node is numbered last, so that no random operator draws otherwise than without.
-    """
-    nodes = numbered(output)
-    sources = [n for n in nodes if not n.inputs]
-    consumers: dict[int, list[Node]] = {}
-    for node in nodes:
-        for one in node.inputs:
-            consumers.setdefault(id(one), []).append(node)
-    last = sources[0]
-    while len(follow := consumers.get(id(last), [])) == 1 and follow[0].op.startswith("order."):
-        last = follow[0]
-    if len(sources) != 1 or any(n.op == "order.shard" for n in nodes):
-        raise UnsupportedError(
-            f"even='{even}' puts order.shard behind the one source; this pipeline has several, or shards already. "
-            "Call .shard(rank, world, even=...) where it belongs, and give the loader rank=0, world=1",
-            param="even",
-        )
-    origin = Origin()
-    copies: dict[int, Node] = {}
-    shard: Node | None = None
-    for node in nodes:
-        inputs = tuple(shard if i is last and shard is not None else copies[id(i)] for i in node.inputs)
-        copy = copies[id(node)] = Node(node.op, node.params, inputs, node.name, node.code, origin)
-        copy.resolved = build.resolve(node) if node.code is not None else None
-        origin.nodes.append(copy)
-        if node is last:
-            shard = Node("order.shard", {"rank": rank, "world": world, "even": even}, (copy,), None, None, origin)
-    assert shard is not None
-    origin.nodes.append(shard)
-    return shard if last is output else copies[id(output)]
 
 
 def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
@@ -267,16 +232,10 @@ class Loader:
         self._engine = engine_options(options)
         self._epochs = options.get("epochs", 1)
         self.rank, self.world = rank_and_world(options.get("rank"), options.get("world"))
-        even = options.get("even", "none")
         self._convert = _converter(options)
-        if even != "none":
-            self._built = build.build(sharded(pipeline._node, self.rank, max(self.world, 1), even))
-        else:
-            self._built = pipeline._built
-            if options.get("world") is None and any(n.op == "order.shard" for n in self._built.nodes):
-                self.rank, self.world = 0, 0  # the pipeline shards by itself
-            if self.world > 1 or options.get("world") is not None:
-                self._engine |= {"rank": self.rank, "world": self.world}
+        self._built = pipeline._built
+        self._together: Together | None = None
+        self._take_share(options)
         self._run: weakref.ref[Run] | None = None
         self._next_epoch = 0
         self._state: dict[str, Any] | None = None  # to begin the next run from
@@ -291,16 +250,43 @@ class Loader:
 
             self._progress = Progress(self._built.record_count)
 
+    def _take_share(self, options: LoaderOptions) -> None:
+        even = options.get("even", "none")
+        if any(n.op == "order.shard" for n in self._built.nodes):
+            if even != "none" or options.get("world") is not None:
+                raise ArgumentError(
+                    "the pipeline shards already (order.shard); give its even= there, or leave .shard() out and give "
+                    "rank, world and even to the loader",
+                    param="even" if even != "none" else "world",
+                )
+            self.rank, self.world = 0, 0
+            return
+        self._engine |= {"rank": self.rank, "world": max(self.world, 1)}
+        if even == "steps":
+            self._together = Together() if self.world > 1 else None
+        elif even != "none":
+            self._engine["even"] = even
+            if self.world > 1 and self._built.record_count is None:
+                raise UnsupportedError(
+                    f"even='{even}' shares records out before they are read, and this pipeline's number of records is "
+                    "known only behind a filter, an expansion or an iterable: ranks would make unequal steps. "
+                    "even='steps' ends all with the first that has no batch left",
+                    param="even",
+                )
+
     # ---- runs ----
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches of the next epochs."""
-        return self._start(None, self._epochs)
+        return self._with_others(self._start(None, self._epochs))
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """The batches of epoch `number` (from 0) alone."""
         self.set_epoch(number)
-        return self._start(number, 1)
+        return self._with_others(self._start(number, 1))
+
+    def _with_others(self, run: Run) -> Iterator[Batch]:
+        return run if self._together is None else self._together.steps(run)
 
     def set_epoch(self, number: int) -> None:
         """Let the next run begin with epoch `number`, as torch's DistributedSampler has it.
@@ -372,18 +358,24 @@ class Loader:
                 "the number of batches is not known before the run"
                 + (": a filter or an iterable decides" if records is None else ": epochs=None has no end")
             )
-        if self._engine.get("world", 0) > 0:
-            rank, world = self._engine["rank"], self._engine["world"]
-            records = max(records - rank + world - 1, 0) // world
-        size, drop = self._batching()
+        kinds = build.op_kinds()
+        batch = next((n for n in reversed(self._built.nodes) if kinds.get(n.op) == "batch"), None)
+        size = int(batch.params.get("size", 1)) if batch is not None else 1
+        drop = batch is not None and bool(batch.params.get("drop_last", False))
+        if self.world > 1:
+            if batch is not None and drop:  # what it drops is a matter of each share
+                records = build.build(batch.inputs[0]).record_count or 0
+            records = self._share_of(records)
         return self._epochs * (records // size if drop else -(-records // size))
 
-    def _batching(self) -> tuple[int, bool]:
-        kinds = build.op_kinds()
-        for node in reversed(self._built.nodes):
-            if kinds.get(node.op) == "batch":
-                return int(node.params.get("size", 1)), bool(node.params.get("drop_last", False))
-        return 1, False
+    def _share_of(self, records: int) -> int:
+        even = self._options.get("even", "none")
+        if even == "repeat":
+            return -(-records // self.world)
+        if even == "drop":
+            return records // self.world
+        rank = self.world - 1 if even == "steps" else self.rank  # the last rank has the least
+        return (records - rank + self.world - 1) // self.world
 
     # ---- state ----
 
@@ -405,11 +397,18 @@ class Loader:
         if self._last is not None:
             return self._state_json(self._last)
         return self._state_json(
-            {"first": self._next_epoch, "at": self._next_epoch, "epochs": self._epochs, "engine": None}
+            {"first": self._next_epoch, "at": self._next_epoch, "epochs": self._epochs, "engine": None, "share": None}
         )
 
     def _state_of(self, run: Run) -> dict[str, Any]:
-        return {"first": run.first, "at": run.epoch, "epochs": run.epochs, "engine": run.save()}
+        engine = run.save()
+        return {"first": run.first, "at": run.epoch, "epochs": run.epochs, "engine": engine, "share": self._share(engine)}
+
+    def _share(self, engine: str) -> str | None:
+        """Whose state it is, where other ranks stand elsewhere; None: good for all."""
+        if self.world < 2 or (json.loads(engine)["direct"] and self._engine["on_error"] != "skip"):
+            return None
+        return f"rank {self.rank} of {self.world}"
 
     def _state_json(self, state: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -448,10 +447,18 @@ class Loader:
                 f"the state was saved with seed {state['seed']}, this loader has seed {self._engine['seed']}",
                 param="seed",
             )
+        share = state.get("share")
+        if share is not None and share != f"rank {self.rank} of {self.world}":
+            raise StateMismatchError(
+                f"the state is that of {share}, this is rank {self.rank} of {max(self.world, 1)}. Where a filter, an "
+                "expansion or on_error='skip' leaves records out, each rank stands at a place of its own: save and load "
+                "the state of each, or begin the epoch anew",
+                param="share",
+            )
         self._stop_run()
         self._last = None
         self._next_epoch = state["first"]
-        self._state = {k: state[k] for k in ("first", "at", "epochs", "engine")}
+        self._state = {k: state[k] for k in ("first", "at", "epochs", "engine")} | {"share": share}
         if state["engine"] is None:
             self._state = None
 

@@ -1,0 +1,61 @@
+"""Equal steps for ranks that cannot know in advance how many they have.
+
+Behind a filter, or with bad records left out, one rank has a batch less than another, and
+the others wait for it in the gradients' all-reduce for ever. Here the ranks tell each other
+before each step which epoch their next batch is of: a number each, by torch.distributed, in
+a gloo group of its own, so that no collective of the model meets these. The first rank that has
+none left ends the epoch for all.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    from .batch import Batch
+    from .loader import Run
+
+_END = 1 << 62  # the epoch of a rank that has no batch left
+
+
+class Together:
+    """The ranks of torch.distributed. All must run their loaders in the same order."""
+
+    def __init__(self) -> None:
+        torch: Any = importlib.import_module("torch")
+        dist = torch.distributed
+        if not (dist.is_available() and dist.is_initialized()):
+            raise ArgumentError(
+                "even='steps' lets the ranks agree by torch.distributed, which is not initialised; call "
+                "torch.distributed.init_process_group() first, or use even='drop' or 'repeat'",
+                param="even",
+            )
+        self._torch, self._dist = torch, dist
+        self._group: Any = None
+
+    def steps(self, run: Run) -> Iterator[Batch]:
+        """The batches of `run` for which every rank has one of the same epoch."""
+        if self._group is None:
+            self._group = self._dist.new_group(backend="gloo")
+        while True:
+            batch = next(run, None)
+            first, last = self._meet(batch)
+            while first < last < _END:  # others are in a later epoch: what is left of this one is left out
+                while batch is not None and batch.epoch < last:
+                    batch = next(run, None)
+                first, last = self._meet(batch)
+            if batch is None or last == _END:
+                run.close(finished=True)
+                return
+            yield batch
+
+    def _meet(self, batch: Batch | None) -> tuple[int, int]:
+        """The lowest and the highest epoch that ranks are in."""
+        mine = batch.epoch if batch is not None else _END
+        told = self._torch.tensor([-mine, mine], dtype=self._torch.int64)
+        self._dist.all_reduce(told, op=self._dist.ReduceOp.MAX, group=self._group)
+        return -int(told[0]), int(told[1])
