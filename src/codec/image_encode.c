@@ -4,6 +4,7 @@
  * For tools, tests and synthetic data, not for the hot path: plain settings, whole image
  * in memory. The result grows in a block of core/alloc, so hr__free frees it.
  */
+#include "codec/image_png.h"
 #include "codec/image_priv.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #include <jpeglib.h>
-#include <png.h>
 
 #define FIRST_BYTES 16384
 
@@ -218,41 +218,8 @@ struct png_encoder {
     png_structp png;
     png_infop info;
     struct output output;
-    enum hr_err code;
-    char text[256];
+    struct hr_png_fault fault;
 };
-
-static _Noreturn void png_failed(png_structp png, png_const_charp text)
-{
-    struct png_encoder *encoder = png_get_error_ptr(png);
-
-    if (encoder->code == HR_OK)
-        encoder->code = HR_ERR_ARGUMENT;
-    snprintf(encoder->text, sizeof encoder->text, "%s", text);
-    png_longjmp(png, 1);
-}
-
-static void png_quiet(png_structp png, png_const_charp text)
-{
-    (void)png;
-    (void)text;
-}
-
-static png_voidp png_allocate(png_structp png, png_alloc_size_t bytes)
-{
-    struct png_encoder *encoder = png_get_mem_ptr(png);
-    void *block = hr__malloc(bytes);
-
-    if (block == NULL)
-        encoder->code = HR_ERR_MEMORY;
-    return block;
-}
-
-static void png_release(png_structp png, png_voidp block)
-{
-    (void)png;
-    hr__free(block);
-}
 
 static void png_put(png_structp png, png_bytep data, size_t bytes)
 {
@@ -263,7 +230,7 @@ static void png_put(png_structp png, png_bytep data, size_t bytes)
     while (room - output->bytes < bytes)
         room *= 2;
     if (room != output->room && !output_grow(output, room)) {
-        encoder->code = HR_ERR_MEMORY;
+        encoder->fault.code = HR_ERR_MEMORY;
         png_error(png, "out of memory");
     }
     memcpy(output->data + output->bytes, data, bytes);
@@ -303,23 +270,24 @@ static void try_png(struct png_encoder *encoder, const struct hr_pixels *pixels)
 enum hr_err hr__image_encode_png(const struct hr_pixels *pixels, void **ret_data,
                                  size_t *ret_bytes, struct hr_error *reterr)
 {
-    struct png_encoder encoder = {.code = HR_OK};
+    struct png_encoder encoder = {.fault.blame = HR_ERR_ARGUMENT};
+    enum hr_err code;
 
     HR_TRY(check_pixels(pixels, 4, reterr));
-    encoder.png =
-        png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &encoder, png_failed, png_quiet,
-                                  &encoder, png_allocate, png_release);
+    encoder.png = png_create_write_struct_2(
+        PNG_LIBPNG_VER_STRING, &encoder.fault, hr__png_on_error, hr__png_on_warning,
+        &encoder.fault, hr__png_allocate, hr__png_release);
     if (encoder.png != NULL)
         encoder.info = png_create_info_struct(encoder.png);
     if (encoder.info != NULL)
         try_png(&encoder, pixels);
     else
-        encoder.code = HR_ERR_MEMORY;
+        encoder.fault.code = HR_ERR_MEMORY;
     png_destroy_write_struct(&encoder.png, &encoder.info);
-    if (encoder.code != HR_OK) {
+    code = hr__png_told(&encoder.fault, reterr);
+    if (code != HR_OK) {
         hr__free(encoder.output.data);
-        return hr__fail(reterr, encoder.code, "PNG: %s",
-                        encoder.code == HR_ERR_MEMORY ? "out of memory" : encoder.text);
+        return code;
     }
     *ret_data = encoder.output.data;
     *ret_bytes = encoder.output.bytes;

@@ -11,6 +11,7 @@
  * libpng (their checksums are still verified), so their bombs do not go off. Left out:
  * animation (the default image is given), colour profiles.
  */
+#include "codec/image_png.h"
 #include "codec/image_priv.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -18,8 +19,6 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <png.h>
 
 #define SIGNATURE_BYTES 8
 #define HEADER_END 33      /* signature and IHDR chunk */
@@ -110,44 +109,51 @@ struct png_job {
     png_structp png;
     png_infop info;
     size_t at; /* bytes read */
-    enum hr_err code;
-    char text[256];
+    struct hr_png_fault fault;
     int channels_in, channels_out; /* of libpng's rows; of the result */
     size_t row_bytes;              /* of libpng's rows */
     uint8_t *rows;                 /* the rows that are kept */
     uint8_t *scratch;              /* one row that is not */
 };
 
-static _Noreturn void on_png_error(png_structp png, png_const_charp text)
+_Noreturn void hr__png_on_error(png_structp png, png_const_charp text)
 {
-    struct png_job *p = png_get_error_ptr(png);
+    struct hr_png_fault *fault = png_get_error_ptr(png);
 
-    if (p->code == HR_OK)
-        p->code = HR_ERR_FORMAT;
-    snprintf(p->text, sizeof p->text, "%s", text);
+    if (fault->code == HR_OK)
+        fault->code = fault->blame;
+    snprintf(fault->text, sizeof fault->text, "%s", text);
     png_longjmp(png, 1);
 }
 
-static void on_png_warning(png_structp png, png_const_charp text)
+void hr__png_on_warning(png_structp png, png_const_charp text)
 {
     (void)png;
     (void)text;
 }
 
-static png_voidp png_allocate(png_structp png, png_alloc_size_t bytes)
+png_voidp hr__png_allocate(png_structp png, png_alloc_size_t bytes)
 {
-    struct png_job *p = png_get_mem_ptr(png);
+    struct hr_png_fault *fault = png_get_mem_ptr(png);
     void *block = hr__malloc(bytes);
 
     if (block == NULL)
-        p->code = HR_ERR_MEMORY;
+        fault->code = HR_ERR_MEMORY;
     return block;
 }
 
-static void png_release(png_structp png, png_voidp block)
+void hr__png_release(png_structp png, png_voidp block)
 {
     (void)png;
     hr__free(block);
+}
+
+enum hr_err hr__png_told(const struct hr_png_fault *fault, struct hr_error *reterr)
+{
+    if (fault->code == HR_OK)
+        return HR_OK;
+    return hr__fail(reterr, fault->code, "PNG: %s",
+                    fault->code == HR_ERR_MEMORY ? "out of memory" : fault->text);
 }
 
 static void png_take(png_structp png, png_bytep out, size_t bytes)
@@ -211,7 +217,7 @@ static void *take_memory(struct png_job *p, size_t bytes)
     void *block = hr__arena_alloc(p->job->arena, bytes);
 
     if (block == NULL) {
-        p->code = HR_ERR_MEMORY;
+        p->fault.code = HR_ERR_MEMORY;
         png_error(p->png, "out of memory");
     }
     return block;
@@ -285,20 +291,19 @@ static void try_png(struct png_job *p)
 
 enum hr_err hr__png_decode(const struct hr_image_job *job, struct hr_image_part *ret_part)
 {
-    struct png_job p = {.job = job};
+    struct png_job p = {.job = job, .fault.blame = HR_ERR_FORMAT};
 
-    p.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &p, on_png_error,
-                                     on_png_warning, &p, png_allocate, png_release);
+    p.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &p.fault, hr__png_on_error,
+                                     hr__png_on_warning, &p.fault, hr__png_allocate,
+                                     hr__png_release);
     if (p.png != NULL)
         p.info = png_create_info_struct(p.png);
     if (p.info != NULL)
         try_png(&p);
     else
-        p.code = HR_ERR_MEMORY;
+        p.fault.code = HR_ERR_MEMORY;
     png_destroy_read_struct(&p.png, &p.info, NULL);
-    if (p.code != HR_OK)
-        return hr__fail(job->reterr, p.code, "PNG: %s",
-                        p.code == HR_ERR_MEMORY ? "out of memory" : p.text);
+    HR_TRY(hr__png_told(&p.fault, job->reterr));
     hand_out(&p, ret_part);
     return HR_OK;
 }
