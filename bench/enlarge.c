@@ -60,20 +60,6 @@ enlarge(struct maker *maker, const struct hr_pixels *from, const struct hr_pixel
     bench_must(hr__resample_run(plan, &maker->arena, from, to, true, NULL, 0), &error);
 }
 
-static struct hr_pixels canvas(uint8_t *data, int32_t width, int32_t height)
-{
-    return (struct hr_pixels){
-        .data = data,
-        .dtype = HR_U8,
-        .width = width,
-        .height = height,
-        .channels = 3,
-        .row_stride = (int64_t)3 * width,
-        .pixel_stride = 3,
-        .channel_stride = 1,
-    };
-}
-
 /* The part of the canvas that tile `at` fills. */
 static struct hr_pixels tile_of(const struct hr_pixels *whole, int32_t tiles, int32_t at)
 {
@@ -121,7 +107,7 @@ static void make_photo(struct maker *maker, size_t at, const char *path)
             data = malloc((size_t)3 * (size_t)width * (size_t)height);
             if (data == NULL)
                 bench_die("out of memory");
-            whole = canvas(data, width, height);
+            whole = hr__pixels_u8(data, width, height, 3);
         }
         tile = tile_of(&whole, set->tiles, (int32_t)t);
         enlarge(maker, &pixels, &tile);

@@ -25,14 +25,7 @@ static struct photo make(int32_t channels, int sampling)
     static uint8_t pixels[3 * 70 * 50];
     struct hr_jpeg_options options = {
         .quality = 80, .sampling_x = sampling, .sampling_y = sampling};
-    struct hr_pixels picture = {.data = pixels,
-                                .dtype = HR_U8,
-                                .width = 70,
-                                .height = 50,
-                                .channels = channels,
-                                .row_stride = 70 * channels,
-                                .pixel_stride = channels,
-                                .channel_stride = 1};
+    struct hr_pixels picture = hr__pixels_u8(pixels, 70, 50, channels);
     struct photo photo = {.data = NULL};
 
     for (size_t i = 0; i < sizeof pixels; i++)

@@ -105,14 +105,8 @@ void hr_digest_destroy(struct hr_digest *digest)
 enum hr_err hr_png_write(const char *path, const uint8_t *pixels, int width, int height,
                          int channels, struct hr_error *reterr)
 {
-    struct hr_pixels picture = {.data = (void *)(uintptr_t)pixels, /* only read */
-                                .dtype = HR_U8,
-                                .width = width,
-                                .height = height,
-                                .channels = channels,
-                                .row_stride = (int64_t)width * channels,
-                                .pixel_stride = channels,
-                                .channel_stride = 1};
+    struct hr_pixels picture = hr__pixels_u8((void *)(uintptr_t)pixels, /* only read */
+                                             width, height, channels);
     void *data = NULL;
     size_t bytes = 0;
     enum hr_err err;

@@ -23,16 +23,10 @@ struct photo {
 static struct photo
 make_photo(int32_t width, int32_t height, const struct hr_jpeg_options *options)
 {
-    struct hr_pixels pixels = {.dtype = HR_U8,
-                               .width = width,
-                               .height = height,
-                               .channels = 3,
-                               .row_stride = 3 * (int64_t)width,
-                               .pixel_stride = 3,
-                               .channel_stride = 1};
+    uint8_t *p = malloc((size_t)width * (size_t)height * 3);
+    struct hr_pixels pixels = hr__pixels_u8(p, width, height, 3);
     struct hr_error error = {0};
     struct photo photo;
-    uint8_t *p = malloc((size_t)width * (size_t)height * 3);
 
     CHECK(p != NULL);
     for (int32_t i = 0; i < width * height; i++) {
@@ -42,7 +36,6 @@ make_photo(int32_t width, int32_t height, const struct hr_jpeg_options *options)
         p[3 * i + 1] = (uint8_t)(128 + 100 * sin(x / 23 - y / 7));
         p[3 * i + 2] = (uint8_t)(128 + 100 * sin((x + y * x / 50) / 17));
     }
-    pixels.data = p;
     CHECK_OK(hr__image_encode_jpeg(&pixels, options, &photo.data, &photo.bytes, &error));
     free(p);
     CHECK_OK(hr_jpeg_read_info(photo.data, photo.bytes, &photo.info, &error));

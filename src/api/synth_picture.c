@@ -259,13 +259,6 @@ bool hr__synth_picture(struct hr_rng *rng, float hue, int32_t width, int32_t hei
             draw_polygon(rng, &canvas);
     }
     add_grain(rng, &canvas);
-    *ret_pixels = (struct hr_pixels){.data = canvas.pixels,
-                                     .dtype = HR_U8,
-                                     .width = width,
-                                     .height = height,
-                                     .channels = 3,
-                                     .row_stride = (int64_t)width * 3,
-                                     .pixel_stride = 3,
-                                     .channel_stride = 1};
+    *ret_pixels = hr__pixels_u8(canvas.pixels, width, height, 3);
     return true;
 }

@@ -283,18 +283,12 @@ void hr__image_part_set(struct hr_image_part *part, void *data, int32_t width,
                         int32_t y, int32_t scale_log2)
 {
     *part = (struct hr_image_part){
-        .pixels = {.data = data,
-                   .dtype = HR_U8,
-                   .width = width,
-                   .height = height,
-                   .channels = channels,
-                   .row_stride = (int64_t)row_stride,
-                   .pixel_stride = channels,
-                   .channel_stride = 1},
+        .pixels = hr__pixels_u8(data, width, height, channels),
         .x = x,
         .y = y,
         .scale_log2 = scale_log2,
     };
+    part->pixels.row_stride = (int64_t)row_stride;
 }
 
 void hr__image_luma(const uint8_t *colour, int step, uint8_t *gray, size_t count)

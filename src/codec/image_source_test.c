@@ -43,8 +43,7 @@ static void resample(struct bench *bench, const struct hr_image_source *source,
                      const struct hr_image_view *view, uint8_t *levels)
 {
     const struct hr_image_finish finish = {.round_levels = true};
-    struct hr_pixels to = {levels, HR_U8,           view->width, view->height,
-                           3,      view->width * 3, 3,           1};
+    struct hr_pixels to = hr__pixels_u8(levels, view->width, view->height, 3);
 
     CHECK_OK(hr__image_source_resample(&bench->arena, source, view, &finish, &to, NULL));
 }

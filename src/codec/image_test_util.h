@@ -41,24 +41,17 @@ static inline int32_t draw(struct bench *bench, int32_t n)
 static inline struct hr_pixels
 make_picture(struct bench *bench, int32_t width, int32_t height, int32_t channels)
 {
-    struct hr_pixels pixels = {.dtype = HR_U8,
-                               .width = width,
-                               .height = height,
-                               .channels = channels,
-                               .row_stride = (int64_t)width * channels,
-                               .pixel_stride = channels,
-                               .channel_stride = 1};
-    size_t i, count = (size_t)pixels.row_stride * (size_t)height;
+    size_t count = (size_t)width * (size_t)channels * (size_t)height;
     uint8_t *data = malloc(count);
+    struct hr_pixels pixels = hr__pixels_u8(data, width, height, channels);
 
     CHECK(data != NULL);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         size_t x = i % (size_t)pixels.row_stride, y = i / (size_t)pixels.row_stride;
 
         data[i] =
             (uint8_t)(draw(bench, 4) == 0 ? (size_t)draw(bench, 256) : 7 * x + 5 * y);
     }
-    pixels.data = data;
     return pixels;
 }
 

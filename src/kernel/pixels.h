@@ -22,6 +22,20 @@ struct hr_pixels {
     int64_t row_stride, pixel_stride, channel_stride;
 };
 
+/* Interleaved u8, rows one behind the other. */
+static inline struct hr_pixels
+hr__pixels_u8(void *data, int32_t width, int32_t height, int32_t channels)
+{
+    return (struct hr_pixels){.data = data,
+                              .dtype = HR_U8,
+                              .width = width,
+                              .height = height,
+                              .channels = channels,
+                              .row_stride = (int64_t)width * channels,
+                              .pixel_stride = channels,
+                              .channel_stride = 1};
+}
+
 /* x * scale[c] + bias[c] in f32, the product rounded before the sum. */
 struct hr_affine {
     float scale[4], bias[4];

@@ -9,8 +9,7 @@ static void *jpeg(int32_t width, int32_t height, int sampling, bool gray, size_t
 {
     int32_t channels = gray ? 1 : 3;
     uint8_t *levels = malloc((size_t)(width * height * channels));
-    struct hr_pixels pixels = {levels,           HR_U8,    width, height, channels,
-                               width * channels, channels, 1};
+    struct hr_pixels pixels = hr__pixels_u8(levels, width, height, channels);
     struct hr_jpeg_options options = {
         .quality = 90, .sampling_x = sampling, .sampling_y = sampling};
     void *data;

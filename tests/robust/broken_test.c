@@ -29,14 +29,7 @@ struct bytes {
 static struct bytes encoded(bool png)
 {
     static uint8_t levels[HEIGHT * WIDTH * 3];
-    struct hr_pixels pixels = {.data = levels,
-                               .dtype = HR_U8,
-                               .width = WIDTH,
-                               .height = HEIGHT,
-                               .channels = 3,
-                               .row_stride = WIDTH * 3,
-                               .pixel_stride = 3,
-                               .channel_stride = 1};
+    struct hr_pixels pixels = hr__pixels_u8(levels, WIDTH, HEIGHT, 3);
     const struct hr_jpeg_options options = {
         .quality = 85, .sampling_x = 2, .sampling_y = 2};
     struct bytes bytes;
