@@ -121,11 +121,7 @@ survives(const char *text, int threads, enum hr_on_error on_error, uint64_t nth)
     o = run(text, &w, threads, &options);
     calls = hr__fault_calls();
     hr__fault_arm(0, 0);
-    CHECK(o->code != HR_OK);
-    if (calls < nth)
-        CHECK_ERR(HR_ERR_END, o->code);
-    if (o->code != HR_ERR_END)
-        CHECK(o->error.message[0] != '\0');
+    check_survived(o, calls, nth);
     outcome_free(o);
     return calls >= nth;
 }

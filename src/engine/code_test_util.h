@@ -328,6 +328,17 @@ check_equivalent(const char *text, struct world *w, const struct hr_iter_options
     CHECK_EQ_INT(w->entered, w->left);
 }
 
+/* How a run ended whose allocation `nth` failed, of `calls`: well when there were fewer,
+ * else perhaps, and in words when not. */
+static inline void check_survived(const struct outcome *o, uint64_t calls, uint64_t nth)
+{
+    CHECK(o->code != HR_OK);
+    if (calls < nth)
+        CHECK_ERR(HR_ERR_END, o->code);
+    if (o->code != HR_ERR_END)
+        CHECK(o->error.message[0] != '\0');
+}
+
 /* The two graphs give the same batches. */
 static inline void check_alike(const char *a, const char *b)
 {

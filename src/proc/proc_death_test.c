@@ -16,7 +16,7 @@
 TEST(a_peer_that_dies_once_or_twice_is_replaced_and_nothing_is_lost)
 {
     for (int deaths = 1; deaths <= 2; deaths++) {
-        int fds = count_fds();
+        int fds = check_open_files();
         struct single s = {0};
         struct numbers *n = numbers_make(300);
         struct hr_proc_stats stats;
@@ -30,7 +30,7 @@ TEST(a_peer_that_dies_once_or_twice_is_replaced_and_nothing_is_lost)
         hr__proc_stats(proc, &stats);
         CHECK_EQ_INT(stats.replaced, deaths);
         CHECK_EQ_INT(close_trip(proc), 1);
-        CHECK_EQ_INT(count_fds(), fds);
+        CHECK_EQ_INT(check_open_files(), fds);
         free(n);
     }
 }
@@ -98,7 +98,7 @@ static void allow_kills(struct killer *k)
 TEST(fifty_kills_at_random_moments_lose_nothing)
 {
     struct killer k = {0};
-    int fds = count_fds();
+    int fds = check_open_files();
     struct single s = {0};
     struct numbers *n = numbers_make(60);
     pthread_t thread;
@@ -119,7 +119,7 @@ TEST(fifty_kills_at_random_moments_lose_nothing)
     } while (pthread_tryjoin_np(thread, NULL) != 0);
     CHECK_EQ_INT(k.kills, 50);
     close_trip(proc);
-    CHECK_EQ_INT(count_fds(), fds);
+    CHECK_EQ_INT(check_open_files(), fds);
     free(n);
 }
 

@@ -12,7 +12,7 @@
 
 TEST(columns_go_through_map_and_back)
 {
-    int fds = count_fds();
+    int fds = check_open_files();
     struct single s = {0};
     struct numbers *n = numbers_make(600);
     struct hr_proc_stats stats;
@@ -29,7 +29,7 @@ TEST(columns_go_through_map_and_back)
     CHECK(stats.shared_bytes > 600 * 16 && stats.shared_bytes < 200000);
     CHECK_EQ_INT(stats.replaced, 0);
     CHECK_EQ_INT(close_trip(proc), 1);
-    CHECK_EQ_INT(count_fds(), fds);
+    CHECK_EQ_INT(check_open_files(), fds);
     free(n);
 }
 
@@ -222,7 +222,7 @@ host_cannot(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
 
 TEST(a_host_that_cannot_start_is_reported)
 {
-    int fds = count_fds();
+    int fds = check_open_files();
     struct hr_code_host none = {NULL, host_cannot, host_kill, NULL};
     struct hr_code_host brief = host;
     struct single s = {0};
@@ -237,5 +237,5 @@ TEST(a_host_that_cannot_start_is_reported)
     CHECK_HAS(error.message, "ended before it was ready");
     CHECK(proc == NULL);
     reap();
-    CHECK_EQ_INT(count_fds(), fds);
+    CHECK_EQ_INT(check_open_files(), fds);
 }

@@ -6,7 +6,6 @@
  */
 #include "proc/proc_test_util.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -130,17 +129,6 @@ uint64_t draw(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return *state >> 20;
-}
-
-int count_fds(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (readdir(dir) != NULL)
-        count++;
-    closedir(dir);
-    return count;
 }
 
 struct hr_field number_field(const char *name)

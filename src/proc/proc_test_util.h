@@ -86,7 +86,6 @@ struct mixed *mixed_make(const char *code, size_t fields);
 void mixed_check(const struct mixed *m, size_t fields); /* the results are the inputs */
 void mixed_free(struct mixed *m);
 
-int count_fds(void); /* open in this process */
 uint64_t draw(uint64_t *state);
 
 #endif

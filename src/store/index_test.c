@@ -2,7 +2,6 @@
 #include "store/index_test.h"
 #include "core/alloc.h"
 #include "store/index_internal.h"
-#include <dirent.h>
 
 static const char *const mixed[] = {
     "b/x.jpg",    "b-1/y.jpg",     "b.jpg",      "a/2.JPG",      "a/10.jpg", "a/1.jpg",
@@ -362,21 +361,10 @@ TEST(opening_reports_progress_and_can_be_cancelled)
     CHECK(index == NULL);
 }
 
-static int open_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* Fail the n-th call of each kind: an error with words or a right result, no leak. */
 static void torture(struct hr_index_options opt, unsigned kinds)
 {
-    int before = open_descriptors();
+    int before = check_open_files();
 
     for (uint64_t nth = 1;; nth++) {
         struct hr_index *index = NULL;
@@ -395,7 +383,7 @@ static void torture(struct hr_index_options opt, unsigned kinds)
         else
             CHECK(index == NULL && error.message[0] != '\0' && error.code == err);
         hr__index_unref(index);
-        CHECK_EQ_INT(open_descriptors(), before);
+        CHECK_EQ_INT(check_open_files(), before);
         if (calls < nth)
             return;
     }

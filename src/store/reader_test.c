@@ -3,7 +3,6 @@
 #include "core/clock.h"
 #include "store/reader.h"
 #include "tests/support/check.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -387,17 +386,6 @@ TEST(errors_ahead_are_told_by_take)
     hr_pool_unref(pool);
 }
 
-static int open_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* One life of a reader with the n-th call failing; true when there was no n-th. */
 static bool fail_nth(enum hr_reader_mode mode, unsigned kinds, uint64_t nth)
 {
@@ -434,14 +422,14 @@ TEST(every_call_may_fail_once)
     int before;
 
     make_files();
-    before = open_descriptors();
+    before = check_open_files();
     for (int mode = 0; mode < 3; mode++) {
         for (size_t kind = 0; kind < 4; kind++) {
             for (uint64_t nth = 1; !fail_nth(modes[mode], kinds[kind], nth); nth++)
                 continue;
-            for (int i = 0; i < 1000 && open_descriptors() != before; i++)
+            for (int i = 0; i < 1000 && check_open_files() != before; i++)
                 usleep(1000);
-            CHECK_EQ_INT(open_descriptors(), before);
+            CHECK_EQ_INT(check_open_files(), before);
         }
     }
 }

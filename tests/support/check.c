@@ -7,6 +7,7 @@
  */
 #include "tests/support/check.h"
 
+#include <dirent.h>
 #include <ftw.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -107,6 +108,19 @@ const char *check_temp_dir(void)
         atexit(check_remove_temp);
     }
     return check_temp;
+}
+
+int check_open_files(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    if (folder == NULL)
+        abort();
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
 }
 
 /* One test; its line of TAP. */

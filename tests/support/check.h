@@ -27,6 +27,9 @@ const char *check_data_dir(void);
 const char *check_source_dir(void);
 const char *check_temp_dir(void);
 
+/* How many descriptors are open: the same number before and after, or one leaked. */
+int check_open_files(void);
+
 #define TEST(name)                                                                       \
     static void test_##name(void);                                                       \
     __attribute__((constructor)) static void register_##name(void)                       \
