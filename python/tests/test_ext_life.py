@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from extfns import NUMBERS, coded, first, graph
 from headrace import _headrace as ext
-from test_ext_memory import NUMBERS, coded, first, graph, nothing_left  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def drain(made: ext.Graph, **options: Any) -> list[int]:
@@ -35,7 +37,7 @@ def script(text: str, *args: str) -> subprocess.Popen[str]:
     """A process that runs `text` behind the imports that all of these need."""
     head = (
         "import json, os, signal, sys, threading, time\nfrom headrace import _headrace as ext\n"
-        "sys.path.insert(0, sys.argv[1])\nfrom test_ext_memory import coded, graph\n"
+        "sys.path.insert(0, sys.argv[1])\nfrom extfns import coded, graph\n"
     )
     here = str(pathlib.Path(__file__).parent)
     return subprocess.Popen(

@@ -10,46 +10,15 @@ import pathlib
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from extfns import Foreign, coded, first, graph
 from headrace import _headrace as ext
 
-NUMBERS = "headrace: 1\npipeline:\n  - source.range: {n: %d}\n  - batch.stack: {size: %d}\n"
-
-
-def graph(records: int = 20, size: int = 10) -> ext.Graph:
-    return ext.Graph.parse(NUMBERS % (records, size), "test.yaml", {})
-
-
-def coded(function: Any, outputs: list[str], count: int = 10, size: int = 5, op: str = "batch.stack") -> ext.Graph:
-    """A graph whose source is `function`."""
-    made = ext.Graph()
-    made.code("f", "f", "source", function)
-    node = made.add("code.source", "make", [], json.dumps({"code": "f", "count": count, "outputs": outputs}))
-    made.add(op, None, [node], json.dumps({"size": size}))
-    return made
-
-
-def first(made: ext.Graph, **options: Any) -> ext.Batch:
-    run = ext.Iter(made, {"variant": "inline", **options})
-    batch = run.next()
-    run.close()
-    assert batch is not None
-    return batch
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    """Every handle that a test makes is gone when it is over."""
-    gc.collect()
-    before = ext.live_objects()
-    yield
-    gc.collect()
-    assert ext.live_objects() == before
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def rss() -> int:
@@ -231,6 +200,7 @@ def test_user_code_may_keep_what_it_was_given() -> None:
     assert sorted(int(a[0]) for a in kept) == sorted(list(range(50)) * 3)
 
 
+@pytest.mark.memory
 def test_epochs_leave_memory_as_it_was() -> None:
     made = coded(lambda i: (np.full(5000, i, np.float32), b"x" * (i * 10)), ["a: float32[5000]", "t: bytes"], 40, 8)
 
@@ -271,6 +241,7 @@ def test_a_cycle_through_user_code_is_collected() -> None:
 def test_an_iterator_dropped_inside_of_its_own_code_ends() -> None:
     runs: list[ext.Iter] = []
     ready = threading.Event()
+    before = ext.live_objects()["code"]
 
     def make(index: int) -> int:
         ready.wait(10)
@@ -280,10 +251,10 @@ def test_an_iterator_dropped_inside_of_its_own_code_ends() -> None:
 
     runs.append(ext.Iter(coded(make, ["i: int64"], 1000), {"threads": 1}))
     ready.set()
-    end = time.monotonic() + 10
-    while ext.live_objects()["code"] > 0 and time.monotonic() < end:
+    end = time.monotonic() + 60
+    while ext.live_objects()["code"] > before and time.monotonic() < end:
         time.sleep(0.01)
-    assert not runs
+    assert not runs and ext.live_objects()["code"] == before
 
 
 torch: Any = None
@@ -308,19 +279,6 @@ def test_torch_takes_fields_without_a_copy(dtype: str) -> None:
     assert tensor.tolist() == [1] * 5
     del tensor
     gc.collect()
-
-
-class Foreign:
-    """An array of another library: DLPack, and neither a buffer nor a way to NumPy."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
-
-    def __dlpack__(self) -> Any:
-        return self.array.__dlpack__()
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("this array is not for NumPy")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
