@@ -401,14 +401,14 @@ class Loader:
         )
 
     def _state_of(self, run: Run) -> dict[str, Any]:
-        engine = run.save()
-        return {"first": run.first, "at": run.epoch, "epochs": run.epochs, "engine": engine, "share": self._share(engine)}
+        share = f"rank {self.rank} of {self.world}" if self.ranks_differ else None
+        return {"first": run.first, "at": run.epoch, "epochs": run.epochs, "engine": run.save(), "share": share}
 
-    def _share(self, engine: str) -> str | None:
-        """Whose state it is, where other ranks stand elsewhere; None: good for all."""
-        if self.world < 2 or (json.loads(engine)["direct"] and self._engine["on_error"] != "skip"):
-            return None
-        return f"rank {self.rank} of {self.world}"
+    @property
+    def ranks_differ(self) -> bool:
+        """Whether each rank stands at a place of its own within an epoch, so that no state is good for all: where
+        a filter, an expansion or on_error="skip" leaves records out on one rank and not on another."""
+        return self.world > 1 and (self._built.record_count is None or self._engine["on_error"] == "skip")
 
     def _state_json(self, state: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -451,8 +451,8 @@ class Loader:
         if share is not None and share != f"rank {self.rank} of {self.world}":
             raise StateMismatchError(
                 f"the state is that of {share}, this is rank {self.rank} of {max(self.world, 1)}. Where a filter, an "
-                "expansion or on_error='skip' leaves records out, each rank stands at a place of its own: save and load "
-                "the state of each, or begin the epoch anew",
+                "expansion or on_error='skip' leaves records out, each rank stands at a place of its own: save and "
+                "load the state of each, or begin the epoch anew",
                 param="share",
             )
         self._stop_run()

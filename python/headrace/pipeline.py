@@ -319,7 +319,10 @@ class Pipeline(Methods):
             rank, world: this consumer's number, and how many share the records. Default: of
                 torch.distributed where it is initialised, else RANK and WORLD_SIZE, else 0 of 1.
             even: "none": some ranks may get one record more; "drop": the rest is left out;
-                "repeat": records from the beginning fill up, so that all ranks make as many steps.
+                "repeat": records from the beginning fill up; "steps": the first rank that has no
+                batch left ends the epoch for all, also behind filters and with bad records left
+                out (the ranks agree by torch.distributed, a small all-reduce per step). With all
+                but "none" all ranks make as many steps.
             output: "torch", "numpy", "jax" or "headrace" (fields as they are). Default: "torch" if
                 torch is imported, else "numpy".
             device: a torch device that the fields are copied to, such as "cuda".

@@ -19,8 +19,9 @@ from transformers import Trainer as _Trainer
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 
-from ..loader import Loader, LoaderOptions, UnknownLengthError, rank_and_world
+from ..loader import Loader, LoaderOptions, UnknownLengthError
 from ..pipeline import Pipeline
+from ._ranks import even_steps
 
 # Without the frameworks their classes are Any to mypy, hence the ignores.
 
@@ -87,9 +88,7 @@ class Batches:
 def batches(pipeline: Pipeline, **options: Any) -> Batches:
     """What `get_train_dataloader` of a Trainer of your own can return."""
     given: LoaderOptions = {"output": "torch", **options}  # type: ignore[typeddict-item]
-    if rank_and_world(None, None)[1] > 1:
-        given = {"even": "repeat", **given}
-    return Batches(pipeline.loader(**given))
+    return Batches(pipeline.loader(**even_steps(pipeline, given)))
 
 
 class KeepsPlace(TrainerCallback, ExportableState):  # type: ignore[misc,type-arg,no-untyped-call,unused-ignore]
@@ -100,7 +99,11 @@ class KeepsPlace(TrainerCallback, ExportableState):  # type: ignore[misc,type-ar
 
     def state(self) -> dict[str, Any]:
         """What the Trainer writes to trainer_state.json."""
-        place = self._batches.state_dict() if self._batches is not None else None
+        found = self._batches
+        if found is None or found.loader.ranks_differ:  # only rank 0 is asked
+            place = None
+        else:
+            place = found.state_dict()
         return {"args": {}, "attributes": {"place": place}}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

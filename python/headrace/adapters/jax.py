@@ -15,6 +15,7 @@ from ..batch import Batch
 from ..errors import ShapeError
 from ..loader import Loader, LoaderOptions
 from ..pipeline import Pipeline
+from ._ranks import even_steps
 
 
 def loader(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Loader:
@@ -27,9 +28,7 @@ def loader(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Loader:
     world = jax.process_count()
     if "world" not in given:
         given = {**given, "rank": jax.process_index(), "world": world}
-    if world > 1:
-        given = {"even": "repeat", **given}
-    return pipeline.loader(**given)
+    return pipeline.loader(**even_steps(pipeline, given))
 
 
 def on_devices(batches: Iterable[Batch], sharding: Any) -> Iterator[dict[str, jax.Array]]:

@@ -15,8 +15,9 @@ from typing import Any, Unpack
 
 from ..batch import Batch
 from ..errors import ArgumentError
-from ..loader import Loader, LoaderOptions, UnknownLengthError, rank_and_world
+from ..loader import Loader, LoaderOptions, UnknownLengthError
 from ..pipeline import Pipeline
+from ._ranks import even_steps, state_of_all, state_of_rank
 
 try:
     from lightning.pytorch import LightningDataModule
@@ -84,11 +85,11 @@ class Batches:
 
     def state_dict(self) -> dict[str, Any]:
         """The place behind the last batch that was trained on."""
-        return self.loader.state_dict() if self._early is None else self._early
+        return state_of_all(self.loader, self._early if self._early is not None else self.loader.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there; from the end of an epoch with the next."""
-        self.loader.load_state_dict(state)
+        self.loader.load_state_dict(state_of_rank(self.loader, state))
         self._resumed = True
         self._wanted = self._early = None
 
@@ -126,9 +127,7 @@ class DataModule(LightningDataModule):  # type: ignore[misc,unused-ignore]
 
     def _batches(self, pipeline: Pipeline, options: LoaderOptions, same: bool) -> Batches:
         given: LoaderOptions = {"output": "torch", **options}
-        if rank_and_world(None, None)[1] > 1:
-            given = {"even": "repeat", **given}
-        return Batches(pipeline.loader(**given), same=same)
+        return Batches(pipeline.loader(**even_steps(pipeline, given)), same=same)
 
     def _evaluation(self, pipelines: Pipeline | Sequence[Pipeline] | None) -> Batches | list[Batches]:
         if isinstance(pipelines, Pipeline):

@@ -17,6 +17,7 @@ from typing import Any, Unpack
 
 from ..loader import Loader, LoaderOptions
 from ..pipeline import Pipeline
+from ._ranks import even_steps
 
 
 class Shard:
@@ -44,7 +45,8 @@ class Shard:
         return len(self.loader)
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last batch, for the checkpoint; the same on all workers."""
+        """The place behind the last batch, for the checkpoint; the same on all workers, but
+        where a filter lets each stand at a place of its own."""
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -60,9 +62,7 @@ def shard(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Shard:
     """
     rank, world, device = _worker()
     given: LoaderOptions = {"output": "torch", "rank": rank, "world": world, **options}
-    if world > 1:
-        given = {"even": "repeat", **given}
-    return Shard(pipeline.loader(**given), device)
+    return Shard(pipeline.loader(**even_steps(pipeline, given)), device)
 
 
 def _worker() -> tuple[int, int, str | None]:

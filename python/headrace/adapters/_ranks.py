@@ -1,0 +1,41 @@
+"""What the adapters do when several ranks train together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..loader import Loader, LoaderOptions, rank_and_world
+from ..pipeline import Pipeline
+
+
+def even_steps(pipeline: Pipeline, options: LoaderOptions) -> LoaderOptions:
+    """`options` with a choice of `even` by which no rank runs dry, unless they have one."""
+    _, world = rank_and_world(options.get("rank"), options.get("world"))
+    shards = any(node.op == "order.shard" for node in pipeline._built.nodes)
+    if world < 2 or shards or "even" in options:
+        return options
+    if pipeline.record_count is None or options.get("on_error") == "skip":
+        return {**options, "even": "steps"}
+    return {**options, "even": "repeat"}
+
+
+def state_of_all(loader: Loader, state: dict[str, Any]) -> dict[str, Any]:
+    """`state` of this rank; where ranks stand at places of their own, those of all of them.
+
+    Then it is a collective of torch.distributed: all ranks call it.
+    """
+    if not loader.ranks_differ:
+        return state
+    from torch import distributed
+
+    states: list[Any] = [None] * loader.world
+    distributed.all_gather_object(states, state)
+    return {"ranks": states}
+
+
+def state_of_rank(loader: Loader, state: Any) -> Any:
+    """This rank's part of what `state_of_all` gave."""
+    states = state.get("ranks") if isinstance(state, dict) else None
+    if states is None:
+        return state
+    return states[loader.rank] if loader.rank < len(states) else states[0]
