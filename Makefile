@@ -59,7 +59,7 @@ check:
 
 # Frameworks of some gigabytes, in an environment of their own.
 check-adapters:
-	@sh tools/deps.sh
+	@sh tools/deps.sh wheel
 	@sh tools/check-adapters $(BUILD)
 
 # A build folder per sanitizer; release would drop the asserts.
