@@ -40,7 +40,6 @@ struct run {
 };
 
 #define AT(field) offsetof(struct run_options, field)
-#define COUNT_MAX INT64_MAX
 
 /* clang-format off */
 static const struct cli_option run_table[] = {

@@ -186,13 +186,6 @@ struct hr_doc *hr__doc_get(const struct hr_doc *map, const char *key)
     return pair != NULL ? pair->value : NULL;
 }
 
-int64_t hr__doc_get_int(const struct hr_doc *map, const char *key, int64_t fallback)
-{
-    const struct hr_doc *value = hr__doc_get(map, key);
-
-    return value != NULL && value->kind == HR_DOC_INT ? value->as.integer : fallback;
-}
-
 const char *hr__doc_get_string(const struct hr_doc *map, const char *key)
 {
     const struct hr_doc *value = hr__doc_get(map, key);

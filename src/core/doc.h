@@ -77,8 +77,7 @@ hr__doc_set(struct hr_doc *map, const char *key, struct hr_doc *value);
 /* The value under `key`, or NULL; also NULL when `map` is no map. */
 struct hr_doc *hr__doc_get(const struct hr_doc *map, const char *key);
 
-/* Convenience for state files: the value or `fallback` when absent or of another kind. */
-int64_t hr__doc_get_int(const struct hr_doc *map, const char *key, int64_t fallback);
+/* The string under `key`; NULL when absent or of another kind. */
 const char *hr__doc_get_string(const struct hr_doc *map, const char *key);
 
 /* "map", "number", ... for messages. */

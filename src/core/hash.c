@@ -38,32 +38,6 @@ void hr__hash_text(struct hr_hash128 hash, char ret_text[HR_HASH_TEXT_BYTES])
              (unsigned long long)hash.high, (unsigned long long)hash.low);
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-bool hr__hash_parse(const char *text, struct hr_hash128 *ret_hash)
-{
-    uint64_t half[2] = {0, 0};
-
-    for (int i = 0; i < 32; i++) {
-        int digit = hex_digit(text[i]);
-
-        if (digit < 0)
-            return false;
-        half[i / 16] = half[i / 16] << 4 | (unsigned)digit;
-    }
-    if (text[32] != '\0')
-        return false;
-    *ret_hash = (struct hr_hash128){.low = half[1], .high = half[0]};
-    return true;
-}
-
 struct hr_hasher *hr__hasher_create(void)
 {
     struct hr_hasher *hasher = hr__aligned_alloc(64, sizeof *hasher);

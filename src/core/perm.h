@@ -30,8 +30,4 @@ void hr__perm_init(struct hr_perm *perm, uint64_t n, uint64_t seed, uint64_t str
 /* Where position `at` (< n) goes. Thread-safe. */
 uint64_t hr__perm_map(const struct hr_perm *perm, uint64_t at);
 
-/* Many at once: out[i] = map(at + i). Same values, faster. */
-void hr__perm_map_run(const struct hr_perm *perm, uint64_t at, size_t count,
-                      uint64_t *out);
-
 #endif

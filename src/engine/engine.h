@@ -171,7 +171,6 @@ struct hr_runner {
     struct hr_buffer *slab;   /* small results share it */
     size_t slab_used;
     struct hr_error error;
-    uint64_t cpu_ns;
     struct hr_span *spans;
     size_t span_count, span_room;
 };
@@ -182,7 +181,6 @@ struct hr_engine {
     struct hr_graph *graph; /* a reference */
     struct hr_plan plan;
     struct hr_iter_options options;
-    char *ledger_path;
     struct hr_stage stages[HR_PLAN_STAGES_MAX];
     size_t stage_count;
     struct hr_pool *pool;

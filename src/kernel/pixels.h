@@ -41,8 +41,6 @@ struct hr_affine {
     float scale[4], bias[4];
 };
 
-#define HR_AFFINE_MAX 4 /* steps in one store */
-
 /*
  * Store src as dst: mirror if asked, then the affine steps in order in f32, then convert
  * to dst's dtype (to u8: round to nearest even, clamp to 0..255). With no steps u8 -> f32

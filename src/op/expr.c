@@ -343,18 +343,6 @@ const struct hr_expr_ref *hr__expr_refs(const struct hr_expr *expr, size_t *ret_
     return expr->refs;
 }
 
-bool hr__expr_size_only(const struct hr_expr *expr, size_t field)
-{
-    for (size_t i = 0; i < expr->ref_count; i++) {
-        enum hr_member member = expr->refs[i].member;
-
-        if (expr->refs[i].field == field &&
-            (member == HR_MEMBER_VALUE || member == HR_MEMBER_LENGTH))
-            return false;
-    }
-    return true;
-}
-
 /* ---- evaluate ---- */
 
 struct eval {

@@ -85,10 +85,6 @@ const char *const *hr__expr_fields(const struct hr_expr *expr, size_t *ret_count
 /* Distinct references, in order of first use; evaluation takes one operand for each. */
 const struct hr_expr_ref *hr__expr_refs(const struct hr_expr *expr, size_t *ret_count);
 
-/* True when only sizes (height, width, channels) of that field are read, so that a
- * deferred image need not be made. */
-bool hr__expr_size_only(const struct hr_expr *expr, size_t field);
-
 /* Evaluate a checked expression; operands[i] belongs to refs[i]. HR_ERR_RANGE on division
  * by zero and on integer overflow. */
 HR_CHECK enum hr_err

@@ -137,6 +137,5 @@ const char *hr__param_type_name(enum hr_param_type type);
 #define HR_P_STRINGS(s, f, ...) HR_P(HR_PARAM_STRINGS, s, f, __VA_ARGS__)
 #define HR_RANGE(low, high) .has_min = true, .min = (low), .has_max = true, .max = (high)
 #define HR_MIN(low) .has_min = true, .min = (low)
-#define HR_MAX_(high) .has_max = true, .max = (high)
 
 #endif

@@ -8,7 +8,7 @@
  * Meaning: exactly that of making every step at once, in order. An edit that cannot be
  * described on top of the earlier ones (a second resize) forces the image first, so
  * composition is never a question of right or wrong, only of speed. How far edits are
- * composed is the plan's choice: see hr_op_ctx and engine/compile.
+ * composed is the plan's choice: see hr_op_ctx and engine/program.c.
  */
 #ifndef HR_OPS_IMAGE_JOB_H
 #define HR_OPS_IMAGE_JOB_H

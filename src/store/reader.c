@@ -279,23 +279,6 @@ void hr__reader_ahead(struct hr_reader *reader, uint64_t key, const char *path)
     pthread_mutex_unlock(&reader->lock);
 }
 
-void hr__reader_forget(struct hr_reader *reader, uint64_t key_below)
-{
-    if (atomic_load_explicit(&reader->live, memory_order_relaxed) == 0)
-        return;
-    pthread_mutex_lock(&reader->lock);
-    for (uint32_t i = 0; i < reader->depth; i++) {
-        struct hr_request *request = &reader->requests[i];
-
-        if (request->state != HR_REQUEST_FREE && !request->unwanted &&
-            request->key < key_below)
-            drop_request(reader, request);
-    }
-    if (reader->waiters > 0)
-        pthread_cond_broadcast(&reader->done);
-    pthread_mutex_unlock(&reader->lock);
-}
-
 /* ---- life ---- */
 
 static enum hr_err make_table(struct hr_reader *reader)

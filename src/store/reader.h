@@ -58,9 +58,6 @@ bool hr__reader_is_cold(const struct hr_reader *reader);
  * budget is used up or `key` is already known. Any thread; does not wait. */
 void hr__reader_ahead(struct hr_reader *reader, uint64_t key, const char *path);
 
-/* Keys below `key_below` are no longer wanted. */
-void hr__reader_forget(struct hr_reader *reader, uint64_t key_below);
-
 struct hr_reader_stats {
     enum hr_reader_mode mode; /* what is used: never AUTO */
     uint64_t files, bytes;    /* taken */
@@ -68,7 +65,7 @@ struct hr_reader_stats {
     uint64_t waited;          /* read in place, the disk was waited for */
     uint64_t ahead_started, ahead_dropped;
     uint64_t ahead_ready, ahead_late;  /* taken: was complete; had to be waited for */
-    uint64_t ahead_unused;             /* forgotten or failed */
+    uint64_t ahead_unused;             /* failed, or not begun when taken */
     uint64_t ahead_bytes, ahead_files; /* held now: in flight or complete */
 };
 void hr__reader_stats(struct hr_reader *reader, struct hr_reader_stats *ret_stats);

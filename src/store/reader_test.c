@@ -197,8 +197,6 @@ static void *take_many(void *user)
             return NULL;
         for (int ahead = at + 1; ahead < at + 5; ahead++)
             hr__reader_ahead(shared_reader, (uint64_t)ahead, paths[ahead % FILES]);
-        if (at % 50 == 49)
-            hr__reader_forget(shared_reader, (uint64_t)at - 20);
         if (hr__reader_take(shared_reader, (uint64_t)at, paths[at % FILES], &buffer,
                             NULL) != HR_OK ||
             !is_right(at % FILES, buffer))
@@ -258,30 +256,6 @@ TEST(depth_and_budget_drop_requests_silently)
     for (int file = 1; file < FILES; file++)
         take_right(reader, (uint64_t)file, file);
     hr__reader_destroy(reader);
-    hr_pool_unref(pool);
-}
-
-TEST(forgotten_requests_hold_nothing)
-{
-    struct hr_pool *pool = hr_pool_create(0);
-
-    make_files();
-    for (int mode = 0; mode < 2; mode++) {
-        struct hr_reader *reader = reader_of(pool, modes[mode]);
-
-        if (reader == NULL)
-            continue;
-        for (int file = 0; file < 8; file++)
-            hr__reader_ahead(reader, (uint64_t)file, paths[file]);
-        hr__reader_forget(reader, 8);
-        for (int i = 0; i < 2000 && stats_of(reader).ahead_files > 0; i++)
-            usleep(1000);
-        CHECK_EQ_INT(stats_of(reader).ahead_files, 0);
-        CHECK_EQ_INT(stats_of(reader).ahead_bytes, 0);
-        hr__reader_ahead(reader, 3, paths[5]); /* the key may mean another file */
-        take_right(reader, 3, 5);
-        hr__reader_destroy(reader);
-    }
     hr_pool_unref(pool);
 }
 
