@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters asan ubsan tsan asan-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-pythons asan ubsan tsan asan-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
@@ -21,6 +21,7 @@ help:
 	@echo 'make demo              install what is missing, build, and run photos through a pipeline'
 	@echo 'make check             build, run all tests and checks; ends with N passed, N failed'
 	@echo 'make check-adapters    the Python package in torch, Lightning, Trainer, JAX, TensorFlow, Ray'
+	@echo 'make check-pythons     its wheel in the other CPythons of this machine'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
 	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
 	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
@@ -61,6 +62,9 @@ check:
 check-adapters:
 	@sh tools/deps.sh wheel
 	@sh tools/check-adapters $(BUILD)
+
+check-pythons: wheel
+	@sh tools/check-pythons
 
 # A build folder per sanitizer; release would drop the asserts.
 asan: sanitizer = address,undefined
