@@ -37,7 +37,7 @@ help:
 	@echo 'make wheel             a Python wheel that carries its codecs, in dist/, and a try of it'
 	@echo 'make deps              say which Debian packages are missing and install them'
 	@echo 'make install PREFIX=   install (default /usr/local)'
-	@echo 'make clean             remove the build folders of this file'
+	@echo 'make clean             remove what was built; dist/ and downloads (build-peers, build-adapters) stay'
 
 deps:
 	@sh tools/deps.sh
@@ -132,4 +132,4 @@ install: make-all
 	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-neon $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-neon $(BUILD)-fuzz $(BUILD)-wheel
