@@ -1,5 +1,6 @@
 /*
- * Any bytes as an IDX file, plain or gzipped. Accepted files are read whole.
+ * fuzz/fuzz_idx.c - any bytes as an IDX file, plain or gzipped. Accepted files are read
+ * whole.
  */
 #include "core/alloc.h"
 #include "store/idx.h"

@@ -1,5 +1,5 @@
 /*
- * Any bytes as a saved index, and as a list of files.
+ * fuzz/fuzz_index.c - any bytes as a saved index, and as a list of files.
  *
  * The first byte chooses: even bytes are read as a saved index, first as they are, then
  * with checksums made right so that what lies behind them is reached; odd ones as CSV or

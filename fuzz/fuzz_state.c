@@ -1,7 +1,7 @@
 /*
- * Any text as the state of an iterator: refused with a message, or gone on from without
- * harm. "@" in the text stands for the graph's fingerprint, so that what is behind that
- * check is reached; the first byte chooses the graph.
+ * fuzz/fuzz_state.c - any text as the state of an iterator: refused with a message, or
+ * gone on from without harm. "@" in the text stands for the graph's fingerprint, so that
+ * what is behind that check is reached; the first byte chooses the graph.
  */
 #include "core/str.h"
 #include "headrace/engine.h"

@@ -1,5 +1,5 @@
 /*
- * The work beside the pipeline: synthetic sets, index, digest, PNG.
+ * api/dataset_test.c - the work beside the pipeline: synthetic sets, index, digest, PNG.
  */
 #include "core/alloc.h"
 #include "core/file.h"

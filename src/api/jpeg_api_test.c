@@ -1,5 +1,6 @@
 /*
- * The JPEG decoder by its public header: windows, resizes, entry points, threads.
+ * api/jpeg_api_test.c - the JPEG decoder by its public header: windows, resizes, entry
+ * points, threads.
  */
 #include "codec/image.h"
 #include "core/alloc.h"

@@ -1,5 +1,6 @@
 /*
- * Entry points: gathered, kept as bytes, used and completed, they change no pixel.
+ * codec/jpeg_index_test.c - entry points: gathered, kept as bytes, used and completed,
+ * they change no pixel.
  */
 #include "codec/jpeg_test_util.h"
 

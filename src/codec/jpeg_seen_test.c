@@ -1,5 +1,6 @@
 /*
- * Windows that take from the ones before them are those of decodes alone.
+ * codec/jpeg_seen_test.c - windows that take from the ones before them are those of
+ * decodes alone.
  */
 #include "codec/jpeg_test_util.h"
 

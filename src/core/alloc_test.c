@@ -1,3 +1,6 @@
+/*
+ * core/alloc_test.c - faults by number, counts, aligned pages.
+ */
 #include "core/alloc.h"
 #include "tests/support/check.h"
 

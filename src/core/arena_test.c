@@ -1,3 +1,6 @@
+/*
+ * core/arena_test.c - rounds without allocations, peaks given back, poisoned memory.
+ */
 #include "core/alloc.h"
 #include "core/arena.h"
 #include "core/poison.h"

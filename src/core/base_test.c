@@ -1,3 +1,7 @@
+/*
+ * core/base_test.c - names of codes and dtypes, messages of errors, threads that start
+ * and do not.
+ */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/thread.h"

@@ -1,3 +1,6 @@
+/*
+ * core/buffer_test.c - shared and foreign memory, views.
+ */
 #include "core/alloc.h"
 #include "headrace/buffer.h"
 #include "tests/support/check.h"

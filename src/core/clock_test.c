@@ -1,3 +1,6 @@
+/*
+ * core/clock_test.c - the clocks advance and agree.
+ */
 #include "core/clock.h"
 #include "tests/support/check.h"
 

@@ -1,3 +1,7 @@
+/*
+ * core/cpu_test.c - instruction sets, processors that this process may use, resident
+ * memory.
+ */
 #include "core/cpu.h"
 #include "core/file.h"
 #include "tests/support/check.h"

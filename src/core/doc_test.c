@@ -1,3 +1,7 @@
+/*
+ * core/doc_test.c - YAML and JSON: values with their positions, faults with theirs, and
+ * limits on both.
+ */
 #include "core/alloc.h"
 #include "core/doc.h"
 #include "core/str.h"

@@ -1,3 +1,6 @@
+/*
+ * core/file_test.c - files replaced whole or not at all, whatever fails meanwhile.
+ */
 #include "core/alloc.h"
 #include "core/file.h"
 #include "tests/support/check.h"

@@ -1,3 +1,6 @@
+/*
+ * core/pool_test.c - classes, budget, peaks, threads.
+ */
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/poison.h"

@@ -2,7 +2,7 @@
  * core/rng.c - Philox4x32-10 and the draws made from it.
  *
  * Plain C: a record draws about eight numbers, 15 ns beside 100 us of kernels, so there
- * is nothing to gain from a vector form (research note kernels.md).
+ * is nothing to gain from a vector form.
  */
 #include "core/rng.h"
 

@@ -1,3 +1,6 @@
+/*
+ * core/rng_test.c - Philox by its known answers, draws by their borders and distribution.
+ */
 #include "core/rng.h"
 #include "tests/support/check.h"
 

@@ -1,3 +1,6 @@
+/*
+ * core/str_test.c - growing strings, and numbers, names and bytes as text.
+ */
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "core/str.h"

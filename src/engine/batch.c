@@ -1,5 +1,5 @@
 /*
- * Batches: one allocation per field, whatever the records were.
+ * engine/batch.c - batches: one allocation per field, whatever the records were.
  */
 #include "engine/batch.h"
 

@@ -1,5 +1,5 @@
 /*
- * Putting records together: stacked, padded, ragged, strings.
+ * engine/batch_test.c - putting records together: stacked, padded, ragged, strings.
  */
 #include "engine/batch.h"
 #include "tests/support/check.h"

@@ -1,6 +1,6 @@
 /*
- * The batcher of a stage whose records come one by one: fixed shapes are copied into
- * columns as they come, the rest is kept until the batch is full.
+ * engine/batcher.c - the batcher of a stage whose records come one by one: fixed shapes
+ * are copied into columns as they come, the rest is kept until the batch is full.
  */
 #include "engine/sequence.h"
 

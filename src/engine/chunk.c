@@ -1,5 +1,6 @@
 /*
- * Many records at a time through a stage with user code, segment by segment.
+ * engine/chunk.c - many records at a time through a stage with user code, segment by
+ * segment.
  *
  * Each record has a row of slots, so that it can wait between segments. A record that
  * fails leaves the chunk; when another may stand in for it, that one goes through alone

@@ -1,5 +1,6 @@
 /*
- * The user's code in this thread: entered once for all records of a chunk.
+ * engine/code.c - the user's code in this thread: entered once for all records of a
+ * chunk.
  *
  * What it makes lies where it is to stay: in the batch when the place is known, in memory
  * of its own when the record is to wait, else in the arena.

@@ -1,6 +1,6 @@
 /*
- * Sources that end where their code says so: at any place, with whatever stands behind
- * them. And runs of user code in which any allocation fails.
+ * engine/code_end_test.c - sources that end where their code says so: at any place, with
+ * whatever stands behind them. And runs of user code in which any allocation fails.
  */
 #include "engine/code_test_util.h"
 

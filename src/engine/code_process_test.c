@@ -1,6 +1,6 @@
 /*
- * User code in worker processes: the same bytes as in threads, whoever dies, and nobody
- * waits for one that hangs.
+ * engine/code_process_test.c - user code in worker processes: the same bytes as in
+ * threads, whoever dies, and nobody waits for one that hangs.
  *
  * A peer is this program again: a constructor sees the variable that the host sets,
  * serves, and ends before any test would run.

@@ -1,6 +1,7 @@
 /*
- * User code in a graph: it gives what the built-in op of the same meaning gives, the same
- * bytes whatever runs it, and its failures are told by node, field and record.
+ * engine/code_test.c - user code in a graph: it gives what the built-in op of the same
+ * meaning gives, the same bytes whatever runs it, and its failures are told by node,
+ * field and record.
  */
 #include "engine/code_test_util.h"
 

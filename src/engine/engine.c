@@ -1,5 +1,5 @@
 /*
- * An engine's life: plan, memory, threads, and the consumer's side.
+ * engine/engine.c - an engine's life: plan, memory, threads, and the consumer's side.
  */
 #include "engine/run.h"
 

@@ -1,6 +1,7 @@
 /*
- * The ledger of bad records: one JSON object a line, in the order of the records,
- * appended. A line that cannot be written is not worth a run: the counter still tells.
+ * engine/ledger.c - the ledger of bad records: one JSON object a line, in the order of
+ * the records, appended. A line that cannot be written is not worth a run: the counter
+ * still tells.
  */
 #include "engine/engine.h"
 

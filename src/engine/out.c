@@ -1,6 +1,6 @@
 /*
- * What leaves a stage: batches to the consumer, records and batches to the next stage,
- * and whether there is room for them.
+ * engine/out.c - what leaves a stage: batches to the consumer, records and batches to the
+ * next stage, and whether there is room for them.
  */
 #include "engine/sequence.h"
 

@@ -1,6 +1,7 @@
 /*
- * Compiling a stage. Every field of every schema carries the number of its value (set at
- * freeze), so compiling is renumbering: value numbers become slots of a row.
+ * engine/program.c - compiling a stage. Every field of every schema carries the number of
+ * its value (set at freeze), so compiling is renumbering: value numbers become slots of a
+ * row.
  */
 #include "engine/program.h"
 

@@ -1,6 +1,7 @@
 /*
- * Running records: the hot loop. A record goes through all steps of its stage in one
- * thread. Stages with user code go another way (chunk.c), and share the pieces.
+ * engine/run.c - running records: the hot loop. A record goes through all steps of its
+ * stage in one thread. Stages with user code go another way (chunk.c), and share the
+ * pieces.
  */
 #include "engine/run.h"
 

@@ -1,5 +1,5 @@
 /*
- * Sequencers: what happens to records in order.
+ * engine/sequence.c - sequencers: what happens to records in order.
  *
  * A sequencer takes complete blocks of its stage and passes each good record through
  * children, stream ops and batcher to what is behind. It stops where there is no room and

@@ -1,5 +1,5 @@
 /*
- * An iterator's place as JSON, and going on from it.
+ * engine/state.c - an iterator's place as JSON, and going on from it.
  *
  * {"headrace_state": 1, "fingerprint": ..., "seed": s, "epoch": e, "base": b, "position":
  * p, ...}: p positions of this consumer are behind it, in an epoch that it began at

@@ -1,6 +1,6 @@
 /*
- * What the meters say. Counters are written by one thread each and read here without a
- * lock: a number may be a moment old, never torn.
+ * engine/stats.c - what the meters say. Counters are written by one thread each and read
+ * here without a lock: a number may be a moment old, never torn.
  */
 #include "engine/engine.h"
 

@@ -1,6 +1,6 @@
 /*
- * What a record leaves: bytes straight in the batch where its place is known, else values
- * of its own that wait in the block, or children.
+ * engine/store.c - what a record leaves: bytes straight in the batch where its place is
+ * known, else values of its own that wait in the block, or children.
  */
 #include "engine/run.h"
 

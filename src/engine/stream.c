@@ -1,7 +1,7 @@
 /*
- * Stream ops: what an order op does behind a filter, where positions mean nothing.
- * Verdicts by ordinal, and a window that is filled, permuted and emptied; its place is
- * kept, since the stage behind it may have no room.
+ * engine/stream.c - stream ops: what an order op does behind a filter, where positions
+ * mean nothing. Verdicts by ordinal, and a window that is filled, permuted and emptied;
+ * its place is kept, since the stage behind it may have no room.
  */
 #include "engine/sequence.h"
 

@@ -1,4 +1,7 @@
-/* Tests of graph/ with the real operators: the example of the design, whole. */
+/*
+ * graph/graph_ops_test.c - graphs of the real operators: they freeze, have fingerprints,
+ * and leak nothing.
+ */
 #include "graph/graph.h"
 
 #include "core/alloc.h"

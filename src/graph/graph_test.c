@@ -1,6 +1,6 @@
 /*
- * Tests of graph/ on a registry of its own: ops as small as the rules need them, so that
- * nothing here depends on what real operators do.
+ * graph/graph_test.c - tests of graph/ on a registry of its own: ops as small as the
+ * rules need them, so that nothing here depends on what real operators do.
  */
 #include "graph/graph.h"
 

@@ -1,5 +1,5 @@
 /*
- * Plans as text and JSON.
+ * graph/plan.c - plans as text and JSON.
  */
 #include "graph/plan.h"
 

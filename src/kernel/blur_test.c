@@ -1,3 +1,6 @@
+/*
+ * kernel/blur_test.c - the blur against a plain reference, on every instruction set.
+ */
 #include "kernel/blur.h"
 #include "kernel/kernel_test.h"
 

@@ -6,8 +6,7 @@
  * gray), the mean taken of the image as it is at that step; saturation: blend with gray;
  * hue: rotate H of HSV by value (in turns, -0.5..0.5), exact, not the linear YIQ form;
  * gray = .2989 R + .587 G + .114 B. Arithmetic is f32. ROUND rounds to whole levels (u8
- * images, between ops), CLIP clamps to [value, value2]. Construction: research note
- * kernels.md, "How the exact version works".
+ * images, between ops), CLIP clamps to [value, value2].
  */
 #ifndef HR_KERNEL_COLOUR_H
 #define HR_KERNEL_COLOUR_H

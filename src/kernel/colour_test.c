@@ -1,3 +1,7 @@
+/*
+ * kernel/colour_test.c - torchvision's formulas in double as reference, on every
+ * instruction set.
+ */
 #include "kernel/colour.h"
 #include "kernel/kernel_test.h"
 

@@ -1,3 +1,6 @@
+/*
+ * kernel/pixels_test.c - stores and conversions in every form, on every instruction set.
+ */
 #include "kernel/half.h"
 #include "kernel/kernel_test.h"
 #include "kernel/pixels.h"

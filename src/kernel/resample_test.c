@@ -1,3 +1,7 @@
+/*
+ * kernel/resample_test.c - Pillow's resize in double as reference, on every instruction
+ * set.
+ */
 #include "kernel/kernel_test.h"
 #include "kernel/resample.h"
 

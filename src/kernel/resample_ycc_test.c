@@ -1,3 +1,7 @@
+/*
+ * kernel/resample_ycc_test.c - planes resized apart against a reference in double, on
+ * every instruction set.
+ */
 #include "kernel/kernel_test.h"
 #include "kernel/resample_ycc.h"
 

@@ -1,3 +1,6 @@
+/*
+ * kernel/warp_test.c - turns against a plain reference, on every instruction set.
+ */
 #include "kernel/kernel_test.h"
 #include "kernel/warp.h"
 

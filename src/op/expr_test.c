@@ -1,4 +1,7 @@
-/* Tests of op/expr: precedence, types, members, errors with their column. */
+/*
+ * op/expr_test.c - the condition language: precedence, types, members, errors with their
+ * column.
+ */
 #include "op/expr.h"
 
 #include "core/alloc.h"
@@ -170,7 +173,7 @@ TEST(sizes_of_the_only_image_need_no_field_name)
     TRUE("image.length == 7 and boxes.length == 7");
 }
 
-TEST(references_are_distinct_and_tell_when_pixels_are_not_needed)
+TEST(references_are_distinct_and_fields_too)
 {
     struct hr_schema schema = test_schema();
     struct hr_expr *expr;

@@ -1,4 +1,7 @@
-/* Tests of op/param: every type, its borders, and the words of every refusal. */
+/*
+ * op/param_test.c - parameter tables: every type, its borders, and the words of every
+ * refusal.
+ */
 #include "op/param.h"
 
 #include "core/alloc.h"

@@ -1,4 +1,6 @@
-/* Tests of op/value, op/schema, op/worker: what the engine and the ops lean on. */
+/*
+ * op/value_test.c - values, schemas and workers: what the engine and the ops lean on.
+ */
 #include "op/value.h"
 
 #include "core/alloc.h"

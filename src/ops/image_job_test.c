@@ -1,4 +1,6 @@
-/* Composed edits give the bytes of edits made one by one; windows, orientation, scales.
+/*
+ * ops/image_job_test.c - composed edits give the bytes of edits made one by one; windows,
+ * orientation, scales.
  */
 #include "ops/ops_test_support.h"
 

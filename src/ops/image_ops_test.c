@@ -1,4 +1,7 @@
-/* What the image ops do to tiny images; their borders, draws and refusals. */
+/*
+ * ops/image_ops_test.c - what the image ops do to tiny images; their borders, draws and
+ * refusals.
+ */
 #include "ops/ops_test_support.h"
 
 static struct bench bench;

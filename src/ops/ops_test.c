@@ -1,4 +1,6 @@
-/* Every op's description; sources, orders, fields, filters. */
+/*
+ * ops/ops_test.c - every op's description; sources, orders, fields, filters.
+ */
 #include "ops/ops_test_support.h"
 
 #include <pthread.h>

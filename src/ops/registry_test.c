@@ -1,4 +1,6 @@
-/* Tests of the list of all operators: what every descriptor must keep to. */
+/*
+ * ops/registry_test.c - the list of all operators: what every descriptor must keep to.
+ */
 #include "core/alloc.h"
 #include "op/op.h"
 #include "tests/support/check.h"

@@ -1,5 +1,6 @@
 /*
- * Composition: which steps share one piece of work on a deferred value.
+ * opt/pass_compose.c - composition: which steps share one piece of work on a deferred
+ * value.
  *
  * A step with DEFERS only edits a description. The first one (DECODES, or any that meets
  * a tensor) heads a group; later ones join while the description can carry them. An op

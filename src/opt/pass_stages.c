@@ -1,5 +1,5 @@
 /*
- * Cutting a graph into stages.
+ * opt/pass_stages.c - cutting a graph into stages.
  *
  * The graph's tail is a spine: from the output back along single inputs. Behind the first
  * node that drops, makes or joins records the graph must be that spine; ahead of it,

@@ -1,6 +1,6 @@
 /*
- * Making a plan: the passes in their order. What is left out: measured costs; they arrive
- * with profiles, and change order, caching and placement.
+ * opt/plan_make.c - making a plan: the passes in their order. What is left out: measured
+ * costs, so no pass changes the order of steps, caches or places by them.
  */
 #include "opt/opt.h"
 

@@ -1,7 +1,7 @@
 /*
- * IDX files, plain or gzipped. A compressed file is taken apart at once, into exactly as
- * much memory as its header names; a header that names more than deflate could hold in
- * the file is refused before any memory is asked for.
+ * store/idx.c - IDX files, plain or gzipped. A compressed file is taken apart at once,
+ * into exactly as much memory as its header names; a header that names more than deflate
+ * could hold in the file is refused before any memory is asked for.
  */
 #include "store/idx.h"
 

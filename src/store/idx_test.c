@@ -1,4 +1,6 @@
-/* IDX files: what is read, and what is refused. */
+/*
+ * store/idx_test.c - IDX files: what is read, and what is refused.
+ */
 #include "core/file.h"
 #include "store/idx.h"
 #include "tests/support/check.h"

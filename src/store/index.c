@@ -1,5 +1,5 @@
 /*
- * The index as its users see it: opening, order, paths, labels.
+ * store/index.c - the index as its users see it: opening, order, paths, labels.
  *
  * Files are ordered by the bytes of their paths. A folder keeps its own names sorted; its
  * subfolders fall between them at fixed places, so the order of all is a short list of

@@ -1,5 +1,6 @@
 /*
- * One folder: reading its entries, sorting and packing the names of its files.
+ * store/index_folder.c - one folder: reading its entries, sorting and packing the names
+ * of its files.
  *
  * getdents64 with a large buffer gives names and kinds without a stat per file; only
  * links, and entries of file systems that do not tell kinds, are looked at one by one.

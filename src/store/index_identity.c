@@ -1,5 +1,6 @@
 /*
- * The identity of a data set: one hash over what a pipeline can see of it.
+ * store/index_identity.c - the identity of a data set: one hash over what a pipeline can
+ * see of it.
  *
  * Paths, labels and class names go through the hash in order, each closed by a zero byte
  * and a number, so that no two sets read alike. A list and a walk that give the same

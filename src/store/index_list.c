@@ -1,5 +1,5 @@
 /*
- * Lists of files and labels: what the records say.
+ * store/index_list.c - lists of files and labels: what the records say.
  *
  * A list is read in one pass into the paths' bytes and one label each. Labels that are
  * all whole numbers stay what they are; otherwise they are class names, and a label is

@@ -1,4 +1,7 @@
-/* Lists of files and labels: what they mean, and what is wrong with them. */
+/*
+ * store/index_list_test.c - lists of files and labels: what they mean, and what is wrong
+ * with them.
+ */
 #include "store/index_test.h"
 
 static struct hr_index *open_list(const char *name, const char *text)

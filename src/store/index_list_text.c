@@ -1,5 +1,6 @@
 /*
- * Lists of files and labels: how records are written, CSV (RFC 4180) and JSON lines.
+ * store/index_list_text.c - lists of files and labels: how records are written, CSV (RFC
+ * 4180) and JSON lines.
  *
  * JSON lines without escapes are read directly (0.1 us each), others by core/doc.
  */

@@ -1,6 +1,7 @@
 /*
- * Sorting the names of a folder and packing them: what all share in front and at the end
- * once, then the middles without anything between them, then nothing.
+ * store/index_pack.c - sorting the names of a folder and packing them: what all share in
+ * front and at the end once, then the middles without anything between them, then
+ * nothing.
  */
 #include "core/alloc.h"
 #include "core/error.h"

@@ -1,5 +1,5 @@
 /*
- * Which folders are entered and which files are taken.
+ * store/index_pattern.c - which folders are entered and which files are taken.
  *
  * Everything is a pattern: a plain folder is two stars and a star below it, or a star
  * alone when not recursive. A folder carries the set of segments that may come next, one

@@ -1,5 +1,5 @@
 /*
- * A saved index: docs/formats/source-index.md.
+ * store/index_saved.c - a saved index: docs/formats/source-index.md.
  *
  * Nothing in the file is believed: bounds of every section, a checksum over each, then
  * every offset that a later read would follow. What passes is used in place, so opening

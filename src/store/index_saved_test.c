@@ -1,4 +1,6 @@
-/* Saved indexes: what is read again, and damage. */
+/*
+ * store/index_saved_test.c - saved indexes: what is read again, and damage.
+ */
 #include "core/alloc.h"
 #include "core/hash.h"
 #include "store/index_test.h"

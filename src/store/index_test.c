@@ -1,4 +1,7 @@
-/* Names of files: order, patterns, labels, refusals, and failures of every call. */
+/*
+ * store/index_test.c - names of files: order, patterns, labels, refusals, and failures of
+ * every call.
+ */
 #include "store/index_test.h"
 #include "core/alloc.h"
 #include "store/index_internal.h"

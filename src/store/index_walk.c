@@ -1,5 +1,5 @@
 /*
- * The walk over all folders, on threads.
+ * store/index_walk.c - the walk over all folders, on threads.
  *
  * Folders wait on one stack under one lock; a thread takes one, reads it (or finds it
  * unchanged by one stat) and puts its subfolders back. The opening thread works too and

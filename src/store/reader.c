@@ -1,5 +1,5 @@
 /*
- * The reader as its users see it: taking, naming ahead, forgetting.
+ * store/reader.c - the reader as its users see it: taking, naming ahead, counts.
  *
  * A warm take touches no lock and writes to nothing that other threads write often: the
  * counters are striped. Requests named ahead live in a fixed table under one lock; a

@@ -1,5 +1,6 @@
 /*
- * Reading one file: open, fstat, read, close, and nothing else when it is cached.
+ * store/reader_file.c - reading one file: open, fstat, read, close, and nothing else when
+ * it is cached.
  *
  * O_NONBLOCK keeps a FIFO from hanging in open. The first read asks for what is in the
  * page cache only; that it gives less than the file is how a cold file is known. Where

@@ -1,4 +1,7 @@
-/* Whole files: equality, cold files ahead of time, refusals, cancelling, failures. */
+/*
+ * store/reader_test.c - whole files: equality, cold files ahead of time, refusals,
+ * cancelling, failures.
+ */
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "store/reader.h"

@@ -1,5 +1,6 @@
 /*
- * Reading ahead with a few threads that block: what io_uring does where it is allowed.
+ * store/reader_threads.c - reading ahead with a few threads that block: what io_uring
+ * does where it is allowed.
  *
  * Opening a cold file waits for the disk as reading does, so a thread carries a file
  * through from open to close.

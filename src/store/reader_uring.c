@@ -1,5 +1,5 @@
 /*
- * Reading ahead with io_uring: one thread, many files in flight.
+ * store/reader_uring.c - reading ahead with io_uring: one thread, many files in flight.
  *
  * The thread is the only one that submits: a request's completion is run in the context
  * of the thread that submitted it, and the threads that decode should not be interrupted

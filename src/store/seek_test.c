@@ -1,5 +1,6 @@
 /*
- * Entries by content: bounds, damage, and saved indexes that several runs write.
+ * store/seek_test.c - entries by content: bounds, damage, and saved indexes that several
+ * runs write.
  */
 #include "core/alloc.h"
 #include "core/file.h"

@@ -1,6 +1,6 @@
 /*
- * kill -9 at 50 random moments: what was delivered, in order, is what an uninterrupted
- * run delivers, each batch once.
+ * tests/conformance/kill_test.c - kill -9 at 50 random moments: what was delivered, in
+ * order, is what an uninterrupted run delivers, each batch once.
  *
  * A child process goes on from a file that holds the state and the hashes of the batches
  * so far; behind each batch it replaces that file by rename, so both change at once. It

@@ -1,5 +1,6 @@
 /*
- * Random graphs give the same bytes, whatever runs them.
+ * tests/conformance/random_graphs_test.c - random graphs give the same bytes, whatever
+ * runs them.
  *
  * A graph grows step by step: an operator is drawn from the registry, its parameters from
  * its own table, and what freezing refuses is left out again. So operators that come

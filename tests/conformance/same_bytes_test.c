@@ -1,8 +1,9 @@
 /*
- * One digest for a graph over photos, whatever runs it: number of threads, instruction
- * set, read-ahead, memory, fusion (in mode exact), restarts behind each batch; also when
- * a filter drops a third, and when photos are broken. Another digest for another seed or
- * epoch. kill_test has what survives kill -9; src/engine has the same over numbers.
+ * tests/conformance/same_bytes_test.c - one digest for a graph over photos, whatever runs
+ * it: number of threads, instruction set, read-ahead, memory, fusion (in mode exact),
+ * restarts behind each batch; also when a filter drops a third, and when photos are
+ * broken. Another digest for another seed or epoch. kill_test has what survives kill -9;
+ * src/engine has the same over numbers.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /*
- * Entry points change no byte: none, cold, warm, loaded, in a store that is too small,
- * damaged, of files that were replaced, with damaged photos, from one or more threads;
- * for crops drawn at random, centre crops, gray pixels, and two views of one photo.
+ * tests/conformance/seek_test.c - entry points change no byte: none, cold, warm, loaded,
+ * in a store that is too small, damaged, of files that were replaced, with damaged
+ * photos, from one or more threads; for crops drawn at random, centre crops, gray pixels,
+ * and two views of one photo.
  */
 #include <fcntl.h>
 #include <stdlib.h>

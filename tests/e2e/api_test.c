@@ -1,5 +1,6 @@
 /*
- * The library as a C program sees it: public headers, the shared library, nothing else.
+ * tests/e2e/api_test.c - the library as a C program sees it: public headers, the shared
+ * library, nothing else.
  */
 #include "headrace/dataset.h"
 #include "headrace/engine.h"

@@ -1,7 +1,8 @@
 /*
- * Broken inputs, each in a folder of its own between two good photos: under `fail` the
- * message names file, node and op; under `skip` the record is counted and written to the
- * ledger; under `substitute` another takes its place. Never a crash, a hang or a leak.
+ * tests/robust/broken_test.c - broken inputs, each in a folder of its own between two
+ * good photos: under `fail` the message names file, node and op; under `skip` the record
+ * is counted and written to the ledger; under `substitute` another takes its place. Never
+ * a crash, a hang or a leak.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /*
- * The n-th allocation, open, read, write, thread start fails, for n = 1, 2, ... until the
- * run needs fewer: each run ends with an error that says something, or as if nothing had
- * been; nothing crashes, hangs or leaks (the latter is ASan's to tell).
+ * tests/robust/torture_test.c - the n-th allocation, open, read, write, thread start
+ * fails, for n = 1, 2, ... until the run needs fewer: each run ends with an error that
+ * says something, or as if nothing had been; nothing crashes, hangs or leaks (the latter
+ * is ASan's to tell).
  *
  * A plain run takes every n up to a few hundred and then leaps; HEADRACE_TORTURE=all
  * takes every n.
