@@ -102,10 +102,19 @@ HR_API void hr_iter_close(struct hr_iter *iter);
 
 /* Where the consumer stands, after the last batch that hr_iter_next gave: a small JSON
  * object; hr_free() it. Give it as options.state to go on behind that batch, with any
- * number of threads, and any rank and world when all ranks stood at the same step.
+ * number of threads, and any rank and world when all ranks stood at the same step; where
+ * that is not enough it is refused, and hr_state_merge makes one of those of all ranks.
  * HR_ERR_UNSUPPORTED when batches come as completed: then there is no one place. */
 HR_API HR_CHECK enum hr_err
 hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr);
+
+/* One state of the states that all ranks of a world saved at the same step, in any order:
+ * for graphs whose ranks stand at different places then, because they filter or expand,
+ * or bad records were skipped. Ranks of any world go on from it, and what was done ahead
+ * of the hindmost is left out. A small JSON object; hr_free() it. HR_ERR_STATE when the
+ * states do not belong together, or the graph ties them to their ranks. */
+HR_API HR_CHECK enum hr_err hr_state_merge(const char *const *states, size_t count,
+                                           char **ret_json, struct hr_error *reterr);
 
 /* ---- batches ---- */
 

@@ -120,6 +120,18 @@ hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reter
     return give(&text, code, ret_json, reterr);
 }
 
+enum hr_err hr_state_merge(const char *const *states, size_t count, char **ret_json,
+                           struct hr_error *reterr)
+{
+    struct hr_str text;
+
+    if (states == NULL || count == 0 || ret_json == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "no states, or nowhere to put what they make");
+    hr__str_init(&text);
+    return give(&text, hr__state_merge(states, count, &text, reterr), ret_json, reterr);
+}
+
 enum hr_err
 hr_iter_trace(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr)
 {

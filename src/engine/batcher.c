@@ -67,6 +67,9 @@ bool hr__batcher_flush(struct hr_stage *stage)
         hr__stage_push_batch(stage, batch, &behind);
         return true;
     }
+    b->first.end_position = b->last.end_position;
+    b->first.end_child = b->last.end_child;
+    b->first.uneven = b->last.uneven;
     hr__stage_push_record(stage, batch->values, &b->id, &b->first, b->epoch);
     hr_batch_unref(batch);
     return true;

@@ -147,12 +147,15 @@ static void begin_rows(struct hr_pass *pass)
 {
     const struct hr_program *p = &pass->stage->program;
     struct hr_block *block = pass->block;
+    uint32_t live = 0;
 
     for (uint32_t row = 0; row < pass->count; row++) {
         struct hr_record_id *ids = hr__pass_ids(pass, row);
         uint32_t at = pass->at + row;
 
-        pass->chunk->live[row] = row;
+        if (pass->attempt == 0 && block->status[at] == HR_RECORD_DROPPED)
+            continue; /* another world did it */
+        pass->chunk->live[live++] = row;
         block->status[at] = HR_RECORD_OPEN;
         if (pass->stage->number == 0) {
             hr__run_positions(pass->runner, pass->stage, block->epoch, block->first + at,
@@ -167,7 +170,7 @@ static void begin_rows(struct hr_pass *pass)
             memset(in, 0, p->in_count * sizeof *in);
         }
     }
-    pass->chunk->live_count = pass->count;
+    pass->chunk->live_count = live;
 }
 
 static void run_local(struct hr_pass *pass, const struct hr_segment *segment)

@@ -57,17 +57,32 @@ static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
     return epoch == engine->base_epoch ? engine->base : 0;
 }
 
+/* Place in the epoch's order, all ranks together: what the order ops are asked for, those
+ * in front of an order.shard where the graph has one. */
+static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *path,
+                          uint64_t epoch, uint64_t position)
+{
+    const struct hr_iter_options *o = &engine->options;
+    uint64_t base = base_of(engine, epoch);
+    const struct hr_order *order = path->orders;
+    struct hr_record_id id = {0};
+
+    if (o->world == 0)
+        return base + order->op->order_map(order->params, order->state, order->n - base,
+                                           position, &id, order->node);
+    return base + share_at(o, path->n - base, position);
+}
+
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, struct hr_record_id *id)
 {
-    uint64_t base = base_of(engine, epoch), at;
-    const struct hr_iter_options *o = &engine->options;
+    uint64_t at;
 
-    if (o->world == 0) {
-        hr__path_map(path, base, position, id);
+    if (engine->options.world == 0) {
+        hr__path_map(path, base_of(engine, epoch), position, id);
         return;
     }
-    at = base + share_at(o, path->n - base, position);
+    at = global_of(engine, path, epoch, position);
     if (path->count == 0)
         id->index = at; /* no order op at all: the commonest of all cheap graphs */
     else
@@ -83,6 +98,17 @@ uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
     if (o->world == 0)
         return hr__path_count(path, base);
     return share_count(o, path->n > base ? path->n - base : 0);
+}
+
+bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,
+                        uint64_t *ret_children)
+{
+    *ret_children = 0;
+    return engine->done.count > 0 && epoch == engine->base_epoch &&
+           hr__done_has(
+               &engine->done,
+               global_of(engine, &engine->stages[0].program.paths[0], epoch, position),
+               ret_children);
 }
 
 /* ---- threads ---- */
@@ -427,6 +453,7 @@ void hr__engine_close(struct hr_engine *engine)
     hr_pool_unref(engine->pool);
     if (engine->ledger_fd >= 0)
         close(engine->ledger_fd);
+    hr__done_finish(&engine->done);
     hr__plan_finish(&engine->plan);
     hr__free(engine->detail);
     hr_graph_unref(engine->graph);

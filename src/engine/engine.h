@@ -16,6 +16,7 @@
 
 #include "core/str.h"
 #include "engine/batch.h"
+#include "engine/done.h"
 #include "store/reader.h"
 
 #define HR_CURSOR_STREAMS 16
@@ -29,6 +30,11 @@ struct hr_cursor {
     uint64_t skip_children[HR_PLAN_STAGES_MAX]; /* children of the first record */
     uint64_t skip_out[HR_PLAN_STAGES_MAX]; /* records behind the stage's stream ops */
     uint64_t ordinals[HR_CURSOR_STREAMS];  /* of all stream ops, stage by stage */
+    /* For other worlds. All positions of stage 0 below this one, and so many children of
+     * the record there, have gone into batches or were dropped; not so with stream ops.
+     */
+    uint64_t end_position, end_child;
+    uint64_t uneven; /* 1: bad records were skipped, so other ranks stand elsewhere */
 };
 
 enum hr_record_status {
@@ -213,6 +219,7 @@ struct hr_engine {
     /* Where this consumer's share of an epoch begins: at global position `base` in
      * `base_epoch` (a state was restored), at 0 in all others. */
     uint64_t base_epoch, base;
+    struct hr_done done; /* and in that epoch, what was done already behind `base` */
 
     /* consumer's place and counts */
     struct hr_cursor cursor; /* behind the last batch given */
@@ -247,6 +254,10 @@ bool hr__stage_failed(const struct hr_stage *stage);
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, struct hr_record_id *id);
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
+/* Whether another world did the record at this position of stage 0; else how many of its
+ * children. */
+bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,
+                        uint64_t *ret_children);
 
 /* stage.c: under the lock */
 struct hr_claim {
@@ -285,10 +296,25 @@ void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim);
  * Called under the lock, which is let go meanwhile. */
 bool hr__engine_pump(struct hr_engine *engine);
 
-/* state.c */
+/* state.c: a state that was read, of this or another engine. `fingerprint` lies in the
+ * document; `done` is the caller's to finish. */
+#define HR_STATE_VERSION 2
+struct hr_saved {
+    const char *fingerprint;
+    uint64_t seed, base, world, rank, records;
+    bool moves, even;
+    struct hr_cursor cursor;
+    struct hr_done done;
+};
+HR_CHECK enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved,
+                                     struct hr_error *reterr);
 HR_CHECK enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out);
 HR_CHECK enum hr_err
 hr__state_restore(struct hr_engine *engine, const char *json, struct hr_error *reterr);
+
+/* merge.c: one state of those of all ranks of a world, for any world. */
+HR_CHECK enum hr_err hr__state_merge(const char *const *states, size_t count,
+                                     struct hr_str *out, struct hr_error *reterr);
 
 /* ledger.c */
 HR_CHECK enum hr_err hr__ledger_open(struct hr_engine *engine, struct hr_error *reterr);

@@ -528,7 +528,7 @@ TEST(a_state_of_another_graph_seed_or_shape_is_refused)
     CHECK_ERR(HR_ERR_STATE, other->code);
     outcome_free(other);
     options.seed = 0;
-    options.state = "{\"headrace_state\": 1";
+    options.state = "{\"headrace_state\": 2";
     other = run(GRAPH(RANGE(100) BATCH(10)), 1, &options);
     CHECK_ERR(HR_ERR_FORMAT, other->code);
     CHECK_HAS(other->error.message, "damaged");

@@ -465,6 +465,8 @@ static void run_one_by_one(struct hr_runner *runner, const struct hr_claim *clai
                    claim->at + claim->count - i);
             return;
         }
+        if (claim->block->status[i] == HR_RECORD_DROPPED)
+            continue; /* another world did it */
         if (timed)
             hr__run_begin_timing(runner);
         run_record(runner, claim->stage, claim->block, i);
@@ -476,8 +478,21 @@ static void run_one_by_one(struct hr_runner *runner, const struct hr_claim *clai
     }
 }
 
+/* What another world did is as if it were filtered out. */
+static void drop_done(const struct hr_engine *engine, const struct hr_claim *claim)
+{
+    struct hr_block *block = claim->block;
+    uint64_t children;
+
+    for (uint32_t i = claim->at; i < claim->at + claim->count; i++)
+        if (hr__engine_is_done(engine, block->epoch, block->first + i, &children))
+            block->status[i] = HR_RECORD_DROPPED;
+}
+
 void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim)
 {
+    if (runner->engine->done.count > 0 && claim->stage->number == 0)
+        drop_done(runner->engine, claim);
     read_ahead(runner, claim);
     if (claim->stage->program.segment_count > 0)
         hr__chunk_claim(runner, claim);

@@ -60,7 +60,10 @@ cursor_of(const struct hr_stage *stage, const struct hr_block *block, uint32_t a
     } else {
         cursor.epoch = block->epoch;
         cursor.position = block->first + at;
+        cursor.end_position = cursor.position + (block->children == NULL);
+        cursor.end_child = block->children == NULL ? 0 : child + 1;
     }
+    cursor.uneven |= stage->now.uneven;
     cursor.skip_children[stage->number] = child;
     memcpy(&cursor.ordinals[stage->ordinal_first],
            &stage->now.ordinals[stage->ordinal_first],
@@ -137,6 +140,18 @@ static void end_source(struct hr_stage *stage, const struct hr_block *block, uin
     pthread_mutex_unlock(&engine->lock);
 }
 
+/* Children that another world had done come no more. */
+static void skip_done(struct hr_stage *stage, struct hr_block *block, uint32_t at)
+{
+    uint64_t *skip = &stage->now.skip_children[0], done;
+
+    if (stage->number > 0 || block->children == NULL || block->child > 0 ||
+        hr__engine_is_done(stage->engine, block->epoch, block->first + at, &done))
+        return;
+    block->child = done;
+    *skip -= *skip < done ? *skip : done;
+}
+
 /* One record of a block, all its children. False when it has to be gone on with later. */
 static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
@@ -157,8 +172,10 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
                        &error); /* not even for the error was there memory */
         return false;
     }
+    stage->now.uneven |= block->status[at] == HR_RECORD_BAD;
     if (block->status[at] != HR_RECORD_GOOD)
         return block->status[at] != HR_RECORD_UNRUN;
+    skip_done(stage, block, at);
     for (; block->child < children; block->child++) {
         struct hr_cursor cursor;
         struct hr_record_id id;
@@ -227,7 +244,9 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
     struct hr_error error = {0};
     struct hr_batch *batch = NULL;
     struct hr_cursor behind = {.epoch = block->epoch,
-                               .position = block->first + block->size};
+                               .position = block->first + block->size,
+                               .end_position = block->first + block->size,
+                               .uneven = stage->now.uneven};
     enum hr_err code;
 
     for (uint32_t i = 0; i < block->size; i++)

@@ -269,7 +269,7 @@ static uint64_t positions(const struct hr_stage *stage)
     uint64_t n = stage->epoch_count;
 
     if (stage->direct && stage->program.spec.drop_last &&
-        engine->options.on_error != HR_ON_ERROR_SKIP)
+        engine->options.on_error != HR_ON_ERROR_SKIP && engine->done.count == 0)
         n -= n % (uint64_t)stage->program.spec.size;
     return n;
 }

@@ -1,0 +1,195 @@
+/*
+ * engine/merge.c - one state of those that all ranks of a world saved at the same step,
+ * for any world.
+ *
+ * It begins at the place of the hindmost rank and names, in a layer of struct hr_done,
+ * what the others had done beyond it. Layers that the states carry already stay, as far
+ * as something of them is still ahead. Nothing is opened: the graph is not needed for it.
+ */
+#include "engine/engine.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+struct merge {
+    struct hr_doc **docs;
+    struct hr_saved *saved; /* by rank */
+    size_t count;
+};
+
+static enum hr_err
+parse(struct merge *m, const char *text, size_t at, struct hr_error *reterr)
+{
+    struct hr_saved one = {0};
+    enum hr_err code = text != NULL ? hr__doc_parse(text, strlen(text), "state.json",
+                                                    &m->docs[at], reterr)
+                                    : hr__fail(reterr, HR_ERR_ARGUMENT, "it is missing");
+
+    if (code == HR_OK)
+        code = hr__saved_parse(m->docs[at], &one, reterr);
+    if (code == HR_OK && one.world != m->count && (one.world > 0 || m->count > 1))
+        code = one.world == 0
+                   ? hr__fail(reterr, HR_ERR_STATE,
+                              "it is merged already; it stands for "
+                              "all ranks of its world")
+                   : hr__fail(reterr, HR_ERR_STATE,
+                              "it is of a world of %llu ranks, and the states of all of "
+                              "them are needed, not %zu",
+                              (unsigned long long)one.world, m->count);
+    if (code == HR_OK && one.rank >= m->count)
+        code = hr__fail(reterr, HR_ERR_FORMAT, "it is damaged: rank %llu of %llu",
+                        (unsigned long long)one.rank, (unsigned long long)one.world);
+    if (code == HR_OK && m->saved[one.rank].fingerprint != NULL)
+        code = hr__fail(reterr, HR_ERR_STATE, "it is of rank %llu, as another of them is",
+                        (unsigned long long)one.rank);
+    if (code == HR_OK) {
+        m->saved[one.rank] = one;
+        return HR_OK;
+    }
+    hr__done_finish(&one.done);
+    hr__error_prefix(reterr, "states cannot be merged: state %zu of %zu", at + 1,
+                     m->count);
+    return code;
+}
+
+static bool same_done(const struct hr_done *a, const struct hr_done *b)
+{
+    if (a->count != b->count || a->end != b->end)
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct hr_done_layer *x = &a->layers[i], *y = &b->layers[i];
+
+        if (x->base != y->base || x->world != y->world ||
+            memcmp(x->ends, y->ends, x->world * sizeof *x->ends) != 0)
+            return false;
+    }
+    return true;
+}
+
+static enum hr_err check(const struct merge *m, struct hr_error *reterr)
+{
+    const struct hr_saved *first = &m->saved[0];
+
+    for (size_t r = 0; r < m->count; r++) {
+        const struct hr_saved *one = &m->saved[r];
+
+        if (!one->moves)
+            return hr__fail(
+                reterr, HR_ERR_STATE,
+                "states cannot be merged: behind a filter, a window shuffle, take or "
+                "skip "
+                "(or batches that are taken apart) ties a state to its rank and world");
+        if (strcmp(one->fingerprint, first->fingerprint) != 0 || one->seed != first->seed)
+            return hr__fail(reterr, HR_ERR_STATE,
+                            "states cannot be merged: those of ranks 0 and %zu are of "
+                            "other graphs, data sets or seeds",
+                            r);
+        if (one->cursor.epoch != first->cursor.epoch)
+            return hr__fail(reterr, HR_ERR_STATE,
+                            "states cannot be merged: rank 0 stands in epoch %llu, rank "
+                            "%zu in epoch %llu; save all ranks at the same step",
+                            (unsigned long long)first->cursor.epoch, r,
+                            (unsigned long long)one->cursor.epoch);
+        if (one->base != first->base || !same_done(&one->done, &first->done))
+            return hr__fail(reterr, HR_ERR_STATE,
+                            "states cannot be merged: ranks 0 and %zu began the epoch at "
+                            "different places",
+                            r);
+    }
+    return HR_OK;
+}
+
+/* Where the new world begins; the rest of what was done becomes a layer. */
+static enum hr_err add_layer(struct merge *m, uint64_t *ret_base, struct hr_error *reterr)
+{
+    struct hr_saved *first = &m->saved[0];
+    struct hr_done_end *ends = hr__calloc(m->count, sizeof *ends);
+    uint64_t least = UINT64_MAX, more = 0, steps;
+    enum hr_err code = HR_OK;
+
+    if (ends == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (size_t r = 0; r < m->count; r++)
+        if (m->saved[r].cursor.end_position < least)
+            least = m->saved[r].cursor.end_position;
+    for (size_t r = 0; r < m->count; r++) {
+        ends[r].positions = m->saved[r].cursor.end_position - least;
+        ends[r].children = m->saved[r].cursor.end_child;
+        more |= ends[r].positions | ends[r].children;
+    }
+    if (__builtin_mul_overflow(least, m->count, &steps) || steps > (uint64_t)1 << 60)
+        code = hr__fail(reterr, HR_ERR_FORMAT,
+                        "states cannot be merged: they stand beyond any epoch's end");
+    else if (more > 0)
+        code = hr__done_add(&first->done, first->base + steps, m->count, ends);
+    hr__free(ends);
+    if (code == HR_OK)
+        *ret_base = first->base + steps;
+    else if (code == HR_ERR_MEMORY)
+        hr__fail(reterr, code, "out of memory");
+    return code;
+}
+
+static void print(const struct merge *m, uint64_t base, struct hr_str *out)
+{
+    const struct hr_saved *first = &m->saved[0];
+    uint64_t records = 0;
+
+    for (size_t r = 0; r < m->count; r++)
+        if (m->saved[r].records > records)
+            records = m->saved[r].records;
+    hr__str_addf(out, "{\"headrace_state\":%d,\"fingerprint\":", HR_STATE_VERSION);
+    hr__str_add_json(out, first->fingerprint, strlen(first->fingerprint));
+    hr__str_addf(out,
+                 ",\"seed\":%llu,\"epoch\":%llu,\"base\":%llu,\"position\":0,\"world\":0,"
+                 "\"rank\":0,"
+                 "\"records\":%llu,\"moves\":true,\"even\":%s,\"end\":[0,0]",
+                 (unsigned long long)first->seed, (unsigned long long)first->cursor.epoch,
+                 (unsigned long long)base, (unsigned long long)records,
+                 first->done.end > base ? "false" : "true");
+    if (first->done.end > base) {
+        hr__str_add(out, ",");
+        hr__done_print(&first->done, base, out);
+    }
+    hr__str_add(out, "}");
+}
+
+static void finish(struct merge *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        if (m->saved != NULL)
+            hr__done_finish(&m->saved[i].done);
+        if (m->docs != NULL)
+            hr__doc_destroy(m->docs[i]);
+    }
+    hr__free(m->saved);
+    hr__free(m->docs);
+}
+
+enum hr_err hr__state_merge(const char *const *states, size_t count, struct hr_str *out,
+                            struct hr_error *reterr)
+{
+    struct merge m = {.docs = hr__calloc(count, sizeof *m.docs),
+                      .saved = hr__calloc(count, sizeof *m.saved),
+                      .count = count};
+    uint64_t base = 0;
+    enum hr_err code = HR_OK;
+
+    if (m.docs == NULL || m.saved == NULL)
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; code == HR_OK && i < count; i++)
+        code = parse(&m, states[i], i, reterr);
+    if (code == HR_OK)
+        code = check(&m, reterr);
+    if (code == HR_OK)
+        code = add_layer(&m, &base, reterr);
+    if (code == HR_OK) {
+        print(&m, base, out);
+        if (!hr__str_ok(out))
+            code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    finish(&m);
+    return code;
+}

@@ -1,0 +1,316 @@
+/*
+ * engine/state_test.c - states that other ranks and worlds take over, and states that lie.
+ */
+#include <string.h>
+
+#include "core/str.h"
+#include "headrace/engine.h"
+#include "tests/support/check.h"
+
+#define GRAPH(steps) "headrace: 1\npipeline:\n" steps
+#define RANGE(n) "  - source.range: {n: " #n "}\n"
+#define SHUFFLE "  - order.shuffle: {}\n"
+#define BATCH(n) "  - batch.stack: {size: " #n "}\n"
+#define DROP_THIRD "  - record.filter: {expr: \"value % 3 != 1\"}\n"
+#define RECORDS 1003
+#define WORLD_MAX 8
+
+/* Which records were given, how often; the state of each rank of the last world. */
+struct training {
+    const char *text;
+    enum hr_on_error on_error;
+    int64_t seen[RECORDS];
+    char *states[WORLD_MAX], *merged;
+    int world;
+};
+
+static enum hr_err
+open_rank(const struct training *t, int rank, int world, const char *state,
+          struct hr_iter **ret_iter, struct hr_error *error)
+{
+    struct hr_graph *graph = NULL;
+    struct hr_iter_options options;
+    enum hr_err code;
+
+    hr_iter_options_init(&options);
+    options.rank = rank;
+    options.world = world;
+    options.threads = 1;
+    options.state = state;
+    options.on_error = t->on_error;
+    CHECK_OK(
+        hr_graph_parse(t->text, strlen(t->text), "graph.yaml", NULL, 0, &graph, NULL));
+    code = hr_iter_open(graph, &options, ret_iter, error);
+    hr_graph_unref(graph);
+    return code;
+}
+
+/* Each rank of a world goes on from the state, makes so many steps (-1: all) and saves.
+ */
+static void train(struct training *t, const char *state, int world, int64_t steps)
+{
+    char *states[WORLD_MAX] = {0};
+
+    for (int rank = 0; rank < world; rank++) {
+        struct hr_error error = {0};
+        struct hr_iter *iter = NULL;
+        struct hr_batch *batch;
+        struct hr_field_view view;
+
+        if (open_rank(t, rank, world, state, &iter, &error) != HR_OK)
+            check_failed(__FILE__, __LINE__, "%s", error.message);
+        for (int64_t i = 0; i != steps && hr_iter_next(iter, &batch, NULL) == HR_OK;
+             i++) {
+            CHECK_OK(hr_batch_field(batch, 0, &view));
+            for (int64_t r = 0; r < view.dims[0]; r++)
+                t->seen[((const int64_t *)view.data)[r]]++;
+            hr_batch_unref(batch);
+        }
+        CHECK_OK(hr_iter_save(iter, &states[rank], NULL));
+        hr_iter_close(iter);
+    }
+    for (int rank = 0; rank < WORLD_MAX; rank++) {
+        hr_free(t->states[rank]);
+        t->states[rank] = states[rank];
+    }
+    t->world = world;
+}
+
+static void merge(struct training *t)
+{
+    struct hr_error error = {0};
+    char *merged = NULL;
+
+    if (hr_state_merge((const char *const *)t->states, (size_t)t->world, &merged,
+                       &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    hr_free(t->merged);
+    t->merged = merged;
+}
+
+static void forget(struct training *t)
+{
+    for (int rank = 0; rank < WORLD_MAX; rank++)
+        hr_free(t->states[rank]);
+    hr_free(t->merged);
+}
+
+TEST(ranks_that_filter_hand_the_rest_to_any_world)
+{
+    struct training t = {.text = GRAPH(RANGE(1003) SHUFFLE DROP_THIRD BATCH(8))};
+    static const int worlds[] = {2, 3, 8, 1, 5};
+
+    train(&t, NULL, 1, 11);
+    merge(&t);
+    for (int i = 0; i < 5; i++) {
+        train(&t, t.merged, worlds[i], i == 4 ? -1 : 5);
+        merge(&t);
+    }
+    for (int i = 0; i < RECORDS; i++)
+        CHECK_EQ_INT(t.seen[i], i % 3 != 1);
+    forget(&t);
+}
+
+/* Two worlds follow each other so fast that what was done in the first is not passed. */
+TEST(what_was_done_ahead_is_remembered_over_several_worlds)
+{
+    struct training t = {.text = GRAPH(RANGE(1003) SHUFFLE DROP_THIRD BATCH(1))};
+
+    train(&t, NULL, 8, 9);
+    merge(&t);
+    CHECK_HAS(t.merged, "\"done\":[[");
+    train(&t, t.merged, 7, 1);
+    merge(&t);
+    CHECK_HAS(t.merged, "],[");
+    train(&t, t.merged, 3, 2);
+    merge(&t);
+    train(&t, t.merged, 2, -1);
+    for (int i = 0; i < RECORDS; i++)
+        CHECK_EQ_INT(t.seen[i], i % 3 != 1);
+    forget(&t);
+}
+
+TEST(a_rank_of_the_same_world_goes_on_from_its_own_state_only)
+{
+    struct training t = {.text = GRAPH(RANGE(1003) SHUFFLE DROP_THIRD BATCH(8))};
+    struct hr_error error = {0};
+    struct hr_iter *iter = NULL;
+
+    train(&t, NULL, 2, 7);
+    CHECK_OK(open_rank(&t, 1, 2, t.states[1], &iter, &error));
+    hr_iter_close(iter);
+    iter = NULL;
+    CHECK_ERR(HR_ERR_STATE, open_rank(&t, 1, 2, t.states[0], &iter, &error));
+    CHECK_HAS(error.message, "saved by rank 0 of 2, and this is rank 1 of 2");
+    CHECK_HAS(error.message, "merge those of all ranks");
+    CHECK_ERR(HR_ERR_STATE, open_rank(&t, 0, 3, t.states[0], &iter, &error));
+    CHECK(iter == NULL);
+    forget(&t);
+}
+
+/* Ranks 0 and 1 have 502 and 501 records, so their last batches end at other places. */
+TEST(a_short_last_batch_ends_the_share_of_all_ranks)
+{
+    struct training t = {.text = GRAPH(RANGE(1003) SHUFFLE BATCH(8))};
+
+    for (int from = 0; from < 2; from++) {
+        memset(t.seen, 0, sizeof t.seen);
+        train(&t, NULL, 2, -1);
+        train(&t, t.states[from], 3, -1);
+        for (int i = 0; i < RECORDS; i++)
+            CHECK_EQ_INT(t.seen[i], 1);
+    }
+    forget(&t);
+}
+
+TEST(bad_records_that_were_skipped_make_states_those_of_their_ranks)
+{
+    struct training t = {
+        .text = GRAPH(RANGE(1003) "  - debug.fail: {at: [0, 2, 4, 6, 700]}\n" BATCH(8)),
+        .on_error = HR_ON_ERROR_SKIP};
+    struct hr_error error = {0};
+    struct hr_iter *iter = NULL;
+
+    train(&t, NULL, 2, 3);
+    CHECK_ERR(HR_ERR_STATE, open_rank(&t, 0, 3, t.states[0], &iter, &error));
+    merge(&t);
+    train(&t, t.merged, 3, 2);
+    merge(&t);
+    train(&t, t.merged, 1, -1);
+    for (int i = 0; i < RECORDS; i++)
+        CHECK_EQ_INT(t.seen[i], i != 700 && (i > 6 || i % 2 == 1));
+    forget(&t);
+}
+
+TEST(a_window_behind_a_filter_ties_a_state_to_its_rank)
+{
+    struct training t = {.text = GRAPH(RANGE(1003) DROP_THIRD
+                                       "  - order.shuffle: {window: 16}\n" BATCH(8))};
+    struct hr_error error = {0};
+    struct hr_iter *iter = NULL;
+    char *merged = NULL;
+
+    train(&t, NULL, 2, 7);
+    CHECK_ERR(HR_ERR_STATE, open_rank(&t, 0, 1, t.states[0], &iter, &error));
+    CHECK_HAS(error.message, "a window shuffle");
+    CHECK_ERR(HR_ERR_STATE,
+              hr_state_merge((const char *const *)t.states, 2, &merged, &error));
+    CHECK(merged == NULL);
+    forget(&t);
+}
+
+TEST(states_that_do_not_belong_together_are_not_merged)
+{
+    struct training t = {.text = GRAPH(RANGE(1003) DROP_THIRD BATCH(8))};
+    struct training other = {.text = GRAPH(RANGE(1003) BATCH(8))};
+    struct hr_error error = {0};
+    const char *states[2];
+    char *merged = NULL;
+
+    train(&t, NULL, 2, 7);
+    train(&other, NULL, 2, 7);
+    states[0] = states[1] = t.states[0];
+    CHECK_ERR(HR_ERR_STATE, hr_state_merge(states, 2, &merged, &error));
+    CHECK_HAS(error.message, "state 2 of 2: it is of rank 0, as another of them is");
+    CHECK_ERR(HR_ERR_STATE, hr_state_merge(states, 1, &merged, &error));
+    CHECK_HAS(error.message, "a world of 2 ranks, and the states of all");
+    states[1] = other.states[1];
+    CHECK_ERR(HR_ERR_STATE, hr_state_merge(states, 2, &merged, &error));
+    CHECK_HAS(error.message, "other graphs");
+    states[1] = "{";
+    CHECK_ERR(HR_ERR_FORMAT, hr_state_merge(states, 2, &merged, &error));
+    states[1] = NULL;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_state_merge(states, 2, &merged, &error));
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_state_merge(states, 0, &merged, &error));
+    CHECK(merged == NULL);
+    forget(&t);
+    forget(&other);
+}
+
+/* The state with the value of `key` replaced. */
+static char *with(const char *state, const char *key, const char *value)
+{
+    const char *at = strstr(state, key), *end;
+    struct hr_str text;
+
+    CHECK(at != NULL);
+    at += strlen(key);
+    end = at + (*at == '[' ? strcspn(at, "]") + 1 : strcspn(at, ",}"));
+    hr__str_init(&text);
+    hr__str_add_bytes(&text, state, (size_t)(at - state));
+    hr__str_add(&text, value);
+    hr__str_add(&text, end);
+    return hr__str_take(&text);
+}
+
+/* Numbers with which the engine calculates must not lead anywhere. */
+TEST(states_that_lie_are_refused_or_end_the_epoch)
+{
+    static const char *const lies[][2] = {
+        {"\"headrace_state\":", "1"                                                      },
+        {"\"headrace_state\":", "null"                                                   },
+        {"\"fingerprint\":",    "3"                                                      },
+        {"\"seed\":",           "\"a\""                                                  },
+        {"\"epoch\":",          "-1"                                                     },
+        {"\"base\":",           "9223372036854775807"                                    },
+        {"\"position\":",       "1152921504606846976"                                    },
+        {"\"world\":",          "1.5"                                                    },
+        {"\"world\":",          "[]"                                                     },
+        {"\"rank\":",           "99999999999999999999"                                   },
+        {"\"records\":",        "true"                                                   },
+        {"\"moves\":",          "1"                                                      },
+        {"\"even\":",           "{}"                                                     },
+        {"\"end\":",            "[1,2,3]"                                                },
+        {"\"skip_out\":",       "[0,-1]"                                                 },
+        {"\"skip_out\":",       "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"},
+        {"\"ordinals\":",       "[1152921504606846975]"                                  },
+        {"\"ordinals\":",       "[9223372036854775807]"                                  },
+        {"\"skip_children\":",  "3"                                                      },
+    };
+    struct training t = {.text = GRAPH(RANGE(1003) DROP_THIRD
+                                       "  - order.shuffle: {window: 10}\n" BATCH(8))};
+
+    train(&t, NULL, 1, 7);
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        char *state = with(t.states[0], lies[i][0], lies[i][1]);
+        struct hr_error error = {0};
+        struct hr_iter *iter = NULL;
+
+        CHECK(open_rank(&t, 0, 1, state, &iter, &error) != HR_OK);
+        CHECK(iter == NULL && error.message[0] != '\0');
+        hr_free(state);
+    }
+    forget(&t);
+}
+
+TEST(merged_states_that_lie_are_refused)
+{
+    static const char *const lies[] = {
+        "[]]",
+        "[[0,0]]]",
+        "[[0,2,1]]]",
+        "[[0,2,1,2,3]]]",
+        "[[-1,2,1,2]]",
+        "[[0,2000000,1,2]]]",
+        "[[0,1,\"a\"]]]",
+        "[3]]",
+        "[{}]]",
+        "[[0,2,1,-2]]]",
+        "[[2e18,2,1,2]]]",
+        "[[0,2,1152921504606846975,1152921504606846975]]]",
+    };
+    struct training t = {.text = GRAPH(RANGE(1003) DROP_THIRD BATCH(1))};
+    struct hr_error error = {0};
+    struct hr_iter *iter = NULL;
+
+    train(&t, NULL, 8, 9);
+    merge(&t);
+    for (size_t i = 1; i < sizeof lies / sizeof lies[0]; i++) {
+        char *state = with(t.merged, "\"done\":", lies[i]);
+
+        CHECK(open_rank(&t, 0, 1, state, &iter, &error) != HR_OK);
+        CHECK(iter == NULL);
+        hr_free(state);
+    }
+    forget(&t);
+}
