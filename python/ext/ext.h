@@ -85,6 +85,7 @@ PyObject *ext_exception_text(PyObject *exception);
 /* ---- op.c ---- */
 
 PyObject *ext_op_list(PyObject *module, PyObject *unused);
+PyObject *ext_merge_states(PyObject *module, PyObject *states);
 
 /* ---- graph.c ---- */
 

@@ -84,6 +84,8 @@ static PyMethodDef functions[] = {
     {"digest_batch",     ext_digest_batch,   METH_VARARGS,
      "digest_batch(digest, batch)\n--\n\n"
      "Add a batch to a digest as `headrace run --digest` does."                                             },
+    {"merge_states",     ext_merge_states,   METH_O,
+     "merge_states(states) -> str\n--\n\nOne state of those of all ranks of a world."                       },
     {"live_objects",     live_objects,       METH_NOARGS,
      "live_objects() -> dict[str, int]\n--\n\nHandles alive by class, for leak tests."                      },
     {"_close_iterators", ext_iters_close,    METH_NOARGS,

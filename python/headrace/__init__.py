@@ -53,10 +53,11 @@ from .sources import lines as list
 if TYPE_CHECKING:
     from .loader import Loader, UnknownLengthError
     from .sheet import show
+    from .states import merge_states
 
 __version__ = _headrace.version()
 
-_LAZY = {"Loader": "loader", "UnknownLengthError": "loader", "show": "sheet"}
+_LAZY = {"Loader": "loader", "UnknownLengthError": "loader", "merge_states": "states", "show": "sheet"}
 
 
 def __getattr__(name: str) -> Any:
@@ -108,6 +109,7 @@ __all__ = [
     "lines",
     "list",
     "load",
+    "merge_states",
     "ops",
     "range",
     "rng",

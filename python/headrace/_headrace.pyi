@@ -159,5 +159,8 @@ class Digest:
 def digest_batch(digest: Digest, batch: Batch) -> None:
     """Add a batch as `headrace run --digest` does."""
 
+def merge_states(states: Sequence[str]) -> str:
+    """One state of those of all ranks of a world (hr_state_merge)."""
+
 def live_objects() -> dict[str, int]:
     """Handles alive by class, for leak tests."""

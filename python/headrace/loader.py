@@ -8,7 +8,7 @@ for json or torch.save; what threads and processes have in flight does not matte
 from __future__ import annotations
 
 import contextlib
-import json
+import functools
 import os
 import sys
 import weakref
@@ -16,17 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from . import _headrace, _numpy, batch, build
+from . import _headrace, _numpy, batch, build, states
 from ._check import nearest, one_of
 from ._types import Even, OnError, Output, PathLike
 from .batch import Batch
 from .errors import (
     ArgumentError,
     ClosedError,
-    FormatError,
     HeadraceError,
     StateError,
-    StateMismatchError,
     UnsupportedError,
     translated,
 )
@@ -35,8 +33,6 @@ from .together import Together
 if TYPE_CHECKING:
     from .host import Host
     from .pipeline import Pipeline
-
-STATE_VERSION = 1
 
 
 class LoaderOptions(TypedDict, total=False):
@@ -306,10 +302,11 @@ class Loader:
         if self._host is None and self._built.host is not None:
             self._built.host.acquire()
             self._host = self._built.host
-        state, self._state, self._last = self._state, None, None
+        state, self._last = self._state, None
         if state is not None:
-            run = Run(self, state["first"], state["epochs"], state["engine"])
+            run = Run(self, state["first"], state["epochs"], state["engine"])  # refused: it stays
             run.epoch, run.start = state["at"], state
+            self._state = None
         else:
             run = Run(self, self._next_epoch if first is None else first, epochs, None)
         self._run = weakref.ref(run)
@@ -397,12 +394,22 @@ class Loader:
         if self._last is not None:
             return self._state_json(self._last)
         return self._state_json(
-            {"first": self._next_epoch, "at": self._next_epoch, "epochs": self._epochs, "engine": None, "share": None}
+            {"first": self._next_epoch, "at": self._next_epoch, "epochs": self._epochs, "engine": None}
         )
 
     def _state_of(self, run: Run) -> dict[str, Any]:
-        share = f"rank {self.rank} of {self.world}" if self.ranks_differ else None
-        return {"first": run.first, "at": run.epoch, "epochs": run.epochs, "engine": run.save(), "share": share}
+        return {"first": run.first, "at": run.epoch, "epochs": run.epochs, "engine": run.save()}
+
+    def _place(self) -> tuple[int, int]:
+        """Rank and world, also where the pipeline shards by itself."""
+        for node in self._built.nodes:
+            if node.op == "order.shard":
+                return int(node.params["rank"]), int(node.params["world"])
+        return self.rank, max(self.world, 1)
+
+    @functools.cached_property
+    def _about(self) -> dict[str, Any]:
+        return states.about(self._built)
 
     @property
     def ranks_differ(self) -> bool:
@@ -412,8 +419,8 @@ class Loader:
 
     def _state_json(self, state: dict[str, Any]) -> dict[str, Any]:
         return {
-            "headrace": STATE_VERSION,
-            "fingerprint": self._built.fingerprint,
+            "headrace": states.VERSION,
+            **self._about,
             "seed": self._engine["seed"],
             **state,
         }
@@ -422,43 +429,19 @@ class Loader:
         """Let the next run go on from a state that `state_dict` gave.
 
         Raises:
-            StateMismatchError: it belongs to another pipeline, data set or seed.
+            StateMismatchError: it belongs to another pipeline, data set or seed, or to
+                another rank where ranks stand at different places (see `merge_states`).
             FormatError: it is damaged.
         """
         if self._closed:
             raise ClosedError("the loader is closed; make another one with pipeline.loader()")
-        if not isinstance(state, Mapping) or "headrace" not in state:
-            raise FormatError("this is no state of a headrace loader: it lacks the key 'headrace'")
-        if state["headrace"] != STATE_VERSION:
-            raise FormatError(f"the state is of version {state['headrace']!r}; this package reads {STATE_VERSION}")
-        missing = [k for k in ("fingerprint", "seed", "first", "at", "epochs", "engine") if k not in state]
-        if missing:
-            raise FormatError(f"the state is damaged: it lacks {', '.join(missing)}")
-        _check_numbers(state)
-        if state["fingerprint"] != self._built.fingerprint:
-            raise StateMismatchError(
-                "the state belongs to another pipeline or data set: "
-                f"its fingerprint is {state['fingerprint']}, here {self._built.fingerprint}. "
-                "Operators, their parameters, your own functions and the list of files count",
-                param="fingerprint",
-            )
-        if state["seed"] != self._engine["seed"]:
-            raise StateMismatchError(
-                f"the state was saved with seed {state['seed']}, this loader has seed {self._engine['seed']}",
-                param="seed",
-            )
-        share = state.get("share")
-        if share is not None and share != f"rank {self.rank} of {self.world}":
-            raise StateMismatchError(
-                f"the state is that of {share}, this is rank {self.rank} of {max(self.world, 1)}. Where a filter, an "
-                "expansion or on_error='skip' leaves records out, each rank stands at a place of its own: save and "
-                "load the state of each, or begin the epoch anew",
-                param="share",
-            )
+        state = states.check(state)
+        states.refuse_others(state, self._built, self._engine["seed"])
+        states.refuse_ranks(state, *self._place())
         self._stop_run()
         self._last = None
         self._next_epoch = state["first"]
-        self._state = {k: state[k] for k in ("first", "at", "epochs", "engine")} | {"share": share}
+        self._state = {k: state[k] for k in ("first", "at", "epochs", "engine")}
         if state["engine"] is None:
             self._state = None
 
@@ -504,15 +487,3 @@ class Loader:
 class UnknownLengthError(StateError, TypeError):
     """len() of a loader whose number of batches only the run tells."""
 
-
-def _check_numbers(state: Mapping[str, Any]) -> None:
-    for key in ("seed", "first", "at"):
-        if not isinstance(state[key], int) or isinstance(state[key], bool) or state[key] < 0:
-            raise FormatError(f"the state is damaged: {key} is {state[key]!r}")
-    if state["epochs"] is not None and (not isinstance(state["epochs"], int) or state["epochs"] < 1):
-        raise FormatError(f"the state is damaged: epochs is {state['epochs']!r}")
-    if state["engine"] is not None:
-        try:
-            json.loads(state["engine"])
-        except (TypeError, ValueError):
-            raise FormatError("the state is damaged: its engine part does not parse") from None

@@ -133,7 +133,8 @@ def test_states_of_others_are_refused_by_what_differs() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"headrace": 2},
+        {"headrace": 1},
+        {"headrace": 3},
         {"first": -1},
         {"first": "0"},
         {"at": None},
