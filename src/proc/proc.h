@@ -60,9 +60,9 @@ struct hr_proc_record {
 struct hr_proc;
 
 /* Start a peer through the host and tell it the trip. The trip is borrowed. `bytes_max`
- * bounds shared memory (0: none). *cancel is looked at while waiting; may be NULL.
- * Several of these may share a host; its start and kill are then called by several
- * threads, and whoever gives the host keeps them apart. */
+ * bounds the shared memory of a seat (0: none). *cancel is looked at while waiting; may
+ * be NULL. Several of these may share a host; its start and kill are then called by
+ * several threads, and whoever gives the host keeps them apart. */
 HR_CHECK enum hr_err
 hr__proc_open(const struct hr_code_host *host, const struct hr_proc_trip *trip,
               size_t bytes_max, const atomic_bool *cancel, struct hr_proc **ret_proc,
@@ -75,7 +75,20 @@ hr__proc_open(const struct hr_code_host *host, const struct hr_proc_trip *trip,
 HR_CHECK enum hr_err hr__proc_run(struct hr_proc *proc, struct hr_proc_record *records,
                                   size_t count, struct hr_error *reterr);
 
-/* End the peer (at once when it is in the middle of a call) and free. NULL is fine. */
+/*
+ * The same in two halves: what was begun is done while the caller does something else. A
+ * peer has two seats, each with memory of its own, so that the records of one are ready
+ * when it has done those of the other. Results of a seat stay until that seat's next
+ * begin. Every begin that went well is followed by an end before the next one, or by
+ * close; records and their inputs stay as they are until then.
+ */
+struct hr_proc *hr__proc_seat(struct hr_proc *proc, unsigned seat); /* modulo two */
+HR_CHECK enum hr_err hr__proc_begin(struct hr_proc *proc, struct hr_proc_record *records,
+                                    size_t count, struct hr_error *reterr);
+HR_CHECK enum hr_err hr__proc_end(struct hr_proc *proc, struct hr_error *reterr);
+
+/* End the peer (at once when it is in the middle of a call) and free, all seats. NULL is
+ * fine. */
 void hr__proc_close(struct hr_proc *proc);
 
 /* For stats: bytes of shared memory, peers replaced, ns waited, ns the peer worked. */

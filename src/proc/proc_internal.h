@@ -1,6 +1,7 @@
 /*
- * proc/proc_internal.h - the parent's side of a worker process, in parts: proc.c (life,
- * death, the order of trips), send.c (records into `in`), take.c (results out of `out`).
+ * proc/proc_internal.h - the parent's side of a worker process, in parts: peer.c (its
+ * life and end), proc.c (the order of trips, and what a death means for records), send.c
+ * (records into `in`), take.c (results out of `out`).
  */
 #ifndef HR_PROC_INTERNAL_H
 #define HR_PROC_INTERNAL_H
@@ -10,26 +11,52 @@
 #include "proc/bell.h"
 #include "proc/wire.h"
 
-struct hr_proc {
+/* A worker process. */
+struct hr_peer {
     const struct hr_code_host *host;
     const struct hr_proc_trip *trip;
-    size_t bytes_max; /* SIZE_MAX: none */
     const atomic_bool *cancel;
-    struct hr_proc_map map;
-    struct hr_arena arena; /* results, until the next run */
-
-    /* The peer. */
+    struct hr_proc *seats[HR_PROC_SEATS];
     struct hr_bell bell; /* fd -1: there is none */
     int64_t id;
-    bool busy; /* it has a request that nobody waited for */
-    struct hr_area in, out;
+    bool broken;      /* it was not waited for, and its answers are not wanted */
+    unsigned request; /* number of the last one */
+    uint64_t replaced;
+};
+
+/* Records that were given and how far they are. */
+struct hr_proc_course {
+    struct hr_proc_record *records;
+    size_t count, done;
+    size_t at;       /* the record that the last peer died at */
+    unsigned deaths; /* at it, in a row */
+    unsigned lost;   /* peers in a row that died at no record */
+    bool alone;      /* the next trip takes one record */
+    bool under_way;  /* a trip was posted, and nobody has heard how it went */
     unsigned request;
+    size_t posted; /* records of that trip; 0: not even one has room */
+    enum hr_err code;
+    struct hr_error error; /* when code is not HR_OK */
+};
+
+struct hr_proc {
+    struct hr_peer *peer;
+    uint32_t seat;
+    const struct hr_proc_trip *trip;
+    size_t bytes_max; /* of this seat; SIZE_MAX: none */
+    struct hr_proc_map map;
+    struct hr_arena arena; /* results, until the next run */
+    struct hr_area in, out;
+    struct hr_proc_course course;
 
     /* Bytes of the areas that hold pages, and the most that was needed of late. */
     size_t in_held, out_held, in_recent, out_recent;
     unsigned trips; /* since that was looked at */
     struct hr_proc_stats stats;
 };
+
+#define HR_PROC_DEATHS_MAX 3
+#define HR_PROC_AREA_START 65536
 
 static inline struct hr_proc_in_head *hr__proc_in_head(const struct hr_proc *proc)
 {
@@ -40,6 +67,25 @@ static inline struct hr_proc_out_head *hr__proc_out_head(const struct hr_proc *p
 {
     return (struct hr_proc_out_head *)proc->out.base;
 }
+
+/* The heads that hold the peer's own words. */
+static inline struct hr_proc_in_head *hr__peer_in_head(const struct hr_peer *peer)
+{
+    return hr__proc_in_head(peer->seats[0]);
+}
+
+static inline struct hr_proc_out_head *hr__peer_out_head(const struct hr_peer *peer)
+{
+    return hr__proc_out_head(peer->seats[0]);
+}
+
+/* peer.c: a peer that is ready; one that ends before gets three tries. Its memory is new:
+ * what the seats held is gone. */
+HR_CHECK enum hr_err hr__peer_begin(struct hr_peer *peer, struct hr_error *reterr);
+/* Let it go, politely or not. */
+void hr__peer_part(struct hr_peer *peer, bool kill);
+bool hr__peer_cancelled(const struct hr_peer *peer);
+enum hr_err hr__peer_fail_cancelled(struct hr_error *reterr);
 
 /* How many of the records may travel together, by bytes; at least one. The bytes of `in`
  * that they take. */

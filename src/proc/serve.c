@@ -1,10 +1,11 @@
 /*
  * proc/serve.c - the loop of a worker process.
  *
- * One thread: wait for a request, do its records in order, answer. Before each record its
- * number goes to shared memory, so that the parent knows which one killed the process. It
- * ends when the parent closes the socket. It changes no signal and no limit: that is the
- * business of whoever calls.
+ * One thread: wait for a request, do its records in order, answer; then the next one,
+ * which may lie ready in the other seat. Before each record its number goes to shared
+ * memory, so that the parent knows which one killed the process. It ends when the parent
+ * closes the socket. It changes no signal and no limit: that is the business of whoever
+ * calls.
  */
 #include "proc/serve.h"
 
@@ -20,12 +21,20 @@
 
 /* ---- hello ---- */
 
+#define FDS (2 * HR_PROC_SEATS)
+
+static void close_all(const int fds[FDS])
+{
+    for (int i = 0; i < FDS; i++)
+        close(fds[i]);
+}
+
 /* HR_ERR_END when the parent has gone. The descriptors are the caller's. */
-static enum hr_err receive_hello(int fd, struct hr_proc_hello *hello, int ret_fds[2],
+static enum hr_err receive_hello(int fd, struct hr_proc_hello *hello, int ret_fds[FDS],
                                  struct hr_error *reterr)
 {
     union {
-        char room[CMSG_SPACE(2 * sizeof(int))];
+        char room[CMSG_SPACE(FDS * sizeof(int))];
         struct cmsghdr head;
     } control;
     struct iovec part = {hello, sizeof *hello};
@@ -46,13 +55,12 @@ static enum hr_err receive_hello(int fd, struct hr_proc_hello *hello, int ret_fd
                               "cannot talk to the process that started this one");
     rights = CMSG_FIRSTHDR(&message);
     if (rights == NULL || rights->cmsg_type != SCM_RIGHTS ||
-        rights->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+        rights->cmsg_len != CMSG_LEN(FDS * sizeof(int)))
         return hr__fail(reterr, HR_ERR_FORMAT, "the first message brings no memory");
-    memcpy(ret_fds, CMSG_DATA(rights), 2 * sizeof(int));
+    memcpy(ret_fds, CMSG_DATA(rights), FDS * sizeof(int));
     if (got != (ssize_t)sizeof *hello || hello->magic != HR_PROC_MAGIC ||
         hello->version != HR_PROC_VERSION) {
-        close(ret_fds[0]);
-        close(ret_fds[1]);
+        close_all(ret_fds);
         return hr__fail(reterr, HR_ERR_FORMAT,
                         "the worker process runs another version of headrace than the "
                         "one that started it");
@@ -75,19 +83,30 @@ static enum hr_err say_ready(int fd, enum hr_err code, const struct hr_error *er
     return sent == (ssize_t)sizeof ready ? HR_OK : HR_ERR_END;
 }
 
-static enum hr_err adopt(struct hr_server *server, const int fds[2], size_t trip_bytes,
+/* Takes the descriptors over. */
+static enum hr_err
+adopt_areas(struct hr_server *server, const int fds[FDS], struct hr_error *reterr)
+{
+    enum hr_err code = HR_OK;
+
+    for (int i = 0; i < FDS; i++) {
+        struct hr_area *area = i % 2 == 0 ? &server->ins[i / 2] : &server->outs[i / 2];
+
+        if (code == HR_OK)
+            code = hr__area_adopt(area, fds[i], i % 2 == 1, reterr);
+        else
+            close(fds[i]);
+    }
+    return code;
+}
+
+static enum hr_err adopt(struct hr_server *server, const int fds[FDS], size_t trip_bytes,
                          struct hr_error *reterr)
 {
-    enum hr_err code = hr__area_adopt(&server->in, fds[0], false, reterr);
-
-    if (code != HR_OK) {
-        close(fds[1]);
-        return code;
-    }
-    HR_TRY(hr__area_adopt(&server->out, fds[1], true, reterr));
-    if (trip_bytes > server->in.bytes - HR_PROC_HEAD)
+    HR_TRY(adopt_areas(server, fds, reterr));
+    if (trip_bytes > server->ins[0].bytes - HR_PROC_HEAD)
         return hr__fail(reterr, HR_ERR_FORMAT, "the trip is malformed");
-    HR_TRY(hr__proc_trip_read(server->in.base + HR_PROC_HEAD, trip_bytes,
+    HR_TRY(hr__proc_trip_read(server->ins[0].base + HR_PROC_HEAD, trip_bytes,
                               &server->lasting, &server->trip, reterr));
     if (hr__serve_prepare(server) != HR_OK)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory in a worker process");
@@ -140,7 +159,7 @@ static void do_records(struct hr_server *server, uint64_t request)
 {
     enter(server);
     for (server->at = 0; server->at < server->count; server->at++) {
-        struct hr_proc_out_head *head = (struct hr_proc_out_head *)server->out.base;
+        struct hr_proc_out_head *head = hr__serve_head(server);
 
         atomic_store_explicit(&head->running_step, 0, memory_order_relaxed);
         atomic_store_explicit(&head->running, request << 32 | server->at,
@@ -158,11 +177,24 @@ static void do_records(struct hr_server *server, uint64_t request)
     leave(server);
 }
 
+static void
+answer(struct hr_server *server, unsigned request, uint32_t done, uint64_t work_ns)
+{
+    struct hr_proc_out_head *out = (struct hr_proc_out_head *)server->out->base;
+    struct hr_proc_in_head *first = (struct hr_proc_in_head *)server->ins[0].base;
+
+    out->done = done;
+    out->full = server->full;
+    out->used = server->out_at;
+    out->work_ns = work_ns;
+    hr__bell_ring(&server->bell, &hr__serve_head(server)->response, request,
+                  &first->sleeping);
+}
+
 static enum hr_err
 do_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
 {
-    struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->in.base;
-    struct hr_proc_out_head *out;
+    struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->in->base;
     uint64_t from = hr__now_ns();
     size_t in_bytes = in->bytes;
 
@@ -170,7 +202,7 @@ do_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
     server->out_max = in->out_max < SIZE_MAX / 2 ? (size_t)in->out_max : SIZE_MAX / 2;
     server->full = server->stopped = false;
     server->at = 0;
-    HR_TRY(hr__area_reach(&server->in, in_bytes, false, reterr));
+    HR_TRY(hr__area_reach(server->in, in_bytes, false, reterr));
     hr__proc_map_lay(&server->map, server->count);
     if (server->count > HR_PROC_COUNT_MAX || in_bytes < server->map.in_end)
         return hr__fail(reterr, HR_ERR_FORMAT, "a request is malformed");
@@ -178,35 +210,31 @@ do_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
     if (server->map.out_end > server->out_max)
         server->full = true;
     else
-        HR_TRY(hr__area_reach(&server->out, server->map.out_end, true, reterr));
+        HR_TRY(hr__area_reach(server->out, server->map.out_end, true, reterr));
     hr__serve_begin(server);
     if (!server->full)
         do_records(server, request);
-    hr__area_settle(&server->in);
-    hr__area_settle(&server->out);
-    out = (struct hr_proc_out_head *)server->out.base;
-    out->done = server->at;
-    out->full = server->full;
-    out->used = server->out_at;
-    out->work_ns = hr__now_ns() - from;
-    in = (struct hr_proc_in_head *)server->in.base;
-    hr__bell_ring(&server->bell, &out->response, request, &in->sleeping);
+    hr__area_settle(server->in);
+    hr__area_settle(server->out);
+    answer(server, request, server->at, hr__now_ns() - from);
     return HR_OK;
 }
 
 static enum hr_err serve(struct hr_server *server, struct hr_error *reterr)
 {
-    unsigned last = 0;
+    for (unsigned done = 0;; done++) {
+        struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->ins[0].base;
+        uint32_t seat;
 
-    for (;;) {
-        struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->in.base;
-        struct hr_proc_out_head *out = (struct hr_proc_out_head *)server->out.base;
-
-        if (hr__bell_wait(&server->bell, &in->request, last, &out->sleeping, NULL) ==
-            HR_BELL_ENDED)
+        if (hr__bell_wait(&server->bell, &in->request, done,
+                          &hr__serve_head(server)->sleeping, NULL) == HR_BELL_ENDED)
             return HR_OK;
-        last = atomic_load(&in->request);
-        HR_TRY(do_request(server, last, reterr));
+        seat = in->seats[(done + 1) % HR_PROC_SEATS];
+        if (seat >= HR_PROC_SEATS)
+            return hr__fail(reterr, HR_ERR_FORMAT, "a request is malformed");
+        server->in = &server->ins[seat];
+        server->out = &server->outs[seat];
+        HR_TRY(do_request(server, done + 1, reterr));
     }
 }
 
@@ -216,8 +244,10 @@ static void server_finish(struct hr_server *server)
     hr__free(server->children);
     hr__arena_finish(&server->scratch);
     hr__arena_finish(&server->lasting);
-    hr__area_close(&server->in);
-    hr__area_close(&server->out);
+    for (int i = 0; i < HR_PROC_SEATS; i++) {
+        hr__area_close(&server->ins[i]);
+        hr__area_close(&server->outs[i]);
+    }
 }
 
 enum hr_err
@@ -225,15 +255,15 @@ hr__proc_serve(int fd, const struct hr_code *(*find)(void *user, const char *nam
                void *user, struct hr_error *reterr)
 {
     struct hr_server server = {
-        .bell = {.fd = fd, .look = true},
-          .in = {.fd = -1       },
-          .out = {.fd = -1}
+        .bell = {.fd = fd, .look = true}
     };
     struct hr_proc_hello hello = {0};
     struct hr_error own = {0}, *error = reterr != NULL ? reterr : &own;
     enum hr_err code;
-    int fds[2];
+    int fds[FDS];
 
+    for (int i = 0; i < HR_PROC_SEATS; i++)
+        server.ins[i].fd = server.outs[i].fd = -1;
     code = receive_hello(fd, &hello, fds, error);
     if (code == HR_ERR_END)
         return HR_OK;

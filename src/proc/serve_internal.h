@@ -35,9 +35,10 @@ struct hr_serve_step {
 
 struct hr_server {
     struct hr_bell bell;
-    struct hr_area in, out;
-    struct hr_arena lasting; /* the trip and what is made from it */
-    struct hr_arena scratch; /* of a record */
+    struct hr_area ins[HR_PROC_SEATS], outs[HR_PROC_SEATS];
+    struct hr_area *in, *out; /* of the request's seat */
+    struct hr_arena lasting;  /* the trip and what is made from it */
+    struct hr_arena scratch;  /* of a record */
     bool scratch_used;
     struct hr_proc_trip trip;
     struct hr_proc_map map;
@@ -56,6 +57,12 @@ struct hr_server {
     struct hr_proc_value *children; /* of the record's expansion: count x results */
     size_t child_room;
 };
+
+/* The words that belong to the peer. */
+static inline struct hr_proc_out_head *hr__serve_head(const struct hr_server *server)
+{
+    return (struct hr_proc_out_head *)server->outs[0].base;
+}
 
 /* Fill in what does not change from record to record. */
 HR_CHECK enum hr_err hr__serve_prepare(struct hr_server *server);

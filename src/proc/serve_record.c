@@ -29,7 +29,7 @@ out_room(struct hr_server *server, size_t bytes, size_t *ret_at, struct hr_error
                         "no room for %zu bytes in the memory of the worker process",
                         bytes);
     }
-    HR_TRY(hr__area_reach(&server->out, at + bytes, true, reterr));
+    HR_TRY(hr__area_reach(server->out, at + bytes, true, reterr));
     server->out_at = hr__proc_align(at + bytes);
     *ret_at = at;
     return HR_OK;
@@ -65,7 +65,7 @@ place_output(struct hr_server *server, size_t slot, size_t bytes,
         ret_place->where = HR_SERVE_SCRATCH;
         return scratch_room(server, bytes, ret_memory, reterr);
     }
-    *ret_memory = server->out.base + ret_place->at;
+    *ret_memory = server->out->base + ret_place->at;
     return HR_OK;
 }
 
@@ -141,7 +141,7 @@ static enum hr_err describe(struct hr_server *server, size_t slot,
 
         HR_TRY(out_room(server, value->bytes, &at, reterr));
         if (value->bytes > 0)
-            memcpy(server->out.base + at, value->data, value->bytes);
+            memcpy(server->out->base + at, value->data, value->bytes);
         *place = (struct hr_serve_place){HR_SERVE_OUT, at};
     }
     wire->place = place->at;
@@ -167,10 +167,10 @@ static enum hr_err pack_record(struct hr_server *server, struct hr_error *reterr
             struct hr_proc_value wire = {0};
 
             HR_TRY(describe(server, slot, &wire, reterr));
-            memcpy(server->out.base + at, &wire, sizeof wire);
+            memcpy(server->out->base + at, &wire, sizeof wire);
         } else if (server->places[slot].where != HR_SERVE_OUT ||
                    server->places[slot].at != at) {
-            memcpy(server->out.base + at, server->values[slot].data, lane->bytes);
+            memcpy(server->out->base + at, server->values[slot].data, lane->bytes);
         }
     }
     return HR_OK;
@@ -207,7 +207,7 @@ static enum hr_err pack_children(struct hr_server *server, uint64_t children,
         HR_TRY(pack_child(server, children - 1, reterr));
     HR_TRY(out_room(server, bytes, &at, reterr));
     if (bytes > 0)
-        memcpy(server->out.base + at, server->children, bytes);
+        memcpy(server->out->base + at, server->children, bytes);
     status->place = at;
     status->children = children;
     return HR_OK;
@@ -227,7 +227,7 @@ static enum hr_err pack_failure(struct hr_server *server, const struct hr_error 
     }
     HR_TRY(out_room(server, sizeof failure + length, &at, NULL));
     failure.detail_bytes = (uint32_t)length;
-    to = server->out.base + at;
+    to = server->out->base + at;
     memcpy(to, &failure, sizeof failure);
     if (length > 0)
         memcpy(to + sizeof failure, server->detail, length);
@@ -239,7 +239,7 @@ static enum hr_err pack_failure(struct hr_server *server, const struct hr_error 
 
 static void load_inputs(struct hr_server *server)
 {
-    char *base = server->in.base;
+    char *base = server->in->base;
 
     for (size_t i = 0; i < server->map.input_count; i++) {
         const struct hr_proc_lane *lane = &server->map.inputs[i];
@@ -273,9 +273,9 @@ static void load_inputs(struct hr_server *server)
 static enum hr_err
 run_steps(struct hr_server *server, struct hr_proc_status *status, struct hr_error *error)
 {
-    struct hr_proc_out_head *head = (struct hr_proc_out_head *)server->out.base;
+    struct hr_proc_out_head *head = hr__serve_head(server);
     const struct hr_record_id *id =
-        (const struct hr_record_id *)(server->in.base + server->map.ids) + server->at;
+        (const struct hr_record_id *)(server->in->base + server->map.ids) + server->at;
 
     for (size_t s = 0; s < server->trip.step_count; s++) {
         struct hr_serve_step *step = &server->steps[s];
@@ -329,7 +329,7 @@ bool hr__serve_record(struct hr_server *server)
         server->out_at = out_before;
         return false;
     }
-    memcpy(server->out.base + server->map.status + server->at * sizeof status, &status,
+    memcpy(server->out->base + server->map.status + server->at * sizeof status, &status,
            sizeof status);
     return true;
 }

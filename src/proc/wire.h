@@ -1,11 +1,14 @@
 /*
  * proc/wire.h - what lies where in the memory that both sides share.
  *
- * Two areas: `in` is written by the parent (the peer maps it read-only), `out` by the
- * peer. Each begins with a head; behind it lie, for a request of n records, the parts
- * that both sides compute from the trip and n alone (hr__proc_map_lay), and then bytes of
- * any size, which descriptors point to. Nothing here is kept or sent: both sides are the
- * same library, and the hello refuses another one.
+ * A seat has two areas: `in` is written by the parent (the peer maps it read-only), `out`
+ * by the peer. Each begins with a head; behind it lie, for a request of n records, the
+ * parts that both sides compute from the trip and n alone (hr__proc_map_lay), and then
+ * bytes of any size, which descriptors point to. A peer has two seats, so that a request
+ * lies ready while it does the one before; requests are numbered and done in their order,
+ * whatever their seat. Words that belong to the peer (marked) count in the heads of seat
+ * 0. Nothing here is kept or sent: both sides are the same library, and the hello refuses
+ * another one.
  */
 #ifndef HR_PROC_WIRE_H
 #define HR_PROC_WIRE_H
@@ -16,24 +19,26 @@
 #include "proc/proc.h"
 
 #define HR_PROC_MAGIC 0x68727063u
-#define HR_PROC_VERSION 1u
+#define HR_PROC_VERSION 2u
+#define HR_PROC_SEATS 2
 #define HR_PROC_HEAD 4096      /* bytes that a head takes */
 #define HR_PROC_COLUMN_MAX 512 /* larger items have descriptors */
 #define HR_PROC_DETAIL_MAX 65536
 #define HR_PROC_COUNT_MAX (1u << 20) /* records of a request */
 
 struct hr_proc_in_head {
-    atomic_uint request;  /* number of the last request; written last */
-    atomic_uint sleeping; /* the parent waits on the socket */
+    atomic_uint request;           /* peer: number of the last request; written last */
+    atomic_uint sleeping;          /* peer: the parent waits on the socket */
+    uint32_t seats[HR_PROC_SEATS]; /* peer: of request n, at n % HR_PROC_SEATS */
     uint32_t count;
     uint64_t bytes;   /* of `in` that matter */
     uint64_t out_max; /* bytes that `out` may take */
 };
 
 struct hr_proc_out_head {
-    _Alignas(64) atomic_uint response; /* request that is answered; written last */
-    _Alignas(64) atomic_uint sleeping; /* the peer waits on the socket */
-    /* Request << 32 | record: those before it are complete. And its step. */
+    _Alignas(64) atomic_uint response; /* peer: last one answered; written last */
+    _Alignas(64) atomic_uint sleeping; /* peer: it waits on the socket */
+    /* Peer: request << 32 | record: those before it are complete. And its step. */
     _Alignas(64) _Atomic uint64_t running;
     atomic_uint running_step;
     uint32_t done; /* records, when answered */
@@ -99,11 +104,11 @@ HR_CHECK enum hr_err
 hr__proc_trip_read(const void *bytes, size_t count, struct hr_arena *arena,
                    struct hr_proc_trip *ret_trip, struct hr_error *reterr);
 
-/* The first message, parent to peer, with the two areas' descriptors (in, out); and what
- * the peer answers. */
+/* The first message, parent to peer, with the areas' descriptors (in and out, seat by
+ * seat); and what the peer answers. */
 struct hr_proc_hello {
     uint32_t magic, version;
-    uint64_t trip_bytes; /* behind the head of `in` */
+    uint64_t trip_bytes; /* behind the head of seat 0's `in` */
 };
 struct hr_proc_ready {
     uint32_t magic, version;

@@ -1,0 +1,181 @@
+/*
+ * proc/peer.c - a worker process from its start to its end.
+ *
+ * Every peer gets memory of its own, so that a dying one cannot write into its
+ * successor's.
+ */
+#include "proc/proc_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+
+#define POLL_MS 20
+
+bool hr__peer_cancelled(const struct hr_peer *peer)
+{
+    return peer->cancel != NULL && atomic_load(peer->cancel);
+}
+
+enum hr_err hr__peer_fail_cancelled(struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_CANCELLED, "cancelled");
+}
+
+void hr__peer_part(struct hr_peer *peer, bool kill)
+{
+    if (peer->bell.fd >= 0) {
+        if (kill && peer->host->kill != NULL)
+            peer->host->kill(peer->host->user, peer->id);
+        close(peer->bell.fd);
+        peer->bell.fd = -1;
+    }
+    for (int i = 0; i < HR_PROC_SEATS; i++) {
+        struct hr_proc *proc = peer->seats[i];
+
+        hr__area_close(&proc->in);
+        hr__area_close(&proc->out);
+        proc->in_held = proc->out_held = 0;
+    }
+}
+
+static enum hr_err
+send_hello(struct hr_peer *peer, size_t trip_bytes, struct hr_error *reterr)
+{
+    struct hr_proc_hello hello = {HR_PROC_MAGIC, HR_PROC_VERSION, trip_bytes};
+    int fds[2 * HR_PROC_SEATS];
+    union {
+        char room[CMSG_SPACE(sizeof fds)];
+        struct cmsghdr head;
+    } control = {{0}};
+    struct iovec part = {&hello, sizeof hello};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    ssize_t sent;
+
+    for (int i = 0; i < HR_PROC_SEATS; i++) {
+        fds[2 * i] = peer->seats[i]->in.fd;
+        fds[2 * i + 1] = peer->seats[i]->out.fd;
+    }
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof fds);
+    memcpy(CMSG_DATA(rights), fds, sizeof fds);
+    do
+        sent = sendmsg(peer->bell.fd, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0 && errno != EPIPE && errno != ECONNRESET)
+        return hr__fail_errno(reterr, HR_ERR_IO, errno,
+                              "cannot talk to a worker process");
+    return HR_OK; /* a peer that has gone shows when its answer is waited for */
+}
+
+/* HR_ERR_END: the peer has gone. */
+static enum hr_err receive_ready(struct hr_peer *peer, struct hr_proc_ready *ready)
+{
+    struct pollfd poller = {.fd = peer->bell.fd, .events = POLLIN};
+
+    for (;;) {
+        ssize_t got = recv(peer->bell.fd, ready, sizeof *ready, MSG_DONTWAIT);
+
+        if (got == (ssize_t)sizeof *ready)
+            return HR_OK;
+        if (got >= 0 || (errno != EAGAIN && errno != EINTR))
+            return HR_ERR_END;
+        if (hr__peer_cancelled(peer))
+            return HR_ERR_CANCELLED;
+        poll(&poller, 1, POLL_MS);
+    }
+}
+
+static enum hr_err
+shake_hands(struct hr_peer *peer, size_t trip_bytes, struct hr_error *reterr)
+{
+    struct hr_proc_ready ready;
+    enum hr_err code;
+
+    HR_TRY(send_hello(peer, trip_bytes, reterr));
+    code = receive_ready(peer, &ready);
+    if (code == HR_ERR_CANCELLED)
+        return hr__peer_fail_cancelled(reterr);
+    if (code != HR_OK)
+        return HR_ERR_END;
+    if (ready.magic != HR_PROC_MAGIC || ready.version != HR_PROC_VERSION)
+        return hr__fail(reterr, HR_ERR_IO,
+                        "the worker process runs another version of headrace");
+    if (ready.code == HR_OK)
+        return HR_OK;
+    code = ready.code >= HR_ERR_INTERNAL && ready.code < 0 ? (enum hr_err)ready.code
+                                                           : HR_ERR_IO;
+    return hr__fail(reterr, code, "the worker process refused to work: %.*s",
+                    (int)strnlen(ready.message, sizeof ready.message), ready.message);
+}
+
+static enum hr_err
+make_areas(struct hr_proc *proc, size_t in_bytes, struct hr_error *reterr)
+{
+    size_t start = HR_PROC_AREA_START;
+
+    HR_TRY(hr__area_create(&proc->in, in_bytes > start ? in_bytes : start, reterr));
+    HR_TRY(hr__area_create(&proc->out, start, reterr));
+    proc->in_held = in_bytes;
+    proc->out_held = HR_PROC_HEAD;
+    return HR_OK;
+}
+
+static enum hr_err
+start(struct hr_peer *peer, const struct hr_str *trip, struct hr_error *reterr)
+{
+    int ends[2];
+    enum hr_err code;
+
+    for (int i = 0; i < HR_PROC_SEATS; i++)
+        HR_TRY(make_areas(peer->seats[i], HR_PROC_HEAD + (i == 0 ? trip->length : 0),
+                          reterr));
+    memcpy(peer->seats[0]->in.base + HR_PROC_HEAD, hr__str_text(trip), trip->length);
+    peer->request = 0;
+    peer->broken = false;
+    errno = EMFILE;
+    if (hr__fault(HR_FAULT_OPEN) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return hr__fail_errno(reterr, HR_ERR_IO, errno,
+                              "cannot make a socket for a worker process");
+    code = peer->host->start(peer->host->user, ends[1], &peer->id, reterr);
+    close(ends[1]);
+    if (code != HR_OK) {
+        close(ends[0]);
+        return code;
+    }
+    peer->bell = (struct hr_bell){.fd = ends[0], .look = true};
+    return shake_hands(peer, trip->length, reterr);
+}
+
+enum hr_err hr__peer_begin(struct hr_peer *peer, struct hr_error *reterr)
+{
+    enum hr_err code = HR_ERR_END;
+    struct hr_str trip;
+
+    hr__str_init(&trip);
+    hr__proc_trip_write(peer->trip, &trip);
+    if (!hr__str_ok(&trip))
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a worker process");
+    for (int i = 0; i < HR_PROC_DEATHS_MAX && code == HR_ERR_END; i++) {
+        code = hr__peer_cancelled(peer) ? hr__peer_fail_cancelled(reterr)
+                                        : start(peer, &trip, reterr);
+        if (code != HR_OK)
+            hr__peer_part(peer, true);
+    }
+    hr__str_finish(&trip);
+    if (code == HR_ERR_END)
+        code = hr__fail(reterr, HR_ERR_IO,
+                        "the worker process ended before it was ready, %d times",
+                        HR_PROC_DEATHS_MAX);
+    return code;
+}
