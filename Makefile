@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-pythons asan ubsan tsan asan-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
@@ -22,6 +22,7 @@ help:
 	@echo 'make check             build, run all tests and checks; ends with N passed, N failed'
 	@echo 'make check-adapters    the Python package in torch, Lightning, Trainer, JAX, TensorFlow, Ray'
 	@echo 'make check-pythons     its wheel in the other CPythons of this machine'
+	@echo 'make check-freethreaded  the Python package on a CPython without the interpreter'\''s lock'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
 	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
 	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
@@ -65,6 +66,11 @@ check-adapters:
 
 check-pythons: wheel
 	@sh tools/check-pythons
+
+# An interpreter from source, once, and a build folder of its own.
+check-freethreaded:
+	@sh tools/deps.sh check
+	@sh tools/check-freethreaded $(BUILD)-free
 
 # A build folder per sanitizer; release would drop the asserts.
 asan: sanitizer = address,undefined
@@ -132,4 +138,4 @@ install: make-all
 	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-neon $(BUILD)-fuzz $(BUILD)-wheel
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-neon $(BUILD)-free $(BUILD)-fuzz $(BUILD)-wheel
