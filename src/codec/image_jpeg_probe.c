@@ -1,0 +1,145 @@
+/*
+ * codec/image_jpeg_probe.c - the header of a JPEG, read without a decoder.
+ *
+ * Markers are found as libjpeg finds them. What neither decoder can read is refused here
+ * by name: arithmetic coding, 12 bits, lossless, two components. Of EXIF only the
+ * orientation is read.
+ */
+#include "codec/image_priv.h"
+#include "core/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h> /* for its limits */
+
+/* Next marker at or behind *at, as libjpeg finds it: stray bytes are passed over, fill
+ * bytes too. 0 at the end of the data; else *at is behind the marker. */
+static int next_marker(const uint8_t *data, size_t bytes, size_t *at)
+{
+    size_t i = *at;
+
+    for (;;) {
+        const uint8_t *ff = i < bytes ? memchr(data + i, 0xFF, bytes - i) : NULL;
+
+        if (ff == NULL)
+            return 0;
+        i = (size_t)(ff - data) + 1;
+        while (i < bytes && data[i] == 0xFF)
+            i++;
+        if (i == bytes)
+            return 0;
+        if (data[i++] != 0) {
+            *at = i;
+            return data[i - 1];
+        }
+    }
+}
+
+static enum hr_err
+check_frame(const struct hr_image_info *info, size_t segment, struct hr_error *reterr)
+{
+    if (segment != 8 + 3 * (size_t)info->channels)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG frame header has a wrong length");
+    if (info->width == 0 || info->height == 0)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG is %dx%d", info->width,
+                        info->height);
+    if (info->width > JPEG_MAX_DIMENSION || info->height > JPEG_MAX_DIMENSION)
+        return hr__fail(reterr, HR_ERR_LIMIT, "JPEG is %dx%d, at most %d are possible",
+                        info->width, info->height, (int)JPEG_MAX_DIMENSION);
+    if (info->bit_depth != 8)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "JPEG with %d bits per sample",
+                        info->bit_depth);
+    if (info->channels != 1 && info->channels != 3 && info->channels != 4)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "JPEG with %d components",
+                        info->channels);
+    return HR_OK;
+}
+
+/* The frame header of marker SOFn; `p` points at its length, `segment` is that. */
+static enum hr_err read_frame(int marker, const uint8_t *p, size_t segment,
+                              struct hr_image_info *info, struct hr_error *reterr)
+{
+    if (marker == 0xC3 || marker == 0xC7 || marker == 0xCB || marker == 0xCF)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "lossless JPEG");
+    if (marker > 0xC8)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "arithmetic-coded JPEG");
+    if (marker > 0xC2)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "hierarchical JPEG");
+    if (segment < 8)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG frame header has a wrong length");
+    if (info->width != 0)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG has two frame headers");
+    info->bit_depth = p[2];
+    info->height = (int32_t)hr__be16(p + 3);
+    info->width = (int32_t)hr__be16(p + 5);
+    info->channels = p[7];
+    info->cmyk = p[7] == 4;
+    return check_frame(info, segment, reterr);
+}
+
+static bool is_frame(int marker)
+{
+    return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 &&
+           marker != 0xCC;
+}
+
+static bool is_restart(int marker)
+{
+    return marker >= JPEG_RST0 && marker <= JPEG_RST0 + 7;
+}
+
+/* Markers without a length. */
+static bool is_bare(int marker)
+{
+    return is_restart(marker) || marker == 0x01;
+}
+
+/* What libjpeg takes in a header: DHT, DAC, DQT, DNL, DRI, APPn, COM. */
+static bool is_known(int marker)
+{
+    return marker == 0xC4 || marker == 0xCC || (marker >= 0xDB && marker <= 0xDD) ||
+           (marker >= 0xE0 && marker <= 0xEF) || marker == 0xFE;
+}
+
+static bool is_exif(int marker, const uint8_t *p, size_t segment)
+{
+    return marker == 0xE1 && segment >= 8 && memcmp(p + 2, "Exif\0\0", 6) == 0;
+}
+
+enum hr_err hr__jpeg_probe(const uint8_t *data, size_t bytes,
+                           struct hr_image_info *ret_info, struct hr_error *reterr)
+{
+    struct hr_image_info info = {.format = HR_IMAGE_JPEG};
+    size_t at = 2;
+
+    for (;;) {
+        int marker = next_marker(data, bytes, &at);
+        size_t segment;
+
+        if (is_bare(marker))
+            continue;
+        if (marker == 0xD9)
+            return hr__fail(reterr, HR_ERR_FORMAT, "JPEG ends before its first scan");
+        if (marker == 0xDA)
+            break;
+        segment = bytes - at >= 2 ? hr__be16(data + at) : 0;
+        if (marker == 0 || segment > bytes - at || bytes - at < 2)
+            return hr__fail(reterr, HR_ERR_FORMAT, "JPEG header is cut off");
+        if (segment < 2 || !(is_known(marker) || is_frame(marker)))
+            return hr__fail(reterr, HR_ERR_FORMAT,
+                            "JPEG header is damaged at byte %zu (marker 0x%02X)", at - 2,
+                            (unsigned)marker);
+        if (is_frame(marker))
+            HR_TRY(read_frame(marker, data + at, segment, &info, reterr));
+        else if (info.orientation == 0 && is_exif(marker, data + at, segment))
+            info.orientation = hr__exif_orientation(data + at + 8, segment - 8);
+        at += segment;
+    }
+    if (info.width == 0)
+        return hr__fail(reterr, HR_ERR_FORMAT, "JPEG has no frame header");
+    if (info.orientation == 0)
+        info.orientation = 1;
+    *ret_info = info;
+    return HR_OK;
+}
