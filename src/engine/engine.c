@@ -21,6 +21,8 @@
 /* Below this, making a batch is cheaper than waking a thread for it: the consumer helps.
  */
 #define HELP_NS 300000.0
+/* Records that take longer gain nothing by lying ready for a worker process. */
+#define OVERLAP_NS 50000000.0
 /* Small batches are made ahead up to this many bytes. */
 #define AHEAD_BATCH_BYTES ((uint64_t)4 << 20)
 /* For the budget: scratch of a thread; the program with its libraries, resident. */
@@ -138,23 +140,37 @@ static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
     return false;
 }
 
+/* Whether a worker process is to have records ready behind those that it has: not where
+ * that could leave another worker without. */
+static bool may_overlap(const struct hr_runner *runner)
+{
+    double ns = runner->under_way->pass.stage->record_ns;
+
+    return ns > 0 && ns < OVERLAP_NS;
+}
+
 /* Under the lock: do one piece of work, if there is any. */
 static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
 {
-    struct hr_claim claim;
+    struct hr_claim claim = {0};
     uint64_t begin;
 
     if (hr__engine_pump(engine))
         return true;
-    if (!claim_any(engine, &claim))
-        return false;
+    if (runner->under_way == NULL) {
+        if (!claim_any(engine, &claim))
+            return false;
+    } else if (may_overlap(runner)) {
+        (void)claim_any(engine, &claim);
+    }
     pthread_mutex_unlock(&engine->lock);
     begin = hr__ticks();
     hr__run_claim(runner, &claim);
     begin = hr__ticks() - begin;
     pthread_mutex_lock(&engine->lock);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
-    hr__stage_complete(claim.stage, &claim, (uint64_t)hr__ticks_to_ns(begin));
+    if (claim.stage != NULL)
+        hr__stage_complete(claim.stage, &claim, (uint64_t)hr__ticks_to_ns(begin));
     return true;
 }
 
@@ -357,16 +373,14 @@ static enum hr_err init_reader(struct hr_engine *engine, struct hr_error *reterr
     return hr__reader_create(&options, &engine->reader, reterr);
 }
 
-static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr)
+/* Held for well under a microsecond: waiting for the engine's lock spins a little. */
+static void init_locks(struct hr_engine *engine)
 {
-    struct hr_stage *first = &engine->stages[0];
     pthread_condattr_t monotonic;
     pthread_mutexattr_t adaptive;
-    uint64_t n;
 
     pthread_mutexattr_init(&adaptive);
-    pthread_mutexattr_settype(
-        &adaptive, PTHREAD_MUTEX_ADAPTIVE_NP); /* held for well under a microsecond */
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&engine->lock, &adaptive);
     pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&engine->host_lock, NULL);
@@ -375,6 +389,40 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     pthread_cond_init(&engine->work, &monotonic);
     pthread_cond_init(&engine->ready, &monotonic);
     pthread_condattr_destroy(&monotonic);
+}
+
+/* Where the run begins: with its first epoch, or where a saved state says. */
+static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
+{
+    struct hr_iter_options *o = &engine->options;
+    struct hr_stage *first = &engine->stages[0];
+    uint64_t end = (uint64_t)(o->epoch_first + o->epochs);
+
+    engine->base_epoch = UINT64_MAX;
+    engine->cursor.epoch = (uint64_t)o->epoch_first;
+    if (o->state != NULL)
+        HR_TRY(hr__state_restore(engine, o->state, reterr));
+    o->state = NULL;
+    first->epoch = engine->cursor.epoch;
+    first->epoch_count = hr__engine_positions(engine, first->epoch);
+    first->exhausted = (o->epochs > 0 && first->epoch >= end) ||
+                       (first->epoch_count == 0 && engine->base_epoch != first->epoch);
+    return HR_OK;
+}
+
+/* Bad records that are not too many: a hundredth of an epoch, and 100 at least. */
+static uint64_t errors_allowed(const struct hr_engine *engine)
+{
+    uint64_t n = engine->stages[0].epoch_count;
+
+    if (engine->options.errors_max > 0)
+        return (uint64_t)engine->options.errors_max;
+    return n < HR_COUNT_UNKNOWN && n / 100 + 1 > 100 ? n / 100 + 1 : 100;
+}
+
+static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr)
+{
+    init_locks(engine);
     engine->ledger_fd = -1;
     engine->fail_stage = -1;
     engine->open_ns = hr__now_ns();
@@ -389,22 +437,8 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(init_stages(engine, reterr));
     HR_TRY(init_reader(engine, reterr));
-    engine->base_epoch = UINT64_MAX;
-    engine->cursor.epoch = (uint64_t)engine->options.epoch_first;
-    if (engine->options.state != NULL)
-        HR_TRY(hr__state_restore(engine, engine->options.state, reterr));
-    engine->options.state = NULL;
-    first->epoch = engine->cursor.epoch;
-    first->epoch_count = hr__engine_positions(engine, first->epoch);
-    first->exhausted = (engine->options.epochs > 0 &&
-                        first->epoch >= (uint64_t)(engine->options.epoch_first +
-                                                   engine->options.epochs)) ||
-                       (first->epoch_count == 0 && engine->base_epoch != first->epoch);
-    n = first->epoch_count;
-    engine->errors_max = engine->options.errors_max > 0
-                             ? (uint64_t)engine->options.errors_max
-                         : n < HR_COUNT_UNKNOWN && n / 100 + 1 > 100 ? n / 100 + 1
-                                                                     : 100;
+    HR_TRY(find_begin(engine, reterr));
+    engine->errors_max = errors_allowed(engine);
     HR_TRY(hr__ledger_open(engine, reterr));
     return start_threads(engine, reterr);
 }
