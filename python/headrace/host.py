@@ -177,12 +177,23 @@ class Host:
         """A loader begins to need workers; CodeError when they cannot import their code."""
         with self._lock:
             try:
-                self.warm().ready()
+                self._imported()
             except BaseException:
                 if self._users == 0:
                     self.close()
                 raise
             self._users += 1
+
+    def _imported(self) -> None:
+        """Wait for a nursery that has imported the functions; another where somebody killed it."""
+        for attempt in range(_ATTEMPTS):
+            nursery = self.warm()
+            try:
+                nursery.ready()
+                return
+            except CodeError:
+                if nursery.process.wait() >= 0 or attempt == _ATTEMPTS - 1:
+                    raise
 
     def release(self) -> None:
         """A loader has ended; the last one ends the processes."""

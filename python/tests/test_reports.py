@@ -21,6 +21,7 @@ import headrace as hr
 import reportfns
 import userfns
 from conftest import descendants, run_script
+from headrace import host
 
 
 def proportional(pids: set[int]) -> int:
@@ -90,6 +91,26 @@ def test_all_processes_killed_at_once_lose_nothing(children: Any) -> None:
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
     assert killed >= 4 and got == list(range(2000))
+
+
+def test_a_starter_of_workers_killed_at_its_start_is_started_again(
+    monkeypatch: pytest.MonkeyPatch, children: Any
+) -> None:
+    """The same, while it imports what the functions need."""
+    killed: list[int] = []
+    ready = host.Nursery.ready
+
+    def kill_first(nursery: host.Nursery) -> None:
+        if not killed:
+            killed.append(nursery.process.pid)
+            nursery.process.kill()
+        ready(nursery)
+
+    monkeypatch.setattr(host.Nursery, "ready", kill_first)
+    loader = hr.range(20).map(userfns.double, variant="processes").batch(4).loader(threads=1, output="numpy")
+    with loader:
+        assert [x for b in loader for x in b.value.tolist()] == [2 * x for x in range(20)]
+    assert killed
 
 
 def test_torch_threads_in_the_program_do_not_hang_workers(children: Any) -> None:
