@@ -486,4 +486,3 @@ class Loader:
 
 class UnknownLengthError(StateError, TypeError):
     """len() of a loader whose number of batches only the run tells."""
-

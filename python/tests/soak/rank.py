@@ -51,9 +51,7 @@ def loader_of(job: dict[str, Any], rank: int, world: int) -> hr.Loader:
     even = spec["tail"] if spec["tail"] in ("drop", "repeat") else "none"
     place: dict[str, Any] = {} if world == 1 and job["bare"] else {"rank": rank, "world": world}
     pipe = graphs.build(spec, pathlib.Path(job["data"]))
-    loader = pipe.loader(
-        epochs=1, seed=spec["seed"], threads=spec["threads"], even=even, output="numpy", **place
-    )
+    loader = pipe.loader(epochs=1, seed=spec["seed"], threads=spec["threads"], even=even, output="numpy", **place)
     states = job["states"]
     if len(states) > 1:
         loader.load_state_dict(states[rank])

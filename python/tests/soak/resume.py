@@ -29,7 +29,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
+import traceback
+from typing import Any, NamedTuple
 
 import graphs
 import rank as ranks
@@ -48,6 +49,19 @@ class Failure(Exception):
     """A trial that did not come out as it must."""
 
 
+class Life(NamedTuple):
+    """What a world did that was kept."""
+
+    size: int
+    first: Place  # it began here, and was brought to its end there
+    last: Place
+    ranks: list[Steps]
+
+    def has(self, epoch: int) -> bool:
+        """Whether it did something of this epoch, if only find out that nothing was left."""
+        return self.first[0] + (self.first[1] == END) <= epoch <= self.last[0]
+
+
 class World:
     """The ranks of one life of a training run."""
 
@@ -56,17 +70,20 @@ class World:
         folder.mkdir()
         (folder / "job.json").write_text(json.dumps(job))
         path = os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
-        self.ranks = [
-            subprocess.Popen(
-                [sys.executable, ranks.__file__, str(folder), str(number), str(size)],
-                env={**os.environ, "PYTHONPATH": path},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=open(folder / f"err-{number}", "w"),
-                text=True,
-            )
-            for number in range(size)
-        ]
+        self.ranks = []
+        for number in range(size):
+            args = [sys.executable, ranks.__file__, str(folder), str(number), str(size)]
+            with open(folder / f"err-{number}", "w") as errors:
+                self.ranks.append(
+                    subprocess.Popen(
+                        args,
+                        env={**os.environ, "PYTHONPATH": path},
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=errors,
+                        text=True,
+                    )
+                )
 
     def live(self, chance: random.Random, steps: int | None) -> bool:
         """Run until rank 0 has made about `steps` steps, then kill all; None: to the end.
@@ -212,7 +229,7 @@ def trial(folder: pathlib.Path, chance: random.Random, worlds: list[int], comman
         worlds = [chance.choice([1, 2, 3])] * len(worlds)
     states: list[Any] = []
     place: Place = (0, 0)
-    lives: list[tuple[int, list[Steps]]] = []
+    lives: list[Life] = []
     for number, size in enumerate(worlds):
         epoch = place[0] + (place[1] == END)
         if epoch >= spec["epochs"]:
@@ -231,42 +248,36 @@ def trial(folder: pathlib.Path, chance: random.Random, worlds: list[int], comman
             raise Failure(f"the last world did not end:\n{world.errors()}")
         found = world.place()
         if found is None:
-            lives.append((size, [{} for _ in range(size)]))
+            lives.append(Life(size, place, place, [{} for _ in range(size)]))
             continue
+        lives.append(Life(size, place, found, world.kept(found)))
         place = found
         states = next_states(spec, moves, world.states(place), chance)
-        lives.append((size, world.kept(place)))
     compare(spec, moves, lives, folder)
-    return " -> ".join(str(size) for size, _ in lives)
+    return " -> ".join(str(life.size) for life in lives)
 
 
 def undisturbed(spec: graphs.Spec, folder: pathlib.Path, number: int, size: int) -> Steps:
     """What a rank gets when nobody is killed."""
     loader = ranks.loader_of({"spec": spec, "data": str(folder), "states": [], "bare": True}, number, size)
-    return {
-        (epoch, step): ranks.digests(batch)
-        for epoch in range(spec["epochs"])
-        for step, batch in enumerate(loader)
-    }
+    return {(epoch, step): ranks.digests(batch) for epoch in range(spec["epochs"]) for step, batch in enumerate(loader)}
 
 
-def compare(
-    spec: graphs.Spec, moves: bool, lives: list[tuple[int, list[Steps]]], folder: pathlib.Path
-) -> None:
+def compare(spec: graphs.Spec, moves: bool, lives: list[Life], folder: pathlib.Path) -> None:
     """All lives together against the undisturbed run."""
     whole = undisturbed({**spec, "tail": "none"}, folder, 0, 1)
     for epoch in range(spec["epochs"]):
         wanted = in_order([whole], epoch)
-        got = [record for _, life in lives for record in in_order(life, epoch)]
-        sizes = [size for size, life in lives if any(e == epoch for one in life for e, _ in one)]
-        compare_epoch(spec, f"epoch {epoch}", wanted, got, max(sizes, default=1))
+        got = [record for life in lives for record in in_order(life.ranks, epoch)]
+        size = max(life.size for life in lives if life.has(epoch))
+        compare_epoch(spec, f"epoch {epoch}", wanted, got, size)
     if not moves:
-        size = lives[0][0]
+        size = lives[0].size
         for number in range(size):
             same = undisturbed(spec, folder, number, size)
             for epoch in range(spec["epochs"]):
                 wanted = [same[p] for p in sorted(same) if p[0] == epoch]
-                got = [life[number][p] for _, life in lives for p in sorted(life[number]) if p[0] == epoch]
+                got = [life.ranks[number][p] for life in lives for p in sorted(life.ranks[number]) if p[0] == epoch]
                 if wanted != got:
                     raise Failure(f"rank {number} of {size}, epoch {epoch}: batches differ: {differ(wanted, got)}")
 
@@ -302,7 +313,9 @@ def compare_epoch(spec: graphs.Spec, where: str, wanted: list[Record], got: list
 def differ(wanted: list[Any], got: list[Any]) -> str:
     """Where two lists part."""
     at = next((i for i, (a, b) in enumerate(zip(wanted, got, strict=False)) if a != b), min(len(wanted), len(got)))
-    return f"at {at} of {len(wanted)} and {len(got)}: {str(wanted[at : at + 1])[:200]} and {str(got[at : at + 1])[:200]}"
+    return (
+        f"at {at} of {len(wanted)} and {len(got)}: {str(wanted[at : at + 1])[:200]} and {str(got[at : at + 1])[:200]}"
+    )
 
 
 # ---- many ----
@@ -319,6 +332,8 @@ def run(number: int, seed: int, worlds: list[int], command: str, keep: bool = Fa
         done["worlds"] = trial(folder, chance, worlds, command, spec)
     except Failure as failure:
         done["error"] = str(failure)
+    except Exception:  # noqa: BLE001 - a trial that cannot be run has failed
+        done["error"] = traceback.format_exc()
     finally:
         if keep and done["error"] is not None:
             done["folder"] = str(folder)
