@@ -99,7 +99,7 @@ TEST(an_index_does_not_change_pixels_while_it_grows)
         struct photo file = make_photo(&bench, &options, 1 + draw(&bench, 300),
                                        1 + draw(&bench, 90), i % 8 == 7 ? 1 : 3);
 
-        hr__isa_limit(isas[i % ISAS]);
+        hr__isa_limit(test_isas[i % TEST_ISAS]);
         check_index_windows(&bench, &file, i % 4 == 0 ? 0 : 1 + i % 9, 12);
         hr__free(file.data);
     }

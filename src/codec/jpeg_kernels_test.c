@@ -57,9 +57,9 @@ TEST(transforms_accept_the_same_blocks_and_give_the_same_bytes)
         good = transform(HR_ISA_C, size, groups, quant, want);
         accepted += good;
         declined += !good;
-        for (int i = 1; i < ISAS; i++) {
+        for (int i = 1; i < TEST_ISAS; i++) {
             memset(got, 0, sizeof got);
-            CHECK_EQ_INT(transform(isas[i], size, groups, quant, got), good);
+            CHECK_EQ_INT(transform(test_isas[i], size, groups, quant, got), good);
             CHECK(!good || memcmp(got, want, sizeof got) == 0);
         }
     }
@@ -81,12 +81,12 @@ TEST(sums_that_would_wrap_back_into_range_are_declined)
 
     for (int i = 0; i < 64; i++)
         quant[i] = 1;
-    for (int i = 0; i < 4 * ISAS; i++) {
+    for (int i = 0; i < 4 * TEST_ISAS; i++) {
         memset(groups, 0, sizeof groups);
         /* The first pass makes 32764 of both, which the second adds or subtracts. */
         groups[0] = (int16_t)(sign[i % 4][0] * HR_JPEG_VALUE_MAX);
         groups[4] = (int16_t)(sign[i % 4][1] * HR_JPEG_VALUE_MAX);
-        CHECK(!transform(isas[i / 4], 3, groups, quant, out));
+        CHECK(!transform(test_isas[i / 4], 3, groups, quant, out));
     }
     hr__isa_limit(HR_ISA_AVX512);
 }
@@ -107,9 +107,9 @@ TEST(colour_is_the_same_for_all_chroma)
         memset(want, 0xa5, sizeof want);
         hr__isa_limit(HR_ISA_C);
         hr__jpeg_kernels()->rgb(y, cb, cr, want, n);
-        for (int i = 1; i < ISAS; i++) {
+        for (int i = 1; i < TEST_ISAS; i++) {
             memset(got, 0xa5, sizeof got);
-            hr__isa_limit(isas[i]);
+            hr__isa_limit(test_isas[i]);
             hr__jpeg_kernels()->rgb(y, cb, cr, got, n);
             CHECK(memcmp(got, want, sizeof got) == 0);
         }
@@ -135,8 +135,8 @@ TEST(unstuffing_ends_at_the_same_marker_with_the_same_bytes)
                 in[i] = 0;
         hr__isa_limit(HR_ISA_C);
         marker = hr__jpeg_kernels()->unstuff(in, in + n, want, &want_end);
-        for (int i = 1; i < ISAS; i++) {
-            hr__isa_limit(isas[i]);
+        for (int i = 1; i < TEST_ISAS; i++) {
+            hr__isa_limit(test_isas[i]);
             CHECK(hr__jpeg_kernels()->unstuff(in, in + n, got, &got_end) == marker);
             CHECK_EQ_INT(got_end - got, want_end - want);
             CHECK(memcmp(got, want, (size_t)(want_end - want)) == 0);

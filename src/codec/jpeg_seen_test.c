@@ -97,8 +97,8 @@ TEST(what_was_seen_changes_no_pixel)
     struct bench bench;
 
     bench_init(&bench);
-    for (int32_t isa = 0; isa < ISAS; isa++) {
-        hr__isa_limit(isas[isa]);
+    for (int32_t isa = 0; isa < TEST_ISAS; isa++) {
+        hr__isa_limit(test_isas[isa]);
         for (int i = 0; i < 12; i++) {
             struct hr_jpeg_options options = {.quality = 30 + draw(&bench, 70),
                                               .sampling_x = samplings[i % 4][0],

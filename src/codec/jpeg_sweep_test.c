@@ -87,7 +87,7 @@ TEST(all_kinds_in_one_go)
             if (!is_wide() && (kind + quality / step) % 6 != 0)
                 continue;
             for (i = 0; i < (is_wide() ? 3 : 1); i++) {
-                hr__isa_limit(isas[draw(&bench, ISAS)]);
+                hr__isa_limit(test_isas[draw(&bench, TEST_ISAS)]);
                 k.width = 1 + draw(&bench, i == 0 ? 60 : 300);
                 k.height = 1 + draw(&bench, i == 0 ? 60 : 200);
                 sweep(&bench, &k, 2);
@@ -159,14 +159,14 @@ static bool answer(struct bench *bench, const struct photo *file, int scale_log2
     struct hr_image_info info;
     struct hr_image_request request;
     struct hr_error error = {0};
-    bool accepted[ISAS];
+    bool accepted[TEST_ISAS];
     int i;
 
     CHECK_OK(hr__image_probe(file->data, file->bytes, &info, &error));
     request = whole(&info);
     request.scale_log2 = scale_log2;
-    for (i = 0; i < ISAS; i++) {
-        hr__isa_limit(isas[i]);
+    for (i = 0; i < TEST_ISAS; i++) {
+        hr__isa_limit(test_isas[i]);
         accepted[i] = compare(bench, file->data, file->bytes, &info, &request);
         CHECK(accepted[i] == accepted[0]);
     }

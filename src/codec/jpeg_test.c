@@ -29,8 +29,8 @@ TEST(windows_equal_libjpeg_in_all_samplings_scales_and_instruction_sets)
     int isa, h, v, i;
 
     bench_init(&bench);
-    for (isa = 0; isa < ISAS; isa++) {
-        hr__isa_limit(isas[isa]);
+    for (isa = 0; isa < TEST_ISAS; isa++) {
+        hr__isa_limit(test_isas[isa]);
         for (h = 1; h <= 2; h++)
             for (v = 1; v <= 2; v++)
                 for (i = 0; i < 12; i++) {
@@ -284,7 +284,7 @@ TEST(damaged_scans_are_declined_or_equal_libjpeg)
         uint8_t was = made.data[at];
 
         request.scale_log2 = i % 4;
-        hr__isa_limit(isas[i % ISAS]);
+        hr__isa_limit(test_isas[i % TEST_ISAS]);
         made.data[at] ^= (uint8_t)(1 + draw(&bench, 255));
         accepted += compare(&bench, made.data, made.bytes, &info, &request);
         made.data[at] = was;

@@ -1,6 +1,6 @@
 /*
- * codec/jpeg_test_util.h - comparing our JPEG decoder with libjpeg-turbo: windows through
- * both, planes with its raw data.
+ * codec/jpeg_test_util.h - made photos, and our JPEG decoder against libjpeg-turbo: windows
+ * through both, planes with its raw data.
  */
 #ifndef HR_CODEC_JPEG_TEST_UTIL_H
 #define HR_CODEC_JPEG_TEST_UTIL_H
@@ -8,7 +8,7 @@
 #include "codec/image_test_util.h"
 #include "codec/jpeg.h"
 #include "codec/jpeg_priv.h"
-#include "core/cpu.h"
+#include "tests/support/isas.h"
 
 #include <stdio.h>
 
@@ -19,13 +19,6 @@
 #else
 #define SCALED_SIZE(component) ((component)->DCT_scaled_size)
 #endif
-
-#if defined(__x86_64__)
-static const enum hr_isa isas[] = {HR_ISA_C, HR_ISA_AVX2, HR_ISA_AVX512};
-#else
-static const enum hr_isa isas[] = {HR_ISA_C, HR_ISA_NEON};
-#endif
-#define ISAS ((int32_t)(sizeof isas / sizeof isas[0]))
 
 /* Decode one window on both paths. False: ours declined. */
 static inline bool

@@ -2,7 +2,7 @@
  * kernel/blur_test.c - the blur against a plain reference, on every instruction set.
  */
 #include "kernel/blur.h"
-#include "kernel/kernel_test.h"
+#include "kernel/kernel_test_util.h"
 
 #include <math.h>
 

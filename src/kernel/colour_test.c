@@ -3,7 +3,7 @@
  * instruction set.
  */
 #include "kernel/colour.h"
-#include "kernel/kernel_test.h"
+#include "kernel/kernel_test_util.h"
 
 #include <math.h>
 

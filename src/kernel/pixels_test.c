@@ -2,7 +2,7 @@
  * kernel/pixels_test.c - stores and conversions in every form, on every instruction set.
  */
 #include "kernel/half.h"
-#include "kernel/kernel_test.h"
+#include "kernel/kernel_test_util.h"
 #include "kernel/pixels.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * kernel/resample_test.c - Pillow's resize in double as reference, on every instruction
  * set.
  */
-#include "kernel/kernel_test.h"
+#include "kernel/kernel_test_util.h"
 #include "kernel/resample.h"
 
 #include <math.h>

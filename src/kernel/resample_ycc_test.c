@@ -2,7 +2,7 @@
  * kernel/resample_ycc_test.c - planes resized apart against a reference in double, on
  * every instruction set.
  */
-#include "kernel/kernel_test.h"
+#include "kernel/kernel_test_util.h"
 #include "kernel/resample_ycc.h"
 
 #include <math.h>

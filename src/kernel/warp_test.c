@@ -1,7 +1,7 @@
 /*
  * kernel/warp_test.c - turns against a plain reference, on every instruction set.
  */
-#include "kernel/kernel_test.h"
+#include "kernel/kernel_test_util.h"
 #include "kernel/warp.h"
 
 #include <math.h>

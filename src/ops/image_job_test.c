@@ -2,7 +2,7 @@
  * ops/image_job_test.c - composed edits give the bytes of edits made one by one; windows,
  * orientation, scales.
  */
-#include "ops/ops_test_support.h"
+#include "ops/ops_test_util.h"
 
 #include "core/cpu.h"
 

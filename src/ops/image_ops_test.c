@@ -2,7 +2,7 @@
  * ops/image_ops_test.c - what the image ops do to tiny images; their borders, draws and
  * refusals.
  */
-#include "ops/ops_test_support.h"
+#include "ops/ops_test_util.h"
 
 static struct bench bench;
 

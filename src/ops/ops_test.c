@@ -1,7 +1,7 @@
 /*
  * ops/ops_test.c - every op's description; sources, orders, fields, filters.
  */
-#include "ops/ops_test_support.h"
+#include "ops/ops_test_util.h"
 
 #include <pthread.h>
 

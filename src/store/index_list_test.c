@@ -2,7 +2,7 @@
  * store/index_list_test.c - lists of files and labels: what they mean, and what is wrong
  * with them.
  */
-#include "store/index_test.h"
+#include "store/index_test_util.h"
 
 static struct hr_index *open_list(const char *name, const char *text)
 {

@@ -3,7 +3,7 @@
  */
 #include "core/alloc.h"
 #include "core/hash.h"
-#include "store/index_test.h"
+#include "store/index_test_util.h"
 
 /* Open with the saved index; the result must be what a fresh walk gives. */
 static struct hr_index_stats reopen(bool labels)

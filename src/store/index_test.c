@@ -2,9 +2,9 @@
  * store/index_test.c - names of files: order, patterns, labels, refusals, and failures of
  * every call.
  */
-#include "store/index_test.h"
 #include "core/alloc.h"
 #include "store/index_internal.h"
+#include "store/index_test_util.h"
 
 static const char *const mixed[] = {
     "b/x.jpg",    "b-1/y.jpg",     "b.jpg",      "a/2.JPG",      "a/10.jpg", "a/1.jpg",

@@ -1,12 +1,12 @@
 /*
- * ops/ops_test_support.h - running ops on one record without a graph or an engine.
+ * ops/ops_test_util.h - running ops on one record without a graph or an engine.
  *
  * A bench holds a worker, a schema and a row of values. bench_op() does what freezing and
  * the executor do for a node: parse, bind, infer, open, apply. The file is included by
  * tests (its functions are static): tests are single-file programs.
  */
-#ifndef HR_OPS_TEST_SUPPORT_H
-#define HR_OPS_TEST_SUPPORT_H
+#ifndef HR_OPS_OPS_TEST_UTIL_H
+#define HR_OPS_OPS_TEST_UTIL_H
 
 #include <stdlib.h>
 

@@ -1,22 +1,15 @@
 /*
- * kernel/kernel_test.h - what the kernels' tests share: noise images and the instruction
- * sets to compare.
+ * kernel/kernel_test_util.h - what the tests of kernels share: noise images.
  */
-#ifndef HR_KERNEL_TEST_H
-#define HR_KERNEL_TEST_H
+#ifndef HR_KERNEL_KERNEL_TEST_UTIL_H
+#define HR_KERNEL_KERNEL_TEST_UTIL_H
 
 #include "core/alloc.h"
 #include "core/arena.h"
-#include "core/cpu.h"
 #include "kernel/pixels.h"
 #include "tests/support/check.h"
+#include "tests/support/isas.h"
 
-#if defined(__x86_64__)
-static const enum hr_isa test_isas[] = {HR_ISA_C, HR_ISA_AVX2, HR_ISA_AVX512};
-#else
-static const enum hr_isa test_isas[] = {HR_ISA_C, HR_ISA_NEON};
-#endif
-#define TEST_ISAS ((int32_t)(sizeof test_isas / sizeof test_isas[0]))
 #define TEST_BEST HR_ISA_AVX512
 
 /* SplitMix64: long streams, which core/rng does not give. */

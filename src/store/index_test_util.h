@@ -1,8 +1,8 @@
 /*
- * store/index_test.h - trees and lists for the tests of the index.
+ * store/index_test_util.h - trees and lists for the tests of the index.
  */
-#ifndef HR_STORE_INDEX_TEST_H
-#define HR_STORE_INDEX_TEST_H
+#ifndef HR_STORE_INDEX_TEST_UTIL_H
+#define HR_STORE_INDEX_TEST_UTIL_H
 
 #include "core/file.h"
 #include "store/index.h"
