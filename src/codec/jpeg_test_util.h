@@ -1,6 +1,6 @@
 /*
- * codec/jpeg_test_util.h - made photos, and our JPEG decoder against libjpeg-turbo: windows
- * through both, planes with its raw data.
+ * codec/jpeg_test_util.h - made photos, and our JPEG decoder against libjpeg-turbo:
+ * windows through both, planes with its raw data.
  */
 #ifndef HR_CODEC_JPEG_TEST_UTIL_H
 #define HR_CODEC_JPEG_TEST_UTIL_H
