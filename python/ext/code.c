@@ -26,6 +26,7 @@ struct ext_call {
     struct ext_home *home; /* NULL once it is gone */
     struct hr_code_call *call;
     unsigned long long number; /* of this thread's calls */
+    unsigned forks;
     bool interrupted;
 };
 
@@ -98,17 +99,22 @@ static PyObject *kept_entry(struct ext_call *frame, PyObject *exception)
 /* Keep the exception when there is room, or in the place of one that is later. */
 static void keep(struct ext_call *frame, PyObject *exception)
 {
-    struct ext_home *home = frame->home;
-    PyObject *entry;
+    PyObject *list, *entry;
+    struct ext_home *home;
 
-    if (home == NULL || !home->keep)
+    if (frame->home == NULL || !frame->home->keep)
         return;
-    if (home->kept == NULL)
-        home->kept = PyList_New(0);
-    entry = home->kept != NULL ? kept_entry(frame, exception) : NULL;
-    if (entry != NULL && PyList_Append(home->kept, entry) == 0 &&
-        PyList_Size(home->kept) > KEPT_MAX && PyList_Sort(home->kept) == 0)
-        PyList_SetSlice(home->kept, KEPT_MAX, KEPT_MAX + 1, NULL);
+    list = PyList_New(0);
+    entry = kept_entry(frame, exception);
+    home = frame->home; /* the collector may have run, and ended it */
+    if (list != NULL && entry != NULL && home != NULL) {
+        if (home->kept == NULL)
+            home->kept = Py_NewRef(list);
+        if (PyList_Append(home->kept, entry) == 0 && PyList_Size(home->kept) > KEPT_MAX &&
+            PyList_Sort(home->kept) == 0)
+            PyList_SetSlice(home->kept, KEPT_MAX, KEPT_MAX + 1, NULL);
+    }
+    Py_XDECREF(list);
     Py_XDECREF(entry);
     PyErr_Clear();
 }
@@ -356,12 +362,14 @@ static void push(struct ext_call *frame, struct ext_home *home, struct hr_code_c
 {
     struct ext_here *thread = &here;
 
+    ext_home_settle(home);
     if (thread->thread == 0)
         thread->thread = PyThread_get_thread_ident();
     frame->here = thread;
     frame->home = home;
     frame->call = call;
     frame->number = ++thread->calls;
+    frame->forks = home->forks;
     frame->interrupted = false;
     frame->outer = thread->current;
     frame->next = home->calls;
@@ -375,7 +383,7 @@ static void push(struct ext_call *frame, struct ext_home *home, struct hr_code_c
 static void pop(struct ext_call *frame)
 {
     frame->here->current = frame->outer;
-    if (frame->prev == NULL)
+    if (frame->prev == NULL || frame->forks != ext_forks())
         return;
     *frame->prev = frame->next;
     if (frame->next != NULL)
@@ -492,10 +500,23 @@ int ext_home_visit(struct ext_home *home, visitproc visit, void *arg)
     return 0;
 }
 
+void ext_home_settle(struct ext_home *home)
+{
+    if (home->forks == ext_forks())
+        return;
+    home->forks = ext_forks();
+    home->calls = NULL;
+    home->runs = 0;
+}
+
 void ext_home_clear(struct ext_home *home)
 {
     Py_CLEAR(home->kept);
     Py_CLEAR(home->fatal);
+    ext_home_settle(home);
+    for (struct ext_call *frame = here.current; frame != NULL; frame = frame->outer)
+        if (frame->home == home && frame->forks != home->forks)
+            frame->home = NULL;
     while (home->calls != NULL) {
         struct ext_call *frame = home->calls;
 
@@ -517,6 +538,7 @@ void ext_home_clear(struct ext_home *home)
 
 void ext_home_interrupt(struct ext_home *home)
 {
+    ext_home_settle(home);
     for (struct ext_call *frame = home->calls; home->runs < 2 && frame != NULL;
          frame = frame->next)
         if (frame->here->foreign && frame != here.current) {

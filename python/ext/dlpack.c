@@ -38,21 +38,15 @@ static void delete_versioned(struct dl_managed_versioned *self)
     release(self->context);
 }
 
-/* A consumer renames the capsule and deletes the tensor itself. */
+/* A consumer renames the capsule and deletes the tensor itself. One that refuses the
+ * tensor drops the capsule with its exception set, which must stay: hence no asking by
+ * trial. */
 static void capsule_destructor(PyObject *capsule)
 {
-    void *tensor = PyCapsule_GetPointer(capsule, "dltensor");
-
-    if (tensor != NULL) {
-        delete_old(tensor);
-        return;
-    }
-    PyErr_Clear();
-    tensor = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-    if (tensor != NULL)
-        delete_versioned(tensor);
-    else
-        PyErr_Clear();
+    if (PyCapsule_IsValid(capsule, "dltensor"))
+        delete_old(PyCapsule_GetPointer(capsule, "dltensor"));
+    else if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
+        delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
 }
 
 static uint8_t dl_code(enum hr_dtype dtype)

@@ -105,6 +105,7 @@ struct ext_home {
     PyObject *fatal; /* KeyboardInterrupt, SystemExit out of user code */
     bool keep;       /* exceptions of records are worth keeping: an error ends the run */
     int runs;        /* iterators that are open */
+    unsigned forks;  /* that calls and runs are of */
 };
 
 struct ext_graph {
@@ -241,6 +242,10 @@ int ext_code_create(struct ext_home *home, const char *kind, PyObject *function,
                     struct hr_code *ret_code);
 int ext_home_visit(struct ext_home *home, visitproc visit, void *arg);
 void ext_home_clear(struct ext_home *home);
+
+/* In a forked child, forget the calls and runs of the parent: their threads are not here,
+ * and calls lie on stacks that new threads are given. */
+void ext_home_settle(struct ext_home *home);
 
 /* Ask the threads in user code of this home to end soon: an exception is raised in them
  * when they next run a line of Python. Not while several iterators share the code. */

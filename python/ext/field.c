@@ -94,8 +94,6 @@ static int field_getbuffer(PyObject *self, Py_buffer *view, int flags)
     struct ext_field *field = of(self);
     bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
 
-    if (view == NULL)
-        return refuse(view, "no view");
     if (field->view.dtype == HR_DTYPE_NONE)
         return refuse(view,
                       "byte strings are no array: use bytes_list(), or values() and "

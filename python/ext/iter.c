@@ -290,6 +290,7 @@ open_handle(struct ext_iter *iter, const struct hr_iter_options *options)
 
     if (ext_graph_lock(graph) < 0)
         return HR_ERR_STATE;
+    ext_home_settle(&graph->home);
     graph->home.keep |= options->on_error == HR_ON_ERROR_FAIL;
     Py_BEGIN_ALLOW_THREADS;
     code = hr_iter_open(graph->graph, options, &handle, &error);
@@ -446,8 +447,8 @@ static struct hr_batch *wait_batch(struct ext_iter *iter)
     return batch;
 }
 
-/* A daemon thread whose iterator was closed by the end of the interpreter: it must not
- * come back, for what it would print meets an interpreter that is going. */
+/* A daemon thread whose iterator the end of the interpreter cancelled: it must not come
+ * back, for what it would print meets an interpreter that is going. */
 static void park(void)
 {
     PyErr_Clear();
@@ -472,7 +473,7 @@ static PyObject *iter_next(PyObject *self, PyObject *unused)
         interrupted(iter);
     if (leave(iter) < 0 || failed) {
         hr_batch_unref(batch);
-        if (state_of(iter)->ending)
+        if (state_of(iter)->ending && iter->cancelled)
             park();
         return NULL;
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pathlib
@@ -258,6 +259,42 @@ def test_thread_locals_of_user_code_live_as_long_as_the_thread() -> None:
     assert len(made) <= 2  # the worker, and the consumer when it helps
 
 
+def test_the_collector_may_end_a_graph_while_an_exception_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeping it makes a list and a tuple, and either may start the collector."""
+    runs: list[Any] = []
+    ready = threading.Event()
+    words = ["words"]
+
+    def formatted(exception: BaseException) -> list[str]:
+        """The last Python before it is kept: from here on no list or tuple is at hand."""
+        filled.append([[] for _ in range(200)])
+        filled.append([tuple(range(i, i + 6)) for i in range(3000)])
+        runs.clear()
+        gc.set_threshold(1)
+        gc.enable()
+        return words
+
+    def make(index: int) -> int:
+        ready.wait(10)
+        raise ValueError(index)
+
+    monkeypatch.setattr(traceback, "format_exception", formatted)
+    filled: list[Any] = []
+    threshold = gc.get_threshold()
+    gc.disable()
+    try:
+        runs.append([ext.Iter(coded(make, ["i: int64"], 1000), {"threads": 1})])
+        runs[0].append(runs[0])  # a cycle: only the collector ends the iterator
+        ready.set()
+        end = time.monotonic() + 20
+        while ext.live_objects()["iter"] and time.monotonic() < end:
+            time.sleep(0.01)
+    finally:
+        gc.set_threshold(*threshold)
+        gc.enable()
+    assert not runs and ext.live_objects()["iter"] == 0
+
+
 # ---- states ----
 
 
@@ -395,6 +432,31 @@ def test_the_interpreter_ends_while_threads_run(made: str, where: str) -> None:
     assert "Fatal" not in errors and "Segmentation" not in errors
 
 
+def test_an_error_after_the_end_of_the_program_is_an_error() -> None:
+    """Functions of atexit that came before ours run after it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LATE, str(pathlib.Path(__file__).parent)], text=True, stdout=subprocess.PIPE
+    )
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, "end\nHR_ERR_ARGUMENT\n")
+
+
+LATE = """
+import atexit, sys
+
+def late():
+    try:
+        extfns.run(extfns.coded(lambda index: 1 // 0, ["i: int64"]))
+    except extfns.ext.Error as error:
+        print(error.code, flush=True)
+
+atexit.register(late)
+sys.path.insert(0, sys.argv[1])
+import extfns
+print("end", flush=True)
+"""
+
+
 def test_a_forked_child_is_told_and_does_not_hang() -> None:
     process = script(
         "run = ext.Iter(graph(100000, 10), {'threads': 2})\nbatch = run.next()\nfield = batch.field(0)\n"
@@ -411,6 +473,26 @@ def test_a_forked_child_is_told_and_does_not_hang() -> None:
     assert process.returncode == 0, errors
     assert lines[0].startswith("HR_ERR_STATE") and "forked" in lines[0]
     assert lines[1:] == ["1", "20", "0 0"], errors
+
+
+def test_a_forked_child_runs_code_that_other_threads_were_in() -> None:
+    process = script(
+        "child = False\n"
+        "def make(i):\n    if not child:\n        time.sleep(0.3)\n    return i\n"
+        "made = coded(make, ['i: int64'], 1000, 100)\n"
+        "run = ext.Iter(made, {'threads': 8})\ntime.sleep(0.2)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    child = True\n"
+        "    for _ in range(5):\n"
+        "        mine, records = ext.Iter(made, {'threads': 8}), 0\n"
+        "        while (batch := mine.next()) is not None:\n            records += batch.records\n"
+        "        mine.close()\n"
+        "    print(records, flush=True)\n    os._exit(0)\n"
+        "print(os.waitpid(pid, 0)[1], flush=True)\nos._exit(0)\n"
+    )
+    output, errors = process.communicate(timeout=60)
+    assert output.splitlines() == ["1000", "0"], errors
 
 
 def test_a_sub_interpreter_is_refused() -> None:

@@ -102,6 +102,12 @@ def test_a_consumed_capsule_is_freed_with_the_array() -> None:
     assert ext.live_objects()["export"] == 0
 
 
+def test_a_consumer_that_refuses_the_tensor_says_so_itself() -> None:
+    """It drops the capsule with its exception set."""
+    with pytest.raises((RuntimeError, BufferError), match="dtype"):
+        np.from_dlpack(first(coded(lambda index: 1.5, ["a: bfloat16"])).field("a"))
+
+
 def test_dlpack_refuses_what_it_cannot_do() -> None:
     field = first(graph()).field("value")
     assert field.__dlpack_device__() == (1, 0)
