@@ -78,6 +78,7 @@ struct hr_image_part {
     int32_t scale_log2;
 };
 
+/* What decodes keep from one to the next; for one thread at a time. HR_ERR_MEMORY. */
 struct hr_image_decoder;
 HR_CHECK enum hr_err hr__image_decoder_create(struct hr_image_decoder **ret_decoder);
 void hr__image_decoder_destroy(struct hr_image_decoder *decoder);

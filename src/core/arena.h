@@ -19,8 +19,8 @@ struct hr_arena {
     size_t recent_bytes; /* decaying maximum of used_bytes, decides what a reset keeps */
 };
 
-void hr__arena_init(struct hr_arena *arena);
-void hr__arena_finish(struct hr_arena *arena);
+void hr__arena_init(struct hr_arena *arena);   /* allocates nothing */
+void hr__arena_finish(struct hr_arena *arena); /* frees all pieces */
 
 /* `bytes` bytes, aligned to 64 (contents undefined) or to 16 for small pieces (< 64
  * bytes); NULL when out of memory. */

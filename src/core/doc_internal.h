@@ -45,9 +45,9 @@ enum hr_err hr__doc_check_keys(struct hr_doc_reader *reader, const struct hr_doc
 enum hr_err hr__doc_set_scalar(struct hr_doc *doc, const char *text, size_t length);
 /* Does a plain scalar read as a string? */
 bool hr__doc_is_string(const char *text, size_t length);
-
 enum hr_err hr__doc_set_string(struct hr_doc *doc, const char *text, size_t length);
 
+/* A whole text in that form. */
 enum hr_err hr__doc_read_json(struct hr_doc_reader *reader, const char *text,
                               size_t bytes, struct hr_doc **ret_doc);
 enum hr_err hr__doc_read_yaml(struct hr_doc_reader *reader, const char *text,

@@ -21,8 +21,11 @@ struct hr_rng {
     uint32_t used; /* words of `word` already drawn; 4 = empty */
 };
 
+/* At the first draw of the stream of that name. */
 void hr__rng_init(struct hr_rng *rng, uint64_t seed, uint32_t epoch, uint64_t record,
                   uint32_t node);
+
+/* All 32 or 64 bits. */
 uint32_t hr__rng_u32(struct hr_rng *rng);
 uint64_t hr__rng_u64(struct hr_rng *rng);
 

@@ -17,13 +17,17 @@ struct hr_str {
 };
 
 void hr__str_init(struct hr_str *str);
-void hr__str_finish(struct hr_str *str);
-void hr__str_clear(struct hr_str *str);
+void hr__str_finish(struct hr_str *str); /* empty, as after init */
+void hr__str_clear(struct hr_str *str);  /* empty, keeps its room */
+
 void hr__str_add(struct hr_str *str, const char *text);
 void hr__str_add_bytes(struct hr_str *str, const void *bytes, size_t count);
 void hr__str_addf(struct hr_str *str, const char *format, ...) HR_PRINTF(2, 3);
 void hr__str_vaddf(struct hr_str *str, const char *format, va_list args);
+
 bool hr__str_ok(const struct hr_str *str);
+/* Until the next change; "" when nothing was added. After a failure, what went in before.
+ */
 const char *hr__str_text(const struct hr_str *str);
 
 /* Hand the text over to the caller (hr__free it); the string is empty afterwards. NULL

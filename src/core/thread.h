@@ -1,5 +1,5 @@
 /*
- * core/thread.h - threads, and a way to sleep until something changes.
+ * core/thread.h - threads that start in one way.
  *
  * Mutexes and condition variables are pthread's own. This adds creation through the fault
  * door, a name for debuggers, and blocked signals: a thread of the library never takes
@@ -11,6 +11,8 @@
 #include "headrace/base.h"
 #include <pthread.h>
 
+/* `name` has 15 bytes at most; join the thread. HR_ERR_MEMORY, or HR_ERR_LIMIT
+ * where no more may be started; the error names it. */
 HR_CHECK enum hr_err
 hr__thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
                  void *user, struct hr_error *reterr);

@@ -51,6 +51,7 @@ struct hr_plan {
     char threads_reason[96];
 };
 
+/* Frees what the plan holds. */
 void hr__plan_finish(struct hr_plan *plan);
 
 /* For people, and as JSON. */

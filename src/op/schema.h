@@ -60,6 +60,7 @@ struct hr_schema {
     int batch_rank;  /* 0: records, 1: batches, ... */
 };
 
+/* NULL when there is none of that name. */
 struct hr_field *hr__schema_find(struct hr_schema *schema, const char *name);
 
 /* Add or replace a field by name; NULL when the schema is full. The rest of the field is
@@ -79,6 +80,7 @@ struct hr_dim *hr__field_channels(struct hr_field *field);
 /* Bytes of one record's value, or -1 when not known. */
 int64_t hr__field_bytes(const struct hr_field *field);
 
+/* A size that all records have; one that differs, with a name for messages. */
 void hr__dim_set(struct hr_dim *dim, int64_t size);
 void hr__dim_unknown(struct hr_dim *dim, const char *name);
 

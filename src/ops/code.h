@@ -45,6 +45,7 @@ HR_CHECK enum hr_err hr__code_binds(const void *params, const struct hr_schema *
 /* hr_op.infer: the outputs take their places; with `alone` nothing else remains. */
 HR_CHECK enum hr_err hr__code_infer(struct hr_infer *infer, bool alone);
 
+/* The hooks of that name: the state holds what was given for the name `code`. */
 HR_CHECK enum hr_err hr__code_open(const struct hr_open *open, void **ret_state);
 void hr__code_close(void *state);
 void hr__code_identity(const void *params, const void *state, struct hr_hasher *hasher);

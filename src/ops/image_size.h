@@ -28,6 +28,7 @@ extern const char *const hr__interpolations[];
                   .help = "average over all pixels that one new pixel covers when "      \
                           "shrinking; nearest never does")
 
+/* Of HR_P_SIZE. */
 int32_t hr__size_width(const struct hr_ints *size);
 int32_t hr__size_height(const struct hr_ints *size);
 

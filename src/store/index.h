@@ -54,6 +54,7 @@ HR_CHECK enum hr_err hr__index_open(const struct hr_index_options *options,
 struct hr_index *hr__index_ref(struct hr_index *index);
 void hr__index_unref(struct hr_index *index);
 
+/* Files. */
 uint64_t hr__index_count(const struct hr_index *index);
 
 /* The path of file `at` (< count), root joined, NUL-terminated, into `path`; *ret_length

@@ -209,7 +209,9 @@ struct hr_index {
     struct hr_index_stats stats;
 };
 
+/* Runs of files in the order of their paths. HR_ERR_MEMORY, as the next. */
 enum hr_err hr__index_order(struct hr_index *index, struct hr_error *reterr);
+/* The hash of all that a pipeline can see: see index_identity.c. */
 enum hr_err hr__index_identify(struct hr_index *index, struct hr_error *reterr);
 
 /* Room for `need` more items of `item_bytes`; false when out of memory. */

@@ -30,6 +30,8 @@ struct hr_reader_options {
     enum hr_reader_mode mode;
 };
 
+/* HR_ERR_MEMORY, HR_ERR_UNSUPPORTED (see the mode), or that of a thread that did not
+ * start. */
 HR_CHECK enum hr_err
 hr__reader_create(const struct hr_reader_options *options, struct hr_reader **ret_reader,
                   struct hr_error *reterr);

@@ -39,7 +39,9 @@ struct hr_seek_item {
     const void *data;
 };
 
+/* Of an entry; the key is part of it, so that data cannot change places. */
 uint64_t hr__seek_checksum(struct hr_hash128 key, const void *data, size_t bytes);
+/* The order of records: below 0, 0, above 0. */
 int hr__seek_compare(struct hr_hash128 a, struct hr_hash128 b);
 
 /* *ret_damaged: it is there and is not used. */
