@@ -57,7 +57,8 @@ class Nursery:
                     env={**os.environ, **_ENV, **_path()},
                     stdin=subprocess.DEVNULL,
                 )
-            self.ask({"do": "load"}, [memory], answer=False)
+            with contextlib.suppress(CodeError):  # it was killed: ready() says so
+                self.ask({"do": "load"}, [memory], answer=False)
         except BaseException:
             self.sock.close()
             raise

@@ -113,6 +113,27 @@ def test_a_starter_of_workers_killed_at_its_start_is_started_again(
     assert killed
 
 
+def test_a_starter_killed_before_it_hears_anything_is_started_again(
+    monkeypatch: pytest.MonkeyPatch, children: Any
+) -> None:
+    """As above, before the functions are sent."""
+    killed: list[int] = []
+    ask = host.Nursery.ask
+
+    def kill_first(nursery: host.Nursery, *args: Any, **options: Any) -> Any:
+        if not killed:
+            killed.append(nursery.process.pid)
+            nursery.process.kill()
+            nursery.process.wait()
+        return ask(nursery, *args, **options)
+
+    monkeypatch.setattr(host.Nursery, "ask", kill_first)
+    loader = hr.range(20).map(userfns.double, variant="processes").batch(4).loader(threads=1, output="numpy")
+    with loader:
+        assert [x for b in loader for x in b.value.tolist()] == [2 * x for x in range(20)]
+    assert killed
+
+
 def test_torch_threads_in_the_program_do_not_hang_workers(children: Any) -> None:
     """pytorch#75147, #1355: a lock of a thread pool that was held when the worker was forked."""
     torch = pytest.importorskip("torch")
