@@ -61,8 +61,7 @@ class Batch(Mapping[str, Any]):
                 f"fields: {', '.join(self._batch.names)}",
                 param=key,
             )
-        made = self._made[key] = self._convert(self._batch.field(key))
-        return made
+        return self._made.setdefault(key, self._convert(self._batch.field(key)))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

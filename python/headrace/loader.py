@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
@@ -136,10 +137,15 @@ def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
 
 
 class Run:
-    """One iteration over some epochs: what a `for` holds. An iterator of batches."""
+    """One iteration over some epochs: what a `for` holds. An iterator of batches.
+
+    Threads that share it take turns; each batch goes to one of them.
+    """
 
     def __init__(self, loader: Loader, first: int, epochs: int | None, state: str | None) -> None:
         self._loader = loader
+        self._lock = threading.RLock()  # of what is checked and then done; a signal's handler may come, too
+        self._closing = self._finished = False
         self.first, self.epochs = first, epochs
         self.given = False  # whether it gave a batch
         self.start: dict[str, Any] | None = None  # the state that it goes on from
@@ -157,11 +163,14 @@ class Run:
         return self
 
     def __next__(self) -> Batch:
-        if self._iter is None:
+        run = self._iter
+        if run is None:
             raise StopIteration
         try:
-            got = self._iter.next()
-        except BaseException:
+            got = run.next()
+        except BaseException as error:
+            if self._finished and isinstance(error, _headrace.Error):  # another thread met the end
+                raise StopIteration from None
             self.close()
             self._loader._drop_host()
             with translated():
@@ -169,34 +178,44 @@ class Run:
         if got is None:
             self.close(finished=True)
             raise StopIteration
-        self.given, self.epoch = True, got.epoch
+        self.given = True
+        if got.epoch != self.epoch:
+            with self._lock:
+                self.epoch = max(self.epoch, got.epoch)
         made = Batch(got, self._loader._convert)
         if self._loader._progress is not None:
             self._loader._progress.advance(self)
         return made
 
-    def save(self) -> str:
-        """The engine's own state."""
-        assert self._iter is not None
+    def save(self) -> str | None:
+        """The engine's own state; None when the run has ended."""
+        run = self._iter
+        if run is None:
+            return None
         with translated():
-            return self._iter.save()
+            return run.save()
 
     def stats(self) -> dict[str, Any]:
         """What the engine measured."""
-        return self._iter.stats() if self._iter is not None else {}
+        run = self._iter
+        return run.stats() if run is not None else {}
 
     def node_stats(self) -> list[dict[str, Any]]:
         """What the engine measured, by node."""
-        return self._iter.node_stats() if self._iter is not None else []
+        run = self._iter
+        return run.node_stats() if run is not None else []
 
     def close(self, finished: bool = False) -> None:
         """End threads and processes of this run; the loader keeps its place."""
-        if self._iter is None:
-            return
+        with self._lock:
+            run = self._iter
+            if run is None or self._closing:
+                return
+            self._closing, self._finished = True, finished
         try:
             self._loader._ended(self, finished)
         finally:
-            run, self._iter = self._iter, None
+            self._iter = None
             run.close()
 
     def __del__(self) -> None:
@@ -217,9 +236,10 @@ class Loader:
     begins with the epoch behind the last one that gave a batch, unless `set_epoch` or
     `load_state_dict` says otherwise.
 
-    A loader is for one thread. It keeps threads and workers only while a `for` is under
-    way, and one idle process that starts workers a little longer; `close()`, the end of a
-    `with` block, or letting it go end that, too.
+    A loader is for one `for` at a time; threads may share that one's iterator. It keeps
+    threads and workers only while a `for` is under way, and one idle process that starts
+    workers a little longer; `close()`, the end of a `with` block, or letting it go end
+    that, too.
     """
 
     def __init__(self, pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> None:
@@ -237,7 +257,8 @@ class Loader:
         self._state: dict[str, Any] | None = None  # to begin the next run from
         self._last: dict[str, Any] | None = None  # the place of a run that was left
         self._closed = False
-        self._host: Host | None = None  # whose worker processes this loader uses
+        self._lock = threading.RLock()
+        self._host: Host | None = None  # whose worker processes this loader uses, by the lock
         self._stats: dict[str, Any] = {}
         self._node_stats: list[dict[str, Any]] = []
         self._progress: Any = None
@@ -299,9 +320,7 @@ class Loader:
         if self._closed:
             raise ClosedError("the loader is closed; make another one with pipeline.loader()")
         self._stop_run()
-        if self._host is None and self._built.host is not None:
-            self._built.host.acquire()
-            self._host = self._built.host
+        self._take_host()
         state, self._last = self._state, None
         if state is not None:
             run = Run(self, state["first"], state["epochs"], state["engine"])  # refused: it stays
@@ -336,8 +355,15 @@ class Loader:
         if self._progress is not None:
             self._progress.end()
 
+    def _take_host(self) -> None:
+        with self._lock:
+            if self._host is None and self._built.host is not None:
+                self._built.host.acquire()
+                self._host = self._built.host
+
     def _drop_host(self) -> None:
-        host, self._host = self._host, None
+        with self._lock:
+            host, self._host = self._host, None
         if host is not None:
             host.release()
 
@@ -389,8 +415,9 @@ class Loader:
         if self._state is not None:
             return self._state_json(self._state)
         run = self._current()
-        if run is not None and run._iter is not None:
-            return self._state_json(self._state_of(run))
+        here = self._state_of(run) if run is not None else None
+        if here is not None and here["engine"] is not None:
+            return self._state_json(here)
         if self._last is not None:
             return self._state_json(self._last)
         return self._state_json(
@@ -450,16 +477,12 @@ class Loader:
     def stats(self) -> dict[str, Any]:
         """Records, bytes, seconds, waiting and memory of the current or last run."""
         run = self._current()
-        if run is not None and run._iter is not None:
-            return run.stats()
-        return dict(self._stats)
+        return (run.stats() if run is not None else {}) or dict(self._stats)
 
     def node_stats(self) -> list[dict[str, Any]]:
         """Records, errors and seconds by node, of the current or last run."""
         run = self._current()
-        if run is not None and run._iter is not None:
-            return run.node_stats()
-        return list(self._node_stats)
+        return (run.node_stats() if run is not None else []) or list(self._node_stats)
 
     def close(self) -> None:
         """End the run with its threads and processes. Batches stay valid."""
