@@ -5,9 +5,13 @@
  * Each record has a row of slots, so that it can wait between segments. A record that
  * fails leaves the chunk; when another may stand in for it, that one goes through alone
  * afterwards, because the memory of a trip is good until the next one only.
+ *
+ * A pass with trips pauses when the first of them is on its way, and goes on when the
+ * next pass has come as far: so the worker process always has records to do.
  */
 #include "engine/run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -17,35 +21,53 @@
 /* Scratch of small records is given up together: what is in cache stays there. */
 #define SCRATCH_KEPT 16384
 
-enum hr_err hr__chunk_init(struct hr_runner *runner, size_t at)
+static enum hr_err chunk_init(struct hr_chunk *chunk, const struct hr_stage *stage)
 {
-    const struct hr_stage *stage = &runner->engine->stages[at];
     const struct hr_program *p = &stage->program;
-    struct hr_chunk *chunk = &runner->chunks[at];
     size_t paths = p->path_count > 0 ? p->path_count : 1;
 
-    if (p->segment_count == 0)
-        return HR_OK;
     chunk->room = stage->block_size < HR_CHUNK_ROWS ? stage->block_size : HR_CHUNK_ROWS;
     chunk->live = hr__calloc(chunk->room, sizeof *chunk->live);
     chunk->ids = hr__calloc(chunk->room * paths, sizeof *chunk->ids);
     chunk->rows = hr__calloc(chunk->room * (p->slot_count + 1), sizeof *chunk->rows);
+    hr__arena_init(&chunk->arena);
     if (chunk->live == NULL || chunk->ids == NULL || chunk->rows == NULL)
         return HR_ERR_MEMORY;
     return hr__trip_init(chunk, p);
 }
 
-void hr__chunk_finish(struct hr_runner *runner, size_t at)
+enum hr_err hr__chunk_init(struct hr_runner *runner, size_t at)
 {
-    const struct hr_program *p = &runner->engine->stages[at].program;
-    struct hr_chunk *chunk = &runner->chunks[at];
+    const struct hr_stage *stage = &runner->engine->stages[at];
+    struct hr_chunk *chunks = &runner->chunks[2 * at];
 
+    if (stage->program.segment_count == 0)
+        return HR_OK;
+    HR_TRY(chunk_init(&chunks[0], stage));
+    if (!stage->program.trips)
+        return HR_OK;
+    chunks[1].procs = chunks[0].procs;
+    chunks[1].seat = 1;
+    return chunk_init(&chunks[1], stage);
+}
+
+static void chunk_finish(struct hr_chunk *chunk, const struct hr_program *p)
+{
     for (size_t i = 0; chunk->rows != NULL && i < chunk->room * (p->slot_count + 1); i++)
         hr__value_clear(&chunk->rows[i]);
     hr__trip_finish(chunk, p);
+    hr__arena_finish(&chunk->arena);
     hr__free(chunk->live);
     hr__free(chunk->ids);
     hr__free(chunk->rows);
+}
+
+void hr__chunk_finish(struct hr_runner *runner, size_t at)
+{
+    const struct hr_program *p = &runner->engine->stages[at].program;
+
+    chunk_finish(&runner->chunks[2 * at], p);
+    chunk_finish(&runner->chunks[2 * at + 1], p);
 }
 
 /* ---- rows ---- */
@@ -264,25 +286,34 @@ static void finish_rows(struct hr_pass *pass)
         hr__arena_reset(&runner->worker.arena);
 }
 
-static void run_pass(struct hr_pass *pass)
+/* Segments from `at` on; with `pause` until a trip is on its way. Returns its segment,
+ * all when the rows are through. */
+static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
 {
     const struct hr_program *p = &pass->stage->program;
 
-    begin_rows(pass);
-    for (size_t i = 0; i < p->segment_count && pass->chunk->live_count > 0; i++) {
-        switch (p->segments[i].kind) {
-        case HR_SEGMENT_LOCAL:
-            run_local(pass, &p->segments[i]);
-            break;
-        case HR_SEGMENT_CODE:
-            hr__code_segment(pass, &p->segments[i]);
-            break;
-        case HR_SEGMENT_TRIP:
-            hr__trip_segment(pass, &p->segments[i], &pass->chunk->procs[i]);
-            break;
+    for (; at < p->segment_count && pass->chunk->live_count > 0; at++) {
+        const struct hr_segment *segment = &p->segments[at];
+        struct hr_proc **proc = &pass->chunk->procs[at];
+
+        if (segment->kind == HR_SEGMENT_LOCAL)
+            run_local(pass, segment);
+        else if (segment->kind == HR_SEGMENT_CODE)
+            hr__code_segment(pass, segment);
+        else if (hr__trip_begin(pass, segment, proc)) {
+            if (pause)
+                return at;
+            hr__trip_end(pass, segment, *proc);
         }
         hr__pass_compact(pass);
     }
+    return p->segment_count;
+}
+
+static void run_pass(struct hr_pass *pass)
+{
+    begin_rows(pass);
+    run_segments(pass, 0, false);
     finish_rows(pass);
 }
 
@@ -311,9 +342,16 @@ static void substitute(struct hr_pass *pass, uint32_t at)
     pass->lost_ticks = again.lost_ticks;
 }
 
+static void substitute_bad(struct hr_pass *pass)
+{
+    for (uint32_t i = 0; i < pass->count; i++)
+        if (pass->block->status[pass->at + i] == HR_RECORD_BAD)
+            substitute(pass, pass->at + i);
+}
+
 void hr__chunk_claim(struct hr_runner *runner, struct hr_claim *claim)
 {
-    struct hr_chunk *chunk = &runner->chunks[claim->stage->number];
+    struct hr_chunk *chunk = &runner->chunks[2 * claim->stage->number];
     uint32_t end = claim->at + claim->count;
     struct hr_pass pass = {.runner = runner,
                            .stage = claim->stage,
@@ -324,10 +362,80 @@ void hr__chunk_claim(struct hr_runner *runner, struct hr_claim *claim)
     for (; pass.at < end; pass.at += pass.count) {
         pass.count = end - pass.at < chunk->room ? end - pass.at : chunk->room;
         run_pass(&pass);
-        for (uint32_t i = 0; i < pass.count; i++)
-            if (claim->block->status[pass.at + i] == HR_RECORD_BAD)
-                substitute(&pass, pass.at + i);
+        substitute_bad(&pass);
     }
     claim->bytes = pass.bytes;
     claim->lost_ticks = pass.lost_ticks;
+}
+
+/* ---- two passes at a time ---- */
+
+static void swap_arenas(struct hr_runner *runner, struct hr_chunk *chunk)
+{
+    struct hr_arena own = runner->worker.arena;
+
+    runner->worker.arena = chunk->arena;
+    chunk->arena = own;
+}
+
+/* Claims of a stage with trips are one pass each. */
+static struct hr_chunk *begin(struct hr_runner *runner, const struct hr_claim *claim)
+{
+    struct hr_chunk *chunk =
+        &runner->chunks[2 * claim->stage->number + runner->turn++ % 2];
+
+    assert(claim->count <= chunk->room);
+    chunk->pass = (struct hr_pass){.runner = runner,
+                                   .stage = claim->stage,
+                                   .block = claim->block,
+                                   .chunk = chunk,
+                                   .at = claim->at,
+                                   .count = claim->count};
+    swap_arenas(runner, chunk);
+    begin_rows(&chunk->pass);
+    chunk->waits_at = run_segments(&chunk->pass, 0, true);
+    swap_arenas(runner, chunk);
+    return chunk;
+}
+
+static void end(struct hr_runner *runner, struct hr_chunk *chunk)
+{
+    struct hr_pass *pass = &chunk->pass;
+    const struct hr_program *p = &pass->stage->program;
+    size_t at = chunk->waits_at;
+
+    swap_arenas(runner, chunk);
+    if (at < p->segment_count) {
+        hr__trip_end(pass, &p->segments[at], chunk->procs[at]);
+        hr__pass_compact(pass);
+        run_segments(pass, at + 1, false);
+    }
+    finish_rows(pass);
+    substitute_bad(pass);
+    swap_arenas(runner, chunk);
+}
+
+void hr__chunk_overlap(struct hr_runner *runner, struct hr_claim *claim)
+{
+    struct hr_chunk *older = runner->under_way;
+    uint64_t lost_ticks = 0;
+
+    if (claim->stage != NULL && claim->count == 0)
+        return; /* the end of an epoch */
+    runner->under_way = NULL;
+    if (claim->stage != NULL) {
+        runner->under_way = begin(runner, claim);
+        lost_ticks = runner->under_way->pass.lost_ticks;
+        runner->under_way->pass.lost_ticks = 0;
+    }
+    *claim = (struct hr_claim){0};
+    if (older == NULL)
+        return;
+    end(runner, older);
+    *claim = (struct hr_claim){.stage = older->pass.stage,
+                               .block = older->pass.block,
+                               .at = older->pass.at,
+                               .count = older->pass.count,
+                               .bytes = older->pass.bytes,
+                               .lost_ticks = older->pass.lost_ticks + lost_ticks};
 }

@@ -168,13 +168,15 @@ struct hr_runner {
     int number;
     pthread_t thread;
     bool started;
-    struct hr_value **slots;  /* per stage: row of slots */
-    struct hr_op_ctx **ctxs;  /* per stage: one per step, then the expansion */
-    struct hr_record_id *ids; /* per path */
-    struct hr_meter *meters;  /* per node */
-    uint64_t *ticks;          /* per node, of the record that is being timed */
-    struct hr_chunk *chunks;  /* per stage; empty where there is no user code */
-    struct hr_buffer *slab;   /* small results share it */
+    struct hr_value **slots;    /* per stage: row of slots */
+    struct hr_op_ctx **ctxs;    /* per stage: one per step, then the expansion */
+    struct hr_record_id *ids;   /* per path */
+    struct hr_meter *meters;    /* per node */
+    uint64_t *ticks;            /* per node, of the record that is being timed */
+    struct hr_chunk *chunks;    /* two per stage; empty where there is no user code */
+    struct hr_chunk *under_way; /* whose records a worker process has, or NULL */
+    unsigned turn;              /* which of the two is next */
+    struct hr_buffer *slab;     /* small results share it */
     size_t slab_used;
     struct hr_error error;
     struct hr_span *spans;
@@ -200,8 +202,9 @@ struct hr_engine {
     pthread_cond_t work, ready; /* for workers; for the consumer */
     int idle;
     bool consumer_waits;
-    bool trips;               /* some code runs in worker processes */
-    struct hr_code_host host; /* the graph's, called by one thread at a time */
+    bool trips;                 /* some code runs in worker processes */
+    atomic_size_t shared_bytes; /* with them */
+    struct hr_code_host host;   /* the graph's, called by one thread at a time */
     pthread_mutex_t host_lock;
     atomic_bool cancelled, stop;
     bool finished;
@@ -286,7 +289,9 @@ static inline bool hr__error_is_fatal(enum hr_err code)
            code == HR_ERR_STATE;
 }
 
-/* run.c: outside of the lock */
+/* run.c: outside of the lock. What is done when a claim was run is what hr__run_claim
+ * says: another one where a worker process has the records meanwhile, or none (stage
+ * NULL). */
 HR_CHECK enum hr_err
 hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number);
 void hr__runner_finish(struct hr_runner *runner);

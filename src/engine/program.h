@@ -93,6 +93,7 @@ struct hr_program {
     struct hr_batch_spec spec;
     struct hr_segment *segments;
     size_t segment_count;  /* 0: no user code, records run one by one */
+    bool trips;            /* some of them go to a worker process */
     struct hr_arena arena; /* holds all of the above */
 };
 

@@ -63,7 +63,7 @@ hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
     runner->ctxs = hr__calloc(engine->stage_count, sizeof(void *));
     runner->ids =
         hr__calloc(engine->stages[0].program.path_count + 1, sizeof *runner->ids);
-    runner->chunks = hr__calloc(engine->stage_count, sizeof *runner->chunks);
+    runner->chunks = hr__calloc(2 * engine->stage_count, sizeof *runner->chunks);
     runner->meters = hr__calloc(nodes, sizeof *runner->meters);
     runner->ticks = hr__calloc(nodes, sizeof *runner->ticks);
     if (runner->slots == NULL || runner->ctxs == NULL || runner->ids == NULL ||
@@ -491,10 +491,16 @@ static void drop_done(const struct hr_engine *engine, const struct hr_claim *cla
 
 void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim)
 {
+    if (claim->stage == NULL) {
+        hr__chunk_overlap(runner, claim);
+        return;
+    }
     if (runner->engine->done.count > 0 && claim->stage->number == 0)
         drop_done(runner->engine, claim);
     read_ahead(runner, claim);
-    if (claim->stage->program.segment_count > 0)
+    if (claim->stage->program.trips)
+        hr__chunk_overlap(runner, claim);
+    else if (claim->stage->program.segment_count > 0)
         hr__chunk_claim(runner, claim);
     else
         run_one_by_one(runner, claim);

@@ -19,17 +19,6 @@
 struct hr_proc;
 struct hr_proc_record;
 
-/* Records on their way through a stage that is cut into segments. */
-struct hr_chunk {
-    uint32_t room, live_count;
-    uint32_t *live;           /* rows still on their way, in order */
-    struct hr_value *rows;    /* room x slot_count + 1 */
-    struct hr_record_id *ids; /* room x path_count, at least one */
-    struct hr_proc **procs;   /* per segment; NULL until it is used */
-    struct hr_proc_record *records;
-    struct hr_value *shipped; /* room x most inputs of a trip */
-};
-
 /* One go of `count` records of a block through their stage. */
 struct hr_pass {
     struct hr_runner *runner;
@@ -40,6 +29,27 @@ struct hr_pass {
     uint64_t attempt;
     uint64_t bytes;      /* that the rows needed beyond the arena */
     uint64_t lost_ticks; /* spent on what no record is to blame for */
+};
+
+/* Records on their way through a stage that is cut into segments. Where a stage has trips
+ * there are two of these, which a runner takes in turns: while a worker process has the
+ * records of one, those of the other are made ready and put away. */
+struct hr_chunk {
+    uint32_t room, live_count;
+    uint32_t *live;           /* rows still on their way, in order */
+    struct hr_value *rows;    /* room x slot_count + 1 */
+    struct hr_record_id *ids; /* room x path_count, at least one */
+    struct hr_proc **procs;   /* per segment; NULL until it is used */
+    struct hr_proc_record *records;
+    struct hr_value *shipped; /* room x most inputs of a trip */
+
+    /* Where there are trips. */
+    unsigned seat;         /* in the worker processes */
+    struct hr_arena arena; /* the runner's own while these records run */
+    struct hr_pass pass;   /* the one that is under way */
+    size_t waits_at;       /* segment whose trip it is; all: none */
+    uint64_t trip_ticks;   /* when it began, for the trace */
+    size_t shared_bytes;   /* of its worker processes, when last looked at */
 };
 
 /* run.c */
@@ -115,6 +125,9 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
 HR_CHECK enum hr_err hr__chunk_init(struct hr_runner *runner, size_t stage);
 void hr__chunk_finish(struct hr_runner *runner, size_t stage);
 void hr__chunk_claim(struct hr_runner *runner, struct hr_claim *claim);
+/* The records of this claim (stage NULL: none) are begun, those that were under way
+ * ended: *claim becomes theirs, with stage NULL when there were none. */
+void hr__chunk_overlap(struct hr_runner *runner, struct hr_claim *claim);
 
 static inline struct hr_value *hr__pass_slots(const struct hr_pass *pass, uint32_t row)
 {
@@ -147,10 +160,13 @@ static inline uint8_t *hr__pass_status(const struct hr_pass *pass, uint32_t row)
 void hr__pass_give_up(struct hr_pass *pass);
 bool hr__pass_stopped(const struct hr_pass *pass);
 
-/* code.c, trip.c: all open rows through a segment. */
+/* code.c, trip.c: all open rows through a segment. A trip has two halves; the second one
+ * is due when the first says so. */
 void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment);
-void hr__trip_segment(struct hr_pass *pass, const struct hr_segment *segment,
-                      struct hr_proc **proc);
+bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
+                    struct hr_proc **proc);
+void hr__trip_end(struct hr_pass *pass, const struct hr_segment *segment,
+                  struct hr_proc *proc);
 /* At open: where the program's trips go. Refused when the graph has no host for them. */
 HR_CHECK enum hr_err
 hr__trip_host(struct hr_engine *engine, const struct hr_program *program,

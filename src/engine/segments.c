@@ -244,8 +244,12 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
         segment->to = (uint16_t)(i + 1);
         p->segment_count++;
     }
-    for (size_t i = 0; i < p->segment_count; i++)
-        if (p->segments[i].kind == HR_SEGMENT_TRIP && !pack(p, &p->segments[i], graph))
+    for (size_t i = 0; i < p->segment_count; i++) {
+        if (p->segments[i].kind != HR_SEGMENT_TRIP)
+            continue;
+        p->trips = true;
+        if (!pack(p, &p->segments[i], graph))
             return false;
+    }
     return true;
 }

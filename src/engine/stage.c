@@ -10,8 +10,11 @@
 
 /* Work that is worth a visit to the lock. */
 #define CHUNK_NS 50000.0
-/* The same where an interpreter is entered or a process visited for it. */
+/* The same where an interpreter is entered for it. */
 #define CODE_CHUNK_NS 1000000.0
+/* And where a process is visited: it sleeps between two visits, and on a machine that has
+ * other work it is long until it runs again. */
+#define TRIP_CHUNK_NS 30000000.0
 
 static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
 {
@@ -357,13 +360,22 @@ bool hr__stage_drained(const struct hr_stage *stage)
 
 static uint32_t choose_chunk(const struct hr_stage *stage)
 {
-    bool code = stage->program.segment_count > 0;
-    double want =
-        (code ? CODE_CHUNK_NS : CHUNK_NS) / (stage->record_ns > 1 ? stage->record_ns : 1);
+    const struct hr_program *p = &stage->program;
+    double record_ns = stage->record_ns > 1 ? stage->record_ns : 1;
+    double want = (p->segment_count > 0 ? CODE_CHUNK_NS : CHUNK_NS) / record_ns;
 
-    if (code && want * stage->record_bytes > HR_CHUNK_BYTES)
+    if (p->trips && want < TRIP_CHUNK_NS / record_ns) {
+        double share = stage->block_size / (4.0 * (stage->engine->thread_count + 1));
+
+        want = want > share                        ? want
+               : share < TRIP_CHUNK_NS / record_ns ? share
+                                                   : TRIP_CHUNK_NS / record_ns;
+    }
+    if (p->segment_count > 0 && want * stage->record_bytes > HR_CHUNK_BYTES)
         want = HR_CHUNK_BYTES / stage->record_bytes;
-    return want < 1 || stage->record_ns == 0 ? 1 : want > 4096 ? 4096 : (uint32_t)want;
+    if (want > (p->trips ? HR_CHUNK_ROWS : 4096))
+        want = p->trips ? HR_CHUNK_ROWS : 4096;
+    return want < 1 || stage->record_ns == 0 ? 1 : (uint32_t)want;
 }
 
 bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)

@@ -1,9 +1,9 @@
 /*
  * The user's code in a worker process: all records of a chunk in one trip.
  *
- * A runner has a peer per trip, started when it is first needed. What comes back lies in
- * memory that both sides map, good until the peer's next trip; by then it has been copied
- * to where it is to stay.
+ * A runner has a peer per trip, started when it is first needed; its two chunks have a
+ * seat each in it. What comes back lies in memory that both sides map, good until the
+ * seat's next trip; by then it has been copied to where it is to stay.
  */
 #include "engine/run.h"
 
@@ -75,7 +75,8 @@ enum hr_err hr__trip_init(struct hr_chunk *chunk, const struct hr_program *p)
         if (segment->trip->input_count > inputs)
             inputs = segment->trip->input_count;
     }
-    chunk->procs = hr__calloc(p->segment_count, sizeof(void *));
+    if (chunk->seat == 0)
+        chunk->procs = hr__calloc(p->segment_count, sizeof(void *));
     if (chunk->procs == NULL)
         return HR_ERR_MEMORY;
     if (!any)
@@ -87,9 +88,11 @@ enum hr_err hr__trip_init(struct hr_chunk *chunk, const struct hr_program *p)
 
 void hr__trip_finish(struct hr_chunk *chunk, const struct hr_program *p)
 {
-    for (size_t i = 0; chunk->procs != NULL && i < p->segment_count; i++)
+    for (size_t i = 0; chunk->seat == 0 && chunk->procs != NULL && i < p->segment_count;
+         i++)
         hr__proc_close(chunk->procs[i]);
-    hr__free(chunk->procs);
+    if (chunk->seat == 0)
+        hr__free(chunk->procs);
     hr__free(chunk->records);
     hr__free(chunk->shipped);
 }
@@ -110,14 +113,15 @@ open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc
     return code;
 }
 
-/* The peer cannot be had or does not answer: nobody's record is to blame. */
+/* The peer cannot be had or does not answer: nobody's record is to blame. Code that says
+ * "cancelled" by itself ends the run as well, and the consumer hears of it. */
 static void
 give_up(struct hr_pass *pass, const struct hr_segment *segment, enum hr_err code)
 {
     struct hr_runner *runner = pass->runner;
     const struct hr_step *step = hr__program_step(&pass->stage->program, segment->from);
 
-    if (code == HR_ERR_CANCELLED) {
+    if (code == HR_ERR_CANCELLED && atomic_load(&runner->engine->cancelled)) {
         atomic_store(&runner->engine->stop, true);
         memset(&runner->error, 0, sizeof runner->error);
     } else {
@@ -295,43 +299,55 @@ static void trace(struct hr_pass *pass, uint64_t begin, uint64_t end)
                      begin + (i + 1) * each);
 }
 
-void hr__trip_segment(struct hr_pass *pass, const struct hr_segment *segment,
-                      struct hr_proc **proc)
+bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
+                    struct hr_proc **proc)
 {
     struct hr_chunk *chunk = pass->chunk;
     const struct hr_program *p = &pass->stage->program;
-    struct hr_meter *meters = pass->runner->meters;
-    struct hr_proc_stats before, after;
-    uint64_t begin, bytes;
+    uint64_t bytes;
     enum hr_err code;
 
     hr__pass_prepare(pass, segment->from, segment->inputs, segment->trip->input_count);
     if (chunk->live_count == 0)
-        return;
+        return false;
     code = open_peer(pass, segment, proc);
+    if (code == HR_OK) {
+        bytes = pass->bytes;
+        load(pass, segment);
+        pass->runner->meters[hr__program_step(p, segment->from)->node].bytes_in +=
+            pass->bytes - bytes;
+        chunk->trip_ticks = hr__ticks();
+        code = hr__proc_begin(hr__proc_seat(*proc, chunk->seat), chunk->records,
+                              chunk->live_count, &pass->runner->error);
+    }
+    if (code != HR_OK)
+        give_up(pass, segment, code);
+    return code == HR_OK;
+}
+
+void hr__trip_end(struct hr_pass *pass, const struct hr_segment *segment,
+                  struct hr_proc *proc)
+{
+    struct hr_chunk *chunk = pass->chunk;
+    struct hr_engine *engine = pass->runner->engine;
+    struct hr_meter *meters = pass->runner->meters;
+    struct hr_proc_stats before, after;
+    uint64_t bytes = pass->bytes;
+    enum hr_err code;
+
+    hr__proc_stats(proc, &before);
+    code = hr__proc_end(hr__proc_seat(proc, chunk->seat), &pass->runner->error);
     if (code != HR_OK) {
         give_up(pass, segment, code);
         return;
     }
-    bytes = pass->bytes;
-    load(pass, segment);
-    meters[hr__program_step(p, segment->from)->node].bytes_in += pass->bytes - bytes;
-    hr__proc_stats(*proc, &before);
-    begin = hr__ticks();
-    code = hr__proc_run(*proc, chunk->records, chunk->live_count, &pass->runner->error);
-    if (code != HR_OK) {
-        for (uint32_t i = 0; i < chunk->live_count; i++)
-            hr__free(chunk->records[i].detail);
-        give_up(pass, segment, code);
-        return;
-    }
-    hr__proc_stats(*proc, &after);
-    if (pass->runner->engine->options.trace)
-        trace(pass, begin, hr__ticks());
+    hr__proc_stats(proc, &after);
+    if (engine->options.trace)
+        trace(pass, chunk->trip_ticks, hr__ticks());
     meter(pass, segment, after.work_ns - before.work_ns);
-    bytes = pass->bytes;
     for (uint32_t i = 0; i < chunk->live_count; i++)
         unload(pass, segment, i);
-    meters[hr__program_step(p, segment->to - 1u)->node].bytes_out += pass->bytes - bytes;
+    meters[hr__program_step(&pass->stage->program, segment->to - 1u)->node].bytes_out +=
+        pass->bytes - bytes;
     give_layouts(pass, segment);
 }
