@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python debug-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
@@ -25,6 +25,8 @@ help:
 	@echo 'make check-freethreaded  the Python package on a CPython without the interpreter'\''s lock'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
 	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
+	@echo 'make debug-python      run them under a debug build of Python, and count all references'
+	@echo 'make soak-resume       kill training runs, resume with other ranks, compare (TRIALS=50 SEED=)'
 	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
@@ -92,6 +94,20 @@ asan-python:
 	@ninja -C $(BUILD)-asan python/_headrace.abi3.so headrace
 	@sh tools/asan-python $(BUILD)-asan $(BUILD)
 
+debug-python:
+	@sh tools/deps.sh debug
+	@test -e $(BUILD)-debug/build.ninja || \
+	    meson setup $(BUILD)-debug -Dpython=true -Dtests=false -Dc_args=-DPy_DEBUG --buildtype=debugoptimized
+	@ninja -C $(BUILD)-debug python/_headrace.abi3.so headrace
+	@sh tools/debug-python $(BUILD)-debug
+
+soak-resume:
+	@sh tools/deps.sh check
+	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+	@meson configure $(BUILD) -Dpython=true
+	@ninja -C $(BUILD)
+	@sh tools/soak-resume $(BUILD) --trials $(or $(TRIALS),50) $(if $(SEED),--seed $(SEED))
+
 torture:
 	@sh tools/deps.sh
 	@test -e $(BUILD)-asan/build.ninja || \
@@ -138,4 +154,4 @@ install: make-all
 	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-neon $(BUILD)-free $(BUILD)-fuzz $(BUILD)-wheel
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-debug $(BUILD)-neon $(BUILD)-free $(BUILD)-fuzz $(BUILD)-wheel

@@ -4,10 +4,12 @@
 #   tools/deps.sh        what building, the demo and the tests need
 #   tools/deps.sh check  also what make check needs: clang, clang-format, g++
 #   tools/deps.sh wheel  also what make wheel needs: Python's headers and venv
+#   tools/deps.sh debug  also what make debug-python needs: Python's debug build
 #   tools/deps.sh neon   also what make neon needs: a cross compiler, qemu, arm64 libraries
 packages="gcc libc6-dev meson ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev
     libyaml-dev libxxhash-dev liburing-dev zlib1g-dev python3"
 [ "$1" = check ] && packages="$packages g++ clang binutils git python3-dev python3-venv"
+[ "$1" = debug ] && packages="$packages python3-dbg python3-dev python3-venv"
 [ "$1" = wheel ] && packages="$packages git python3-dev python3-venv"
 foreign=
 if [ "$1" = neon ]; then

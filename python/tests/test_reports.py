@@ -48,6 +48,7 @@ def growth(dataset: Any, variant: Any, children: Any) -> tuple[int, int]:
 NAMES = 200_000
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("variant", ["threads", "processes"])
 def test_memory_does_not_grow_with_the_records_of_an_array(variant: Any, children: Any) -> None:
     """pytorch#13246, in the form without Python objects."""
@@ -55,6 +56,7 @@ def test_memory_does_not_grow_with_the_records_of_an_array(variant: Any, childre
     assert first < 3 << 20 and later < 3 << 20
 
 
+@pytest.mark.memory
 def test_memory_of_a_list_grows_by_a_copy_in_each_worker_at_most(children: Any) -> None:
     """pytorch#13246: counts of references are written to the pages of the list itself.
 
