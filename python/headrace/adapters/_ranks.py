@@ -6,6 +6,7 @@ from typing import Any
 
 from ..loader import Loader, LoaderOptions, rank_and_world
 from ..pipeline import Pipeline
+from ..states import merge_states
 
 
 def even_steps(pipeline: Pipeline, options: LoaderOptions) -> LoaderOptions:
@@ -34,8 +35,8 @@ def state_of_all(loader: Loader, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def state_of_rank(loader: Loader, state: Any) -> Any:
-    """This rank's part of what `state_of_all` gave."""
+    """This rank's part of what `state_of_all` gave; with another number of ranks, all of it."""
     states = state.get("ranks") if isinstance(state, dict) else None
     if states is None:
         return state
-    return states[loader.rank] if loader.rank < len(states) else states[0]
+    return states[loader.rank] if len(states) == max(loader.world, 1) else merge_states(states)
