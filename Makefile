@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python debug-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python soak-resume debug-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja

@@ -1,7 +1,8 @@
 /*
- * fuzz/fuzz_state.c - any text as the state of an iterator: refused with a message, or
- * gone on from without harm. "@" in the text stands for the graph's fingerprint, so that
- * what is behind that check is reached; the first byte chooses the graph.
+ * fuzz/fuzz_state.c - any text as the state of an iterator, and of the only rank of a
+ * world: refused with a message, or gone on from without harm. "@" in the text stands for
+ * the graph's fingerprint, so that what is behind that check is reached; the first byte
+ * chooses the graph.
  */
 #include "core/str.h"
 #include "headrace/engine.h"
@@ -56,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct hr_error error = {0};
     struct hr_graph *graph;
     struct hr_str text;
-    char fingerprint[HR_FINGERPRINT_BYTES];
+    char fingerprint[HR_FINGERPRINT_BYTES], *merged;
+    const char *states[1];
 
     if (bytes < 1)
         return 0;
@@ -74,6 +76,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     options.variant = HR_VARIANT_INLINE;
     options.world = data[0] / GRAPHS % 3;
     options.state = hr__str_text(&text);
+    states[0] = options.state;
+    if (hr_state_merge(states, 1, &merged, &error) == HR_OK)
+        hr_free(merged);
+    else if (error.message[0] == '\0')
+        abort();
+    memset(&error, 0, sizeof error);
     if (hr_iter_open(graph, &options, &iter, &error) == HR_OK) {
         go_on(iter);
         hr_iter_close(iter);
