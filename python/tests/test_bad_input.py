@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import badfns
 import headrace as hr
 import userfns
 from headrace import _headrace
@@ -78,6 +79,10 @@ def test_every_operator_blames_the_argument(op: str, call: Any, params: list[str
         (lambda p: p.map(abs, version="1#2"), hr.ArgumentError, "without '#'", "code.map", "version"),
         (lambda p: p.map(abs, seed_globals="no"), hr.ArgumentError, "True or False", "code.map", "seed_globals"),
         (lambda p: p.filter(None), hr.ArgumentError, "function", "code.filter", "fn"),
+        (lambda p: p.map(badfns.later), hr.ArgumentError, "async", "code.map", "fn"),
+        (lambda p: p.flat_map(badfns.later_many), hr.ArgumentError, "async", "code.expand", "fn"),
+        (lambda p: p.filter(badfns.some), hr.ArgumentError, "generator", "code.filter", "fn"),
+        (lambda p: p.map(badfns.Some()), hr.ArgumentError, ".flat_map", "code.map", "fn"),
         (lambda p: p.op("code.map", code="x"), hr.ArgumentError, "operator", "", "operator"),
         (lambda p: hr.from_dataset([1], variant="fork"), hr.ArgumentError, "'threads'", "", "variant"),
         (lambda p: hr.spec("float32", 3), hr.ArgumentError, "one entry per dimension", "", "shape"),
@@ -213,3 +218,50 @@ def test_records_are_dicts_of_named_fields(value: Any) -> None:
     with pytest.raises(hr.CodeError, match="dict of named fields") as caught:
         _ = hr.range(3).map(lambda x: value).fields
     assert (caught.value.node, caught.value.op) == ("code.map", "code.map")
+
+
+# ---- what functions raise ----
+
+
+@pytest.mark.parametrize("variant", ["inline", "threads", "processes"])
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (badfns.no_memory, "MemoryError"),
+        (badfns.odd_words, r"ValueError: bad \ud800   new line"),
+        (badfns.no_words, "NoWords (badfns.py:"),
+        (badfns.ours, "GraphError: of the user (badfns.py:"),
+        (badfns.stops, "StopIteration"),
+    ],
+)
+def test_whatever_is_raised_meets_the_policy(fn: Any, words: str, variant: Any) -> None:
+    pipe = hr.range(7).map(fn, fields="value", outputs={"value": "int64"}, variant=variant, name="mine").batch(7)
+    with pytest.raises(hr.CodeError) as caught:
+        first(pipe, threads=1)
+    assert (caught.value.node, caught.value.op, caught.value.record) == ("mine", "code.map", 3)
+    assert words in str(caught.value) and caught.value.__cause__ is not None
+    assert isinstance(caught.value.__cause__, hr.WorkerTraceback) == (variant == "processes")
+    assert first(pipe, threads=1, on_error="skip").value.tolist() == [0, 1, 2, 4, 5, 6]
+
+
+@pytest.mark.parametrize("fn", [badfns.leaves, badfns.interrupts])
+def test_leaving_the_program_in_a_worker_ends_a_record_only(fn: Any) -> None:
+    pipe = hr.range(7).map(fn, fields="value", outputs={"value": "int64"}, variant="processes").batch(7)
+    with pytest.raises(hr.CodeError) as caught:
+        first(pipe, threads=1)
+    assert caught.value.record == 3
+    assert first(pipe, threads=1, on_error="substitute").value.tolist() == [0, 1, 2, 4, 4, 5, 6]
+
+
+def test_leaving_the_program_elsewhere_leaves_it() -> None:
+    pipe = hr.range(7).map(badfns.leaves, fields="value", outputs={"value": "int64"}).batch(7)
+    for threads in (0, 2):
+        with pytest.raises(SystemExit, match="3"):
+            first(pipe, threads=threads, on_error="skip")
+
+
+def test_a_dead_worker_is_the_codes_fault() -> None:
+    pipe = hr.range(7).map(badfns.dies, fields="value", outputs={"value": "int64"}, variant="processes").batch(7)
+    with pytest.raises(hr.CodeError, match="3 times in a row") as caught:
+        first(pipe, threads=1)
+    assert caught.value.record == 3
