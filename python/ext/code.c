@@ -149,12 +149,11 @@ PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error)
 /* What the traceback says, for hr_iter_detail and worker processes. */
 static void tell_detail(struct ext_call *frame, PyObject *exception)
 {
-    PyObject *text = ext_exception_text(exception);
-    const char *utf8 = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    PyObject *text = ext_exception_text(exception), *bytes = ext_utf8(text);
 
-    if (utf8 != NULL)
-        hr_code_detail(frame->call, utf8);
-    PyErr_Clear();
+    if (bytes != NULL)
+        hr_code_detail(frame->call, PyBytes_AsString(bytes));
+    Py_XDECREF(bytes);
     Py_XDECREF(text);
 }
 
@@ -170,9 +169,8 @@ static enum hr_err fail(struct ext_call *frame, enum hr_err code, struct hr_erro
     snprintf(reterr->message, sizeof reterr->message, "%s", words);
     reterr->code = code;
     tell_detail(frame, exception);
-    if (PyErr_GivenExceptionMatches(exception, PyExc_MemoryError)) {
-        reterr->code = HR_ERR_MEMORY;
-    } else if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception)) {
+    if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception) &&
+        (frame->home == NULL || !frame->home->serves)) {
         reterr->code = HR_ERR_CANCELLED;
         if (frame->home != NULL && frame->home->fatal == NULL && !frame->interrupted)
             frame->home->fatal = Py_NewRef(exception);
@@ -339,8 +337,9 @@ call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind 
     PyObject *value;
     int truth;
 
-    if (make_inputs(state, frame->call, &inputs) < 0)
-        return HR_ERR_ARGUMENT;
+    if (make_inputs(state, frame->call, &inputs) < 0) /* our memory, no record's fault */
+        return PyErr_ExceptionMatches(PyExc_MemoryError) ? HR_ERR_MEMORY
+                                                         : HR_ERR_ARGUMENT;
     value = call_with(function, &inputs);
     if (value == NULL) {
         code = HR_ERR_ARGUMENT;

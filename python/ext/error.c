@@ -141,29 +141,49 @@ static void place_of(PyObject *exception, char *text, size_t room)
     Py_XDECREF(file);
 }
 
+PyObject *ext_utf8(PyObject *text)
+{
+    PyObject *bytes = text != NULL
+                          ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace")
+                          : NULL;
+
+    PyErr_Clear();
+    return bytes;
+}
+
+/* str(exception) in one line; "" where it has none. */
+static void said_by(PyObject *exception, char *text, size_t room)
+{
+    PyObject *words = PyObject_Str(exception), *bytes = ext_utf8(words);
+    size_t length = 0;
+    char *from;
+
+    if (bytes != NULL) {
+        from = PyBytes_AsString(bytes);
+        length =
+            (size_t)PyBytes_Size(bytes) < room ? (size_t)PyBytes_Size(bytes) : room - 1;
+        for (size_t i = 0; i < length; i++)
+            text[i] = (unsigned char)from[i] < 0x20 ? ' ' : from[i];
+    }
+    text[length] = '\0';
+    PyErr_Clear();
+    Py_XDECREF(bytes);
+    Py_XDECREF(words);
+}
+
 void ext_exception_words(PyObject *exception, char *text, size_t room)
 {
-    PyObject *words = PyObject_Str(exception), *class;
-    const char *said, *name = NULL;
-    char place[160];
+    PyObject *class = PyObject_GetAttrString((PyObject *)Py_TYPE(exception), "__name__");
+    PyObject *name = ext_utf8(class);
+    char said[501], place[160];
 
-    if (words == NULL)
-        PyErr_Clear();
-    class = PyObject_GetAttrString((PyObject *)Py_TYPE(exception), "__name__");
-    if (class != NULL)
-        name = PyUnicode_AsUTF8AndSize(class, NULL);
     PyErr_Clear();
-    said = words != NULL ? PyUnicode_AsUTF8AndSize(words, NULL) : NULL;
-    PyErr_Clear();
+    said_by(exception, said, sizeof said);
     place_of(exception, place, sizeof place);
     PyErr_Clear();
-    snprintf(text, room, "%s%s%.500s%s", name != NULL ? name : "exception",
-             said != NULL && said[0] != '\0' ? ": " : "", said != NULL ? said : "",
-             place);
-    for (char *c = text; *c != '\0'; c++)
-        if (*c == '\n' || *c == '\r')
-            *c = ' ';
-    Py_XDECREF(words);
+    snprintf(text, room, "%s%s%s%s", name != NULL ? PyBytes_AsString(name) : "exception",
+             said[0] != '\0' ? ": " : "", said, place);
+    Py_XDECREF(name);
     Py_XDECREF(class);
 }
 

@@ -79,6 +79,10 @@ PyObject *ext_exception_take(void);
 /* "TypeError: words (file.py:12)" of an exception; clears what goes wrong meanwhile. */
 void ext_exception_words(PyObject *exception, char *text, size_t room);
 
+/* `text` as bytes in UTF-8, surrogates escaped; NULL, and no exception set, when `text`
+ * is NULL or there is no memory. */
+PyObject *ext_utf8(PyObject *text);
+
 /* The whole traceback as text; NULL (and no exception set) when there is none. */
 PyObject *ext_exception_text(PyObject *exception);
 
@@ -104,6 +108,7 @@ struct ext_home {
     PyObject *kept;  /* list of (node, record, order, exception): see ext_kept_take */
     PyObject *fatal; /* KeyboardInterrupt, SystemExit out of user code */
     bool keep;       /* exceptions of records are worth keeping: an error ends the run */
+    bool serves;     /* in a worker process: what would end a program ends a record */
     int runs;        /* iterators that are open */
     unsigned forks;  /* that calls and runs are of */
 };

@@ -74,6 +74,7 @@ PyObject *ext_serve(PyObject *module, PyObject *args)
     if (serving == NULL)
         return PyErr_NoMemory();
     serving->home.state = ext_state_of(module);
+    serving->home.serves = true;
     serving->find = function;
     Py_BEGIN_ALLOW_THREADS;
     code = hr_code_serve(fd, find, serving, &error);

@@ -18,6 +18,7 @@ dimensions are taken from what it gives.
 
 from __future__ import annotations
 
+import functools
 import pickle
 import re
 import sys
@@ -32,6 +33,9 @@ from .errors import ArgumentError, CodeError, DtypeError
 from .fieldspec import Spec
 
 _local = threading.local()
+
+# Of a function's code, as in `inspect`, which takes long to import.
+_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
 class Code(NamedTuple):
@@ -225,6 +229,25 @@ def check_options(op: str, variant: str, version: str | None, seed_globals: bool
             op=op,
             param="seed_globals",
         )
+
+
+def check_function(op: str, fn: object) -> None:
+    """Raise when calling `fn` would give something that only looks like a result."""
+    plain: Any = fn
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    if not hasattr(plain, "__code__"):
+        plain = vars(type(plain)).get("__call__")
+    flags = getattr(getattr(plain, "__code__", None), "co_flags", 0)
+    if not callable(fn):
+        why = f"a function is needed, not a {type(fn).__name__}"
+    elif flags & (_COROUTINE | _ASYNC_GENERATOR):
+        why = f"{identity.name_of(fn)} is async, and nothing here awaits it; use asyncio.run() in a plain function"
+    elif flags & _GENERATOR and op != "code.expand":
+        why = f"{identity.name_of(fn)} is a generator; return a value, or use .flat_map for several records"
+    else:
+        return
+    raise ArgumentError(f"{op}: {why}", node=op, op=op, param="fn")
 
 
 class Probe:

@@ -197,12 +197,10 @@ def translate(error: _headrace.Error) -> HeadraceError:
     """The public error of a library error, with its cause."""
     kind = _CLASSES.get(error.code, HeadraceError)
     cause = error.__cause__
-    if isinstance(cause, HeadraceError):
-        return cause
     if cause is None and error.detail:
         cause = WorkerTraceback(error.detail)
     raised = cause is not None and not isinstance(cause, _headrace.Error)
-    if raised or (kind is ArgumentError and error.op.startswith("code.") and error.record >= 0):
+    if raised or (kind in (ArgumentError, ReadError) and error.op.startswith("code.") and error.record >= 0):
         kind = CodeError
     elif kind is NotFoundError and (error.file or "No such file" in error.message):
         kind = MissingFileError

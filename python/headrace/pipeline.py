@@ -247,13 +247,7 @@ class Pipeline(Methods):
         name: str | None,
         batch: bool = False,
     ) -> Pipeline:
-        if not callable(fn):
-            raise ArgumentError(
-                f"code.{kind}: a function is needed, not a {type(fn).__name__}",
-                node=f"code.{kind}",
-                op=f"code.{kind}",
-                param="fn",
-            )
+        code.check_function(f"code.{kind}", fn)
         if kind == "map" and not batch and build.is_batched(self._node):
             raise GraphError(
                 "map works on records, and these are batches: put it before .batch(), or use .map_batch",

@@ -1,0 +1,82 @@
+"""Functions that fail at record 3 in odd ways, or that are of no use to a pipeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import headrace as hr
+
+
+class NoWords(Exception):
+    """Cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def no_memory(x: int) -> int:
+    if x == 3:
+        raise MemoryError
+    return x
+
+
+def odd_words(x: int) -> int:
+    if x == 3:
+        raise ValueError("bad \ud800 \0 new\nline")
+    return x
+
+
+def no_words(x: int) -> int:
+    if x == 3:
+        raise NoWords
+    return x
+
+
+def ours(x: int) -> int:
+    if x == 3:
+        raise hr.GraphError("of the user")
+    return x
+
+
+def stops(x: int) -> int:
+    if x == 3:
+        raise StopIteration
+    return x
+
+
+def leaves(x: int) -> int:
+    if x == 3:
+        raise SystemExit(3)
+    return x
+
+
+def interrupts(x: int) -> int:
+    if x == 3:
+        raise KeyboardInterrupt
+    return x
+
+
+def dies(x: int) -> int:
+    if x == 3:
+        os._exit(3)
+    return x
+
+
+async def later(x: int) -> int:
+    return x
+
+
+async def later_many(x: int) -> AsyncIterator[int]:
+    yield x
+
+
+def some(x: int) -> Iterator[int]:
+    yield x
+
+
+class Some:
+    """A generator as an object."""
+
+    def __call__(self, x: int) -> Iterator[int]:
+        yield x
