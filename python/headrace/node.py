@@ -51,10 +51,6 @@ class Node:
         self.origin = origin
         self.resolved: Any = None  # what code.resolve found out, once
 
-    def params_text(self) -> str:
-        """Parameters as JSON."""
-        return to_json(self.params, self.op)
-
 
 def checked_name(name: str | None, op: str) -> str | None:
     """`name`; ArgumentError when it cannot be the name of a node."""

@@ -17,7 +17,6 @@ from headrace import _headrace
 
 # Values that no operator takes for a parameter of another kind.
 ODD = [object(), -(10**30), float("nan"), b"bytes", {1: 2}, "a\0b", "\ud800", len, 1j, [[]], {"a": object()}]
-GOOD: dict[str, Any] = {"path": "/nowhere", "map": {"value": "x"}, "dtype": "float32", "order": "chw", "std": 1}
 
 
 def first(pipe: hr.Pipeline, **options: Any) -> hr.Batch:

@@ -303,8 +303,14 @@ def test_stats_stay_after_the_run() -> None:
     assert any(n["node"] == "source.range" for n in loader.node_stats())
 
 
-def test_progress_shows_and_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_shows_and_ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from headrace import progress
+
+    monkeypatch.setattr(progress, "_installed", lambda name: False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert numbers(hr.range(100).batch(10).loader(progress=True, output="numpy")) == list(range(100))
+    lines = capsys.readouterr().err.split("\r")
+    assert "epoch 0  100/100" in lines[-1] and lines[-1].endswith("\n")
 
 
 def test_progress_in_a_notebook_without_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
