@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from .errors import ArgumentError, HeadraceError
@@ -47,11 +47,16 @@ def _explain(fn: Callable[..., Any], op: str, args: tuple[Any, ...], kwargs: dic
         if unknown:
             param = unknown[0]
             reason = f"there is no argument '{param}'{nearest(param, shown)}"
-    name = kwargs.get("name")
-    node = name if isinstance(name, str) else op
     called = op if fn.__module__.endswith("._ops") else fn.__name__
     reason += "" if reason.endswith("?") else "."
-    return ArgumentError(f"{called}(): {reason} Arguments are: {', '.join(shown)}", param=param, op=op, node=node)
+    return ArgumentError(
+        f"{called}(): {reason} Arguments are: {', '.join(shown)}", param=param, op=op, node=_node_of(op, kwargs)
+    )
+
+
+def _node_of(op: str, kwargs: Mapping[str, Any]) -> str:
+    name = kwargs.get("name")
+    return name if op and isinstance(name, str) else op
 
 
 def checked_op(op: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -62,9 +67,11 @@ def checked_op(op: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 return fn(*args, **kwargs)
-            except (TypeError, AttributeError) as error:
-                if isinstance(error, HeadraceError):
-                    raise
+            except HeadraceError as error:
+                error.op = error.op or op
+                error.node = error.node or _node_of(op, kwargs)
+                raise
+            except (TypeError, AttributeError):
                 made = _explain(fn, op, args, kwargs)
                 if made is None:
                     raise

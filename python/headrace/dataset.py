@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from typing import Any
 
 from . import _headrace, fieldspec
-from ._check import checked, nearest
+from ._check import checked_op, nearest
 from ._numpy import np
 from ._types import Variant
 from .code import Code, check_options
@@ -44,7 +44,7 @@ class Layout:
             self.names = tuple(names) if names else tuple(map(str, item))
         elif isinstance(item, tuple) or (isinstance(item, list) and names):
             self.kind = "tuple"
-            self.names = tuple(names) if names else _default_names(item)
+            self.names = tuple(names) if names else getattr(item, "_fields", None) or _default_names(item)
         else:
             self.kind = "value"
             self.names = tuple(names) if names else ("value",)
@@ -121,7 +121,7 @@ class DatasetCall:
         return item if self.layout is None else self.layout.apart(item)
 
 
-@checked
+@checked_op("code.source")
 def from_dataset(
     dataset: Any,
     *,
@@ -155,7 +155,17 @@ def from_dataset(
     if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
         raise ArgumentError(f"{what}: the object needs __len__ and __getitem__; try hr.from_iterable", param="dataset")
     check_options("code.source", variant, version, seed_globals)
-    count = len(dataset)
+    if hasattr(dataset, "iloc"):
+        raise ArgumentError(
+            f"{what}: pandas finds items by labels, not by numbers; give df.to_dict('records') or series.to_numpy()",
+            param="dataset",
+        )
+    try:
+        count = len(dataset)
+    except Exception as error:
+        raise CodeError(f"{what}: len() raised {type(error).__name__}: {error}", param="dataset") from error
+    if names is not None:
+        names = fieldspec.field_names(names, "names", "code.source")
     if count == 0:
         raise GraphError(f"{what}: the dataset is empty")
     try:
@@ -292,7 +302,7 @@ def _bytes(item: Any) -> int:
     return 64 + int(getattr(item, "nbytes", 0)) + (len(item) if isinstance(item, (bytes, str)) else 0)
 
 
-@checked
+@checked_op("code.source")
 def from_iterable(
     iterable: Iterable[Any],
     *,
@@ -317,7 +327,7 @@ def from_iterable(
     return _stream(lambda: iter(iterable), once, names, outputs, version, name, what, name_of(iterable))
 
 
-@checked
+@checked_op("code.source")
 def from_generator(
     fn: Callable[[], Iterable[Any]],
     *,
@@ -348,6 +358,8 @@ def _stream(
     what: str,
     ident: str,
 ) -> Pipeline:
+    if names is not None:
+        names = fieldspec.field_names(names, "names", "code.source")
     stream = Stream(start, once)
     try:
         first = stream.peek(0)

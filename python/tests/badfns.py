@@ -80,3 +80,15 @@ class Some:
 
     def __call__(self, x: int) -> Iterator[int]:
         yield x
+
+
+class Frame:
+    """As of pandas: items are columns."""
+
+    iloc = None
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, label: int) -> list[int]:
+        return [1, 2, 3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -69,11 +69,17 @@ def test_every_operator_blames_the_argument(op: str, call: Any, params: list[str
         (lambda p: hr.ops.image_resize(3, 8), hr.ArgumentError, "hr.files()", "image.resize", ""),
         (lambda p: hr.range(9, name="x").take(2, name="x").fields, hr.GraphError, "another name", "order.take", ""),
         (lambda p: p.map(abs, fields=3), hr.ArgumentError, "names of fields", "code.map", "fields"),
+        (lambda p: hr.from_dataset([1], names=3), hr.ArgumentError, "names of fields", "code.source", "names"),
+        (lambda p: hr.from_dataset([(1, 2)], names=["a", "a"]), hr.ArgumentError, "twice", "code.source", "names"),
+        (lambda p: hr.from_iterable([1], names=[1]), hr.ArgumentError, "names of fields", "code.source", "names"),
+        (lambda p: hr.from_dataset(np.array(3)), hr.CodeError, "len()", "code.source", "dataset"),
+        (lambda p: hr.from_dataset(badfns.Frame()), hr.ArgumentError, "to_dict", "code.source", "dataset"),
+        (lambda p: hr.from_dataset([{"a": {}}]), hr.DtypeError, "'a'", "code.source", ""),
         (lambda p: p.map(abs, fields=[1]), hr.ArgumentError, "names of fields", "code.map", "fields"),
         (lambda p: p.map(abs, fields=["a", "a"]), hr.ArgumentError, "twice", "code.map", "fields"),
-        (lambda p: p.map(abs, outputs=3), hr.ArgumentError, "hr.spec", "", "outputs"),
-        (lambda p: p.map(abs, outputs={"a": ("uint8", (2,), 3)}), hr.DtypeError, "no", "", "dtype"),
-        (lambda p: p.map(abs, outputs={"a": None}), hr.DtypeError, "None", "", "dtype"),
+        (lambda p: p.map(abs, outputs=3), hr.ArgumentError, "hr.spec", "code.map", "outputs"),
+        (lambda p: p.map(abs, outputs={"a": ("uint8", (2,), 3)}), hr.DtypeError, "no", "code.map", "dtype"),
+        (lambda p: p.map(abs, outputs={"a": None}), hr.DtypeError, "None", "code.map", "dtype"),
         (lambda p: p.map(abs, version=2), hr.ArgumentError, "such as '2'", "code.map", "version"),
         (lambda p: p.map(abs, version="1#2"), hr.ArgumentError, "without '#'", "code.map", "version"),
         (lambda p: p.map(abs, seed_globals="no"), hr.ArgumentError, "True or False", "code.map", "seed_globals"),
@@ -83,7 +89,7 @@ def test_every_operator_blames_the_argument(op: str, call: Any, params: list[str
         (lambda p: p.filter(badfns.some), hr.ArgumentError, "generator", "code.filter", "fn"),
         (lambda p: p.map(badfns.Some()), hr.ArgumentError, ".flat_map", "code.map", "fn"),
         (lambda p: p.op("code.map", code="x"), hr.ArgumentError, "operator", "", "operator"),
-        (lambda p: hr.from_dataset([1], variant="fork"), hr.ArgumentError, "'threads'", "", "variant"),
+        (lambda p: hr.from_dataset([1], variant="fork"), hr.ArgumentError, "'threads'", "code.source", "variant"),
         (lambda p: hr.spec("float32", 3), hr.ArgumentError, "one entry per dimension", "", "shape"),
         (lambda p: hr.spec("float32", "hw"), hr.ArgumentError, "one entry per dimension", "", "shape"),
         (lambda p: hr.spec(None), hr.DtypeError, "None", "", "dtype"),
@@ -217,6 +223,14 @@ def test_records_are_dicts_of_named_fields(value: Any) -> None:
     with pytest.raises(hr.CodeError, match="dict of named fields") as caught:
         _ = hr.range(3).map(lambda x: value).fields
     assert (caught.value.node, caught.value.op) == ("code.map", "code.map")
+
+
+def test_fields_of_named_tuples_keep_their_names() -> None:
+    class Point(NamedTuple):
+        x: int
+        y: float
+
+    assert dict(first(hr.from_dataset([Point(1, 2.0)]).batch(1))) == {"x": [1], "y": [2.0]}
 
 
 # ---- what functions raise ----
