@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,16 +35,36 @@ def drain(made: ext.Graph, **options: Any) -> list[int]:
     return values
 
 
+STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    """One that hangs ends with its test."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
 def script(text: str, *args: str) -> subprocess.Popen[str]:
     """A process that runs `text` behind the imports that all of these need."""
     head = (
         "import json, os, signal, sys, threading, time\nfrom headrace import _headrace as ext\n"
         "sys.path.insert(0, sys.argv[1])\nfrom extfns import coded, graph\n"
     )
+    return program(head + text, *args)
+
+
+def program(text: str, *args: str) -> subprocess.Popen[str]:
     here = str(pathlib.Path(__file__).parent)
-    return subprocess.Popen(
-        [sys.executable, "-c", head + text, here, *args], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-c", text, here, *args], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+    STARTED.append(process)
+    return process
 
 
 # ---- errors ----
@@ -395,7 +416,7 @@ def test_ctrl_c_ends_a_wait(made: str) -> None:
     assert process.stdout.readline() == "interrupted\n"
     waited = time.monotonic() - begin
     threads = int(process.stdout.readline())
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert waited < 10  # of 3600 s, of 1000 s and more; how soon depends on the machine
     if made != SLEEPING:  # nothing can wake that one
@@ -413,7 +434,7 @@ def test_a_handler_that_does_not_raise_does_not_disturb() -> None:
     time.sleep(0.2)
     process.send_signal(signal.SIGUSR1)
     assert process.stdout.readline() == "handled\n"
-    assert process.communicate(timeout=20)[0] == "20\n"
+    assert process.communicate(timeout=60)[0] == "20\n"
     assert process.returncode == 0
 
 
@@ -427,18 +448,16 @@ def test_a_handler_that_does_not_raise_does_not_disturb() -> None:
 )
 def test_the_interpreter_ends_while_threads_run(made: str, where: str) -> None:
     process = script(WAITING.format(graph=made) + where)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (0, "waiting\n"), errors
     assert "Fatal" not in errors and "Segmentation" not in errors
 
 
 def test_an_error_after_the_end_of_the_program_is_an_error() -> None:
     """Functions of atexit that came before ours run after it."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", LATE, str(pathlib.Path(__file__).parent)], text=True, stdout=subprocess.PIPE
-    )
-    output, _ = process.communicate(timeout=60)
-    assert (process.returncode, output) == (0, "end\nHR_ERR_ARGUMENT\n")
+    process = program(LATE)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, "end\nHR_ERR_ARGUMENT\n"), errors
 
 
 LATE = """
@@ -468,7 +487,7 @@ def test_a_forked_child_is_told_and_does_not_hang() -> None:
         "    mine = ext.Iter(graph(20, 20), {})\n    print(mine.next().records, flush=True)\n    sys.exit(0)\n"
         "print(os.waitpid(pid, 0)[1], run.next().epoch)\n"
     )
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=60)
     lines = output.splitlines()
     assert process.returncode == 0, errors
     assert lines[0].startswith("HR_ERR_STATE") and "forked" in lines[0]
