@@ -1,0 +1,228 @@
+/*
+ * engine/engine_place_test.c - ranks that share an epoch, and runs that go on from a
+ * state: every record once, wherever it was stopped and whoever goes on.
+ */
+#include "engine/engine_test_util.h"
+
+#include <stdlib.h>
+
+#include "core/str.h"
+
+/* ---- ranks ---- */
+
+static void collect(const char *text, const struct hr_iter_options *options,
+                    int64_t *seen, int64_t batches, char **ret_state)
+{
+    struct hr_graph *graph = load(text);
+    struct hr_iter *iter;
+    struct hr_batch *batch;
+    struct hr_field_view view;
+    struct hr_error error = {0};
+
+    if (hr_iter_open(graph, options, &iter, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    while (batches-- != 0 && hr_iter_next(iter, &batch, NULL) == HR_OK) {
+        CHECK_OK(hr_batch_field(batch, 0, &view));
+        for (int64_t i = 0; i < view.dims[0]; i++)
+            seen[((const int64_t *)view.data)[i]]++;
+        hr_batch_unref(batch);
+    }
+    if (ret_state != NULL)
+        CHECK_OK(hr_iter_save(iter, ret_state, NULL));
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
+TEST(ranks_divide_an_epoch_and_divide_the_rest_anew)
+{
+    static const char text[] = GRAPH(RANGE(1003) SHUFFLE BATCH(8));
+    struct hr_iter_options options;
+    int64_t seen[1003] = {0};
+    char *state = NULL;
+
+    hr_iter_options_init(&options);
+    options.world = 4;
+    for (options.rank = 0; options.rank < 4; options.rank++) {
+        hr_free(state);
+        collect(text, &options, seen, 10, &state);
+    }
+    options.world = 3;
+    options.state = state;
+    for (options.rank = 0; options.rank < 3; options.rank++)
+        collect(text, &options, seen, -1, NULL);
+    hr_free(state);
+    for (int i = 0; i < 1003; i++)
+        CHECK_EQ_INT(seen[i], 1);
+}
+
+TEST(a_sharding_op_divides_the_rest_anew)
+{
+    char text[512], *state = NULL;
+    struct hr_iter_options options;
+    int64_t seen[1003] = {0};
+
+    hr_iter_options_init(&options);
+    for (int rank = 0; rank < 4; rank++) {
+        hr_free(state);
+        snprintf(
+            text, sizeof text,
+            GRAPH(RANGE(1003) SHUFFLE "  - order.shard: {rank: %d, world: 4}\n" BATCH(8)),
+            rank);
+        collect(text, &options, seen, 10, &state);
+    }
+    options.state = state;
+    for (int rank = 0; rank < 5; rank++) {
+        snprintf(
+            text, sizeof text,
+            GRAPH(RANGE(1003) SHUFFLE "  - order.shard: {rank: %d, world: 5}\n" BATCH(8)),
+            rank);
+        collect(text, &options, seen, -1, NULL);
+    }
+    hr_free(state);
+    for (int i = 0; i < 1003; i++)
+        CHECK_EQ_INT(seen[i], 1);
+}
+
+/* The state of two ranks, taken over by a consumer that names none, and the reverse; a
+ * path that is longer than its source. */
+TEST(one_consumer_takes_over_from_two_ranks)
+{
+    static const char *const texts[] = {
+        GRAPH(RANGE(60) BATCH(4)),
+        GRAPH(RANGE(60) SHUFFLE BATCH(4)),
+        GRAPH(RANGE(60) "  - order.repeat: {count: 3}\n" BATCH(4)),
+    };
+
+    for (int at = 0; at < 3; at++) {
+        struct hr_iter_options options;
+        int64_t seen[60] = {0};
+        char *one = NULL, *two = NULL;
+
+        hr_iter_options_init(&options);
+        collect(texts[at], &options, seen, 2, &one);
+        options.state = one;
+        options.world = 2;
+        for (options.rank = 0; options.rank < 2; options.rank++) {
+            hr_free(two);
+            collect(texts[at], &options, seen, 4, &two);
+        }
+        options.state = two;
+        options.rank = options.world = 0;
+        collect(texts[at], &options, seen, -1, NULL);
+        hr_free(one);
+        hr_free(two);
+        for (int i = 0; i < 60; i++)
+            CHECK_EQ_INT(seen[i], at == 2 ? 3 : 1);
+    }
+}
+
+static int64_t sum(const int64_t *numbers, int count)
+{
+    int64_t all = 0;
+
+    for (int i = 0; i < count; i++)
+        all += numbers[i];
+    return all;
+}
+
+/* Five ranks do 400 of 1003 records; four share the rest: 150 and 3 over, or 151 less 1.
+ */
+TEST(even_shares_are_even_and_go_on_with_other_ranks)
+{
+    static const char text[] = GRAPH(RANGE(1003) SHUFFLE BATCH(8));
+    static const enum hr_even evens[] = {HR_EVEN_DROP, HR_EVEN_REPEAT};
+
+    for (int at = 0; at < 2; at++) {
+        struct hr_iter_options options;
+        int64_t seen[1003] = {0}, distinct = 0;
+        char *state = NULL;
+
+        hr_iter_options_init(&options);
+        options.even = evens[at];
+        options.world = 5;
+        for (options.rank = 0; options.rank < 5; options.rank++) {
+            hr_free(state);
+            collect(text, &options, seen, 10, &state);
+        }
+        options.world = 4;
+        options.state = state;
+        for (options.rank = 0; options.rank < 4; options.rank++) {
+            int64_t before = sum(seen, 1003);
+
+            collect(text, &options, seen, -1, NULL);
+            CHECK_EQ_INT(sum(seen, 1003) - before, 150 + at);
+        }
+        hr_free(state);
+        for (int i = 0; i < 1003; i++)
+            distinct += seen[i] > 0;
+        CHECK_EQ_INT(distinct, at == 0 ? 1000 : 1003);
+    }
+}
+
+TEST(even_without_a_rank_is_refused)
+{
+    struct hr_graph *graph = load(GRAPH(RANGE(10) BATCH(4)));
+    struct hr_iter_options options;
+    struct hr_error error = {0};
+    struct hr_iter *iter = NULL;
+
+    hr_iter_options_init(&options);
+    options.even = HR_EVEN_DROP;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_open(graph, &options, &iter, &error));
+    CHECK_EQ_STR(error.message,
+                 "even shares are those of a rank: give rank and world, too");
+    hr_graph_unref(graph);
+}
+
+/* ---- states ---- */
+
+TEST(a_state_of_another_graph_seed_or_shape_is_refused)
+{
+    struct hr_iter_options options;
+    struct outcome *o = run(GRAPH(RANGE(100) BATCH(10)), 1, NULL), *other;
+
+    hr_iter_options_init(&options);
+    options.state = o->states[2];
+    other = run(GRAPH(RANGE(101) BATCH(10)), 1, &options);
+    CHECK_ERR(HR_ERR_STATE, other->code);
+    CHECK_HAS(other->error.message, "another graph");
+    outcome_free(other);
+    options.seed = 5;
+    other = run(GRAPH(RANGE(100) BATCH(10)), 1, &options);
+    CHECK_ERR(HR_ERR_STATE, other->code);
+    outcome_free(other);
+    options.seed = 0;
+    options.state = "{\"headrace_state\": 2";
+    other = run(GRAPH(RANGE(100) BATCH(10)), 1, &options);
+    CHECK_ERR(HR_ERR_FORMAT, other->code);
+    CHECK_HAS(other->error.message, "damaged");
+    outcome_free(other);
+    outcome_free(o);
+}
+
+TEST(a_place_far_into_a_huge_epoch_is_found_at_once)
+{
+    static const char text[] = GRAPH(RANGE(1000000000000) SHUFFLE BATCH(10));
+    struct hr_iter_options options;
+    struct outcome *o, *rest;
+    struct hr_str far;
+    const char *at;
+
+    hr_iter_options_init(&options);
+    options.records_max = 10;
+    o = run(text, 0, &options);
+    CHECK_EQ_INT(o->batches, 1);
+    at = strstr(o->states[0], "\"position\":10");
+    CHECK(at != NULL);
+    hr__str_init(&far);
+    hr__str_add_bytes(&far, o->states[0], (size_t)(at - o->states[0]));
+    hr__str_add(&far, "\"position\":987654321010");
+    hr__str_add(&far, at + strlen("\"position\":10"));
+    options.state = hr__str_text(&far);
+    options.records_max = 20; /* the ten before it count */
+    rest = run(text, 0, &options);
+    CHECK_EQ_INT(rest->batches, 1);
+    hr__str_finish(&far);
+    outcome_free(o);
+    outcome_free(rest);
+}
