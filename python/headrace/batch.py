@@ -251,7 +251,10 @@ class Device:
         import torch
 
         self._torch: Any = torch
-        self._device = torch.device(device)
+        try:
+            self._device = torch.device(device)
+        except (RuntimeError, TypeError) as error:
+            raise ArgumentError(f"loader(): {device!r} is no torch device: {error}", param="device") from None
         self._pin = pin_memory
         self._cuda = self._device.type == "cuda"
         if self._cuda and not torch.cuda.is_available():

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, Unpack
 
 from . import _headrace, _numpy, batch, build, states
 from ._check import nearest, one_of
@@ -62,9 +62,9 @@ _NAMES = tuple(LoaderOptions.__annotations__)
 def _checked(options: Mapping[str, Any]) -> LoaderOptions:
     for name in options:
         if name not in _NAMES:
+            hint = nearest(name, _NAMES) or "."
             raise ArgumentError(
-                f"loader(): there is no argument '{name}'{nearest(name, _NAMES)}. Arguments are: {', '.join(_NAMES)}",
-                param=name,
+                f"loader(): there is no argument '{name}'{hint} Arguments are: {', '.join(_NAMES)}", param=name
             )
     for name in ("epochs", "seed", "threads", "memory", "errors_max", "rank", "world"):
         value = options.get(name)
@@ -72,6 +72,13 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             raise ArgumentError(f"loader(): {name} is a whole number, not {value!r}", param=name)
         if value is not None and value < 0:
             raise ArgumentError(f"loader(): {name} must not be negative ({value})", param=name)
+        if value is not None and value >= 1 << 63:
+            raise ArgumentError(f"loader(): {name} must be below 2 to the 63rd ({value:.3g})", param=name)
+    for name in ("ordered", "pin_memory", "progress"):
+        if not isinstance(options.get(name, False), bool):
+            raise ArgumentError(f"loader(): {name} is True or False, not {options[name]!r:.60}", param=name)
+    if not isinstance(options.get("ledger"), (str, os.PathLike, type(None))):
+        raise ArgumentError(f"loader(): ledger is the path of a file, not {options['ledger']!r:.60}", param="ledger")
     if options.get("epochs") == 0:
         raise ArgumentError("loader(): epochs=0 would give nothing; None means without end", param="epochs")
     one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
@@ -148,6 +155,7 @@ class Run:
         self._closing = self._finished = False
         self.first, self.epochs = first, epochs
         self.given = False  # whether it gave a batch
+        self.replaced = False  # by another loop, before its end
         self.start: dict[str, Any] | None = None  # the state that it goes on from
         self.epoch = first
         options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
@@ -165,6 +173,11 @@ class Run:
     def __next__(self) -> Batch:
         run = self._iter
         if run is None:
+            if self.replaced:
+                raise StateError(
+                    "another loop over the same loader has begun, which ended this one; "
+                    "a loop of its own takes a loader of its own: pipeline.loader()"
+                )
             raise StopIteration
         try:
             got = run.next()
@@ -243,6 +256,8 @@ class Loader:
     """
 
     def __init__(self, pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> None:
+        if not hasattr(pipeline, "_built"):
+            raise ArgumentError(f"a Loader runs a Pipeline, not a {type(pipeline).__name__}", param="pipeline")
         self.pipeline = pipeline
         self._options = options
         self._engine = engine_options(options)
@@ -308,7 +323,7 @@ class Loader:
     def set_epoch(self, number: int) -> None:
         """Let the next run begin with epoch `number`, as torch's DistributedSampler has it.
         A state that was loaded and stands in that epoch is kept."""
-        if isinstance(number, bool) or not hasattr(number, "__index__") or number < 0:
+        if isinstance(number, bool) or not hasattr(number, "__index__") or not 0 <= number < 1 << 63:
             raise ArgumentError(f"an epoch is a number from 0, not {number!r}", param="epoch")
         self._stop_run()
         if self._state is not None and self._state["engine"] is not None and self._state["at"] == number:
@@ -319,7 +334,7 @@ class Loader:
     def _start(self, first: int | None, epochs: int | None) -> Run:
         if self._closed:
             raise ClosedError("the loader is closed; make another one with pipeline.loader()")
-        self._stop_run()
+        self._stop_run(replaced=True)
         self._take_host()
         state, self._last = self._state, None
         if state is not None:
@@ -367,9 +382,10 @@ class Loader:
         if host is not None:
             host.release()
 
-    def _stop_run(self) -> None:
+    def _stop_run(self, replaced: bool = False) -> None:
         run = self._current()
         if run is not None:
+            run.replaced = replaced and run._iter is not None
             run.close()
         self._run = None
 
@@ -501,6 +517,12 @@ class Loader:
     def __del__(self) -> None:
         if getattr(self, "_host", None) is not None:
             self._drop_host()
+
+    def __reduce__(self) -> NoReturn:
+        raise StateError(
+            "a Loader cannot be copied or pickled, since it runs; make one with pipeline.loader() where it is needed, "
+            "from the pipeline, which can be pickled, and state_dict()"
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self._options.items())

@@ -289,6 +289,7 @@ class Pipeline(Methods):
         """Records per epoch; None when only the run tells (a filter). Opens the sources."""
         return self._built.record_count
 
+    @checked
     def explain(self, **options: Unpack[LoaderOptions]) -> str:
         """How it would be run, in words, and why; `options` are those of `loader`."""
         from .loader import engine_options
@@ -296,6 +297,7 @@ class Pipeline(Methods):
         with translated():
             return self._built.graph.explain(engine_options(options), False)
 
+    @checked
     def loader(self, **options: Unpack[LoaderOptions]) -> Loader:
         """An iterable over batches.
 

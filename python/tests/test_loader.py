@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import pathlib
+import pickle
 import sys
 import threading
 import time
@@ -234,6 +236,45 @@ def test_a_closed_loader_says_so() -> None:
     assert list(run) == []
     with pytest.raises(hr.ClosedError, match="loader"):
         iter(loader)
+
+
+def test_a_loop_that_another_one_ended_says_so() -> None:
+    loader = hr.range(10).batch(3).loader(output="numpy")
+    with pytest.raises(hr.StateError, match="another loop"):
+        list(zip(loader, loader, strict=True))
+    ended, run = iter(loader), iter(hr.range(0).batch(1).loader())
+    assert numbers(ended) == list(range(10)) and list(run) == []
+    assert numbers(loader) == list(range(10)) and list(ended) == list(run) == []  # they had come to their ends
+
+
+@pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_loader_is_not_copied(copier: Any) -> None:
+    with pytest.raises(hr.StateError, match=r"pipeline\.loader\(\)"):
+        copier(hr.range(10).loader())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epochs": 2**63}, "epochs must be below"),
+        ({"seed": 10**30}, "seed must be below"),
+        ({"ordered": "no"}, "ordered is True or False"),
+        ({"progress": 1}, "progress is True or False"),
+        ({"ledger": 3}, "ledger is the path"),
+        ({"device": "bogus"}, "no torch device"),
+        ({"thread": 1}, "did you mean 'threads'? Arguments are"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, Any], words: str) -> None:
+    if "device" in options:
+        pytest.importorskip("torch")
+    with pytest.raises(hr.ArgumentError) as caught:
+        hr.range(3).loader(**options)
+    assert words in str(caught.value) and caught.value.param in options
+    with pytest.raises(hr.ArgumentError, match="positional"):
+        hr.range(3).loader(3)  # type: ignore[call-arg]
+    with pytest.raises(hr.ArgumentError, match="not a int"):
+        hr.Loader(3)  # type: ignore[arg-type]
 
 
 def test_threads_end_with_the_loop() -> None:
