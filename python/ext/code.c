@@ -19,11 +19,10 @@
 
 /* A call that runs; on the stack of its thread. */
 struct ext_call {
-    struct ext_call *next,
-        **prev;            /* in the home's list; prev is NULL once that is gone */
-    struct ext_here *here; /* of this thread */
+    struct ext_call *next, **prev; /* in the home's list */
+    struct ext_here *here;         /* of this thread */
     struct ext_call *outer;
-    struct ext_home *home; /* NULL once it is gone */
+    struct ext_home *home; /* kept by the code that is called */
     struct hr_code_call *call;
     unsigned long long number; /* of this thread's calls */
     unsigned forks;
@@ -96,27 +95,64 @@ static PyObject *kept_entry(struct ext_call *frame, PyObject *exception)
         record.node, (unsigned long long)record.index, (Py_ssize_t)exception, exception);
 }
 
+/* Add to a list of KEPT_MAX at most; a new reference to the entry that is too much, or
+ * NULL. Drops nothing: the home is locked. */
+static PyObject *insert_kept(PyObject *kept, PyObject *entry)
+{
+    PyObject *last;
+
+    if (PyList_Append(kept, entry) < 0 || PyList_Size(kept) <= KEPT_MAX ||
+        PyList_Sort(kept) < 0)
+        return NULL;
+    last = Py_XNewRef(PyList_GetItem(kept, KEPT_MAX));
+    PyList_SetSlice(kept, KEPT_MAX, KEPT_MAX + 1, NULL);
+    return last;
+}
+
 /* Keep the exception when there is room, or in the place of one that is later. */
 static void keep(struct ext_call *frame, PyObject *exception)
 {
-    PyObject *list, *entry;
-    struct ext_home *home;
+    struct ext_home *home = frame->home;
+    PyObject *list, *entry, *last = NULL;
 
-    if (frame->home == NULL || !frame->home->keep)
+    if (!atomic_load_explicit(&home->keep, memory_order_relaxed))
         return;
     list = PyList_New(0);
     entry = kept_entry(frame, exception);
-    home = frame->home; /* the collector may have run, and ended it */
-    if (list != NULL && entry != NULL && home != NULL) {
-        if (home->kept == NULL)
+    if (list != NULL && entry != NULL) {
+        ext_mutex_lock(&home->mutex);
+        if (home->kept == NULL && !home->gone)
             home->kept = Py_NewRef(list);
-        if (PyList_Append(home->kept, entry) == 0 && PyList_Size(home->kept) > KEPT_MAX &&
-            PyList_Sort(home->kept) == 0)
-            PyList_SetSlice(home->kept, KEPT_MAX, KEPT_MAX + 1, NULL);
+        if (home->kept != NULL)
+            last = insert_kept(home->kept, entry);
+        ext_mutex_unlock(&home->mutex);
     }
     Py_XDECREF(list);
+    Py_XDECREF(last);
     Py_XDECREF(entry);
     PyErr_Clear();
+}
+
+/* An exception that ends more than the record, unless this module raised it. */
+static void keep_fatal(struct ext_call *frame, PyObject *exception)
+{
+    struct ext_home *home = frame->home;
+
+    ext_mutex_lock(&home->mutex);
+    if (!home->gone && home->fatal == NULL && !frame->interrupted)
+        home->fatal = Py_NewRef(exception);
+    ext_mutex_unlock(&home->mutex);
+}
+
+PyObject *ext_fatal_take(struct ext_home *home)
+{
+    PyObject *fatal;
+
+    ext_mutex_lock(&home->mutex);
+    fatal = home->fatal;
+    home->fatal = NULL;
+    ext_mutex_unlock(&home->mutex);
+    return fatal;
 }
 
 static bool entry_is_of(PyObject *entry, const struct hr_error *error)
@@ -130,8 +166,9 @@ static bool entry_is_of(PyObject *entry, const struct hr_error *error)
 
 PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error)
 {
-    PyObject *exception = NULL;
+    PyObject *exception = NULL, *kept = NULL;
 
+    ext_mutex_lock(&home->mutex);
     for (Py_ssize_t i = 0; home->kept != NULL && i < PyList_Size(home->kept); i++) {
         PyObject *entry = PyList_GetItem(home->kept, i);
 
@@ -140,9 +177,13 @@ PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error)
             break;
         }
     }
+    if (exception != NULL) {
+        kept = home->kept;
+        home->kept = NULL;
+    }
+    ext_mutex_unlock(&home->mutex);
     PyErr_Clear();
-    if (exception != NULL)
-        Py_CLEAR(home->kept);
+    Py_XDECREF(kept);
     return exception;
 }
 
@@ -170,10 +211,9 @@ static enum hr_err fail(struct ext_call *frame, enum hr_err code, struct hr_erro
     reterr->code = code;
     tell_detail(frame, exception);
     if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception) &&
-        (frame->home == NULL || !frame->home->serves)) {
+        !frame->home->serves) {
         reterr->code = HR_ERR_CANCELLED;
-        if (frame->home != NULL && frame->home->fatal == NULL && !frame->interrupted)
-            frame->home->fatal = Py_NewRef(exception);
+        keep_fatal(frame, exception);
     } else {
         keep(frame, exception);
     }
@@ -304,7 +344,7 @@ static PyObject *make_record(PyObject *function, PyObject *list, uint64_t index)
     PyObject *number, *value;
 
     if (list != NULL && index < (uint64_t)PyList_Size(list))
-        return Py_NewRef(PyList_GetItem(list, (Py_ssize_t)index));
+        return ext_list_item(list, (Py_ssize_t)index);
     number = PyLong_FromUnsignedLongLong(index);
     if (number == NULL)
         return NULL;
@@ -357,36 +397,59 @@ call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind 
     return code;
 }
 
-static void push(struct ext_call *frame, struct ext_home *home, struct hr_code_call *call)
+/* In a forked child, forget the calls and runs of the parent: their threads are not here,
+ * and calls lie on stacks that new threads are given. The home is locked. */
+static void settle(struct ext_home *home)
+{
+    if (home->forks == ext_forks())
+        return;
+    home->forks = ext_forks();
+    home->calls = NULL;
+    home->runs = 0;
+}
+
+/* A call begins. A new reference to the function, or NULL when the home is gone. */
+static PyObject *
+push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
 {
     struct ext_here *thread = &here;
+    struct ext_home *home = code->home;
+    PyObject *function;
 
-    ext_home_settle(home);
     if (thread->thread == 0)
         thread->thread = PyThread_get_thread_ident();
     frame->here = thread;
     frame->home = home;
     frame->call = call;
     frame->number = ++thread->calls;
-    frame->forks = home->forks;
+    frame->forks = ext_forks();
     frame->interrupted = false;
     frame->outer = thread->current;
-    frame->next = home->calls;
-    frame->prev = &home->calls;
-    if (home->calls != NULL)
-        home->calls->prev = &frame->next;
-    home->calls = frame;
-    thread->current = frame;
+    ext_mutex_lock(&home->mutex);
+    settle(home);
+    function = Py_XNewRef(code->function);
+    if (function != NULL) {
+        frame->next = home->calls;
+        frame->prev = &home->calls;
+        if (home->calls != NULL)
+            home->calls->prev = &frame->next;
+        home->calls = frame;
+        thread->current = frame;
+    }
+    ext_mutex_unlock(&home->mutex);
+    return function;
 }
 
 static void pop(struct ext_call *frame)
 {
     frame->here->current = frame->outer;
-    if (frame->prev == NULL || frame->forks != ext_forks())
+    if (frame->forks != ext_forks())
         return;
+    ext_mutex_lock(&frame->home->mutex);
     *frame->prev = frame->next;
     if (frame->next != NULL)
         frame->next->prev = frame->prev;
+    ext_mutex_unlock(&frame->home->mutex);
 }
 
 /* Under the interpreter's lock, by enter. */
@@ -395,17 +458,14 @@ code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
 {
     struct ext_code *code = user;
     struct ext_call frame;
-    struct ext_state *state;
-    PyObject *function;
+    struct ext_state *state = code->home->state;
+    PyObject *function = push(&frame, code, call);
     enum hr_err result;
 
-    if (code->home == NULL || code->function == NULL) {
+    if (function == NULL) {
         snprintf(reterr->message, sizeof reterr->message, "the graph was given up");
         return HR_ERR_CANCELLED;
     }
-    state = code->home->state;
-    function = Py_NewRef(code->function);
-    push(&frame, code->home, call);
     if (code->kind == EXT_SOURCE)
         result = call_source(&frame, state, function, code->list, reterr);
     else
@@ -419,12 +479,31 @@ code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
 
 /* ---- homes ---- */
 
+struct ext_home *ext_home_create(struct ext_state *state)
+{
+    struct ext_home *home = calloc(1, sizeof *home);
+
+    if (home == NULL)
+        return PyErr_NoMemory(), NULL;
+    atomic_init(&home->refs, 1);
+    home->state = state;
+    home->forks = ext_forks();
+    return home;
+}
+
+void ext_home_unref(struct ext_home *home)
+{
+    if (home != NULL && atomic_fetch_sub(&home->refs, 1) == 1)
+        free(home);
+}
+
 static void code_release(void *user)
 {
     struct ext_code *code = user;
 
     if (atomic_fetch_sub(&code->refs, 1) > 1)
         return;
+    ext_home_unref(code->home);
     ext_count(EXT_CODE, -1);
     free(code);
 }
@@ -475,11 +554,14 @@ int ext_code_create(struct ext_home *home, const char *kind, PyObject *function,
     }
     atomic_init(&code->refs, 2);
     code->kind = (enum ext_code_kind)number;
-    code->function = Py_NewRef(function);
     code->list = code->kind == EXT_SOURCE ? list_of(function) : NULL;
     code->home = home;
+    atomic_fetch_add(&home->refs, 1);
+    ext_mutex_lock(&home->mutex);
+    code->function = Py_NewRef(function);
     code->next = home->codes;
     home->codes = code;
+    ext_mutex_unlock(&home->mutex);
     ext_count(EXT_CODE, 1);
     *ret_code = (struct hr_code){.identity = "",
                                  .user = code,
@@ -499,51 +581,75 @@ int ext_home_visit(struct ext_home *home, visitproc visit, void *arg)
     return 0;
 }
 
-void ext_home_settle(struct ext_home *home)
+/* Take a function off the list, and the code that it is of. */
+static struct ext_code *take_code(struct ext_home *home, PyObject **ret_function)
 {
-    if (home->forks == ext_forks())
-        return;
-    home->forks = ext_forks();
-    home->calls = NULL;
-    home->runs = 0;
+    struct ext_code *code;
+
+    ext_mutex_lock(&home->mutex);
+    code = home->codes;
+    if (code != NULL) {
+        home->codes = code->next;
+        *ret_function = code->function;
+        code->function = NULL;
+    }
+    ext_mutex_unlock(&home->mutex);
+    return code;
 }
 
 void ext_home_clear(struct ext_home *home)
 {
-    Py_CLEAR(home->kept);
-    Py_CLEAR(home->fatal);
-    ext_home_settle(home);
-    for (struct ext_call *frame = here.current; frame != NULL; frame = frame->outer)
-        if (frame->home == home && frame->forks != home->forks)
-            frame->home = NULL;
-    while (home->calls != NULL) {
-        struct ext_call *frame = home->calls;
+    PyObject *kept, *function;
+    struct ext_code *code;
 
-        home->calls = frame->next;
-        frame->prev = NULL;
-        frame->home = NULL;
-    }
-    while (home->codes != NULL) {
-        struct ext_code *code = home->codes;
-        PyObject *function = code->function;
-
-        home->codes = code->next;
-        code->home = NULL;
-        code->function = NULL;
+    ext_mutex_lock(&home->mutex);
+    home->gone = true;
+    kept = home->kept;
+    home->kept = NULL;
+    ext_mutex_unlock(&home->mutex);
+    Py_XDECREF(kept);
+    Py_XDECREF(ext_fatal_take(home));
+    while ((code = take_code(home, &function)) != NULL) {
         code_release(code);
         Py_DECREF(function);
     }
 }
 
+void ext_home_begin(struct ext_home *home)
+{
+    ext_mutex_lock(&home->mutex);
+    settle(home);
+    home->runs++;
+    ext_mutex_unlock(&home->mutex);
+}
+
+bool ext_home_end(struct ext_home *home)
+{
+    PyObject *kept = NULL;
+    bool code;
+
+    ext_mutex_lock(&home->mutex);
+    code = home->codes != NULL;
+    if (--home->runs == 0) {
+        kept = home->kept;
+        home->kept = NULL;
+    }
+    ext_mutex_unlock(&home->mutex);
+    Py_XDECREF(kept);
+    return code;
+}
+
 void ext_home_interrupt(struct ext_home *home)
 {
-    ext_home_settle(home);
+    ext_mutex_lock(&home->mutex);
+    settle(home);
     for (struct ext_call *frame = home->calls; home->runs < 2 && frame != NULL;
          frame = frame->next)
         if (frame->here->foreign && frame != here.current) {
             frame->interrupted = true;
             PyThreadState_SetAsyncExc(frame->here->thread, PyExc_KeyboardInterrupt);
         }
+    ext_mutex_unlock(&home->mutex);
 }
 
 bool ext_home_is_here(const struct ext_home *home)

@@ -16,30 +16,57 @@
 
 /* ---- numpy ---- */
 
+/* What the extension needs of it. */
+struct numpy {
+    PyObject *ndarray, *asarray, *dtypes[EXT_DTYPES];
+};
+
+/* -1 with an exception set; release what is there either way. */
+static int import_numpy(struct numpy *ret)
+{
+    PyObject *module = PyImport_ImportModule("numpy");
+
+    if (module == NULL)
+        return -1;
+    ret->ndarray = PyObject_GetAttrString(module, "ndarray");
+    ret->asarray = PyObject_GetAttrString(module, "asarray");
+    for (int i = 1; i < EXT_DTYPES && ret->asarray != NULL; i++)
+        ret->dtypes[i] = PyObject_CallMethod(module, "dtype", "s", ext_dtype_format(i));
+    Py_DECREF(module);
+    return PyErr_Occurred() != NULL ? -1 : 0;
+}
+
+static void release_numpy(struct numpy *numpy)
+{
+    Py_XDECREF(numpy->ndarray);
+    Py_XDECREF(numpy->asarray);
+    for (int i = 0; i < EXT_DTYPES; i++)
+        Py_XDECREF(numpy->dtypes[i]);
+}
+
+/* The first thread that has all of it gives it to the state. */
 static int load_numpy(struct ext_state *state)
 {
-    PyObject *numpy, *ndarray, *asarray;
+    struct numpy numpy = {NULL};
+    int result = 0;
 
-    if (state->asarray != NULL)
+    if (atomic_load_explicit(&state->numpy, memory_order_acquire))
         return 0;
-    numpy = PyImport_ImportModule("numpy");
-    if (numpy == NULL)
-        return -1;
-    ndarray = PyObject_GetAttrString(numpy, "ndarray");
-    asarray = PyObject_GetAttrString(numpy, "asarray");
-    for (int i = 1; i < EXT_DTYPES && asarray != NULL; i++)
-        if (state->dtypes[i] == NULL)
-            state->dtypes[i] =
-                PyObject_CallMethod(numpy, "dtype", "s", ext_dtype_format(i));
-    Py_DECREF(numpy);
-    if (PyErr_Occurred() != NULL || state->asarray != NULL) {
-        Py_XDECREF(ndarray);
-        Py_XDECREF(asarray);
-        return PyErr_Occurred() != NULL ? -1 : 0;
+    if (import_numpy(&numpy) < 0) {
+        result = -1;
+    } else {
+        ext_mutex_lock(&state->mutex);
+        if (!atomic_load(&state->numpy)) {
+            state->ndarray = numpy.ndarray;
+            state->asarray = numpy.asarray;
+            memcpy(state->dtypes, numpy.dtypes, sizeof state->dtypes);
+            memset(&numpy, 0, sizeof numpy);
+            atomic_store_explicit(&state->numpy, true, memory_order_release);
+        }
+        ext_mutex_unlock(&state->mutex);
     }
-    state->ndarray = ndarray;
-    state->asarray = asarray;
-    return 0;
+    release_numpy(&numpy);
+    return result;
 }
 
 /* ---- inputs ---- */

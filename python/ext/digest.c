@@ -1,29 +1,38 @@
 /*
- * XXH3-128 over bytes in order, as `headrace run --digest` prints it. Keeps the
- * interpreter's lock, which is what makes a digest safe to share among threads.
+ * XXH3-128 over bytes in order, as `headrace run --digest` prints it. Several threads may
+ * add to one digest: each addition is made whole.
  */
 #include "ext.h"
 
 struct ext_digest {
     PyObject_HEAD struct hr_digest *digest;
+    struct ext_mutex mutex;
 };
 
 static int digest_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     struct ext_digest *digest = (struct ext_digest *)self;
+    struct hr_digest *fresh;
+    bool first;
 
     if (!PyArg_ParseTuple(args, ":Digest") || (kwargs != NULL && PyDict_Size(kwargs) > 0))
         return PyErr_Occurred() != NULL
                    ? -1
                    : (PyErr_SetString(PyExc_TypeError, "Digest takes no arguments"), -1);
-    if (digest->digest != NULL)
-        return 0;
-    digest->digest = hr_digest_create();
-    if (digest->digest == NULL) {
+    fresh = hr_digest_create();
+    if (fresh == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    ext_count(EXT_DIGEST, 1);
+    ext_mutex_lock(&digest->mutex);
+    first = digest->digest == NULL;
+    if (first)
+        digest->digest = fresh;
+    ext_mutex_unlock(&digest->mutex);
+    if (first)
+        ext_count(EXT_DIGEST, 1);
+    else
+        hr_digest_destroy(fresh);
     return 0;
 }
 
@@ -53,7 +62,9 @@ static PyObject *digest_add(PyObject *self, PyObject *data)
 
     if (!ready(digest) || PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
         return NULL;
+    ext_mutex_lock(&digest->mutex);
     hr_digest_add(digest->digest, buffer.buf, (size_t)buffer.len);
+    ext_mutex_unlock(&digest->mutex);
     PyBuffer_Release(&buffer);
     Py_RETURN_NONE;
 }
@@ -66,7 +77,9 @@ static PyObject *digest_hexdigest(PyObject *self, PyObject *unused)
     (void)unused;
     if (!ready(digest))
         return NULL;
+    ext_mutex_lock(&digest->mutex);
     hr_digest_text(digest->digest, text);
+    ext_mutex_unlock(&digest->mutex);
     return PyUnicode_FromString(text);
 }
 
@@ -92,11 +105,13 @@ PyObject *ext_digest_batch(PyObject *module, PyObject *args)
                           &batch) ||
         !ready(digest))
         return NULL;
+    ext_mutex_lock(&digest->mutex);
     for (size_t i = 0; hr_batch_field(batch->hold->batch, i, &view) == HR_OK; i++) {
         hr_digest_add(digest->digest, view.data, view.bytes);
         if (view.offsets != NULL)
             add_offsets(digest->digest, view.offsets, view.dims[0]);
     }
+    ext_mutex_unlock(&digest->mutex);
     Py_RETURN_NONE;
 }
 

@@ -22,6 +22,7 @@
 #include "headrace/dataset.h"
 #include "headrace/engine.h"
 #include "headrace/op.h"
+#include "lock.h"
 
 struct ext_iter;
 
@@ -31,10 +32,12 @@ struct ext_iter;
 struct ext_state {
     PyObject *error; /* the class Error */
     PyTypeObject *graph, *iter, *batch, *field, *digest;
-    PyObject *ndarray, *asarray;  /* of numpy, once user code has needed them */
+    atomic_bool numpy;            /* the three below are there: user code needed them */
+    PyObject *ndarray, *asarray;  /* of numpy */
     PyObject *dtypes[EXT_DTYPES]; /* numpy's, by enum hr_dtype */
+    struct ext_mutex mutex;       /* of the list, and to set what numpy has */
     struct ext_iter *iters;       /* that are open, for the end of the interpreter */
-    bool ending;                  /* the interpreter is */
+    atomic_bool ending;           /* the interpreter is */
 };
 
 struct ext_state *ext_state_of(PyObject *module);
@@ -97,29 +100,32 @@ struct ext_code;
 struct ext_call;
 
 /*
- * What user code belongs to: a graph, or a run of serve(). Touched under the
- * interpreter's lock only. It owns the functions, so that the cycle collector sees them
- * through the graph's object.
+ * What user code belongs to: a graph, or a run of serve(). It owns the functions, so that
+ * the cycle collector sees them through the graph's object. Calls that run and functions
+ * that the library has hold it beyond its owner, when it is gone and owns nothing.
  */
 struct ext_home {
+    atomic_int refs;
     struct ext_state *state;
+    bool serves;      /* in a worker process: what would end a program ends a record */
+    atomic_bool keep; /* exceptions of records are worth keeping: an error ends the run */
+    struct ext_mutex mutex; /* all below */
+    bool gone;
+    int runs;       /* iterators that are open */
+    unsigned forks; /* that calls and runs are of */
     struct ext_code *codes;
     struct ext_call *calls; /* threads inside of its code */
     PyObject *kept;  /* list of (node, record, order, exception): see ext_kept_take */
     PyObject *fatal; /* KeyboardInterrupt, SystemExit out of user code */
-    bool keep;       /* exceptions of records are worth keeping: an error ends the run */
-    bool serves;     /* in a worker process: what would end a program ends a record */
-    int runs;        /* iterators that are open */
-    unsigned forks;  /* that calls and runs are of */
 };
 
 struct ext_graph {
     PyObject_HEAD PyObject *weak;
     struct hr_graph *graph;
-    struct ext_home home;
+    struct ext_home *home;
     struct ext_host *host;
     PyThread_type_lock lock; /* one thread at a time in the handle */
-    unsigned long owner;     /* thread that holds it, 0: none */
+    atomic_ulong owner;      /* thread that holds it, 0: none */
     unsigned forks;
 };
 
@@ -179,7 +185,7 @@ struct ext_field {
     struct ext_hold *hold;
     struct hr_field_view view; /* its name is not used */
     bool writable;
-    int exports; /* buffers that were handed out and not released */
+    atomic_int exports; /* buffers that were handed out and not released */
 };
 
 extern PyType_Spec ext_field_spec;
@@ -230,27 +236,32 @@ enum ext_code_kind {
     EXT_EXPAND,
 };
 
-/* A function that the library knows by hr_code.user. It may outlive its home: then calls
- * are cancelled. */
+/* A function that the library knows by hr_code.user. When its home is gone, calls are
+ * cancelled. */
 struct ext_code {
     atomic_int refs;
     struct ext_code *next;
-    struct ext_home *home;
-    PyObject *function; /* owned by the home; NULL when that is gone */
-    PyObject *list;     /* the one whose items a source gives, borrowed, or NULL */
+    struct ext_home *home; /* a reference */
+    PyObject *function;    /* owned by the home; NULL when that is gone */
+    PyObject *list;        /* the one whose items a source gives, borrowed, or NULL */
     enum ext_code_kind kind;
 };
+
+/* A home with one reference; NULL with MemoryError set. Unref needs no interpreter. */
+struct ext_home *ext_home_create(struct ext_state *state);
+void ext_home_unref(struct ext_home *home);
 
 /* Make `function` known to the home; -1 with an exception set. `ret_code->user` has a
  * reference that release drops. */
 int ext_code_create(struct ext_home *home, const char *kind, PyObject *function,
                     struct hr_code *ret_code);
 int ext_home_visit(struct ext_home *home, visitproc visit, void *arg);
+/* Its owner goes. */
 void ext_home_clear(struct ext_home *home);
 
-/* In a forked child, forget the calls and runs of the parent: their threads are not here,
- * and calls lie on stacks that new threads are given. */
-void ext_home_settle(struct ext_home *home);
+/* A run begins; a run has ended. Whether there is user code, which may be under way. */
+void ext_home_begin(struct ext_home *home);
+bool ext_home_end(struct ext_home *home);
 
 /* Ask the threads in user code of this home to end soon: an exception is raised in them
  * when they next run a line of Python. Not while several iterators share the code. */
@@ -261,6 +272,9 @@ bool ext_home_is_here(const struct ext_home *home);
 
 /* The exception behind an error of the library, a new reference, or NULL. */
 PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error);
+
+/* What is no error and ended user code, such as SystemExit; a new reference, or NULL. */
+PyObject *ext_fatal_take(struct ext_home *home);
 
 PyObject *ext_current_record(PyObject *module, PyObject *unused);
 

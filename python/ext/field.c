@@ -127,14 +127,14 @@ static int field_getbuffer(PyObject *self, Py_buffer *view, int flags)
     if (!strided)
         view->strides = NULL;
     view->obj = Py_NewRef(self);
-    field->exports++;
+    atomic_fetch_add(&field->exports, 1);
     return 0;
 }
 
 static void field_releasebuffer(PyObject *self, Py_buffer *view)
 {
     (void)view;
-    of(self)->exports--;
+    atomic_fetch_sub(&of(self)->exports, 1);
 }
 
 /* ---- what it is ---- */
@@ -225,17 +225,33 @@ struct ext_field *ext_field_copy(struct ext_field *field)
     return (struct ext_field *)copy;
 }
 
+/* Whether this field alone shows the memory. Then it has a second reference to its hold,
+ * the caller's, which a thread that asks at the same time meets. */
+static bool claim(struct ext_field *field)
+{
+    int alone = 1;
+
+    if (!atomic_compare_exchange_strong(&field->hold->refs, &alone, 2))
+        return false;
+    if (atomic_load(&field->exports) == 0 && field->view.offsets == NULL &&
+        field->view.buffer != NULL && hr_buffer_is_writable(field->view.buffer))
+        return true;
+    ext_hold_unref(field->hold);
+    return false;
+}
+
 static PyObject *field_writable(PyObject *self, PyObject *unused)
 {
     struct ext_field *field = of(self);
+    PyObject *shown;
 
     (void)unused;
-    if (atomic_load(&field->hold->refs) == 1 && field->exports == 0 &&
-        field->view.offsets == NULL && field->view.buffer != NULL &&
-        hr_buffer_is_writable(field->view.buffer))
-        return ext_field_create(ext_state(self), field->name, field->hold, &field->view,
-                                true);
-    return (PyObject *)ext_field_copy(field);
+    if (!claim(field))
+        return (PyObject *)ext_field_copy(field);
+    shown =
+        ext_field_create(ext_state(self), field->name, field->hold, &field->view, true);
+    ext_hold_unref(field->hold);
+    return shown;
 }
 
 static PyObject *need_offsets(PyObject *self)

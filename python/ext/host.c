@@ -8,8 +8,20 @@
 
 struct ext_host {
     atomic_int refs;
+    struct ext_mutex mutex;
     PyObject *start, *kill; /* NULL once the graph is gone */
 };
+
+/* A reference to one of the two, which the graph may be dropping; NULL when it has. */
+static PyObject *function_of(struct ext_host *host, PyObject *const *which)
+{
+    PyObject *function;
+
+    ext_mutex_lock(&host->mutex);
+    function = Py_XNewRef(*which);
+    ext_mutex_unlock(&host->mutex);
+    return function;
+}
 
 static void host_release(void *user)
 {
@@ -40,7 +52,7 @@ host_start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
 {
     struct ext_host *host = user;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *start = Py_XNewRef(host->start), *id = NULL;
+    PyObject *start = function_of(host, &host->start), *id = NULL;
     enum hr_err code = HR_OK;
     long long number = -1;
 
@@ -62,7 +74,7 @@ static void host_kill(void *user, int64_t id)
 {
     struct ext_host *host = user;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *kill = Py_XNewRef(host->kill), *done = NULL;
+    PyObject *kill = function_of(host, &host->kill), *done = NULL;
 
     if (kill != NULL) {
         done = PyObject_CallFunction(kill, "L", (long long)id);
@@ -74,9 +86,26 @@ static void host_kill(void *user, int64_t id)
     PyGILState_Release(lock);
 }
 
+/* The graph's reference, and its functions with it: calls that come later find none. */
+static void drop(struct ext_host *host)
+{
+    PyObject *start, *kill;
+
+    if (host == NULL)
+        return;
+    ext_mutex_lock(&host->mutex);
+    start = host->start;
+    kill = host->kill;
+    host->start = host->kill = NULL;
+    ext_mutex_unlock(&host->mutex);
+    Py_XDECREF(start);
+    Py_XDECREF(kill);
+    host_release(host);
+}
+
 int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill)
 {
-    struct ext_host *host = calloc(1, sizeof *host);
+    struct ext_host *host = calloc(1, sizeof *host), *old = NULL;
     struct hr_error error = {0};
     struct hr_code_host given = {
         .user = host, .start = host_start, .kill = host_kill, .release = host_release};
@@ -86,23 +115,25 @@ int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill)
         PyErr_NoMemory();
         return -1;
     }
-    atomic_init(&host->refs, 2);
     if (ext_graph_lock(graph) < 0) {
         free(host);
         return -1;
     }
+    atomic_init(&host->refs, 2);
     code = hr_graph_code_host(graph->graph, &given, &error);
-    ext_graph_unlock(graph);
-    if (code != HR_OK) {
-        free(host);
-        ext_raise(graph->home.state, &error, NULL, NULL);
-        return -1;
+    if (code == HR_OK) {
+        host->start = Py_NewRef(start);
+        host->kill = Py_NewRef(kill);
+        old = graph->host;
+        graph->host = host;
     }
-    ext_host_clear(graph);
-    host->start = Py_NewRef(start);
-    host->kill = Py_NewRef(kill);
-    graph->host = host;
-    return 0;
+    ext_graph_unlock(graph);
+    drop(old);
+    if (code == HR_OK)
+        return 0;
+    free(host);
+    ext_raise(graph->home->state, &error, NULL, NULL);
+    return -1;
 }
 
 int ext_host_visit(struct ext_host *host, visitproc visit, void *arg)
@@ -116,10 +147,6 @@ void ext_host_clear(struct ext_graph *graph)
 {
     struct ext_host *host = graph->host;
 
-    if (host == NULL)
-        return;
     graph->host = NULL;
-    Py_CLEAR(host->start);
-    Py_CLEAR(host->kill);
-    host_release(host);
+    drop(host);
 }

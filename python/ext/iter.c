@@ -1,8 +1,9 @@
 /*
  * Iterators: next with signals served, and an end that always comes.
  *
- * An iterator is for one thread at a time; a lock makes that so, and lets close() come
- * from another one. Closing joins the engine's threads. These may be in user code that
+ * An iterator is for one thread at a time; a lock makes that so: next() waits for its
+ * turn, what only looks is refused meanwhile, and close() may come from any thread.
+ * Closing joins the engine's threads. These may be in user code that
  * does not return, so a thread of its own closes the handle; whoever asked waits for it,
  * serving signals, and gives up waiting when one of them raises. User code that closes or
  * drops the iterator it runs for cannot wait for itself: it only cancels.
@@ -34,14 +35,16 @@ struct closing {
 struct ext_iter {
     PyObject_HEAD PyObject *weak;
     struct ext_graph *graph;
-    struct hr_iter *iter; /* NULL once it is closed */
     unsigned forks;
     PyThread_type_lock lock; /* who is in the handle */
-    unsigned long owner;     /* that thread, 0: none */
-    bool cancelled;          /* close it as soon as nobody is in it */
+    atomic_ulong owner;      /* that thread, 0: none */
+    atomic_bool cancelled;   /* close it as soon as nobody is in it */
+    struct ext_mutex mutex;  /* the three below; they are set by whoever has the lock */
+    struct hr_iter *iter;    /* NULL once it is closed */
     char *saved;             /* of the handle when it was closed, or NULL */
     struct hr_iter_stats stats;
-    struct ext_iter *next_open, **prev_open; /* list in the module's state */
+    struct ext_iter *next_open,
+        **prev_open; /* list in the module's state, by its mutex */
 };
 
 static struct ext_iter *of(PyObject *self)
@@ -51,7 +54,17 @@ static struct ext_iter *of(PyObject *self)
 
 static struct ext_state *state_of(struct ext_iter *iter)
 {
-    return iter->graph->home.state;
+    return iter->graph->home->state;
+}
+
+static bool is_closed(struct ext_iter *iter)
+{
+    bool closed;
+
+    ext_mutex_lock(&iter->mutex);
+    closed = iter->iter == NULL;
+    ext_mutex_unlock(&iter->mutex);
+    return closed;
 }
 
 /* ---- closing ---- */
@@ -158,6 +171,7 @@ static int close_beside(struct hr_iter *iter, int patience_ms)
     return result;
 }
 
+/* The module's list is locked. */
 static void unlist(struct ext_iter *iter)
 {
     if (iter->prev_open == NULL)
@@ -168,80 +182,141 @@ static void unlist(struct ext_iter *iter)
     iter->prev_open = NULL;
 }
 
+/* Nobody finds the handle in the object from here on, but its last words. */
+static void take_handle(struct ext_iter *iter)
+{
+    struct ext_state *state = state_of(iter);
+    struct hr_iter *handle = iter->iter;
+    struct hr_iter_stats stats = {0};
+    char *saved = NULL;
+
+    ext_mutex_lock(&state->mutex);
+    unlist(iter);
+    ext_mutex_unlock(&state->mutex);
+    ext_count(EXT_ITER, -1);
+    if (iter->forks == ext_forks()) {
+        hr_iter_cancel(handle);
+        if (hr_iter_save(handle, &saved, NULL) != HR_OK)
+            saved = NULL;
+        hr_iter_stats(handle, &stats);
+    }
+    ext_mutex_lock(&iter->mutex);
+    iter->iter = NULL;
+    iter->saved = saved;
+    iter->stats = stats;
+    ext_mutex_unlock(&iter->mutex);
+}
+
 /* By whoever has the lock, or when nobody else can be there. -1 when a signal's handler
  * raised meanwhile; the handle is on its way out then, too. */
 static int close_handle(struct ext_iter *iter, int patience_ms)
 {
+    struct ext_home *home = iter->graph->home;
     struct hr_iter *handle = iter->iter;
-    struct ext_home *home;
-    int result = 0;
 
     if (handle == NULL)
         return 0;
-    iter->iter = NULL;
-    unlist(iter);
-    ext_count(EXT_ITER, -1);
+    take_handle(iter);
     if (iter->forks != ext_forks())
         return 0;
-    hr_iter_cancel(handle);
-    if (hr_iter_save(handle, &iter->saved, NULL) != HR_OK)
-        iter->saved = NULL;
-    hr_iter_stats(handle, &iter->stats);
-    home = &iter->graph->home;
-    if (home->codes == NULL) { /* nothing of the user's to wait for */
-        home->runs--;
-        Py_BEGIN_ALLOW_THREADS;
-        hr_iter_close(handle);
-        Py_END_ALLOW_THREADS;
-        return 0;
-    }
     ext_home_interrupt(home);
-    if (--home->runs == 0)
-        Py_CLEAR(home->kept);
-    result = close_beside(handle, ext_home_is_here(home) ? -1 : patience_ms);
-    return result;
+    if (ext_home_end(home)) /* there is code to wait for */
+        return close_beside(handle, ext_home_is_here(home) ? -1 : patience_ms);
+    Py_BEGIN_ALLOW_THREADS;
+    hr_iter_close(handle);
+    Py_END_ALLOW_THREADS;
+    return 0;
 }
 
 /* ---- one thread at a time ---- */
 
-/* -1 with an Error set, unless this thread is in the handle from here on. */
-static int enter(struct ext_iter *iter)
+static int refuse(struct ext_iter *iter, const char *why)
 {
-    if (iter->iter == NULL) {
-        ext_fail(state_of(iter), HR_ERR_STATE, NULL, "the iterator is closed");
-        return -1;
+    ext_fail(state_of(iter), HR_ERR_STATE, NULL, "%s", why);
+    return -1;
+}
+
+/* Whether this thread cannot wait for the lock: it has it, or is user code that whoever
+ * has it waits for. */
+static bool is_within(const struct ext_iter *iter)
+{
+    return atomic_load(&iter->owner) == PyThread_get_thread_ident() ||
+           ext_home_is_here(iter->graph->home);
+}
+
+/* The lock is this thread's. */
+static void own(struct ext_iter *iter)
+{
+    atomic_store(&iter->owner, PyThread_get_thread_ident());
+}
+
+static void disown(struct ext_iter *iter)
+{
+    atomic_store(&iter->owner, 0);
+    PyThread_release_lock(iter->lock);
+}
+
+/* Wait for the lock, serving signals. -1 when one of them raised. */
+static int wait_turn(struct ext_iter *iter)
+{
+    PyLockStatus got;
+
+    for (;;) {
+        Py_BEGIN_ALLOW_THREADS;
+        got = PyThread_acquire_lock_timed(iter->lock, SLICE_MS * 1000, 0);
+        Py_END_ALLOW_THREADS;
+        if (got == PY_LOCK_ACQUIRED)
+            return 0;
+        if (PyErr_CheckSignals() < 0)
+            return -1;
     }
-    if (iter->forks != ext_forks()) {
-        ext_fail(state_of(iter), HR_ERR_STATE, NULL,
-                 "the iterator was opened before this process was forked; open one in "
-                 "the process that uses it");
-        return -1;
-    }
+}
+
+/* -1 with an exception set, unless this thread is in the handle from here on. Another one
+ * that is there is waited for, or leads to an Error. */
+static int enter(struct ext_iter *iter, bool wait)
+{
+    if (is_closed(iter))
+        return refuse(iter, "the iterator is closed");
+    if (iter->forks != ext_forks())
+        return refuse(iter, "the iterator was opened before this process was forked; "
+                            "open one in the process that uses it");
     if (!PyThread_acquire_lock(iter->lock, NOWAIT_LOCK)) {
-        ext_fail(state_of(iter), HR_ERR_STATE, NULL,
-                 "the iterator is in use by another thread or further up in this one");
-        return -1;
+        if (!wait || is_within(iter))
+            return refuse(iter, "the iterator is in use by another thread or further up "
+                                "in this one");
+        if (wait_turn(iter) < 0)
+            return -1;
     }
-    iter->owner = PyThread_get_thread_ident();
-    return 0;
+    own(iter);
+    if (iter->iter != NULL)
+        return 0;
+    disown(iter);
+    return refuse(iter, "the iterator is closed");
 }
 
 /* Whether it was cancelled meanwhile: then it is closed. -1 with an exception set. */
 static int leave(struct ext_iter *iter)
 {
-    int result = iter->cancelled ? close_handle(iter, 0) : 0;
+    int result = atomic_load(&iter->cancelled) ? close_handle(iter, 0) : 0;
 
-    iter->owner = 0;
-    PyThread_release_lock(iter->lock);
+    disown(iter);
     return result;
 }
 
 static void cancel(struct ext_iter *iter)
 {
-    if (iter->iter == NULL || iter->forks != ext_forks())
+    bool open;
+
+    if (iter->forks != ext_forks())
         return;
-    hr_iter_cancel(iter->iter);
-    ext_home_interrupt(&iter->graph->home);
+    ext_mutex_lock(&iter->mutex);
+    open = iter->iter != NULL;
+    if (open)
+        hr_iter_cancel(iter->iter);
+    ext_mutex_unlock(&iter->mutex);
+    if (open)
+        ext_home_interrupt(iter->graph->home);
 }
 
 /* From any thread, also while another one is in next(). */
@@ -249,22 +324,20 @@ static int close_iter(struct ext_iter *iter, int patience_ms)
 {
     int result;
 
-    if (iter->iter == NULL)
+    if (is_closed(iter))
         return 0;
     if (iter->forks != ext_forks())
         return close_handle(iter, 0);
     cancel(iter);
-    iter->cancelled = true;
-    if (iter->owner == PyThread_get_thread_ident() ||
-        ext_home_is_here(&iter->graph->home))
+    atomic_store(&iter->cancelled, true);
+    if (is_within(iter))
         return 0; /* whoever is in it, or drops it, closes it */
     Py_BEGIN_ALLOW_THREADS;
     PyThread_acquire_lock(iter->lock, WAIT_LOCK);
     Py_END_ALLOW_THREADS;
-    iter->owner = PyThread_get_thread_ident();
+    own(iter);
     result = close_handle(iter, patience_ms);
-    iter->owner = 0;
-    PyThread_release_lock(iter->lock);
+    disown(iter);
     return result;
 }
 
@@ -272,11 +345,29 @@ static int close_iter(struct ext_iter *iter, int patience_ms)
 
 static void list_open(struct ext_iter *iter, struct ext_state *state)
 {
+    ext_allow_try_ref((PyObject *)iter);
+    ext_mutex_lock(&state->mutex);
     iter->next_open = state->iters;
     iter->prev_open = &state->iters;
     if (state->iters != NULL)
         state->iters->prev_open = &iter->next_open;
     state->iters = iter;
+    ext_mutex_unlock(&state->mutex);
+}
+
+/* Take one off the list; a new reference, or NULL when the list is empty. */
+static struct ext_iter *pop_open(struct ext_state *state)
+{
+    struct ext_iter *iter;
+
+    ext_mutex_lock(&state->mutex);
+    do {
+        iter = state->iters;
+        if (iter != NULL)
+            unlist(iter);
+    } while (iter != NULL && !ext_try_ref((PyObject *)iter));
+    ext_mutex_unlock(&state->mutex);
+    return iter;
 }
 
 /* HR_OK, or an Error set. */
@@ -290,20 +381,20 @@ open_handle(struct ext_iter *iter, const struct hr_iter_options *options)
 
     if (ext_graph_lock(graph) < 0)
         return HR_ERR_STATE;
-    ext_home_settle(&graph->home);
-    graph->home.keep |= options->on_error == HR_ON_ERROR_FAIL;
+    if (options->on_error == HR_ON_ERROR_FAIL)
+        atomic_store(&graph->home->keep, true);
     Py_BEGIN_ALLOW_THREADS;
     code = hr_iter_open(graph->graph, options, &handle, &error);
     Py_END_ALLOW_THREADS;
     ext_graph_unlock(graph);
     if (code != HR_OK) {
-        ext_raise(state_of(iter), &error, NULL, ext_kept_take(&graph->home, &error));
+        ext_raise(state_of(iter), &error, NULL, ext_kept_take(graph->home, &error));
         return code;
     }
     iter->iter = handle;
     iter->forks = ext_forks();
     ext_count(EXT_ITER, 1);
-    graph->home.runs++;
+    ext_home_begin(graph->home);
     list_open(iter, state_of(iter));
     return HR_OK;
 }
@@ -343,17 +434,24 @@ static int iter_traverse(PyObject *self, visitproc visit, void *arg)
 }
 
 /* Before the collector clears what the user's code needs, and before dealloc. Nobody else
- * is in the handle: they would hold a reference. */
+ * is in the handle, who would hold a reference; but the end of the interpreter may have
+ * come by one, and then closes it. */
 static void iter_finalize(PyObject *self)
 {
     PyObject *type, *value, *traceback;
+    struct ext_iter *iter = of(self);
 
-    if (of(self)->iter == NULL)
+    if (is_closed(iter))
         return;
+    if (iter->forks == ext_forks() && !PyThread_acquire_lock(iter->lock, NOWAIT_LOCK))
+        return;
+    own(iter);
     PyErr_Fetch(&type, &value, &traceback);
-    if (close_handle(of(self), PATIENCE_MS) < 0)
+    if (close_handle(iter, PATIENCE_MS) < 0)
         PyErr_WriteUnraisable(NULL);
     PyErr_Restore(type, value, traceback);
+    if (iter->forks == ext_forks())
+        disown(iter);
 }
 
 static int iter_clear(PyObject *self)
@@ -382,14 +480,11 @@ static void iter_dealloc(PyObject *self)
 PyObject *ext_iters_close(PyObject *module, PyObject *unused)
 {
     struct ext_state *state = ext_state_of(module);
+    struct ext_iter *iter;
 
     (void)unused;
-    state->ending = true;
-    while (state->iters != NULL) {
-        struct ext_iter *iter = state->iters;
-
-        Py_INCREF((PyObject *)iter);
-        unlist(iter);
+    atomic_store(&state->ending, true);
+    while ((iter = pop_open(state)) != NULL) {
         if (close_iter(iter, PATIENCE_MS) < 0)
             PyErr_Clear();
         Py_DECREF((PyObject *)iter);
@@ -412,15 +507,14 @@ static void interrupted(struct ext_iter *iter)
 
 static void raise_failure(struct ext_iter *iter, const struct hr_error *error)
 {
-    struct ext_home *home = &iter->graph->home;
-    PyObject *fatal = home->fatal;
+    struct ext_home *home = iter->graph->home;
+    PyObject *fatal = ext_fatal_take(home);
 
     if (fatal == NULL) {
         ext_raise(state_of(iter), error, hr_iter_detail(iter->iter),
                   ext_kept_take(home, error));
         return;
     }
-    home->fatal = NULL;
     PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
     Py_DECREF(fatal);
     interrupted(iter);
@@ -458,6 +552,14 @@ static void park(void)
     Py_END_ALLOW_THREADS;
 }
 
+static PyObject *fail_next(struct ext_iter *iter, struct hr_batch *batch)
+{
+    hr_batch_unref(batch);
+    if (atomic_load(&state_of(iter)->ending) && atomic_load(&iter->cancelled))
+        park();
+    return NULL;
+}
+
 static PyObject *iter_next(PyObject *self, PyObject *unused)
 {
     struct ext_iter *iter = of(self);
@@ -465,18 +567,14 @@ static PyObject *iter_next(PyObject *self, PyObject *unused)
     bool failed;
 
     (void)unused;
-    if (enter(iter) < 0)
-        return NULL;
+    if (enter(iter, true) < 0)
+        return fail_next(iter, NULL);
     batch = wait_batch(iter);
     failed = PyErr_Occurred() != NULL;
-    if (failed && iter->cancelled)
+    if (failed && atomic_load(&iter->cancelled))
         interrupted(iter);
-    if (leave(iter) < 0 || failed) {
-        hr_batch_unref(batch);
-        if (state_of(iter)->ending && iter->cancelled)
-            park();
-        return NULL;
-    }
+    if (leave(iter) < 0 || failed)
+        return fail_next(iter, batch);
     if (batch == NULL)
         Py_RETURN_NONE;
     return ext_batch_create(state_of(iter), batch);
@@ -516,7 +614,7 @@ iter_text(struct ext_iter *iter,
     char *text = NULL;
     enum hr_err code;
 
-    if (enter(iter) < 0)
+    if (enter(iter, false) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     code = print(iter->iter, &text, &error);
@@ -534,7 +632,7 @@ static PyObject *iter_save(PyObject *self, PyObject *unused)
     struct ext_iter *iter = of(self);
 
     (void)unused;
-    if (iter->iter == NULL && iter->saved != NULL)
+    if (is_closed(iter) && iter->saved != NULL)
         return PyUnicode_FromString(iter->saved);
     return iter_text(iter, hr_iter_save);
 }
@@ -542,18 +640,19 @@ static PyObject *iter_save(PyObject *self, PyObject *unused)
 static PyObject *iter_stats(PyObject *self, PyObject *unused)
 {
     struct ext_iter *iter = of(self);
+    struct hr_iter_stats stats;
 
     (void)unused;
-    if (iter->iter != NULL) {
-        if (enter(iter) < 0)
-            return NULL;
-        Py_BEGIN_ALLOW_THREADS;
-        hr_iter_stats(iter->iter, &iter->stats);
-        Py_END_ALLOW_THREADS;
-        if (leave(iter) < 0)
-            return NULL;
-    }
-    return ext_iter_stats_dict(&iter->stats);
+    if (is_closed(iter))
+        return ext_iter_stats_dict(&iter->stats);
+    if (enter(iter, false) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    hr_iter_stats(iter->iter, &stats);
+    Py_END_ALLOW_THREADS;
+    if (leave(iter) < 0)
+        return NULL;
+    return ext_iter_stats_dict(&stats);
 }
 
 static PyObject *iter_node_stats(PyObject *self, PyObject *unused)
@@ -562,7 +661,7 @@ static PyObject *iter_node_stats(PyObject *self, PyObject *unused)
     PyObject *list;
 
     (void)unused;
-    if (enter(iter) < 0)
+    if (enter(iter, false) < 0)
         return NULL;
     list = ext_node_stats_list(iter->iter);
     if (leave(iter) < 0)
@@ -581,9 +680,9 @@ static PyObject *iter_trace(PyObject *self, PyObject *unused)
 static PyMethodDef iter_methods[] = {
     {"next",       iter_next,       METH_NOARGS,
      "next() -> Batch | None\n--\n\n"
-     "The next batch, None at the end. Signals are served while it waits; when a "
-     "handler\n"
-     "raises, the iterator is closed and the exception is the handler's."           },
+     "The next batch, None at the end. Threads take turns. Signals are served while it\n"
+     "waits; when a handler raises, the iterator is closed and the exception is the\n"
+     "handler's."                                                                   },
     {"cancel",     iter_cancel,     METH_NOARGS,
      "cancel()\n--\n\nEnd a next() that waits or comes; from any thread."           },
     {"close",      iter_close,      METH_NOARGS,

@@ -186,8 +186,11 @@ static void module_free(void *module)
 }
 
 static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, module_exec},
-    {0,           NULL       },
+    {Py_mod_exec, module_exec        },
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil,  Py_MOD_GIL_NOT_USED},
+#endif
+    {0,           NULL               },
 };
 
 static struct PyModuleDef definition = {

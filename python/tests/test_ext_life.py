@@ -9,6 +9,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 import traceback
@@ -280,6 +281,7 @@ def test_thread_locals_of_user_code_live_as_long_as_the_thread() -> None:
     assert len(made) <= 2  # the worker, and the consumer when it helps
 
 
+@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="its collector chooses its own moments")
 def test_the_collector_may_end_a_graph_while_an_exception_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeping it makes a list and a tuple, and either may start the collector."""
     runs: list[Any] = []
@@ -335,17 +337,38 @@ def test_a_closed_iterator_says_so_and_keeps_its_last_words() -> None:
     rest.close()
 
 
-def test_two_threads_cannot_be_in_one_iterator() -> None:
+def test_two_threads_take_turns_in_one_iterator() -> None:
     hold = threading.Event()
     run = ext.Iter(coded(lambda i: (hold.wait(20), i)[1], ["i: int64"]), {})
-    first_thread = threading.Thread(target=run.next)
-    first_thread.start()
+    taken: list[ext.Batch | None] = []
+    threads = [threading.Thread(target=lambda: taken.append(run.next())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
     time.sleep(0.2)
-    with pytest.raises(ext.Error, match="in use"):
-        run.next()
+    with pytest.raises(ext.Error, match="in use"):  # a look is refused, it does not wait
+        run.stats()
     hold.set()
-    first_thread.join()
+    for thread in threads:
+        thread.join()
+    assert sorted(np.asarray(b.field(0)).tolist() for b in taken if b is not None) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert taken.count(None) == 1
     run.close()
+
+
+def test_user_code_does_not_wait_for_the_call_it_is_in() -> None:
+    runs: list[ext.Iter] = []
+    raised: list[str] = []
+
+    def make(index: int) -> int:
+        if index == 3:
+            with pytest.raises(ext.Error, match="further up") as error:
+                runs[0].next()
+            raised.append(error.value.code)
+        return index
+
+    runs.append(ext.Iter(coded(make, ["i: int64"]), {"variant": "inline"}))
+    assert runs[0].next() is not None and raised == ["HR_ERR_STATE"]
+    runs.pop().close()
 
 
 def test_close_from_another_thread_ends_a_wait() -> None:
