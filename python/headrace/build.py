@@ -20,6 +20,7 @@ from .errors import CodeError, GraphError, HeadraceError, translated
 from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
 from .node import Node, numbered, to_json
+from .shipping import Memory, Shipped
 
 if TYPE_CHECKING:
     from .host import Host
@@ -274,7 +275,8 @@ class _Codes:
     def __init__(self, probing: bool) -> None:
         self.probing = probing
         self.entries: dict[str, tuple[str, str, Any]] = {}
-        self.shipped: list[tuple[str, str, bytes]] = []
+        self.shipped: list[Shipped] = []
+        self.memory = Memory()
         self._known: dict[tuple[Any, ...], str] = {}
 
     def add(self, node: Node, found: Resolved) -> str:
@@ -296,9 +298,10 @@ class _Codes:
                 code.kind,
                 call,
             )
-        shipped = any(name == n for n, _, _ in self.shipped)
+        shipped = any(name == one.name for one in self.shipped)
         if code.variant == "processes" and not self.probing and not shipped:
-            self.shipped.append((name, code.kind, pickled(code, call, node.name or node.op)))
+            data, spans = pickled(code, call, node.name or node.op, self.memory)
+            self.shipped.append(Shipped(name, code.kind, data, spans))
         return name
 
     def _name(self, code: Code) -> str:
@@ -383,7 +386,7 @@ def assemble(nodes: list[Node], probing: bool = False) -> tuple[_headrace.Graph,
         if codes.shipped:
             from .host import Host
 
-            host = Host(codes.shipped)
+            host = Host(codes.shipped, codes.memory)
             graph.host(host.start, host.kill)
     return graph, host
 

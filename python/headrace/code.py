@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from . import _headrace, identity
+from . import _headrace, identity, shipping
 from ._check import one_of
 from ._numpy import np
 from .errors import ArgumentError, CodeError, DtypeError
@@ -176,11 +176,14 @@ def file_name(code: Code) -> str | None:
     return name + (f"#{','.join(sorted(code.flags))}" if code.flags else "")
 
 
-def pickled(code: Code, call: Callable[..., Any], node: str) -> bytes:
-    """`call` as bytes for a worker process; CodeError says why it cannot be shipped."""
+def pickled(
+    code: Code, call: Callable[..., Any], node: str, memory: shipping.Memory | None = None
+) -> tuple[bytes, list[shipping.Span]]:
+    """`call` as bytes for a worker process; CodeError says why it cannot be shipped. Without `memory` to see
+    whether it can."""
     name = identity.name_of(code.fn)
     try:
-        data = pickle.dumps(call, 5)
+        data, spans = shipping.dumps(call, memory) if memory is not None else (pickle.dumps(call, 5), [])
     except Exception as error:
         what = "a lambda or a function inside a function" if "<" in name else "something that pickle refuses"
         raise CodeError(
@@ -191,18 +194,23 @@ def pickled(code: Code, call: Callable[..., Any], node: str) -> bytes:
         ) from error
     if b"__main__" in data and not _main_can_be_imported():
         raise CodeError(
-            f"node '{node}': {name} was defined in an interactive session, where worker processes cannot "
-            "find it. Put it into a module and import it from there, or use variant='threads'",
+            f"node '{node}': {name} was defined where worker processes cannot find it: in an interactive session, "
+            "a text, or the __main__.py of a package. Put it into a module and import it from there, or use "
+            "variant='threads'",
             node=node,
             op=f"code.{code.kind}",
         )
-    return data
+    return data, spans
 
 
 def _main_can_be_imported() -> bool:
+    """By multiprocessing's rules: a script, or a module that runs by `python -m`."""
     main = sys.modules.get("__main__")
     path = getattr(main, "__file__", None)
-    return getattr(main, "__spec__", None) is not None or (path is not None and not path.startswith("<"))
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return not f".{spec.name}".endswith(".__main__")
+    return path is not None and not path.startswith("<")
 
 
 def check_options(op: str, variant: str, version: str | None, seed_globals: bool) -> None:

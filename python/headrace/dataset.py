@@ -22,6 +22,7 @@ from .fieldspec import Spec
 from .identity import identity, name_of
 from .node import Node
 from .pipeline import Outputs, Pipeline
+from .shipping import Holder
 
 
 def plain(value: Any) -> Any:
@@ -102,16 +103,20 @@ def _default_names(item: Sequence[Any]) -> tuple[str, ...]:
     return tuple(f"field{i}" for i in range(len(item)))
 
 
-class DatasetCall:
+class DatasetCall(Holder):
     """Record i of a dataset; can be pickled when the dataset can.
 
     An IndexError is a mistake here, not the end: the length is known.
     """
 
-    __slots__ = ("dataset", "layout")
+    __slots__ = ("layout",)
 
     def __init__(self, dataset: Any, layout: Layout | None) -> None:
         self.dataset, self.layout = dataset, layout
+
+    def with_dataset(self, dataset: Any) -> DatasetCall:
+        """The same for another form of the data set."""
+        return DatasetCall(dataset, self.layout)
 
     def __call__(self, index: int) -> Any:
         try:

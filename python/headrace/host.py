@@ -17,6 +17,7 @@ import threading
 from typing import Any
 
 from .errors import CodeError
+from .shipping import Memory, Shipped
 
 # One thread per worker: the engine runs as many workers as it has threads.
 _ENV = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
@@ -24,21 +25,21 @@ _ENV = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREAD
 _ATTEMPTS = 3  # at starting a worker, when the process that starts them is killed
 
 
-def payload(codes: list[tuple[str, str, bytes]]) -> bytes:
+def payload(codes: list[Shipped]) -> bytes:
     """What a worker needs: search path, how to import __main__, and the functions."""
     preparation: dict[str, Any] = {"sys_path": list(sys.path)}
-    if any(b"__main__" in data for _, _, data in codes):
+    if any(b"__main__" in one.data for one in codes):
         from multiprocessing import spawn
 
         main = spawn.get_preparation_data("headrace")
         preparation["main"] = {k: v for k, v in main.items() if k.startswith("init_main") or k == "sys_argv"}
-    return pickle.dumps((preparation, codes), 5)
+    return pickle.dumps((preparation, [tuple(one) for one in codes]), 5)
 
 
 class Nursery:
     """A process of worker.py, and the socket to it."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, buffers: Memory) -> None:
         if os.environ.get("HEADRACE_WORKER") and "__mp_main__" in sys.modules:
             raise CodeError(
                 "worker processes were asked for while a worker process imported your script; put what "
@@ -58,7 +59,7 @@ class Nursery:
                     stdin=subprocess.DEVNULL,
                 )
             with contextlib.suppress(CodeError):  # it was killed: ready() says so
-                self.ask({"do": "load"}, [memory], answer=False)
+                self.ask({"do": "load"}, [memory, *buffers.descriptors()], answer=False)
         except BaseException:
             self.sock.close()
             raise
@@ -122,8 +123,8 @@ class Host:
     start and kill are called from threads of the engine.
     """
 
-    def __init__(self, codes: list[tuple[str, str, bytes]]) -> None:
-        self._codes = codes
+    def __init__(self, codes: list[Shipped], buffers: Memory) -> None:
+        self._codes, self._buffers = codes, buffers
         self._lock = threading.RLock()
         self._nursery: Nursery | None = None
         self._single: dict[int, Nursery] = {}
@@ -145,7 +146,7 @@ class Host:
                     # 0: it had just given up waiting; negative: somebody killed it.
                     if status > 0 or attempt == _ATTEMPTS - 1:
                         raise
-            single = Nursery(payload(self._codes))
+            single = Nursery(payload(self._codes), self._buffers)
             single.ready()
             pid = int(single.ask({"do": "serve"}, [fd])["pid"])
             self._single[pid] = single
@@ -171,7 +172,7 @@ class Host:
                 self._nursery.close()
                 self._nursery = None
             if self._nursery is None:
-                self._nursery = Nursery(payload(self._codes))
+                self._nursery = Nursery(payload(self._codes), self._buffers)
             return self._nursery
 
     def acquire(self) -> None:

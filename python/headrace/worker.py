@@ -34,7 +34,7 @@ Found = tuple[str, Callable[..., Any]]
 
 def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """A message and the descriptors that came with it; None at the end."""
-    data, fds, _, _ = socket.recv_fds(sock, HEADER_BYTES, 1)
+    data, fds, _, _ = socket.recv_fds(sock, HEADER_BYTES, 2)
     return (json.loads(data), fds) if data else None
 
 
@@ -43,20 +43,28 @@ def _reply(sock: socket.socket, **message: Any) -> None:
 
 
 def _load(sock: socket.socket, message: dict[str, Any]) -> dict[str, Found]:
-    """Take the functions from the parent's memory file and import what they need."""
+    """Take the functions from the parent's memory files and import what they need."""
     import pickle
+
+    from . import shipping
 
     fds = message["fds"]
     with os.fdopen(fds[0], "rb") as file:
         file.seek(0)
-        payload = file.read()
-    preparation, codes = pickle.loads(payload)
+        preparation, codes = pickle.loads(file.read())
+    memory = memoryview(b"")
+    for fd in fds[1:]:
+        memory = shipping.mapped(fd)
+        os.close(fd)
     sys.path[:] = preparation["sys_path"]
     if "main" in preparation:
         from multiprocessing import spawn
 
         spawn.prepare(preparation["main"])
-    return {name: (kind, pickle.loads(data)) for name, kind, data in codes}
+    return {
+        name: (kind, pickle.loads(data, buffers=[memory[at : at + length] for at, length in spans]))
+        for name, kind, data, spans in codes
+    }
 
 
 def _die_with_parent(parent: int) -> None:

@@ -24,12 +24,12 @@ from conftest import descendants, run_script
 from headrace import host
 
 
-def proportional(pids: set[int]) -> int:
+def proportional(pids: set[int], what: str = "Pss:") -> int:
     """Bytes of memory of these processes, each shared page counted once (PSS)."""
     total = 0
     for pid in pids:
         for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
+            if line.startswith(what):
                 total += int(line.split()[1]) * 1024
     return total
 
@@ -67,6 +67,24 @@ def test_memory_of_a_list_grows_by_a_copy_in_each_worker_at_most(children: Any) 
     assert sum(growth(names, "processes", children)) < 2 * size
     first, later = growth(names, "threads", children)
     assert first < 3 << 20 and later < 3 << 20
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_list_is_in_memory_once_however_many_workers_read_it(workers: int, children: Any) -> None:
+    """pytorch#13246, where the list is the data set: no process but this one holds it as objects."""
+    count, size = 150_000, 60 << 20
+    names = [f"{i:08}" + "x" * (size // count - 8 - 57) for i in range(count)]
+    pipe = hr.from_dataset(names, variant="processes").shuffle().batch(500)
+    with pipe.loader(threads=workers, epochs=2, output="headrace") as loader:
+        for i, batch in enumerate(loader):
+            assert batch.value.bytes_list()[0].endswith(b"x")
+            if i == 10:
+                before = proportional(children(), "Pss_Anon:")
+            elif i == count // 500 + 10:
+                assert len(children()) == workers + 1
+                assert proportional(children(), "Pss_Anon:") - before < workers * (3 << 20)
+                break
 
 
 def test_nothing_is_kept_in_dev_shm(children: Any) -> None:

@@ -1,0 +1,178 @@
+"""How user code and its data travel to worker processes, and what they cost there.
+
+Functions and data sets are pickled. What is large in them does not go into the pickle but
+into a memory file, which all workers map: the buffers of NumPy arrays (pickle's protocol
+5), and lists that are data sets themselves. A list of Python objects would be copied by
+every worker in time, because counting references writes to the objects' pages; here it
+lies there as bytes, and an item is made when it is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import pickle
+import types
+import weakref
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+_ALIGN = 64
+_ITEMS_MIN = 1024  # below, a list may be copied
+_PLAIN = (str, bytes, int, float, bool, complex, type(None))
+_GET: dict[str, Callable[[Any], Any]] = {
+    "str": lambda b: str(b, "utf-8", "surrogatepass"),
+    "bytes": bytes,
+    "pickle": pickle.loads,
+}
+
+Span = tuple[int, int]
+
+
+class Shipped(NamedTuple):
+    """Code of a graph, pickled. spans: its buffers in the graph's Memory."""
+
+    name: str
+    kind: str
+    data: bytes
+    spans: list[Span]
+
+
+class Memory:
+    """Buffers one after the other in a memory file; pickling adds to it."""
+
+    def __init__(self) -> None:
+        self._file = -1
+        self._end = 0
+
+    def add(self, buffer: pickle.PickleBuffer) -> Span:
+        """Copy a buffer there; OSError when there is no memory."""
+        if self._file < 0:
+            self._file = os.memfd_create("headrace-data", os.MFD_CLOEXEC)
+            weakref.finalize(self, os.close, self._file)
+        view = buffer.raw()
+        at = -(-self._end // _ALIGN) * _ALIGN
+        self._end = at
+        while self._end < at + len(view):
+            self._end += os.pwrite(self._file, view[self._end - at :], self._end)
+        return at, len(view)
+
+    def descriptors(self) -> list[int]:
+        """The file, if there is one; it is closed with this object."""
+        return [self._file] if self._end > 0 else []
+
+
+def mapped(descriptor: int) -> memoryview:
+    """All of a Memory. It can be written to: such pages are copied, nobody else sees it."""
+    memory = memoryview(mmap.mmap(descriptor, 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE))
+    bytes(memory[:: mmap.PAGESIZE])  # what there is shows in the process's memory from the beginning
+    return memory
+
+
+class Items(Sequence[Any]):
+    """A list whose items lie in one buffer, each behind the one before."""
+
+    __slots__ = ("_data", "_get", "_kind", "_offsets")
+
+    def __init__(self, kind: str, offsets: Any, data: Any) -> None:
+        self._kind, self._get = kind, _GET[kind]
+        self._offsets, self._data = memoryview(offsets).cast("B").cast("q"), memoryview(data)
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._get(self._data[self._offsets[at] : self._offsets[at + 1]])
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Items, (self._kind, pickle.PickleBuffer(self._offsets), pickle.PickleBuffer(self._data))
+
+
+def packed(values: Sequence[Any]) -> Sequence[Any]:
+    """A list or tuple of plain objects as Items or an array; others as they are."""
+    kinds = set(map(type, values))
+    if len(values) < _ITEMS_MIN or not (kinds.issubset(_PLAIN) or _all_plain(values)):
+        return values
+    kind = kinds.pop().__name__ if len(kinds) == 1 else ""
+    if kind in ("int", "float"):
+        try:
+            return array("q" if kind == "int" else "d", values)
+        except OverflowError:
+            pass
+    encode: Callable[[Any], bytes] = _dumps
+    if kind == "str":
+        encode = _encode
+    elif kind == "bytes":
+        encode = bytes
+    offsets, data = array("q", [0]), bytearray()
+    for value in values:
+        data += encode(value)
+        offsets.append(len(data))
+    return Items(kind if kind in _GET else "pickle", offsets, data)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _dumps(value: Any) -> bytes:
+    return pickle.dumps(value, 5)
+
+
+def _all_plain(values: Sequence[Any]) -> bool:
+    """Whether these are numbers, texts, and tuples, lists and dicts of them, and hardly one is there twice: an
+    object that stands in many places would be written down in each."""
+    return len(set(map(id, values))) * 2 > len(values) and all(map(_is_plain, values))
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    if kind in (tuple, list):
+        return all(map(_is_plain, value))
+    if kind is dict:
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    return kind in _PLAIN
+
+
+class Holder:
+    """A call that holds a data set, which may be shipped in another form."""
+
+    __slots__ = ("dataset",)
+
+    def with_dataset(self, dataset: Any) -> Holder:
+        """The same call for that form."""
+        raise NotImplementedError
+
+
+_METHODS = (types.BuiltinMethodType, types.MethodWrapperType)
+
+
+class _Pickler(pickle.Pickler):
+    """Packs the list that a data set is: its __getitem__, or a call that holds it."""
+
+    def reducer_override(self, value: Any) -> Any:
+        holds = isinstance(value, Holder)
+        if not holds and (type(value) not in _METHODS or value.__name__ != "__getitem__"):
+            return NotImplemented
+        values = value.dataset if holds else value.__self__
+        form = packed(values) if type(values) in (list, tuple) else values
+        if form is values:
+            return NotImplemented
+        return value.with_dataset(form).__reduce_ex__(5) if holds else (getattr, (form, "__getitem__"))
+
+
+def dumps(value: Any, memory: Memory) -> tuple[bytes, list[Span]]:
+    """The pickle of `value`, and where in `memory` its buffers lie."""
+    file, spans = io.BytesIO(), list[Span]()
+
+    def keep(buffer: pickle.PickleBuffer) -> bool:
+        try:
+            spans.append(memory.add(buffer))
+        except BufferError:  # not contiguous
+            return True
+        return False
+
+    _Pickler(file, 5, buffer_callback=keep).dump(value)
+    return file.getvalue(), spans
