@@ -1,0 +1,63 @@
+"""The Python in docs/python.md and README.md runs as it is written, over a small folder of photos."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+import userfns
+from conftest import ROOT
+
+BLOCKS = [
+    pytest.param(text, id=f"{page}-{number}")
+    for page in ("README.md", "docs/python.md")
+    for number, text in enumerate(
+        re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+    )
+]
+
+
+def masked(image: np.ndarray, label: int) -> tuple[np.ndarray, int]:
+    return np.zeros((224, 224), np.uint8), label
+
+
+def mixup(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {"image": batch["image"] * 0.5 + batch["image"][::-1] * 0.5, "label": batch["label"]}
+
+
+def names(pictures: pathlib.Path) -> dict[str, Any]:
+    """What the pages take for granted."""
+    photos = hr.files(pictures, labels="folder").decode().resize((24, 24))
+    numbers = hr.range(8)
+    return {
+        "hr": hr,
+        "numbers": numbers,
+        "lines": hr.from_iterable(["a b", "c d e"]),
+        "photos": photos,
+        "augment": userfns.brighten,
+        "masked": masked,
+        "mixup": mixup,
+        "loader": numbers.batch(2).loader(),
+    }
+
+
+@pytest.mark.parametrize("text", BLOCKS)
+def test_blocks_run_as_written(text: str, pictures: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: Any) -> None:
+    (tmp_path / "photos").symlink_to(pictures)
+    monkeypatch.chdir(tmp_path)
+    if "device=" in text:
+        pytest.importorskip("torch")
+    known = names(pictures)
+    for statement in ast.parse(text.replace("epochs=90", "epochs=2")).body:
+        if isinstance(statement, ast.Expr):
+            value = eval(compile(ast.Expression(statement.value), "block", "eval"), known)
+            if isinstance(value, hr.Pipeline):
+                assert next(iter(value.loader(output="numpy", threads=1))).records > 0
+        else:
+            exec(compile(ast.Module([statement], []), "block", "exec"), known)
