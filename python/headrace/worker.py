@@ -149,9 +149,13 @@ def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
 def main(fd: int) -> None:
     """Run a nursery on the socket `fd`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sock = socket.socket(fileno=fd)
-    sock.set_inheritable(False)
     os.environ["HEADRACE_WORKER"] = "1"
+    with socket.socket(fileno=fd) as sock:
+        sock.set_inheritable(False)
+        _nursery(sock)
+
+
+def _nursery(sock: socket.socket) -> None:
     got = _receive(sock)
     if got is None:
         return

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
+import pathlib
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -278,3 +282,36 @@ def test_a_dead_worker_is_the_codes_fault() -> None:
     with pytest.raises(hr.CodeError, match="3 times in a row") as caught:
         first(pipe, threads=1)
     assert caught.value.record == 3
+
+
+# ---- where functions are ----
+
+PROGRAM = """
+import headrace as hr
+def f(x): return x + 1
+if __name__ == "__main__":
+    try:
+        print([b.value.tolist() for b in hr.range(4).map(f, variant="processes").batch(4).loader(output="numpy")])
+    except hr.CodeError as error:
+        print(error.node, error)
+"""
+
+
+def run_python(*args: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
+    return subprocess.run(
+        [sys.executable, *args], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_functions_that_workers_cannot_find_are_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "__main__.py").write_text(PROGRAM)
+    for args in (["-c", PROGRAM], [str(tmp_path)]):
+        out = run_python(*args)
+        assert out.stdout.startswith("code.map node 'code.map': __main__:f was defined where"), out.stderr
+
+
+def test_a_strict_interpreter_has_nothing_to_say(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    out = run_python("-X", "dev", "-W", "error", str(tmp_path / "program.py"))
+    assert (out.stdout, out.stderr) == ("[[1, 2, 3, 4]]\n", "")
