@@ -86,18 +86,18 @@ def html(nodes: list[Node], built: Built | None) -> str:
     labels = _labels(nodes)
     width = 9 * max(len(label) for label in labels) + 24
     step = width + 16
-    parts = []
+    lines, boxes = [], []  # boxes hide what runs behind them
     for node, label in zip(nodes, labels, strict=True):
         column, row = places[id(node)]
         x, y = column * step + 4, row * (_BOX + 12) + 4
         for one in node.inputs:
             c, r = places[id(one)]
-            parts.append(
+            lines.append(
                 f'<line x1="{c * step + 4 + width / 2:g}" y1="{r * (_BOX + 12) + 4 + _BOX}" '
                 f'x2="{x + width / 2:g}" y2="{y}" stroke="#888"/>'
             )
         colour = _COLOURS.get(node.op.split(".")[0], "#f4f4f4")
-        parts.append(
+        boxes.append(
             f"<g><title>{escape.escape(f'{node.op} {details(node)}')}</title>"
             f'<rect x="{x}" y="{y}" width="{width}" height="{_BOX}" rx="4" fill="{colour}" stroke="#888"/>'
             f'<text x="{x + width / 2:g}" y="{y + 17}" text-anchor="middle" font-family="monospace" '
@@ -107,7 +107,7 @@ def html(nodes: list[Node], built: Built | None) -> str:
     rows = 1 + max(r for _, r in places.values())
     drawing = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{columns * step + 8}" height="{rows * (_BOX + 12) + 8}">'
-        + "".join(parts)
+        + "".join(lines + boxes)
         + "</svg>"
     )
     gives = f"<div><code>{escape.escape(fieldspec.show(built.fields))}</code></div>" if built is not None else ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._check import checked
 from ._types import PathLike
-from .errors import ArgumentError, NotFoundError, ShapeError
+from .errors import ArgumentError, DtypeError, NotFoundError, ShapeError
 
 _GAP = 2  # pixels between pictures
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
@@ -43,8 +43,9 @@ def show(batch: Any, *, field: str | None = None, count: int = 64, columns: int 
     """Draw the images of a batch side by side.
 
     Args:
-        batch: a Batch, or an array [n, h, w, c], [n, c, h, w] or [n, h, w]; uint8, floats
-            0..1, or floats around 0, which are taken for normalised by ImageNet's values.
+        batch: a Batch, or an array [n, h, w, c], [n, c, h, w], [n, h, w] or [h, w, c];
+            uint8, floats 0..1, or floats around 0, which are taken for normalised by
+            ImageNet's values.
         field: the field with the images; by default the first that can be one.
         count: at most so many.
         columns: pictures in a row; by default as many as make a square.
@@ -52,6 +53,9 @@ def show(batch: Any, *, field: str | None = None, count: int = 64, columns: int 
     Returns:
         A Sheet, which a notebook shows.
     """
+    for name, value in (("count", count), ("columns", columns)):
+        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__") or value < 1):
+            raise ArgumentError(f"show(): {name} must be at least 1, not {value!r:.60}", param=name)
     images = _pixels(_images(batch, field), count)
     n, height, width, _ = images.shape
     columns = min(n, columns or int(np.ceil(np.sqrt(n))))
@@ -77,25 +81,25 @@ def _images(batch: Any, field: str | None) -> np.ndarray[Any, Any]:
     if field is not None:
         return _array(batch[field])
     for value in batch.values():
-        if not isinstance(value, (list, tuple)) and getattr(value, "ndim", 0) in (3, 4):
+        if len(getattr(value, "shape", ())) in (3, 4):
             return _array(value)
     raise NotFoundError(f"no field of {', '.join(batch)} holds images; name one with field=", param="field")
 
 
 def _pixels(images: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """[n, h, w, 3] uint8 of whatever images are."""
-    if count < 1:
-        raise ArgumentError(f"show(): count must be at least 1, not {count}", param="count")
-    images = images[:count]
+    if images.dtype.kind not in "buif":
+        raise DtypeError(f"show(): images are arrays of numbers, not of {images.dtype}", param="batch")
     if images.ndim == 3:
-        images = images[..., None]
+        images = images[None] if images.shape[2] in (1, 3, 4) else images[..., None]
+    images = images[:count] if images.ndim == 4 else images
     if images.ndim != 4 or 0 in images.shape:
         raise ShapeError(f"images have the shape [n, h, w, c] or [n, c, h, w], not {list(images.shape)}")
     if images.shape[3] not in (1, 3, 4) and images.shape[1] in (1, 3, 4):
         images = images.transpose(0, 2, 3, 1)
     images = images[..., :3] if images.shape[3] >= 3 else np.repeat(images[..., :1], 3, 3)
     if images.dtype != np.uint8:
-        images = images.astype(np.float32)
+        images = np.nan_to_num(images.astype(np.float32), posinf=1, neginf=0)
         if images.min() < -0.01:
             images = images * _STD + _MEAN
         elif images.max() > 2:

@@ -406,9 +406,21 @@ def test_show_takes_any_layout(shape: tuple[int, ...]) -> None:
     assert hr.show(np.random.default_rng(0).random(shape, np.float32)).pixels.shape == (12, 14, 3)
 
 
+def test_show_takes_fields_one_image_and_no_numbers(vision: hr.Pipeline) -> None:
+    assert hr.show(next(iter(vision.loader(output="headrace")))).pixels.shape == (52, 52, 3)
+    assert hr.show(np.zeros((5, 6, 3), np.uint8)).pixels.shape == (5, 6, 3)
+    assert hr.show(np.array([[[[np.nan, np.inf, -np.inf]]]])).pixels.shape == (1, 1, 3)
+
+
 def test_show_refuses_what_is_no_picture() -> None:
     with pytest.raises(hr.ShapeError, match="n, h, w, c"):
         hr.show(np.zeros((3, 3)))
+    for odd in (None, "x", np.zeros((2, 4, 4, 3), complex)):
+        with pytest.raises(hr.DtypeError, match="numbers"):
+            hr.show(odd)
+    for options in ({"count": 0}, {"count": 2.5}, {"columns": -1}):
+        with pytest.raises(hr.ArgumentError, match="at least 1"):
+            hr.show(np.zeros((2, 4, 4, 3)), **options)  # type: ignore[arg-type]
     with pytest.raises(hr.NotFoundError, match="field="):
         hr.show(next(iter(hr.range(3).batch(3).loader(output="numpy"))))
 
