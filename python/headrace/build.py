@@ -290,8 +290,9 @@ class _Codes:
         else:
             name = self._name(code)
             call = callable_of(code, found.inputs, outputs)
-            if self.probing and hasattr(call, "peek"):
-                call = call.peek
+            stream: Any = call
+            if hasattr(stream, "reader"):
+                call = stream.peek if self.probing else stream.reader()
             self._known[key] = name
             self.entries[name] = (
                 identity(code.fn, code.version, code.kind, sorted(code.flags)),

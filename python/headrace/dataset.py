@@ -196,56 +196,74 @@ def from_dataset(
 
 
 class Stream:
-    """An iterable as a source: record after record, however threads ask for them.
-
-    Threads ask out of order by a little, so what was read ahead waits in a stash. An epoch
-    reads the iterable from its beginning.
-    """
+    """An iterable as a source. Each loader reads it in a pass of its own."""
 
     def __init__(self, start: Callable[[], Iterator[Any]], once: bool) -> None:
         self._start = start
         self._once = once  # it is an iterator, which has one pass in it
         self.layout: Layout | None = None
         self._lock = threading.Lock()
-        self._epochs: dict[int, _Epoch] = {}
+        self._opened: Iterator[Any] | None = None
         self._peeked: list[Any] = []  # items that were read to find out what they are
 
     def __call__(self, index: int) -> Any:
-        record = _headrace.current_record()
-        epoch = record[1] if record is not None else 0
-        with self._lock:
-            item = self._at(epoch, index)
-        return self.layout.apart(item) if self.layout is not None else item
+        raise LookupError("a stream is read through passes")
+
+    def reader(self) -> Pass:
+        """What a graph asks for records."""
+        return Pass(self)
 
     def peek(self, index: int) -> Any:
         """Record `index` without taking it from the run to come."""
         with self._lock:
+            if self._opened is None:
+                self._opened = self._start()
             while len(self._peeked) <= index:
-                self._peeked.append(next(self._rest()))
+                self._peeked.append(next(self._opened))
             item = self._peeked[index]
+        return self.apart(item)
+
+    def apart(self, item: Any) -> Any:
+        """The item as a value, or a tuple of one per field."""
         return self.layout.apart(item) if self.layout is not None else item
 
-    def _rest(self) -> Iterator[Any]:
-        if not hasattr(self, "_opened"):
-            self._opened = self._start()
-        return self._opened
-
-    def _begin(self) -> Iterator[Any]:
-        if self._peeked or hasattr(self, "_opened"):
-            opened, peeked = self._rest(), self._peeked
-            del self._opened
-            self._peeked = []
-            return itertools.chain(peeked, opened)
+    def begin(self) -> Iterator[Any]:
+        """All items; the first caller gets the iterator that was peeked into."""
+        with self._lock:
+            if self._opened is not None:
+                begun = itertools.chain(self._peeked, self._opened)
+                self._opened, self._peeked = None, []
+                return begun
         if self._once:
             raise RuntimeError(
                 "an iterator can be read once only, and this one was; give hr.from_generator the function that makes it"
             )
         return self._start()
 
+
+class Pass:
+    """A loader's reading of a stream: record after record, however threads ask for them.
+
+    Threads ask out of order by a little, so what was read ahead waits in a stash. An epoch
+    reads the iterable from its beginning.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._epochs: dict[int, _Epoch] = {}
+
+    def __call__(self, index: int) -> Any:
+        record = _headrace.current_record()
+        epoch = record[1] if record is not None else 0
+        with self._lock:
+            item = self._at(epoch, index)
+        return self._stream.apart(item)
+
     def _at(self, epoch: int, index: int) -> Any:
         run = self._epochs.get(epoch)
         if run is None or run.is_behind(index):
-            run = self._epochs[epoch] = _Epoch(self._begin())
+            run = self._epochs[epoch] = _Epoch(self._stream.begin())
             for old in [e for e in self._epochs if e < epoch - 1 or e > epoch + 1]:
                 del self._epochs[old]
         return run.at(index)

@@ -265,6 +265,8 @@ class Loader:
         self.rank, self.world = rank_and_world(options.get("rank"), options.get("world"))
         self._convert = _converter(options)
         self._built = pipeline._built
+        if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
+            self._built = build.build(pipeline._node)  # reads the iterable in a pass of its own
         self._together: Together | None = None
         self._take_share(options)
         self._run: weakref.ref[Run] | None = None
