@@ -14,6 +14,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/thread.h"
+#include "op/code_table.h"
 #include "opt/opt.h"
 
 /* Sleepers look at the cancel flag this often, so a signal handler need not wake them. */
@@ -25,6 +26,9 @@
 #define OVERLAP_NS 50000000.0
 /* Small batches are made ahead up to this many bytes. */
 #define AHEAD_BATCH_BYTES ((uint64_t)4 << 20)
+/* Making the next one of such takes so long that what is lost between two does not show.
+ */
+#define LARGE_BATCH_BYTES ((uint64_t)64 << 20)
 /* For the budget: scratch of a thread; the program with its libraries, resident. */
 #define SCRATCH_BYTES ((uint64_t)4 << 20)
 #define PROGRAM_BYTES ((uint64_t)8 << 20)
@@ -240,8 +244,24 @@ static uint64_t batch_bytes(const struct hr_graph *graph, const struct hr_plan *
     return bytes * (uint64_t)spec.size;
 }
 
+/* Whether user code runs in worker processes. */
+static bool has_trips(const struct hr_graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        const struct hr_graph_node *n = &graph->nodes[i];
+        const struct hr_code_use *use =
+            n->op->code != NULL ? n->op->code(n->state) : NULL;
+
+        if (use != NULL && use->variant == HR_CODE_PROCESSES)
+            return true;
+    }
+    return false;
+}
+
 /* Batches in the making and ready: two by default, so that with the user's there are
- * three; more when they are small or when the budget says so. */
+ * three; more when they are small or when the budget says so; one where they are large
+ * and processes take their share of memory as well: making one takes so long there that
+ * what is lost between two does not show. */
 static enum hr_err share_memory(struct hr_engine *engine, struct hr_error *reterr)
 {
     uint64_t batch = batch_bytes(engine->graph, &engine->plan);
@@ -249,11 +269,16 @@ static enum hr_err share_memory(struct hr_engine *engine, struct hr_error *reter
     uint64_t ahead =
         engine->options.ahead_bytes > 0 ? engine->options.ahead_bytes : READ_AHEAD_BYTES;
     uint64_t budget = engine->options.memory_bytes, count;
+    bool trips = has_trips(engine->graph);
     char have[32], need[32];
 
+    if (trips)
+        fixed += 4 * HR_TRIP_BYTES * (uint64_t)(engine->thread_count + 1);
     batch = batch > 0 ? batch : 1;
     count = AHEAD_BATCH_BYTES / batch;
-    count = count < 2 ? 2 : count;
+    engine->frugal =
+        trips && budget == 0 && engine->thread_count > 0 && batch >= HR_LARGE_BATCH_BYTES;
+    count = count > 2 ? count : engine->frugal ? 1 : 2;
     if (budget > 0) {
         uint64_t least =
             fixed + (engine->options.ahead_bytes > 0 ? ahead : 1 << 20) + 2 * batch;
@@ -539,6 +564,7 @@ static struct hr_batch *pop(struct hr_engine *engine)
     struct hr_batch *batch = engine->out[engine->out_head];
 
     engine->cursor = engine->out_cursor[engine->out_head];
+    engine->popped_ns = engine->frugal ? hr__now_ns() : 0;
     engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
     engine->out_count--;
     if (engine->epoch_of_delivery != batch->epoch)
@@ -601,7 +627,9 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             continue;
         /* It may have helped up to here and left a full block behind: a worker that
          * sleeps since then has to see it. */
-        if (engine->idle > 0)
+        if (engine->idle > 0 && engine->frugal)
+            pthread_cond_broadcast(&engine->work); /* all may begin */
+        else if (engine->idle > 0)
             pthread_cond_signal(&engine->work);
         begin = hr__now_ns();
         engine->consumer_waits = true;

@@ -15,6 +15,7 @@
 /* Rows of a chunk at most, and the bytes that they may hold together. */
 #define HR_CHUNK_ROWS 512
 #define HR_CHUNK_BYTES ((uint64_t)4 << 20)
+#define HR_TRIP_BYTES ((uint64_t)2 << 20) /* there is memory for two, here and there */
 
 struct hr_proc;
 struct hr_proc_record;
@@ -49,7 +50,6 @@ struct hr_chunk {
     struct hr_pass pass;   /* the one that is under way */
     size_t waits_at;       /* segment whose trip it is; all: none */
     uint64_t trip_ticks;   /* when it began, for the trace */
-    size_t shared_bytes;   /* of its worker processes, when last looked at */
 };
 
 /* run.c */

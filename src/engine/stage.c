@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/error.h"
 
 /* Work that is worth a visit to the lock. */
@@ -15,6 +16,9 @@
 /* And where a process is visited: it sleeps between two visits, and on a machine that has
  * other work it is long until it runs again. */
 #define TRIP_CHUNK_NS 30000000.0
+
+/* A loop lets go of its batch when it has the next one. */
+#define COME_BACK_NS 20000000u
 
 static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
 {
@@ -293,6 +297,18 @@ static void next_epoch(struct hr_stage *stage)
         stage->exhausted = true;
 }
 
+/* The consumer took a batch a moment ago, and the one that it had before is not back. */
+static bool too_early(const struct hr_engine *engine)
+{
+    struct hr_pool_stats pool;
+
+    if (!engine->frugal || engine->consumer_waits ||
+        hr__now_ns() - engine->popped_ns > COME_BACK_NS)
+        return false;
+    hr_pool_stats(engine->pool, &pool);
+    return pool.idle_bytes < HR_LARGE_BATCH_BYTES;
+}
+
 static struct hr_block *open_positions(struct hr_stage *stage)
 {
     struct hr_engine *engine = stage->engine;
@@ -302,7 +318,8 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     uint32_t size;
     enum hr_err code;
 
-    if (stage->exhausted || block == NULL || live >= stage->block_count)
+    if (stage->exhausted || block == NULL || live >= stage->block_count ||
+        too_early(engine))
         return NULL;
     n = stage->epoch < stage->cut ? stage->position : positions(stage);
     left = n - stage->position;
@@ -358,21 +375,24 @@ bool hr__stage_drained(const struct hr_stage *stage)
            !stage->window.draining && (stage->number > 0 || stage->exhausted);
 }
 
-static uint32_t choose_chunk(const struct hr_stage *stage)
+/* Of a block that has `left` records. Trips are shared out evenly, and less and less at a
+ * time, so that all workers end at once. */
+static uint32_t choose_chunk(const struct hr_stage *stage, uint32_t left)
 {
     const struct hr_program *p = &stage->program;
     double record_ns = stage->record_ns > 1 ? stage->record_ns : 1;
+    double bytes_max = p->trips ? HR_TRIP_BYTES : HR_CHUNK_BYTES;
     double want = (p->segment_count > 0 ? CODE_CHUNK_NS : CHUNK_NS) / record_ns;
 
     if (p->trips && want < TRIP_CHUNK_NS / record_ns) {
-        double share = stage->block_size / (4.0 * (stage->engine->thread_count + 1));
+        double share = left / (2.0 * (stage->engine->thread_count + 1));
+        double most = TRIP_CHUNK_NS / record_ns;
 
-        want = want > share                        ? want
-               : share < TRIP_CHUNK_NS / record_ns ? share
-                                                   : TRIP_CHUNK_NS / record_ns;
+        share = share < most ? share : most;
+        want = want > share ? want : share;
     }
-    if (p->segment_count > 0 && want * stage->record_bytes > HR_CHUNK_BYTES)
-        want = HR_CHUNK_BYTES / stage->record_bytes;
+    if (p->segment_count > 0 && want * stage->record_bytes > bytes_max)
+        want = bytes_max / stage->record_bytes;
     if (want > (p->trips ? HR_CHUNK_ROWS : 4096))
         want = p->trips ? HR_CHUNK_ROWS : 4096;
     return want < 1 || stage->record_ns == 0 ? 1 : (uint32_t)want;
@@ -394,7 +414,7 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
         stage->open = block;
     }
     left = block->size - block->claimed;
-    chunk = choose_chunk(stage);
+    chunk = choose_chunk(stage, left);
     chunk = chunk < left ? chunk : left;
     *ret_claim = (struct hr_claim){
         .stage = stage, .block = block, .at = block->claimed, .count = chunk};

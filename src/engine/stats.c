@@ -15,11 +15,12 @@ static uint64_t peek(const uint64_t *counter)
 
 static void pool_stats(struct hr_engine *engine, struct hr_iter_stats *s)
 {
+    size_t shared = atomic_load(&engine->shared_bytes);
     struct hr_pool_stats pool;
 
     hr_pool_stats(engine->pool, &pool);
-    s->memory_bytes = pool.used_bytes + pool.idle_bytes;
-    s->memory_peak_bytes = pool.peak_bytes;
+    s->memory_bytes = pool.used_bytes + pool.idle_bytes + shared;
+    s->memory_peak_bytes = pool.peak_bytes + shared;
 }
 
 void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)

@@ -299,11 +299,21 @@ static void trace(struct hr_pass *pass, uint64_t begin, uint64_t end)
                      begin + (i + 1) * each);
 }
 
+static size_t shared_bytes(const struct hr_proc *proc)
+{
+    struct hr_proc_stats stats = {0};
+
+    if (proc != NULL)
+        hr__proc_stats(proc, &stats);
+    return stats.shared_bytes;
+}
+
 bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
                     struct hr_proc **proc)
 {
     struct hr_chunk *chunk = pass->chunk;
     const struct hr_program *p = &pass->stage->program;
+    size_t shared = shared_bytes(*proc);
     uint64_t bytes;
     enum hr_err code;
 
@@ -319,6 +329,7 @@ bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
         chunk->trip_ticks = hr__ticks();
         code = hr__proc_begin(hr__proc_seat(*proc, chunk->seat), chunk->records,
                               chunk->live_count, &pass->runner->error);
+        pass->runner->engine->shared_bytes += shared_bytes(*proc) - shared;
     }
     if (code != HR_OK)
         give_up(pass, segment, code);
@@ -337,11 +348,12 @@ void hr__trip_end(struct hr_pass *pass, const struct hr_segment *segment,
 
     hr__proc_stats(proc, &before);
     code = hr__proc_end(hr__proc_seat(proc, chunk->seat), &pass->runner->error);
+    hr__proc_stats(proc, &after);
+    engine->shared_bytes += after.shared_bytes - before.shared_bytes;
     if (code != HR_OK) {
         give_up(pass, segment, code);
         return;
     }
-    hr__proc_stats(proc, &after);
     if (engine->options.trace)
         trace(pass, chunk->trip_ticks, hr__ticks());
     meter(pass, segment, after.work_ns - before.work_ns);
