@@ -19,10 +19,14 @@ import sys
 import tempfile
 
 import numpy as np
-import torch
-from torch import nn
 
 import headrace as hr
+
+try:
+    import torch
+    from torch import nn
+except ImportError as error:
+    sys.exit(f"{error}; this example needs PyTorch: pip install torch")
 
 TEST = 1_000
 IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
@@ -157,11 +161,16 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    if options.data is not None:
-        return 0 if train(options, options.data) > 0.97 else 1
-    with tempfile.TemporaryDirectory() as folder:
-        draw_digits(pathlib.Path(folder), 10_000)
-        return 0 if train(options, pathlib.Path(folder)) > 0.97 else 1
+    try:
+        if options.data is not None:
+            return 0 if train(options, options.data) > 0.97 else 1
+        with tempfile.TemporaryDirectory() as folder:
+            draw_digits(pathlib.Path(folder), 10_000)
+            return 0 if train(options, pathlib.Path(folder)) > 0.97 else 1
+    except (hr.HeadraceError, OSError) as error:
+        sys.exit(f"{parser.prog}: {error}")
+    except KeyboardInterrupt:
+        sys.exit("stopped" + (f"; the same command goes on from {options.checkpoint}" if options.checkpoint else ""))
 
 
 if __name__ == "__main__":

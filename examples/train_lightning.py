@@ -1,67 +1,101 @@
 """Lightning: pipelines as a DataModule. A checkpoint holds the place in the data.
 
-headrace synth photos photos/train --count 300
+headrace synth photos photos/train --count 300          # or photos of your own, a folder per class
 headrace synth photos photos/val --count 60 --seed 2
-python examples/train_lightning.py photos/ runs/
-python examples/train_lightning.py photos/ runs/ runs/last.ckpt     # goes on, also within an epoch
+python examples/train_lightning.py photos/ runs/        # stop it, start it again: it goes on, also within an epoch
+python examples/train_lightning.py photos/ runs/ --ranks 2
 """
 
 from __future__ import annotations
 
+import argparse
+import pathlib
 import sys
 from typing import Any
 
-import lightning as L
-import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
-from torch import nn
-
 import headrace as hr
-from headrace.adapters.lightning import DataModule
+
+try:
+    import lightning as L
+    import torch
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from torch import nn
+
+    from headrace.adapters.lightning import DataModule
+except ImportError as error:
+    sys.exit(f"{error}; this example needs Lightning: pip install torch lightning")
 
 
-def finished(images: hr.Pipeline) -> hr.Pipeline:
-    return images.normalize("imagenet").to("float32", layout="chw").batch(32)
+def finished(images: hr.Pipeline, batch: int) -> hr.Pipeline:
+    return images.normalize("imagenet").to("float32", layout="chw").batch(batch)
 
 
-def photos(folder: str) -> DataModule:
-    train = hr.files(f"{folder}/train", labels="folder").shuffle().decode().random_resized_crop(64).flip()
-    val = hr.files(f"{folder}/val", labels="folder").decode().resize_shortest(72).center_crop(64)
-    return DataModule(finished(train), finished(val), seed=1)
+def data(photos: pathlib.Path, batch: int) -> DataModule:
+    train = hr.files(photos / "train", labels="folder").shuffle().decode().random_resized_crop(64).flip()
+    val = hr.files(photos / "val", labels="folder").decode().resize_shortest(72).center_crop(64)
+    return DataModule(finished(train, batch), finished(val, batch), seed=1)
 
 
 class Classifier(L.LightningModule):
-    def __init__(self) -> None:
+    def __init__(self, classes: int) -> None:
         super().__init__()
-        self.model = nn.Sequential(
-            nn.Conv2d(3, 16, 3, stride=4), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(256, 10)
-        )
+        layers = nn.Conv2d(3, 16, 3, stride=4), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten()
+        self.model = nn.Sequential(*layers, nn.Linear(256, classes))
 
     def loss(self, batch: hr.Batch) -> torch.Tensor:
-        return nn.functional.cross_entropy(self.model(batch.image), batch.label.long())
+        return nn.functional.cross_entropy(self.model(batch.image), batch.label)
 
     def training_step(self, batch: hr.Batch, index: int) -> torch.Tensor:
-        return self.loss(batch)
+        loss = self.loss(batch)
+        self.log("loss", loss, prog_bar=True, batch_size=batch.records)
+        return loss
 
     def validation_step(self, batch: hr.Batch, index: int) -> None:
-        self.log("val_loss", self.loss(batch), batch_size=batch.records)
+        self.log("val_loss", self.loss(batch), batch_size=batch.records, sync_dist=True)
 
     def configure_optimizers(self) -> Any:
         return torch.optim.AdamW(self.parameters(), lr=1e-3)
 
 
-def main(folder: str, runs: str, checkpoint: str | None = None) -> None:
+def train(options: argparse.Namespace) -> None:
     L.seed_everything(1)
+    module = data(options.photos, options.batch)
+    classes = sum(one.is_dir() and not one.name.startswith(".") for one in (options.photos / "train").iterdir())
     trainer = L.Trainer(
-        max_epochs=2,
+        max_epochs=options.epochs,
         accelerator="cpu",
+        devices=options.ranks,
         logger=False,
-        default_root_dir=runs,
-        callbacks=[ModelCheckpoint(runs, every_n_train_steps=2, save_last=True)],
+        default_root_dir=options.runs,
+        log_every_n_steps=1,
+        callbacks=[ModelCheckpoint(options.runs, every_n_train_steps=options.save_every, save_last=True)],
     )
-    trainer.fit(Classifier(), photos(folder), ckpt_path=checkpoint)
-    print(f"validation loss {trainer.callback_metrics['val_loss']:.3f} after {trainer.global_step} steps")
+    last = options.runs / "last.ckpt"
+    trainer.fit(Classifier(classes), module, ckpt_path=last if last.exists() else None)
+    if trainer.interrupted:  # Lightning takes Ctrl-C itself
+        raise KeyboardInterrupt
+    if trainer.is_global_zero:
+        found = trainer.callback_metrics.get("val_loss")
+        print(f"validation loss {found:.3f} after" if found is not None else "nothing is left to do after", end=" ")
+        print(f"{trainer.global_step} steps")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=pathlib.Path, help="a folder with train/ and val/, a folder per class in both")
+    parser.add_argument("runs", type=pathlib.Path, help="checkpoints are kept here, and the last one is gone on from")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=32, help="photos of a step, on each rank")
+    parser.add_argument("--save-every", type=int, default=10, metavar="STEPS")
+    parser.add_argument("--ranks", type=int, default=1, help="processes that share the photos")
+    options = parser.parse_args()
+    try:
+        train(options)
+    except (hr.HeadraceError, OSError) as error:
+        sys.exit(f"{parser.prog}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"stopped; the same command goes on from {options.runs}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

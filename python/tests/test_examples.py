@@ -78,7 +78,7 @@ def needs(*names: str) -> pytest.MarkDecorator:
 def test_torch_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
     whole = losses(run("train_torch.py", photos / "train", tmp_path / "whole.pt"))
     assert len(whole) == 8
-    head = losses(run("train_torch.py", photos / "train", tmp_path / "broken.pt", kill_at="epoch 1"))
+    head = losses(run("train_torch.py", photos / "train", tmp_path / "broken.pt", "--save-every", 1, kill_at="epoch 1"))
     rest = losses(run("train_torch.py", photos / "train", tmp_path / "broken.pt"))
     assert head + rest == whole
 
@@ -94,18 +94,57 @@ def test_huggingface_example(photos: pathlib.Path, tmp_path: pathlib.Path) -> No
 
 
 @needs("jax")
-def test_jax_example(photos: pathlib.Path) -> None:
-    assert len(losses(run("train_jax.py", photos / "train"))) == 6
+def test_jax_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    whole = losses(run("train_jax.py", photos / "train", tmp_path / "whole.npz"))
+    assert len(whole) == 6
+    head = losses(run("train_jax.py", photos / "train", tmp_path / "broken.npz", "--save-every", 1, kill_at="epoch 1"))
+    rest = losses(run("train_jax.py", photos / "train", tmp_path / "broken.npz"))
+    assert head + rest == whole
 
 
 @needs("tensorflow")
-def test_tensorflow_example(photos: pathlib.Path) -> None:
-    assert "Epoch 2/2" in run("train_tensorflow.py", photos / "train")
+def test_tensorflow_example(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    model = tmp_path / "model.keras"
+    assert "Epoch 1/1" in run("train_tensorflow.py", photos / "train", model, "--epochs", 1)
+    again = run("train_tensorflow.py", photos / "train", model)
+    assert "going on with epoch 2" in again and "Epoch 2/2" in again and "Epoch 1/" not in again
 
 
 @needs("torch", "ray")
-def test_ray_example(photos: pathlib.Path) -> None:
-    assert "epoch 1  4 steps on each worker" in run("train_ray.py", photos / "train", 2)
+def test_ray_example(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    model = tmp_path / "model.pt"
+    assert "epoch 0  4 steps on each worker" in run("train_ray.py", photos / "train", model, "--epochs", 1)
+    again = run("train_ray.py", photos / "train", model, "--workers", 1)
+    assert "epoch 1  7 steps on each worker" in again and "epoch 0 " not in again
+
+
+# ---- as a stranger starts them ----
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in EXAMPLES.glob("train_*.py")))
+def test_without_its_framework_an_example_says_what_to_install(name: str, tmp_path: pathlib.Path) -> None:
+    for package in ("torch", "lightning", "transformers", "jax", "tensorflow", "ray"):
+        (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError(\"No module named '{package}'\")\n")
+    path = os.pathsep.join([str(tmp_path), str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
+    out = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), "--help"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert out.returncode == 1 and out.stdout == ""
+    assert re.fullmatch(r"No module named '\w+'; this example needs \w+: pip install .+\n", out.stderr)
+
+
+@needs("torch")
+def test_wrong_photos_are_said_in_a_sentence(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "one.jpg").write_bytes(b"no photo")
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(AssertionError) as caught:
+            run("train_torch.py", folder, tmp_path / "model.pt")
+        assert "train_torch.py: " in str(caught.value) and "Traceback" not in str(caught.value)
 
 
 # ---- which records the frameworks see, unbroken and resumed ----

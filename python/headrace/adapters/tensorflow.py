@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import tensorflow as tf
 
-from ..loader import LoaderOptions, UnknownLengthError
+from ..loader import Loader, LoaderOptions, UnknownLengthError
 from ..pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -28,19 +28,26 @@ def _spec(field: Field) -> Any:
     return tf.TensorSpec([None, *shape[1:]], field.dtype)
 
 
-def dataset(pipeline: Pipeline, *, pairs: tuple[str, str] | None = None, **options: Unpack[LoaderOptions]) -> Any:
-    """The batches of `pipeline.loader(**options)` as a tf.data.Dataset.
+def dataset(
+    source: Pipeline | Loader, *, pairs: tuple[str, str] | None = None, **options: Unpack[LoaderOptions]
+) -> Any:
+    """The batches of a pipeline, or of a loader of it, as a tf.data.Dataset.
 
     Each iteration of the data set runs the loader's next epochs. tf.data copies arrays into
-    its own memory.
+    its own memory, and reads ahead of the training: to go on later, keep the number of the
+    epoch and call `set_epoch` of a loader of your own.
 
     Args:
+        source: a pipeline, or a loader with output="numpy".
         pairs: give (features, target) of these two fields, as Keras' fit wants them,
             instead of a dict of all.
-        options: those of `Pipeline.loader`.
+        options: those of `Pipeline.loader`, for a pipeline.
     """
-    loader = pipeline.loader(**{"output": "numpy", **options})  # type: ignore[arg-type]
-    specs = signature(pipeline)
+    if isinstance(source, Pipeline):
+        loader = source.loader(**{"output": "numpy", **options})  # type: ignore[arg-type]
+    else:
+        loader = source
+    specs = signature(loader.pipeline)
 
     def batches() -> Iterator[Any]:
         for batch in loader:
