@@ -149,11 +149,14 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 static PyObject *node_stats_dict(const struct hr_node_stats *s)
 {
     return Py_BuildValue(
-        "{s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:d,s:z}", "node", s->node, "op", s->op, "records",
-        (unsigned long long)s->records, "errors", (unsigned long long)s->errors,
-        "dropped", (unsigned long long)s->dropped, "bytes_in",
-        (unsigned long long)s->bytes_in, "bytes_out", (unsigned long long)s->bytes_out,
-        "seconds", s->seconds, "fused_into", s->fused_into);
+        "{s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:d,s:z,s:K,s:K,s:K,s:K}", "node", s->node, "op",
+        s->op, "records", (unsigned long long)s->records, "errors",
+        (unsigned long long)s->errors, "dropped", (unsigned long long)s->dropped,
+        "bytes_in", (unsigned long long)s->bytes_in, "bytes_out",
+        (unsigned long long)s->bytes_out, "seconds", s->seconds, "fused_into",
+        s->fused_into, "kept_entries", (unsigned long long)s->kept_entries, "kept_bytes",
+        (unsigned long long)s->kept_bytes, "kept_hits", (unsigned long long)s->kept_hits,
+        "kept_misses", (unsigned long long)s->kept_misses);
 }
 
 PyObject *ext_node_stats_list(const struct hr_iter *iter)

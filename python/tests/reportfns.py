@@ -56,3 +56,8 @@ def product(x: int) -> float:
     torch.set_num_threads(2)
     a = torch.full((200, 200), float(x))
     return float((a @ a)[0, 0])
+
+
+def first(array: np.ndarray[Any, Any]) -> float:
+    """Of its elements."""
+    return float(array[0])

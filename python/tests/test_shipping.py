@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
+import reportfns
 import shipfns
 from headrace import shipping
 
@@ -81,3 +82,26 @@ def test_records_of_dicts_and_arrays_of_a_class_read_the_same_in_processes(child
         for batch in hr.from_dataset(data, variant="processes").batch(100).loader(threads=2, output="numpy"):
             got += list(zip(batch.name, batch["size"].tolist(), strict=True))
         assert got == [(f"{i}".encode(), i) for i in range(2000)]
+
+
+def test_statistics_count_what_workers_share(children: Any) -> None:
+    pipe = hr.range(40).map(reportfns.large, variant="processes").map(reportfns.first).batch(4)
+    with pipe.loader(threads=1, output="numpy") as loader:
+        assert [x for batch in loader for x in batch.value.tolist()] == list(range(40))
+        assert 4 << 20 < loader.stats()["memory_bytes"] < 40 << 20
+        node = loader.node_stats()[1]
+        assert {node[f"kept_{what}"] for what in ("entries", "bytes", "hits", "misses")} == {0}
+
+
+def test_two_large_batches_are_in_memory_where_processes_are(children: Any) -> None:
+    """The loop has one, the other is ready or in the making. A busy machine may be late to see that one has
+    come back."""
+    peaks = []
+    while len(peaks) < 4 and (not peaks or peaks[-1] > 160 << 20):
+        with (
+            hr.range(96).map(reportfns.large, variant="processes").batch(16).loader(threads=2, output="numpy") as loader
+        ):
+            for i, batch in enumerate(loader):
+                assert batch.value[0, 0] == 16 * i and batch.value[15, -1] == 16 * i + 15
+            peaks.append(loader.stats()["memory_peak_bytes"])
+    assert peaks[-1] < 170 << 20
