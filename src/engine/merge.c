@@ -17,7 +17,47 @@ struct merge {
     struct hr_doc **docs;
     struct hr_saved *saved; /* by rank */
     size_t count;
+    struct hr_saved *starts; /* of ranks that made no step yet, whichever they are */
+    size_t start_count;
 };
+
+/* Whether a rank that saved before its first step gave back what it was given to begin
+ * from: a state that is good for any rank. It then stands at the beginning of that. */
+static bool is_start(const struct merge *m, struct hr_saved *one)
+{
+    uint64_t behind;
+
+    if (one->world == m->count || (one->world > 0 && !one->even) ||
+        __builtin_mul_overflow(one->cursor.end_position, one->world, &behind) ||
+        behind > (uint64_t)1 << 60)
+        return false;
+    one->base += behind;
+    one->cursor = (struct hr_cursor){.epoch = one->cursor.epoch};
+    return true;
+}
+
+static enum hr_err
+place(struct merge *m, const struct hr_saved *one, size_t at, struct hr_error *reterr)
+{
+    if (one->world != m->count)
+        return hr__fail(reterr, HR_ERR_STATE,
+                        "states cannot be merged: state %zu of %zu: it is of a world of "
+                        "%llu ranks, and the states of all of them are needed",
+                        at + 1, m->count, (unsigned long long)one->world);
+    if (one->rank >= m->count)
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "states cannot be merged: state %zu of %zu: it is damaged: rank "
+                        "%llu of %llu",
+                        at + 1, m->count, (unsigned long long)one->rank,
+                        (unsigned long long)one->world);
+    if (m->saved[one->rank].fingerprint != NULL)
+        return hr__fail(reterr, HR_ERR_STATE,
+                        "states cannot be merged: state %zu of %zu: it is of rank %llu, "
+                        "as another of them is",
+                        at + 1, m->count, (unsigned long long)one->rank);
+    m->saved[one->rank] = *one;
+    return HR_OK;
+}
 
 static enum hr_err
 parse(struct merge *m, const char *text, size_t at, struct hr_error *reterr)
@@ -29,29 +69,27 @@ parse(struct merge *m, const char *text, size_t at, struct hr_error *reterr)
 
     if (code == HR_OK)
         code = hr__saved_parse(m->docs[at], &one, reterr);
-    if (code == HR_OK && one.world != m->count && (one.world > 0 || m->count > 1))
-        code = one.world == 0
-                   ? hr__fail(reterr, HR_ERR_STATE,
-                              "it is merged already; it stands for "
-                              "all ranks of its world")
-                   : hr__fail(reterr, HR_ERR_STATE,
-                              "it is of a world of %llu ranks, and the states of all of "
-                              "them are needed, not %zu",
-                              (unsigned long long)one.world, m->count);
-    if (code == HR_OK && one.rank >= m->count)
-        code = hr__fail(reterr, HR_ERR_FORMAT, "it is damaged: rank %llu of %llu",
-                        (unsigned long long)one.rank, (unsigned long long)one.world);
-    if (code == HR_OK && m->saved[one.rank].fingerprint != NULL)
-        code = hr__fail(reterr, HR_ERR_STATE, "it is of rank %llu, as another of them is",
-                        (unsigned long long)one.rank);
-    if (code == HR_OK) {
-        m->saved[one.rank] = one;
+    if (code != HR_OK) {
+        hr__error_prefix(reterr, "states cannot be merged: state %zu of %zu", at + 1,
+                         m->count);
+        return code;
+    }
+    if (is_start(m, &one)) {
+        m->starts[m->start_count++] = one;
         return HR_OK;
     }
-    hr__done_finish(&one.done);
-    hr__error_prefix(reterr, "states cannot be merged: state %zu of %zu", at + 1,
-                     m->count);
+    code = place(m, &one, at, reterr);
+    if (code != HR_OK)
+        hr__done_finish(&one.done);
     return code;
+}
+
+/* The ranks of which there is no other state saved before their first step. */
+static void place_starts(struct merge *m)
+{
+    for (size_t r = 0; r < m->count; r++)
+        if (m->saved[r].fingerprint == NULL)
+            m->saved[r] = m->starts[--m->start_count];
 }
 
 static bool same_done(const struct hr_done *a, const struct hr_done *b)
@@ -164,6 +202,9 @@ static void finish(struct merge *m)
         if (m->docs != NULL)
             hr__doc_destroy(m->docs[i]);
     }
+    for (size_t i = 0; i < m->start_count; i++)
+        hr__done_finish(&m->starts[i].done);
+    hr__free(m->starts);
     hr__free(m->saved);
     hr__free(m->docs);
 }
@@ -173,16 +214,19 @@ enum hr_err hr__state_merge(const char *const *states, size_t count, struct hr_s
 {
     struct merge m = {.docs = hr__calloc(count, sizeof *m.docs),
                       .saved = hr__calloc(count, sizeof *m.saved),
+                      .starts = hr__calloc(count, sizeof *m.starts),
                       .count = count};
     uint64_t base = 0;
     enum hr_err code = HR_OK;
 
-    if (m.docs == NULL || m.saved == NULL)
+    if (m.docs == NULL || m.saved == NULL || m.starts == NULL)
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     for (size_t i = 0; code == HR_OK && i < count; i++)
         code = parse(&m, states[i], i, reterr);
-    if (code == HR_OK)
+    if (code == HR_OK) {
+        place_starts(&m);
         code = check(&m, reterr);
+    }
     if (code == HR_OK)
         code = add_layer(&m, &base, reterr);
     if (code == HR_OK) {

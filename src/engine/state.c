@@ -98,6 +98,8 @@ static bool is_even(const struct hr_engine *engine, const struct hr_cursor *c)
     for (size_t i = 0; i < engine->stage_count; i++)
         if (engine->plan.stages[i].filters || engine->stages[i].program.expand.op != NULL)
             return false;
+    if (engine->options.records_max > 0 && engine->options.world != 1)
+        return false; /* it cuts a batch wherever it falls */
     return moves(engine) && c->uneven == 0 &&
            (c->epoch != engine->base_epoch || engine->done.end <= engine->base);
 }
@@ -125,11 +127,31 @@ add_numbers(struct hr_str *out, const char *key, const uint64_t *values, size_t 
     hr__str_add(out, "]");
 }
 
+/* Records that a step takes. */
+static uint64_t step_size(const struct hr_engine *engine)
+{
+    uint64_t size = 1;
+
+    for (size_t i = 0; i < engine->stage_count; i++)
+        if (engine->stages[i].program.batch != NULL && size < NUMBER_MAX >> 32)
+            size *= (uint64_t)engine->stages[i].program.spec.size;
+    return size;
+}
+
+/* A last batch that is short ends the share of the longest rank, too. */
+static uint64_t step_end(const struct hr_engine *engine, uint64_t position)
+{
+    uint64_t size = step_size(engine);
+
+    return (position + size - 1) / size * size;
+}
+
 enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
 {
     const struct hr_cursor *c = &engine->cursor;
     bool first = c->epoch == engine->base_epoch;
     uint64_t base = first ? engine->base : 0;
+    bool even = is_even(engine, c);
 
     if (!engine->plan.ordered)
         return HR_ERR_UNSUPPORTED;
@@ -143,8 +165,9 @@ enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
         (unsigned long long)c->position, (unsigned long long)world_of(engine),
         (unsigned long long)rank_of(engine),
         (unsigned long long)(engine->earlier_records + engine->delivered_records),
-        moves(engine) ? "true" : "false", is_even(engine, c) ? "true" : "false",
-        (unsigned long long)c->end_position, (unsigned long long)c->end_child);
+        moves(engine) ? "true" : "false", even ? "true" : "false",
+        (unsigned long long)(even ? step_end(engine, c->end_position) : c->end_position),
+        (unsigned long long)c->end_child);
     if (first && engine->done.end > base) {
         hr__str_add(out, ",");
         hr__done_print(&engine->done, base, out);
@@ -268,22 +291,11 @@ static enum hr_err check_identity(const struct hr_engine *engine,
     return HR_OK;
 }
 
-/* Records that a step takes. */
-static uint64_t step_size(const struct hr_engine *engine)
-{
-    uint64_t size = 1;
-
-    for (size_t i = 0; i < engine->stage_count; i++)
-        if (engine->stages[i].program.batch != NULL && size < NUMBER_MAX >> 32)
-            size *= (uint64_t)engine->stages[i].program.spec.size;
-    return size;
-}
-
 /* Another rank or world saved it: begin at a global position instead. */
 static enum hr_err
 move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
 {
-    uint64_t size = step_size(engine), done;
+    uint64_t done;
 
     if (!moves(engine))
         return hr__fail(
@@ -303,9 +315,8 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
             "(hr_state_merge, in Python hr.merge_states)",
             (unsigned long long)s->rank, (unsigned long long)s->world,
             (unsigned long long)rank_of(engine), (unsigned long long)world_of(engine));
-    /* A last batch that is short ends the share of the longest, too. */
-    if (__builtin_mul_overflow((s->cursor.end_position + size - 1) / size * size,
-                               s->world, &done) ||
+    if (__builtin_mul_overflow(step_end(engine, s->cursor.end_position), s->world,
+                               &done) ||
         done > NUMBER_MAX)
         return hr__fail(reterr, HR_ERR_STATE,
                         "the iterator state stands beyond the epoch's end");

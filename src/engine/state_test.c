@@ -1,5 +1,6 @@
 /*
- * engine/state_test.c - states that other ranks and worlds take over, and states that lie.
+ * engine/state_test.c - states that other ranks and worlds take over, and states that
+ * lie.
  */
 #include <string.h>
 
@@ -128,6 +129,43 @@ TEST(what_was_done_ahead_is_remembered_over_several_worlds)
     for (int i = 0; i < RECORDS; i++)
         CHECK_EQ_INT(t.seen[i], i % 3 != 1);
     forget(&t);
+}
+
+/* It gives back what it began from: a merged state, or that of a rank of another world.
+ */
+TEST(a_rank_that_made_no_step_yet_can_be_merged_with_others)
+{
+    static const char *const texts[] = {GRAPH(RANGE(1003) SHUFFLE DROP_THIRD BATCH(8)),
+                                        GRAPH(RANGE(1003) SHUFFLE BATCH(8))};
+
+    for (int at = 0; at < 2; at++) {
+        struct training t = {.text = texts[at]};
+        struct hr_error error = {0};
+        const char *states[3];
+        char *start, *merged = NULL;
+
+        train(&t, NULL, 2, 5);
+        merge(&t);
+        start = at == 0 ? t.merged : t.states[1];
+        if (at == 0)
+            t.merged = NULL;
+        else
+            t.states[1] = NULL;
+        train(&t, start, 3, 0);
+        for (int i = 0; i < 3; i++)
+            states[i] = start;
+        CHECK_OK(hr_state_merge(states, 3, &merged, &error));
+        hr_free(merged);
+        states[0] = t.states[2];
+        states[2] = t.states[1];
+        CHECK_OK(hr_state_merge(states, 3, &merged, &error));
+        train(&t, merged, 1, -1);
+        for (int i = 0; i < RECORDS; i++)
+            CHECK_EQ_INT(t.seen[i], at == 1 || i % 3 != 1);
+        hr_free(start);
+        hr_free(merged);
+        forget(&t);
+    }
 }
 
 TEST(a_rank_of_the_same_world_goes_on_from_its_own_state_only)
