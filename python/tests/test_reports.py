@@ -1,12 +1,13 @@
 """Reproducers of what people reported about other loaders, with this one.
 
 Some reports have theirs beside related tests: killed workers (pytorch#21554), forks
-(#1355), stale shared memory (mosaicml/streaming#781) in test_code.py and test_loader.py,
-samples lost on resume (huggingface/datasets#7901) in test_state.py and test_examples.py.
+(#1355), stale shared memory (mosaicml/streaming#781) in test_code.py and test_loader.py.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import pathlib
 import signal
@@ -173,6 +174,77 @@ def test_workers_do_not_draw_the_same_numbers(seed_globals: bool, children: Any)
     for batch in pipe.loader(threads=2, epochs=3, output="numpy"):
         drawn += [*batch.field0.tolist(), *batch.field1.tolist()]
     assert len(set(drawn)) == len(drawn) == 3 * 64 * 2
+
+
+SAMPLES = 300
+
+
+def samples(kind: str) -> hr.Pipeline:
+    """A pipeline over the numbers below SAMPLES, from what people load them from."""
+    if kind in ("map-style", "map-style in processes"):
+        variant: Any = "processes" if "processes" in kind else "threads"
+        return hr.from_dataset(userfns.Squares(SAMPLES), names=["square", "id"], variant=variant)
+    if kind == "iterable":
+        return hr.from_iterable([{"id": i} for i in range(SAMPLES)])
+    datasets = pytest.importorskip("datasets")
+    table = datasets.Dataset.from_dict({"id": list(range(SAMPLES))})
+    if kind == "huggingface map-style":
+        return hr.from_dataset(table)
+    return hr.from_iterable(table.to_iterable_dataset(num_shards=4))
+
+
+def train(
+    pipe: hr.Pipeline, world: int, state: Any, steps: int | None, **options: Any
+) -> tuple[list[int], Any, set[int]]:
+    """(samples seen by all ranks, the state of rank 0, numbers of steps) of a life of so many steps."""
+    seen: list[int] = []
+    states, counts = [], set()
+    for rank in range(world):
+        with pipe.loader(rank=rank, world=world, threads=2, output="numpy", **options) as loader:
+            if state is not None:
+                loader.load_state_dict(state)
+            done = 0
+            for batch in loader:
+                seen += batch.id.tolist()
+                states.append(json.loads(json.dumps(loader.state_dict())))
+                done += 1
+                if done == steps:
+                    break
+            counts.add(done)
+    return seen, states[steps - 1 if steps is not None else 0], counts
+
+
+@pytest.mark.parametrize(
+    ("kind", "worlds"),
+    [
+        ("map-style in processes", (1, 2)),
+        *itertools.product(
+            ["map-style", "iterable", "huggingface map-style", "huggingface iterable"], [(1, 1), (3, 3), (2, 3)]
+        ),
+    ],
+)
+def test_no_sample_is_lost_or_repeated_on_resume(kind: str, worlds: tuple[int, int], children: Any) -> None:
+    """huggingface/datasets#7901: with several workers and ranks, what workers had in flight was lost or came twice."""
+    pipe = samples(kind)
+    if "map-style" in kind:
+        pipe = pipe.shuffle(seed=1)
+    pipe = pipe.batch(8)
+    head, state, _ = train(pipe, worlds[0], None, 9)
+    rest, _, _ = train(pipe, worlds[1], state, None)
+    assert sorted(head + rest) == list(range(SAMPLES))
+
+
+@pytest.mark.parametrize("kind", ["map-style", "huggingface map-style"])
+@pytest.mark.parametrize("even", ["drop", "repeat"])
+def test_ranks_make_as_many_steps_before_and_behind_a_resume(kind: str, even: Any, children: Any) -> None:
+    """huggingface/datasets#6623: shares that differ by a record make steps that differ by one."""
+    pipe = samples(kind).shuffle().batch(7)
+    head, state, _ = train(pipe, 8, None, 2, even=even)
+    for world in (3, 8):
+        rest, _, counts = train(pipe, world, state, None, even=even)
+        assert len(counts) == 1
+        assert set(head + rest) <= set(range(SAMPLES)) and len(set(head + rest)) > SAMPLES - world
+        assert even == "drop" or set(head + rest) == set(range(SAMPLES))
 
 
 RANK = """
