@@ -148,7 +148,9 @@ def from_dataset(
         names: names of the fields. By default the keys of dicts, "image" and "label" for
             pairs of a picture and a number, "field0", ... for other tuples, else "value".
         outputs: {name: hr.spec(...)}; by default item 0 tells.
-        variant: as for `Pipeline.map`; with "processes" the dataset is shipped once.
+        variant: as for `Pipeline.map`; with "processes" the dataset is shipped once. NumPy
+            arrays in it, and lists of plain objects that are the dataset, are in memory once
+            for all workers; other Python objects are copied by each worker in time.
         version: stands for the content in fingerprints. By default the class, the length
             and, of a Hugging Face dataset, its own fingerprint count, not the content.
 

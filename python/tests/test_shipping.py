@@ -68,7 +68,7 @@ def test_a_list_reads_the_same_in_processes(name: str, children: Any) -> None:
     values = [v for v in LISTS[name] if not isinstance(v, int) or abs(v) < 1 << 62]
     made: list[list[Any]] = []
     for variant in ("processes", "inline"):
-        pipe = hr.from_dataset(values, variant=variant).shuffle(seed=3).batch(100)  # type: ignore[arg-type]
+        pipe = hr.from_dataset(values, variant=variant).shuffle(seed=3).batch(100)
         with pipe.loader(threads=2 if variant == "processes" else 0, output="numpy") as loader:
             made.append([x for batch in loader for x in batch.value])
     assert made[0] == made[1]
@@ -96,7 +96,7 @@ def test_statistics_count_what_workers_share(children: Any) -> None:
 def test_two_large_batches_are_in_memory_where_processes_are(children: Any) -> None:
     """The loop has one, the other is ready or in the making. A busy machine may be late to see that one has
     come back."""
-    peaks = []
+    peaks: list[int] = []
     while len(peaks) < 4 and (not peaks or peaks[-1] > 160 << 20):
         with (
             hr.range(96).map(reportfns.large, variant="processes").batch(16).loader(threads=2, output="numpy") as loader
