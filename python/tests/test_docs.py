@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import pathlib
 import re
 from typing import Any
@@ -31,12 +32,18 @@ def mixup(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"image": batch["image"] * 0.5 + batch["image"][::-1] * 0.5, "label": batch["label"]}
 
 
-def names(pictures: pathlib.Path) -> dict[str, Any]:
+def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
     """What the pages take for granted."""
     photos = hr.files(pictures, labels="folder").decode().resize((24, 24))
     numbers = hr.range(8)
+    for rank in range(2):
+        loader = numbers.batch(2).loader(rank=rank, world=2)
+        next(iter(loader))
+        (folder / f"loader-{rank}.json").write_text(json.dumps(loader.state_dict()))
     return {
         "hr": hr,
+        "json": json,
+        "folder": folder,
         "numbers": numbers,
         "lines": hr.from_iterable(["a b", "c d e"]),
         "photos": photos,
@@ -53,7 +60,7 @@ def test_blocks_run_as_written(text: str, pictures: pathlib.Path, tmp_path: path
     monkeypatch.chdir(tmp_path)
     if "device=" in text:
         pytest.importorskip("torch")
-    known = names(pictures)
+    known = names(pictures, tmp_path)
     for statement in ast.parse(text.replace("epochs=90", "epochs=2")).body:
         if isinstance(statement, ast.Expr):
             value = eval(compile(ast.Expression(statement.value), "block", "eval"), known)
