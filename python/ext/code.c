@@ -144,6 +144,16 @@ static void keep_fatal(struct ext_call *frame, PyObject *exception)
     ext_mutex_unlock(&home->mutex);
 }
 
+bool ext_fatal_is_due(struct ext_home *home)
+{
+    bool due;
+
+    ext_mutex_lock(&home->mutex);
+    due = home->fatal != NULL && home->runs < 2;
+    ext_mutex_unlock(&home->mutex);
+    return due;
+}
+
 PyObject *ext_fatal_take(struct ext_home *home)
 {
     PyObject *fatal;
@@ -408,7 +418,8 @@ static void settle(struct ext_home *home)
     home->runs = 0;
 }
 
-/* A call begins. A new reference to the function, or NULL when the home is gone. */
+/* A call begins. A new reference to the function, or NULL when the home is gone, or when
+ * its run is about to end with what another call raised: no more code is to run then. */
 static PyObject *
 push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
 {
@@ -427,7 +438,7 @@ push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
     frame->outer = thread->current;
     ext_mutex_lock(&home->mutex);
     settle(home);
-    function = Py_XNewRef(code->function);
+    function = home->fatal != NULL && home->runs < 2 ? NULL : Py_XNewRef(code->function);
     if (function != NULL) {
         frame->next = home->calls;
         frame->prev = &home->calls;
@@ -463,7 +474,7 @@ code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
     enum hr_err result;
 
     if (function == NULL) {
-        snprintf(reterr->message, sizeof reterr->message, "the graph was given up");
+        snprintf(reterr->message, sizeof reterr->message, "the run was given up");
         return HR_ERR_CANCELLED;
     }
     if (code->kind == EXT_SOURCE)
@@ -625,17 +636,19 @@ void ext_home_begin(struct ext_home *home)
 
 bool ext_home_end(struct ext_home *home)
 {
-    PyObject *kept = NULL;
+    PyObject *kept = NULL, *fatal = NULL;
     bool code;
 
     ext_mutex_lock(&home->mutex);
     code = home->codes != NULL;
     if (--home->runs == 0) {
         kept = home->kept;
-        home->kept = NULL;
+        fatal = home->fatal; /* nobody asked for it */
+        home->kept = home->fatal = NULL;
     }
     ext_mutex_unlock(&home->mutex);
     Py_XDECREF(kept);
+    Py_XDECREF(fatal);
     return code;
 }
 

@@ -276,6 +276,9 @@ PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error);
 /* What is no error and ended user code, such as SystemExit; a new reference, or NULL. */
 PyObject *ext_fatal_take(struct ext_home *home);
 
+/* Whether there is one, and it can be of one run only. */
+bool ext_fatal_is_due(struct ext_home *home);
+
 PyObject *ext_current_record(PyObject *module, PyObject *unused);
 
 /* ---- serve.c ---- */

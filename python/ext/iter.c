@@ -535,6 +535,12 @@ static struct hr_batch *wait_batch(struct ext_iter *iter)
             interrupted(iter);
             return NULL;
         }
+        /* Raised in code that this thread ran, or by code that asks to leave: not to wait
+         * for the records before it, nor to be lost behind the end. */
+        if (batch == NULL && ext_fatal_is_due(iter->graph->home)) {
+            raise_failure(iter, &error);
+            return NULL;
+        }
     }
     if (code != HR_OK && code != HR_ERR_END)
         raise_failure(iter, &error);

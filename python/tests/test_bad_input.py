@@ -315,3 +315,35 @@ def test_a_strict_interpreter_has_nothing_to_say(tmp_path: pathlib.Path) -> None
     (tmp_path / "program.py").write_text(PROGRAM)
     out = run_python("-X", "dev", "-W", "error", str(tmp_path / "program.py"))
     assert (out.stdout, out.stderr) == ("[[1, 2, 3, 4]]\n", "")
+
+
+# ---- Ctrl-C ----
+
+SLEEPER = """
+import os, signal, sys, threading, time
+import headrace as hr
+def sleep(x):
+    time.sleep(30)
+    return x
+def some():
+    yield 1
+    sleep(2)
+threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+pipe = hr.range(9).map(sleep, fields="value", outputs={"value": "int64"}, variant="inline").batch(3)
+try:
+    if sys.argv[1] == "first look":
+        hr.range(9).map(sleep).fields
+    elif sys.argv[1] == "inline":
+        list(pipe.loader(threads=0))
+    else:
+        list(hr.from_generator(some).batch(1).loader(threads=2))
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - start < 15, flush=True)
+    os._exit(0)  # a thread may sleep on
+"""
+
+
+@pytest.mark.parametrize("where", ["first look", "inline", "behind the consumer"])
+def test_ctrl_c_ends_code_that_would_sleep_for_every_record(where: str) -> None:
+    assert run_python("-c", SLEEPER, where).stdout == "interrupted True\n"
