@@ -21,7 +21,7 @@ from transformers.trainer_callback import ExportableState
 
 from ..loader import Loader, LoaderOptions, UnknownLengthError
 from ..pipeline import Pipeline
-from ._ranks import even_steps
+from ._ranks import even_steps, state_of_all, state_of_rank
 
 # Without the frameworks their classes are Any to mypy, hence the ignores.
 
@@ -56,6 +56,9 @@ class Batches:
         self.dataset = Records(self)
         self._given = 0  # batches of the epoch under way
         self._missed = 0  # batches of it that were trained on before this run
+        self._total = 0  # batches of the training
+        self._before = 0  # epochs of the training that Trainer does not count
+        self._counted = loader.pipeline.record_count is not None
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -64,25 +67,34 @@ class Batches:
         missed, self._missed = self._missed, 0
         self._given = 0
         for _ in range(missed):
-            self._given += 1
             yield {}
+        self._given = missed if self._counted else 0
         for batch in self.loader:
             self._given += 1
+            self._total += 1
             yield batch
 
     def set_epoch(self, epoch: int) -> None:
         """Begin with this epoch."""
         self._missed = 0
-        self.loader.set_epoch(epoch)
+        self.loader.set_epoch(self._before + epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """The loader's state, and how many batches of the epoch are done."""
-        return {"loader": self.loader.state_dict(), "batches": self._given}
+        loader = state_of_all(self.loader, self.loader.state_dict())
+        return {"loader": loader, "batches": self._given, "total": self._total}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
-        self.loader.load_state_dict(state["loader"])
-        self._missed = int(state["batches"])
+        """Go on from there.
+
+        Without a length, Trainer takes all steps for one epoch: it drops as many batches
+        as there were in all, and counts epochs from 0 again.
+        """
+        place = state_of_rank(self.loader, state["loader"])
+        self.loader.load_state_dict(place)
+        self._total = int(state["total"])
+        self._missed = int(state["batches"]) if self._counted else self._total
+        self._before = 0 if self._counted else int(place["at"])
 
 
 def batches(pipeline: Pipeline, **options: Any) -> Batches:
@@ -96,12 +108,18 @@ class KeepsPlace(TrainerCallback, ExportableState):  # type: ignore[misc,type-ar
 
     def __init__(self) -> None:
         self._batches: Batches | None = None
+        self._gathered: dict[str, Any] | None = None
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Only rank 0 is asked for the state; where ranks stand apart, it is gathered here."""
+        if control.should_save and self._batches is not None and self._batches.loader.ranks_differ:
+            self._gathered = self._batches.state_dict()
 
     def state(self) -> dict[str, Any]:
         """What the Trainer writes to trainer_state.json."""
         found = self._batches
-        if found is None or found.loader.ranks_differ:  # only rank 0 is asked
-            place = None
+        if found is None or found.loader.ranks_differ:
+            place = self._gathered
         else:
             place = found.state_dict()
         return {"args": {}, "attributes": {"place": place}}
