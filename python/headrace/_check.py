@@ -20,6 +20,15 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"; did you mean '{found[0]}'?" if found else ""
 
 
+def path_of(path: object, called: str) -> str | bytes:
+    """A path as text; ArgumentError when it is none."""
+    import os
+
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise ArgumentError(f"{called}(): a path is needed, not {path!r:.60}", param="path")
+    return os.fspath(path)
+
+
 def one_of(what: str, value: object, allowed: Iterable[object]) -> None:
     """Raise ArgumentError when `value` is none of `allowed`."""
     allowed = list(allowed)

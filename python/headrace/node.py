@@ -54,14 +54,14 @@ class Node:
 
 def checked_name(name: str | None, op: str) -> str | None:
     """`name`; ArgumentError when it cannot be the name of a node."""
-    if name is not None and (not isinstance(name, str) or not name or not _is_text(name)):
+    if name is not None and (not isinstance(name, str) or not name or not is_text(name)):
         raise ArgumentError(
             f"{op}: name is a text that names the node, or None, not {name!r:.60}", node=op, op=op, param="name"
         )
     return name
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
     """Whether the library can hold it: UTF-8 has no surrogates, C texts no NUL."""
     try:
         return b"\0" not in value.encode()
@@ -102,7 +102,7 @@ def to_json(params: Mapping[str, Any], op: str) -> str:
         except (TypeError, ValueError, RecursionError):
             why = "must be finite" if isinstance(value, float) else f"cannot be a {type(value).__name__}"
         else:
-            if "\\u" in text and not all(map(_is_text, _texts(json.loads(text)))):
+            if "\\u" in text and not all(map(is_text, _texts(json.loads(text)))):
                 why = "is no text in UTF-8"
         if why:
             raise ArgumentError(f"{op}: {key} {why} ({value!r:.60})", node=op, op=op, param=key)

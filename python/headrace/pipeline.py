@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from . import _headrace, build, code, fieldspec
-from ._check import checked, checked_op, one_of
+from ._check import checked, checked_op, one_of, path_of
 from ._ops import Methods
 from ._types import DType, PathLike, Variant
-from .errors import ArgumentError, GraphError, translated
+from .errors import ArgumentError, GraphError, ReadError, translated
 from .node import Node, checked_params, numbered
 
 if TYPE_CHECKING:
@@ -344,12 +344,15 @@ class Pipeline(Methods):
 
     def save(self, path: PathLike) -> None:
         """Write `to_yaml()` to a file, which is complete or not there."""
+        name = os.fsdecode(path_of(path, "save"))
         text = self.to_yaml()
-        path = os.fspath(path)
-        temporary = f"{path}.{os.getpid()}.new"
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        temporary = f"{name}.{os.getpid()}.new"
+        try:
+            with open(temporary, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, name)
+        except OSError as error:
+            raise ReadError(f"cannot write {name}: {error.strerror}", file=name) from error
 
     def __iter__(self) -> NoReturn:
         raise ArgumentError("a Pipeline is run by a loader: for batch in pipe.loader(): ...")

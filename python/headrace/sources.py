@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _headrace, fieldspec, identity
+from ._check import path_of
 from ._ops import flow_zip, source_files, source_idx, source_list, source_range
 from ._types import PathLike
 from .code import Code
-from .errors import CodeError, GraphError, translated
-from .node import Node, Origin
+from .errors import ArgumentError, CodeError, GraphError, translated
+from .node import Node, Origin, is_text, to_json
 from .pipeline import Pipeline
 
 files = source_files
@@ -36,25 +37,24 @@ def load(path: PathLike, *, trust: bool = False, **params: Any) -> Pipeline:
         GraphError, FormatError: with file, line and column, and the nearest valid name.
         CodeError: the file names Python code and trust is False, or it cannot be found.
     """
+    file = os.fsdecode(path_of(path, "load"))
     with translated():
-        graph = _headrace.Graph.load(os.fspath(path), _texts(params))
-        return _pipeline(graph, trust, os.fspath(path))
+        graph = _headrace.Graph.load(file, _texts(params))
+        return _pipeline(graph, trust, file)
 
 
 def from_yaml(text: str, *, trust: bool = False, **params: Any) -> Pipeline:
     """Read a graph from text, as `load` does from a file."""
+    if not isinstance(text, str) or not is_text(text):
+        raise ArgumentError(f"from_yaml(): a text in UTF-8 is needed, not {text!r:.60}", param="text")
     with translated():
         graph = _headrace.Graph.parse(text, "text.json" if text.lstrip().startswith("{") else "text", _texts(params))
         return _pipeline(graph, trust, "the text")
 
 
 def _texts(params: dict[str, Any]) -> dict[str, str]:
-    made = {}
-    for key, value in params.items():
-        if isinstance(value, os.PathLike):
-            value = os.fspath(value)
-        made[key] = value if isinstance(value, str) else json.dumps(value)
-    return made
+    plain = json.loads(to_json(params, "parameters"))
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in plain.items()}
 
 
 def _pipeline(graph: _headrace.Graph, trust: bool, file: str) -> Pipeline:
