@@ -47,8 +47,9 @@ struct hr_iter_options {
     enum hr_variant variant;
     bool ordered; /* batches in index order; false: as they are completed */
     bool fuse;    /* compose and fuse; false runs every node alone (for comparison) */
-    uint64_t memory_bytes; /* budget for batches, read-ahead and scratch; 0: three batches
-                              of output */
+    uint64_t memory_bytes; /* budget for batches, read-ahead, scratch and what worker
+                              processes share; 0: three batches of output (two where
+                              they are large and made in processes) */
     uint64_t ahead_bytes;  /* of which file read-ahead; 0: chosen */
     enum hr_on_error on_error;
     int64_t errors_max; /* give up after so many bad records; 0: 1 + 1 % of the records,
