@@ -33,7 +33,7 @@ def same(value: int) -> int:
 
 
 def spin(value: int) -> int:
-    """Some 100 us of Python."""
+    """Some 50 us of Python."""
     total = value
     for i in range(1500):
         total += i & value
@@ -52,7 +52,7 @@ def normalize(image: Any) -> Any:
 
 CASES: dict[str, tuple[list[Callable[..., Any]], int]] = {
     "identity of ints": ([same], 256),
-    "100 us of Python": ([spin], 64),
+    "50 us of Python": ([spin], 64),
     "NumPy on 150 kB": ([picture, normalize], 16),
 }
 THREADS = {"inline": 0, "threads": 2, "processes": 2}

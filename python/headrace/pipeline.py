@@ -161,8 +161,8 @@ class Pipeline(Methods):
                 gone; all others stay.
             outputs: what it makes: {name: hr.spec(dtype, shape)}. Left out, the function is
                 called once beforehand, on the first good record.
-            variant: "threads" (several calls at once, under the interpreter's lock),
-                "inline" (one at a time), or "processes" (in worker processes; the function
+            variant: "threads" (several calls at once, under the interpreter's lock if it has
+                one), "inline" (one at a time), or "processes" (in worker processes; the function
                 must be at the top level of a module). The records are the same.
             version: stands for the function in fingerprints, instead of its bytecode.
             seed_globals: seed random, numpy.random and torch before each call by the
