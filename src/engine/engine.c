@@ -48,8 +48,7 @@ static uint64_t share_count(const struct hr_iter_options *o, uint64_t left)
     return left / world + (rank < left % world);
 }
 
-/* Beyond the end come the first records again: for HR_EVEN_REPEAT, and for what stands
- * in for a bad record at the end. */
+/* Beyond the end come the first records again: HR_EVEN_REPEAT. */
 static uint64_t
 share_at(const struct hr_iter_options *o, uint64_t left, uint64_t position)
 {
@@ -80,15 +79,19 @@ static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *
 }
 
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
-                    uint64_t epoch, uint64_t position, struct hr_record_id *id)
+                    uint64_t epoch, uint64_t position, uint64_t attempt,
+                    struct hr_record_id *id)
 {
-    uint64_t at;
+    uint64_t n = path->n > 0 ? path->n : 1, at;
 
     if (engine->options.world == 0) {
-        hr__path_map(path, base_of(engine, epoch), position, id);
+        hr__path_map(path, base_of(engine, epoch),
+                     attempt == 0 ? position : (position + attempt) % n, id);
         return;
     }
     at = global_of(engine, path, epoch, position);
+    if (attempt > 0)
+        at = (at + attempt) % n;
     if (path->count == 0)
         id->index = at; /* no order op at all: the commonest of all cheap graphs */
     else

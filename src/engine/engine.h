@@ -258,9 +258,11 @@ void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_err
 bool hr__stage_failed(const struct hr_stage *stage);
 
 /* Global position (and so the source index) of a consumer's position; positions in an
- * epoch. Any thread. */
+ * epoch. What stands in for a bad record at the n-th attempt is the n-th behind it of all
+ * ranks', the first ones behind the last. Any thread. */
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
-                    uint64_t epoch, uint64_t position, struct hr_record_id *id);
+                    uint64_t epoch, uint64_t position, uint64_t attempt,
+                    struct hr_record_id *id);
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
 /* Whether another world did the record at this position of stage 0; else how many of its
  * children. */

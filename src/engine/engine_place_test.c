@@ -159,6 +159,33 @@ TEST(even_shares_are_even_and_go_on_with_other_ranks)
     }
 }
 
+/* Two ranks take over from one; three begin. */
+TEST(what_stands_in_for_a_bad_record_is_the_same_for_all_worlds)
+{
+    static const char text[] = GRAPH(
+        RANGE(101) SHUFFLE "  - debug.fail: {every: 5, message: broken}\n" BATCH(8));
+    struct hr_iter_options options;
+    int64_t one[101] = {0}, two[101] = {0}, three[101] = {0};
+    char *state = NULL;
+
+    hr_iter_options_init(&options);
+    options.on_error = HR_ON_ERROR_SUBSTITUTE;
+    collect(text, &options, one, -1, NULL);
+    collect(text, &options, two, 3, &state);
+    options.world = 3;
+    for (options.rank = 0; options.rank < 3; options.rank++)
+        collect(text, &options, three, -1, NULL);
+    options.world = 2;
+    options.state = state;
+    for (options.rank = 0; options.rank < 2; options.rank++)
+        collect(text, &options, two, -1, NULL);
+    hr_free(state);
+    for (int i = 0; i < 101; i++) {
+        CHECK_EQ_INT(two[i], one[i]);
+        CHECK_EQ_INT(three[i], one[i]);
+    }
+}
+
 TEST(even_without_a_rank_is_refused)
 {
     struct hr_graph *graph = load(GRAPH(RANGE(10) BATCH(4)));

@@ -284,9 +284,7 @@ set_positions(struct hr_runner *runner, const struct hr_stage *stage, uint64_t e
 
         id->seed = runner->engine->options.seed;
         id->epoch = (uint32_t)epoch;
-        hr__engine_map(runner->engine, &p->paths[i], epoch,
-                       attempt == 0 ? position : (position + attempt) % (n > 0 ? n : 1),
-                       id);
+        hr__engine_map(runner->engine, &p->paths[i], epoch, position, attempt, id);
         id->position = (n < HR_COUNT_UNKNOWN ? epoch * n : 0) + position;
         if (attempt > 0)
             id->epoch |= HR_EPOCH_SUBSTITUTE;
@@ -443,7 +441,7 @@ static void read_ahead(struct hr_runner *runner, const struct hr_claim *claim)
                                   .epoch = (uint32_t)claim->block->epoch};
         uint64_t offset;
 
-        hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, &id);
+        hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, &id);
         if (n->op->locate(n->params, n->state, id.index, path, sizeof path, &offset))
             hr__reader_ahead(engine->reader, claim->block->epoch * p->paths[0].n + at,
                              path);
