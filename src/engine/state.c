@@ -92,15 +92,24 @@ static bool moves(const struct hr_engine *engine)
     return true;
 }
 
-/* Whether it is the same place for all ranks at the same step. */
-static bool is_even(const struct hr_engine *engine, const struct hr_cursor *c)
+/* Whether ranks take as many positions a step, but for records that are bad. */
+static bool steps_are_even(const struct hr_engine *engine)
 {
     for (size_t i = 0; i < engine->stage_count; i++)
         if (engine->plan.stages[i].filters || engine->stages[i].program.expand.op != NULL)
             return false;
     if (engine->options.records_max > 0 && engine->options.world != 1)
         return false; /* it cuts a batch wherever it falls */
-    return moves(engine) && c->uneven == 0 &&
+    return moves(engine);
+}
+
+/* Whether it is the same place for all ranks at the same step. Where bad records are
+ * skipped no rank knows how many another one had. */
+static bool is_even(const struct hr_engine *engine, const struct hr_cursor *c)
+{
+    bool skips = engine->options.on_error == HR_ON_ERROR_SKIP;
+
+    return steps_are_even(engine) && !(skips && world_of(engine) > 1) && c->uneven == 0 &&
            (c->epoch != engine->base_epoch || engine->done.end <= engine->base);
 }
 
@@ -306,7 +315,7 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
             "state, and shuffle in front of the filter to be free to change the world",
             (unsigned long long)s->rank, (unsigned long long)s->world,
             (unsigned long long)rank_of(engine), (unsigned long long)world_of(engine));
-    if (!s->even || !is_even(engine, &s->cursor))
+    if (!s->even || !steps_are_even(engine))
         return hr__fail(
             reterr, HR_ERR_STATE,
             "the iterator state was saved by rank %llu of %llu, and this is rank %llu of "

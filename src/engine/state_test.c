@@ -209,14 +209,30 @@ TEST(bad_records_that_were_skipped_make_states_those_of_their_ranks)
     struct hr_error error = {0};
     struct hr_iter *iter = NULL;
 
-    train(&t, NULL, 2, 3);
-    CHECK_ERR(HR_ERR_STATE, open_rank(&t, 0, 3, t.states[0], &iter, &error));
+    train(&t, NULL, 2, 3); /* rank 1 has met no bad one */
+    for (int i = 0; i < 2; i++) {
+        CHECK_ERR(HR_ERR_STATE, open_rank(&t, 0, 3, t.states[i], &iter, &error));
+        CHECK_ERR(HR_ERR_STATE, open_rank(&t, 1 - i, 2, t.states[i], &iter, &error));
+    }
     merge(&t);
     train(&t, t.merged, 3, 2);
     merge(&t);
     train(&t, t.merged, 1, -1);
     for (int i = 0; i < RECORDS; i++)
         CHECK_EQ_INT(t.seen[i], i != 700 && (i > 6 || i % 2 == 1));
+    forget(&t);
+}
+
+TEST(one_rank_that_has_met_no_bad_record_is_followed_by_any_world)
+{
+    struct training t = {.text =
+                             GRAPH(RANGE(1003) "  - debug.fail: {at: [700]}\n" BATCH(8)),
+                         .on_error = HR_ON_ERROR_SKIP};
+
+    train(&t, NULL, 1, 5);
+    train(&t, t.states[0], 2, -1);
+    for (int i = 0; i < RECORDS; i++)
+        CHECK_EQ_INT(t.seen[i], i != 700);
     forget(&t);
 }
 
