@@ -1,12 +1,12 @@
 /*
  * Iterators: next with signals served, and an end that always comes.
  *
- * An iterator is for one thread at a time; a lock makes that so: next() waits for its
- * turn, what only looks is refused meanwhile, and close() may come from any thread.
- * Closing joins the engine's threads. These may be in user code that
- * does not return, so a thread of its own closes the handle; whoever asked waits for it,
- * serving signals, and gives up waiting when one of them raises. User code that closes or
- * drops the iterator it runs for cannot wait for itself: it only cancels.
+ * An iterator is for one thread at a time; a lock makes that so, and threads wait for
+ * their turn. close() ends what another one waits for. Closing joins the engine's
+ * threads. These may be in user code that does not return, so a thread of its own closes
+ * the handle; whoever asked waits for it, serving signals, and gives up waiting when one
+ * of them raises. User code that closes or drops the iterator it runs for cannot wait for
+ * itself: it only cancels.
  *
  * After a fork the child has the handle but not its threads: it is told so, and leaves
  * the memory alone.
@@ -272,9 +272,8 @@ static int wait_turn(struct ext_iter *iter)
     }
 }
 
-/* -1 with an exception set, unless this thread is in the handle from here on. Another one
- * that is there is waited for, or leads to an Error. */
-static int enter(struct ext_iter *iter, bool wait)
+/* -1 with an exception set, unless this thread is in the handle from here on. */
+static int enter(struct ext_iter *iter)
 {
     if (is_closed(iter))
         return refuse(iter, "the iterator is closed");
@@ -282,9 +281,9 @@ static int enter(struct ext_iter *iter, bool wait)
         return refuse(iter, "the iterator was opened before this process was forked; "
                             "open one in the process that uses it");
     if (!PyThread_acquire_lock(iter->lock, NOWAIT_LOCK)) {
-        if (!wait || is_within(iter))
-            return refuse(iter, "the iterator is in use by another thread or further up "
-                                "in this one");
+        if (is_within(iter))
+            return refuse(iter, "the iterator is in use further up in this thread, or "
+                                "this is its own user code");
         if (wait_turn(iter) < 0)
             return -1;
     }
@@ -573,7 +572,7 @@ static PyObject *iter_next(PyObject *self, PyObject *unused)
     bool failed;
 
     (void)unused;
-    if (enter(iter, true) < 0)
+    if (enter(iter) < 0)
         return fail_next(iter, NULL);
     batch = wait_batch(iter);
     failed = PyErr_Occurred() != NULL;
@@ -620,7 +619,7 @@ iter_text(struct ext_iter *iter,
     char *text = NULL;
     enum hr_err code;
 
-    if (enter(iter, false) < 0)
+    if (enter(iter) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     code = print(iter->iter, &text, &error);
@@ -651,7 +650,7 @@ static PyObject *iter_stats(PyObject *self, PyObject *unused)
     (void)unused;
     if (is_closed(iter))
         return ext_iter_stats_dict(&iter->stats);
-    if (enter(iter, false) < 0)
+    if (enter(iter) < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS;
     hr_iter_stats(iter->iter, &stats);
@@ -667,7 +666,7 @@ static PyObject *iter_node_stats(PyObject *self, PyObject *unused)
     PyObject *list;
 
     (void)unused;
-    if (enter(iter, false) < 0)
+    if (enter(iter) < 0)
         return NULL;
     list = ext_node_stats_list(iter->iter);
     if (leave(iter) < 0)

@@ -216,7 +216,10 @@ class Run:
     def node_stats(self) -> list[dict[str, Any]]:
         """What the engine measured, by node."""
         run = self._iter
-        return run.node_stats() if run is not None else []
+        try:
+            return run.node_stats() if run is not None else []
+        except _headrace.Error:  # closed meanwhile
+            return []
 
     def close(self, finished: bool = False) -> None:
         """End threads and processes of this run; the loader keeps its place."""

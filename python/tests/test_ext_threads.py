@@ -169,14 +169,9 @@ def test_the_place_is_asked_for_while_another_thread_iterates() -> None:
             done.set()
             return
         while not done.is_set():
-            try:
-                states.append(loader.state_dict())
-                loader.stats()
-                loader.node_stats()
-            except hr.StateError as error:  # the other one is in it
-                assert "in use" in str(error)
-            except ext.Error as error:
-                assert "in use" in str(error) or "closed" in str(error)
+            states.append(loader.state_dict())
+            assert loader.stats().get("batches", 0) <= 300  # nothing before the first loop
+            assert all(node["records"] <= 3000 for node in loader.node_stats())
 
     together(work, 2)
     for state in [s for s in states if s["engine"] is not None][:: len(states) // 3 + 1]:
