@@ -463,6 +463,36 @@ static void pop(struct ext_call *frame)
     ext_mutex_unlock(&frame->home->mutex);
 }
 
+static bool is_plain(PyObject *item)
+{
+    return PyLong_CheckExact(item) || PyFloat_CheckExact(item) ||
+           PyUnicode_CheckExact(item) || PyBytes_CheckExact(item);
+}
+
+/* An item of a list that is converted without anybody's code: no call to register. What
+ * does not work out is done again as one, for its words. */
+static bool take_plain(struct ext_code *code, struct hr_code_call *call)
+{
+    static const struct ext_inputs nothing = {0};
+    struct ext_home *home = code->home;
+    uint64_t index = hr_code_index(call);
+    PyObject *list, *item = NULL;
+    bool taken = false;
+
+    ext_mutex_lock(&home->mutex);
+    list = Py_XNewRef(code->list);
+    ext_mutex_unlock(&home->mutex);
+    if (list != NULL && index < (uint64_t)PyList_Size(list))
+        item = ext_list_item(list, (Py_ssize_t)index);
+    if (item != NULL && is_plain(item) && hr_code_output_count(call) == 1)
+        taken = ext_output(home->state, call, 0, item, &nothing, NULL) == HR_OK;
+    if (!taken)
+        PyErr_Clear();
+    Py_XDECREF(item);
+    Py_XDECREF(list);
+    return taken;
+}
+
 /* Under the interpreter's lock, by enter. */
 static enum hr_err
 code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
@@ -470,9 +500,12 @@ code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
     struct ext_code *code = user;
     struct ext_call frame;
     struct ext_state *state = code->home->state;
-    PyObject *function = push(&frame, code, call);
+    PyObject *function;
     enum hr_err result;
 
+    if (code->list != NULL && take_plain(code, call))
+        return HR_OK;
+    function = push(&frame, code, call);
     if (function == NULL) {
         snprintf(reterr->message, sizeof reterr->message, "the run was given up");
         return HR_ERR_CANCELLED;
@@ -602,7 +635,7 @@ static struct ext_code *take_code(struct ext_home *home, PyObject **ret_function
     if (code != NULL) {
         home->codes = code->next;
         *ret_function = code->function;
-        code->function = NULL;
+        code->function = code->list = NULL;
     }
     ext_mutex_unlock(&home->mutex);
     return code;
