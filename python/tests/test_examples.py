@@ -54,13 +54,18 @@ def run(name: str, *args: object, seconds: float = 180, kill_at: str | None = No
         out += line
         if kill_at in line:
             process.kill()
-            process.communicate()
-            return out
+            return out + process.communicate()[0]
     raise AssertionError(out)
 
 
 def losses(text: str) -> list[str]:
     return re.findall(r"^epoch (.*loss .*)$", text, re.MULTILINE)
+
+
+def goes_on(head: list[str], rest: list[str], whole: list[str]) -> bool:
+    """Whether `rest` goes on where `head` was killed: in a step that was saved it may not have come to telling."""
+    lost = len(whole) - len(head) - len(rest)
+    return lost in (0, 1) and head == whole[: len(head)] and rest == whole[len(head) + lost :]
 
 
 def needs(*names: str) -> pytest.MarkDecorator:
@@ -80,7 +85,7 @@ def test_torch_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Pat
     assert len(whole) == 8
     head = losses(run("train_torch.py", photos / "train", tmp_path / "broken.pt", "--save-every", 1, kill_at="epoch 1"))
     rest = losses(run("train_torch.py", photos / "train", tmp_path / "broken.pt"))
-    assert head + rest == whole
+    assert goes_on(head, rest, whole)
 
 
 @needs("torch", "lightning")
@@ -99,7 +104,7 @@ def test_jax_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path)
     assert len(whole) == 6
     head = losses(run("train_jax.py", photos / "train", tmp_path / "broken.npz", "--save-every", 1, kill_at="epoch 1"))
     rest = losses(run("train_jax.py", photos / "train", tmp_path / "broken.npz"))
-    assert head + rest == whole
+    assert goes_on(head, rest, whole)
 
 
 @needs("tensorflow")
