@@ -48,15 +48,6 @@ static uint64_t share_count(const struct hr_iter_options *o, uint64_t left)
     return left / world + (rank < left % world);
 }
 
-/* Beyond the end come the first records again: HR_EVEN_REPEAT. */
-static uint64_t
-share_at(const struct hr_iter_options *o, uint64_t left, uint64_t position)
-{
-    uint64_t at = position * (uint64_t)o->world + (uint64_t)o->rank;
-
-    return at < left ? at : at % (left > 0 ? left : 1);
-}
-
 static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
 {
     return epoch == engine->base_epoch ? engine->base : 0;
@@ -68,14 +59,13 @@ static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *
                           uint64_t epoch, uint64_t position)
 {
     const struct hr_iter_options *o = &engine->options;
-    uint64_t base = base_of(engine, epoch);
-    const struct hr_order *order = path->orders;
+    uint64_t base = base_of(engine, epoch), at;
     struct hr_record_id id = {0};
 
     if (o->world == 0)
-        return base + order->op->order_map(order->params, order->state, order->n - base,
-                                           position, &id, order->node);
-    return base + share_at(o, path->n - base, position);
+        return hr__order_map(path->orders, base, position, &id);
+    at = base + position * (uint64_t)o->world + (uint64_t)o->rank;
+    return at < path->n || path->n == 0 ? at : at % path->n; /* HR_EVEN_REPEAT */
 }
 
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,

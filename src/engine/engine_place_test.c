@@ -5,6 +5,7 @@
 #include "engine/engine_test_util.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/str.h"
 
@@ -156,6 +157,35 @@ TEST(even_shares_are_even_and_go_on_with_other_ranks)
         for (int i = 0; i < 1003; i++)
             distinct += seen[i] > 0;
         CHECK_EQ_INT(distinct, at == 0 ? 1000 : 1003);
+    }
+}
+
+/* 128 records for three ranks: the last one makes record 0 again. */
+TEST(what_fills_up_even_shares_is_the_same_behind_a_restart)
+{
+    static const char *const texts[] = {
+        GRAPH(RANGE(128) BATCH(3)),
+        GRAPH(RANGE(128) "  - order.shard: {rank: 2, world: 3, even: repeat}\n" BATCH(3)),
+    };
+
+    for (int at = 0; at < 2; at++) {
+        struct hr_iter_options options;
+        int64_t whole[128] = {0}, parts[128] = {0};
+        char *state = NULL;
+
+        hr_iter_options_init(&options);
+        if (at == 0) {
+            options.even = HR_EVEN_REPEAT;
+            options.rank = 2;
+            options.world = 3;
+        }
+        collect(texts[at], &options, whole, -1, NULL);
+        collect(texts[at], &options, parts, 10, &state);
+        options.state = state;
+        collect(texts[at], &options, parts, -1, NULL);
+        hr_free(state);
+        CHECK_EQ_INT(whole[0], 1);
+        CHECK(memcmp(whole, parts, sizeof whole) == 0);
     }
 }
 

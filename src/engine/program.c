@@ -300,18 +300,24 @@ void hr__program_finish(struct hr_program *program)
     memset(program, 0, sizeof *program);
 }
 
+uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
+                       struct hr_record_id *id)
+{
+    bool rest = order->shards && base > 0;
+    uint64_t place =
+        order->op->order_map(order->params, order->state,
+                             rest ? HR_COUNT_UNKNOWN : order->n, at, id, order->node);
+
+    return rest ? (base + place) % order->n : place;
+}
+
 void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
                   struct hr_record_id *id)
 {
     uint64_t at = position;
 
-    for (size_t i = 0; i < path->count; i++) {
-        const struct hr_order *order = &path->orders[i];
-        uint64_t skip = order->shards ? base : 0;
-
-        at = skip + order->op->order_map(order->params, order->state, order->n - skip, at,
-                                         id, order->node);
-    }
+    for (size_t i = 0; i < path->count; i++)
+        at = hr__order_map(&path->orders[i], base, at, id);
     id->index = at;
 }
 

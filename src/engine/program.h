@@ -112,6 +112,11 @@ hr__program_init(struct hr_program *program, const struct hr_plan *plan, size_t 
                  struct hr_error *reterr);
 void hr__program_finish(struct hr_program *program);
 
+/* Where an order op sends position `at` of its own; one that shards shares the rest from
+ * `base` on, and goes on at the beginning of the epoch where that is not enough. */
+uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
+                       struct hr_record_id *id);
+
 /* The index that `path` reads at `position` of the epoch in `id`, for a consumer that
  * started the epoch at global position `base`. May change id->epoch (repeat). Sets
  * id->index. */
