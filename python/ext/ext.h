@@ -138,7 +138,18 @@ void ext_graph_unlock(struct ext_graph *graph);
 
 /* ---- iter.c ---- */
 
+/* How long a wait lasts before signals are looked at. */
+#define EXT_SLICE_MS 40
+
 extern PyType_Spec ext_iter_spec;
+
+/* ---- closing.c ---- */
+
+/* hr_iter_close(iter) in a thread beside this one, which waits: for at most
+ * `patience_ms`, with 0 until it is closed or the handler of a signal raises (-1), with
+ * less not at all.
+ */
+int ext_close_beside(struct hr_iter *iter, int patience_ms);
 
 /* ---- options.c ---- */
 
