@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpack
 
 from . import _headrace, _numpy, batch, build, states
 from ._check import nearest, one_of
@@ -34,6 +34,8 @@ from .together import Together
 if TYPE_CHECKING:
     from .host import Host
     from .pipeline import Pipeline
+
+_T = TypeVar("_T")
 
 
 class LoaderOptions(TypedDict, total=False):
@@ -206,12 +208,12 @@ class Run:
         if run is None:
             return None
         with translated():
-            return run.save()
+            return _look(run.save)
 
     def stats(self) -> dict[str, Any]:
         """What the engine measured."""
         run = self._iter
-        return run.stats() if run is not None else {}
+        return _look(run.stats) if run is not None else {}
 
     def node_stats(self) -> list[dict[str, Any]]:
         """What the engine measured, by node."""
@@ -237,6 +239,14 @@ class Run:
     def __del__(self) -> None:
         if getattr(self, "_iter", None) is not None:
             self.close()
+
+
+def _look(ask: Callable[[], _T]) -> _T:
+    """What a run tells, asked again when it was closed while this thread waited for its turn."""
+    try:
+        return ask()
+    except _headrace.Error:
+        return ask()
 
 
 class Loader:
