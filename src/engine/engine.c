@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/thread.h"
 #include "op/code_table.h"
+#include "op/share.h"
 #include "opt/opt.h"
 
 /* Sleepers look at the cancel flag this often, so a signal handler need not wake them. */
@@ -36,17 +37,6 @@
 #define READ_AHEAD_FILES 64
 
 /* ---- positions ---- */
-
-static uint64_t share_count(const struct hr_iter_options *o, uint64_t left)
-{
-    uint64_t world = (uint64_t)o->world, rank = (uint64_t)o->rank;
-
-    if (o->even == HR_EVEN_DROP)
-        return left / world;
-    if (o->even == HR_EVEN_REPEAT)
-        return left / world + (left % world != 0);
-    return left / world + (rank < left % world);
-}
 
 static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
 {
@@ -96,7 +86,8 @@ uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
 
     if (o->world == 0)
         return hr__path_count(path, base);
-    return share_count(o, path->n > base ? path->n - base : 0);
+    return hr__share_count(path->n > base ? path->n - base : 0, (uint64_t)o->rank,
+                           (uint64_t)o->world, o->even);
 }
 
 bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,

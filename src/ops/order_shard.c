@@ -6,15 +6,19 @@
  * stay out of the fingerprint.
  */
 #include "op/op.h"
-
-enum { EVEN_NONE, EVEN_DROP, EVEN_REPEAT };
+#include "op/share.h"
 
 struct shard {
     int64_t rank, world;
     int even;
 };
 
-static const char *const evens[] = {"none", "drop", "repeat", NULL};
+static const char *const evens[] = {
+    [HR_EVEN_NONE] = "none",
+    [HR_EVEN_DROP] = "drop",
+    [HR_EVEN_REPEAT] = "repeat",
+    NULL,
+};
 
 static const struct hr_param shard_params[] = {
     HR_P_INT(struct shard, rank, .required = true, HR_RANGE(0, 1000000),
@@ -30,13 +34,9 @@ static const struct hr_param shard_params[] = {
 static uint64_t shard_count(const void *params, uint64_t n)
 {
     const struct shard *p = params;
-    uint64_t world = (uint64_t)p->world, rank = (uint64_t)p->rank;
 
-    if (p->even == EVEN_DROP)
-        return n / world;
-    if (p->even == EVEN_REPEAT)
-        return n / world + (n % world != 0);
-    return n / world + (rank < n % world);
+    return hr__share_count(n, (uint64_t)p->rank, (uint64_t)p->world,
+                           (enum hr_even)p->even);
 }
 
 static enum hr_err shard_infer(struct hr_infer *infer)
