@@ -9,8 +9,6 @@
 #include "core/error.h"
 
 #define WORLD_MAX 1000000u
-/* Of positions and their products: sums of a few of them do not wrap. */
-#define NUMBER_MAX ((uint64_t)1 << 60)
 
 void hr__done_finish(struct hr_done *done)
 {
@@ -126,7 +124,7 @@ parse_layer(const struct hr_doc *list, struct hr_done *done, struct hr_error *re
     uint64_t world = count > 2 ? number(list, 1) : 0;
     enum hr_err code = HR_OK;
 
-    if (base > NUMBER_MAX || world == 0 || world > WORLD_MAX ||
+    if (base > HR_STATE_NUMBER_MAX || world == 0 || world > WORLD_MAX ||
         (count != 2 + world && count != 2 + 2 * world))
         return damaged(reterr);
     ends = hr__calloc(world, sizeof *ends);
@@ -135,7 +133,8 @@ parse_layer(const struct hr_doc *list, struct hr_done *done, struct hr_error *re
     for (uint64_t r = 0; code == HR_OK && r < world; r++) {
         ends[r].positions = number(list, 2 + r);
         ends[r].children = count > 2 + world ? number(list, 2 + world + r) : 0;
-        if (ends[r].positions > NUMBER_MAX / world || ends[r].children > NUMBER_MAX)
+        if (ends[r].positions > HR_STATE_NUMBER_MAX / world ||
+            ends[r].children > HR_STATE_NUMBER_MAX)
             code = damaged(reterr);
     }
     if (code == HR_OK && (code = hr__done_add(done, base, world, ends)) != HR_OK)

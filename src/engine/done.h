@@ -14,6 +14,9 @@
 #include "core/doc.h"
 #include "core/str.h"
 
+/* Of what states tell, seeds apart: sums of a few of them do not wrap. */
+#define HR_STATE_NUMBER_MAX ((uint64_t)1 << 60)
+
 /* Rank r of `world` had done its positions below ends[r].positions, counted from global
  * position `base`, and so many children of the record there. */
 struct hr_done_end {

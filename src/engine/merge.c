@@ -29,7 +29,7 @@ static bool is_start(const struct merge *m, struct hr_saved *one)
 
     if (one->world == m->count || (one->world > 0 && !one->even) ||
         __builtin_mul_overflow(one->cursor.end_position, one->world, &behind) ||
-        behind > (uint64_t)1 << 60)
+        behind > HR_STATE_NUMBER_MAX)
         return false;
     one->base += behind;
     one->cursor = (struct hr_cursor){.epoch = one->cursor.epoch};
@@ -157,7 +157,7 @@ static enum hr_err add_layer(struct merge *m, uint64_t *ret_base, struct hr_erro
         ends[r].children = m->saved[r].cursor.end_child;
         more |= ends[r].positions | ends[r].children;
     }
-    if (__builtin_mul_overflow(least, m->count, &steps) || steps > (uint64_t)1 << 60)
+    if (__builtin_mul_overflow(least, m->count, &steps) || steps > HR_STATE_NUMBER_MAX)
         code = hr__fail(reterr, HR_ERR_FORMAT,
                         "states cannot be merged: they stand beyond any epoch's end");
     else if (more > 0)

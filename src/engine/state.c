@@ -21,9 +21,6 @@
 #include "core/doc.h"
 #include "core/error.h"
 
-/* Seeds apart, numbers of a state: twice as many do not wrap. */
-#define NUMBER_MAX ((uint64_t)1 << 60)
-
 /* The share of an order.shard behind a filter: the first two records that it keeps. */
 static bool stream_share(const struct hr_order *order, uint64_t *rank, uint64_t *world)
 {
@@ -142,7 +139,7 @@ static uint64_t step_size(const struct hr_engine *engine)
     uint64_t size = 1;
 
     for (size_t i = 0; i < engine->stage_count; i++)
-        if (engine->stages[i].program.batch != NULL && size < NUMBER_MAX >> 32)
+        if (engine->stages[i].program.batch != NULL && size < HR_STATE_NUMBER_MAX >> 32)
             size *= (uint64_t)engine->stages[i].program.spec.size;
     return size;
 }
@@ -196,7 +193,7 @@ static enum hr_err get(const struct hr_doc *doc, const char *key, uint64_t *ret_
     const struct hr_doc *value = hr__doc_get(doc, key);
 
     if (value == NULL || value->kind != HR_DOC_INT || value->as.integer < 0 ||
-        (uint64_t)value->as.integer > NUMBER_MAX)
+        (uint64_t)value->as.integer > HR_STATE_NUMBER_MAX)
         return hr__fail(reterr, HR_ERR_FORMAT,
                         "the iterator state is damaged: \"%s\" is missing or no number",
                         key);
@@ -219,7 +216,7 @@ static enum hr_err get_numbers(const struct hr_doc *doc, const char *key,
         const struct hr_doc *item = list->as.list.items[i];
 
         if (item->kind != HR_DOC_INT || item->as.integer < 0 ||
-            (uint64_t)item->as.integer > NUMBER_MAX)
+            (uint64_t)item->as.integer > HR_STATE_NUMBER_MAX)
             return hr__fail(reterr, HR_ERR_FORMAT,
                             "the iterator state is damaged: \"%s\" is no list of numbers",
                             key);
@@ -300,6 +297,17 @@ static enum hr_err check_identity(const struct hr_engine *engine,
     return HR_OK;
 }
 
+static enum hr_err refuse_move(const struct hr_engine *engine, const struct hr_saved *s,
+                               const char *why, struct hr_error *reterr)
+{
+    return hr__fail(
+        reterr, HR_ERR_STATE,
+        "the iterator state was saved by rank %llu of %llu, and this is rank %llu of "
+        "%llu; %s",
+        (unsigned long long)s->rank, (unsigned long long)s->world,
+        (unsigned long long)rank_of(engine), (unsigned long long)world_of(engine), why);
+}
+
 /* Another rank or world saved it: begin at a global position instead. */
 static enum hr_err
 move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
@@ -307,26 +315,22 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
     uint64_t done;
 
     if (!moves(engine))
-        return hr__fail(
-            reterr, HR_ERR_STATE,
-            "the iterator state was saved by rank %llu of %llu, and this is rank %llu of "
-            "%llu; behind a filter, a window shuffle, take or skip (or batches that are "
+        return refuse_move(
+            engine, s,
+            "behind a filter, a window shuffle, take or skip (or batches that are "
             "taken apart) ties a state to its rank and world. Give each rank its own "
             "state, and shuffle in front of the filter to be free to change the world",
-            (unsigned long long)s->rank, (unsigned long long)s->world,
-            (unsigned long long)rank_of(engine), (unsigned long long)world_of(engine));
+            reterr);
     if (!s->even || !steps_are_even(engine))
-        return hr__fail(
-            reterr, HR_ERR_STATE,
-            "the iterator state was saved by rank %llu of %llu, and this is rank %llu of "
-            "%llu; ranks that filter, expand or skip records stand at different places: "
+        return refuse_move(
+            engine, s,
+            "ranks that filter, expand or skip records stand at different places: "
             "give each rank its own state, or merge those of all ranks "
             "(hr_state_merge, in Python hr.merge_states)",
-            (unsigned long long)s->rank, (unsigned long long)s->world,
-            (unsigned long long)rank_of(engine), (unsigned long long)world_of(engine));
+            reterr);
     if (__builtin_mul_overflow(step_end(engine, s->cursor.end_position), s->world,
                                &done) ||
-        done > NUMBER_MAX)
+        done > HR_STATE_NUMBER_MAX)
         return hr__fail(reterr, HR_ERR_STATE,
                         "the iterator state stands beyond the epoch's end");
     s->base += done;
@@ -352,7 +356,7 @@ static enum hr_err check_ordinals(const struct hr_engine *engine,
         for (size_t k = 0; k < stage->program.stream_count; k++) {
             uint64_t block = stage->window.stream == k ? stage->window.block : 0;
 
-            if (c->ordinals[stage->ordinal_first + k] > NUMBER_MAX / (block + 1))
+            if (c->ordinals[stage->ordinal_first + k] > HR_STATE_NUMBER_MAX / (block + 1))
                 return hr__fail(reterr, HR_ERR_STATE,
                                 "the iterator state stands beyond the epoch's end");
         }
