@@ -144,12 +144,19 @@ static void keep_fatal(struct ext_call *frame, PyObject *exception)
     ext_mutex_unlock(&home->mutex);
 }
 
+/* Whether the run is to end with what a call raised; several that share the code are not.
+ * The home is locked. */
+static bool is_due(const struct ext_home *home)
+{
+    return home->fatal != NULL && home->runs < 2;
+}
+
 bool ext_fatal_is_due(struct ext_home *home)
 {
     bool due;
 
     ext_mutex_lock(&home->mutex);
-    due = home->fatal != NULL && home->runs < 2;
+    due = is_due(home);
     ext_mutex_unlock(&home->mutex);
     return due;
 }
@@ -261,7 +268,7 @@ static int make_inputs(struct ext_state *state, const struct hr_code_call *call,
     return 0;
 }
 
-/* The limited API calls up to four without making a tuple. */
+/* Few inputs go without a tuple around them. */
 static PyObject *call_with(PyObject *function, const struct ext_inputs *inputs)
 {
     PyObject *const *items = inputs->items;
@@ -348,13 +355,27 @@ static bool says_end(void)
     return end;
 }
 
-/* Item `index` of a list needs no call; any other code has no list. */
+/* A new reference to an item of `list`; NULL, with no exception, when there is no list or
+ * no such item. */
+static PyObject *list_item(PyObject *list, uint64_t index)
+{
+    PyObject *item = NULL;
+
+    if (list != NULL && index < (uint64_t)PyList_Size(list)) {
+        item = ext_list_item(list, (Py_ssize_t)index);
+        if (item == NULL) /* another thread has shortened it */
+            PyErr_Clear();
+    }
+    return item;
+}
+
+/* An item of a list needs no call; any other code has no list. */
 static PyObject *make_record(PyObject *function, PyObject *list, uint64_t index)
 {
-    PyObject *number, *value;
+    PyObject *number, *value = list_item(list, index);
 
-    if (list != NULL && index < (uint64_t)PyList_Size(list))
-        return ext_list_item(list, (Py_ssize_t)index);
+    if (value != NULL)
+        return value;
     number = PyLong_FromUnsignedLongLong(index);
     if (number == NULL)
         return NULL;
@@ -438,7 +459,7 @@ push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
     frame->outer = thread->current;
     ext_mutex_lock(&home->mutex);
     settle(home);
-    function = home->fatal != NULL && home->runs < 2 ? NULL : Py_XNewRef(code->function);
+    function = is_due(home) ? NULL : Py_XNewRef(code->function);
     if (function != NULL) {
         frame->next = home->calls;
         frame->prev = &home->calls;
@@ -476,14 +497,13 @@ static bool take_plain(struct ext_code *code, struct hr_code_call *call)
     static const struct ext_inputs nothing = {0};
     struct ext_home *home = code->home;
     uint64_t index = hr_code_index(call);
-    PyObject *list, *item = NULL;
+    PyObject *list, *item;
     bool taken = false;
 
     ext_mutex_lock(&home->mutex);
     list = Py_XNewRef(code->list);
     ext_mutex_unlock(&home->mutex);
-    if (list != NULL && index < (uint64_t)PyList_Size(list))
-        item = ext_list_item(list, (Py_ssize_t)index);
+    item = list_item(list, index);
     if (item != NULL && is_plain(item) && hr_code_output_count(call) == 1)
         taken = ext_output(home->state, call, 0, item, &nothing, NULL) == HR_OK;
     if (!taken)
