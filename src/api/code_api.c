@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "graph/graph.h"
-#include "op/code.h"
+#include "op/code_call.h"
 
 enum hr_err hr_graph_code(struct hr_graph *graph, const char *name,
                           const struct hr_code *code, struct hr_error *reterr)

@@ -4,9 +4,9 @@
  *
  * Each record has a row of slots, so that it can wait between segments. A record that
  * fails leaves the chunk; when another may stand in for it, that one goes through alone
- * afterwards, because the memory of a trip is good until the next one only.
+ * afterwards, because the memory of a request is good until the next one only.
  *
- * A pass with trips pauses when the first of them is on its way, and goes on when the
+ * A pass with requests pauses when the first of them is on its way, and goes on when the
  * next pass has come as far: so the worker process always has records to do.
  */
 #include "engine/run.h"
@@ -33,7 +33,7 @@ static enum hr_err chunk_init(struct hr_chunk *chunk, const struct hr_stage *sta
     hr__arena_init(&chunk->arena);
     if (chunk->live == NULL || chunk->ids == NULL || chunk->rows == NULL)
         return HR_ERR_MEMORY;
-    return hr__trip_init(chunk, p);
+    return hr__process_init(chunk, p);
 }
 
 enum hr_err hr__chunk_init(struct hr_runner *runner, size_t at)
@@ -44,10 +44,10 @@ enum hr_err hr__chunk_init(struct hr_runner *runner, size_t at)
     if (stage->program.segment_count == 0)
         return HR_OK;
     HR_TRY(chunk_init(&chunks[0], stage));
-    if (!stage->program.trips)
+    if (!stage->program.processes)
         return HR_OK;
     chunks[1].procs = chunks[0].procs;
-    chunks[1].seat = 1;
+    chunks[1].channel = 1;
     return chunk_init(&chunks[1], stage);
 }
 
@@ -55,7 +55,7 @@ static void chunk_finish(struct hr_chunk *chunk, const struct hr_program *p)
 {
     for (size_t i = 0; chunk->rows != NULL && i < chunk->room * (p->slot_count + 1); i++)
         hr__value_clear(&chunk->rows[i]);
-    hr__trip_finish(chunk, p);
+    hr__process_finish(chunk, p);
     hr__arena_finish(&chunk->arena);
     hr__free(chunk->live);
     hr__free(chunk->ids);
@@ -116,10 +116,10 @@ static enum hr_err prepare_row(struct hr_pass *pass, const struct hr_step *step,
     struct hr_runner *runner = pass->runner;
     struct hr_value *slots = hr__pass_slots(pass, row);
 
-    for (size_t i = 0; i < step->share_count; i++)
-        hr__value_share(&slots[step->share[2 * i + 1]], &slots[step->share[2 * i]]);
+    for (size_t i = 0; i < step->alias_count; i++)
+        hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
     for (size_t i = 0; i < count; i++)
-        HR_TRY(hr__value_force(&runner->worker, &slots[inputs[i]], NULL, &runner->error));
+        HR_TRY(hr__value_force(&runner->thread, &slots[inputs[i]], NULL, &runner->error));
     return HR_OK;
 }
 
@@ -131,7 +131,7 @@ static bool needs_preparing(const struct hr_pass *pass, const struct hr_step *st
     for (size_t i = 0; i < count; i++)
         if (slots[inputs[i]].kind == HR_VALUE_DEFERRED)
             return true;
-    return step->share_count > 0;
+    return step->alias_count > 0;
 }
 
 void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *inputs,
@@ -281,12 +281,12 @@ static void finish_rows(struct hr_pass *pass)
             hr__value_clear(&chunk->rows[i]);
         chunk->rows[i].kind = HR_VALUE_NONE;
     }
-    pass->bytes += runner->worker.arena.used_bytes;
-    if (runner->worker.arena.used_bytes > SCRATCH_KEPT)
-        hr__arena_reset(&runner->worker.arena);
+    pass->bytes += runner->thread.arena.used_bytes;
+    if (runner->thread.arena.used_bytes > SCRATCH_KEPT)
+        hr__arena_reset(&runner->thread.arena);
 }
 
-/* Segments from `at` on; with `pause` until a trip is on its way. Returns its segment,
+/* Segments from `at` on; with `pause` until a request is on its way. Returns its segment,
  * all when the rows are through. */
 static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
 {
@@ -300,10 +300,10 @@ static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
             run_local(pass, segment);
         else if (segment->kind == HR_SEGMENT_CODE)
             hr__code_segment(pass, segment);
-        else if (hr__trip_begin(pass, segment, proc)) {
+        else if (hr__process_begin(pass, segment, proc)) {
             if (pause)
                 return at;
-            hr__trip_end(pass, segment, *proc);
+            hr__process_end(pass, segment, *proc);
         }
         hr__pass_compact(pass);
     }
@@ -372,13 +372,13 @@ void hr__chunk_claim(struct hr_runner *runner, struct hr_claim *claim)
 
 static void swap_arenas(struct hr_runner *runner, struct hr_chunk *chunk)
 {
-    struct hr_arena own = runner->worker.arena;
+    struct hr_arena own = runner->thread.arena;
 
-    runner->worker.arena = chunk->arena;
+    runner->thread.arena = chunk->arena;
     chunk->arena = own;
 }
 
-/* Claims of a stage with trips are one pass each. */
+/* Claims of a stage with requests are one pass each. */
 static struct hr_chunk *begin(struct hr_runner *runner, const struct hr_claim *claim)
 {
     struct hr_chunk *chunk =
@@ -406,7 +406,7 @@ static void end(struct hr_runner *runner, struct hr_chunk *chunk)
 
     swap_arenas(runner, chunk);
     if (at < p->segment_count) {
-        hr__trip_end(pass, &p->segments[at], chunk->procs[at]);
+        hr__process_end(pass, &p->segments[at], chunk->procs[at]);
         hr__pass_compact(pass);
         run_segments(pass, at + 1, false);
     }

@@ -468,7 +468,7 @@ TEST(nobody_waits_for_code_that_hangs_in_a_process)
     }
 }
 
-TEST(any_allocation_on_this_side_of_a_trip_may_fail)
+TEST(any_allocation_on_this_side_of_a_request_may_fail)
 {
     struct world w = {.end = INT64_MAX, .every = 9};
     struct hr_iter_options options;

@@ -129,7 +129,7 @@ static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
 }
 
 /* Whether a worker process is to have records ready behind those that it has: not where
- * that could leave another worker without. */
+ * that could leave another worker process without. */
 static bool may_overlap(const struct hr_runner *runner)
 {
     double ns = runner->under_way->pass.stage->record_ns;
@@ -195,8 +195,8 @@ static enum hr_err start_threads(struct hr_engine *engine, struct hr_error *rete
     for (int i = 0; i < engine->thread_count; i++) {
         char name[16];
 
-        snprintf(name, sizeof name, "hr-worker-%d", i % 1000);
-        HR_TRY(hr__thread_start(&engine->runners[i].thread, name, run_thread,
+        snprintf(name, sizeof name, "hr-thread-%d", i % 1000);
+        HR_TRY(hr__thread_start(&engine->runners[i].handle, name, run_thread,
                                 &engine->runners[i], reterr));
         engine->runners[i].started = true;
     }
@@ -229,7 +229,7 @@ static uint64_t batch_bytes(const struct hr_graph *graph, const struct hr_plan *
 }
 
 /* Whether user code runs in worker processes. */
-static bool has_trips(const struct hr_graph *graph)
+static bool uses_processes(const struct hr_graph *graph)
 {
     for (size_t i = 0; i < graph->count; i++) {
         const struct hr_graph_node *n = &graph->nodes[i];
@@ -246,22 +246,22 @@ static bool has_trips(const struct hr_graph *graph)
  * three; more when they are small or when the budget says so; one where they are large
  * and processes take their share of memory as well: making one takes so long there that
  * what is lost between two does not show. */
-static enum hr_err share_memory(struct hr_engine *engine, struct hr_error *reterr)
+static enum hr_err divide_memory(struct hr_engine *engine, struct hr_error *reterr)
 {
     uint64_t batch = batch_bytes(engine->graph, &engine->plan);
     uint64_t fixed = PROGRAM_BYTES + SCRATCH_BYTES * (uint64_t)(engine->thread_count + 1);
     uint64_t ahead =
         engine->options.ahead_bytes > 0 ? engine->options.ahead_bytes : READ_AHEAD_BYTES;
     uint64_t budget = engine->options.memory_bytes, count;
-    bool trips = has_trips(engine->graph);
+    bool processes = uses_processes(engine->graph);
     char have[32], need[32];
 
-    if (trips)
-        fixed += 4 * HR_TRIP_BYTES * (uint64_t)(engine->thread_count + 1);
+    if (processes)
+        fixed += 4 * HR_PROCESS_BYTES * (uint64_t)(engine->thread_count + 1);
     batch = batch > 0 ? batch : 1;
     count = AHEAD_BATCH_BYTES / batch;
-    engine->frugal =
-        trips && budget == 0 && engine->thread_count > 0 && batch >= HR_LARGE_BATCH_BYTES;
+    engine->frugal = processes && budget == 0 && engine->thread_count > 0 &&
+                     batch >= HR_LARGE_BATCH_BYTES;
     count = count > 2 ? count : engine->frugal ? 1 : 2;
     if (budget > 0) {
         uint64_t least =
@@ -321,7 +321,7 @@ static bool graph_shards(const struct hr_graph *graph)
 }
 
 /* From here on world is 0 only where the graph has an order.shard of its own. */
-static enum hr_err take_share(struct hr_engine *engine, struct hr_error *reterr)
+static enum hr_err check_world(struct hr_engine *engine, struct hr_error *reterr)
 {
     struct hr_iter_options *o = &engine->options;
     bool shards = graph_shards(engine->graph);
@@ -345,7 +345,7 @@ static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
         .fuse = o->fuse,
     };
 
-    HR_TRY(take_share(engine, reterr));
+    HR_TRY(check_world(engine, reterr));
     HR_TRY(hr__plan_make(engine->graph, &settings, &engine->plan, reterr));
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
@@ -362,7 +362,7 @@ static enum hr_err init_stages(struct hr_engine *engine, struct hr_error *reterr
         HR_TRY(hr__stage_init(stage, engine, i, reterr));
         stage->ordinal_first = ordinals;
         ordinals += stage->program.stream_count;
-        HR_TRY(hr__trip_host(engine, &stage->program, reterr));
+        HR_TRY(hr__process_host(engine, &stage->program, reterr));
         if (ordinals > HR_CURSOR_STREAMS)
             return hr__fail(reterr, HR_ERR_GRAPH, "more than %d order ops behind filters",
                             HR_CURSOR_STREAMS);
@@ -440,7 +440,7 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     HR_TRY(hr_graph_freeze(engine->graph, reterr));
     HR_TRY(hr_graph_fingerprint(engine->graph, engine->fingerprint));
     HR_TRY(make_plan(engine, reterr));
-    HR_TRY(share_memory(engine, reterr));
+    HR_TRY(divide_memory(engine, reterr));
     engine->pool = hr_pool_create(0);
     if (engine->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -482,7 +482,7 @@ void hr__engine_close(struct hr_engine *engine)
     pthread_mutex_unlock(&engine->lock);
     for (int i = 0; engine->runners != NULL && i < engine->thread_count; i++)
         if (engine->runners[i].started)
-            pthread_join(engine->runners[i].thread, NULL);
+            pthread_join(engine->runners[i].handle, NULL);
     for (int i = 0; engine->runners != NULL && i <= engine->thread_count; i++)
         hr__runner_finish(&engine->runners[i]);
     hr__free(engine->runners);
@@ -573,7 +573,7 @@ static bool helps(const struct hr_engine *engine)
 
     if (engine->thread_count == 0)
         return true;
-    if (engine->trips) /* the caller would need a worker process of its own */
+    if (engine->processes) /* the caller would need a worker process of its own */
         return false;
     return engine->stages[0].record_ns > 0 &&
            engine->stages[0].record_ns * records < HELP_NS;
@@ -609,7 +609,7 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
         }
         if (helps(engine) && work_once(engine, &engine->runners[engine->thread_count]))
             continue;
-        /* It may have helped up to here and left a full block behind: a worker that
+        /* It may have helped up to here and left a full block behind: a thread that
          * sleeps since then has to see it. */
         if (engine->idle > 0 && engine->frugal)
             pthread_cond_broadcast(&engine->work); /* all may begin */

@@ -163,10 +163,10 @@ struct hr_span {
 struct hr_chunk; /* engine/run.h */
 
 struct hr_runner {
-    struct hr_worker worker; /* first */
+    struct hr_thread thread; /* first */
     struct hr_engine *engine;
     int number;
-    pthread_t thread;
+    pthread_t handle;
     bool started;
     struct hr_value **slots;    /* per stage: row of slots */
     struct hr_op_ctx **ctxs;    /* per stage: one per step, then the expansion */
@@ -203,7 +203,7 @@ struct hr_engine {
     pthread_cond_t work, ready; /* for workers; for the consumer */
     int idle;
     bool consumer_waits;
-    bool trips;                 /* some code runs in worker processes */
+    bool processes;             /* some code runs in worker processes */
     atomic_size_t shared_bytes; /* with them */
     struct hr_code_host host;   /* the graph's, called by one thread at a time */
     pthread_mutex_t host_lock;

@@ -54,16 +54,16 @@ bind_fields(struct compiler *c, struct hr_step *step, const struct hr_graph_node
 }
 
 static bool
-bind_shares(struct compiler *c, struct hr_step *step, const struct hr_graph_node *n)
+bind_aliases(struct compiler *c, struct hr_step *step, const struct hr_graph_node *n)
 {
-    step->share = list(c, 2 * n->share_count);
-    if (step->share == NULL)
+    step->alias = list(c, 2 * n->alias_count);
+    if (step->alias == NULL)
         return false;
-    for (size_t i = 0; i < n->share_count; i++) {
-        step->share[2 * i] = slot(c, n->shares[i].from);
-        step->share[2 * i + 1] = slot(c, n->shares[i].to);
+    for (size_t i = 0; i < n->alias_count; i++) {
+        step->alias[2 * i] = slot(c, n->aliases[i].from);
+        step->alias[2 * i + 1] = slot(c, n->aliases[i].to);
     }
-    step->share_count = (uint16_t)n->share_count;
+    step->alias_count = (uint16_t)n->alias_count;
     return true;
 }
 
@@ -102,11 +102,11 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->group = planned->group;
     if (c->stage == 0)
         step->path = (uint16_t)(c->path_of[planned->node] - 1);
-    if (!bind_shares(c, step, n) || !bind_fields(c, step, n) ||
+    if (!bind_aliases(c, step, n) || !bind_fields(c, step, n) ||
         !bind_forces(c, step, n, planned))
         return false;
     step->plain =
-        step->share_count + step->before_count + step->after_count + step->clear_count ==
+        step->alias_count + step->before_count + step->after_count + step->clear_count ==
         0;
     return true;
 }

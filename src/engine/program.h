@@ -33,7 +33,7 @@ struct hr_step {
     const void *params;
     void *state;
     uint32_t node;
-    uint16_t field_count, before_count, after_count, clear_count, share_count;
+    uint16_t field_count, before_count, after_count, clear_count, alias_count;
     bool plain; /* nothing but a call of apply: no share, force or clear */
     uint16_t
         path; /* whose identity the record has here; for a SOURCE also what it reads */
@@ -41,7 +41,7 @@ struct hr_step {
     uint16_t *before; /* slots whose deferred values are made before the step */
     uint16_t *after;  /* ... at once after it */
     uint16_t *clear;  /* slots that the step has taken out of the record */
-    uint16_t *share;  /* pairs from, to: made alike before the step (a fork) */
+    uint16_t *alias;  /* pairs from, to: made alike before the step (a fork) */
     uint32_t group;   /* node that heads its composed work */
     const struct hr_code_use *code; /* user code: inputs, outputs are its fields */
     uint16_t *finals; /* user code: per output, 1 + the stage's result that it is, when no
@@ -61,16 +61,17 @@ struct hr_out_field {
  * are numbered; step_count stands for the expansion.
  */
 enum hr_segment_kind {
-    HR_SEGMENT_LOCAL, /* steps of our own */
-    HR_SEGMENT_CODE,  /* one step of user code in this thread */
-    HR_SEGMENT_TRIP,  /* steps of user code in a worker process */
+    HR_SEGMENT_LOCAL,   /* steps of our own */
+    HR_SEGMENT_CODE,    /* one step of user code in this thread */
+    HR_SEGMENT_PROCESS, /* steps of user code in a worker process */
 };
 
 struct hr_segment {
     enum hr_segment_kind kind;
     uint16_t from, to;
-    struct hr_proc_trip *trip;
-    uint16_t *inputs, *results; /* TRIP: slots of the row that are shipped, come back */
+    struct hr_proc_program *program;
+    uint16_t *inputs,
+        *results; /* PROCESS: slots of the row that are sent and that come back */
 };
 
 struct hr_program {
@@ -93,7 +94,7 @@ struct hr_program {
     struct hr_batch_spec spec;
     struct hr_segment *segments;
     size_t segment_count;  /* 0: no user code, records run one by one */
-    bool trips;            /* some of them go to a worker process */
+    bool processes;        /* some of them go to a worker process */
     struct hr_arena arena; /* holds all of the above */
 };
 

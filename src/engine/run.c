@@ -11,7 +11,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "op/worker.h"
+#include "op/thread.h"
 
 /* Scratch of small records is given up together: what is in cache stays there. */
 #define SCRATCH_KEPT 16384
@@ -36,7 +36,7 @@ static bool init_stage_rows(struct hr_runner *runner, size_t at)
         ctx->params = step->params;
         ctx->state = step->state;
         ctx->node = step->node;
-        ctx->worker = &runner->worker;
+        ctx->thread = &runner->thread;
         ctx->error = &runner->error;
         ctx->id = &runner->ids[step->path];
         ctx->field_count = step->field_count;
@@ -56,9 +56,9 @@ hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
 
     runner->engine = engine;
     runner->number = number;
-    hr__arena_init(&runner->worker.arena);
-    runner->worker.reader = engine->reader;
-    runner->worker.pool = engine->pool;
+    hr__arena_init(&runner->thread.arena);
+    runner->thread.reader = engine->reader;
+    runner->thread.pool = engine->pool;
     runner->slots = hr__calloc(engine->stage_count, sizeof(void *));
     runner->ctxs = hr__calloc(engine->stage_count, sizeof(void *));
     runner->ids =
@@ -104,8 +104,8 @@ void hr__runner_finish(struct hr_runner *runner)
     for (size_t i = 0; i < runner->engine->stage_count; i++)
         if (runner->slots != NULL && runner->ctxs != NULL)
             finish_stage_rows(runner, i);
-    hr__worker_objects_destroy(&runner->worker);
-    hr__arena_finish(&runner->worker.arena);
+    hr__thread_objects_destroy(&runner->thread);
+    hr__arena_finish(&runner->thread.arena);
     hr__free(runner->slots);
     hr__free(runner->ctxs);
     hr__free(runner->ids);
@@ -129,7 +129,7 @@ static enum hr_err force_slots(struct hr_runner *runner, struct hr_value *slots,
                                const uint16_t *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        HR_TRY(hr__value_force(&runner->worker, &slots[list[i]], NULL, &runner->error));
+        HR_TRY(hr__value_force(&runner->thread, &slots[list[i]], NULL, &runner->error));
     return HR_OK;
 }
 
@@ -137,14 +137,14 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
                             const struct hr_step *step, struct hr_op_ctx *ctx)
 {
     struct hr_meter *meter = &runner->meters[step->node];
-    bool timed = runner->worker.charge_ticks != NULL;
+    bool timed = runner->thread.charge_ticks != NULL;
 
-    for (size_t i = 0; i < step->share_count; i++)
-        hr__value_share(&slots[step->share[2 * i + 1]], &slots[step->share[2 * i]]);
+    for (size_t i = 0; i < step->alias_count; i++)
+        hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
     if (step->before_count > 0)
         HR_TRY(force_slots(runner, slots, step->before, step->before_count));
     if (timed) {
-        hr__worker_charge(&runner->worker, step->node);
+        hr__thread_charge(&runner->thread, step->node);
         meter->timed++;
         meter->bytes_in += hr__run_bytes(ctx->fields, ctx->field_count);
     }
@@ -180,7 +180,7 @@ run_steps(struct hr_runner *runner, const struct hr_stage *stage, struct hr_valu
 {
     const struct hr_program *p = &stage->program;
     struct hr_op_ctx *ctxs = runner->ctxs[stage->number];
-    bool timed = runner->worker.charge_ticks != NULL;
+    bool timed = runner->thread.charge_ticks != NULL;
 
     *ret_drop = false;
     for (size_t i = from; i < to; i++) {
@@ -225,8 +225,8 @@ static void clear_slots(struct hr_runner *runner, const struct hr_stage *stage)
             hr__value_clear(&slots[i]);
         slots[i].kind = HR_VALUE_NONE;
     }
-    if (runner->worker.arena.used_bytes > SCRATCH_KEPT)
-        hr__arena_reset(&runner->worker.arena);
+    if (runner->thread.arena.used_bytes > SCRATCH_KEPT)
+        hr__arena_reset(&runner->thread.arena);
 }
 
 static inline enum hr_err
@@ -237,7 +237,7 @@ finish(struct hr_runner *runner, struct hr_stage *stage, struct hr_block *block,
     enum hr_err code;
 
     if (p->batch != NULL)
-        hr__worker_charge(&runner->worker,
+        hr__thread_charge(&runner->thread,
                           runner->engine->plan.stages[stage->number].batch);
     if (p->expand.op != NULL)
         code = hr__store_children(runner, stage, block, at, slots);
@@ -398,15 +398,15 @@ static void run_record(struct hr_runner *runner, struct hr_stage *stage,
 void hr__run_begin_timing(struct hr_runner *runner)
 {
     memset(runner->ticks, 0, runner->engine->graph->count * sizeof *runner->ticks);
-    runner->worker.charge_ticks = runner->ticks;
-    hr__worker_charge(&runner->worker, 0);
+    runner->thread.charge_ticks = runner->ticks;
+    hr__thread_charge(&runner->thread, 0);
     runner->ticks[0] = 0;
 }
 
 void hr__run_end_timing(struct hr_runner *runner)
 {
-    hr__worker_charge(&runner->worker, 0);
-    runner->worker.charge_ticks = NULL;
+    hr__thread_charge(&runner->thread, 0);
+    runner->thread.charge_ticks = NULL;
     for (size_t i = 0; i < runner->engine->graph->count; i++)
         runner->meters[i].ticks += runner->ticks[i];
 }
@@ -496,7 +496,7 @@ void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim)
     if (runner->engine->done.count > 0 && claim->stage->number == 0)
         drop_done(runner->engine, claim);
     read_ahead(runner, claim);
-    if (claim->stage->program.trips)
+    if (claim->stage->program.processes)
         hr__chunk_overlap(runner, claim);
     else if (claim->stage->program.segment_count > 0)
         hr__chunk_claim(runner, claim);

@@ -1,8 +1,8 @@
 /*
  * engine/run.h - what the files that run records share: run.c (one record at a time),
- * store.c (what a record leaves), chunk.c (many records, segment by segment), code.c (the
- * user's code in this thread), trip.c (in a worker process). All of it belongs to one
- * runner, and none is called under the lock.
+ * store.c (what a record leaves), chunk.c (many records, segment by segment), user_code.c
+ * (the user's code in this thread), process.c (in a worker process). All of it belongs to
+ * one runner, and none is called under the lock.
  */
 #ifndef HR_ENGINE_RUN_H
 #define HR_ENGINE_RUN_H
@@ -15,7 +15,9 @@
 /* Rows of a chunk at most, and the bytes that they may hold together. */
 #define HR_CHUNK_ROWS 512
 #define HR_CHUNK_BYTES ((uint64_t)4 << 20)
-#define HR_TRIP_BYTES ((uint64_t)2 << 20) /* there is memory for two, here and there */
+#define HR_PROCESS_BYTES                                                                 \
+    ((uint64_t)2 << 20) /* there is memory for two, here and there                       \
+                         */
 
 struct hr_proc;
 struct hr_proc_record;
@@ -32,9 +34,9 @@ struct hr_pass {
     uint64_t lost_ticks; /* spent on what no record is to blame for */
 };
 
-/* Records on their way through a stage that is cut into segments. Where a stage has trips
- * there are two of these, which a runner takes in turns: while a worker process has the
- * records of one, those of the other are made ready and put away. */
+/* Records on their way through a stage that is cut into segments. Where a stage has
+ * requests there are two of these, which a runner takes in turns: while a worker process
+ * has the records of one, those of the other are made ready and put away. */
 struct hr_chunk {
     uint32_t room, live_count;
     uint32_t *live;           /* rows still on their way, in order */
@@ -42,14 +44,14 @@ struct hr_chunk {
     struct hr_record_id *ids; /* room x path_count, at least one */
     struct hr_proc **procs;   /* per segment; NULL until it is used */
     struct hr_proc_record *records;
-    struct hr_value *shipped; /* room x most inputs of a trip */
+    struct hr_value *shipped; /* room x most inputs of a request */
 
-    /* Where there are trips. */
-    unsigned seat;         /* in the worker processes */
+    /* Where there are requests. */
+    unsigned channel;      /* in the worker processes */
     struct hr_arena arena; /* the runner's own while these records run */
     struct hr_pass pass;   /* the one that is under way */
-    size_t waits_at;       /* segment whose trip it is; all: none */
-    uint64_t trip_ticks;   /* when it began, for the trace */
+    size_t waits_at;       /* segment whose request it is; all: none */
+    uint64_t begin_ticks;  /* when it began, for the trace */
 };
 
 /* run.c */
@@ -160,19 +162,20 @@ static inline uint8_t *hr__pass_status(const struct hr_pass *pass, uint32_t row)
 void hr__pass_give_up(struct hr_pass *pass);
 bool hr__pass_stopped(const struct hr_pass *pass);
 
-/* code.c, trip.c: all open rows through a segment. A trip has two halves; the second one
- * is due when the first says so. */
+/* user_code.c, process.c: all open rows through a segment. A request has two halves; the
+ * second one is due when the first says so. */
 void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment);
-bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
-                    struct hr_proc **proc);
-void hr__trip_end(struct hr_pass *pass, const struct hr_segment *segment,
-                  struct hr_proc *proc);
-/* At open: where the program's trips go. Refused when the graph has no host for them. */
+bool hr__process_begin(struct hr_pass *pass, const struct hr_segment *segment,
+                       struct hr_proc **proc);
+void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
+                     struct hr_proc *proc);
+/* At open: where the program's requests go. Refused when the graph has no host for them.
+ */
 HR_CHECK enum hr_err
-hr__trip_host(struct hr_engine *engine, const struct hr_program *program,
-              struct hr_error *reterr);
+hr__process_host(struct hr_engine *engine, const struct hr_program *program,
+                 struct hr_error *reterr);
 HR_CHECK enum hr_err
-hr__trip_init(struct hr_chunk *chunk, const struct hr_program *program);
-void hr__trip_finish(struct hr_chunk *chunk, const struct hr_program *program);
+hr__process_init(struct hr_chunk *chunk, const struct hr_program *program);
+void hr__process_finish(struct hr_chunk *chunk, const struct hr_program *program);
 
 #endif

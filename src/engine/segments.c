@@ -1,5 +1,5 @@
 /*
- * Cutting a stage with user code into segments, and describing its trips to a worker
+ * Cutting a stage with user code into segments, and describing its requests to a worker
  * process. Read-only once made.
  */
 #include "engine/program.h"
@@ -17,7 +17,7 @@ static bool lists(const uint16_t *list, size_t count, uint16_t slot)
 static bool touches(const struct hr_step *step, uint16_t slot)
 {
     return lists(step->fields, step->field_count, slot) ||
-           lists(step->share, 2 * (size_t)step->share_count, slot);
+           lists(step->alias, 2 * (size_t)step->alias_count, slot);
 }
 
 /* The expansion counts as a step when it is user code. */
@@ -67,11 +67,11 @@ static bool find_finals(struct hr_program *p, struct hr_step *step, size_t at)
 static enum hr_segment_kind kind_of(const struct hr_step *step)
 {
     return step->code == NULL                         ? HR_SEGMENT_LOCAL
-           : step->code->variant == HR_CODE_PROCESSES ? HR_SEGMENT_TRIP
+           : step->code->variant == HR_CODE_PROCESSES ? HR_SEGMENT_PROCESS
                                                       : HR_SEGMENT_CODE;
 }
 
-/* A trip knows one identity per record, and forks only what is shipped. */
+/* A request knows one identity per record, and forks only what is shipped. */
 static bool
 goes_on(const struct hr_program *p, const struct hr_segment *segment, size_t at)
 {
@@ -81,17 +81,17 @@ goes_on(const struct hr_program *p, const struct hr_segment *segment, size_t at)
     if (segment->kind != kind_of(step))
         return false;
     return segment->kind == HR_SEGMENT_LOCAL ||
-           (segment->kind == HR_SEGMENT_TRIP && step->path == first->path &&
-            step->share_count == 0);
+           (segment->kind == HR_SEGMENT_PROCESS && step->path == first->path &&
+            step->alias_count == 0);
 }
 
-/* ---- trips ---- */
+/* ---- requests ---- */
 
 struct packer {
     struct hr_program *p;
     struct hr_segment *segment;
-    struct hr_proc_trip *trip;
-    uint16_t *known; /* slot of the row -> slot of the trip + 1 */
+    struct hr_proc_program *program;
+    uint16_t *known; /* slot of the row -> slot of the request + 1 */
 };
 
 static void *zalloc(struct packer *k, size_t count, size_t size)
@@ -124,12 +124,12 @@ static bool pack_inputs(struct packer *k)
             }
             if (made || k->known[slot] != 0)
                 continue;
-            k->segment->inputs[k->trip->input_count] = slot;
-            fields[k->trip->input_count++] = &step->code->fields[f];
-            k->known[slot] = (uint16_t)++k->trip->slot_count;
+            k->segment->inputs[k->program->input_count] = slot;
+            fields[k->program->input_count++] = &step->code->fields[f];
+            k->known[slot] = (uint16_t)++k->program->slot_count;
         }
     }
-    k->trip->input_fields = fields;
+    k->program->input_fields = fields;
     return true;
 }
 
@@ -138,7 +138,7 @@ static bool pack_step(struct packer *k, const struct hr_graph *graph, size_t at)
     const struct hr_step *step = hr__program_step(k->p, at);
     const struct hr_code_use *use = step->code;
     struct hr_proc_step *packed =
-        (struct hr_proc_step *)&k->trip->steps[at - k->segment->from];
+        (struct hr_proc_step *)&k->program->steps[at - k->segment->from];
     uint16_t *inputs = zalloc(k, use->input_count, sizeof *inputs);
     uint16_t *outputs = zalloc(k, use->output_count, sizeof *outputs);
 
@@ -150,7 +150,7 @@ static bool pack_step(struct packer *k, const struct hr_graph *graph, size_t at)
         uint16_t *known = &k->known[step->fields[use->input_count + i]];
 
         if (*known == 0)
-            *known = (uint16_t)++k->trip->slot_count;
+            *known = (uint16_t)++k->program->slot_count;
         outputs[i] = (uint16_t)(*known - 1);
     }
     *packed = (struct hr_proc_step){
@@ -170,9 +170,9 @@ static bool pack_step(struct packer *k, const struct hr_graph *graph, size_t at)
 /* What comes back: children as they are, else what somebody uses later. */
 static bool pack_results(struct packer *k)
 {
-    uint16_t *results = zalloc(k, k->trip->slot_count, sizeof *results);
+    uint16_t *results = zalloc(k, k->program->slot_count, sizeof *results);
 
-    k->segment->results = zalloc(k, k->trip->slot_count, sizeof(uint16_t));
+    k->segment->results = zalloc(k, k->program->slot_count, sizeof(uint16_t));
     if (results == NULL || k->segment->results == NULL)
         return false;
     for (size_t i = k->segment->from; i < k->segment->to; i++) {
@@ -187,11 +187,11 @@ static bool pack_results(struct packer *k)
             if (i < k->p->step_count && result_of(k->p, slot) == 0 &&
                 !touched_from(k->p, k->segment->to, slot))
                 continue;
-            k->segment->results[k->trip->result_count] = slot;
-            results[k->trip->result_count++] = (uint16_t)(k->known[slot] - 1);
+            k->segment->results[k->program->result_count] = slot;
+            results[k->program->result_count++] = (uint16_t)(k->known[slot] - 1);
         }
     }
-    k->trip->results = results;
+    k->program->results = results;
     return true;
 }
 
@@ -201,17 +201,17 @@ pack(struct hr_program *p, struct hr_segment *segment, const struct hr_graph *gr
     struct packer k = {.p = p, .segment = segment};
     size_t count = (size_t)(segment->to - segment->from);
 
-    k.trip = segment->trip = zalloc(&k, 1, sizeof *k.trip);
+    k.program = segment->program = zalloc(&k, 1, sizeof *k.program);
     k.known = zalloc(&k, p->slot_count, sizeof *k.known);
-    if (k.trip == NULL || k.known == NULL)
+    if (k.program == NULL || k.known == NULL)
         return false;
-    k.trip->steps = zalloc(&k, count, sizeof *k.trip->steps);
-    if (k.trip->steps == NULL || !pack_inputs(&k))
+    k.program->steps = zalloc(&k, count, sizeof *k.program->steps);
+    if (k.program->steps == NULL || !pack_inputs(&k))
         return false;
     for (size_t i = segment->from; i < segment->to; i++)
         if (!pack_step(&k, graph, i))
             return false;
-    k.trip->step_count = count;
+    k.program->step_count = count;
     return pack_results(&k);
 }
 
@@ -245,9 +245,9 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
         p->segment_count++;
     }
     for (size_t i = 0; i < p->segment_count; i++) {
-        if (p->segments[i].kind != HR_SEGMENT_TRIP)
+        if (p->segments[i].kind != HR_SEGMENT_PROCESS)
             continue;
-        p->trips = true;
+        p->processes = true;
         if (!pack(p, &p->segments[i], graph))
             return false;
     }

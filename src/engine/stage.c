@@ -15,7 +15,7 @@
 #define CODE_CHUNK_NS 1000000.0
 /* And where a process is visited: it sleeps between two visits, and on a machine that has
  * other work it is long until it runs again. */
-#define TRIP_CHUNK_NS 30000000.0
+#define PROCESS_CHUNK_NS 30000000.0
 
 /* A loop lets go of its batch when it has the next one. */
 #define COME_BACK_NS 20000000u
@@ -381,20 +381,20 @@ static uint32_t choose_chunk(const struct hr_stage *stage, uint32_t left)
 {
     const struct hr_program *p = &stage->program;
     double record_ns = stage->record_ns > 1 ? stage->record_ns : 1;
-    double bytes_max = p->trips ? HR_TRIP_BYTES : HR_CHUNK_BYTES;
+    double bytes_max = p->processes ? HR_PROCESS_BYTES : HR_CHUNK_BYTES;
     double want = (p->segment_count > 0 ? CODE_CHUNK_NS : CHUNK_NS) / record_ns;
 
-    if (p->trips && want < TRIP_CHUNK_NS / record_ns) {
+    if (p->processes && want < PROCESS_CHUNK_NS / record_ns) {
         double share = left / (2.0 * (stage->engine->thread_count + 1));
-        double most = TRIP_CHUNK_NS / record_ns;
+        double most = PROCESS_CHUNK_NS / record_ns;
 
         share = share < most ? share : most;
         want = want > share ? want : share;
     }
     if (p->segment_count > 0 && want * stage->record_bytes > bytes_max)
         want = bytes_max / stage->record_bytes;
-    if (want > (p->trips ? HR_CHUNK_ROWS : 4096))
-        want = p->trips ? HR_CHUNK_ROWS : 4096;
+    if (want > (p->processes ? HR_CHUNK_ROWS : 4096))
+        want = p->processes ? HR_CHUNK_ROWS : 4096;
     return want < 1 || stage->record_ns == 0 ? 1 : (uint32_t)want;
 }
 

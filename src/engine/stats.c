@@ -137,7 +137,7 @@ enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out)
             out,
             "%s{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{"
             "\"name\":\"%s %d\"}}",
-            i == 0 ? "" : ",", i, i < engine->thread_count ? "worker" : "caller", i);
+            i == 0 ? "" : ",", i, i < engine->thread_count ? "thread" : "caller", i);
         first = false;
         for (size_t k = 0; k < runner->span_count; k++) {
             const struct hr_span *span = &runner->spans[k];

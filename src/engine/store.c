@@ -19,7 +19,7 @@ enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,
             out->bytes)
         return hr__fail(&runner->error, HR_ERR_INTERNAL,
                         "field '%s' is not what was inferred for it", out->field->name);
-    return hr__value_force(&runner->worker, value, to, &runner->error);
+    return hr__value_force(&runner->thread, value, to, &runner->error);
 }
 
 /* A page of its own for anything larger than a part of a slab. */
@@ -39,14 +39,14 @@ enum hr_err hr__store_memory(struct hr_runner *runner, size_t bytes, void **ret_
     struct hr_buffer *buffer;
 
     if (bytes > PIECE_BYTES) {
-        if (hr_pool_get(runner->worker.pool, bytes, &buffer) != HR_OK)
+        if (hr_pool_get(runner->thread.pool, bytes, &buffer) != HR_OK)
             return no_room(runner, bytes);
         *ret_memory = hr_buffer_data(buffer);
         *ret_owner = buffer;
         return HR_OK;
     }
     if (runner->slab == NULL || runner->slab_used + need > SLAB_BYTES) {
-        if (hr_pool_get(runner->worker.pool, SLAB_BYTES, &buffer) != HR_OK)
+        if (hr_pool_get(runner->thread.pool, SLAB_BYTES, &buffer) != HR_OK)
             return no_room(runner, SLAB_BYTES);
         hr_buffer_unref(runner->slab);
         runner->slab = buffer;
@@ -103,7 +103,7 @@ enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
         hr__value_set_bytes(ret_value, memory, bytes, owner);
         return HR_OK;
     }
-    code = hr__value_force(&runner->worker, value, memory, &runner->error);
+    code = hr__value_force(&runner->thread, value, memory, &runner->error);
     if (code != HR_OK) {
         hr_buffer_unref(owner);
         return code;

@@ -90,9 +90,9 @@ input_value(const struct hr_graph *graph, const struct hr_graph_node *n, const c
 
         if (field == NULL)
             continue;
-        for (size_t k = 0; k < n->share_count; k++)
-            if (n->shares[k].from == field->slot && n->shares[k].input == i)
-                return n->shares[k].to;
+        for (size_t k = 0; k < n->alias_count; k++)
+            if (n->aliases[k].from == field->slot && n->aliases[k].input == i)
+                return n->aliases[k].to;
         return field->slot;
     }
     return -1;
@@ -184,7 +184,7 @@ static void node_finish(struct hr_graph_node *node)
     hr__free(node->field_names);
     hr__free(node->field_access);
     hr__free(node->bindings);
-    hr__free(node->shares);
+    hr__free(node->aliases);
 }
 
 void hr__graph_destroy(struct hr_graph *graph)

@@ -19,7 +19,7 @@
  * output has several consumers, each of them sees the values under new numbers (`to` for
  * `from`).
  */
-struct hr_share {
+struct hr_alias {
     int from, to;
     size_t input; /* which of the node's inputs */
 };
@@ -47,9 +47,9 @@ struct hr_graph_node {
     enum hr_param_access *field_access;
     struct hr_bindings *bindings;  /* names that op->binds gave, or NULL */
     struct hr_hash128 fingerprint; /* of the graph up to here */
-    struct hr_share *shares; /* when an input has other consumers too: its values get
+    struct hr_alias *aliases; /* when an input has other consumers too: its values get
                                 numbers of their own here */
-    size_t share_count;
+    size_t alias_count;
 };
 
 struct hr_graph {

@@ -16,7 +16,7 @@
 struct freeze {
     struct hr_graph *graph;
     uint32_t *order;
-    int values;             /* numbers given to values so far, see struct hr_share */
+    int values;             /* numbers given to values so far, see struct hr_alias */
     struct hr_error *error; /* never NULL */
 };
 
@@ -264,17 +264,17 @@ static enum hr_err check_rank(const struct hr_graph *graph, const struct hr_grap
 static enum hr_err share_input(struct freeze *f, struct hr_graph_node *n, size_t input,
                                struct hr_schema *schema)
 {
-    struct hr_share *grown;
+    struct hr_alias *grown;
 
     if (hr__graph_consumers(f->graph, n->inputs[input]) < 2)
         return HR_OK;
-    grown = hr__realloc(n->shares, (n->share_count + schema->count + 1) * sizeof *grown);
+    grown = hr__realloc(n->aliases, (n->alias_count + schema->count + 1) * sizeof *grown);
     if (grown == NULL)
         return no_memory(f->error);
-    n->shares = grown;
+    n->aliases = grown;
     for (size_t i = 0; i < schema->count; i++) {
-        grown[n->share_count++] =
-            (struct hr_share){schema->fields[i].slot, ++f->values, input};
+        grown[n->alias_count++] =
+            (struct hr_alias){schema->fields[i].slot, ++f->values, input};
         schema->fields[i].slot = f->values;
     }
     return HR_OK;
@@ -505,10 +505,10 @@ static void undo(struct hr_graph *graph)
         hr__free(n->field_names);
         hr__free(n->field_access);
         hr__free(n->bindings);
-        hr__free(n->shares);
+        hr__free(n->aliases);
         n->bindings = NULL;
-        n->shares = NULL;
-        n->share_count = 0;
+        n->aliases = NULL;
+        n->alias_count = 0;
         n->field_names = NULL;
         n->field_access = NULL;
         n->field_count = 0;

@@ -7,9 +7,9 @@
  * a pass or an executor that asks for an op by name is a bug.
  *
  * An op is called by many threads at once. It sees its parameters and its state (both
- * read-only once opened, or locked by itself), the record's bound fields, a worker for
- * scratch, and a stream of random numbers that belongs to (seed, epoch, record, node). It
- * keeps nothing between records.
+ * read-only once opened, or locked by itself), the record's bound fields, a thread
+ * context for scratch, and a stream of random numbers that belongs to (seed, epoch,
+ * record, node). It keeps nothing between records.
  */
 #ifndef HR_OP_OP_H
 #define HR_OP_OP_H
@@ -110,8 +110,9 @@ struct hr_record_id {
     uint64_t position; /* place in the epoch's order, for messages */
 };
 
-/* A thing that a worker keeps between records, made on first use (a decoder, tables). */
-struct hr_worker_class {
+/* An object that a thread keeps between records, made on first use (a decoder, tables).
+ */
+struct hr_thread_class {
     const char *name;
     HR_CHECK enum hr_err (*create)(void **ret_object, struct hr_error *reterr);
     void (*destroy)(void *object);
@@ -120,25 +121,25 @@ struct hr_worker_class {
 struct hr_reader;
 
 /* A thread's private things. The engine owns it. */
-struct hr_worker {
+struct hr_thread {
     struct hr_arena arena;    /* until the record is delivered */
     struct hr_reader *reader; /* whole files, page-cached or read ahead */
     struct hr_pool *pool;     /* buffers that outlive the record */
-    struct hr_worker_object *objects;
-    uint32_t charge_node;   /* see hr__worker_charge */
+    struct hr_thread_object *objects;
+    uint32_t charge_node;   /* see hr__thread_charge */
     uint64_t charge_since;  /* hr__ticks() when the running part began */
     uint64_t *charge_ticks; /* per node, NULL when this record is not timed */
 };
 
-/* The worker's object of this class. */
+/* The thread's object of this class. */
 HR_CHECK enum hr_err
-hr__worker_object(struct hr_worker *worker, const struct hr_worker_class *class,
+hr__thread_object(struct hr_thread *thread, const struct hr_thread_class *class,
                   void **ret_object, struct hr_error *reterr);
 
 /* While a deferred value is forced, time belongs to the node that asked for that part.
  * Ends the running part and begins one of `node`. Costs nothing when the record is not
  * timed. */
-void hr__worker_charge(struct hr_worker *worker, uint32_t node);
+void hr__thread_charge(struct hr_thread *thread, uint32_t node);
 
 struct hr_op_ctx {
     const void *params;
@@ -147,7 +148,7 @@ struct hr_op_ctx {
         *fields; /* bound fields in table order; WRITE fields that are new are NONE */
     size_t field_count;
     const struct hr_record_id *id;
-    struct hr_worker *worker;
+    struct hr_thread *thread;
     uint32_t node;          /* number of the node in its graph */
     bool drop;              /* FILTER sets it: the record ends here */
     struct hr_error *error; /* never NULL */

@@ -32,7 +32,7 @@ void hr__value_clear(struct hr_value *value)
     value->owner = NULL;
 }
 
-void hr__value_share(struct hr_value *to, struct hr_value *from)
+void hr__value_alias(struct hr_value *to, struct hr_value *from)
 {
     if (to == from)
         return;
@@ -142,11 +142,11 @@ void hr__value_copy(const struct hr_value *value, void *to)
     }
 }
 
-enum hr_err hr__value_force(struct hr_worker *worker, struct hr_value *value, void *into,
+enum hr_err hr__value_force(struct hr_thread *thread, struct hr_value *value, void *into,
                             struct hr_error *reterr)
 {
     if (value->kind == HR_VALUE_DEFERRED)
-        return value->u.lazy->class->force(worker, value, into, reterr);
+        return value->u.lazy->class->force(thread, value, into, reterr);
     if (into == NULL)
         return HR_OK;
     if (value->kind == HR_VALUE_TENSOR)

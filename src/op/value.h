@@ -3,7 +3,7 @@
  *
  * A record is a row of values, one per slot; which field sits in which slot is settled
  * when a graph is compiled, so nothing looks a name up per record. A value describes
- * bytes; it owns them through `owner`, or they live in the worker's arena until the
+ * bytes; it owns them through `owner`, or they live in the thread's arena until the
  * record is delivered. A value may be deferred: described, not made yet
  * (ops/image_job.h); whoever needs its bytes forces it.
  */
@@ -47,7 +47,7 @@ void hr__value_clear(struct hr_value *value);
 
 /* `to` becomes another sight of `from` (both are marked shared; the owner gains a
  * reference). `to` is cleared first. */
-void hr__value_share(struct hr_value *to, struct hr_value *from);
+void hr__value_alias(struct hr_value *to, struct hr_value *from);
 
 /* A contiguous tensor of these dims at `data`. Takes over the reference `owner` (may be
  * NULL). */
@@ -71,7 +71,7 @@ void hr__value_copy(const struct hr_value *value, void *to);
  * A deferred tensor. Its maker embeds this first in a struct of its own, which lives in
  * the arena. Only the class knows how to make the bytes.
  */
-struct hr_worker;
+struct hr_thread;
 struct hr_op_ctx;
 
 struct hr_lazy_class {
@@ -80,7 +80,7 @@ struct hr_lazy_class {
      * exactly the tensor's bytes, in the value's dtype); else in the arena in any strides
      * that suit the next op. The value becomes a TENSOR. May be called for a copy that
      * shares the description. */
-    HR_CHECK enum hr_err (*force)(struct hr_worker *worker, struct hr_value *value,
+    HR_CHECK enum hr_err (*force)(struct hr_thread *thread, struct hr_value *value,
                                   void *into, struct hr_error *reterr);
 };
 
@@ -90,7 +90,7 @@ struct hr_lazy {
 
 /* Force a value if it is deferred (see above); anything else is left, or copied into
  * `into` when given. */
-HR_CHECK enum hr_err hr__value_force(struct hr_worker *worker, struct hr_value *value,
+HR_CHECK enum hr_err hr__value_force(struct hr_thread *thread, struct hr_value *value,
                                      void *into, struct hr_error *reterr);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "core/alloc.h"
 #include "op/op.h"
-#include "op/worker.h"
+#include "op/thread.h"
 #include "tests/support/check.h"
 
 TEST(a_set_tensor_is_contiguous_and_owns_its_reference)
@@ -20,7 +20,7 @@ TEST(a_set_tensor_is_contiguous_and_owns_its_reference)
     CHECK(hr__value_contiguous(&value));
     CHECK_EQ_INT(hr__value_count(&value), 6);
     CHECK(hr_buffer_is_writable(buffer));
-    hr__value_share(&other, &value);
+    hr__value_alias(&other, &value);
     CHECK(value.shared && other.shared);
     CHECK(!hr_buffer_is_writable(buffer));
     hr__value_clear(&value);
@@ -149,40 +149,40 @@ static void destroy_object(void *object)
 
 TEST(worker_objects_are_made_once_and_destroyed_with_it)
 {
-    static const struct hr_worker_class first = {"a", make_object, destroy_object};
-    static const struct hr_worker_class second = {"b", make_object, destroy_object};
-    struct hr_worker worker = {0};
+    static const struct hr_thread_class first = {"a", make_object, destroy_object};
+    static const struct hr_thread_class second = {"b", make_object, destroy_object};
+    struct hr_thread thread = {0};
     struct hr_error error = {0};
     void *object;
 
     hr__fault_arm(HR_FAULT_OPEN, 1);
-    CHECK_ERR(HR_ERR_MEMORY, hr__worker_object(&worker, &first, &object, &error));
+    CHECK_ERR(HR_ERR_MEMORY, hr__thread_object(&thread, &first, &object, &error));
     hr__fault_arm(0, 0);
     for (int i = 0; i < 3; i++) {
-        CHECK_OK(hr__worker_object(&worker, &first, &object, &error));
-        CHECK_OK(hr__worker_object(&worker, &second, &object, &error));
+        CHECK_OK(hr__thread_object(&thread, &first, &object, &error));
+        CHECK_OK(hr__thread_object(&thread, &second, &object, &error));
     }
     CHECK_EQ_INT(made, 2);
-    hr__worker_objects_destroy(&worker);
+    hr__thread_objects_destroy(&thread);
     CHECK_EQ_INT(destroyed, 2);
-    CHECK(worker.objects == NULL);
+    CHECK(thread.objects == NULL);
 }
 
 TEST(time_is_charged_to_the_running_node)
 {
     uint64_t ticks[3] = {0};
-    struct hr_worker worker = {.charge_node = 0};
+    struct hr_thread thread = {.charge_node = 0};
 
-    hr__worker_charge(&worker, 2); /* not timed: nothing happens */
-    CHECK_EQ_INT(worker.charge_node, 0);
-    worker.charge_ticks = ticks;
-    worker.charge_since = 0;
-    hr__worker_charge(&worker, 2);
+    hr__thread_charge(&thread, 2); /* not timed: nothing happens */
+    CHECK_EQ_INT(thread.charge_node, 0);
+    thread.charge_ticks = ticks;
+    thread.charge_since = 0;
+    hr__thread_charge(&thread, 2);
     CHECK(ticks[0] > 0);
-    hr__worker_charge(&worker, 1);
+    hr__thread_charge(&thread, 1);
     CHECK_EQ_INT(ticks[1], 0);
-    CHECK_EQ_INT(worker.charge_node, 1);
-    CHECK(worker.charge_since >= ticks[0]);
+    CHECK_EQ_INT(thread.charge_node, 1);
+    CHECK(thread.charge_since >= ticks[0]);
 }
 
 TEST(streams_of_random_numbers_belong_to_record_and_node)

@@ -1,7 +1,7 @@
 /*
  * code.expand - the user's code makes any number of records of one.
  */
-#include "ops/code.h"
+#include "ops/code_common.h"
 
 static const struct hr_param expand_params[] = {
     HR_P_CODE_NAME,

@@ -1,7 +1,7 @@
 /*
  * code.filter - the user's code says which records stay.
  */
-#include "ops/code.h"
+#include "ops/code_common.h"
 
 static const struct hr_param filter_params[] = {
     HR_P_CODE_NAME,

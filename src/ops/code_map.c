@@ -2,7 +2,7 @@
  * code.map - the user's code makes one record of another; behind a batch op, one batch of
  * another.
  */
-#include "ops/code.h"
+#include "ops/code_common.h"
 
 static const struct hr_param map_params[] = {
     HR_P_CODE_NAME,

@@ -4,7 +4,7 @@
  * Without a count the code says where the data ends (HR_ERR_END). Then no order op may
  * ask for records by number, since nobody knows which there are.
  */
-#include "ops/code.h"
+#include "ops/code_common.h"
 
 static const struct hr_param source_params[] = {
     HR_P_CODE_NAME,

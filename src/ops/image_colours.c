@@ -17,9 +17,9 @@ hr__image_colours(struct hr_op_ctx *ctx, size_t field, const struct hr_colour_st
         return hr__fail(ctx->error, HR_ERR_SHAPE,
                         "colours are worked on in images of 1 or 3 channels, not %d",
                         (int)in.channels);
-    HR_TRY(hr__image_make(ctx->worker, in.width, in.height, channels, in.dtype, layout,
+    HR_TRY(hr__image_make(ctx->thread, in.width, in.height, channels, in.dtype, layout,
                           &made, &out, ctx->error));
-    err = hr__colour_run(&ctx->worker->arena, &in, &out, steps, count,
+    err = hr__colour_run(&ctx->thread->arena, &in, &out, steps, count,
                          in.dtype == HR_U8 ? 255.0f : 1.0f);
     if (err != HR_OK)
         return hr__fail(ctx->error, err,

@@ -25,7 +25,7 @@ static void destroy_decoder(void *object)
     hr__image_decoder_destroy(object);
 }
 
-static const struct hr_worker_class decoder_class = {"image decoder", create_decoder,
+static const struct hr_thread_class decoder_class = {"image decoder", create_decoder,
                                                      destroy_decoder};
 
 static struct hr_image_view view_of(const struct hr_image *image)
@@ -52,7 +52,7 @@ static struct hr_image_view view_of(const struct hr_image *image)
     };
 }
 
-static enum hr_err find_source(struct hr_worker *worker, const struct hr_image *image,
+static enum hr_err find_source(struct hr_thread *thread, const struct hr_image *image,
                                struct hr_image_view *view, struct hr_image_source *source,
                                struct hr_error *reterr)
 {
@@ -60,12 +60,12 @@ static enum hr_err find_source(struct hr_worker *worker, const struct hr_image *
     void *decoder;
 
     if (image->encoded != NULL) {
-        HR_TRY(hr__worker_object(worker, &decoder_class, &decoder, reterr));
-        hr__image_seek_begin(image, &worker->arena, view);
-        HR_TRY(hr__image_source_decode(decoder, &worker->arena, image->encoded,
+        HR_TRY(hr__thread_object(thread, &decoder_class, &decoder, reterr));
+        hr__image_seek_begin(image, &thread->arena, view);
+        HR_TRY(hr__image_source_decode(decoder, &thread->arena, image->encoded,
                                        image->encoded_bytes, image->info, view, source,
                                        reterr));
-        hr__image_seek_end(image, &worker->arena, view);
+        hr__image_seek_end(image, &thread->arena, view);
         return HR_OK;
     }
     HR_TRY(hr__image_view(&image->pixels, &pixels, reterr));
@@ -112,7 +112,7 @@ static void set_strides(struct hr_pixels *pixels, bool planar)
 }
 
 enum hr_err
-hr__image_make(struct hr_worker *worker, int32_t width, int32_t height, int32_t channels,
+hr__image_make(struct hr_thread *thread, int32_t width, int32_t height, int32_t channels,
                enum hr_dtype dtype, enum hr_layout layout, struct hr_value *ret_value,
                struct hr_pixels *ret_pixels, struct hr_error *reterr)
 {
@@ -122,7 +122,7 @@ hr__image_make(struct hr_worker *worker, int32_t width, int32_t height, int32_t 
 
     set_strides(&pixels, dtype != HR_U8);
     pixels.data =
-        hr__arena_alloc(&worker->arena, (size_t)width * (size_t)height *
+        hr__arena_alloc(&thread->arena, (size_t)width * (size_t)height *
                                             (size_t)channels * hr_dtype_size(dtype));
     if (pixels.data == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for an image of %dx%d",
@@ -134,11 +134,11 @@ hr__image_make(struct hr_worker *worker, int32_t width, int32_t height, int32_t 
 }
 
 static enum hr_err
-destination(struct hr_worker *worker, const struct hr_image *image, void *into,
+destination(struct hr_thread *thread, const struct hr_image *image, void *into,
             struct hr_value *value, struct hr_pixels *pixels, struct hr_error *reterr)
 {
     if (into == NULL)
-        return hr__image_make(worker, image->width, image->height, image->channels,
+        return hr__image_make(thread, image->width, image->height, image->channels,
                               image->dtype, image->layout, value, pixels, reterr);
     *pixels = (struct hr_pixels){.data = into,
                                  .dtype = image->dtype,
@@ -152,7 +152,7 @@ destination(struct hr_worker *worker, const struct hr_image *image, void *into,
 }
 
 static enum hr_err
-make(struct hr_worker *worker, const struct hr_image *image, void *into,
+make(struct hr_thread *thread, const struct hr_image *image, void *into,
      struct hr_value *made, bool *ret_shows, struct hr_error *reterr)
 {
     struct hr_affine steps[HR_IMAGE_AFFINE_MAX];
@@ -162,42 +162,42 @@ make(struct hr_worker *worker, const struct hr_image *image, void *into,
                                      steps, image->step_count};
     struct hr_pixels to;
 
-    hr__worker_charge(worker, image->node_decode);
-    HR_TRY(find_source(worker, image, &view, &source, reterr));
+    hr__thread_charge(thread, image->node_decode);
+    HR_TRY(find_source(thread, image, &view, &source, reterr));
     *ret_shows = into == NULL && shows_source(image, &source);
     if (*ret_shows) {
         *made = (struct hr_value){0};
         set_view(made, &source.pixels, image->layout);
         return HR_OK;
     }
-    HR_TRY(destination(worker, image, into, made, &to, reterr));
+    HR_TRY(destination(thread, image, into, made, &to, reterr));
     for (int i = 0; i < image->step_count; i++) {
         memcpy(steps[i].scale, image->steps[i].scale, sizeof steps[i].scale);
         memcpy(steps[i].bias, image->steps[i].bias, sizeof steps[i].bias);
     }
-    hr__worker_charge(worker,
+    hr__thread_charge(thread,
                       image->resampled ? image->node_resample : image->node_store);
     if (image->resampled)
-        return hr__image_source_resample(&worker->arena, &source, &view, &finish, &to,
+        return hr__image_source_resample(&thread->arena, &source, &view, &finish, &to,
                                          reterr);
     hr__pixels_store(&source.pixels, &to, steps, image->step_count, image->flip_x,
                      image->flip_y);
     return HR_OK;
 }
 
-enum hr_err hr__image_force(struct hr_worker *worker, struct hr_value *value, void *into,
+enum hr_err hr__image_force(struct hr_thread *thread, struct hr_value *value, void *into,
                             struct hr_error *reterr)
 {
     const struct hr_image *image = (const struct hr_image *)value->u.lazy;
-    uint32_t node = worker->charge_node;
+    uint32_t node = thread->charge_node;
     struct hr_value made;
     bool shows = false;
     enum hr_err err;
 
     if (value->shared)
-        hr__image_seek_share(image, &worker->arena);
-    err = make(worker, image, into, &made, &shows, reterr);
-    hr__worker_charge(worker, node);
+        hr__image_seek_share(image, &thread->arena);
+    err = make(thread, image, into, &made, &shows, reterr);
+    hr__thread_charge(thread, node);
     if (err != HR_OK)
         return err;
     /* Widened pixels lie in the arena; the owner holds those they were made of. */

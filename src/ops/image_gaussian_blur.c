@@ -48,9 +48,9 @@ static enum hr_err blur_apply(struct hr_op_ctx *ctx)
     hr__op_rng(ctx, &rng);
     sigma = (float)hr__rng_uniform(&rng, p->sigma.values[0],
                                    p->sigma.values[p->sigma.count - 1]);
-    HR_TRY(hr__image_make(ctx->worker, in.width, in.height, in.channels, in.dtype, layout,
+    HR_TRY(hr__image_make(ctx->thread, in.width, in.height, in.channels, in.dtype, layout,
                           &made, &out, ctx->error));
-    if (hr__blur_run(&ctx->worker->arena, &in, &out, hr__size_width(&p->size),
+    if (hr__blur_run(&ctx->thread->arena, &in, &out, hr__size_width(&p->size),
                      hr__size_height(&p->size), sigma, sigma) != HR_OK)
         return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to blur an image");
     hr__image_replace(ctx, 0, &made);

@@ -108,13 +108,13 @@ hr__image_edit(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image)
     struct hr_image *image;
 
     if (value->kind == HR_VALUE_DEFERRED && value->u.lazy->class != &hr__image_class)
-        HR_TRY(hr__value_force(ctx->worker, value, NULL, ctx->error));
+        HR_TRY(hr__value_force(ctx->thread, value, NULL, ctx->error));
     if (value->kind == HR_VALUE_TENSOR)
         return wrap(ctx, value, ret_image);
     if (value->kind != HR_VALUE_DEFERRED)
         return hr__fail(ctx->error, HR_ERR_TYPE, "the field holds no image");
     if (value->shared) {
-        hr__image_seek_share((const struct hr_image *)value->u.lazy, &ctx->worker->arena);
+        hr__image_seek_share((const struct hr_image *)value->u.lazy, &ctx->thread->arena);
         HR_TRY(new_image(ctx, &image));
         *image = *(const struct hr_image *)value->u.lazy;
         image->pixels.shared = true;
@@ -198,7 +198,7 @@ settle(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image)
 {
     enum hr_image_mode mode = (*ret_image)->mode;
 
-    HR_TRY(hr__value_force(ctx->worker, ctx->fields[field], NULL, ctx->error));
+    HR_TRY(hr__value_force(ctx->thread, ctx->fields[field], NULL, ctx->error));
     HR_TRY(hr__image_edit(ctx, field, ret_image));
     (*ret_image)->mode = mode;
     return HR_OK;

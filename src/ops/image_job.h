@@ -116,7 +116,7 @@ hr__image_read(struct hr_op_ctx *ctx, size_t field, struct hr_pixels *ret_pixels
 /* A fresh image in the arena, interleaved for u8 and planar for floats, its dims in the
  * order `layout`. */
 HR_CHECK enum hr_err
-hr__image_make(struct hr_worker *worker, int32_t width, int32_t height, int32_t channels,
+hr__image_make(struct hr_thread *thread, int32_t width, int32_t height, int32_t channels,
                enum hr_dtype dtype, enum hr_layout layout, struct hr_value *ret_value,
                struct hr_pixels *ret_pixels, struct hr_error *reterr);
 
@@ -142,7 +142,7 @@ void hr__infer_size(struct hr_field *field, int64_t width, int64_t height);
 
 /* The lazy class of images, and its force. */
 extern const struct hr_lazy_class hr__image_class;
-HR_CHECK enum hr_err hr__image_force(struct hr_worker *worker, struct hr_value *value,
+HR_CHECK enum hr_err hr__image_force(struct hr_thread *thread, struct hr_value *value,
                                      void *into, struct hr_error *reterr);
 
 #endif

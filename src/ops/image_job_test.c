@@ -303,7 +303,7 @@ static void fork_image(struct bench *b, const char *name)
     *field = *bench_field(b, "image");
     field->slot = kept.slot;
     memcpy(field->name, kept.name, sizeof kept.name);
-    hr__value_share(copy, bench_value(b, "image"));
+    hr__value_alias(copy, bench_value(b, "image"));
 }
 
 TEST(two_sights_of_one_image_are_edited_apart)
@@ -440,7 +440,7 @@ static enum hr_err try_chain(struct bench *b, const void *data, size_t bytes)
     HR_TRY(bench_op(b, "image.normalize", "{mean: half, std: half, dtype: float16}"));
     HR_TRY(bench_op(b, "tensor.layout", "{order: chw}"));
     value = bench_value(b, "image");
-    return hr__value_force(&b->worker, value, NULL, &b->error);
+    return hr__value_force(&b->thread, value, NULL, &b->error);
 }
 
 TEST(running_out_of_memory_anywhere_is_an_error_and_no_leak)
@@ -489,7 +489,7 @@ TEST(records_after_the_first_few_allocate_nothing)
         struct hr_op_ctx ctx = {.fields = values,
                                 .field_count = 1,
                                 .id = &id,
-                                .worker = &b.worker,
+                                .thread = &b.thread,
                                 .error = &b.error};
         if (i == 100)
             before = hr__alloc_count();
@@ -498,9 +498,9 @@ TEST(records_after_the_first_few_allocate_nothing)
             ctx.params = nodes[k].params;
             CHECK_OK(nodes[k].op->apply(&ctx));
         }
-        CHECK_OK(hr__value_force(&b.worker, &value, NULL, &b.error));
+        CHECK_OK(hr__value_force(&b.thread, &value, NULL, &b.error));
         hr__value_clear(&value);
-        hr__arena_reset(&b.worker.arena);
+        hr__arena_reset(&b.thread.arena);
     }
     CHECK_EQ_INT(hr__alloc_count(), before);
     bench_node_finish(&nodes[0]);

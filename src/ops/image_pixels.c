@@ -46,7 +46,7 @@ enum hr_err hr__image_view(const struct hr_value *value, struct hr_pixels *ret_p
 enum hr_err
 hr__image_read(struct hr_op_ctx *ctx, size_t field, struct hr_pixels *ret_pixels)
 {
-    HR_TRY(hr__value_force(ctx->worker, ctx->fields[field], NULL, ctx->error));
+    HR_TRY(hr__value_force(ctx->thread, ctx->fields[field], NULL, ctx->error));
     return hr__image_view(ctx->fields[field], ret_pixels, ctx->error);
 }
 
@@ -143,7 +143,7 @@ hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
     if (dtype != HR_U8) /* float16 as float32 and back loses nothing */
         HR_TRY(hr__image_cast(ctx, field, HR_F32, 1.0f));
     HR_TRY(hr__image_read(ctx, field, &in));
-    HR_TRY(hr__image_make(ctx->worker, in.width + left + right, in.height + top + bottom,
+    HR_TRY(hr__image_make(ctx->thread, in.width + left + right, in.height + top + bottom,
                           in.channels, in.dtype, layout, &made, &out, ctx->error));
     middle = out;
     middle.data = (char *)out.data + top * out.row_stride + left * out.pixel_stride;

@@ -73,9 +73,9 @@ hr__image_turn(struct hr_op_ctx *ctx, size_t field, const struct hr_turn *turn,
     height = expand ? extent(m[1], m[4], in.width, in.height) : in.height;
     m[2] += in.width / 2.0 - m[0] * (width / 2.0) - m[1] * (height / 2.0);
     m[5] += in.height / 2.0 - m[3] * (width / 2.0) - m[4] * (height / 2.0);
-    HR_TRY(hr__image_make(ctx->worker, width, height, in.channels, in.dtype, layout,
+    HR_TRY(hr__image_make(ctx->thread, width, height, in.channels, in.dtype, layout,
                           &made, &out, ctx->error));
-    if (hr__warp_run(&ctx->worker->arena, &in, &out, m, (enum hr_filter)filter, fill) !=
+    if (hr__warp_run(&ctx->thread->arena, &in, &out, m, (enum hr_filter)filter, fill) !=
         HR_OK)
         return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to turn an image");
     hr__image_replace(ctx, field, &made);

@@ -1,9 +1,9 @@
 /*
  * ops/ops_test_util.h - running ops on one record without a graph or an engine.
  *
- * A bench holds a worker, a schema and a row of values. bench_op() does what freezing and
- * the executor do for a node: parse, bind, infer, open, apply. The file is included by
- * tests (its functions are static): tests are single-file programs.
+ * A bench holds a thread context, a schema and a row of values. bench_op() does what
+ * freezing and the executor do for a node: parse, bind, infer, open, apply. The file is
+ * included by tests (its functions are static): tests are single-file programs.
  */
 #ifndef HR_OPS_OPS_TEST_UTIL_H
 #define HR_OPS_OPS_TEST_UTIL_H
@@ -14,7 +14,7 @@
 #include "core/doc.h"
 #include "core/file.h"
 #include "op/op.h"
-#include "op/worker.h"
+#include "op/thread.h"
 #include "ops/image_job.h"
 #include "store/reader.h"
 #include "tests/support/check.h"
@@ -41,7 +41,7 @@ static inline void bench_node_finish(struct bench_node *n)
 }
 
 struct bench {
-    struct hr_worker worker;
+    struct hr_thread thread;
     struct hr_schema schema;
     struct hr_value values[BENCH_SLOTS]; /* by the schema's slots */
     int slots;
@@ -60,11 +60,11 @@ static inline void bench_init(struct bench *b)
     struct hr_reader_options options = {.mode = HR_READER_NONE};
 
     memset(b, 0, sizeof *b);
-    hr__arena_init(&b->worker.arena);
-    b->worker.pool = hr_pool_create(0);
-    CHECK(b->worker.pool != NULL);
-    options.pool = b->worker.pool;
-    CHECK_OK(hr__reader_create(&options, &b->worker.reader, NULL));
+    hr__arena_init(&b->thread.arena);
+    b->thread.pool = hr_pool_create(0);
+    CHECK(b->thread.pool != NULL);
+    options.pool = b->thread.pool;
+    CHECK_OK(hr__reader_create(&options, &b->thread.reader, NULL));
     b->id.seed = 1;
 }
 
@@ -77,7 +77,7 @@ static inline void bench_clear(struct bench *b)
         bench_node_finish(&b->nodes[--b->node_count]);
     memset(&b->schema, 0, sizeof b->schema);
     memset(&b->error, 0, sizeof b->error);
-    hr__arena_reset(&b->worker.arena);
+    hr__arena_reset(&b->thread.arena);
     b->slots = 0;
     b->node = 0;
     b->dropped = false;
@@ -86,10 +86,10 @@ static inline void bench_clear(struct bench *b)
 static inline void bench_finish(struct bench *b)
 {
     bench_clear(b);
-    hr__worker_objects_destroy(&b->worker);
-    hr__reader_destroy(b->worker.reader);
-    hr_pool_unref(b->worker.pool);
-    hr__arena_finish(&b->worker.arena);
+    hr__thread_objects_destroy(&b->thread);
+    hr__reader_destroy(b->thread.reader);
+    hr_pool_unref(b->thread.pool);
+    hr__arena_finish(&b->thread.arena);
 }
 
 static inline struct hr_field *bench_field(struct bench *b, const char *name)
@@ -219,7 +219,7 @@ bench_apply(struct bench *b, struct bench_node *n, struct hr_value **values)
     struct hr_op_ctx ctx = {.params = n->params,
                             .node = b->node++,
                             .id = &b->id,
-                            .worker = &b->worker,
+                            .thread = &b->thread,
                             .error = &b->error,
                             .fields = values,
                             .field_count = n->count};
@@ -232,7 +232,7 @@ bench_apply(struct bench *b, struct bench_node *n, struct hr_value **values)
     HR_TRY(n->op->apply(&ctx));
     b->dropped = ctx.drop;
     for (size_t i = 0; i < b->schema.count && b->force_each; i++)
-        HR_TRY(hr__value_force(&b->worker, &b->values[b->schema.fields[i].slot], NULL,
+        HR_TRY(hr__value_force(&b->thread, &b->values[b->schema.fields[i].slot], NULL,
                                &b->error));
     return HR_OK;
 }
@@ -268,8 +268,8 @@ static inline void *bench_bytes(struct bench *b, const char *name, size_t *ret_b
     void *data = malloc(bytes + 1);
     struct hr_value sight = {0};
 
-    hr__value_share(&sight, value);
-    CHECK_OK(hr__value_force(&b->worker, &sight, data, &b->error));
+    hr__value_alias(&sight, value);
+    CHECK_OK(hr__value_force(&b->thread, &sight, data, &b->error));
     hr__value_clear(&sight);
     *ret_bytes = bytes;
     return data;

@@ -136,7 +136,7 @@ static enum hr_err operand_of(struct hr_op_ctx *ctx, const struct hr_expr_ref *r
 
     if (ref->member != HR_MEMBER_VALUE)
         return size_of(ctx, ref, operand);
-    HR_TRY(hr__value_force(ctx->worker, value, NULL, ctx->error));
+    HR_TRY(hr__value_force(ctx->thread, value, NULL, ctx->error));
     operand->kind = ref->kind;
     if (ref->kind == HR_OPERAND_STRING) {
         operand->as.string.text = value->data;

@@ -2,7 +2,7 @@
  * source.files - the files of a folder, as bytes, in the order of their names.
  *
  * Names are listed when the graph is opened (store/index.h); bytes are read record by
- * record through the worker's reader, which knows how to fetch cold files early. The
+ * record through the thread's reader, which knows how to fetch cold files early. The
  * source's identity is made of names and labels; contents are not hashed, so a file that
  * changes under the same name is not noticed.
  */
@@ -199,7 +199,7 @@ static enum hr_err files_apply(struct hr_op_ctx *ctx)
         HR_TRY(set_label(ctx));
     if (p->paths)
         HR_TRY(set_path(ctx, path, length));
-    HR_TRY(hr__reader_take(ctx->worker->reader, ctx->id->position, path, &buffer,
+    HR_TRY(hr__reader_take(ctx->thread->reader, ctx->id->position, path, &buffer,
                            ctx->error));
     hr__value_set_bytes(ctx->fields[FIELD_DATA], hr_buffer_data(buffer),
                         hr_buffer_bytes(buffer), buffer);

@@ -140,14 +140,14 @@ static const char *place_of(const struct hr_graph_node *n)
 /* Both branches of a fork go on with what was described before it. */
 static void fork_pending(struct compose *c, const struct hr_graph_node *n)
 {
-    for (size_t i = 0; i < n->share_count; i++) {
-        struct pending *p = find(c, n->shares[i].from);
+    for (size_t i = 0; i < n->alias_count; i++) {
+        struct pending *p = find(c, n->aliases[i].from);
 
         if (p == NULL || c->count == PENDING_MAX)
             continue;
         p->shared = true;
         c->pending[c->count] = *p;
-        c->pending[c->count++].value = n->shares[i].to;
+        c->pending[c->count++].value = n->aliases[i].to;
     }
 }
 

@@ -28,26 +28,26 @@ enum hr_err hr__peer_fail_cancelled(struct hr_error *reterr)
 
 void hr__peer_part(struct hr_peer *peer, bool kill)
 {
-    if (peer->bell.fd >= 0) {
+    if (peer->event.fd >= 0) {
         if (kill && peer->host->kill != NULL)
             peer->host->kill(peer->host->user, peer->id);
-        close(peer->bell.fd);
-        peer->bell.fd = -1;
+        close(peer->event.fd);
+        peer->event.fd = -1;
     }
-    for (int i = 0; i < HR_PROC_SEATS; i++) {
-        struct hr_proc *proc = peer->seats[i];
+    for (int i = 0; i < HR_PROC_CHANNELS; i++) {
+        struct hr_proc *proc = peer->channels[i];
 
-        hr__area_close(&proc->in);
-        hr__area_close(&proc->out);
+        hr__shm_close(&proc->in);
+        hr__shm_close(&proc->out);
         proc->in_held = proc->out_held = 0;
     }
 }
 
 static enum hr_err
-send_hello(struct hr_peer *peer, size_t trip_bytes, struct hr_error *reterr)
+send_hello(struct hr_peer *peer, size_t program_bytes, struct hr_error *reterr)
 {
-    struct hr_proc_hello hello = {HR_PROC_MAGIC, HR_PROC_VERSION, trip_bytes};
-    int fds[2 * HR_PROC_SEATS];
+    struct hr_proc_hello hello = {HR_PROC_MAGIC, HR_PROC_VERSION, program_bytes};
+    int fds[2 * HR_PROC_CHANNELS];
     union {
         char room[CMSG_SPACE(sizeof fds)];
         struct cmsghdr head;
@@ -60,16 +60,16 @@ send_hello(struct hr_peer *peer, size_t trip_bytes, struct hr_error *reterr)
     struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
     ssize_t sent;
 
-    for (int i = 0; i < HR_PROC_SEATS; i++) {
-        fds[2 * i] = peer->seats[i]->in.fd;
-        fds[2 * i + 1] = peer->seats[i]->out.fd;
+    for (int i = 0; i < HR_PROC_CHANNELS; i++) {
+        fds[2 * i] = peer->channels[i]->in.fd;
+        fds[2 * i + 1] = peer->channels[i]->out.fd;
     }
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(sizeof fds);
     memcpy(CMSG_DATA(rights), fds, sizeof fds);
     do
-        sent = sendmsg(peer->bell.fd, &message, MSG_NOSIGNAL);
+        sent = sendmsg(peer->event.fd, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     if (sent < 0 && errno != EPIPE && errno != ECONNRESET)
         return hr__fail_errno(reterr, HR_ERR_IO, errno,
@@ -80,10 +80,10 @@ send_hello(struct hr_peer *peer, size_t trip_bytes, struct hr_error *reterr)
 /* HR_ERR_END: the peer has gone. */
 static enum hr_err receive_ready(struct hr_peer *peer, struct hr_proc_ready *ready)
 {
-    struct pollfd poller = {.fd = peer->bell.fd, .events = POLLIN};
+    struct pollfd poller = {.fd = peer->event.fd, .events = POLLIN};
 
     for (;;) {
-        ssize_t got = recv(peer->bell.fd, ready, sizeof *ready, MSG_DONTWAIT);
+        ssize_t got = recv(peer->event.fd, ready, sizeof *ready, MSG_DONTWAIT);
 
         if (got == (ssize_t)sizeof *ready)
             return HR_OK;
@@ -96,12 +96,12 @@ static enum hr_err receive_ready(struct hr_peer *peer, struct hr_proc_ready *rea
 }
 
 static enum hr_err
-shake_hands(struct hr_peer *peer, size_t trip_bytes, struct hr_error *reterr)
+shake_hands(struct hr_peer *peer, size_t program_bytes, struct hr_error *reterr)
 {
     struct hr_proc_ready ready;
     enum hr_err code;
 
-    HR_TRY(send_hello(peer, trip_bytes, reterr));
+    HR_TRY(send_hello(peer, program_bytes, reterr));
     code = receive_ready(peer, &ready);
     if (code == HR_ERR_CANCELLED)
         return hr__peer_fail_cancelled(reterr);
@@ -119,27 +119,28 @@ shake_hands(struct hr_peer *peer, size_t trip_bytes, struct hr_error *reterr)
 }
 
 static enum hr_err
-make_areas(struct hr_proc *proc, size_t in_bytes, struct hr_error *reterr)
+make_shm(struct hr_proc *proc, size_t in_bytes, struct hr_error *reterr)
 {
-    size_t start = HR_PROC_AREA_START;
+    size_t start = HR_PROC_SHM_START;
 
-    HR_TRY(hr__area_create(&proc->in, in_bytes > start ? in_bytes : start, reterr));
-    HR_TRY(hr__area_create(&proc->out, start, reterr));
+    HR_TRY(hr__shm_create(&proc->in, in_bytes > start ? in_bytes : start, reterr));
+    HR_TRY(hr__shm_create(&proc->out, start, reterr));
     proc->in_held = in_bytes;
     proc->out_held = HR_PROC_HEAD;
     return HR_OK;
 }
 
 static enum hr_err
-start(struct hr_peer *peer, const struct hr_str *trip, struct hr_error *reterr)
+start(struct hr_peer *peer, const struct hr_str *program, struct hr_error *reterr)
 {
     int ends[2];
     enum hr_err code;
 
-    for (int i = 0; i < HR_PROC_SEATS; i++)
-        HR_TRY(make_areas(peer->seats[i], HR_PROC_HEAD + (i == 0 ? trip->length : 0),
-                          reterr));
-    memcpy(peer->seats[0]->in.base + HR_PROC_HEAD, hr__str_text(trip), trip->length);
+    for (int i = 0; i < HR_PROC_CHANNELS; i++)
+        HR_TRY(make_shm(peer->channels[i], HR_PROC_HEAD + (i == 0 ? program->length : 0),
+                        reterr));
+    memcpy(peer->channels[0]->in.base + HR_PROC_HEAD, hr__str_text(program),
+           program->length);
     peer->request = 0;
     peer->broken = false;
     errno = EMFILE;
@@ -153,26 +154,26 @@ start(struct hr_peer *peer, const struct hr_str *trip, struct hr_error *reterr)
         close(ends[0]);
         return code;
     }
-    peer->bell = (struct hr_bell){.fd = ends[0], .look = true};
-    return shake_hands(peer, trip->length, reterr);
+    peer->event = (struct hr_event){.fd = ends[0], .look = true};
+    return shake_hands(peer, program->length, reterr);
 }
 
 enum hr_err hr__peer_begin(struct hr_peer *peer, struct hr_error *reterr)
 {
     enum hr_err code = HR_ERR_END;
-    struct hr_str trip;
+    struct hr_str program;
 
-    hr__str_init(&trip);
-    hr__proc_trip_write(peer->trip, &trip);
-    if (!hr__str_ok(&trip))
+    hr__str_init(&program);
+    hr__proc_program_write(peer->program, &program);
+    if (!hr__str_ok(&program))
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a worker process");
     for (int i = 0; i < HR_PROC_DEATHS_MAX && code == HR_ERR_END; i++) {
         code = hr__peer_cancelled(peer) ? hr__peer_fail_cancelled(reterr)
-                                        : start(peer, &trip, reterr);
+                                        : start(peer, &program, reterr);
         if (code != HR_OK)
             hr__peer_part(peer, true);
     }
-    hr__str_finish(&trip);
+    hr__str_finish(&program);
     if (code == HR_ERR_END)
         code = hr__fail(reterr, HR_ERR_IO,
                         "the worker process ended before it was ready, %d times",

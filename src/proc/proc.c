@@ -1,13 +1,13 @@
 /*
- * proc/proc.c - the parent's side: trips, and what happens when a peer dies.
+ * proc/proc.c - the parent's side: requests, and what happens when a peer dies.
  *
- * The records of a run are cut into trips: one, unless memory is bounded too tightly or
- * the peer dies. Whatever ends a trip early, the records before the one that was running
- * are done; what they made is copied away, and the next trip begins at that record. A
- * record at which three peers in a row died travels alone the third time and is then bad
- * by itself. The peer does requests in their order, so a death belongs to the oldest one,
- * which is therefore always the first to be waited for; that of the other seat is posted
- * to the successor once more.
+ * The records of a run are cut into requests: one, unless memory is bounded too tightly
+ * or the peer dies. Whatever ends a request early, the records before the one that was
+ * running are done; what they made is copied away, and the next request begins at that
+ * record. A record at which three peers in a row died travels alone the third time and is
+ * then bad by itself. The peer does requests in their order, so a death belongs to the
+ * oldest one, which is therefore always the first to be waited for; that of the other
+ * channel is posted to the successor once more.
  *
  * Left out: seeing death within microseconds through a robust futex. End of file comes
  * when the kernel has freed the peer's memory, 0.3 s for one of 4 GiB.
@@ -20,26 +20,26 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 
-#define RECENT_TRIPS 64 /* after so many that needed less, a peak is given back */
+#define RECENT_REQUESTS 64 /* after so many that needed less, a peak is given back */
 
 /* ---- memory ---- */
 
-/* Give back what only a peak needed. Only between trips whose results are no longer
+/* Give back what only a peak needed. Only between requests whose results are no longer
  * shown. */
 static void give_back(struct hr_proc *proc)
 {
-    if (++proc->trips < RECENT_TRIPS)
+    if (++proc->requests < RECENT_REQUESTS)
         return;
     if (proc->in_held > 2 * proc->in_recent) {
-        hr__area_trim(&proc->in, proc->in_recent);
+        hr__shm_trim(&proc->in, proc->in_recent);
         proc->in_held = proc->in_recent;
     }
     if (proc->out_held > 2 * proc->out_recent) {
-        hr__area_trim(&proc->out, proc->out_recent);
+        hr__shm_trim(&proc->out, proc->out_recent);
         proc->out_held = proc->out_recent;
     }
-    proc->trips = 0;
-    proc->in_recent = proc->out_recent = HR_PROC_AREA_START;
+    proc->requests = 0;
+    proc->in_recent = proc->out_recent = HR_PROC_SHM_START;
 }
 
 /* Let `in` have this many bytes and `out` the rest of what is allowed. */
@@ -49,16 +49,16 @@ static enum hr_err share_out(struct hr_proc *proc, size_t in_bytes, size_t *ret_
     if (in_bytes >= proc->bytes_max)
         return HR_ERR_LIMIT;
     if (in_bytes < proc->in_held && proc->in_held > proc->bytes_max / 2) {
-        hr__area_trim(&proc->in, in_bytes);
+        hr__shm_trim(&proc->in, in_bytes);
         proc->in_held = in_bytes;
     }
-    HR_TRY(hr__area_reach(&proc->in, in_bytes, true, reterr));
+    HR_TRY(hr__shm_map(&proc->in, in_bytes, true, reterr));
     if (in_bytes > proc->in_held)
         proc->in_held = in_bytes;
     *ret_out_max =
         proc->bytes_max == SIZE_MAX ? SIZE_MAX : proc->bytes_max - proc->in_held;
     if (proc->out_held > *ret_out_max) {
-        hr__area_trim(&proc->out, HR_PROC_HEAD);
+        hr__shm_trim(&proc->out, HR_PROC_HEAD);
         proc->out_held = HR_PROC_HEAD;
     }
     if (in_bytes > proc->in_recent)
@@ -76,15 +76,15 @@ static void count_out(struct hr_proc *proc, uint64_t used)
         proc->out_recent = bytes;
 }
 
-/* ---- a trip ---- */
+/* ---- a request ---- */
 
 enum trip_end {
-    TRIP_DONE,
-    TRIP_FULL, /* the record behind those done found no room */
-    TRIP_DIED, /* at the record behind those done, if `blamed` */
+    REQUEST_DONE,
+    REQUEST_FULL, /* the record behind those done found no room */
+    REQUEST_DIED, /* at the record behind those done, if `blamed` */
 };
 
-struct trip_result {
+struct request_result {
     enum trip_end end;
     size_t done;
     bool blamed;
@@ -92,19 +92,19 @@ struct trip_result {
     const char *nonsense; /* the peer lives but cannot be believed */
 };
 
-/* The next trip of the seat's course: as many records as may go together. */
+/* The next request of the channel's progress: as many records as may go together. */
 static enum hr_err post(struct hr_proc *proc, struct hr_error *reterr)
 {
-    struct hr_proc_course *course = &proc->course;
-    struct hr_proc_record *first = course->records + course->done;
-    size_t left = course->alone ? 1 : course->count - course->done, bytes, out_max;
+    struct hr_proc_progress *progress = &proc->progress;
+    struct hr_proc_record *first = progress->records + progress->done;
+    size_t left = progress->alone ? 1 : progress->count - progress->done, bytes, out_max;
     size_t n = hr__proc_fit(proc, first, left, &bytes);
     struct hr_proc_in_head *in, *words;
     struct hr_peer *peer = proc->peer;
     enum hr_err code = share_out(proc, bytes, &out_max, reterr);
 
-    course->posted = 0;
-    course->under_way = code == HR_ERR_LIMIT;
+    progress->posted = 0;
+    progress->under_way = code == HR_ERR_LIMIT;
     if (code == HR_ERR_LIMIT)
         return HR_OK;
     HR_TRY(code);
@@ -113,27 +113,27 @@ static enum hr_err post(struct hr_proc *proc, struct hr_error *reterr)
     in->count = (uint32_t)n;
     in->bytes = bytes;
     in->out_max = out_max;
-    course->posted = n;
-    course->under_way = true;
-    course->request = ++peer->request;
+    progress->posted = n;
+    progress->under_way = true;
+    progress->request = ++peer->request;
     words = hr__peer_in_head(peer);
-    words->seats[course->request % HR_PROC_SEATS] = proc->seat;
-    hr__bell_ring(&peer->bell, &words->request, course->request,
-                  &hr__peer_out_head(peer)->sleeping);
+    words->channels[progress->request % HR_PROC_CHANNELS] = proc->channel;
+    hr__event_signal(&peer->event, &words->request, progress->request,
+                     &hr__peer_out_head(peer)->sleeping);
     return HR_OK;
 }
 
 /* What a peer that died has left: records complete before the one it was at. */
-static void look_back(struct hr_proc *proc, struct trip_result *result)
+static void look_back(struct hr_proc *proc, struct request_result *result)
 {
     const struct hr_proc_out_head *head = hr__peer_out_head(proc->peer);
     uint64_t running = atomic_load(&head->running);
 
-    *result = (struct trip_result){.end = TRIP_DIED};
-    if (running >> 32 != proc->course.request || (uint32_t)running >= proc->course.posted)
+    *result = (struct request_result){.end = REQUEST_DIED};
+    if (running >> 32 != proc->progress.request ||
+        (uint32_t)running >= proc->progress.posted)
         return;
-    if (hr__area_reach_end(&proc->out, NULL) != HR_OK ||
-        proc->map.out_end > proc->out.bytes)
+    if (hr__shm_map_all(&proc->out, NULL) != HR_OK || proc->map.out_end > proc->out.bytes)
         return;
     result->blamed = true;
     result->done = (uint32_t)running;
@@ -141,96 +141,100 @@ static void look_back(struct hr_proc *proc, struct trip_result *result)
 }
 
 /* What a peer says in its answer. */
-static void hear(struct hr_proc *proc, struct trip_result *result)
+static void receive(struct hr_proc *proc, struct request_result *result)
 {
     struct hr_proc_out_head *head = hr__proc_out_head(proc);
     uint64_t used = *(volatile uint64_t *)&head->used;
     uint32_t done = *(volatile uint32_t *)&head->done;
-    size_t count = proc->course.posted;
+    size_t count = proc->progress.posted;
     bool full = *(volatile uint32_t *)&head->full != 0;
 
     proc->stats.work_ns += *(volatile uint64_t *)&head->work_ns;
-    *result = (struct trip_result){.end = full ? TRIP_FULL : TRIP_DONE, .done = done};
+    *result =
+        (struct request_result){.end = full ? REQUEST_FULL : REQUEST_DONE, .done = done};
     if (done > count || (done < count) != full)
-        *result = (struct trip_result){.end = TRIP_DIED, .nonsense = "its own numbers"};
+        *result =
+            (struct request_result){.end = REQUEST_DIED, .nonsense = "its own numbers"};
     else if (done > 0 && (used < proc->map.out_end ||
-                          hr__area_reach(&proc->out, used, false, NULL) != HR_OK))
-        *result = (struct trip_result){.end = TRIP_DIED, .nonsense = "its own numbers"};
+                          hr__shm_map(&proc->out, used, false, NULL) != HR_OK))
+        *result =
+            (struct request_result){.end = REQUEST_DIED, .nonsense = "its own numbers"};
     count_out(proc, used);
 }
 
-/* Wait until the peer has answered the request. HR_BELL_ENDED, too, when it cannot have:
+/* Wait until the peer has answered the request. HR_EVENT_ENDED, too, when it cannot have:
  * then *ret_nonsense. */
-static enum hr_bell_verdict wait_for(struct hr_proc *proc, bool *ret_nonsense)
+static enum hr_event_outcome wait_for(struct hr_proc *proc, bool *ret_nonsense)
 {
     struct hr_peer *peer = proc->peer;
-    unsigned behind = HR_PROC_SEATS;
+    unsigned behind = HR_PROC_CHANNELS;
 
     *ret_nonsense = false;
     for (;;) {
         struct hr_proc_out_head *words = hr__peer_out_head(peer);
         unsigned seen = atomic_load(&words->response);
-        enum hr_bell_verdict verdict;
+        enum hr_event_outcome verdict;
 
         if (peer->request - seen > behind) {
             *ret_nonsense = true;
-            return HR_BELL_ENDED;
+            return HR_EVENT_ENDED;
         }
         behind = peer->request - seen;
-        if (behind <= peer->request - proc->course.request)
-            return HR_BELL_RANG;
-        verdict = hr__bell_wait(&peer->bell, &words->response, seen,
-                                &hr__peer_in_head(peer)->sleeping, peer->cancel);
-        if (verdict != HR_BELL_RANG)
+        if (behind <= peer->request - proc->progress.request)
+            return HR_EVENT_SIGNALLED;
+        verdict = hr__event_wait(&peer->event, &words->response, seen,
+                                 &hr__peer_in_head(peer)->sleeping, peer->cancel);
+        if (verdict != HR_EVENT_SIGNALLED)
             return verdict;
         behind--;
     }
 }
 
-/* See how the trip went, and take what it brought. */
+/* See how the request went, and take what it brought. */
 static enum hr_err
-collect(struct hr_proc *proc, struct trip_result *result, struct hr_error *reterr)
+collect(struct hr_proc *proc, struct request_result *result, struct hr_error *reterr)
 {
-    struct hr_proc_course *course = &proc->course;
-    struct hr_proc_record *first = course->records + course->done;
+    struct hr_proc_progress *progress = &proc->progress;
+    struct hr_proc_record *first = progress->records + progress->done;
     uint64_t from = hr__now_ns();
-    enum hr_bell_verdict verdict;
+    enum hr_event_outcome verdict;
     const char *nonsense;
     bool lies;
     size_t taken;
 
-    if (course->posted == 0) {
-        course->under_way = false;
-        *result = (struct trip_result){.end = TRIP_FULL};
+    if (progress->posted == 0) {
+        progress->under_way = false;
+        *result = (struct request_result){.end = REQUEST_FULL};
         return HR_OK;
     }
     verdict = wait_for(proc, &lies);
     proc->stats.wait_ns += hr__now_ns() - from;
-    course->under_way = false;
-    if (verdict == HR_BELL_CANCELLED) {
+    progress->under_way = false;
+    if (verdict == HR_EVENT_CANCELLED) {
         proc->peer->broken = true;
         return hr__peer_fail_cancelled(reterr);
     }
     if (lies)
-        *result = (struct trip_result){.end = TRIP_DIED, .nonsense = "its own numbers"};
-    else if (verdict == HR_BELL_ENDED)
+        *result =
+            (struct request_result){.end = REQUEST_DIED, .nonsense = "its own numbers"};
+    else if (verdict == HR_EVENT_ENDED)
         look_back(proc, result);
     else
-        hear(proc, result);
+        receive(proc, result);
     if (result->done == 0)
         return HR_OK;
     HR_TRY(hr__proc_take(proc, first, result->done, &taken, &nonsense, reterr));
     if (nonsense != NULL)
-        *result = (struct trip_result){
-            .end = TRIP_DIED, .done = taken, .blamed = true, .nonsense = nonsense};
+        *result = (struct request_result){
+            .end = REQUEST_DIED, .done = taken, .blamed = true, .nonsense = nonsense};
     return HR_OK;
 }
 
-/* ---- a course of trips ---- */
+/* ---- progress through the records ---- */
 
-static void bad_record(struct hr_proc_course *course, enum hr_err code, uint32_t step)
+static void bad_record(struct hr_proc_progress *progress, enum hr_err code, uint32_t step)
 {
-    struct hr_proc_record *record = &course->records[course->done++];
+    struct hr_proc_record *record = &progress->records[progress->done++];
 
     record->error.code = code;
     record->code = code;
@@ -238,29 +242,30 @@ static void bad_record(struct hr_proc_course *course, enum hr_err code, uint32_t
     record->failed_step = step;
     record->child_count = 0;
     record->results = NULL;
-    course->alone = false;
-    course->deaths = 0;
+    progress->alone = false;
+    progress->deaths = 0;
 }
 
 /* A record that is too large for the memory that it may have. */
-static void too_large(struct hr_proc *proc, struct hr_proc_course *course)
+static void too_large(struct hr_proc *proc, struct hr_proc_progress *progress)
 {
-    struct hr_error *error = &course->records[course->done].error;
+    struct hr_error *error = &progress->records[progress->done].error;
 
     memset(error, 0, sizeof *error);
     hr__fail(error, HR_ERR_LIMIT,
              "a record's inputs and outputs do not fit the %zu bytes of memory that are "
              "shared with a worker process; raise memory_bytes",
              proc->bytes_max);
-    bad_record(course, HR_ERR_LIMIT, 0);
+    bad_record(progress, HR_ERR_LIMIT, 0);
 }
 
-static void poisonous(struct hr_proc *proc, struct hr_proc_course *course,
-                      const struct trip_result *result)
+static void fail_record(struct hr_proc *proc, struct hr_proc_progress *progress,
+                        const struct request_result *result)
 {
-    struct hr_error *error = &course->records[course->done].error;
-    uint32_t step = result->step < proc->trip->step_count ? result->step : 0;
-    const char *node = proc->trip->step_count > 0 ? proc->trip->steps[step].node : "";
+    struct hr_error *error = &progress->records[progress->done].error;
+    uint32_t step = result->step < proc->program->step_count ? result->step : 0;
+    const char *node =
+        proc->program->step_count > 0 ? proc->program->steps[step].node : "";
 
     memset(error, 0, sizeof *error);
     if (result->nonsense != NULL)
@@ -273,32 +278,32 @@ static void poisonous(struct hr_proc *proc, struct hr_proc_course *course,
                  "in a row",
                  node, HR_PROC_DEATHS_MAX);
     snprintf(error->node, sizeof error->node, "%s", node);
-    bad_record(course, HR_ERR_IO, step);
+    bad_record(progress, HR_ERR_IO, step);
 }
 
 /* Results that were given must not be lost by what comes later; but a run that fails
  * gives none. */
-static void forget(struct hr_proc_course *course)
+static void forget(struct hr_proc_progress *progress)
 {
-    for (size_t i = 0; i < course->count; i++) {
-        hr__free(course->records[i].detail);
-        course->records[i].detail = NULL;
+    for (size_t i = 0; i < progress->count; i++) {
+        hr__free(progress->records[i].detail);
+        progress->records[i].detail = NULL;
     }
-    course->under_way = false;
+    progress->under_way = false;
 }
 
 static void post_again(struct hr_proc *proc)
 {
-    struct hr_proc_course *course = &proc->course;
+    struct hr_proc_progress *progress = &proc->progress;
 
-    if (!course->under_way)
+    if (!progress->under_way)
         return;
-    course->code = post(proc, &course->error);
-    if (course->code != HR_OK)
-        forget(course);
+    progress->code = post(proc, &progress->error);
+    if (progress->code != HR_OK)
+        forget(progress);
 }
 
-/* A new peer in the place of this one. What both seats had posted goes to it, that of
+/* A new peer in the place of this one. What both channels had posted goes to it, that of
  * `first` first. */
 static enum hr_err
 begin_again(struct hr_peer *peer, struct hr_proc *first, struct hr_error *reterr)
@@ -307,107 +312,107 @@ begin_again(struct hr_peer *peer, struct hr_proc *first, struct hr_error *reterr
     HR_TRY(hr__peer_begin(peer, reterr));
     peer->replaced++;
     post_again(first);
-    for (int i = 0; i < HR_PROC_SEATS; i++)
-        if (peer->seats[i] != first)
-            post_again(peer->seats[i]);
-    return first->course.code;
+    for (int i = 0; i < HR_PROC_CHANNELS; i++)
+        if (peer->channels[i] != first)
+            post_again(peer->channels[i]);
+    return first->progress.code;
 }
 
-static enum hr_err after_death(struct hr_proc *proc, const struct trip_result *result,
+static enum hr_err after_death(struct hr_proc *proc, const struct request_result *result,
                                struct hr_error *reterr)
 {
-    struct hr_proc_course *course = &proc->course;
+    struct hr_proc_progress *progress = &proc->progress;
 
     if (!result->blamed && result->nonsense == NULL) {
-        if (++course->lost == HR_PROC_DEATHS_MAX)
+        if (++progress->lost == HR_PROC_DEATHS_MAX)
             return hr__fail(reterr, HR_ERR_IO,
                             "worker processes die before they begin, %d in a row",
                             HR_PROC_DEATHS_MAX);
         return HR_OK;
     }
-    course->lost = 0;
-    course->deaths = course->done == course->at ? course->deaths + 1 : 1;
-    course->at = course->done;
-    course->alone = course->deaths == HR_PROC_DEATHS_MAX - 1;
-    if (course->deaths == HR_PROC_DEATHS_MAX)
-        poisonous(proc, course, result);
+    progress->lost = 0;
+    progress->deaths = progress->done == progress->at ? progress->deaths + 1 : 1;
+    progress->at = progress->done;
+    progress->alone = progress->deaths == HR_PROC_DEATHS_MAX - 1;
+    if (progress->deaths == HR_PROC_DEATHS_MAX)
+        fail_record(proc, progress, result);
     return HR_OK;
 }
 
-/* Hear how a trip ended; the next one is posted unless all is done. */
+/* Receive the outcome of a request; the next one is posted unless all is done. */
 static enum hr_err step_on(struct hr_proc *proc, struct hr_error *reterr)
 {
-    struct hr_proc_course *course = &proc->course;
-    struct hr_proc_record *first = course->records + course->done;
-    size_t left = course->count - course->done;
-    struct trip_result result = {0};
+    struct hr_proc_progress *progress = &proc->progress;
+    struct hr_proc_record *first = progress->records + progress->done;
+    size_t left = progress->count - progress->done;
+    struct request_result result = {0};
 
     if (hr__peer_cancelled(proc->peer))
         return hr__peer_fail_cancelled(reterr);
-    if (proc->peer->bell.fd < 0)
+    if (proc->peer->event.fd < 0)
         return begin_again(proc->peer, proc, reterr);
     HR_TRY(collect(proc, &result, reterr));
-    course->done += result.done;
+    progress->done += result.done;
     if (result.done > 0 && result.done < left)
         HR_TRY(hr__proc_keep(proc, first, result.done, reterr));
-    if (result.end == TRIP_DIED) {
+    if (result.end == REQUEST_DIED) {
         HR_TRY(after_death(proc, &result, reterr));
-    } else if (result.end == TRIP_FULL && result.done == 0) {
-        if (course->alone || left == 1)
-            too_large(proc, course);
+    } else if (result.end == REQUEST_FULL && result.done == 0) {
+        if (progress->alone || left == 1)
+            too_large(proc, progress);
         else
-            course->alone = true;
+            progress->alone = true;
     } else {
-        course->alone = false;
+        progress->alone = false;
     }
-    course->under_way = course->done < course->count;
-    if (result.end == TRIP_DIED)
+    progress->under_way = progress->done < progress->count;
+    if (result.end == REQUEST_DIED)
         return begin_again(proc->peer, proc, reterr);
-    return course->under_way ? post(proc, reterr) : HR_OK;
+    return progress->under_way ? post(proc, reterr) : HR_OK;
 }
 
 static void finish(struct hr_proc *proc)
 {
-    struct hr_proc_course *course = &proc->course;
+    struct hr_proc_progress *progress = &proc->progress;
 
-    while (course->code == HR_OK && course->under_way)
-        course->code = step_on(proc, &course->error);
-    if (course->code != HR_OK)
-        forget(course);
+    while (progress->code == HR_OK && progress->under_way)
+        progress->code = step_on(proc, &progress->error);
+    if (progress->code != HR_OK)
+        forget(progress);
 }
 
-/* A request of the other seat that comes before this one: its end is heard first, and its
- * results are brought to where no successor's memory can replace them. */
+/* A request of the other channel that comes before this one: its end is received first,
+ * and its results are brought to where no successor's memory can replace them. */
 static void finish_older(struct hr_proc *proc)
 {
-    for (int i = 0; i < HR_PROC_SEATS; i++) {
-        struct hr_proc *other = proc->peer->seats[i];
-        struct hr_proc_course *course = &other->course;
+    for (int i = 0; i < HR_PROC_CHANNELS; i++) {
+        struct hr_proc *other = proc->peer->channels[i];
+        struct hr_proc_progress *progress = &other->progress;
 
-        if (other == proc || !course->under_way ||
-            (int)(course->request - proc->course.request) > 0)
+        if (other == proc || !progress->under_way ||
+            (int)(progress->request - proc->progress.request) > 0)
             continue;
         finish(other);
-        if (course->code == HR_OK)
-            course->code =
-                hr__proc_keep(other, course->records, course->count, &course->error);
+        if (progress->code == HR_OK)
+            progress->code = hr__proc_keep(other, progress->records, progress->count,
+                                           &progress->error);
     }
 }
 
 enum hr_err hr__proc_begin(struct hr_proc *proc, struct hr_proc_record *records,
                            size_t count, struct hr_error *reterr)
 {
-    struct hr_proc_course *course = &proc->course;
+    struct hr_proc_progress *progress = &proc->progress;
     struct hr_peer *peer = proc->peer;
 
-    memset(course, 0, offsetof(struct hr_proc_course, error));
-    course->records = records;
-    course->count = count;
-    course->at = SIZE_MAX;
+    memset(progress, 0, offsetof(struct hr_proc_progress, error));
+    progress->records = records;
+    progress->count = count;
+    progress->at = SIZE_MAX;
     hr__arena_reset(&proc->arena);
     for (size_t i = 0; i < count; i++)
         records[i].detail = NULL;
-    if (peer->broken || peer->bell.fd < 0)
+    if (peer->broken || peer->event.fd < 0)
         HR_TRY(begin_again(peer, proc, reterr));
     else
         give_back(proc);
@@ -416,14 +421,14 @@ enum hr_err hr__proc_begin(struct hr_proc *proc, struct hr_proc_record *records,
 
 enum hr_err hr__proc_end(struct hr_proc *proc, struct hr_error *reterr)
 {
-    struct hr_proc_course *course = &proc->course;
+    struct hr_proc_progress *progress = &proc->progress;
 
-    if (course->under_way)
+    if (progress->under_way)
         finish_older(proc);
     finish(proc);
-    if (course->code != HR_OK && reterr != NULL)
-        *reterr = course->error;
-    return course->code;
+    if (progress->code != HR_OK && reterr != NULL)
+        *reterr = progress->error;
+    return progress->code;
 }
 
 enum hr_err hr__proc_run(struct hr_proc *proc, struct hr_proc_record *records,
@@ -435,63 +440,64 @@ enum hr_err hr__proc_run(struct hr_proc *proc, struct hr_proc_record *records,
 
 /* ---- open, close ---- */
 
-static enum hr_err check_trip(const struct hr_proc_trip *trip, struct hr_error *reterr)
+static enum hr_err
+check_program(const struct hr_proc_program *program, struct hr_error *reterr)
 {
-    bool sound = trip->step_count > 0 && trip->slot_count <= UINT16_MAX;
+    bool sound = program->step_count > 0 && program->slot_count <= UINT16_MAX;
 
-    for (size_t s = 0; sound && s < trip->step_count; s++)
-        sound = trip->steps[s].kind != HR_OP_EXPAND || s + 1 == trip->step_count;
-    for (size_t i = 0; sound && i < trip->result_count; i++)
-        sound = hr__proc_slot_field(trip, trip->results[i]) != NULL;
+    for (size_t s = 0; sound && s < program->step_count; s++)
+        sound = program->steps[s].kind != HR_OP_EXPAND || s + 1 == program->step_count;
+    for (size_t i = 0; sound && i < program->result_count; i++)
+        sound = hr__proc_slot_field(program, program->results[i]) != NULL;
     return sound ? HR_OK
-                 : hr__fail(reterr, HR_ERR_INTERNAL, "a worker's trip is malformed");
+                 : hr__fail(reterr, HR_ERR_INTERNAL, "a worker's request is malformed");
 }
 
 /* Nothing has been started yet. */
-static enum hr_err make_seats(struct hr_peer *peer, size_t bytes_max)
+static enum hr_err make_channels(struct hr_peer *peer, size_t bytes_max)
 {
-    for (uint32_t i = 0; i < HR_PROC_SEATS; i++) {
-        struct hr_proc *proc = peer->seats[i] = hr__calloc(1, sizeof *proc);
+    for (uint32_t i = 0; i < HR_PROC_CHANNELS; i++) {
+        struct hr_proc *proc = peer->channels[i] = hr__calloc(1, sizeof *proc);
 
         if (proc == NULL)
             return HR_ERR_MEMORY;
         proc->peer = peer;
-        proc->seat = i;
-        proc->trip = peer->trip;
+        proc->channel = i;
+        proc->program = peer->program;
         proc->bytes_max = bytes_max > 0 ? bytes_max : SIZE_MAX;
         proc->in.fd = proc->out.fd = -1;
-        proc->in_recent = proc->out_recent = HR_PROC_AREA_START;
+        proc->in_recent = proc->out_recent = HR_PROC_SHM_START;
         hr__arena_init(&proc->arena);
-        HR_TRY(hr__proc_map_init(&proc->map, peer->trip));
+        HR_TRY(hr__proc_map_init(&proc->map, peer->program));
     }
     return HR_OK;
 }
 
 static void peer_destroy(struct hr_peer *peer)
 {
-    for (int i = 0; i < HR_PROC_SEATS && peer->seats[i] != NULL; i++) {
-        hr__proc_map_finish(&peer->seats[i]->map);
-        hr__arena_finish(&peer->seats[i]->arena);
-        hr__free(peer->seats[i]);
+    for (int i = 0; i < HR_PROC_CHANNELS && peer->channels[i] != NULL; i++) {
+        hr__proc_map_finish(&peer->channels[i]->map);
+        hr__arena_finish(&peer->channels[i]->arena);
+        hr__free(peer->channels[i]);
     }
     hr__free(peer);
 }
 
 enum hr_err
-hr__proc_open(const struct hr_code_host *host, const struct hr_proc_trip *trip,
+hr__proc_open(const struct hr_code_host *host, const struct hr_proc_program *program,
               size_t bytes_max, const atomic_bool *cancel, struct hr_proc **ret_proc,
               struct hr_error *reterr)
 {
     struct hr_peer *peer;
     enum hr_err code;
 
-    HR_TRY(check_trip(trip, reterr));
+    HR_TRY(check_program(program, reterr));
     peer = hr__calloc(1, sizeof *peer);
     if (peer == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a worker process");
     *peer = (struct hr_peer){
-        .host = host, .trip = trip, .cancel = cancel, .bell = {.fd = -1}};
-    code = make_seats(peer, bytes_max);
+        .host = host, .program = program, .cancel = cancel, .event = {.fd = -1}};
+    code = make_channels(peer, bytes_max);
     if (code != HR_OK)
         hr__fail(reterr, code, "out of memory for a worker process");
     else
@@ -500,13 +506,13 @@ hr__proc_open(const struct hr_code_host *host, const struct hr_proc_trip *trip,
         peer_destroy(peer);
         return code;
     }
-    *ret_proc = peer->seats[0];
+    *ret_proc = peer->channels[0];
     return HR_OK;
 }
 
-struct hr_proc *hr__proc_seat(struct hr_proc *proc, unsigned seat)
+struct hr_proc *hr__proc_channel(struct hr_proc *proc, unsigned channel)
 {
-    return proc->peer->seats[seat % HR_PROC_SEATS];
+    return proc->peer->channels[channel % HR_PROC_CHANNELS];
 }
 
 void hr__proc_close(struct hr_proc *proc)
@@ -518,8 +524,8 @@ void hr__proc_close(struct hr_proc *proc)
         return;
     peer = proc->peer;
     busy = peer->broken;
-    for (int i = 0; i < HR_PROC_SEATS; i++)
-        busy = busy || peer->seats[i]->course.under_way;
+    for (int i = 0; i < HR_PROC_CHANNELS; i++)
+        busy = busy || peer->channels[i]->progress.under_way;
     hr__peer_part(peer, busy);
     peer_destroy(peer);
 }
@@ -529,10 +535,10 @@ void hr__proc_stats(const struct hr_proc *proc, struct hr_proc_stats *ret_stats)
     const struct hr_peer *peer = proc->peer;
     struct hr_proc_stats sum = {.replaced = peer->replaced};
 
-    for (int i = 0; i < HR_PROC_SEATS; i++) {
-        sum.shared_bytes += peer->seats[i]->in_held + peer->seats[i]->out_held;
-        sum.wait_ns += peer->seats[i]->stats.wait_ns;
-        sum.work_ns += peer->seats[i]->stats.work_ns;
+    for (int i = 0; i < HR_PROC_CHANNELS; i++) {
+        sum.shared_bytes += peer->channels[i]->in_held + peer->channels[i]->out_held;
+        sum.wait_ns += peer->channels[i]->stats.wait_ns;
+        sum.work_ns += peer->channels[i]->stats.work_ns;
     }
     *ret_stats = sum;
 }

@@ -17,8 +17,8 @@
 #include "headrace/code.h"
 #include "op/op.h"
 
-/* Consecutive code nodes that are carried through in one trip. Slots number the values
- * of a trip: inputs of the trip first, then what its steps make. */
+/* Consecutive code nodes that are carried through in one request. Slots number the values
+ * of a request: inputs of the request first, then what its steps make. */
 struct hr_proc_step {
     const char *code;     /* name given to hr_graph_code */
     const char *node;     /* node name, for messages */
@@ -30,7 +30,7 @@ struct hr_proc_step {
     const struct hr_field *const *output_fields; /* as declared */
 };
 
-struct hr_proc_trip {
+struct hr_proc_program {
     size_t slot_count;
     size_t input_count; /* slots [0, input_count) are shipped */
     const struct hr_field *const *input_fields;
@@ -59,12 +59,12 @@ struct hr_proc_record {
 
 struct hr_proc;
 
-/* Start a peer through the host and tell it the trip. The trip is borrowed. `bytes_max`
- * bounds the shared memory of a seat (0: none). *cancel is looked at while waiting; may
- * be NULL. Several of these may share a host; its start and kill are then called by
- * several threads, and whoever gives the host keeps them apart. */
+/* Start a peer through the host and tell it the request. The request is borrowed.
+ * `bytes_max` bounds the shared memory of a channel (0: none). *cancel is looked at while
+ * waiting; may be NULL. Several of these may share a host; its start and kill are then
+ * called by several threads, and whoever gives the host keeps them apart. */
 HR_CHECK enum hr_err
-hr__proc_open(const struct hr_code_host *host, const struct hr_proc_trip *trip,
+hr__proc_open(const struct hr_code_host *host, const struct hr_proc_program *program,
               size_t bytes_max, const atomic_bool *cancel, struct hr_proc **ret_proc,
               struct hr_error *reterr);
 
@@ -77,18 +77,18 @@ HR_CHECK enum hr_err hr__proc_run(struct hr_proc *proc, struct hr_proc_record *r
 
 /*
  * The same in two halves: what was begun is done while the caller does something else. A
- * peer has two seats, each with memory of its own, so that the records of one are ready
- * when it has done those of the other. Results of a seat stay until that seat's next
- * begin. Every begin that went well is followed by an end before the next one, or by
- * close; records and their inputs stay as they are until then.
+ * peer has two channels, each with memory of its own, so that the records of one are
+ * ready when it has done those of the other. Results of a channel stay until that
+ * channel's next begin. Every begin that went well is followed by an end before the next
+ * one, or by close; records and their inputs stay as they are until then.
  */
-struct hr_proc *hr__proc_seat(struct hr_proc *proc, unsigned seat); /* modulo two */
+struct hr_proc *hr__proc_channel(struct hr_proc *proc, unsigned channel); /* modulo two */
 HR_CHECK enum hr_err hr__proc_begin(struct hr_proc *proc, struct hr_proc_record *records,
                                     size_t count, struct hr_error *reterr);
 HR_CHECK enum hr_err hr__proc_end(struct hr_proc *proc, struct hr_error *reterr);
 
-/* End the peer (at once when it is in the middle of a call) and free, all seats. NULL is
- * fine. */
+/* End the peer (at once when it is in the middle of a call) and free, all channels. NULL
+ * is fine. */
 void hr__proc_close(struct hr_proc *proc);
 
 /* For stats: bytes of shared memory, peers replaced, ns waited, ns the peer worked. */

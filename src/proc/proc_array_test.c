@@ -1,5 +1,5 @@
 /*
- * proc/proc_array_test.c - arrays, strings and ragged columns on trips, and the shared
+ * proc/proc_array_test.c - arrays, strings and ragged columns on requests, and the shared
  * memory that they take.
  */
 #include "proc/proc_test_util.h"
@@ -12,28 +12,28 @@
 TEST(arrays_strings_and_ragged_columns_are_passed_on)
 {
     struct mixed *m = mixed_make("pass", 4);
-    struct hr_proc *proc = open_trip(&m->s.trip, 0);
+    struct hr_proc *proc = open_program(&m->s.program, 0);
 
     for (int i = 0; i < 3; i++) {
-        run_trip(proc, m->records, 8);
+        run_program(proc, m->records, 8);
         mixed_check(m, 4);
         CHECK(m->records[1].results[0].data != m->inputs[1][0].data);
         CHECK(m->records[1].results[0].shared);
     }
-    CHECK_EQ_INT(close_trip(proc), 1);
+    CHECK_EQ_INT(close_program(proc), 1);
     mixed_free(m);
 }
 
 TEST(arrays_and_strings_are_made)
 {
     struct mixed *m = mixed_make("copy", 3);
-    struct hr_proc *proc = open_trip(&m->s.trip, 0);
+    struct hr_proc *proc = open_program(&m->s.program, 0);
 
     for (int i = 0; i < 3; i++) {
-        run_trip(proc, m->records, 8);
+        run_program(proc, m->records, 8);
         mixed_check(m, 3);
     }
-    CHECK_EQ_INT(close_trip(proc), 1);
+    CHECK_EQ_INT(close_program(proc), 1);
     mixed_free(m);
 }
 
@@ -49,14 +49,14 @@ TEST(a_bound_splits_the_chunk_and_changes_no_result)
 
             if (copy && bounds[k] < 400000)
                 bounds[k] = 400000;
-            proc = open_trip(&m->s.trip, bounds[k]);
+            proc = open_program(&m->s.program, bounds[k]);
             for (int i = 0; i < 3; i++) {
-                run_trip(proc, m->records, 8);
+                run_program(proc, m->records, 8);
                 mixed_check(m, 3);
             }
             hr__proc_stats(proc, &stats);
             CHECK(stats.shared_bytes <= bounds[k]);
-            close_trip(proc);
+            close_program(proc);
             mixed_free(m);
         }
 }
@@ -79,8 +79,8 @@ TEST(a_record_beyond_the_bound_is_bad_and_the_others_are_done)
     single_grow(&s);
     n->values[4] = 300000;
     n->values[9] = 60000;
-    proc = open_trip(&s.trip, 200000);
-    run_trip(proc, n->records, 10);
+    proc = open_program(&s.program, 200000);
+    run_program(proc, n->records, 10);
     for (int i = 0; i < 10; i++) {
         CHECK_EQ_INT(n->records[i].code, i == 4 ? HR_ERR_LIMIT : HR_OK);
         if (i != 4)
@@ -88,7 +88,7 @@ TEST(a_record_beyond_the_bound_is_bad_and_the_others_are_done)
     }
     CHECK_HAS(n->records[4].error.message, "200000 bytes");
     CHECK_HAS(n->records[4].error.message, "memory_bytes");
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }
 
@@ -108,11 +108,11 @@ TEST(memory_grows_under_a_call_and_a_peak_is_given_back)
     struct hr_proc *proc;
 
     single_grow(&s);
-    proc = open_trip(&s.trip, 0);
+    proc = open_program(&s.program, 0);
     for (int round = 0; round < 200; round++) {
         for (int i = 0; i < 10; i++)
             n->values[i] = round == 3 ? 1000000 + i : 100 + i;
-        run_trip(proc, n->records, 10);
+        run_program(proc, n->records, 10);
         for (int i = 0; i < 10; i++) {
             const struct hr_value *r = n->records[i].results;
 
@@ -125,6 +125,6 @@ TEST(memory_grows_under_a_call_and_a_peak_is_given_back)
             CHECK(pages_held(proc) > 20000000);
     }
     CHECK(pages_held(proc) < 200000);
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }

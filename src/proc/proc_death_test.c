@@ -23,13 +23,13 @@ TEST(a_peer_that_dies_once_or_twice_is_replaced_and_nothing_is_lost)
         struct hr_proc *proc;
 
         single_numbers(&s, deaths == 1 ? "die_once" : "die_twice");
-        proc = open_trip(&s.trip, 0);
-        run_trip(proc, n->records, 300);
+        proc = open_program(&s.program, 0);
+        run_program(proc, n->records, 300);
         for (int64_t i = 0; i < 300; i++)
             CHECK_EQ_INT(number(&n->records[i], 0), i + 1);
         hr__proc_stats(proc, &stats);
         CHECK_EQ_INT(stats.replaced, deaths);
-        CHECK_EQ_INT(close_trip(proc), 1);
+        CHECK_EQ_INT(close_program(proc), 1);
         CHECK_EQ_INT(check_open_files(), fds);
         free(n);
     }
@@ -43,8 +43,8 @@ TEST(a_record_that_kills_three_peers_is_bad_by_itself)
 
     single_numbers(&s, "die");
     n->values[200] = 7;
-    proc = open_trip(&s.trip, 0);
-    run_trip(proc, n->records, 300);
+    proc = open_program(&s.program, 0);
+    run_program(proc, n->records, 300);
     for (int64_t i = 0; i < 300; i++) {
         if (i != 7 && i != 200) {
             CHECK_EQ_INT(number(&n->records[i], 0), i + 1);
@@ -54,7 +54,7 @@ TEST(a_record_that_kills_three_peers_is_bad_by_itself)
         CHECK_HAS(n->records[i].error.message, "worker process died");
         CHECK_EQ_STR(n->records[i].error.node, "mine");
     }
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }
 
@@ -106,19 +106,19 @@ TEST(fifty_kills_at_random_moments_lose_nothing)
 
     single_numbers(&s, "slow");
     k.naps_ns = hr__now_ns();
-    proc = open_trip(&s.trip, 0);
+    proc = open_program(&s.program, 0);
     k.naps_ns = 3 * (hr__now_ns() - k.naps_ns) + 10000000; /* most come to their work */
     pthread_create(&thread, NULL, killer, &k);
     do {
         allow_kills(&k);
-        run_trip(proc, n->records, 60);
+        run_program(proc, n->records, 60);
         for (int64_t i = 0; i < 60; i++) {
             CHECK_EQ_INT(n->records[i].code, HR_OK);
             CHECK_EQ_INT(number(&n->records[i], 0), i + 1);
         }
     } while (pthread_tryjoin_np(thread, NULL) != 0);
     CHECK_EQ_INT(k.kills, 50);
-    close_trip(proc);
+    close_program(proc);
     CHECK_EQ_INT(check_open_files(), fds);
     free(n);
 }
@@ -152,12 +152,12 @@ TEST(a_call_that_hangs_is_cancelled_and_its_process_ended)
     c.told = ends[0];
     tell_fd = ends[1];
     single_numbers(&s, "hang");
-    CHECK_OK(hr__proc_open(&host, &s.trip, 0, &c.cancel, &proc, &error));
-    run_trip(proc, n->records, 5);
+    CHECK_OK(hr__proc_open(&host, &s.program, 0, &c.cancel, &proc, &error));
+    run_program(proc, n->records, 5);
     pthread_create(&thread, NULL, cancel_when_told, &c);
     CHECK_ERR(HR_ERR_CANCELLED, hr__proc_run(proc, n->records, 10, &error));
     pthread_join(thread, NULL);
-    CHECK_EQ_INT(close_trip(proc), 0);
+    CHECK_EQ_INT(close_program(proc), 0);
     tell_fd = -1;
     close(ends[0]);
     close(ends[1]);

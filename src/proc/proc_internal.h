@@ -1,23 +1,23 @@
 /*
  * proc/proc_internal.h - the parent's side of a worker process, in parts: peer.c (its
- * life and end), proc.c (the order of trips, and what a death means for records), send.c
- * (records into `in`), take.c (results out of `out`).
+ * life and end), proc.c (the order of requests, and what a death means for records),
+ * send.c (records into `in`), take.c (results out of `out`).
  */
 #ifndef HR_PROC_INTERNAL_H
 #define HR_PROC_INTERNAL_H
 
 #include "core/arena.h"
-#include "proc/area.h"
-#include "proc/bell.h"
+#include "proc/event.h"
+#include "proc/shm.h"
 #include "proc/wire.h"
 
 /* A worker process. */
 struct hr_peer {
     const struct hr_code_host *host;
-    const struct hr_proc_trip *trip;
+    const struct hr_proc_program *program;
     const atomic_bool *cancel;
-    struct hr_proc *seats[HR_PROC_SEATS];
-    struct hr_bell bell; /* fd -1: there is none */
+    struct hr_proc *channels[HR_PROC_CHANNELS];
+    struct hr_event event; /* fd -1: there is none */
     int64_t id;
     bool broken;      /* it was not waited for, and its answers are not wanted */
     unsigned request; /* number of the last one */
@@ -25,38 +25,38 @@ struct hr_peer {
 };
 
 /* Records that were given and how far they are. */
-struct hr_proc_course {
+struct hr_proc_progress {
     struct hr_proc_record *records;
     size_t count, done;
     size_t at;       /* the record that the last peer died at */
     unsigned deaths; /* at it, in a row */
     unsigned lost;   /* peers in a row that died at no record */
-    bool alone;      /* the next trip takes one record */
-    bool under_way;  /* a trip was posted, and nobody has heard how it went */
+    bool alone;      /* the next request takes one record */
+    bool under_way;  /* a request was posted, and its outcome is not known yet */
     unsigned request;
-    size_t posted; /* records of that trip; 0: not even one has room */
+    size_t posted; /* records of that program; 0: not even one has room */
     enum hr_err code;
     struct hr_error error; /* when code is not HR_OK */
 };
 
 struct hr_proc {
     struct hr_peer *peer;
-    uint32_t seat;
-    const struct hr_proc_trip *trip;
-    size_t bytes_max; /* of this seat; SIZE_MAX: none */
+    uint32_t channel;
+    const struct hr_proc_program *program;
+    size_t bytes_max; /* of this channel; SIZE_MAX: none */
     struct hr_proc_map map;
     struct hr_arena arena; /* results, until the next run */
-    struct hr_area in, out;
-    struct hr_proc_course course;
+    struct hr_shm in, out;
+    struct hr_proc_progress progress;
 
-    /* Bytes of the areas that hold pages, and the most that was needed of late. */
+    /* Bytes of the regions that hold pages, and the most that was needed of late. */
     size_t in_held, out_held, in_recent, out_recent;
-    unsigned trips; /* since that was looked at */
+    unsigned requests; /* since that was looked at */
     struct hr_proc_stats stats;
 };
 
 #define HR_PROC_DEATHS_MAX 3
-#define HR_PROC_AREA_START 65536
+#define HR_PROC_SHM_START 65536
 
 static inline struct hr_proc_in_head *hr__proc_in_head(const struct hr_proc *proc)
 {
@@ -71,16 +71,16 @@ static inline struct hr_proc_out_head *hr__proc_out_head(const struct hr_proc *p
 /* The heads that hold the peer's own words. */
 static inline struct hr_proc_in_head *hr__peer_in_head(const struct hr_peer *peer)
 {
-    return hr__proc_in_head(peer->seats[0]);
+    return hr__proc_in_head(peer->channels[0]);
 }
 
 static inline struct hr_proc_out_head *hr__peer_out_head(const struct hr_peer *peer)
 {
-    return hr__proc_out_head(peer->seats[0]);
+    return hr__proc_out_head(peer->channels[0]);
 }
 
 /* peer.c: a peer that is ready; one that ends before gets three tries. Its memory is new:
- * what the seats held is gone. */
+ * what the channels held is gone. */
 HR_CHECK enum hr_err hr__peer_begin(struct hr_peer *peer, struct hr_error *reterr);
 /* Let it go, politely or not. */
 void hr__peer_part(struct hr_peer *peer, bool kill);
@@ -108,7 +108,7 @@ HR_CHECK enum hr_err
 hr__proc_take(struct hr_proc *proc, struct hr_proc_record *records, size_t done,
               size_t *ret_taken, const char **ret_nonsense, struct hr_error *reterr);
 
-/* Copy results of these records out of shared memory, which the next trip needs. */
+/* Copy results of these records out of shared memory, which the next request needs. */
 HR_CHECK enum hr_err hr__proc_keep(struct hr_proc *proc, struct hr_proc_record *records,
                                    size_t count, struct hr_error *reterr);
 

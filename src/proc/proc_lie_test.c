@@ -19,14 +19,14 @@ TEST(a_peer_that_writes_nonsense_costs_its_record_only)
     struct hr_proc *proc;
 
     single_numbers(&s, "spoil");
-    proc = open_trip(&s.trip, 0);
-    run_trip(proc, n->records, 20);
+    proc = open_program(&s.program, 0);
+    run_program(proc, n->records, 20);
     for (int64_t i = 0; i < 20; i++)
         CHECK(n->records[i].code == HR_ERR_IO || number(&n->records[i], 0) == i + 1);
-    run_trip(proc, n->records, 5);
+    run_program(proc, n->records, 5);
     for (int64_t i = 0; i < 5; i++)
         CHECK_EQ_INT(number(&n->records[i], 0), i + 1);
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }
 
@@ -65,7 +65,7 @@ TEST(a_peer_that_scribbles_while_it_is_read_harms_nobody)
     struct mixed *m = mixed_make("scribble", 3);
     struct hr_error error = {0};
     uint64_t from = hr__now_ns(), sum = 0;
-    struct hr_proc *proc = open_trip(&m->s.trip, 0);
+    struct hr_proc *proc = open_program(&m->s.program, 0);
 
     while (hr__now_ns() - from < 1500000000u && peer_count < PEERS_MAX - 100) {
         enum hr_err code = hr__proc_run(proc, m->records, 8, &error);
@@ -75,24 +75,24 @@ TEST(a_peer_that_scribbles_while_it_is_read_harms_nobody)
             sum += look_at(m->records, 8, 3, false);
     }
     CHECK(sum != 0);
-    close_trip(proc);
+    close_program(proc);
     mixed_free(m);
 }
 
 /* A parent without a peer, so that the bytes of an answer can be made up. */
-static void lone_open(struct hr_proc *proc, const struct hr_proc_trip *trip)
+static void lone_open(struct hr_proc *proc, const struct hr_proc_program *program)
 {
-    *proc = (struct hr_proc){.trip = trip, .bytes_max = SIZE_MAX};
+    *proc = (struct hr_proc){.program = program, .bytes_max = SIZE_MAX};
     hr__arena_init(&proc->arena);
-    CHECK_OK(hr__proc_map_init(&proc->map, trip));
-    CHECK_OK(hr__area_create(&proc->in, 1 << 21, NULL));
-    CHECK_OK(hr__area_create(&proc->out, 65536, NULL));
+    CHECK_OK(hr__proc_map_init(&proc->map, program));
+    CHECK_OK(hr__shm_create(&proc->in, 1 << 21, NULL));
+    CHECK_OK(hr__shm_create(&proc->out, 65536, NULL));
 }
 
 static void lone_close(struct hr_proc *proc)
 {
-    hr__area_close(&proc->in);
-    hr__area_close(&proc->out);
+    hr__shm_close(&proc->in);
+    hr__shm_close(&proc->out);
     hr__proc_map_finish(&proc->map);
     hr__arena_finish(&proc->arena);
 }
@@ -170,8 +170,8 @@ static void fuzz_take(struct mixed *m, uint64_t seed, size_t result_count)
     uint64_t state = seed, sound = 0, refused = 0;
     struct hr_proc proc;
 
-    lone_open(&proc, &m->s.trip);
-    CHECK_OK(hr__area_reach(&proc.out, 1 << 17, true, NULL));
+    lone_open(&proc, &m->s.program);
+    CHECK_OK(hr__shm_map(&proc.out, 1 << 17, true, NULL));
     CHECK_OK(hr__proc_put(&proc, m->records, 8, NULL));
     for (int round = 0; round < 6000; round++) {
         const char *nonsense = NULL;
@@ -217,10 +217,10 @@ TEST(made_up_answers_never_lead_outside)
     mixed_free(m);
 }
 
-TEST(a_trip_survives_its_journey_and_spoiled_ones_are_refused)
+TEST(a_program_survives_the_round_trip_and_damaged_ones_are_refused)
 {
     struct mixed *m = mixed_make("pass", 4);
-    struct hr_proc_trip trip;
+    struct hr_proc_program program;
     struct hr_arena arena;
     struct hr_error error = {0};
     struct hr_str text;
@@ -229,22 +229,22 @@ TEST(a_trip_survives_its_journey_and_spoiled_ones_are_refused)
 
     hr__arena_init(&arena);
     hr__str_init(&text);
-    hr__proc_trip_write(&m->s.trip, &text);
-    CHECK_OK(hr__proc_trip_read(text.text, text.length, &arena, &trip, &error));
-    CHECK_EQ_INT(trip.slot_count, 8);
-    CHECK_EQ_STR(trip.steps[0].code, "pass");
-    CHECK_EQ_STR(trip.steps[0].output_fields[2]->name, "text");
-    CHECK_EQ_INT(trip.results[3], 7);
+    hr__proc_program_write(&m->s.program, &text);
+    CHECK_OK(hr__proc_program_read(text.text, text.length, &arena, &program, &error));
+    CHECK_EQ_INT(program.slot_count, 8);
+    CHECK_EQ_STR(program.steps[0].code, "pass");
+    CHECK_EQ_STR(program.steps[0].output_fields[2]->name, "text");
+    CHECK_EQ_INT(program.results[3], 7);
     for (size_t cut = 0; cut < text.length; cut += 7)
         CHECK_ERR(HR_ERR_FORMAT,
-                  hr__proc_trip_read(text.text, cut, &arena, &trip, &error));
+                  hr__proc_program_read(text.text, cut, &arena, &program, &error));
     spoiled = malloc(text.length);
     for (int k = 0; k < 3000; k++) {
         memcpy(spoiled, text.text, text.length);
         for (int b = 0; b < 3; b++)
             spoiled[draw(&state) % text.length] = (char)draw(&state);
         hr__arena_reset(&arena);
-        (void)!hr__proc_trip_read(spoiled, text.length, &arena, &trip, &error);
+        (void)!hr__proc_program_read(spoiled, text.length, &arena, &program, &error);
     }
     free(spoiled);
     hr__str_finish(&text);

@@ -1,13 +1,13 @@
 /*
- * proc/proc_test.c - trips to real worker processes: what code makes of numbers and says
- * of errors.
+ * proc/proc_test.c - requests to real worker processes: what code makes of numbers and
+ * says of errors.
  */
 #include "proc/proc_test_util.h"
 
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "op/code.h"
+#include "op/code_call.h"
 #include "proc/wire.h"
 
 TEST(columns_go_through_map_and_back)
@@ -19,22 +19,22 @@ TEST(columns_go_through_map_and_back)
     struct hr_proc *proc;
 
     single_numbers(&s, "add");
-    proc = open_trip(&s.trip, 0);
+    proc = open_program(&s.program, 0);
     for (size_t count = 1; count <= 600; count = count * 5 / 2 + 1) {
-        run_trip(proc, n->records, count);
+        run_program(proc, n->records, count);
         for (size_t i = 0; i < count; i++)
             CHECK_EQ_INT(number(&n->records[i], 0), (int64_t)i + 1);
     }
     hr__proc_stats(proc, &stats);
     CHECK(stats.shared_bytes > 600 * 16 && stats.shared_bytes < 200000);
     CHECK_EQ_INT(stats.replaced, 0);
-    CHECK_EQ_INT(close_trip(proc), 1);
+    CHECK_EQ_INT(close_program(proc), 1);
     CHECK_EQ_INT(check_open_files(), fds);
     free(n);
 }
 
 /* source -> map -> filter -> map over slots; results: the source's slot and the last. */
-TEST(several_steps_share_a_trip)
+TEST(several_steps_run_in_one_request)
 {
     struct hr_field f[4] = {number_field("a"), number_field("b"), number_field("c")};
     const struct hr_field *out[3] = {&f[0], &f[1], &f[2]};
@@ -45,15 +45,15 @@ TEST(several_steps_share_a_trip)
         {"add",    "n", 2, HR_OP_MAP,    1, 1, &slots[1], &slots[2], &out[2]},
         {"even",   "f", 3, HR_OP_FILTER, 1, 0, &slots[2], NULL,      NULL   },
     };
-    struct hr_proc_trip trip = {.slot_count = 3,
-                                .steps = steps,
-                                .step_count = 4,
-                                .result_count = 2,
-                                .results = results};
+    struct hr_proc_program program = {.slot_count = 3,
+                                      .steps = steps,
+                                      .step_count = 4,
+                                      .result_count = 2,
+                                      .results = results};
     struct numbers *n = numbers_make(20);
-    struct hr_proc *proc = open_trip(&trip, 0);
+    struct hr_proc *proc = open_program(&program, 0);
 
-    run_trip(proc, n->records, 20);
+    run_program(proc, n->records, 20);
     for (size_t i = 0; i < 20; i++) {
         if (i >= 10) {
             CHECK_EQ_INT(n->records[i].code, HR_ERR_END);
@@ -65,11 +65,11 @@ TEST(several_steps_share_a_trip)
     }
     hr__proc_close(proc);
     steps[3].inputs = &slots[1];
-    proc = open_trip(&trip, 0);
-    run_trip(proc, n->records, 5);
+    proc = open_program(&program, 0);
+    run_program(proc, n->records, 5);
     for (size_t i = 0; i < 5; i++)
         CHECK(n->records[i].drop);
-    CHECK_EQ_INT(close_trip(proc), 2);
+    CHECK_EQ_INT(close_program(proc), 2);
     free(n);
 }
 
@@ -82,8 +82,8 @@ TEST(random_keys_are_those_of_the_record)
     s.out[0] = number_field("k0");
     s.out[1] = number_field("k1");
     single_make(&s, "key", HR_OP_MAP, 0, 2);
-    proc = open_trip(&s.trip, 0);
-    run_trip(proc, n->records, 40);
+    proc = open_program(&s.program, 0);
+    run_program(proc, n->records, 40);
     for (size_t i = 0; i < 40; i++) {
         struct hr_code_call call = {.id = &n->records[i].id, .node_id = 3, .node = "x"};
         struct hr_code_record record;
@@ -92,7 +92,7 @@ TEST(random_keys_are_those_of_the_record)
         CHECK_EQ_INT(number(&n->records[i], 0), (int64_t)record.key[0]);
         CHECK_EQ_INT(number(&n->records[i], 1), (int64_t)record.key[1]);
     }
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }
 
@@ -107,10 +107,10 @@ TEST(expansions_give_children_with_the_parents_fields)
     s.out[0] = number_field("number");
     s.out[1] = bytes_field("text");
     single_make(&s, "children", HR_OP_EXPAND, 1, 2);
-    s.trip.results = results;
-    s.trip.result_count = 3;
-    proc = open_trip(&s.trip, 0);
-    run_trip(proc, n->records, 20);
+    s.program.results = results;
+    s.program.result_count = 3;
+    proc = open_program(&s.program, 0);
+    run_program(proc, n->records, 20);
     for (int64_t i = 0; i < 20; i++) {
         const struct hr_proc_record *record = &n->records[i];
 
@@ -126,7 +126,7 @@ TEST(expansions_give_children_with_the_parents_fields)
             CHECK_EQ_INT(*(const int64_t *)child[2].data, i);
         }
     }
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }
 
@@ -137,8 +137,8 @@ TEST(errors_come_with_code_parameter_and_detail)
     struct hr_proc *proc;
 
     single_numbers(&s, "fail");
-    proc = open_trip(&s.trip, 0);
-    run_trip(proc, n->records, 10);
+    proc = open_program(&s.program, 0);
+    run_program(proc, n->records, 10);
     for (int64_t i = 0; i < 10; i++) {
         if (i % 3 != 0) {
             CHECK_EQ_INT(number(&n->records[i], 0), i);
@@ -153,7 +153,7 @@ TEST(errors_come_with_code_parameter_and_detail)
         CHECK_EQ_INT(strlen(n->records[i].detail), i == 3 ? HR_PROC_DETAIL_MAX : 10);
         hr__free(n->records[i].detail);
     }
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }
 
@@ -169,13 +169,13 @@ TEST(code_that_breaks_its_contract_is_told_so)
     struct hr_proc *proc;
 
     single_numbers(&s, "forgets");
-    proc = open_trip(&s.trip, 0);
-    run_trip(proc, n->records, 5);
+    proc = open_program(&s.program, 0);
+    run_program(proc, n->records, 5);
     for (int i = 0; i < 5; i++) {
         CHECK_EQ_INT(n->records[i].code, want[i]);
         CHECK_HAS(n->records[i].error.message, words[i]);
     }
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }
 
@@ -186,13 +186,13 @@ TEST(an_unknown_name_is_the_error_of_every_record)
     struct hr_proc *proc;
 
     single_numbers(&s, "nobody");
-    proc = open_trip(&s.trip, 0);
-    run_trip(proc, n->records, 5);
+    proc = open_program(&s.program, 0);
+    run_program(proc, n->records, 5);
     for (int i = 0; i < 5; i++) {
         CHECK_EQ_INT(n->records[i].code, HR_ERR_NOT_FOUND);
         CHECK_HAS(n->records[i].error.message, "no code named 'nobody'");
     }
-    close_trip(proc);
+    close_program(proc);
     free(n);
 }
 
@@ -204,10 +204,10 @@ TEST(code_that_says_cancelled_ends_the_run)
     struct hr_proc *proc;
 
     single_numbers(&s, "stop");
-    proc = open_trip(&s.trip, 0);
+    proc = open_program(&s.program, 0);
     CHECK_ERR(HR_ERR_CANCELLED, hr__proc_run(proc, n->records, 10, &error));
-    run_trip(proc, n->records, 5);
-    CHECK_EQ_INT(close_trip(proc), 1);
+    run_program(proc, n->records, 5);
+    CHECK_EQ_INT(close_program(proc), 1);
     free(n);
 }
 
@@ -230,10 +230,11 @@ TEST(a_host_that_cannot_start_is_reported)
     struct hr_proc *proc = NULL;
 
     single_numbers(&s, "add");
-    CHECK_ERR(HR_ERR_UNSUPPORTED, hr__proc_open(&none, &s.trip, 0, NULL, &proc, &error));
+    CHECK_ERR(HR_ERR_UNSUPPORTED,
+              hr__proc_open(&none, &s.program, 0, NULL, &proc, &error));
     CHECK_HAS(error.message, "no processes here");
     brief.user = (void *)"HR_PROC_TEST_SHORT=1";
-    CHECK_ERR(HR_ERR_IO, hr__proc_open(&brief, &s.trip, 0, NULL, &proc, &error));
+    CHECK_ERR(HR_ERR_IO, hr__proc_open(&brief, &s.program, 0, NULL, &proc, &error));
     CHECK_HAS(error.message, "ended before it was ready");
     CHECK(proc == NULL);
     reap();

@@ -1,5 +1,5 @@
 /*
- * proc/proc_test_util.c - peers for the tests, and trips to them.
+ * proc/proc_test_util.c - peers for the tests, and requests to them.
  *
  * A peer is the test program again: a constructor sees the variable that host_start sets,
  * serves, and ends before any test would run.
@@ -99,27 +99,27 @@ int reap(void)
     return polite;
 }
 
-/* ---- trips ---- */
+/* ---- requests ---- */
 
-struct hr_proc *open_trip(const struct hr_proc_trip *trip, size_t bytes_max)
+struct hr_proc *open_program(const struct hr_proc_program *program, size_t bytes_max)
 {
     struct hr_error error = {0};
     struct hr_proc *proc = NULL;
 
-    if (hr__proc_open(&host, trip, bytes_max, NULL, &proc, &error) != HR_OK)
-        check_failed(__FILE__, __LINE__, "no trip: %s", error.message);
+    if (hr__proc_open(&host, program, bytes_max, NULL, &proc, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "no request: %s", error.message);
     return proc;
 }
 
-void run_trip(struct hr_proc *proc, struct hr_proc_record *records, size_t count)
+void run_program(struct hr_proc *proc, struct hr_proc_record *records, size_t count)
 {
     struct hr_error error = {0};
 
     if (hr__proc_run(proc, records, count, &error) != HR_OK)
-        check_failed(__FILE__, __LINE__, "the trip failed: %s", error.message);
+        check_failed(__FILE__, __LINE__, "the request failed: %s", error.message);
 }
 
-int close_trip(struct hr_proc *proc)
+int close_program(struct hr_proc *proc)
 {
     hr__proc_close(proc);
     return reap();
@@ -178,13 +178,13 @@ void single_make(struct single *s, const char *code, enum hr_op_kind kind,
                                     .inputs = s->inputs,
                                     .outputs = s->outputs,
                                     .output_fields = s->out_list};
-    s->trip = (struct hr_proc_trip){.slot_count = in_count + out_count,
-                                    .input_count = in_count,
-                                    .input_fields = s->in_list,
-                                    .steps = &s->step,
-                                    .step_count = 1,
-                                    .result_count = out_count,
-                                    .results = s->outputs};
+    s->program = (struct hr_proc_program){.slot_count = in_count + out_count,
+                                          .input_count = in_count,
+                                          .input_fields = s->in_list,
+                                          .steps = &s->step,
+                                          .step_count = 1,
+                                          .result_count = out_count,
+                                          .results = s->outputs};
 }
 
 void single_numbers(struct single *s, const char *code)

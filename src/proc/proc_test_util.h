@@ -1,6 +1,6 @@
 /*
- * proc/proc_test_util.h - what the tests of trips share: a host whose peers are the test
- * program again, trips of one step, records of numbers and of arrays.
+ * proc/proc_test_util.h - what the tests of requests share: a host whose peers are the
+ * test program again, requests of one step, records of numbers and of arrays.
  *
  * The functions end the test where something fails.
  */
@@ -38,22 +38,22 @@ extern pid_t peer_last; /* under kill_lock; 0 once it was killed */
  * many ended by themselves. */
 int reap(void);
 
-/* ---- trips ---- */
+/* ---- requests ---- */
 
-struct hr_proc *open_trip(const struct hr_proc_trip *trip, size_t bytes_max);
-void run_trip(struct hr_proc *proc, struct hr_proc_record *records, size_t count);
-int close_trip(struct hr_proc *proc); /* reap() */
+struct hr_proc *open_program(const struct hr_proc_program *program, size_t bytes_max);
+void run_program(struct hr_proc *proc, struct hr_proc_record *records, size_t count);
+int close_program(struct hr_proc *proc); /* reap() */
 
 struct hr_field number_field(const char *name); /* an int64 */
 struct hr_field bytes_field(const char *name);
 
-/* A trip of one step; zeros, then the fields in[] and out[], then single_make. */
+/* A request of one step; zeros, then the fields in[] and out[], then single_make. */
 struct single {
     struct hr_field in[4], out[4];
     const struct hr_field *in_list[4], *out_list[4];
     uint16_t inputs[4], outputs[4];
     struct hr_proc_step step;
-    struct hr_proc_trip trip;
+    struct hr_proc_program program;
 };
 
 void single_make(struct single *s, const char *code, enum hr_op_kind kind,

@@ -1,5 +1,5 @@
 /*
- * proc/send.c - records into the area that the peer reads.
+ * proc/send.c - records into the region that the peer reads.
  *
  * One pass over the records: ids and small fields go to their columns, everything else
  * is copied behind them, 64-byte aligned, and described.

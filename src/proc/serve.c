@@ -2,7 +2,7 @@
  * proc/serve.c - the loop of a worker process.
  *
  * One thread: wait for a request, do its records in order, answer; then the next one,
- * which may lie ready in the other seat. Before each record its number goes to shared
+ * which may lie ready in the other channel. Before each record its number goes to shared
  * memory, so that the parent knows which one killed the process. It ends when the parent
  * closes the socket. It changes no signal and no limit: that is the business of whoever
  * calls.
@@ -21,7 +21,7 @@
 
 /* ---- hello ---- */
 
-#define FDS (2 * HR_PROC_SEATS)
+#define FDS (2 * HR_PROC_CHANNELS)
 
 static void close_all(const int fds[FDS])
 {
@@ -85,29 +85,29 @@ static enum hr_err say_ready(int fd, enum hr_err code, const struct hr_error *er
 
 /* Takes the descriptors over. */
 static enum hr_err
-adopt_areas(struct hr_server *server, const int fds[FDS], struct hr_error *reterr)
+adopt_shm(struct hr_server *server, const int fds[FDS], struct hr_error *reterr)
 {
     enum hr_err code = HR_OK;
 
     for (int i = 0; i < FDS; i++) {
-        struct hr_area *area = i % 2 == 0 ? &server->ins[i / 2] : &server->outs[i / 2];
+        struct hr_shm *shm = i % 2 == 0 ? &server->ins[i / 2] : &server->outs[i / 2];
 
         if (code == HR_OK)
-            code = hr__area_adopt(area, fds[i], i % 2 == 1, reterr);
+            code = hr__shm_adopt(shm, fds[i], i % 2 == 1, reterr);
         else
             close(fds[i]);
     }
     return code;
 }
 
-static enum hr_err adopt(struct hr_server *server, const int fds[FDS], size_t trip_bytes,
-                         struct hr_error *reterr)
+static enum hr_err adopt(struct hr_server *server, const int fds[FDS],
+                         size_t program_bytes, struct hr_error *reterr)
 {
-    HR_TRY(adopt_areas(server, fds, reterr));
-    if (trip_bytes > server->ins[0].bytes - HR_PROC_HEAD)
-        return hr__fail(reterr, HR_ERR_FORMAT, "the trip is malformed");
-    HR_TRY(hr__proc_trip_read(server->ins[0].base + HR_PROC_HEAD, trip_bytes,
-                              &server->lasting, &server->trip, reterr));
+    HR_TRY(adopt_shm(server, fds, reterr));
+    if (program_bytes > server->ins[0].bytes - HR_PROC_HEAD)
+        return hr__fail(reterr, HR_ERR_FORMAT, "the request is malformed");
+    HR_TRY(hr__proc_program_read(server->ins[0].base + HR_PROC_HEAD, program_bytes,
+                                 &server->lasting, &server->program, reterr));
     if (hr__serve_prepare(server) != HR_OK)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory in a worker process");
     return HR_OK;
@@ -119,11 +119,11 @@ static void
 find_codes(struct hr_server *server,
            const struct hr_code *(*find)(void *user, const char *name), void *user)
 {
-    for (size_t s = 0; s < server->trip.step_count; s++) {
+    for (size_t s = 0; s < server->program.step_count; s++) {
         struct hr_serve_step *step = &server->steps[s];
         size_t before = 0;
 
-        while (strcmp(server->trip.steps[before].code, step->step->code) != 0)
+        while (strcmp(server->program.steps[before].code, step->step->code) != 0)
             before++;
         step->code =
             before < s ? server->steps[before].code : find(user, step->step->code);
@@ -137,7 +137,7 @@ find_codes(struct hr_server *server,
 
 static void enter(struct hr_server *server)
 {
-    for (size_t s = 0; s < server->trip.step_count; s++)
+    for (size_t s = 0; s < server->program.step_count; s++)
         if (server->steps[s].enters)
             server->steps[s].token =
                 server->steps[s].code->enter(server->steps[s].code->user);
@@ -145,7 +145,7 @@ static void enter(struct hr_server *server)
 
 static void leave(struct hr_server *server)
 {
-    for (size_t s = server->trip.step_count; s-- > 0;)
+    for (size_t s = server->program.step_count; s-- > 0;)
         if (server->steps[s].enters && server->steps[s].code->leave != NULL)
             server->steps[s].code->leave(server->steps[s].code->user,
                                          server->steps[s].token);
@@ -187,8 +187,8 @@ answer(struct hr_server *server, unsigned request, uint32_t done, uint64_t work_
     out->full = server->full;
     out->used = server->out_at;
     out->work_ns = work_ns;
-    hr__bell_ring(&server->bell, &hr__serve_head(server)->response, request,
-                  &first->sleeping);
+    hr__event_signal(&server->event, &hr__serve_head(server)->response, request,
+                     &first->sleeping);
 }
 
 static enum hr_err
@@ -202,7 +202,7 @@ do_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
     server->out_max = in->out_max < SIZE_MAX / 2 ? (size_t)in->out_max : SIZE_MAX / 2;
     server->full = server->stopped = false;
     server->at = 0;
-    HR_TRY(hr__area_reach(server->in, in_bytes, false, reterr));
+    HR_TRY(hr__shm_map(server->in, in_bytes, false, reterr));
     hr__proc_map_lay(&server->map, server->count);
     if (server->count > HR_PROC_COUNT_MAX || in_bytes < server->map.in_end)
         return hr__fail(reterr, HR_ERR_FORMAT, "a request is malformed");
@@ -210,12 +210,12 @@ do_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
     if (server->map.out_end > server->out_max)
         server->full = true;
     else
-        HR_TRY(hr__area_reach(server->out, server->map.out_end, true, reterr));
+        HR_TRY(hr__shm_map(server->out, server->map.out_end, true, reterr));
     hr__serve_begin(server);
     if (!server->full)
         do_records(server, request);
-    hr__area_settle(server->in);
-    hr__area_settle(server->out);
+    hr__shm_unmap_old(server->in);
+    hr__shm_unmap_old(server->out);
     answer(server, request, server->at, hr__now_ns() - from);
     return HR_OK;
 }
@@ -224,16 +224,16 @@ static enum hr_err serve(struct hr_server *server, struct hr_error *reterr)
 {
     for (unsigned done = 0;; done++) {
         struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->ins[0].base;
-        uint32_t seat;
+        uint32_t channel;
 
-        if (hr__bell_wait(&server->bell, &in->request, done,
-                          &hr__serve_head(server)->sleeping, NULL) == HR_BELL_ENDED)
+        if (hr__event_wait(&server->event, &in->request, done,
+                           &hr__serve_head(server)->sleeping, NULL) == HR_EVENT_ENDED)
             return HR_OK;
-        seat = in->seats[(done + 1) % HR_PROC_SEATS];
-        if (seat >= HR_PROC_SEATS)
+        channel = in->channels[(done + 1) % HR_PROC_CHANNELS];
+        if (channel >= HR_PROC_CHANNELS)
             return hr__fail(reterr, HR_ERR_FORMAT, "a request is malformed");
-        server->in = &server->ins[seat];
-        server->out = &server->outs[seat];
+        server->in = &server->ins[channel];
+        server->out = &server->outs[channel];
         HR_TRY(do_request(server, done + 1, reterr));
     }
 }
@@ -244,9 +244,9 @@ static void server_finish(struct hr_server *server)
     hr__free(server->children);
     hr__arena_finish(&server->scratch);
     hr__arena_finish(&server->lasting);
-    for (int i = 0; i < HR_PROC_SEATS; i++) {
-        hr__area_close(&server->ins[i]);
-        hr__area_close(&server->outs[i]);
+    for (int i = 0; i < HR_PROC_CHANNELS; i++) {
+        hr__shm_close(&server->ins[i]);
+        hr__shm_close(&server->outs[i]);
     }
 }
 
@@ -255,14 +255,14 @@ hr__proc_serve(int fd, const struct hr_code *(*find)(void *user, const char *nam
                void *user, struct hr_error *reterr)
 {
     struct hr_server server = {
-        .bell = {.fd = fd, .look = true}
+        .event = {.fd = fd, .look = true}
     };
     struct hr_proc_hello hello = {0};
     struct hr_error own = {0}, *error = reterr != NULL ? reterr : &own;
     enum hr_err code;
     int fds[FDS];
 
-    for (int i = 0; i < HR_PROC_SEATS; i++)
+    for (int i = 0; i < HR_PROC_CHANNELS; i++)
         server.ins[i].fd = server.outs[i].fd = -1;
     code = receive_hello(fd, &hello, fds, error);
     if (code == HR_ERR_END)
@@ -270,7 +270,7 @@ hr__proc_serve(int fd, const struct hr_code *(*find)(void *user, const char *nam
     hr__arena_init(&server.lasting);
     hr__arena_init(&server.scratch);
     if (code == HR_OK)
-        code = adopt(&server, fds, hello.trip_bytes, error);
+        code = adopt(&server, fds, hello.program_bytes, error);
     if (code == HR_OK)
         find_codes(&server, find, user);
     if (say_ready(fd, code, error) == HR_OK && code == HR_OK)

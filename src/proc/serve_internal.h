@@ -6,9 +6,9 @@
 #define HR_PROC_SERVE_INTERNAL_H
 
 #include "core/arena.h"
-#include "op/code.h"
-#include "proc/area.h"
-#include "proc/bell.h"
+#include "op/code_call.h"
+#include "proc/event.h"
+#include "proc/shm.h"
 #include "proc/wire.h"
 
 /* Where the bytes of a slot's value lie. */
@@ -34,13 +34,13 @@ struct hr_serve_step {
 };
 
 struct hr_server {
-    struct hr_bell bell;
-    struct hr_area ins[HR_PROC_SEATS], outs[HR_PROC_SEATS];
-    struct hr_area *in, *out; /* of the request's seat */
-    struct hr_arena lasting;  /* the trip and what is made from it */
-    struct hr_arena scratch;  /* of a record */
+    struct hr_event event;
+    struct hr_shm ins[HR_PROC_CHANNELS], outs[HR_PROC_CHANNELS];
+    struct hr_shm *in, *out; /* of the request's channel */
+    struct hr_arena lasting; /* the request and what is made from it */
+    struct hr_arena scratch; /* of a record */
     bool scratch_used;
-    struct hr_proc_trip trip;
+    struct hr_proc_program program;
     struct hr_proc_map map;
     struct hr_serve_step *steps;
     struct hr_value *values;       /* of the slots */

@@ -29,7 +29,7 @@ out_room(struct hr_server *server, size_t bytes, size_t *ret_at, struct hr_error
                         "no room for %zu bytes in the memory of the worker process",
                         bytes);
     }
-    HR_TRY(hr__area_reach(server->out, at + bytes, true, reterr));
+    HR_TRY(hr__shm_map(server->out, at + bytes, true, reterr));
     server->out_at = hr__proc_align(at + bytes);
     *ret_at = at;
     return HR_OK;
@@ -160,7 +160,7 @@ static enum hr_err pack_record(struct hr_server *server, struct hr_error *reterr
 {
     for (size_t r = 0; r < server->map.result_count; r++) {
         const struct hr_proc_lane *lane = &server->map.results[r];
-        size_t slot = server->trip.results[r];
+        size_t slot = server->program.results[r];
         size_t at = lane->at + server->at * lane->step;
 
         if (lane->bytes == 0) {
@@ -191,7 +191,7 @@ pack_child(struct hr_server *server, uint64_t child, struct hr_error *reterr)
         server->child_room = wanted;
     }
     for (size_t r = 0; r < count; r++)
-        HR_TRY(describe(server, server->trip.results[r],
+        HR_TRY(describe(server, server->program.results[r],
                         &server->children[(size_t)child * count + r], reterr));
     return HR_OK;
 }
@@ -277,7 +277,7 @@ run_steps(struct hr_server *server, struct hr_proc_status *status, struct hr_err
     const struct hr_record_id *id =
         (const struct hr_record_id *)(server->in->base + server->map.ids) + server->at;
 
-    for (size_t s = 0; s < server->trip.step_count; s++) {
+    for (size_t s = 0; s < server->program.step_count; s++) {
         struct hr_serve_step *step = &server->steps[s];
 
         status->step = (uint16_t)s;
@@ -357,7 +357,7 @@ void hr__serve_begin(struct hr_server *server)
 
 static enum hr_err prepare_step(struct hr_server *server, size_t at)
 {
-    const struct hr_proc_step *from = &server->trip.steps[at];
+    const struct hr_proc_step *from = &server->program.steps[at];
     struct hr_serve_step *step = &server->steps[at];
     struct hr_value **inputs =
         hr__arena_zalloc(&server->lasting, (from->input_count + 1) * sizeof *inputs);
@@ -368,7 +368,7 @@ static enum hr_err prepare_step(struct hr_server *server, size_t at)
         return HR_ERR_MEMORY;
     for (size_t i = 0; i < from->input_count; i++) {
         inputs[i] = &server->values[from->inputs[i]];
-        names[i] = hr__proc_slot_field(&server->trip, from->inputs[i])->name;
+        names[i] = hr__proc_slot_field(&server->program, from->inputs[i])->name;
     }
     step->server = server;
     step->step = from;
@@ -386,7 +386,7 @@ static enum hr_err prepare_step(struct hr_server *server, size_t at)
 
 enum hr_err hr__serve_prepare(struct hr_server *server)
 {
-    size_t slots = server->trip.slot_count + 1;
+    size_t slots = server->program.slot_count + 1;
     struct hr_arena *arena = &server->lasting;
 
     server->values = hr__arena_zalloc(arena, slots * sizeof *server->values);
@@ -394,17 +394,17 @@ enum hr_err hr__serve_prepare(struct hr_server *server)
     server->columns = hr__arena_zalloc(arena, slots * sizeof *server->columns);
     server->results = hr__arena_zalloc(arena, slots * sizeof *server->results);
     server->steps =
-        hr__arena_zalloc(arena, (server->trip.step_count + 1) * sizeof *server->steps);
+        hr__arena_zalloc(arena, (server->program.step_count + 1) * sizeof *server->steps);
     if (server->values == NULL || server->places == NULL || server->columns == NULL ||
         server->results == NULL || server->steps == NULL)
         return HR_ERR_MEMORY;
-    HR_TRY(hr__proc_map_init(&server->map, &server->trip));
-    for (size_t r = 0; r < server->trip.result_count; r++) {
-        server->results[server->trip.results[r]] = true;
+    HR_TRY(hr__proc_map_init(&server->map, &server->program));
+    for (size_t r = 0; r < server->program.result_count; r++) {
+        server->results[server->program.results[r]] = true;
         if (server->map.results[r].bytes > 0)
-            server->columns[server->trip.results[r]] = r + 1;
+            server->columns[server->program.results[r]] = r + 1;
     }
-    for (size_t s = 0; s < server->trip.step_count; s++)
+    for (size_t s = 0; s < server->program.step_count; s++)
         HR_TRY(prepare_step(server, s));
     return HR_OK;
 }

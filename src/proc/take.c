@@ -1,5 +1,5 @@
 /*
- * proc/take.c - results out of the area that the peer writes.
+ * proc/take.c - results out of the region that the peer writes.
  *
  * The peer runs other people's code and may write anything, at any time. So every number
  * is copied before it is checked, used only from the copy, and what it leads to must lie
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "op/code.h"
+#include "op/code_call.h"
 
 /* A copy that the compiler may not undo by looking again. */
 static void copy_in(void *to, const void *from, size_t bytes)
@@ -71,7 +71,7 @@ static bool
 input_place(struct taking *taking, size_t i, size_t at, size_t bytes, char **ret_data)
 {
     const struct hr_proc_lane *lane = &taking->proc->map.inputs[at];
-    const struct hr_area *in = &taking->proc->in;
+    const struct hr_shm *in = &taking->proc->in;
     struct hr_proc_value value;
 
     if (lane->bytes > 0) {
@@ -119,7 +119,7 @@ take_passed(struct taking *taking, const struct hr_proc_record *record, size_t i
 static bool take_made(struct taking *taking, const struct hr_proc_value *wire,
                       const struct hr_field *field, struct hr_value *to)
 {
-    const struct hr_area *out = &taking->proc->out;
+    const struct hr_shm *out = &taking->proc->out;
     int64_t length = (int64_t)wire->bytes;
     bool string = wire->kind == HR_VALUE_BYTES;
     enum hr_err code;
@@ -174,7 +174,7 @@ static bool take_children(struct taking *taking, struct hr_proc_record *record, 
                           const struct hr_proc_status *status)
 {
     const struct hr_proc_map *map = &taking->proc->map;
-    const struct hr_area *out = &taking->proc->out;
+    const struct hr_shm *out = &taking->proc->out;
     size_t row = map->result_count * sizeof(struct hr_proc_value), bytes;
     struct hr_value *values;
 
@@ -231,7 +231,7 @@ static void terminate(struct hr_error *error)
 static bool take_failure(struct taking *taking, struct hr_proc_record *record,
                          const struct hr_proc_status *status)
 {
-    const struct hr_area *out = &taking->proc->out;
+    const struct hr_shm *out = &taking->proc->out;
     struct hr_proc_failure failure;
     char *detail = NULL;
 
@@ -261,7 +261,7 @@ static bool take_record(struct taking *taking, struct hr_proc_record *record, si
 
     copy_in(&status, taking->proc->out.base + map->status + i * sizeof status,
             sizeof status);
-    if (status.step > 0 && status.step >= taking->proc->trip->step_count)
+    if (status.step > 0 && status.step >= taking->proc->program->step_count)
         return nonsense(taking, "a step that there is not");
     record->code = HR_OK;
     record->drop = status.drop != 0;

@@ -1,5 +1,5 @@
 /*
- * proc/wire.c - layouts, and the trip as bytes.
+ * proc/wire.c - layouts, and the request as bytes.
  */
 #include "proc/wire.h"
 
@@ -7,12 +7,13 @@
 
 #include "core/alloc.h"
 
-const struct hr_field *hr__proc_slot_field(const struct hr_proc_trip *trip, size_t slot)
+const struct hr_field *
+hr__proc_slot_field(const struct hr_proc_program *program, size_t slot)
 {
-    if (slot < trip->input_count)
-        return trip->input_fields[slot];
-    for (size_t s = 0; s < trip->step_count; s++) {
-        const struct hr_proc_step *step = &trip->steps[s];
+    if (slot < program->input_count)
+        return program->input_fields[slot];
+    for (size_t s = 0; s < program->step_count; s++) {
+        const struct hr_proc_step *step = &program->steps[s];
 
         for (size_t i = 0; i < step->output_count; i++)
             if (step->outputs[i] == slot)
@@ -29,23 +30,24 @@ static void lane_init(struct hr_proc_lane *lane, const struct hr_field *field, b
     lane->bytes = !wide && bytes > 0 && bytes <= HR_PROC_COLUMN_MAX ? (size_t)bytes : 0;
 }
 
-enum hr_err hr__proc_map_init(struct hr_proc_map *map, const struct hr_proc_trip *trip)
+enum hr_err
+hr__proc_map_init(struct hr_proc_map *map, const struct hr_proc_program *program)
 {
     struct hr_proc_lane *lanes =
-        hr__calloc(trip->input_count + trip->result_count + 1, sizeof *lanes);
+        hr__calloc(program->input_count + program->result_count + 1, sizeof *lanes);
 
     if (lanes == NULL)
         return HR_ERR_MEMORY;
     map->inputs = lanes;
-    map->results = lanes + trip->input_count;
-    map->input_count = trip->input_count;
-    map->result_count = trip->result_count;
-    map->expand =
-        trip->step_count > 0 && trip->steps[trip->step_count - 1].kind == HR_OP_EXPAND;
+    map->results = lanes + program->input_count;
+    map->input_count = program->input_count;
+    map->result_count = program->result_count;
+    map->expand = program->step_count > 0 &&
+                  program->steps[program->step_count - 1].kind == HR_OP_EXPAND;
     for (size_t i = 0; i < map->input_count; i++)
-        lane_init(&map->inputs[i], trip->input_fields[i], false);
+        lane_init(&map->inputs[i], program->input_fields[i], false);
     for (size_t i = 0; i < map->result_count; i++)
-        lane_init(&map->results[i], hr__proc_slot_field(trip, trip->results[i]),
+        lane_init(&map->results[i], hr__proc_slot_field(program, program->results[i]),
                   map->expand);
     return HR_OK;
 }
@@ -91,9 +93,9 @@ void hr__proc_map_lay(struct hr_proc_map *map, size_t count)
         hr__proc_align(map->status + count * sizeof(struct hr_proc_status)), count);
 }
 
-/* ---- the trip ---- */
+/* ---- the request ---- */
 
-struct trip_head {
+struct program_head {
     uint32_t field_bytes, value_bytes, id_bytes, error_bytes;
     char library[32];
     uint64_t slot_count, input_count, step_count, result_count;
@@ -104,30 +106,30 @@ struct step_head {
     uint64_t input_count, output_count, code_bytes, node_bytes; /* texts with their NUL */
 };
 
-static struct trip_head own_head(void)
+static struct program_head own_head(void)
 {
-    struct trip_head head = {.field_bytes = sizeof(struct hr_field),
-                             .value_bytes = sizeof(struct hr_proc_value),
-                             .id_bytes = sizeof(struct hr_record_id),
-                             .error_bytes = sizeof(struct hr_error)};
+    struct program_head head = {.field_bytes = sizeof(struct hr_field),
+                                .value_bytes = sizeof(struct hr_proc_value),
+                                .id_bytes = sizeof(struct hr_record_id),
+                                .error_bytes = sizeof(struct hr_error)};
 
     strncpy(head.library, hr_version(), sizeof head.library - 1);
     return head;
 }
 
-void hr__proc_trip_write(const struct hr_proc_trip *trip, struct hr_str *out)
+void hr__proc_program_write(const struct hr_proc_program *program, struct hr_str *out)
 {
-    struct trip_head head = own_head();
+    struct program_head head = own_head();
 
-    head.slot_count = trip->slot_count;
-    head.input_count = trip->input_count;
-    head.step_count = trip->step_count;
-    head.result_count = trip->result_count;
+    head.slot_count = program->slot_count;
+    head.input_count = program->input_count;
+    head.step_count = program->step_count;
+    head.result_count = program->result_count;
     hr__str_add_bytes(out, &head, sizeof head);
-    for (size_t i = 0; i < trip->input_count; i++)
-        hr__str_add_bytes(out, trip->input_fields[i], sizeof(struct hr_field));
-    for (size_t s = 0; s < trip->step_count; s++) {
-        const struct hr_proc_step *step = &trip->steps[s];
+    for (size_t i = 0; i < program->input_count; i++)
+        hr__str_add_bytes(out, program->input_fields[i], sizeof(struct hr_field));
+    for (size_t s = 0; s < program->step_count; s++) {
+        const struct hr_proc_step *step = &program->steps[s];
         struct step_head at = {step->node_id,          (uint32_t)step->kind,
                                step->input_count,      step->output_count,
                                strlen(step->code) + 1, strlen(step->node) + 1};
@@ -140,17 +142,17 @@ void hr__proc_trip_write(const struct hr_proc_trip *trip, struct hr_str *out)
         for (size_t i = 0; i < step->output_count; i++)
             hr__str_add_bytes(out, step->output_fields[i], sizeof(struct hr_field));
     }
-    hr__str_add_bytes(out, trip->results, trip->result_count * sizeof(uint16_t));
+    hr__str_add_bytes(out, program->results, program->result_count * sizeof(uint16_t));
 }
 
-struct trip_reader {
+struct program_reader {
     const char *at;
     size_t left;
     struct hr_arena *arena;
     enum hr_err code; /* of the first that failed */
 };
 
-static bool read_bytes(struct trip_reader *reader, void *to, size_t bytes)
+static bool read_bytes(struct program_reader *reader, void *to, size_t bytes)
 {
     if (reader->code == HR_OK && bytes > reader->left)
         reader->code = HR_ERR_FORMAT;
@@ -164,7 +166,7 @@ static bool read_bytes(struct trip_reader *reader, void *to, size_t bytes)
 }
 
 /* `count` items of `size` bytes in the arena, or NULL. */
-static void *read_items(struct trip_reader *reader, uint64_t count, size_t size)
+static void *read_items(struct program_reader *reader, uint64_t count, size_t size)
 {
     void *items;
 
@@ -180,7 +182,7 @@ static void *read_items(struct trip_reader *reader, uint64_t count, size_t size)
     return items;
 }
 
-static const char *read_text(struct trip_reader *reader, uint64_t bytes)
+static const char *read_text(struct program_reader *reader, uint64_t bytes)
 {
     char *text = read_items(reader, bytes, 1);
 
@@ -205,7 +207,7 @@ static bool field_is_sound(struct hr_field *field)
 }
 
 static const struct hr_field *const *
-read_fields(struct trip_reader *reader, uint64_t count)
+read_fields(struct program_reader *reader, uint64_t count)
 {
     struct hr_field *fields = read_items(reader, count, sizeof *fields);
     const struct hr_field **list;
@@ -226,7 +228,7 @@ read_fields(struct trip_reader *reader, uint64_t count)
 }
 
 static const uint16_t *
-read_slots(struct trip_reader *reader, uint64_t count, uint64_t slot_count)
+read_slots(struct program_reader *reader, uint64_t count, uint64_t slot_count)
 {
     uint16_t *slots = read_items(reader, count, sizeof *slots);
 
@@ -236,8 +238,8 @@ read_slots(struct trip_reader *reader, uint64_t count, uint64_t slot_count)
     return slots;
 }
 
-static void read_step(struct trip_reader *reader, const struct trip_head *trip, bool last,
-                      struct hr_proc_step *step)
+static void read_step(struct program_reader *reader, const struct program_head *program,
+                      bool last, struct hr_proc_step *step)
 {
     struct step_head head;
 
@@ -254,21 +256,21 @@ static void read_step(struct trip_reader *reader, const struct trip_head *trip, 
         reader->code = HR_ERR_FORMAT;
     step->code = read_text(reader, head.code_bytes);
     step->node = read_text(reader, head.node_bytes);
-    step->inputs = read_slots(reader, head.input_count, trip->slot_count);
-    step->outputs = read_slots(reader, head.output_count, trip->slot_count);
+    step->inputs = read_slots(reader, head.input_count, program->slot_count);
+    step->outputs = read_slots(reader, head.output_count, program->slot_count);
     step->output_fields = read_fields(reader, head.output_count);
 }
 
 /* Values flow forwards: what a step or the results read has been made. */
-static bool flows(const struct hr_proc_trip *trip, struct hr_arena *arena)
+static bool flows(const struct hr_proc_program *program, struct hr_arena *arena)
 {
-    bool *made = hr__arena_zalloc(arena, trip->slot_count + 1);
+    bool *made = hr__arena_zalloc(arena, program->slot_count + 1);
 
     if (made == NULL)
         return false;
-    memset(made, 1, trip->input_count);
-    for (size_t s = 0; s < trip->step_count; s++) {
-        const struct hr_proc_step *step = &trip->steps[s];
+    memset(made, 1, program->input_count);
+    for (size_t s = 0; s < program->step_count; s++) {
+        const struct hr_proc_step *step = &program->steps[s];
 
         for (size_t i = 0; i < step->input_count; i++)
             if (!made[step->inputs[i]])
@@ -279,55 +281,56 @@ static bool flows(const struct hr_proc_trip *trip, struct hr_arena *arena)
             made[step->outputs[i]] = true;
         }
     }
-    for (size_t i = 0; i < trip->result_count; i++)
-        if (!made[trip->results[i]])
+    for (size_t i = 0; i < program->result_count; i++)
+        if (!made[program->results[i]])
             return false;
     return true;
 }
 
-static enum hr_err check_head(const struct trip_head *head, struct hr_error *reterr)
+static enum hr_err check_head(const struct program_head *head, struct hr_error *reterr)
 {
-    struct trip_head own = own_head();
+    struct program_head own = own_head();
 
-    if (memcmp(head, &own, offsetof(struct trip_head, slot_count)) != 0)
+    if (memcmp(head, &own, offsetof(struct program_head, slot_count)) != 0)
         return hr__fail(reterr, HR_ERR_FORMAT,
                         "the worker process runs another build of headrace (%s) than "
                         "the one that started it (%.31s)",
                         own.library, head->library);
     if (head->slot_count > UINT16_MAX || head->input_count > head->slot_count ||
         head->step_count > UINT16_MAX)
-        return hr__fail(reterr, HR_ERR_FORMAT, "the trip is malformed");
+        return hr__fail(reterr, HR_ERR_FORMAT, "the request is malformed");
     return HR_OK;
 }
 
-enum hr_err hr__proc_trip_read(const void *bytes, size_t count, struct hr_arena *arena,
-                               struct hr_proc_trip *ret_trip, struct hr_error *reterr)
+enum hr_err
+hr__proc_program_read(const void *bytes, size_t count, struct hr_arena *arena,
+                      struct hr_proc_program *ret_program, struct hr_error *reterr)
 {
-    struct trip_reader reader = {bytes, count, arena, HR_OK};
-    struct hr_proc_trip trip = {0};
+    struct program_reader reader = {bytes, count, arena, HR_OK};
+    struct hr_proc_program program = {0};
     struct hr_proc_step *steps;
-    struct trip_head head = {0};
+    struct program_head head = {0};
 
     if (read_bytes(&reader, &head, sizeof head))
         HR_TRY(check_head(&head, reterr));
-    trip.slot_count = head.slot_count;
-    trip.input_count = head.input_count;
-    trip.step_count = head.step_count;
-    trip.result_count = head.result_count;
-    trip.input_fields = read_fields(&reader, head.input_count);
+    program.slot_count = head.slot_count;
+    program.input_count = head.input_count;
+    program.step_count = head.step_count;
+    program.result_count = head.result_count;
+    program.input_fields = read_fields(&reader, head.input_count);
     steps = hr__arena_zalloc(arena, (head.step_count + 1) * sizeof *steps);
     if (steps == NULL)
         reader.code = HR_ERR_MEMORY;
     for (size_t s = 0; reader.code == HR_OK && s < head.step_count; s++)
         read_step(&reader, &head, s + 1 == head.step_count, &steps[s]);
-    trip.steps = steps;
-    trip.results = read_slots(&reader, head.result_count, head.slot_count);
-    if (reader.code == HR_OK && (reader.left != 0 || !flows(&trip, arena)))
+    program.steps = steps;
+    program.results = read_slots(&reader, head.result_count, head.slot_count);
+    if (reader.code == HR_OK && (reader.left != 0 || !flows(&program, arena)))
         reader.code = HR_ERR_FORMAT;
     if (reader.code != HR_OK)
-        return hr__fail(reterr, reader.code, "the trip %s",
+        return hr__fail(reterr, reader.code, "the request %s",
                         reader.code == HR_ERR_MEMORY ? "found no memory"
                                                      : "is malformed");
-    *ret_trip = trip;
+    *ret_program = program;
     return HR_OK;
 }

@@ -1,14 +1,14 @@
 /*
  * proc/wire.h - what lies where in the memory that both sides share.
  *
- * A seat has two areas: `in` is written by the parent (the peer maps it read-only), `out`
- * by the peer. Each begins with a head; behind it lie, for a request of n records, the
- * parts that both sides compute from the trip and n alone (hr__proc_map_lay), and then
- * bytes of any size, which descriptors point to. A peer has two seats, so that a request
- * lies ready while it does the one before; requests are numbered and done in their order,
- * whatever their seat. Words that belong to the peer (marked) count in the heads of seat
- * 0. Nothing here is kept or sent: both sides are the same library, and the hello refuses
- * another one.
+ * A channel has two regions: `in` is written by the parent (the peer maps it read-only),
+ * `out` by the peer. Each begins with a head; behind it lie, for a request of n records,
+ * the parts that both sides compute from the request and n alone (hr__proc_map_lay), and
+ * then bytes of any size, which descriptors point to. A peer has two channels, so that a
+ * request lies ready while it does the one before; requests are numbered and done in
+ * their order, whatever their channel. Words that belong to the peer (marked) count in
+ * the heads of channel 0. Nothing here is kept or sent: both sides are the same library,
+ * and the hello refuses another one.
  */
 #ifndef HR_PROC_WIRE_H
 #define HR_PROC_WIRE_H
@@ -20,16 +20,16 @@
 
 #define HR_PROC_MAGIC 0x68727063u
 #define HR_PROC_VERSION 2u
-#define HR_PROC_SEATS 2
+#define HR_PROC_CHANNELS 2
 #define HR_PROC_HEAD 4096      /* bytes that a head takes */
 #define HR_PROC_COLUMN_MAX 512 /* larger items have descriptors */
 #define HR_PROC_DETAIL_MAX 65536
 #define HR_PROC_COUNT_MAX (1u << 20) /* records of a request */
 
 struct hr_proc_in_head {
-    atomic_uint request;           /* peer: number of the last request; written last */
-    atomic_uint sleeping;          /* peer: the parent waits on the socket */
-    uint32_t seats[HR_PROC_SEATS]; /* peer: of request n, at n % HR_PROC_SEATS */
+    atomic_uint request;  /* peer: number of the last request; written last */
+    atomic_uint sleeping; /* peer: the parent waits on the socket */
+    uint32_t channels[HR_PROC_CHANNELS]; /* peer: of request n, at n % HR_PROC_CHANNELS */
     uint32_t count;
     uint64_t bytes;   /* of `in` that matter */
     uint64_t out_max; /* bytes that `out` may take */
@@ -49,7 +49,7 @@ struct hr_proc_out_head {
 
 /* A value that is no item of a column. */
 enum hr_proc_where {
-    HR_PROC_MADE,   /* bytes at `place` of the writer's area */
+    HR_PROC_MADE,   /* bytes at `place` of the writer's region */
     HR_PROC_PASSED, /* what input number `place` of the record shows */
 };
 struct hr_proc_value {
@@ -88,27 +88,28 @@ struct hr_proc_map {
     size_t ids, in_end, status, out_end; /* of the request laid last */
 };
 
-/* The lanes of a trip, not laid yet. */
+/* The lanes of a request, not laid yet. */
 HR_CHECK enum hr_err
-hr__proc_map_init(struct hr_proc_map *map, const struct hr_proc_trip *trip);
+hr__proc_map_init(struct hr_proc_map *map, const struct hr_proc_program *program);
 void hr__proc_map_finish(struct hr_proc_map *map);
 void hr__proc_map_lay(struct hr_proc_map *map, size_t count);
 
 /* The declaration of a slot. NULL when nothing makes it. */
-const struct hr_field *hr__proc_slot_field(const struct hr_proc_trip *trip, size_t slot);
+const struct hr_field *
+hr__proc_slot_field(const struct hr_proc_program *program, size_t slot);
 
-/* The trip as bytes, and back; what is read lives in the arena. Reading checks that every
- * number is in its range. */
-void hr__proc_trip_write(const struct hr_proc_trip *trip, struct hr_str *out);
+/* The request as bytes, and back; what is read lives in the arena. Reading checks that
+ * every number is in its range. */
+void hr__proc_program_write(const struct hr_proc_program *program, struct hr_str *out);
 HR_CHECK enum hr_err
-hr__proc_trip_read(const void *bytes, size_t count, struct hr_arena *arena,
-                   struct hr_proc_trip *ret_trip, struct hr_error *reterr);
+hr__proc_program_read(const void *bytes, size_t count, struct hr_arena *arena,
+                      struct hr_proc_program *ret_program, struct hr_error *reterr);
 
-/* The first message, parent to peer, with the areas' descriptors (in and out, seat by
- * seat); and what the peer answers. */
+/* The first message, parent to peer, with the regions' descriptors (in and out, channel
+ * by channel); and what the peer answers. */
 struct hr_proc_hello {
     uint32_t magic, version;
-    uint64_t trip_bytes; /* behind the head of seat 0's `in` */
+    uint64_t program_bytes; /* behind the head of channel 0's `in` */
 };
 struct hr_proc_ready {
     uint32_t magic, version;

@@ -1,7 +1,7 @@
 /*
- * proc/bell.c - waiting for a word in shared memory to change.
+ * proc/event.c - waiting for a word in shared memory to change.
  */
-#include "proc/bell.h"
+#include "proc/event.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,8 @@
 
 #define LOOK_NS 50000 /* a wait that was shorter is worth looking for */
 /* Looks between two offers of the core. No pause instruction: under a hypervisor it takes
- * so long that a trip of 256 small records cost 53 ns a record with it and 42 without. */
+ * so long that a request of 256 small records cost 53 ns a record with it and 42 without.
+ */
 #define LOOKS 32
 #define POLL_MS 20
 
@@ -21,14 +22,14 @@ static bool changed(const atomic_uint *word, unsigned old)
     return atomic_load(word) != old;
 }
 
-void hr__bell_ring(struct hr_bell *bell, atomic_uint *word, unsigned value,
-                   atomic_uint *other_sleeps)
+void hr__event_signal(struct hr_event *event, atomic_uint *word, unsigned value,
+                      atomic_uint *other_sleeps)
 {
     char byte = 0;
 
     atomic_store(word, value);
     if (atomic_load(other_sleeps) != 0)
-        while (send(bell->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+        while (send(event->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
                errno == EINTR)
             ;
 }
@@ -56,21 +57,21 @@ static bool drain(int fd)
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
 }
 
-static enum hr_bell_verdict
-sleep_until(struct hr_bell *bell, const atomic_uint *word, unsigned old,
+static enum hr_event_outcome
+sleep_until(struct hr_event *event, const atomic_uint *word, unsigned old,
             atomic_uint *own_sleeps, const atomic_bool *cancel)
 {
-    struct pollfd poller = {.fd = bell->fd, .events = POLLIN};
-    enum hr_bell_verdict verdict = HR_BELL_RANG;
+    struct pollfd poller = {.fd = event->fd, .events = POLLIN};
+    enum hr_event_outcome verdict = HR_EVENT_SIGNALLED;
 
     atomic_store(own_sleeps, 1);
     while (!changed(word, old)) {
         if (cancel != NULL && atomic_load(cancel)) {
-            verdict = HR_BELL_CANCELLED;
+            verdict = HR_EVENT_CANCELLED;
             break;
         }
-        if (poll(&poller, 1, cancel != NULL ? POLL_MS : -1) > 0 && !drain(bell->fd)) {
-            verdict = changed(word, old) ? HR_BELL_RANG : HR_BELL_ENDED;
+        if (poll(&poller, 1, cancel != NULL ? POLL_MS : -1) > 0 && !drain(event->fd)) {
+            verdict = changed(word, old) ? HR_EVENT_SIGNALLED : HR_EVENT_ENDED;
             break;
         }
     }
@@ -78,18 +79,18 @@ sleep_until(struct hr_bell *bell, const atomic_uint *word, unsigned old,
     return verdict;
 }
 
-enum hr_bell_verdict
-hr__bell_wait(struct hr_bell *bell, const atomic_uint *word, unsigned old,
-              atomic_uint *own_sleeps, const atomic_bool *cancel)
+enum hr_event_outcome
+hr__event_wait(struct hr_event *event, const atomic_uint *word, unsigned old,
+               atomic_uint *own_sleeps, const atomic_bool *cancel)
 {
-    enum hr_bell_verdict verdict = HR_BELL_RANG;
+    enum hr_event_outcome verdict = HR_EVENT_SIGNALLED;
     uint64_t from;
 
     if (changed(word, old))
-        return HR_BELL_RANG;
+        return HR_EVENT_SIGNALLED;
     from = hr__now_ns();
-    if (!bell->look || !look(word, old, from + LOOK_NS))
-        verdict = sleep_until(bell, word, old, own_sleeps, cancel);
-    bell->look = hr__now_ns() - from < LOOK_NS;
+    if (!event->look || !look(word, old, from + LOOK_NS))
+        verdict = sleep_until(event, word, old, own_sleeps, cancel);
+    event->look = hr__now_ns() - from < LOOK_NS;
     return verdict;
 }

@@ -1,26 +1,26 @@
 /*
- * op/worker.c - a thread's private things, as ops reach them.
+ * op/thread.c - a thread's private things, as ops reach them.
  *
- * A worker keeps its objects in a list: there are two or three of them, and the one that
+ * A thread keeps its objects in a list: there are two or three of them, and the one that
  * was used last stands first.
  */
 #include "op/op.h"
 
 #include "core/alloc.h"
 #include "core/clock.h"
-#include "op/worker.h"
+#include "op/thread.h"
 
-struct hr_worker_object {
-    const struct hr_worker_class *class;
+struct hr_thread_object {
+    const struct hr_thread_class *class;
     void *object;
-    struct hr_worker_object *next;
+    struct hr_thread_object *next;
 };
 
 enum hr_err
-hr__worker_object(struct hr_worker *worker, const struct hr_worker_class *class,
+hr__thread_object(struct hr_thread *thread, const struct hr_thread_class *class,
                   void **ret_object, struct hr_error *reterr)
 {
-    struct hr_worker_object **at = &worker->objects, *entry;
+    struct hr_thread_object **at = &thread->objects, *entry;
     enum hr_err code;
 
     while (*at != NULL && (*at)->class != class)
@@ -39,33 +39,33 @@ hr__worker_object(struct hr_worker *worker, const struct hr_worker_class *class,
             return code;
         }
     }
-    entry->next = worker->objects;
-    worker->objects = entry;
+    entry->next = thread->objects;
+    thread->objects = entry;
     *ret_object = entry->object;
     return HR_OK;
 }
 
-void hr__worker_objects_destroy(struct hr_worker *worker)
+void hr__thread_objects_destroy(struct hr_thread *thread)
 {
-    while (worker->objects != NULL) {
-        struct hr_worker_object *entry = worker->objects;
+    while (thread->objects != NULL) {
+        struct hr_thread_object *entry = thread->objects;
 
-        worker->objects = entry->next;
+        thread->objects = entry->next;
         entry->class->destroy(entry->object);
         hr__free(entry);
     }
 }
 
-void hr__worker_charge(struct hr_worker *worker, uint32_t node)
+void hr__thread_charge(struct hr_thread *thread, uint32_t node)
 {
     uint64_t now;
 
-    if (worker->charge_ticks == NULL)
+    if (thread->charge_ticks == NULL)
         return;
     now = hr__ticks();
-    worker->charge_ticks[worker->charge_node] += now - worker->charge_since;
-    worker->charge_since = now;
-    worker->charge_node = node;
+    thread->charge_ticks[thread->charge_node] += now - thread->charge_since;
+    thread->charge_since = now;
+    thread->charge_node = node;
 }
 
 void hr__op_rng(const struct hr_op_ctx *ctx, struct hr_rng *ret_rng)
@@ -75,7 +75,7 @@ void hr__op_rng(const struct hr_op_ctx *ctx, struct hr_rng *ret_rng)
 
 enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **ret_memory)
 {
-    void *memory = hr__arena_alloc(&ctx->worker->arena, bytes);
+    void *memory = hr__arena_alloc(&ctx->thread->arena, bytes);
 
     if (memory == NULL)
         return hr__fail(ctx->error, HR_ERR_MEMORY,

@@ -5,8 +5,8 @@
  * What it makes lies where it is to stay: in the batch when the place is known, in memory
  * of its own when the record is to wait, else in the arena.
  */
-#include "op/code.h"
 #include "engine/run.h"
+#include "op/code_call.h"
 
 #include <string.h>
 
@@ -61,7 +61,7 @@ find_memory(struct thread_call *c, size_t at, size_t bytes, void **ret_memory,
         if (hr__store_memory(c->pass->runner, bytes, ret_memory, ret_owner) == HR_OK)
             return HR_OK;
     } else {
-        *ret_memory = hr__arena_alloc(&c->pass->runner->worker.arena, bytes);
+        *ret_memory = hr__arena_alloc(&c->pass->runner->thread.arena, bytes);
         if (*ret_memory != NULL)
             return HR_OK;
     }
@@ -99,7 +99,7 @@ pass_on(struct hr_code_call *call, size_t at, size_t input, struct hr_error *ret
                             call->output_fields[at]->name);
         *from = kept;
     }
-    hr__value_share(output_value(of(call), at), from);
+    hr__value_alias(output_value(of(call), at), from);
     return HR_OK;
 }
 

@@ -1,12 +1,12 @@
 /*
- * ops/code.c - what the four ops of user code share.
+ * ops/code_common.c - what the four ops of user code share.
  *
  * The code itself is opaque: what it reads and makes stands in the parameters, so that
  * schemas are known before any of it runs. Fields that are named to be read are taken: a
  * record does not carry on what was only raw material. When none is named all are read,
  * and then only those that are made anew go.
  */
-#include "ops/code.h"
+#include "ops/code_common.h"
 
 #include <stdlib.h>
 #include <string.h>

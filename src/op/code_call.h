@@ -1,5 +1,5 @@
 /*
- * op/code.h - one call of user code (headrace/code.h), wherever it runs.
+ * op/code_call.h - one call of user code (headrace/code.h), wherever it runs.
  *
  * The engine's threads and the worker process (proc/serve.c) each fill a struct
  * hr_code_call and hand it to hr__code_run; what the code asks for is answered from these
@@ -7,8 +7,8 @@
  * api/code_api.c check arguments and the declaration first, so that a class may trust
  * them.
  */
-#ifndef HR_OP_CODE_H
-#define HR_OP_CODE_H
+#ifndef HR_OP_CODE_CALL_H
+#define HR_OP_CODE_CALL_H
 
 #include "headrace/code.h"
 #include "op/op.h"

@@ -1,5 +1,5 @@
 /*
- * proc/bell.h - waiting for a word in shared memory to change.
+ * proc/event.h - waiting for a word in shared memory to change.
  *
  * Each side has a word that counts what it has said, and a flag that says that it sleeps.
  * Saying is storing the word; a byte goes over the socket only when the other side
@@ -8,32 +8,32 @@
  * as well. Looking is worth it only for short waits, so a wait begins with it when the
  * last one was short.
  */
-#ifndef HR_PROC_BELL_H
-#define HR_PROC_BELL_H
+#ifndef HR_PROC_EVENT_H
+#define HR_PROC_EVENT_H
 
 #include <stdatomic.h>
 
 #include "core/error.h"
 
-struct hr_bell {
+struct hr_event {
     int fd;
     bool look; /* the last wait was short */
 };
 
-enum hr_bell_verdict {
-    HR_BELL_RANG,
-    HR_BELL_ENDED, /* the other side closed the socket or died */
-    HR_BELL_CANCELLED,
+enum hr_event_outcome {
+    HR_EVENT_SIGNALLED,
+    HR_EVENT_ENDED, /* the other side closed the socket or died */
+    HR_EVENT_CANCELLED,
 };
 
 /* The word becomes `value`; wake the other side if it sleeps. */
-void hr__bell_ring(struct hr_bell *bell, atomic_uint *word, unsigned value,
-                   atomic_uint *other_sleeps);
+void hr__event_signal(struct hr_event *event, atomic_uint *word, unsigned value,
+                      atomic_uint *other_sleeps);
 
 /* Until *word is no longer `old`. *cancel (may be NULL) is looked at every 20 ms at
  * least. */
-enum hr_bell_verdict
-hr__bell_wait(struct hr_bell *bell, const atomic_uint *word, unsigned old,
-              atomic_uint *own_sleeps, const atomic_bool *cancel);
+enum hr_event_outcome
+hr__event_wait(struct hr_event *event, const atomic_uint *word, unsigned old,
+               atomic_uint *own_sleeps, const atomic_bool *cancel);
 
 #endif

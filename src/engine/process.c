@@ -1,9 +1,9 @@
 /*
- * The user's code in a worker process: all records of a chunk in one trip.
+ * The user's code in a worker process: all records of a chunk in one request.
  *
- * A runner has a peer per trip, started when it is first needed; its two chunks have a
- * seat each in it. What comes back lies in memory that both sides map, good until the
- * seat's next trip; by then it has been copied to where it is to stay.
+ * A runner has a peer per request, started when it is first needed; its two chunks have a
+ * channel each in it. What comes back lies in memory that both sides map, good until the
+ * channel's next request; by then it has been copied to where it is to stay.
  */
 #include "engine/run.h"
 
@@ -38,11 +38,11 @@ static void host_kill(void *user, int64_t id)
     pthread_mutex_unlock(&engine->host_lock);
 }
 
-enum hr_err hr__trip_host(struct hr_engine *engine, const struct hr_program *program,
-                          struct hr_error *reterr)
+enum hr_err hr__process_host(struct hr_engine *engine, const struct hr_program *program,
+                             struct hr_error *reterr)
 {
     for (size_t i = 0; i < program->segment_count; i++) {
-        if (program->segments[i].kind != HR_SEGMENT_TRIP)
+        if (program->segments[i].kind != HR_SEGMENT_PROCESS)
             continue;
         if (engine->graph->codes->host.start == NULL) {
             hr__fail(reterr, HR_ERR_STATE,
@@ -53,7 +53,7 @@ enum hr_err hr__trip_host(struct hr_engine *engine, const struct hr_program *pro
                             reterr);
             return HR_ERR_STATE;
         }
-        engine->trips = true;
+        engine->processes = true;
     }
     engine->host = (struct hr_code_host){engine, host_start, host_kill, NULL};
     return HR_OK;
@@ -61,7 +61,7 @@ enum hr_err hr__trip_host(struct hr_engine *engine, const struct hr_program *pro
 
 /* ---- life ---- */
 
-enum hr_err hr__trip_init(struct hr_chunk *chunk, const struct hr_program *p)
+enum hr_err hr__process_init(struct hr_chunk *chunk, const struct hr_program *p)
 {
     size_t inputs = 0;
     bool any = false;
@@ -69,13 +69,13 @@ enum hr_err hr__trip_init(struct hr_chunk *chunk, const struct hr_program *p)
     for (size_t i = 0; i < p->segment_count; i++) {
         const struct hr_segment *segment = &p->segments[i];
 
-        if (segment->kind != HR_SEGMENT_TRIP)
+        if (segment->kind != HR_SEGMENT_PROCESS)
             continue;
         any = true;
-        if (segment->trip->input_count > inputs)
-            inputs = segment->trip->input_count;
+        if (segment->program->input_count > inputs)
+            inputs = segment->program->input_count;
     }
-    if (chunk->seat == 0)
+    if (chunk->channel == 0)
         chunk->procs = hr__calloc(p->segment_count, sizeof(void *));
     if (chunk->procs == NULL)
         return HR_ERR_MEMORY;
@@ -86,12 +86,12 @@ enum hr_err hr__trip_init(struct hr_chunk *chunk, const struct hr_program *p)
     return chunk->records != NULL && chunk->shipped != NULL ? HR_OK : HR_ERR_MEMORY;
 }
 
-void hr__trip_finish(struct hr_chunk *chunk, const struct hr_program *p)
+void hr__process_finish(struct hr_chunk *chunk, const struct hr_program *p)
 {
-    for (size_t i = 0; chunk->seat == 0 && chunk->procs != NULL && i < p->segment_count;
-         i++)
+    for (size_t i = 0;
+         chunk->channel == 0 && chunk->procs != NULL && i < p->segment_count; i++)
         hr__proc_close(chunk->procs[i]);
-    if (chunk->seat == 0)
+    if (chunk->channel == 0)
         hr__free(chunk->procs);
     hr__free(chunk->records);
     hr__free(chunk->shipped);
@@ -107,7 +107,7 @@ open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc
 
     if (*proc != NULL)
         return HR_OK;
-    code = hr__proc_open(&engine->host, segment->trip, 0, &engine->cancelled, proc,
+    code = hr__proc_open(&engine->host, segment->program, 0, &engine->cancelled, proc,
                          &pass->runner->error);
     pass->lost_ticks += hr__ticks() - begin;
     return code;
@@ -135,7 +135,7 @@ static void load(struct hr_pass *pass, const struct hr_segment *segment)
 {
     struct hr_chunk *chunk = pass->chunk;
     const struct hr_step *step = hr__program_step(&pass->stage->program, segment->from);
-    size_t inputs = segment->trip->input_count;
+    size_t inputs = segment->program->input_count;
 
     for (uint32_t i = 0; i < chunk->live_count; i++) {
         struct hr_value *slots = hr__pass_slots(pass, chunk->live[i]);
@@ -208,7 +208,7 @@ static void unload_good(struct hr_pass *pass, const struct hr_segment *segment,
     for (size_t i = segment->from; i < segment->to; i++)
         for (size_t k = 0; k < p->steps[i].clear_count; k++)
             hr__value_clear(&slots[p->steps[i].clear[k]]);
-    for (size_t f = 0; f < segment->trip->result_count; f++) {
+    for (size_t f = 0; f < segment->program->result_count; f++) {
         struct hr_value *value = &slots[segment->results[f]];
 
         hr__value_clear(value);
@@ -261,7 +261,7 @@ static void give_layouts(struct hr_pass *pass, const struct hr_segment *segment)
     }
 }
 
-/* Each step of a trip counts alike: the peer tells only the time of all. */
+/* Each step of a request counts alike: the peer tells only the time of all. */
 static void meter(struct hr_pass *pass, const struct hr_segment *segment, uint64_t ns)
 {
     struct hr_runner *runner = pass->runner;
@@ -308,8 +308,8 @@ static size_t shared_bytes(const struct hr_proc *proc)
     return stats.shared_bytes;
 }
 
-bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
-                    struct hr_proc **proc)
+bool hr__process_begin(struct hr_pass *pass, const struct hr_segment *segment,
+                       struct hr_proc **proc)
 {
     struct hr_chunk *chunk = pass->chunk;
     const struct hr_program *p = &pass->stage->program;
@@ -317,7 +317,7 @@ bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
     uint64_t bytes;
     enum hr_err code;
 
-    hr__pass_prepare(pass, segment->from, segment->inputs, segment->trip->input_count);
+    hr__pass_prepare(pass, segment->from, segment->inputs, segment->program->input_count);
     if (chunk->live_count == 0)
         return false;
     code = open_peer(pass, segment, proc);
@@ -326,8 +326,8 @@ bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
         load(pass, segment);
         pass->runner->meters[hr__program_step(p, segment->from)->node].bytes_in +=
             pass->bytes - bytes;
-        chunk->trip_ticks = hr__ticks();
-        code = hr__proc_begin(hr__proc_seat(*proc, chunk->seat), chunk->records,
+        chunk->begin_ticks = hr__ticks();
+        code = hr__proc_begin(hr__proc_channel(*proc, chunk->channel), chunk->records,
                               chunk->live_count, &pass->runner->error);
         pass->runner->engine->shared_bytes += shared_bytes(*proc) - shared;
     }
@@ -336,8 +336,8 @@ bool hr__trip_begin(struct hr_pass *pass, const struct hr_segment *segment,
     return code == HR_OK;
 }
 
-void hr__trip_end(struct hr_pass *pass, const struct hr_segment *segment,
-                  struct hr_proc *proc)
+void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
+                     struct hr_proc *proc)
 {
     struct hr_chunk *chunk = pass->chunk;
     struct hr_engine *engine = pass->runner->engine;
@@ -347,7 +347,7 @@ void hr__trip_end(struct hr_pass *pass, const struct hr_segment *segment,
     enum hr_err code;
 
     hr__proc_stats(proc, &before);
-    code = hr__proc_end(hr__proc_seat(proc, chunk->seat), &pass->runner->error);
+    code = hr__proc_end(hr__proc_channel(proc, chunk->channel), &pass->runner->error);
     hr__proc_stats(proc, &after);
     engine->shared_bytes += after.shared_bytes - before.shared_bytes;
     if (code != HR_OK) {
@@ -355,7 +355,7 @@ void hr__trip_end(struct hr_pass *pass, const struct hr_segment *segment,
         return;
     }
     if (engine->options.trace)
-        trace(pass, chunk->trip_ticks, hr__ticks());
+        trace(pass, chunk->begin_ticks, hr__ticks());
     meter(pass, segment, after.work_ns - before.work_ns);
     for (uint32_t i = 0; i < chunk->live_count; i++)
         unload(pass, segment, i);

@@ -1,8 +1,8 @@
 /*
- * ops/code.h - what the four ops of user code share: parameters, fields, state.
+ * ops/code_common.h - what the four ops of user code share: parameters, fields, state.
  */
-#ifndef HR_OPS_CODE_H
-#define HR_OPS_CODE_H
+#ifndef HR_OPS_CODE_COMMON_H
+#define HR_OPS_CODE_COMMON_H
 
 #include "op/code_table.h"
 #include "op/op.h"

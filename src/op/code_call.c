@@ -1,10 +1,10 @@
 /*
- * op/code.c - what a call of user code means, the same in a thread and in a process.
+ * op/code_call.c - what a call of user code means, the same in a thread and in a process.
  *
  * User code is not trusted to keep the contract: an output that it forgot, a code that is
  * none, or a shape that was not declared is an error of the record, with words.
  */
-#include "op/code.h"
+#include "op/code_call.h"
 
 #include <stdio.h>
 #include <string.h>
