@@ -127,8 +127,11 @@ adopt(uint8_t *saved, size_t saved_bytes, const void *data, size_t bytes,
     entries->mcu_height = 8 * header.component[0].v;
     err = hr__jpeg_index_unpack(&entries->arena, saved + HEAD, saved_bytes - HEAD,
                                 &entries->index);
-    /* Complete, so that decoding never writes to what threads share. */
-    if (err == HR_OK && entries->index.rows != entries->index.mcus_y)
+    /* Complete, so that decoding never writes to what threads share; and all rows, of
+     * which the last begins last, lie inside the photo. */
+    if (err == HR_OK &&
+        (entries->index.rows != entries->index.mcus_y ||
+         entries->index.row[entries->index.rows - 1].at > bytes - entries->scan_at))
         err = HR_ERR_FORMAT;
     if (err != HR_OK) {
         hr_jpeg_entries_destroy(entries);
@@ -272,11 +275,11 @@ size_t hr_jpeg_entries_skip(const struct hr_jpeg_entries *entries,
                             const struct hr_jpeg_window *window)
 {
     const struct hr_jpeg_index *index = &entries->index;
-    int32_t top = window->y / entries->mcu_height, below = index->rows;
+    int64_t top = window->y / entries->mcu_height, below = index->rows;
     size_t from, to = entries->photo_bytes;
 
     if (window->height > 0)
-        below = (window->y + window->height - 1) / entries->mcu_height + 1;
+        below = ((int64_t)window->y + window->height - 1) / entries->mcu_height + 1;
     if (window->y < 0 || top >= index->rows || window->height < 0)
         return 0;
     from = index->row[top].at;

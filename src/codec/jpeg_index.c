@@ -391,20 +391,23 @@ size_t hr__jpeg_index_pack(const struct hr_jpeg_index *index, uint8_t *to)
     return (size_t)(at - to) + index->points_bytes;
 }
 
-static void get_row(const uint8_t **at, const uint8_t *end, int32_t components,
+/* Offsets only grow from row to row: later code subtracts them. */
+static bool get_row(const uint8_t **at, const uint8_t *end, int32_t components,
                     const struct hr_jpeg_row *above, struct hr_jpeg_row *ret_row)
 {
     uint32_t place = get_number(at, end), stuffed = get_number(at, end);
+    struct hr_jpeg_row row = {.bit = place & 7};
 
-    *ret_row = (struct hr_jpeg_row){
-        .at = above->at + (place >> 3) + stuffed,
-        .unstuffed = above->unstuffed + (place >> 3),
-        .points_at = above->points_at + get_number(at, end),
-        .bit = place & 7,
-    };
+    if (__builtin_add_overflow(above->unstuffed, place >> 3, &row.unstuffed) ||
+        __builtin_add_overflow(above->at, place >> 3, &row.at) ||
+        __builtin_add_overflow(row.at, stuffed, &row.at) ||
+        __builtin_add_overflow(above->points_at, get_number(at, end), &row.points_at))
+        return false;
     for (int i = 0; i < components; i++)
-        ret_row->predictor[i] =
+        row.predictor[i] =
             (int16_t)((uint32_t)above->predictor[i] + (uint32_t)get_signed(at, end));
+    *ret_row = row;
+    return true;
 }
 
 enum hr_err hr__jpeg_index_unpack(struct hr_arena *arena, const uint8_t *data,
@@ -429,14 +432,13 @@ enum hr_err hr__jpeg_index_unpack(struct hr_arena *arena, const uint8_t *data,
     if (index.row == NULL)
         return HR_ERR_MEMORY;
     for (int32_t my = 0; my < index.rows; my++) {
-        get_row(&at, end, index.components, &above, &index.row[my]);
-        above = index.row[my];
-        if (above.points_at > bytes)
+        if (!get_row(&at, end, index.components, &above, &index.row[my]))
             return HR_ERR_FORMAT;
+        above = index.row[my];
     }
     index.points = (uint8_t *)(uintptr_t)at;
     index.points_bytes = (size_t)(end - at);
-    if (above.points_at > index.points_bytes)
+    if (above.points_at > index.points_bytes) /* the largest of all rows */
         return HR_ERR_FORMAT;
     *ret_index = index;
     return HR_OK;

@@ -187,6 +187,52 @@ TEST(any_index_is_safe)
     bench_finish(&bench);
 }
 
+/* Rows whose offsets decrease, which only an index made to deceive has: a difference of
+ * two of them would lead out of the photo's data. */
+TEST(an_index_whose_offsets_decrease_is_refused)
+{
+    struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
+    struct hr_jpeg *jpeg = hr__jpeg_create();
+    struct hr_error error = {0};
+    struct hr_jpeg_index index, back;
+    struct bench bench;
+    struct photo file;
+    uint8_t *kept = NULL;
+    size_t bytes;
+
+    bench_init(&bench);
+    file = make_photo(&bench, &options, 150, 140, 3);
+    CHECK_OK(hr__jpeg_index_make(jpeg, &bench.arena, file.data, file.bytes, 2, &index));
+    index.rows = 3;
+    index.points_bytes = index.row[3].points_at;
+    for (int lie = 0; lie < 3; lie++) {
+        struct hr_jpeg_row honest = index.row[1];
+        struct hr_image_request request = {
+            .x = 100, .y = 20, .width = 20, .height = 80, .index = &back};
+        struct hr_image_job job = {&bench.arena, file.data, file.bytes,
+                                   &file.info,   &request,  &error};
+        struct hr_image_part part;
+        enum hr_err err;
+
+        if (lie == 0)
+            index.row[1].unstuffed = index.row[2].unstuffed + 5000;
+        if (lie == 1)
+            index.row[1].at = index.row[2].at + 5000;
+        if (lie == 2)
+            index.row[1].points_at = index.row[2].points_at + 5000;
+        bytes = keep(&index, &kept);
+        err = hr__jpeg_index_unpack(&bench.arena, kept, bytes, &back);
+        if (err == HR_OK && hr__jpeg_window(jpeg, &job, &part) != HR_OK)
+            err = HR_ERR_UNSUPPORTED;
+        CHECK_ERR(HR_ERR_FORMAT, err);
+        index.row[1] = honest;
+    }
+    free(kept);
+    hr__free(file.data);
+    hr__jpeg_destroy(jpeg);
+    bench_finish(&bench);
+}
+
 TEST(a_declined_decode_adds_nothing_to_an_index)
 {
     struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};

@@ -58,8 +58,8 @@ enum hr_err hr__index_parts_check(const void *data, size_t bytes,
                                   uint32_t *ret_count, struct hr_error *reterr)
 {
     const struct header *header = data;
-    const struct hr_index_section *sections =
-        (const void *)((const char *)data + sizeof *header);
+    const struct hr_index_section *sections;
+    uint64_t room = bytes;
 
     if (bytes < sizeof *header || memcmp(header->magic, MAGIC, sizeof MAGIC) != 0)
         return damaged(reterr, "the first bytes are another's");
@@ -68,12 +68,17 @@ enum hr_err hr__index_parts_check(const void *data, size_t bytes,
     if (header->file_bytes != bytes || header->section_count > SECTIONS_MAX ||
         header->section_count * sizeof *sections > bytes - sizeof *header)
         return damaged(reterr, "cut short");
+    sections = (const void *)(header + 1);
     if (header->checksum != header_checksum(header, sections))
         return damaged(reterr, "the checksum of the header differs");
     for (uint32_t i = 0; i < header->section_count; i++) {
         if (sections[i].at > bytes || sections[i].bytes > bytes - sections[i].at ||
             sections[i].at % ALIGN != 0)
             return damaged(reterr, "a section lies outside");
+        /* They may not share bytes: copied one by one they would make a larger file. */
+        if (sections[i].bytes > room)
+            return damaged(reterr, "sections overlap");
+        room -= sections[i].bytes;
     }
     *ret_sections = sections;
     *ret_count = header->section_count;

@@ -20,8 +20,8 @@ struct hr_index_section {
     uint64_t at, bytes, checksum;
 };
 
-/* HR_ERR_FORMAT unless the header is whole and all sections lie inside. What is in them
- * is not looked at. Sections are in `data`. */
+/* HR_ERR_FORMAT unless the header is whole and all sections lie inside. Their contents
+ * are not checked. *ret_sections points into `data`. */
 HR_CHECK enum hr_err hr__index_parts_check(const void *data, size_t bytes,
                                            const struct hr_index_section **ret_sections,
                                            uint32_t *ret_count, struct hr_error *reterr);

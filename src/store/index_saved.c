@@ -105,33 +105,39 @@ static bool name_is_plain(const char *name, size_t bytes)
  * and a later folder never holds an earlier one. */
 static bool record_is_placed(const struct hr_index_saved *saved, uint32_t at)
 {
-    const struct hr_index_record *record = &saved->records[at];
-    const struct hr_index_record *before = record - 1;
-    const char *name = saved->folder_names + record->name_at;
+    const struct hr_index_record *record = &saved->records[at], *before;
+    const char *name;
 
     if (record->name_at > saved->folder_names_bytes ||
         record->name_bytes > saved->folder_names_bytes - record->name_at)
         return false;
     if (at == 0)
         return record->name_bytes == 0;
+    name = saved->folder_names + record->name_at;
     if (record->parent >= at || !name_is_plain(name, record->name_bytes))
         return false;
     if (at == 1)
         return true;
+    before = record - 1;
     return before->parent < record->parent ||
            (before->parent == record->parent &&
             hr__index_compare_folders(saved->folder_names + before->name_at,
                                       before->name_bytes, name, record->name_bytes) < 0);
 }
 
-static enum hr_err check_records(struct hr_index_saved *saved, struct hr_error *reterr)
+static enum hr_err
+check_records(struct hr_index_saved *saved, uint64_t files, struct hr_error *reterr)
 {
     uint32_t count = saved->record_count;
+    uint64_t found = 0; /* below 2^24 times 2^32 */
 
     for (uint32_t i = 0; i < count; i++) {
         if (!record_is_placed(saved, i) || !files_are_inside(saved, &saved->records[i]))
             return damaged(reterr, "a folder's record is wrong");
+        found += saved->records[i].files;
     }
+    if (found != files)
+        return damaged(reterr, "the number of files is wrong");
     if (memchr(saved->names, '/', saved->names_bytes) != NULL ||
         memchr(saved->names, '\0', saved->names_bytes) != NULL)
         return damaged(reterr, "a name holds a slash");
@@ -173,7 +179,7 @@ hr__index_saved_parse(const void *data, size_t bytes, struct hr_index_saved *ret
     saved.offset_count = found[KIND_OFFSETS]->bytes / sizeof *saved.offsets;
     saved.names = base + found[KIND_NAMES]->at;
     saved.names_bytes = found[KIND_NAMES]->bytes;
-    HR_TRY(check_records(&saved, reterr));
+    HR_TRY(check_records(&saved, meta->files, reterr));
     *ret_saved = saved;
     return HR_OK;
 }

@@ -3,6 +3,7 @@
  */
 #include "core/alloc.h"
 #include "core/hash.h"
+#include "store/index_parts.h"
 #include "store/index_test_util.h"
 
 /* Open with the saved index; the result must be what a fresh walk gives. */
@@ -190,6 +191,69 @@ TEST(damage_anywhere_is_noticed_and_repaired)
         CHECK(reopen(true).saved_damaged);
     }
     CHECK_EQ_INT(reopen(true).folders_rescanned, 0);
+    hr__free(whole);
+}
+
+/* Write sections 1 to 5 of the saved index again with right checksums. */
+static void rewrite(const char *whole)
+{
+    const struct hr_index_section *sections;
+    struct hr_index_piece pieces[5];
+    struct hr_index_part parts[5];
+    uint32_t count;
+    uint64_t bytes;
+
+    memcpy(&bytes, whole + 16, sizeof bytes);
+    CHECK_OK(hr__index_parts_check(whole, bytes, &sections, &count, NULL));
+    CHECK_EQ_INT(count, 5);
+    for (int i = 0; i < 5; i++) {
+        pieces[i] = (struct hr_index_piece){whole + sections[i].at, sections[i].bytes};
+        parts[i] = (struct hr_index_part){sections[i].kind, &pieces[i], 1};
+    }
+    CHECK_OK(hr__index_parts_write(saved_path, parts, 5, NULL));
+}
+
+/* Counts and offsets that lie, with right checksums: the folders are read instead. */
+TEST(an_index_that_lies_with_right_checksums_is_not_used)
+{
+    const struct hr_index_section *sections;
+    static const struct {
+        int section;
+        size_t at;
+        uint64_t value;
+        size_t bytes;
+    } lies[] = {
+        {0, 32,      3,                 8}, /* files in all */
+        {1, 16,      UINT64_MAX - 3,    8}, /* root: offsets; it has no files */
+        {1, 64 + 16, UINT64_MAX / 4,    8}, /* g0: offsets */
+        {1, 64 + 24, UINT64_MAX - 1023, 8}, /* names */
+        {1, 64 + 32, UINT32_MAX,        4}, /* bytes of names */
+        {1, 64 + 36, UINT32_MAX,        4}, /* files */
+        {1, 64 + 40, UINT32_MAX,        4}, /* parent */
+        {1, 64 + 44, UINT32_MAX,        4}, /* its name */
+        {1, 64 + 48, UINT16_MAX,        2}, /* bytes of its name */
+        {1, 64 + 50, UINT16_MAX,        2}, /* prefix */
+        {1, 64 + 52, UINT16_MAX,        2}, /* suffix */
+        {3, 0,       UINT32_MAX,        4}, /* offsets */
+        {3, 4,       0,                 4},
+    };
+    char *whole;
+    size_t bytes;
+    uint32_t count;
+
+    begin_saved("lies");
+    (void)reopen(true);
+    CHECK_OK(hr__file_read(saved_path, 1 << 20, &whole, &bytes, NULL));
+    CHECK_OK(hr__index_parts_check(whole, bytes, &sections, &count, NULL));
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        char *place = whole + sections[lies[i].section].at + lies[i].at, honest[8];
+
+        memcpy(honest, place, lies[i].bytes);
+        memcpy(place, &lies[i].value, lies[i].bytes);
+        rewrite(whole);
+        memcpy(place, honest, lies[i].bytes);
+        CHECK_EQ_INT(reopen(true).saved_damaged, i != 1);
+    }
     hr__free(whole);
 }
 

@@ -44,7 +44,12 @@ uint64_t hr__seek_checksum(struct hr_hash128 key, const void *data, size_t bytes
 /* The order of records: below 0, 0, above 0. */
 int hr__seek_compare(struct hr_hash128 a, struct hr_hash128 b);
 
-/* *ret_damaged: it is there and is not used. */
+/* The section of an index in memory, which must outlive it; {0} when it has none.
+ * HR_ERR_FORMAT: damaged or dishonest. */
+HR_CHECK enum hr_err hr__seek_section_parse(const void *data, size_t bytes,
+                                            struct hr_seek_section *ret_section);
+
+/* *ret_damaged: the file is there but is not used. */
 void hr__seek_section_open(const char *path, struct hr_seek_section *ret_section,
                            bool *ret_damaged);
 void hr__seek_section_close(struct hr_seek_section *section);

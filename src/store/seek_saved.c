@@ -2,11 +2,13 @@
  * store/seek_saved.c - the section of a saved index that holds entries by content.
  *
  * Only the head and the records are checked when it is opened; the entries, a hundred
- * times as many bytes, are checked one by one when they are used, so a start costs
- * nothing for photos that it does not come to. A record that points outside is as good
- * as none.
+ * times as many bytes, are checked one by one when they are used, so opening costs
+ * nothing for photos that are not read. Checksums show that the bytes are those that were
+ * written, not that they are true: every offset and count is compared with its section
+ * before it is followed. A record that points outside is ignored.
  */
 #include "core/alloc.h"
+#include "core/error.h"
 #include "store/seek_internal.h"
 
 #include <stdlib.h>
@@ -41,6 +43,50 @@ static uint64_t head_checksum(const struct hr_seek_head *head, uint64_t count)
 
 /* ---- reading ---- */
 
+/* Bytes of the section before its first entry. */
+static size_t entries_at(uint64_t count)
+{
+    return sizeof(struct hr_seek_head) + (size_t)count * sizeof(struct hr_seek_record);
+}
+
+/* Does the entry lie after the records and before the section's end? */
+static bool
+is_inside(const struct hr_seek_section *section, const struct hr_seek_record *record)
+{
+    return record->at >= entries_at(section->count) && record->at <= section->bytes &&
+           record->bytes <= section->bytes - record->at && record->done <= HR_SEEK_WHOLE;
+}
+
+/* Sums that no run could have counted are dropped. */
+static struct hr_seek_use checked_use(struct hr_seek_use use)
+{
+    if (use.count > UINT64_MAX / 2 / HR_SEEK_WHOLE ||
+        use.went > use.count * HR_SEEK_WHOLE || use.would > use.count * HR_SEEK_WHOLE)
+        return (struct hr_seek_use){0};
+    return use;
+}
+
+/* Entries may not share bytes: a small file could then claim gigabytes, which the next
+ * save would write out. */
+static bool add_up(struct hr_seek_section *section)
+{
+    size_t room = section->bytes - entries_at(section->count);
+
+    for (uint64_t i = 0; i < section->count; i++) {
+        const struct hr_seek_record *record = &section->records[i];
+
+        if (i > 0 && hr__seek_compare(record[-1].key, record->key) >= 0)
+            return false;
+        if (!is_inside(section, record))
+            continue;
+        if (record->bytes > room - section->entry_bytes)
+            return false;
+        section->entry_bytes += record->bytes;
+        section->done += record->done;
+    }
+    return true;
+}
+
 static bool read_section(struct hr_seek_section *section)
 {
     const struct hr_seek_head *head = (const void *)section->base;
@@ -53,41 +99,49 @@ static bool read_section(struct hr_seek_section *section)
     if (head->count > room || head->checksum != head_checksum(head, head->count))
         return false;
     section->count = head->count;
-    section->use = head->use;
-    for (uint64_t i = 0; i < section->count; i++) {
-        section->entry_bytes += section->records[i].bytes;
-        section->done += section->records[i].done;
+    section->use = checked_use(head->use);
+    return add_up(section);
+}
+
+enum hr_err hr__seek_section_parse(const void *data, size_t bytes,
+                                   struct hr_seek_section *ret_section)
+{
+    const struct hr_index_section *sections;
+    struct hr_seek_section section = {0};
+    uint32_t count, i = 0;
+
+    HR_TRY(hr__index_parts_check(data, bytes, &sections, &count, NULL));
+    while (i < count && sections[i].kind != HR_INDEX_KIND_SEEK)
+        i++;
+    if (i < count) {
+        section.base = (const char *)data + sections[i].at;
+        section.bytes = sections[i].bytes;
+        if (!read_section(&section))
+            return HR_ERR_FORMAT;
     }
-    return true;
+    *ret_section = section;
+    return HR_OK;
 }
 
 void hr__seek_section_open(const char *path, struct hr_seek_section *ret_section,
                            bool *ret_damaged)
 {
-    const struct hr_index_section *sections;
     struct hr_seek_section section = {0};
-    uint32_t count, i = 0;
-    enum hr_err err = hr__index_map(path, &section.map, NULL);
+    struct hr_index_map map;
+    enum hr_err err = hr__index_map(path, &map, NULL);
 
-    *ret_section = (struct hr_seek_section){0};
+    *ret_section = section;
     *ret_damaged = err != HR_OK && err != HR_ERR_NOT_FOUND;
     if (err != HR_OK)
         return;
-    err = hr__index_parts_check(section.map.data, section.map.bytes, &sections, &count,
-                                NULL);
-    while (err == HR_OK && i < count && sections[i].kind != HR_INDEX_KIND_SEEK)
-        i++;
+    err = hr__seek_section_parse(map.data, map.bytes, &section);
     *ret_damaged = err != HR_OK;
-    if (err == HR_OK && i < count) {
-        section.base = (const char *)section.map.data + sections[i].at;
-        section.bytes = sections[i].bytes;
-        if (read_section(&section)) {
-            *ret_section = section;
-            return;
-        }
-        *ret_damaged = true;
+    if (err != HR_OK || section.base == NULL) {
+        hr__index_unmap(&map);
+        return;
     }
-    hr__index_unmap(&section.map);
+    *ret_section = section;
+    ret_section->map = map;
 }
 
 void hr__seek_section_close(struct hr_seek_section *section)
@@ -118,10 +172,12 @@ hr__seek_section_find(const struct hr_seek_section *section, struct hr_hash128 k
 const void *hr__seek_section_data(const struct hr_seek_section *section,
                                   const struct hr_seek_record *record)
 {
-    const char *data = section->base + record->at;
+    const char *data;
 
-    if (record->at > section->bytes || record->bytes > section->bytes - record->at ||
-        hr__seek_checksum(record->key, data, record->bytes) != record->checksum)
+    if (!is_inside(section, record))
+        return NULL;
+    data = section->base + record->at;
+    if (hr__seek_checksum(record->key, data, record->bytes) != record->checksum)
         return NULL;
     return data;
 }

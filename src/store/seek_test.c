@@ -8,6 +8,7 @@
 #include "store/index.h"
 #include "store/index_parts.h"
 #include "store/seek.h"
+#include "store/seek_internal.h"
 #include "tests/support/check.h"
 
 #include <stdlib.h>
@@ -358,6 +359,87 @@ TEST(damage_is_noticed_where_it_is)
     CHECK(stats_of(seek).damaged);
     hr__seek_unref(seek);
     hr__free(whole);
+}
+
+struct lie {
+    const char *what;
+    uint64_t at;
+    uint32_t bytes, done;
+    bool damaged; /* the whole section is refused, not just the entry */
+};
+
+/* A section of two entries whose checksums are right: an honest one of 100 bytes, and one
+ * that lies. */
+static void write_lie(const char *path, const struct lie *lie)
+{
+    struct {
+        struct hr_seek_head head;
+        struct hr_seek_record records[2];
+    } whole = {
+        .head = {.count = 2, .use = {.count = 1, .went = UINT64_MAX}}
+    };
+    static uint8_t entries[400];
+    struct hr_index_piece pieces[] = {
+        {&whole,  sizeof whole  },
+        {entries, sizeof entries}
+    };
+    struct hr_index_part part = {HR_INDEX_KIND_SEEK, pieces, 2};
+    int honest = hr__seek_compare(key_of(0), key_of(1)) < 0 ? 0 : 1;
+    size_t length = lie->bytes <= sizeof entries ? lie->bytes : 0;
+
+    whole.records[honest] = (struct hr_seek_record){
+        key_of(0), sizeof whole, hr__seek_checksum(key_of(0), entries, 100), 100, 1};
+    whole.records[1 - honest] = (struct hr_seek_record){
+        key_of(1), lie->at, hr__seek_checksum(key_of(1), entries, length), lie->bytes,
+        lie->done};
+    /* The lie's checksum is that of the bytes that it points to, where these are ours. */
+    if (lie->at < sizeof whole && lie->bytes <= sizeof whole - lie->at)
+        whole.records[1 - honest].checksum =
+            hr__seek_checksum(key_of(1), (char *)&whole + lie->at, lie->bytes);
+    whole.head.checksum =
+        hr__index_part_checksum(HR_INDEX_KIND_SEEK, &whole.head.use,
+                                sizeof whole - offsetof(struct hr_seek_head, use));
+    CHECK_OK(hr__index_parts_write(path, &part, 1, NULL));
+}
+
+/* Checksums prove integrity, not honesty. */
+TEST(an_entry_that_lies_about_its_place_is_ignored)
+{
+    static const struct lie lies[] = {
+        {"far outside",             UINT64_MAX - 4095,   1,          1,       false},
+        {"before the section",      (uint64_t)-64,       8,          1,       false},
+        {"in the records",          40,                  8,          1,       false},
+        {"one byte too many",       40 + 80 + 300,       101,        1,       false},
+        {"length overflows",        40 + 80,             UINT32_MAX, 1,       false},
+        {"covers more than all",    40 + 80 + 100,       300,        1 << 20, false},
+        {"overlaps the honest one", 40 + 80 + 100 - 100, 400,        1,       true },
+    };
+    const char *path = path_of("lies.index");
+    struct hr_arena arena;
+    const uint8_t *data;
+    size_t bytes;
+
+    hr__arena_init(&arena);
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        struct hr_seek *seek;
+
+        write_lie(path, &lies[i]);
+        seek = create(path, 1 << 20);
+        if (hr__seek_find(seek, key_of(1), &arena, &data, &bytes) ||
+            hr__seek_find(seek, key_of(0), &arena, &data, &bytes) == lies[i].damaged)
+            check_failed(__FILE__, __LINE__, "%s", lies[i].what);
+        CHECK_EQ_INT(stats_of(seek).damaged, lies[i].damaged);
+        CHECK(stats_of(seek).bytes <= 400 && stats_of(seek).done <= 1);
+        CHECK(stats_of(seek).went <= 1);
+        put(seek, 1, 1);
+        hr__seek_unref(seek); /* merges with what is honest */
+        seek = create(path, 0);
+        CHECK_EQ_INT(found(seek, 1), 1);
+        CHECK(!stats_of(seek).damaged);
+        hr__seek_unref(seek);
+        CHECK_EQ_INT(unlink(path), 0);
+    }
+    hr__arena_finish(&arena);
 }
 
 TEST(a_place_that_cannot_be_written_is_no_error)
