@@ -3,6 +3,7 @@
  */
 #include "headrace/engine.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -218,6 +219,7 @@ hr_batch_field(const struct hr_batch *batch, size_t at, struct hr_field_view *re
     if (at >= batch->field_count)
         return HR_ERR_RANGE;
     value = &batch->values[at];
+    assert(hr__value_is_made(value));
     memset(ret_view, 0, sizeof *ret_view);
     ret_view->name = batch->names[at];
     ret_view->dtype = value->strings ? HR_DTYPE_NONE : (enum hr_dtype)value->dtype;

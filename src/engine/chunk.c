@@ -111,7 +111,7 @@ static bool is_timed(const struct hr_pass *pass, uint32_t i)
 }
 
 static enum hr_err prepare_row(struct hr_pass *pass, const struct hr_step *step,
-                               const uint16_t *inputs, size_t count, uint32_t row)
+                               const uint16_t *made, size_t count, uint32_t row)
 {
     struct hr_runner *runner = pass->runner;
     struct hr_value *slots = hr__pass_slots(pass, row);
@@ -119,28 +119,16 @@ static enum hr_err prepare_row(struct hr_pass *pass, const struct hr_step *step,
     for (size_t i = 0; i < step->alias_count; i++)
         hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
     for (size_t i = 0; i < count; i++)
-        HR_TRY(hr__value_force(&runner->thread, &slots[inputs[i]], NULL, &runner->error));
+        HR_TRY(hr__value_force(&runner->thread, &slots[made[i]], NULL, &runner->error));
     return HR_OK;
 }
 
-static bool needs_preparing(const struct hr_pass *pass, const struct hr_step *step,
-                            const uint16_t *inputs, size_t count)
-{
-    const struct hr_value *slots = hr__pass_slots(pass, pass->chunk->live[0]);
-
-    for (size_t i = 0; i < count; i++)
-        if (slots[inputs[i]].kind == HR_VALUE_DEFERRED)
-            return true;
-    return step->alias_count > 0;
-}
-
-void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *inputs,
-                      size_t count)
+void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *made, size_t count)
 {
     struct hr_runner *runner = pass->runner;
     const struct hr_step *step = hr__program_step(&pass->stage->program, at);
 
-    if (!needs_preparing(pass, step, inputs, count))
+    if (step->alias_count == 0 && count == 0)
         return;
     for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
         uint32_t row = pass->chunk->live[i];
@@ -152,7 +140,7 @@ void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *inputs,
         }
         if (is_timed(pass, i))
             hr__run_begin_timing(runner);
-        code = prepare_row(pass, step, inputs, count, row);
+        code = prepare_row(pass, step, made, count, row);
         if (is_timed(pass, i))
             hr__run_end_timing(runner);
         if (code != HR_OK) {

@@ -268,6 +268,44 @@ TEST(a_fork_into_processes_keeps_both_sides)
         &w, NULL);
 }
 
+/* Some records' images are deferred when the code comes, those of others are not: the
+ * flip is drawn, and the crop finds some images small enough. */
+#define FLIP "  - image.flip: {p: 0.67}\n"
+#define JITTER "  - image.color_jitter: {brightness: 0.3}\n"
+
+TEST(user_code_is_given_made_images_whatever_edits_them_by_chance)
+{
+    static const char *const graphs[] = {
+        GRAPH(RANGE(100) SHUFFLE TILES FLIP SUM BATCH(16)),
+        GRAPH(RANGE(100) SHUFFLE TILES JITTER FLIP SUM BATCH(16)),
+        GRAPH(RANGE(100) SHUFFLE TILES FLIP JITTER FLIP SUM BATCH(16)),
+        GRAPH(RANGE(100) SHUFFLE TILES
+              "  - image.random_crop: {size: [6, 4], padding: 1}\n" FLIP EVEN BATCH(16)),
+        GRAPH(RANGE(100) SHUFFLE TILES JITTER FLIP EVEN SUM BATCH(16)),
+        GRAPH(RANGE(100) SHUFFLE TILES JITTER FLIP SUMS BATCH(16)),
+        GRAPH(RANGE(100) SHUFFLE TILES
+              "  - image.pad: {padding: 1}\n" FLIP EVEN FLIP SUM BATCH(16)),
+        GRAPH(RANGE(100) SHUFFLE TILES FLIP
+              "  - tensor.cast: {field: image, dtype: float16}\n" SUM BATCH(16)),
+        GRAPH("  - source.range: {n: 100}\n" TILES "    name: a\n" FLIP "    name: b\n"
+              "  - image.flip: {p: 0.3}\n    name: c\n    inputs: [a]\n"
+              "  - flow.zip: {prefix: [b_, c_]}\n    inputs: [b, c]\n"
+              "  - code.map: {code: sum, fields: b_image, outputs: \"b: int64\"}\n"
+              "  - code.map: {code: sum, fields: c_image, outputs: \"c: int64\"}\n" BATCH(
+                  8)),
+    };
+    struct world w = {.end = INT64_MAX};
+    struct hr_iter_options options;
+
+    hr_iter_options_init(&options);
+    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
+        options.fuse = true;
+        check_processes(graphs[i], &w, &options);
+        options.fuse = false;
+        check_processes(graphs[i], &w, &options);
+    }
+}
+
 TEST(a_source_ends_and_records_fail_in_processes_as_in_threads)
 {
     struct world w = {.end = 103}, bad = {.end = 103, .every = 10};

@@ -237,6 +237,72 @@ call_batch(void *user, struct hr_code_call *call, struct hr_error *e)
     return hr_code_pass(call, 1, 1, e);
 }
 
+/* An image of height 6 and width 5 that counts up from the value. */
+static inline enum hr_err
+call_tile(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    int64_t dims[3] = {6, 5, 3}, value = get_int(call, 0);
+    enum hr_err code;
+    void *memory;
+
+    (void)user;
+    code = hr_code_room(call, 0, HR_U8, 3, dims, &memory, e);
+    for (size_t i = 0; code == HR_OK && i < 90; i++)
+        ((uint8_t *)memory)[i] = (uint8_t)(i + (size_t)value);
+    return code;
+}
+
+/* The bytes of a contiguous or strided image as one number, which depends on their order.
+ */
+static inline int64_t image_sum(struct hr_code_call *call, size_t at)
+{
+    struct hr_field_view view;
+    int64_t sum = 0, place = 1;
+    size_t item;
+
+    CHECK_OK(hr_code_input(call, at, &view));
+    CHECK(view.data != NULL && view.ndim == 3);
+    item = hr_dtype_size(view.dtype);
+    for (int64_t y = 0; y < view.dims[0]; y++)
+        for (int64_t x = 0; x < view.dims[1]; x++)
+            for (int64_t c = 0; c < view.dims[2]; c++)
+                for (size_t b = 0; b < item; b++)
+                    sum += place++ * ((const uint8_t *)view.data + y * view.strides[0] +
+                                      x * view.strides[1] + c * view.strides[2])[b];
+    return sum;
+}
+
+static inline enum hr_err
+call_sum(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    (void)user;
+    return put_int(call, 0, image_sum(call, 0), e);
+}
+
+static inline enum hr_err
+call_even(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    (void)user;
+    (void)e;
+    hr_code_keep(call, image_sum(call, 0) % 2 == 0);
+    return HR_OK;
+}
+
+/* Two children with the image's sum. */
+static inline enum hr_err
+call_sums(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    enum hr_err code = HR_OK;
+
+    (void)user;
+    for (int64_t i = 0; i < 2 && code == HR_OK; i++) {
+        code = hr_code_child(call, e);
+        if (code == HR_OK)
+            code = put_int(call, 0, image_sum(call, 0) + i, e);
+    }
+    return code;
+}
+
 struct piece {
     const char *name;
     enum hr_err (*call)(void *, struct hr_code_call *, struct hr_error *);
@@ -251,6 +317,10 @@ static const struct piece codes[] = {
     {"shapes", call_shapes},
     {"text",   call_text  },
     {"batch",  call_batch },
+    {"tile",   call_tile  },
+    {"sum",    call_sum   },
+    {"even",   call_even  },
+    {"sums",   call_sums  },
 };
 #define CODES (sizeof codes / sizeof codes[0])
 
@@ -371,6 +441,11 @@ static inline void check_alike(const char *a, const char *b)
     "  - code.map: {code: batch, fields: [value, text], outputs: [\"value: "             \
     "int64[batch]\", \"text: strings[batch]\"]}\n"
 #define KEYS "  - code.map: {code: key, outputs: \"key: int64\"}\n"
+#define TILES                                                                            \
+    "  - code.map: {code: tile, fields: value, outputs: \"image: uint8[6, 5, 3]\"}\n"
+#define SUM "  - code.map: {code: sum, fields: image, outputs: \"sum: int64\"}\n"
+#define EVEN "  - code.filter: {code: even, fields: image}\n"
+#define SUMS "  - code.expand: {code: sums, fields: image, outputs: \"sum: int64\"}\n"
 #define TEXTS "  - code.map: {code: text, outputs: \"text: bytes\"}\n"
 
 #endif

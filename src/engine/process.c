@@ -7,6 +7,7 @@
  */
 #include "engine/run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -144,6 +145,7 @@ static void load(struct hr_pass *pass, const struct hr_segment *segment)
 
         for (size_t f = 0; f < inputs; f++) {
             to[f] = slots[segment->inputs[f]];
+            assert(hr__value_is_made(&to[f]));
             pass->bytes += to[f].bytes;
         }
         record->id = hr__pass_ids(pass, chunk->live[i])[step->path];
@@ -317,7 +319,7 @@ bool hr__process_begin(struct hr_pass *pass, const struct hr_segment *segment,
     uint64_t bytes;
     enum hr_err code;
 
-    hr__pass_prepare(pass, segment->from, segment->inputs, segment->program->input_count);
+    hr__pass_prepare(pass, segment->from, segment->made, segment->made_count);
     if (chunk->live_count == 0)
         return false;
     code = open_peer(pass, segment, proc);

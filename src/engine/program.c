@@ -227,7 +227,8 @@ static bool make_end(struct compiler *c)
     if (p->out == NULL)
         return false;
     if (s->expand != HR_NO_NODE) {
-        struct hr_plan_step planned = {.node = s->expand, .group = s->expand};
+        struct hr_plan_step planned = {
+            .node = s->expand, .group = s->expand, .force_before = true};
 
         if (!make_step(c, &p->expand, &planned))
             return false;

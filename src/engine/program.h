@@ -71,7 +71,9 @@ struct hr_segment {
     uint16_t from, to;
     struct hr_proc_program *program;
     uint16_t *inputs,
-        *results; /* PROCESS: slots of the row that are sent and that come back */
+        *results;   /* PROCESS: slots of the row that are sent and that come back */
+    uint16_t *made; /* PROCESS: those inputs that may be deferred and are made first */
+    size_t made_count;
 };
 
 struct hr_program {

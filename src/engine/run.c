@@ -5,6 +5,7 @@
  */
 #include "engine/run.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -133,6 +134,18 @@ static enum hr_err force_slots(struct hr_runner *runner, struct hr_value *slots,
     return HR_OK;
 }
 
+/* An op without DEFERS is never given a deferred value and never leaves one. */
+static inline bool
+has_made_fields(const struct hr_step *step, const struct hr_op_ctx *ctx)
+{
+    if (step->op->traits & HR_TRAIT_DEFERS)
+        return true;
+    for (size_t i = 0; i < ctx->field_count; i++)
+        if (ctx->fields[i]->kind != HR_VALUE_NONE && !hr__value_is_made(ctx->fields[i]))
+            return false;
+    return true;
+}
+
 static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
                             const struct hr_step *step, struct hr_op_ctx *ctx)
 {
@@ -143,6 +156,7 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
         hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
     if (step->before_count > 0)
         HR_TRY(force_slots(runner, slots, step->before, step->before_count));
+    assert(has_made_fields(step, ctx));
     if (timed) {
         hr__thread_charge(&runner->thread, step->node);
         meter->timed++;
@@ -193,6 +207,7 @@ run_steps(struct hr_runner *runner, const struct hr_stage *stage, struct hr_valu
             code = step->op->apply(ctx);
         else
             code = run_step(runner, slots, step, ctx);
+        assert(code != HR_OK || has_made_fields(step, ctx));
         if (code != HR_OK) {
             runner->error.code = code;
             hr__run_blame(runner, p->steps[i].node);

@@ -145,9 +145,10 @@ static inline struct hr_record_id *hr__pass_ids(const struct hr_pass *pass, uint
 
 /* Point the context of step `at` (step_count: the expansion) at a row. */
 struct hr_op_ctx *hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t row);
-/* Forks before step `at`, and the bytes of these slots made; rows where that fails leave.
- */
-void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *inputs,
+/* Runs the fork before step `at` and makes the values in the slots `made`, in every row;
+ * rows where that fails leave the pass. Which slots is decided when the stage is
+ * compiled, since rows differ: a flip by chance defers the image of some of them only. */
+void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *made,
                       size_t count);
 /* Only rows that are open stay in `live`. */
 void hr__pass_compact(struct hr_pass *pass);

@@ -133,6 +133,29 @@ static bool pack_inputs(struct packer *k)
     return true;
 }
 
+/* The inputs that a step of the segment wants made. */
+static bool pack_made(struct packer *k)
+{
+    struct hr_segment *segment = k->segment;
+
+    segment->made = zalloc(k, k->program->input_count, sizeof *segment->made);
+    if (segment->made == NULL)
+        return false;
+    for (size_t i = 0; i < k->program->input_count; i++) {
+        uint16_t slot = segment->inputs[i];
+
+        for (size_t s = segment->from; s < segment->to; s++) {
+            const struct hr_step *step = hr__program_step(k->p, s);
+
+            if (!lists(step->before, step->before_count, slot))
+                continue;
+            segment->made[segment->made_count++] = slot;
+            break;
+        }
+    }
+    return true;
+}
+
 static bool pack_step(struct packer *k, const struct hr_graph *graph, size_t at)
 {
     const struct hr_step *step = hr__program_step(k->p, at);
@@ -206,7 +229,7 @@ pack(struct hr_program *p, struct hr_segment *segment, const struct hr_graph *gr
     if (k.program == NULL || k.known == NULL)
         return false;
     k.program->steps = zalloc(&k, count, sizeof *k.program->steps);
-    if (k.program->steps == NULL || !pack_inputs(&k))
+    if (k.program->steps == NULL || !pack_inputs(&k) || !pack_made(&k))
         return false;
     for (size_t i = segment->from; i < segment->to; i++)
         if (!pack_step(&k, graph, i))

@@ -4,6 +4,7 @@
  */
 #include "engine/run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -89,6 +90,7 @@ enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
     if (value->owner != NULL && (list || hr__value_contiguous(value))) {
         *ret_value = *value;
         value->owner = NULL;
+        assert(hr__value_is_made(ret_value));
         return HR_OK;
     }
     if (value->kind == HR_VALUE_RAGGED)
@@ -111,6 +113,7 @@ enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
     hr__value_set_tensor(ret_value, (enum hr_dtype)value->dtype, value->ndim, value->dims,
                          memory, owner);
     ret_value->layout = value->layout;
+    assert(hr__value_is_made(ret_value));
     return HR_OK;
 }
 

@@ -1,5 +1,5 @@
 /*
- * engine/code.c - the user's code in this thread: entered once for all records of a
+ * engine/user_code.c - the user's code in this thread: entered once for all records of a
  * chunk.
  *
  * What it makes lies where it is to stay: in the batch when the place is known, in memory
@@ -8,6 +8,7 @@
 #include "engine/run.h"
 #include "op/code_call.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -183,6 +184,8 @@ static void call_row(struct thread_call *c, size_t at)
     enum hr_err code;
 
     hr__pass_bind(pass, at, c->row);
+    for (size_t i = 0; i < c->call.input_count; i++)
+        assert(hr__value_is_made(c->ctx->fields[i]));
     c->call.id = c->ctx->id;
     if (c->call.kind == HR_OP_EXPAND) {
         c->children = &pass->block->children[pass->at + c->row];
@@ -244,7 +247,7 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     struct thread_call call;
     void *token = NULL;
 
-    hr__pass_prepare(pass, segment->from, step->fields, use->input_count);
+    hr__pass_prepare(pass, segment->from, step->before, step->before_count);
     if (pass->chunk->live_count == 0)
         return;
     begin_call(&call, pass, step, segment->from);

@@ -10,6 +10,8 @@
 #ifndef HR_OP_VALUE_H
 #define HR_OP_VALUE_H
 
+#include <stdbool.h>
+
 #include "headrace/buffer.h"
 
 enum hr_value_kind {
@@ -57,6 +59,16 @@ void hr__value_set_tensor(struct hr_value *value, enum hr_dtype dtype, int ndim,
 /* A byte string. Takes over the reference `owner` (may be NULL). */
 void hr__value_set_bytes(struct hr_value *value, const void *data, size_t bytes,
                          struct hr_buffer *owner);
+
+/* True if the bytes of the value exist: it is a TENSOR, BYTES or RAGGED. Whatever hands a
+ * value to the outside (user code, another process, a batch) asserts this. */
+static inline bool hr__value_is_made(const struct hr_value *value)
+{
+    if (value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_BYTES &&
+        value->kind != HR_VALUE_RAGGED)
+        return false;
+    return value->data != NULL || value->bytes == 0;
+}
 
 /* True for tensors without gaps, last dim fastest. */
 bool hr__value_contiguous(const struct hr_value *value);

@@ -161,5 +161,5 @@ hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
         }
     }
     hr__image_replace(ctx, field, &made);
-    return hr__image_cast(ctx, field, dtype, 1.0f);
+    return dtype == in.dtype ? HR_OK : hr__image_cast(ctx, field, dtype, 1.0f);
 }

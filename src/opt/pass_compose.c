@@ -33,6 +33,7 @@ struct compose {
     const struct hr_graph *graph;
     struct pending pending[PENDING_MAX];
     size_t count;
+    bool overflowed; /* not all deferred values are known any more */
 };
 
 static struct pending *find(struct compose *c, int value)
@@ -90,8 +91,10 @@ static void join(struct compose *c, struct hr_plan_step *step, const struct hr_o
         p = NULL;
     }
     if (p == NULL) {
-        if (c->count == PENDING_MAX)
+        if (c->count == PENDING_MAX) {
+            c->overflowed = true;
             return;
+        }
         p = &c->pending[c->count++];
         *p = (struct pending){.value = value, .head = step->node};
         if (!again)
@@ -110,6 +113,7 @@ need_bytes(struct compose *c, struct hr_plan_step *step, const char *field, int 
 {
     struct pending *p = find(c, value);
 
+    step->force_before = step->force_before || c->overflowed;
     if (p == NULL)
         return;
     step->force_before = true;
@@ -143,8 +147,12 @@ static void fork_pending(struct compose *c, const struct hr_graph_node *n)
     for (size_t i = 0; i < n->alias_count; i++) {
         struct pending *p = find(c, n->aliases[i].from);
 
-        if (p == NULL || c->count == PENDING_MAX)
+        if (p == NULL)
             continue;
+        if (c->count == PENDING_MAX) {
+            c->overflowed = true;
+            continue;
+        }
         p->shared = true;
         c->pending[c->count] = *p;
         c->pending[c->count++].value = n->aliases[i].to;
