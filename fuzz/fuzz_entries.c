@@ -2,11 +2,13 @@
  * fuzz/fuzz_entries.c - any bytes as the entry points of a photo: refused, or decoding
  * with them gives pixels, wrong ones perhaps, or declines; and no more.
  *
- * The first byte chooses photo and window. The rest is taken for a saved index of the
- * codec, and for a file of entry points, whose checksum hardly ever fits.
+ * The first byte chooses photo and window. The rest is read as a saved index of the
+ * codec, as a file of entry points, and as the index in such a file, of this photo and
+ * with right checksums.
  */
 #include "codec/jpeg.h"
 #include "core/alloc.h"
+#include "core/hash.h"
 #include "headrace/jpeg.h"
 
 #include <stdlib.h>
@@ -56,12 +58,54 @@ static void decode(struct hr_jpeg *jpeg, struct hr_arena *arena,
         abort();
 }
 
+/* The windows that a caller may ask about, large numbers included. */
+static void parse_file(const void *file, size_t file_bytes, const struct photo *photo)
+{
+    struct hr_jpeg_entries *entries = NULL;
+    const struct hr_jpeg_window windows[] = {
+        {.x = 0,         .y = 0,         .width = 0,         .height = 0        },
+        {.x = 5,         .y = 20,        .width = 9,         .height = 8        },
+        {.x = INT32_MAX, .y = 30,        .width = INT32_MAX, .height = INT32_MAX},
+        {.x = 0,         .y = INT32_MAX, .width = 1,         .height = INT32_MAX},
+    };
+
+    if (hr_jpeg_entries_parse(file, file_bytes, photo->data, photo->bytes, &entries,
+                              NULL) != HR_OK)
+        return;
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++)
+        if (hr_jpeg_entries_skip(entries, &windows[i]) > photo->bytes)
+            abort();
+    hr_jpeg_entries_destroy(entries);
+}
+
+/* See api/jpeg_entries_api.c for the head of the file. */
+static void
+parse_repaired(const uint8_t *index, size_t index_bytes, const struct photo *photo)
+{
+    uint64_t size = index_bytes, photo_bytes = photo->bytes;
+    struct hr_hash128 hash = hr__hash128(photo->data, photo->bytes), parts[2];
+    uint8_t *file = hr__malloc(56 + index_bytes);
+
+    if (file == NULL)
+        return;
+    memcpy(file, "HRJPEGE1", 8);
+    memcpy(file + 8, &photo_bytes, 8);
+    memcpy(file + 16, &hash, 16);
+    memcpy(file + 32, &size, 8);
+    memcpy(file + 56, index, index_bytes);
+    parts[0] = hr__hash128(file, 40);
+    parts[1] = hr__hash128(file + 56, index_bytes);
+    hash = hr__hash128(parts, sizeof parts);
+    memcpy(file + 40, &hash, 16);
+    parse_file(file, 56 + index_bytes, photo);
+    hr__free(file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static struct photo photos[3];
     static struct hr_jpeg *jpeg;
     static struct hr_arena arena;
-    struct hr_jpeg_entries *entries = NULL;
     struct hr_jpeg_index index;
     const struct photo *photo;
 
@@ -76,9 +120,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (hr__jpeg_index_unpack(&arena, data + 1, bytes - 1, &index) == HR_OK)
         for (int n = 0; n < 3; n++)
             decode(jpeg, &arena, photo, &index, data[0] / 3 + 17 * n);
-    if (hr_jpeg_entries_parse(data + 1, bytes - 1, photo->data, photo->bytes, &entries,
-                              NULL) == HR_OK)
-        hr_jpeg_entries_destroy(entries);
+    parse_file(data + 1, bytes - 1, photo);
+    parse_repaired(data + 1, bytes - 1, photo);
     hr__arena_reset(&arena);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * fuzz/fuzz_idx.c - any bytes as an IDX file, plain or gzipped. Accepted files are read
- * whole.
+ * fuzz/fuzz_idx.c - any bytes as an IDX file, plain or gzipped, and as the contents of a
+ * gzipped one, whose checksum is then right. Accepted files are read whole.
  */
 #include "core/alloc.h"
 #include "store/idx.h"
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <zlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -29,15 +30,36 @@ static void read_all(const char *path)
     hr__idx_close(idx);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+static void read_bytes(const void *data, size_t bytes)
 {
     int file = memfd_create("idx", MFD_CLOEXEC);
     char path[64];
 
     if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
-        return 0;
+        return;
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     read_all(path);
     close(file);
+}
+
+static void read_gzipped(const uint8_t *data, size_t bytes)
+{
+    static uint8_t out[1 << 16];
+    z_stream stream = {.next_in = (uint8_t *)(uintptr_t)data,
+                       .avail_in = (unsigned)bytes,
+                       .next_out = out,
+                       .avail_out = sizeof out};
+
+    if (deflateInit2(&stream, 1, Z_DEFLATED, 16 + MAX_WBITS, 8, 0) != Z_OK)
+        return;
+    if (deflate(&stream, Z_FINISH) == Z_STREAM_END)
+        read_bytes(out, stream.total_out);
+    deflateEnd(&stream);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    read_bytes(data, bytes);
+    read_gzipped(data, bytes);
     return 0;
 }

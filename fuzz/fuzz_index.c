@@ -2,20 +2,15 @@
  * fuzz/fuzz_index.c - any bytes as a saved index, and as a list of files.
  *
  * The first byte chooses: even bytes are read as a saved index, first as they are, then
- * with checksums made right so that what lies behind them is reached; odd ones as CSV or
+ * with checksums made right so that the checks after them are reached; odd ones as CSV or
  * JSON lines. All names that an accepted index gives are read.
  */
 #include "core/alloc.h"
-#include "core/hash.h"
+#include "fuzz/repair.h"
 #include "store/index_internal.h"
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-struct section {
-    uint32_t kind, flags;
-    uint64_t at, bytes, checksum;
-};
 
 static uint64_t read_names(const struct hr_index_saved *saved)
 {
@@ -52,31 +47,6 @@ static void parse(const void *data, size_t bytes)
     hr__index_saved_close(&saved);
 }
 
-/* Magic, version, size and checksums as they should be; the rest stays. */
-static void repair(char *data, size_t bytes)
-{
-    struct section *sections = (void *)(data + 64);
-    uint32_t version = 1, count;
-    uint64_t size = bytes, checksum;
-
-    memcpy(data, "HRINDEX", 8);
-    memcpy(data + 8, &version, 4);
-    memcpy(&count, data + 12, 4);
-    count %= 12;
-    memcpy(data + 12, &count, 4);
-    memcpy(data + 16, &size, 8);
-    if (64 + count * sizeof *sections > bytes)
-        return;
-    for (uint32_t i = 0; i < count; i++) {
-        if (sections[i].at <= bytes && sections[i].bytes <= bytes - sections[i].at)
-            sections[i].checksum =
-                hr__hash64(data + sections[i].at, sections[i].bytes, sections[i].kind);
-    }
-    checksum = hr__hash64(data, 24, version);
-    checksum = hr__hash64(sections, count * sizeof *sections, checksum);
-    memcpy(data + 24, &checksum, 8);
-}
-
 static void parse_saved(const uint8_t *data, size_t bytes)
 {
     char *copy = hr__aligned_alloc(64, bytes > 64 ? bytes : 64);
@@ -86,7 +56,7 @@ static void parse_saved(const uint8_t *data, size_t bytes)
     memcpy(copy, data, bytes);
     parse(copy, bytes);
     if (bytes >= 64) {
-        repair(copy, bytes);
+        repair_index(copy, bytes);
         parse(copy, bytes);
     }
     hr__free(copy);

@@ -21,7 +21,7 @@ if [ "$1" = neon ]; then
 fi
 # What a check can do without: it is skipped where this cannot be had.
 wishes=
-[ "$1" = check ] && wishes="clang-format-14"
+[ "$1" = check ] && wishes="clang-format-14 libclang-rt-14-dev"
 
 # A package may be installed for several architectures; only the one that is meant counts.
 here=$(dpkg --print-architecture 2>/dev/null)

@@ -79,22 +79,26 @@ static int32_t choose_step(const struct hr_jpeg *jpeg, int32_t wanted)
     return step < jpeg->mcus_x ? step : jpeg->mcus_x;
 }
 
-static size_t room_of_points(const struct hr_jpeg_index *index)
+/* Bytes of the points of `rows` rows at most. */
+static size_t room_of_points(const struct hr_jpeg_index *index, int32_t rows)
 {
-    return (size_t)index->mcus_y * (size_t)points_of_row(index) * POINT_BYTES_MAX + 1;
+    return (size_t)rows * (size_t)points_of_row(index) * POINT_BYTES_MAX;
 }
 
+/* An index that was read from a file may claim anything: its points must leave room for
+ * those of the rows that it does not know. */
 static bool fits(const struct hr_jpeg *jpeg, const struct hr_jpeg_index *index)
 {
     return index->mcus_x == jpeg->mcus_x && index->mcus_y == jpeg->mcus_y &&
            index->components == jpeg->header.components && index->step > 0 &&
-           index->rows <= jpeg->mcus_y && index->points_bytes <= room_of_points(index);
+           index->rows <= jpeg->mcus_y &&
+           index->points_bytes <= room_of_points(index, index->rows);
 }
 
 /* Room for all rows, in which those that are known stay. */
 static bool grow(struct hr_jpeg_index *index, struct hr_arena *arena)
 {
-    size_t rows = (size_t)index->mcus_y, room = room_of_points(index);
+    size_t rows = (size_t)index->mcus_y, room = room_of_points(index, index->mcus_y) + 1;
     struct hr_jpeg_row *row;
     uint8_t *points;
 
@@ -190,7 +194,8 @@ bool hr__jpeg_seek(struct hr_jpeg *jpeg, int32_t my, int32_t mx)
     for (n = mx / index->step; n > 0; n--) {
         bits += get_number(&point, end);
         for (i = 0; i < index->components; i++)
-            scan->predictor[i] = (int16_t)(scan->predictor[i] + get_signed(&point, end));
+            scan->predictor[i] = (int16_t)((uint32_t)scan->predictor[i] +
+                                           (uint32_t)get_signed(&point, end));
     }
     bits -= 8 * (uint64_t)jpeg->base;
     if (bits / 8 >= (uint64_t)(scan->end - jpeg->unstuffed))
