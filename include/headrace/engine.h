@@ -97,8 +97,19 @@ HR_API void hr_iter_cancel(struct hr_iter *iter);
  * "" when there is none. Valid until hr_iter_close. */
 HR_API const char *hr_iter_detail(const struct hr_iter *iter);
 
-/* Stop and free; waits for the workers, which end at the next record. Batches stay valid.
- * NULL is fine. */
+/* Stop the run and wait up to `timeout_ns` until no thread works for it any more: threads
+ * end after the record that they are at, a blocked hr_iter_next with HR_ERR_CANCELLED.
+ * HR_ERR_LIMIT when the time is over; *reterr then names a thread that is still busy, and
+ * where: its name, node, user code and record. May be called again, and from any thread,
+ * until hr_iter_close. Called from the iterator's own user code it does not wait. */
+HR_API HR_CHECK enum hr_err
+hr_iter_stop(struct hr_iter *iter, uint64_t timeout_ns, struct hr_error *reterr);
+
+/* Stop and free. Returns in bounded time: it waits up to 2 s for threads that are in user
+ * code, or not at all after hr_iter_stop. A thread that is still there then is left
+ * behind; it runs no further record, and the last one to leave frees the iterator and
+ * drops its reference to the graph, so that the code's `release` is called after its last
+ * `call`. Batches stay valid. NULL is fine. */
 HR_API void hr_iter_close(struct hr_iter *iter);
 
 /* Where the consumer stands, after the last batch that hr_iter_next gave: a small JSON

@@ -77,6 +77,14 @@ const char *hr_iter_detail(const struct hr_iter *iter)
                : "";
 }
 
+enum hr_err
+hr_iter_stop(struct hr_iter *iter, uint64_t timeout_ns, struct hr_error *reterr)
+{
+    if (iter == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "no iterator");
+    return hr__engine_stop(engine_of(iter), timeout_ns, reterr);
+}
+
 void hr_iter_close(struct hr_iter *iter)
 {
     struct hr_graph *graph;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 struct start {
     void *(*run)(void *);
@@ -65,4 +66,19 @@ enum hr_err hr__thread_start(pthread_t *ret_thread, const char *name,
     }
     *ret_thread = thread;
     return HR_OK;
+}
+
+void hr__thread_join_for(pthread_t thread, uint64_t timeout_ns)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until); /* the one clock that older C libraries take */
+    until.tv_sec += (time_t)(timeout_ns / 1000000000u);
+    until.tv_nsec += (long)(timeout_ns % 1000000000u);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    if (pthread_timedjoin_np(thread, NULL, &until) != 0)
+        pthread_detach(thread);
 }

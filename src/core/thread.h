@@ -17,4 +17,7 @@ HR_CHECK enum hr_err
 hr__thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
                  void *user, struct hr_error *reterr);
 
+/* Joins a thread that is about to end; after `timeout_ns` it detaches it instead. */
+void hr__thread_join_for(pthread_t thread, uint64_t timeout_ns);
+
 #endif

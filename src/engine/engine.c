@@ -179,8 +179,27 @@ static void *run_thread(void *user)
         engine->blocked_ns += hr__now_ns() - begin;
         engine->idle--;
     }
-    pthread_mutex_unlock(&engine->lock);
+    hr__engine_leave(runner);
     return NULL;
+}
+
+/* Under the lock, so that no thread sees a runner whose `handle` is not set. */
+static enum hr_err
+start_thread(struct hr_engine *engine, int number, struct hr_error *reterr)
+{
+    struct hr_runner *runner = &engine->runners[number];
+    char name[16];
+    enum hr_err code;
+
+    snprintf(name, sizeof name, "hr-thread-%d", number % 1000);
+    pthread_mutex_lock(&engine->lock);
+    code = hr__thread_start(&runner->handle, name, run_thread, runner, reterr);
+    if (code == HR_OK) {
+        runner->started = true;
+        hr__engine_enter(runner);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return code;
 }
 
 static enum hr_err start_threads(struct hr_engine *engine, struct hr_error *reterr)
@@ -192,14 +211,8 @@ static enum hr_err start_threads(struct hr_engine *engine, struct hr_error *rete
     for (int i = 0; i <= engine->thread_count; i++)
         if (hr__runner_init(&engine->runners[i], engine, i) != HR_OK)
             return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    for (int i = 0; i < engine->thread_count; i++) {
-        char name[16];
-
-        snprintf(name, sizeof name, "hr-thread-%d", i % 1000);
-        HR_TRY(hr__thread_start(&engine->runners[i].handle, name, run_thread,
-                                &engine->runners[i], reterr));
-        engine->runners[i].started = true;
-    }
+    for (int i = 0; i < engine->thread_count; i++)
+        HR_TRY(start_thread(engine, i, reterr));
     return HR_OK;
 }
 
@@ -397,6 +410,7 @@ static void init_locks(struct hr_engine *engine)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&engine->work, &monotonic);
     pthread_cond_init(&engine->ready, &monotonic);
+    pthread_cond_init(&engine->left, &monotonic);
     pthread_condattr_destroy(&monotonic);
 }
 
@@ -469,42 +483,6 @@ enum hr_err hr__engine_open(struct hr_graph *graph, const struct hr_iter_options
     }
     *ret_engine = engine;
     return HR_OK;
-}
-
-void hr__engine_close(struct hr_engine *engine)
-{
-    if (engine == NULL)
-        return;
-    pthread_mutex_lock(&engine->lock);
-    atomic_store(&engine->stop, true);
-    atomic_store(&engine->cancelled, true); /* whoever waits for a worker process */
-    pthread_cond_broadcast(&engine->work);
-    pthread_mutex_unlock(&engine->lock);
-    for (int i = 0; engine->runners != NULL && i < engine->thread_count; i++)
-        if (engine->runners[i].started)
-            pthread_join(engine->runners[i].handle, NULL);
-    for (int i = 0; engine->runners != NULL && i <= engine->thread_count; i++)
-        hr__runner_finish(&engine->runners[i]);
-    hr__free(engine->runners);
-    for (; engine->out_count > 0; engine->out_count--) {
-        hr_batch_unref(engine->out[engine->out_head]);
-        engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
-    }
-    for (size_t i = 0; i < engine->stage_count; i++)
-        hr__stage_finish(&engine->stages[i]);
-    hr__reader_destroy(engine->reader);
-    hr_pool_unref(engine->pool);
-    if (engine->ledger_fd >= 0)
-        close(engine->ledger_fd);
-    hr__done_finish(&engine->done);
-    hr__plan_finish(&engine->plan);
-    hr__free(engine->detail);
-    hr_graph_unref(engine->graph);
-    pthread_cond_destroy(&engine->work);
-    pthread_cond_destroy(&engine->ready);
-    pthread_mutex_destroy(&engine->lock);
-    pthread_mutex_destroy(&engine->host_lock);
-    hr__free(engine);
 }
 
 /* ---- the consumer ---- */
@@ -626,19 +604,25 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
 enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
                             struct hr_batch **ret_batch, struct hr_error *reterr)
 {
+    struct hr_runner *caller = &engine->runners[engine->thread_count];
     bool ended, began;
     int64_t epoch;
     enum hr_err code;
 
     pthread_mutex_lock(&engine->lock);
+    caller->handle = pthread_self();
+    hr__engine_enter(caller);
     began = engine->delivered_batches > 0;
     epoch = engine->epoch_of_delivery;
     code = next_locked(engine, until_ns, ret_batch, reterr);
     if (code == HR_ERR_CANCELLED)
         atomic_store(&engine->stop, true);
     ended = began && engine->epoch_of_delivery != epoch;
-    pthread_mutex_unlock(&engine->lock);
-    if (ended)
+    if (ended) {
+        pthread_mutex_unlock(&engine->lock);
         hr__graph_pause(engine->graph);
+        pthread_mutex_lock(&engine->lock);
+    }
+    hr__engine_leave(caller);
     return code;
 }

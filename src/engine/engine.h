@@ -166,8 +166,13 @@ struct hr_runner {
     struct hr_thread thread; /* first */
     struct hr_engine *engine;
     int number;
-    pthread_t handle;
+    pthread_t handle; /* for the caller's own: of the latest hr_iter_next */
     bool started;
+    bool inside; /* by the engine's lock; see close.c */
+    /* What user code it is in: 1 + node, 0 for none; source index, UINT64_MAX for none.
+     */
+    atomic_uint code_node;
+    atomic_ullong code_record;
     struct hr_value **slots;    /* per stage: row of slots */
     struct hr_op_ctx **ctxs;    /* per stage: one per step, then the expansion */
     struct hr_record_id *ids;   /* per path */
@@ -201,6 +206,9 @@ struct hr_engine {
 
     pthread_mutex_t lock;
     pthread_cond_t work, ready; /* for workers; for the consumer */
+    pthread_cond_t left; /* a thread has left; see close.c, as for the three below */
+    int inside;          /* threads */
+    bool stop_asked, closed;
     int idle;
     bool consumer_waits;
     bool processes;             /* some code runs in worker processes */
@@ -249,7 +257,6 @@ hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
 HR_CHECK enum hr_err
 hr__engine_next(struct hr_engine *engine, uint64_t until_ns, struct hr_batch **ret_batch,
                 struct hr_error *reterr);
-void hr__engine_close(struct hr_engine *engine);
 /* Under the lock: the run ends at this stage with this error. One at a later stage comes
  * earlier in the order of records and takes its place. *detail (detail may be NULL) is
  * taken over when the error is. */
@@ -268,6 +275,16 @@ uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
  * children. */
 bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,
                         uint64_t *ret_children);
+
+/* close.c. A thread enters and leaves under the lock; leaving unlocks, and may free the
+ * engine. Stopping fails with HR_ERR_LIMIT when threads are still inside after
+ * `timeout_ns`, and names one. Closing waits 2 s, unless the engine was asked to stop
+ * before; then the last thread inside frees it. */
+void hr__engine_enter(struct hr_runner *runner);
+void hr__engine_leave(struct hr_runner *runner);
+HR_CHECK enum hr_err
+hr__engine_stop(struct hr_engine *engine, uint64_t timeout_ns, struct hr_error *reterr);
+void hr__engine_close(struct hr_engine *engine);
 
 /* stage.c: under the lock */
 struct hr_claim {

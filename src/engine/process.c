@@ -108,8 +108,12 @@ open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc
 
     if (*proc != NULL)
         return HR_OK;
+    hr__runner_in_code(pass->runner,
+                       hr__program_step(&pass->stage->program, segment->from)->node,
+                       UINT64_MAX);
     code = hr__proc_open(&engine->host, segment->program, 0, &engine->cancelled, proc,
                          &pass->runner->error);
+    hr__runner_out_of_code(pass->runner);
     pass->lost_ticks += hr__ticks() - begin;
     return code;
 }

@@ -113,6 +113,7 @@ void hr__runner_finish(struct hr_runner *runner)
     hr__free(runner->meters);
     hr__free(runner->ticks);
     hr__free(runner->spans);
+    runner->engine = NULL;
 }
 
 /* ---- steps ---- */

@@ -163,6 +163,19 @@ static inline uint8_t *hr__pass_status(const struct hr_pass *pass, uint32_t row)
 void hr__pass_give_up(struct hr_pass *pass);
 bool hr__pass_stopped(const struct hr_pass *pass);
 
+/* The thread is in the user code of `node` from here on, at source index `record`, or
+ * UINT64_MAX; then it is out of it. For messages only. */
+static inline void
+hr__runner_in_code(struct hr_runner *runner, uint32_t node, uint64_t record)
+{
+    atomic_store_explicit(&runner->code_record, record, memory_order_relaxed);
+    atomic_store_explicit(&runner->code_node, node + 1, memory_order_relaxed);
+}
+static inline void hr__runner_out_of_code(struct hr_runner *runner)
+{
+    atomic_store_explicit(&runner->code_node, 0, memory_order_relaxed);
+}
+
 /* user_code.c, process.c: all open rows through a segment. A request has two halves; the
  * second one is due when the first says so. */
 void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment);

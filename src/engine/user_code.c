@@ -192,7 +192,9 @@ static void call_row(struct thread_call *c, size_t at)
         c->children_room = 0;
     }
     meter->bytes_in += hr__run_bytes(c->ctx->fields, c->call.input_count);
+    hr__runner_in_code(runner, c->step->node, c->call.id->index);
     code = hr__code_run(c->step->code->code, &c->call, &runner->error);
+    hr__runner_out_of_code(runner);
     if (code != HR_OK) {
         settle(c, code);
         return;
@@ -251,8 +253,11 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     if (pass->chunk->live_count == 0)
         return;
     begin_call(&call, pass, step, segment->from);
-    if (use->variant == HR_CODE_INLINE)
+    if (use->variant == HR_CODE_INLINE) {
+        hr__runner_in_code(pass->runner, step->node, UINT64_MAX);
         pthread_mutex_lock(&use->lock);
+        hr__runner_out_of_code(pass->runner);
+    }
     if (code->enter != NULL)
         token = code->enter(code->user);
     call_rows(&call, segment->from);

@@ -1,0 +1,223 @@
+/*
+ * engine/close.c - how a run ends, in bounded time whatever user code does.
+ *
+ * A thread is inside the engine while it works for it: the runners' threads from start to
+ * end, the consumer during hr_iter_next. Stopping waits for them to leave. User code may
+ * never return, so closing does not wait for longer than CLOSE_NS: threads that are still
+ * inside are left behind, and the last one to leave frees the engine.
+ */
+#include "engine/run.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/thread.h"
+
+#define CLOSE_NS ((uint64_t)2000000000)
+/* For what a thread does after it has left, such as destructors of thread-local objects.
+ */
+#define JOIN_NS ((uint64_t)500000000)
+
+/* ---- inside ---- */
+
+void hr__engine_enter(struct hr_runner *runner)
+{
+    assert(!runner->inside && !runner->engine->closed);
+    runner->inside = true;
+    runner->engine->inside++;
+}
+
+static void destroy(struct hr_engine *engine)
+{
+    for (int i = 0; engine->runners != NULL && i <= engine->thread_count; i++)
+        hr__runner_finish(&engine->runners[i]);
+    hr__free(engine->runners);
+    for (; engine->out_count > 0; engine->out_count--) {
+        hr_batch_unref(engine->out[engine->out_head]);
+        engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
+    }
+    for (size_t i = 0; i < engine->stage_count; i++)
+        hr__stage_finish(&engine->stages[i]);
+    hr__reader_destroy(engine->reader);
+    hr_pool_unref(engine->pool);
+    if (engine->ledger_fd >= 0)
+        close(engine->ledger_fd);
+    hr__done_finish(&engine->done);
+    hr__plan_finish(&engine->plan);
+    hr__free(engine->detail);
+    hr_graph_unref(engine->graph);
+    pthread_cond_destroy(&engine->work);
+    pthread_cond_destroy(&engine->ready);
+    pthread_cond_destroy(&engine->left);
+    pthread_mutex_destroy(&engine->lock);
+    pthread_mutex_destroy(&engine->host_lock);
+    hr__free(engine);
+}
+
+void hr__engine_leave(struct hr_runner *runner)
+{
+    struct hr_engine *engine = runner->engine;
+    bool last;
+
+    assert(runner->inside && engine->inside > 0);
+    runner->inside = false;
+    engine->inside--;
+    last = engine->closed && engine->inside == 0;
+    pthread_cond_broadcast(&engine->left);
+    pthread_mutex_unlock(&engine->lock);
+    if (last)
+        destroy(engine);
+}
+
+/* ---- stopping ---- */
+
+/* Whether the calling thread is inside: it cannot wait for itself. Under the lock. */
+static bool is_own_code(const struct hr_engine *engine)
+{
+    for (int i = 0; i <= engine->thread_count; i++)
+        if (engine->runners[i].inside &&
+            pthread_equal(engine->runners[i].handle, pthread_self()))
+            return true;
+    return false;
+}
+
+/* Of the threads that are inside, one in user code if there is any; under the lock. */
+static const struct hr_runner *find_stuck(const struct hr_engine *engine)
+{
+    const struct hr_runner *found = &engine->runners[engine->thread_count];
+
+    assert(engine->inside > 0);
+    for (int i = 0; i <= engine->thread_count; i++) {
+        const struct hr_runner *runner = &engine->runners[i];
+
+        if (runner->inside && (!found->inside || atomic_load(&runner->code_node) != 0))
+            found = runner;
+    }
+    return found;
+}
+
+static const char *code_name(const struct hr_graph_node *node)
+{
+    const struct hr_code_use *use =
+        node->op->code != NULL ? node->op->code(node->state) : NULL;
+
+    return use != NULL ? use->name : node->op->name;
+}
+
+/* Under the lock. */
+static enum hr_err name_stuck(const struct hr_engine *engine, struct hr_error *reterr)
+{
+    const struct hr_runner *runner = find_stuck(engine);
+    uint32_t at = atomic_load(&runner->code_node);
+    uint64_t record = atomic_load(&runner->code_record);
+    const struct hr_graph_node *node;
+    char name[16] = "?", others[48] = "", place[48] = "";
+
+    (void)pthread_getname_np(runner->handle, name, sizeof name);
+    if (engine->inside > 1)
+        snprintf(others, sizeof others, " (and %d more)", engine->inside - 1);
+    if (at == 0)
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "thread '%s'%s has not stopped in the time given", name, others);
+    node = &engine->graph->nodes[at - 1];
+    if (record != UINT64_MAX)
+        snprintf(place, sizeof place, " at record %llu", (unsigned long long)record);
+    hr__fail(reterr, HR_ERR_LIMIT,
+             "thread '%s'%s is still in user code '%.200s' of node '%s' (%s)%s", name,
+             others, code_name(node), node->name, node->op->name, place);
+    if (reterr != NULL) {
+        snprintf(reterr->node, sizeof reterr->node, "%s", node->name);
+        snprintf(reterr->op, sizeof reterr->op, "%s", node->op->name);
+        reterr->record = record != UINT64_MAX ? (int64_t)record + 1 : 0;
+    }
+    return HR_ERR_LIMIT;
+}
+
+static void wait_left(struct hr_engine *engine, uint64_t until_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                             .tv_nsec = (long)(until_ns % 1000000000u)};
+
+    pthread_cond_timedwait(&engine->left, &engine->lock, &until);
+}
+
+enum hr_err
+hr__engine_stop(struct hr_engine *engine, uint64_t timeout_ns, struct hr_error *reterr)
+{
+    uint64_t now = hr__now_ns();
+    uint64_t until = timeout_ns < UINT64_MAX / 2 ? now + timeout_ns : UINT64_MAX / 2;
+    enum hr_err code = HR_OK;
+
+    pthread_mutex_lock(&engine->lock);
+    atomic_store(&engine->stop, true);
+    atomic_store(&engine->cancelled, true); /* ends waits for worker processes */
+    engine->stop_asked = true;
+    pthread_cond_broadcast(&engine->work);
+    pthread_cond_broadcast(&engine->ready);
+    while (engine->inside > 0 && !is_own_code(engine) && now < until) {
+        wait_left(engine, until);
+        now = hr__now_ns();
+    }
+    if (engine->inside > 0)
+        code = name_stuck(engine, reterr);
+    pthread_mutex_unlock(&engine->lock);
+    return code;
+}
+
+/* ---- closing ---- */
+
+/* Ends the worker processes of threads that have left; those still inside may use theirs.
+ * Not under the lock: the host may wait for an interpreter. */
+static void finish_idle(struct hr_engine *engine)
+{
+    for (int i = 0; i <= engine->thread_count; i++) {
+        bool inside;
+
+        pthread_mutex_lock(&engine->lock);
+        inside = engine->runners[i].inside;
+        pthread_mutex_unlock(&engine->lock);
+        if (!inside)
+            hr__runner_finish(&engine->runners[i]);
+    }
+}
+
+static void join_threads(struct hr_engine *engine)
+{
+    for (int i = 0; engine->runners != NULL && i < engine->thread_count; i++)
+        if (engine->runners[i].started)
+            hr__thread_join_for(engine->runners[i].handle, JOIN_NS);
+}
+
+/* Under the lock, since the last thread to leave frees the runners. */
+static void detach_threads(struct hr_engine *engine)
+{
+    for (int i = 0; i < engine->thread_count; i++)
+        if (engine->runners[i].started)
+            pthread_detach(engine->runners[i].handle);
+}
+
+void hr__engine_close(struct hr_engine *engine)
+{
+    bool last;
+
+    if (engine == NULL)
+        return;
+    if (engine->runners != NULL &&
+        hr__engine_stop(engine, engine->stop_asked ? 0 : CLOSE_NS, NULL) != HR_OK)
+        finish_idle(engine);
+    pthread_mutex_lock(&engine->lock);
+    assert(!engine->closed);
+    engine->closed = true;
+    last = engine->inside == 0;
+    if (!last)
+        detach_threads(engine);
+    pthread_mutex_unlock(&engine->lock);
+    if (!last)
+        return;
+    join_threads(engine);
+    destroy(engine);
+}
