@@ -19,6 +19,7 @@
 #include "core/hash.h"
 #include "core/rng.h"
 #include "op/param.h"
+#include "op/record_id.h"
 #include "op/schema.h"
 #include "op/value.h"
 
@@ -98,17 +99,6 @@ HR_CHECK enum hr_err hr__bind(struct hr_bindings *bindings, const char *name,
                               enum hr_param_access access, struct hr_error *error);
 
 /* ---- per record ---- */
-
-/* A substitute draws numbers of its own. */
-#define HR_EPOCH_SUBSTITUTE 0x80000000u
-
-/* Who a record is: the key of its random draws, whatever the order it is visited in. */
-struct hr_record_id {
-    uint64_t seed;
-    uint32_t epoch;    /* with HR_EPOCH_SUBSTITUTE when it stands in for a bad record */
-    uint64_t index;    /* source index, mixed with child numbers behind an EXPAND op */
-    uint64_t position; /* place in the epoch's order, for messages */
-};
 
 /* An object that a thread keeps between records, made on first use (a decoder, tables).
  */
