@@ -1,8 +1,8 @@
 /*
- * core/alloc.c - the system's allocator, counted, and made to fail by tests.
+ * core/alloc.c - the system allocator with a call counter and fault injection.
  *
- * The counters are the only state that the library writes at run time outside objects:
- * relaxed atomics, of which an unarmed allocation touches two.
+ * The counters are the only global state that the library writes at run time. They are
+ * relaxed atomics; an allocation touches two of them while no fault is armed.
  */
 #include "core/alloc.h"
 
@@ -121,7 +121,8 @@ void *hr__pages_alloc(size_t bytes)
     if (head != 0)
         munmap(map, head);
     munmap(map + head + whole, HR_PAGES_MIN - head);
-    (void)madvise(map + head, whole, MADV_HUGEPAGE); /* a wish: some kernels have none */
+    (void)madvise(map + head, whole,
+                  MADV_HUGEPAGE); /* best effort: the kernel may lack huge pages */
     return map + head;
 }
 

@@ -1,8 +1,8 @@
 /*
- * core/alloc.h - the one door to the system's allocator.
+ * core/alloc.h - the only way to allocate memory in the library.
  *
- * Everything the library allocates passes here, so that a test can count allocations
- * (steady state must make none per record) and make the n-th one fail (torture).
+ * All allocations go through here, so that a test can count them (steady state makes none
+ * per record) and make the n-th one fail (torture tests).
  */
 #ifndef HR_CORE_ALLOC_H
 #define HR_CORE_ALLOC_H
@@ -19,8 +19,8 @@ char *hr__strdup(const char *text);
 char *hr__strndup(const char *text, size_t length);
 void hr__free(void *block); /* NULL is fine; also frees aligned blocks */
 
-/* Whole pages for data of 2 MiB and more: aligned to 2 MiB and, where the kernel can,
- * backed by huge pages (fewer faults, fewer TLB misses). Freed with the same `bytes`. */
+/* Whole pages, for 2 MiB and more: aligned to 2 MiB and backed by huge pages where the
+ * kernel has them (fewer faults, fewer TLB misses). Free with the same `bytes`. */
 void *hr__pages_alloc(size_t bytes);
 void hr__pages_free(void *pages, size_t bytes);
 #define HR_PAGES_MIN ((size_t)2 << 20)
@@ -29,9 +29,9 @@ void hr__pages_free(void *pages, size_t bytes);
 uint64_t hr__alloc_count(void);
 
 /*
- * Fault injection. Each place that can fail because of the outside world asks
- * hr__fault(KIND) first and acts as if the call had failed when it says true. A test arms
- * the n-th call of the kinds in a mask; unarmed, it costs one relaxed load.
+ * Fault injection. Code that can fail because of the outside world first asks
+ * hr__fault(KIND) and, if that returns true, behaves as if the call had failed. A test
+ * arms the n-th call among the kinds in a mask. Unarmed, it costs one relaxed load.
  */
 enum hr_fault_kind {
     HR_FAULT_ALLOC = 1,
@@ -41,8 +41,7 @@ enum hr_fault_kind {
     HR_FAULT_THREAD = 16,
 };
 bool hr__fault(enum hr_fault_kind kind);
-void hr__fault_arm(unsigned kinds, uint64_t nth); /* 1 = the next; 0 = disarm */
-uint64_t
-hr__fault_calls(void); /* calls of the armed kinds since arming, whether failed or not */
+void hr__fault_arm(unsigned kinds, uint64_t nth); /* 1 = the next call; 0 disarms */
+uint64_t hr__fault_calls(void); /* calls of the armed kinds since arming, failed or not */
 
 #endif

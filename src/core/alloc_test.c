@@ -1,5 +1,5 @@
 /*
- * core/alloc_test.c - faults by number, counts, aligned pages.
+ * core/alloc_test.c - fault injection, allocation counts, aligned pages.
  */
 #include "core/alloc.h"
 #include "tests/support/check.h"

@@ -1,9 +1,9 @@
 /*
  * core/arena.c - see arena.h.
  *
- * Blocks double while a round grows, so that a round makes few of them; the reset after
- * it throws all but one away. One block also keeps neighbours in time neighbours in
- * memory. There is no per-piece free and no destructor.
+ * Each new block of a round is twice as large as the one before, so a round needs few of
+ * them; the reset frees all but one. With a single block, pieces allocated one after
+ * another are adjacent in memory. Pieces cannot be freed singly and have no destructors.
  */
 #include "core/arena.h"
 #include "core/alloc.h"
@@ -17,7 +17,7 @@
 
 struct hr_arena_block {
     struct hr_arena_block *next;
-    size_t bytes; /* usable, behind the head */
+    size_t bytes; /* usable bytes after the header */
 };
 
 static char *block_data(struct hr_arena_block *block)
@@ -112,7 +112,8 @@ void hr__arena_reset(struct hr_arena *arena)
 {
     size_t decayed = arena->recent_bytes - arena->recent_bytes / 64;
 
-    /* Pieces may pad differently in one block: each start of a block loses up to 63. */
+    /* Padding depends on a block's start: one merged block may need up to 63 bytes
+     * more. */
     arena->recent_bytes = larger(arena->used_bytes, decayed);
     arena->used_bytes = 0;
     if (arena->blocks == NULL)

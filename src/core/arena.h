@@ -1,10 +1,10 @@
 /*
  * core/arena.h - scratch memory that is freed all at once.
  *
- * A thread owns an arena. A round that needed several blocks is followed by one with a
- * single block that holds them all, so that in steady state no allocation is made; after
- * a peak the block is given up at a reset, for one of the recent need. Ranges that are
- * not given out are poisoned under ASan.
+ * An arena belongs to one thread. If a round needed several blocks, the reset replaces
+ * them by a single block that holds as much, so that steady state allocates nothing.
+ * After a peak, a later reset frees the large block and sizes the next one by recent use.
+ * Bytes that are not allocated are poisoned under ASan.
  */
 #ifndef HR_CORE_ARENA_H
 #define HR_CORE_ARENA_H
@@ -14,22 +14,22 @@
 struct hr_arena_block;
 struct hr_arena {
     char *at, *end;
-    struct hr_arena_block *blocks; /* newest first; the first one is being filled */
-    size_t used_bytes;             /* given out since the last reset, with padding */
-    size_t recent_bytes; /* decaying maximum of used_bytes, decides what a reset keeps */
+    struct hr_arena_block *blocks; /* newest first; allocation is from the first */
+    size_t used_bytes;             /* allocated since the last reset, padding included */
+    size_t recent_bytes; /* decaying maximum of used_bytes; what a reset keeps */
 };
 
 void hr__arena_init(struct hr_arena *arena);   /* allocates nothing */
-void hr__arena_finish(struct hr_arena *arena); /* frees all pieces */
+void hr__arena_finish(struct hr_arena *arena); /* frees all blocks */
 
-/* `bytes` bytes, aligned to 64 (contents undefined) or to 16 for small pieces (< 64
- * bytes); NULL when out of memory. */
+/* Returns `bytes` bytes, aligned to 64, or to 16 below 64 bytes; contents undefined. NULL
+ * when out of memory. */
 void *hr__arena_alloc(struct hr_arena *arena, size_t bytes);
 
 /* Same, zeroed. */
 void *hr__arena_zalloc(struct hr_arena *arena, size_t bytes);
 
-/* Give everything back, keep blocks for the next round. */
+/* Frees all pieces at once and keeps a block for the next round. */
 void hr__arena_reset(struct hr_arena *arena);
 
 #endif

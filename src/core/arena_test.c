@@ -1,5 +1,5 @@
 /*
- * core/arena_test.c - rounds without allocations, peaks given back, poisoned memory.
+ * core/arena_test.c - rounds without allocations, memory freed after a peak, poisoning.
  */
 #include "core/alloc.h"
 #include "core/arena.h"

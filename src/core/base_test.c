@@ -1,6 +1,5 @@
 /*
- * core/base_test.c - names of codes and dtypes, messages of errors, threads that start
- * and do not.
+ * core/base_test.c - names of errors and dtypes, error messages, starting threads.
  */
 #include "core/alloc.h"
 #include "core/error.h"
@@ -41,7 +40,7 @@ TEST(fail_sets_code_and_message_and_leaves_the_parts)
     CHECK_EQ_INT(error.code, HR_ERR_RANGE);
     CHECK_EQ_STR(error.message, "7 is too much");
     CHECK_EQ_STR(error.node, "crop");
-    CHECK_ERR(HR_ERR_IO, hr__fail(NULL, HR_ERR_IO, "nobody listens"));
+    CHECK_ERR(HR_ERR_IO, hr__fail(NULL, HR_ERR_IO, "ignored"));
 }
 
 TEST(the_old_message_may_be_an_argument)

@@ -1,8 +1,9 @@
 /*
  * core/buffer.c - reference-counted bytes; the pool is in pool.c.
  *
- * A small buffer is one block: a head, then the data. A view of a view refers
- * to the buffer underneath, so chains never form and writability is a look at two counts.
+ * A small buffer is one allocation, a header followed by the data. A view of a view
+ * refers to the underlying buffer, so there are no chains and two counts tell whether a
+ * view is writable.
  */
 #include "core/buffer.h"
 #include "core/alloc.h"
@@ -94,7 +95,7 @@ static void end_view(struct hr_buffer *view)
 {
     struct hr_buffer *parent = view->parent;
 
-    /* The parent keeps the pool alive: the head goes first. */
+    /* Free the header first: the parent keeps the pool alive. */
     if (view->pool != NULL)
         hr__pool_head_put(view->pool, view);
     else

@@ -1,5 +1,5 @@
 /*
- * core/buffer.h - what buffer.c and pool.c know of each other.
+ * core/buffer.h - private interface between buffer.c and pool.c.
  */
 #ifndef HR_CORE_BUFFER_H
 #define HR_CORE_BUFFER_H
@@ -8,11 +8,11 @@
 #include <stdatomic.h>
 
 enum hr_buffer_kind {
-    HR_BUFFER_OWN,    /* data behind the head, in one block */
-    HR_BUFFER_PAGES,  /* data in pages of its own */
-    HR_BUFFER_WRAP,   /* somebody else's data */
+    HR_BUFFER_OWN,    /* data after the header, in one allocation */
+    HR_BUFFER_PAGES,  /* data in pages from hr__pages_alloc */
+    HR_BUFFER_WRAP,   /* the caller's data, with a release callback */
     HR_BUFFER_VIEW,   /* part of `parent`, which is never a view itself */
-    HR_BUFFER_POOLED, /* head and data belong to `pool` */
+    HR_BUFFER_POOLED, /* header and data belong to `pool` */
 };
 
 struct hr_buffer {
@@ -22,16 +22,17 @@ struct hr_buffer {
     struct hr_buffer *parent;
     void (*release)(void *user);
     void *user;
-    struct hr_pool *pool;   /* POOLED, and a VIEW whose head is the pool's */
+    struct hr_pool *pool;   /* POOLED, and VIEW if its header comes from the pool */
     struct hr_buffer *next; /* while idle in a pool */
     enum hr_buffer_kind kind;
     uint32_t size_class; /* POOLED */
 };
 
-/* Take a pooled buffer back after its last reference. */
+/* Returns a pooled buffer to its pool after the last unref. */
 void hr__pool_put(struct hr_buffer *buffer);
 
-/* A head without data, and back, so that views of pooled buffers need no allocation. */
+/* Take and return a header without data, so that views of pooled buffers need no
+ * allocation. */
 struct hr_buffer *hr__pool_head_get(struct hr_pool *pool);
 void hr__pool_head_put(struct hr_pool *pool, struct hr_buffer *head);
 

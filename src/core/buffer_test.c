@@ -1,5 +1,5 @@
 /*
- * core/buffer_test.c - shared and foreign memory, views.
+ * core/buffer_test.c - owned and wrapped memory, views.
  */
 #include "core/alloc.h"
 #include "headrace/buffer.h"

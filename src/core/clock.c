@@ -2,9 +2,9 @@
  * core/clock.c - the only source of time.
  *
  * The TSC is used where CPUID calls it invariant. Its rate is the slope between the first
- * look at both clocks and a later one: at least 1 ms later (we spin the rest), good to
- * 1e-4; once a second has passed, the slope is kept (good to 1e-7) and converting costs
- * one multiplication.
+ * reading of both clocks and one at least 1 ms later (we spin if needed), accurate to
+ * 1e-4. After a second the slope is accurate to 1e-7 and kept; from then on a conversion
+ * costs one multiplication.
  */
 #include "core/clock.h"
 
@@ -52,7 +52,7 @@ enum { TICKS_UNKNOWN, TICKS_TSC, TICKS_CLOCK };
 static pthread_once_t ticks_once = PTHREAD_ONCE_INIT;
 static atomic_int ticks_from;
 static uint64_t base_ticks, base_ns; /* written once, under ticks_once */
-static _Atomic double ticks_slope;   /* ns per tick; 0 until it is known well */
+static _Atomic double ticks_slope;   /* ns per tick; 0 until it is accurate enough */
 
 static void ticks_init(void)
 {

@@ -6,15 +6,15 @@
 
 #include <stdint.h>
 
-/* Monotonic nanoseconds; wall-clock nanoseconds since 1970; CPU time of process / thread.
- */
+/* Monotonic time; wall-clock time since 1970; CPU time of the process and of the
+ * thread. */
 uint64_t hr__now_ns(void);
 uint64_t hr__wall_ns(void);
 uint64_t hr__cpu_process_ns(void);
 uint64_t hr__cpu_thread_ns(void);
 
-/* A cheap monotonic counter (TSC where invariant, else hr__now_ns), and its ticks in
- * nanoseconds. */
+/* A cheap monotonic counter (the TSC where invariant, else hr__now_ns), and its
+ * conversion to nanoseconds. */
 uint64_t hr__ticks(void);
 double hr__ticks_to_ns(uint64_t ticks);
 

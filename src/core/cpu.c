@@ -1,8 +1,8 @@
 /*
  * core/cpu.c - see cpu.h.
  *
- * Text files of the kernel are read with one read into a buffer on the stack: what does
- * not fit or does not parse counts as "no limit" and "unknown", never as an error.
+ * Files of /proc and /sys are read in one call into a stack buffer. One that does not fit
+ * or does not parse means "no limit" or "unknown", never an error.
  */
 #include "core/cpu.h"
 
@@ -30,8 +30,8 @@ static const char *const isa_names[] = {
 static atomic_int isa_chosen = -1;
 
 #if defined(__x86_64__)
-/* __builtin_cpu_supports also asks whether the system saves the registers; clang 14 does
- * not know the word "f16c" there. */
+/* __builtin_cpu_supports also checks that the kernel saves the registers; clang 14 does
+ * not accept "f16c" there. */
 static bool has_avx2(void)
 {
     unsigned a, b, c = 0, d;
@@ -62,7 +62,7 @@ static enum hr_isa machine_isa(void)
 #endif
 }
 
-/* The machine's best at or below `isa`; NEON and AVX never meet on one machine. */
+/* The best this machine has at or below `isa`. No machine has both NEON and AVX. */
 static enum hr_isa at_most(enum hr_isa isa)
 {
     enum hr_isa best = machine_isa();
@@ -167,8 +167,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* The least quota from `group` under `mount` up to the mount itself. In a container the
- * group's path may be that of the host and lead nowhere; the mount still counts. */
+/* The smallest quota between `group` under `mount` and the mount itself. In a container
+ * the path may be the host's and not exist here; the mount's own quota still counts. */
 static int walk_up(const char *mount, const char *group, int (*quota)(const char *folder))
 {
     char folder[4096];
@@ -229,7 +229,7 @@ int hr__cgroup_cpus(const char *groups, const char *sys_root)
 
 static int affinity_cpus(void)
 {
-    unsigned long mask[1024]; /* 65536 CPUs; cpu_set_t ends at 1024 */
+    unsigned long mask[1024]; /* 65536 CPUs; cpu_set_t stops at 1024 */
     int cpus;
 
     memset(mask, 0, sizeof mask);
@@ -265,7 +265,7 @@ uint64_t hr__rss_peak_bytes(void)
     char text[8192];
     const char *line;
 
-    /* Not getrusage: its peak survives exec, so a child starts with its parent's. */
+    /* Not getrusage: its peak survives exec, so a child would report its parent's. */
     if (!read_text("/proc/self/status", text, sizeof text))
         return 0;
     line = strstr(text, "\nVmHWM:");

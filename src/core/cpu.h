@@ -1,5 +1,5 @@
 /*
- * core/cpu.h - what this processor can do, and how many of them this process may use.
+ * core/cpu.h - what the processor supports, and how many CPUs this process may use.
  */
 #ifndef HR_CORE_CPU_H
 #define HR_CORE_CPU_H
@@ -14,22 +14,22 @@ enum hr_isa {
     HR_ISA_AVX512 = 3, /* F, BW, DQ, VL, VBMI */
 };
 
-/* The best this machine has, or what HEADRACE_ISA=c|neon|avx2|avx512 lowers it to (read
+/* The best this machine has, unless HEADRACE_ISA=c|neon|avx2|avx512 lowers it (read
  * once). */
 enum hr_isa hr__isa(void);
-/* For tests and benches: use at most `isa` from now on (never more than the machine has).
- */
+/* For tests and benchmarks: use at most `isa` from now on, never more than the machine
+ * has. */
 void hr__isa_limit(enum hr_isa isa);
 const char *hr__isa_name(enum hr_isa isa);
 
-/* CPUs that this process may use: least of affinity mask and cgroup v1/v2 quota (rounded
- * up), at least 1. */
+/* CPUs that this process may use: the smaller of the affinity mask and the cgroup v1/v2
+ * quota (rounded up), at least 1. */
 int hr__cpu_count(void);
-/* The quota alone, rounded up, 0 for none; `groups` is the text of /proc/self/cgroup and
- * `sys_root` where the hierarchies are mounted. */
+/* The quota alone, rounded up; 0 if there is none. `groups` is the text of
+ * /proc/self/cgroup, `sys_root` the folder where the hierarchies are mounted. */
 int hr__cgroup_cpus(const char *groups, const char *sys_root);
 
-/* Resident memory of the process now, and its peak, in bytes; 0 when unknown. */
+/* Current and peak resident memory of the process, in bytes; 0 if unknown. */
 uint64_t hr__rss_bytes(void);
 uint64_t hr__rss_peak_bytes(void);
 

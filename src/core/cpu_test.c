@@ -1,6 +1,5 @@
 /*
- * core/cpu_test.c - instruction sets, processors that this process may use, resident
- * memory.
+ * core/cpu_test.c - instruction sets, CPUs available to the process, resident memory.
  */
 #include "core/cpu.h"
 #include "core/file.h"

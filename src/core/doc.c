@@ -1,9 +1,9 @@
 /*
- * core/doc.c - the tree: making, reading, comparing. The readers are doc_json.c and
+ * core/doc.c - building, querying and comparing the tree. The readers are doc_json.c and
  * doc_yaml.c, the printers doc_print.c.
  *
- * Lists and pairs grow in powers of two, so that the capacity follows from the count and
- * the public struct needs no field for it.
+ * Arrays of items and pairs grow in powers of two, so the capacity follows from the count
+ * and needs no field in the struct.
  */
 #include "core/doc.h"
 #include "core/alloc.h"
@@ -111,7 +111,7 @@ void hr__doc_destroy(struct hr_doc *doc)
     hr__free(doc);
 }
 
-/* Make room for one more element in an array of `count`. */
+/* Reserves one more element in an array of `count`. */
 static bool grow(void **array, size_t count, size_t element_bytes)
 {
     size_t room = count == 0 ? 4 : 2 * count;

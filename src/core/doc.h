@@ -1,10 +1,10 @@
 /*
- * core/doc.h - a parsed YAML or JSON text as a tree of values that know where they stood.
+ * core/doc.h - a YAML or JSON text as a tree of values with source positions.
  *
- * Graphs, iterator states, label lists and index headers are read through this. JSON is
- * read as JSON (strict) when the name ends in .json or the text starts with '{'; else as
- * YAML 1.2 core schema. No anchors beyond plain aliases are expanded without bound:
- * depth, nodes and text size are limited. Duplicate keys are refused.
+ * Used for graphs, iterator states, label lists and index headers. The text is read as
+ * strict JSON if the name ends in .json or the text starts with '{', else as YAML 1.2
+ * core schema. Depth, number of values and text size are limited; copies made by YAML
+ * aliases count. Duplicate keys are an error.
  */
 #ifndef HR_CORE_DOC_H
 #define HR_CORE_DOC_H
@@ -24,13 +24,13 @@ enum hr_doc_kind {
 struct hr_doc {
     enum hr_doc_kind kind;
     int line, column; /* 1-based; 0 when built by a program */
-    bool quoted;      /* STRING: was written in quotes */
+    bool quoted;      /* STRING: quoted in the source */
     union {
         bool boolean;
         int64_t integer;
         double number;
         struct {
-            char *text; /* NUL-terminated; may hold NULs inside */
+            char *text; /* NUL-terminated; may contain NULs */
             size_t length;
         } string;
         struct {
@@ -38,7 +38,7 @@ struct hr_doc {
             size_t count;
         } list;
         struct {
-            struct hr_doc_pair *pairs; /* in written order */
+            struct hr_doc_pair *pairs; /* in source order */
             size_t count;
         } map;
     } as;
@@ -50,7 +50,7 @@ struct hr_doc_pair {
     struct hr_doc *value;
 };
 
-/* Parse `bytes` bytes of `text`; `name` is for messages and for the choice of format. On
+/* Parses `bytes` bytes of `text`; `name` selects the format and appears in messages. On
  * failure *reterr has file, line and column. */
 HR_CHECK enum hr_err hr__doc_parse(const char *text, size_t bytes, const char *name,
                                    struct hr_doc **ret_doc, struct hr_error *reterr);
@@ -62,8 +62,8 @@ bool hr__doc_equal(
     const struct hr_doc *a,
     const struct hr_doc *b); /* ignores key order, positions, quotes; 1 == 1.0 */
 
-/* Makers; NULL when out of memory. append/set take ownership of `value` also on failure.
- */
+/* Constructors; NULL when out of memory. append and set take ownership of `value`, also
+ * on failure. */
 struct hr_doc *hr__doc_new(enum hr_doc_kind kind);
 struct hr_doc *hr__doc_int(int64_t value);
 struct hr_doc *hr__doc_double(double value);
@@ -74,26 +74,25 @@ HR_CHECK enum hr_err hr__doc_append(struct hr_doc *list, struct hr_doc *value);
 HR_CHECK enum hr_err
 hr__doc_set(struct hr_doc *map, const char *key, struct hr_doc *value);
 
-/* The value under `key`, or NULL; also NULL when `map` is no map. */
+/* The value of `key`, or NULL if absent or if `map` is not a map. */
 struct hr_doc *hr__doc_get(const struct hr_doc *map, const char *key);
 
-/* The string under `key`; NULL when absent or of another kind. */
+/* The string value of `key`; NULL if absent or not a string. */
 const char *hr__doc_get_string(const struct hr_doc *map, const char *key);
 
 /* "map", "number", ... for messages. */
 const char *hr__doc_kind_name(enum hr_doc_kind kind);
 
-/* A scalar written without quotes in YAML ("12", "true", "0.5", "abc") as the core schema
- * reads it; also used for -p name=value and "${param}". NULL when out of memory. */
+/* Reads an unquoted YAML scalar ("12", "true", "0.5", "abc") by the core schema; also
+ * used for -p name=value and "${param}". NULL when out of memory. */
 struct hr_doc *hr__doc_scalar(const char *text, size_t length);
 
-/* Print. JSON: compact or indented by 2. YAML: block style, quoting what would read back
- * differently. Reading the text back gives an equal tree. */
+/* Printers. JSON is compact or indented by 2. YAML is in block style and quotes what
+ * would read back differently. Reading the output gives an equal tree. */
 struct hr_str;
 void hr__doc_print_json(const struct hr_doc *doc, bool pretty, struct hr_str *out);
 void hr__doc_print_yaml(const struct hr_doc *doc, struct hr_str *out);
-/* Canonical form: compact JSON, keys sorted, numbers that are whole written as integers.
- */
+/* Canonical form: compact JSON, keys sorted, whole numbers written as integers. */
 void hr__doc_print_canonical(const struct hr_doc *doc, struct hr_str *out);
 
 #endif

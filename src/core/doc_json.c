@@ -1,10 +1,10 @@
 /*
- * core/doc_json.c - a strict JSON reader (RFC 8259) that knows where it is.
+ * core/doc_json.c - a strict JSON reader (RFC 8259) with source positions.
  *
- * Written here because jansson gives no position of a value. Stricter than the RFC asks:
- * no duplicate keys, no NUL in a key, only UTF-8, no lone surrogates. A byte order mark
- * is skipped. A number too large for a double is infinite ("1e999" is how the printer
- * writes infinity); a whole one too large for int64 is a double.
+ * Not jansson, which does not report where a value was. Stricter than the RFC: no
+ * duplicate keys, no NUL in a key, only UTF-8, no lone surrogates. A byte order mark is
+ * skipped. A number too large for a double reads as infinity (the printer writes infinity
+ * as 1e999); an integer too large for int64 reads as a double.
  */
 #include "core/alloc.h"
 #include "core/doc_internal.h"
@@ -16,7 +16,7 @@
 struct json {
     struct hr_doc_reader *reader;
     const char *at, *end;
-    const char *marked; /* where `mark` stands; it only moves forward */
+    const char *marked; /* the position of `mark`; only moves forward */
     struct hr_doc_mark mark;
 };
 
@@ -39,7 +39,7 @@ static struct hr_doc_mark here(struct json *json)
 static enum hr_err fault(struct json *json, const char *message)
 {
     if (json->at >= json->end)
-        message = "the text ends too early";
+        message = "unexpected end of text";
     return hr__doc_fail(json->reader, HR_ERR_FORMAT, here(json), "%s", message);
 }
 
@@ -48,7 +48,7 @@ static enum hr_err no_memory(struct json *json)
     return hr__doc_fail(json->reader, HR_ERR_MEMORY, here(json), "out of memory");
 }
 
-/* Skip white space; the byte there, or 0 at the end. */
+/* Skips white space; returns the next byte without consuming it, or 0 at the end. */
 static char peek(struct json *json)
 {
     while (json->at < json->end && *json->at != '\0' && strchr(" \t\r\n", *json->at))
@@ -92,22 +92,22 @@ static void add_utf8(struct hr_str *out, uint32_t code)
     hr__str_add_bytes(out, bytes, count);
 }
 
-/* Behind "\u". */
+/* Just after "\u". */
 static enum hr_err read_unicode(struct json *json, struct hr_str *out)
 {
     uint32_t code, low;
 
     if (!read_hex4(json, &code))
-        return fault(json, "\\u needs four hexadecimal digits");
+        return fault(json, "\\u must be followed by four hexadecimal digits");
     if (code >= 0xD800 && code < 0xDC00) {
         if (json->end - json->at < 2 || json->at[0] != '\\' || json->at[1] != 'u')
-            return fault(json, "half of a surrogate pair");
+            return fault(json, "unpaired surrogate");
         json->at += 2;
         if (!read_hex4(json, &low) || low < 0xDC00 || low > 0xDFFF)
-            return fault(json, "half of a surrogate pair");
+            return fault(json, "unpaired surrogate");
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     } else if (code >= 0xDC00 && code < 0xE000) {
-        return fault(json, "half of a surrogate pair");
+        return fault(json, "unpaired surrogate");
     }
     add_utf8(out, code);
     return HR_OK;
@@ -127,13 +127,13 @@ static enum hr_err read_escape(struct json *json, struct hr_str *out)
     }
     at = *json->at != '\0' ? strchr(from, *json->at) : NULL;
     if (at == NULL)
-        return fault(json, "unknown escape");
+        return fault(json, "unknown escape sequence");
     hr__str_add_bytes(out, &to[at - from], 1);
     json->at++;
     return HR_OK;
 }
 
-/* A run of characters that stand for themselves. */
+/* A run of characters that need no unescaping. */
 static enum hr_err read_plain(struct json *json, struct hr_str *out)
 {
     const char *start = json->at;
@@ -142,16 +142,16 @@ static enum hr_err read_plain(struct json *json, struct hr_str *out)
         size_t length = hr__utf8_length(json->at, (size_t)(json->end - json->at));
 
         if (length == 0)
-            return fault(json, "bytes that are not UTF-8");
+            return fault(json, "invalid UTF-8 in a string");
         if ((unsigned char)*json->at < 0x20)
-            return fault(json, "a control character in a string (write it as \\u00xx)");
+            return fault(json, "unescaped control character in a string (write \\u00xx)");
         json->at += length;
     }
     hr__str_add_bytes(out, start, (size_t)(json->at - start));
     return HR_OK;
 }
 
-/* At the opening quote; *out is an empty string and is finished by the caller. */
+/* At the opening quote; *out starts empty, and the caller finishes it. */
 static enum hr_err read_text(struct json *json, struct hr_str *out)
 {
     json->at++;
@@ -196,11 +196,11 @@ static enum hr_err read_key(struct json *json, char **ret_key)
     enum hr_err err;
 
     if (peek(json) != '"')
-        return fault(json, "a key in quotes is expected here");
+        return fault(json, "expected a key in quotes");
     hr__str_init(&text);
     err = read_text(json, &text);
     if (err == HR_OK && text.length > 0 && memchr(text.text, '\0', text.length) != NULL)
-        err = fault(json, "a key with a NUL character");
+        err = fault(json, "a key must not contain a NUL character");
     if (err == HR_OK) {
         *ret_key = hr__str_take(&text);
         if (*ret_key == NULL)
@@ -232,21 +232,21 @@ static enum hr_err read_number(struct json *json, struct hr_doc *doc)
     if (json->at < json->end && *json->at == '0')
         json->at++;
     else if (!skip_some_digits(json))
-        return fault(json, "not a JSON value");
+        return fault(json, "expected a JSON value");
     if (json->at < json->end && *json->at == '.') {
         json->at++;
         if (!skip_some_digits(json))
-            return fault(json, "a digit must follow the point");
+            return fault(json, "expected a digit after the decimal point");
     }
     if (json->at < json->end && (*json->at == 'e' || *json->at == 'E')) {
         json->at++;
         if (json->at < json->end && (*json->at == '+' || *json->at == '-'))
             json->at++;
         if (!skip_some_digits(json))
-            return fault(json, "a digit must follow the e");
+            return fault(json, "expected a digit after the exponent's e");
     }
     if (json->at - start > 400)
-        return fault(json, "a number of more than 400 characters");
+        return fault(json, "number longer than 400 characters");
     return hr__doc_set_scalar(doc, start, (size_t)(json->at - start));
 }
 
@@ -263,17 +263,16 @@ static enum hr_err read_word(struct json *json, struct hr_doc *doc)
             return hr__doc_set_scalar(doc, words[i], length);
         }
     }
-    return fault(json, "not a JSON value");
+    return fault(json, "expected a JSON value");
 }
 
-/* Behind a member: true when another one follows. */
+/* After an element: sets *ret_more if another one follows. */
 static enum hr_err read_separator(struct json *json, char close, bool *ret_more)
 {
     char c = peek(json);
 
     if (c != ',' && c != close)
-        return fault(json, close == '}' ? "',' or '}' is expected here"
-                                        : "',' or ']' is expected here");
+        return fault(json, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
     json->at++;
     *ret_more = c == ',';
     return HR_OK;
@@ -313,7 +312,7 @@ static enum hr_err read_pair(struct json *json, struct hr_doc *map)
         json->at++;
         err = read_value(json, &value);
     } else {
-        err = fault(json, "':' is expected here");
+        err = fault(json, "expected ':'");
     }
     if (err != HR_OK) {
         hr__free(key);
@@ -386,7 +385,7 @@ enum hr_err hr__doc_read_json(struct hr_doc_reader *reader, const char *text,
     (void)peek(&json);
     if (json.at < json.end) {
         hr__doc_destroy(doc);
-        return fault(&json, "something follows the value");
+        return fault(&json, "unexpected text after the value");
     }
     *ret_doc = doc;
     return HR_OK;

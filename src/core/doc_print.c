@@ -1,9 +1,9 @@
 /*
- * core/doc_print.c - the tree as JSON, as block YAML, and in canonical form.
+ * core/doc_print.c - prints the tree as JSON, as block YAML, and in canonical form.
  *
- * What is printed reads back equal, kinds included: a whole double gets ".0" (not in
- * canonical form, where 1 and 1.0 must look alike). JSON has no infinity and no NaN:
- * infinity is written as 1e999, which readers of JSON take for it, and NaN as null.
+ * Output reads back equal, kinds included: a whole double gets ".0", except in canonical
+ * form, where 1 and 1.0 must look alike. JSON has neither infinity nor NaN: infinity is
+ * written as 1e999, which JSON readers turn into it, and NaN as null.
  */
 #include "core/alloc.h"
 #include "core/doc.h"
@@ -126,8 +126,8 @@ void hr__doc_print_canonical(const struct hr_doc *doc, struct hr_str *out)
     print_json(doc, FORM_CANONICAL, 0, out);
 }
 
-/* Written without quotes, would the text read back as itself? Rather quotes too often:
- * "${data}", "a/b.jpg" and "1x2" go bare; spaces and colons do not. */
+/* True if the text reads back as itself without quotes. Quotes when in doubt: "${data}",
+ * "a/b.jpg" and "1x2" stay bare; texts with spaces or colons do not. */
 static bool is_bare(const char *text, size_t length)
 {
     static const char inside[] = "_./$+-@%=(){}*^~";
@@ -179,7 +179,8 @@ static void print_yaml_leaf(const struct hr_doc *doc, struct hr_str *out)
     hr__str_add(out, "\n");
 }
 
-/* A key too long to be found by a reader (1024 characters) is written behind "? ". */
+/* A key longer than YAML allows for a simple key (1024 characters) is written after "?
+ * ". */
 static void print_yaml_key(const char *key, int indent, struct hr_str *out)
 {
     size_t length = strlen(key);
@@ -194,7 +195,7 @@ static void print_yaml_key(const char *key, int indent, struct hr_str *out)
     hr__str_add(out, ":");
 }
 
-/* The text stands at column `indent` already, as every further line will. */
+/* The output is already at column `indent`; further lines are indented to it. */
 static void print_yaml_block(const struct hr_doc *doc, int indent, struct hr_str *out)
 {
     bool is_list = doc->kind == HR_DOC_LIST;

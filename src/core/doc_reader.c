@@ -1,6 +1,6 @@
 /*
- * core/doc_reader.c - what the readers of JSON and YAML share: limits, messages with a
- * position, scalars of the YAML 1.2 core schema, keys that stand twice.
+ * core/doc_reader.c - shared by the JSON and YAML readers: limits, error positions,
+ * scalars of the YAML 1.2 core schema, duplicate keys.
  */
 #include "core/alloc.h"
 #include "core/doc_internal.h"
@@ -149,7 +149,7 @@ static bool read_word(struct hr_doc *doc, const char *text, size_t length)
     return true;
 }
 
-/* 0x1F and 0o17, no sign; false when malformed or too large for int64. */
+/* Reads 0x1F and 0o17, unsigned; false if malformed or too large for int64. */
 static bool read_based(struct hr_doc *doc, const char *text, size_t length)
 {
     int64_t value = 0;
@@ -173,7 +173,7 @@ static bool read_based(struct hr_doc *doc, const char *text, size_t length)
     return true;
 }
 
-/* Decimal integers; one too large for int64 is read as a double below. */
+/* Decimal integers; what is too large for int64 is read as a double later. */
 static bool read_integer(struct hr_doc *doc, const char *text, size_t length)
 {
     size_t start = length > 0 && (text[0] == '-' || text[0] == '+');
@@ -188,7 +188,7 @@ static bool read_integer(struct hr_doc *doc, const char *text, size_t length)
             __builtin_sub_overflow(value, digit, &value))
             return false;
     }
-    /* Gathered negative, for the sake of the least int64. */
+    /* Accumulated negative, so that INT64_MIN fits. */
     if (text[0] != '-' && __builtin_sub_overflow(0, value, &value))
         return false;
     doc->kind = HR_DOC_INT;
@@ -240,7 +240,7 @@ static bool read_double(struct hr_doc *doc, const char *text, size_t length)
     return true;
 }
 
-/* True when the text is no string; then `doc` has its kind and value. */
+/* Returns false if the text is a string; otherwise sets kind and value of `doc`. */
 static bool read_other(struct hr_doc *doc, const char *text, size_t length)
 {
     return read_word(doc, text, length) || read_based(doc, text, length) ||

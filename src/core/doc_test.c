@@ -1,6 +1,5 @@
 /*
- * core/doc_test.c - YAML and JSON: values with their positions, faults with theirs, and
- * limits on both.
+ * core/doc_test.c - YAML and JSON: values and errors with their positions, and limits.
  */
 #include "core/alloc.h"
 #include "core/doc.h"
@@ -199,9 +198,8 @@ TEST(json_is_strict)
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CHECK(message("x.json", bad[i]) != NULL);
-    CHECK_EQ_STR(message("x.json", "{\"a\": 1,\n \"b\" 2}"),
-                 "x.json:2:6: ':' is expected here");
-    CHECK_EQ_STR(message("x.json", "[1,\n"), "x.json:2:1: the text ends too early");
+    CHECK_EQ_STR(message("x.json", "{\"a\": 1,\n \"b\" 2}"), "x.json:2:6: expected ':'");
+    CHECK_EQ_STR(message("x.json", "[1,\n"), "x.json:2:1: unexpected end of text");
 }
 
 TEST(duplicate_keys_are_refused_where_they_stand)
@@ -221,9 +219,9 @@ TEST(yaml_faults_have_positions)
                  "g.yaml:2:4: control characters are not allowed");
     CHECK_HAS(message("g.yaml", "a: \xFF\n"), "g.yaml:1:4: invalid");
     CHECK_EQ_STR(message("g.yaml", "[a]: 1\n"),
-                 "g.yaml:1:1: a key must be a plain or quoted text");
+                 "g.yaml:1:1: a key must be a plain or quoted scalar");
     CHECK_EQ_STR(message("g.yaml", "a: 1\n---\nb: 2\n"),
-                 "g.yaml:2:1: more than one document");
+                 "g.yaml:2:1: expected a single document");
     CHECK_HAS(message("g.yaml", "a: !!binary x\n"), "g.yaml:1:4: tag ");
     CHECK_HAS(message("g.yaml", "<<: x\n"), "merge keys");
     CHECK_HAS(message("g.yaml", "\"a\\0b\": x\n"), "NUL");
@@ -427,7 +425,7 @@ check_round(const struct hr_doc *doc, const char *name, const struct hr_str *tex
     hr__doc_destroy(back);
     CHECK_OK(hr__doc_parse(again.text, again.length, ".json", &back, NULL));
     hr__str_finish(&again);
-    /* Kinds too, not only values. */
+    /* Kinds as well as values. */
     hr__str_init(&again);
     if (strcmp(name, "x.yaml") == 0)
         hr__doc_print_yaml(back, &again);

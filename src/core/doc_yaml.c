@@ -1,13 +1,13 @@
 /*
- * core/doc_yaml.c - reads YAML through the events of libyaml.
+ * core/doc_yaml.c - reads YAML from libyaml's events.
  *
- * libyaml finds the structure; what a plain scalar means (core schema), what is refused
- * and what is limited is decided here. An alias becomes a copy of its anchor, counted
- * against the same limits as written values. Refused: keys that are no scalars, merge
- * keys, tags but !!str, more than one document.
+ * libyaml finds the structure; this file interprets plain scalars (core schema) and
+ * enforces what is allowed and the limits. An alias becomes a copy of its anchor and
+ * counts against the same limits as written values. Not supported: keys that are not
+ * scalars, merge keys, tags other than !!str, more than one document.
  *
- * Why libyaml and not libfyaml: docs/decisions/0005-libyaml.md. libyaml allocates by
- * itself; its allocations are not counted by core/alloc.h.
+ * Why libyaml rather than libfyaml: docs/decisions/0005-libyaml.md. libyaml has its own
+ * allocator, so core/alloc.h does not count its allocations.
  */
 #include "core/alloc.h"
 #include "core/doc_internal.h"
@@ -20,7 +20,7 @@
 struct anchor {
     struct anchor *next;
     char *name;
-    const struct hr_doc *doc; /* in the tree that is being built */
+    const struct hr_doc *doc; /* in the tree being built */
 };
 
 struct yaml {
@@ -28,7 +28,7 @@ struct yaml {
     const char *text;
     size_t bytes;
     yaml_parser_t parser;
-    struct anchor *anchors; /* newest first: a name may be given anew */
+    struct anchor *anchors; /* newest first: a later anchor may reuse a name */
 };
 
 static enum hr_err
@@ -39,7 +39,7 @@ static struct hr_doc_mark at(yaml_mark_t mark)
     return (struct hr_doc_mark){(int)mark.line + 1, (int)mark.column + 1};
 }
 
-/* Bytes that libyaml cannot read have an offset, but no line. */
+/* For bytes that libyaml cannot decode it reports an offset but no line. */
 static struct hr_doc_mark at_offset(const struct yaml *yaml, size_t offset)
 {
     struct hr_doc_mark mark = {1, 1};
@@ -116,7 +116,7 @@ static void free_anchors(struct yaml *yaml)
     }
 }
 
-/* Count a copy of `doc` against the limits; false when it does not fit. */
+/* Counts a copy of `doc` against the limits; false if it exceeds them. */
 static bool count_copy(struct hr_doc_reader *reader, const struct hr_doc *doc, int depth)
 {
     if (++reader->nodes > HR_DOC_NODES_MAX || reader->bytes > HR_DOC_BYTES_MAX ||
@@ -228,18 +228,18 @@ static enum hr_err read_key(struct yaml *yaml, const yaml_event_t *event, char *
 
     if (event->type != YAML_SCALAR_EVENT)
         return hr__doc_fail(yaml->reader, HR_ERR_UNSUPPORTED, at(event->start_mark),
-                            "a key must be a plain or quoted text");
+                            "a key must be a plain or quoted scalar");
     if (event->data.scalar.tag != NULL && !is_string_tag(event->data.scalar.tag))
         return refuse_tag(yaml, event, event->data.scalar.tag);
     if (event->data.scalar.anchor != NULL)
         return hr__doc_fail(yaml->reader, HR_ERR_UNSUPPORTED, at(event->start_mark),
-                            "an anchor on a key is not supported");
+                            "anchors on keys are not supported");
     if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && strcmp(text, "<<") == 0)
         return hr__doc_fail(yaml->reader, HR_ERR_UNSUPPORTED, at(event->start_mark),
-                            "merge keys (<<) are not supported: write the keys out");
+                            "merge keys (<<) are not supported: list the keys instead");
     if (memchr(text, '\0', event->data.scalar.length) != NULL)
         return hr__doc_fail(yaml->reader, HR_ERR_FORMAT, at(event->start_mark),
-                            "a key with a NUL character");
+                            "a key must not contain a NUL character");
     key = hr__strdup(text);
     if (key == NULL)
         return no_memory(yaml, event->start_mark);
@@ -310,8 +310,8 @@ read_collection(struct yaml *yaml, const yaml_event_t *event, struct hr_doc **re
     return HR_OK;
 }
 
-/* The value that starts with `event`, which the caller deletes. After a failure the
- * anchors may point at freed values: nothing more is read. */
+/* Reads the value that starts with `event`; the caller deletes the event. After a
+ * failure, anchors may point to freed values and reading must stop. */
 static enum hr_err
 read_node(struct yaml *yaml, yaml_event_t *event, struct hr_doc **ret_doc)
 {
@@ -335,7 +335,7 @@ read_node(struct yaml *yaml, yaml_event_t *event, struct hr_doc **ret_doc)
         break;
     default:
         return hr__doc_fail(yaml->reader, HR_ERR_FORMAT, at(event->start_mark),
-                            "a value is expected here");
+                            "expected a value");
     }
     if (add_anchor(yaml, name, event->start_mark, doc) != HR_OK) {
         hr__doc_destroy(doc);
@@ -345,7 +345,7 @@ read_node(struct yaml *yaml, yaml_event_t *event, struct hr_doc **ret_doc)
     return HR_OK;
 }
 
-/* The event that follows must be of `type`. */
+/* Fails with `message` unless the next event is of `type`. */
 static enum hr_err expect(struct yaml *yaml, yaml_event_type_t type, const char *message)
 {
     enum hr_err err = HR_OK;
@@ -366,7 +366,7 @@ static enum hr_err read_stream(struct yaml *yaml, struct hr_doc **ret_doc)
     yaml_event_t event;
     enum hr_err err;
 
-    HR_TRY(expect(yaml, YAML_STREAM_START_EVENT, "no stream"));
+    HR_TRY(expect(yaml, YAML_STREAM_START_EVENT, "expected a YAML stream"));
     HR_TRY(next_event(yaml, &event));
     type = event.type;
     yaml_event_delete(&event);
@@ -374,9 +374,9 @@ static enum hr_err read_stream(struct yaml *yaml, struct hr_doc **ret_doc)
         return hr__doc_node(yaml->reader, HR_DOC_NULL, (struct hr_doc_mark){1, 1},
                             ret_doc);
     HR_TRY(read_next(yaml, &doc));
-    err = expect(yaml, YAML_DOCUMENT_END_EVENT, "the document should end here");
+    err = expect(yaml, YAML_DOCUMENT_END_EVENT, "expected the end of the document");
     if (err == HR_OK)
-        err = expect(yaml, YAML_STREAM_END_EVENT, "more than one document");
+        err = expect(yaml, YAML_STREAM_END_EVENT, "expected a single document");
     if (err != HR_OK) {
         hr__doc_destroy(doc);
         return err;

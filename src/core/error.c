@@ -1,9 +1,9 @@
 /*
- * core/error.c - filling a struct hr_error.
+ * core/error.c - filling in a struct hr_error.
  *
- * A message is built aside, so that the old message may be among its arguments. Control
- * characters become spaces (a message is one line) and a cut never splits a UTF-8
- * character.
+ * A message is formatted in a separate buffer, so that the old message may be one of its
+ * arguments. Control characters become spaces (a message is one line), and truncation
+ * never splits a UTF-8 character.
  */
 #include "core/error.h"
 

@@ -1,8 +1,8 @@
 /*
- * core/file.c - whole files, read and replaced.
+ * core/file.c - reading and atomically replacing whole files.
  *
- * A replaced file is on disk when commit returns: data first, then the name. A crash
- * leaves the old file or the new one, and at worst a temporary file beside it.
+ * When commit returns, the file is on disk: first its data, then the rename. A crash
+ * leaves either the old or the new file, and at worst a temporary file next to it.
  */
 #include "core/file.h"
 #include "core/alloc.h"
@@ -76,7 +76,7 @@ static ssize_t read_some(int fd, void *data, size_t bytes)
     return got;
 }
 
-/* Read until the end into *data, which grows from `room` bytes. */
+/* Reads to the end of the file into *data, initially `room` bytes, growing as needed. */
 static enum hr_err read_all(int fd, size_t room, size_t bytes_max, const char *path,
                             char **data, size_t *bytes, struct hr_error *reterr)
 {
@@ -145,9 +145,9 @@ enum hr_err hr__file_map(const char *path, void **ret_data, size_t *ret_bytes,
     if (fd < 0)
         return fail_at(reterr, "open", path);
     if (fstat(fd, &info) != 0)
-        err = fail_at(reterr, "look at", path);
+        err = fail_at(reterr, "stat", path);
     else if (!S_ISREG(info.st_mode))
-        err = hr__fail(reterr, HR_ERR_TYPE, "%s is no regular file", path);
+        err = hr__fail(reterr, HR_ERR_TYPE, "%s is not a regular file", path);
     else if (info.st_size > 0)
         data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
@@ -169,7 +169,8 @@ static void end_writer(struct hr_file_writer *writer)
     hr__free(writer);
 }
 
-/* A name that nobody has, beside the target, so that rename stays in one file system. */
+/* Creates a temporary file with an unused name in the target's folder, so that the rename
+ * stays within one file system. */
 static int open_temporary(struct hr_file_writer *writer)
 {
     static atomic_uint serial;
@@ -248,7 +249,8 @@ enum hr_err hr__file_write(struct hr_file_writer *writer, const void *data, size
     return HR_OK;
 }
 
-/* Make the rename itself durable. Some file systems refuse it; then they do it anyway. */
+/* Makes the rename durable. Some file systems reject fsync of a folder; they do not need
+ * it. */
 static void sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -288,7 +290,7 @@ enum hr_err hr__file_commit(struct hr_file_writer *writer, struct hr_error *rete
     enum hr_err err = HR_OK;
 
     if (writer->broken)
-        err = hr__fail(reterr, HR_ERR_STATE, "cannot finish %s: a write failed before",
+        err = hr__fail(reterr, HR_ERR_STATE, "cannot finish %s: an earlier write failed",
                        writer->path);
     else if (flush_and_rename(writer) != 0)
         err = fail_at(reterr, "write", writer->path);

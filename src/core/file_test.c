@@ -1,5 +1,5 @@
 /*
- * core/file_test.c - files replaced whole or not at all, whatever fails meanwhile.
+ * core/file_test.c - files are replaced completely or not at all, whichever step fails.
  */
 #include "core/alloc.h"
 #include "core/file.h"
@@ -69,7 +69,7 @@ TEST(reading_obeys_the_limit_and_sizes_that_lie)
     CHECK_OK(hr__file_read(path, 5, &data, &bytes, NULL));
     CHECK_EQ_INT(bytes, 5);
     hr__free(data);
-    /* Files of /proc say that they are empty. */
+    /* Files in /proc report size 0. */
     CHECK_OK(hr__file_read("/proc/self/maps", 1 << 20, &data, &bytes, NULL));
     CHECK(bytes > 100);
     hr__free(data);

@@ -1,7 +1,7 @@
 /*
- * core/hash.c - XXH3 from libxxhash. Not cryptographic: it finds change, not malice.
+ * core/hash.c - XXH3 from libxxhash. Not cryptographic: detects changes, not tampering.
  */
-#define XXH_STATIC_LINKING_ONLY /* for the size of the state, which we allocate */
+#define XXH_STATIC_LINKING_ONLY /* for XXH3_state_t's size: we allocate the state */
 #include "core/hash.h"
 #include "core/alloc.h"
 

@@ -1,5 +1,5 @@
 /*
- * core/hash.h - XXH3-128 behind a door, for fingerprints, digests and file checksums.
+ * core/hash.h - XXH3 (128 and 64 bits) for fingerprints, digests and checksums.
  */
 #ifndef HR_CORE_HASH_H
 #define HR_CORE_HASH_H
@@ -12,7 +12,7 @@ struct hr_hash128 {
     uint64_t low, high;
 };
 
-#define HR_HASH_TEXT_BYTES 33 /* 32 hex digits and NUL */
+#define HR_HASH_TEXT_BYTES 33 /* 32 hex digits and the terminating NUL */
 
 struct hr_hash128 hr__hash128(const void *data, size_t bytes);
 uint64_t hr__hash64(const void *data, size_t bytes, uint64_t seed);
@@ -20,7 +20,7 @@ bool hr__hash_equal(struct hr_hash128 a, struct hr_hash128 b);
 void hr__hash_text(struct hr_hash128 hash,
                    char ret_text[HR_HASH_TEXT_BYTES]); /* high half first */
 
-/* Streaming form. create returns NULL when out of memory. */
+/* Streaming. create returns NULL when out of memory. */
 struct hr_hasher;
 struct hr_hasher *hr__hasher_create(void);
 void hr__hasher_add(struct hr_hasher *hasher, const void *data, size_t bytes);

@@ -1,5 +1,5 @@
 /*
- * core/hash_test.c - hashes: known answers, and pieces like the whole.
+ * core/hash_test.c - known answers; hashing in pieces equals hashing at once.
  */
 #include "core/alloc.h"
 #include "core/hash.h"
@@ -9,7 +9,7 @@ TEST(known_answers)
 {
     char text[HR_HASH_TEXT_BYTES];
 
-    /* XXH128 of nothing, as `xxh128sum` prints it. */
+    /* XXH128 of the empty input, as printed by `xxh128sum`. */
     hr__hash_text(hr__hash128("", 0), text);
     CHECK_EQ_STR(text, "99aa06d3014798d86001c324468d497f");
     CHECK(hr__hash64("", 0, 0) == 0x2D06800538D394C2);

@@ -1,10 +1,11 @@
 /*
  * core/perm.c - see perm.h.
  *
- * The bits of an index are split into a low and a high part (equal, or low one bit
- * longer); rounds change them in turn by a hash of the other. Results outside [0, n) are
- * put through again: at most two turns on average. Eight rounds because six fail for
- * small n; below 4096 even eight do (pairs of positions, chi-square), hence the table.
+ * The bits of an index are split into a low and a high half (of equal size, or the low
+ * one a bit larger); each round changes one half by a hash of the other, alternating. A
+ * result outside [0, n) goes through the network again (cycle walking): two passes on
+ * average at most. Eight rounds, because six fail the statistical tests for small n.
+ * Below 4096 eight fail too (chi-square over pairs of positions), hence the table.
  */
 #include "core/perm.h"
 #include "core/rng.h"
@@ -30,7 +31,7 @@ static void draw_keys(struct hr_perm *perm, uint64_t seed, uint64_t stream)
     }
 }
 
-/* Fisher-Yates from the inside out. */
+/* Inside-out Fisher-Yates. */
 static void shuffle_table(struct hr_perm *perm, uint64_t seed, uint64_t stream)
 {
     struct hr_rng rng;

@@ -1,6 +1,6 @@
 /*
- * core/perm_test.c - permutations: each index once, keys that matter, no order preferred,
- * and the very order that epochs have.
+ * core/perm_test.c - permutations: bijective, dependent on the key, uniform, and pinned
+ * to the order that epochs have today.
  */
 #include "core/alloc.h"
 #include "core/perm.h"
@@ -90,8 +90,8 @@ static double chi_z(const unsigned *bins, unsigned count, double draws)
     return (chi - (count - 1)) / sqrt(2.0 * (count - 1));
 }
 
-/* Over many keys: where one position goes, and the difference of where two neighbours go
- * (modulo n). Few rounds fail the second with z above 30. */
+/* Over many keys: where one position maps to, and the difference between two neighbours
+ * (modulo n). Too few rounds fail the second with z above 30. */
 static void check_uniform(uint64_t n, uint64_t at)
 {
     unsigned place[BINS] = {0}, difference[BINS] = {0};
@@ -145,7 +145,8 @@ TEST(the_order_is_pinned)
 {
     struct hr_perm perm;
 
-    /* A change here changes every user's epoch: bump the fingerprint's version then. */
+    /* A change here changes every user's epochs: raise the fingerprint's version with
+     * it. */
     hr__perm_init(&perm, 1281167, 42, 7, tables[0]);
     CHECK_EQ_INT(hr__perm_map(&perm, 0), 747875);
     CHECK_EQ_INT(hr__perm_map(&perm, 1281166), 486501);

@@ -1,5 +1,5 @@
 /*
- * core/poison.h - tell ASan which bytes of our own memory nobody may touch.
+ * core/poison.h - marks bytes of our own memory as inaccessible for ASan.
  */
 #ifndef HR_CORE_POISON_H
 #define HR_CORE_POISON_H

@@ -1,14 +1,14 @@
 /*
- * core/pool.c - buffers that are given out again.
+ * core/pool.c - a pool that reuses buffers.
  *
  * Size classes are 4, 5, 6, 7 times a power of two, so at most a fifth of a block is
- * lost. One mutex: a get and a put cost about 20 ns each beside microseconds of work on
- * the bytes. The system is called only outside the lock.
+ * wasted. One mutex: a get and a put take about 20 ns each, against microseconds of work
+ * on the data. System calls are made outside the lock.
  *
- * How memory goes back: every WINDOW requests a class looks at the most blocks it had in
- * use since it last looked, and gives up idle ones beyond that. A class that misses soon
- * after has looked too often, and doubles its patience; so the one big batch buffer per
- * thousand small ones is not mapped and zeroed anew each time.
+ * Trimming: every WINDOW requests a class checks the largest number of blocks in use
+ * since its last check and frees idle blocks beyond that. A class that misses soon after
+ * was checked too often and doubles its interval, so that one big batch buffer per
+ * thousand small ones is not unmapped and zeroed again each time.
  */
 #include "core/alloc.h"
 #include "core/buffer.h"
@@ -27,20 +27,21 @@
 struct size_class {
     struct hr_buffer *idle;
     size_t idle_count, used_count;
-    size_t high;            /* most in use since the last look */
-    uint32_t age, patience; /* windows since the last look, and until the next one */
+    size_t high; /* most in use since the last check */
+    uint32_t age,
+        patience; /* windows since the last check, and the interval between checks */
     bool gave_up;
 };
 
 struct hr_pool {
-    pthread_mutex_t lock; /* over everything below */
+    pthread_mutex_t lock; /* guards everything below */
     size_t bytes_max;
     size_t used_bytes, idle_bytes, peak_bytes;
     size_t live; /* buffers in use */
     uint64_t gets, misses;
     struct hr_buffer *heads;
     size_t head_count;
-    uint32_t class_end; /* classes from here on were never used */
+    uint32_t class_end; /* classes from this one on were never used */
     bool closed;
     struct size_class classes[CLASS_COUNT];
 };
@@ -102,7 +103,7 @@ static struct hr_buffer *make_block(uint32_t size_class)
     return block;
 }
 
-/* Locked. Take an idle block out of the pool. */
+/* Locked. Takes an idle block out of the pool. */
 static struct hr_buffer *pop(struct hr_pool *pool, uint32_t size_class)
 {
     struct size_class *of = &pool->classes[size_class];
@@ -114,7 +115,7 @@ static struct hr_buffer *pop(struct hr_pool *pool, uint32_t size_class)
     return block;
 }
 
-/* Locked. Move idle blocks of a class onto *drop until `keep` are left. */
+/* Locked. Moves idle blocks of a class to *drop until `keep` are left. */
 static void
 drop_idle(struct hr_pool *pool, uint32_t size_class, size_t keep, struct hr_buffer **drop)
 {
@@ -126,7 +127,7 @@ drop_idle(struct hr_pool *pool, uint32_t size_class, size_t keep, struct hr_buff
     }
 }
 
-/* Locked. Every WINDOW requests: let each class look whether it holds too much. */
+/* Locked. Every WINDOW requests: checks each class for surplus idle blocks. */
 static void look(struct hr_pool *pool, struct hr_buffer **drop)
 {
     for (uint32_t i = 0; i < pool->class_end; i++) {
@@ -142,7 +143,8 @@ static void look(struct hr_pool *pool, struct hr_buffer **drop)
     }
 }
 
-/* Locked. Give up idle blocks, the largest first, until `bytes` more fit the budget. */
+/* Locked. Moves idle blocks to *drop, largest first, until `bytes` more fit the
+ * budget. */
 static bool make_room(struct hr_pool *pool, size_t bytes, struct hr_buffer **drop)
 {
     if (pool->bytes_max == 0)
@@ -157,7 +159,7 @@ static bool make_room(struct hr_pool *pool, size_t bytes, struct hr_buffer **dro
     return true;
 }
 
-/* Locked. Count a block of the class in or out of use. */
+/* Locked. Count a block of the class in or out. */
 static void count_in(struct hr_pool *pool, uint32_t size_class)
 {
     struct size_class *of = &pool->classes[size_class];
@@ -199,7 +201,8 @@ static void destroy(struct hr_pool *pool)
     hr__free(pool);
 }
 
-/* Locked. Everything idle, the spare heads too, onto one list; heads have no data. */
+/* Locked. Moves everything idle to one list, and the spare headers to another; those have
+ * no data. */
 static struct hr_buffer *take_all(struct hr_pool *pool, struct hr_buffer **ret_heads)
 {
     struct hr_buffer *drop = NULL;
@@ -251,7 +254,7 @@ void hr_pool_unref(struct hr_pool *pool)
         destroy(pool);
 }
 
-/* Fetch from the system what was already counted in. */
+/* Allocates a block that is already counted. */
 static struct hr_buffer *fetch(struct hr_pool *pool, uint32_t size_class)
 {
     struct hr_buffer *block = make_block(size_class);

@@ -1,5 +1,5 @@
 /*
- * core/pool_test.c - classes, budget, peaks, threads.
+ * core/pool_test.c - size classes, budget, trimming after peaks, threads.
  */
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -118,7 +118,7 @@ TEST(the_budget_holds_used_and_idle_together)
     hr_buffer_unref(a);
     hr_buffer_unref(b);
     CHECK_EQ_INT(stats(pool).idle_bytes, 8192);
-    c = get(pool, 10000); /* idle ones are given up for it */
+    c = get(pool, 10000); /* evicts idle blocks */
     CHECK_EQ_INT(stats(pool).idle_bytes, 0);
     CHECK_EQ_INT(stats(pool).used_bytes, 10240);
     CHECK_EQ_INT(stats(pool).peak_bytes, 10240);
@@ -148,7 +148,7 @@ TEST(a_get_that_fails_for_memory_changes_nothing)
 
     for (uint64_t nth = 1; nth <= 2; nth++) {
         hr__fault_arm(HR_FAULT_ALLOC, nth);
-        /* The first failure makes the pool give up what is idle and try again. */
+        /* On the first failure the pool frees its idle blocks and retries. */
         CHECK_OK(hr_pool_get(pool, 5000, &buffer));
         hr__fault_arm(0, 0);
         hr_buffer_unref(buffer);

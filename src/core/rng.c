@@ -1,8 +1,8 @@
 /*
  * core/rng.c - Philox4x32-10 and the draws made from it.
  *
- * Plain C: a record draws about eight numbers, 15 ns beside 100 us of kernels, so there
- * is nothing to gain from a vector form.
+ * Plain C: a record draws about eight numbers, 15 ns next to 100 us in kernels, so a
+ * vectorized version would gain nothing.
  */
 #include "core/rng.h"
 
@@ -84,7 +84,7 @@ double hr__rng_uniform(struct hr_rng *rng, double low, double high)
         return low;
     if (isinf(high - low))
         value = low * (1 - at) + high * at;
-    /* Rounding may reach the open end. */
+    /* Rounding may reach the open end of the interval. */
     return value < high ? value : nextafter(high, low);
 }
 
@@ -97,7 +97,7 @@ uint64_t hr__rng_below(struct hr_rng *rng, uint64_t n)
     product = (unsigned __int128)hr__rng_u64(rng) * n;
     if ((uint64_t)product >= n)
         return (uint64_t)(product >> 64);
-    floor = -n % n; /* 2^64 mod n: the low products that would favour some results */
+    floor = -n % n; /* 2^64 mod n: smaller low products would bias the result */
     while ((uint64_t)product < floor)
         product = (unsigned __int128)hr__rng_u64(rng) * n;
     return (uint64_t)(product >> 64);

@@ -18,7 +18,7 @@ void hr__philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t o
 struct hr_rng {
     uint32_t key[2], counter[4];
     uint32_t word[4];
-    uint32_t used; /* words of `word` already drawn; 4 = empty */
+    uint32_t used; /* words of `word` already drawn; 4 = none left */
 };
 
 /* At the first draw of the stream of that name. */

@@ -1,5 +1,5 @@
 /*
- * core/rng_test.c - Philox by its known answers, draws by their borders and distribution.
+ * core/rng_test.c - Philox against known answers; bounds and distribution of the draws.
  */
 #include "core/rng.h"
 #include "tests/support/check.h"
@@ -85,7 +85,7 @@ TEST(below_is_even_and_stays_below)
     for (int i = 0; i < 7; i++)
         CHECK_NEAR(seen[i], 1000, 130);
     CHECK_EQ_INT(hr__rng_below(&rng, 1), 0);
-    /* Half of all draws are rejected here; all must stay below. */
+    /* Half of all draws are rejected here; all results must stay below n. */
     for (int i = 0; i < 100; i++)
         CHECK(hr__rng_below(&rng, ((uint64_t)1 << 63) + 1) <= (uint64_t)1 << 63);
 }

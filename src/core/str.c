@@ -1,8 +1,8 @@
 /*
  * core/str.c - a growing string and small text helpers.
  *
- * Numbers are written and read with the C library, but never in the user's locale: Python
- * programs set one, and a state file with "0,5" in it would be lost.
+ * Numbers are formatted and parsed by the C library, but always in the C locale: Python
+ * programs set others, and "0,5" in a state file could not be read back.
  */
 #include "core/str.h"
 #include "core/alloc.h"
@@ -33,8 +33,8 @@ void hr__str_clear(struct hr_str *str)
         str->text[0] = '\0';
 }
 
-/* Room for `more` bytes and a NUL behind the text; marks the string when there is none.
- */
+/* Reserves `more` bytes plus the terminating NUL; marks the string as failed if out of
+ * memory. */
 static bool reserve(struct hr_str *str, size_t more)
 {
     size_t room = str->room * 2 > 64 ? str->room * 2 : 64;
@@ -158,7 +158,7 @@ static void add_json_ascii(struct hr_str *str, char c)
         hr__str_add_bytes(str, &c, 1);
 }
 
-/* Characters that YAML does not allow bare, or takes for a line break: C1 controls,
+/* Characters that YAML does not allow unescaped, or treats as line breaks: C1 controls,
  * U+2028, U+2029, the byte order mark, U+FFFE and U+FFFF. */
 static uint32_t unsafe_code(const char *bytes, size_t length)
 {
@@ -256,7 +256,8 @@ static unsigned least3(unsigned a, unsigned b, unsigned c)
     return least < c ? least : c;
 }
 
-/* Edits (insert, delete, replace, swap neighbours) from a to b; case does not count. */
+/* Edit distance (insert, delete, replace, transpose neighbours) from a to b, ignoring
+ * case. */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned rows[3][NAME_MAX_LENGTH + 1];
@@ -335,7 +336,7 @@ const char *hr__bytes_text(char *text, size_t room, uint64_t bytes)
     return text;
 }
 
-/* The factor of a unit ("", "k", "MB", "GiB", "B"); 0 when it is none. */
+/* The factor of a unit ("", "k", "MB", "GiB", "B"); 0 if unknown. */
 static double unit_factor(const char *unit)
 {
     static const char letters[] = "kmgt";

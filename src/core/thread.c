@@ -1,9 +1,9 @@
 /*
- * core/thread.c - start a thread that no signal reaches.
+ * core/thread.c - starts threads with signals blocked.
  *
- * The signals that a thread causes by itself (a bad address, say) stay open, so that the
- * program's crash handler still speaks. The thread names itself: from outside, it might
- * be gone already.
+ * Synchronous signals (SIGSEGV and the like) stay unblocked, so that the program's crash
+ * handler still runs. A thread sets its own name: by the time its creator could, it might
+ * have exited.
  */
 #include "core/thread.h"
 #include "core/alloc.h"

@@ -1,9 +1,9 @@
 /*
- * core/thread.h - threads that start in one way.
+ * core/thread.h - one way to start threads.
  *
- * Mutexes and condition variables are pthread's own. This adds creation through the fault
- * door, a name for debuggers, and blocked signals: a thread of the library never takes
- * one.
+ * Mutexes and condition variables are pthread's own. This adds fault injection on
+ * creation, a name for debuggers, and blocked signals: no signal is delivered to a thread
+ * of the library.
  */
 #ifndef HR_CORE_THREAD_H
 #define HR_CORE_THREAD_H
@@ -11,8 +11,8 @@
 #include "headrace/base.h"
 #include <pthread.h>
 
-/* `name` has 15 bytes at most; join the thread. HR_ERR_MEMORY, or HR_ERR_LIMIT
- * where no more may be started; the error names it. */
+/* Starts a joinable thread; `name` has at most 15 bytes. HR_ERR_MEMORY, or HR_ERR_LIMIT
+ * if the system refuses another thread; the message names the thread. */
 HR_CHECK enum hr_err
 hr__thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
                  void *user, struct hr_error *reterr);
