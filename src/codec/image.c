@@ -1,9 +1,9 @@
 /*
- * codec/image.c - which format is it, and the checks that all formats share.
+ * codec/image.c - format detection and the checks that all formats share.
  *
- * Sniffs, then hands over to image_jpeg.c, image_png.c, image_webp.c or image_pnm.c. A
- * file of another kind is named in the error, because "not supported" alone makes people
- * open files in hex editors.
+ * Detects the format and dispatches to image_jpeg.c, image_png.c, image_webp.c or
+ * image_pnm.c. For a file of another kind the error names what it looks like: "not
+ * supported" alone would send people to a hex editor.
  */
 #include "codec/image_priv.h"
 #include "core/alloc.h"
@@ -15,10 +15,10 @@
 #define PIXELS_MAX ((uint64_t)1 << 28)
 
 struct hr_image_decoder {
-    struct hr_jpeg_decoder *jpeg; /* made with the first JPEG */
+    struct hr_jpeg_decoder *jpeg; /* created on the first JPEG */
 };
 
-/* ---- what is it ---- */
+/* ---- format detection ---- */
 
 static bool starts(const uint8_t *data, size_t bytes, const char *magic, size_t length)
 {
@@ -68,7 +68,7 @@ static bool is_html(const uint8_t *data, size_t bytes)
            strncasecmp((const char *)data + i, "<!doc", 5) == 0;
 }
 
-/* The brand of an ISO media file ("ftyp" box). */
+/* The name for an ISO media file's brand (its "ftyp" box). */
 static const char *name_of_brand(const uint8_t *brand)
 {
     if (memcmp(brand, "avif", 4) == 0 || memcmp(brand, "avis", 4) == 0)
@@ -246,7 +246,7 @@ hr__image_decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
 
     HR_TRY(check_request(info, request, reterr));
     if (hr__image_sniff(data, bytes) != info->format)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "the data is not what was probed");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "the data differs from what was probed");
     switch (info->format) {
     case HR_IMAGE_JPEG:
         return decode_jpeg(decoder, &job, ret_part);

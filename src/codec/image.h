@@ -1,8 +1,8 @@
 /*
- * codec/image.h - encoded photos to pixels, as much of them as is wanted.
+ * codec/image.h - decodes windows of encoded photos.
  *
- * The narrow door to JPEG, PNG, WebP and PNM. Knows nothing of data loading. A decoder
- * object keeps the libraries' state between photos; each thread has its own.
+ * The interface to JPEG, PNG, WebP and PNM; independent of data loading. A decoder object
+ * keeps the libraries' state between photos; each thread has its own.
  */
 #ifndef HR_CODEC_IMAGE_H
 #define HR_CODEC_IMAGE_H
@@ -21,56 +21,56 @@ enum hr_image_format {
     HR_IMAGE_PNM, /* P1 to P6 */
 };
 
-/* What the header says; no pixel is decoded. */
+/* Read from the header without decoding pixels. */
 struct hr_image_info {
     enum hr_image_format format;
     int32_t width, height; /* as stored, before orientation */
     int32_t channels;  /* in the file: 1 gray, 2 gray + alpha, 3 colour, 4 colour + alpha
                           or CMYK */
     int32_t bit_depth; /* 1, 2, 4, 8, 16 */
-    int32_t orientation; /* EXIF 1..8; 1 when absent or malformed */
+    int32_t orientation; /* EXIF 1..8; 1 if absent or malformed */
     bool cmyk;
 };
 
-/* The format by the first bytes. */
+/* Detects the format from the first bytes. */
 enum hr_image_format hr__image_sniff(const void *data, size_t bytes);
 const char *hr__image_format_name(enum hr_image_format format);
 
-/* HR_ERR_FORMAT with a reason when the header is broken, HR_ERR_UNSUPPORTED (naming what
- * it looks like: "GIF", "an HTML page", "empty file") when the format is not one of ours.
- */
+/* HR_ERR_FORMAT with the reason if the header is malformed; HR_ERR_UNSUPPORTED if the
+ * format is not supported, naming what the data looks like ("GIF", "an HTML page", "empty
+ * file"). */
 HR_CHECK enum hr_err
 hr__image_probe(const void *data, size_t bytes, struct hr_image_info *ret_info,
                 struct hr_error *reterr);
 
 enum hr_image_channels {
-    HR_CHANNELS_RGB,  /* gray is repeated, alpha is dropped, CMYK is converted as Pillow
-                         does */
-    HR_CHANNELS_GRAY, /* luma as the codec or ITU-R 601 gives it (Pillow's "L") */
-    HR_CHANNELS_UNCHANGED, /* as in the file: 1, 2, 3 or 4 channels; CMYK is converted to
-                              RGB; palettes expanded */
+    HR_CHANNELS_RGB,  /* gray is replicated, alpha dropped, CMYK converted as Pillow does
+                       */
+    HR_CHANNELS_GRAY, /* luma from the codec or by ITU-R 601 (Pillow's "L") */
+    HR_CHANNELS_UNCHANGED, /* as in the file: 1 to 4 channels; CMYK converted to RGB,
+                              palettes expanded */
 };
 
 struct hr_image_request {
     enum hr_image_channels channels;
     int32_t x, y, width,
-        height;         /* window wanted, in stored full-size pixels, inside the image */
-    int32_t scale_log2; /* JPEG may be decoded at 1 / 2^scale_log2 (0 to 3); others ignore
-                           it */
-    uint64_t pixels_max;         /* refuse larger images with HR_ERR_LIMIT; 0: 2^28 */
-    struct hr_jpeg_index *index; /* or NULL: entry points of this very file, an empty one
-                                    at first; used, and completed when the decode ends
-                                    well. Others than JPEG leave it alone. */
-    struct hr_jpeg_seen *seen;   /* or NULL: what earlier requests for this very file
-                                    decoded into the same arena; used and added to */
+        height; /* wanted window, in stored full-size pixels; must lie inside the image */
+    int32_t scale_log2;  /* decode JPEG at 1 / 2^scale_log2 (0 to 3); other formats ignore
+                            it */
+    uint64_t pixels_max; /* larger images give HR_ERR_LIMIT; 0: 2^28 */
+    struct hr_jpeg_index
+        *index; /* or NULL: seek points of this file, initially empty; used, and extended
+                   by a successful decode. JPEG only. */
+    struct hr_jpeg_seen *seen; /* or NULL: what earlier requests for this file decoded
+                                  into the same arena; used and extended */
 };
 
 /*
- * What was decoded. `pixels` is u8 interleaved, in the arena; it covers at least the
- * window. Its pixel (i, j) stands for full-size area [(x + i) << scale_log2, ...): x, y
- * are in scaled pixels. 16-bit files are reduced to 8 bits by value >> 8. Inside the
- * requested window the bytes equal those of a full decode at the same scale, whatever the
- * window was.
+ * The decoded pixels: interleaved u8, in the arena, covering at least the window. Pixel
+ * (i, j) covers the full-size area starting at ((x + i) << scale_log2, (y + j) <<
+ * scale_log2): x and y are in scaled pixels. 16-bit samples are reduced to 8 bits by
+ * value >> 8. Inside the requested window the bytes equal those of a full decode at the
+ * same scale.
  */
 struct hr_image_part {
     struct hr_pixels pixels;
@@ -78,24 +78,25 @@ struct hr_image_part {
     int32_t scale_log2;
 };
 
-/* What decodes keep from one to the next; for one thread at a time. HR_ERR_MEMORY. */
+/* State kept between decodes; used by one thread at a time. HR_ERR_MEMORY. */
 struct hr_image_decoder;
 HR_CHECK enum hr_err hr__image_decoder_create(struct hr_image_decoder **ret_decoder);
 void hr__image_decoder_destroy(struct hr_image_decoder *decoder);
 
-/* Decode. On failure *reterr tells what the codec said. A JPEG that libjpeg would decode
- * with warnings about damaged data is refused (HR_ERR_FORMAT): a damaged photo must meet
- * the user's policy, not slip gray pixels in. */
+/* Decodes the requested window. On failure *reterr has the codec's message. A JPEG that
+ * libjpeg would decode with warnings about corrupt data gives HR_ERR_FORMAT: the user's
+ * policy for bad records must see a damaged photo, rather than gray pixels slipping
+ * in. */
 HR_CHECK enum hr_err
 hr__image_decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
                  const void *data, size_t bytes, const struct hr_image_info *info,
                  const struct hr_image_request *request, struct hr_image_part *ret_part,
                  struct hr_error *reterr);
 
-/* The same window as luma and chroma, for a resize that converts behind itself. Luma is
- * exactly the window; its sample (i, j) stands for full-size area [(x + i) << scale_log2,
- * ...). HR_ERR_UNSUPPORTED, without words, for what has no planes to give; then decode.
- */
+/* Decodes the same window as luma and chroma planes, for a resize that converts to RGB
+ * afterwards. Luma is exactly the window; its sample (i, j) covers the full-size area
+ * starting at ((x + i) << scale_log2, ...). HR_ERR_UNSUPPORTED without a message if there
+ * are no such planes; call hr__image_decode instead. */
 struct hr_image_planes {
     struct hr_ycc_planes ycc;
     int32_t x, y, scale_log2;
@@ -106,13 +107,13 @@ hr__image_decode_planes(struct hr_image_decoder *decoder, struct hr_arena *arena
                         const struct hr_image_request *request,
                         struct hr_image_planes *ret_planes, struct hr_error *reterr);
 
-/* Pixels (u8 interleaved, 1 or 3 channels; PNG also 2 and 4) to a file's bytes, for tools
- * and synthetic data; hr__free *ret_data. */
+/* Encode pixels (u8 interleaved, 1 or 3 channels; PNG also 2 and 4), for tools and
+ * synthetic data. The caller frees *ret_data with hr__free. */
 struct hr_jpeg_options {
     int quality;                /* 1..100 */
-    int sampling_x, sampling_y; /* luma over chroma: 1 or 2, x also 4 */
-    bool optimise;              /* Huffman tables of its own */
-    int restart_rows;           /* MCU rows between restart markers, 0: none */
+    int sampling_x, sampling_y; /* luma samples per chroma sample: 1 or 2, x also 4 */
+    bool optimise;              /* compute optimal Huffman tables */
+    int restart_rows;           /* MCU rows between restart markers; 0: none */
     bool progressive;
 };
 HR_CHECK enum hr_err

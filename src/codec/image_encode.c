@@ -1,8 +1,9 @@
 /*
  * codec/image_encode.c - pixels to JPEG and PNG bytes.
  *
- * For tools, tests and synthetic data, not for the hot path: plain settings, whole image
- * in memory. The result grows in a block of core/alloc, so hr__free frees it.
+ * For tools, tests and synthetic data, not for the hot path: few settings, the whole
+ * image in memory. Output grows in a core/alloc block, so the caller frees it with
+ * hr__free.
  */
 #include "codec/image_png.h"
 #include "codec/image_priv.h"
@@ -101,7 +102,7 @@ static void target_begin(j_compress_ptr info)
     target_point(encoder);
 }
 
-/* libjpeg calls this when the block is full, whatever free_in_buffer says. */
+/* libjpeg calls this when the block is full and ignores free_in_buffer. */
 static boolean target_more(j_compress_ptr info)
 {
     struct jpeg_encoder *encoder = (struct jpeg_encoder *)info->err;
@@ -179,11 +180,11 @@ check_options(const struct hr_pixels *pixels, const struct hr_jpeg_options *opti
 
     HR_TRY(check_pixels(pixels, 3, reterr));
     if (pixels->channels == 2)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "JPEG holds 1 or 3 channels, not 2");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "JPEG needs 1 or 3 channels, not 2");
     if (options->quality < 1 || options->quality > 100 || options->restart_rows < 0 ||
         (pixels->channels == 3 && !sampled))
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "wrong JPEG options: quality %d, sampling %dx%d, restart %d",
+                        "invalid JPEG options: quality %d, sampling %dx%d, restart %d",
                         options->quality, options->sampling_x, options->sampling_y,
                         options->restart_rows);
     return HR_OK;
@@ -260,7 +261,7 @@ static void write_png(struct png_encoder *encoder, const struct hr_pixels *pixel
     png_write_end(encoder->png, NULL);
 }
 
-/* setjmp in a function without locals, so that none is clobbered. */
+/* setjmp is called in a function without locals, so that longjmp clobbers none. */
 static void try_png(struct png_encoder *encoder, const struct hr_pixels *pixels)
 {
     if (setjmp(png_jmpbuf(encoder->png)) == 0)
@@ -284,7 +285,7 @@ enum hr_err hr__image_encode_png(const struct hr_pixels *pixels, void **ret_data
     else
         encoder.fault.code = HR_ERR_MEMORY;
     png_destroy_write_struct(&encoder.png, &encoder.info);
-    code = hr__png_told(&encoder.fault, reterr);
+    code = hr__png_report(&encoder.fault, reterr);
     if (code != HR_OK) {
         hr__free(encoder.output.data);
         return code;

@@ -1,9 +1,9 @@
 /*
- * codec/image_exif.c - the orientation of a photo, from its EXIF block.
+ * codec/image_exif.c - the orientation tag of a photo's EXIF block.
  *
- * EXIF is a TIFF directory: only IFD 0 is read, and of it only tag 0x0112. Anything odd
- * (other endian mark, directory outside the block, value outside 1..8) means upright, as
- * viewers do. XMP orientation is left out.
+ * EXIF is a TIFF directory; only tag 0x0112 of IFD 0 is read. Anything malformed (unknown
+ * byte order mark, directory outside the block, value outside 1..8) means upright, as in
+ * image viewers. XMP orientation is not read.
  */
 #include "codec/image_priv.h"
 
@@ -32,7 +32,7 @@ static uint32_t exif_u32(const struct exif *exif, size_t at)
     return exif->big ? hr__be32(exif->data + at) : hr__le32(exif->data + at);
 }
 
-/* The value of the entry at `at` when it is a sane orientation, else 1. */
+/* The value of the directory entry at `at` if it is a valid orientation, else 1. */
 static int32_t exif_value(const struct exif *exif, size_t at)
 {
     uint32_t type = exif_u16(exif, at + 2);

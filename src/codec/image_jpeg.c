@@ -1,17 +1,17 @@
 /*
  * codec/image_jpeg.c - JPEG: a window, at full size or at 1/2, 1/4, 1/8.
  *
- * Our own decoder (jpeg.h) takes what it accepts; the rest, and this file, is
- * libjpeg-turbo. Both give the same bytes. Here only the window's MCU columns go through
- * the inverse transform, rows above it are skipped, and decoding stops below it.
- * libjpeg's fancy upsampling lacks its neighbours at a crop's left and right edge, so the
- * crop is asked wider by MARGIN pixels on each side, and the extra pixels are not handed
- * out; rows need no margin, because jpeg_skip_scanlines reads what the context rows need.
- * image_jpeg_test.c compares windows with full decodes over all samplings and scales.
+ * Our own decoder (jpeg.h) takes the files it accepts; this file decodes the rest with
+ * libjpeg-turbo. Both give the same bytes. libjpeg-turbo transforms only the window's MCU
+ * columns, skips the rows above it and stops below it. Its fancy upsampling has no
+ * neighbours at the left and right edge of a crop, so we request MARGIN more pixels on
+ * each side and drop them; rows need no margin, because jpeg_skip_scanlines reads the
+ * context rows it needs. image_jpeg_test.c compares windows with full decodes over all
+ * samplings and scales.
  *
- * The decompressor is made anew for each photo (1.2 us with reading the header, of 780 us
- * for a window): a kept one would lend the tables of one photo to the next that lacks its
- * own, and pixels would depend on history.
+ * The decompressor is re-created for each photo (1.2 us including the header, of 780 us
+ * for a window): a reused one would apply the tables of one photo to a later one that has
+ * none, and pixels would depend on history.
  *
  * Damage: libjpeg's warnings are errors here, except those that say nothing about the
  * data (see is_harmless).
@@ -30,13 +30,13 @@
 
 #include <jerror.h>
 
-/* Scaled pixels asked for beyond the window, left and right. 1 is not enough for a window
- * one pixel wide at the left of a 4:2:0 photo. */
+/* Scaled pixels to decode beyond the window, left and right. 1 is too few for a window
+ * one pixel wide at the left edge of a 4:2:0 photo. */
 #define MARGIN 2
-/* A progressive bomb has thousands of scans, each a few bytes long and as slow as the
- * image is large; encoders write 10. */
+/* A progressive bomb has thousands of scans of a few bytes each, and each takes time
+ * proportional to the image; encoders write 10. */
 #define SCANS_MAX 500
-#define VISITS_MAX ((uint64_t)1 << 30) /* blocks times scans: 6 s */
+#define VISITS_MAX ((uint64_t)1 << 30) /* blocks times scans: 6 s of decoding */
 #define ROWS_AT_ONCE 16                /* at least libjpeg's largest row group */
 
 struct hr_jpeg_decoder {
@@ -45,18 +45,18 @@ struct hr_jpeg_decoder {
     struct jpeg_progress_mgr progress;
     struct hr_jpeg *own;
     jmp_buf escape;
-    enum hr_err code; /* of the failure, when `escape` is taken */
+    enum hr_err code; /* of the failure; set before longjmp to `escape` */
     char text[JMSG_LENGTH_MAX];
-    bool in_scans;   /* past the header */
+    bool in_scans;   /* the header has been read */
     uint64_t blocks; /* 8x8 blocks in all components */
 
-    /* State of the decode; here because locals do not outlive a longjmp. */
+    /* State of the current decode; here because locals do not survive a longjmp. */
     const struct hr_image_job *job;
     int32_t x, y, width, height; /* window in scaled pixels */
-    int32_t crop_x;              /* first column that libjpeg gives */
-    int32_t channels;            /* in each row of `rows` */
+    int32_t crop_x;              /* first column that libjpeg outputs */
+    int32_t channels;            /* in each of `rows` */
     size_t row_bytes;            /* of `rows` */
-    uint8_t *rows;               /* height rows as libjpeg gives them, in the arena */
+    uint8_t *rows;               /* `height` rows from libjpeg, in the arena */
 };
 
 /* ---- errors ---- */
@@ -80,7 +80,7 @@ static _Noreturn void on_error(j_common_ptr common)
     switch (common->err->msg_code) {
     case JERR_OUT_OF_MEMORY:
         escape(decoder, HR_ERR_MEMORY);
-#if JPEG_LIB_VERSION < 70 /* later interfaces have no such message */
+#if JPEG_LIB_VERSION < 70 /* later versions have no such message */
     case JERR_ARITH_NOTIMPL:
 #endif
     case JERR_BAD_PRECISION:
@@ -95,10 +95,10 @@ static _Noreturn void on_error(j_common_ptr common)
     }
 }
 
-/* Warnings that leave the pixels alone: an unknown JFIF revision or Adobe transform, odd
- * spectral limits in a sequential scan, and stray bytes in the header or before the end
- * marker. Stray bytes after a scan or before a restart marker mean that decoder and
- * encoder have lost each other. A bogus progression means that a scan is missing. */
+/* Warnings that do not affect the pixels: an unknown JFIF revision or Adobe transform,
+ * odd spectral limits in a sequential scan, and stray bytes in the header or before the
+ * end marker. Stray bytes after a scan or before a restart marker mean that the decoder
+ * is out of sync with the data; a bogus progression means that a scan is missing. */
 static bool is_harmless(const struct hr_jpeg_decoder *decoder)
 {
     switch (decoder->errors.msg_code) {
@@ -139,7 +139,7 @@ static void on_progress(j_common_ptr common)
     escape(decoder, HR_ERR_LIMIT);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 struct hr_jpeg_decoder *hr__jpeg_decoder_create(void)
 {
@@ -168,7 +168,7 @@ void hr__jpeg_decoder_destroy(struct hr_jpeg_decoder *decoder)
     hr__free(decoder);
 }
 
-/* ---- decoding; everything between here and hr__jpeg_decode may take the escape ---- */
+/* ---- decoding; everything from here to hr__jpeg_decode may longjmp to `escape` ---- */
 
 static _Noreturn void
 refuse(struct hr_jpeg_decoder *decoder, enum hr_err code, const char *text)
@@ -177,10 +177,10 @@ refuse(struct hr_jpeg_decoder *decoder, enum hr_err code, const char *text)
     escape(decoder, code);
 }
 
-/* Each 8x8 block of a Huffman-coded frame takes a bit at least in the scan that brings
- * its DC value, so a header can promise no more blocks than that: bombs end here, before
- * memory is taken. */
-static void check_promise(struct hr_jpeg_decoder *decoder)
+/* Each 8x8 block of a Huffman-coded frame takes at least one bit in the scan with its DC
+ * value, which limits how many blocks the data can hold. Rejects bombs before memory is
+ * allocated. */
+static void check_data_size(struct hr_jpeg_decoder *decoder)
 {
     const struct jpeg_decompress_struct *info = &decoder->info;
     int i;
@@ -190,7 +190,7 @@ static void check_promise(struct hr_jpeg_decoder *decoder)
         decoder->blocks += (uint64_t)info->comp_info[i].width_in_blocks *
                            info->comp_info[i].height_in_blocks;
     if (decoder->blocks / 8 > decoder->job->bytes)
-        refuse(decoder, HR_ERR_FORMAT, "the file is too short for its size in pixels");
+        refuse(decoder, HR_ERR_FORMAT, "the file is too short for its dimensions");
 }
 
 static void read_header(struct hr_jpeg_decoder *decoder)
@@ -203,10 +203,10 @@ static void read_header(struct hr_jpeg_decoder *decoder)
     if (info->image_width != (JDIMENSION)expected->width ||
         info->image_height != (JDIMENSION)expected->height ||
         info->num_components != expected->channels)
-        refuse(decoder, HR_ERR_FORMAT, "the header is ambiguous");
+        refuse(decoder, HR_ERR_FORMAT, "the header was read differently when probed");
     if (info->jpeg_color_space == JCS_UNKNOWN)
         refuse(decoder, HR_ERR_UNSUPPORTED, "unknown colour space");
-    check_promise(decoder);
+    check_data_size(decoder);
 }
 
 static void choose_output(struct hr_jpeg_decoder *decoder)
@@ -226,8 +226,8 @@ static void choose_output(struct hr_jpeg_decoder *decoder)
         info->out_color_space = JCS_RGB;
 }
 
-/* A progressive file whose scans leave low-frequency bits open gets its blocks smoothed
- * from their neighbours, which a crop would cut off. */
+/* A progressive file whose scans leave low-frequency bits undefined has its blocks
+ * smoothed from their neighbours, which a crop would cut off. */
 static bool is_smoothed(const struct jpeg_decompress_struct *info)
 {
     int i, k;
@@ -242,8 +242,8 @@ static bool is_smoothed(const struct jpeg_decompress_struct *info)
 }
 
 /* The samplings for which libjpeg-turbo 2.1.5 gives the same pixels in a crop: gray,
- * 4:4:4, 4:2:2, 4:4:0, 4:2:0, 4:1:1, and CMYK in the same shapes. For odd ones, such as
- * 2x2 luma with 1x2 and 2x1 chroma, it does not at all scales. */
+ * 4:4:4, 4:2:2, 4:4:0, 4:2:0, 4:1:1, and CMYK with the same factors. For others, such as
+ * 2x2 luma with 1x2 and 2x1 chroma, it does not at some scales. */
 static bool is_ordinary(const struct jpeg_decompress_struct *info)
 {
     int h = info->comp_info[0].h_samp_factor, v = info->comp_info[0].v_samp_factor, i;
@@ -288,7 +288,7 @@ static void crop_columns(struct hr_jpeg_decoder *decoder)
     decoder->crop_x = (int32_t)x;
 }
 
-/* Read `rows` rows into decoder->rows, or all into its first row when stride is 0. */
+/* Reads `rows` rows into decoder->rows; with stride 0, all into its first row. */
 static void read_rows(struct hr_jpeg_decoder *decoder, uint32_t rows, size_t stride)
 {
     struct jpeg_decompress_struct *info = &decoder->info;
@@ -335,7 +335,7 @@ static void decode_window(struct hr_jpeg_decoder *decoder)
 
 /* ---- CMYK ---- */
 
-/* a * b / 255, rounded, as Pillow's MULDIV255. */
+/* a * b / 255, rounded, like Pillow's MULDIV255. */
 static uint8_t mul255(uint32_t a, uint32_t b)
 {
     uint32_t t = a * b + 128;
@@ -343,8 +343,8 @@ static uint8_t mul255(uint32_t a, uint32_t b)
     return (uint8_t)(((t >> 8) + t) >> 8);
 }
 
-/* JPEGs hold inverted CMYK (Adobe's habit; Pillow assumes it always): stored k is light.
- */
+/* JPEG files store inverted CMYK (Adobe's convention, which Pillow assumes for all): a
+ * large stored k is light. */
 static void cmyk_to_rgb(uint8_t *pixel, const uint8_t *cmyk)
 {
     uint32_t light = cmyk[3];
@@ -354,7 +354,8 @@ static void cmyk_to_rgb(uint8_t *pixel, const uint8_t *cmyk)
         pixel[i] = (uint8_t)(light - mul255(255U - cmyk[i], light));
 }
 
-/* Turn the rows in place into RGB or gray; pixels shrink, so nothing is overtaken. */
+/* Converts the rows to RGB or gray in place; output pixels are smaller, so writes never
+ * overtake reads. */
 static void convert_cmyk(struct hr_jpeg_decoder *decoder, int32_t channels_out)
 {
     int32_t x, y, width = (int32_t)decoder->info.output_width;
@@ -370,7 +371,7 @@ static void convert_cmyk(struct hr_jpeg_decoder *decoder, int32_t channels_out)
     }
 }
 
-/* ---- the door ---- */
+/* ---- entry points ---- */
 
 static void hand_out(struct hr_jpeg_decoder *decoder, struct hr_image_part *ret_part)
 {
@@ -405,17 +406,17 @@ decode_libjpeg(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
     return decoder->code;
 }
 
-/* libjpeg-turbo has vector code on every machine. Where ours has plain C only, it is the
- * slower one: 1.0 ms against 0.8 for a window of a photo. */
-static bool takes_own(enum hr_jpeg_path path)
+/* libjpeg-turbo has SIMD code on every machine. Where ours only has plain C it is slower:
+ * 1.0 ms against 0.8 for a window of a photo. */
+static bool prefers_own(enum hr_jpeg_path path)
 {
     return path == HR_JPEG_OWN ||
            (path == HR_JPEG_AUTO && hr__jpeg_kernels() != &hr__jpeg_kernels_c);
 }
 
-/* What was declined may have been declined for what its index says. Forget it; true: go
- * again without. */
-static bool doubts_index(const struct hr_image_job *job)
+/* The decoder may have declined because of a wrong index. Empties the index and returns
+ * true if the caller should retry without it. */
+static bool drop_index(const struct hr_image_job *job)
 {
     struct hr_jpeg_index *index = job->request->index;
 
@@ -433,7 +434,7 @@ decode_own(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
 
     do
         err = hr__jpeg_window(decoder->own, job, ret_part);
-    while (err == HR_ERR_UNSUPPORTED && doubts_index(job));
+    while (err == HR_ERR_UNSUPPORTED && drop_index(job));
     return err;
 }
 
@@ -444,12 +445,13 @@ hr__jpeg_decode(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
     enum hr_jpeg_path path = hr__jpeg_path();
     enum hr_err err = HR_ERR_UNSUPPORTED;
 
-    if (takes_own(path))
+    if (prefers_own(path))
         err = decode_own(decoder, job, ret_part);
     if (err == HR_ERR_UNSUPPORTED && path != HR_JPEG_OWN)
         return decode_libjpeg(decoder, job, ret_part);
     if (err == HR_ERR_UNSUPPORTED)
-        return hr__fail(job->reterr, err, "JPEG: declined by the decoder for windows");
+        return hr__fail(job->reterr, err,
+                        "JPEG: not supported by Headrace's own decoder");
     if (err == HR_ERR_MEMORY)
         return hr__fail(job->reterr, err, "out of memory to decode a JPEG");
     return err;
@@ -465,6 +467,6 @@ hr__jpeg_decode_planes(struct hr_jpeg_decoder *decoder, const struct hr_image_jo
         return HR_ERR_UNSUPPORTED;
     do
         err = hr__jpeg_planes(decoder->own, job, ret_planes);
-    while (err == HR_ERR_UNSUPPORTED && doubts_index(job));
+    while (err == HR_ERR_UNSUPPORTED && drop_index(job));
     return err;
 }

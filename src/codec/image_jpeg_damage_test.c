@@ -1,10 +1,10 @@
 /*
- * codec/image_jpeg_damage_test.c - JPEG files that are cut, damaged, odd or hostile: what
- * is refused, in which words, and what is read all the same.
+ * codec/image_jpeg_damage_test.c - JPEG files that are truncated, damaged, unusual or
+ * hostile: what is rejected, with which message, and what is accepted anyway.
  */
 #include "codec/jpeg_test_util.h"
 
-/* The first place of marker 0xFF `marker`; SIZE_MAX when there is none. */
+/* Offset of the first marker 0xFF `marker`; SIZE_MAX if there is none. */
 static size_t find_marker(const struct photo *file, int marker)
 {
     size_t i;
@@ -15,7 +15,7 @@ static size_t find_marker(const struct photo *file, int marker)
     return SIZE_MAX;
 }
 
-/* Put bytes at `at`; the file is then malloc()ed. */
+/* Inserts bytes at `at`; the file is malloc()ed afterwards. */
 static void insert(struct photo *file, size_t at, const void *bytes, size_t count)
 {
     uint8_t *data = malloc(file->bytes + count);
@@ -109,8 +109,8 @@ TEST(stray_bytes_between_header_segments_are_accepted)
     bench_finish(&bench);
 }
 
-/* A decoder that has stopped elsewhere than the encoder has read something wrong. libjpeg
- * sees only what is beyond the 8 bytes that it reads ahead. */
+/* Stray bytes after a scan mean that the decoder went out of sync earlier. libjpeg
+ * notices only those beyond the 8 bytes that it reads ahead. */
 TEST(stray_bytes_after_a_scan_are_refused_but_not_before_the_end)
 {
     struct hr_jpeg_options options = {.progressive = true};
@@ -172,7 +172,7 @@ TEST(the_tables_of_one_photo_do_not_leak_into_the_next)
     bench_finish(&bench);
 }
 
-TEST(bombs_are_refused_before_memory_is_taken)
+TEST(bombs_are_refused_before_memory_is_allocated)
 {
     struct hr_jpeg_options options = {.progressive = true};
     struct hr_image_request request;
@@ -197,7 +197,7 @@ TEST(bombs_are_refused_before_memory_is_taken)
     CHECK_ERR(HR_ERR_FORMAT,
               hr__image_decode(bench.decoder, &bench.arena, file.data, file.bytes, &info,
                                &request, &part, &error));
-    CHECK_HAS(error.message, "too short for its size");
+    CHECK_HAS(error.message, "too short for its dimensions");
     hr__free(file.data);
     bench_finish(&bench);
 }
@@ -214,7 +214,7 @@ static void set_two_scans(struct jpeg_compress_struct *info, const void *user)
     info->num_scans = 2;
 }
 
-/* The file's last scan many times over: no fault but their number. */
+/* The file's last scan repeated many times: nothing is wrong but their number. */
 TEST(a_file_of_very_many_scans_is_refused)
 {
     struct hr_image_part part;
@@ -248,7 +248,7 @@ TEST(a_file_of_very_many_scans_is_refused)
     bench_finish(&bench);
 }
 
-TEST(kinds_of_jpeg_that_are_not_read_are_named)
+TEST(unsupported_kinds_of_jpeg_are_named)
 {
     static const struct {
         int marker, precision, components;
@@ -292,7 +292,7 @@ TEST(each_failing_allocation_leaves_nothing_behind)
     bench_finish(&bench);
 }
 
-/* An APP1 segment with EXIF orientation 6 right behind the start marker. */
+/* Adds an APP1 segment with EXIF orientation 6 just after the start marker. */
 TEST(orientation_comes_from_the_exif_segment)
 {
     static const uint8_t app1[] = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0, 0,  'M', 'M',

@@ -1,7 +1,7 @@
 /*
- * codec/image_jpeg_probe.c - the header of a JPEG, read without a decoder.
+ * codec/image_jpeg_probe.c - reads the header of a JPEG without a decoder.
  *
- * Markers are found as libjpeg finds them. What neither decoder can read is refused here
+ * Markers are found as libjpeg finds them. What neither decoder can read is rejected here
  * by name: arithmetic coding, 12 bits, lossless, two components. Of EXIF only the
  * orientation is read.
  */
@@ -13,8 +13,8 @@
 
 #include <jpeglib.h> /* for its limits */
 
-/* Next marker at or behind *at, as libjpeg finds it: stray bytes are passed over, fill
- * bytes too. 0 at the end of the data; else *at is behind the marker. */
+/* Finds the next marker at or after *at as libjpeg does, skipping stray bytes and fill
+ * bytes. Returns 0 at the end of the data; otherwise *at is just after the marker. */
 static int next_marker(const uint8_t *data, size_t bytes, size_t *at)
 {
     size_t i = *at;
@@ -45,7 +45,8 @@ check_frame(const struct hr_image_info *info, size_t segment, struct hr_error *r
         return hr__fail(reterr, HR_ERR_FORMAT, "JPEG is %dx%d", info->width,
                         info->height);
     if (info->width > JPEG_MAX_DIMENSION || info->height > JPEG_MAX_DIMENSION)
-        return hr__fail(reterr, HR_ERR_LIMIT, "JPEG is %dx%d, at most %d are possible",
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "JPEG is %dx%d, the format allows at most %d per side",
                         info->width, info->height, (int)JPEG_MAX_DIMENSION);
     if (info->bit_depth != 8)
         return hr__fail(reterr, HR_ERR_UNSUPPORTED, "JPEG with %d bits per sample",
@@ -56,7 +57,8 @@ check_frame(const struct hr_image_info *info, size_t segment, struct hr_error *r
     return HR_OK;
 }
 
-/* The frame header of marker SOFn; `p` points at its length, `segment` is that. */
+/* Reads the frame header of marker SOFn; `p` points at its length, whose value is
+ * `segment`. */
 static enum hr_err read_frame(int marker, const uint8_t *p, size_t segment,
                               struct hr_image_info *info, struct hr_error *reterr)
 {
@@ -95,7 +97,7 @@ static bool is_bare(int marker)
     return is_restart(marker) || marker == 0x01;
 }
 
-/* What libjpeg takes in a header: DHT, DAC, DQT, DNL, DRI, APPn, COM. */
+/* Markers that libjpeg accepts in a header: DHT, DAC, DQT, DNL, DRI, APPn, COM. */
 static bool is_known(int marker)
 {
     return marker == 0xC4 || marker == 0xCC || (marker >= 0xDB && marker <= 0xDD) ||

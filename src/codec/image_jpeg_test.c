@@ -1,18 +1,18 @@
 /*
- * codec/image_jpeg_test.c - JPEG: windows equal full decodes, and pixels are those that
- * they should be.
+ * codec/image_jpeg_test.c - JPEG: windows equal full decodes, and pixels are correct.
  */
 #include "codec/jpeg_test_util.h"
 
 #include <dirent.h>
 
-/* Sampling factors by component; what hr__image_encode_jpeg cannot write. */
+/* Sampling factors by component that hr__image_encode_jpeg cannot write. */
 struct layout {
     int channels; /* 1, 3 or 4 */
     J_COLOR_SPACE space;
     const char *factors; /* "22 11 11": h and v of each component */
     bool progressive;
-    const uint8_t *flat; /* this pixel everywhere, at quality 100, instead of a picture */
+    const uint8_t
+        *flat; /* NULL, or fill with this pixel at quality 100 instead of a picture */
 };
 
 static void set_layout(struct jpeg_compress_struct *info, const void *user)
@@ -110,8 +110,8 @@ TEST(windows_equal_a_full_decode_in_samplings_that_libjpeg_crops_wrong)
     bench_finish(&bench);
 }
 
-/* An end marker after the first scans of a progressive file: libjpeg smooths the blocks.
- */
+/* An end marker after the first scans of a progressive file: libjpeg smooths the
+ * blocks. */
 TEST(windows_equal_a_full_decode_when_a_progressive_file_stops_early)
 {
     struct layout layout = {3, JCS_YCbCr, "22 11 11", true};
@@ -125,7 +125,7 @@ TEST(windows_equal_a_full_decode_when_a_progressive_file_stops_early)
         if (file.data[i] == 0xFF && file.data[i + 1] == 0xDA && ++scans == 3)
             break;
     while (i > 0 && !(file.data[i] == 0xFF && file.data[i + 1] == 0xC4))
-        i--; /* the tables of the third scan go too */
+        i--; /* include the tables of the third scan */
     file.data[i + 1] = 0xD9;
     check_windows(&bench, file.data, i + 2, HR_CHANNELS_RGB, 4, 60);
     free(file.data);
@@ -233,7 +233,7 @@ TEST(a_window_outside_the_image_is_refused)
     bench_finish(&bench);
 }
 
-/* The file of one 8x8 gray block of value 128, made by hand. */
+/* A hand-made file with one 8x8 gray block of value 128. */
 TEST(a_known_block_has_known_pixels)
 {
     struct hr_image_part part;
@@ -251,7 +251,7 @@ TEST(a_known_block_has_known_pixels)
     n = 71;
     memcpy(file + n, frame, sizeof frame);
     n += sizeof frame;
-    for (table = 0; table < 2; table++) { /* one code of one bit: DC size 0, AC end */
+    for (table = 0; table < 2; table++) { /* one 1-bit code: DC size 0, AC end */
         memset(file + n, 0, 22);
         memcpy(file + n, "\xFF\xC4\0\x14", 4);
         file[n + 4] = (uint8_t)(table << 4);
@@ -267,8 +267,8 @@ TEST(a_known_block_has_known_pixels)
     bench_finish(&bench);
 }
 
-/* The answers are Pillow 13's convert("RGB") and convert("L"), with and without an Adobe
- * marker. */
+/* Expected values are from Pillow 13's convert("RGB") and convert("L"), with and without
+ * an Adobe marker. */
 TEST(cmyk_becomes_rgb_as_in_pillow)
 {
     static const uint8_t stored[] = {200, 100, 50, 220};

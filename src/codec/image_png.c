@@ -1,15 +1,15 @@
 /*
  * codec/image_png.c - PNG through libpng.
  *
- * All colour types and depths come out as u8: 16 bits are cut to the high byte, palettes
- * and small depths expanded, gamma is ignored (as Pillow does). Rows outside the window
- * are decoded into a scratch row and the file is read to its end all the same: a wrong
- * bit inside the deflate stream shows only in the checksums behind it, and must not pass
+ * All colour types and depths are output as u8: 16 bits are truncated to the high byte,
+ * palettes and small depths expanded, gamma ignored (as in Pillow). Rows outside the
+ * window are decoded into a scratch row, and the file is always read to its end: a wrong
+ * bit inside the deflate stream shows only in the checksums after it, and must not pass
  * as pixels. Interlaced images are decoded whole.
  *
- * libpng allocates through core/alloc. Ancillary chunks other than tRNS are not parsed by
- * libpng (their checksums are still verified), so their bombs do not go off. Left out:
- * animation (the default image is given), colour profiles.
+ * libpng allocates through core/alloc. It does not parse ancillary chunks other than tRNS
+ * (their checksums are still verified), so decompression bombs in them have no effect.
+ * Not supported: animation (the default image is decoded), colour profiles.
  */
 #include "codec/image_png.h"
 #include "codec/image_priv.h"
@@ -22,8 +22,8 @@
 
 #define SIGNATURE_BYTES 8
 #define HEADER_END 33      /* signature and IHDR chunk */
-#define SIDE_MAX 0x7FFFFFF /* keeps all row sizes far from overflow */
-#define DEFLATE_RATIO 1032 /* deflate makes at most that many bytes of one */
+#define SIDE_MAX 0x7FFFFFF /* keeps row sizes far from overflow */
+#define DEFLATE_RATIO 1032 /* maximum expansion of deflate */
 
 /* ---- the header, read without libpng ---- */
 
@@ -43,7 +43,7 @@ static bool is_depth(int colour, int depth)
     }
 }
 
-/* Walk the chunks for what the header chunk does not say: transparency and EXIF. */
+/* Scans the chunks for what the header chunk does not say: transparency and EXIF. */
 static void scan_chunks(const uint8_t *data, size_t bytes, bool *ret_transparent,
                         int32_t *ret_orientation)
 {
@@ -90,7 +90,8 @@ enum hr_err hr__png_probe(const uint8_t *data, size_t bytes,
         header[20] > 1)
         return hr__fail(reterr, HR_ERR_FORMAT, "PNG header is damaged");
     if (hr__be32(header + 8) > SIDE_MAX || hr__be32(header + 12) > SIDE_MAX)
-        return hr__fail(reterr, HR_ERR_LIMIT, "PNG is %ux%u, at most %d are possible",
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "PNG is %ux%u, at most %d per side are supported",
                         hr__be32(header + 8), hr__be32(header + 12), SIDE_MAX);
     info.width = (int32_t)hr__be32(header + 8);
     info.height = (int32_t)hr__be32(header + 12);
@@ -112,8 +113,8 @@ struct png_job {
     struct hr_png_fault fault;
     int channels_in, channels_out; /* of libpng's rows; of the result */
     size_t row_bytes;              /* of libpng's rows */
-    uint8_t *rows;                 /* the rows that are kept */
-    uint8_t *scratch;              /* one row that is not */
+    uint8_t *rows;                 /* the rows to keep */
+    uint8_t *scratch;              /* one row to discard */
 };
 
 _Noreturn void hr__png_on_error(png_structp png, png_const_charp text)
@@ -148,7 +149,7 @@ void hr__png_release(png_structp png, png_voidp block)
     hr__free(block);
 }
 
-enum hr_err hr__png_told(const struct hr_png_fault *fault, struct hr_error *reterr)
+enum hr_err hr__png_report(const struct hr_png_fault *fault, struct hr_error *reterr)
 {
     if (fault->code == HR_OK)
         return HR_OK;
@@ -196,7 +197,7 @@ static void choose_rows(struct png_job *p)
     p->channels_in = png_get_channels(png, p->info);
     p->row_bytes = png_get_rowbytes(png, p->info);
     if (wanted == HR_CHANNELS_UNCHANGED && p->channels_in != p->job->info->channels)
-        png_error(png, "misplaced transparency");
+        png_error(png, "misplaced transparency chunk");
     p->channels_out = wanted == HR_CHANNELS_GRAY ? 1 : p->channels_in;
 }
 
@@ -207,9 +208,9 @@ static void check_header(struct png_job *p)
 
     if (png_get_image_width(p->png, p->info) != (png_uint_32)expected->width ||
         png_get_image_height(p->png, p->info) != (png_uint_32)expected->height)
-        png_error(p->png, "the header is ambiguous");
+        png_error(p->png, "the header was read differently when probed");
     if (png_get_rowbytes(p->png, p->info) > raw_max / (uint64_t)expected->height)
-        png_error(p->png, "the file is too short for its size in pixels");
+        png_error(p->png, "the file is too short for its dimensions");
 }
 
 static void *take_memory(struct png_job *p, size_t bytes)
@@ -223,7 +224,7 @@ static void *take_memory(struct png_job *p, size_t bytes)
     return block;
 }
 
-/* All passes over the whole image: libpng fills in what each pass brings. */
+/* Runs all passes over the whole image; libpng fills in the pixels of each pass. */
 static void read_interlaced(struct png_job *p)
 {
     int32_t y, height = p->job->info->height;
@@ -282,7 +283,7 @@ static void hand_out(struct png_job *p, struct hr_image_part *ret_part)
                        request->x, request->y, 0);
 }
 
-/* setjmp in a function without locals, so that none is clobbered. */
+/* setjmp is called in a function without locals, so that longjmp clobbers none. */
 static void try_png(struct png_job *p)
 {
     if (setjmp(png_jmpbuf(p->png)) == 0)
@@ -303,7 +304,7 @@ enum hr_err hr__png_decode(const struct hr_image_job *job, struct hr_image_part 
     else
         p.fault.code = HR_ERR_MEMORY;
     png_destroy_read_struct(&p.png, &p.info, NULL);
-    HR_TRY(hr__png_told(&p.fault, job->reterr));
+    HR_TRY(hr__png_report(&p.fault, job->reterr));
     hand_out(&p, ret_part);
     return HR_OK;
 }

@@ -1,6 +1,6 @@
 /*
  * codec/image_png_test.c - PNG: windows equal full decodes in all kinds, damage is
- * noticed, and what is written reads back.
+ * detected, and encoded files read back.
  */
 #include "codec/image_test_util.h"
 
@@ -30,7 +30,7 @@ struct kind {
     bool transparent;
 };
 
-/* Write a PNG of any kind; rows of random samples. */
+/* Writes a PNG of any kind with rows of random samples. */
 static void write_kind(struct bench *bench, struct sink *sink, struct kind kind,
                        int width, int height)
 {
@@ -168,7 +168,7 @@ TEST(png_round_trips_in_one_to_four_channels)
     bench_finish(&bench);
 }
 
-TEST(a_wrong_bit_anywhere_in_a_png_is_noticed)
+TEST(a_wrong_bit_anywhere_in_a_png_is_detected)
 {
     static struct sink sink;
     struct kind kind = {PNG_COLOR_TYPE_PALETTE, 4, 0, true};
@@ -213,7 +213,7 @@ TEST(every_prefix_of_a_png_is_refused)
     bench_finish(&bench);
 }
 
-TEST(a_png_bomb_is_refused_before_memory_is_taken)
+TEST(a_png_bomb_is_refused_before_memory_is_allocated)
 {
     static struct sink sink;
     struct kind kind = {PNG_COLOR_TYPE_RGB, 8, 0, false};
@@ -242,7 +242,7 @@ TEST(a_png_bomb_is_refused_before_memory_is_taken)
     CHECK_ERR(HR_ERR_FORMAT,
               hr__image_decode(bench.decoder, &bench.arena, sink.data, sink.bytes, &info,
                                &request, &part, &error));
-    CHECK_HAS(error.message, "too short for its size");
+    CHECK_HAS(error.message, "too short for its dimensions");
     bench_finish(&bench);
 }
 

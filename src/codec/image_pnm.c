@@ -1,9 +1,9 @@
 /*
  * codec/image_pnm.c - PBM, PGM and PPM (P1 to P6), plain and raw.
  *
- * Samples are scaled from 0..maxval to 0..255, rounded half up; where maxval is above 255
- * they are scaled to 0..65535 first and cut to the high byte, so that 65535 means value
- * >> 8. Only the first image of a file is read. Left out: PAM (P7), PFM.
+ * Samples are scaled from 0..maxval to 0..255, rounded half up. If maxval is above 255
+ * they are scaled to 0..65535 first and truncated to the high byte, so that maxval 65535
+ * means value >> 8. Only the first image of a file is read. Not supported: PAM (P7), PFM.
  */
 #include "codec/image_priv.h"
 #include "core/error.h"
@@ -12,7 +12,7 @@
 
 struct pnm {
     const uint8_t *data;
-    size_t bytes, at; /* at: behind the header after read_header */
+    size_t bytes, at; /* at: just after the header once read_header returns */
     int kind;         /* 1..6 */
     uint32_t width, height, maxval;
 };
@@ -36,7 +36,7 @@ static void skip_space(struct pnm *pnm)
     }
 }
 
-/* A decimal number up to `limit`, after white space and comments. */
+/* Reads a decimal number up to `limit`, after white space and comments. */
 static bool read_number(struct pnm *pnm, uint32_t limit, uint32_t *ret_value)
 {
     uint32_t value = 0;
@@ -133,7 +133,7 @@ static uint64_t raw_row_bytes(const struct pnm *pnm)
     return pnm->maxval > 255 ? 2 * samples : samples;
 }
 
-/* Samples [first, first + count) of a raw row; false when one is above maxval. */
+/* Reads samples [first, first + count) of a raw row; false if one is above maxval. */
 static bool raw_row(const struct pnm *pnm, const uint8_t *row, size_t first, size_t count,
                     uint8_t *out)
 {
@@ -163,14 +163,15 @@ static bool plain_sample(struct pnm *pnm, uint8_t *out)
         *out = to_u8(pnm, value);
         return true;
     }
-    skip_space(pnm); /* bits may stand without space between them */
+    skip_space(pnm); /* bits may follow each other without space */
     if (pnm->at == pnm->bytes || (pnm->data[pnm->at] | 1) != '1')
         return false;
     *out = pnm->data[pnm->at++] == '1' ? 0 : 255;
     return true;
 }
 
-/* Plain samples have no fixed width: all before the window's last row are read. */
+/* Plain samples have variable width, so everything up to the window's last row is
+ * read. */
 static enum hr_err read_plain(struct pnm *pnm, const struct hr_image_request *request,
                               uint8_t *out, struct hr_error *reterr)
 {
@@ -186,7 +187,7 @@ static enum hr_err read_plain(struct pnm *pnm, const struct hr_image_request *re
 
             if (!plain_sample(pnm, &value))
                 return hr__fail(reterr, HR_ERR_FORMAT,
-                                "PNM: wrong or missing sample in row %d", y);
+                                "PNM: invalid or missing sample in row %d", y);
             if (y >= request->y && i >= first && i < last)
                 *out++ = value;
         }
@@ -204,11 +205,11 @@ static enum hr_err read_raw(struct pnm *pnm, const struct hr_image_request *requ
     for (y = request->y; y < request->y + request->height; y++, out += count)
         if (!raw_row(pnm, pnm->data + pnm->at + row_bytes * (size_t)y, first, count, out))
             return hr__fail(reterr, HR_ERR_FORMAT,
-                            "PNM: a sample in row %d is above the maximum", y);
+                            "PNM: a sample in row %d is above the file's maximum", y);
     return HR_OK;
 }
 
-/* A plain sample takes a byte at least. */
+/* The least size of the data: a plain sample takes at least one byte. */
 static uint64_t bytes_needed(const struct pnm *pnm)
 {
     if (is_plain(pnm))
@@ -241,7 +242,8 @@ enum hr_err hr__pnm_decode(const struct hr_image_job *job, struct hr_image_part 
     HR_TRY(read_header(&pnm, job->reterr));
     if (pnm.width != (uint32_t)job->info->width ||
         pnm.height != (uint32_t)job->info->height)
-        return hr__fail(job->reterr, HR_ERR_ARGUMENT, "the data is not what was probed");
+        return hr__fail(job->reterr, HR_ERR_ARGUMENT,
+                        "the data differs from what was probed");
     if (bytes_needed(&pnm) > pnm.bytes - pnm.at)
         return hr__fail(job->reterr, HR_ERR_FORMAT, "PNM: the file is cut off");
     channels_in = channels_of(&pnm);

@@ -1,6 +1,6 @@
 /*
- * codec/image_source.c - see image_source.h. Geometry first, then what the decoder gives,
- * cut, turned upright, and placed under the box.
+ * codec/image_source.c - see image_source.h. Computes what to decode, then cuts the
+ * decoded part, turns it upright and locates the box in it.
  */
 #include "codec/image_source.h"
 #include "core/error.h"
@@ -28,9 +28,9 @@ reduced_scale(const struct hr_image_info *info, const struct hr_image_view *view
     return log2;
 }
 
-/* What one axis needs of the clip: the box and what the taps reach beyond it, a pixel
- * more for rounding and for chroma of half the size, whole pixels of the reduced scale.
- */
+/* What one axis needs of the clip: the box, what the taps reach beyond it, one more pixel
+ * for rounding and for subsampled chroma, rounded out to whole pixels of the reduced
+ * scale. */
 static void
 reach_axis(const struct hr_image_view *view, double box, double size, int32_t out,
            int32_t clip, int32_t clip_size, int log2, int32_t *ret_at, int32_t *ret_size)
@@ -85,8 +85,8 @@ void hr__image_source_cut(const struct hr_pixels *pixels,
     cut(&ret_source->pixels, rect.x, rect.y, rect.width, rect.height);
 }
 
-/* How an EXIF orientation sees the stored picture: along which stored axis, and from
- * which end, upright x and y run. */
+/* How an EXIF orientation maps the stored image: the stored axes that upright x and y run
+ * along, and their directions. */
 struct turn {
     bool swapped, mirror_x, mirror_y; /* mirrors of the stored axes */
 };
@@ -103,7 +103,7 @@ static struct turn turn_of(int orientation)
     return turn;
 }
 
-/* The stored rectangle of an upright one. */
+/* The stored rectangle for an upright one. */
 static struct rect
 stored_rect(const struct hr_image_info *info, int orientation, struct rect rect)
 {
@@ -119,7 +119,7 @@ stored_rect(const struct hr_image_info *info, int orientation, struct rect rect)
     return stored;
 }
 
-/* A row of pixels from every `step` bytes. */
+/* Copies a row of pixels that are `step` bytes apart. */
 static inline void gather_row(uint8_t *to, const uint8_t *from, int64_t step,
                               int32_t width, int32_t channels)
 {
@@ -128,7 +128,7 @@ static inline void gather_row(uint8_t *to, const uint8_t *from, int64_t step,
             to[c] = from[c];
 }
 
-/* Copy the cut upright. */
+/* Copies the cut part upright. */
 static enum hr_err put_upright(struct hr_arena *arena, int orientation,
                                struct hr_pixels *pixels, struct hr_error *reterr)
 {
@@ -151,7 +151,7 @@ static enum hr_err put_upright(struct hr_arena *arena, int orientation,
     out.row_stride = (int64_t)out.width * out.channels;
     to = hr__arena_alloc(arena, (size_t)(out.row_stride * out.height));
     if (to == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory to turn an image");
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory turning an image upright");
     out.data = to;
     for (int32_t y = 0; y < out.height; y++, to += out.row_stride) {
         const uint8_t *from = origin + y * (turn.swapped ? step_x : step_y);
@@ -165,7 +165,8 @@ static enum hr_err put_upright(struct hr_arena *arena, int orientation,
     return HR_OK;
 }
 
-/* Cut what was asked for out of what came, so that nothing beyond it is ever read. */
+/* Cuts the requested window out of the decoded part, so that nothing outside it is ever
+ * read. */
 static enum hr_err cut_part(const struct hr_image_view *view, struct hr_image_part *part,
                             const struct rect *asked, struct hr_error *reterr)
 {
@@ -181,21 +182,22 @@ static enum hr_err cut_part(const struct hr_image_view *view, struct hr_image_pa
                         (int)part->pixels.channels, (int)view->channels);
     if (x < part->x || y < part->y || x + width > part->x + part->pixels.width ||
         y + height > part->y + part->pixels.height)
-        return hr__fail(reterr, HR_ERR_INTERNAL, "the decoder gave less than the window");
+        return hr__fail(reterr, HR_ERR_INTERNAL,
+                        "the decoder returned less than the window");
     cut(&part->pixels, x - part->x, y - part->y, width, height);
     part->x = x;
     part->y = y;
     return HR_OK;
 }
 
-/* Where a cut of `size` scaled pixels from `at` begins, counted from the other end. */
+/* Where a cut of `size` scaled pixels at `at` begins, counted from the opposite end. */
 static double from_end(int32_t full, int32_t at, int32_t size, double unit)
 {
     return full / unit - (at + size);
 }
 
-/* A resize may take luma and chroma as the file has them, which is less work and less
- * rounding, but not the bytes of converting first. */
+/* A resize may take luma and chroma planes as stored, which costs less work and less
+ * rounding, but gives other bytes than converting first. */
 static bool
 takes_planes(const struct hr_image_info *info, const struct hr_image_view *view)
 {
@@ -213,7 +215,7 @@ static void place_box(const struct hr_image_view *view, double unit, double x, d
     source->box_height = view->box_height / unit;
 }
 
-/* One decode, as it travels through the functions below. */
+/* The arguments of one decode, for the functions below. */
 struct decode {
     struct hr_image_decoder *decoder;
     struct hr_arena *arena;
@@ -224,7 +226,7 @@ struct decode {
     struct hr_error *reterr;
 };
 
-/* HR_ERR_UNSUPPORTED without words: decode to RGB instead. */
+/* HR_ERR_UNSUPPORTED without a message: decode to RGB instead. */
 static enum hr_err
 source_planes(const struct decode *d, const struct hr_image_request *request,
               struct hr_image_source *source)
@@ -242,7 +244,7 @@ source_planes(const struct decode *d, const struct hr_image_request *request,
     return HR_OK;
 }
 
-/* `rect` is the stored rectangle asked for. */
+/* `rect` is the requested stored rectangle. */
 static enum hr_err
 source_pixels(const struct decode *d, const struct hr_image_request *request,
               const struct rect *rect, struct hr_image_source *source)
@@ -326,6 +328,6 @@ hr__image_source_resample(struct hr_arena *arena, const struct hr_image_source *
         err = hr__resample_run(plan, arena, &source->pixels, to, finish->round_levels,
                                finish->steps, finish->step_count);
     if (err != HR_OK)
-        return hr__fail(reterr, err, "out of memory to resize an image");
+        return hr__fail(reterr, err, "out of memory resizing an image");
     return HR_OK;
 }

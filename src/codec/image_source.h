@@ -1,10 +1,10 @@
 /*
- * codec/image_source.h - a window of a photo, resized: which pixels to decode and at
- * which scale, and the resize of what came.
+ * codec/image_source.h - a resized window of a photo: which pixels to decode, at which
+ * scale, and the resize.
  *
- * Decode no more than the filter's taps reach, at the lowest scale that the mode allows.
- * Taps are clamped to the clip rectangle as if it alone had been decoded: a cut made
- * tighter than the clip lies where no tap reaches. Knows nothing of records.
+ * Decodes only what the filter's taps reach, at the lowest scale that the mode allows.
+ * Taps are clamped to the clip rectangle, as if only the clip had been decoded: where the
+ * decoded part is smaller than the clip, no tap reaches its edge. Independent of records.
  */
 #ifndef HR_CODEC_IMAGE_SOURCE_H
 #define HR_CODEC_IMAGE_SOURCE_H
@@ -12,30 +12,30 @@
 #include "codec/image.h"
 
 enum hr_image_mode {
-    HR_MODE_EXACT, /* never decode at a reduced scale; same bytes fused or not */
-    HR_MODE_CLOSE, /* power-of-two scaling while 1.5x oversampling remains */
-    HR_MODE_FAST,  /* power-of-two scaling while the target is covered */
+    HR_MODE_EXACT, /* never decode at a reduced scale: same bytes fused or not */
+    HR_MODE_CLOSE, /* reduce by powers of two while at least 1.5x oversampled */
+    HR_MODE_FAST,  /* reduce by powers of two while the target is covered */
 };
 
-/* What is shown of a picture, and how. Coordinates are those of the upright picture. */
+/* Which part of an image to show, and how. Coordinates refer to the upright image. */
 struct hr_image_view {
     int32_t clip_x, clip_y, clip_width, clip_height; /* pixels outside are never read */
-    double box_x, box_y, box_width, box_height;      /* shown; may be fractional */
-    int32_t width, height;                           /* of the result */
-    bool resampled;                                  /* else the clip is shown as it is */
+    double box_x, box_y, box_width, box_height; /* the part to show; may be fractional */
+    int32_t width, height;                      /* size of the result */
+    bool resampled;                             /* else the clip is copied unscaled */
     enum hr_filter filter;
     bool antialias;
     enum hr_image_mode mode;
     enum hr_image_channels want;
-    int32_t channels; /* that this gives for the photo */
+    int32_t channels; /* channels of the result for this photo */
     int orientation;  /* EXIF 1..8, to be undone */
     uint64_t pixels_max;
     struct hr_jpeg_index *index; /* or NULL; see hr_image_request */
-    struct hr_jpeg_seen *seen;   /* likewise */
+    struct hr_jpeg_seen *seen;   /* or NULL; see hr_image_request */
 };
 
-/* Pixels made available, and where the box lies in them. With `planar` they are luma, and
- * chroma stands beside it. */
+/* Decoded pixels, and where the box lies in them. If `planar`, `pixels` is luma and
+ * chroma is separate. */
 struct hr_image_source {
     struct hr_pixels pixels;
     bool planar;
@@ -43,20 +43,20 @@ struct hr_image_source {
     double box_x, box_y, box_width, box_height;
 };
 
-/* Decode what the view needs of a photo; pixels in `arena`. A photo that its EXIF data
- * turns is put upright by a copy of the decoded part, before any arithmetic. */
+/* Decodes what the view needs of a photo; pixels are in `arena`. If EXIF says that the
+ * photo is rotated, the decoded part is copied upright before any arithmetic. */
 HR_CHECK enum hr_err
 hr__image_source_decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
                         const void *data, size_t bytes, const struct hr_image_info *info,
                         const struct hr_image_view *view,
                         struct hr_image_source *ret_source, struct hr_error *reterr);
 
-/* The same of pixels that are there: a view of them. */
+/* The same for pixels that are already decoded: gives a view of them. */
 void hr__image_source_cut(const struct hr_pixels *pixels,
                           const struct hr_image_view *view,
                           struct hr_image_source *ret_source);
 
-/* Resize to `to`; see hr__resample_run. */
+/* Resizes to `to`; see hr__resample_run. */
 struct hr_image_finish {
     bool flip_x, flip_y, round_levels;
     const struct hr_affine *steps;

@@ -1,7 +1,6 @@
 /*
- * codec/image_source_test.c - a resize of the part that was decoded for it gives, byte
- * for byte, what a resize of the whole photo gives: the part is as wide as any filter
- * reaches.
+ * codec/image_source_test.c - a resize of the decoded part equals, byte for byte, a
+ * resize of the whole photo: the part is large enough for every filter.
  */
 #include "codec/image_source.h"
 #include "codec/jpeg_test_util.h"
@@ -12,15 +11,15 @@ static const enum hr_filter filters[] = {HR_FILTER_NEAREST, HR_FILTER_BILINEAR,
 #define FILTERS 5
 #define SHOWN 60 /* pixels of width and height at most */
 
-/* A range within [0, size). Its ends are no round numbers: where the edge of a box filter
- * meets the middle of a pixel, rounding decides. */
+/* A range within [0, size) with fractional ends: where the edge of a box filter meets the
+ * centre of a pixel, the result would depend on rounding. */
 static void draw_range(struct bench *bench, int32_t size, double *at, double *extent)
 {
     *at = (draw(bench, (size - 1) * 1000) + 1 / M_PI) / 1000;
     *extent = (1 + draw(bench, (int32_t)((size - 1 - *at) * 1000) + 1)) / 1000.0;
 }
 
-/* A box anywhere in the photo, shown larger or smaller. */
+/* A random box in the photo, enlarged or reduced. */
 static struct hr_image_view draw_view(struct bench *bench, const struct photo *file)
 {
     const struct hr_image_info *info = &file->info;
@@ -48,7 +47,7 @@ static void resample(struct bench *bench, const struct hr_image_source *source,
     CHECK_OK(hr__image_source_resample(&bench->arena, source, view, &finish, &to, NULL));
 }
 
-/* The whole photo as the part `like` has it: as pixels or planes, at its scale. */
+/* The whole photo in the form of part `like`: pixels or planes, at its scale. */
 static struct hr_image_source
 whole_source(struct bench *bench, const struct photo *file,
              const struct hr_image_view *view, const struct hr_image_source *like)
@@ -128,8 +127,8 @@ TEST(a_part_is_as_wide_as_every_filter_reaches)
     check_filters(HR_MODE_EXACT, FILTERS);
 }
 
-/* Without the last, lanczos: of halved chroma it may lack the outermost tap, which weighs
- * below a hundredth. */
+/* All but the last filter, lanczos: with subsampled chroma it may lack the outermost tap,
+ * whose weight is below 0.01. */
 TEST(planes_are_as_wide_as_filters_reach_in_luma_and_chroma)
 {
     check_filters(HR_MODE_CLOSE, FILTERS - 1);

@@ -1,14 +1,14 @@
 /*
- * codec/image_test.c - sniffing, EXIF orientation, WebP and PNM.
+ * codec/image_test.c - format detection, EXIF orientation, WebP and PNM.
  */
 #include "codec/image_priv.h"
 #include "codec/image_test_util.h"
 
 #include <webp/encode.h>
 
-/* ---- which format ---- */
+/* ---- format detection ---- */
 
-TEST(formats_are_told_by_their_first_bytes)
+TEST(formats_are_detected_by_their_first_bytes)
 {
     CHECK_EQ_INT(hr__image_sniff("\xFF\xD8\xFF\xE0", 4), HR_IMAGE_JPEG);
     CHECK_EQ_INT(hr__image_sniff("\x89PNG\r\n\x1A\n", 8), HR_IMAGE_PNG);
@@ -164,7 +164,7 @@ TEST(every_prefix_of_a_webp_is_refused_or_right)
     bench_finish(&bench);
 }
 
-/* RIFF with VP8X (EXIF flag), a lossless image and an EXIF chunk. */
+/* A RIFF with VP8X (EXIF flag), a lossless image and an EXIF chunk. */
 TEST(webp_orientation_comes_from_its_exif_chunk)
 {
     struct hr_image_info info;

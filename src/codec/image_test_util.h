@@ -1,6 +1,6 @@
 /*
- * codec/image_test_util.h - what the image tests share: a decoder with its arena, made-up
- * pictures, and the comparison of windows with a full decode.
+ * codec/image_test_util.h - shared by the image tests: a decoder with its arena,
+ * generated pictures, and comparison of windows with a full decode.
  */
 #ifndef HR_CODEC_IMAGE_TEST_UTIL_H
 #define HR_CODEC_IMAGE_TEST_UTIL_H
@@ -30,14 +30,14 @@ static inline void bench_finish(struct bench *bench)
     hr__arena_finish(&bench->arena);
 }
 
-/* A number below n, from a small generator: the same in every run. */
+/* A number below n, from a small generator with a fixed seed. */
 static inline int32_t draw(struct bench *bench, int32_t n)
 {
     bench->state = bench->state * 1664525U + 1013904223U;
     return (int32_t)((uint64_t)bench->state * (uint64_t)n >> 32);
 }
 
-/* A picture of slopes, edges and noise; free() its data. */
+/* A picture of gradients, edges and noise; the caller frees its data with free(). */
 static inline struct hr_pixels
 make_picture(struct bench *bench, int32_t width, int32_t height, int32_t channels)
 {
@@ -61,7 +61,7 @@ static inline struct hr_image_request whole(const struct hr_image_info *info)
         .channels = HR_CHANNELS_UNCHANGED, .width = info->width, .height = info->height};
 }
 
-/* Probe and decode the whole image. */
+/* Probes and decodes the whole image. */
 static inline enum hr_err
 decode_whole(struct bench *bench, const void *data, size_t bytes,
              enum hr_image_channels channels, struct hr_image_part *ret_part,
@@ -87,7 +87,7 @@ pixel_at(const struct hr_image_part *part, int32_t x, int32_t y)
            (x - part->x) * part->pixels.pixel_stride;
 }
 
-/* The part covers what was asked, and its bytes are those of the full decode. */
+/* Checks that the part covers the request and equals the full decode. */
 static inline void
 check_window(const struct hr_image_request *request, const struct hr_image_part *part,
              const struct hr_image_part *full)
@@ -105,7 +105,7 @@ check_window(const struct hr_image_request *request, const struct hr_image_part 
         CHECK_BYTES(pixel_at(part, x0, y), pixel_at(full, x0, y), bytes);
 }
 
-/* Compare `count` random windows at each scale below `scales` with full decodes. */
+/* Compares `count` random windows at each scale below `scales` with full decodes. */
 static inline void check_windows(struct bench *bench, const void *data, size_t bytes,
                                  enum hr_image_channels channels, int scales, int count)
 {
@@ -137,7 +137,7 @@ static inline void check_windows(struct bench *bench, const void *data, size_t b
     }
 }
 
-/* Every prefix of a file is refused or decoded to the same pixels. */
+/* Checks that every prefix of a file is rejected or decodes to the same pixels. */
 static inline void check_prefixes(struct bench *bench, const uint8_t *data, size_t bytes)
 {
     struct hr_image_part full, part;
@@ -146,7 +146,8 @@ static inline void check_prefixes(struct bench *bench, const uint8_t *data, size
 
     CHECK_OK(decode_whole(bench, data, bytes, HR_CHANNELS_UNCHANGED, &full, &error));
     for (length = 0; length < bytes; length++) {
-        uint8_t *copy = malloc(length > 0 ? length : 1); /* so that ASan sees overreads */
+        uint8_t *copy =
+            malloc(length > 0 ? length : 1); /* exact size, so that ASan sees overreads */
         enum hr_err code;
         int32_t y;
 
@@ -166,7 +167,7 @@ static inline void check_prefixes(struct bench *bench, const uint8_t *data, size
     }
 }
 
-/* Decode with the n-th allocation failing, for every n. */
+/* Decodes with the n-th allocation failing, for every n. */
 static inline void check_allocations(const void *data, size_t bytes)
 {
     uint64_t nth;

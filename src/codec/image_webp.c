@@ -1,10 +1,10 @@
 /*
  * codec/image_webp.c - WebP, lossy and lossless, through libwebp.
  *
- * libwebp's crop stops below the window and writes only the window's rows. It
- * interpolates chroma from what the crop contains, so the crop is asked wider by MARGIN
- * pixels, from an even position; image_test.c compares windows with full decodes. libwebp
- * allocates by itself. Left out: animation, incremental decoding, colour profiles.
+ * libwebp's crop stops decoding below the window and outputs only the window's rows. It
+ * interpolates chroma within the crop, so we request MARGIN more pixels, from an even
+ * position; image_test.c compares windows with full decodes. libwebp has its own
+ * allocator. Not supported: animation, incremental decoding, colour profiles.
  */
 #include "codec/image_priv.h"
 #include "core/error.h"
@@ -30,7 +30,8 @@ static enum hr_err fail_status(VP8StatusCode status, struct hr_error *reterr)
     }
 }
 
-/* The EXIF chunk of the RIFF container; only extended files have one. */
+/* The orientation in the EXIF chunk of the RIFF container; only extended files have
+ * one. */
 static int32_t orientation_of(const uint8_t *data, size_t bytes)
 {
     size_t at = 12;
@@ -70,7 +71,7 @@ enum hr_err hr__webp_probe(const uint8_t *data, size_t bytes,
     return HR_OK;
 }
 
-/* The crop: the window and its margin, from an even position, inside the image. */
+/* The crop: the window plus its margin, from an even position, inside the image. */
 static void set_crop(WebPDecoderOptions *options, const struct hr_image_job *job)
 {
     const struct hr_image_request *request = job->request;
@@ -117,7 +118,8 @@ hr__webp_decode(const struct hr_image_job *job, struct hr_image_part *ret_part)
     uint8_t *first;
 
     if (!WebPInitDecoderConfig(&config))
-        return hr__fail(job->reterr, HR_ERR_INTERNAL, "libwebp of another version");
+        return hr__fail(job->reterr, HR_ERR_INTERNAL,
+                        "libwebp's version differs from its headers");
     set_crop(&config.options, job);
     HR_TRY(decode_crop(job, channels_in, &config));
     stride = (size_t)config.options.crop_width * (size_t)channels_in;

@@ -1,25 +1,25 @@
 /*
- * codec/jpeg_decode.c - a window of a baseline JPEG, from rows of MCUs to pixels.
+ * codec/jpeg_decode.c - decodes a window of a baseline JPEG, MCU row by MCU row.
  *
- * MCUs before the window are passed over by the bits alone, those in it are decoded in
- * batches, and nothing below it is read. A row of MCUs becomes a strip of samples per
- * component; pixel rows are made as soon as the samples above and below them are there,
- * and the last rows of a strip stay for the next one.
+ * MCUs before the window are only parsed, those in it are decoded in batches, and nothing
+ * below it is read. A row of MCUs becomes a strip of samples per component. Pixel rows
+ * are output as soon as the samples above and below them exist; the last rows of a strip
+ * are kept for the next one.
  */
 #include "codec/jpeg_state.h"
 #include "core/error.h"
 
 #include <string.h>
 
-/* ---- rows of MCUs to strips ---- */
+/* ---- MCU rows to strips ---- */
 
-/* Zigzag indices of the last coefficients that reduced planes are made of: the lowest 2x2
- * and 4x4 frequencies lie up to there. Those above are finer than the samples. */
+/* Zigzag indices of the last coefficients used for reduced planes: they include the
+ * lowest 2x2 and 4x4 frequencies. Those above are finer than the samples. */
 #define LAST_2 4
 #define LAST_4 24
 
-/* Which blocks matter in row `my`: a row may be there for the chroma below the window
- * only. */
+/* Sets which blocks are needed in MCU row `my`: a row may be needed only for the chroma
+ * just below the window. */
 static void set_wants(struct hr_jpeg *jpeg, int32_t my)
 {
     struct hr_jpeg_scan *scan = &jpeg->scan;
@@ -64,7 +64,7 @@ static bool transform(struct hr_jpeg *jpeg, int32_t mcu, int32_t count)
     return good;
 }
 
-/* Make room for a strip. */
+/* Moves the rows to keep, making space for the next strip. */
 static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
 {
     int i;
@@ -75,7 +75,7 @@ static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
         p->top = my * p->mcu_height;
         if (!p->wanted)
             continue;
-        if (hr__jpeg_keeps_strips(jpeg))
+        if (hr__jpeg_retains_strips(jpeg))
             p->strip = p->whole + (my - jpeg->my0) * p->mcu_height * p->stride;
         else if (my > jpeg->my0)
             memmove(p->strip, p->strip + p->mcu_height * p->stride,
@@ -83,7 +83,7 @@ static void keep_rows(struct hr_jpeg *jpeg, int32_t my)
     }
 }
 
-/* MCUs that come next in the data. */
+/* Decodes the MCUs that are next in the data. */
 static bool decode_range(struct hr_jpeg *jpeg, int32_t my, int32_t from, int32_t to)
 {
     int32_t mx;
@@ -93,7 +93,7 @@ static bool decode_range(struct hr_jpeg *jpeg, int32_t my, int32_t from, int32_t
         int32_t count = left < HR_JPEG_BATCH ? left : HR_JPEG_BATCH;
 
         jpeg->scan.first = 0;
-        if (!hr__jpeg_pass(jpeg, my, mx, mx + count, jpeg->kernels->decode) ||
+        if (!hr__jpeg_advance(jpeg, my, mx, mx + count, jpeg->kernels->decode) ||
             !transform(jpeg, mx, count))
             return false;
     }
@@ -110,21 +110,21 @@ static bool decode_row(struct hr_jpeg *jpeg, int32_t my)
     set_wants(jpeg, my);
     for (from = jpeg->mx0; hr__jpeg_find_unseen(jpeg, my, &from, &to); from = at = to)
         if ((known ? !hr__jpeg_seek(jpeg, my, from)
-                   : !hr__jpeg_pass(jpeg, my, at, from, skip)) ||
+                   : !hr__jpeg_advance(jpeg, my, at, from, skip)) ||
             !decode_range(jpeg, my, from, to))
             return false;
-    hr__jpeg_take_seen(jpeg, my);
-    if (hr__jpeg_is_seen(jpeg) ||
+    hr__jpeg_copy_seen(jpeg, my);
+    if (hr__jpeg_is_covered(jpeg) ||
         (known && (my + 1 < jpeg->known || my + 1 == jpeg->my1)))
         return true;
     if (known && at == 0 && !hr__jpeg_seek(jpeg, my, at = jpeg->mx0))
         return false;
-    return hr__jpeg_pass(jpeg, my, at, jpeg->mcus_x, skip);
+    return hr__jpeg_advance(jpeg, my, at, jpeg->mcus_x, skip);
 }
 
 /* ---- strips to pixels ---- */
 
-/* Samples of a row from column x on; beyond the photo the first and last row repeat. */
+/* Samples of a row from column x; beyond the photo, the first and last rows repeat. */
 static const uint8_t *sample_row(const struct hr_jpeg_plane *p, int32_t x, int32_t y)
 {
     int32_t last = p->height - 1;
@@ -141,8 +141,8 @@ static void repeat(const uint8_t *in, uint8_t *out, int32_t n)
         out[2 * i] = out[2 * i + 1] = in[i];
 }
 
-/* The chroma of pixel row y from column jpeg->x on; `out` is used when it has to be made.
- */
+/* The chroma of pixel row y from column jpeg->x; written to `out` if it must be
+ * upsampled. */
 static const uint8_t *
 chroma_row(struct hr_jpeg *jpeg, const struct hr_jpeg_plane *p, int32_t y, uint8_t *out)
 {
@@ -184,8 +184,8 @@ static void put_row(struct hr_jpeg *jpeg, int32_t y)
     jpeg->kernels->rgb(luma, cb, cr, out, jpeg->width);
 }
 
-/* Pixel rows that the strips up to MCU row `my` suffice for: all of the window behind
- * its last one; before that an odd row waits for the sample below it. */
+/* Number of pixel rows that the strips up to MCU row `my` suffice for: after the window's
+ * last MCU row, all; before that, an odd row waits for the sample below it. */
 static int32_t rows_ready(const struct hr_jpeg *jpeg, int32_t my)
 {
     const struct hr_jpeg_component *c = &jpeg->header.component[0];
@@ -204,7 +204,7 @@ static bool decode_rows(struct hr_jpeg *jpeg)
 {
     int32_t my, y = jpeg->y;
 
-    if (!hr__jpeg_is_seen(jpeg) && jpeg->my0 >= jpeg->known &&
+    if (!hr__jpeg_is_covered(jpeg) && jpeg->my0 >= jpeg->known &&
         !hr__jpeg_reach(jpeg, jpeg->my0))
         return false;
     for (my = jpeg->my0; my < jpeg->my1; my++) {
@@ -216,14 +216,14 @@ static bool decode_rows(struct hr_jpeg *jpeg)
         for (; y < ready; y++)
             put_row(jpeg, y);
     }
-    if (hr__jpeg_is_seen(jpeg))
+    if (hr__jpeg_is_covered(jpeg))
         return true;
     if (jpeg->my1 == jpeg->mcus_y && jpeg->my1 > jpeg->known)
-        return hr__jpeg_is_used_up(&jpeg->scan);
-    return hr__jpeg_bits_over(&jpeg->scan) >= 0;
+        return hr__jpeg_is_exhausted(&jpeg->scan);
+    return hr__jpeg_bits_left(&jpeg->scan) >= 0;
 }
 
-/* ---- the door ---- */
+/* ---- entry points ---- */
 
 enum hr_err
 hr__jpeg_prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool planar)
@@ -237,25 +237,25 @@ hr__jpeg_prepare(struct hr_jpeg *jpeg, const struct hr_image_job *job, bool plan
     jpeg->kernels = hr__jpeg_kernels();
     jpeg->planar = planar;
     hr__jpeg_place(jpeg, job);
-    if (!hr__jpeg_is_promise_kept(jpeg))
+    if (!hr__jpeg_data_may_suffice(jpeg))
         return HR_ERR_UNSUPPORTED;
-    hr__jpeg_look_at_seen(jpeg, job->request->seen);
-    if (!hr__jpeg_take_index(jpeg, hr__jpeg_is_seen(jpeg) ? NULL : job->request->index,
-                             job->arena) ||
+    hr__jpeg_find_seen(jpeg, job->request->seen);
+    if (!hr__jpeg_set_index(jpeg, hr__jpeg_is_covered(jpeg) ? NULL : job->request->index,
+                            job->arena) ||
         !hr__jpeg_reserve(jpeg))
         return HR_ERR_MEMORY;
-    if (hr__jpeg_is_seen(jpeg))
+    if (hr__jpeg_is_covered(jpeg))
         return HR_OK;
     return hr__jpeg_begin(jpeg) ? HR_OK : HR_ERR_UNSUPPORTED;
 }
 
-/* Where the strips that are kept lie. */
+/* Sets where the kept strips are. */
 static bool place_strips(struct hr_jpeg *jpeg, struct hr_arena *arena)
 {
     int i;
 
     if (jpeg->within != NULL) {
-        hr__jpeg_show_seen(jpeg);
+        hr__jpeg_use_seen_planes(jpeg);
         return true;
     }
     for (i = 0; i < jpeg->header.components; i++) {
@@ -277,7 +277,7 @@ enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job
     size_t row_bytes;
 
     HR_TRY(hr__jpeg_prepare(jpeg, job, false));
-    if (hr__jpeg_keeps_strips(jpeg) && !place_strips(jpeg, job->arena))
+    if (hr__jpeg_retains_strips(jpeg) && !place_strips(jpeg, job->arena))
         return HR_ERR_MEMORY;
     row_bytes = (size_t)jpeg->width * (size_t)jpeg->channels;
     jpeg->pixels = hr__arena_alloc(job->arena, row_bytes * (size_t)jpeg->height);
@@ -288,7 +288,7 @@ enum hr_err hr__jpeg_window(struct hr_jpeg *jpeg, const struct hr_image_job *job
     if (!decode_rows(jpeg))
         return HR_ERR_UNSUPPORTED;
     hr__jpeg_keep_index(jpeg);
-    hr__jpeg_leave_seen(jpeg);
+    hr__jpeg_add_seen(jpeg);
     hr__image_part_set(ret_part, jpeg->pixels, jpeg->width, jpeg->height, jpeg->channels,
                        row_bytes, jpeg->x, jpeg->y, job->request->scale_log2);
     return HR_OK;
@@ -322,7 +322,7 @@ enum hr_err hr__jpeg_planes(struct hr_jpeg *jpeg, const struct hr_image_job *job
     if (!decode_rows(jpeg))
         return HR_ERR_UNSUPPORTED;
     hr__jpeg_keep_index(jpeg);
-    hr__jpeg_leave_seen(jpeg);
+    hr__jpeg_add_seen(jpeg);
     planes.ycc.gray = jpeg->channels == 1 || jpeg->header.components == 1;
     planes.x = jpeg->x;
     planes.y = jpeg->y;

@@ -1,9 +1,8 @@
 /*
- * codec/jpeg_describe.c - what the header of a JPEG says, for people.
+ * codec/jpeg_describe.c - describes the header of a JPEG to users.
  *
- * Apart from the parser that decides (jpeg_header.c), which says yes or no to the last
- * byte: this one looks past what it does not know, and names the first reason that
- * explains a no.
+ * Separate from the parser that decides (jpeg_header.c), which is strict about every
+ * byte: this one skips what it does not know, and names the first reason for declining.
  */
 #include "codec/jpeg_describe.h"
 #include "codec/jpeg_priv.h"
@@ -12,14 +11,14 @@
 
 struct reading {
     struct hr_jpeg_description d;
-    const uint8_t *frame; /* its segment, behind the length; NULL: not yet */
+    const uint8_t *frame; /* its segment, after the length; NULL: not seen yet */
     size_t frame_bytes;
     int sof, scan_components;
     bool adobe_rgb, has_quant, odd_quant;
 };
 
-/* The sum of the steps of the standard's luma table (T.81, K.1) at a quality, by the rule
- * that all encoders took from libjpeg. */
+/* Sum of the quantisation steps of the standard's luma table (T.81, K.1) at a quality, by
+ * libjpeg's formula, which other encoders adopted. */
 static int32_t sum_of(int quality)
 {
     static const uint8_t luma[64] = {
@@ -53,7 +52,7 @@ static int32_t quality_of(int32_t sum)
     return quality;
 }
 
-/* Table 0 is luma's in all but odd files. */
+/* Table 0 is the luma table in nearly all files. */
 static void read_quant(struct reading *r, const uint8_t *at, size_t bytes)
 {
     while (bytes >= 65) {
@@ -150,7 +149,7 @@ static const char *reason_of_frame(const struct reading *r)
     if (r->sof > 0xC2)
         return "lossless or hierarchical";
     if (r->frame[0] != 8)
-        return "not 8 bits a sample";
+        return "not 8 bits per sample";
     if (components == 4)
         return "four components (CMYK)";
     if (components == 2)
@@ -159,7 +158,7 @@ static const char *reason_of_frame(const struct reading *r)
         r->d.sampling_y > 2)
         return "unusual chroma sampling";
     if (r->scan_components != components)
-        return "several scans";
+        return "several scans (progressive)";
     if (components == 3 && is_rgb(r))
         return "RGB instead of luma and chroma";
     return NULL;
@@ -172,9 +171,9 @@ static const char *reason_of(const struct reading *r)
     if (reason != NULL)
         return reason;
     if (!r->has_quant)
-        return "no table of quantisation";
+        return "missing quantisation table";
     if (r->odd_quant)
-        return "steps of quantisation of 0 or above 4095";
+        return "quantisation steps of 0 or above 4095";
     return "an unusual or damaged header";
 }
 

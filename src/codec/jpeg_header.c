@@ -1,16 +1,16 @@
 /*
- * codec/jpeg_header.c - the header of a JPEG, up to its only scan (T.81, annex B).
+ * codec/jpeg_header.c - parses the header of a JPEG up to its only scan (T.81, annex B).
  *
- * Accepts what it understands to the last byte and declines the rest, so each check is a
- * plain yes or no: who wants to know what is wrong with a file asks libjpeg-turbo. The
- * colour space follows libjpeg's rule: a JFIF marker means YCbCr, then an Adobe marker
- * decides, then the component ids. RGB is declined.
+ * Accepts only what it understands completely and declines the rest without a reason:
+ * libjpeg-turbo then reports what is wrong with a file. The colour space follows
+ * libjpeg's rule: a JFIF marker means YCbCr, otherwise an Adobe marker decides, otherwise
+ * the component ids. RGB is declined.
  */
 #include "codec/jpeg_priv.h"
 
 #include <string.h>
 
-#define QUANT_MAX 4095 /* larger ones would overflow sooner than pictures need them */
+#define QUANT_MAX 4095 /* real photos have smaller steps; larger ones would overflow */
 
 const uint8_t hr__jpeg_natural[64] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
@@ -19,7 +19,7 @@ const uint8_t hr__jpeg_natural[64] = {
     58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 };
 
-/* Of a segment: what follows its length. */
+/* A marker segment's data, after its length. */
 struct segment {
     const uint8_t *at;
     size_t bytes;
@@ -71,7 +71,7 @@ static bool read_huffman(struct segment s, struct hr_jpeg_header *header)
     return true;
 }
 
-/* Chroma is sampled once per MCU, luma once or twice in each direction. */
+/* Chroma must be sampled once per MCU, luma once or twice in each direction. */
 static bool is_sampling_known(const struct hr_jpeg_header *header)
 {
     const struct hr_jpeg_component *c = header->component;
@@ -109,9 +109,9 @@ static bool read_frame(struct segment s, struct hr_jpeg_header *header)
     }
     if (!is_sampling_known(header))
         return false;
-    /* A lone component is not interleaved: its sampling factors mean nothing, but to
-     * libjpeg how many rows of blocks it reads at once. */
-    header->rows_together = header->components == 1 ? header->component[0].v : 1;
+    /* A single component is not interleaved: its sampling factors matter only for how
+     * many rows of blocks libjpeg reads at once. */
+    header->mcu_rows_per_read = header->components == 1 ? header->component[0].v : 1;
     if (header->components == 1)
         header->component[0].h = header->component[0].v = 1;
     return true;

@@ -1,40 +1,40 @@
 /*
- * codec/jpeg_idct.h - the constants of the inverse transforms, and the plain C form.
+ * codec/jpeg_idct.h - constants of the inverse transforms, and their plain C version.
  *
  * 8x8 is the algorithm of Loeffler, Ligtenberg and Moschytz (ICASSP 1989) with 13-bit
- * constants, as libjpeg's "islow"; 4x4 and 2x2 are what is left of it when only the low
- * quarter of the frequencies is kept. Vertical pass first. `in` of the passes are 16-bit
- * values, sums are 32 bits.
+ * constants, as in libjpeg's "islow"; 4x4 and 2x2 keep only the lowest frequencies. The
+ * vertical pass comes first. Inputs of the passes (`in`) are 16-bit values, sums are 32
+ * bits.
  *
- * All are exact to the bit, or say that they are not. Where a sum leaves its 16 or 32
+ * Each transform is exact to the bit or returns false. Where a sum leaves its 16 or 32
  * bits, libjpeg-turbo's plain C, its SSE2, AVX2 and Neon code and ours differ from each
- * other, so a block that comes near is declined. It is enough to look at
+ * other, so a block that comes near is declined. It is enough to check
  *
- *   the input     |coefficient * step| <= HR_JPEG_VALUE_MAX, seen while entropy decoding
- *                 (jpeg_scan.h; the mean has a limit of its own, dc_max),
- *   the result    before it is clamped: -512 to 511, which is also as far as plain C
- *                 clamps (its table has 1024 entries and is indexed modulo that),
- *   between       the passes of 4x4 and 2x2 only: -BETWEEN_MAX - 1 to BETWEEN_MAX.
+ *   the input     |coefficient * step| <= HR_JPEG_VALUE_MAX, during entropy decoding
+ *                 (jpeg_scan.h; the mean has its own limit, dc_max),
+ *   the result    before clamping: -512 to 511, which is also as far as plain C clamps
+ *                 (its table has 1024 entries and is indexed modulo that),
+ *   in between    the passes of 4x4 and 2x2 only: -BETWEEN_MAX - 1 to BETWEEN_MAX.
  *
- * Nothing overflows in the first pass: two inputs add up to 16382, four times an input
- * (the short cut of libjpeg-turbo for columns of a mean only) fits in 16 bits, and a sum
- * of all products in 30. Its result may saturate, here and in their vector code.
+ * Nothing overflows in the first pass: two inputs add up to at most 16382, four times an
+ * input (libjpeg-turbo's shortcut for columns with only a mean) fits in 16 bits, and a
+ * sum of all products in 30. The result may saturate, here and in their vector code.
  *
  * 8x8, second pass. Even 32767 in all eight places gives 32-bit sums below 2^31 (8192 *
- * 7.5 * 32767). The 16-bit sums may overflow; here they saturate, and so does what
- * comes from the first pass. Both show in the result. The transform keeps lengths, up to
- * a factor: the largest output of a row is at least the root of the sum of its squared
- * inputs over 32, so 1023 when one of them saturated. If in[0] + in[4] saturates, the
+ * 7.5 * 32767). The 16-bit sums may overflow; here they saturate, and so do the results
+ * of the first pass. Both show in the result. The transform preserves lengths up to a
+ * factor: the largest output of a row is at least the root of the sum of its squared
+ * inputs over 32, hence 1023 if one of them saturated. If in[0] + in[4] saturates, the
  * mean of the four outputs that contain it is 32767 / 32; the same holds for in[0] -
  * in[4]. If in[7] + in[3] or in[5] + in[1] saturates, the largest odd part is at least
- * 836 (the minimum of a linear programme over all inputs in 16 bits), and one of two
- * outputs that are even + odd and even - odd is as large as that. All are beyond 511, so
- * a result in range means that nothing saturated on the way to it, and then every
+ * 836 (the minimum of a linear program over all 16-bit inputs), and one of the two
+ * outputs even + odd and even - odd is at least as large. All of these are beyond 511, so
+ * a result in range means that nothing saturated on the way, and then every
  * implementation computes the same integers.
  *
- * 4x4 and 2x2, second pass. They lose frequencies, so the result does not tell of the
- * input; hence the look in between. 77,910 and 85,759 are the sums of the weights, and
- * 16384 * 85,759 < 2^31.
+ * 4x4 and 2x2, second pass. They discard frequencies, so the result says too little about
+ * the input; hence the check in between. 77,910 and 85,759 are the sums of the weights,
+ * and 16384 * 85,759 < 2^31.
  */
 #ifndef HR_CODEC_JPEG_IDCT_H
 #define HR_CODEC_JPEG_IDCT_H
@@ -67,7 +67,7 @@
 #define F_3_072 25172
 #define F_3_624 29692
 
-#define SHIFT_BETWEEN 11 /* of the 8-point transform: two fraction bits stay */
+#define SHIFT_BETWEEN 11 /* of the 8-point transform: two fraction bits remain */
 #define SHIFT_END 18
 #define BETWEEN_MAX 16383
 #define RESULT_MAX 511
@@ -77,7 +77,7 @@ static inline int16_t saturate16(int32_t v)
     return (int16_t)(v < INT16_MIN ? INT16_MIN : v > INT16_MAX ? INT16_MAX : v);
 }
 
-/* a * b + c * d; all fit in 16 bits, the sum may wrap. */
+/* a * b + c * d; operands fit in 16 bits, the sum may wrap. */
 static inline uint32_t madd(int32_t a, int32_t b, int32_t c, int32_t d)
 {
     return (uint32_t)(a * b) + (uint32_t)(c * d);
@@ -93,7 +93,7 @@ static inline uint8_t level(int16_t v)
     return (uint8_t)((v < -128 ? -128 : v > 127 ? 127 : v) + 128);
 }
 
-/* One 8-point transform; `step` between the inputs. */
+/* One 8-point transform; inputs are `step` apart. */
 static inline void
 c_idct8(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift)
 {
@@ -109,7 +109,7 @@ c_idct8(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int
     uint32_t s3 = madd(z3, F_1_175 - F_1_961, z4, F_1_175);
     uint32_t s4 = madd(z3, F_1_175, z4, F_1_175 - F_0_390);
 
-    if ((i1 | i2 | i3 | i4 | i5 | i6 | i7) == 0) { /* many columns are flat */
+    if ((i1 | i2 | i3 | i4 | i5 | i6 | i7) == 0) { /* common: many columns are flat */
         flat = descale(low, shift);
         for (k = 0; k < 8; k++)
             out[k * out_step] = flat;
@@ -125,7 +125,7 @@ c_idct8(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int
     }
 }
 
-/* Eight inputs, of which the fifth is not looked at, to four. */
+/* Eight inputs (the fifth is ignored) to four outputs. */
 static inline void
 c_idct4(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift)
 {
@@ -142,7 +142,7 @@ c_idct4(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int
     out[2 * out_step] = descale(t0 - t2 - o0, shift);
 }
 
-/* The odd inputs and the first, to two. */
+/* The first input and the odd ones to two outputs. */
 static inline void
 c_idct2(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift)
 {
@@ -154,7 +154,7 @@ c_idct2(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int
     out[out_step] = descale(t0 - odd, shift);
 }
 
-/* Multiply by the quantisation steps and lay out as a block of its own. */
+/* Multiplies by the quantisation steps and stores a contiguous block. */
 static inline void c_dequantise(int16_t *restrict group, const int16_t *restrict quant,
                                 int16_t *restrict block)
 {
@@ -168,8 +168,8 @@ static inline void c_dequantise(int16_t *restrict group, const int16_t *restrict
 typedef void
 c_pass(const int16_t *in, ptrdiff_t step, int16_t *out, ptrdiff_t out_step, int shift);
 
-/* `n` values shifted by max + 1, as bits: up to 2 max + 1 if all are from -max - 1 to
- * max, which is a power of 2 less 1. */
+/* ORs together `n` values shifted by max + 1: at most 2 max + 1 if all are from -max - 1
+ * to max, because max + 1 is a power of 2. */
 static inline uint16_t spread(const int16_t *v, int n, int max)
 {
     uint16_t bits = 0;
@@ -179,7 +179,7 @@ static inline uint16_t spread(const int16_t *v, int n, int max)
     return bits;
 }
 
-/* Shared by the sizes; `pass` is a constant, so this unfolds. */
+/* Shared by the sizes; `pass` is a constant at each call, so this is inlined. */
 static inline __attribute__((always_inline)) bool
 c_idct(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
        ptrdiff_t stride, c_pass *pass, int size, int shift, int shift_end)
@@ -227,7 +227,7 @@ static inline bool c_idct_2(int16_t *groups, const int16_t *quant, int32_t count
                   SHIFT_END + 2);
 }
 
-/* A mean is within dc_max: its result is in range. */
+/* A mean is within dc_max, so its result is in range. */
 static inline bool c_idct_1(int16_t *groups, const int16_t *quant, int32_t count,
                             uint8_t *out, ptrdiff_t stride)
 {

@@ -1,32 +1,32 @@
 /*
- * codec/jpeg_index.c - entry points into the entropy-coded data: gathered while a decode
- * passes, used to begin at the window.
+ * codec/jpeg_index.c - seek points into the entropy-coded data: collected during a
+ * decode, used to start a later one at its window.
  *
- * A decode with an index has two phases. Rows that are known are entered at the point
- * before the window. From the first unknown row on it goes MCU by MCU as without an
- * index, in pieces that end where a point is wanted; noting one costs about 10 ns.
+ * A decode with an index has two phases. Known rows are entered at the point before the
+ * window. From the first unknown row on, it reads MCU by MCU as without an index, pausing
+ * where a point is wanted; recording one costs about 10 ns.
  *
- * Offsets are kept both in the file, where copying begins, and without the stuffed
- * zeros, so that all points of a window are found in one copy. Whatever an index says,
- * reads stay in the data: points are checked against its ends, and decoding is as safe
- * from any bit as from the first.
+ * Offsets are kept both as in the file, where copying begins, and without stuffed zeros,
+ * so that all points of a window are found in one copy. Whatever an index says, reads
+ * stay within the data: points are checked against its bounds, and decoding is safe from
+ * any bit.
  */
 #include "codec/jpeg_state.h"
 #include "core/error.h"
 
 #include <string.h>
 
-/* MCUs between points. Photos of 500x375 with a point every 4, 8, 16, 32, in all of a
- * row: 3.6, 1.9, 1.0, 0.6, 0.3 % of the file, and a window takes 76, 79, 81, 84, 84 % of
- * the time without. The longer the rows, the less the part of a step that is passed over.
- */
+/* MCUs between points. For photos of 500x375 with a point every 4, 8, 16, 32 MCUs, or
+ * only at row starts, the index takes 3.6, 1.9, 1.0, 0.6, 0.3 % of the file, and a window
+ * 76, 79, 81, 84, 84 % of the time without an index. On longer rows the MCUs skipped
+ * after a point matter less. */
 #define STEP 8
 #define STEP_LARGE 16
 #define LARGE_MCUS 8192
-#define POINT_BYTES_MAX 11             /* 5 of bits, 2 of each predictor */
-#define DATA_BYTES_MAX ((1 << 29) - 1) /* three bits more fit in a number */
+#define POINT_BYTES_MAX 11             /* 5 for the bits, 2 for each predictor */
+#define DATA_BYTES_MAX ((1 << 29) - 1) /* so that a bit offset (three more bits) fits */
 
-/* ---- numbers of 7 bits a byte, low ones first ---- */
+/* ---- variable-length numbers, 7 bits per byte, low bits first ---- */
 
 static uint8_t *put_number(uint8_t *to, uint32_t value)
 {
@@ -41,7 +41,7 @@ static uint8_t *put_signed(uint8_t *to, int32_t value)
     return put_number(to, (uint32_t)value << 1 ^ (uint32_t)(value >> 31));
 }
 
-/* 0 behind the end, which never comes in the middle of anything good. */
+/* Returns 0 past the end; valid data never relies on that. */
 static uint32_t get_number(const uint8_t **at, const uint8_t *end)
 {
     uint32_t value = 0;
@@ -63,7 +63,7 @@ static int32_t get_signed(const uint8_t **at, const uint8_t *end)
     return (int32_t)(value >> 1 ^ (0 - (value & 1)));
 }
 
-/* ---- taking an index ---- */
+/* ---- opening an index ---- */
 
 static int32_t points_of_row(const struct hr_jpeg_index *index)
 {
@@ -95,7 +95,7 @@ static bool fits(const struct hr_jpeg *jpeg, const struct hr_jpeg_index *index)
            index->points_bytes <= room_of_points(index, index->rows);
 }
 
-/* Room for all rows, in which those that are known stay. */
+/* Reserves all rows and keeps the known ones. */
 static bool grow(struct hr_jpeg_index *index, struct hr_arena *arena)
 {
     size_t rows = (size_t)index->mcus_y, room = room_of_points(index, index->mcus_y) + 1;
@@ -119,12 +119,12 @@ static bool grow(struct hr_jpeg_index *index, struct hr_arena *arena)
     return true;
 }
 
-bool hr__jpeg_take_index(struct hr_jpeg *jpeg, struct hr_jpeg_index *index,
-                         struct hr_arena *arena)
+bool hr__jpeg_set_index(struct hr_jpeg *jpeg, struct hr_jpeg_index *index,
+                        struct hr_arena *arena)
 {
     jpeg->index = NULL;
     jpeg->known = 0;
-    jpeg->gathers = false;
+    jpeg->records_points = false;
     if (index == NULL || jpeg->header.restart != 0 ||
         jpeg->header.data_end - jpeg->header.scan > DATA_BYTES_MAX)
         return true;
@@ -135,8 +135,8 @@ bool hr__jpeg_take_index(struct hr_jpeg *jpeg, struct hr_jpeg_index *index,
                                         .step = choose_step(jpeg, index->step)};
     if (!fits(jpeg, index))
         return true;
-    jpeg->gathers = jpeg->my1 > index->rows;
-    if (jpeg->gathers && !grow(index, arena))
+    jpeg->records_points = jpeg->my1 > index->rows;
+    if (jpeg->records_points && !grow(index, arena))
         return false;
     jpeg->index = index;
     jpeg->known = index->rows;
@@ -144,11 +144,11 @@ bool hr__jpeg_take_index(struct hr_jpeg *jpeg, struct hr_jpeg_index *index,
     return true;
 }
 
-/* ---- using it ---- */
+/* ---- seeking ---- */
 
-/* Copy from the first row that is entered by its point to the row below the window, or
- * to the end of the data when unknown rows follow. A stuffed byte may be cut in half
- * there, but not one that is needed. */
+/* Copies from the first row that is entered by its point to the row below the window, or
+ * to the end of the data if unknown rows follow. The copy may split a stuffed byte pair
+ * at its end, but not one that is needed. */
 bool hr__jpeg_open_index(struct hr_jpeg *jpeg)
 {
     const struct hr_jpeg_index *index = jpeg->index;
@@ -206,9 +206,9 @@ bool hr__jpeg_seek(struct hr_jpeg *jpeg, int32_t my, int32_t mx)
     return hr__jpeg_run(jpeg, mx % index->step, jpeg->kernels->skip);
 }
 
-/* ---- gathering ---- */
+/* ---- recording ---- */
 
-static void note_point(struct hr_jpeg *jpeg, int32_t my, int32_t mx)
+static void record_point(struct hr_jpeg *jpeg, int32_t my, int32_t mx)
 {
     const struct hr_jpeg_scan *scan = &jpeg->scan;
     struct hr_jpeg_index *index = jpeg->index;
@@ -236,20 +236,20 @@ static void note_point(struct hr_jpeg *jpeg, int32_t my, int32_t mx)
     memcpy(jpeg->noted_predictor, scan->predictor, sizeof jpeg->noted_predictor);
 }
 
-bool hr__jpeg_pass(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to,
-                   bool (*mcus)(struct hr_jpeg_scan *, int32_t))
+bool hr__jpeg_advance(struct hr_jpeg *jpeg, int32_t my, int32_t mx, int32_t to,
+                      bool (*mcus)(struct hr_jpeg_scan *, int32_t))
 {
     int32_t step, over;
 
-    if (!jpeg->gathers || my < jpeg->known)
+    if (!jpeg->records_points || my < jpeg->known)
         return hr__jpeg_run(jpeg, to - mx, mcus);
     step = jpeg->index->step;
     for (over = mx % step; mx < to; over = 0) {
         int32_t count = to - mx < step - over ? to - mx : step - over;
 
         if (over == 0)
-            note_point(jpeg, my, mx);
-        if (!mcus(&jpeg->scan, count)) /* no restart marker can come */
+            record_point(jpeg, my, mx);
+        if (!mcus(&jpeg->scan, count)) /* no restart marker can follow */
             return false;
         jpeg->scan.first += count;
         jpeg->went += count;
@@ -267,16 +267,16 @@ bool hr__jpeg_reach(struct hr_jpeg *jpeg, int32_t my)
         int32_t mx = points_of_row(jpeg->index) * jpeg->index->step;
 
         if (!hr__jpeg_seek(jpeg, at - 1, mx) ||
-            !hr__jpeg_pass(jpeg, at - 1, mx, jpeg->mcus_x, skip))
+            !hr__jpeg_advance(jpeg, at - 1, mx, jpeg->mcus_x, skip))
             return false;
     }
     for (; at < my; at++)
-        if (!hr__jpeg_pass(jpeg, at, 0, jpeg->mcus_x, skip))
+        if (!hr__jpeg_advance(jpeg, at, 0, jpeg->mcus_x, skip))
             return false;
     return true;
 }
 
-/* Each 0xFF of the unstuffed data had a zero behind it. */
+/* Counts the stuffed zeros: one after each 0xFF of the unstuffed data. */
 static size_t count_stuffed(const uint8_t *data, size_t bytes)
 {
     typedef uint8_t wide __attribute__((vector_size(16)));
@@ -307,7 +307,7 @@ void hr__jpeg_keep_index(struct hr_jpeg *jpeg)
         return;
     index->went = jpeg->went;
     index->would = jpeg->my1 * jpeg->mcus_x;
-    if (!jpeg->gathers)
+    if (!jpeg->records_points)
         return;
     if (jpeg->known > 0)
         above = &index->row[jpeg->known - 1];
@@ -350,17 +350,17 @@ hr__jpeg_index_make(struct hr_jpeg *jpeg, struct hr_arena *arena, const void *da
     HR_TRY(hr__jpeg_prepare(jpeg, &job, true));
     need_skips(jpeg);
     if (jpeg->index == NULL || !hr__jpeg_reach(jpeg, jpeg->mcus_y) ||
-        !hr__jpeg_is_used_up(&jpeg->scan))
+        !hr__jpeg_is_exhausted(&jpeg->scan))
         return HR_ERR_UNSUPPORTED;
     hr__jpeg_keep_index(jpeg);
     *ret_index = index;
     return HR_OK;
 }
 
-/* ---- as bytes ---- */
+/* ---- serialisation ---- */
 
 #define FORM 1
-#define HEAD_BYTES_MAX 26 /* form, 4 numbers of the photo, bytes of the points */
+#define HEAD_BYTES_MAX 26 /* version, 4 numbers about the photo, size of the points */
 #define ROW_BYTES_MAX 27
 #define MCUS_MAX 8192 /* in a row or column of the largest JPEG */
 
@@ -369,7 +369,7 @@ size_t hr__jpeg_index_room(const struct hr_jpeg_index *index)
     return HEAD_BYTES_MAX + (size_t)index->rows * ROW_BYTES_MAX + index->points_bytes;
 }
 
-/* The head, then the rows as differences from the one above, then the points. */
+/* The header, then each row as differences from the one above, then the points. */
 size_t hr__jpeg_index_pack(const struct hr_jpeg_index *index, uint8_t *to)
 {
     struct hr_jpeg_row above = {0};

@@ -1,16 +1,16 @@
 /*
- * codec/jpeg_index.h - places in a photo where decoding can begin.
+ * codec/jpeg_index.h - positions in a photo where decoding can start.
  *
- * An index knows some rows of MCUs, from the top: for each where it begins, and every
- * `step` MCUs a point inside it. With one a window costs what it holds, not what lies
- * above and beside it. A decode that is given an index uses what it knows and adds the
- * rows that it passes itself (jpeg.h, image.h: `index` of a request), so an index costs
- * no pass of its own. Points are kept as differences, 4 to 6 bytes each.
+ * An index covers some rows of MCUs, from the top: where each begins, and a point inside
+ * it every `step` MCUs. With an index the cost of a window depends on its own size, not
+ * on what lies above and beside it. A decode that is given an index (jpeg.h, image.h:
+ * `index` of a request) uses the known rows and adds those it passes itself, so building
+ * an index takes no extra pass. Points are stored as differences, 4 to 6 bytes each.
  *
- * An index belongs to the bytes it was made from; with others it is safe, and the pixels
- * are wrong or declined, so keep it by the content's hash. Rows are known only when
- * decoding accepted all down to them, so what an index leaves out would not have been
- * declined.
+ * An index belongs to the bytes it was made from. Used with other bytes it is safe, but
+ * the pixels are wrong or the file is declined: key it by a hash of the contents. A row
+ * is added only if decoding accepted everything up to it, so skipping by the index never
+ * hides data that would have been declined.
  */
 #ifndef HR_CODEC_JPEG_INDEX_H
 #define HR_CODEC_JPEG_INDEX_H
@@ -22,39 +22,39 @@
 struct hr_jpeg;
 
 struct hr_jpeg_row {
-    uint32_t at;        /* byte of the entropy-coded data, from its begin in the file */
-    uint32_t unstuffed; /* the same without the stuffed zeros */
-    uint32_t points_at; /* its points, from the begin of `points` */
+    uint32_t at;        /* byte offset into the entropy-coded data */
+    uint32_t unstuffed; /* the same without stuffed zeros */
+    uint32_t points_at; /* offset of its points in `points` */
     int16_t predictor[3];
-    uint8_t bit; /* of that byte, 0 the highest */
+    uint8_t bit; /* bit within that byte, 0 the highest */
 };
 
-/* {0} is an empty one. All memory is the arena's. */
+/* {0} is an empty index. All memory is in the arena. */
 struct hr_jpeg_index {
     int32_t mcus_x, mcus_y, components; /* of the photo */
-    int32_t step;            /* MCUs between points; 0 in an empty one: chosen */
-    int32_t rows, rows_room; /* known of mcus_y */
+    int32_t step;            /* MCUs between points; 0 while empty: not chosen yet */
+    int32_t rows, rows_room; /* known, of mcus_y; allocated */
     struct hr_jpeg_row *row;
     uint8_t *points;
     size_t points_bytes, points_room;
-    /* Of the last decode with it that ended well: MCUs that it went through, and how many
-     * it were without. */
+    /* For the last successful decode with this index: the MCUs it read, and the number it
+     * would have read without the index. */
     int32_t went, would;
 };
 
-/* Go through all of a file once. `step` 0: points at the begin of rows only; negative: as
- * decoding chooses it.
- * HR_ERR_UNSUPPORTED: declined, as also files with restart markers; HR_ERR_MEMORY. */
+/* Indexes a whole file in one pass. `step` 0: points at row starts only; negative: the
+ * step that decoding would choose. HR_ERR_UNSUPPORTED: declined; files with restart
+ * markers always are. HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
 hr__jpeg_index_make(struct hr_jpeg *jpeg, struct hr_arena *arena, const void *data,
                     size_t bytes, int32_t step, struct hr_jpeg_index *ret_index);
 
-/* As bytes, to be kept: how many at most, and what they are. */
+/* Serialise: the maximum size, and the bytes written to `to`; returns their number. */
 size_t hr__jpeg_index_room(const struct hr_jpeg_index *index);
 size_t hr__jpeg_index_pack(const struct hr_jpeg_index *index, uint8_t *to);
 
-/* Back again; points stay in `data`. HR_ERR_FORMAT for what is no index; any other bytes
- * are safe. */
+/* Deserialise; points stay in `data`, which must outlive the index. HR_ERR_FORMAT for
+ * what is not an index; any bytes are safe. */
 HR_CHECK enum hr_err hr__jpeg_index_unpack(struct hr_arena *arena, const uint8_t *data,
                                            size_t bytes, struct hr_jpeg_index *ret_index);
 

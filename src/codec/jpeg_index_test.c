@@ -1,6 +1,6 @@
 /*
- * codec/jpeg_index_test.c - entry points: gathered, kept as bytes, used and completed,
- * they change no pixel.
+ * codec/jpeg_index_test.c - seek points change no pixel, whether collected, serialised,
+ * used or extended.
  */
 #include "codec/jpeg_test_util.h"
 
@@ -19,7 +19,7 @@ static struct hr_image_request draw_window(struct bench *bench, const struct pho
     return request;
 }
 
-/* Keep an index as bytes. */
+/* Serialises an index. */
 static size_t keep(const struct hr_jpeg_index *index, uint8_t **kept)
 {
     uint8_t *to = malloc(hr__jpeg_index_room(index));
@@ -28,7 +28,7 @@ static size_t keep(const struct hr_jpeg_index *index, uint8_t **kept)
     CHECK(to != NULL);
     bytes = hr__jpeg_index_pack(index, to);
     CHECK(bytes <= hr__jpeg_index_room(index));
-    free(*kept); /* the index may lie in it */
+    free(*kept); /* the index may point into it */
     *kept = to;
     return bytes;
 }
@@ -55,7 +55,7 @@ static void check_index_window(struct hr_jpeg *jpeg, const struct hr_image_job *
         check_same(&plain_planes.ycc.plane[i], &planes.ycc.plane[i]);
 }
 
-/* Window after window, each with the index as the one before left it. */
+/* One window after another, each with the index as the previous one left it. */
 static void check_index_windows(struct bench *bench, const struct photo *file,
                                 int32_t step, int count)
 {
@@ -140,7 +140,7 @@ TEST(one_pass_gives_the_same_index_as_decoding_the_last_row)
     bench_finish(&bench);
 }
 
-/* A wrong index gives wrong pixels or nothing, and no more. */
+/* A wrong index gives wrong pixels or an error, and nothing worse. */
 TEST(any_index_is_safe)
 {
     struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
@@ -285,8 +285,8 @@ TEST(files_with_restart_markers_have_no_index)
     bench_finish(&bench);
 }
 
-/* The door decodes again without what was found wanting, and notes points anew. */
-TEST(an_index_that_leads_nowhere_is_dropped)
+/* hr__jpeg_decode retries without the faulty index and records points again. */
+TEST(a_faulty_index_is_dropped)
 {
     struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
     struct hr_jpeg *jpeg = hr__jpeg_create();

@@ -44,7 +44,7 @@ static inline void store_low_halves(uint16_t *to, __m256i v)
     _mm_storeu_si128((void *)to, _mm_packus_epi32(low, high));
 }
 
-/* Two rows of two blocks, a block in each lane. */
+/* Two rows of two blocks, one block per lane. */
 static inline void put_bytes8(__m256i rows, uint8_t *out, ptrdiff_t stride)
 {
     __m256i v = _mm256_permute4x64_epi64(rows, 0xD8);
@@ -80,7 +80,7 @@ static inline __m128i bytes_of(__m256i v)
     return _mm_packus_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
 }
 
-/* Byte i of the interleaved 48 comes from byte i / 3 of colour i % 3. */
+/* Byte i of the 48 interleaved ones comes from byte i / 3 of colour i % 3. */
 #define T(i, c) ((i) % 3 == (c) ? (i) / 3 : -1)
 #define T4(i, c) T(i, c), T(i + 1, c), T(i + 2, c), T(i + 3, c)
 #define T16(i, c) _mm_setr_epi8(T4(i, c), T4(i + 4, c), T4(i + 8, c), T4(i + 12, c))

@@ -35,7 +35,7 @@ static inline void store_low_halves(uint16_t *to, __m512i v)
     _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16(v));
 }
 
-/* Two rows of four blocks, a block in each lane. */
+/* Two rows of four blocks, one block per lane. */
 static inline void put_bytes8(__m512i rows, uint8_t *out, ptrdiff_t stride)
 {
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
@@ -75,7 +75,8 @@ static inline __m256i bytes_of(__m512i v)
     return _mm512_cvtusepi16_epi8(_mm512_max_epi16(v, _mm512_setzero_si512()));
 }
 
-/* Byte i of the interleaved 96: from red and green in one register, blue in another. */
+/* Byte i of the 96 interleaved ones: red and green are in one register, blue in
+ * another. */
 #define T(i) ((i) % 3 == 2 ? 64 + (i) / 3 : (i) % 3 * 32 + (i) / 3)
 #define T8(i) T(i), T(i + 1), T(i + 2), T(i + 3), T(i + 4), T(i + 5), T(i + 6), T(i + 7)
 #define T64(i)                                                                           \

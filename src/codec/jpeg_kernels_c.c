@@ -1,6 +1,6 @@
 /*
- * codec/jpeg_kernels_c.c - the inner loops in plain C, which are the meaning, and the
- * choice among the tables.
+ * codec/jpeg_kernels_c.c - the inner loops in plain C, the reference for the others, and
+ * the choice of table.
  */
 #include "codec/jpeg_idct.h"
 #include "codec/jpeg_rows.h"
@@ -26,8 +26,8 @@ unstuff(const uint8_t *from, const uint8_t *end, uint8_t *to, uint8_t **ret_to)
     }
 }
 
-/* Chain symbols as long as their codes lie in the index, all of them in 15 bits, and the
- * block goes on. */
+/* Chains symbols while their codes lie within the index, all take at most 15 bits, and
+ * the block continues. */
 static void make_skip(struct hr_jpeg_table *table)
 {
     const uint32_t *steps = table->step;

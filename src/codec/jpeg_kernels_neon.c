@@ -1,8 +1,8 @@
 /*
- * codec/jpeg_kernels_neon.c - the inner loops for NEON, one block in a register.
+ * codec/jpeg_kernels_neon.c - the inner loops for NEON, one block per register.
  *
- * Entropy decoding and the rows of jpeg_rows.h are the plain C, which the compiler
- * vectorises; skip tables too, as there are no gathers.
+ * Entropy decoding and jpeg_rows.h are plain C, the latter vectorised by the compiler.
+ * Skip tables are plain C too, because NEON has no records_points.
  */
 #define VEC int16x8_t
 #define VEC_INLINE static inline __attribute__((always_inline))
@@ -23,7 +23,7 @@ struct sums {
     int32x4_t low, high;
 };
 
-/* NEON multiplies by a constant and adds, so the two can stay where they are. */
+/* NEON multiplies by a constant and accumulates, so the registers stay separate. */
 VEC_INLINE struct couples interleave(VEC a, VEC b)
 {
     return (struct couples){a, b};
@@ -38,7 +38,7 @@ VEC_INLINE struct sums multiply(struct couples v, int16_t by_a, int16_t by_b)
                          vmlal_high_n_s16(high, v.b, by_b)};
 }
 
-/* Sums of blocks that are declined may wrap; vaddq_s32 is a signed + to gcc. */
+/* Sums of blocks that will be declined may wrap; vaddq_s32 is a signed + to gcc. */
 VEC_INLINE int32x4_t wrap_add(int32x4_t a, int32x4_t b)
 {
     return vreinterpretq_s32_u32(
@@ -61,11 +61,11 @@ VEC_INLINE struct sums minus(struct sums a, struct sums b)
     return (struct sums){wrap_subtract(a.low, b.low), wrap_subtract(a.high, b.high)};
 }
 
-/* 16 bits to 32, times 2^shift, a constant. */
+/* 16 bits widened to 32 and multiplied by 2^shift, a constant. */
 #define shifted(v, shift)                                                                \
     ((struct sums){vshll_n_s16(vget_low_s16(v), shift), vshll_high_n_s16(v, shift)})
 
-/* Descaled; `more` is added to the result. */
+/* Descales; `more` is added to the result. */
 VEC_INLINE VEC narrow(struct sums a, int shift, int more)
 {
     int32x4_t by = vdupq_n_s32(-shift); /* becomes an immediate */
@@ -85,7 +85,7 @@ VEC_INLINE VEC subtract_saturated(VEC a, VEC b)
     return vqsubq_s16(a, b);
 }
 
-/* The smallest and largest values met so far, in each place. */
+/* The smallest and largest values so far, per lane. */
 struct range {
     VEC min, max;
 };
@@ -101,14 +101,14 @@ VEC_INLINE void widen_range(struct range *range, VEC v)
     range->max = vmaxq_s16(range->max, v);
 }
 
-/* All values from -max - 1 to max, plus `more`. */
+/* True if all values are from -max - 1 to max, plus `more`. */
 VEC_INLINE bool is_within(const struct range *range, int max, int more)
 {
     return vminvq_s16(range->min) >= more - max - 1 &&
            vmaxvq_s16(range->max) <= more + max;
 }
 
-/* Pairs of 32 or 64 bits of two registers change places. */
+/* Exchange pairs of 32 or 64 bits between two registers. */
 VEC_INLINE void swap32(VEC *a, VEC *b)
 {
     int32x4_t x = vreinterpretq_s32_s16(*a), y = vreinterpretq_s32_s16(*b);
@@ -141,7 +141,7 @@ VEC_INLINE void transpose8(VEC r[8])
         swap64(&r[i], &r[i + 4]);
 }
 
-/* Row k of block b of a group, dequantised; zero is left there. */
+/* Row k of block b of a group, dequantised; clears the coefficients. */
 VEC_INLINE VEC take_row(int16_t *group, const int16_t *quant, int k, int b)
 {
     int16_t *at = group + 32 * k + 8 * b;
@@ -157,7 +157,7 @@ VEC_INLINE void put_rows8(VEC even, VEC odd, uint8_t *out, ptrdiff_t stride)
     vst1_u8(out + stride, vqmovun_s16(odd));
 }
 
-/* A bit for each 0xFF. */
+/* A bit for each 0xFF byte. */
 static inline uint64_t copy_64(const uint8_t *from, uint8_t *to)
 {
     static const uint8_t weights[16] = {1, 2, 4, 8, 16, 32, 64, 128,
@@ -176,7 +176,7 @@ static inline uint64_t copy_64(const uint8_t *from, uint8_t *to)
 
 #include "codec/jpeg_passes.h"
 
-/* Eight columns of four values, two to a register, out of four rows. */
+/* Eight columns of four values from four rows, two columns per register. */
 VEC_INLINE void columns_of(const VEC m[4], int64x2_t c[4])
 {
     VEC low02 = vzip1q_s16(m[0], m[2]), high02 = vzip2q_s16(m[0], m[2]);
@@ -188,7 +188,7 @@ VEC_INLINE void columns_of(const VEC m[4], int64x2_t c[4])
     c[3] = vreinterpretq_s64_s16(vzip2q_s16(high02, high13));
 }
 
-/* Four columns of two blocks, four values each, as rows of bytes. */
+/* Stores four columns of two blocks, four values each, as rows of bytes. */
 VEC_INLINE void put_columns4(const VEC v[4], uint8_t *out, ptrdiff_t stride)
 {
     static const uint8_t upright[32] = {0,  8,  16, 24, 4,  12, 20, 28, 1,  9, 17,
@@ -207,7 +207,7 @@ VEC_INLINE void put_columns4(const VEC v[4], uint8_t *out, ptrdiff_t stride)
     vst1_u8(out + 3 * stride, vget_high_u8(rows23));
 }
 
-/* The first pass block by block, the second on the columns of two. */
+/* The first pass one block at a time, the second on columns of two blocks. */
 static bool idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t *out,
                    ptrdiff_t stride)
 {
@@ -248,7 +248,7 @@ static inline VEC load_8(const uint8_t *at)
     return vreinterpretq_s16_u16(vmovl_u8(vld1_u8(at)));
 }
 
-/* k * x rounded to a 2^16th (see rgb_scalar) is (floor(2 k x) + 1) / 2. */
+/* k * x rounded to a multiple of 2^-16 (see rgb_scalar) is (floor(2 k x) + 1) / 2. */
 static inline VEC part_of(VEC x, int k)
 {
     return vrshrq_n_s16(vqdmulhq_n_s16(x, (int16_t)k), 1);

@@ -1,7 +1,7 @@
 /*
- * codec/jpeg_kernels_test.c - every table of inner loops against plain C, without a file
- * around: coefficients as large as the entropy decoder lets through, all chroma, bytes
- * full of 0xFF.
+ * codec/jpeg_kernels_test.c - every table of inner loops against plain C, without a file:
+ * coefficients up to what the entropy decoder accepts, all chroma values, data full of
+ * 0xFF.
  */
 #include "codec/jpeg_priv.h"
 #include "codec/jpeg_test_util.h"
@@ -9,7 +9,8 @@
 #define GROUPS 3
 #define STRIDE (32 * GROUPS)
 
-/* Coefficients that are at most 2^bits after the step; few in half of the groups. */
+/* Coefficients that times their step are at most 2^bits; half of the groups are
+ * sparse. */
 static void draw_groups(struct bench *bench, int16_t *groups, int32_t step)
 {
     int bits = 3 + draw(bench, 11), few = draw(bench, 2);
@@ -19,7 +20,8 @@ static void draw_groups(struct bench *bench, int16_t *groups, int32_t step)
         int32_t v = draw(bench, 2 << bits) - (1 << bits);
 
         v = v < -HR_JPEG_VALUE_MAX ? -HR_JPEG_VALUE_MAX : v;
-        if (i % HR_JPEG_GROUP < 256 && (!few || draw(bench, 8) == 0)) /* not the margin */
+        if (i % HR_JPEG_GROUP < 256 &&
+            (!few || draw(bench, 8) == 0)) /* skip the margin */
             groups[i] = (int16_t)(v / step);
     }
 }
@@ -34,7 +36,7 @@ static bool transform(enum hr_isa isa, int size, const int16_t *groups,
     hr__isa_limit(isa);
     good = hr__jpeg_kernels()->idct[size](mine, quant, GROUPS, out, STRIDE);
     for (int i = 0; i < GROUPS * HR_JPEG_GROUP; i++)
-        CHECK(mine[i] == 0); /* for the next batch */
+        CHECK(mine[i] == 0); /* zeroed for the next batch */
     return good;
 }
 
@@ -83,7 +85,7 @@ TEST(sums_that_would_wrap_back_into_range_are_declined)
         quant[i] = 1;
     for (int i = 0; i < 4 * TEST_ISAS; i++) {
         memset(groups, 0, sizeof groups);
-        /* The first pass makes 32764 of both, which the second adds or subtracts. */
+        /* The first pass makes both 32764; the second adds or subtracts them. */
         groups[0] = (int16_t)(sign[i % 4][0] * HR_JPEG_VALUE_MAX);
         groups[4] = (int16_t)(sign[i % 4][1] * HR_JPEG_VALUE_MAX);
         CHECK(!transform(test_isas[i / 4], 3, groups, quant, out));
@@ -97,7 +99,7 @@ TEST(colour_is_the_same_for_all_chroma)
     uint8_t y[N], cb[N], cr[N], want[3 * N + 1], got[3 * N + 1];
 
     for (int r = 0; r < 256; r++) {
-        int n = N - r % 19; /* ends of rows */
+        int n = N - r % 19; /* odd row lengths */
 
         for (int i = 0; i < N; i++) {
             y[i] = (uint8_t)(i * 7 + r * 13);
@@ -130,7 +132,7 @@ TEST(unstuffing_ends_at_the_same_marker_with_the_same_bytes)
 
         for (int i = 0; i < n; i++)
             in[i] = (uint8_t)(draw(&bench, often) == 0 ? 255 : draw(&bench, 255));
-        for (int i = 1; i < n; i++) /* some stay and are markers */
+        for (int i = 1; i < n; i++) /* others remain and act as markers */
             if (in[i - 1] == 255 && draw(&bench, 12) != 0)
                 in[i] = 0;
         hr__isa_limit(HR_ISA_C);

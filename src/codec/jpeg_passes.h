@@ -1,12 +1,12 @@
 /*
- * codec/jpeg_passes.h - the transforms and unstuffing as every vector instruction set
- * does them; jpeg_x86.h and jpeg_kernels_neon.c include it.
+ * codec/jpeg_passes.h - the inverse transforms and unstuffing, written once for all
+ * vector instruction sets; included by jpeg_x86.h and jpeg_kernels_neon.c.
  *
- * A register, VEC, holds the same row of LANES blocks, 8 values each. The includer
- * defines before: struct couples, two registers to be multiplied with two constants and
- * added by multiply() into struct sums, the 32-bit values of a register; plus, minus,
- * shifted and narrow on sums; 16-bit sums that saturate; struct range for the smallest
- * and largest results; transpose8 and take_row; put_rows8; copy_64.
+ * A register (VEC) holds the same row of LANES blocks, 8 values each. The includer
+ * defines: struct couples, two registers that multiply() multiplies by two constants and
+ * adds into struct sums, the 32-bit sums of a register; plus, minus, shifted and narrow
+ * on sums; saturating 16-bit additions; struct range for the smallest and largest
+ * results; transpose8 and take_row; put_rows8; copy_64.
  */
 /* a + b and a - b, descaled. */
 VEC_INLINE void
@@ -64,7 +64,7 @@ static bool idct_8(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
     return is_within(&range, RESULT_MAX, MIDDLE);
 }
 
-/* Of the 4x4 transform; the fifth row is not looked at. */
+/* A pass of the 4x4 transform; the fifth row is ignored. */
 VEC_INLINE void pass4(const VEC r[8], int shift, int more, VEC out[4])
 {
     struct sums t0 = shifted(r[0], 14);
@@ -79,7 +79,7 @@ VEC_INLINE void pass4(const VEC r[8], int shift, int more, VEC out[4])
     butterfly(minus(t0, t2), o0, shift, more, &out[1], &out[2]);
 }
 
-/* Of the 2x2 transform: the odd rows and the first. */
+/* A pass of the 2x2 transform; uses the first row and the odd ones. */
 VEC_INLINE void pass2(const VEC r[8], int shift, int more, VEC out[2])
 {
     struct sums odd = plus(multiply(interleave(r[7], r[5]), -F_0_720, F_0_850),
@@ -88,7 +88,8 @@ VEC_INLINE void pass2(const VEC r[8], int shift, int more, VEC out[2])
     butterfly(shifted(r[0], 15), odd, shift, more, &out[0], &out[1]);
 }
 
-/* Whole registers up to the next 0xFF; what is stored too much is overwritten. */
+/* Copies whole registers up to the next 0xFF; bytes stored beyond it are overwritten
+ * later. */
 static const uint8_t *
 unstuff(const uint8_t *from, const uint8_t *end, uint8_t *to, uint8_t **ret_to)
 {

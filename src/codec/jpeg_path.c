@@ -1,5 +1,5 @@
 /*
- * codec/jpeg_path.c - which JPEG decoder is used: forced, or by HEADRACE_JPEG.
+ * codec/jpeg_path.c - which JPEG decoder to use: as forced, else as HEADRACE_JPEG says.
  */
 #include "codec/jpeg.h"
 

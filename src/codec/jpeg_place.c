@@ -1,17 +1,17 @@
 /*
  * codec/jpeg_place.c - which MCUs and samples a window needs, and the memory for them.
  *
- * Scaled decoding takes smaller transforms, and larger ones for chroma instead of
- * upsampling where libjpeg does so. Everything that grows with the photo lies in one
- * block that is kept between photos, but for what is handed out.
+ * Scaled decoding uses smaller transforms, and where libjpeg does so, larger ones for
+ * chroma instead of upsampling. All memory that grows with the photo, except the output,
+ * is in one block that is kept between photos.
  */
 #include "codec/jpeg_state.h"
 #include "core/alloc.h"
 
 #include <string.h>
 
-#define STRIDE_ROUND 64 /* of the strips' rows */
-/* A buffer that has been four times too large for so many photos is given back. */
+#define STRIDE_ROUND 64 /* of rows in the strips */
+/* Free a block that has been four times too large for this many photos. */
 #define PATIENCE 256
 
 struct hr_jpeg *hr__jpeg_create(void)
@@ -33,8 +33,8 @@ void hr__jpeg_destroy(struct hr_jpeg *jpeg)
 
 /* ---- geometry ---- */
 
-/* libjpeg's rule: chroma takes a larger transform as long as that replaces upsampling in
- * both directions. Then come its choices of upsampling; a very narrow row is repeated. */
+/* libjpeg's rule: chroma uses a larger transform where that replaces upsampling in both
+ * directions. Then its choice of upsampling; very narrow rows are replicated. */
 static void place_plane(struct hr_jpeg *jpeg, int i, int scale_log2)
 {
     const struct hr_jpeg_header *header = &jpeg->header;
@@ -67,9 +67,9 @@ static void place_window(struct hr_jpeg *jpeg, const struct hr_image_request *re
     jpeg->height = ((request->y + request->height + up) >> k) - jpeg->y;
 }
 
-/* Samples of a direction that pixels [at, at + size) need. The triangle filter looks one
- * sample further; vertically libjpeg reads on for both rows of a sample, and so do we, to
- * see the same damage. */
+/* Samples in one direction that pixels [at, at + size) need. The triangle filter needs
+ * one more sample. Vertically, libjpeg reads on for both rows of a sample; so do we, to
+ * detect the same damage. */
 static void need(int32_t at, int32_t size, int32_t full, bool doubled, bool triangle,
                  int32_t *ret_from, int32_t *ret_to)
 {
@@ -106,9 +106,9 @@ static void need_mcus(struct hr_jpeg *jpeg)
         jpeg->mx0 = mx0 < jpeg->mx0 ? mx0 : jpeg->mx0;
         jpeg->mx1 = mx1 > jpeg->mx1 ? mx1 : jpeg->mx1;
     }
-    /* To see the same damage. */
-    jpeg->my1 =
-        hr__divide_up(jpeg->my1, jpeg->header.rows_together) * jpeg->header.rows_together;
+    /* Read what libjpeg reads, to detect the same damage. */
+    jpeg->my1 = hr__divide_up(jpeg->my1, jpeg->header.mcu_rows_per_read) *
+                jpeg->header.mcu_rows_per_read;
     jpeg->my1 = jpeg->my1 < jpeg->mcus_y ? jpeg->my1 : jpeg->mcus_y;
 }
 
@@ -130,7 +130,7 @@ void hr__jpeg_place(struct hr_jpeg *jpeg, const struct hr_image_job *job)
     need_mcus(jpeg);
 }
 
-bool hr__jpeg_is_promise_kept(const struct hr_jpeg *jpeg)
+bool hr__jpeg_data_may_suffice(const struct hr_jpeg *jpeg)
 {
     const struct hr_jpeg_component *luma = jpeg->header.component;
     int64_t blocks = (int64_t)jpeg->mcus_x * jpeg->mcus_y *
@@ -146,7 +146,7 @@ static uint8_t *part(uint8_t *block, size_t at)
     return block != NULL ? block + at : NULL;
 }
 
-/* Lay out the block; with a NULL block this only measures. */
+/* Lays out the block; with a NULL block, only returns its size. */
 static size_t lay_out(struct hr_jpeg *jpeg, uint8_t *block)
 {
     size_t at = 0, row = (size_t)jpeg->width + 2 * HR_JPEG_SLACK;
@@ -156,13 +156,14 @@ static size_t lay_out(struct hr_jpeg *jpeg, uint8_t *block)
         struct hr_jpeg_plane *p = &jpeg->plane[i];
         int32_t mcus = hr__divide_up(jpeg->mx1 - jpeg->mx0, 4) * 4;
 
-        if (jpeg->seen != NULL) /* a range may begin anywhere, and ends in a group */
+        if (jpeg->seen !=
+            NULL) /* a range may start anywhere, and extends to whole groups */
             mcus += 4;
 
         p->first = jpeg->mx0 * p->mcu_width;
         p->stride = hr__divide_up(mcus * p->mcu_width + 1, STRIDE_ROUND) * STRIDE_ROUND;
         p->strip = part(block, at);
-        if (p->wanted && !hr__jpeg_keeps_strips(jpeg))
+        if (p->wanted && !hr__jpeg_retains_strips(jpeg))
             at += (size_t)p->stride * (size_t)(HR_JPEG_KEPT + p->mcu_height);
     }
     at += HR_JPEG_SLACK;

@@ -1,12 +1,12 @@
 /*
- * codec/jpeg_rows.h - upsampling and colour, included once per instruction set. The loops
- * are written for the compiler's vectoriser.
+ * codec/jpeg_rows.h - upsampling and colour conversion, included once per instruction
+ * set; the loops are written for auto-vectorisation.
  */
 #include "codec/jpeg_priv.h"
 
 #include <string.h>
 
-/* Two neighbouring bytes as one store. */
+/* Two adjacent bytes as one store. */
 static inline uint16_t pair(unsigned first, unsigned second)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -16,8 +16,8 @@ static inline uint16_t pair(unsigned first, unsigned second)
 #endif
 }
 
-/* sums[1 .. n] hold the inputs: a quarter of the neighbour, three of the pixel itself;
- * `shift` and the biases belong together. */
+/* sums[1 .. n] hold the inputs. Weights are one quarter for the neighbour and three for
+ * the pixel; `shift` and the biases must match. */
 static inline __attribute__((always_inline)) void
 widen(uint16_t *restrict sums, uint8_t *restrict out, int32_t n, unsigned bias_left,
       unsigned bias_right, int shift)
@@ -62,8 +62,8 @@ static inline uint8_t clamp8(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* round(x * 2^16): 91881 for 1.402, 116130 for 1.772, 22554 for 0.34414, 46802 for
- * 0.71414. */
+/* Coefficients are round(x * 2^16): 91881 for 1.402, 116130 for 1.772, 22554 for 0.34414,
+ * 46802 for 0.71414. */
 static inline void rgb_scalar(const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
                               uint8_t *out, int32_t n)
 {

@@ -1,16 +1,16 @@
 /*
  * codec/jpeg_scan.h - entropy decoding (T.81, F.2.2), included once per instruction set.
  *
- * The reader holds up to 63 bits; a refill brings at least 56 with one unaligned load. A
- * look-up takes at most 11 bits, so one refill serves the DC value and four
- * coefficients. The case that code and value do not fit in 11 bits (5 % of the symbols)
- * refills by itself. There is no check of bounds in here: data ends in zeros, and each
- * MCU ends with one comparison.
+ * The reader holds up to 63 bits; a refill leaves at least 56 with one unaligned load. A
+ * look-up consumes at most 11 bits, so one refill serves the DC value and four
+ * coefficients. If code and value do not fit in 11 bits (5 % of the symbols), that path
+ * does its own refill. There are no bounds checks inside an MCU: the data ends in zero
+ * padding, and one comparison follows each MCU.
  *
- * What is passed over goes by `skip`, several symbols a look-up. A look-up may reach over
- * the end of a full block, which has no end code: the sum of the steps then shows it, and
- * the block is read again symbol by symbol. A block of which only low frequencies are
- * wanted is read up to there and then passed over.
+ * Skipped blocks use `skip`, several symbols per look-up. A look-up may run past the end
+ * of a full block, which has no end code: the sum of the steps then reveals it, and the
+ * block is read again symbol by symbol. A block that needs only low frequencies is
+ * decoded up to them and then skipped.
  */
 #include "codec/jpeg_priv.h"
 
@@ -20,7 +20,7 @@
 #define RARE(x) __builtin_expect(!!(x), 0)
 #define STEP_LAST 63
 
-/* In registers: never pass its address to a function that is not inlined. */
+/* Kept in registers: never pass its address to a function that is not inlined. */
 struct reader {
     uint64_t bits, left;
     const uint8_t *at;
@@ -39,7 +39,7 @@ SCAN_INLINE void refill(struct reader *r)
     r->left = (r->left & 63) | 56;
 }
 
-/* Only the low six bits of `left` count, so an entry may be subtracted as it is. */
+/* Only the low six bits of `left` count, so a whole entry may be subtracted. */
 SCAN_INLINE void take(struct reader *r, uint64_t entry)
 {
     r->bits <<= entry & 63;
@@ -53,8 +53,8 @@ static int32_t extend(uint64_t bits, int size)
     return v < 1 << (size - 1) ? v - (1 << size) + 1 : v;
 }
 
-/* A symbol whose code is longer than the index, after a refill; false when there is no
- * such code. The step of a DC value is 1. */
+/* Reads a symbol whose code is longer than the index, after a refill; false if there is
+ * no such code. The step of a DC value is 1. */
 static __attribute__((noinline)) bool
 read_long(struct reader *r, const struct hr_jpeg_table *table, bool is_ac,
           int32_t *ret_step, int32_t *ret_value)
@@ -90,7 +90,7 @@ SCAN_INLINE bool read_long_inline(struct reader *r, const struct hr_jpeg_table *
     return good;
 }
 
-/* Leaves 45 bits at least. */
+/* Leaves at least 45 bits. */
 SCAN_INLINE bool
 read_dc(struct reader *r, const struct hr_jpeg_table *table, int32_t *ret_difference)
 {
@@ -115,8 +115,8 @@ read_dc(struct reader *r, const struct hr_jpeg_table *table, int32_t *ret_differ
     return true;
 }
 
-/* Where coefficient k is stored, from its block's place in the group; the margin takes
- * what is not kept. */
+/* Where coefficient k is stored, relative to its block in the group; unwanted ones go to
+ * the margin. */
 #define NO_PLACE 256
 static const uint16_t places[192] = {
 #define P(n) ((n) / 8 * 32 + (n) % 8)
@@ -135,15 +135,15 @@ static const uint16_t places[192] = {
 #undef M
 };
 
-/* A jump over the last coefficient is bad, unless it is the end code. */
+/* A step past the last coefficient is an error unless it is the end code. */
 SCAN_INLINE bool is_end(uint64_t k)
 {
     return k == STEP_LAST || k >= HR_JPEG_END;
 }
 
-/* One symbol after the other, from step k on. */
+/* One symbol at a time, starting at step k. */
 static __attribute__((noinline)) bool
-skip_ac_single(struct reader *r, const struct hr_jpeg_table *table, uint64_t k)
+skip_ac_slowly(struct reader *r, const struct hr_jpeg_table *table, uint64_t k)
 {
     while (k < STEP_LAST) {
         uint32_t entry;
@@ -171,8 +171,8 @@ skip_ac_single(struct reader *r, const struct hr_jpeg_table *table, uint64_t k)
     if (k >= STEP_LAST)                                                                  \
         break;
 
-/* From step k on. An entry takes 15 bits at most: three go into a refill, also after a DC
- * value. */
+/* Starts at step k. An entry takes at most 15 bits, so a refill suffices for three, even
+ * after a DC value. */
 SCAN_INLINE bool skip_ac(struct reader *r, const struct hr_jpeg_table *table, uint64_t k)
 {
     int32_t step, value;
@@ -202,17 +202,18 @@ SCAN_INLINE bool skip_ac(struct reader *r, const struct hr_jpeg_table *table, ui
     }
     if (k == STEP_LAST || k - HR_JPEG_END < STEP_LAST)
         return true;
-    /* The last look-up went over the end of the block: take it back. */
+    /* The last look-up ran past the end of the block: undo it. */
     copy = (struct reader){before, r->left + entry, r->at};
-    good = skip_ac_single(&copy, table, k - (entry >> 8));
+    good = skip_ac_slowly(&copy, table, k - (entry >> 8));
     *r = copy;
     return good;
 }
 #undef SKIP_ONE
 
-/* Whether a value is beyond HR_JPEG_VALUE_MAX: few of those that come here have so many
- * bits that it must be looked at. Beyond the last place there is no step. */
-SCAN_INLINE bool is_absurd(const struct hr_jpeg_block *block, uint64_t k, int32_t value)
+/* True if a value is beyond HR_JPEG_VALUE_MAX; few of the values that get here are long
+ * enough to need the check. There is no step beyond the last position. */
+SCAN_INLINE bool
+is_out_of_range(const struct hr_jpeg_block *block, uint64_t k, int32_t value)
 {
     int32_t known = (1 << block->ac->size_max) - 1, place;
 
@@ -233,8 +234,8 @@ SCAN_INLINE bool is_absurd(const struct hr_jpeg_block *block, uint64_t k, int32_
     if (k >= last)                                                                       \
         goto end;
 
-/* The whole block, or with `low` as far as index block->last; a constant, so that the
- * compiler makes two functions. */
+/* Decodes the whole block, or with `low` only up to index block->last. `low` is a
+ * constant at each call, so that the compiler makes two functions. */
 SCAN_INLINE bool
 read_ac(struct reader *r, const struct hr_jpeg_block *block, int16_t *to, bool low)
 {
@@ -253,7 +254,7 @@ read_ac(struct reader *r, const struct hr_jpeg_block *block, int16_t *to, bool l
         continue;
     rare:
         refill(r);
-        if (entry != 0) { /* the code is short, only its value is long */
+        if (entry != 0) { /* the code fits, only its value is long */
             int size = (int)(entry >> 16 & 15);
 
             take(r, entry >> 8 & 255);
@@ -264,7 +265,7 @@ read_ac(struct reader *r, const struct hr_jpeg_block *block, int16_t *to, bool l
             return false;
         }
         k += (uint64_t)step;
-        if (RARE(is_absurd(block, k, value)))
+        if (RARE(is_out_of_range(block, k, value)))
             return false;
         to[low && k > last ? NO_PLACE : places[k]] = (int16_t)value;
         if (k >= last)
@@ -291,7 +292,7 @@ SCAN_INLINE void store_reader(struct hr_jpeg_scan *scan, const struct reader *r)
     scan->at = r->at;
 }
 
-/* The block's mean; false when it is beyond what a picture has. */
+/* The block's mean; false if it exceeds what a picture can have. */
 SCAN_INLINE bool add_dc(struct hr_jpeg_scan *scan, const struct hr_jpeg_block *block,
                         int32_t difference, int32_t *ret_dc)
 {

@@ -1,10 +1,10 @@
 /*
- * codec/jpeg_seen.c - finding MCUs that earlier decodes made, taking and leaving them.
+ * codec/jpeg_seen.c - finds MCUs that earlier decodes produced and copies them.
  *
- * A row of MCUs is a run of ranges: seen in one part, or not at all. What is not seen is
- * decoded first, because a transform writes whole groups and may run over its range; then
- * the others are copied, about 10 us for a window of 300x300. A window that lies within
- * one part is shown where it is.
+ * A row of MCUs is a sequence of ranges, each found in one earlier part or in none.
+ * Missing ranges are decoded first, because a transform writes whole groups and may
+ * overrun its range; then the others are copied, which takes about 10 us for a window of
+ * 300x300. A window that lies within one part is returned in place.
  */
 #include "codec/jpeg_state.h"
 
@@ -16,8 +16,8 @@ static bool is_usable(const struct hr_jpeg *jpeg, const struct hr_jpeg_seen_part
            part->planes >= jpeg->planes;
 }
 
-/* The part that has most of row `my` from column `at` on, or NULL: none has. *ret_to:
- * where that ends, in the window. */
+/* The part that covers the most of row `my` from column `at`, or NULL. *ret_to is where
+ * its coverage ends, clipped to the window. */
 static const struct hr_jpeg_seen_part *
 find(const struct hr_jpeg *jpeg, int32_t my, int32_t at, int32_t *ret_to)
 {
@@ -55,7 +55,7 @@ bool hr__jpeg_find_unseen(const struct hr_jpeg *jpeg, int32_t my, int32_t *from,
     return at < jpeg->mx1;
 }
 
-void hr__jpeg_look_at_seen(struct hr_jpeg *jpeg, struct hr_jpeg_seen *seen)
+void hr__jpeg_find_seen(struct hr_jpeg *jpeg, struct hr_jpeg_seen *seen)
 {
     int32_t my, i;
 
@@ -104,7 +104,7 @@ static void take(struct hr_jpeg *jpeg, const struct hr_jpeg_seen_part *part, int
     }
 }
 
-void hr__jpeg_take_seen(struct hr_jpeg *jpeg, int32_t my)
+void hr__jpeg_copy_seen(struct hr_jpeg *jpeg, int32_t my)
 {
     int32_t at, to;
 
@@ -118,7 +118,7 @@ void hr__jpeg_take_seen(struct hr_jpeg *jpeg, int32_t my)
     }
 }
 
-void hr__jpeg_show_seen(struct hr_jpeg *jpeg)
+void hr__jpeg_use_seen_planes(struct hr_jpeg *jpeg)
 {
     const struct hr_jpeg_seen_part *part = jpeg->within;
     int32_t i;
@@ -134,7 +134,7 @@ void hr__jpeg_show_seen(struct hr_jpeg *jpeg)
     }
 }
 
-void hr__jpeg_leave_seen(struct hr_jpeg *jpeg)
+void hr__jpeg_add_seen(struct hr_jpeg *jpeg)
 {
     struct hr_jpeg_seen_part *part;
     int32_t i;

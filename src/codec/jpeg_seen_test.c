@@ -1,6 +1,5 @@
 /*
- * codec/jpeg_seen_test.c - windows that take from the ones before them are those of
- * decodes alone.
+ * codec/jpeg_seen_test.c - windows that reuse earlier decodes equal those decoded alone.
  */
 #include "codec/jpeg_test_util.h"
 
@@ -31,7 +30,7 @@ draw_window(struct bench *bench, const struct photo *file, int scales)
     return request;
 }
 
-/* The window alone, and with what was seen before it. */
+/* Decodes the window alone, and with the parts of earlier ones. */
 static void
 check_view(struct hr_jpeg *jpeg, struct bench *bench, const struct photo *file,
            struct hr_image_request request, bool planar)
@@ -61,7 +60,7 @@ check_view(struct hr_jpeg *jpeg, struct bench *bench, const struct photo *file,
         check_same(&planes.ycc.plane[i], &plain_planes.ycc.plane[i]);
 }
 
-/* One record after the other, each with some windows. */
+/* One record after another, each with several windows. */
 static void check_records(struct bench *bench, const struct photo *file, int records)
 {
     struct hr_jpeg *jpeg = hr__jpeg_create();
@@ -86,7 +85,7 @@ static void check_records(struct bench *bench, const struct photo *file, int rec
     hr__jpeg_destroy(jpeg);
 }
 
-TEST(what_was_seen_changes_no_pixel)
+TEST(reused_parts_change_no_pixel)
 {
     static const int samplings[][2] = {
         {2, 2},
@@ -115,7 +114,7 @@ TEST(what_was_seen_changes_no_pixel)
     bench_finish(&bench);
 }
 
-TEST(a_window_within_another_is_shown_where_it_is)
+TEST(a_window_within_another_is_returned_in_place)
 {
     struct hr_jpeg_options options = {.quality = 90, .sampling_x = 2, .sampling_y = 2};
     struct hr_jpeg *jpeg = hr__jpeg_create();
@@ -135,7 +134,8 @@ TEST(a_window_within_another_is_shown_where_it_is)
     CHECK_OK(hr__jpeg_planes(jpeg, &job, &first));
     request = window(&file, 50, 40, 99, 100);
     request.seen = &seen;
-    memset((uint8_t *)file.data + file.bytes / 2, 0, file.bytes / 2); /* is not read */
+    memset((uint8_t *)file.data + file.bytes / 2, 0,
+           file.bytes / 2); /* must not be read */
     CHECK_OK(hr__jpeg_planes(jpeg, &job, &second));
     CHECK((uint8_t *)second.ycc.plane[0].data ==
           (uint8_t *)first.ycc.plane[0].data + 8 * first.ycc.plane[0].row_stride + 18);
@@ -145,7 +145,7 @@ TEST(a_window_within_another_is_shown_where_it_is)
     bench_finish(&bench);
 }
 
-TEST(another_scale_and_colours_behind_gray_are_decoded_anew)
+TEST(other_scales_and_colour_after_gray_are_decoded_again)
 {
     struct hr_jpeg_options options = {.quality = 90, .sampling_x = 2, .sampling_y = 2};
     struct hr_jpeg *jpeg = hr__jpeg_create();

@@ -1,12 +1,12 @@
 /*
- * codec/jpeg_stream.c - the entropy-coded data: its tables, its segments between restart
- * markers, and going through its MCUs.
+ * codec/jpeg_stream.c - the entropy-coded data: tables, segments between restart markers,
+ * and iteration over MCUs.
  */
 #include "codec/jpeg_state.h"
 
 #include <string.h>
 
-/* Unstuff up to the next marker. False without one: libjpeg would miss it. */
+/* Unstuffs up to the next marker. False if there is none: libjpeg would report that. */
 static bool open_segment(struct hr_jpeg *jpeg)
 {
     struct hr_jpeg_scan *scan = &jpeg->scan;
@@ -25,19 +25,19 @@ static bool open_segment(struct hr_jpeg *jpeg)
     return true;
 }
 
-ptrdiff_t hr__jpeg_bits_over(const struct hr_jpeg_scan *scan)
+ptrdiff_t hr__jpeg_bits_left(const struct hr_jpeg_scan *scan)
 {
     return 8 * (scan->end - scan->at) + (ptrdiff_t)scan->left;
 }
 
-bool hr__jpeg_is_used_up(const struct hr_jpeg_scan *scan)
+bool hr__jpeg_is_exhausted(const struct hr_jpeg_scan *scan)
 {
-    return hr__jpeg_bits_over(scan) >= 0 && hr__jpeg_bits_over(scan) < 8;
+    return hr__jpeg_bits_left(scan) >= 0 && hr__jpeg_bits_left(scan) < 8;
 }
 
 static bool restart(struct hr_jpeg *jpeg)
 {
-    if (!hr__jpeg_is_used_up(&jpeg->scan) ||
+    if (!hr__jpeg_is_exhausted(&jpeg->scan) ||
         jpeg->segment[1] != 0xD0 + jpeg->restarts % 8)
         return false;
     jpeg->restarts++;
@@ -65,7 +65,7 @@ bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
     return true;
 }
 
-/* Whether anything is passed over: all is wanted in whole photos only. */
+/* True if some blocks are skipped: false only for whole photos. */
 static bool skips_blocks(const struct hr_jpeg *jpeg)
 {
     const struct hr_jpeg_plane *p = jpeg->plane;
@@ -77,7 +77,7 @@ static bool skips_blocks(const struct hr_jpeg *jpeg)
     return jpeg->width < p[0].width || jpeg->height < p[0].height;
 }
 
-/* Bits of AC values that stay below HR_JPEG_VALUE_MAX with every step of the photo. */
+/* Bits of AC values that cannot exceed HR_JPEG_VALUE_MAX with any step of the photo. */
 static int size_allowed(const struct hr_jpeg_header *header)
 {
     int32_t max = 0;
@@ -114,7 +114,7 @@ static bool make_tables(struct hr_jpeg *jpeg)
     return true;
 }
 
-/* The blocks of an MCU in their order in the data. */
+/* Lists the blocks of an MCU in the order of the data. */
 static void list_blocks(struct hr_jpeg *jpeg)
 {
     struct hr_jpeg_scan *scan = &jpeg->scan;

@@ -1,13 +1,14 @@
 /*
- * codec/jpeg_sweep_test.c - made photos of all kinds: our JPEG decoder gives windows and
- * planes equal to libjpeg-turbo's, or declines.
+ * codec/jpeg_sweep_test.c - generated photos of all kinds: our JPEG decoder gives windows
+ * and planes equal to libjpeg-turbo's, or declines.
  *
- * A run takes a thin choice. HEADRACE_JPEG_ALL=1 takes every quality, sampling, kind of
- * table and restart interval at each size, and photos up to 8000x6000 (ten minutes).
+ * A normal run takes a small sample. HEADRACE_JPEG_ALL=1 takes every quality, sampling,
+ * kind of table and restart interval at each size, and photos up to 8000x6000 (ten
+ * minutes).
  */
 #include "codec/jpeg_test_util.h"
 
-/* What the encoder of the library does not offer. */
+/* Settings that the library's encoder does not offer. */
 struct kind {
     int32_t width, height, channels;
     int quality, h, v;
@@ -67,7 +68,7 @@ static bool is_wide(void)
     return getenv("HEADRACE_JPEG_ALL") != NULL;
 }
 
-TEST(all_kinds_in_one_go)
+TEST(photos_of_all_kinds_equal_libjpeg)
 {
     struct bench bench;
     int quality, step = is_wide() ? 1 : 9, kind, i;
@@ -117,8 +118,8 @@ TEST(large_photos_equal_libjpeg)
     bench_finish(&bench);
 }
 
-/* The widest luma that ours takes is two blocks; libjpeg-turbo does the rest. */
-TEST(one_chroma_sample_for_four_pixels_is_left_to_libjpeg)
+/* Our decoder handles luma of at most two blocks; libjpeg-turbo does the rest. */
+TEST(four_luma_blocks_per_chroma_are_left_to_libjpeg)
 {
     const struct kind kind = {
         .width = 77, .height = 41, .channels = 3, .quality = 80, .h = 4, .v = 1};
@@ -140,9 +141,9 @@ TEST(one_chroma_sample_for_four_pixels_is_left_to_libjpeg)
     bench_finish(&bench);
 }
 
-/* ---- absurd coefficients ---- */
+/* ---- out-of-range coefficients ---- */
 
-/* Multiply the steps of a file of quality 100, all 1, as if it had been damaged. */
+/* Multiplies the steps of a file of quality 100, all 1, as damage might. */
 static void set_steps(const struct photo *file, int step)
 {
     size_t i;
@@ -152,8 +153,8 @@ static void set_steps(const struct photo *file, int step)
             memset(file->data + i + 5, step, 64);
 }
 
-/* Ours answers alike on all instruction sets, and where it accepts libjpeg-turbo gives
- * the same. Returns whether it accepts. */
+/* Checks that all instruction sets agree, and that libjpeg-turbo gives the same if ours
+ * accepts. Returns whether it accepts. */
 static bool answer(struct bench *bench, const struct photo *file, int scale_log2)
 {
     struct hr_image_info info;
@@ -175,7 +176,7 @@ static bool answer(struct bench *bench, const struct photo *file, int scale_log2
     return accepted[0];
 }
 
-TEST(absurd_coefficients_are_declined_and_what_is_not_equals_libjpeg)
+TEST(out_of_range_coefficients_are_declined_and_others_equal_libjpeg)
 {
     int step, k, count[2][4] = {{0}};
     struct bench bench;
@@ -202,8 +203,9 @@ TEST(absurd_coefficients_are_declined_and_what_is_not_equals_libjpeg)
     bench_finish(&bench);
 }
 
-/* Dots of black and white at any quality are a picture, however loud. */
-TEST(the_loudest_pictures_are_accepted)
+/* Black and white dots at any quality are a valid picture, however large the
+ * coefficients. */
+TEST(extreme_pictures_are_accepted)
 {
     struct bench bench;
     int quality, k;

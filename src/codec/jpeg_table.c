@@ -2,14 +2,14 @@
  * codec/jpeg_table.c - Huffman tables: run, size and value of a coefficient in one
  * look-up (T.81, annex C and F.2.2).
  *
- * Most photos bring tables of their own, so making one must take about a microsecond;
- * those that share the tables of the photo before them pay for a comparison only.
+ * Most photos have their own tables, so building one must take about a microsecond;
+ * photos with the same tables as the previous one only pay for a comparison.
  */
 #include "codec/jpeg_priv.h"
 
 #include <string.h>
 
-#define SIZE_DC_MAX 11 /* bits of a value, beyond which we decline */
+#define SIZE_DC_MAX 11 /* bits of a value; larger ones are declined */
 #define SIZE_AC_MAX 10
 
 static void fill(uint32_t *entries, int log2, uint32_t value)
@@ -20,8 +20,8 @@ static void fill(uint32_t *entries, int log2, uint32_t value)
         entries[i] = value;
 }
 
-/* Entries of a code whose value follows within the index: one run of entries per value.
- */
+/* Entries of a code whose value fits in the index after it: a run of entries per
+ * value. */
 static void fill_values(uint32_t *entries, int log2, int size, uint32_t rest)
 {
     int32_t half = 1 << (size - 1), v;
@@ -33,7 +33,7 @@ static void fill_values(uint32_t *entries, int log2, int size, uint32_t rest)
     }
 }
 
-/* A symbol whose code of `length` bits begins at index `first`. */
+/* A symbol whose code of `length` bits starts at index `first`. */
 static void
 add_short(struct hr_jpeg_table *table, uint32_t first, int length, int symbol, bool is_ac)
 {
@@ -44,7 +44,7 @@ add_short(struct hr_jpeg_table *table, uint32_t first, int length, int symbol, b
     if (is_ac && symbol == 0)
         step = HR_JPEG_END;
     if (is_ac && size == 0 && symbol != 0 && symbol != 0xF0) {
-        fill(look, room, 0); /* unknown: as a pattern without a code */
+        fill(look, room, 0); /* invalid, like a pattern without a code */
         fill(table->step + first, room, 0);
         return;
     }
@@ -59,8 +59,8 @@ add_short(struct hr_jpeg_table *table, uint32_t first, int length, int symbol, b
         fill(look, room, (uint32_t)symbol << 16 | (uint32_t)length << 8);
 }
 
-/* Give out the codes in order. False when there are too many of a length; the pattern of
- * all ones must stay free. */
+/* Assigns the codes in order. False if there are too many of a length; the all-ones
+ * pattern must stay unused. */
 static bool assign(struct hr_jpeg_table *table, bool is_ac)
 {
     uint32_t code = 0, end;

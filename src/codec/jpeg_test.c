@@ -144,7 +144,8 @@ TEST(windows_of_photos_equal_libjpeg)
     bench_finish(&bench);
 }
 
-/* A made file, and what ours says to all of it: HR_OK or HR_ERR_UNSUPPORTED. */
+/* A generated file, and our decoder's result for all of it: HR_OK or
+ * HR_ERR_UNSUPPORTED. */
 struct made {
     uint8_t *data;
     size_t bytes;
@@ -209,7 +210,7 @@ TEST(odd_files_are_declined_and_good_ones_are_not)
 
     made = make(&bench, options);
     at = marker_at(&made, 0xE0);
-    made.data[at + 1] = 0xE5; /* no JFIF: the ids decide */
+    made.data[at + 1] = 0xE5; /* no JFIF marker: the ids decide */
     CHECK_OK(answer(&bench, &made));
     at = marker_at(&made, 0xC0);
     made.data[at + 10] = 'R';
@@ -244,7 +245,7 @@ TEST(odd_files_are_declined_and_good_ones_are_not)
     bench_finish(&bench);
 }
 
-/* The tables of a photo, with the code for the symbol of most values taken away. */
+/* A table that claims four codes of 2 bits and so leaves no code for longer ones. */
 TEST(an_overfull_huffman_table_is_declined)
 {
     struct hr_jpeg_options options = {.quality = 80, .sampling_x = 1, .sampling_y = 1};
@@ -263,7 +264,7 @@ TEST(an_overfull_huffman_table_is_declined)
     bench_finish(&bench);
 }
 
-/* Change bytes of the scan: what ours still accepts, libjpeg decodes to the same. */
+/* Changes bytes of the scan: whatever ours still accepts, libjpeg decodes to the same. */
 TEST(damaged_scans_are_declined_or_equal_libjpeg)
 {
     struct hr_jpeg_options options = {.quality = 60, .sampling_x = 2, .sampling_y = 1};

@@ -1,6 +1,6 @@
 /*
- * codec/jpeg_test_util.h - made photos, and our JPEG decoder against libjpeg-turbo:
- * windows through both, planes with its raw data.
+ * codec/jpeg_test_util.h - generated photos, and comparison of our JPEG decoder with
+ * libjpeg-turbo: windows on both paths, planes with its raw data.
  */
 #ifndef HR_CODEC_JPEG_TEST_UTIL_H
 #define HR_CODEC_JPEG_TEST_UTIL_H
@@ -20,7 +20,7 @@
 #define SCALED_SIZE(component) ((component)->DCT_scaled_size)
 #endif
 
-/* Decode one window on both paths. False: ours declined. */
+/* Decodes one window on both paths. Returns false if ours declined. */
 static inline bool
 compare(struct bench *bench, const void *data, size_t bytes,
         const struct hr_image_info *info, const struct hr_image_request *request)
@@ -55,8 +55,8 @@ compare(struct bench *bench, const void *data, size_t bytes,
     return true;
 }
 
-/* All of it and `count` random windows, at a scale, with each kind of channels in turn.
- */
+/* Compares the whole photo and `count` random windows at a scale, cycling through the
+ * kinds of channels. */
 static inline void compare_windows(struct bench *bench, const void *data, size_t bytes,
                                    int scale_log2, int count)
 {
@@ -81,15 +81,14 @@ static inline void compare_windows(struct bench *bench, const void *data, size_t
     }
 }
 
-/* The planes that libjpeg gives. */
+/* The planes that libjpeg outputs. */
 #define RAW_STRIDE 8192
 struct raw {
     uint8_t *plane[3];
     int32_t width[3], height[3];
 };
 
-/* The last zigzag index that planes are made of, by the size of the component's blocks.
- */
+/* The last zigzag index used for planes, by the size of the component's blocks. */
 static inline int last_index(const jpeg_component_info *component)
 {
     int size = SCALED_SIZE(component);
@@ -115,7 +114,8 @@ static inline void say_nothing(j_common_ptr info, int level)
     (void)info, (void)level;
 }
 
-/* The photo without the coefficients that planes at this scale do without; free it. */
+/* The photo without the coefficients that planes at this scale ignore; the caller frees
+ * it. */
 static inline uint8_t *
 cut_coefficients(const uint8_t *data, size_t bytes, int scale_log2, size_t *ret_bytes)
 {
@@ -137,7 +137,7 @@ cut_coefficients(const uint8_t *data, size_t bytes, int scale_log2, size_t *ret_
     jpeg_calc_output_dimensions(&in);
     for (int i = 0; i < in.num_components; i++)
         last[i] = last_index(&in.comp_info[i]);
-    in.scale_denom = 1; /* libjpeg 8 would write the photo at that size */
+    in.scale_denom = 1; /* libjpeg 8 would otherwise write the photo at that size */
     jpeg_calc_output_dimensions(&in);
     rows = jpeg_read_coefficients(&in);
     for (int i = 0; i < in.num_components; i++)
@@ -192,7 +192,7 @@ read_raw(struct raw *raw, const uint8_t *data, size_t bytes, int scale_log2)
     jpeg_destroy_decompress(&info);
 }
 
-/* A plane is the part of libjpeg's from (x, y) on. */
+/* Checks that a plane equals libjpeg's from (x, y) on. */
 static inline void check_plane(const struct hr_pixels *plane, const struct raw *raw,
                                int i, int32_t x, int32_t y)
 {
@@ -266,15 +266,15 @@ static inline void compare_planes(struct bench *bench, const uint8_t *data, size
     hr__jpeg_destroy(jpeg);
 }
 
-/* A made photo; free() data. `info` is what make_photo found. */
+/* A generated photo; free() its data. `info` is set by make_photo. */
 struct photo {
     uint8_t *data;
     size_t bytes;
     struct hr_image_info info;
 };
 
-/* A picture as our encoder writes it; NULL or zeros in `options`: quality 85, chroma in
- * full. */
+/* A picture written by our encoder; NULL or zeros in `options` mean quality 85, full
+ * chroma. */
 static inline struct photo
 make_photo(struct bench *bench, const struct hr_jpeg_options *options, int32_t width,
            int32_t height, int32_t channels)
@@ -297,7 +297,8 @@ make_photo(struct bench *bench, const struct hr_jpeg_options *options, int32_t w
     return photo;
 }
 
-/* What our encoder does not write: `set` says what, behind the size and the defaults. */
+/* A picture that our encoder cannot write: `set` changes libjpeg's settings after the
+ * size and the defaults. */
 static inline struct photo
 make_photo_with(const struct hr_pixels *pixels,
                 void (*set)(struct jpeg_compress_struct *info, const void *user),

@@ -1,10 +1,10 @@
 /*
- * codec/jpeg_x86.h - transforms, skip tables and colour for AVX2 and AVX-512.
+ * codec/jpeg_x86.h - transforms, skip tables and colour conversion for AVX2 and AVX-512.
  *
- * The includer defines VEC, a register, V(op), its intrinsic of that name, and LANES, its
- * 128-bit lanes. A lane holds a row of one block, so the same text serves two or four
- * blocks at once; only the last step, which puts the blocks' bytes side by side, differs
- * (put_bytes8, put_rows4).
+ * The includer defines VEC, the register type; V(op), its intrinsic of that name; and
+ * LANES, its number of 128-bit lanes. A lane holds a row of one block, so the same source
+ * serves two or four blocks at once; only the last step, which stores the blocks' bytes
+ * side by side, differs (put_bytes8, put_rows4).
  */
 #include "codec/jpeg_idct.h"
 
@@ -13,13 +13,13 @@
 #define VEC_INLINE static inline __attribute__((always_inline))
 #define MIDDLE 128 /* the level of 0 */
 
-/* 16-bit pairs (a, b) for madd, in every lane. */
+/* Pairs (a, b) of 16 bits for madd, in every lane. */
 VEC_INLINE VEC pairs(int a, int b)
 {
     return V(set1_epi32)((int)((uint32_t)(uint16_t)a | (uint32_t)b << 16));
 }
 
-/* The smallest and largest values met so far, in each place. */
+/* The smallest and largest values so far, per lane. */
 struct range {
     VEC min, max;
 };
@@ -35,7 +35,7 @@ VEC_INLINE void widen_range(struct range *range, VEC v)
     range->max = V(max_epi16)(range->max, v);
 }
 
-/* All values from -max - 1 to max, plus `more`. */
+/* True if all values are from -max - 1 to max, plus `more`. */
 VEC_INLINE bool is_within(const struct range *range, int max, int more)
 {
     VEC low = V(subs_epi16)(V(set1_epi16)((short)(more - max - 1)), range->min);
@@ -45,7 +45,7 @@ VEC_INLINE bool is_within(const struct range *range, int max, int more)
 }
 
 struct couples {
-    VEC v[2]; /* a and b, interleaved: the low half of each lane, the high one */
+    VEC v[2]; /* a and b interleaved: the low half of each lane, then the high half */
 };
 
 struct sums {
@@ -82,7 +82,7 @@ VEC_INLINE struct sums minus(struct sums a, struct sums b)
     };
 }
 
-/* Descaled; `more` is added to the result. */
+/* Descales; `more` is added to the result. */
 VEC_INLINE VEC narrow(struct sums a, int shift, int more)
 {
     VEC round = V(set1_epi32)((1 << (shift - 1)) + (more << shift));
@@ -91,7 +91,7 @@ VEC_INLINE VEC narrow(struct sums a, int shift, int more)
                           V(srai_epi32)(V(add_epi32)(a.v[1], round), shift));
 }
 
-/* 16 bits to 32, times 2^shift. */
+/* 16 bits widened to 32 and multiplied by 2^shift. */
 VEC_INLINE struct sums shifted(VEC a, int shift)
 {
     struct couples h = interleave(V(xor_si)(a, a), a);
@@ -131,7 +131,8 @@ VEC_INLINE void transpose8(VEC r[8])
     }
 }
 
-/* Row k of LANES blocks from block `b` of a group on, dequantised; zero is left there. */
+/* Row k of LANES blocks of a group, from block `b`, dequantised; clears the
+ * coefficients. */
 VEC_INLINE VEC take_row(int16_t *group, const int16_t *quant, int k, int b)
 {
     int16_t *at = group + 32 * k + 8 * b;
@@ -142,7 +143,7 @@ VEC_INLINE VEC take_row(int16_t *group, const int16_t *quant, int k, int b)
     return v;
 }
 
-/* Rows k and k + 1 of LANES blocks as bytes. */
+/* Stores rows k and k + 1 of LANES blocks as bytes. */
 VEC_INLINE void put_rows8(VEC even, VEC odd, uint8_t *out, ptrdiff_t stride)
 {
     put_bytes8(V(packus_epi16)(even, odd), out, stride);
@@ -150,8 +151,8 @@ VEC_INLINE void put_rows8(VEC even, VEC odd, uint8_t *out, ptrdiff_t stride)
 
 #include "codec/jpeg_passes.h"
 
-/* The second pass on columns in pairs: c[i] has columns 2i and 2i + 1, four values each.
- * Only half of the registers are needed. Bytes come out by columns. */
+/* The second pass on pairs of columns: c[i] has columns 2i and 2i + 1, four values each.
+ * Uses only half of the registers. Outputs bytes by columns. */
 VEC_INLINE VEC pass4_end(const VEC c[4], struct range *range)
 {
     VEC zero = V(xor_si)(c[0], c[0]);
@@ -209,8 +210,8 @@ static bool idct_4(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
     return is_within(&between, BETWEEN_MAX, 0) && is_within(&range, RESULT_MAX, MIDDLE);
 }
 
-/* The second pass on two rows, m[0] and m[1], of the 2x2 transform. A lane's first four
- * values: left of both rows, right of both rows. */
+/* The second pass of the 2x2 transform on two rows, m[0] and m[1]. The first four values
+ * of a lane: the left ones of both rows, then the right ones. */
 VEC_INLINE VEC pass2_end(const VEC m[2], struct range *range)
 {
     const VEC weights =
@@ -260,9 +261,9 @@ static bool idct_2(int16_t *groups, const int16_t *quant, int32_t count, uint8_t
     return is_within(&between, BETWEEN_MAX, 0) && is_within(&range, RESULT_MAX, MIDDLE);
 }
 
-/* Negative where an entry may not be taken: the code must lie in the known bits, all in
- * 15, and nothing comes behind the end of a block. */
-VEC_INLINE VEC objection(VEC bits, VEC sum, VEC step, VEC more)
+/* Negative where an entry must not be chained: its code must lie in the known bits, the
+ * total in 15, and nothing may follow the end of a block. */
+VEC_INLINE VEC must_not_chain(VEC bits, VEC sum, VEC step, VEC more)
 {
     VEC length = V(srli_epi32)(step, 16);
     VEC known = V(sub_epi32)(V(sub_epi32)(V(set1_epi32)(HR_JPEG_BITS), bits), length);
@@ -273,7 +274,7 @@ VEC_INLINE VEC objection(VEC bits, VEC sum, VEC step, VEC more)
     return V(or_si)(V(or_si)(known, room), V(or_si)(open, some));
 }
 
-/* As make_skip, by gathers: 2 us a table instead of 9. */
+/* Like make_skip, with records_points: 2 us per table instead of 9. */
 static void make_skip_gather(struct hr_jpeg_table *table)
 {
     const VEC low = V(set1_epi32)(255), index = V(set1_epi32)(HR_JPEG_LOOKS - 1);
@@ -288,7 +289,7 @@ static void make_skip_gather(struct hr_jpeg_table *table)
             if (round > 0)
                 step = GATHER(table->step, V(and_si)(V(sllv_epi32)(at, bits), index));
             more = V(and_si)(step, low);
-            bad = V(srai_epi32)(objection(bits, sum, step, more), 31);
+            bad = V(srai_epi32)(must_not_chain(bits, sum, step, more), 31);
             bits = V(add_epi32)(bits, V(andnot_si)(bad, more));
             more = V(and_si)(V(srli_epi32)(step, 8), low);
             sum = V(add_epi32)(sum, V(andnot_si)(bad, more));
@@ -298,9 +299,10 @@ static void make_skip_gather(struct hr_jpeg_table *table)
     table->skips = true;
 }
 
-/* The 16-bit parts of the colour conversion (see rgb_scalar): k * x rounded to a 2^16th
- * is (floor(2 k x) + 1) / 2, which multiplies in 16 bits give when the whole part of k is
- * taken out first. `pair` is (cb, cr) for the green one, whose sum needs 32 bits. */
+/* The 16-bit terms of the colour conversion (see rgb_scalar): k * x rounded to a multiple
+ * of 2^-16 is (floor(2 k x) + 1) / 2, which 16-bit multiplications compute once the
+ * integer part of k is taken out. `pair` is (cb, cr) for green, whose sum needs 32
+ * bits. */
 VEC_INLINE VEC part_of(VEC x, int k)
 {
     VEC twice = V(mulhi_epi16)(V(add_epi16)(x, x), V(set1_epi16)((short)k));

@@ -40,7 +40,7 @@ TEST(the_second_equal_round_allocates_nothing)
     hr__arena_finish(&arena);
 }
 
-TEST(memory_of_a_peak_is_given_back)
+TEST(memory_of_a_peak_is_freed)
 {
     struct hr_arena arena;
 
@@ -78,7 +78,7 @@ TEST(pieces_do_not_overlap_and_zalloc_is_zero)
     hr__arena_finish(&arena);
 }
 
-TEST(a_piece_that_cannot_be_had_leaves_the_arena_usable)
+TEST(a_failed_allocation_leaves_the_arena_usable)
 {
     struct hr_arena arena;
 

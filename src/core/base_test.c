@@ -95,7 +95,7 @@ TEST(a_thread_blocks_signals_and_its_starter_keeps_its_own)
     CHECK(sigismember(&own, SIGINT) == 0);
 }
 
-TEST(a_thread_that_cannot_start_says_which_and_what_to_look_at)
+TEST(a_failed_thread_start_names_the_thread_and_the_limits)
 {
     struct hr_error error = {0};
     pthread_t thread;

@@ -72,7 +72,7 @@ static enum hr_isa at_most(enum hr_isa isa)
     return isa == HR_ISA_NEON ? HR_ISA_C : isa;
 }
 
-static enum hr_isa wished_isa(void)
+static enum hr_isa requested_isa(void)
 {
     const char *wish = getenv("HEADRACE_ISA");
 
@@ -90,7 +90,7 @@ enum hr_isa hr__isa(void)
     if (isa < 0) {
         int unset = -1;
 
-        isa = (int)wished_isa();
+        isa = (int)requested_isa();
         if (!atomic_compare_exchange_strong(&isa_chosen, &unset, isa))
             isa = unset;
     }

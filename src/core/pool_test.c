@@ -74,7 +74,7 @@ TEST(steady_state_allocates_nothing_views_included)
     hr_pool_unref(pool);
 }
 
-TEST(memory_of_a_peak_goes_back_after_some_hundred_requests)
+TEST(memory_of_a_peak_is_freed_after_some_hundred_requests)
 {
     struct hr_pool *pool = hr_pool_create(0);
     struct hr_buffer *many[100];
