@@ -1,10 +1,10 @@
 /*
- * kernel/blur.c - Gaussian blur, down the columns then across, one output row at a time.
+ * kernel/blur.c - Gaussian blur, vertical pass then horizontal, one output row at a time.
  *
- * A ring holds as many f32 rows as the vertical kernel has taps; each source row is
- * converted once and stays in L1. The blurred row gets its reflected borders and is
- * blurred across. Equal distances share one multiplication. No sliding sums: Gaussian
- * weights give nothing to slide.
+ * A ring buffer holds as many f32 rows as the vertical kernel has taps; each source row
+ * is converted once and stays in L1. The vertically blurred row is extended by its
+ * reflected borders and blurred horizontally. Taps at equal distance share a
+ * multiplication. Running sums do not apply to Gaussian weights.
  */
 #include "kernel/blur.h"
 #include "core/error.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct taps {
-    float *weight; /* radius + 1, the middle one first */
+    float *weight; /* radius + 1 weights, the centre first */
     int32_t radius;
 };
 
@@ -22,14 +22,14 @@ struct blur {
     const struct hr_rows *rows;
     const struct hr_pixels *src, *dst;
     struct taps x, y;
-    float **row; /* [source row * channels + channel]: its place in the ring */
+    float **row; /* [source row * channels + channel]: its row in the ring */
     const float **window;
-    float *middle[2][4]; /* of even and odd rows, behind room for a border */
+    float *middle[2][4]; /* of even and odd rows, with space for the border before it */
     float *out[4];
-    int32_t loaded; /* source rows in the ring so far */
+    int32_t loaded; /* source rows loaded into the ring so far */
 };
 
-/* Index of a row or column beyond the border: ... 2 1 [0 1 2] 1 0 1 ... */
+/* Reflects an index beyond the border: ... 2 1 [0 1 2] 1 0 1 ... */
 static int32_t reflect(int64_t i, int32_t n)
 {
     int64_t period = 2 * ((int64_t)n - 1);
@@ -76,8 +76,8 @@ make_taps(struct hr_arena *arena, int32_t size, float sigma, struct taps *taps)
     return HR_OK;
 }
 
-/* One scratch row that begins `before` elements (rounded up to keep it aligned) into its
- * block. */
+/* Allocates a scratch row with at least `before` elements in front of it, rounded up for
+ * alignment. */
 static float *make_row(struct hr_arena *arena, int32_t width, int32_t before)
 {
     size_t front = ((size_t)before + 15) & ~(size_t)15;
@@ -87,8 +87,8 @@ static float *make_row(struct hr_arena *arena, int32_t width, int32_t before)
     return block == NULL ? NULL : block + front;
 }
 
-/* The ring has as many slots as there are taps, or rows when there are fewer: the rows
- * that any output needs, reflected ones included, are in it together. */
+/* The ring has a slot per tap, or per row if there are fewer rows, so it holds all rows
+ * that an output needs at once, reflected ones included. */
 static enum hr_err make_ring(struct blur *blur, struct hr_arena *arena)
 {
     size_t channels = (size_t)blur->src->channels, height = (size_t)blur->src->height;
@@ -173,8 +173,8 @@ enum hr_err hr__blur_run(struct hr_arena *arena, const struct hr_pixels *src,
     HR_TRY(make_taps(arena, size_y, sigma_y, &blur.y));
     HR_TRY(make_ring(&blur, arena));
     HR_TRY(make_rows(&blur, arena));
-    /* A row is read at odd places right after it was written; one row of other work in
-     * between lets the writes settle. */
+    /* A row is read at unaligned positions just after it was written; working on another
+     * row in between lets the stores retire. */
     down(&blur, 0);
     for (int32_t y = 0; y < src->height; y++) {
         if (y + 1 < src->height)

@@ -1,5 +1,5 @@
 /*
- * kernel/blur_test.c - the blur against a plain reference, on every instruction set.
+ * kernel/blur_test.c - the blur against a simple reference, on every instruction set.
  */
 #include "kernel/blur.h"
 #include "kernel/kernel_test_util.h"
@@ -46,7 +46,7 @@ static void run(const struct hr_pixels *src, const struct hr_pixels *dst, int32_
     hr__arena_finish(&arena);
 }
 
-TEST(blur_follows_the_reference_on_every_form_and_on_tiny_images)
+TEST(blur_matches_the_reference_in_every_form_and_on_tiny_images)
 {
     static const int32_t shapes[][4] = {
         {23, 14, 11, 11},
@@ -109,7 +109,7 @@ TEST(even_sizes_are_refused)
     hr__arena_finish(&arena);
 }
 
-TEST(every_instruction_set_blurs_alike)
+TEST(every_instruction_set_gives_the_same_blur)
 {
     struct test_rng rng = {21};
 

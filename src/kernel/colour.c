@@ -1,10 +1,10 @@
 /*
- * kernel/colour.c - run a chain of colour steps over an image, row by row.
+ * kernel/colour.c - applies a chain of colour steps to an image, row by row.
  *
- * A row is brought to f32 planes in L1, all steps are done on 8 or 16 pixels in
+ * A row is converted to f32 planes in L1, all steps are applied to 8 or 16 pixels in
  * registers, and the row is stored. A contrast step needs the mean of the image as it is
- * there, so each one costs a pass over the source through the steps before it:
- * recomputing is cheaper than keeping f32 planes. What follows a GRAY step runs on one
+ * at that step, so each one costs a pass over the source through the earlier steps:
+ * recomputing is cheaper than keeping f32 planes. Steps after a GRAY step run on one
  * channel.
  */
 #include "kernel/colour.h"
@@ -16,7 +16,7 @@ struct chain {
     const struct hr_pixels *src;
     struct hr_tone rgb[HR_COLOUR_MAX], gray[HR_COLOUR_MAX];
     int rgb_count, gray_count;
-    bool is_gray; /* one channel behind the steps so far */
+    bool is_gray; /* one channel after the steps so far */
     float max;
     float *plane[4];
 };
@@ -35,7 +35,7 @@ static void run_row(const struct chain *chain, int32_t y)
                                  chain->plane[0], n);
 }
 
-/* Mean of the gray image behind the steps so far. */
+/* The mean of the gray image after the steps so far. */
 static float mean_gray(const struct chain *so_far)
 {
     struct chain chain = *so_far;

@@ -1,12 +1,12 @@
 /*
  * kernel/colour.h - a chain of colour operations on one image, done in registers.
  *
- * Meaning of each step as torchvision v2's float form (image in [0, max], max = 1 or
+ * Each step is defined as in torchvision v2 for floats (image in [0, max], max = 1 or
  * 255): brightness: clamp(x * value); contrast: clamp(value * x + (1 - value) * mean of
- * gray), the mean taken of the image as it is at that step; saturation: blend with gray;
- * hue: rotate H of HSV by value (in turns, -0.5..0.5), exact, not the linear YIQ form;
- * gray = .2989 R + .587 G + .114 B. Arithmetic is f32. ROUND rounds to whole levels (u8
- * images, between ops), CLIP clamps to [value, value2].
+ * gray), with the mean of the image as it is at that step; saturation: blend with gray;
+ * hue: rotate H of HSV by value (in turns, -0.5..0.5), exactly rather than by the linear
+ * YIQ form; gray = .2989 R + .587 G + .114 B. Arithmetic is f32. ROUND rounds to whole
+ * levels (between ops on u8 images), CLIP clamps to [value, value2].
  */
 #ifndef HR_KERNEL_COLOUR_H
 #define HR_KERNEL_COLOUR_H
@@ -19,7 +19,7 @@ enum hr_colour_kind {
     HR_COLOUR_CONTRAST,
     HR_COLOUR_SATURATION,
     HR_COLOUR_HUE,
-    HR_COLOUR_GRAY, /* all later steps see one channel repeated; see hr__colour_run */
+    HR_COLOUR_GRAY, /* later steps see one replicated channel; see hr__colour_run */
     HR_COLOUR_CLIP,
     HR_COLOUR_ROUND,
 };
@@ -32,10 +32,10 @@ struct hr_colour_step {
 #define HR_COLOUR_MAX 16
 
 /*
- * src (u8 or f32; 1 or 3 channels; interleaved or planar; may equal dst) through the
- * steps into dst (u8 rounded and clamped, or f32; same size; 3 channels, or 1 when a GRAY
- * step is among the steps or src has 1). `max` is 255 for u8 and 0..255 floats, 1 for
- * 0..1 floats. For gray input saturation, hue and GRAY change nothing.
+ * Applies the steps to src (u8 or f32; 1 or 3 channels; interleaved or planar; may equal
+ * dst) and writes dst (u8 rounded and clamped, or f32; same size; 3 channels, or 1 if
+ * there is a GRAY step or src has 1). `max` is 255 for u8 and 0..255 floats, 1 for 0..1
+ * floats. Saturation, hue and GRAY do not change gray input.
  */
 HR_CHECK enum hr_err
 hr__colour_run(struct hr_arena *arena, const struct hr_pixels *src,

@@ -1,13 +1,13 @@
 /*
- * kernel/colour_test.c - torchvision's formulas in double as reference, on every
- * instruction set.
+ * kernel/colour_test.c - against torchvision's formulas in double, on every instruction
+ * set.
  */
 #include "kernel/colour.h"
 #include "kernel/kernel_test_util.h"
 
 #include <math.h>
 
-/* torchvision.transforms.v2.functional on floats, in double, written from its
+/* torchvision.transforms.v2.functional for floats, in double, reimplemented from its
  * documentation and source: adjust_brightness, adjust_contrast, adjust_saturation,
  * adjust_hue (rgb -> hsv, (h + f) % 1, hsv -> rgb), rgb_to_grayscale. */
 static double ref_clamp(double v, double max)
@@ -93,7 +93,7 @@ static void run(const struct hr_pixels *src, const struct hr_pixels *dst,
     hr__arena_finish(&arena);
 }
 
-/* Runs of one level and gradients, where sectors of hue change, beside noise. */
+/* Flat runs and gradients, where the sector of the hue changes, and noise. */
 static void paint(const struct hr_pixels *p, double max)
 {
     test_noise(p, 4, max);
@@ -170,7 +170,7 @@ TEST(round_goes_to_whole_levels_of_either_range)
 
     dst.data = out;
     run(&src, &dst, &step, 1, 1);
-    CHECK_NEAR(out[0], 26 / 255.0, 1e-7); /* 25.5 goes to even */
+    CHECK_NEAR(out[0], 26 / 255.0, 1e-7); /* 25.5 rounds to even */
     CHECK_NEAR(out[1], 128 / 255.0, 1e-7);
     CHECK_NEAR(out[2], 178 / 255.0, 1e-6);
 }
@@ -200,7 +200,7 @@ TEST(gray_gives_one_channel_or_three_equal_ones)
     hr__arena_finish(&arena);
 }
 
-TEST(gray_input_knows_brightness_and_contrast_only)
+TEST(gray_input_responds_only_to_brightness_and_contrast)
 {
     uint8_t in[4] = {0, 100, 100, 200}, out[4];
     struct hr_pixels src = {in, HR_U8, 4, 1, 1, 4, 1, 1},

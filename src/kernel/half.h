@@ -1,7 +1,7 @@
 /*
- * kernel/half.h - one f32 to and from u8, f16 and bf16, exactly as the vector
- * instructions do it: round to nearest even, NaN quieted with the top of its payload
- * kept.
+ * kernel/half.h - scalar conversion of f32 to and from u8, f16 and bf16, exactly as the
+ * vector instructions do: round to nearest even; NaNs become quiet and keep the top of
+ * their payload.
  */
 #ifndef HR_KERNEL_HALF_H
 #define HR_KERNEL_HALF_H
@@ -25,7 +25,7 @@ static inline float hr__f32_from(uint32_t bits)
     return value;
 }
 
-/* Clamp first (NaN becomes 0); adding 2^23 then rounds to nearest even. */
+/* Clamps first (NaN becomes 0); adding 2^23 then rounds to nearest even. */
 static inline uint8_t hr__round_u8(float value)
 {
     float v = value > 0.0f ? value : 0.0f;
@@ -41,9 +41,10 @@ static inline uint16_t hr__half(float value)
 
     if (mag > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u | (mag >> 13 & 0x3ffu));
-    if (mag >= 0x47800000u) /* 65536 and more; what lies between rounds below */
+    if (mag >= 0x47800000u) /* 65536 and above; values below that overflow when rounded */
         return (uint16_t)(sign | 0x7c00u);
-    if (mag < 0x38800000u) { /* subnormal: adding 0.5 puts the units at the end */
+    if (mag <
+        0x38800000u) { /* subnormal: adding 0.5 aligns the units with the lowest bit */
         float v = hr__f32_from(mag) + 0.5f;
 
         return (uint16_t)(sign | (hr__f32_bits(v) - 0x3f000000u));

@@ -1,5 +1,5 @@
 /*
- * kernel/kernel_test_util.h - what the tests of kernels share: noise images.
+ * kernel/kernel_test_util.h - shared by the kernel tests: random images.
  */
 #ifndef HR_KERNEL_KERNEL_TEST_UTIL_H
 #define HR_KERNEL_KERNEL_TEST_UTIL_H
@@ -12,7 +12,7 @@
 
 #define TEST_BEST HR_ISA_AVX512
 
-/* SplitMix64: long streams, which core/rng does not give. */
+/* SplitMix64: core/rng streams are too short for this. */
 struct test_rng {
     uint64_t state;
 };
@@ -36,8 +36,8 @@ static inline double test_uniform(struct test_rng *rng, double low, double high)
     return low + test_double(rng) * (high - low);
 }
 
-/* An image in a block of its own, with 8 bytes of 0xa5 behind each row but the last, so
- * that ASan sees the end. */
+/* An image in its own allocation, with 8 bytes of 0xa5 after each row but the last, so
+ * that ASan detects overruns. */
 static inline struct hr_pixels test_pixels(enum hr_dtype dtype, int32_t width,
                                            int32_t height, int32_t channels, bool planar)
 {

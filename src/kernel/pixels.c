@@ -1,9 +1,9 @@
 /*
- * kernel/pixels.c - store a rectangle in another layout, type and range.
+ * kernel/pixels.c - stores a rectangle in another layout, type and range.
  *
- * Work goes by pieces of a row that stay in L1: to f32 planes (with the first step and
- * the mirror), the other steps, to the destination's form. Planar f32 destinations are
- * written at once, without the pieces. Copies that change nothing are memcpy.
+ * Rows are processed in segments that stay in L1: to f32 planes (with the first step and
+ * the mirroring), then the other steps, then to the destination's form. Planar f32
+ * destinations are written directly, without segments. Plain copies are memcpy.
  */
 #include "kernel/pixels.h"
 #include "kernel/rows.h"
@@ -27,7 +27,7 @@ copy_same_form(const struct hr_pixels *src, const struct hr_pixels *dst, bool fl
                    hr__at(src, 0, y, c), bytes);
 }
 
-/* Bytes moved as bytes, for forms that the row functions take one by one. */
+/* Copies u8 values unchanged between any two layouts. */
 static void copy_u8(const struct hr_pixels *src, const struct hr_pixels *dst, bool flip_x,
                     bool flip_y)
 {

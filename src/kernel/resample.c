@@ -1,10 +1,10 @@
 /*
- * kernel/resample.c - run a resize: down the columns, then across, one output row at a
+ * kernel/resample.c - runs a resize: vertical pass, then horizontal, one output row at a
  * time.
  *
- * The vertical pass works on the source row as it lies (interleaved channels are just
- * more columns), leaves one row in 16 bits or f32, which is split into planes and
- * resampled across. All rows stay in L1. Doing the vertical pass first means each source
+ * The vertical pass works on source rows in place (interleaved channels are just more
+ * columns) and leaves one row of 16-bit or f32 values, which is split into planes and
+ * resampled horizontally. All rows stay in L1. With the vertical pass first, each source
  * byte is read once per output row that needs it and widened only in registers.
  */
 #include "kernel/resample.h"
@@ -21,13 +21,14 @@ struct runner {
     struct hr_finish finish[4];
     const float *scale, *bias; /* of the first step */
     int32_t columns;
-    const void **source; /* row pointers of one output row */
+    const void **source; /* row pointers for one output row */
     void *mixed;         /* one row after the vertical pass, interleaved */
-    void *plane[4];      /* the same by channel */
+    void *plane[4];      /* the same, split by channel */
     float *out[4];       /* one output row */
 };
 
-/* How the channels of a source row lie: together, each alone, or with gaps. */
+/* Channels stored side by side in a source row: all, one (planar), or 0 if there are
+ * gaps. */
 static int32_t lanes_of(const struct hr_pixels *src)
 {
     if (src->channels > 1 && hr__is_interleaved(src))
@@ -84,7 +85,7 @@ static void down(const struct runner *run, int32_t y, void *out, size_t n)
                             axis->length[y], out, n);
 }
 
-/* A source with gaps between its elements: one column at a time. */
+/* For a source with gaps between its elements: one column at a time. */
 static void down_strided(const struct runner *run, int32_t y, int32_t channel)
 {
     char *to = run->plane[channel];
@@ -144,7 +145,7 @@ static void pick_u8(const struct hr_axis *x, const uint8_t *row, int64_t pixel_s
     }
 }
 
-/* Nearest: pick the pixels of a row as they are, then convert the row. */
+/* Nearest: gathers the pixels of a row unchanged, then converts the row. */
 static void pick(const struct runner *run, int32_t y, float *const out[])
 {
     const struct hr_axis *x = &run->plan->x;
@@ -172,8 +173,9 @@ static void pick(const struct runner *run, int32_t y, float *const out[])
     hr__rows_get(run->rows, &picked, 0, 0, x->count, out, run->scale, run->bias, false);
 }
 
-/* The first step rides on the end of the horizontal pass; the power of two that brings a
- * fixed-point sum to levels multiplies its scale, which is exact. */
+/* The first affine step is merged into the end of the horizontal pass: its scale is
+ * multiplied by the power of two that converts a fixed-point sum to levels, which is
+ * exact. */
 static void set_finish(struct runner *run, bool round_u8, const struct hr_affine *first)
 {
     int shift = run->plan->carry + run->plan->x.bits;

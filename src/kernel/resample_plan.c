@@ -1,13 +1,12 @@
 /*
- * kernel/resample_plan.c - the weights of a resize.
+ * kernel/resample_plan.c - computes the weights of a resize.
  *
- * Window and weights of each output are Pillow's: centre = box + (i + .5) * scale,
- * support = radius * max(1, scale), taps cut at the ends of the array, sum made one. The
- * fixed-point form rounds the running sum instead of each weight, so that it sums to
- * exactly one and flat areas stay flat, and takes as many fraction bits as 16-bit weights
- * allow. Positions are evaluated in double, always by this code, so a plan does not
- * depend on the instruction set. Nothing else is cached: a plan is cheaper than looking
- * one up.
+ * The window and weights of each output are Pillow's: centre = box + (i + .5) * scale,
+ * support = radius * max(1, scale), taps clipped to the array, weights normalised. The
+ * fixed-point version rounds the running sum rather than each weight, so that the weights
+ * sum to exactly one and flat areas stay flat, and uses as many fraction bits as 16-bit
+ * weights allow. Positions are always computed here, in double, so a plan does not depend
+ * on the instruction set. Plans are not cached: making one is cheaper than a look-up.
  */
 #include "kernel/resample_plan.h"
 #include "core/error.h"
@@ -15,7 +14,7 @@
 
 #include <math.h>
 
-#define BLOCK 32 /* outputs worked on together, so that loops run over outputs */
+#define BLOCK 32 /* outputs per block, so that inner loops run over outputs */
 
 struct window {
     double scale, support, stretch; /* stretch: source elements per unit of the filter */
@@ -26,7 +25,7 @@ struct block {
     int32_t count;
     int32_t start[BLOCK], length[BLOCK];
     double centre[BLOCK];
-    float at[BLOCK]; /* place of the first tap in filter units */
+    float at[BLOCK]; /* position of the first tap in filter units */
     float factor[BLOCK];
 };
 
@@ -99,9 +98,9 @@ static void find_windows(const struct hr_axis_spec *spec, const struct window *w
     }
 }
 
-/* One tap of all outputs of a block, zero behind their lengths. f32 is enough for the
- * smooth filters, as places are within a few units of the centre; a box has edges, which
- * must fall as Pillow's do. */
+/* One tap of all outputs in a block, zero beyond their lengths. f32 suffices for the
+ * smooth filters, as positions are within a few units of the centre; a box has edges,
+ * which must fall where Pillow's do. */
 static void fill_tap(const struct hr_axis_spec *spec, struct block *block, int32_t k,
                      double step, float *tap)
 {
@@ -125,9 +124,8 @@ static void fill_tap(const struct hr_axis_spec *spec, struct block *block, int32
     }
 }
 
-/* Without antialias taps beyond the ends see the border element again, as torchvision's
- * bicubic has it. With a triangle that is what cutting and making the sum one gives
- * anyway. */
+/* Without antialias, taps beyond the ends repeat the border element, as in torchvision's
+ * bicubic. For a triangle, clipping and normalising has the same effect. */
 static void repeat_border(const struct hr_axis_spec *spec, const struct window *window,
                           struct block *block, float *taps)
 {
@@ -151,7 +149,7 @@ static void repeat_border(const struct hr_axis_spec *spec, const struct window *
     }
 }
 
-/* Factors that make each output's weights sum to one. An output whose weights vanish
+/* Factors that normalise each output's weights. An output whose weights are all zero
  * takes the middle element of its window. */
 static void find_factors(struct block *block, float *taps)
 {
@@ -183,8 +181,8 @@ static void keep_block(struct hr_axis *axis, const struct block *block, int32_t 
     }
 }
 
-/* Windows and f32 weights of all outputs; returns what no weight exceeds: no filter is
- * above 1 before it is normalised. `taps` is scratch of stride x BLOCK. */
+/* Computes windows and f32 weights of all outputs; returns an upper bound of the weights:
+ * before normalisation no filter exceeds 1. `taps` is scratch of stride x BLOCK. */
 static float make_fine(const struct hr_axis_spec *spec, const struct window *window,
                        struct hr_axis *axis, float *taps)
 {
@@ -207,10 +205,10 @@ static float make_fine(const struct hr_axis_spec *spec, const struct window *win
     return top;
 }
 
-/* Running sums are rounded, not weights: errors do not add up. */
+/* Rounds running sums rather than weights, so that errors do not accumulate. */
 static void round_block(struct hr_axis *axis, int32_t first, int32_t count)
 {
-    const float round = 0x1.8p23f; /* adding it leaves a whole number in the low bits */
+    const float round = 0x1.8p23f; /* adding it leaves the integer in the low bits */
     const uint32_t nought = hr__f32_bits(round);
     float sum[BLOCK] = {0}, unit = (float)(1 << axis->bits);
     uint32_t before[BLOCK];
@@ -253,8 +251,8 @@ make_pick(struct hr_arena *arena, const struct hr_axis_spec *spec, struct hr_axi
     for (int32_t i = 0; i < spec->count; i++) {
         int32_t o = spec->flip ? spec->count - 1 - i : i;
 
-        /* Multiplied first: a centre on the border of two elements is found exactly
-         * there. */
+        /* Multiply first, so that a centre exactly between two elements is computed
+         * exactly. */
         axis->pick[o] = (int32_t)clamp(spec->box + (i + 0.5) * spec->extent / spec->count,
                                        0, spec->in - 1);
     }
@@ -320,7 +318,7 @@ enum hr_err hr__resample_plan(struct hr_arena *arena, const struct hr_resample *
     plan->in_width = spec->in_width;
     plan->in_height = spec->in_height;
     plan->nearest = spec->filter == HR_FILTER_NEAREST;
-    plan->carry = negative ? 6 : 7; /* a negative lobe needs room beyond 0..255 */
+    plan->carry = negative ? 6 : 7; /* negative lobes need range beyond 0..255 */
     axis.in = spec->in_width;
     axis.count = spec->out_width;
     axis.box = spec->box_x;

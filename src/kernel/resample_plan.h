@@ -1,5 +1,6 @@
 /*
- * kernel/resample_plan.h - the two axes of a resize, shared by its maker and its runner.
+ * kernel/resample_plan.h - the two axes of a resize, shared by resample_plan.c and
+ * resample.c.
  */
 #ifndef HR_KERNEL_RESAMPLE_PLAN_H
 #define HR_KERNEL_RESAMPLE_PLAN_H
@@ -8,14 +9,14 @@
 #include "kernel/rows.h"
 
 struct hr_resample_plan {
-    const struct hr_rows *rows; /* made x.packed, so it must run */
+    const struct hr_rows *rows; /* the table that made x.packed; must also run it */
     struct hr_axis x, y;
     int32_t in_width, in_height;
     int carry; /* fraction bits of the 16-bit row between the passes */
     bool nearest;
 };
 
-/* One axis: outputs `count` over [box, box + extent) of `in` elements. */
+/* One axis: `count` outputs over [box, box + extent) of `in` elements. */
 struct hr_axis_spec {
     int32_t in, count;
     double box, extent;

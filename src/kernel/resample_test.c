@@ -1,14 +1,12 @@
 /*
- * kernel/resample_test.c - Pillow's resize in double as reference, on every instruction
- * set.
+ * kernel/resample_test.c - against Pillow's resize in double, on every instruction set.
  */
 #include "kernel/kernel_test_util.h"
 #include "kernel/resample.h"
 
 #include <math.h>
 
-/* Pillow's resize, written again in double and without its rounding between the passes.
- */
+/* Pillow's resize, reimplemented in double, without its rounding between the passes. */
 static double ref_filter(enum hr_filter filter, bool antialias, double x)
 {
     double a = antialias ? -0.5 : -0.75;
@@ -43,7 +41,7 @@ ref_weights(enum hr_filter filter, bool antialias, double box, double extent, in
     for (int32_t k = from; k < to; k++)
         sum += weight[k - from] =
             ref_filter(filter, antialias, (k - centre + 0.5) / stretch);
-    /* Without antialias the border element is seen again beyond the ends. */
+    /* Without antialias the border element is repeated beyond the ends. */
     for (int32_t k = (int32_t)floor(centre - support + 0.5);
          !antialias && filter == HR_FILTER_BICUBIC &&
          k < (int32_t)floor(centre + support + 0.5);
@@ -182,7 +180,7 @@ TEST(halving_a_row_weighs_its_neighbours)
                      dst = {out, HR_U8, 4, 1, 1, 4, 1, 1};
     struct hr_resample spec = whole(&src, 4, 1, HR_FILTER_BILINEAR);
 
-    /* taps 1 3 3 1 of 8; at the ends 3 3 1 of 7 */
+    /* weights 1 3 3 1 of 8; at the ends 3 3 1 of 7 */
     resize(&spec, &src, &dst, true, NULL, 0);
     CHECK_EQ_INT(out[0], 11);
     CHECK_EQ_INT(out[1], 80);
@@ -246,7 +244,7 @@ TEST(steps_are_applied_in_order_after_rounding)
     CHECK(out[0] == (13 * 2 + 1) * 10 + 0.5f);
 }
 
-TEST(nonsense_boxes_are_refused_and_far_boxes_are_safe)
+TEST(invalid_boxes_are_refused_and_far_boxes_are_safe)
 {
     struct hr_pixels src = test_pixels(HR_U8, 9, 9, 3, false);
     struct hr_pixels dst = test_pixels(HR_U8, 5, 5, 3, false);

@@ -1,11 +1,12 @@
 /*
- * kernel/resample_ycc.c - three planes down, three planes across, one row of colour.
+ * kernel/resample_ycc.c - resamples three planes vertically, then horizontally, and
+ * converts each row to RGB.
  *
  * For each output row every plane is resampled into a row of f32 that stays in L1, and
- * the colour step writes them where they belong, so nothing larger than a row lies
- * between the planes and the target. Where chroma has the geometry of luma (4:4:4) one
- * plan serves all three planes, and the horizontal pass takes them together. Other
- * samplings make two plans, even if one axis is the same: 4:2:2 and 4:4:0 are rare.
+ * the colour step writes the destination, so nothing larger than a row is stored in
+ * between. Where chroma has the geometry of luma (4:4:4), one plan serves all three
+ * planes and the horizontal pass handles them together. Other samplings use two plans
+ * even if one axis is the same: 4:2:2 and 4:4:0 are rare.
  */
 #include "kernel/resample_ycc.h"
 #include "core/error.h"
@@ -15,16 +16,16 @@
 
 struct ycc_run {
     const struct hr_rows *rows;
-    const struct hr_pixels *plane;          /* the three of them */
-    const struct hr_resample_plan *plan[3]; /* equal pointers: equal geometry */
+    const struct hr_pixels *plane;          /* all three */
+    const struct hr_resample_plan *plan[3]; /* equal pointers mean equal geometry */
     struct hr_finish finish[3];
     struct hr_ycc_end end;
-    const uint8_t **source; /* row pointers of one plane */
+    const uint8_t **source; /* row pointers into one plane */
     int16_t *wide[3];       /* a row after the vertical pass */
-    float *level[3];        /* and after the horizontal one: see hr_ycc_end */
+    float *level[3];        /* the row after the horizontal pass; see hr_ycc_end */
 };
 
-/* Gray: the same plane for each channel. */
+/* Gray: the same plane for every channel. */
 static enum hr_err run_luma(struct hr_arena *arena, const struct hr_resample *spec,
                             const struct hr_pixels *luma, const struct hr_pixels *dst,
                             bool round_u8, const struct hr_affine *steps, int step_count)
@@ -85,7 +86,7 @@ static int shift_of(const struct hr_resample_plan *plan)
 }
 
 /* Rows are in units of luma's sums, so those need no scaling. All units are powers of
- * two: whatever they are, the bits are those of arithmetic on levels. */
+ * two, so the bits equal those of arithmetic on levels. */
 static void set_ends(struct ycc_run *run, const struct hr_affine *first, bool round_u8)
 {
     float unit = 1.0f / (float)(1 << shift_of(run->plan[0]));

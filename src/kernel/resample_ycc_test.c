@@ -1,6 +1,6 @@
 /*
- * kernel/resample_ycc_test.c - planes resized apart against a reference in double, on
- * every instruction set.
+ * kernel/resample_ycc_test.c - planes resized separately, against a reference in double,
+ * on every instruction set.
  */
 #include "kernel/kernel_test_util.h"
 #include "kernel/resample_ycc.h"
@@ -17,7 +17,7 @@ static int32_t half_up(int32_t n, int shift)
     return (n + (1 << shift) - 1) >> shift;
 }
 
-/* Planes of a whole image: chroma covers luma. */
+/* The planes of a whole image: chroma covers luma. */
 static struct hr_ycc_planes planes_of(int32_t width, int32_t height, int sx, int sy)
 {
     struct hr_ycc_planes planes = {.shift_x = sx, .shift_y = sy};
@@ -148,8 +148,8 @@ static void matrix(double y, double cb, double cr, double rgb[3])
     rgb[2] = between(y + 1.772 * cb, 0, 255);
 }
 
-/* The greatest distance of the unrounded result from the reference; with noise of small
- * amplitude about gray nothing is clamped. */
+/* The largest difference of the unrounded result from the reference. Noise of small
+ * amplitude around gray, so that nothing is clamped. */
 static double worst(const struct hr_resample *spec, const struct hr_ycc_planes *planes)
 {
     struct hr_pixels dst =
@@ -168,7 +168,7 @@ static double worst(const struct hr_resample *spec, const struct hr_ycc_planes *
     return most;
 }
 
-/* Levels 64 to 191, so that no colour leaves 0..255 by much and many stay inside. */
+/* Levels 64 to 191, so that most colours stay within 0..255. */
 static void calm(const struct hr_ycc_planes *planes)
 {
     for (int p = 0; p < 3; p++)
@@ -235,7 +235,7 @@ TEST(windows_and_flips_follow_the_reference)
     }
 }
 
-/* Part of `from`, beginning at (x, y), in a block of its own. */
+/* A part of `from`, starting at (x, y), in its own allocation. */
 static struct hr_pixels
 part(const struct hr_pixels *from, int32_t x, int32_t y, int32_t width, int32_t height)
 {
@@ -246,7 +246,7 @@ part(const struct hr_pixels *from, int32_t x, int32_t y, int32_t width, int32_t 
     return to;
 }
 
-TEST(an_odd_window_of_the_planes_shows_what_the_whole_shows)
+TEST(an_odd_window_of_the_planes_gives_the_same_pixels_as_the_whole)
 {
     struct hr_ycc_planes all = planes_of(120, 90, 1, 1);
     struct hr_ycc_planes some = {.shift_x = 1, .shift_y = 1};
@@ -260,7 +260,7 @@ TEST(an_odd_window_of_the_planes_shows_what_the_whole_shows)
     spec.box_width = 51.2;
     spec.box_height = 40.1;
     resize(&spec, &all, &a, false, NULL, 0);
-    /* luma from (25, 20) on, chroma from pixel (14, 9), which begins at luma (28, 18) */
+    /* luma from (25, 20), chroma from pixel (14, 9), which covers luma (28, 18) */
     some.plane[0] = part(&all.plane[0], 25, 20, 70, 60);
     for (int p = 1; p < 3; p++)
         some.plane[p] = part(&all.plane[p], 14, 9, 34, 30);
@@ -281,8 +281,8 @@ TEST(an_odd_window_of_the_planes_shows_what_the_whole_shows)
     hr__free(b.data);
 }
 
-/* Chroma at luma pixel (x, y) as "fancy upsampling" has it: 3/4 of the sample that covers
- * the pixel and 1/4 of the next nearest one, in each axis that is subsampled. */
+/* Chroma at luma pixel (x, y) by "fancy upsampling": 3/4 of the sample that covers the
+ * pixel and 1/4 of the next nearest, along each subsampled axis. */
 static double upsampled(const struct hr_ycc_planes *planes, int p, int32_t x, int32_t y)
 {
     const struct hr_pixels *plane = &planes->plane[p];
@@ -327,10 +327,10 @@ static void smooth(const struct hr_ycc_planes *planes)
             }
 }
 
-TEST(smooth_planes_come_out_as_from_upsample_convert_and_resize)
+TEST(smooth_planes_match_upsample_convert_and_resize)
 {
-    /* the means seen are .29, .18 and .07, mostly the rounding of the upsampled image; a
-     * chroma plane that lies a quarter sample aside adds .1 to .25 */
+    /* the means observed are .29, .18 and .07, mostly rounding in the upsampled image; a
+     * chroma plane shifted by a quarter sample adds .1 to .25 */
     static const int32_t outs[][2] = {
         {224, 224},
         {90,  70 },
@@ -373,7 +373,7 @@ TEST(smooth_planes_come_out_as_from_upsample_convert_and_resize)
 
 TEST(a_flat_colour_is_the_matrix_to_the_last_bit)
 {
-    static const uint8_t flat[3] = {76, 85, 255}; /* red, a little outside of RGB */
+    static const uint8_t flat[3] = {76, 85, 255}; /* red, slightly outside RGB */
     const float r = 76 + 1.402f * 127, g = 76 - .344136f * -43 - .714136f * 127;
     struct hr_affine steps[2] = {
         {{2, 2, 2},    {1, 1, 1}         },
@@ -458,7 +458,7 @@ TEST(gray_is_what_resizing_its_plane_gives_in_every_channel)
     hr__free(three.data);
 }
 
-TEST(a_single_chroma_sample_colours_everything)
+TEST(a_single_chroma_sample_applies_everywhere)
 {
     struct hr_ycc_planes planes = planes_of(2, 2, 1, 1);
     struct hr_pixels dst = test_pixels(HR_U8, 33, 70, 3, false);
@@ -542,7 +542,7 @@ TEST(every_instruction_set_gives_the_same_bytes)
     }
 }
 
-TEST(nonsense_is_refused_and_far_windows_and_planes_are_safe)
+TEST(invalid_specs_are_refused_and_far_windows_and_planes_are_safe)
 {
     struct hr_ycc_planes planes = planes_of(9, 9, 1, 1);
     struct hr_pixels dst = test_pixels(HR_U8, 40, 5, 3, false);

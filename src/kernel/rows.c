@@ -1,9 +1,9 @@
 /*
- * kernel/rows.c - choosing the table, and moving runs of pixels between any layout and
- * f32 planes.
+ * kernel/rows.c - chooses the table, and moves runs of pixels between any layout and f32
+ * planes.
  *
- * The common layouts (planar, or three interleaved channels) go through the table; the
- * rest is a strided loop in pieces, correct and not fast.
+ * The common layouts (planar, or three interleaved channels) use the table; others use a
+ * strided loop, correct but slow.
  */
 #include "kernel/rows.h"
 #include "core/cpu.h"

@@ -1,6 +1,6 @@
 /*
- * kernel/rows_across.h - the horizontal pass of the u8 resize on 8 outputs, for AVX2,
- * over what rows_pack.h packs.
+ * kernel/rows_across.h - the horizontal pass of the u8 resize on 8 outputs, for AVX2;
+ * uses the layout of rows_pack.h.
  */
 #ifndef HR_KERNEL_ROWS_ACROSS_H
 #define HR_KERNEL_ROWS_ACROSS_H
@@ -50,7 +50,7 @@ HR_INLINE __m256i across_add_up(const __m256i sum[4], int form)
                              _mm256_hadd_epi32(sum[2], sum[3]));
 }
 
-/* `form` and `channels` are constants in each use. */
+/* `form` and `channels` are constants at each call. */
 HR_INLINE void
 across_loop(const struct hr_axis *x, const int16_t *const row[], float *const out[],
             const struct hr_finish finish[], int form, int channels)
@@ -89,7 +89,7 @@ across_loop(const struct hr_axis *x, const int16_t *const row[], float *const ou
     }
 }
 
-/* Two (chroma) or three channels share weights and shuffles where the sums fit in the
+/* Two (chroma) or three channels share weights and shuffles if the sums fit in
  * registers. */
 static inline void
 across_run(const struct hr_axis *x, const int16_t *const row[], float *const out[],

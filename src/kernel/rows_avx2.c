@@ -1,8 +1,8 @@
 /*
  * kernel/rows_avx2.c - the row functions for AVX2 (with F16C).
  *
- * Where no row can be written twice, ends of rows are done by a last step that overlaps
- * the one before; elsewhere, and on rows shorter than a register, by plain C.
+ * The end of a row is done by a last step that overlaps the previous one, or in plain C
+ * where elements must not be written twice or the row is shorter than a register.
  */
 #include "kernel/half.h"
 #include "kernel/rows.h"
@@ -24,7 +24,7 @@ static inline __m256 mirrored(__m256 v)
     return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0));
 }
 
-/* v * scale + bias to elements [i, i + 8) of n, or to their mirror places. */
+/* Stores v * scale + bias to elements [i, i + 8) of n, or to their mirrored positions. */
 HR_INLINE void
 finish8(float *out, size_t n, size_t i, __m256 v, float scale, float bias, bool flip)
 {
@@ -47,7 +47,7 @@ u8_to_f32(const uint8_t *in, float *out, size_t n, float scale, float bias, bool
     }
 }
 
-/* May run in place, so the end is not done twice. */
+/* May run in place, so the end must not be processed twice. */
 static void
 f32_to_f32(const float *in, float *out, size_t n, float scale, float bias, bool flip)
 {
@@ -60,11 +60,12 @@ f32_to_f32(const float *in, float *out, size_t n, float scale, float bias, bool 
 
 static inline __m256 channel_of_24(__m256i bytes, int c)
 {
-    /* lane 0 holds bytes 0..15, lane 1 bytes 8..23: pixel 4 begins at byte 4 of it */
+    /* lane 0 holds bytes 0..15, lane 1 bytes 8..23: there pixel 4 begins at byte 4 */
     const __m256i red =
         _mm256_setr_epi8(0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1, 4,
                          -1, -1, -1, 7, -1, -1, -1, 10, -1, -1, -1, 13, -1, -1, -1);
-    __m256i index = _mm256_add_epi32(red, _mm256_set1_epi32(c)); /* low bytes only */
+    __m256i index =
+        _mm256_add_epi32(red, _mm256_set1_epi32(c)); /* only the low bytes matter */
 
     return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(bytes, index));
 }
@@ -94,11 +95,11 @@ static void u8x3_to_f32(const uint8_t *in, float *const out[], size_t n,
         u8x3_loop(in, out, n, scale, bias, false);
 }
 
-/* 8 pixels: three registers, two blends and one permute a channel. */
+/* 8 pixels: three registers, two blends and one permute per channel. */
 static inline __m256 third_of(__m256 a, __m256 b, __m256 d, int c)
 {
-    /* places 3 * i + c, mod 8: element k of the blend comes from register (3 i + c) / 8
-     */
+    /* positions 3 * i + c, mod 8: element k of the blend is from register (3 i + c) /
+     * 8 */
     if (c == 0)
         return _mm256_permutevar8x32_ps(
             _mm256_blend_ps(_mm256_blend_ps(a, b, 0x92), d, 0x24),
@@ -129,7 +130,7 @@ static void f32x3_to_f32(const float *in, float *const out[], size_t n,
     }
 }
 
-/* The way back: each channel's elements go to their places mod 8, then blends. */
+/* The reverse: each channel's elements go to their positions mod 8, then blends. */
 static void f32_to_f32x3(const float *const in[], float *out, size_t n)
 {
     if (n < 8) {
@@ -161,7 +162,7 @@ static inline __m256i levels8(const float *in)
     return _mm256_cvtps_epi32(_mm256_min_ps(v, _mm256_set1_ps(255.0f)));
 }
 
-/* Sixteen levels as bytes. */
+/* Sixteen levels converted to bytes. */
 static inline __m128i levels16(const float *in)
 {
     __m256i words = _mm256_packs_epi32(levels8(in), levels8(in + 8));
@@ -184,7 +185,8 @@ static void f32_to_u8(const float *in, uint8_t *out, size_t n)
     }
 }
 
-/* Bytes of channel c of 16 pixels to their places in part k of the 48, by order[k][c]. */
+/* Moves bytes of channel c of 16 pixels to their positions in part k of the 48, by
+ * order[k][c]. */
 static inline __m128i spread(__m128i channel, const int8_t order[16])
 {
     return _mm_shuffle_epi8(channel, _mm_loadu_si128((const void *)order));
@@ -293,7 +295,7 @@ HR_INLINE void down_32(const uint8_t *const row[], const int16_t weight[], int32
     __m128i by = _mm_cvtsi32_si128(shift);
 
     for (int32_t k = 0; k < taps; k += 2) {
-        int32_t next = k + 1 < taps ? k + 1 : k; /* its weight is 0 then */
+        int32_t next = k + 1 < taps ? k + 1 : k; /* its weight is then 0 */
         __m256i a = _mm256_loadu_si256((const void *)(row[k] + i));
         __m256i b = _mm256_loadu_si256((const void *)(row[next] + i));
         __m256i low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
@@ -335,7 +337,7 @@ static inline __m256i load_halves(const int16_t *low, const int16_t *high)
         _mm_loadu_si128((const void *)high), 1);
 }
 
-/* Bytes of word k of a lane. */
+/* The bytes of word k of a lane. */
 #define WORD(k) 2 * (k), 2 * (k) + 1
 
 static inline __m256i word_order(const int8_t order[16])
@@ -344,7 +346,7 @@ static inline __m256i word_order(const int8_t order[16])
 }
 
 /* 16 pixels: three registers hold words 0..7, 8..15, 16..23 of each half; two blends
- * collect a channel, one shuffle orders it. */
+ * collect a channel and one shuffle orders it. */
 static void split3_i16(const int16_t *in, int16_t *const out[], size_t n)
 {
     static const int8_t place[3][16] = {

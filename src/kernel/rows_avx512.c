@@ -1,8 +1,8 @@
 /*
  * kernel/rows_avx512.c - the row functions for AVX-512 (F, BW, DQ, VL, VBMI).
  *
- * Ends of rows are masked, so no byte outside a row is touched. Sums of the integer
- * resize are exact in 32 bits, whatever their order, hence equal to plain C.
+ * Ends of rows are masked, so no byte outside a row is accessed. Sums of the integer
+ * resize are exact in 32 bits in any order, hence equal to plain C.
  */
 #include "kernel/half.h"
 #include "kernel/rows.h"
@@ -26,7 +26,8 @@ static inline __mmask64 byte_mask(size_t count)
     return count >= 64 ? ~0ull : (1ull << count) - 1;
 }
 
-/* v * scale + bias to elements [i, i + 16) of n, or to their mirror places. */
+/* Stores v * scale + bias to elements [i, i + 16) of n, or to their mirrored
+ * positions. */
 HR_INLINE void
 finish16(float *out, size_t n, size_t i, __m512 v, float scale, float bias, bool flip)
 {
@@ -63,7 +64,8 @@ f32_to_f32(const float *in, float *out, size_t n, float scale, float bias, bool 
                  flip);
 }
 
-/* Byte 3 * i + c of 48 to the low byte of dword i, zero above: one permute a channel. */
+/* Byte 3 * i + c of 48 to the low byte of dword i, zero above: one permute per
+ * channel. */
 static inline __m512 channel_of_48(__m512i bytes, int c)
 {
     const __m512i third =
@@ -95,7 +97,7 @@ static void u8x3_to_f32(const uint8_t *in, float *const out[], size_t n,
         u8x3_loop(in, out, n, scale, bias, false);
 }
 
-/* Element 3 * i + c of 48, in two permutes a channel. */
+/* Element 3 * i + c of 48, in two permutes per channel. */
 static void f32x3_to_f32(const float *in, float *const out[], size_t n,
                          const float scale[], const float bias[], bool flip)
 {
@@ -262,7 +264,7 @@ HR_INLINE void down_64(const uint8_t *const row[], const int16_t weight[], int32
     __mmask64 mask = byte_mask(n - i);
 
     for (int32_t k = 0; k < taps; k += 2) {
-        int32_t next = k + 1 < taps ? k + 1 : k; /* its weight is 0 then */
+        int32_t next = k + 1 < taps ? k + 1 : k; /* its weight is then 0 */
         __m512i a = _mm512_maskz_loadu_epi8(mask, row[k] + i);
         __m512i b = _mm512_maskz_loadu_epi8(mask, row[next] + i);
         __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
@@ -294,10 +296,10 @@ static void down_u8(const uint8_t *const row[], const int16_t weight[], int32_t 
             down_64(row, weight, taps, out, i, n, shift);
 }
 
-/* Word 3 * i + c of 96, in two permutes a channel. */
+/* Word 3 * i + c of 96, in two permutes per channel. */
 static void split3_i16(const int16_t *in, int16_t *const out[], size_t n)
 {
-    /* below 64 the word is in the first two registers, else in the third */
+    /* index below 64: the first two registers, else the third */
 #define FIRST(i, c) 3 * (i) + (c) < 64 ? 3 * (i) + (c) : 0
 #define SECOND(i, c) 3 * (i) + (c) < 64 ? (i) : 3 * (i) + (c)-32
 #define FOUR(X, i, c) X(i, c), X(i + 1, c), X(i + 2, c), X(i + 3, c)
@@ -329,9 +331,9 @@ static void split3_i16(const int16_t *in, int16_t *const out[], size_t n)
 }
 
 /*
- * The horizontal pass: 16 outputs at a time take their pairs of words out of a window of
- * 32 or 64 words by one permute. Axes that shrink too much for that use the 8-lane forms.
- * packed: struct across, then per group 64 bytes of base and count of pairs, then per
+ * The horizontal pass: one permute gathers the word pairs of 16 outputs from a window of
+ * 32 or 64 words. Axes that shrink too much for that use the 8-lane forms. Layout of
+ * `packed`: struct across, then per group 64 bytes of base and number of pairs, then per
  * pair 64 bytes of index and 64 of weights.
  */
 enum { WINDOW_32 = ACROSS_FORMS, WINDOW_64 };
@@ -432,8 +434,8 @@ finish_sums(float *out, __mmask16 mask, __m512i sum, const struct hr_finish *fin
     _mm512_mask_storeu_ps(out, mask, v);
 }
 
-/* Sums of 16 outputs of rows that share an axis; *at moves on to the next
- * group. `channels` and `wide` are constants in each use. */
+/* Sums of 16 outputs for rows that share an axis; advances *at to the next group.
+ * `channels` and `wide` are constants at each call. */
 HR_INLINE void window_sums(const char **at, const int16_t *const row[], int channels,
                            bool wide, __m512i sum[])
 {
@@ -461,7 +463,7 @@ HR_INLINE void window_sums(const char **at, const int16_t *const row[], int chan
     }
 }
 
-/* `channels` and `wide` are constants in each use. */
+/* `channels` and `wide` are constants at each call. */
 HR_INLINE void
 across_windows(const struct hr_axis *x, const int16_t *const row[], float *const out[],
                const struct hr_finish finish[], int channels, bool wide)
@@ -495,15 +497,15 @@ across_i16(const struct hr_axis *x, const int16_t *const row[], float *const out
             across_windows(x, row + c, out + c, finish + c, 1, form == WINDOW_64);
 }
 
-/* Sum * scale is exact, so the product need not be rounded by itself. */
+/* Sum * scale is exact, so fusing the addition would not change the result. */
 HR_INLINE __m512 level_of(__m512i sum, const struct hr_finish *finish)
 {
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(finish->scale),
                            _mm512_set1_ps(finish->bias));
 }
 
-/* `shared` (chroma lies as luma does), `wide` and `wide_chroma` are constants in each
- * use. */
+/* `shared` (chroma has luma's geometry), `wide` and `wide_chroma` are constants at each
+ * call. */
 HR_INLINE void ycc_windows(const struct hr_axis *luma, const struct hr_axis *chroma,
                            const int16_t *const row[], float *const out[],
                            const struct hr_finish finish[], const struct hr_ycc_end *by,
@@ -511,7 +513,7 @@ HR_INLINE void ycc_windows(const struct hr_axis *luma, const struct hr_axis *chr
 {
     const char *at = (const char *)luma->packed + 64;
     const char *at_chroma = (const char *)chroma->packed + 64;
-    /* copies that no store can change, for the compiler */
+    /* local copies: tells the compiler that stores do not alias them */
     const struct hr_finish chroma_finish = finish[1];
     const struct hr_ycc_end end = *by;
     const int16_t *const from[3] = {row[0], row[1], row[2]};

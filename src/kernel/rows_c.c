@@ -1,7 +1,8 @@
 /*
- * kernel/rows_c.c - the row functions in plain C: what every other table must equal.
+ * kernel/rows_c.c - the row functions in plain C: every other table must give the same
+ * bytes.
  *
- * Written for the reader and for the compiler's own vectoriser, without intrinsics.
+ * Written for readability and auto-vectorisation, without intrinsics.
  */
 #include "kernel/half.h"
 #include "kernel/warp_pixel.h"

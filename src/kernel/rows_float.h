@@ -1,9 +1,9 @@
 /*
  * kernel/rows_float.h - colour and blur rows, one source for every instruction set.
  *
- * Included by each rows_*.c after it set VL. Rows are scratch rows: reading and writing
- * up to VL - 1 elements behind the end is fine. Each lane does what plain C does with one
- * element, so the bytes agree.
+ * Included by each rows_*.c after defining VL. Rows are scratch rows: up to VL - 1
+ * elements after the end may be read and written. Each lane does what plain C does with
+ * one element, so the bytes are the same.
  */
 #ifndef HR_KERNEL_ROWS_FLOAT_H
 #define HR_KERNEL_ROWS_FLOAT_H
@@ -28,11 +28,11 @@ static inline vf luma(struct rgb p)
 }
 
 /*
- * Hue in sixths of a turn by one division, shifted, wrapped; then every channel is a
- * clamped ramp of it between the least and the greatest channel: no saturation, no choice
- * among six cases.
+ * Computes hue in sixths of a turn with one division, shifts and wraps it; then every
+ * channel is a clamped ramp of it between the smallest and the largest channel. Needs
+ * neither saturation nor a switch over six cases.
  */
-static inline struct rgb turn_hue(struct rgb p, vf shift)
+static inline struct rgb rotate_hue(struct rgb p, vf shift)
 {
     vf zero = vf_set(0.0f), one = vf_set(1.0f), two = vf_set(2.0f), six = vf_set(6.0f);
     vf high = vf_max(p.r, vf_max(p.g, p.b)), low = vf_min(p.r, vf_min(p.g, p.b));
@@ -78,7 +78,7 @@ static inline struct rgb tone_rgb(const struct hr_tone *tone, struct rgb p, vf t
     case HR_COLOUR_SATURATION:
         return blend(p, a, luma(p) * b, top);
     case HR_COLOUR_HUE:
-        return turn_hue(p, a);
+        return rotate_hue(p, a);
     case HR_COLOUR_GRAY:
         gray = luma(p);
         return (struct rgb){gray, gray, gray};
@@ -171,7 +171,7 @@ HR_INLINE void ycc_step(const float *const in[], float *const out[], size_t i,
 HR_INLINE void ycc_loop(const float *const in[], float *const out[], size_t n,
                         const struct hr_ycc_end *by_value, bool round)
 {
-    const struct hr_ycc_end end = *by_value; /* nothing that `out` could overwrite */
+    const struct hr_ycc_end end = *by_value; /* a copy that `out` cannot alias */
     float rest[3][VL], *const last[3] = {rest[0], rest[1], rest[2]};
     size_t i = 0;
 
@@ -195,7 +195,7 @@ static void row_ycc_rgb(const float *const in[], float *const out[], size_t n,
         ycc_loop(in, out, n, end, false);
 }
 
-/* Sixteen sums of every sixteenth element in f32, then those in double: the order does
+/* Sixteen partial sums of every sixteenth element in f32, added in double: the order does
  * not depend on VL. */
 static double row_sum(const float *row, size_t n)
 {
@@ -221,7 +221,7 @@ static double row_sum(const float *row, size_t n)
     return sum;
 }
 
-/* With `radius` a constant, weights and row pointers stay in registers. */
+/* If `radius` is a constant, weights and row pointers stay in registers. */
 HR_INLINE void blur_down_n(const float *const row[], const float weight[], int32_t radius,
                            float *out, size_t n)
 {
@@ -318,7 +318,7 @@ static void row_blur_across(const float *row, const float weights[], int32_t rad
     }
 }
 
-/* The last elements go one by one: rows of a source end where they end. */
+/* The last elements are done singly: source rows have no padding. */
 static void row_down_f32(const float *const row[], const float weight[], int32_t taps,
                          float *out, size_t n)
 {

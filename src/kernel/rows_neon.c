@@ -1,10 +1,9 @@
 /*
  * kernel/rows_neon.c - the row functions for NEON, which every aarch64 has.
  *
- * Three interleaved channels come and go by the loads and stores made for that. Ends of
- * rows are done as in rows_avx2.c: by a last step that overlaps the one before where no
- * row can be written twice, else by plain C. The f32 resize across is plain C: its sums
- * go tap by tap and there are no gathers.
+ * Three interleaved channels use NEON's structure loads and stores. Ends of rows are done
+ * as in rows_avx2.c. The horizontal f32 resize is plain C: it sums tap by tap, and NEON
+ * has no gathers.
  */
 #include "kernel/half.h"
 #include "kernel/rows.h"
@@ -22,7 +21,7 @@ static inline float32x4_t scaled(float32x4_t v, float scale, float bias)
     return vaddq_f32(vmulq_n_f32(v, scale), vdupq_n_f32(bias));
 }
 
-/* v * scale + bias to elements [i, i + 4) of n, or to their mirror places. */
+/* Stores v * scale + bias to elements [i, i + 4) of n, or to their mirrored positions. */
 HR_INLINE void
 finish4(float *out, size_t n, size_t i, float32x4_t v, float scale, float bias, bool flip)
 {
@@ -60,7 +59,7 @@ u8_to_f32(const uint8_t *in, float *out, size_t n, float scale, float bias, bool
     }
 }
 
-/* May run in place, so the end is not done twice. */
+/* May run in place, so the end must not be processed twice. */
 static void
 f32_to_f32(const float *in, float *out, size_t n, float scale, float bias, bool flip)
 {
@@ -126,7 +125,8 @@ static void f32_to_f32x3(const float *const in[], float *out, size_t n)
     }
 }
 
-/* Rounds to even; what is below 0, and NaN, becomes 0, what is above 65535 that. */
+/* Rounds to nearest even; NaN and values below 0 become 0, values above 65535 become
+ * 65535. */
 static inline uint16x4_t levels4(const float *in)
 {
     return vqmovn_u32(vcvtnq_u32_f32(vld1q_f32(in)));
@@ -216,7 +216,7 @@ static void bf16_to_f32(const uint16_t *in, float *out, size_t n)
     hr__rows_c.bf16_to_f32(in + i, out + i, n - i);
 }
 
-/* 16 columns, widened to 16 bits and multiplied into sums of 32. */
+/* 16 columns, widened to 16 bits and accumulated in 32 bits. */
 HR_INLINE void down_16(const uint8_t *const row[], const int16_t weight[], int32_t taps,
                        int16_t *out, size_t i, int shift)
 {
@@ -288,12 +288,12 @@ static inline void across_store(float *out, int32_t count, const int32x4_t sum[2
     }
 }
 
-/* The eight products of a lane, not yet added to its outputs. */
+/* The eight products of a lane, not yet summed per output. */
 struct across_sum {
     int32x4_t low, high;
 };
 
-/* Four outputs: neighbouring products are added until one is left of each output. */
+/* Four outputs: adds neighbouring products until one per output is left. */
 HR_INLINE int32x4_t add_up(const struct across_sum sum[], int l, int form)
 {
     int32x4_t part[4];
@@ -332,7 +332,7 @@ across_step(const struct across_group *group, const int16_t *const row[], int32_
     }
 }
 
-/* `form` and `channels` are constants in each use. */
+/* `form` and `channels` are constants at each call. */
 HR_INLINE void
 across_loop(const struct hr_axis *x, const int16_t *const row[], float *const out[],
             const struct hr_finish finish[], int form, int channels)
@@ -366,7 +366,7 @@ static void pack(struct hr_axis *x)
     across_pack(x, across_form(x));
 }
 
-/* Two (chroma) or three channels share weights and shuffles where the sums fit in the
+/* Two (chroma) or three channels share weights and shuffles if the sums fit in
  * registers. */
 static void
 across_i16(const struct hr_axis *x, const int16_t *const row[], float *const out[],
@@ -398,7 +398,7 @@ across_f32(const struct hr_axis *x, const float *row, float *out, float scale, f
     hr__rows_c.across_f32(x, row, out, scale, bias);
 }
 
-/* Words 0 to 2 are the left neighbour, 3 to 5 the right one; blended by fx. */
+/* Words 0 to 2 are the left neighbour, 3 to 5 the right one; blends them by fx. */
 static inline uint16x4_t blend_across(const uint8_t *at, uint16_t fx)
 {
     uint16x8_t v = vmovl_u8(vld1_u8(at));
@@ -422,7 +422,7 @@ static inline uint32_t warp_pixel(const struct hr_warp_run *run, int64_t x, int6
     return vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(v, v))), 0);
 }
 
-/* Four bytes are written for each pixel but the last. */
+/* Writes four bytes for each pixel but the last. */
 static void warp_rgb(const struct hr_warp_run *run, uint8_t *out, int32_t n)
 {
     int64_t x = run->x, y = run->y;

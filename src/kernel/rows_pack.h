@@ -2,12 +2,11 @@
  * kernel/rows_pack.h - how the horizontal pass of the u8 resize packs its weights, 8
  * outputs at a time, for AVX2 and NEON.
  *
- * A 128-bit lane holds 8 words: 4 outputs x 2 taps where outputs stand close (shrinking
- * at most 2 times), 2 outputs x 4 taps (at most 4 times), or 1 output x 8 taps. A byte
- * shuffle that is the same for all taps of a group brings the words together; loads that
- * advance with the taps do the rest. packed: struct across, then per group of 8 outputs a
- * header with the first words of its lanes, the shuffles, and 32 bytes of weights per
- * step.
+ * A 128-bit lane holds 8 words: 4 outputs x 2 taps where outputs are close together
+ * (shrinking by at most 2), 2 outputs x 4 taps (at most 4), or 1 output x 8 taps. A byte
+ * shuffle, the same for all taps of a group, collects the words; loads advance with the
+ * taps. Layout of `packed`: struct across, then per group of 8 outputs a header with the
+ * first words of its lanes, the shuffles, and 32 bytes of weights per step.
  */
 #ifndef HR_KERNEL_ROWS_PACK_H
 #define HR_KERNEL_ROWS_PACK_H
@@ -42,7 +41,7 @@ static inline int across_registers(int form)
     return 1 << form;
 }
 
-/* The greatest distance within each run of `size` starts. */
+/* The largest distance within any run of `size` starts. */
 static int32_t spread_of(const struct hr_axis *x, int32_t size)
 {
     int32_t most = 0;
@@ -51,7 +50,7 @@ static int32_t spread_of(const struct hr_axis *x, int32_t size)
         int32_t last = i + size - 1 < x->count ? i + size - 1 : x->count - 1;
         int32_t d = x->start[last] - x->start[i];
 
-        d = d < 0 ? -d : d; /* starts are monotone, falling in a mirrored axis */
+        d = d < 0 ? -d : d; /* starts are monotonic, decreasing on a mirrored axis */
         most = d > most ? d : most;
     }
     return most;
@@ -69,12 +68,12 @@ static size_t across_bytes(const struct hr_axis *x)
     size_t groups = ((size_t)x->count + 7) / 8;
     size_t steps = ((size_t)x->stride + 7) / 8;
 
-    /* 8 taps of 8 outputs are 128 bytes in every form */
+    /* 8 taps of 8 outputs take 128 bytes in every form */
     return sizeof(struct across) + groups * (sizeof(struct across_group) + steps * 128);
 }
 
-/* Output of register r, lane l, place p within the lane: what the adds at the end turn
- * into natural order. */
+/* The output at register r, lane l, position p in the lane, so that the additions at the
+ * end restore natural order. */
 static inline int32_t across_output(int form, int r, int l, int p)
 {
     int per_lane = 4 >> form;

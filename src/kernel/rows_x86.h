@@ -1,5 +1,5 @@
 /*
- * kernel/rows_x86.h - row functions that AVX2 and AVX-512 share as they are.
+ * kernel/rows_x86.h - row functions that AVX2 and AVX-512 share unchanged.
  */
 #ifndef HR_KERNEL_ROWS_X86_H
 #define HR_KERNEL_ROWS_X86_H
@@ -19,8 +19,8 @@ static inline int32_t pair_at(const int16_t *weight)
 }
 
 /*
- * Eight outputs at a time by gathers. A lane whose taps have ended keeps its sum, as
- * adding a zero could change the sign of one.
+ * Eight outputs at a time, with gathers. A lane without further taps keeps its sum:
+ * adding zero could change the sign of a zero.
  */
 static void x86_across_f32(const struct hr_axis *x, const float *row, float *out,
                            float scale, float bias)
@@ -66,7 +66,7 @@ static inline __m128i load_8(const uint8_t *at)
     return _mm_loadl_epi64((const void *)at);
 }
 
-/* Weights of a pair of neighbours as the 16-bit halves of a word. */
+/* The weights of two neighbours as the 16-bit halves of a 32-bit word. */
 static inline uint32_t parts_of(uint64_t at)
 {
     uint32_t part =
@@ -82,8 +82,8 @@ struct warp_block {
     uint32_t fx[WARP_BLOCK], fy[WARP_BLOCK];
 };
 
-/* Places of the next pixels; positions are not negative here, so shifts may be logical,
- * which the vectoriser has for 64 bits. */
+/* Positions of the next pixels. They are not negative, so logical shifts work, which can
+ * be vectorised for 64 bits. */
 static inline void
 warp_places(const struct hr_warp_run *run, int64_t first, struct warp_block *block)
 {
@@ -115,9 +115,9 @@ static inline __m256i parts_two(const uint32_t *part)
 }
 
 /*
- * Two pixels, each in 128 bits: 8 bytes hold both neighbours of a row; two rows become
- * one register of 16-bit pairs after the horizontal blend. The result is in the low three
- * bytes of each lane.
+ * Two pixels, one per 128-bit lane: 8 bytes hold both neighbours of a row; two rows
+ * become one register of 16-bit pairs after the horizontal blend. The result is in the
+ * low three bytes of each lane.
  */
 static inline __m256i
 warp_two(const uint8_t *data, int64_t row_stride, const int64_t *offset,
@@ -142,8 +142,8 @@ warp_two(const uint8_t *data, int64_t row_stride, const int64_t *offset,
     return _mm256_shuffle_epi8(_mm256_srli_epi32(both, 18), bytes);
 }
 
-/* Blocks of pixels that all lie in the row: four bytes are written for each, so the last
- * pixel of a row is not among them. */
+/* Blocks whose pixels are all in the row. Writes four bytes per pixel, so the last pixel
+ * of a row must not be in a block. */
 static inline uint8_t *
 warp_block(const struct hr_warp_run *run, const struct warp_block *block, uint8_t *out)
 {

@@ -1,9 +1,9 @@
 /*
  * kernel/vec.h - the few f32 operations of the float kernels, VL lanes wide.
  *
- * A file that includes this sets VL to 1, 4 (NEON), 8 (AVX2) or 16 (AVX-512) first; with
- * 1 the "vector" is a plain float and the kernel is plain C. Arithmetic is written with +
- * - * / on both. min and max return the second operand when one is NaN, as minps does.
+ * The includer defines VL as 1, 4 (NEON), 8 (AVX2) or 16 (AVX-512). With 1 the "vector"
+ * is a plain float and the kernel plain C. Both use the operators + - * /. min and max
+ * return the second operand if one is NaN, like minps.
  */
 #ifndef HR_KERNEL_VEC_H
 #define HR_KERNEL_VEC_H
@@ -44,7 +44,7 @@ typedef float32x4_t vf;
 #define vf_set(x) vdupq_n_f32(x)
 #define vf_load(p) vld1q_f32(p)
 #define vf_store(p, v) vst1q_f32(p, v)
-/* Not vminq and vmaxq, which give NaN when either is one. */
+/* Not vminq and vmaxq, which return NaN if either operand is NaN. */
 #define vf_min(a, b) neon_min(a, b)
 #define vf_max(a, b) neon_max(a, b)
 #define vf_abs(a) vabsq_f32(a)

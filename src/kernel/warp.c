@@ -1,9 +1,9 @@
 /*
  * kernel/warp.c - affine resampling, bilinear or nearest.
  *
- * Positions walk along a row in fixed point from a start worked out in double. Each row
- * is cut into the run where all four neighbours lie inside the source (the fast loops)
- * and the ends, where every neighbour is tested and the missing ones are the fill value.
+ * Positions advance along a row in fixed point from a start computed in double. Each row
+ * is split into the run where all four neighbours are inside the source (fast loops) and
+ * its ends, where every neighbour is checked and those outside have the fill value.
  */
 #include "kernel/warp.h"
 #include "kernel/half.h"
@@ -23,7 +23,8 @@ struct warp {
     int64_t dx, dy;
 };
 
-/* To fixed point; wild values end far outside, where sums cannot overflow. */
+/* Converts to fixed point; extreme values are clamped far outside, where sums cannot
+ * overflow. */
 static int64_t fixed(double value, double limit)
 {
     if (!(value > -limit))
@@ -100,7 +101,7 @@ bilinear_pixel(const struct warp *warp, int32_t to_x, int32_t to_y, int64_t x, i
     }
 }
 
-/* Whether no neighbour of a position lies inside the source. */
+/* True if no neighbour of a position is inside the source. */
 static bool all_outside(const struct warp *warp, int64_t x, int64_t y)
 {
     return x < -ONE || y < -ONE || x >> HR_WARP_BITS >= warp->src->width ||
@@ -113,7 +114,7 @@ static void fill_pixel(const struct warp *warp, int32_t to_x, int32_t to_y)
         put_value(warp->dst, to_x, to_y, c, warp->fill[c]);
 }
 
-/* Pixels near and beyond the border. */
+/* Pixels near or beyond the border. */
 static void any_pixels(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
                        int64_t x, int64_t y)
 {
@@ -129,8 +130,8 @@ static void any_pixels(const struct warp *warp, int32_t from, int32_t to, int32_
     }
 }
 
-/* Left neighbours stop `spare` columns before the end: 1 for the right neighbour, more
- * where a loop reads whole words. */
+/* Left neighbours must be at least `spare` columns before the end: 1 for the right
+ * neighbour, more where a loop reads whole words. */
 static bool deep_inside(const struct warp *warp, int64_t x, int64_t y, int32_t spare)
 {
     int64_t ix = x >> HR_WARP_BITS, iy = y >> HR_WARP_BITS;
@@ -253,7 +254,7 @@ static void inside_run(const struct warp *warp, int32_t from, int32_t to, int32_
 
 static void warp_row(const struct warp *warp, int32_t to_y, int64_t x, int64_t y)
 {
-    /* an RGB left neighbour is read as 8 bytes, 2 more than two pixels */
+    /* reads 8 bytes from an RGB left neighbour, 2 more than two pixels */
     int32_t spare = warp->src->dtype == HR_U8 && warp->src->channels == 3 ? 2 : 1;
     int32_t from = 0, to = warp->dst->width;
 

@@ -10,10 +10,10 @@
 
 /*
  * dst(x, y) = src(m[0] * (x + .5) + m[1] * (y + .5) + m[2] - .5, m[3] * (x + .5) + m[4] *
- * (y + .5) + m[5] - .5), bilinear or nearest; outside the source the value is fill[c]
- * (levels of src's dtype), blended at the border as torchvision does (a sample counts the
- * source only where inside). u8 in fixed point with rounding, f32 in f32. Same dtype and
- * channels in and out; sizes may differ; interleaved or planar.
+ * (y + .5) + m[5] - .5), bilinear or nearest. Outside the source the value is fill[c] (in
+ * levels of src's dtype); at the border it is blended as in torchvision (only neighbours
+ * inside come from the source). u8 uses fixed point with rounding, f32 uses f32. src and
+ * dst have the same dtype and channels; sizes may differ; interleaved or planar.
  */
 HR_CHECK enum hr_err hr__warp_run(struct hr_arena *arena, const struct hr_pixels *src,
                                   const struct hr_pixels *dst, const double m[6],

@@ -1,8 +1,8 @@
 /*
- * kernel/warp_pixel.h - bilinear interpolation of four u8 in fixed point.
+ * kernel/warp_pixel.h - bilinear interpolation of four u8 values in fixed point.
  *
- * 11 bits of fraction; 7 bits are carried from the horizontal to the vertical blend, so
- * that a 16-bit lane holds them.
+ * 11 fraction bits; 7 of them are kept between the horizontal and the vertical blend, so
+ * that values fit in 16 bits.
  */
 #ifndef HR_KERNEL_WARP_PIXEL_H
 #define HR_KERNEL_WARP_PIXEL_H
@@ -11,7 +11,7 @@
 
 #define HR_WARP_PART 11
 
-/* The fraction of a position, cut to HR_WARP_PART bits. */
+/* The fraction of a position, truncated to HR_WARP_PART bits. */
 static inline int32_t hr__warp_part(int64_t at)
 {
     return (int32_t)(at >> (HR_WARP_BITS - HR_WARP_PART)) & ((1 << HR_WARP_PART) - 1);

@@ -1,5 +1,5 @@
 /*
- * kernel/warp_test.c - turns against a plain reference, on every instruction set.
+ * kernel/warp_test.c - rotations against a simple reference, on every instruction set.
  */
 #include "kernel/kernel_test_util.h"
 #include "kernel/warp.h"
@@ -42,7 +42,7 @@ static void run(const struct hr_pixels *src, const struct hr_pixels *dst,
     hr__arena_finish(&arena);
 }
 
-/* A turn by `angle` about the middle, with a scale. */
+/* A rotation by `angle` about the centre, with a scale. */
 static void turn(double m[6], const struct hr_pixels *src, const struct hr_pixels *dst,
                  double angle, double scale)
 {
@@ -89,7 +89,7 @@ TEST(half_a_pixel_to_the_right_blends_neighbours_and_the_fill)
     CHECK_EQ_INT(out[2], 70);
 }
 
-TEST(turns_follow_the_reference)
+TEST(rotations_match_the_reference)
 {
     static const float fill[4] = {0, 128, 255, 33};
     struct test_rng rng = {31};
@@ -106,7 +106,7 @@ TEST(turns_follow_the_reference)
         int wrong = 0;
 
         turn(m, &src, &dst, test_uniform(&rng, -3, 3), test_uniform(&rng, .3, 2));
-        m[2] += 0.001; /* no ties, as there are in the middle of a turn */
+        m[2] += 0.001; /* avoids ties, which occur at the centre of a rotation */
         m[5] += 0.001;
         test_noise(&src, (uint64_t)round, 255);
         run(&src, &dst, m, nearest ? HR_FILTER_NEAREST : HR_FILTER_BILINEAR, fill);
@@ -122,7 +122,7 @@ TEST(turns_follow_the_reference)
     }
 }
 
-TEST(wild_matrices_are_safe)
+TEST(extreme_matrices_are_safe)
 {
     static const double wild[][6] = {
         {1e300, 0,   0,     0,        1,         0   },
@@ -146,7 +146,7 @@ TEST(wild_matrices_are_safe)
     }
 }
 
-TEST(every_instruction_set_warps_alike)
+TEST(every_instruction_set_gives_the_same_warp)
 {
     static const float fill[4] = {0, 128, 255, 33};
     struct test_rng rng = {77};
