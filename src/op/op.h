@@ -109,11 +109,12 @@ struct hr_thread_class {
 };
 
 struct hr_reader;
+struct hr_range; /* store/store.h */
 
 /* A thread's private things. The engine owns it. */
 struct hr_thread {
     struct hr_arena arena;    /* until the record is delivered */
-    struct hr_reader *reader; /* whole files, page-cached or read ahead */
+    struct hr_reader *reader; /* ranges of objects, page-cached or read ahead */
     struct hr_pool *pool;     /* buffers that outlive the record */
     struct hr_thread_object *objects;
     uint32_t charge_node;   /* see hr__thread_charge */
@@ -240,14 +241,18 @@ struct hr_op {
     void (*tell)(const void *state, struct hr_str *out);
 
     /* SOURCE: records in all; bytes that identify the data (names, sizes, content
-     * hashes); where a record lives (for messages and read-ahead; false when not in a
-     * file). */
+     * hashes); where a record lives, as a URI and an offset in bytes (false when it lies
+     * in no object). */
     bool (*open_ended)(const void *params); /* count gives HR_COUNT_UNKNOWN; may be NULL
                                              */
     uint64_t (*count)(const void *params, const void *state);
     void (*identity)(const void *params, const void *state, struct hr_hasher *hasher);
-    bool (*locate)(const void *params, const void *state, uint64_t index, char *path,
+    bool (*locate)(const void *params, const void *state, uint64_t index, char *uri,
                    size_t room, uint64_t *ret_offset);
+    /* SOURCE: what apply() will read for record `index`, so that the engine can fetch it
+     * early; false: nothing. NULL for sources that read nothing record by record. */
+    bool (*ahead)(const void *params, const void *state, uint64_t index,
+                  struct hr_range *ret_range);
 
     /* SOURCE, MAP, FILTER, ZIP: do one record. On failure ctx->error is set and fields
      * are in any valid state. */

@@ -15,8 +15,6 @@
 #include "store/index.h"
 #include "store/reader.h"
 
-#define PATH_MAX_BYTES 4096
-
 struct files {
     const char *path;
     const char *labels;
@@ -166,6 +164,17 @@ static bool files_locate(const void *params, const void *state, uint64_t index,
     return true;
 }
 
+static bool files_ahead(const void *params, const void *state, uint64_t index,
+                        struct hr_range *ret_range)
+{
+    (void)params;
+    ret_range->offset = 0;
+    ret_range->bytes = HR_RANGE_REST;
+    return index < hr__index_count(state) &&
+           hr__index_path(state, index, ret_range->uri, sizeof ret_range->uri, NULL) ==
+               HR_OK;
+}
+
 static enum hr_err set_label(struct hr_op_ctx *ctx)
 {
     void *memory;
@@ -189,18 +198,20 @@ static enum hr_err set_path(struct hr_op_ctx *ctx, const char *path, size_t leng
 static enum hr_err files_apply(struct hr_op_ctx *ctx)
 {
     const struct files *p = ctx->params;
-    char path[PATH_MAX_BYTES];
+    struct hr_range range; /* 4 kB, not cleared */
     struct hr_buffer *buffer;
     size_t length;
 
-    if (hr__index_path(ctx->state, ctx->id->index, path, sizeof path, &length) != HR_OK)
+    range.offset = 0;
+    range.bytes = HR_RANGE_REST;
+    if (hr__index_path(ctx->state, ctx->id->index, range.uri, sizeof range.uri,
+                       &length) != HR_OK)
         return hr__fail(ctx->error, HR_ERR_LIMIT, "the path of a file is too long");
     if (has_labels(p))
         HR_TRY(set_label(ctx));
     if (p->paths)
-        HR_TRY(set_path(ctx, path, length));
-    HR_TRY(hr__reader_take(ctx->thread->reader, ctx->id->position, path, &buffer,
-                           ctx->error));
+        HR_TRY(set_path(ctx, range.uri, length));
+    HR_TRY(hr__reader_take(ctx->thread->reader, &range, &buffer, ctx->error));
     hr__value_set_bytes(ctx->fields[FIELD_DATA], hr_buffer_data(buffer),
                         hr_buffer_bytes(buffer), buffer);
     return HR_OK;
@@ -226,5 +237,6 @@ const struct hr_op hr_op_source_files = {
     .count = files_count,
     .identity = files_identity,
     .locate = files_locate,
+    .ahead = files_ahead,
     .apply = files_apply,
 };

@@ -8,6 +8,7 @@
  */
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "store/reader_internal.h"
 #include <string.h>
 
@@ -55,11 +56,25 @@ static struct hr_request **bucket_of(struct hr_reader *reader, uint64_t key)
     return &reader->buckets[hash & reader->bucket_mask];
 }
 
-static struct hr_request *find_request(struct hr_reader *reader, uint64_t key)
+static uint64_t key_of(const struct hr_range *range)
+{
+    return hr__hash64(range->uri, strlen(range->uri), range->offset ^ range->bytes << 17);
+}
+
+static bool
+is_range(const struct hr_request *request, uint64_t key, const struct hr_range *range)
+{
+    return request->key == key && request->range.offset == range->offset &&
+           request->range.bytes == range->bytes &&
+           strcmp(request->range.uri, range->uri) == 0;
+}
+
+static struct hr_request *
+find_request(struct hr_reader *reader, uint64_t key, const struct hr_range *range)
 {
     struct hr_request *request = *bucket_of(reader, key);
 
-    while (request != NULL && (request->key != key || request->unwanted))
+    while (request != NULL && (request->unwanted || !is_range(request, key, range)))
         request = request->next;
     return request;
 }
@@ -150,15 +165,17 @@ void hr__reader_complete(struct hr_reader *reader, struct hr_request *request,
 
 /* ---- taking ---- */
 
-/* The buffer that was read ahead under `key`, or NULL when there is none (any more). */
-static struct hr_buffer *take_ahead(struct hr_reader *reader, uint64_t key)
+/* The buffer of the range that was read ahead, or NULL when there is none. */
+static struct hr_buffer *
+take_ahead(struct hr_reader *reader, const struct hr_range *range)
 {
+    uint64_t key = key_of(range);
     struct hr_buffer *buffer = NULL;
     struct hr_request *request;
     bool late = false;
 
     pthread_mutex_lock(&reader->lock);
-    while ((request = find_request(reader, key)) != NULL) {
+    while ((request = find_request(reader, key, range)) != NULL) {
         if (request->state == HR_REQUEST_QUEUED) {
             drop_request(reader, request); /* to read it here is sooner done */
             break;
@@ -216,16 +233,16 @@ static enum hr_err take_here(struct hr_reader *reader, const char *path,
     return HR_OK;
 }
 
-enum hr_err hr__reader_take(struct hr_reader *reader, uint64_t key, const char *path,
+enum hr_err hr__reader_take(struct hr_reader *reader, const struct hr_range *range,
                             struct hr_buffer **ret_buffer, struct hr_error *reterr)
 {
     struct hr_reader_stripe *stripe = stripe_of(reader);
     struct hr_buffer *buffer = NULL;
 
     if (atomic_load_explicit(&reader->live, memory_order_relaxed) != 0)
-        buffer = take_ahead(reader, key);
+        buffer = take_ahead(reader, range);
     if (buffer == NULL)
-        HR_TRY(take_here(reader, path, &buffer, reterr));
+        HR_TRY(take_here(reader, range->uri, &buffer, reterr));
     add(&stripe->files, 1);
     add(&stripe->bytes, hr_buffer_bytes(buffer));
     *ret_buffer = buffer;
@@ -234,8 +251,7 @@ enum hr_err hr__reader_take(struct hr_reader *reader, uint64_t key, const char *
 
 /* ---- naming ahead ---- */
 
-static void
-enqueue(struct hr_reader *reader, uint64_t key, const char *path, size_t length)
+static void enqueue(struct hr_reader *reader, uint64_t key, const struct hr_range *range)
 {
     struct hr_request *request = reader->free, **bucket = bucket_of(reader, key);
 
@@ -245,7 +261,9 @@ enqueue(struct hr_reader *reader, uint64_t key, const char *path, size_t length)
     request->unwanted = request->waited = false;
     request->done_bytes = 0;
     request->queue_next = NULL;
-    memcpy(request->path, path, length + 1);
+    request->range.offset = range->offset;
+    request->range.bytes = range->bytes;
+    memcpy(request->range.uri, range->uri, strlen(range->uri) + 1);
     request->next = *bucket;
     *bucket = request;
     if (reader->queue_first == NULL)
@@ -257,19 +275,18 @@ enqueue(struct hr_reader *reader, uint64_t key, const char *path, size_t length)
     reader->started++;
 }
 
-void hr__reader_ahead(struct hr_reader *reader, uint64_t key, const char *path)
+void hr__reader_ahead(struct hr_reader *reader, const struct hr_range *range)
 {
-    size_t length = strlen(path);
+    uint64_t key = key_of(range);
 
     if (reader->mode == HR_READER_NONE)
         return;
     pthread_mutex_lock(&reader->lock);
-    if (find_request(reader, key) == NULL) {
-        if (reader->free == NULL || reader->ahead_bytes >= reader->ahead_bytes_max ||
-            length >= HR_READER_PATH_MAX) {
+    if (find_request(reader, key, range) == NULL) {
+        if (reader->free == NULL || reader->ahead_bytes >= reader->ahead_bytes_max) {
             reader->dropped++;
         } else {
-            enqueue(reader, key, path, length);
+            enqueue(reader, key, range);
             if (reader->mode == HR_READER_URING)
                 hr__reader_ring_kick(reader);
             else

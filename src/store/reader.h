@@ -10,6 +10,7 @@
 #define HR_STORE_READER_H
 
 #include "headrace/buffer.h"
+#include "store/store.h"
 
 struct hr_reader;
 
@@ -40,14 +41,14 @@ hr__reader_create(const struct hr_reader_options *options, struct hr_reader **re
 void hr__reader_destroy(struct hr_reader *reader);
 
 /*
- * Read all of `path`. `key` names an earlier hr__reader_ahead, whose result is used when
- * it succeeded (otherwise the file is read here, and the error is told here). Any thread.
- * Errors name the path: HR_ERR_NOT_FOUND, HR_ERR_IO, HR_ERR_LIMIT (file too large, or the
+ * Read a range. What an earlier hr__reader_ahead of the same range has read is used;
+ * otherwise it is read here, and errors are reported here. Any thread.
+ * Errors name the URI: HR_ERR_NOT_FOUND, HR_ERR_IO, HR_ERR_LIMIT (file too large, or the
  * pool has no room now), HR_ERR_TYPE (not a regular file), HR_ERR_FORMAT (changed its
  * size while being read), HR_ERR_MEMORY. An empty file gives an empty buffer.
  */
 HR_CHECK enum hr_err
-hr__reader_take(struct hr_reader *reader, uint64_t key, const char *path,
+hr__reader_take(struct hr_reader *reader, const struct hr_range *range,
                 struct hr_buffer **ret_buffer, struct hr_error *reterr);
 
 /* Zero bytes that may be read (not written) behind the visible end of a taken buffer. */
@@ -56,9 +57,9 @@ hr__reader_take(struct hr_reader *reader, uint64_t key, const char *path,
 /* Whether naming files ahead is worth it: one relaxed load. */
 bool hr__reader_is_cold(const struct hr_reader *reader);
 
-/* Start reading `path` for a later take(key). Dropped silently when the depth or the
- * budget is used up or `key` is already known. Any thread; does not wait. */
-void hr__reader_ahead(struct hr_reader *reader, uint64_t key, const char *path);
+/* Start reading a range that will be taken. Dropped silently when the depth or the budget
+ * is used up or the range is already known. Any thread; does not wait. */
+void hr__reader_ahead(struct hr_reader *reader, const struct hr_range *range);
 
 struct hr_reader_stats {
     enum hr_reader_mode mode; /* what is used: never AUTO */

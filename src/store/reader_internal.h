@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define HR_READER_PATH_MAX 4096
 #define HR_READER_STRIPES 16
 
 enum hr_request_state {
@@ -19,7 +18,7 @@ enum hr_request_state {
 };
 
 struct hr_request {
-    uint64_t key;
+    uint64_t key; /* hash of the range */
     enum hr_request_state state;
     bool unwanted;           /* RUNNING, and nobody will take it */
     struct hr_request *next; /* in its bucket; in the free list */
@@ -29,7 +28,7 @@ struct hr_request {
     int fd;            /* io_uring: open while RUNNING, else -1 */
     size_t done_bytes; /* io_uring */
     bool waited;
-    char path[HR_READER_PATH_MAX];
+    struct hr_range range;
 };
 
 /* Counters of the threads that share a stripe. */

@@ -80,6 +80,29 @@ static bool is_right(int file, const struct hr_buffer *buffer)
     return true;
 }
 
+static struct hr_range whole(const char *uri)
+{
+    struct hr_range range = {.bytes = HR_RANGE_REST};
+
+    snprintf(range.uri, sizeof range.uri, "%s", uri);
+    return range;
+}
+
+static void name_ahead(struct hr_reader *reader, const char *uri)
+{
+    struct hr_range range = whole(uri);
+
+    hr__reader_ahead(reader, &range);
+}
+
+static enum hr_err take(struct hr_reader *reader, const char *uri,
+                        struct hr_buffer **ret_buffer, struct hr_error *error)
+{
+    struct hr_range range = whole(uri);
+
+    return hr__reader_take(reader, &range, ret_buffer, error);
+}
+
 /* NULL where this kernel has no io_uring for us. */
 static struct hr_reader *reader_of(struct hr_pool *pool, enum hr_reader_mode mode)
 {
@@ -95,11 +118,11 @@ static struct hr_reader *reader_of(struct hr_pool *pool, enum hr_reader_mode mod
     return reader;
 }
 
-static void take_right(struct hr_reader *reader, uint64_t key, int file)
+static void take_right(struct hr_reader *reader, int file)
 {
     struct hr_buffer *buffer = NULL;
     struct hr_error error = {0};
-    enum hr_err err = hr__reader_take(reader, key, paths[file], &buffer, &error);
+    enum hr_err err = take(reader, paths[file], &buffer, &error);
 
     if (err != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
@@ -124,7 +147,7 @@ TEST(files_are_read_whole_in_every_mode)
         struct hr_reader *reader = reader_of(pool, modes[mode]);
 
         for (int file = 0; reader != NULL && file < FILES; file++)
-            take_right(reader, (uint64_t)file, file);
+            take_right(reader, file);
         if (reader != NULL)
             CHECK_EQ_INT(stats_of(reader).files, FILES);
         hr__reader_destroy(reader);
@@ -145,8 +168,8 @@ TEST(files_named_ahead_are_the_files_taken)
                 make_cold();
             for (int file = 0; file < FILES; file++) {
                 for (int next = file; next < FILES && next < file + 6; next++)
-                    hr__reader_ahead(reader, (uint64_t)next, paths[next]);
-                take_right(reader, (uint64_t)file, file);
+                    name_ahead(reader, paths[next]);
+                take_right(reader, file);
             }
         }
         if (reader != NULL && modes[mode] != HR_READER_NONE) {
@@ -166,12 +189,12 @@ TEST(a_cold_file_makes_the_reader_cold_and_cached_ones_warm_again)
 
     make_files();
     for (int file = 0; file < FILES; file++)
-        take_right(reader, 0, file);
+        take_right(reader, file);
     for (int i = 0; i < 1000; i++)
-        take_right(reader, 0, 3);
+        take_right(reader, 3);
     CHECK(!hr__reader_is_cold(reader));
     make_cold();
-    take_right(reader, 0, 9);
+    take_right(reader, 9);
     if (stats_of(reader).waited == 0) {
         hr__reader_destroy(reader);
         hr_pool_unref(pool);
@@ -179,7 +202,7 @@ TEST(a_cold_file_makes_the_reader_cold_and_cached_ones_warm_again)
     }
     CHECK(hr__reader_is_cold(reader));
     for (int i = 0; i < 1000; i++)
-        take_right(reader, 0, 9);
+        take_right(reader, 9);
     CHECK(!hr__reader_is_cold(reader));
     hr__reader_destroy(reader);
     hr_pool_unref(pool);
@@ -199,9 +222,8 @@ static void *take_many(void *user)
         if (at >= FILES * 10)
             return NULL;
         for (int ahead = at + 1; ahead < at + 5; ahead++)
-            hr__reader_ahead(shared_reader, (uint64_t)ahead, paths[ahead % FILES]);
-        if (hr__reader_take(shared_reader, (uint64_t)at, paths[at % FILES], &buffer,
-                            NULL) != HR_OK ||
+            name_ahead(shared_reader, paths[ahead % FILES]);
+        if (take(shared_reader, paths[at % FILES], &buffer, NULL) != HR_OK ||
             !is_right(at % FILES, buffer))
             *wrong = 1;
         hr_buffer_unref(buffer);
@@ -243,7 +265,7 @@ TEST(depth_and_budget_drop_requests_silently)
     make_files();
     CHECK_OK(hr__reader_create(&options, &reader, NULL));
     for (int file = 1; file < FILES; file++)
-        hr__reader_ahead(reader, (uint64_t)file, paths[file]);
+        name_ahead(reader, paths[file]);
     for (int i = 0; i < 200; i++) {
         CHECK(stats_of(reader).ahead_bytes <= 5000);
         CHECK(stats_of(reader).ahead_files <= 4);
@@ -257,7 +279,7 @@ TEST(depth_and_budget_drop_requests_silently)
         usleep(1000);
     CHECK(stats_of(reader).ahead_dropped + stats_of(reader).ahead_unused >= FILES - 3);
     for (int file = 1; file < FILES; file++)
-        take_right(reader, (uint64_t)file, file);
+        take_right(reader, file);
     hr__reader_destroy(reader);
     hr_pool_unref(pool);
 }
@@ -276,7 +298,7 @@ TEST(destroying_with_requests_in_flight_ends_soon)
             continue;
         make_cold();
         for (int file = 0; file < 8; file++)
-            hr__reader_ahead(reader, (uint64_t)file, paths[file + 1]);
+            name_ahead(reader, paths[file + 1]);
         usleep((unsigned)(round % 5) * 50);
         begin = hr__now_ns();
         hr__reader_destroy(reader);
@@ -299,16 +321,16 @@ TEST(what_is_no_file_is_refused_by_name)
     snprintf(fifo, sizeof fifo, "%s/fifo", check_temp_dir());
     snprintf(missing, sizeof missing, "%s/missing", check_temp_dir());
     CHECK_EQ_INT(mkfifo(fifo, 0644), 0);
-    hr__reader_ahead(reader, 1, fifo);
-    hr__reader_ahead(reader, 2, missing);
-    CHECK_ERR(HR_ERR_TYPE, hr__reader_take(reader, 1, fifo, &buffer, &error));
+    name_ahead(reader, fifo);
+    name_ahead(reader, missing);
+    CHECK_ERR(HR_ERR_TYPE, take(reader, fifo, &buffer, &error));
     CHECK_HAS(error.message, "fifo is a pipe, not a file");
     CHECK_EQ_STR(error.file, fifo);
-    CHECK_ERR(HR_ERR_NOT_FOUND, hr__reader_take(reader, 2, missing, &buffer, &error));
+    CHECK_ERR(HR_ERR_NOT_FOUND, take(reader, missing, &buffer, &error));
     CHECK_HAS(error.message, "missing: No such file");
-    CHECK_ERR(HR_ERR_TYPE, hr__reader_take(reader, 3, check_temp_dir(), &buffer, &error));
+    CHECK_ERR(HR_ERR_TYPE, take(reader, check_temp_dir(), &buffer, &error));
     CHECK_HAS(error.message, "is a folder, not a file");
-    CHECK_ERR(HR_ERR_TYPE, hr__reader_take(reader, 4, "/dev/null", &buffer, &error));
+    CHECK_ERR(HR_ERR_TYPE, take(reader, "/dev/null", &buffer, &error));
     CHECK_HAS(error.message, "/dev/null is a device");
     CHECK(buffer == NULL);
     hr__reader_destroy(reader);
@@ -326,17 +348,17 @@ TEST(files_over_the_limit_and_pools_without_room_are_told)
 
     make_files();
     CHECK_OK(hr__reader_create(&options, &reader, NULL));
-    CHECK_ERR(HR_ERR_LIMIT, hr__reader_take(reader, 1, paths[40], &buffer, &error));
+    CHECK_ERR(HR_ERR_LIMIT, take(reader, paths[40], &buffer, &error));
     CHECK_HAS(error.message, "f40 has 71080 bytes, more than the limit of 70000");
-    CHECK_ERR(HR_ERR_LIMIT, hr__reader_take(reader, 1, paths[30], &buffer, &error));
+    CHECK_ERR(HR_ERR_LIMIT, take(reader, paths[30], &buffer, &error));
     CHECK_HAS(error.message, "f30: the pool's limit is reached");
     /* what was read ahead gives way to what is wanted */
-    hr__reader_ahead(reader, 5, paths[10]);
-    hr__reader_ahead(reader, 6, paths[11]);
+    name_ahead(reader, paths[10]);
+    name_ahead(reader, paths[11]);
     for (int i = 0; i < 2000 && stats_of(reader).ahead_bytes < size_of(10) + size_of(11);
          i++)
         usleep(1000);
-    take_right(reader, 9, 14);
+    take_right(reader, 14);
     hr__reader_destroy(reader);
     hr_pool_unref(pool);
 }
@@ -353,10 +375,9 @@ TEST(errors_ahead_are_told_by_take)
 
         if (reader == NULL)
             continue;
-        hr__reader_ahead(reader, 1, "/nonexistent/x.jpg");
+        name_ahead(reader, "/nonexistent/x.jpg");
         usleep(2000);
-        CHECK_ERR(HR_ERR_NOT_FOUND,
-                  hr__reader_take(reader, 1, "/nonexistent/x.jpg", &buffer, &error));
+        CHECK_ERR(HR_ERR_NOT_FOUND, take(reader, "/nonexistent/x.jpg", &buffer, &error));
         CHECK_HAS(error.message, "/nonexistent/x.jpg");
         hr__reader_destroy(reader);
     }
@@ -380,8 +401,8 @@ static bool fail_nth(enum hr_reader_mode mode, unsigned kinds, uint64_t nth)
         struct hr_buffer *buffer = NULL;
         enum hr_err err;
 
-        hr__reader_ahead(reader, (uint64_t)file + 1, paths[file + 1]);
-        err = hr__reader_take(reader, (uint64_t)file, paths[file], &buffer, &error);
+        name_ahead(reader, paths[file + 1]);
+        err = take(reader, paths[file], &buffer, &error);
         CHECK(err != HR_OK ? buffer == NULL : is_right(file, buffer));
         hr_buffer_unref(buffer);
     }
@@ -419,10 +440,10 @@ TEST(a_warm_take_makes_no_allocation)
 
     make_files();
     for (int i = 0; i < 10; i++)
-        take_right(reader, 0, 20);
+        take_right(reader, 20);
     before = hr__alloc_count();
     for (int i = 0; i < 300; i++)
-        take_right(reader, 0, 20);
+        take_right(reader, 20);
     CHECK_EQ_INT(hr__alloc_count(), before);
     hr__reader_destroy(reader);
     hr_pool_unref(pool);
@@ -459,11 +480,10 @@ static void *read_without_uring(void *user)
     options.mode = HR_READER_AUTO;
     if (hr__reader_create(&options, &reader, &error) != HR_OK)
         return "no reader";
-    hr__reader_ahead(reader, 1, paths[8]);
+    name_ahead(reader, paths[8]);
     if (stats_of(reader).mode != HR_READER_THREADS || error.message[0] != '\0')
         wrong = "not by threads";
-    else if (hr__reader_take(reader, 1, paths[8], &buffer, NULL) != HR_OK ||
-             !is_right(8, buffer))
+    else if (take(reader, paths[8], &buffer, NULL) != HR_OK || !is_right(8, buffer))
         wrong = "other bytes";
     hr_buffer_unref(buffer);
     hr__reader_destroy(reader);

@@ -21,8 +21,8 @@ static void fetch(struct hr_reader *reader, struct hr_request *request)
     enum hr_err err;
 
     pthread_mutex_unlock(&reader->lock);
-    err = hr__reader_read_file(reader, request->path, &reader->stop, &buffer, &waited,
-                               NULL);
+    err = hr__reader_read_file(reader, request->range.uri, &reader->stop, &buffer,
+                               &waited, NULL);
     pthread_mutex_lock(&reader->lock);
     if (err == HR_OK && !hr__reader_reserve(reader, request, hr_buffer_bytes(buffer))) {
         hr_buffer_unref(buffer);

@@ -77,7 +77,7 @@ static void submit_open(struct hr_reader *reader, struct hr_request *request)
         end_request(reader, request, false);
         return;
     }
-    io_uring_prep_openat(sqe, AT_FDCWD, request->path,
+    io_uring_prep_openat(sqe, AT_FDCWD, request->range.uri,
                          O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     io_uring_sqe_set_data(sqe, request);
 }
@@ -119,7 +119,7 @@ static void begin_reading(struct hr_reader *reader, struct hr_request *request)
     size_t bytes;
     int64_t cached = 0;
 
-    if (hr__reader_check_file(reader, request->fd, request->path, &bytes, NULL) !=
+    if (hr__reader_check_file(reader, request->fd, request->range.uri, &bytes, NULL) !=
             HR_OK ||
         (request->buffer = get_buffer(reader, request, bytes)) == NULL) {
         end_request(reader, request, false);
