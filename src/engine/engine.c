@@ -20,6 +20,8 @@
 
 /* Sleepers look at the cancel flag this often, so a signal handler need not wake them. */
 #define WAIT_MS 50
+/* Time that is not divided yet when a thread goes to sleep, at most. */
+#define ASLEEP_NS 20000u
 /* Below this, making a batch is cheaper than waking a thread for it: the consumer helps.
  */
 #define HELP_NS 300000.0
@@ -117,6 +119,18 @@ wait_on(struct hr_engine *engine, pthread_cond_t *condition, uint64_t until_ns)
     pthread_cond_timedwait(condition, &engine->lock, &until);
 }
 
+static void
+sleep_on(struct hr_runner *runner, pthread_cond_t *condition, uint64_t until_ns)
+{
+    unsigned was;
+
+    hr__meter_settle(&runner->meter, ASLEEP_NS);
+    hr__meter_show(&runner->meter);
+    was = hr__meter_switch(&runner->meter, hr__meter_asleep(&runner->meter));
+    wait_on(runner->engine, condition, until_ns);
+    hr__meter_switch(&runner->meter, was);
+}
+
 static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
 {
     if (engine->finished)
@@ -137,13 +151,21 @@ static bool may_overlap(const struct hr_runner *runner)
     return ns > 0 && ns < OVERLAP_NS;
 }
 
+/* Whose records the claim is about, or those that are under way. */
+static size_t stage_of(const struct hr_runner *runner, const struct hr_claim *claim)
+{
+    return claim->stage != NULL ? claim->stage->number
+                                : runner->under_way->pass.stage->number;
+}
+
 /* Under the lock: do one piece of work, if there is any. */
 static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
 {
     struct hr_claim claim = {0};
     uint64_t begin;
+    unsigned was;
 
-    if (hr__engine_pump(engine))
+    if (hr__engine_pump(engine, runner))
         return true;
     if (runner->under_way == NULL) {
         if (!claim_any(engine, &claim))
@@ -152,10 +174,14 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
         (void)claim_any(engine, &claim);
     }
     pthread_mutex_unlock(&engine->lock);
-    begin = hr__ticks();
+    was = hr__meter_switch(&runner->meter,
+                           hr__meter_records(&runner->meter, stage_of(runner, &claim)));
+    begin = runner->meter.since;
     hr__run_claim(runner, &claim);
-    begin = hr__ticks() - begin;
+    hr__meter_switch(&runner->meter, was);
+    begin = runner->meter.since - begin;
     pthread_mutex_lock(&engine->lock);
+    hr__meter_show(&runner->meter);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
     if (claim.stage != NULL)
         hr__stage_complete(claim.stage, &claim, (uint64_t)hr__ticks_to_ns(begin));
@@ -167,6 +193,8 @@ static void *run_thread(void *user)
     struct hr_runner *runner = user;
     struct hr_engine *engine = runner->engine;
 
+    hr__meter_adopt(&runner->meter);
+    (void)hr__meter_begin(runner, (uint32_t)engine->graph->output);
     pthread_mutex_lock(&engine->lock);
     while (!atomic_load_explicit(&engine->stop, memory_order_relaxed)) {
         uint64_t begin;
@@ -175,7 +203,7 @@ static void *run_thread(void *user)
             continue;
         engine->idle++;
         begin = hr__now_ns();
-        wait_on(engine, &engine->work, UINT64_MAX);
+        sleep_on(runner, &engine->work, UINT64_MAX);
         engine->blocked_ns += hr__now_ns() - begin;
         engine->idle--;
     }
@@ -595,7 +623,7 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             pthread_cond_signal(&engine->work);
         begin = hr__now_ns();
         engine->consumer_waits = true;
-        wait_on(engine, &engine->ready, until_ns);
+        sleep_on(&engine->runners[engine->thread_count], &engine->ready, until_ns);
         engine->consumer_waits = false;
         engine->wait_ns += hr__now_ns() - begin;
     }
@@ -612,6 +640,8 @@ enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
     pthread_mutex_lock(&engine->lock);
     caller->handle = pthread_self();
     hr__engine_enter(caller);
+    hr__meter_adopt(&caller->meter);
+    (void)hr__meter_begin(caller, (uint32_t)engine->graph->output);
     began = engine->delivered_batches > 0;
     epoch = engine->epoch_of_delivery;
     code = next_locked(engine, until_ns, ret_batch, reterr);
@@ -623,6 +653,10 @@ enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
         hr__graph_pause(engine->graph);
         pthread_mutex_lock(&engine->lock);
     }
+    if (code != HR_OK)
+        hr__meter_settle(&caller->meter, 0);
+    hr__meter_end(caller, hr__meter_outside(&caller->meter));
+    hr__meter_show(&caller->meter);
     hr__engine_leave(caller);
     return code;
 }

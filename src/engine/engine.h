@@ -17,6 +17,7 @@
 #include "core/str.h"
 #include "engine/batch.h"
 #include "engine/done.h"
+#include "engine/meter.h"
 #include "store/reader.h"
 
 #define HR_CURSOR_STREAMS 16
@@ -140,9 +141,10 @@ struct hr_stage {
 
     /* sequencer: whoever holds `sequencing` */
     bool sequencing;
-    size_t ordinal_first; /* place of its stream ops in hr_cursor.ordinals */
-    struct hr_cursor now; /* ordinals now; skips that are still to be left out */
-    uint64_t ended_epoch; /* 1 + epoch that a stream op has ended */
+    struct hr_runner *sequencer; /* the thread that does; its meter counts what is done */
+    size_t ordinal_first;        /* place of its stream ops in hr_cursor.ordinals */
+    struct hr_cursor now;        /* ordinals now; skips that are still to be left out */
+    uint64_t ended_epoch;        /* 1 + epoch that a stream op has ended */
     uint64_t source_ended, source_end; /* 1 + epoch that its source has ended, where */
     struct hr_window window;
     struct hr_batcher batcher;
@@ -150,7 +152,7 @@ struct hr_stage {
 };
 
 /* Counters of a node in one thread. */
-struct hr_meter {
+struct hr_node_meter {
     uint64_t records, timed, errors, dropped, bytes_in, bytes_out, ticks;
 };
 
@@ -173,15 +175,16 @@ struct hr_runner {
      */
     atomic_uint code_node;
     atomic_ullong code_record;
-    struct hr_value **slots;    /* per stage: row of slots */
-    struct hr_op_ctx **ctxs;    /* per stage: one per step, then the expansion */
-    struct hr_record_id *ids;   /* per path */
-    struct hr_meter *meters;    /* per node */
-    uint64_t *ticks;            /* per node, of the record that is being timed */
-    struct hr_chunk *chunks;    /* two per stage; empty where there is no user code */
-    struct hr_chunk *under_way; /* whose records a worker process has, or NULL */
-    unsigned turn;              /* which of the two is next */
-    struct hr_buffer *slab;     /* small results share it */
+    struct hr_value **slots;  /* per stage: row of slots */
+    struct hr_op_ctx **ctxs;  /* per stage: one per step, then the expansion */
+    struct hr_record_id *ids; /* per path */
+    struct hr_meter meter;
+    struct hr_node_meter *meters; /* per node */
+    uint64_t *ticks;              /* per node, of the record that is being timed */
+    struct hr_chunk *chunks;      /* two per stage; empty where there is no user code */
+    struct hr_chunk *under_way;   /* whose records a worker process has, or NULL */
+    unsigned turn;                /* which of the two is next */
+    struct hr_buffer *slab;       /* small results share it */
     size_t slab_used;
     struct hr_error error;
     struct hr_span *spans;
@@ -323,7 +326,7 @@ void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim);
 
 /* sequence.c: find a block that can go on and take it on; true when something was done.
  * Called under the lock, which is let go meanwhile. */
-bool hr__engine_pump(struct hr_engine *engine);
+bool hr__engine_pump(struct hr_engine *engine, struct hr_runner *runner);
 
 /* state.c: a state that was read, of this or another engine. `fingerprint` lies in the
  * document; `done` is the caller's to finish. */

@@ -277,7 +277,7 @@ static void meter(struct hr_pass *pass, const struct hr_segment *segment, uint64
 
     for (size_t i = segment->from; i < segment->to; i++) {
         const struct hr_step *step = hr__program_step(&pass->stage->program, i);
-        struct hr_meter *m = &runner->meters[step->node];
+        struct hr_node_meter *m = &runner->meters[step->node];
 
         m->ticks += (uint64_t)((double)ns / tick_ns / (double)steps);
         for (uint32_t k = 0; k < chunk->live_count; k++) {
@@ -347,7 +347,7 @@ void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
 {
     struct hr_chunk *chunk = pass->chunk;
     struct hr_engine *engine = pass->runner->engine;
-    struct hr_meter *meters = pass->runner->meters;
+    struct hr_node_meter *meters = pass->runner->meters;
     struct hr_proc_stats before, after;
     uint64_t bytes = pass->bytes;
     enum hr_err code;

@@ -67,6 +67,7 @@ hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
     runner->chunks = hr__calloc(2 * engine->stage_count, sizeof *runner->chunks);
     runner->meters = hr__calloc(nodes, sizeof *runner->meters);
     runner->ticks = hr__calloc(nodes, sizeof *runner->ticks);
+    HR_TRY(hr__meter_init(&runner->meter, nodes, engine->stage_count));
     if (runner->slots == NULL || runner->ctxs == NULL || runner->ids == NULL ||
         runner->chunks == NULL || runner->meters == NULL || runner->ticks == NULL)
         return HR_ERR_MEMORY;
@@ -110,6 +111,7 @@ void hr__runner_finish(struct hr_runner *runner)
     hr__free(runner->slots);
     hr__free(runner->ctxs);
     hr__free(runner->ids);
+    hr__meter_finish(&runner->meter);
     hr__free(runner->meters);
     hr__free(runner->ticks);
     hr__free(runner->spans);
@@ -150,7 +152,7 @@ has_made_fields(const struct hr_step *step, const struct hr_op_ctx *ctx)
 static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
                             const struct hr_step *step, struct hr_op_ctx *ctx)
 {
-    struct hr_meter *meter = &runner->meters[step->node];
+    struct hr_node_meter *meter = &runner->meters[step->node];
     bool timed = runner->thread.charge_ticks != NULL;
 
     for (size_t i = 0; i < step->alias_count; i++)

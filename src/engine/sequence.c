@@ -300,21 +300,38 @@ static struct hr_block *next_block(struct hr_stage *stage)
                : NULL;
 }
 
-static bool pump_stage(struct hr_stage *stage)
+/* The node that the sequencer's time belongs to unless it says otherwise. */
+static uint32_t last_node(const struct hr_stage *stage)
+{
+    const struct hr_plan_stage *plan = stage->program.plan;
+
+    return plan->batch != HR_NO_NODE    ? plan->batch
+           : plan->stream_count > 0     ? plan->streams[plan->stream_count - 1]
+           : plan->expand != HR_NO_NODE ? plan->expand
+                                        : plan->last;
+}
+
+static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
 {
     struct hr_engine *engine = stage->engine;
     struct hr_block *block = stage->sequencing ? NULL : next_block(stage);
+    unsigned was;
     bool done;
 
     if (block == NULL || !hr__stage_has_room_locked(stage))
         return false;
     stage->sequencing = true;
+    stage->sequencer = runner;
     pthread_mutex_unlock(&engine->lock);
+    was = hr__meter_begin(runner, last_node(stage));
     done = sequence_block(stage, block);
     if (done)
         hr__block_clear(stage, block);
+    hr__meter_end(runner, was);
     pthread_mutex_lock(&engine->lock);
+    hr__meter_show(&runner->meter);
     stage->sequencing = false;
+    stage->sequencer = NULL;
     if (done) {
         block->state = HR_BLOCK_EMPTY;
         stage->live--;
@@ -326,11 +343,11 @@ static bool pump_stage(struct hr_stage *stage)
     return true;
 }
 
-bool hr__engine_pump(struct hr_engine *engine)
+bool hr__engine_pump(struct hr_engine *engine, struct hr_runner *runner)
 {
     for (size_t i = engine->stage_count;
          i-- > 0 && !engine->finished && !hr__stage_failed(&engine->stages[i]);)
-        if (pump_stage(&engine->stages[i]))
+        if (pump_stage(&engine->stages[i], runner))
             return true;
     return false;
 }

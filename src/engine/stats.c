@@ -51,12 +51,12 @@ void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)
     pthread_mutex_unlock(&engine->lock);
 }
 
-static struct hr_meter sum_meters(const struct hr_engine *engine, size_t node)
+static struct hr_node_meter sum_meters(const struct hr_engine *engine, size_t node)
 {
-    struct hr_meter sum = {0};
+    struct hr_node_meter sum = {0};
 
     for (int i = 0; i <= engine->thread_count; i++) {
-        const struct hr_meter *meter = &engine->runners[i].meters[node];
+        const struct hr_node_meter *meter = &engine->runners[i].meters[node];
 
         sum.records += peek(&meter->records);
         sum.timed += peek(&meter->timed);
@@ -90,7 +90,7 @@ enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
                                   struct hr_node_stats *ret_stats)
 {
     const struct hr_graph_node *node;
-    struct hr_meter sum, counted;
+    struct hr_node_meter sum, counted;
     struct hr_kept kept = {0};
     uint32_t group, like;
     double scale;

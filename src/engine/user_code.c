@@ -180,7 +180,7 @@ static void call_row(struct thread_call *c, size_t at)
 {
     struct hr_pass *pass = c->pass;
     struct hr_runner *runner = pass->runner;
-    struct hr_meter *meter = &runner->meters[c->step->node];
+    struct hr_node_meter *meter = &runner->meters[c->step->node];
     enum hr_err code;
 
     hr__pass_bind(pass, at, c->row);
@@ -218,7 +218,7 @@ static void call_rows(struct thread_call *c, size_t at)
 {
     struct hr_pass *pass = c->pass;
     struct hr_runner *runner = pass->runner;
-    struct hr_meter *meter = &runner->meters[c->step->node];
+    struct hr_node_meter *meter = &runner->meters[c->step->node];
     bool trace = runner->engine->options.trace;
     uint64_t begin = hr__ticks(), last = begin;
     uint32_t done = 0;

@@ -1,0 +1,158 @@
+/*
+ * engine/meter.c - CPU time and wall time, divided over buckets. See meter.h.
+ */
+#include "engine/meter.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "engine/engine.h"
+
+/* A reading costs 0.2 percent of it. */
+#define PERIOD_NS 100000.0
+
+static size_t bucket_count(const struct hr_meter *meter)
+{
+    return meter->node_count + meter->stage_count + 2;
+}
+
+enum hr_err hr__meter_init(struct hr_meter *meter, size_t node_count, size_t stage_count)
+{
+    size_t buckets;
+
+    meter->node_count = node_count;
+    meter->stage_count = stage_count;
+    buckets = bucket_count(meter);
+    meter->bucket = hr__meter_outside(meter);
+    meter->period = (uint64_t)(PERIOD_NS / (hr__ticks_to_ns(1 << 20) / (1 << 20)));
+    meter->pending = hr__calloc(buckets, sizeof *meter->pending);
+    meter->times = hr__calloc(buckets, sizeof *meter->times);
+    meter->counts = hr__calloc(node_count + 1, sizeof *meter->counts);
+    meter->shown_times = hr__calloc(buckets, sizeof *meter->shown_times);
+    meter->shown_counts = hr__calloc(node_count + 1, sizeof *meter->shown_counts);
+    return meter->pending != NULL && meter->times != NULL && meter->counts != NULL &&
+                   meter->shown_times != NULL && meter->shown_counts != NULL
+               ? HR_OK
+               : HR_ERR_MEMORY;
+}
+
+void hr__meter_finish(struct hr_meter *meter)
+{
+    hr__free(meter->pending);
+    hr__free(meter->times);
+    hr__free(meter->counts);
+    hr__free(meter->shown_times);
+    hr__free(meter->shown_counts);
+    memset(meter, 0, sizeof *meter);
+}
+
+static double inside_ns(const struct hr_meter *meter)
+{
+    uint64_t ticks = 0;
+
+    for (unsigned i = 0; i < hr__meter_asleep(meter); i++)
+        ticks += meter->pending[i];
+    return hr__ticks_to_ns(ticks);
+}
+
+/* CPU time per wall time of the pending buckets. What is missing to their wall time was
+ * spent outside as far as that goes, since the engine's own sleep is not among them; what
+ * is too much is the price of that sleep. */
+static double find_ratio(const struct hr_meter *meter, double inside, double cpu_ns)
+{
+    double outside = hr__ticks_to_ns(meter->pending[hr__meter_outside(meter)]);
+    double lost = inside + outside - cpu_ns;
+
+    if (inside <= 0)
+        return 1;
+    if (lost < 0)
+        return cpu_ns / (inside + outside);
+    return lost > outside ? 1 - (lost - outside) / inside : 1;
+}
+
+static void divide(struct hr_meter *meter, double ratio, uint64_t cpu_ns)
+{
+    for (unsigned i = 0; i < hr__meter_asleep(meter); i++) {
+        double ns;
+
+        if (meter->pending[i] == 0)
+            continue;
+        ns = hr__ticks_to_ns(meter->pending[i]);
+        meter->times[i].cpu_ns += ns * ratio;
+        meter->times[i].wait_ns += ratio < 1 ? ns * (1 - ratio) : 0;
+    }
+    memset(meter->pending, 0, bucket_count(meter) * sizeof *meter->pending);
+    meter->cpu_ns = cpu_ns;
+    meter->read_at = meter->since;
+    meter->changed = true;
+}
+
+static void read_clock(struct hr_meter *meter)
+{
+    uint64_t cpu_ns = hr__cpu_thread_ns();
+
+    divide(meter, find_ratio(meter, inside_ns(meter), (double)(cpu_ns - meter->cpu_ns)),
+           cpu_ns);
+}
+
+unsigned hr__meter_switch(struct hr_meter *meter, unsigned bucket)
+{
+    unsigned was = meter->bucket;
+    uint64_t now = hr__ticks();
+
+    assert(bucket < bucket_count(meter));
+    assert(pthread_equal(meter->thread, pthread_self()));
+    meter->pending[was] += now - meter->since;
+    meter->since = now;
+    meter->bucket = bucket;
+    if (now - meter->read_at > meter->period)
+        read_clock(meter);
+    return was;
+}
+
+void hr__meter_adopt(struct hr_meter *meter)
+{
+    if (pthread_equal(meter->thread, pthread_self()))
+        return;
+    meter->thread = pthread_self();
+    meter->since = hr__ticks();
+    divide(meter, 1, hr__cpu_thread_ns()); /* the other thread's clock is out of reach */
+}
+
+void hr__meter_settle(struct hr_meter *meter, uint64_t least_ns)
+{
+    hr__meter_switch(meter, meter->bucket);
+    if (hr__ticks_to_ns(meter->since - meter->read_at) >= (double)least_ns)
+        read_clock(meter);
+}
+
+void hr__meter_show(struct hr_meter *meter)
+{
+    if (!meter->changed)
+        return;
+    memcpy(meter->shown_times, meter->times,
+           bucket_count(meter) * sizeof *meter->shown_times);
+    memcpy(meter->shown_counts, meter->counts,
+           meter->node_count * sizeof *meter->shown_counts);
+    meter->changed = false;
+}
+
+unsigned hr__meter_begin(struct hr_runner *runner, uint32_t node)
+{
+    assert(node < runner->meter.node_count);
+    return hr__meter_switch(&runner->meter, node);
+}
+
+void hr__meter_end(struct hr_runner *runner, unsigned was)
+{
+    hr__meter_switch(&runner->meter, was);
+}
+
+struct hr_node_counts *hr__meter_counts(struct hr_runner *runner, uint32_t node)
+{
+    assert(node < runner->meter.node_count);
+    runner->meter.changed = true;
+    return &runner->meter.counts[node];
+}

@@ -1,0 +1,101 @@
+/*
+ * engine/meter.h - where the time of a run goes.
+ *
+ * A thread of the engine always has its time in one bucket: a node (work that is not one
+ * record's, such as making a batch), the records of a stage, asleep, or outside (the
+ * consumer's own code). Changing the bucket reads the TSC (8 ns). The thread's CPU clock
+ * (200 ns) is read when 100 us have passed since it was read last; the CPU time of that
+ * interval is divided over its buckets by their wall time. So the buckets of a thread sum
+ * to its CPU time by construction, and what is lost between two of them has an owner too.
+ *
+ * A meter belongs to one thread, which alone writes it. What others see of it is the copy
+ * that hr__meter_show makes under the engine's lock.
+ */
+#ifndef HR_ENGINE_METER_H
+#define HR_ENGINE_METER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headrace/base.h"
+
+struct hr_runner;
+
+/* Wait: wall time without CPU time: for a file, a worker process, a lock, a core. */
+struct hr_time {
+    double cpu_ns, wait_ns;
+};
+
+/* What a node did outside of records that are timed by sample. */
+struct hr_node_counts {
+    uint64_t records_in, records_out, errors, dropped;
+    uint64_t bytes_in, bytes_out;
+};
+
+struct hr_meter {
+    size_t node_count, stage_count;
+    unsigned bucket;       /* that runs now */
+    uint64_t since;        /* ticks when it began to */
+    uint64_t read_at;      /* ticks when the CPU clock was read last */
+    uint64_t period;       /* ticks between two readings, at least */
+    uint64_t cpu_ns;       /* what it said */
+    pthread_t thread;      /* whose clock it is; the consumer may change threads */
+    uint64_t *pending;     /* per bucket: ticks since then */
+    struct hr_time *times; /* per bucket: before then */
+    struct hr_node_counts *counts; /* per node */
+    bool changed;                  /* since it was shown */
+
+    /* What was shown; guarded by the engine's lock. */
+    struct hr_time *shown_times;
+    struct hr_node_counts *shown_counts;
+};
+
+HR_CHECK enum hr_err
+hr__meter_init(struct hr_meter *meter, size_t node_count, size_t stage_count);
+void hr__meter_finish(struct hr_meter *meter);
+
+/* Buckets beside the nodes' own, which have the nodes' numbers. */
+static inline unsigned hr__meter_records(const struct hr_meter *meter, size_t stage)
+{
+    return (unsigned)(meter->node_count + stage);
+}
+static inline unsigned hr__meter_asleep(const struct hr_meter *meter)
+{
+    return (unsigned)(meter->node_count + meter->stage_count);
+}
+static inline unsigned hr__meter_outside(const struct hr_meter *meter)
+{
+    return (unsigned)(meter->node_count + meter->stage_count + 1);
+}
+
+/* The time from here on belongs to `bucket`. Returns the one that it ends. By the thread
+ * that the meter belongs to. */
+unsigned hr__meter_switch(struct hr_meter *meter, unsigned bucket);
+
+/* The calling thread owns the meter from here on. */
+void hr__meter_adopt(struct hr_meter *meter);
+
+/* Reads the CPU clock now unless it was read less than `least_ns` ago. */
+void hr__meter_settle(struct hr_meter *meter, uint64_t least_ns);
+
+/* Under the engine's lock: let others see what has changed. */
+void hr__meter_show(struct hr_meter *meter);
+
+/*
+ * For work that is not one record's (sequencers, batchers): the time from begin to end is
+ * the node's, less what is begun and ended in between. About 20 ns together: once per
+ * batch or block, not per record. Also under the lock.
+ *
+ *     unsigned was = hr__meter_begin(stage->sequencer, node);
+ *     ...
+ *     hr__meter_end(stage->sequencer, was);
+ */
+unsigned hr__meter_begin(struct hr_runner *runner, uint32_t node);
+void hr__meter_end(struct hr_runner *runner, unsigned was);
+/* Counters of a node to add to; by the thread that works for it, outside of the lock or
+ * under it. */
+struct hr_node_counts *hr__meter_counts(struct hr_runner *runner, uint32_t node);
+
+#endif
