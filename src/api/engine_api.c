@@ -189,6 +189,8 @@ hr_graph_explain(struct hr_graph *graph, const struct hr_iter_options *options, 
         .threads = o.variant == HR_VARIANT_INLINE ? -1 : o.threads,
         .ordered = o.ordered,
         .fuse = o.fuse,
+        .memory_bytes = o.memory_bytes,
+        .read_ahead_bytes = o.ahead_bytes,
     };
     HR_TRY(hr__plan_make(graph, &settings, &plan, reterr));
     hr__str_init(&text);

@@ -22,21 +22,6 @@
 #define WAIT_MS 50
 /* Time that is not divided yet when a thread goes to sleep, at most. */
 #define ASLEEP_NS 20000u
-/* Below this, making a batch is cheaper than waking a thread for it: the consumer helps.
- */
-#define HELP_NS 300000.0
-/* Records that take longer gain nothing by lying ready for a worker process. */
-#define OVERLAP_NS 50000000.0
-/* Small batches are made ahead up to this many bytes. */
-#define AHEAD_BATCH_BYTES ((uint64_t)4 << 20)
-/* Making the next one of such takes so long that what is lost between two does not show.
- */
-#define LARGE_BATCH_BYTES ((uint64_t)64 << 20)
-/* For the budget: scratch of a thread; the program with its libraries, resident. */
-#define SCRATCH_BYTES ((uint64_t)4 << 20)
-#define PROGRAM_BYTES ((uint64_t)8 << 20)
-#define READ_AHEAD_BYTES ((uint64_t)16 << 20)
-#define READ_AHEAD_FILES 64
 
 /* ---- positions ---- */
 
@@ -146,9 +131,10 @@ static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
  * that could leave another worker process without. */
 static bool may_overlap(const struct hr_runner *runner)
 {
-    double ns = runner->under_way->pass.stage->record_ns;
+    const struct hr_stage *stage = runner->under_way->pass.stage;
+    double most = (double)stage->program.plan->overlap_ns;
 
-    return ns > 0 && ns < OVERLAP_NS;
+    return stage->record_ns > 0 && stage->record_ns < most;
 }
 
 /* Whose records the claim is about, or those that are under way. */
@@ -244,94 +230,6 @@ static enum hr_err start_threads(struct hr_engine *engine, struct hr_error *rete
     return HR_OK;
 }
 
-/* ---- memory ---- */
-
-static uint64_t batch_bytes(const struct hr_graph *graph, const struct hr_plan *plan)
-{
-    const struct hr_plan_stage *last = &plan->stages[plan->stage_count - 1];
-    const struct hr_schema *schema;
-    struct hr_batch_spec spec = {.size = 1};
-    uint64_t bytes = 0;
-
-    schema = &graph
-                  ->nodes[last->batch != HR_NO_NODE ? graph->nodes[last->batch].inputs[0]
-                                                    : last->last]
-                  .schema;
-    if (last->batch != HR_NO_NODE)
-        graph->nodes[last->batch].op->batch_spec(graph->nodes[last->batch].params, &spec);
-    for (size_t i = 0; i < schema->count; i++) {
-        int64_t one = schema->fields[i].kind == HR_FIELD_TENSOR
-                          ? hr__field_bytes(&schema->fields[i])
-                          : -1;
-
-        bytes += one >= 0 ? (uint64_t)one : 4096;
-    }
-    return bytes * (uint64_t)spec.size;
-}
-
-/* Whether user code runs in worker processes. */
-static bool uses_processes(const struct hr_graph *graph)
-{
-    for (size_t i = 0; i < graph->count; i++) {
-        const struct hr_graph_node *n = &graph->nodes[i];
-        const struct hr_code_use *use =
-            n->op->code != NULL ? n->op->code(n->state) : NULL;
-
-        if (use != NULL && use->variant == HR_CODE_PROCESSES)
-            return true;
-    }
-    return false;
-}
-
-/* Batches in the making and ready: two by default, so that with the user's there are
- * three; more when they are small or when the budget says so; one where they are large
- * and processes take their share of memory as well: making one takes so long there that
- * what is lost between two does not show. */
-static enum hr_err divide_memory(struct hr_engine *engine, struct hr_error *reterr)
-{
-    uint64_t batch = batch_bytes(engine->graph, &engine->plan);
-    uint64_t fixed = PROGRAM_BYTES + SCRATCH_BYTES * (uint64_t)(engine->thread_count + 1);
-    uint64_t ahead =
-        engine->options.ahead_bytes > 0 ? engine->options.ahead_bytes : READ_AHEAD_BYTES;
-    uint64_t budget = engine->options.memory_bytes, count;
-    bool processes = uses_processes(engine->graph);
-    char have[32], need[32];
-
-    if (processes)
-        fixed += 4 * HR_PROCESS_BYTES * (uint64_t)(engine->thread_count + 1);
-    batch = batch > 0 ? batch : 1;
-    count = AHEAD_BATCH_BYTES / batch;
-    engine->frugal = processes && budget == 0 && engine->thread_count > 0 &&
-                     batch >= HR_LARGE_BATCH_BYTES;
-    count = count > 2 ? count : engine->frugal ? 1 : 2;
-    if (budget > 0) {
-        uint64_t least =
-            fixed + (engine->options.ahead_bytes > 0 ? ahead : 1 << 20) + 2 * batch;
-
-        if (budget < least)
-            return hr__fail(
-                reterr, HR_ERR_LIMIT,
-                "a memory budget of %s is too small: %d threads and two batches need "
-                "at least %s; give more, or make the batch smaller",
-                hr__bytes_text(have, sizeof have, budget), engine->thread_count,
-                hr__bytes_text(need, sizeof need, least));
-        if (engine->options.ahead_bytes == 0 && ahead > budget / 8)
-            ahead = budget / 8 > (1 << 20) ? budget / 8 : 1 << 20;
-        if (ahead > budget - fixed - 2 * batch)
-            ahead = budget - fixed - 2 * batch;
-        count = (budget - fixed - ahead) / batch;
-        count = count > 2 ? count - 1 : 1;
-    }
-    count = count > 64 ? 64 : count;
-    engine->options.ahead_bytes = ahead;
-    engine->out_max = count;
-    if (engine->plan.stages[0].direct)
-        engine->stages[0].block_count = count;
-    else
-        engine->out_max = count > 1 ? count - 1 : 1;
-    return HR_OK;
-}
-
 /* ---- open and close ---- */
 
 static enum hr_err check_options(const struct hr_iter_options *o, struct hr_error *reterr)
@@ -384,12 +282,15 @@ static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
         .threads = o->variant == HR_VARIANT_INLINE ? -1 : o->threads,
         .ordered = o->ordered,
         .fuse = o->fuse,
+        .memory_bytes = o->memory_bytes,
+        .read_ahead_bytes = o->ahead_bytes,
     };
 
     HR_TRY(check_world(engine, reterr));
     HR_TRY(hr__plan_make(engine->graph, &settings, &engine->plan, reterr));
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
+    engine->out_max = engine->plan.memory.batches_ahead;
     return HR_OK;
 }
 
@@ -415,11 +316,11 @@ static enum hr_err init_reader(struct hr_engine *engine, struct hr_error *reterr
 {
     struct hr_reader_options options = {
         .pool = engine->pool,
-        .ahead_bytes_max = engine->options.ahead_bytes,
-        .depth = READ_AHEAD_FILES,
+        .ahead_bytes_max = engine->plan.memory.read_ahead,
+        .depth = (int)engine->plan.memory.read_ahead_files,
     };
 
-    engine->ahead_depth = READ_AHEAD_FILES;
+    engine->ahead_depth = options.depth;
     return hr__reader_create(&options, &engine->reader, reterr);
 }
 
@@ -482,7 +383,6 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     HR_TRY(hr_graph_freeze(engine->graph, reterr));
     HR_TRY(hr_graph_fingerprint(engine->graph, engine->fingerprint));
     HR_TRY(make_plan(engine, reterr));
-    HR_TRY(divide_memory(engine, reterr));
     engine->pool = hr_pool_create(0);
     if (engine->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -554,7 +454,7 @@ static struct hr_batch *pop(struct hr_engine *engine)
     struct hr_batch *batch = engine->out[engine->out_head];
 
     engine->cursor = engine->out_cursor[engine->out_head];
-    engine->popped_ns = engine->frugal ? hr__now_ns() : 0;
+    engine->popped_ns = engine->plan.memory.release_wait_ns > 0 ? hr__now_ns() : 0;
     engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
     engine->out_count--;
     if (engine->epoch_of_delivery != batch->epoch)
@@ -579,10 +479,8 @@ static bool helps(const struct hr_engine *engine)
 
     if (engine->thread_count == 0)
         return true;
-    if (engine->processes) /* the caller would need a worker process of its own */
-        return false;
     return engine->stages[0].record_ns > 0 &&
-           engine->stages[0].record_ns * records < HELP_NS;
+           engine->stages[0].record_ns * records < (double)engine->plan.help_ns;
 }
 
 static enum hr_err how_it_ended(struct hr_engine *engine, struct hr_error *reterr)
@@ -617,7 +515,7 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             continue;
         /* It may have helped up to here and left a full block behind: a thread that
          * sleeps since then has to see it. */
-        if (engine->idle > 0 && engine->frugal)
+        if (engine->idle > 0 && engine->plan.memory.release_wait_ns > 0)
             pthread_cond_broadcast(&engine->work); /* all may begin */
         else if (engine->idle > 0)
             pthread_cond_signal(&engine->work);

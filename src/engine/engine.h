@@ -192,7 +192,6 @@ struct hr_runner {
 };
 
 #define HR_OUT_MAX 128
-#define HR_LARGE_BATCH_BYTES ((uint64_t)64 << 20)
 
 struct hr_engine {
     struct hr_graph *graph; /* a reference */
@@ -230,9 +229,6 @@ struct hr_engine {
     struct hr_batch *out[HR_OUT_MAX];
     struct hr_cursor out_cursor[HR_OUT_MAX];
     size_t out_head, out_count, out_max;
-    /* Batches are so large that the next one is begun when the one before the consumer's
-     * has come back: two are in memory, not three. */
-    bool frugal;
     uint64_t popped_ns; /* when the consumer took the last one */
 
     /* Where this consumer's share of an epoch begins: at global position `base` in

@@ -12,12 +12,8 @@
 #include "core/error.h"
 #include "engine/engine.h"
 
-/* Rows of a chunk at most, and the bytes that they may hold together. */
+/* Rows of a chunk at most. */
 #define HR_CHUNK_ROWS 512
-#define HR_CHUNK_BYTES ((uint64_t)4 << 20)
-#define HR_PROCESS_BYTES                                                                 \
-    ((uint64_t)2 << 20) /* there is memory for two, here and there                       \
-                         */
 
 struct hr_proc;
 struct hr_proc_record;

@@ -9,17 +9,6 @@
 #include "core/clock.h"
 #include "core/error.h"
 
-/* Work that is worth a visit to the lock. */
-#define CHUNK_NS 50000.0
-/* The same where an interpreter is entered for it. */
-#define CODE_CHUNK_NS 1000000.0
-/* And where a process is visited: it sleeps between two visits, and on a machine that has
- * other work it is long until it runs again. */
-#define PROCESS_CHUNK_NS 30000000.0
-
-/* A loop lets go of its batch when it has the next one. */
-#define COME_BACK_NS 20000000u
-
 static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
 {
     struct hr_program *p = &stage->program;
@@ -107,21 +96,6 @@ static void block_finish(struct hr_stage *stage, struct hr_block *block)
     hr__free(block->cursors);
 }
 
-/* Records of a block of a stage that is not direct: enough to share, few enough to hold.
- */
-static uint32_t choose_block_size(const struct hr_stage *stage)
-{
-    size_t count;
-    const struct hr_out_field *fields = hr__program_results(&stage->program, &count);
-    int64_t bytes = 0;
-
-    if (stage->direct)
-        return (uint32_t)stage->program.spec.size;
-    for (size_t i = 0; i < count; i++)
-        bytes += fields[i].bytes >= 0 ? fields[i].bytes : 4096;
-    return bytes >= 65536 ? 8 : bytes >= 4096 ? 32 : 256;
-}
-
 static enum hr_err init_sequencer(struct hr_stage *stage)
 {
     struct hr_program *p = &stage->program;
@@ -159,9 +133,7 @@ static enum hr_err init_queue(struct hr_stage *stage)
 {
     if (stage->number == 0)
         return HR_OK;
-    stage->queue_room = 2 * (size_t)stage->block_size;
-    if (stage->queue_room < 16)
-        stage->queue_room = 16;
+    stage->queue_room = stage->program.plan->memory.queue_records;
     stage->queue = hr__calloc(stage->queue_room, sizeof *stage->queue);
     stage->queue_values = hr__calloc(stage->queue_room * (stage->program.in_count + 1),
                                      sizeof *stage->queue_values);
@@ -175,9 +147,8 @@ enum hr_err hr__stage_init(struct hr_stage *stage, struct hr_engine *engine,
     stage->number = number;
     stage->direct = engine->plan.stages[number].direct;
     HR_TRY(hr__program_init(&stage->program, &engine->plan, number, reterr));
-    stage->block_size = choose_block_size(stage);
-    if (stage->block_count == 0)
-        stage->block_count = (size_t)engine->thread_count + 2;
+    stage->block_size = stage->program.plan->memory.block_records;
+    stage->block_count = stage->program.plan->memory.block_count;
     stage->blocks = hr__calloc(stage->block_count, sizeof *stage->blocks);
     if (stage->blocks == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -300,13 +271,14 @@ static void next_epoch(struct hr_stage *stage)
 /* The consumer took a batch a moment ago, and the one that it had before is not back. */
 static bool too_early(const struct hr_engine *engine)
 {
+    const struct hr_plan_memory *memory = &engine->plan.memory;
     struct hr_pool_stats pool;
 
-    if (!engine->frugal || engine->consumer_waits ||
-        hr__now_ns() - engine->popped_ns > COME_BACK_NS)
+    if (memory->release_wait_ns == 0 || engine->consumer_waits ||
+        hr__now_ns() - engine->popped_ns > memory->release_wait_ns)
         return false;
     hr_pool_stats(engine->pool, &pool);
-    return pool.idle_bytes < HR_LARGE_BATCH_BYTES;
+    return pool.idle_bytes < memory->batch;
 }
 
 static struct hr_block *open_positions(struct hr_stage *stage)
@@ -375,26 +347,25 @@ bool hr__stage_drained(const struct hr_stage *stage)
            !stage->window.draining && (stage->number > 0 || stage->exhausted);
 }
 
-/* Of a block that has `left` records. Trips are shared out evenly, and less and less at a
- * time, so that all workers end at once. */
+/* Of a block that has `left` records. Requests are shared out evenly, and less and less
+ * at a time, so that all workers end at once. */
 static uint32_t choose_chunk(const struct hr_stage *stage, uint32_t left)
 {
-    const struct hr_program *p = &stage->program;
+    const struct hr_plan_stage *plan = stage->program.plan;
     double record_ns = stage->record_ns > 1 ? stage->record_ns : 1;
-    double bytes_max = p->processes ? HR_PROCESS_BYTES : HR_CHUNK_BYTES;
-    double want = (p->segment_count > 0 ? CODE_CHUNK_NS : CHUNK_NS) / record_ns;
+    double want = (double)plan->chunk_ns / record_ns;
+    double most = (double)plan->request_ns / record_ns;
 
-    if (p->processes && want < PROCESS_CHUNK_NS / record_ns) {
+    if (want < most) {
         double share = left / (2.0 * (stage->engine->thread_count + 1));
-        double most = PROCESS_CHUNK_NS / record_ns;
 
         share = share < most ? share : most;
         want = want > share ? want : share;
     }
-    if (p->segment_count > 0 && want * stage->record_bytes > bytes_max)
-        want = bytes_max / stage->record_bytes;
-    if (want > (p->processes ? HR_CHUNK_ROWS : 4096))
-        want = p->processes ? HR_CHUNK_ROWS : 4096;
+    if (plan->chunk_bytes > 0 && want * stage->record_bytes > (double)plan->chunk_bytes)
+        want = (double)plan->chunk_bytes / stage->record_bytes;
+    if (want > plan->chunk_records)
+        want = plan->chunk_records;
     return want < 1 || stage->record_ns == 0 ? 1 : (uint32_t)want;
 }
 

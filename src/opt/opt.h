@@ -6,11 +6,14 @@
 
 #include "graph/plan.h"
 
+/* What a plan is made from, beside the graph: what was observed and what was asked. */
 struct hr_opt_settings {
     int cpus;    /* that the process may use */
     int threads; /* wanted; 0: as many as cpus; -1: inline */
     bool ordered;
     bool fuse;
+    uint64_t memory_bytes;     /* budget; 0: none */
+    uint64_t read_ahead_bytes; /* of it; 0: chosen */
 };
 
 /* Make a plan; hr__plan_finish() it. Fails when the graph has a form that the engine does

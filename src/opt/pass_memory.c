@@ -1,0 +1,458 @@
+/*
+ * opt/pass_memory.c - one budget in bytes, divided among all that holds records.
+ *
+ * The division begins with what is wanted (two batches ahead, blocks that keep all
+ * threads busy, queues of two blocks) and takes away where it costs least until the
+ * budget is kept: read-ahead, then batches, then the largest stage's blocks, then
+ * threads. What is left over goes into batches made ahead. Sizes are those of the largest
+ * records, so the sum holds for any mixture of them.
+ */
+#include "opt/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/str.h"
+
+/* Small batches are made ahead up to this many bytes, and this many batches. */
+#define AHEAD_BATCH_BYTES ((uint64_t)4 << 20)
+#define AHEAD_BATCHES_MAX 64
+/* While the next batch of this size is made, a pause between two is negligible. */
+#define LARGE_BATCH_BYTES ((uint64_t)64 << 20)
+/* A loop releases its batch when it has the next one. */
+#define RELEASE_WAIT_NS 20000000u
+/* Resident: the program with its libraries, before any record. */
+#define PROGRAM_BYTES ((uint64_t)8 << 20)
+#define READ_AHEAD_BYTES ((uint64_t)16 << 20)
+#define READ_AHEAD_LEAST ((uint64_t)1 << 20)
+#define READ_AHEAD_FILES 64
+/* One direction of a channel; each process has two channels. */
+#define CHANNEL_BYTES ((uint64_t)2 << 20)
+#define CHANNELS 4
+/* Blocks and queues of a stage, when no budget says otherwise. */
+#define BLOCK_BYTES ((uint64_t)32 << 20)
+#define QUEUE_BYTES ((uint64_t)64 << 20)
+#define QUEUE_RECORDS_LEAST 16
+
+/* What is looked at while the budget is divided. */
+struct division {
+    struct hr_plan *plan;
+    const struct hr_sizes *sizes;
+    uint64_t process_stages;
+};
+
+static uint64_t input_bytes(const struct division *d, size_t stage)
+{
+    const struct hr_stage_sizes *before;
+
+    if (stage == 0)
+        return 0;
+    before = &d->sizes->stages[stage - 1];
+    return before->batch > 0 ? before->batch : before->item;
+}
+
+static uint64_t output_bytes(const struct division *d)
+{
+    const struct hr_stage_sizes *last = &d->sizes->stages[d->plan->stage_count - 1];
+
+    return last->batch > 0 ? last->batch : last->item;
+}
+
+/* Threads that run records: the consumer's own thread does, too, when it may help. */
+static uint64_t runners(const struct hr_plan *plan)
+{
+    return (uint64_t)plan->threads + (plan->threads == 0 || plan->help_ns > 0);
+}
+
+/* ---- what is wanted ---- */
+
+static uint32_t wanted_block(const struct division *d, size_t at)
+{
+    const struct hr_plan_stage *stage = &d->plan->stages[at];
+    const struct hr_stage_sizes *s = &d->sizes->stages[at];
+    uint64_t each = s->result > input_bytes(d, at) ? s->result : input_bytes(d, at);
+    uint32_t records = s->result >= 65536 ? 8 : s->result >= 4096 ? 32 : 256;
+
+    if (stage->direct) {
+        struct hr_batch_spec spec = {0};
+        const struct hr_graph_node *batch = &d->plan->graph->nodes[stage->batch];
+
+        batch->op->batch_spec(batch->params, &spec);
+        return (uint32_t)spec.size;
+    }
+    while (records > 1 && records * each > BLOCK_BYTES)
+        records /= 2;
+    return records;
+}
+
+static uint32_t wanted_queue(const struct division *d, size_t at)
+{
+    uint32_t records = 2 * d->plan->stages[at].memory.block_records;
+
+    if (at == 0)
+        return 0;
+    records = records > QUEUE_RECORDS_LEAST ? records : QUEUE_RECORDS_LEAST;
+    while (records > 2 && records * input_bytes(d, at) > QUEUE_BYTES)
+        records /= 2;
+    return records;
+}
+
+/* Batches in the making and ready: two by default, so that with the consumer's there are
+ * three; more when they are small; one where they are large and worker processes take
+ * memory as well. */
+static uint32_t wanted_batches(const struct division *d)
+{
+    uint64_t batch = output_bytes(d), count = AHEAD_BATCH_BYTES / batch;
+
+    if (count > AHEAD_BATCHES_MAX)
+        return AHEAD_BATCHES_MAX;
+    if (count > 2)
+        return (uint32_t)count;
+    return d->plan->memory.release_wait_ns > 0 ? 1 : 2;
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void want(struct division *d, uint64_t read_ahead, bool running)
+{
+    struct hr_plan *plan = d->plan;
+    struct hr_plan_memory *m = &plan->memory;
+
+    m->batch = output_bytes(d);
+    m->program = PROGRAM_BYTES;
+    m->channel = d->process_stages > 0 ? CHANNEL_BYTES : 0;
+    m->scratch = 0;
+    m->read_ahead = read_ahead > 0 ? read_ahead : READ_AHEAD_BYTES;
+    m->read_ahead_files = READ_AHEAD_FILES;
+    m->release_wait_ns = d->process_stages > 0 && m->budget == 0 && plan->threads > 0 &&
+                                 m->batch >= LARGE_BATCH_BYTES
+                             ? RELEASE_WAIT_NS
+                             : 0;
+    m->batches_ahead = wanted_batches(d);
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        struct hr_plan_stage *stage = &plan->stages[i];
+        struct hr_plan_stage_memory old = stage->memory, *now = &stage->memory;
+
+        now->block_records = wanted_block(d, i);
+        now->block_count = stage->direct ? m->batches_ahead : (uint32_t)plan->threads + 2;
+        now->queue_records = wanted_queue(d, i);
+        if (running) {
+            now->block_records = least_of(now->block_records, old.block_records);
+            now->block_count = least_of(now->block_count, old.block_count);
+            now->queue_records = least_of(now->queue_records, old.queue_records);
+        }
+        if (d->sizes->stages[i].scratch > m->scratch)
+            m->scratch = d->sizes->stages[i].scratch;
+    }
+    if (!plan->stages[0].direct)
+        m->batches_ahead -= m->batches_ahead > 1;
+}
+
+/* ---- what it takes ---- */
+
+/* Rows whose shapes differ wait beside the batch that is made of them. */
+static bool gathers_rows(const struct hr_plan *plan, const struct hr_plan_stage *stage)
+{
+    const struct hr_graph_node *nodes = plan->graph->nodes;
+    const struct hr_schema *schema;
+
+    if (stage->batch == HR_NO_NODE)
+        return false;
+    schema = &nodes[nodes[stage->batch].inputs[0]].schema;
+    for (size_t i = 0; i < schema->count; i++)
+        if (schema->fields[i].kind != HR_FIELD_TENSOR ||
+            hr__field_bytes(&schema->fields[i]) < 0)
+            return true;
+    return false;
+}
+
+static uint64_t
+window_records(const struct hr_plan *plan, const struct hr_plan_stage *stage)
+{
+    uint64_t records = 0;
+
+    for (size_t i = 0; i < stage->stream_count; i++) {
+        const struct hr_graph_node *n = &plan->graph->nodes[stage->streams[i]];
+
+        if (n->op->stream_block != NULL)
+            records += n->op->stream_block(n->params);
+    }
+    return records;
+}
+
+static uint64_t held_bytes(const struct division *d, size_t at)
+{
+    const struct hr_plan_stage *stage = &d->plan->stages[at];
+    const struct hr_stage_sizes *s = &d->sizes->stages[at];
+    bool rows = gathers_rows(d->plan, stage);
+
+    if (stage->direct)
+        return rows ? s->batch : 0;
+    return window_records(d->plan, stage) * s->item + (rows ? 2 : 1) * s->batch;
+}
+
+/* A record in a block is its input, then its result; while it runs, both. */
+static uint64_t block_bytes(const struct division *d, size_t at)
+{
+    const struct hr_plan_stage *stage = &d->plan->stages[at];
+    const struct hr_stage_sizes *s = &d->sizes->stages[at];
+    uint64_t in = input_bytes(d, at), out = s->result;
+    uint64_t records = (uint64_t)stage->memory.block_records * stage->memory.block_count;
+
+    if (stage->direct)
+        return stage->memory.block_count * s->batch;
+    return records * (in > out ? in : out) +
+           least_of(stage->memory.block_records, (uint32_t)runners(d->plan)) *
+               (in > out ? out : in);
+}
+
+static uint64_t stage_bytes(const struct division *d, size_t at)
+{
+    const struct hr_plan_stage_memory *m = &d->plan->stages[at].memory;
+
+    return m->block_bytes + m->queue_bytes + m->held_bytes;
+}
+
+/* Sets the bytes that follow from the numbers, and their sum. */
+static uint64_t sum(struct division *d)
+{
+    struct hr_plan *plan = d->plan;
+    struct hr_plan_memory *m = &plan->memory;
+    uint64_t threads = runners(plan);
+
+    m->total = m->program + threads * m->scratch + m->read_ahead +
+               d->process_stages * CHANNELS * threads * m->channel + m->batch;
+    if (!plan->stages[0].direct)
+        m->total += m->batches_ahead * m->batch;
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        struct hr_plan_stage_memory *s = &plan->stages[i].memory;
+
+        if (plan->stages[i].direct)
+            s->block_count = m->batches_ahead;
+        s->block_bytes = block_bytes(d, i);
+        s->queue_bytes = s->queue_records * input_bytes(d, i);
+        s->held_bytes = held_bytes(d, i);
+        m->total += stage_bytes(d, i);
+    }
+    return m->total;
+}
+
+/* ---- taking away ---- */
+
+static uint32_t in_flight(const struct hr_plan_stage *stage)
+{
+    return stage->memory.block_records * stage->memory.block_count;
+}
+
+/* The stage with the most bytes in blocks and queue among those that can give some and
+ * still have more than `keep` records in flight. NULL: none. */
+static struct hr_plan_stage *largest_stage(struct division *d, uint32_t keep)
+{
+    struct hr_plan_stage *best = NULL;
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < d->plan->stage_count; i++) {
+        struct hr_plan_stage *stage = &d->plan->stages[i];
+        uint64_t bytes = stage->memory.block_bytes + stage->memory.queue_bytes;
+
+        if (stage->direct ||
+            (in_flight(stage) <= keep && stage->memory.queue_records <= 1))
+            continue;
+        if (best == NULL || bytes > most) {
+            best = stage;
+            most = bytes;
+        }
+    }
+    return best;
+}
+
+static bool shrink_stage(struct division *d, uint32_t keep)
+{
+    struct hr_plan_stage *stage = largest_stage(d, keep);
+    struct hr_plan_stage_memory *m;
+
+    if (stage == NULL)
+        return false;
+    m = &stage->memory;
+    if (m->queue_records > 1 &&
+        (m->queue_bytes >= m->block_bytes || in_flight(stage) <= keep))
+        m->queue_records /= 2;
+    else if (m->block_records > 1 && m->block_records >= m->block_count)
+        m->block_records /= 2;
+    else
+        m->block_count -= 1;
+    return true;
+}
+
+/* Takes away a little of what is missed least; false when there is nothing left to take.
+ */
+static bool shrink(struct division *d, bool keep_read_ahead)
+{
+    struct hr_plan *plan = d->plan;
+    struct hr_plan_memory *m = &plan->memory;
+
+    if (!keep_read_ahead && m->read_ahead > READ_AHEAD_LEAST &&
+        m->read_ahead > m->budget / 8) {
+        m->read_ahead /= 2;
+    } else if (m->batches_ahead > 2) {
+        m->batches_ahead--;
+    } else if (shrink_stage(d, 2 * (uint32_t)runners(plan))) {
+        return true;
+    } else if (m->batches_ahead > 1) {
+        m->batches_ahead--;
+    } else if (plan->threads > 1) {
+        plan->threads--;
+    } else if (plan->help_ns > 0 && plan->threads > 0) {
+        plan->help_ns = 0;
+    } else if (shrink_stage(d, 1)) {
+        return true;
+    } else if (!keep_read_ahead && m->read_ahead > READ_AHEAD_LEAST) {
+        m->read_ahead = READ_AHEAD_LEAST;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- the division ---- */
+
+/* The least that would do, with everything taken away; leaves the plan as it was. */
+static uint64_t least(struct division *d, bool keep_read_ahead)
+{
+    struct hr_plan saved = *d->plan;
+    uint64_t bytes;
+
+    while (shrink(d, keep_read_ahead))
+        (void)sum(d);
+    bytes = sum(d);
+    *d->plan = saved;
+    return bytes;
+}
+
+/* As few digits as people read, rounded up such that the figure does when it is given. */
+static const char *round_up(char *text, size_t room, uint64_t bytes)
+{
+    uint64_t parsed, value = bytes;
+
+    while (!hr__bytes_parse(hr__bytes_text(text, room, value), &parsed) || parsed < bytes)
+        value += value / 256 + 1;
+    return text;
+}
+
+/* The place that takes most when everything was taken away. */
+static void blame(const struct division *d, char *text, size_t room)
+{
+    const struct hr_plan *plan = d->plan;
+    const struct hr_graph_node *nodes = plan->graph->nodes;
+    const char *what = "the program itself", *name = NULL;
+    uint64_t most = plan->memory.program;
+
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        const struct hr_plan_stage *stage = &plan->stages[i];
+        const struct hr_stage_sizes *s = &d->sizes->stages[i];
+        uint64_t window = window_records(plan, stage) * s->item;
+
+        if (s->scratch > most) {
+            most = s->scratch;
+            what = "work on one record, up to";
+            name = nodes[stage->last].name;
+        }
+        if (s->result > most) {
+            most = s->result;
+            what = "a record after";
+            name = nodes[stage->expand != HR_NO_NODE ? stage->expand : stage->last].name;
+        }
+        if (s->batch > most) {
+            most = s->batch;
+            what = "a batch of";
+            name = nodes[stage->batch].name;
+        }
+        if (window > most) {
+            most = window;
+            what = "the window of";
+            name = nodes[stage->streams[0]].name;
+        }
+    }
+    hr__bytes_text(text, room, most);
+    snprintf(text + strlen(text), room - strlen(text), " of it %s%s%s%s", what,
+             name != NULL ? " '" : "", name != NULL ? name : "", name != NULL ? "'" : "");
+}
+
+static enum hr_err too_small(const struct division *d, struct hr_error *reterr)
+{
+    const struct hr_plan_memory *m = &d->plan->memory;
+    char have[32], need[32], most[160];
+
+    hr__bytes_text(have, sizeof have, m->budget);
+    round_up(need, sizeof need, m->least);
+    blame(d, most, sizeof most);
+    return hr__fail(reterr, HR_ERR_LIMIT,
+                    "a memory budget of %s is too small: one thread, one record in each "
+                    "stage and two batches need at least %s (%s); give more, or make "
+                    "batches or records smaller",
+                    have, need, most);
+}
+
+static void grow_batches(struct division *d)
+{
+    struct hr_plan_memory *m = &d->plan->memory;
+
+    while (m->batches_ahead < AHEAD_BATCHES_MAX && m->total + m->batch <= m->budget) {
+        m->batches_ahead++;
+        (void)sum(d);
+    }
+}
+
+static void give_reasons(struct hr_plan *plan, int threads, bool measured)
+{
+    struct hr_plan_memory *m = &plan->memory;
+    char total[32], budget[32];
+    const char *by = measured ? "measured sizes" : "sizes estimated from schemas";
+
+    hr__bytes_text(total, sizeof total, m->total);
+    if (m->budget > 0)
+        snprintf(m->reason, sizeof m->reason, "%s of the budget of %s are divided, by %s",
+                 total, hr__bytes_text(budget, sizeof budget, m->budget), by);
+    else
+        snprintf(m->reason, sizeof m->reason,
+                 "no budget was given: the defaults add up to %s, by %s", total, by);
+    if (plan->threads < threads)
+        snprintf(plan->threads_reason, sizeof plan->threads_reason,
+                 "%d fit the memory budget, of %d wanted", plan->threads, threads);
+}
+
+static uint64_t process_stages(const struct hr_plan *plan)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < plan->stage_count; i++)
+        count += plan->stages[i].request_ns > 0;
+    return count;
+}
+
+enum hr_err hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes,
+                            uint64_t read_ahead, bool running, struct hr_error *reterr)
+{
+    struct division d = {plan, sizes, process_stages(plan)};
+    struct hr_plan_memory *m = &plan->memory;
+    int threads = plan->threads;
+
+    assert(plan->stage_count > 0);
+    want(&d, read_ahead, running);
+    (void)sum(&d);
+    m->least = least(&d, read_ahead > 0);
+    if (m->budget > 0 && m->budget < m->least)
+        return too_small(&d, reterr);
+    while (m->budget > 0 && m->total > m->budget && shrink(&d, read_ahead > 0))
+        (void)sum(&d);
+    assert(m->budget == 0 || m->total <= m->budget);
+    if (m->budget > 0 && !running)
+        grow_batches(&d);
+    m->measured = sizes->stages[0].records > 0;
+    give_reasons(plan, threads, m->measured);
+    return HR_OK;
+}

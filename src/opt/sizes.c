@@ -1,0 +1,93 @@
+/*
+ * opt/sizes.c - how large records are where a stage lets them rest, as far as schemas
+ * tell.
+ */
+#include "opt/memory.h"
+
+/* A record of a field whose size no schema knows: a path, a sentence, a small file. */
+#define UNKNOWN_BYTES 4096
+/* A side of an image that no schema knows. */
+#define UNKNOWN_SIDE 512
+/* A thread's arena and codec state while a record runs. */
+#define SCRATCH_BYTES ((uint64_t)4 << 20)
+
+static uint64_t field_estimate(const struct hr_field *field)
+{
+    uint64_t bytes = hr_dtype_size(field->dtype);
+
+    if (field->kind != HR_FIELD_TENSOR ||
+        (!hr__field_is_image(field) && hr__field_bytes(field) < 0))
+        return UNKNOWN_BYTES;
+    for (int d = 0; d < field->ndim; d++)
+        bytes *=
+            (uint64_t)(field->dims[d].size >= 0 ? field->dims[d].size : UNKNOWN_SIDE);
+    return bytes;
+}
+
+static uint64_t record_estimate(const struct hr_schema *schema)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < schema->count; i++)
+        bytes += field_estimate(&schema->fields[i]);
+    return bytes > 0 ? bytes : 1;
+}
+
+static int64_t records_of_batch(const struct hr_graph_node *n)
+{
+    struct hr_batch_spec spec = {.size = 1};
+
+    if (n->op->batch_spec != NULL)
+        n->op->batch_spec(n->params, &spec);
+    return spec.size > 0 ? spec.size : 1;
+}
+
+/* Batches are estimated by their records: the schema of a batch has one dimension more,
+ * which is unknown where the last batch is smaller. */
+static uint64_t node_estimate(const struct hr_graph *graph, uint32_t node)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    if (n->op->kind == HR_OP_BATCH)
+        return (uint64_t)records_of_batch(n) * node_estimate(graph, n->inputs[0]);
+    if (n->op->kind == HR_OP_ORDER)
+        return node_estimate(graph, n->inputs[0]);
+    return record_estimate(&n->schema);
+}
+
+/* An expansion that takes a batch apart gives about what went in; any other is taken to
+ * make a few children of a record. */
+static uint64_t children_estimate(const struct hr_graph *graph, uint32_t expand)
+{
+    const struct hr_graph_node *n = &graph->nodes[expand];
+    uint64_t parent = node_estimate(graph, n->inputs[0]);
+    uint64_t child = node_estimate(graph, expand);
+
+    return parent > 4 * child ? parent : 4 * child;
+}
+
+void hr__sizes_estimate(const struct hr_plan *plan, struct hr_sizes *ret_sizes)
+{
+    *ret_sizes = (struct hr_sizes){0};
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        const struct hr_plan_stage *stage = &plan->stages[i];
+        struct hr_stage_sizes *s = &ret_sizes->stages[i];
+        bool expands = stage->expand != HR_NO_NODE;
+
+        s->result = node_estimate(plan->graph, stage->last);
+        s->item = expands ? node_estimate(plan->graph, stage->expand) : s->result;
+        if (expands)
+            s->result = children_estimate(plan->graph, stage->expand);
+        s->scratch = SCRATCH_BYTES;
+        if (stage->batch != HR_NO_NODE)
+            s->batch =
+                (uint64_t)records_of_batch(&plan->graph->nodes[stage->batch]) * s->item;
+    }
+}
+
+void hr__sizes_merge(struct hr_sizes *sizes, const struct hr_sizes *measured)
+{
+    for (size_t i = 0; i < HR_PLAN_STAGES_MAX; i++)
+        if (measured->stages[i].records > 0)
+            sizes->stages[i] = measured->stages[i];
+}
