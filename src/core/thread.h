@@ -8,8 +8,18 @@
 #ifndef HR_CORE_THREAD_H
 #define HR_CORE_THREAD_H
 
-#include "headrace/base.h"
+#include <assert.h>
+#include <errno.h>
 #include <pthread.h>
+
+#include "headrace/base.h"
+
+/* Asserts that some thread holds the mutex, which is then this one. */
+static inline void hr__assert_locked(const pthread_mutex_t *mutex)
+{
+    assert(pthread_mutex_trylock((pthread_mutex_t *)(uintptr_t)mutex) == EBUSY);
+    (void)mutex;
+}
 
 /* Starts a joinable thread; `name` has at most 15 bytes. HR_ERR_MEMORY, or HR_ERR_LIMIT
  * if the system refuses another thread; the message names the thread. */

@@ -26,6 +26,7 @@
 
 void hr__engine_enter(struct hr_runner *runner)
 {
+    hr__engine_assert_locked(runner->engine);
     assert(!runner->inside && !runner->engine->closed);
     runner->inside = true;
     runner->engine->inside++;

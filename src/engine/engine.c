@@ -3,6 +3,7 @@
  */
 #include "engine/run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,78 +16,12 @@
 #include "core/error.h"
 #include "core/thread.h"
 #include "op/code_table.h"
-#include "op/share.h"
 #include "opt/opt.h"
 
 /* Sleepers look at the cancel flag this often, so a signal handler need not wake them. */
 #define WAIT_MS 50
 /* Time that is not divided yet when a thread goes to sleep, at most. */
 #define ASLEEP_NS 20000u
-
-/* ---- positions ---- */
-
-static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
-{
-    return epoch == engine->base_epoch ? engine->base : 0;
-}
-
-/* Place in the epoch's order, all ranks together: what the order ops are asked for, those
- * in front of an order.shard where the graph has one. */
-static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *path,
-                          uint64_t epoch, uint64_t position)
-{
-    const struct hr_iter_options *o = &engine->options;
-    uint64_t base = base_of(engine, epoch), at;
-    struct hr_record_id id = {0};
-
-    if (o->world == 0)
-        return hr__order_map(path->orders, base, position, &id);
-    at = base + position * (uint64_t)o->world + (uint64_t)o->rank;
-    return at < path->n || path->n == 0 ? at : at % path->n; /* HR_EVEN_REPEAT */
-}
-
-void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
-                    uint64_t epoch, uint64_t position, uint64_t attempt,
-                    struct hr_record_id *id)
-{
-    uint64_t n = path->n > 0 ? path->n : 1, at;
-
-    if (engine->options.world == 0) {
-        hr__path_map(path, base_of(engine, epoch),
-                     attempt == 0 ? position : (position + attempt) % n, id);
-        return;
-    }
-    at = global_of(engine, path, epoch, position);
-    if (attempt > 0)
-        at = (at + attempt) % n;
-    if (path->count == 0)
-        id->index = at; /* no order op at all: the commonest of all cheap graphs */
-    else
-        hr__path_map(path, 0, at, id);
-}
-
-uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
-{
-    const struct hr_path *path = &engine->stages[0].program.paths[0];
-    const struct hr_iter_options *o = &engine->options;
-    uint64_t base = base_of(engine, epoch);
-
-    if (o->world == 0)
-        return hr__path_count(path, base);
-    return hr__share_count(path->n > base ? path->n - base : 0, (uint64_t)o->rank,
-                           (uint64_t)o->world, o->even);
-}
-
-bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,
-                        uint64_t *ret_children)
-{
-    *ret_children = 0;
-    return engine->done.count > 0 && epoch == engine->base_epoch &&
-           hr__done_has(
-               &engine->done,
-               global_of(engine, &engine->stages[0].program.paths[0], epoch, position),
-               ret_children);
-}
 
 /* ---- threads ---- */
 
@@ -151,6 +86,7 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
     uint64_t begin;
     unsigned was;
 
+    hr__engine_assert_locked(engine);
     if (hr__engine_pump(engine, runner))
         return true;
     if (runner->under_way == NULL) {
@@ -423,6 +359,8 @@ bool hr__stage_failed(const struct hr_stage *stage)
 void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_error *error,
                      char **detail)
 {
+    hr__engine_assert_locked(engine);
+    assert(stage < engine->stage_count && error->code != HR_OK);
     if ((int)stage <= engine->fail_stage)
         return;
     engine->fail_stage = (int)stage;
@@ -453,6 +391,8 @@ static struct hr_batch *pop(struct hr_engine *engine)
 {
     struct hr_batch *batch = engine->out[engine->out_head];
 
+    hr__engine_assert_locked(engine);
+    assert(engine->out_count > 0 && batch != NULL);
     engine->cursor = engine->out_cursor[engine->out_head];
     engine->popped_ns = engine->plan.memory.release_wait_ns > 0 ? hr__now_ns() : 0;
     engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;

@@ -54,7 +54,6 @@ enum hr_err hr__process_host(struct hr_engine *engine, const struct hr_program *
                             reterr);
             return HR_ERR_STATE;
         }
-        engine->processes = true;
     }
     engine->host = (struct hr_code_host){engine, host_start, host_kill, NULL};
     return HR_OK;

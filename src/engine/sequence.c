@@ -9,6 +9,7 @@
  */
 #include "engine/sequence.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -318,8 +319,10 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     unsigned was;
     bool done;
 
+    hr__engine_assert_locked(engine);
     if (block == NULL || !hr__stage_has_room_locked(stage))
         return false;
+    assert(block->state == HR_BLOCK_READY && block->done == block->size);
     stage->sequencing = true;
     stage->sequencer = runner;
     pthread_mutex_unlock(&engine->lock);

@@ -3,6 +3,7 @@
  */
 #include "engine/run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -374,6 +375,7 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
     struct hr_block *block = stage->open;
     uint32_t left, chunk;
 
+    hr__engine_assert_locked(stage->engine);
     if (block == NULL) {
         block = stage->number == 0 ? open_positions(stage) : open_items(stage);
         if (block == NULL)
@@ -384,6 +386,7 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
         }
         stage->open = block;
     }
+    assert(block->state == HR_BLOCK_OPEN && block->claimed < block->size);
     left = block->size - block->claimed;
     chunk = choose_chunk(stage, left);
     chunk = chunk < left ? chunk : left;
@@ -401,8 +404,10 @@ void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim, ui
     double each = claim->count > 0 ? (double)ns / claim->count : 0;
     double old = stage->program.segment_count > 0 ? 0.5 : 0.9;
 
+    hr__engine_assert_locked(stage->engine);
     if (claim->count == 0)
         return;
+    assert(block->state == HR_BLOCK_OPEN && block->done + claim->count <= block->claimed);
     stage->record_ns =
         stage->record_ns == 0 ? each : stage->record_ns * old + each * (1 - old);
     stage->record_bytes =

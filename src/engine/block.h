@@ -1,0 +1,86 @@
+/*
+ * engine/block.h - records on their way through a stage.
+ *
+ * Who owns a block: while it is EMPTY or OPEN, `state`, `claimed`, `done`, `holes` and
+ * the numbers above them are guarded by the engine's lock. The entries of the arrays that
+ * a claim names belong to the runner that has the claim, without the lock. Once the block
+ * is READY, which is set under the lock, all of it belongs to the stage's sequencer.
+ */
+#ifndef HR_ENGINE_BLOCK_H
+#define HR_ENGINE_BLOCK_H
+
+#include "engine/batch.h"
+#include "engine/cursor.h"
+
+struct hr_stage;
+
+enum hr_record_status {
+    HR_RECORD_OPEN,
+    HR_RECORD_GOOD,
+    HR_RECORD_DROPPED, /* by a filter */
+    HR_RECORD_BAD,
+    HR_RECORD_UNRUN, /* the run was stopped */
+    HR_RECORD_END,   /* the source has none here nor behind */
+};
+
+/* A bad attempt at a record; several when substitutes were bad too. */
+struct hr_bad {
+    struct hr_error error;
+    uint64_t index, offset;
+    char *detail; /* or NULL */
+    bool fatal;   /* not the record's fault: no policy may hide it */
+    struct hr_bad *next;
+};
+
+struct hr_children {
+    uint64_t count;
+    struct hr_value *values; /* count x child fields */
+};
+
+enum hr_block_state {
+    HR_BLOCK_EMPTY,
+    HR_BLOCK_OPEN,
+    HR_BLOCK_READY,
+};
+
+struct hr_block {
+    enum hr_block_state state;
+    uint64_t number; /* of blocks of its stage */
+    uint64_t epoch, first;
+    uint32_t size, claimed, done;
+    uint32_t holes;
+    bool last;   /* the epoch ends behind it */
+    uint32_t at; /* the sequencer's next record, and child of it */
+    uint64_t child;
+    uint8_t *status;
+    struct hr_bad **bad;
+    struct hr_value
+        *rows; /* size x results; in direct stages only fields without a column */
+    struct hr_buffer **columns; /* per result; NULL for those in rows */
+    struct hr_value *inputs;    /* later stages: size x fields that came in */
+    struct hr_record_id *ids;
+    struct hr_cursor *cursors; /* later stages */
+    struct hr_children *children;
+};
+
+/* A record between stages, or the mark that an epoch ends. */
+struct hr_item {
+    struct hr_record_id id;
+    struct hr_cursor cursor;
+    uint64_t epoch;
+    bool epoch_end;
+};
+
+/* Releases all that the block holds; by its owner, outside of the lock. It may be opened
+ * again once its state is EMPTY. */
+void hr__block_clear(struct hr_stage *stage, struct hr_block *block);
+void hr__children_clear(struct hr_children *children, size_t fields);
+
+/* Errors that are not the record's: no policy may hide them. */
+static inline bool hr__error_is_fatal(enum hr_err code)
+{
+    return code == HR_ERR_MEMORY || code == HR_ERR_INTERNAL || code == HR_ERR_CANCELLED ||
+           code == HR_ERR_STATE;
+}
+
+#endif

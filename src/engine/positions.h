@@ -1,0 +1,24 @@
+/*
+ * engine/positions.h - which source index a consumer's position is. Any thread.
+ */
+#ifndef HR_ENGINE_POSITIONS_H
+#define HR_ENGINE_POSITIONS_H
+
+#include "engine/program.h"
+
+struct hr_engine;
+
+/* Sets the source index of the record at the consumer's `position` of the epoch. A bad
+ * record's n-th substitute (`attempt`) is the n-th following record over all ranks,
+ * wrapping around. */
+void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
+                    uint64_t epoch, uint64_t position, uint64_t attempt,
+                    struct hr_record_id *id);
+/* The consumer's positions in the epoch. */
+uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
+/* Whether another world did the record at this position of stage 0; else how many of its
+ * children. */
+bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,
+                        uint64_t *ret_children);
+
+#endif
