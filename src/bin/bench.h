@@ -1,8 +1,10 @@
 /*
- * bench.h - named measurements: cases that are compared, run in turns, medians.
+ * bench.h - named benchmarks: cases to compare, alternated in rounds, reported as
+ * medians.
  *
- * A round runs every case once, so that a slow minute of the machine meets all of them
- * alike; the figure of a case is the median over rounds, its spread least to greatest.
+ * A round runs every case once, so that interference from other work on the machine
+ * affects all of them alike. A case's figure is the median over rounds, its spread from
+ * minimum to maximum.
  */
 #ifndef BIN_BENCH_H
 #define BIN_BENCH_H
@@ -14,7 +16,7 @@
 #define BENCH_CASES_MAX 24
 
 struct bench_options {
-    const char *data; /* folder of photos; NULL: synthesised ones */
+    const char *data; /* folder of photos; NULL: synthetic ones */
     int64_t rounds, count, threads;
     bool json, quiet, list;
 };
@@ -31,17 +33,18 @@ struct bench {
     bool less_is_better;
     struct bench_case cases[BENCH_CASES_MAX];
     int case_count;
-    char temp[256]; /* a folder of the bench's own, removed at the end; "" until made */
+    char temp[256]; /* the benchmark's temporary folder, removed at the end; "" until
+                       created */
 };
 
-/* A benchmark: fills in name and cases. Returns a cli_exit code. */
+/* A benchmark: runs its cases and adds their figures. Returns a cli_exit code. */
 struct bench_kind {
     const char *name, *what;
     int (*run)(struct bench *bench);
 };
 extern const struct bench_kind bench_kinds[]; /* ends with a NULL name */
 
-/* A graph to run: text and parameters, and what to set in the options. */
+/* A graph to run: its text, parameters and options. */
 struct bench_run {
     const char *text;
     struct hr_graph_param params[8];
@@ -53,20 +56,23 @@ struct bench_run {
     bool first_batch_only;
 };
 
-/* From parsing to the end, or to the first batch; and each epoch, from its first wait. */
+/* Seconds from parsing to the end, or to the first batch; and of each epoch, from the
+ * request for its first batch. */
 struct bench_outcome {
     double seconds, epoch_seconds[2];
     uint64_t records, epoch_records[2];
 };
 int bench_graph(const struct bench_run *run, struct bench_outcome *ret_outcome);
 
-/* Number of a case, made on first use; add a figure of this round to it. */
+/* Adds a figure of this round to the case of that name, which is created on first use. */
 void bench_add(struct bench *bench, const char *name, double value);
 
-/* The bench's folder, made on first use; NULL after printing why not. */
+/* The benchmark's temporary folder, created on first use; prints the reason and returns
+ * NULL on failure. */
 const char *bench_temp(struct bench *bench);
 
-/* A folder of photos: --data, or synthesised ones. NULL after printing why not. */
+/* A folder of photos: --data, or synthetic ones. Prints the reason and returns NULL on
+ * failure. */
 const char *bench_photos(struct bench *bench);
 
 int bench_cpus(void); /* that this process may use */

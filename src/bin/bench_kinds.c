@@ -1,8 +1,8 @@
 /*
  * bench_kinds.c - what each benchmark measures.
  *
- * The graphs are those of examples/, written out here so that the installed command needs
- * no other file.
+ * The graphs are those of examples/, repeated here so that the installed command needs no
+ * other files.
  */
 #include "bench.h"
 #include "headrace/dataset.h"
@@ -70,7 +70,7 @@ static void show_round(const struct bench *bench, int64_t round)
                 (long long)bench->options->rounds);
 }
 
-/* Nanoseconds per record of one run. */
+/* Adds nanoseconds per record of one run. */
 static int add_noop(struct bench *bench, const char *name, struct bench_run *run)
 {
     struct bench_outcome outcome;
@@ -115,7 +115,7 @@ static int bench_noop(struct bench *bench)
     return code;
 }
 
-/* Records a second of one run. */
+/* Adds records per second of one run. */
 static int add_rate(struct bench *bench, const char *name, const struct bench_run *run)
 {
     struct bench_outcome outcome;
@@ -157,7 +157,7 @@ static int bench_vision(struct bench *bench)
     return code;
 }
 
-/* Both epochs of one run, each a case. */
+/* Adds both epochs of one run as two cases. */
 static int add_epochs(struct bench *bench, const char *mode, const struct bench_run *run)
 {
     static const char *const which[] = {"first", "second"};
@@ -247,7 +247,7 @@ static int start_round(struct bench *bench, const char *names, const char *index
 
     walked = 0;
     nftw(names, count_file, 64, FTW_PHYS);
-    bench_add(bench, "nftw: walk and stat all", term_now() - began);
+    bench_add(bench, "nftw: walk and stat all files", term_now() - began);
     code = bench_graph(&plain, &outcome);
     if (code != CLI_OK)
         return code;
@@ -292,11 +292,11 @@ static int bench_start(struct bench *bench)
 
 /* clang-format off */
 const struct bench_kind bench_kinds[] = {
-    {"noop", "the engine alone: four identities and a batch, ns per record", bench_noop},
+    {"noop", "the engine alone: four identity ops and a batch, ns per record", bench_noop},
     {"vision", "photos to float32 CHW batches: composed, exact, not composed", bench_vision},
-    {"jpeg", "the same in modes exact, close and fast, first and second epoch", bench_jpeg},
+    {"jpeg", "like vision, in modes exact, close and fast, first and second epoch", bench_jpeg},
     {"threads", "photos with 1, 2, 4 ... threads", bench_threads},
-    {"start", "time to the first batch of many files, with and without an index", bench_start},
+    {"start", "time to the first batch with many files, with and without an index", bench_start},
     {NULL, NULL, NULL},
 };
 /* clang-format on */

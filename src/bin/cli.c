@@ -1,8 +1,9 @@
 /*
- * cli.c - reads a command line by its table, and says what is wrong with it in one line.
+ * cli.c - parses a command line by its table and reports what is wrong with it in one
+ * line.
  *
- * Long options may be written --name value or --name=value; abbreviations are not
- * accepted, so that a script keeps its meaning when an option is added.
+ * Long options may be written --name value or --name=value. Abbreviations are not
+ * accepted, so that adding an option never changes what a script means.
  */
 #include "cli.h"
 
@@ -41,7 +42,7 @@ int cli_failed(const char *format, ...)
     return CLI_FAILED;
 }
 
-/* The library's sentence, with the place and the file where it does not name them. */
+/* The library's message, prefixed by file and position unless it names them already. */
 static const char *library_text(const struct hr_error *error, char *text, size_t room)
 {
     const char *message = error->message[0] ? error->message : hr_err_text(error->code);
@@ -144,7 +145,7 @@ static int unknown_option(const struct cli_command *command, const char *name)
         names[count] = command->options[count].name;
     names[count++] = "help";
     cli_nearest(name, names, count, nearest, sizeof(nearest));
-    if (nearest[0] != '\0') { /* the name is shown with its dashes */
+    if (nearest[0] != '\0') { /* the option is shown with its dashes */
         const char *good = nearest + strlen("; did you mean ");
 
         return cli_usage("unknown option --%s; did you mean --%s", name, good);
@@ -177,7 +178,7 @@ find_letter(const struct cli_command *command, char letter)
 static int
 wrong_value(const struct cli_option *option, const char *value, const char *wanted)
 {
-    return cli_usage("--%s wants %s, not '%s'", option->name, wanted, value);
+    return cli_usage("--%s expects %s, not '%s'", option->name, wanted, value);
 }
 
 static int read_bool(const struct cli_option *option, const char *value, bool *ret)
@@ -263,7 +264,7 @@ static int read_param(char *value, struct cli_params *params)
     struct hr_graph_param *items;
 
     if (equals == NULL || equals == value)
-        return cli_usage("-p wants name=value, not '%s'", value);
+        return cli_usage("-p expects name=value, not '%s'", value);
     items = realloc(params->items, (params->count + 1) * sizeof(*items));
     if (items == NULL)
         return cli_failed("out of memory");
@@ -328,7 +329,7 @@ static int read_option(const struct cli_command *command, int argc, char **argv,
         return cli_usage("--%s takes no value", option->name);
     if (option->type != CLI_FLAG && value == NULL) {
         if (*at + 1 >= argc)
-            return cli_usage("--%s wants %s behind it", option->name, option->arg);
+            return cli_usage("--%s must be followed by %s", option->name, option->arg);
         value = argv[++*at];
     }
     return read_value(option, value, values);
@@ -337,15 +338,15 @@ static int read_option(const struct cli_command *command, int argc, char **argv,
 static int check_rest(const struct cli_command *command, const struct cli_rest *rest)
 {
     if (rest->count < command->args_min)
-        return cli_usage("headrace %s wants %s (headrace %s --help tells more)",
-                         command->name, command->args, command->name);
+        return cli_usage("headrace %s expects %s (see headrace %s --help)", command->name,
+                         command->args, command->name);
     if (rest->count > command->args_max)
-        return cli_usage("'%s' is one argument too many (headrace %s --help tells more)",
+        return cli_usage("unexpected argument '%s' (see headrace %s --help)",
                          rest->words[command->args_max], command->name);
     return CLI_OK;
 }
 
-/* CLI_OK with *ret_help: the help is wanted, nothing else counts. */
+/* CLI_OK with *ret_help set: print the help and ignore everything else. */
 static int parse(const struct cli_command *command, int argc, char **argv, void *values,
                  struct cli_rest *rest, bool *ret_help)
 {

@@ -1,10 +1,10 @@
 /*
  * cli.h - commands and options as tables.
  *
- * A command is one table: its options, arguments, words and examples. The parser, --help,
- * the man page and the shell completion read that table, so none of them can be behind
- * the others. Values go by offset into the command's struct, which begins as a copy of
- * its defaults; lists in it are freed when the command is over.
+ * A command is one table: its options, arguments, description and examples. The parser,
+ * --help, the man page and shell completion all read that table, so they cannot disagree.
+ * Values are stored by offset in the command's struct, which starts as a copy of its
+ * defaults; lists in it are freed when the command returns.
  */
 #ifndef BIN_CLI_H
 #define BIN_CLI_H
@@ -12,11 +12,11 @@
 #include "headrace/graph.h"
 #include <stdio.h>
 
-/* What the process ends with. */
+/* The exit status of the process. */
 enum cli_exit {
     CLI_OK = 0,
-    CLI_FAILED = 1,        /* it was asked for rightly and went wrong */
-    CLI_USAGE = 2,         /* command line or graph are wrong; nothing was done */
+    CLI_FAILED = 1,        /* the request was valid but failed */
+    CLI_USAGE = 2,         /* the command line or graph is wrong; nothing was done */
     CLI_INTERRUPTED = 130, /* Ctrl-C or SIGTERM, after an orderly stop */
 };
 
@@ -26,7 +26,7 @@ enum cli_type {
     CLI_TEXT,   /* const char * */
     CLI_INT,    /* int64_t between min and max */
     CLI_BYTES,  /* int64_t: "64", "64k", "1.5MB", "2GiB" */
-    CLI_CHOICE, /* int: position among the words of `arg`, which are parted by | */
+    CLI_CHOICE, /* int: position among the words of `arg`, which are separated by | */
     CLI_PARAM,  /* struct cli_params: name=value, any number of times */
 };
 
@@ -40,16 +40,16 @@ struct cli_option {
     char letter;      /* one-letter form, or 0 */
     enum cli_type type;
     size_t offset;
-    const char *arg; /* what follows, for people; NULL for flags */
+    const char *arg; /* describes the argument; NULL for flags */
     const char *help;
-    int64_t min, max; /* INT; max 0: none */
+    int64_t min, max; /* INT; max 0: no maximum */
 };
 
 struct cli_example {
     const char *command, *what;
 };
 
-/* The words of a command line that are no options; they point into argv. */
+/* The positional arguments; they point into argv. */
 #define CLI_WORDS_MAX 8192
 struct cli_rest {
     const char *words[CLI_WORDS_MAX];
@@ -58,10 +58,10 @@ struct cli_rest {
 
 struct cli_command {
     const char *name, *summary;
-    const char *args; /* positional arguments as in the usage line, or "" */
+    const char *args; /* positional arguments in the usage line, or "" */
     size_t args_min, args_max;
-    const char *complete; /* what its words are for a shell: a list of words, or $(a
-                             command); NULL: files */
+    const char *complete; /* how a shell completes positional arguments: a list of words,
+                             or $(a command); NULL: files */
     const char *text;     /* a paragraph for --help and the man page */
     const struct cli_option *options;
     size_t option_count;
@@ -69,18 +69,19 @@ struct cli_command {
     size_t example_count;
     const void *defaults; /* of the options' struct; NULL: all zero */
     size_t values_bytes;  /* of the options' struct */
-    /* With the options' struct filled in; returns a cli_exit code. */
+    /* Runs the command with the options' struct filled in; returns a cli_exit code. */
     int (*run)(void *values, const struct cli_rest *rest);
 };
 
-/* Members of a cli_command, from its tables and the type of its options' struct. */
+/* Initialises members of a cli_command from its option table and the type of its
+ * struct. */
 #define CLI_OPTIONS(table, type)                                                         \
     .options = (table), .option_count = sizeof(table) / sizeof((table)[0]),              \
     .values_bytes = sizeof(type)
 #define CLI_EXAMPLES(table)                                                              \
     .examples = (table), .example_count = sizeof(table) / sizeof((table)[0])
 
-/* Options that several commands have; AT(field) is the command's own offset macro. */
+/* Options shared by several commands; AT(field) is the command's own offset macro. */
 #define CLI_OPTION_PARAM                                                                 \
     {                                                                                    \
         "param", 'p', CLI_PARAM, AT(params), "name=value",                               \
@@ -96,35 +97,36 @@ struct cli_command {
         "json", 0, CLI_FLAG, AT(json), NULL, "print one JSON object on stdout"           \
     }
 
-/* All commands, in the order of the overview; ends with NULL. */
+/* All commands in the order of the overview; ends with NULL. */
 extern const struct cli_command *const cli_commands[];
 const struct cli_command *cli_find(const char *name);
 
-/* Read argv (behind the command's name) by the command's table, then run it; or print the
- * help, or what is wrong. Returns a cli_exit code. */
+/* Parses argv (after the command's name) by the command's table, then runs the command,
+ * or prints help or an error. Returns a cli_exit code. */
 int cli_run(const struct cli_command *command, int argc, char **argv);
 
-/* "headrace: ..." on stderr, one line; returns CLI_USAGE or CLI_FAILED. */
+/* Print "headrace: ..." as one line on stderr; return CLI_USAGE or CLI_FAILED. */
 int cli_usage(const char *format, ...) HR_PRINTF(1, 2);
 int cli_failed(const char *format, ...) HR_PRINTF(1, 2);
 
-/* Prints the error of a library call; returns CLI_USAGE when the graph or an argument is
- * at fault, CLI_FAILED when the world is. */
+/* Prints a library error; returns CLI_USAGE if the graph or an argument is wrong,
+ * CLI_FAILED if something outside failed. */
 int cli_library(const struct hr_error *error);
 
-/* Same for an error of a run: always CLI_FAILED. */
+/* The same for an error during a run: always returns CLI_FAILED. */
 int cli_library_failed(const struct hr_error *error);
 
-/* "; did you mean X?" for the nearest of `names` into `text`, or "". */
+/* Writes "; did you mean X?" for the nearest of `names` to `text`, or "". */
 const char *cli_nearest(const char *wrong, const char *const *names, size_t count,
                         char *text, size_t room);
 
-/* cli_doc.c: the tables for people. */
+/* cli_doc.c: the tables as text. */
 void cli_print_help(const struct cli_command *command, FILE *out);
 void cli_print_overview(FILE *out);
 void cli_print_man(FILE *out);
 
-/* cli_complete.c: the tables for a shell; false when it is none of bash, zsh, fish. */
+/* cli_complete.c: the tables as a shell script; false if the shell is not bash, zsh or
+ * fish. */
 bool cli_print_completion(const char *shell, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * cli_doc.c - the commands' tables as --help and as a man page.
+ * cli_doc.c - --help and the man page, from the commands' tables.
  */
 #include "cli.h"
 #include "term.h"
@@ -47,7 +47,7 @@ static void option_text(const struct cli_option *option, char *text, size_t room
 static void print_options(const struct cli_command *command, FILE *out)
 {
     static const struct cli_option help = {"help",           'h', CLI_FLAG, 0, NULL,
-                                           "show this text", 0,   0};
+                                           "show this help", 0,   0};
     char text[128];
 
     fprintf(out, "\n%sOptions%s\n", term_bold(out), term_plain(out));
@@ -78,9 +78,9 @@ void cli_print_help(const struct cli_command *command, FILE *out)
 }
 
 static const char exit_codes[] =
-    "0 all went well\n1 something failed while running: a file, a record, memory\n"
-    "2 the command line or the graph is wrong; nothing was done\n"
-    "130 stopped by Ctrl-C or SIGTERM, in order";
+    "0 success\n1 something failed while running: a file, a record, memory\n"
+    "2 the command line or the graph is wrong; nothing was run\n"
+    "130 stopped cleanly by Ctrl-C or SIGTERM";
 
 void cli_print_overview(FILE *out)
 {
@@ -90,14 +90,14 @@ void cli_print_overview(FILE *out)
             hr_version(), term_bold(out), term_plain(out));
     for (size_t i = 0; cli_commands[i] != NULL; i++)
         fprintf(out, "  %-12s%s\n", cli_commands[i]->name, cli_commands[i]->summary);
-    fprintf(out,
-            "\nheadrace COMMAND --help tells more, with examples.\n\n%sExit codes%s\n  ",
-            term_bold(out), term_plain(out));
+    fprintf(
+        out,
+        "\nRun headrace COMMAND --help for details and examples.\n\n%sExit codes%s\n  ",
+        term_bold(out), term_plain(out));
     print_wrapped(out, exit_codes, 2, 90);
 }
 
-/* Text for groff: backslashes, dashes, and leading dots and quotes mean something there.
- */
+/* Escapes text for groff: backslashes, dashes, and leading dots and quotes. */
 static void man_text(FILE *out, const char *text)
 {
     bool start = true;
@@ -146,8 +146,8 @@ void cli_print_man(FILE *out)
           ".SH SYNOPSIS\n.B headrace\nCOMMAND [arguments] [options]\n"
           ".SH DESCRIPTION\n",
           out);
-    man_text(out, "A graph file says how raw files become training batches: what is "
-                  "read, in which order, and which operators it passes. Headrace checks "
+    man_text(out, "A graph file describes how raw files become training batches: what is "
+                  "read, in which order, and which operators process it. Headrace checks "
                   "the graph before any data is read, composes operators so that pixels "
                   "are touched once, and runs it on all CPUs that the process may use.");
     fputs(".SH COMMANDS\n", out);
@@ -158,6 +158,7 @@ void cli_print_man(FILE *out)
     fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\n", out);
     man_text(out, "when set and not empty, no colours are used");
     fputs(".TP\n.B HEADRACE_ISA\n", out);
-    man_text(out, "c, neon, avx2 or avx512: the best instruction set to use; the bytes "
-                  "are the same with each");
+    man_text(out,
+             "c, neon, avx2 or avx512: the highest instruction set to use; the bytes "
+             "are the same with any");
 }

@@ -1,8 +1,8 @@
 /*
- * cmd_bench.c - headrace bench: runs the named measurements and prints medians.
+ * cmd_bench.c - headrace bench: runs named benchmarks and prints medians.
  *
- * What the cases are is in bench_kinds.c. Peers are not measured here: they need Python
- * packages (make bench-peers).
+ * The cases are in bench_kinds.c. Other libraries are compared elsewhere, because they
+ * need Python packages (make bench-peers).
  */
 #include "bench.h"
 #include "headrace/dataset.h"
@@ -24,25 +24,25 @@ static const struct cli_option bench_table[] = {
     {"list", 0, CLI_FLAG, AT(list), NULL,
      "list the benchmarks"},
     {"data", 0, CLI_TEXT, AT(data), "DIR",
-     "photos for vision, jpeg and threads; default: 300 synthesised ones"},
+     "photos for vision, jpeg and threads; default: 300 synthetic ones"},
     {"rounds", 0, CLI_INT, AT(rounds), "N",
-     "rounds; each runs every case; default 5", 1, BENCH_ROUNDS_MAX},
+     "number of rounds, each running every case; default 5", 1, BENCH_ROUNDS_MAX},
     {"count", 'n', CLI_INT, AT(count), "N",
-     "records (noop), files (start); default 2000000 and 100000", 1},
+     "number of records (noop) or files (start); default 2000000 and 100000", 1},
     {"threads", 0, CLI_INT, AT(threads), "N",
-     "most threads; default: the CPUs that this process may use", 0, 4096},
+     "maximum number of threads; default: the CPUs that this process may use", 0, 4096},
     CLI_OPTION_JSON,
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
-     "no progress"},
+     "no progress output"},
 };
 
 static const struct cli_example bench_examples[] = {
     {"headrace bench --list",
-     "what can be measured"},
+     "list the benchmarks"},
     {"headrace bench noop",
-     "what the engine costs per record"},
+     "the engine's overhead per record"},
     {"headrace bench vision --data photos --rounds 9 --json",
-     "photos to tensors, composed and not, for a program to read"},
+     "photos to tensors, composed and not, as JSON"},
 };
 /* clang-format on */
 
@@ -84,7 +84,7 @@ const char *bench_photos(struct bench *bench)
     if (dir == NULL)
         return NULL;
     if (!bench->options->quiet)
-        fprintf(stderr, "headrace: synthesising 300 photos (--data gives your own)\n");
+        fprintf(stderr, "headrace: synthesising 300 photos (use --data for your own)\n");
     if (hr_synth_photos(dir, &what, NULL, NULL, &error) == HR_OK)
         return dir;
     cli_library(&error);
@@ -134,7 +134,7 @@ static double median(const struct bench_case *at)
     return (at->values[middle - 1] + at->values[middle]) / 2;
 }
 
-/* The next batch, counted. */
+/* Receives the next batch and counts its records. */
 static enum hr_err
 take_batch(struct hr_iter *iter, struct bench_outcome *outcome, struct hr_error *error)
 {
@@ -200,7 +200,8 @@ static void print_table(const struct bench *bench)
         printf("%-34s %14.5g  %-25s %7.2fx\n", at->name, value, spread,
                bench->less_is_better ? base / value : value / base);
     }
-    printf("%smedian of %d rounds in turns; ratio: times as fast as the first%s\n",
+    printf("%smedians of %d rounds, cases alternating; ratio: speed relative to the "
+           "first case%s\n",
            term_dim(stdout), bench->cases[0].rounds, term_plain(stdout));
 }
 
@@ -268,7 +269,7 @@ static int find_kind(const char *name, const struct bench_kind **ret_kind)
             return CLI_OK;
         }
     }
-    return cli_usage("no benchmark is called '%s'%s (headrace bench --list)", name,
+    return cli_usage("unknown benchmark '%s'%s (see headrace bench --list)", name,
                      cli_nearest(name, names, count, nearest, sizeof(nearest)));
 }
 
@@ -296,12 +297,12 @@ static const struct bench_options bench_defaults = {.rounds = 5};
 
 const struct cli_command cmd_bench = {
     .name = "bench",
-    .summary = "measure: named benchmarks, in turns, medians",
+    .summary = "run benchmarks and compare medians",
     .args = "[NAME]",
     .complete = "$(headrace bench --list 2>/dev/null | cut -d ' ' -f 1)",
     .args_max = 1,
-    .text = "Runs a named benchmark: its cases take turns round by round, so that a slow "
-            "minute of the machine meets all of them, and the medians are compared.",
+    .text = "Runs a named benchmark. Its cases alternate in rounds, so that interference "
+            "from other work affects all of them alike; the medians are compared.",
     CLI_OPTIONS(bench_table, struct bench_options),
     CLI_EXAMPLES(bench_examples),
     .defaults = &bench_defaults,

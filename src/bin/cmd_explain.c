@@ -1,6 +1,6 @@
 /*
- * cmd_explain.c - headrace explain: the plan, and why it is so; with --measure what the
- * modes of its ops change and cost.
+ * cmd_explain.c - headrace explain: the plan with its reasons; with --measure, how
+ * results and speed of the ops' modes differ.
  */
 #include "explain.h"
 
@@ -12,31 +12,31 @@
 static const struct cli_option explain_table[] = {
     CLI_OPTION_PARAM,
     {"threads", 0, CLI_INT, AT(threads), "N",
-     "worker threads, as for run", 0, 4096},
+     "number of threads, as for run", 0, 4096},
     {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline",
      "as for run"},
     {"memory", 0, CLI_BYTES, AT(memory_bytes), "BYTES",
-     "budget, as for run"},
+     "memory budget, as for run"},
     {"no-fuse", 0, CLI_FLAG, AT(no_fuse), NULL,
-     "every node alone"},
+     "compose nothing, as for run"},
     {"measure", 0, CLI_FLAG, AT(measure), NULL,
-     "instead of the plan: run some records in the modes exact, close and fast, and show "
-     "how far close and fast are from exact, and the time of each"},
+     "instead of the plan: run some records in modes exact, close and fast, and show "
+     "how far close and fast are from exact, and the time each takes"},
     {"records", 0, CLI_INT, AT(records), "N",
-     "records to measure; default 200", 1, INT64_MAX},
+     "number of records to measure; default 200", 1, INT64_MAX},
     {"seed", 0, CLI_INT, AT(seed), "S",
-     "seed of order and augmentation for --measure; default 0"},
+     "seed for order and augmentation with --measure; default 0"},
     {"json", 0, CLI_FLAG, AT(json), NULL,
-     "the plan, or what was measured, as one JSON object"},
+     "print the plan or the measurements as one JSON object"},
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
-     "no progress"},
+     "no progress output"},
 };
 
 static const struct cli_example explain_examples[] = {
     {"headrace explain examples/vision_rrc.yaml -p data=photos",
-     "stages, what is composed into what, where pixels are made, and why"},
+     "stages, what is composed, where pixels are decoded, and why"},
     {"headrace explain --measure examples/vision_rrc.yaml -p data=photos",
-     "what mode close and fast change on your photos, in grey levels, and what they save"},
+     "what mode close and fast change on your photos, in grey levels, and how much time they save"},
 };
 /* clang-format on */
 
@@ -82,14 +82,14 @@ static const struct explain_options explain_defaults = {.records = 200};
 
 const struct cli_command cmd_explain = {
     .name = "explain",
-    .summary = "show how a graph would be run, and why",
+    .summary = "show how a graph would run, and why",
     .args = "GRAPH",
     .args_min = 1,
     .args_max = 1,
-    .text = "Prints the plan of the graph: its stages, which nodes are composed into one "
-            "job, where pixels are made, and the reason for each. Opens the graph's "
-            "sources and runs nothing. With --measure it runs the first records in every "
-            "mode and compares what comes out.",
+    .text = "Prints the graph's plan: its stages, which nodes are composed into one "
+            "kernel call, where pixels are decoded, and the reason for each. Opens the "
+            "graph's sources but runs nothing. With --measure it runs the first records "
+            "in every mode and compares the results.",
     CLI_OPTIONS(explain_table, struct explain_options),
     CLI_EXAMPLES(explain_examples),
     .defaults = &explain_defaults,

@@ -1,5 +1,5 @@
 /*
- * cmd_help.c - headrace help, version, completion: the tables, printed.
+ * cmd_help.c - headrace help, version and completion.
  */
 #include "cli.h"
 #include "out.h"
@@ -12,12 +12,12 @@ struct help_options {
 /* clang-format off */
 static const struct cli_option help_table[] = {
     {"man", 0, CLI_FLAG, offsetof(struct help_options, man), NULL,
-     "the manual page of all commands, for groff"},
+     "print the manual page of all commands, for groff"},
 };
 
 static const struct cli_example help_examples[] = {
     {"headrace help run",
-     "the same as headrace run --help"},
+     "same as headrace run --help"},
     {"headrace help --man | man -l -",
      "read the manual page without installing it"},
 };
@@ -52,10 +52,10 @@ static int help_run(void *values, const struct cli_rest *rest)
 
 const struct cli_command cmd_help = {
     .name = "help",
-    .summary = "show this text, or a command's",
+    .summary = "show this help, or a command's",
     .args = "[COMMAND]",
     .args_max = 1,
-    .text = "Shows the commands, or one of them.",
+    .text = "Lists the commands, or describes one.",
     CLI_OPTIONS(help_table, struct help_options),
     CLI_EXAMPLES(help_examples),
     .run = help_run,
@@ -74,7 +74,7 @@ static const struct cli_option version_table[] = {
 
 static const struct cli_example version_examples[] = {
     {"headrace version",
-     "prints: headrace and the version of the library"},
+     "print \"headrace\" and the library's version"},
 };
 /* clang-format on */
 
@@ -99,7 +99,7 @@ const struct cli_command cmd_version = {
     .name = "version",
     .summary = "show the version",
     .args = "",
-    .text = "Shows the version of the library that the command runs with.",
+    .text = "Shows the version of the library in use.",
     CLI_OPTIONS(version_table, struct version_options),
     CLI_EXAMPLES(version_examples),
     .run = version_run,
@@ -108,9 +108,9 @@ const struct cli_command cmd_version = {
 /* clang-format off */
 static const struct cli_example completion_examples[] = {
     {"eval \"$(headrace completion bash)\"",
-     "complete commands and options in this bash"},
-    {"headrace completion zsh > ~/.zfunc/_headrace", "the same in zsh, from a folder of fpath"},
-    {"headrace completion fish > ~/.config/fish/completions/headrace.fish", "the same in fish"},
+     "enable completion in the current bash"},
+    {"headrace completion zsh > ~/.zfunc/_headrace", "the same for zsh, in a folder of fpath"},
+    {"headrace completion fish > ~/.config/fish/completions/headrace.fish", "the same for fish"},
 };
 /* clang-format on */
 
@@ -118,13 +118,14 @@ static int completion_run(void *values, const struct cli_rest *rest)
 {
     (void)values;
     if (!cli_print_completion(rest->words[0], stdout))
-        return cli_usage("completion knows bash, zsh and fish, not '%s'", rest->words[0]);
+        return cli_usage("completion supports bash, zsh and fish, not '%s'",
+                         rest->words[0]);
     return CLI_OK;
 }
 
 const struct cli_command cmd_completion = {
     .name = "completion",
-    .summary = "print the completion for a shell",
+    .summary = "print a completion script for a shell",
     .args = "bash|zsh|fish",
     .complete = "bash zsh fish",
     .args_min = 1,

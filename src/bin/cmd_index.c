@@ -1,5 +1,6 @@
 /*
- * cmd_index.c - headrace index: list a folder once, so that later runs start at once.
+ * cmd_index.c - headrace index: lists a folder once, so that later runs start
+ * immediately.
  */
 #include "cli.h"
 #include "headrace/dataset.h"
@@ -21,21 +22,21 @@ struct index_options {
 /* clang-format off */
 static const struct cli_option index_table[] = {
     {"output", 'o', CLI_TEXT, AT(output), "FILE",
-     "where the index goes; required"},
+     "where to write the index; required"},
     {"seek", 0, CLI_FLAG, AT(seek), NULL,
-     "read all photos too, and note where decoding can begin inside them"},
+     "also read all photos and record seek points inside them"},
     {"threads", 0, CLI_INT, AT(threads), "N",
-     "threads that read photos; default: the CPUs that this process may use", 0, 4096},
+     "number of threads reading photos; default: the CPUs that this process may use", 0, 4096},
     CLI_OPTION_JSON,
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
-     "no report"},
+     "do not print a report"},
 };
 
 static const struct cli_example index_examples[] = {
     {"headrace index photos -o photos.index",
      "then give source.files the parameter `index: photos.index`"},
     {"headrace index photos -o photos.index --seek",
-     "the first epoch then decodes crops as fast as the later ones"},
+     "then the first epoch decodes crops as fast as later ones"},
 };
 /* clang-format on */
 
@@ -44,7 +45,7 @@ static void print_seek(const struct hr_index_seek_result *s)
     char photos[32], bytes[24];
 
     if (s->files > 0)
-        printf("entry points in %s of %llu files, %s\n",
+        printf("seek points in %s of %llu files, %s\n",
                term_count(photos, sizeof(photos), s->photos),
                (unsigned long long)s->files,
                term_bytes(bytes, sizeof(bytes), (double)s->bytes));
@@ -110,7 +111,7 @@ static int index_run(void *values, const struct cli_rest *rest)
     int code;
 
     if (options->output == NULL)
-        return cli_usage("index wants -o FILE (headrace index --help tells more)");
+        return cli_usage("index needs -o FILE (see headrace index --help)");
     code = out_probe(options->output);
     if (code != CLI_OK)
         return code;
@@ -120,7 +121,8 @@ static int index_run(void *values, const struct cli_rest *rest)
         enum hr_err err = seek(rest->words[0], options, &noted, &error);
 
         if (err == HR_ERR_CANCELLED && stop_requested()) {
-            fprintf(stderr, "headrace: interrupted; the same command goes on\n");
+            fprintf(stderr,
+                    "headrace: interrupted; run the same command again to continue\n");
             return CLI_INTERRUPTED;
         }
         if (err != HR_OK)
@@ -137,15 +139,14 @@ static int index_run(void *values, const struct cli_rest *rest)
 
 const struct cli_command cmd_index = {
     .name = "index",
-    .summary = "list the files of a folder into a saved index",
+    .summary = "save an index of the files in a folder",
     .args = "DIR",
     .args_min = 1,
     .args_max = 1,
-    .text =
-        "Walks DIR and saves its file names, labels and folder times. A run that is "
-        "given the index starts without walking, and reads again only the folders "
-        "that changed. An index that is there already is brought up to date, and what "
-        "runs have noted in it about photos is kept.",
+    .text = "Walks DIR and saves its file names, labels and folder times. A run with the "
+            "index starts without walking DIR, and re-reads only folders that changed. "
+            "An existing index is updated, and what runs have recorded in it about "
+            "photos is kept.",
     CLI_OPTIONS(index_table, struct index_options),
     CLI_EXAMPLES(index_examples),
     .run = index_run,

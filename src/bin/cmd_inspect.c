@@ -1,8 +1,8 @@
 /*
- * cmd_inspect.c - headrace inspect: what a graph gives, before it is run for hours.
+ * cmd_inspect.c - headrace inspect: what a graph produces, before running it for hours.
  *
- * The shapes come from the frozen graph, so they are known without data; the records come
- * from a short run. --save writes what the trainer would see as pictures.
+ * Shapes come from the frozen graph and need no data; records come from a short run.
+ * --save writes the images that the trainer would receive as picture files.
  */
 #include "graph_file.h"
 #include "headrace/dataset.h"
@@ -40,25 +40,25 @@ static const struct cli_option inspect_table[] = {
     CLI_OPTION_PARAM,
     CLI_OPTION_HELP_PARAMS,
     {"count", 'n', CLI_INT, AT(count), "N",
-     "records to show; default 3, with --save 32", 1, 1000000},
+     "number of records to show; default 3, with --save 32", 1, 1000000},
     {"no-records", 0, CLI_FLAG, AT(no_records), NULL,
-     "fields only, run nothing"},
+     "show fields only; run nothing"},
     {"json", 0, CLI_FLAG, AT(json), NULL,
-     "parameters, nodes and fields as one JSON object; runs nothing"},
+     "print parameters, nodes and fields as one JSON object; run nothing"},
     {"seed", 0, CLI_INT, AT(seed), "S",
-     "seed of order and augmentation; default 0"},
+     "seed for order and augmentation; default 0"},
     {"epoch", 0, CLI_INT, AT(epoch), "E",
-     "the epoch to look at; default 0", 0, UINT32_MAX},
+     "epoch to show; default 0", 0, UINT32_MAX},
     {"save", 0, CLI_TEXT, AT(save), "DIR",
      "write images as DIR/000000.png ... and a contact sheet DIR/contact.png; u8 and "
-     "0..1 are shown as they are, other ranges stretched image by image"},
+     "0..1 are shown unchanged, other ranges are stretched per image"},
 };
 
 static const struct cli_example inspect_examples[] = {
     {"headrace inspect examples/vision_rrc.yaml -p data=photos",
-     "fields, dtypes and shapes behind each node, and three records"},
+     "fields, dtypes and shapes after each node, and three records"},
     {"headrace inspect examples/vision_rrc.yaml -p data=photos --save look -n 64",
-     "64 augmented photos to look at, and look/contact.png with all of them"},
+     "64 augmented photos, and all of them in look/contact.png"},
 };
 /* clang-format on */
 
@@ -86,7 +86,7 @@ static void print_fields(const struct hr_graph *graph)
     struct hr_node_info node;
     struct hr_field_info field;
 
-    printf("\n%sNodes and the fields behind them%s\n", term_bold(stdout),
+    printf("\n%sNodes and the fields after them%s\n", term_bold(stdout),
            term_plain(stdout));
     for (size_t i = 0; i < hr_graph_node_count(graph); i++) {
         if (hr_graph_node_info(graph, i, &node) != HR_OK)
@@ -112,10 +112,10 @@ static void print_graph(const struct hr_graph *graph, const char *path)
     if (hr_graph_fingerprint(graph, fingerprint) == HR_OK)
         printf("fingerprint        %s\n", fingerprint);
     if (records >= 0)
-        printf("records an epoch   %s\n",
+        printf("records per epoch  %s\n",
                term_count(count, sizeof(count), (uint64_t)records));
     else
-        printf("records an epoch   known only when run\n");
+        printf("records per epoch  known only at run time\n");
     graph_file_print_params(graph);
     print_fields(graph);
 }
@@ -268,7 +268,7 @@ static int save_sheet(struct inspect *inspect)
     enum hr_err code;
 
     if (inspect->saved == 0)
-        return cli_failed("no field of these records looks like an image (three "
+        return cli_failed("no field of these records looks like an image (expected three "
                           "dimensions, one or three channels)");
     if (!picture_sheet(inspect->sheet, inspect->sheet_count, &sheet))
         return cli_failed("out of memory");
@@ -280,8 +280,8 @@ static int save_sheet(struct inspect *inspect)
     printf("\n%zu images in %s; contact sheet %s\n", inspect->saved,
            inspect->options->save, path);
     if (inspect->stretched > 0)
-        printf("values outside 0..1: each image is stretched from its least to its "
-               "greatest value\n");
+        printf("values outside 0..1: each image is stretched from its smallest to its "
+               "largest value\n");
     return CLI_OK;
 }
 
@@ -328,13 +328,13 @@ static int inspect_run(void *values, const struct cli_rest *rest)
 
 const struct cli_command cmd_inspect = {
     .name = "inspect",
-    .summary = "show fields, shapes and a few records of a graph",
+    .summary = "show the fields, shapes and a few records of a graph",
     .args = "GRAPH",
     .args_min = 1,
     .args_max = 1,
     .text =
-        "Checks the graph, prints its fingerprint and the fields behind each node with "
-        "dtype and shape, and runs it for a few records.",
+        "Checks the graph, prints its fingerprint and the fields after each node with "
+        "dtypes and shapes, and runs it for a few records.",
     CLI_OPTIONS(inspect_table, struct inspect_options),
     CLI_EXAMPLES(inspect_examples),
     .run = inspect_run,

@@ -1,8 +1,7 @@
 /*
- * cmd_jpeg.c - headrace jpeg: what photos are, parts of them, and their entry points.
+ * cmd_jpeg.c - headrace jpeg: describes photos, decodes parts of them, saves seek points.
  *
- * A file that cannot be read is told on stderr and the others go on; the exit code says
- * so at the end.
+ * Unreadable files are reported on stderr and skipped; the exit code is then 1.
  */
 #include "jpeg.h"
 #include "out.h"
@@ -17,39 +16,39 @@
 /* clang-format off */
 static const struct cli_option jpeg_table[] = {
     {"output", 'o', CLI_TEXT, AT(output), "PATH",
-     "decode: the PNG; index: a folder, default beside each photo"},
+     "decode: output PNG; index: output folder, default next to each photo"},
     {"window", 0, CLI_TEXT, AT(window), "X,Y,WIDTH,HEIGHT",
-     "decode: this part of the photo; with --size it may be fractional"},
+     "decode: the part to decode; with --size it may be fractional"},
     {"size", 0, CLI_TEXT, AT(size), "WIDTHxHEIGHT",
-     "decode: resize to this, antialiased"},
+     "decode: resize to this size, with antialiasing"},
     {"scale", 0, CLI_CHOICE, AT(scale), "1|2|4|8",
-     "decode: at this fraction of the size, default 1"},
+     "decode: decode at this fraction of the size; default 1"},
     {"mode", 0, CLI_CHOICE, AT(mode), "exact|close|fast",
-     "decode with --size: how much may be left out before the resize; default exact"},
+     "decode with --size: how much detail decoding may skip; default exact"},
     {"gray", 0, CLI_FLAG, AT(gray), NULL,
-     "decode: luma only"},
+     "decode: output luma only"},
     {"threads", 0, CLI_INT, AT(threads), "N",
-     "decode: share one photo among threads; default 1", 1, 64},
+     "decode: number of threads to split the photo among; default 1", 1, 64},
     {"index", 0, CLI_TEXT, AT(index), "FILE",
-     "decode: entry points from headrace jpeg index"},
+     "decode: seek points from headrace jpeg index"},
     {"step", 0, CLI_INT, AT(step), "N",
-     "index: an entry point every N MCUs, 0 at the begin of rows only; default 16", 0, 8192},
+     "index: a seek point every N MCUs, 0 for row starts only; default 16", 0, 8192},
     {"json", 0, CLI_FLAG, AT(json), NULL,
      "info: print one JSON object on stdout"},
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
-     "decode and index: no report"},
+     "decode and index: do not print a report"},
 };
 
 static const struct cli_example jpeg_examples[] = {
     {"headrace jpeg info photos/*.jpg",
-     "size, sampling, quality, and whether Headrace's own decoder takes them"},
+     "size, sampling, quality, and whether Headrace's own decoder handles them"},
     {"headrace jpeg decode big.jpg -o part.png --window 4000,3000,512,512",
-     "a part, without decoding the rest"},
+     "decode a part without the rest"},
     {"headrace jpeg decode big.jpg -o small.png --size 640x480 --mode fast",
-     "a small picture of a large photo"},
+     "a thumbnail of a large photo"},
     {"headrace jpeg index big.jpg -o points && headrace jpeg decode big.jpg -o all.png "
      "--index points/big.jpg.entries --threads 8",
-     "several threads on one photo"},
+     "decode one photo with several threads"},
 };
 /* clang-format on */
 
@@ -202,10 +201,10 @@ static const char *base_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The gain is told for the middle quarter of the photo. */
+/* Reports the gain for a window in the middle of the photo, a quarter of its size. */
 static void
-print_entries(const struct jpeg_file *file, const struct hr_jpeg_entries *entries,
-              const struct hr_jpeg_info *photo, const char *path)
+report_entries(const struct jpeg_file *file, const struct hr_jpeg_entries *entries,
+               const struct hr_jpeg_info *photo, const char *path)
 {
     const struct hr_jpeg_window middle = {.x = photo->width / 4,
                                           .y = photo->height / 4,
@@ -245,7 +244,7 @@ static int index_file(const struct jpeg_options *options, struct hr_jpeg_worker 
         return jpeg_failed(file, &error);
     err = hr_jpeg_entries_save(entries, path, &error);
     if (err == HR_OK && !options->quiet)
-        print_entries(file, entries, &info, path);
+        report_entries(file, entries, &info, path);
     hr_jpeg_entries_destroy(entries);
     return err == HR_OK ? CLI_OK : cli_library_failed(&error);
 }
@@ -285,7 +284,7 @@ decode_run(const struct jpeg_options *options, const char *const *paths, size_t 
     int code;
 
     if (count != 1)
-        return cli_usage("jpeg decode takes one photo, not %zu", count);
+        return cli_usage("jpeg decode expects one photo, not %zu", count);
     code = jpeg_read(paths[0], &file);
     if (code != CLI_OK)
         return code;
@@ -306,7 +305,7 @@ static int jpeg_run(void *values, const struct cli_rest *rest)
         return decode_run(values, rest->words + 1, rest->count - 1);
     if (strcmp(action, "index") == 0)
         return index_run(values, rest->words + 1, rest->count - 1);
-    return cli_usage("jpeg knows info, decode and index, not '%s'%s", action,
+    return cli_usage("expected jpeg info, decode or index, not '%s'%s", action,
                      cli_nearest(action, actions, 3, nearest, sizeof(nearest)));
 }
 
@@ -314,15 +313,16 @@ static const struct jpeg_options jpeg_defaults = {.threads = 1, .step = 16};
 
 const struct cli_command cmd_jpeg = {
     .name = "jpeg",
-    .summary = "look at JPEG photos, decode parts of them, keep their entry points",
+    .summary = "describe JPEG photos, decode parts of them, save seek points",
     .args = "info|decode|index FILE...",
     .args_min = 2,
     .args_max = CLI_WORDS_MAX,
-    .text = "info tells what the headers say, and whether Headrace's own decoder takes "
-            "the photo or leaves it to libjpeg-turbo, and why; the pixels are the same. "
-            "decode writes a window or a resize of one photo as a PNG. index writes "
-            "entry points, with which a window costs what it holds and threads can share "
-            "a photo; they are refused when the photo has changed.",
+    .text =
+        "info shows what the headers say, and whether Headrace's own decoder handles the "
+        "photo or leaves it to libjpeg-turbo, and why; the pixels are equal. decode "
+        "writes a window of a photo, optionally resized, as a PNG. index saves seek "
+        "points, which let a window be decoded without what precedes it and threads "
+        "split a photo; they are rejected if the photo has changed.",
     .defaults = &jpeg_defaults,
     CLI_OPTIONS(jpeg_table, struct jpeg_options),
     CLI_EXAMPLES(jpeg_examples),

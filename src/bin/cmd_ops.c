@@ -1,8 +1,8 @@
 /*
- * cmd_ops.c - headrace ops: the operators and their parameters, from their own tables.
+ * cmd_ops.c - headrace ops: the operators and their parameters, from the ops' own tables.
  *
- * The pages of docs/ops are written by --markdown and checked against it in `make check`,
- * so a page cannot differ from what the code accepts.
+ * The pages of docs/ops are written by --markdown, and `make check` compares them, so
+ * they always match what the code accepts.
  */
 #include "cli.h"
 #include "headrace/op.h"
@@ -23,20 +23,20 @@ struct ops_options {
 /* clang-format off */
 static const struct cli_option ops_table[] = {
     {"all", 'a', CLI_FLAG, AT(all), NULL,
-     "also operators that are made for tests"},
+     "include operators made for tests"},
     {"names", 0, CLI_FLAG, AT(names), NULL,
-     "names only, one a line"},
+     "print names only, one per line"},
     {"json", 0, CLI_FLAG, AT(json), NULL,
-     "everything as one JSON array"},
+     "print everything as one JSON array"},
     {"markdown", 0, CLI_TEXT, AT(markdown), "DIR",
      "write one Markdown page per operator and README.md into DIR"},
 };
 
 static const struct cli_example ops_examples[] = {
     {"headrace ops",
-     "all operators, one line each"},
+     "list all operators, one line each"},
     {"headrace ops image.random_resized_crop",
-     "its parameters, ranges and defaults"},
+     "show an operator's parameters, ranges and defaults"},
     {"headrace ops --markdown docs/ops",
      "write the reference pages"},
 };
@@ -164,7 +164,7 @@ static int print_json(const char *name, bool all)
 
 /* ---- Markdown ---- */
 
-/* Text of a table cell: a | would end it. */
+/* Writes the text of a table cell, escaping |. */
 static void put_cell(FILE *out, const char *text)
 {
     for (; text != NULL && *text != '\0'; text++) {
@@ -267,11 +267,11 @@ static int ops_run(void *values, const struct cli_rest *rest)
 
 const struct cli_command cmd_ops = {
     .name = "ops",
-    .summary = "list the operators, or show one with its parameters",
+    .summary = "list the operators, or describe one",
     .args = "[NAME]",
     .complete = "$(headrace ops --names 2>/dev/null)",
     .args_max = 1,
-    .text = "Lists the operators with what they do, or shows one: its parameters with "
+    .text = "Lists the operators with a summary, or describes one: its parameters with "
             "types, ranges, defaults and units, and its traits, which the optimizer "
             "reads.",
     CLI_OPTIONS(ops_table, struct ops_options),

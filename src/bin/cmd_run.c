@@ -1,9 +1,9 @@
 /*
- * cmd_run.c - headrace run: a graph as fast as the machine allows, measured.
+ * cmd_run.c - headrace run: runs a graph as fast as the machine allows, and measures it.
  *
- * The batches are dropped (or digested) as soon as they come: this is the loader alone,
- * without a trainer. State is saved between batches only, so it always stands behind a
- * delivered batch.
+ * Batches are dropped (or digested) on receipt: this is the loader alone, without a
+ * trainer. State is saved between batches only, so the saved position is always just
+ * after a delivered batch.
  */
 #include "graph_file.h"
 #include "out.h"
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define WARM_BATCHES 3 /* as many as the engine's budget holds unless told otherwise */
+#define WARM_BATCHES 3 /* the default budget's number of batches in flight */
 
 struct instant {
     double wall, cpu; /* seconds */
@@ -32,11 +32,11 @@ struct run {
     struct hr_iter *iter;
     struct hr_digest *digest;
     FILE *batch_digests;
-    char *state; /* text of the state file that the run goes on from */
+    char *state; /* contents of the state file to resume from */
     struct progress progress;
     struct run_result result;
     uint64_t batches, records;
-    struct instant warm; /* when WARM_BATCHES had come */
+    struct instant warm; /* when WARM_BATCHES had arrived */
 };
 
 #define AT(field) offsetof(struct run_options, field)
@@ -46,64 +46,64 @@ static const struct cli_option run_table[] = {
     CLI_OPTION_PARAM,
     CLI_OPTION_HELP_PARAMS,
     {"epochs", 0, CLI_INT, AT(epochs), "N",
-     "passes over the data, 0 for no end; default 1"},
+     "number of epochs, 0 for endless; default 1"},
     {"limit", 0, CLI_INT, AT(limit), "RECORDS",
-     "stop after so many records"},
+     "stop after this many records"},
     {"seed", 0, CLI_INT, AT(seed), "S",
-     "seed of order and augmentation; default 0"},
+     "seed for order and augmentation; default 0"},
     {"epoch", 0, CLI_INT, AT(epoch_first), "E",
      "number of the first epoch; default 0", 0, UINT32_MAX},
     {"threads", 0, CLI_INT, AT(threads), "N",
-     "worker threads; default: the CPUs that this process may use", 0, 4096},
+     "number of threads; default: the CPUs that this process may use", 0, 4096},
     {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline",
-     "where work is done: in threads (default) or in the calling thread"},
+     "where to run: in threads (default) or in the calling thread"},
     {"ordered", 0, CLI_BOOL, AT(ordered), "BOOL",
-     "batches in index order (default), or as they are completed"},
+     "deliver batches in order (default) or as they complete"},
     {"no-fuse", 0, CLI_FLAG, AT(no_fuse), NULL,
-     "run every node alone, for comparison"},
+     "compose nothing: run every node by itself, for comparison"},
     {"memory", 0, CLI_BYTES, AT(memory_bytes), "BYTES",
-     "budget for batches, read-ahead and scratch; default: three batches"},
+     "memory budget for batches, read-ahead and scratch; default: three batches"},
     {"ahead", 0, CLI_BYTES, AT(ahead_bytes), "BYTES",
-     "part of it for reading files ahead; default: chosen"},
+     "part of the budget for read-ahead; default: automatic"},
     {"errors", 0, CLI_CHOICE, AT(errors), "fail|skip|substitute",
-     "what a bad record leads to; default fail"},
+     "what to do on a bad record; default fail"},
     {"errors-max", 0, CLI_INT, AT(errors_max), "N",
-     "give up after so many bad records; default 1 + 1 % of all, at least 100"},
+     "fail after this many bad records; default 1 + 1 % of all, at least 100"},
     {"bad-records", 0, CLI_TEXT, AT(bad_records), "FILE",
-     "append each bad record to FILE, one JSON object a line"},
+     "append each bad record to FILE, one JSON object per line"},
     {"state", 0, CLI_TEXT, AT(state), "FILE",
-     "go on from FILE if it exists, and save the place there at the end and on "
-     "Ctrl-C; a finished run keeps it, so that a repeated call has nothing left to do"},
+     "resume from FILE if it exists, and save the position there at the end and on "
+     "Ctrl-C; a finished run keeps it, so that running again has nothing left to do"},
     {"save-every", 0, CLI_INT, AT(save_every), "N",
-     "save the state also every N batches; default 0: at the end only"},
+     "also save the state every N batches; default 0: only at the end"},
     {"rank", 0, CLI_INT, AT(rank), "R",
-     "this consumer's number, with --world", 0, UINT32_MAX},
+     "rank of this consumer, with --world", 0, UINT32_MAX},
     {"world", 0, CLI_INT, AT(world), "W",
      "number of consumers that share the records", 0, UINT32_MAX},
     {"even", 0, CLI_CHOICE, AT(even), "none|drop|repeat",
-     "what is done when they cannot share evenly: some get one record more (default), the rest "
-     "is left out, or records from the beginning fill up"},
+     "how to split records that do not divide evenly: some ranks get one more (default), the "
+     "remainder is dropped, or ranks are filled up with records from the beginning"},
     {"digest", 0, CLI_FLAG, AT(digest), NULL,
-     "XXH3-128 over all delivered bytes in delivery order"},
+     "print an XXH3-128 of all delivered bytes, in delivery order"},
     {"batch-digests", 0, CLI_TEXT, AT(batch_digests), "FILE",
-     "append a line per batch to FILE: epoch, records, digest of its bytes"},
+     "append a line per batch to FILE: epoch, number of records, digest"},
     {"json", 0, CLI_FLAG, AT(json), NULL,
-     "print one JSON object on stdout and nothing else there"},
+     "print one JSON object and nothing else on stdout"},
     {"trace", 0, CLI_TEXT, AT(trace), "FILE",
      "write a Chrome/Perfetto trace of the run to FILE"},
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
-     "no progress, no report"},
+     "no progress output, no report"},
 };
 
 static const struct cli_example run_examples[] = {
     {"headrace run examples/vision_rrc.yaml -p data=photos",
      "one epoch over a folder of photos, with a progress bar and a report"},
     {"headrace run examples/noop.yaml -p n=10000000 --threads 1 --json",
-     "what the engine itself costs, for a program to read"},
+     "the engine's own overhead, as JSON"},
     {"headrace run train.yaml --epochs 90 --state run.state --save-every 100",
-     "stop it with Ctrl-C or kill it; the same command goes on where it was"},
+     "stop it with Ctrl-C or kill it; the same command resumes"},
     {"headrace run train.yaml --errors skip --bad-records bad.jsonl",
-     "leave damaged photos out and list them"},
+     "skip damaged photos and list them"},
 };
 /* clang-format on */
 
@@ -174,7 +174,7 @@ static int load_state(struct run *run)
     if (run->state == NULL)
         return cli_failed("out of memory");
     if (length == 0 || length == room - 1)
-        return cli_usage("%s is no state of a run; remove it to begin anew", path);
+        return cli_usage("%s is not the state of a run; remove it to start over", path);
     run->state[length] = '\0';
     run->result.resumed = true;
     return CLI_OK;
@@ -183,8 +183,9 @@ static int load_state(struct run *run)
 typedef enum hr_err
 iter_text_fn(const struct hr_iter *iter, char **ret_text, struct hr_error *reterr);
 
-/* What `tell` says of the run into the file `path`; NULL: not wanted. */
-static int write_text(const struct run *run, const char *path, iter_text_fn *tell)
+/* Writes the text returned by `get_text` to the file `path`; does nothing if `path` is
+ * NULL. */
+static int write_text(const struct run *run, const char *path, iter_text_fn *get_text)
 {
     struct hr_error error = {0};
     char *text = NULL;
@@ -192,7 +193,7 @@ static int write_text(const struct run *run, const char *path, iter_text_fn *tel
 
     if (path == NULL)
         return CLI_OK;
-    if (tell(run->iter, &text, &error) != HR_OK)
+    if (get_text(run->iter, &text, &error) != HR_OK)
         return cli_library(&error);
     code = out_replace(path, text);
     hr_free(text);
@@ -221,14 +222,14 @@ static int check_outputs(struct run *run)
             code = cli_failed("cannot write %s: %s", o->batch_digests, strerror(errno));
     }
     if (code == CLI_OK && o->world > 0 && o->rank >= o->world)
-        code = cli_usage("--rank %lld is not below --world %lld", (long long)o->rank,
-                         (long long)o->world);
+        code = cli_usage("--rank must be less than --world: %lld is not less than %lld",
+                         (long long)o->rank, (long long)o->world);
     if (code == CLI_OK && o->world == 0 && o->rank > 0)
-        code = cli_usage("--rank wants --world beside it");
+        code = cli_usage("--rank needs --world");
     if (code == CLI_OK && o->world == 0 && o->even != HR_EVEN_NONE)
-        code = cli_usage("--even wants --rank and --world beside it");
+        code = cli_usage("--even needs --rank and --world");
     if (code == CLI_OK && o->save_every > 0 && o->state == NULL)
-        code = cli_usage("--save-every wants --state FILE beside it");
+        code = cli_usage("--save-every needs --state FILE");
     return code;
 }
 
@@ -266,7 +267,7 @@ static int open_run(struct run *run)
     if (hr_iter_open(run->graph, &options, &run->iter, &error) != HR_OK)
         return cli_library(&error);
     if (run->result.resumed && !run->options->quiet)
-        fprintf(stderr, "headrace: going on from %s\n", run->options->state);
+        fprintf(stderr, "headrace: resuming from %s\n", run->options->state);
     run->progress.epochs = run->options->epochs;
     run->progress.limit = run->options->limit;
     run->progress.epoch_first = run->options->epoch_first;
@@ -301,7 +302,7 @@ static int take_batch(struct run *run, const struct hr_batch *batch)
     return code;
 }
 
-/* All batches; sets result.status. */
+/* Receives all batches; sets result.status. */
 static int drain(struct run *run)
 {
     struct hr_error error = {0};
@@ -368,22 +369,22 @@ static void report(struct run *run, int code)
     if (code == CLI_INTERRUPTED && !o->quiet)
         fprintf(stderr, "headrace: interrupted after %llu records%s%s\n",
                 (unsigned long long)run->records,
-                o->state != NULL ? "; go on with the same command, the state is in " : "",
+                o->state != NULL ? "; run the same command again to resume from " : "",
                 o->state != NULL ? o->state : "");
 }
 
-/* A state that stood at the end already: nothing was wrong, but nothing was done. */
-static void tell_finished(const struct run *run, int code)
+/* If the state was already at the end, the run succeeds but does nothing: says so. */
+static void report_already_complete(const struct run *run, int code)
 {
     if (code == CLI_OK && run->result.resumed && run->records == 0 &&
         !run->options->quiet)
         fprintf(stderr,
-                "headrace: the run of %s was complete already; remove the file to begin "
-                "anew\n",
+                "headrace: the run of %s is already complete; remove the file to start "
+                "over\n",
                 run->options->state);
 }
 
-/* A file that cannot be written must not hide that the run itself failed. */
+/* A failure to write a file must not hide that the run itself failed. */
 static int worse(int code, int other)
 {
     return code == CLI_OK || code == CLI_INTERRUPTED ? (other != CLI_OK ? other : code)
@@ -414,7 +415,7 @@ static int run_whole(struct run *run, const char *path)
     code = worse(code, save_state(run));
     code = worse(code, write_text(run, run->options->trace, hr_iter_trace));
     report(run, code);
-    tell_finished(run, code);
+    report_already_complete(run, code);
     stop_unwatch();
     return code;
 }
@@ -441,14 +442,15 @@ static const struct run_options run_defaults = {.epochs = 1, .ordered = true};
 
 const struct cli_command cmd_run = {
     .name = "run",
-    .summary = "run a graph and report what it did",
+    .summary = "run a graph and report speed and memory",
     .args = "GRAPH",
     .args_min = 1,
     .args_max = 1,
-    .text = "Runs the graph file GRAPH (YAML or JSON) and reports throughput, memory and "
-            "the time of each node. Batches are measured and dropped: this is the loader "
-            "without a trainer. The first Ctrl-C stops in order and saves the state when "
-            "--state is given; the second ends the process at once.",
+    .text =
+        "Runs the graph file GRAPH (YAML or JSON) and reports throughput, memory use and "
+        "the time of each node. Batches are measured and dropped: this is the loader "
+        "without a trainer. The first Ctrl-C stops cleanly and saves the state if "
+        "--state is given; the second kills the process.",
     CLI_OPTIONS(run_table, struct run_options),
     CLI_EXAMPLES(run_examples),
     .defaults = &run_defaults,

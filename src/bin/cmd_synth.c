@@ -1,5 +1,5 @@
 /*
- * cmd_synth.c - headrace synth: data sets of any size from a seed.
+ * cmd_synth.c - headrace synth: synthetic data sets of any size, generated from a seed.
  */
 #include "cli.h"
 #include "headrace/dataset.h"
@@ -20,30 +20,30 @@ struct synth_options {
 /* clang-format off */
 static const struct cli_option synth_table[] = {
     {"count", 'n', CLI_INT, AT(count), "N",
-     "how many photos, names or lines; default 1000", 1},
+     "number of photos, names or lines; default 1000", 1},
     {"seed", 0, CLI_INT, AT(seed), "S",
-     "photos: the set depends on this number only; default 0"},
+     "photos: seed that determines the whole set; default 0"},
     {"classes", 0, CLI_INT, AT(classes), "N",
-     "photos: label folders; default 10", 1, 1000000},
+     "photos: number of label folders; default 10", 1, 1000000},
     {"width", 0, CLI_INT, AT(width), "PIXELS",
      "photos: mean width; default 500", 8, 16384},
     {"height", 0, CLI_INT, AT(height), "PIXELS",
      "photos: mean height; default 375", 8, 16384},
     {"quality", 0, CLI_INT, AT(quality), "Q",
-     "photos: JPEG quality, 0 for mixed 70 to 96; default 0", 0, 100},
+     "photos: JPEG quality, 0 for a mix of 70 to 96; default 0", 0, 100},
     {"uniform", 0, CLI_FLAG, AT(uniform), NULL,
-     "photos: all of one size and sampling, instead of mixed as on the web"},
+     "photos: same size and sampling for all, instead of a mix as on the web"},
     {"folders", 0, CLI_INT, AT(folders), "N",
-     "names: folders; default 1000", 1, 1000000},
+     "names: number of folders; default 1000", 1, 1000000},
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
-     "no progress, no report"},
+     "no progress output, no report"},
 };
 
 static const struct cli_example synth_examples[] = {
     {"headrace synth photos photos --count 5000 --classes 20",
-     "5000 JPEG photos in 20 label folders; repeat it to finish a cut run"},
+     "5000 JPEG photos in 20 label folders; run it again to finish after an interruption"},
     {"headrace synth names many --count 1281167 --folders 1000",
-     "as many empty files as ImageNet has, for start-up tests"},
+     "as many empty files as ImageNet has photos, for start-up tests"},
     {"headrace synth range numbers.txt --count 100000",
      "a file with the lines 0 to 99999, for source.list"},
 };
@@ -52,7 +52,8 @@ static const struct cli_example synth_examples[] = {
 static int finish(enum hr_err code, const struct hr_error *error, const char *path)
 {
     if (code == HR_ERR_CANCELLED && stop_requested()) {
-        fprintf(stderr, "headrace: interrupted; the same command goes on\n");
+        fprintf(stderr,
+                "headrace: interrupted; run the same command again to continue\n");
         return CLI_INTERRUPTED;
     }
     if (code != HR_OK)
@@ -108,7 +109,7 @@ synth_range(const struct synth_options *o, const char *path, struct progress *pr
     progress_clear(progress);
     if (stop_requested()) {
         out_abort(&out);
-        fprintf(stderr, "headrace: interrupted; %s is as before\n", path);
+        fprintf(stderr, "headrace: interrupted; %s is unchanged\n", path);
         return CLI_INTERRUPTED;
     }
     return out_commit(&out);
@@ -140,7 +141,7 @@ static int synth_run(void *values, const struct cli_rest *rest)
                    term_seconds(seconds, sizeof(seconds), term_now() - began));
         return code;
     }
-    return cli_usage("synth makes photos, names or range, not '%s'%s", rest->words[0],
+    return cli_usage("expected synth photos, names or range, not '%s'%s", rest->words[0],
                      cli_nearest(rest->words[0], kinds, 3, nearest, sizeof(nearest)));
 }
 
@@ -149,15 +150,15 @@ static const struct synth_options synth_defaults = {
 
 const struct cli_command cmd_synth = {
     .name = "synth",
-    .summary = "make a data set of any size from a seed",
+    .summary = "generate a data set of any size from a seed",
     .args = "photos|names|range PATH",
     .complete = "photos names range",
     .args_min = 2,
     .args_max = 2,
     .text =
         "photos: a folder of JPEG photos in label folders. names: many empty files in "
-        "folders. range: a text file with one number a line. Photo i depends on the "
-        "seed and i only; what is there already is kept, so a cut run goes on.",
+        "folders. range: a text file with one number per line. Photo i depends only on "
+        "the seed and i. Existing files are kept, so an interrupted run can continue.",
     CLI_OPTIONS(synth_table, struct synth_options),
     CLI_EXAMPLES(synth_examples),
     .defaults = &synth_defaults,

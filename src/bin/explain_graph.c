@@ -1,10 +1,10 @@
 /*
- * explain_graph.c - a graph once more, with other values for some parameters.
+ * explain_graph.c - copies a graph with some parameter values changed.
  *
- * What may be changed is found in the ops' own tables: a parameter called mode that takes
- * exact, close and fast; the size of an op that makes batches; a list called std. So an
- * op written tomorrow takes part without a line here. Nodes are added in the order of the
- * graph wherever their inputs allow it, because random numbers depend on a node's number.
+ * What can be changed is found in the ops' own tables: a parameter called mode that
+ * accepts exact, close and fast; the size of an op that makes batches; a list called std.
+ * So new ops take part without a change here. Nodes are added in the order of the
+ * original wherever inputs allow, because random numbers depend on a node's number.
  */
 #include "explain.h"
 #include "headrace/op.h"
@@ -14,9 +14,9 @@
 
 const char *const explain_modes[EXPLAIN_MODES] = {"exact", "close", "fast"};
 
-/* ---- what a node takes ---- */
+/* ---- parameters of an op ---- */
 
-/* The parameter of this name, and the words of its range. false: there is none. */
+/* Finds the parameter of this name and the words of its range; false if there is none. */
 static bool find_param(const char *op, const char *name, struct hr_param_info *ret_param,
                        char *range, size_t room)
 {
@@ -68,9 +68,9 @@ bool explain_has_modes(const struct hr_graph *graph, size_t at)
     return hr_graph_node_info(graph, at, &node) == HR_OK && op_has_modes(node.op);
 }
 
-/* ---- its parameters as JSON ---- */
+/* ---- parameters as JSON ---- */
 
-/* The end of the string that begins at `at`, behind its closing quote. */
+/* The end of the string that starts at `at`, just after its closing quote. */
 static const char *skip_string(const char *at)
 {
     for (at++; *at != '"' && *at != '\0'; at++)
@@ -79,7 +79,7 @@ static const char *skip_string(const char *at)
     return *at == '"' ? at + 1 : at;
 }
 
-/* The end of the value that begins at `at`: the comma or bracket behind it. */
+/* The end of the value that starts at `at`: the comma or bracket after it. */
 static const char *skip_value(const char *at)
 {
     int depth = 0;
@@ -95,8 +95,8 @@ static const char *skip_value(const char *at)
     return at;
 }
 
-/* The value of `key` in the object `json`, as the library prints one: no spaces. NULL
- * when it has none. */
+/* The value of `key` in the object `json`, in the library's format without spaces. NULL
+ * if the key is absent. */
 static const char *find_value(const char *json, const char *key)
 {
     size_t length = strlen(key);
@@ -114,7 +114,7 @@ static const char *find_value(const char *json, const char *key)
     return NULL;
 }
 
-/* *json with `key` set to `value`. */
+/* Sets `key` to `value` in *json. */
 static bool set_value(char **json, const char *key, const char *value)
 {
     const char *old = find_value(*json, key);
@@ -135,7 +135,8 @@ static bool set_value(char **json, const char *key, const char *value)
     return true;
 }
 
-/* Node `at`'s parameters with what is to be changed; NULL after printing why not. */
+/* Node `at`'s parameters with the changes applied; prints the reason and returns NULL on
+ * failure. */
 static char *changed_params(const struct hr_graph *graph, size_t at, const char *op,
                             const char *mode, int batch)
 {
@@ -170,7 +171,7 @@ static char *changed_params(const struct hr_graph *graph, size_t at, const char 
 struct copy {
     const struct hr_graph *from;
     struct hr_graph *to;
-    struct hr_node *nodes; /* of `to`, by number in `from` */
+    struct hr_node *nodes; /* of `to`, indexed by number in `from` */
     bool *added;
     const char *mode;
     int batch;
@@ -202,7 +203,7 @@ static int add_node(struct copy *copy, size_t at, const struct hr_node_info *nod
     return code == HR_OK ? CLI_OK : cli_library(&error);
 }
 
-/* A frozen graph has no ring, so every turn adds a node. */
+/* A frozen graph has no cycles, so every pass adds a node. */
 static int add_all(struct copy *copy, size_t count)
 {
     struct hr_node_info node;

@@ -1,11 +1,12 @@
 /*
- * explain_measure.c - headrace explain --measure: what a mode changes, on the user's own
+ * explain_measure.c - headrace explain --measure: how a mode changes the user's own
  * records, and what it costs.
  *
- * The graph runs once per mode, same seed, hence the same order, crops and jitter; the
- * three take turns batch by batch in this thread, so that their times compare. A pass in
- * mode fast goes ahead of all, so that nobody has to wait for the disk. Differences are
- * of the delivered tensors, not of the decoder's planes: the user trains on the former.
+ * The graph runs once per mode with the same seed, hence the same order, crops and
+ * jitter. The modes alternate batch by batch in this thread, so that their times are
+ * comparable. An extra pass in mode fast comes first, so that no mode waits for the disk.
+ * Compared are the delivered tensors, not the decoder's planes: the user trains on the
+ * former.
  */
 #include "explain.h"
 #include "out.h"
@@ -20,18 +21,18 @@
 #include <time.h>
 
 #define FIELDS_MAX 16
-#define BATCH 25 /* records of a turn */
+#define BATCH 25 /* records per turn */
 
-/* How far a field is from mode exact, in its own units. */
+/* How far a field differs from mode exact, in its own units. */
 struct distance {
     double sum, worst_record, worst_value;
-    int64_t worst_at; /* the record, counted from 0 in order of delivery */
+    int64_t worst_at; /* the record, counted from 0 in delivery order */
 };
 
 struct field {
     char name[64];
-    bool whole;       /* levels as bytes */
-    double magnitude; /* the greatest absolute value of mode exact */
+    bool whole;       /* levels stored as bytes */
+    double magnitude; /* the largest absolute value in mode exact */
     struct distance from_exact[EXPLAIN_MODES];
 };
 
@@ -39,8 +40,8 @@ struct mode {
     struct hr_graph *graph;
     struct hr_iter *iter;
     struct hr_batch *batch;
-    double seconds;       /* of CPU */
-    uint64_t substituted; /* up to the last turn */
+    double seconds;       /* CPU time */
+    uint64_t substituted; /* substituted records up to the last turn */
 };
 
 struct measure {
@@ -50,13 +51,13 @@ struct measure {
     struct mode modes[EXPLAIN_MODES];
     struct field fields[FIELDS_MAX];
     size_t field_count;
-    int64_t turns, seen, records; /* seen: in every mode; records: compared as well */
+    int64_t turns, seen, records; /* seen: in every mode; records: also compared */
     struct progress progress;
 };
 
 /* ---- differences ---- */
 
-/* Images and other planes; labels and boxes do not depend on a mode. */
+/* True for images and other planes; labels and boxes do not depend on the mode. */
 static bool is_compared(const struct hr_field_view *view)
 {
     switch (view->dtype) {
@@ -137,8 +138,8 @@ static int compare_batches(struct measure *measure, int mode)
         if (field == NULL)
             continue;
         if (hr_batch_find(other, a.name, &b) != HR_OK || !same_shape(&a, &b))
-            return cli_failed("field '%s' has another shape in mode %s than in mode "
-                              "exact: there is nothing to compare",
+            return cli_failed("field '%s' has a different shape in mode %s than in mode "
+                              "exact: cannot compare them",
                               a.name, explain_modes[mode]);
         for (int64_t r = 0; r < a.dims[0]; r++)
             compare_record(field, mode, &a, &b, r, measure->records + r);
@@ -169,7 +170,8 @@ static int open_mode(struct measure *measure, int at)
     return CLI_OK;
 }
 
-/* Of this thread, which does all the work: what others do on the machine shows less. */
+/* CPU time of this thread, which does all the work; less affected by other load than wall
+ * time. */
 static double cpu_seconds(void)
 {
     struct timespec t;
@@ -178,7 +180,7 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The next batch of every mode; *ret_end when there is none. */
+/* Receives the next batch of every mode; *ret_end if there is none. */
 static int take_turn(struct measure *measure, bool *ret_end)
 {
     struct hr_error error = {0};
@@ -198,14 +200,13 @@ static int take_turn(struct measure *measure, bool *ret_end)
     for (int i = 1; ended < EXPLAIN_MODES && i < EXPLAIN_MODES; i++)
         if (ended > 0 || hr_batch_records(measure->modes[i].batch) !=
                              hr_batch_records(measure->modes[0].batch))
-            return cli_failed("the modes give different numbers of records: there is "
-                              "nothing to compare");
+            return cli_failed("the modes give different numbers of records: cannot "
+                              "compare them");
     return CLI_OK;
 }
 
-/* Whether in this turn the modes have put a good record in the place of a bad one alike.
- */
-static bool substituted_alike(struct measure *measure)
+/* True if, in this turn, all modes substituted the same number of bad records. */
+static bool same_substitutions(struct measure *measure)
 {
     uint64_t turn[EXPLAIN_MODES];
     bool alike = true;
@@ -228,7 +229,7 @@ static int compare_turn(struct measure *measure)
 
     measure->turns++;
     measure->seen += records;
-    if (!substituted_alike(measure))
+    if (!same_substitutions(measure))
         return CLI_OK;
     for (int i = 1; i < EXPLAIN_MODES && code == CLI_OK; i++)
         code = compare_batches(measure, i);
@@ -250,7 +251,7 @@ static void show_progress(struct measure *measure, int64_t done)
                    2 * (uint64_t)measure->options->records);
 }
 
-/* All records in the cheapest mode. */
+/* Runs all records in the fastest mode. */
 static int warm_up(struct measure *measure)
 {
     struct mode *mode = &measure->modes[EXPLAIN_MODES - 1];
@@ -297,9 +298,9 @@ static int run_modes(struct measure *measure)
 
 /* ---- report ---- */
 
-/* Levels of 255 to a unit of the field, or 0 when its values are not of 0..1. A mean that
- * was taken off leaves them within 1 of 0, and a blur or resize may overshoot a little.
- */
+/* Levels of 255 per unit of the field, or 0 if its values are not within 0..1.
+ * Subtracting a mean keeps them within 1 of 0, and a blur or resize may overshoot a
+ * little. */
 static double levels_of(const struct field *field)
 {
     if (field->whole)
@@ -319,7 +320,7 @@ static void print_field(const struct measure *measure, const struct field *field
     printf("\n%sField %s%s, differences from mode exact in %s\n", term_bold(stdout),
            field->name, term_plain(stdout),
            levels > 0 ? "grey levels of 255"
-                      : "units of the output (before a division by std)");
+                      : "units of the output (before dividing by std)");
     printf("  %-8s %10s %14s %14s\n", "mode", "mean", "worst record", "worst value");
     for (int i = 1; i < EXPLAIN_MODES; i++) {
         const struct distance *d = &field->from_exact[i];
@@ -351,8 +352,8 @@ static void print_times(const struct measure *measure)
     double exact = us_per_record(measure, 0);
     char count[32];
 
-    printf("%s%s%s: %s records, seed %lld; mode of ", term_bold(stdout), measure->path,
-           term_plain(stdout),
+    printf("%s%s%s: %s records, seed %lld; mode set on ", term_bold(stdout),
+           measure->path, term_plain(stdout),
            term_count(count, sizeof(count), (uint64_t)measure->records),
            (long long)measure->options->seed);
     print_nodes(measure);
@@ -360,7 +361,7 @@ static void print_times(const struct measure *measure)
     for (int i = 0; i < EXPLAIN_MODES; i++)
         printf("  %-8s %14.0f %9.2fx\n", explain_modes[i], us_per_record(measure, i),
                exact / us_per_record(measure, i));
-    printf("%s  one thread, the modes in turns, files in the page cache%s\n",
+    printf("%s  one thread, modes alternating, files in the page cache%s\n",
            term_dim(stdout), term_plain(stdout));
 }
 
@@ -370,8 +371,8 @@ static void print_table(const struct measure *measure)
     for (size_t i = 0; i < measure->field_count; i++)
         print_field(measure, &measure->fields[i]);
     if (measure->seen > measure->records)
-        printf("\n%lld records not compared: among them one that is bad in one mode "
-               "only\n",
+        printf("\n%lld records not compared: some of them are bad in one mode "
+               "but not in another\n",
                (long long)(measure->seen - measure->records));
 }
 
@@ -427,8 +428,8 @@ static int check_measurable(const struct hr_graph *graph)
     for (size_t i = 0; i < hr_graph_node_count(graph); i++)
         if (explain_has_modes(graph, i))
             return CLI_OK;
-    return cli_usage("no op of this graph has the modes exact, close and fast: there is "
-                     "nothing to measure");
+    return cli_usage("no op of this graph has the modes exact, close and fast: "
+                     "there is nothing to measure");
 }
 
 static void finish(struct measure *measure)
@@ -456,8 +457,8 @@ int explain_measure(const struct hr_graph *graph, const struct explain_options *
     progress_clear(&measure->progress);
     stop_unwatch();
     if (code == CLI_OK && measure->field_count == 0)
-        code = cli_usage("no image or other tensor of two dimensions comes out of this "
-                         "graph: there is nothing to compare");
+        code = cli_usage("this graph outputs no image or other tensor of two dimensions: "
+                         "there is nothing to compare");
     if (code == CLI_OK && options->json)
         print_json(measure);
     else if (code == CLI_OK)

@@ -14,7 +14,7 @@ int graph_file_load(const char *path, const struct cli_params *params,
 
     if (hr_graph_load(path, params->items, params->count, ret_graph, &error) == HR_OK)
         return CLI_OK;
-    if (error.code == HR_ERR_IO) /* a graph that cannot be read is bad usage */
+    if (error.code == HR_ERR_IO) /* an unreadable graph file is a usage error */
         error.code = HR_ERR_NOT_FOUND;
     return cli_library(&error);
 }
@@ -57,8 +57,8 @@ void graph_file_print_params(const struct hr_graph *graph)
     }
 }
 
-/* Required parameters that are missing get "0", which reads as a number, a path and a
- * word; only the declarations are looked at. */
+/* Fills in missing required parameters with "0", which reads as a number, a path and a
+ * word; only the declarations are used. */
 int graph_file_help(const char *path, const struct cli_params *params)
 {
     struct hr_graph_param all[64];

@@ -1,6 +1,5 @@
 /*
- * graph_file.h - what run, inspect, explain and bench share: a graph file and the options
- * of an iterator.
+ * graph_file.h - shared by run, inspect, explain and bench: loading a graph file.
  */
 #ifndef BIN_GRAPH_FILE_H
 #define BIN_GRAPH_FILE_H
@@ -8,22 +7,23 @@
 #include "cli.h"
 #include "headrace/engine.h"
 
-/* Load the graph with -p values. Returns a cli_exit code; has printed what is wrong. */
+/* Loads the graph with -p values. Returns a cli_exit code; prints the reason on
+ * failure. */
 int graph_file_load(const char *path, const struct cli_params *params,
                     struct hr_graph **ret_graph);
 
-/* Same, and freeze it. */
+/* The same, then freezes it. */
 int graph_file_open(const char *path, const struct cli_params *params,
                     struct hr_graph **ret_graph);
 
-/* --help-params: the parameters that the file declares, also when required ones are
+/* --help-params: prints the parameters that the file declares, even if required ones are
  * missing on the command line. */
 int graph_file_help(const char *path, const struct cli_params *params);
 
-/* The parameters of a loaded graph as a table on stdout. */
+/* Prints the parameters of a loaded graph as a table on stdout. */
 void graph_file_print_params(const struct hr_graph *graph);
 
-/* inspect_json.c: parameters, nodes and fields as one JSON object on stdout. */
+/* inspect_json.c: prints parameters, nodes and fields as one JSON object on stdout. */
 void graph_file_print_json(const struct hr_graph *graph, const char *path);
 
 #endif

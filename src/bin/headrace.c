@@ -1,5 +1,5 @@
 /*
- * headrace.c - the command: finds the subcommand and hands it the rest of the line.
+ * headrace.c - main(): finds the subcommand and passes it the remaining arguments.
  */
 #include "cli.h"
 
@@ -15,7 +15,7 @@ const struct cli_command *const cli_commands[] = {
     &cmd_jpeg, &cmd_bench,   &cmd_help,    &cmd_version, &cmd_completion, NULL,
 };
 
-/* What could not be written (a full disk) must not look like success. */
+/* Unwritten output (a full disk) must not look like success. */
 static int close_stdout(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     if (strcmp(name, "--version") == 0)
         name = "version";
     command = cli_find(name);
-    if (command == NULL) { /* help says which command is nearest */
+    if (command == NULL) { /* help suggests the nearest command */
         char *words[] = {argv[1]};
 
         if (name[0] == '-')

@@ -1,6 +1,6 @@
 /*
- * inspect_json.c - headrace inspect --json: what is known of a frozen graph before data
- * is read. Values of records are left out: they are for people to look at.
+ * inspect_json.c - headrace inspect --json: what is known about a frozen graph before
+ * data is read. Record values are not included.
  */
 #include "graph_file.h"
 #include "out.h"

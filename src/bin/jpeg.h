@@ -1,5 +1,5 @@
 /*
- * jpeg.h - what the actions of headrace jpeg share.
+ * jpeg.h - shared by the actions of headrace jpeg.
  */
 #ifndef BIN_JPEG_H
 #define BIN_JPEG_H
@@ -21,7 +21,7 @@ struct jpeg_file {
     size_t bytes;
 };
 
-/* Each returns a cli_exit code and has printed what failed. */
+/* Each returns a cli_exit code and prints the reason on failure. */
 int jpeg_read(const char *path, struct jpeg_file *ret_file);
 int jpeg_failed(const struct jpeg_file *file, const struct hr_error *error);
 int jpeg_decode(const struct jpeg_options *options, const struct jpeg_file *file);

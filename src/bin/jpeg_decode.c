@@ -1,8 +1,8 @@
 /*
- * jpeg_decode.c - headrace jpeg decode: a window, or a resize of one, as a PNG.
+ * jpeg_decode.c - headrace jpeg decode: writes a window, optionally resized, as a PNG.
  *
- * With threads the window is cut into strips of whole rows of MCUs; each thread enters
- * the data at its strip by the entry points of --index, or by those made first.
+ * With several threads the window is divided into strips of whole MCU rows; each thread
+ * seeks to its strip using the seek points of --index, or ones made first.
  */
 #include "headrace/dataset.h"
 #include "jpeg.h"
@@ -22,10 +22,10 @@ struct job {
     struct hr_jpeg_info info;
     struct hr_jpeg_worker *worker;
     struct hr_jpeg_entries *entries;
-    double box[4];                   /* x, y, width, height; width 0: the rest */
+    double box[4];                   /* x, y, width, height; width 0: to the edges */
     int32_t width, height, channels; /* of the result */
     uint8_t *pixels;
-    int threads; /* that worked */
+    int threads; /* number actually used */
 };
 
 /* ---- the command line ---- */
@@ -43,11 +43,12 @@ static int read_box(const char *text, double *box)
         box[i] = strtod(from, &end);
         if (end == from || !isfinite(box[i]) || fabs(box[i]) > 1e6 ||
             *end != (i < 3 ? ',' : '\0'))
-            return cli_usage("--window wants X,Y,WIDTH,HEIGHT in pixels, not '%s'", text);
+            return cli_usage("--window expects X,Y,WIDTH,HEIGHT in pixels, not '%s'",
+                             text);
         end += i < 3;
     }
     if (box[2] <= 0 || box[3] <= 0)
-        return cli_usage("--window '%s' holds no pixels", text);
+        return cli_usage("--window '%s' is empty", text);
     return CLI_OK;
 }
 
@@ -59,7 +60,7 @@ static int read_size(const char *text, int32_t *ret_width, int32_t *ret_height)
     if (*end == 'x')
         height = strtol(end + 1, &end, 10);
     if (*end != '\0' || width < 1 || height < 1 || width > 65535 || height > 65535)
-        return cli_usage("--size wants WIDTHxHEIGHT, such as 224x224, not '%s'", text);
+        return cli_usage("--size expects WIDTHxHEIGHT, such as 224x224, not '%s'", text);
     *ret_width = (int32_t)width;
     *ret_height = (int32_t)height;
     return CLI_OK;
@@ -71,7 +72,7 @@ static int whole_window(const struct job *job, struct hr_jpeg_window *ret_window
 
     for (int i = 0; i < 4; i++)
         if (box[i] != floor(box[i]))
-            return cli_usage("--window without --size wants whole pixels, not %g",
+            return cli_usage("--window without --size expects whole pixels, not %g",
                              box[i]);
     *ret_window = (struct hr_jpeg_window){.x = (int32_t)box[0],
                                           .y = (int32_t)box[1],
@@ -110,7 +111,7 @@ static void *decode_strip(void *user)
     return NULL;
 }
 
-/* Strips begin and end where scaled pixels and rows of MCUs do: at multiples of both. */
+/* Strips begin and end at multiples of both scaled pixels and rows of MCUs. */
 static int cut_strips(const struct job *job, const struct hr_jpeg_window *window,
                       struct strip *strips)
 {
@@ -159,7 +160,7 @@ static int decode_strips(struct job *job, const struct hr_jpeg_window *window)
     return code;
 }
 
-/* ---- the job ---- */
+/* ---- decoding ---- */
 
 static int alloc_pixels(struct job *job)
 {
@@ -169,7 +170,7 @@ static int alloc_pixels(struct job *job)
     return job->pixels != NULL ? CLI_OK : cli_failed("out of memory");
 }
 
-/* A photo that has no entry points is decoded by one thread. */
+/* Photos without seek points are decoded by one thread. */
 static int find_entries(struct job *job)
 {
     const struct jpeg_file *file = job->file;
@@ -263,12 +264,12 @@ static int run_job(struct job *job)
 static int check_options(const struct jpeg_options *options)
 {
     if (options->output == NULL)
-        return cli_usage(
-            "jpeg decode wants -o FILE.png (headrace jpeg --help tells more)");
+        return cli_usage("jpeg decode needs -o FILE.png (see headrace jpeg --help)");
     if (options->size != NULL && options->scale != 0)
-        return cli_usage("--size chooses the scale by --mode; leave --scale out");
+        return cli_usage(
+            "--scale and --size exclude each other: with --size, --mode sets the scale");
     if (options->size != NULL && options->threads > 1)
-        return cli_usage("--threads goes without --size");
+        return cli_usage("--threads cannot be combined with --size");
     return out_probe(options->output);
 }
 

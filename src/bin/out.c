@@ -1,5 +1,6 @@
 /*
- * out.c - files by rename. A reader sees the old file or the whole of the new one.
+ * out.c - atomic file replacement: a reader sees the old file or the complete new one.
+ * And JSON output.
  */
 #include "out.h"
 #include "cli.h"
@@ -25,7 +26,7 @@ int out_begin(struct out *out, const char *path)
         out->temp[0] = '\0';
         return cli_failed("cannot write %s: %s", path, strerror(errno));
     }
-    mask = umask(0); /* mkstemp makes private files; these are as open as any other */
+    mask = umask(0); /* mkstemp makes private files; give these the usual permissions */
     umask(mask);
     (void)fchmod(fd, 0666 & ~mask);
     out->file = fdopen(fd, "w");
@@ -105,11 +106,11 @@ int out_folder(const char *path)
             return cli_failed("cannot make the folder %s: %s", part, strerror(errno));
     }
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
-        return cli_failed("cannot write to %s: it is no folder", path);
+        return cli_failed("cannot write to %s: it is not a folder", path);
     return CLI_OK;
 }
 
-/* Bytes of the UTF-8 character at `text`, 0 when it is none. */
+/* Length of the UTF-8 character at `text`, 0 if invalid. */
 static size_t utf8_length(const unsigned char *text)
 {
     size_t length = text[0] < 0x80                       ? 1
@@ -196,7 +197,7 @@ void json_i64(struct json *json, const char *key, int64_t value)
 void json_double(struct json *json, const char *key, double value)
 {
     put_key(json, key);
-    if (value - value != 0) /* JSON has no infinity and no NaN */
+    if (value - value != 0) /* JSON has no infinity or NaN */
         fputs("null", json->out);
     else
         fprintf(json->out, "%.9g", value);

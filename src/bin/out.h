@@ -1,5 +1,5 @@
 /*
- * out.h - what the command writes: files that appear by rename, and JSON.
+ * out.h - output of the command: atomically replaced files, and JSON.
  */
 #ifndef BIN_OUT_H
 #define BIN_OUT_H
@@ -8,29 +8,30 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A file in the making beside its final path. */
+/* A file being written next to its final path. */
 struct out {
     char path[2048], temp[2080];
     FILE *file;
 };
 
-/* Begin; then fprintf to out->file; then commit (fsync, rename) or abort. Each returns a
- * cli_exit code and has printed what failed; after a failure nothing is left behind. */
+/* begin, then fprintf to out->file, then commit (fsync, rename) or abort. Each returns a
+ * cli_exit code and prints the reason on failure; on failure the temporary file is
+ * removed. */
 int out_begin(struct out *out, const char *path);
 int out_commit(struct out *out);
-void out_abort(struct out *out); /* also of a zeroed one, and after commit */
+void out_abort(struct out *out); /* also for a zeroed struct, and after commit */
 
-/* All of it at once. */
+/* All of it in one call. */
 int out_replace(const char *path, const char *text);
 
-/* Say beforehand, before hours of work, that a file cannot be made there. */
+/* Reports early, before hours of work, if a file cannot be created there. */
 int out_probe(const char *path);
 
-/* Make a folder and those above it. */
+/* Creates a folder and its parents. */
 int out_folder(const char *path);
 
-/* One JSON value, written from front to back; `key` is NULL inside arrays. Strings that
- * are not UTF-8 have their wrong bytes replaced by U+FFFD. */
+/* Writes one JSON value sequentially; `key` is NULL inside arrays. Invalid UTF-8 in
+ * strings is replaced by U+FFFD. */
 struct json {
     FILE *out;
     bool comma;

@@ -1,8 +1,9 @@
 /*
- * picture.c - undoes dtype, layout and range, roughly: for looking, not for measuring.
+ * picture.c - approximately undoes dtype, layout and range: for viewing, not for
+ * measuring.
  *
- * Normalised values cannot be undone without knowing mean and std, so an image whose
- * values leave 0..1 is stretched from its least to its greatest value.
+ * Normalisation cannot be undone without its mean and std, so an image with values
+ * outside 0..1 is stretched from its smallest to its largest value.
  */
 #include "picture.h"
 
@@ -118,7 +119,7 @@ bool picture_is_image(const struct hr_field_view *view)
     return is_channels(d[3]) || is_channels(d[1]);
 }
 
-/* Least and greatest finite value. */
+/* Finds the smallest and largest finite value. */
 static void find_range(const struct hr_field_view *view, const char *record, double *low,
                        double *high)
 {
@@ -179,7 +180,7 @@ bool picture_make(const struct hr_field_view *view, int64_t record,
     return true;
 }
 
-/* Average the source pixels under cell pixel (x, y); small pictures are not enlarged. */
+/* Averages the source pixels under cell pixel (x, y); small pictures are not enlarged. */
 static uint8_t
 average(const struct picture *p, int x, int y, int width, int height, int channel)
 {

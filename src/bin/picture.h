@@ -1,5 +1,5 @@
 /*
- * picture.h - fields of a batch as pictures that a person can look at.
+ * picture.h - fields of a batch as viewable pictures.
  */
 #ifndef BIN_PICTURE_H
 #define BIN_PICTURE_H
@@ -11,10 +11,10 @@ struct picture {
     uint8_t *pixels;             /* interleaved; free() it */
 };
 
-/* Element `at` of a field's storage in its dtype as a number. */
+/* Converts an element of a field's storage to a number. */
 double picture_element(enum hr_dtype dtype, const void *element);
 
-/* The elements of record `record`, one by one, the last dimension fastest. */
+/* Iterates over the elements of record `record`, last dimension fastest. */
 struct picture_walk {
     const struct hr_field_view *view;
     int64_t at[HR_MAX_DIMS], left;
@@ -23,21 +23,22 @@ void picture_walk_begin(struct picture_walk *walk, const struct hr_field_view *v
                         int64_t record);
 const void *picture_walk_next(struct picture_walk *walk); /* NULL: no more */
 
-/* True when each record of the field looks like an image: three dimensions of which the
- * last or the first is 1 or 3. */
+/* True if each record of the field looks like an image: three dimensions, the last or the
+ * first of size 1 or 3. */
 bool picture_is_image(const struct hr_field_view *view);
 
-/* How values became levels, for the words beside the picture. */
+/* How values were mapped to levels. */
 enum picture_scale {
     PICTURE_AS_IS, /* u8, or 0..1 times 255 */
-    PICTURE_RANGE, /* this image's least value black, its greatest white */
+    PICTURE_RANGE, /* this image's smallest value is black, its largest white */
 };
 
-/* The image of record `record`. false when out of memory. */
+/* Makes the picture of record `record`; false if out of memory. */
 bool picture_make(const struct hr_field_view *view, int64_t record,
                   struct picture *ret_picture, enum picture_scale *ret_scale);
 
-/* A sheet of `count` pictures, each averaged down to fit a cell. false: out of memory. */
+/* Makes a contact sheet of `count` pictures, each scaled down to fit a cell; false if out
+ * of memory. */
 bool picture_sheet(const struct picture *pictures, size_t count,
                    struct picture *ret_sheet);
 

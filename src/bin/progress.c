@@ -1,6 +1,6 @@
 /*
- * progress.c - the bar. Rates are smoothed over about two seconds, so that they can be
- * read, and the time left follows from the smoothed rate.
+ * progress.c - the progress bar. Rates are smoothed over about two seconds for
+ * readability, and the time left is computed from the smoothed rate.
  */
 #include "progress.h"
 #include "stop.h"
@@ -49,27 +49,27 @@ measure(struct progress *progress, double now, uint64_t records, uint64_t bytes)
     progress->drawn = now;
 }
 
-/* Draw a line cut to the terminal. `share` < 0: unknown. */
+/* Draws a line, truncated to the terminal. `fraction` < 0: unknown. */
 static void
-draw(struct progress *progress, double share, const char *head, const char *tail)
+draw(struct progress *progress, double fraction, const char *head, const char *tail)
 {
     char bar[256], line[1024];
 
     progress->shown = true;
     if (!progress->live) {
-        if (share >= 0)
-            fprintf(stderr, "headrace: %s, %.0f %%, %s\n", head, share * 100, tail);
+        if (fraction >= 0)
+            fprintf(stderr, "headrace: %s, %.0f %%, %s\n", head, fraction * 100, tail);
         else
             fprintf(stderr, "headrace: %s, %s\n", head, tail);
         return;
     }
-    if (share >= 0 && term_width(stderr) >= 60)
+    if (fraction >= 0 && term_width(stderr) >= 60)
         snprintf(line, sizeof(line), "\r%s |%s%s%s| %3.0f %% %s", head,
-                 term_green(stderr), term_bar(bar, sizeof(bar), share, 20),
-                 term_plain(stderr), share * 100, tail);
+                 term_green(stderr), term_bar(bar, sizeof(bar), fraction, 20),
+                 term_plain(stderr), fraction * 100, tail);
     else
         snprintf(line, sizeof(line), "\r%s, %s", head, tail);
-    /* the terminal cuts what is too long: wrapping off around the line */
+    /* lets the terminal truncate: switches wrapping off around the line */
     fprintf(stderr, "\033[?7l%s\033[K\033[?7h", line);
     fflush(stderr);
 }
@@ -98,7 +98,7 @@ done_records(const struct progress *progress, const struct hr_iter_stats *stats)
 void progress_run(struct progress *progress, const struct hr_iter *iter)
 {
     struct hr_iter_stats stats;
-    double now = term_now(), all, done, share = -1;
+    double now = term_now(), all, done, fraction = -1;
     char head[64], tail[256], rate[24], bytes[24], eta[40] = "";
 
     if (!due(progress, now))
@@ -108,11 +108,11 @@ void progress_run(struct progress *progress, const struct hr_iter *iter)
     all = all_records(progress, &stats);
     done = done_records(progress, &stats);
     if (all > 0) {
-        share = done / all > 1 ? 1 : done / all;
+        fraction = done / all > 1 ? 1 : done / all;
         if (progress->rate > 0) {
             char left[24];
 
-            term_seconds(left, sizeof(left), (all - all * share) / progress->rate);
+            term_seconds(left, sizeof(left), (all - all * fraction) / progress->rate);
             snprintf(eta, sizeof(eta), ", %s left", left);
         }
     }
@@ -121,7 +121,7 @@ void progress_run(struct progress *progress, const struct hr_iter *iter)
              term_count(rate, sizeof(rate), (uint64_t)progress->rate),
              term_bytes(bytes, sizeof(bytes), progress->bytes_rate), eta,
              (unsigned long long)stats.batches_ready, (unsigned long long)stats.errors);
-    draw(progress, share, head, tail);
+    draw(progress, fraction, head, tail);
 }
 
 bool progress_count(void *user, uint64_t done, uint64_t all)

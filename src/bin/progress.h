@@ -1,8 +1,8 @@
 /*
- * progress.h - how far long work is, on stderr.
+ * progress.h - progress of long work, on stderr.
  *
- * On a terminal one line is redrawn a few times a second; elsewhere a plain line comes
- * every few seconds. Both cost a clock read per update otherwise.
+ * On a terminal one line is redrawn a few times per second; elsewhere a plain line is
+ * printed every few seconds. In between, an update costs one clock read.
  */
 #ifndef BIN_PROGRESS_H
 #define BIN_PROGRESS_H
@@ -11,7 +11,7 @@
 
 struct progress {
     bool quiet, live, shown;
-    double began, drawn;     /* seconds; when the last line came */
+    double began, drawn;     /* drawn: time of the last line; in seconds */
     double rate, bytes_rate; /* smoothed */
     uint64_t records, bytes; /* at the last line */
     int64_t epochs, limit;   /* of the run, 0: unknown */
@@ -21,14 +21,14 @@ struct progress {
 
 void progress_begin(struct progress *progress, bool quiet, const char *what);
 
-/* A run: call it after each batch. */
+/* For a run: call it after each batch. */
 void progress_run(struct progress *progress, const struct hr_iter *iter);
 
-/* Any counted work; an hr_progress_fn with user = the progress; false once the user has
- * pressed Ctrl-C (stop.h). */
+/* For any counted work: an hr_progress_fn whose `user` is the progress. Returns false
+ * once the user has pressed Ctrl-C (stop.h). */
 bool progress_count(void *user, uint64_t done, uint64_t all);
 
-/* Remove the live line. Call it before anything else is printed. */
+/* Clears the live line. Call it before printing anything else. */
 void progress_clear(struct progress *progress);
 
 #endif

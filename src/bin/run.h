@@ -1,5 +1,5 @@
 /*
- * run.h - the parts of `headrace run`: what was asked, what came out, and its report.
+ * run.h - the parts of `headrace run`: its options, its result and the report.
  */
 #ifndef BIN_RUN_H
 #define BIN_RUN_H
@@ -31,16 +31,16 @@ struct run_result {
     char digest[33];
     double cpu_seconds;
     uint64_t peak_rss_bytes;
-    /* What came behind the first batches, which take memory for the first time. */
+    /* Everything after the first batches, whose page faults are not counted. */
     uint64_t steady_records;
     double steady_seconds, steady_cpu_seconds;
 };
 
-/* Everything that was delivered, in order: each field's data; ragged fields also their
+/* Digests everything delivered, in order: each field's data; for ragged fields also the
  * offsets, as little-endian i64. */
 enum hr_err run_digest_batch(struct hr_digest *digest, const struct hr_batch *batch);
 
-/* On stdout, from the iterator's meters. */
+/* Print a report on stdout from the iterator's statistics. */
 void run_report(const struct hr_iter *iter, const struct run_result *result);
 void run_report_json(const struct hr_iter *iter, const struct hr_graph *graph,
                      const struct run_result *result);

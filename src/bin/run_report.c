@@ -1,9 +1,8 @@
 /*
- * run_report.c - what a run did, for people and for programs.
+ * run_report.c - reports on a run as text and as JSON.
  *
- * A node's time is estimated from timed records and summed over threads; the shares are
- * of the sum over nodes. On a machine that does other work too, time is more than CPU
- * time.
+ * A node's time is estimated from timed records and summed over threads; percentages are
+ * of the sum over nodes. On a loaded machine this wall time exceeds CPU time.
  */
 #include "out.h"
 #include "run.h"
@@ -53,19 +52,19 @@ static void print_nodes(const struct hr_iter *iter, size_t count)
     char records[32], each[24], bar[128];
 
     printf("\n%s%-28s %12s %10s  %-17s %s%s\n", term_bold(stdout), "node", "records",
-           "per record", "share of time", "composed into", term_plain(stdout));
+           "per record", "part of time", "composed into", term_plain(stdout));
     for (size_t i = 0; i < count; i++) {
-        double share, per_record;
+        double fraction, per_record;
 
         if (hr_iter_node_stats(iter, i, &node) != HR_OK)
             continue;
-        share = all > 0 ? node.seconds / all : 0;
+        fraction = all > 0 ? node.seconds / all : 0;
         per_record = node.records > 0 ? node.seconds / (double)node.records : 0;
         printf("%-28s %12s %10s  %s%s%s %3.0f %%  %s%s%s\n", node.node,
                term_count(records, sizeof(records), node.records),
                term_seconds(each, sizeof(each), per_record), term_green(stdout),
-               term_bar(bar, sizeof(bar), share, 10), term_plain(stdout), share * 100,
-               term_dim(stdout),
+               term_bar(bar, sizeof(bar), fraction, 10), term_plain(stdout),
+               fraction * 100, term_dim(stdout),
                node.fused_into != NULL && strcmp(node.fused_into, node.node) != 0
                    ? node.fused_into
                    : "",

@@ -1,5 +1,5 @@
 /*
- * stop.c - the handler resets itself, so the second signal has its default action.
+ * stop.c - the handler resets itself, so that a second signal has its default action.
  */
 #include "stop.h"
 
@@ -24,7 +24,7 @@ void stop_watch(struct hr_iter *iter)
 
     sigemptyset(&action.sa_mask);
     watched = iter;
-    if (requested) { /* asked before there was something to cancel */
+    if (requested) { /* requested before there was anything to cancel */
         if (iter != NULL)
             hr_iter_cancel(iter);
         return;

@@ -1,5 +1,5 @@
 /*
- * term.c - colours only where a person sees them, and numbers a person can read.
+ * term.c - colours only on terminals, and human-readable numbers.
  */
 #include "term.h"
 
@@ -55,11 +55,11 @@ int term_width(FILE *out)
     return 80;
 }
 
-const char *term_bar(char *text, size_t room, double share, int cells)
+const char *term_bar(char *text, size_t room, double fraction, int cells)
 {
     bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     const char *full = utf8 ? "\xe2\x96\x88" : "#";
-    int filled = share > 0 ? (int)(share * cells + 0.5) : 0;
+    int filled = fraction > 0 ? (int)(fraction * cells + 0.5) : 0;
     size_t at = 0;
 
     filled = filled > cells ? cells : filled;

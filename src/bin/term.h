@@ -1,5 +1,5 @@
 /*
- * term.h - the terminal, and numbers for people.
+ * term.h - terminal output and human-readable numbers.
  */
 #ifndef BIN_TERM_H
 #define BIN_TERM_H
@@ -8,19 +8,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Escape sequences for `out`, or "" when it is no terminal, TERM is dumb or NO_COLOR is
+/* Escape sequences for `out`, or "" if it is not a terminal, TERM is dumb or NO_COLOR is
  * set. */
 const char *term_bold(FILE *out);
 const char *term_dim(FILE *out);
 const char *term_green(FILE *out);
 const char *term_plain(FILE *out);
 
-bool term_is_live(FILE *out); /* a terminal on which a line may be rewritten */
-int term_width(FILE *out);    /* columns, 80 when unknown */
+bool term_is_live(FILE *out); /* a terminal whose current line can be rewritten */
+int term_width(FILE *out);    /* columns, 80 if unknown */
 
-/* A run of block characters (ASCII when the locale is not UTF-8) that fills `share` of
- * `cells`, padded with spaces. Returns `text`. */
-const char *term_bar(char *text, size_t room, double share, int cells);
+/* A bar of block characters (ASCII if the locale is not UTF-8) that fills the fraction
+ * `done` of `cells`, padded with spaces. Returns `text`. */
+const char *term_bar(char *text, size_t room, double fraction, int cells);
 
 /* "12.3 MB", "1,281,167", "1m 12s", "850 ns". Each returns `text`. */
 const char *term_bytes(char *text, size_t room, double bytes);

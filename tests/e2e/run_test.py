@@ -187,7 +187,7 @@ def ctrl_c_stops_in_order_and_keeps_the_state():
     second = run_json("run", slow(), "--state", state)
     assert second["resumed"] and first["records"] + second["records"] == 400, (first, second)
     third = run("run", slow(), "--state", state, "--json")
-    assert json.loads(third.stdout)["records"] == 0 and "complete already" in third.stderr, third
+    assert json.loads(third.stdout)["records"] == 0 and "already complete" in third.stderr, third
 
 
 @test
