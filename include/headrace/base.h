@@ -1,11 +1,10 @@
 /*
- * headrace/base.h - what every other header needs: errors, element types, version.
+ * headrace/base.h - shared by all other headers: errors, element types, version.
  *
- * Functions that can fail return `enum hr_err` and, where a person may read the reason,
- * fill a caller-owned `struct hr_error`. The library never prints, never exits and never
- * keeps a pointer to the caller's error. All functions of the library may be called from
- * any thread; a single object may be used by one thread at a time unless its header says
- * otherwise.
+ * Functions that can fail return `enum hr_err` and, where an explanation is useful, fill
+ * a caller-owned `struct hr_error`. The library never prints, never exits and never keeps
+ * a pointer to the caller's error. All functions may be called from any thread; a single
+ * object may be used by one thread at a time unless its header says otherwise.
  */
 #ifndef HR_BASE_H
 #define HR_BASE_H
@@ -34,7 +33,7 @@
 
 HR_BEGIN_DECLS
 
-/* X(name, value, text): the one list of error codes, their values and their texts. */
+/* X(name, value, text): the list of all errors. */
 #define HR_ERRORS(X)                                                                     \
     X(HR_OK, 0, "ok")                                                                    \
     X(HR_ERR_MEMORY, -1, "out of memory")                                                \
@@ -59,20 +58,19 @@ enum hr_err {
 #undef HR_ERR_ENUM
 };
 
-/* The name ("HR_ERR_IO") and the text of a code; never NULL, static storage. */
+/* The name ("HR_ERR_IO") and the text of an error; never NULL, static storage. */
 HR_API const char *hr_err_name(enum hr_err code);
 HR_API const char *hr_err_text(enum hr_err code);
 
 /*
- * What went wrong, in words and in parts. Strings are NUL-terminated and cut to fit;
- * parts that do not apply are empty or zero. `message` alone is a whole sentence for a
- * person: it names node, op, parameter, file and record where they are known.
- * Zero-initialise it.
+ * An error as a message and in parts. Strings are NUL-terminated and truncated to fit;
+ * parts that do not apply are empty or zero. `message` is complete by itself: it names
+ * node, op, parameter, file and record where they are known. Zero-initialise the struct.
  */
 struct hr_error {
     enum hr_err code;
-    int line, column;  /* 1-based position in `file` when a text was at fault, else 0 */
-    int64_t record;    /* record index + 1 when a record was at fault, else 0 */
+    int line, column;  /* 1-based position in `file` if a text is at fault, else 0 */
+    int64_t record;    /* record index + 1 if a record is at fault, else 0 */
     char node[64];     /* node name */
     char op[64];       /* op name */
     char param[64];    /* parameter or field name */
@@ -80,7 +78,7 @@ struct hr_error {
     char message[768]; /* one sentence, no newline */
 };
 
-/* Element types of tensors. Values are part of file formats: never renumber. */
+/* Element types of tensors. The values are part of file formats: never renumber them. */
 enum hr_dtype {
     HR_DTYPE_NONE = 0,
     HR_U8 = 1,
@@ -98,14 +96,15 @@ enum hr_dtype {
 
 #define HR_MAX_DIMS 8
 
-/* Bytes of one element (0 for HR_DTYPE_NONE); name as in graph files ("float32"). */
+/* Size of an element in bytes (0 for HR_DTYPE_NONE); name as in graph files
+ * ("float32"). */
 HR_API size_t hr_dtype_size(enum hr_dtype dtype);
 HR_API const char *hr_dtype_name(enum hr_dtype dtype);
 
-/* The dtype of a name ("float32", "uint8", ...) or HR_DTYPE_NONE. */
+/* The dtype of a name ("float32", "uint8", ...), or HR_DTYPE_NONE if unknown. */
 HR_API enum hr_dtype hr_dtype_from_name(const char *name);
 
-/* Version of the library as "major.minor.patch". */
+/* The library's version as "major.minor.patch". */
 HR_API const char *hr_version(void);
 
 HR_END_DECLS

@@ -1,5 +1,5 @@
 /*
- * headrace/op.h - what operators there are, and what they take.
+ * headrace/op.h - the available operators and their parameters.
  */
 #ifndef HR_OP_H
 #define HR_OP_H
@@ -8,7 +8,7 @@
 
 HR_BEGIN_DECLS
 
-/* A parameter as people see it. Strings live as long as the library. */
+/* A parameter as text. Strings live as long as the library. */
 struct hr_param_info {
     const char *name;
     const char *type;     /* "int", "float", "bool", "string", "list of floats", ... */
@@ -28,11 +28,11 @@ struct hr_op_info {
     size_t param_count;
 };
 
-/* Number of operators, and the i-th in order of name. HR_ERR_RANGE beyond the end. */
+/* Number of operators; the i-th in order of name. HR_ERR_RANGE past the end. */
 HR_API size_t hr_op_count(void);
 HR_API HR_CHECK enum hr_err hr_op_info(size_t at, struct hr_op_info *ret_info);
 
-/* The position of the op of this name; fails with the nearest name in *reterr. */
+/* The position of the op of this name; on failure *reterr suggests the nearest name. */
 HR_API HR_CHECK enum hr_err
 hr_op_find(const char *name, size_t *ret_at, struct hr_error *reterr);
 
@@ -40,12 +40,12 @@ hr_op_find(const char *name, size_t *ret_at, struct hr_error *reterr);
 HR_API HR_CHECK enum hr_err
 hr_op_param(size_t at, size_t param, struct hr_param_info *ret_info);
 
-/* The range of a parameter in words ("0 to 1", "one of rgb, gray, unchanged") into
- * `text`; "" when any value will do. Returns `text`. */
+/* Writes a parameter's range as text ("0 to 1", "one of rgb, gray, unchanged") to `text`;
+ * "" if any value is allowed. Returns `text`. */
 HR_API const char *hr_op_param_range(size_t at, size_t param, char *text, size_t room);
 
-/* The op's traits in words, "random, geometric, resampling, defers", into `text`. Returns
- * `text`. */
+/* Writes the op's traits as text ("random, geometric, resampling, defers") to `text`.
+ * Returns `text`. */
 HR_API const char *hr_op_traits(size_t at, char *text, size_t room);
 
 HR_END_DECLS

@@ -1,5 +1,5 @@
 /*
- * include/headrace/code.h: arguments are checked here, the work is done inside.
+ * api/code_api.c - include/headrace/code.h: checks arguments; the work is done elsewhere.
  */
 #include "headrace/code.h"
 
@@ -14,11 +14,12 @@ enum hr_err hr_graph_code(struct hr_graph *graph, const char *name,
 {
     if (graph == NULL || name == NULL || code == NULL || code->call == NULL ||
         code->identity == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "code needs a graph, a name, an identity and a function to call");
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "hr_graph_code needs a graph, a name, an identity and a call function");
     if ((code->enter == NULL) != (code->leave == NULL))
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "code \"%.63s\" has one of enter and leave without the other",
+                        "code \"%.63s\" must have both enter and leave, or neither",
                         name);
     if (graph->frozen)
         return hr__fail(reterr, HR_ERR_STATE, "the graph is frozen");
@@ -29,8 +30,9 @@ enum hr_err hr_graph_code_host(struct hr_graph *graph, const struct hr_code_host
                                struct hr_error *reterr)
 {
     if (graph == NULL || host == NULL || host->start == NULL || host->kill == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "a host of worker processes needs a graph, start and kill");
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "hr_graph_code_host needs a graph, and a host with start and kill");
     if (graph->frozen)
         return hr__fail(reterr, HR_ERR_STATE, "the graph is frozen");
     return hr__code_table_host(graph->codes, host, reterr);
@@ -81,16 +83,16 @@ hr_code_output(const struct hr_code_call *call, size_t at, struct hr_field_info 
     return HR_OK;
 }
 
-/* The output, of the record or of a child that was begun. */
+/* Checks that the output exists and, for an expansion, that a child has been started. */
 static enum hr_err
 check_output(const struct hr_code_call *call, size_t at, struct hr_error *reterr)
 {
     if (at >= call->output_count)
-        return hr__fail(reterr, HR_ERR_RANGE, "there is no output %zu; it has %zu", at,
-                        call->output_count);
+        return hr__fail(reterr, HR_ERR_RANGE, "there is no output %zu; the node has %zu",
+                        at, call->output_count);
     if (call->kind == HR_OP_EXPAND && call->child_count == 0)
         return hr__fail(reterr, HR_ERR_STATE,
-                        "no child was begun that output '%s' could belong to",
+                        "output '%s' was set before the first hr_code_child",
                         call->output_fields[at]->name);
     return HR_OK;
 }
@@ -103,8 +105,7 @@ hr_code_room(struct hr_code_call *call, size_t at, enum hr_dtype dtype, int ndim
 
     if (call == NULL || ret_memory == NULL || (ndim > 0 && dims == NULL))
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "no call, no dims, or nowhere to put "
-                        "the memory");
+                        "call, dims and ret_memory must not be NULL");
     HR_TRY(check_output(call, at, reterr));
     HR_TRY(hr__code_fits(call->output_fields[at], dtype, ndim, dims, &bytes, reterr));
     HR_TRY(call->class->room(call, at, dtype, ndim, dims, bytes, ret_memory, reterr));
@@ -116,11 +117,11 @@ enum hr_err
 hr_code_pass(struct hr_code_call *call, size_t at, size_t input, struct hr_error *reterr)
 {
     if (call == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "no call");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "call must not be NULL");
     HR_TRY(check_output(call, at, reterr));
     if (input >= call->input_count)
-        return hr__fail(reterr, HR_ERR_RANGE, "there is no input %zu; it has %zu", input,
-                        call->input_count);
+        return hr__fail(reterr, HR_ERR_RANGE, "there is no input %zu; the node has %zu",
+                        input, call->input_count);
     HR_TRY(hr__code_fits_value(call->output_fields[at], call->inputs[input], reterr));
     HR_TRY(call->class->pass(call, at, input, reterr));
     call->made |= (uint64_t)1 << at;
@@ -136,7 +137,7 @@ void hr_code_keep(struct hr_code_call *call, bool keep)
 enum hr_err hr_code_child(struct hr_code_call *call, struct hr_error *reterr)
 {
     if (call == NULL || call->kind != HR_OP_EXPAND)
-        return hr__fail(reterr, HR_ERR_STATE, "only an expansion makes children");
+        return hr__fail(reterr, HR_ERR_STATE, "only code.expand can make children");
     if (call->child_count > 0)
         HR_TRY(hr__code_whole(call, reterr));
     HR_TRY(call->class->child(call, reterr));

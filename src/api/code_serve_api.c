@@ -1,5 +1,5 @@
 /*
- * api/code_serve_api.c - headrace/code.h: the worker process.
+ * api/code_serve_api.c - headrace/code.h: hr_code_serve, run in the worker process.
  */
 #include "core/error.h"
 #include "proc/serve.h"

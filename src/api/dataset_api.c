@@ -1,5 +1,5 @@
 /*
- * api/dataset_api.c - include/headrace/dataset.h but for synth.c: index, digest, PNG.
+ * api/dataset_api.c - include/headrace/dataset.h except synth.c: index, digest, PNG.
  */
 #include "api/dataset_index.h"
 #include "codec/image.h"
@@ -14,7 +14,7 @@
 
 /* ---- index ---- */
 
-/* Those of source.files: with others the index would not fit there. */
+/* The suffixes of source.files; with others, that op would reject the index. */
 static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".webp",
                                        ".ppm", ".pgm",  ".pbm", ".pnm"};
 
@@ -44,7 +44,8 @@ enum hr_err hr_index_write(const char *root, const char *path,
     enum hr_err err;
 
     if (root == NULL || path == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "a folder and a path are wanted");
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "hr_index_write needs a folder and a path");
     HR_TRY(hr__api_index_open(root, path, &index, reterr));
     hr__index_stats(index, &stats);
     err = stats.save_failed ? hr__index_save(index, path, reterr) : HR_OK;
@@ -114,7 +115,7 @@ enum hr_err hr_png_write(const char *path, const uint8_t *pixels, int width, int
     if (path == NULL || pixels == NULL || width < 1 || height < 1 ||
         (channels != 1 && channels != 3))
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "a PNG wants pixels, a size, and 1 or 3 channels");
+                        "hr_png_write needs a path, pixels, a size, and 1 or 3 channels");
     HR_TRY(hr__image_encode_png(&picture, &data, &bytes, reterr));
     err = hr__file_replace(path, data, bytes, reterr);
     hr__free(data);

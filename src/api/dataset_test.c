@@ -1,5 +1,5 @@
 /*
- * api/dataset_test.c - the work beside the pipeline: synthetic sets, index, digest, PNG.
+ * api/dataset_test.c - synthetic data sets, index, digest, PNG.
  */
 #include "core/alloc.h"
 #include "core/file.h"
@@ -61,7 +61,7 @@ TEST(a_photo_has_about_half_a_byte_a_pixel)
     CHECK_NEAR((double)bytes / (40.0 * 500 * 375), 0.5, 0.15);
 }
 
-TEST(whole_photos_are_kept_and_cut_ones_made_again)
+TEST(whole_photos_are_kept_and_truncated_ones_made_again)
 {
     struct hr_synth_photos what = {.count = 2, .classes = 1, .width = 32, .height = 32};
     char dir[512], first[600], second[600];
@@ -88,7 +88,7 @@ TEST(another_set_is_not_mixed_in)
     CHECK_OK(hr_synth_photos(in_temp(dir, sizeof dir, "mix"), &what, NULL, NULL, NULL));
     what.seed = 9;
     CHECK_ERR(HR_ERR_ARGUMENT, hr_synth_photos(dir, &what, NULL, NULL, &error));
-    CHECK_HAS(error.message, "other settings");
+    CHECK_HAS(error.message, "different settings");
 }
 
 static bool stop_at_two(void *user, uint64_t done, uint64_t all)
@@ -111,7 +111,7 @@ TEST(the_caller_may_stop_it)
     CHECK(access(path, F_OK) != 0);
 }
 
-TEST(an_index_counts_files_and_is_brought_up_to_date)
+TEST(an_index_counts_files_and_is_updated)
 {
     struct hr_index_result result;
     char dir[512], path[512], more[600];
@@ -180,7 +180,7 @@ static bool stop_at_ten(void *user, uint64_t done, uint64_t all)
     return done < 10;
 }
 
-TEST(entry_points_are_noted_for_a_folder_once)
+TEST(seek_points_are_recorded_for_a_folder_once)
 {
     const struct hr_synth_photos what = {.seed = 1, .count = 30, .classes = 2};
     struct hr_index_seek_result first, second;

@@ -1,5 +1,6 @@
 /*
- * include/headrace/engine.h: arguments are checked here, the work is the engine's.
+ * api/engine_api.c - include/headrace/engine.h: checks arguments; src/engine does the
+ * work.
  */
 #include "headrace/engine.h"
 
@@ -27,8 +28,7 @@ enum hr_err hr_iter_open(struct hr_graph *graph, const struct hr_iter_options *o
 
     hr_iter_options_init(&defaults);
     if (graph == NULL || ret_iter == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "no graph, or nowhere to put the iterator");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "graph and ret_iter must not be NULL");
     return hr__engine_open(graph, options != NULL ? options : &defaults,
                            (struct hr_engine **)ret_iter, reterr);
 }
@@ -42,8 +42,7 @@ enum hr_err
 hr_iter_next(struct hr_iter *iter, struct hr_batch **ret_batch, struct hr_error *reterr)
 {
     if (iter == NULL || ret_batch == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "no iterator, or nowhere to put the batch");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_batch must not be NULL");
     return hr__engine_next(engine_of(iter), UINT64_MAX, ret_batch, reterr);
 }
 
@@ -53,8 +52,7 @@ enum hr_err hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns,
     uint64_t now = hr__now_ns();
 
     if (iter == NULL || ret_batch == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "no iterator, or nowhere to put the batch");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_batch must not be NULL");
     return hr__engine_next(engine_of(iter),
                            timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX,
                            ret_batch, reterr);
@@ -65,7 +63,7 @@ void hr_iter_cancel(struct hr_iter *iter)
     if (iter == NULL)
         return;
     atomic_store(&engine_of(iter)->cancelled, true);
-    atomic_store(&engine_of(iter)->stop, true); /* no record is begun after this */
+    atomic_store(&engine_of(iter)->stop, true); /* no record is started after this */
 }
 
 const char *hr_iter_detail(const struct hr_iter *iter)
@@ -81,7 +79,7 @@ enum hr_err
 hr_iter_stop(struct hr_iter *iter, uint64_t timeout_ns, struct hr_error *reterr)
 {
     if (iter == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "no iterator");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter must not be NULL");
     return hr__engine_stop(engine_of(iter), timeout_ns, reterr);
 }
 
@@ -98,7 +96,7 @@ void hr_iter_close(struct hr_iter *iter)
     hr__graph_unref(graph);
 }
 
-/* Hand the text out, or say why there is none. */
+/* Returns the text to the caller, or the error that prevented it. */
 static enum hr_err
 give(struct hr_str *text, enum hr_err code, char **ret_text, struct hr_error *reterr)
 {
@@ -115,15 +113,14 @@ hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reter
     enum hr_err code;
 
     if (iter == NULL || ret_json == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "no iterator, or nowhere to put its state");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_json must not be NULL");
     hr__str_init(&text);
     code = hr__state_print(engine_of(iter), &text);
     if (code == HR_ERR_UNSUPPORTED)
         hr__fail(
             reterr, code,
-            "the place in a run whose batches come as completed cannot be saved; use "
-            "ordered batches");
+            "cannot save a state: batches are delivered as they complete, so there is "
+            "no single position; use ordered batches");
     else if (code != HR_OK)
         hr__fail(reterr, code, "out of memory");
     return give(&text, code, ret_json, reterr);
@@ -135,8 +132,7 @@ enum hr_err hr_state_merge(const char *const *states, size_t count, char **ret_j
     struct hr_str text;
 
     if (states == NULL || count == 0 || ret_json == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "no states, or nowhere to put what they make");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "states and ret_json must not be NULL");
     hr__str_init(&text);
     return give(&text, hr__state_merge(states, count, &text, reterr), ret_json, reterr);
 }
@@ -148,8 +144,7 @@ hr_iter_trace(const struct hr_iter *iter, char **ret_json, struct hr_error *rete
     enum hr_err code;
 
     if (iter == NULL || ret_json == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "no iterator, or nowhere to put the trace");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_json must not be NULL");
     hr__str_init(&text);
     code = hr__engine_trace(engine_of(iter), &text);
     return give(&text, code, ret_json, reterr);
@@ -180,7 +175,7 @@ hr_graph_explain(struct hr_graph *graph, const struct hr_iter_options *options, 
 
     hr_iter_options_init(&o);
     if (graph == NULL || ret_text == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "no graph, or nowhere to put the text");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "graph and ret_text must not be NULL");
     if (options != NULL)
         o = *options;
     HR_TRY(hr_graph_freeze(graph, reterr));

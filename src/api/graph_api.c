@@ -1,5 +1,5 @@
 /*
- * api/graph_api.c - headrace/graph.h: argument checks, then one call inwards.
+ * api/graph_api.c - headrace/graph.h: checks arguments, then calls the implementation.
  */
 #include "core/alloc.h"
 #include "graph/graph.h"

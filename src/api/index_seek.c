@@ -1,9 +1,9 @@
 /*
- * api/index_seek.c - hr_index_seek: note entry points in all photos of a folder.
+ * api/index_seek.c - hr_index_seek: records seek points for all photos of a folder.
  *
- * Files are handed out one by one to threads, of which the caller is one. After each
- * round of files what was noted is saved and its memory given back, so that a folder of
- * any size takes the memory of a round, and a run that is killed loses one at most.
+ * The calling thread and further threads take files one by one. After each round of files
+ * the seek points are saved and their memory is freed, so memory use is bounded by a
+ * round for a folder of any size, and a killed run loses at most one round.
  */
 #include "api/dataset_index.h"
 #include "codec/jpeg.h"
@@ -27,7 +27,7 @@ struct pass {
     struct hr_index *index;
     struct hr_seek *seek;
     atomic_uint_fast64_t next;
-    uint64_t end, all; /* of the round, of the folder */
+    uint64_t end, all; /* of the round; of the folder */
     atomic_bool stop;
     hr_progress_fn *progress;
     void *user;
@@ -51,7 +51,8 @@ static bool is_noted(struct worker *worker, struct hr_hash128 key)
            index.rows == index.mcus_y;
 }
 
-/* What cannot be read or is no JPEG of ours is left to the run that meets it. */
+/* Unreadable files and unsupported JPEGs are ignored; the run that uses them reports
+ * them. */
 static void note(struct worker *worker, const void *data, size_t bytes)
 {
     struct hr_hash128 key = hr__hash128(data, bytes);
@@ -69,7 +70,7 @@ static void note(struct worker *worker, const void *data, size_t bytes)
     for (int tries = 0; tries < 1000; tries++) {
         if (hr__seek_put(worker->pass->seek, key, packed, packed_bytes, HR_SEEK_WHOLE))
             return;
-        sched_yield(); /* another thread is at that part of the store */
+        sched_yield(); /* another thread holds that part of the store */
     }
 }
 
@@ -86,7 +87,8 @@ static void note_file(struct worker *worker, uint64_t at)
     hr__arena_reset(&worker->arena);
 }
 
-/* Files until none is left. One worker, the caller's, reports. */
+/* Processes files until none is left. Only the calling thread's worker reports
+ * progress. */
 static void work(struct worker *worker, hr_progress_fn *progress)
 {
     struct pass *pass = worker->pass;
@@ -141,7 +143,8 @@ run(struct pass *pass, struct worker *workers, int count, struct hr_error *reter
         hr__seek_save(pass->seek);
     }
     if (err == HR_OK && pass->stop)
-        err = hr__fail(reterr, HR_ERR_CANCELLED, "stopped; what was noted is kept");
+        err = hr__fail(reterr, HR_ERR_CANCELLED,
+                       "stopped; the seek points found so far are saved");
     return err;
 }
 
@@ -180,7 +183,8 @@ hr_index_seek(const char *root, const char *path, int threads, hr_progress_fn *p
     enum hr_err err;
 
     if (root == NULL || path == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "a folder and a path are wanted");
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "hr_index_seek needs a folder and a path");
     if (threads <= 0)
         threads = hr__cpu_count();
     HR_TRY(hr__api_index_open(root, path, &pass.index, reterr));

@@ -1,5 +1,5 @@
 /*
- * api/jpeg_api.c - include/headrace/jpeg.h but for entry points: info, decode, resize.
+ * api/jpeg_api.c - include/headrace/jpeg.h except seek points: info, decode, resize.
  */
 #include "api/jpeg_api.h"
 
@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what it is ---- */
+/* ---- info ---- */
 
 static enum hr_err probe(const void *data, size_t bytes, struct hr_image_info *ret_info,
                          struct hr_error *reterr)
 {
     if (data == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "a photo's bytes are wanted");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "data must not be NULL or empty");
     HR_TRY(hr__image_probe(data, bytes, ret_info, reterr));
     if (ret_info->format != HR_IMAGE_JPEG)
         return hr__fail(reterr, HR_ERR_UNSUPPORTED, "not a JPEG: it is %s",
@@ -32,7 +32,7 @@ enum hr_err hr_jpeg_read_info(const void *data, size_t bytes,
     struct hr_image_info info;
 
     if (ret_info == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "a place for the answer is wanted");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "ret_info must not be NULL");
     HR_TRY(probe(data, bytes, &info, reterr));
     hr__jpeg_describe(data, bytes, &d);
     *ret_info = (struct hr_jpeg_info){
@@ -52,7 +52,7 @@ enum hr_err hr_jpeg_read_info(const void *data, size_t bytes,
     return HR_OK;
 }
 
-/* ---- workers ---- */
+/* ---- per-thread decoders ---- */
 
 struct hr_jpeg_worker *hr_jpeg_worker_create(void)
 {
@@ -84,7 +84,7 @@ static int log2_of(int32_t scale)
     return scale <= 1 ? 0 : scale == 2 ? 1 : scale == 4 ? 2 : 3;
 }
 
-/* The part [at, at + size) of an axis, where a size of 0 is the rest. */
+/* The part [at, at + size) of an axis; a size of 0 means the rest. */
 static bool
 place(int32_t at, int32_t size, int32_t full, int32_t *ret_at, int32_t *ret_size)
 {
@@ -100,7 +100,7 @@ request_of(int32_t width, int32_t height, const struct hr_jpeg_window *w,
            struct hr_image_request *request, struct hr_error *reterr)
 {
     if (w->scale < 0 || w->scale > 8 || (w->scale & (w->scale - 1)) != 0)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "scale is %d, it can be 1, 2, 4 or 8",
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "scale must be 1, 2, 4 or 8, not %d",
                         (int)w->scale);
     *request = (struct hr_image_request){.channels =
                                              w->gray ? HR_CHANNELS_GRAY : HR_CHANNELS_RGB,
@@ -134,7 +134,7 @@ hr_jpeg_window_size(const struct hr_jpeg_info *info, const struct hr_jpeg_window
     return HR_OK;
 }
 
-/* The decoder may give more than the window. */
+/* The decoder may return more than the window. */
 static void
 copy_window(const struct hr_image_part *part, const struct hr_image_request *request,
             uint8_t *to, size_t row_bytes)
@@ -166,7 +166,7 @@ static enum hr_err decode(struct hr_jpeg_worker *worker, const void *data, size_
     row = (size_t)scaled(request.x, request.width, request.scale_log2) *
           (window->gray ? 1 : 3);
     if (row_bytes < row)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "rows are %zu bytes apart and need %zu",
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "row_bytes is %zu, but a row needs %zu",
                         row_bytes, row);
     HR_TRY(hr__jpeg_entries_use(window->entries, data, bytes, &index, reterr));
     request.index = window->entries != NULL ? &index : NULL;
@@ -204,19 +204,19 @@ static enum hr_err check_resize(const struct hr_jpeg_resize *what, enum hr_dtype
     if (what->out_width < 1 || what->out_height < 1 || what->out_width > 65535 ||
         what->out_height > 65535)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "the result is %dx%d, from 1 to 65535 is possible",
+                        "the output size must be 1 to 65535 per side, not %dx%d",
                         (int)what->out_width, (int)what->out_height);
     if (!is_dtype_known(dtype))
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "a photo as %s: uint8, float16, bfloat16, float32 are possible",
+                        "the dtype must be uint8, float16, bfloat16 or float32, not %s",
                         hr_dtype_name(dtype));
     if ((unsigned)what->mode > HR_JPEG_MODE_FAST)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "mode is %d", (int)what->mode);
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "there is no mode %d", (int)what->mode);
     bytes = (size_t)what->out_width * (size_t)what->out_height * hr_dtype_size(dtype) *
             (what->gray ? 1 : 3);
     if (bytes != out_bytes)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "the result takes %zu bytes, room for %zu is given", bytes,
+                        "the output has %zu bytes, but out_bytes is %zu", bytes,
                         out_bytes);
     return HR_OK;
 }

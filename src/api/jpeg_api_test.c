@@ -1,6 +1,6 @@
 /*
- * api/jpeg_api_test.c - the JPEG decoder by its public header: windows, resizes, entry
- * points, threads.
+ * api/jpeg_api_test.c - the JPEG decoder through its public header: windows, resizes,
+ * seek points, threads.
  */
 #include "codec/image.h"
 #include "core/alloc.h"
@@ -20,7 +20,7 @@ struct photo {
     struct hr_jpeg_info info;
 };
 
-/* Waves, so that neighbours differ smoothly and no two parts are alike. */
+/* Waves: smooth gradients with no two parts alike. */
 static struct photo
 make_photo(int32_t width, int32_t height, const struct hr_jpeg_options *options)
 {
@@ -61,7 +61,7 @@ static uint8_t *decode_all(struct hr_jpeg_worker *worker, const struct photo *ph
 
 /* ---- info ---- */
 
-TEST(the_header_is_told_in_words)
+TEST(the_header_is_described)
 {
     struct hr_jpeg_options options = usual;
     struct photo photo = make_photo(77, 45, &options);
@@ -102,13 +102,13 @@ TEST(the_quality_of_every_standard_table_is_found)
 
         options.quality = quality;
         photo = make_photo(8, 8, &options);
-        /* 1 to 3 are all steps of 255 but for one or two. */
+        /* At quality 1 to 3 nearly all steps are 255. */
         CHECK(photo.info.quality == quality || (quality < 4 && photo.info.quality < 4));
         hr__free(photo.data);
     }
 }
 
-TEST(what_is_no_jpeg_is_refused)
+TEST(data_that_is_not_jpeg_is_refused)
 {
     struct hr_jpeg_info info;
     struct hr_error error = {0};
@@ -122,7 +122,7 @@ TEST(what_is_no_jpeg_is_refused)
 
 /* ---- windows ---- */
 
-TEST(a_window_is_the_part_of_the_whole)
+TEST(a_window_equals_that_part_of_the_whole)
 {
     struct hr_jpeg_worker *worker = hr_jpeg_worker_create();
     struct photo photo = make_photo(151, 97, &usual);
@@ -138,7 +138,7 @@ TEST(a_window_is_the_part_of_the_whole)
     hr_jpeg_worker_destroy(worker);
 }
 
-TEST(a_scaled_window_has_the_size_that_was_told)
+TEST(a_scaled_window_has_the_announced_size)
 {
     struct hr_jpeg_worker *worker = hr_jpeg_worker_create();
     struct photo photo = make_photo(101, 59, &usual);
@@ -153,7 +153,7 @@ TEST(a_scaled_window_has_the_size_that_was_told)
     memset(pixels, 77, sizeof pixels);
     CHECK_OK(
         hr_jpeg_decode(worker, photo.data, photo.bytes, &window, pixels, 25, &error));
-    CHECK_EQ_INT(pixels[25 * 15], 77); /* nothing behind it is touched */
+    CHECK_EQ_INT(pixels[25 * 15], 77); /* nothing after it is written */
     hr__free(photo.data);
     hr_jpeg_worker_destroy(worker);
 }
@@ -207,7 +207,7 @@ static void resize(struct hr_jpeg_worker *worker, const struct photo *photo,
     CHECK_OK(hr_jpeg_resize(worker, photo->data, photo->bytes, what, out, bytes, &error));
 }
 
-/* To its own size a photo is what decoding gives; the forms of storing agree. */
+/* A resize to the same size equals decoding, in every output format. */
 TEST(a_resize_to_the_same_size_changes_nothing_in_any_form)
 {
     struct hr_jpeg_worker *worker = hr_jpeg_worker_create();
@@ -257,7 +257,8 @@ TEST(halving_averages_and_the_modes_stay_close)
         resize(worker, &photo, &what, other, sizeof other);
         for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++)
             sum += fabs((double)exact[i] - (double)other[i]);
-        CHECK(sum / (sizeof exact / sizeof exact[0]) < 2.5); /* half a pixel off: 4 */
+        CHECK(sum / (sizeof exact / sizeof exact[0]) <
+              2.5); /* would be 4 if shifted by half a pixel */
         CHECK(sum > 0);
     }
     hr__free(photo.data);
@@ -291,7 +292,7 @@ TEST(half_floats_are_the_rounded_floats_and_gray_is_luma)
     hr_jpeg_worker_destroy(worker);
 }
 
-/* ---- entry points ---- */
+/* ---- seek points ---- */
 
 struct part {
     const struct photo *photo;
@@ -313,7 +314,7 @@ static void *decode_part(void *user)
     return NULL;
 }
 
-TEST(threads_share_one_photo_by_its_entry_points)
+TEST(threads_split_one_photo_by_its_seek_points)
 {
     enum { THREADS = 4 };
     struct hr_jpeg_worker *worker = hr_jpeg_worker_create();
@@ -351,7 +352,7 @@ TEST(threads_share_one_photo_by_its_entry_points)
     hr_jpeg_worker_destroy(worker);
 }
 
-TEST(entry_points_change_no_resize)
+TEST(seek_points_change_no_resize)
 {
     struct hr_jpeg_worker *worker = hr_jpeg_worker_create();
     struct photo photo = make_photo(500, 400, &usual);
@@ -381,7 +382,7 @@ TEST(entry_points_change_no_resize)
     hr_jpeg_worker_destroy(worker);
 }
 
-TEST(damaged_and_stale_entry_points_are_refused)
+TEST(damaged_and_stale_seek_points_are_refused)
 {
     struct hr_jpeg_worker *worker = hr_jpeg_worker_create();
     struct photo photo = make_photo(120, 80, &usual);
@@ -411,7 +412,7 @@ TEST(damaged_and_stale_entry_points_are_refused)
     window.entries = again;
     CHECK_OK(
         hr_jpeg_decode(worker, photo.data, photo.bytes, &window, pixels, 360, &error));
-    /* Another photo under the same points, by one byte. */
+    /* Another photo, differing by one byte, with the same seek points. */
     ((uint8_t *)photo.data)[photo.bytes / 2] ^= 1;
     CHECK_ERR(HR_ERR_STATE, hr_jpeg_decode(worker, photo.data, photo.bytes, &window,
                                            pixels, 360, &error));
@@ -430,7 +431,7 @@ TEST(damaged_and_stale_entry_points_are_refused)
     hr_jpeg_worker_destroy(worker);
 }
 
-TEST(photos_without_entry_points_say_why)
+TEST(photos_without_seek_points_say_why)
 {
     struct hr_jpeg_worker *worker = hr_jpeg_worker_create();
     struct hr_jpeg_options options = usual;
@@ -442,18 +443,19 @@ TEST(photos_without_entry_points_say_why)
     photo = make_photo(40, 40, &options);
     CHECK_ERR(HR_ERR_UNSUPPORTED,
               hr_jpeg_entries_make(worker, photo.data, photo.bytes, 0, &entries, &error));
-    CHECK_EQ_STR(error.message, "this photo has no entry points: it has restart markers");
+    CHECK_EQ_STR(error.message,
+                 "this photo cannot have seek points: it has restart markers");
     hr__free(photo.data);
     options.progressive = true;
     photo = make_photo(40, 40, &options);
     CHECK_ERR(HR_ERR_UNSUPPORTED,
               hr_jpeg_entries_make(worker, photo.data, photo.bytes, 0, &entries, &error));
-    CHECK_EQ_STR(error.message, "this photo has no entry points: progressive");
+    CHECK_EQ_STR(error.message, "this photo cannot have seek points: progressive");
     hr__free(photo.data);
     hr_jpeg_worker_destroy(worker);
 }
 
-/* Each allocation fails once; nothing leaks and the next try works. */
+/* Each allocation fails once; nothing leaks and the next attempt succeeds. */
 TEST(out_of_memory_leaves_nothing_behind)
 {
     struct photo photo = make_photo(90, 70, &usual);

@@ -1,11 +1,10 @@
 /*
- * api/jpeg_entries_api.c - entry points of include/headrace/jpeg.h: an index of the codec
- * with the hash of the photo that it belongs to.
+ * api/jpeg_entries_api.c - seek points of include/headrace/jpeg.h: an index of the codec
+ * with the hash of its photo.
  *
- * Saved form, little-endian: "HRJPEGE1", the photo's bytes (8) and hash (16), bytes of
- * the index (8), XXH3-128 of all that stands before and of the index (16), the index. The
- * codec makes any bytes of an index safe; the checksum is there so that damage is named
- * instead of decoded.
+ * Serialised form, little-endian: "HRJPEGE1", size (8) and hash (16) of the photo, size
+ * of the index (8), XXH3-128 of all the preceding bytes and the index (16), the index.
+ * The codec can safely read any bytes as an index; the checksum is for reporting damage.
  */
 #include "api/jpeg_api.h"
 
@@ -25,11 +24,12 @@
 #define FILE_BYTES_MAX ((size_t)1 << 32)
 
 struct hr_jpeg_entries {
-    struct hr_arena arena; /* of the index's rows */
+    struct hr_arena arena; /* for the index's rows */
     struct hr_jpeg_index index;
-    uint8_t *saved; /* the saved form; the index's points lie in it */
+    uint8_t *saved; /* the serialised form; the index's points are in it */
     size_t saved_bytes;
-    size_t photo_bytes, scan_at; /* where the photo's data begins */
+    size_t photo_bytes,
+        scan_at; /* scan_at: where the photo's entropy-coded data begins */
     struct hr_hash128 photo;
     int32_t mcu_width, mcu_height;
 };
@@ -60,7 +60,7 @@ static struct hr_hash128 get_hash(const uint8_t *p)
     return (struct hr_hash128){.low = le64(p), .high = le64(p + 8)};
 }
 
-/* Of everything but itself. */
+/* Over everything except itself. */
 static struct hr_hash128 checksum(const uint8_t *saved, size_t bytes)
 {
     struct hr_hash128 head = hr__hash128(saved, AT_CHECK);
@@ -81,17 +81,18 @@ void hr_jpeg_entries_destroy(struct hr_jpeg_entries *entries)
     hr__free(entries);
 }
 
-/* ---- from bytes ---- */
+/* ---- deserialising ---- */
 
 static enum hr_err
 check_saved(const uint8_t *saved, size_t bytes, struct hr_error *reterr)
 {
     if (bytes < HEAD || memcmp(saved, MAGIC, 8) != 0)
-        return hr__fail(reterr, HR_ERR_FORMAT, "these are no entry points of a JPEG");
+        return hr__fail(reterr, HR_ERR_FORMAT, "not a file of JPEG seek points");
     if (le64(saved + AT_SIZE) != bytes - HEAD ||
         !hr__hash_equal(get_hash(saved + AT_CHECK), checksum(saved, bytes)))
-        return hr__fail(reterr, HR_ERR_FORMAT,
-                        "the entry points are damaged (wrong checksum); make them anew");
+        return hr__fail(
+            reterr, HR_ERR_FORMAT,
+            "the seek points are damaged (checksum mismatch); create them again");
     return HR_OK;
 }
 
@@ -100,12 +101,13 @@ static enum hr_err check_photo(size_t bytes, struct hr_hash128 hash, const void 
 {
     if (bytes == data_bytes && hr__hash_equal(hash, hr__hash128(data, data_bytes)))
         return HR_OK;
-    return hr__fail(reterr, HR_ERR_STATE,
-                    "the entry points belong to other bytes than this photo's; make "
-                    "them anew");
+    return hr__fail(
+        reterr, HR_ERR_STATE,
+        "the seek points were made from a different file than this photo; create "
+        "them again");
 }
 
-/* Take `saved`, checked, of this photo: the entries own it then. */
+/* Takes ownership of `saved`, which has been checked against this photo. */
 static enum hr_err
 adopt(uint8_t *saved, size_t saved_bytes, const void *data, size_t bytes,
       struct hr_jpeg_entries **ret_entries, struct hr_error *reterr)
@@ -115,10 +117,10 @@ adopt(uint8_t *saved, size_t saved_bytes, const void *data, size_t bytes,
     enum hr_err err;
 
     if (!hr__jpeg_parse(data, bytes, &header))
-        return hr__fail(reterr, HR_ERR_FORMAT, "entry points of a photo without any");
+        return hr__fail(reterr, HR_ERR_FORMAT, "the photo cannot have seek points");
     entries = hr__calloc(1, sizeof *entries);
     if (entries == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for entry points");
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for seek points");
     hr__arena_init(&entries->arena);
     entries->photo_bytes = bytes;
     entries->photo = get_hash(saved + AT_HASH);
@@ -127,15 +129,15 @@ adopt(uint8_t *saved, size_t saved_bytes, const void *data, size_t bytes,
     entries->mcu_height = 8 * header.component[0].v;
     err = hr__jpeg_index_unpack(&entries->arena, saved + HEAD, saved_bytes - HEAD,
                                 &entries->index);
-    /* Complete, so that decoding never writes to what threads share; and all rows, of
-     * which the last begins last, lie inside the photo. */
+    /* The index must be complete, so that decoding never writes to what threads share;
+     * and all rows must lie inside the photo, which follows from the last one. */
     if (err == HR_OK &&
         (entries->index.rows != entries->index.mcus_y ||
          entries->index.row[entries->index.rows - 1].at > bytes - entries->scan_at))
         err = HR_ERR_FORMAT;
     if (err != HR_OK) {
         hr_jpeg_entries_destroy(entries);
-        return hr__fail(reterr, err, "the entry points are not those of a whole photo");
+        return hr__fail(reterr, err, "the seek points do not cover the whole photo");
     }
     entries->saved = saved;
     entries->saved_bytes = saved_bytes;
@@ -157,7 +159,7 @@ enum hr_err hr_jpeg_entries_parse(const void *saved, size_t saved_bytes, const v
                        get_hash((const uint8_t *)saved + AT_HASH), data, bytes, reterr));
     copy = hr__malloc(saved_bytes);
     if (copy == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for entry points");
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for seek points");
     memcpy(copy, saved, saved_bytes);
     err = adopt(copy, saved_bytes, data, bytes, ret_entries, reterr);
     if (err != HR_OK)
@@ -174,14 +176,14 @@ hr_jpeg_entries_load(const char *path, const void *data, size_t bytes,
     enum hr_err err;
 
     if (path == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "a path is wanted");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "path must not be NULL");
     HR_TRY(hr__file_read(path, FILE_BYTES_MAX, &saved, &saved_bytes, reterr));
     err = hr_jpeg_entries_parse(saved, saved_bytes, data, bytes, ret_entries, reterr);
     hr__free(saved);
     return err;
 }
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
 static uint8_t *
 pack(const struct hr_jpeg_index *index, const void *data, size_t bytes, size_t *ret_bytes)
@@ -215,18 +217,18 @@ make(struct hr_jpeg_worker *worker, const void *data, size_t bytes, int32_t step
     if (worker->own == NULL)
         worker->own = hr__jpeg_create();
     if (worker->own == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for entry points");
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for seek points");
     err = hr__jpeg_index_make(worker->own, &worker->arena, data, bytes, step, &index);
     if (err == HR_ERR_MEMORY)
-        return hr__fail(reterr, err, "out of memory for entry points");
+        return hr__fail(reterr, err, "out of memory for seek points");
     if (err != HR_OK)
-        return hr__fail(reterr, err, "this photo has no entry points: %s",
+        return hr__fail(reterr, err, "this photo cannot have seek points: %s",
                         info.reason[0] != '\0' ? info.reason
                         : info.restart != 0    ? "it has restart markers"
                                                : "its data is damaged or too large");
     saved = pack(&index, data, bytes, &saved_bytes);
     if (saved == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for entry points");
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for seek points");
     err = adopt(saved, saved_bytes, data, bytes, ret_entries, reterr);
     if (err != HR_OK)
         hr__free(saved);
@@ -247,7 +249,7 @@ hr_jpeg_entries_make(struct hr_jpeg_worker *worker, const void *data, size_t byt
     return err;
 }
 
-/* ---- use ---- */
+/* ---- using ---- */
 
 void hr_jpeg_entries_store(const struct hr_jpeg_entries *entries, void *to)
 {

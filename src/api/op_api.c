@@ -1,5 +1,5 @@
 /*
- * api/op_api.c - headrace/op.h: the registry and the parameter tables, for people.
+ * api/op_api.c - headrace/op.h: the registry and the parameter tables as text.
  */
 #include "headrace/op.h"
 

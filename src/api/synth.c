@@ -1,10 +1,10 @@
 /*
- * api/synth.c - hr_synth_photos and hr_synth_names: data sets from a seed.
+ * api/synth.c - hr_synth_photos and hr_synth_names: data sets generated from a seed.
  *
- * A folder of photos carries a small file .headrace-synth with what it was made from. A
- * later call with the same settings goes on; one with others is refused, so that two sets
- * are never mixed. A photo that is there and ends as a JPEG ends is kept: photos appear
- * by rename, so only a crash of the machine can leave a cut one.
+ * A folder of photos contains a small file .headrace-synth with its settings. A later
+ * call with the same settings continues; one with other settings fails, so that two sets
+ * are never mixed. An existing photo that ends like a JPEG is kept: photos are created by
+ * rename, so only a crash of the machine can leave a truncated one.
  */
 #include "api/synth_picture.h"
 #include "codec/image.h"
@@ -45,7 +45,7 @@ static enum hr_err make_folder(const char *path, struct hr_error *reterr)
 
 /* ---- photos ---- */
 
-/* How photo `at` is to be made. */
+/* The parameters of photo `at`. */
 struct shot {
     int32_t width, height;
     int class;
@@ -76,7 +76,7 @@ static void choose_shot(const struct hr_synth_photos *what, struct hr_rng *rng,
         ret->width = ret->height;
         ret->height = width;
     }
-    /* 4:2:0 mostly, some 4:4:4, few 4:2:2, as on the web */
+    /* mostly 4:2:0, some 4:4:4, few 4:2:2, as on the web */
     ret->jpeg.sampling_x = sampling >= 16 && sampling < 19 ? 1 : 2;
     ret->jpeg.sampling_y = sampling >= 16 ? 1 : 2;
     ret->jpeg.optimise = optimise;
@@ -112,7 +112,8 @@ static bool is_whole_jpeg(const char *path)
     return whole;
 }
 
-/* By rename but without fsync: thousands of those would take longer than the pictures. */
+/* Renames without fsync: thousands of fsyncs would take longer than generating the
+ * photos. */
 static enum hr_err
 write_photo(const char *path, const void *data, size_t bytes, struct hr_error *reterr)
 {
@@ -121,7 +122,7 @@ write_photo(const char *path, const void *data, size_t bytes, struct hr_error *r
     size_t done = 0;
 
     snprintf(temp, sizeof(temp), "%s.part", path);
-    errno = EIO; /* for faults that a test arms */
+    errno = EIO; /* for faults injected by tests */
     fd = hr__fault(HR_FAULT_OPEN)
              ? -1
              : open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -168,7 +169,7 @@ make_photo(const char *dir, const struct hr_synth_photos *what, uint64_t at,
     return err;
 }
 
-/* The settings as the mark file has them. `count` is not among them: a set may grow. */
+/* The settings as stored in the mark file. Without `count`: a set may grow. */
 static void mark_text(const struct hr_synth_photos *what, char *text, size_t room)
 {
     snprintf(text, room,
@@ -198,8 +199,8 @@ check_mark(const char *dir, const struct hr_synth_photos *what, struct hr_error 
     if (same)
         return HR_OK;
     return hr__fail(reterr, HR_ERR_ARGUMENT,
-                    "%s holds photos that were made with other settings (see its " MARK
-                    "); give another folder or remove it",
+                    "%s has photos made with different settings (see its " MARK
+                    "); use another folder or remove it",
                     dir);
 }
 
@@ -217,7 +218,7 @@ static enum hr_err check_photos(const char *dir, const struct hr_synth_photos *i
         ret->width > 16384 || ret->height < 8 || ret->height > 16384 ||
         ret->quality < 0 || ret->quality > 100)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "photos want 1 to 1000000 classes, sides of 8 to 16384 pixels, "
+                        "photos need 1 to 1000000 classes, sides of 8 to 16384 pixels, "
                         "and a quality of 0 to 100");
     if (strlen(dir) > PATH_ROOM - 64)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "the folder's path is too long");
@@ -233,7 +234,8 @@ enum hr_err hr_synth_photos(const char *dir, const struct hr_synth_photos *what,
     enum hr_err err;
 
     if (dir == NULL || what == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "a folder and settings are wanted");
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "hr_synth_photos needs a folder and settings");
     HR_TRY(check_photos(dir, what, &full, reterr));
     HR_TRY(make_folder(dir, reterr));
     HR_TRY(check_mark(dir, &full, reterr));
@@ -256,7 +258,7 @@ enum hr_err hr_synth_photos(const char *dir, const struct hr_synth_photos *what,
 
 /* ---- names ---- */
 
-/* Files [from, to) of one folder. */
+/* Creates files [from, to) of one folder. */
 static enum hr_err make_names(const char *dir, uint64_t folder, uint64_t from,
                               uint64_t to, struct hr_error *reterr)
 {
@@ -292,9 +294,10 @@ enum hr_err hr_synth_names(const char *dir, uint64_t count, uint64_t folders,
 {
     if (dir == NULL || folders < 1 || folders > 100000000 || count > (uint64_t)1 << 40 ||
         strlen(dir) > PATH_ROOM - 128)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "names want a folder, 1 to 100000000 folders in it and at most "
-                        "2^40 files");
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "hr_synth_names needs a folder, 1 to 100000000 subfolders and at most "
+            "2^40 files");
     HR_TRY(make_folder(dir, reterr));
     for (uint64_t i = 0; i < folders; i++) {
         uint64_t share = count / folders, more = count % folders;

@@ -1,9 +1,10 @@
 /*
- * api/synth_picture.c - gradients, noise of five octaves, shapes with edges, and grain.
+ * api/synth_picture.c - generates gradients, five octaves of noise, shapes with edges,
+ * and grain.
  *
- * Photos are smooth with edges, textured in places, and noisy everywhere; a picture with
- * too little of that is too cheap to decode. Amplitudes are such that mixed qualities of
- * 70 to 96 give about half a byte a pixel, as photos on the web have.
+ * Photos are smooth with edges, textured in places, and noisy everywhere; with less of
+ * that a picture would be too cheap to decode. Amplitudes are chosen so that qualities of
+ * 70 to 96 give about half a byte per pixel, as for photos on the web.
  */
 #include "api/synth_picture.h"
 
@@ -14,7 +15,7 @@
 #define OCTAVES 5
 #define SHAPE_CORNERS 7
 
-/* Lattice noise: -1024..1023 at each lattice point. */
+/* Lattice noise: a value in -1024..1023 at each lattice point. */
 static int32_t lattice(uint32_t seed, int32_t x, int32_t y)
 {
     uint32_t h = seed ^ ((uint32_t)x * 0x9e3779b1u) ^ ((uint32_t)y * 0x85ebca77u);
@@ -25,7 +26,7 @@ static int32_t lattice(uint32_t seed, int32_t x, int32_t y)
     return (int32_t)(h & 2047) - 1024;
 }
 
-/* Add one octave with cells of 1 << shift pixels to a plane, weight in 1/1024. */
+/* Adds one octave with cells of 1 << shift pixels to a plane; weight in 1/1024. */
 static void add_octave(int16_t *plane, int32_t width, int32_t height, int shift,
                        int32_t weight, uint32_t seed)
 {
@@ -55,14 +56,15 @@ struct colour {
     float c[3];
 };
 
-/* A colour of this hue, lightness and strength, 0..255. */
+/* A colour of this hue, lightness and saturation, 0..255. */
 static struct colour make_colour(float hue, float light, float strength)
 {
     struct colour colour;
 
     for (int i = 0; i < 3; i++) {
         float at = hue + (float)i / 3.0f;
-        float wave = fabsf(2.0f * (at - floorf(at)) - 1.0f); /* a triangle for a cosine */
+        float wave = fabsf(2.0f * (at - floorf(at)) -
+                           1.0f); /* a triangle wave instead of a cosine */
 
         colour.c[i] = light + strength * (wave - 0.5f);
     }
@@ -82,9 +84,9 @@ static uint8_t level(float value)
     return value >= 255.0f ? 255 : value > 0.0f ? (uint8_t)(value + 0.5f) : 0;
 }
 
-/* What a region is painted with. */
+/* How a region is painted. */
 struct paint {
-    struct colour corner[4]; /* mixed over the whole picture */
+    struct colour corner[4]; /* interpolated over the whole picture */
     float texture;           /* weight of the noise plane */
 };
 
@@ -151,7 +153,7 @@ static void draw_ellipse(struct hr_rng *rng, const struct canvas *canvas)
     }
 }
 
-/* Crossings of the line y with the polygon's sides, ascending; even-odd filling. */
+/* Intersections of row y with the polygon's edges, ascending; for even-odd filling. */
 static int crossings(const float *px, const float *py, int count, float y, float *ret)
 {
     int found = 0;
@@ -201,7 +203,7 @@ static void draw_polygon(struct hr_rng *rng, const struct canvas *canvas)
     }
 }
 
-/* Sensor noise: a different amount in each picture. */
+/* Sensor noise, of a different strength in each picture. */
 static void add_grain(struct hr_rng *rng, const struct canvas *canvas)
 {
     size_t bytes = (size_t)canvas->width * (size_t)canvas->height * 3;
@@ -227,7 +229,7 @@ static void draw_ground(struct hr_rng *rng, float hue, const struct canvas *canv
     struct paint ground;
 
     for (int i = 0; i < 4; i++) {
-        /* in variables: compilers evaluate arguments in any order */
+        /* in variables: argument evaluation order is unspecified */
         float light = (float)hr__rng_uniform(rng, 60, 200);
         float step = (float)hr__rng_uniform(rng, -0.06, 0.06);
 

@@ -43,7 +43,7 @@ def stale_entry_points_are_refused_and_nothing_is_written():
     run("jpeg", "index", files[1], "-o", temp / "points", "-q")
     points = temp / "points" / (os.path.basename(files[1]) + ".entries")
     out = temp / "stale.png"
-    one_line(run("jpeg", "decode", files[2], "-o", out, "--index", points, code=1), "other bytes")
+    one_line(run("jpeg", "decode", files[2], "-o", out, "--index", points, code=1), "different file")
     damaged = points.read_bytes()
     points.write_bytes(damaged[:-1] + bytes([damaged[-1] ^ 1]))
     one_line(run("jpeg", "decode", files[1], "-o", out, "--index", points, code=1), "damaged")
