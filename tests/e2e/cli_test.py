@@ -158,7 +158,7 @@ def synth_range_writes_lines_by_rename():
 @test
 def synth_photos_refuses_to_mix_two_sets():
     done = run("synth", "photos", photos(), "--count", 40, "--seed", 5, code=2)
-    one_line(done, "other settings")
+    one_line(done, "different settings")
 
 
 @test
