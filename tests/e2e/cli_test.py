@@ -45,7 +45,7 @@ def wrong_values_say_what_is_wanted():
     one_line(run("run", noop, "--errors", "ignore", code=2), "fail|skip|substitute")
     one_line(run("run", noop, "-p", "n", code=2), "name=value")
     one_line(run("run", noop, "--digest=yes", code=2), "takes no value")
-    one_line(run("run", noop, "--seed", code=2), "--seed wants")
+    one_line(run("run", noop, "--seed", code=2), "--seed must be followed by")
 
 
 @test
