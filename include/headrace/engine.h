@@ -46,7 +46,8 @@ struct hr_iter_options {
     int threads;         /* number of threads; 0: the CPUs this process may use */
     enum hr_variant variant;
     bool ordered; /* deliver batches in order; false: as they complete */
-    bool fuse;    /* compose nodes; false runs every node by itself (for comparison) */
+    bool fuse;    /* compose nodes; false runs every node by itself (for comparison)
+                     where that changes no byte: not after a decode in mode close or fast */
     uint64_t memory_bytes; /* budget for batches, read-ahead, scratch and worker
                               processes' shared memory; 0: three batches of output (two if
                               they are large and made in processes) */

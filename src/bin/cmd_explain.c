@@ -18,7 +18,7 @@ static const struct cli_option explain_table[] = {
     {"memory", 0, CLI_BYTES, AT(memory_bytes), "BYTES",
      "memory budget, as for run"},
     {"no-fuse", 0, CLI_FLAG, AT(no_fuse), NULL,
-     "compose nothing, as for run"},
+     "no composition where that changes no byte, as for run"},
     {"measure", 0, CLI_FLAG, AT(measure), NULL,
      "instead of the plan: run some records in modes exact, close and fast, and show "
      "how far close and fast are from exact, and the time each takes"},

@@ -60,7 +60,7 @@ static const struct cli_option run_table[] = {
     {"ordered", 0, CLI_BOOL, AT(ordered), "BOOL",
      "deliver batches in order (default) or as they complete"},
     {"no-fuse", 0, CLI_FLAG, AT(no_fuse), NULL,
-     "compose nothing: run every node by itself, for comparison"},
+     "run every node by itself, for comparison, where that changes no byte"},
     {"memory", 0, CLI_BYTES, AT(memory_bytes), "BYTES",
      "memory budget for batches, read-ahead and scratch; default: three batches"},
     {"ahead", 0, CLI_BYTES, AT(ahead_bytes), "BYTES",

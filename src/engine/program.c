@@ -67,8 +67,8 @@ bind_aliases(struct compiler *c, struct hr_step *step, const struct hr_graph_nod
     return true;
 }
 
-/* Slots to be made before the step (the bytes that it needs) and after it (unfused runs).
- */
+/* Slots to be made before the step, as the graph says, and after it, where the plan ends
+ * a group early. */
 static bool bind_forces(struct compiler *c, struct hr_step *step,
                         const struct hr_graph_node *n, const struct hr_plan_step *planned)
 {
@@ -79,7 +79,7 @@ static bool bind_forces(struct compiler *c, struct hr_step *step,
     for (size_t i = 0; i < n->field_count; i++) {
         enum hr_param_access access = n->field_access[i];
 
-        if (planned->force_before && access != HR_ACCESS_WRITE)
+        if (n->made[i].before)
             step->before[step->before_count++] = step->fields[i];
         if (planned->force_after &&
             (access == HR_ACCESS_WRITE || access == HR_ACCESS_UPDATE))
@@ -227,8 +227,7 @@ static bool make_end(struct compiler *c)
     if (p->out == NULL)
         return false;
     if (s->expand != HR_NO_NODE) {
-        struct hr_plan_step planned = {
-            .node = s->expand, .group = s->expand, .force_before = true};
+        struct hr_plan_step planned = {.node = s->expand, .group = s->expand};
 
         if (!make_step(c, &p->expand, &planned))
             return false;

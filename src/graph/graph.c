@@ -185,6 +185,7 @@ static void node_finish(struct hr_graph_node *node)
     hr__free(node->field_access);
     hr__free(node->bindings);
     hr__free(node->aliases);
+    hr__free(node->made);
 }
 
 void hr__graph_destroy(struct hr_graph *graph)
@@ -192,6 +193,7 @@ void hr__graph_destroy(struct hr_graph *graph)
     for (size_t i = 0; i < graph->count; i++)
         node_finish(&graph->nodes[i]);
     hr__free(graph->nodes);
+    hr__free(graph->rewrites);
     hr__graph_declared_finish(graph->private);
     hr__doc_destroy(graph->private->written);
     hr__code_table_destroy(graph->codes);

@@ -24,6 +24,24 @@ struct hr_alias {
     size_t input; /* which of the node's inputs */
 };
 
+/* Where a bound field's value is made, see graph_compose.c. */
+struct hr_graph_made {
+    bool before;                   /* a deferred value is made before the node */
+    enum hr_strictness strictness; /* of the group that ends there */
+};
+
+/*
+ * A change of a graph that keeps its meaning within a strictness. One that is not exact
+ * changes bytes, so its name and strictness are in the fingerprint of its node: it makes
+ * another graph. Known: "make", the values that the node describes are made right after
+ * it.
+ */
+struct hr_graph_rewrite {
+    const char *name; /* static */
+    uint32_t node;
+    enum hr_strictness strictness; /* frozen */
+};
+
 struct hr_graph_node {
     char *name; /* unique in the graph */
     const struct hr_op *op;
@@ -50,6 +68,17 @@ struct hr_graph_node {
     struct hr_alias *aliases; /* when an input has other consumers too: its values get
                                 numbers of their own here */
     size_t alias_count;
+
+    /* frozen, composition (graph_compose.c): */
+    bool by_number;  /* records behind it are a function of their number */
+    bool describes;  /* it edits the description of a deferred value */
+    bool made_after; /* a rewrite: what it describes is made right after it */
+    uint32_t group;  /* node that heads its group; itself when alone */
+    enum hr_strictness strictness; /* of its group: EXACT ones may be split */
+    struct hr_graph_made *made;    /* per bound field */
+    enum hr_strictness
+        made_strictness; /* the greatest of all groups that end before it */
+    char reason[160]; /* why it was or was not composed; empty when there was nothing */
 };
 
 struct hr_graph {
@@ -57,6 +86,9 @@ struct hr_graph {
     size_t count;
     uint32_t output;
     bool frozen;
+    int value_count; /* frozen: values are numbered from 1 to this */
+    struct hr_graph_rewrite *rewrites;
+    size_t rewrite_count;
     char *file; /* for messages, or NULL */
     struct hr_code_table *codes;
     /* private to graph/: */
@@ -99,6 +131,13 @@ size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);
  * makes, or the one it finds in its inputs. -1 when there is none. */
 int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_node *node,
                           size_t at);
+
+/* May a plan make the deferred values of this node's group earlier than the graph says,
+ * without changing a byte? */
+bool hr__graph_may_split(const struct hr_graph *graph, uint32_t node);
+
+/* The rewrite "make", before freeze. */
+HR_CHECK enum hr_err hr__graph_make_after(struct hr_graph *graph, uint32_t node);
 
 /* Fills node, op (and file, line, column when known) into an error and puts "node 'x'
  * (op): " before the message. */

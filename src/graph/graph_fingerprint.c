@@ -3,9 +3,10 @@
  *
  * Hashed are the op's name and version, its canonical parameters but those that do not
  * change a record (ranks, paths whose content counts), the identity of a source's data,
- * the fingerprints of the inputs, and for random ops the node's number, which keys their
- * draws. Absent parameters are left out, so that a parameter added to an op later does
- * not change old fingerprints while it is not used.
+ * the fingerprints of the inputs, where values are made as far as that decides bytes
+ * (graph_compose.c), rewrites that change bytes, and for random ops the node's number,
+ * which keys their draws. Absent parameters are left out, so that a parameter added to an
+ * op later does not change old fingerprints while it is not used.
  */
 #include "graph/graph_private.h"
 
@@ -70,6 +71,30 @@ static enum hr_err add_params(const struct hr_graph_node *n, struct hr_hasher *h
     return code;
 }
 
+/* In mode exact it does not matter where a value is made, and nothing is added. */
+static void
+add_composition(const struct hr_graph *graph, uint32_t node, struct hr_hasher *hasher)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    if (n->made_strictness > HR_STRICTNESS_EXACT) {
+        add_text(hasher, "made before");
+        add_u32(hasher, n->made_strictness);
+        for (size_t i = 0; i < n->field_count; i++)
+            if (n->made[i].strictness > HR_STRICTNESS_EXACT)
+                add_u32(hasher, (uint32_t)i);
+    }
+    for (size_t i = 0; i < graph->rewrite_count; i++) {
+        const struct hr_graph_rewrite *rewrite = &graph->rewrites[i];
+
+        if (rewrite->node != node || rewrite->strictness == HR_STRICTNESS_EXACT)
+            continue;
+        add_text(hasher, "rewrite");
+        add_text(hasher, rewrite->name);
+        add_u32(hasher, rewrite->strictness);
+    }
+}
+
 static enum hr_err identify(struct hr_graph *graph, uint32_t node)
 {
     struct hr_graph_node *n = &graph->nodes[node];
@@ -91,6 +116,7 @@ static enum hr_err identify(struct hr_graph *graph, uint32_t node)
     }
     if (n->op->traits & HR_TRAIT_RANDOM)
         add_u32(hasher, node);
+    add_composition(graph, node, hasher);
     if (n->op->identity != NULL)
         n->op->identity(n->params, n->state, hasher);
     if (code == HR_OK)

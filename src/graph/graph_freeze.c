@@ -506,6 +506,8 @@ static void undo(struct hr_graph *graph)
         hr__free(n->field_access);
         hr__free(n->bindings);
         hr__free(n->aliases);
+        hr__free(n->made);
+        n->made = NULL;
         n->bindings = NULL;
         n->aliases = NULL;
         n->alias_count = 0;
@@ -514,6 +516,9 @@ static void undo(struct hr_graph *graph)
         n->field_count = 0;
         memset(&n->schema, 0, sizeof n->schema);
         memset(&n->fingerprint, 0, sizeof n->fingerprint);
+        n->by_number = n->describes = n->made_after = false;
+        n->strictness = n->made_strictness = HR_STRICTNESS_EXACT;
+        n->reason[0] = '\0';
     }
 }
 
@@ -529,6 +534,8 @@ static enum hr_err freeze(struct freeze *f)
         HR_TRY(open_node(f, f->order[i]));
     for (size_t i = 0; i < count; i++)
         HR_TRY(count_node(f, f->order[i]));
+    f->graph->value_count = f->values;
+    HR_TRY(hr__graph_compose(f->graph, f->order, f->error));
     HR_TRY(hr__graph_identify(f->graph, f->order, f->error));
     f->graph->output = output;
     return HR_OK;

@@ -55,6 +55,11 @@ hr__graph_substitute(const struct hr_graph *graph, const struct hr_doc *written,
 HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
                                      uint32_t *ret_output, struct hr_error *reterr);
 
+/* graph_compose.c: groups and where values are made, when schemas and counts are known.
+ */
+HR_CHECK enum hr_err
+hr__graph_compose(struct hr_graph *graph, const uint32_t *order, struct hr_error *reterr);
+
 /* graph_fingerprint.c */
 HR_CHECK enum hr_err hr__graph_identify(struct hr_graph *graph, const uint32_t *order,
                                         struct hr_error *reterr);

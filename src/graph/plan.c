@@ -137,6 +137,14 @@ static void json_text(const char *key, const char *text, struct hr_str *out)
     hr__str_add_json(out, text, strlen(text));
 }
 
+static bool makes_before(const struct hr_graph_node *n)
+{
+    for (size_t i = 0; i < n->field_count; i++)
+        if (n->made[i].before)
+            return true;
+    return false;
+}
+
 static void
 json_step(const struct hr_plan *plan, const struct hr_plan_step *step, struct hr_str *out)
 {
@@ -147,8 +155,8 @@ json_step(const struct hr_plan *plan, const struct hr_plan_step *step, struct hr
     hr__str_addf(out,
                  ",\"op\":\"%s\",\"group\":", plan->graph->nodes[step->node].op->name);
     json_name(plan, step->group, out);
-    hr__str_addf(out, ",\"force_before\":%s,\"force_after\":%s,",
-                 step->force_before ? "true" : "false",
+    hr__str_addf(out, ",\"made_before\":%s,\"made_after\":%s,",
+                 makes_before(&plan->graph->nodes[step->node]) ? "true" : "false",
                  step->force_after ? "true" : "false");
     json_text("reason", step->reason, out);
     hr__str_init(&state);

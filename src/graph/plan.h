@@ -33,8 +33,8 @@ struct hr_plan_step {
     enum hr_plan_variant variant;
     uint32_t group; /* node that heads the composed work this step belongs to; itself when
                        alone */
-    bool force_before;               /* deferred inputs are made before the step */
-    bool force_after;                /* its deferred results are made at once */
+    bool force_after; /* its deferred results are made at once: a rewrite of the graph, or
+                         a split that changes no byte */
     char reason[HR_PLAN_REASON_MAX]; /* why it was or was not composed */
 };
 

@@ -65,6 +65,13 @@ enum hr_trait {
         1 << 21, /* debug.*: not in the lists of `headrace ops` unless asked */
 };
 
+/* How far two ways of making a value may differ. */
+enum hr_strictness {
+    HR_STRICTNESS_EXACT,   /* not at all */
+    HR_STRICTNESS_CLOSE,   /* by the rounding of an interpolation */
+    HR_STRICTNESS_RELAXED, /* visibly; alike as samples of a distribution */
+};
+
 struct hr_op;
 
 /* ---- before any data: schema ---- */
@@ -257,6 +264,12 @@ struct hr_op {
     /* SOURCE, MAP, FILTER, ZIP: do one record. On failure ctx->error is set and fields
      * are in any valid state. */
     HR_CHECK enum hr_err (*apply)(struct hr_op_ctx *ctx);
+
+    /* DEFERS: how a value that is made after later edits of its description differs from
+     * one that is made at once and edited then, in the group that this node heads: a
+     * photo that is decoded at a reduced scale because a resize follows. NULL: not at
+     * all. */
+    enum hr_strictness (*composes)(const void *params);
 
     /* The user's code, for ops that are nothing else: then apply and expand_* are NULL
      * and the engine makes the calls, a run of records at a time (op/code_table.h). */

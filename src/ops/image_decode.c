@@ -161,6 +161,19 @@ static enum hr_err decode_apply(struct hr_op_ctx *ctx)
     return err;
 }
 
+/* The scale of the decode is that which the whole group allows. */
+static enum hr_strictness decode_composes(const void *params)
+{
+    switch ((enum hr_image_mode)((const struct decode *)params)->mode) {
+    case HR_MODE_EXACT:
+        return HR_STRICTNESS_EXACT;
+    case HR_MODE_CLOSE:
+        return HR_STRICTNESS_CLOSE;
+    default:
+        return HR_STRICTNESS_RELAXED;
+    }
+}
+
 const struct hr_op hr_op_image_decode = {
     .name = "image.decode",
     .summary = "bytes of a JPEG, PNG, WebP or PNM file to an image",
@@ -190,5 +203,6 @@ const struct hr_op hr_op_image_decode = {
     .pause = decode_pause,
     .keeps = decode_keeps,
     .tell = decode_tell,
+    .composes = decode_composes,
     .apply = decode_apply,
 };

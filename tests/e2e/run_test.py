@@ -75,9 +75,18 @@ def two_views_of_a_photo_are_the_same_with_any_threads():
 
 
 @test
-def fusion_changes_no_byte_in_exact_mode():
-    digests = {run_json(*vision("-p", "mode=exact", "--digest", *more))["digest"] for more in ([], ["--no-fuse"])}
-    assert len(digests) == 1, digests
+def fusion_changes_no_byte_in_any_mode():
+    for mode in ("exact", "close", "fast"):
+        digests = {run_json(*vision("-p", f"mode={mode}", "--digest", *more))["digest"]
+                   for more in ([], ["--no-fuse"])}
+        assert len(digests) == 1, (mode, digests)
+
+
+@test
+def explain_says_which_steps_cannot_run_alone():
+    exact, close = (run("explain", "--no-fuse", *vision("-p", f"mode={mode}")[1:]).stdout for mode in ("exact", "close"))
+    assert "runs alone, as asked" in exact and "stays with" not in exact, exact
+    assert "stays with 'image.decode'" in close, close
 
 
 @test
