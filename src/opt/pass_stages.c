@@ -16,37 +16,11 @@
 struct cut {
     struct hr_plan *plan;
     const struct hr_graph *graph;
-    bool one_to_one[HR_GRAPH_NODES_MAX]; /* the node and everything above it is */
-    uint32_t spine[HR_GRAPH_NODES_MAX];  /* from the root's successor to the output */
+    uint32_t spine[HR_GRAPH_NODES_MAX]; /* from the root's successor to the output */
     size_t spine_count;
     bool seen[HR_GRAPH_NODES_MAX];
     uint32_t at; /* the node that was placed last */
 };
-
-/* ORDER ops choose from a known number of records; else they work on the stream. */
-static bool keeps_count(const struct hr_graph *graph, const struct hr_graph_node *n)
-{
-    enum hr_op_kind kind = n->op->kind;
-
-    if (kind == HR_OP_ORDER)
-        return graph->nodes[n->inputs[0]].schema.records >= 0;
-    return kind == HR_OP_SOURCE || kind == HR_OP_MAP || kind == HR_OP_ZIP;
-}
-
-/* Nodes may be added in any order; inputs are settled first. */
-static bool mark_one_to_one(struct cut *cut, uint32_t node)
-{
-    const struct hr_graph_node *n = &cut->graph->nodes[node];
-    bool all = keeps_count(cut->graph, n);
-
-    if (cut->seen[node])
-        return cut->one_to_one[node];
-    cut->seen[node] = true;
-    for (size_t i = 0; i < n->input_count; i++)
-        all = mark_one_to_one(cut, n->inputs[i]) && all;
-    cut->one_to_one[node] = all;
-    return all;
-}
 
 static enum hr_err find_spine(struct cut *cut, struct hr_error *reterr)
 {
@@ -54,7 +28,7 @@ static enum hr_err find_spine(struct cut *cut, struct hr_error *reterr)
     uint32_t back[HR_GRAPH_NODES_MAX];
     size_t count = 0;
 
-    while (!cut->one_to_one[at]) {
+    while (!cut->graph->nodes[at].by_number) {
         const struct hr_graph_node *n = &cut->graph->nodes[at];
 
         if (n->input_count != 1) {
@@ -213,13 +187,11 @@ enum hr_err hr__pass_stages(struct hr_plan *plan, struct hr_error *reterr)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     cut->plan = plan;
     cut->graph = plan->graph;
-    mark_one_to_one(cut, plan->graph->output);
     code = find_spine(cut, reterr);
     if (code != HR_OK)
         goto out;
     begin_stage(plan, HR_NO_NODE, plan->root);
     cut->at = plan->root;
-    memset(cut->seen, 0, sizeof cut->seen);
     code = add_root_steps(cut, plan->root);
     for (size_t i = 0; code == HR_OK && i < cut->spine_count; i++)
         code = add_spine_node(cut, cut->spine[i]);
