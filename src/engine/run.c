@@ -1,124 +1,55 @@
 /*
- * engine/run.c - running records: the hot loop. A record goes through all steps of its
- * stage in one thread. Stages with user code go another way (chunk.c), and share the
- * pieces.
+ * engine/run.c - the loop that runs records.
+ *
+ * A runner takes the records of a claim through their stage in passes. What happens to a
+ * record is the same everywhere: its row of slots is begun, steps run on it, what they
+ * left is stored. Only the order differs. Where all steps are our own, each record goes
+ * through all of them at once, in one row that stays in cache: numbers pass in 27 ns
+ * each. Where there is user code, all rows of a pass go through the stage segment by
+ * segment, so that an interpreter is entered and a worker process visited once for all.
+ * A record that fails leaves its pass; when another may stand in for it, that one goes
+ * through alone afterwards, because the memory of a request is good until the next one.
+ *
+ * A pass with requests pauses when the first of them is on its way, and resumes when the
+ * next pass has come as far: so the worker process always has records to do.
  */
 #include "engine/run.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "op/thread.h"
 
-/* Scratch of small records is given up together: what is in cache stays there. */
+/* Scratch of small records is released together: what is in cache stays there. */
 #define SCRATCH_KEPT 16384
 
-/* ---- life cycle ---- */
+/* ---- timing ---- */
 
-static bool init_stage_rows(struct hr_runner *runner, size_t at)
+static void begin_timing(struct hr_runner *runner)
 {
-    struct hr_program *p = &runner->engine->stages[at].program;
-    size_t steps = p->step_count + 1;
-    struct hr_value *slots = hr__calloc(p->slot_count + 1, sizeof *slots);
-    struct hr_op_ctx *ctxs = hr__calloc(steps, sizeof *ctxs);
-
-    runner->slots[at] = slots;
-    runner->ctxs[at] = ctxs;
-    if (slots == NULL || ctxs == NULL)
-        return false;
-    for (size_t i = 0; i < steps; i++) {
-        struct hr_step *step = i < p->step_count ? &p->steps[i] : &p->expand;
-        struct hr_op_ctx *ctx = &ctxs[i];
-
-        ctx->params = step->params;
-        ctx->state = step->state;
-        ctx->node = step->node;
-        ctx->thread = &runner->thread;
-        ctx->error = &runner->error;
-        ctx->id = &runner->ids[step->path];
-        ctx->field_count = step->field_count;
-        ctx->fields = hr__calloc(step->field_count + 1u, sizeof(void *));
-        if (ctx->fields == NULL)
-            return false;
-        for (size_t k = 0; k < step->field_count; k++)
-            ctx->fields[k] = &slots[step->fields[k]];
-    }
-    return true;
+    memset(runner->ticks, 0, runner->engine->graph->count * sizeof *runner->ticks);
+    runner->thread.charge_ticks = runner->ticks;
+    hr__thread_charge(&runner->thread, 0);
+    runner->ticks[0] = 0;
 }
 
-enum hr_err
-hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
+static void end_timing(struct hr_runner *runner)
 {
-    size_t nodes = engine->graph->count;
-
-    runner->engine = engine;
-    runner->number = number;
-    hr__arena_init(&runner->thread.arena);
-    runner->thread.reader = engine->reader;
-    runner->thread.pool = engine->pool;
-    runner->slots = hr__calloc(engine->stage_count, sizeof(void *));
-    runner->ctxs = hr__calloc(engine->stage_count, sizeof(void *));
-    runner->ids =
-        hr__calloc(engine->stages[0].program.path_count + 1, sizeof *runner->ids);
-    runner->chunks = hr__calloc(2 * engine->stage_count, sizeof *runner->chunks);
-    runner->meters = hr__calloc(nodes, sizeof *runner->meters);
-    runner->ticks = hr__calloc(nodes, sizeof *runner->ticks);
-    HR_TRY(hr__meter_init(&runner->meter, nodes, engine->stage_count));
-    if (runner->slots == NULL || runner->ctxs == NULL || runner->ids == NULL ||
-        runner->chunks == NULL || runner->meters == NULL || runner->ticks == NULL)
-        return HR_ERR_MEMORY;
-    for (size_t i = 0; i < engine->stage_count; i++)
-        if (!init_stage_rows(runner, i) || hr__chunk_init(runner, i) != HR_OK)
-            return HR_ERR_MEMORY;
-    if (engine->options.trace) {
-        runner->span_room = 100000;
-        runner->spans = hr__malloc(runner->span_room * sizeof *runner->spans);
-        if (runner->spans == NULL)
-            return HR_ERR_MEMORY;
-    }
-    return HR_OK;
+    hr__thread_charge(&runner->thread, 0);
+    runner->thread.charge_ticks = NULL;
+    for (size_t i = 0; i < runner->engine->graph->count; i++)
+        runner->meters[i].ticks += runner->ticks[i];
 }
 
-static void finish_stage_rows(struct hr_runner *runner, size_t at)
+void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
+                  uint64_t position, uint64_t begin, uint64_t end)
 {
-    struct hr_program *p = &runner->engine->stages[at].program;
-
-    for (size_t i = 0; runner->slots[at] != NULL && i < p->slot_count; i++)
-        hr__value_clear(&runner->slots[at][i]);
-    for (size_t i = 0; runner->ctxs[at] != NULL && i < p->step_count + 1; i++)
-        hr__free(runner->ctxs[at][i].fields);
-    hr__free(runner->slots[at]);
-    hr__free(runner->ctxs[at]);
+    if (runner->span_count < runner->span_room)
+        runner->spans[runner->span_count++] =
+            (struct hr_span){begin, end, position, (uint32_t)stage->number};
 }
-
-void hr__runner_finish(struct hr_runner *runner)
-{
-    if (runner->engine == NULL)
-        return;
-    for (size_t i = 0; runner->chunks != NULL && i < runner->engine->stage_count; i++)
-        hr__chunk_finish(runner, i);
-    hr__free(runner->chunks);
-    hr_buffer_unref(runner->slab);
-    for (size_t i = 0; i < runner->engine->stage_count; i++)
-        if (runner->slots != NULL && runner->ctxs != NULL)
-            finish_stage_rows(runner, i);
-    hr__thread_objects_destroy(&runner->thread);
-    hr__arena_finish(&runner->thread.arena);
-    hr__free(runner->slots);
-    hr__free(runner->ctxs);
-    hr__free(runner->ids);
-    hr__meter_finish(&runner->meter);
-    hr__free(runner->meters);
-    hr__free(runner->ticks);
-    hr__free(runner->spans);
-    runner->engine = NULL;
-}
-
-/* ---- steps ---- */
 
 uint64_t hr__run_bytes(struct hr_value *const *values, size_t count)
 {
@@ -128,6 +59,8 @@ uint64_t hr__run_bytes(struct hr_value *const *values, size_t count)
         bytes += values[i]->kind == HR_VALUE_NONE ? 0 : values[i]->bytes;
     return bytes;
 }
+
+/* ---- steps ---- */
 
 static enum hr_err force_slots(struct hr_runner *runner, struct hr_value *slots,
                                const uint16_t *list, size_t count)
@@ -175,31 +108,14 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
     return HR_OK;
 }
 
-/* The node is named; the graph file is not, since it is not what is wrong. */
-void hr__run_blame(struct hr_runner *runner, uint32_t node)
+/* Steps [from, to) on a row. It stays open unless one fails or drops it. */
+static inline void run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to)
 {
-    struct hr_error *error = &runner->error;
-    bool has_file = error->file[0] != '\0';
-
-    if (error->node[0] == '\0')
-        hr__graph_blame(runner->engine->graph, node, error);
-    if (!has_file) {
-        error->file[0] = '\0';
-        error->line = error->column = 0;
-    }
-    runner->meters[node].errors++;
-}
-
-/* Steps [from, to) of the stage. *ret_drop: a filter ended the record. */
-static inline enum hr_err
-run_steps(struct hr_runner *runner, const struct hr_stage *stage, struct hr_value *slots,
-          size_t from, size_t to, bool *ret_drop)
-{
-    const struct hr_program *p = &stage->program;
-    struct hr_op_ctx *ctxs = runner->ctxs[stage->number];
+    struct hr_runner *runner = pass->runner;
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_op_ctx *ctxs = runner->ctxs[pass->stage->number];
     bool timed = runner->thread.charge_ticks != NULL;
 
-    *ret_drop = false;
     for (size_t i = from; i < to; i++) {
         struct hr_op_ctx *ctx = &ctxs[i];
         const struct hr_step *step = &p->steps[i];
@@ -209,86 +125,23 @@ run_steps(struct hr_runner *runner, const struct hr_stage *stage, struct hr_valu
         if (step->plain && !timed)
             code = step->op->apply(ctx);
         else
-            code = run_step(runner, slots, step, ctx);
+            code = run_step(runner, hr__pass_slots(pass, row), step, ctx);
         assert(code != HR_OK || has_made_fields(step, ctx));
         if (code != HR_OK) {
             runner->error.code = code;
-            hr__run_blame(runner, p->steps[i].node);
-            return code;
+            hr__pass_fail(pass, row, step->node, NULL, false);
+            return;
         }
         if (ctx->drop) {
             ctx->drop = false;
-            runner->meters[p->steps[i].node].dropped++;
-            *ret_drop = true;
-            return HR_OK;
+            runner->meters[step->node].dropped++;
+            *hr__pass_status(pass, row) = HR_RECORD_DROPPED;
+            return;
         }
     }
-    return HR_OK;
 }
 
-enum hr_err hr__run_steps(struct hr_runner *runner, const struct hr_stage *stage,
-                          struct hr_value *slots, size_t from, size_t to, bool *ret_drop)
-{
-    return run_steps(runner, stage, slots, from, to, ret_drop);
-}
-
-/* ---- a record ---- */
-
-static void clear_slots(struct hr_runner *runner, const struct hr_stage *stage)
-{
-    struct hr_value *slots = runner->slots[stage->number];
-
-    for (size_t i = 0; i < stage->program.slot_count; i++) {
-        if (slots[i].owner != NULL)
-            hr__value_clear(&slots[i]);
-        slots[i].kind = HR_VALUE_NONE;
-    }
-    if (runner->thread.arena.used_bytes > SCRATCH_KEPT)
-        hr__arena_reset(&runner->thread.arena);
-}
-
-static inline enum hr_err
-finish(struct hr_runner *runner, struct hr_stage *stage, struct hr_block *block,
-       uint32_t at, struct hr_value *slots)
-{
-    const struct hr_program *p = &stage->program;
-    enum hr_err code;
-
-    if (p->batch != NULL)
-        hr__thread_charge(&runner->thread,
-                          runner->engine->plan.stages[stage->number].batch);
-    if (p->expand.op != NULL)
-        code = hr__store_children(runner, stage, block, at, slots);
-    else
-        code = hr__store_results(runner, stage, block, at, slots);
-    if (code != HR_OK && runner->error.node[0] == '\0') {
-        /* A deferred value failed where it was made: it is its describer's fault. */
-        uint32_t node = p->step_count > 0 ? p->steps[p->step_count - 1].group : 0;
-
-        runner->error.code = code;
-        hr__run_blame(runner, node);
-    }
-    return code;
-}
-
-enum hr_err hr__run_finish(struct hr_runner *runner, struct hr_stage *stage,
-                           struct hr_block *block, uint32_t at, struct hr_value *slots)
-{
-    return finish(runner, stage, block, at, slots);
-}
-
-static enum hr_err run_once(struct hr_runner *runner, struct hr_stage *stage,
-                            struct hr_block *block, uint32_t at, bool *ret_drop)
-{
-    struct hr_value *slots = runner->slots[stage->number];
-    enum hr_err code =
-        run_steps(runner, stage, slots, 0, stage->program.step_count, ret_drop);
-
-    if (code == HR_OK && !*ret_drop)
-        code = finish(runner, stage, block, at, slots);
-    clear_slots(runner, stage);
-    return code;
-}
+/* ---- rows ---- */
 
 static inline void
 set_positions(struct hr_runner *runner, const struct hr_stage *stage, uint64_t epoch,
@@ -309,187 +162,435 @@ set_positions(struct hr_runner *runner, const struct hr_stage *stage, uint64_t e
     }
 }
 
-void hr__run_positions(struct hr_runner *runner, const struct hr_stage *stage,
-                       uint64_t epoch, uint64_t position, uint64_t attempt,
-                       struct hr_record_id *ids)
+/* The record's identities, or the values that come from the stage before. */
+static inline void begin_row(struct hr_pass *pass, uint32_t row)
 {
-    set_positions(runner, stage, epoch, position, attempt, ids);
-}
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_block *block = pass->block;
+    struct hr_record_id *ids = hr__pass_ids(pass, row);
+    uint32_t at = pass->at + row;
+    struct hr_value *slots, *in;
 
-/* Where the record lives goes into the error's parts, and into its words unless they name
- * it. */
-static void
-locate(struct hr_runner *runner, const struct hr_stage *stage, struct hr_bad *bad)
-{
-    const struct hr_program *p = &stage->program;
-    struct hr_error *error = &bad->error;
-    const struct hr_graph_node *n;
-    size_t length = strlen(error->message);
-
-    if (stage->number > 0 || p->path_count == 0)
-        return;
-    n = &runner->engine->graph->nodes[p->paths[0].source];
-    error->record = (int64_t)bad->index + 1;
-    if (error->file[0] == '\0' && n->op->locate != NULL)
-        (void)n->op->locate(n->params, n->state, bad->index, error->file,
-                            sizeof error->file, &bad->offset);
-    if (error->file[0] != '\0' && strstr(error->message, error->file) == NULL)
-        snprintf(error->message + length, sizeof error->message - length, " (in %s)",
-                 error->file);
-    else if (error->file[0] == '\0')
-        snprintf(error->message + length, sizeof error->message - length,
-                 " (record %llu)", (unsigned long long)bad->index);
-}
-
-void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
-                      struct hr_block *block, uint32_t at, const struct hr_record_id *id,
-                      char *detail, bool fatal)
-{
-    struct hr_bad *bad = hr__calloc(1, sizeof *bad), **end = &block->bad[at];
-
-    if (bad == NULL) {
-        hr__free(detail);
-        memset(&runner->error, 0, sizeof runner->error);
+    block->status[at] = HR_RECORD_OPEN;
+    if (pass->stage->number == 0) {
+        set_positions(pass->runner, pass->stage, block->epoch, block->first + at,
+                      pass->attempt, ids);
+        block->ids[at] = ids[0];
         return;
     }
-    bad->error = runner->error;
-    bad->index = id->index;
-    bad->detail = detail;
-    bad->fatal = fatal;
-    memset(&runner->error, 0, sizeof runner->error);
-    locate(runner, stage, bad);
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = bad;
+    in = &block->inputs[at * p->in_count];
+    slots = hr__pass_slots(pass, row);
+    ids[0] = block->ids[at];
+    for (size_t f = 0; f < p->in_count; f++)
+        slots[p->in_slots[f]] = in[f];
+    memset(in, 0, p->in_count * sizeof *in);
 }
 
-bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,
-                            uint64_t attempt)
+/* Stores what the steps left, or makes children of it. */
+static inline void finish_row(struct hr_pass *pass, uint32_t row)
 {
-    const struct hr_engine *engine = stage->engine;
+    struct hr_runner *runner = pass->runner;
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_value *slots = hr__pass_slots(pass, row);
+    enum hr_err code = HR_OK;
 
-    return engine->options.on_error == HR_ON_ERROR_SUBSTITUTE && stage->number == 0 &&
-           last != NULL && !last->fatal && !hr__error_is_fatal(last->error.code) &&
-           attempt < engine->errors_max && attempt + 1 < stage->program.paths[0].n &&
-           !atomic_load_explicit(&engine->stop, memory_order_relaxed);
+    assert(*hr__pass_status(pass, row) == HR_RECORD_OPEN);
+    if (p->batch != NULL)
+        hr__thread_charge(&runner->thread, p->plan->batch);
+    if (p->expand.op == NULL)
+        code = hr__store_results(runner, pass->stage, pass->block, pass->at + row, slots);
+    else if (p->expand.code == NULL)
+        code =
+            hr__store_children(runner, pass->stage, pass->block, pass->at + row, slots);
+    if (code == HR_OK) {
+        *hr__pass_status(pass, row) = HR_RECORD_GOOD;
+        return;
+    }
+    runner->error.code = code;
+    if (runner->error.node[0] == '\0') /* a deferred value: its describer is at fault */
+        hr__run_blame(runner, p->step_count > 0 ? p->steps[p->step_count - 1].group : 0);
+    hr__run_note_bad(runner, pass->stage, pass->block, pass->at + row,
+                     hr__pass_ids(pass, row), NULL, false);
+    *hr__pass_status(pass, row) = HR_RECORD_BAD;
 }
 
-static void run_record(struct hr_runner *runner, struct hr_stage *stage,
-                       struct hr_block *block, uint32_t at)
+static inline void clear_rows(struct hr_pass *pass, uint32_t count)
 {
-    bool drop = false;
+    struct hr_value *rows = hr__pass_slots(pass, 0);
+    size_t slots = pass->stage->program.slot_count + 1;
+    struct hr_arena *arena = &pass->runner->thread.arena;
 
-    for (uint64_t attempt = 0;; attempt++) {
-        const struct hr_bad *last;
-        enum hr_err code;
+    for (size_t i = 0; i < count * slots; i++) {
+        if (rows[i].owner != NULL)
+            hr__value_clear(&rows[i]);
+        rows[i].kind = HR_VALUE_NONE;
+    }
+    if (arena->used_bytes > SCRATCH_KEPT)
+        hr__arena_reset(arena);
+}
 
-        if (stage->number == 0) {
-            set_positions(runner, stage, block->epoch, block->first + at, attempt,
-                          runner->ids);
-            block->ids[at] = runner->ids[0];
-        } else {
-            struct hr_value *in = &block->inputs[at * stage->program.in_count];
+bool hr__pass_stopped(const struct hr_pass *pass)
+{
+    return atomic_load_explicit(&pass->runner->engine->stop, memory_order_relaxed);
+}
 
-            runner->ids[0] = block->ids[at];
-            for (size_t f = 0; f < stage->program.in_count; f++)
-                runner->slots[stage->number][stage->program.in_slots[f]] = in[f];
-            memset(in, 0, stage->program.in_count * sizeof *in);
+void hr__pass_give_up(struct hr_pass *pass)
+{
+    for (uint32_t row = 0; row < pass->count; row++)
+        if (*hr__pass_status(pass, row) == HR_RECORD_OPEN)
+            *hr__pass_status(pass, row) = HR_RECORD_UNRUN;
+}
+
+void hr__pass_fail(struct hr_pass *pass, uint32_t row, uint32_t node, char *detail,
+                   bool fatal)
+{
+    hr__run_blame(pass->runner, node);
+    hr__run_note_bad(pass->runner, pass->stage, pass->block, pass->at + row,
+                     hr__pass_ids(pass, row), detail, fatal);
+    *hr__pass_status(pass, row) = HR_RECORD_BAD;
+}
+
+void hr__pass_compact(struct hr_pass *pass)
+{
+    struct hr_chunk *chunk = pass->chunk;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < chunk->live_count; i++)
+        if (*hr__pass_status(pass, chunk->live[i]) == HR_RECORD_OPEN)
+            chunk->live[kept++] = chunk->live[i];
+    chunk->live_count = kept;
+}
+
+/* Another world did it; a substitute is never one of those. */
+static inline bool is_done(const struct hr_pass *pass, uint32_t row)
+{
+    return pass->attempt == 0 && *hr__pass_status(pass, row) == HR_RECORD_DROPPED;
+}
+
+/* ---- straight: record by record ---- */
+
+static bool is_timed(uint32_t i, uint32_t count)
+{
+    return i == 0 || count <= 4;
+}
+
+/* The records [at, at + count) of the pass's block, each in row 0 of a pass of its own.
+ */
+static void run_straight(struct hr_pass *pass)
+{
+    struct hr_runner *runner = pass->runner;
+    size_t steps = pass->stage->program.step_count;
+    bool trace = runner->engine->options.trace;
+    struct hr_pass one = *pass;
+
+    for (uint32_t i = 0; i < pass->count; i++, one.at++) {
+        uint64_t begin = trace ? hr__ticks() : 0;
+
+        if (hr__pass_stopped(&one)) {
+            one.count = pass->count - i;
+            hr__pass_give_up(&one);
+            return;
         }
-        code = run_once(runner, stage, block, at, &drop);
-        if (code == HR_OK && drop && attempt > 0)
+        if (is_done(&one, 0))
             continue;
-        if (code == HR_OK)
-            break;
-        hr__run_note_bad(runner, stage, block, at, &runner->ids[0], NULL, false);
-        for (last = block->bad[at]; last != NULL && last->next != NULL;)
-            last = last->next;
-        if (!hr__run_may_substitute(stage, last, attempt)) {
-            block->status[at] = HR_RECORD_BAD;
-            return;
-        }
-    }
-    block->status[at] = drop ? HR_RECORD_DROPPED : HR_RECORD_GOOD;
-}
-
-/* ---- timing ---- */
-
-void hr__run_begin_timing(struct hr_runner *runner)
-{
-    memset(runner->ticks, 0, runner->engine->graph->count * sizeof *runner->ticks);
-    runner->thread.charge_ticks = runner->ticks;
-    hr__thread_charge(&runner->thread, 0);
-    runner->ticks[0] = 0;
-}
-
-void hr__run_end_timing(struct hr_runner *runner)
-{
-    hr__thread_charge(&runner->thread, 0);
-    runner->thread.charge_ticks = NULL;
-    for (size_t i = 0; i < runner->engine->graph->count; i++)
-        runner->meters[i].ticks += runner->ticks[i];
-}
-
-void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
-                  uint64_t position, uint64_t begin, uint64_t end)
-{
-    if (runner->span_count < runner->span_room)
-        runner->spans[runner->span_count++] =
-            (struct hr_span){begin, end, position, (uint32_t)stage->number};
-}
-
-/* Tells the reader what the source will want next, while reads have to wait. */
-static void read_ahead(struct hr_runner *runner, const struct hr_claim *claim)
-{
-    struct hr_engine *engine = runner->engine;
-    const struct hr_program *p = &claim->stage->program;
-    const struct hr_graph_node *n;
-    uint64_t from = claim->block->first + claim->at + claim->count;
-    uint64_t to = from + (uint64_t)engine->ahead_depth, next;
-    struct hr_range range;
-
-    if (claim->stage->number > 0 || p->path_count != 1)
-        return;
-    n = &engine->graph->nodes[p->paths[0].source];
-    if (n->op->ahead == NULL || !hr__reader_is_cold(engine->reader))
-        return;
-    to = to < p->paths[0].n ? to : p->paths[0].n;
-    next = __atomic_load_n(&engine->ahead_next, __ATOMIC_RELAXED);
-    for (uint64_t at = next > from && next <= to ? next : from; at < to; at++) {
-        struct hr_record_id id = {.seed = engine->options.seed,
-                                  .epoch = (uint32_t)claim->block->epoch};
-
-        hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, &id);
-        if (n->op->ahead(n->params, n->state, id.index, &range))
-            hr__reader_ahead(engine->reader, &range);
-        __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);
-    }
-}
-
-static void run_one_by_one(struct hr_runner *runner, const struct hr_claim *claim)
-{
-    struct hr_engine *engine = runner->engine;
-    bool all = claim->count <= 4;
-
-    for (uint32_t i = claim->at; i < claim->at + claim->count; i++) {
-        uint64_t begin = engine->options.trace ? hr__ticks() : 0;
-        bool timed = all || i == claim->at;
-
-        if (atomic_load_explicit(&engine->stop, memory_order_relaxed)) {
-            memset(&claim->block->status[i], HR_RECORD_UNRUN,
-                   claim->at + claim->count - i);
-            return;
-        }
-        if (claim->block->status[i] == HR_RECORD_DROPPED)
-            continue; /* another world did it */
-        if (timed)
-            hr__run_begin_timing(runner);
-        run_record(runner, claim->stage, claim->block, i);
-        if (timed)
-            hr__run_end_timing(runner);
-        if (engine->options.trace)
-            hr__run_span(runner, claim->stage, claim->block->first + i, begin,
+        if (is_timed(i, pass->count))
+            begin_timing(runner);
+        begin_row(&one, 0);
+        run_row(&one, 0, 0, steps);
+        if (*hr__pass_status(&one, 0) == HR_RECORD_OPEN)
+            finish_row(&one, 0);
+        clear_rows(&one, 1);
+        if (is_timed(i, pass->count))
+            end_timing(runner);
+        if (trace)
+            hr__run_span(runner, pass->stage, pass->block->first + one.at, begin,
                          hr__ticks());
     }
+}
+
+/* ---- by segments: all rows through one, then all through the next ---- */
+
+struct hr_op_ctx *hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t row)
+{
+    const struct hr_step *step = hr__program_step(&pass->stage->program, at);
+    struct hr_op_ctx *ctx = &pass->runner->ctxs[pass->stage->number][at];
+    struct hr_value *slots = hr__pass_slots(pass, row);
+
+    ctx->id = &hr__pass_ids(pass, row)[step->path];
+    for (size_t i = 0; i < step->field_count; i++)
+        ctx->fields[i] = &slots[step->fields[i]];
+    return ctx;
+}
+
+static enum hr_err prepare_row(struct hr_pass *pass, const struct hr_step *step,
+                               const uint16_t *made, size_t count, uint32_t row)
+{
+    struct hr_runner *runner = pass->runner;
+    struct hr_value *slots = hr__pass_slots(pass, row);
+
+    for (size_t i = 0; i < step->alias_count; i++)
+        hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(hr__value_force(&runner->thread, &slots[made[i]], NULL, &runner->error));
+    return HR_OK;
+}
+
+void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *made, size_t count)
+{
+    struct hr_runner *runner = pass->runner;
+    const struct hr_step *step = hr__program_step(&pass->stage->program, at);
+
+    if (step->alias_count == 0 && count == 0)
+        return;
+    for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
+        uint32_t row = pass->chunk->live[i];
+        enum hr_err code;
+
+        if (hr__pass_stopped(pass)) {
+            hr__pass_give_up(pass);
+            break;
+        }
+        if (is_timed(i, pass->count))
+            begin_timing(runner);
+        code = prepare_row(pass, step, made, count, row);
+        if (is_timed(i, pass->count))
+            end_timing(runner);
+        if (code != HR_OK) {
+            runner->error.code = code;
+            hr__pass_fail(pass, row, step->node, NULL, false);
+        }
+    }
+    hr__pass_compact(pass);
+}
+
+static void begin_rows(struct hr_pass *pass)
+{
+    uint32_t live = 0;
+
+    assert(pass->count <= pass->chunk->room);
+    for (uint32_t row = 0; row < pass->count; row++) {
+        if (is_done(pass, row))
+            continue;
+        pass->chunk->live[live++] = row;
+        begin_row(pass, row);
+    }
+    pass->chunk->live_count = live;
+}
+
+static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
+{
+    struct hr_runner *runner = pass->runner;
+    bool trace = runner->engine->options.trace;
+
+    for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
+        uint64_t begin = trace ? hr__ticks() : 0;
+        uint32_t row = pass->chunk->live[i];
+
+        if (hr__pass_stopped(pass)) {
+            hr__pass_give_up(pass);
+            return;
+        }
+        for (size_t at = segment->from; at < segment->to; at++)
+            hr__pass_bind(pass, at, row);
+        if (is_timed(i, pass->count))
+            begin_timing(runner);
+        run_row(pass, row, segment->from, segment->to);
+        if (is_timed(i, pass->count))
+            end_timing(runner);
+        if (trace)
+            hr__run_span(runner, pass->stage, pass->block->first + pass->at + row, begin,
+                         hr__ticks());
+    }
+}
+
+static void finish_rows(struct hr_pass *pass)
+{
+    struct hr_runner *runner = pass->runner;
+    const struct hr_program *p = &pass->stage->program;
+    const struct hr_chunk *chunk = pass->chunk;
+
+    for (uint32_t i = 0; i < chunk->live_count; i++) {
+        if (is_timed(i, pass->count))
+            begin_timing(runner);
+        if (p->expand.op != NULL)
+            hr__pass_bind(pass, p->step_count, chunk->live[i]);
+        finish_row(pass, chunk->live[i]);
+        if (is_timed(i, pass->count))
+            end_timing(runner);
+    }
+    pass->bytes += runner->thread.arena.used_bytes;
+    clear_rows(pass, pass->count);
+}
+
+/* Segments from `at` on; with `pause` until a request is on its way. Returns its segment,
+ * all when the rows are through. */
+static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
+{
+    const struct hr_program *p = &pass->stage->program;
+
+    for (; at < p->segment_count && pass->chunk->live_count > 0; at++) {
+        const struct hr_segment *segment = &p->segments[at];
+        struct hr_proc **proc = &pass->chunk->procs[at];
+
+        if (segment->kind == HR_SEGMENT_LOCAL)
+            run_local(pass, segment);
+        else if (segment->kind == HR_SEGMENT_CODE)
+            hr__code_segment(pass, segment);
+        else if (hr__process_begin(pass, segment, proc)) {
+            if (pause)
+                return at;
+            hr__process_end(pass, segment, *proc);
+        }
+        hr__pass_compact(pass);
+    }
+    return p->segment_count;
+}
+
+/* ---- passes ---- */
+
+static void run_pass(struct hr_pass *pass)
+{
+    if (pass->stage->program.segment_count == 0) {
+        run_straight(pass);
+        return;
+    }
+    begin_rows(pass);
+    (void)run_segments(pass, 0, false);
+    finish_rows(pass);
+}
+
+/* A bad record again, with the next ones by number in its place. */
+static void substitute(struct hr_pass *pass, uint32_t at)
+{
+    const struct hr_block *block = pass->block;
+    struct hr_pass again = *pass;
+
+    again.at = at;
+    again.count = 1;
+    for (again.attempt = 1; block->status[at] == HR_RECORD_BAD ||
+                            (block->status[at] == HR_RECORD_DROPPED && again.attempt > 1);
+         again.attempt++) {
+        const struct hr_bad *last = block->bad[at];
+
+        while (last != NULL && last->next != NULL)
+            last = last->next;
+        if (!hr__run_may_substitute(pass->stage, last, again.attempt - 1))
+            break;
+        run_pass(&again);
+    }
+    if (block->status[at] == HR_RECORD_END)
+        pass->block->status[at] = HR_RECORD_BAD; /* no record follows */
+    pass->bytes = again.bytes;
+    pass->lost_ticks = again.lost_ticks;
+}
+
+static void substitute_bad(struct hr_pass *pass)
+{
+    if (pass->runner->engine->options.on_error != HR_ON_ERROR_SUBSTITUTE)
+        return;
+    for (uint32_t i = 0; i < pass->count; i++)
+        if (pass->block->status[pass->at + i] == HR_RECORD_BAD)
+            substitute(pass, pass->at + i);
+}
+
+/* ---- claims ---- */
+
+static struct hr_pass
+pass_of(struct hr_runner *runner, const struct hr_claim *claim, struct hr_chunk *chunk)
+{
+    return (struct hr_pass){.runner = runner,
+                            .stage = claim->stage,
+                            .block = claim->block,
+                            .chunk = chunk,
+                            .at = claim->at,
+                            .count = claim->count};
+}
+
+static void run_claim(struct hr_runner *runner, struct hr_claim *claim)
+{
+    struct hr_chunk *chunk = &runner->chunks[2 * claim->stage->number];
+    bool straight = claim->stage->program.segment_count == 0;
+    struct hr_pass pass = pass_of(runner, claim, chunk);
+    uint32_t end = claim->at + claim->count;
+
+    for (; pass.at < end; pass.at += pass.count) {
+        pass.count = end - pass.at;
+        if (!straight && pass.count > chunk->room)
+            pass.count = chunk->room;
+        run_pass(&pass);
+        substitute_bad(&pass);
+    }
+    claim->bytes = pass.bytes;
+    claim->lost_ticks = pass.lost_ticks;
+}
+
+/* ---- two claims at a time ---- */
+
+static void swap_arenas(struct hr_runner *runner, struct hr_chunk *chunk)
+{
+    struct hr_arena own = runner->thread.arena;
+
+    runner->thread.arena = chunk->arena;
+    chunk->arena = own;
+}
+
+/* Claims of a stage with requests are one pass each. */
+static struct hr_chunk *begin(struct hr_runner *runner, const struct hr_claim *claim)
+{
+    struct hr_chunk *chunk =
+        &runner->chunks[2 * claim->stage->number + runner->turn++ % 2];
+
+    assert(claim->count <= chunk->room);
+    chunk->pass = pass_of(runner, claim, chunk);
+    swap_arenas(runner, chunk);
+    begin_rows(&chunk->pass);
+    chunk->waits_at = run_segments(&chunk->pass, 0, true);
+    swap_arenas(runner, chunk);
+    return chunk;
+}
+
+static void end(struct hr_runner *runner, struct hr_chunk *chunk)
+{
+    struct hr_pass *pass = &chunk->pass;
+    const struct hr_program *p = &pass->stage->program;
+    size_t at = chunk->waits_at;
+
+    swap_arenas(runner, chunk);
+    if (at < p->segment_count) {
+        hr__process_end(pass, &p->segments[at], chunk->procs[at]);
+        hr__pass_compact(pass);
+        run_segments(pass, at + 1, false);
+    }
+    finish_rows(pass);
+    substitute_bad(pass);
+    swap_arenas(runner, chunk);
+}
+
+/* The records of this claim (stage NULL: none) are begun, those that were under way are
+ * ended: *claim becomes theirs, with stage NULL when there were none. */
+static void overlap(struct hr_runner *runner, struct hr_claim *claim)
+{
+    struct hr_chunk *older = runner->under_way;
+    uint64_t lost_ticks = 0;
+
+    if (claim->stage != NULL && claim->count == 0)
+        return; /* the end of an epoch */
+    runner->under_way = NULL;
+    if (claim->stage != NULL) {
+        runner->under_way = begin(runner, claim);
+        lost_ticks = runner->under_way->pass.lost_ticks;
+        runner->under_way->pass.lost_ticks = 0;
+    }
+    *claim = (struct hr_claim){0};
+    if (older == NULL)
+        return;
+    end(runner, older);
+    *claim = (struct hr_claim){.stage = older->pass.stage,
+                               .block = older->pass.block,
+                               .at = older->pass.at,
+                               .count = older->pass.count,
+                               .bytes = older->pass.bytes,
+                               .lost_ticks = older->pass.lost_ticks + lost_ticks};
 }
 
 /* What another world did is as if it were filtered out. */
@@ -506,16 +607,14 @@ static void drop_done(const struct hr_engine *engine, const struct hr_claim *cla
 void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim)
 {
     if (claim->stage == NULL) {
-        hr__chunk_overlap(runner, claim);
+        overlap(runner, claim);
         return;
     }
     if (runner->engine->done.count > 0 && claim->stage->number == 0)
         drop_done(runner->engine, claim);
-    read_ahead(runner, claim);
+    hr__run_ahead(runner, claim);
     if (claim->stage->program.processes)
-        hr__chunk_overlap(runner, claim);
-    else if (claim->stage->program.segment_count > 0)
-        hr__chunk_claim(runner, claim);
+        overlap(runner, claim);
     else
-        run_one_by_one(runner, claim);
+        run_claim(runner, claim);
 }

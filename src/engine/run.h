@@ -1,8 +1,8 @@
 /*
- * engine/run.h - what the files that run records share: run.c (one record at a time),
- * store.c (what a record leaves), chunk.c (many records, segment by segment), user_code.c
- * (the user's code in this thread), process.c (in a worker process). All of it belongs to
- * one runner, and none is called under the lock.
+ * engine/run.h - what the files that run records share: run.c (the loop), runner.c (its
+ * rows and contexts), bad.c (records that fail), ahead.c (what will be read), store.c
+ * (what a record leaves), user_code.c (the user's code in this thread), process.c (in a
+ * worker process). All of it belongs to one runner, and none is called under the lock.
  */
 #ifndef HR_ENGINE_RUN_H
 #define HR_ENGINE_RUN_H
@@ -18,7 +18,7 @@
 struct hr_proc;
 struct hr_proc_record;
 
-/* One go of `count` records of a block through their stage. */
+/* `count` records of a block on their way through the stage. */
 struct hr_pass {
     struct hr_runner *runner;
     struct hr_stage *stage;
@@ -27,12 +27,12 @@ struct hr_pass {
     uint32_t at, count; /* row 0 is record `at` */
     uint64_t attempt;
     uint64_t bytes;      /* that the rows needed beyond the arena */
-    uint64_t lost_ticks; /* spent on what no record is to blame for */
+    uint64_t lost_ticks; /* spent on what no record is at fault for */
 };
 
-/* Records on their way through a stage that is cut into segments. Where a stage has
- * requests there are two of these, which a runner takes in turns: while a worker process
- * has the records of one, those of the other are made ready and put away. */
+/* The rows of a pass. Where a stage has requests there are two of these, which a runner
+ * takes in turns: while a worker process has the records of one, those of the other are
+ * made ready and stored. */
 struct hr_chunk {
     uint32_t room, live_count;
     uint32_t *live;           /* rows still on their way, in order */
@@ -50,33 +50,19 @@ struct hr_chunk {
     uint64_t begin_ticks;  /* when it began, for the trace */
 };
 
-/* run.c */
-HR_CHECK enum hr_err
-hr__run_steps(struct hr_runner *runner, const struct hr_stage *stage,
-              struct hr_value *slots, size_t from, size_t to, bool *ret_drop);
-/* Store what the steps left, or make children of it. */
-HR_CHECK enum hr_err
-hr__run_finish(struct hr_runner *runner, struct hr_stage *stage, struct hr_block *block,
-               uint32_t at, struct hr_value *slots);
+/* bad.c */
 /* Name the node in runner->error, unless a deeper one is named; count the error. */
 void hr__run_blame(struct hr_runner *runner, uint32_t node);
 /* runner->error is why record `at` is bad; it is cleared. Takes `detail` over. */
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
                       struct hr_block *block, uint32_t at, const struct hr_record_id *id,
                       char *detail, bool fatal);
-/* The identities of the record at `position` of the epoch, one per path. */
-void hr__run_positions(struct hr_runner *runner, const struct hr_stage *stage,
-                       uint64_t epoch, uint64_t position, uint64_t attempt,
-                       struct hr_record_id *ids);
-void hr__run_begin_timing(struct hr_runner *runner);
-void hr__run_end_timing(struct hr_runner *runner);
-void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
-                  uint64_t position, uint64_t begin, uint64_t end);
-/* Bytes of these values, for the meter. */
-uint64_t hr__run_bytes(struct hr_value *const *values, size_t count);
 /* May another record stand in for this bad one? */
 bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,
                             uint64_t attempt);
+
+/* ahead.c: tell the reader what the source will read after this claim. */
+void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim);
 
 /* store.c */
 HR_CHECK enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,
@@ -119,13 +105,11 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
     return HR_OK;
 }
 
-/* chunk.c */
-HR_CHECK enum hr_err hr__chunk_init(struct hr_runner *runner, size_t stage);
-void hr__chunk_finish(struct hr_runner *runner, size_t stage);
-void hr__chunk_claim(struct hr_runner *runner, struct hr_claim *claim);
-/* The records of this claim (stage NULL: none) are begun, those that were under way
- * ended: *claim becomes theirs, with stage NULL when there were none. */
-void hr__chunk_overlap(struct hr_runner *runner, struct hr_claim *claim);
+/* run.c */
+void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
+                  uint64_t position, uint64_t begin, uint64_t end);
+/* Bytes of these values, for the meter. */
+uint64_t hr__run_bytes(struct hr_value *const *values, size_t count);
 
 static inline struct hr_value *hr__pass_slots(const struct hr_pass *pass, uint32_t row)
 {

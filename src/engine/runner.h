@@ -36,9 +36,7 @@ struct hr_runner {
      */
     atomic_uint code_node;
     atomic_ullong code_record;
-    struct hr_value **slots;  /* per stage: row of slots */
-    struct hr_op_ctx **ctxs;  /* per stage: one per step, then the expansion */
-    struct hr_record_id *ids; /* per path */
+    struct hr_op_ctx **ctxs; /* per stage: one per step, then the expansion */
     struct hr_meter meter;
     struct hr_node_meter *meters; /* per node */
     uint64_t *ticks;              /* per node, of the record that is being timed */

@@ -1,0 +1,32 @@
+/*
+ * engine/ahead.c - read-ahead: what the source will read soon, told to the reader.
+ */
+#include "engine/run.h"
+
+/* Tells the reader what the source will want next, while reads have to wait. */
+void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
+{
+    struct hr_engine *engine = runner->engine;
+    const struct hr_program *p = &claim->stage->program;
+    const struct hr_graph_node *n;
+    uint64_t from = claim->block->first + claim->at + claim->count;
+    uint64_t to = from + (uint64_t)engine->ahead_depth, next;
+    struct hr_range range;
+
+    if (claim->stage->number > 0 || p->path_count != 1)
+        return;
+    n = &engine->graph->nodes[p->paths[0].source];
+    if (n->op->ahead == NULL || !hr__reader_is_cold(engine->reader))
+        return;
+    to = to < p->paths[0].n ? to : p->paths[0].n;
+    next = __atomic_load_n(&engine->ahead_next, __ATOMIC_RELAXED);
+    for (uint64_t at = next > from && next <= to ? next : from; at < to; at++) {
+        struct hr_record_id id = {.seed = engine->options.seed,
+                                  .epoch = (uint32_t)claim->block->epoch};
+
+        hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, &id);
+        if (n->op->ahead(n->params, n->state, id.index, &range))
+            hr__reader_ahead(engine->reader, &range);
+        __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);
+    }
+}
