@@ -10,14 +10,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <time.h>
 
-#define PEER_FD 100
-#define PEERS_MAX 1024
-
-extern char **environ;
+#include "tests/support/peers.h"
 
 /* ---- the peer ---- */
 
@@ -80,7 +75,7 @@ static const struct hr_code *find(void *user, const char *name)
 
 __attribute__((constructor)) static void serve(void)
 {
-    const char *text = getenv("HR_CODE_PEER");
+    const char *text = peers_told();
     struct world w = {0};
     long long end, every;
 
@@ -90,108 +85,38 @@ __attribute__((constructor)) static void serve(void)
         _exit(2);
     w.end = end;
     w.every = every;
-    _exit(hr_code_serve(PEER_FD, find, &w, NULL) == HR_OK ? 0 : 1);
-}
-
-/* ---- the host ---- */
-
-struct host {
-    struct world *world;
-    pthread_mutex_t lock;
-    pid_t peers[PEERS_MAX];
-    int count, killed;
-    atomic_bool over;
-    bool refuse;
-};
-
-static enum hr_err
-host_start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
-{
-    struct host *host = user;
-    posix_spawn_file_actions_t actions;
-    char *args[] = {(char *)(uintptr_t) "code_process_test", NULL}, text[64];
-    char *env[256];
-    size_t count = 0;
-    pid_t pid = 0;
-    int code;
-
-    if (host->refuse) {
-        reterr->code = HR_ERR_IO;
-        snprintf(reterr->message, sizeof reterr->message, "no more processes today");
-        return HR_ERR_IO;
-    }
-    while (environ[count] != NULL && count < 254) {
-        env[count] = environ[count];
-        count++;
-    }
-    snprintf(text, sizeof text, "HR_CODE_PEER=%lld %lld", (long long)host->world->end,
-             (long long)host->world->every);
-    env[count] = text;
-    env[count + 1] = NULL;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, fd, PEER_FD);
-    code = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, args, env);
-    posix_spawn_file_actions_destroy(&actions);
-    CHECK_EQ_INT(code, 0);
-    pthread_mutex_lock(&host->lock);
-    CHECK(host->count < PEERS_MAX);
-    host->peers[host->count++] = pid;
-    pthread_mutex_unlock(&host->lock);
-    *ret_id = pid;
-    return HR_OK;
-}
-
-static void host_kill(void *user, int64_t id)
-{
-    (void)user;
-    kill((pid_t)id, SIGKILL);
+    peers_serve(find, &w);
 }
 
 /* ---- runs ---- */
 
+struct host {
+    struct peers peers;
+    struct world *world;
+    int killed;
+    atomic_bool over;
+};
+
 static enum hr_err give_host(void *user, struct hr_graph *graph)
 {
     struct host *host = user;
-    struct hr_code_host given = {host, host_start, host_kill, NULL};
 
     for (size_t i = 0; i < MORE; i++) {
         struct hr_code code = {more[i].name, host->world, more[i].call, NULL, NULL, NULL};
 
         CHECK_OK(hr_graph_code(graph, more[i].name, &code, NULL));
     }
-    return hr_graph_code_host(graph, &given, NULL);
-}
-
-/* The same graph with its code in worker processes. */
-static void in_processes(const char *text, char *to, size_t room)
-{
-    size_t length = 0;
-
-    while (*text != '\0' && length + 40 < room) {
-        if (strncmp(text, "{code:", 6) == 0) {
-            length += (size_t)snprintf(to + length, room - length,
-                                       "{variant: processes, code:");
-            text += 6;
-        } else {
-            to[length++] = *text++;
-        }
-    }
-    to[length] = '\0';
+    return peers_host(&host->peers, graph, NULL);
 }
 
 static void host_init(struct host *host, struct world *w)
 {
+    char told[64];
+
     memset(host, 0, sizeof *host);
     host->world = w;
-    pthread_mutex_init(&host->lock, NULL);
-}
-
-/* No peer is left when a run is over. */
-static void host_finish(struct host *host)
-{
-    for (int i = 0; i < host->count; i++)
-        CHECK_EQ_INT(waitpid(host->peers[i], NULL, 0), host->peers[i]);
-    pthread_mutex_destroy(&host->lock);
+    snprintf(told, sizeof told, "%lld %lld", (long long)w->end, (long long)w->every);
+    peers_init(&host->peers, told);
 }
 
 static struct outcome *run_processes(const char *text, struct world *w, int threads,
@@ -201,11 +126,11 @@ static struct outcome *run_processes(const char *text, struct world *w, int thre
     struct outcome *o;
     struct host host;
 
-    in_processes(text, changed, sizeof changed);
+    peers_text(text, changed, sizeof changed);
     host_init(&host, w);
     o = run_with(changed, w, threads, given, give_host, &host);
-    CHECK(host.count <= (threads > 0 ? threads : 1) * 4);
-    host_finish(&host);
+    CHECK(host.peers.count <= (threads > 0 ? threads : 1) * 4);
+    peers_finish(&host.peers);
     return o;
 }
 
@@ -363,10 +288,10 @@ static void *killer(void *user)
         pid_t pid = 0;
 
         nanosleep(&nap, NULL);
-        pthread_mutex_lock(&host->lock);
-        if (host->killed < host->count)
-            pid = host->peers[host->killed];
-        pthread_mutex_unlock(&host->lock);
+        pthread_mutex_lock(&host->peers.lock);
+        if (host->killed < host->peers.count)
+            pid = host->peers.pids[host->killed];
+        pthread_mutex_unlock(&host->peers.lock);
         snprintf(path, sizeof path, "%s/%d", check_temp_dir(), (int)pid);
         if (pid != 0 && access(path, F_OK) == 0) {
             kill(pid, SIGKILL);
@@ -385,7 +310,7 @@ TEST(peers_that_are_killed_lose_nothing)
     struct host host;
     pthread_t thread;
 
-    in_processes(GRAPH(RANGE(2000) SHUFFLE SLOW BATCH(32)), text, sizeof text);
+    peers_text(GRAPH(RANGE(2000) SHUFFLE SLOW BATCH(32)), text, sizeof text);
     host_init(&host, &w);
     setenv("HR_CODE_DIR", check_temp_dir(), 1);
     CHECK_EQ_INT(pthread_create(&thread, NULL, killer, &host), 0);
@@ -396,8 +321,8 @@ TEST(peers_that_are_killed_lose_nothing)
     if (o->code != HR_ERR_END)
         check_failed(__FILE__, __LINE__, "%s", o->error.message);
     outcome_check_same(want, o, 0, "peers killed");
-    CHECK(host.killed > 0 && host.count > host.killed);
-    host_finish(&host);
+    CHECK(host.killed > 0 && host.peers.count > host.killed);
+    peers_finish(&host.peers);
     outcome_free(want);
     outcome_free(o);
 }
@@ -413,13 +338,13 @@ TEST(a_record_at_which_every_peer_dies_is_bad_by_itself)
 
     hr_iter_options_init(&options);
     options.on_error = HR_ON_ERROR_SKIP;
-    in_processes(GRAPH(RANGE(100) DIE BATCH(10)), text, sizeof text);
+    peers_text(GRAPH(RANGE(100) DIE BATCH(10)), text, sizeof text);
     host_init(&host, &w);
     o = run_with(text, &w, 1, &options, give_host, &host);
     CHECK_ERR(HR_ERR_END, o->code);
     CHECK_EQ_INT(o->records, 99);
     CHECK_EQ_INT(o->stats.errors, 1);
-    host_finish(&host);
+    peers_finish(&host.peers);
     outcome_free(o);
 }
 
@@ -433,15 +358,15 @@ TEST(a_host_that_cannot_start_a_peer_ends_the_run_whatever_the_policy)
 
     hr_iter_options_init(&options);
     options.on_error = HR_ON_ERROR_SKIP;
-    in_processes(GRAPH(RANGE(100) MAP BATCH(10)), text, sizeof text);
+    peers_text(GRAPH(RANGE(100) MAP BATCH(10)), text, sizeof text);
     for (int threads = 0; threads < 3; threads++) {
         host_init(&host, &w);
-        host.refuse = true;
+        host.peers.refuse = true;
         o = run_with(text, &w, threads, &options, give_host, &host);
         CHECK_ERR(HR_ERR_IO, o->code);
         CHECK_HAS(o->error.message, "no more processes today");
         CHECK_EQ_STR(o->error.node, "code.map");
-        host_finish(&host);
+        peers_finish(&host.peers);
         outcome_free(o);
     }
 }
@@ -470,7 +395,7 @@ TEST(nobody_waits_for_code_that_hangs_in_a_process)
 #define HANG "  - code.map: {code: hang, fields: value, outputs: \"value: int64\"}\n"
     char text[1024];
 
-    in_processes(GRAPH(RANGE(100) HANG BATCH(10)), text, sizeof text);
+    peers_text(GRAPH(RANGE(100) HANG BATCH(10)), text, sizeof text);
     for (int i = 0; i < 4; i++) {
         struct world w = {.end = INT64_MAX};
         struct hr_iter_options options;
@@ -502,7 +427,7 @@ TEST(nobody_waits_for_code_that_hangs_in_a_process)
         hr_iter_close(iter);
         CHECK(now() - begin < 5);
         hr_graph_unref(graph);
-        host_finish(&host);
+        peers_finish(&host.peers);
     }
 }
 
