@@ -85,20 +85,45 @@ void hr__value_copy(const struct hr_value *value, void *to);
  */
 struct hr_thread;
 struct hr_op_ctx;
+struct hr_arena;
+
+/* A description that has come across a cut, to be made into a value again. */
+struct hr_lazy_decode {
+    struct hr_arena *arena;
+    struct hr_value source; /* TENSOR or BYTES, checked; outlives the result */
+    const void *bytes;      /* as `encode` wrote them; not checked */
+    uint32_t nodes;         /* node numbers are below this */
+};
 
 struct hr_lazy_class {
-    const char *name;
+    const char *name; /* at most 15 bytes; part of the record format */
     /* Make the bytes. With `into` they are stored contiguously there (it has room for
      * exactly the tensor's bytes, in the value's dtype); else in the arena in any strides
      * that suit the next op. The value becomes a TENSOR. May be called for a copy that
      * shares the description. */
     HR_CHECK enum hr_err (*force)(struct hr_thread *thread, struct hr_value *value,
                                   void *into, struct hr_error *reterr);
+
+    /*
+     * Across a cut (wire/value.h) a description travels as the made value that it starts
+     * from, and bytes for the rest. `encode` is NULL for a class whose values have to be
+     * made before a cut. source: borrows that value. encode: writes `encoded_bytes`
+     * bytes. decode: makes a deferred value that forces to the same bytes as the
+     * original; HR_ERR_FORMAT for bytes that `encode` cannot have written.
+     */
+    uint32_t encoded_bytes;
+    void (*source)(const struct hr_lazy *lazy, struct hr_value *ret_source);
+    void (*encode)(const struct hr_lazy *lazy, void *to);
+    HR_CHECK enum hr_err (*decode)(const struct hr_lazy_decode *decode,
+                                   struct hr_value *ret_value, struct hr_error *reterr);
 };
 
 struct hr_lazy {
     const struct hr_lazy_class *class;
 };
+
+/* The class of a name, or NULL; the list stands beside that of the ops. */
+const struct hr_lazy_class *hr__lazy_class_find(const char *name);
 
 /* Force a value if it is deferred (see above); anything else is left, or copied into
  * `into` when given. */

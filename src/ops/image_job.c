@@ -12,9 +12,16 @@
 #include <math.h>
 #include <string.h>
 
-const struct hr_lazy_class hr__image_class = {.name = "image", .force = hr__image_force};
+const struct hr_lazy_class hr__image_class = {
+    .name = "image",
+    .force = hr__image_force,
+    .encoded_bytes = HR_IMAGE_ENCODED_BYTES,
+    .source = hr__image_source,
+    .encode = hr__image_encode,
+    .decode = hr__image_decode_description,
+};
 
-static void describe(struct hr_value *value, struct hr_image *image)
+void hr__image_describe(struct hr_value *value, struct hr_image *image)
 {
     bool chw = image->layout == HR_LAYOUT_CHW;
     int64_t size = (int64_t)hr_dtype_size(image->dtype);
@@ -96,7 +103,7 @@ wrap(struct hr_op_ctx *ctx, struct hr_value *value, struct hr_image **ret_image)
     image->channels = pixels.channels;
     image->layout = hr__image_layout_of(value);
     image->mode = HR_MODE_EXACT;
-    describe(value, image);
+    hr__image_describe(value, image);
     *ret_image = image;
     return HR_OK;
 }
@@ -118,13 +125,13 @@ hr__image_edit(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image)
         HR_TRY(new_image(ctx, &image));
         *image = *(const struct hr_image *)value->u.lazy;
         image->pixels.shared = true;
-        describe(value, image);
+        hr__image_describe(value, image);
     }
     *ret_image = (struct hr_image *)value->u.lazy;
     return HR_OK;
 }
 
-static int32_t decoded_channels(const struct hr_image_info *info, int want)
+int32_t hr__image_decoded_channels(const struct hr_image_info *info, int want)
 {
     if (want == HR_CHANNELS_RGB)
         return 3;
@@ -133,15 +140,12 @@ static int32_t decoded_channels(const struct hr_image_info *info, int want)
     return info->cmyk ? 3 : info->channels;
 }
 
-/* Sides beyond this are nobody's photo, and sums of them stay far from overflow. */
-#define SIDE_MAX (1 << 24)
-
-static enum hr_err
-check_size(const struct hr_image_info *info, uint64_t pixels_max, struct hr_error *error)
+enum hr_err hr__image_check_size(const struct hr_image_info *info, uint64_t pixels_max,
+                                 struct hr_error *error)
 {
     if (pixels_max == 0)
         pixels_max = 1 << 28;
-    if (info->width <= SIDE_MAX && info->height <= SIDE_MAX &&
+    if (info->width <= HR_IMAGE_EXTENT_MAX && info->height <= HR_IMAGE_EXTENT_MAX &&
         (uint64_t)info->width * (uint64_t)info->height <= pixels_max)
         return HR_OK;
     return hr__fail(error, HR_ERR_LIMIT,
@@ -171,7 +175,7 @@ enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *dat
     HR_TRY(hr__op_alloc(ctx, sizeof *info, &memory));
     info = memory;
     HR_TRY(hr__image_probe(data, bytes, info, ctx->error));
-    HR_TRY(check_size(info, how->pixels_max, ctx->error));
+    HR_TRY(hr__image_check_size(info, how->pixels_max, ctx->error));
     HR_TRY(new_image(ctx, &image));
     HR_TRY(new_photo(ctx, how->seek, &image->photo));
     turned = how->orientation && info->orientation >= 5;
@@ -184,11 +188,11 @@ enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *dat
     image->want_channels = how->channels;
     image->pixels_max = how->pixels_max;
     image->orientation = how->orientation ? info->orientation : 1;
-    image->channels = decoded_channels(info, how->channels);
+    image->channels = hr__image_decoded_channels(info, how->channels);
     image->source_dtype = image->dtype = HR_U8;
     image->layout = HR_LAYOUT_HWC;
     hr__value_clear(ctx->fields[field]);
-    describe(ctx->fields[field], image);
+    hr__image_describe(ctx->fields[field], image);
     return HR_OK;
 }
 
@@ -262,7 +266,7 @@ enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t x, int32
     }
     image->width = width;
     image->height = height;
-    describe(ctx->fields[field], image);
+    hr__image_describe(ctx->fields[field], image);
     return HR_OK;
 }
 
@@ -293,7 +297,7 @@ enum hr_err hr__image_resize(struct hr_op_ctx *ctx, size_t field, int32_t width,
     image->width = width;
     image->height = height;
     image->node_resample = ctx->node;
-    describe(ctx->fields[field], image);
+    hr__image_describe(ctx->fields[field], image);
     return HR_OK;
 }
 
@@ -324,7 +328,7 @@ enum hr_err hr__image_affine(struct hr_op_ctx *ctx, size_t field, const float sc
     if (image->dtype == HR_U8)
         image->dtype = HR_F32;
     image->node_store = ctx->node;
-    describe(ctx->fields[field], image);
+    hr__image_describe(ctx->fields[field], image);
     return HR_OK;
 }
 
@@ -343,7 +347,7 @@ hr__image_cast(struct hr_op_ctx *ctx, size_t field, enum hr_dtype dtype, float s
         HR_TRY(settle(ctx, field, &image));
     image->dtype = dtype;
     image->node_store = ctx->node;
-    describe(ctx->fields[field], image);
+    hr__image_describe(ctx->fields[field], image);
     return HR_OK;
 }
 
@@ -356,7 +360,7 @@ enum hr_err hr__image_layout(struct hr_op_ctx *ctx, size_t field, enum hr_layout
         return HR_OK;
     image->layout = layout;
     image->node_store = ctx->node;
-    describe(ctx->fields[field], image);
+    hr__image_describe(ctx->fields[field], image);
     return HR_OK;
 }
 

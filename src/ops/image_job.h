@@ -19,6 +19,9 @@
 
 #define HR_IMAGE_AFFINE_MAX 4
 
+/* No real photo is larger, and sums of sides stay far from overflow. */
+#define HR_IMAGE_EXTENT_MAX (1 << 24)
+
 struct hr_image {
     struct hr_lazy lazy; /* first */
 
@@ -139,6 +142,24 @@ HR_CHECK enum hr_err hr__infer_colours(struct hr_infer *infer, size_t field);
 
 /* infer: the image's size is from here on so; -1 for unknown. */
 void hr__infer_size(struct hr_field *field, int64_t width, int64_t height);
+
+/* ---- what the parts of this class share ---- */
+
+/* Channels that decoding a photo gives. */
+int32_t hr__image_decoded_channels(const struct hr_image_info *info, int want);
+/* HR_ERR_LIMIT for an image of more pixels than that (0: 2^28). */
+HR_CHECK enum hr_err hr__image_check_size(const struct hr_image_info *info,
+                                          uint64_t pixels_max, struct hr_error *error);
+/* The value becomes a deferred one of this description; it keeps its owner. */
+void hr__image_describe(struct hr_value *value, struct hr_image *image);
+
+/* Across a cut: image_cut.c. */
+#define HR_IMAGE_ENCODED_BYTES 224
+void hr__image_source(const struct hr_lazy *lazy, struct hr_value *ret_source);
+void hr__image_encode(const struct hr_lazy *lazy, void *to);
+HR_CHECK enum hr_err
+hr__image_decode_description(const struct hr_lazy_decode *decode,
+                             struct hr_value *ret_value, struct hr_error *reterr);
 
 /* The lazy class of images, and its force. */
 extern const struct hr_lazy_class hr__image_class;
