@@ -2,79 +2,9 @@
  * ops/image_job_test.c - composed edits give the bytes of edits made one by one; windows,
  * orientation, scales.
  */
-#include "ops/ops_test_util.h"
+#include "ops/image_edit_test_util.h"
 
 #include "core/cpu.h"
-
-/* A photo of smooth colours and some grain. */
-static void *jpeg(int32_t width, int32_t height, int sampling, bool gray, size_t *bytes)
-{
-    int32_t channels = gray ? 1 : 3;
-    uint8_t *levels = malloc((size_t)(width * height * channels));
-    struct hr_pixels pixels = hr__pixels_u8(levels, width, height, channels);
-    struct hr_jpeg_options options = {
-        .quality = 90, .sampling_x = sampling, .sampling_y = sampling};
-    void *data;
-
-    for (int32_t y = 0; y < height; y++)
-        for (int32_t x = 0; x < width; x++)
-            for (int32_t c = 0; c < channels; c++)
-                levels[(y * width + x) * channels + c] =
-                    (uint8_t)(128 + 60 * sin(x * 0.05 + c) + 50 * cos(y * 0.07 - c) +
-                              (x * 7 + y * 13) % 11);
-    CHECK_OK(hr__image_encode_jpeg(&pixels, &options, &data, bytes, NULL));
-    free(levels);
-    return data;
-}
-
-static uint32_t pick(struct hr_rng *rng, uint32_t n)
-{
-    return (uint32_t)hr__rng_below(rng, n);
-}
-
-/* A random edit as text; some are refused by infer, then nothing happens. */
-static const char *random_edit(struct hr_rng *rng, char *text, size_t room)
-{
-    static const char *const filters[] = {"nearest", "bilinear", "bicubic", "box",
-                                          "lanczos"};
-    static const char *const dtypes[] = {"uint8", "float32", "float16", "bfloat16"};
-    unsigned a = 8 + pick(rng, 60), b = 8 + pick(rng, 60), f = pick(rng, 5);
-    const char *anti = pick(rng, 4) != 0 ? "true" : "false";
-
-    switch (pick(rng, 9)) {
-    case 0:
-        snprintf(text, room, "{size: [%u, %u], interpolation: %s, antialias: %s}", a, b,
-                 filters[f], anti);
-        return "image.resize";
-    case 1:
-        snprintf(text, room, "{size: %u, interpolation: %s, antialias: %s}", a,
-                 filters[f], anti);
-        return "image.resize_shortest";
-    case 2:
-        snprintf(text, room, "{size: [%u, %u], interpolation: %s}", a, b, filters[f]);
-        return "image.random_resized_crop";
-    case 3:
-        snprintf(text, room, "{size: [%u, %u]}", a, b);
-        return "image.center_crop";
-    case 4:
-        snprintf(text, room, "{size: [%u, %u], pad_if_needed: true}", a, b);
-        return "image.random_crop";
-    case 5:
-        snprintf(text, room, "{p: 0.7, direction: %s}",
-                 pick(rng, 2) ? "horizontal" : "vertical");
-        return "image.flip";
-    case 6:
-        snprintf(text, room, "{dtype: %s}", dtypes[pick(rng, 4)]);
-        return "tensor.cast";
-    case 7:
-        snprintf(text, room, "{mean: half, std: half, dtype: %s}",
-                 dtypes[1 + pick(rng, 3)]);
-        return "image.normalize";
-    default:
-        snprintf(text, room, "{order: %s}", pick(rng, 2) ? "chw" : "hwc");
-        return "tensor.layout";
-    }
-}
 
 static void *run_chain(struct bench *b, const void *data, size_t bytes, uint64_t chain,
                        const char *mode, bool force_each, size_t *ret_bytes, char *trace)

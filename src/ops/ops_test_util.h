@@ -47,7 +47,8 @@ struct bench {
     int slots;
     struct hr_record_id id;
     uint32_t node;
-    bool force_each; /* make every described field behind each op */
+    bool force_each;                     /* make every described field after each op */
+    void (*after_each)(struct bench *b); /* called after each op, or NULL */
     bool dropped;
     struct bench_node nodes[32]; /* open until the record is cleared: values may show
                                     what a state owns */
@@ -234,6 +235,8 @@ bench_apply(struct bench *b, struct bench_node *n, struct hr_value **values)
     for (size_t i = 0; i < b->schema.count && b->force_each; i++)
         HR_TRY(hr__value_force(&b->thread, &b->values[b->schema.fields[i].slot], NULL,
                                &b->error));
+    if (b->after_each != NULL)
+        b->after_each(b);
     return HR_OK;
 }
 

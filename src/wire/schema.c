@@ -1,0 +1,152 @@
+/*
+ * wire/schema.c - fields and schemas to bytes and back.
+ */
+#include "wire/schema.h"
+
+#include <assert.h>
+#include <string.h>
+
+_Static_assert(HR_FIELD_TENSOR == 0 && HR_FIELD_BYTES == 1 && HR_FIELD_RAGGED == 2 &&
+                   HR_FIELD_STRINGS == 3,
+               "kinds of fields are part of the format");
+_Static_assert(HR_MEANING_NONE == 0 && HR_MEANING_IMAGE_NORMAL == 6,
+               "meanings are part of the format");
+_Static_assert(HR_LAYOUT_NONE == 0 && HR_LAYOUT_CHW == 2,
+               "layouts are part of the format");
+
+/* A field: this head, its name, then for each dim a size and a name. */
+struct field_head {
+    uint8_t kind, dtype, ndim, meaning, layout, name_bytes;
+};
+
+struct schema_head {
+    int64_t records;
+    uint32_t fields;
+    int32_t batch_rank;
+};
+
+_Static_assert(sizeof(struct field_head) == 6, "the format has no padding");
+_Static_assert(sizeof(struct schema_head) == 16, "the format has no padding");
+
+static void write_name(const char *name, size_t most, struct hr_str *out)
+{
+    size_t bytes = strnlen(name, most);
+
+    hr__str_add_bytes(out, &(uint8_t){(uint8_t)bytes}, 1);
+    hr__str_add_bytes(out, name, bytes);
+}
+
+void hr__wire_field_write(const struct hr_field *field, struct hr_str *out)
+{
+    struct field_head head = {.kind = (uint8_t)field->kind,
+                              .dtype = (uint8_t)field->dtype,
+                              .ndim = (uint8_t)field->ndim,
+                              .meaning = (uint8_t)field->meaning,
+                              .layout = (uint8_t)field->layout,
+                              .name_bytes =
+                                  (uint8_t)strnlen(field->name, HR_FIELD_NAME_MAX)};
+
+    assert(field->ndim >= 0 && field->ndim <= HR_MAX_DIMS);
+    hr__str_add_bytes(out, &head, sizeof head);
+    hr__str_add_bytes(out, field->name, head.name_bytes);
+    for (int i = 0; i < field->ndim; i++) {
+        hr__str_add_bytes(out, &field->dims[i].size, sizeof(int64_t));
+        write_name(field->dims[i].name, HR_DIM_NAME_MAX, out);
+    }
+}
+
+void hr__wire_schema_write(const struct hr_schema *schema, struct hr_str *out)
+{
+    struct schema_head head = {schema->records, (uint32_t)schema->count,
+                               schema->batch_rank};
+
+    assert(schema->count <= HR_SCHEMA_FIELDS_MAX);
+    hr__str_add_bytes(out, &head, sizeof head);
+    for (size_t i = 0; i < schema->count; i++)
+        hr__wire_field_write(&schema->fields[i], out);
+}
+
+bool hr__wire_take(struct hr_wire_input *in, void *to, size_t bytes)
+{
+    if (in->failed || bytes > in->left) {
+        in->failed = true;
+        memset(to, 0, bytes);
+        return false;
+    }
+    if (bytes > 0)
+        memcpy(to, in->at, bytes);
+    in->at += bytes;
+    in->left -= bytes;
+    return true;
+}
+
+static bool take_name(struct hr_wire_input *in, char *to, size_t bytes, size_t most)
+{
+    if (bytes > most || !hr__wire_take(in, to, bytes) || memchr(to, '\0', bytes) != NULL)
+        in->failed = true;
+    to[in->failed ? 0 : bytes] = '\0';
+    return !in->failed;
+}
+
+static bool take_dim(struct hr_wire_input *in, struct hr_dim *dim)
+{
+    uint8_t bytes;
+
+    return hr__wire_take(in, &dim->size, sizeof dim->size) &&
+           hr__wire_take(in, &bytes, 1) &&
+           take_name(in, dim->name, bytes, HR_DIM_NAME_MAX) &&
+           dim->size >= HR_DIM_UNKNOWN;
+}
+
+static bool head_is_sound(const struct field_head *head)
+{
+    bool typed = head->kind == HR_FIELD_TENSOR || head->kind == HR_FIELD_RAGGED;
+
+    return head->kind <= HR_FIELD_STRINGS && head->ndim <= HR_MAX_DIMS &&
+           head->meaning <= HR_MEANING_IMAGE_NORMAL && head->layout <= HR_LAYOUT_CHW &&
+           (hr_dtype_size((enum hr_dtype)head->dtype) > 0 ||
+            (!typed && head->dtype == HR_DTYPE_NONE));
+}
+
+bool hr__wire_field_read(struct hr_wire_input *in, struct hr_field *ret_field)
+{
+    struct hr_field field = {0};
+    struct field_head head;
+
+    if (!hr__wire_take(in, &head, sizeof head) || !head_is_sound(&head) ||
+        !take_name(in, field.name, head.name_bytes, HR_FIELD_NAME_MAX)) {
+        in->failed = true;
+        return false;
+    }
+    field.kind = (enum hr_field_kind)head.kind;
+    field.dtype = (enum hr_dtype)head.dtype;
+    field.ndim = head.ndim;
+    field.meaning = (enum hr_meaning)head.meaning;
+    field.layout = (enum hr_layout)head.layout;
+    for (int i = 0; i < field.ndim; i++)
+        if (!take_dim(in, &field.dims[i])) {
+            in->failed = true;
+            return false;
+        }
+    *ret_field = field;
+    return true;
+}
+
+bool hr__wire_schema_read(struct hr_wire_input *in, struct hr_schema *ret_schema)
+{
+    struct schema_head head;
+
+    if (!hr__wire_take(in, &head, sizeof head) || head.fields > HR_SCHEMA_FIELDS_MAX ||
+        head.records < -1 || head.batch_rank < 0) {
+        in->failed = true;
+        return false;
+    }
+    memset(ret_schema, 0, sizeof *ret_schema);
+    ret_schema->records = head.records;
+    ret_schema->batch_rank = head.batch_rank;
+    for (size_t i = 0; i < head.fields; i++)
+        if (!hr__wire_field_read(in, &ret_schema->fields[i]))
+            return false;
+    ret_schema->count = head.fields;
+    return true;
+}
