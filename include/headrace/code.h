@@ -51,14 +51,19 @@ hr_graph_code(struct hr_graph *graph, const char *name, const struct hr_code *co
 
 /* ---- inside a call ---- */
 
-/* Identifies the record. index: for a source, the record to make; elsewhere the record's
- * identity, the same in every run and order. key: 128 bits that depend only on (seed,
- * epoch, record, node), for random numbers in user code. */
+/* Identifies the record: the same in every run, order, thread and process. A batch has
+ * the identity of its first record. key: 128 bits that depend only on (seed, epoch,
+ * index, children, node name), for random numbers in user code. */
 struct hr_code_record {
-    uint64_t seed, index, position;
+    uint64_t seed;
+    uint64_t index;    /* in its source; a source makes this record */
+    uint64_t position; /* place in the epoch's order, over all ranks */
     uint64_t epoch;
     uint64_t key[2];
-    const char *node; /* name of the node */
+    const char *node;         /* name of the node */
+    const uint32_t *children; /* after expansions: the number of the record among the
+                                 children of each, outermost first */
+    size_t depth;             /* of `children` */
 };
 HR_API void
 hr_code_record(const struct hr_code_call *call, struct hr_code_record *ret_record);

@@ -90,7 +90,7 @@ encode_photo(const struct hr_synth_photos *what, uint64_t at, struct hr_arena *a
     struct hr_rng rng;
     struct shot shot;
 
-    hr__rng_init(&rng, what->seed, 0, at, 0);
+    hr__rng_init(&rng, what->seed, 0, at);
     choose_shot(what, &rng, at, &shot);
     if (!hr__synth_picture(&rng, (float)shot.class / (float)what->classes, shot.width,
                            shot.height, arena, &pixels))

@@ -8,57 +8,40 @@
  * Below 4096 eight fail too (chi-square over pairs of positions), hence the table.
  */
 #include "core/perm.h"
-#include "core/rng.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define ROUNDS 8
 #define MIX_1 0x9E3779B97F4A7C15
 #define MIX_2 0xD6E8FEB86659FD93
 
-static void draw_keys(struct hr_perm *perm, uint64_t seed, uint64_t stream)
-{
-    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    uint32_t counter[4] = {(uint32_t)stream, (uint32_t)(stream >> 32), 0x7065726d, 0};
-
-    for (int i = 0; i < ROUNDS; i += 2) {
-        uint32_t word[4];
-
-        counter[3] = (uint32_t)i;
-        hr__philox4x32(counter, key, word);
-        perm->key[i] = (uint64_t)word[1] << 32 | word[0];
-        perm->key[i + 1] = (uint64_t)word[3] << 32 | word[2];
-    }
-}
-
 /* Inside-out Fisher-Yates. */
-static void shuffle_table(struct hr_perm *perm, uint64_t seed, uint64_t stream)
+static void shuffle_table(struct hr_perm *perm, struct hr_rng *rng)
 {
-    struct hr_rng rng;
-
-    hr__rng_init(&rng, seed, 0x7461626c, stream, 0);
     for (uint32_t i = 0; i < perm->n; i++) {
-        uint32_t at = (uint32_t)hr__rng_below(&rng, i + 1);
+        uint32_t at = (uint32_t)hr__rng_below(rng, i + 1);
 
         perm->table[i] = perm->table[at];
         perm->table[at] = (uint16_t)i;
     }
 }
 
-void hr__perm_init(struct hr_perm *perm, uint64_t n, uint64_t seed, uint64_t stream,
-                   uint16_t *table)
+void hr__perm_init(struct hr_perm *perm, uint64_t n, struct hr_rng *rng, uint16_t *table)
 {
+    assert(n <= (uint64_t)1 << 63);
     memset(perm, 0, sizeof *perm);
     perm->n = n;
     if (n < HR_PERM_TABLE) {
         perm->table = table;
-        shuffle_table(perm, seed, stream);
+        shuffle_table(perm, rng);
     } else {
         unsigned bits = 64 - (unsigned)__builtin_clzll(n - 1);
 
         perm->low_bits = (bits + 1) / 2;
         perm->high_bits = bits / 2;
-        draw_keys(perm, seed, stream);
+        for (int i = 0; i < ROUNDS; i++)
+            perm->key[i] = hr__rng_u64(rng);
     }
 }
 

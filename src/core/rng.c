@@ -9,8 +9,9 @@
 #include <assert.h>
 #include <math.h>
 
-#define BLOCK_BITS 12
-#define BLOCK_MASK ((1U << BLOCK_BITS) - 1)
+/* Values of hr_rng.used: all words of the block are drawn; no block was made yet. */
+#define EMPTY 4
+#define FRESH 5
 
 void hr__philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
@@ -34,24 +35,22 @@ void hr__philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t o
     out[3] = c3;
 }
 
-void hr__rng_init(struct hr_rng *rng, uint64_t seed, uint32_t epoch, uint64_t record,
-                  uint32_t node)
+void hr__rng_init(struct hr_rng *rng, uint64_t key, uint32_t epoch, uint64_t record)
 {
-    assert(node < 1U << (32 - BLOCK_BITS));
-    rng->key[0] = (uint32_t)seed;
-    rng->key[1] = (uint32_t)(seed >> 32);
+    rng->key[0] = (uint32_t)key;
+    rng->key[1] = (uint32_t)(key >> 32);
     rng->counter[0] = (uint32_t)record;
     rng->counter[1] = (uint32_t)(record >> 32);
     rng->counter[2] = epoch;
-    rng->counter[3] = node << BLOCK_BITS;
-    rng->used = 4;
+    rng->counter[3] = 0;
+    rng->used = FRESH;
 }
 
 uint32_t hr__rng_u32(struct hr_rng *rng)
 {
-    if (rng->used == 4) {
+    if (rng->used >= EMPTY) {
+        assert(rng->counter[3] != 0 || rng->used == FRESH);
         hr__philox4x32(rng->counter, rng->key, rng->word);
-        assert((rng->counter[3] & BLOCK_MASK) != BLOCK_MASK);
         rng->counter[3]++;
         rng->used = 0;
     }

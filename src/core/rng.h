@@ -2,10 +2,12 @@
  * core/rng.h - randomness as a function: Philox4x32-10 (Salmon, Moraes, Dror, Shaw:
  * "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11).
  *
- * A stream is named by (seed, epoch, record, node); the n-th draw from it is always the
- * same number, whichever thread asks, whenever. Key = seed; counter = (record low, record
- * high, epoch, node << 12 | block) (at most 2^12 blocks of 4 words per stream and 2^20
- * nodes; draws beyond wrap into the next block number and assert in debug builds).
+ * A stream is named by (key, epoch, record); its n-th draw is always the same number,
+ * whichever thread asks, whenever. Philox's key is `key`; its counter is (record low,
+ * record high, epoch, block), so that a stream has 2^32 blocks of 4 words and two streams
+ * of one key never share a block. Draws beyond the last block start over at the first one
+ * of the same stream, and assert in debug builds. How records and nodes become keys:
+ * hr__record_rng in op/op.h, docs/decisions/0014-identity-and-randomness.md.
  */
 #ifndef HR_CORE_RNG_H
 #define HR_CORE_RNG_H
@@ -18,12 +20,20 @@ void hr__philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t o
 struct hr_rng {
     uint32_t key[2], counter[4];
     uint32_t word[4];
-    uint32_t used; /* words of `word` already drawn; 4 = none left */
+    uint32_t used; /* words of `word` already drawn; 4 or more = none left */
 };
 
-/* At the first draw of the stream of that name. */
-void hr__rng_init(struct hr_rng *rng, uint64_t seed, uint32_t epoch, uint64_t record,
-                  uint32_t node);
+/* Positions the generator at the first draw of the stream. */
+void hr__rng_init(struct hr_rng *rng, uint64_t key, uint32_t epoch, uint64_t record);
+
+/* A bijection of 64 bits that spreads small numbers (the finalizer of SplitMix64); 0
+ * stays 0. */
+static inline uint64_t hr__rng_mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
+    x = (x ^ x >> 27) * 0x94D049BB133111EB;
+    return x ^ x >> 31;
+}
 
 /* All 32 or 64 bits. */
 uint32_t hr__rng_u32(struct hr_rng *rng);

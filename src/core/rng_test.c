@@ -25,12 +25,12 @@ TEST(philox_gives_the_known_answers)
 
 TEST(a_stream_is_the_blocks_of_its_counter)
 {
-    uint32_t key[2] = {5, 6}, counter[4] = {7, 8, 9, 3 << 12}, out[4];
+    uint32_t key[2] = {5, 6}, counter[4] = {7, 8, 9, 0}, out[4];
     struct hr_rng rng;
 
-    hr__rng_init(&rng, (uint64_t)6 << 32 | 5, 9, (uint64_t)8 << 32 | 7, 3);
+    hr__rng_init(&rng, (uint64_t)6 << 32 | 5, 9, (uint64_t)8 << 32 | 7);
     for (uint32_t block = 0; block < 3; block++) {
-        counter[3] = 3 << 12 | block;
+        counter[3] = block;
         hr__philox4x32(counter, key, out);
         for (int i = 0; i < 4; i++)
             CHECK_EQ_INT(hr__rng_u32(&rng), out[i]);
@@ -42,7 +42,7 @@ TEST(floats_lie_in_the_half_open_unit)
     double sum = 0, sum_double = 0;
     struct hr_rng rng;
 
-    hr__rng_init(&rng, 1, 0, 0, 0);
+    hr__rng_init(&rng, 1, 0, 0);
     for (int i = 0; i < 3000; i++) {
         float x = hr__rng_float(&rng);
         double y = hr__rng_double(&rng);
@@ -60,15 +60,15 @@ TEST(uniform_keeps_its_borders)
     double low = 1, high = nextafter(1, 2);
     struct hr_rng rng, twin;
 
-    hr__rng_init(&rng, 1, 0, 0, 0);
+    hr__rng_init(&rng, 1, 0, 0);
     for (int i = 0; i < 100; i++) {
         double wide = hr__rng_uniform(&rng, -1.7e308, 1.7e308);
 
         CHECK(hr__rng_uniform(&rng, low, high) == low);
         CHECK(wide >= -1.7e308 && wide < 1.7e308);
     }
-    hr__rng_init(&rng, 1, 0, 0, 0);
-    hr__rng_init(&twin, 1, 0, 0, 0);
+    hr__rng_init(&rng, 1, 0, 0);
+    hr__rng_init(&twin, 1, 0, 0);
     CHECK(hr__rng_uniform(&rng, 3, 3) == 3);
     (void)hr__rng_double(&twin);
     CHECK(hr__rng_u32(&rng) == hr__rng_u32(&twin));
@@ -79,7 +79,7 @@ TEST(below_is_even_and_stays_below)
     unsigned seen[7] = {0};
     struct hr_rng rng;
 
-    hr__rng_init(&rng, 2, 0, 0, 0);
+    hr__rng_init(&rng, 2, 0, 0);
     for (int i = 0; i < 7000; i++)
         seen[hr__rng_below(&rng, 7)]++;
     for (int i = 0; i < 7; i++)

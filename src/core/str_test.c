@@ -108,7 +108,7 @@ TEST(doubles_are_short_and_read_back_equal)
     CHECK_EQ_STR(number(-0.0), "-0");
     CHECK_EQ_STR(number(1.0 / 3), "0.3333333333333333");
     CHECK_EQ_STR(number(-(double)INFINITY), "-inf");
-    hr__rng_init(&rng, 3, 0, 0, 0);
+    hr__rng_init(&rng, 3, 0, 0);
     for (int i = 0; i < 2000; i++) {
         union {
             uint64_t bits;

@@ -21,8 +21,7 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     to = to < p->paths[0].n ? to : p->paths[0].n;
     next = __atomic_load_n(&engine->ahead_next, __ATOMIC_RELAXED);
     for (uint64_t at = next > from && next <= to ? next : from; at < to; at++) {
-        struct hr_record_id id = {.seed = engine->options.seed,
-                                  .epoch = (uint32_t)claim->block->epoch};
+        struct hr_record_id id;
 
         hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, &id);
         if (n->op->ahead(n->params, n->state, id.index, &range))

@@ -26,35 +26,48 @@ void hr__run_blame(struct hr_runner *runner, uint32_t node)
     runner->meters[node].errors++;
 }
 
-/* Where the record lives goes into the error's parts, and into its words unless they name
- * it. */
-static void
-locate(struct hr_runner *runner, const struct hr_stage *stage, struct hr_bad *bad)
+/* Which path the failed step's records come by. Records of later stages have the identity
+ * that the first source gave them. */
+static size_t blamed_path(const struct hr_runner *runner, const struct hr_stage *stage,
+                          const struct hr_error *error)
 {
     const struct hr_program *p = &stage->program;
-    struct hr_error *error = &bad->error;
-    const struct hr_graph_node *n;
-    size_t length = strlen(error->message);
+    const struct hr_graph_node *nodes = runner->engine->graph->nodes;
 
-    if (stage->number > 0 || p->path_count == 0)
-        return;
-    n = &runner->engine->graph->nodes[p->paths[0].source];
-    error->record = (int64_t)bad->index + 1;
-    if (error->file[0] == '\0' && n->op->locate != NULL)
-        (void)n->op->locate(n->params, n->state, bad->index, error->file,
-                            sizeof error->file, &bad->offset);
-    if (error->file[0] != '\0' && strstr(error->message, error->file) == NULL)
-        snprintf(error->message + length, sizeof error->message - length, " (in %s)",
-                 error->file);
-    else if (error->file[0] == '\0')
-        snprintf(error->message + length, sizeof error->message - length,
-                 " (record %llu)", (unsigned long long)bad->index);
+    if (stage->number > 0)
+        return 0;
+    for (size_t i = 0; i < p->step_count; i++)
+        if (strcmp(nodes[p->steps[i].node].name, error->node) == 0)
+            return p->steps[i].path;
+    return 0;
+}
+
+/* Sets the error's record and file, and appends them to a message that names no file. */
+static void locate(struct hr_runner *runner, uint32_t source, struct hr_bad *bad)
+{
+    const struct hr_graph_node *n = &runner->engine->graph->nodes[source];
+    struct hr_error *error = &bad->error;
+    size_t length = strlen(error->message), room = sizeof error->message - length;
+    char *end = error->message + length, unused[sizeof error->file];
+    char *file = error->file[0] == '\0' ? error->file : unused;
+
+    assert(n->op->kind == HR_OP_SOURCE);
+    error->record = (int64_t)bad->id.index + 1;
+    if (n->op->locate != NULL)
+        (void)n->op->locate(n->params, n->state, bad->id.index, file, sizeof unused,
+                            &bad->offset);
+    if (error->file[0] == '\0')
+        snprintf(end, room, " (record %llu)", (unsigned long long)bad->id.index);
+    else if (strstr(error->message, error->file) == NULL)
+        snprintf(end, room, " (in %s)", error->file);
 }
 
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
-                      struct hr_block *block, uint32_t at, const struct hr_record_id *id,
+                      struct hr_block *block, uint32_t at, const struct hr_record_id *ids,
                       char *detail, bool fatal)
 {
+    const struct hr_path *paths = runner->engine->stages[0].program.paths;
+    size_t path = blamed_path(runner, stage, &runner->error);
     struct hr_bad *bad = hr__calloc(1, sizeof *bad), **end = &block->bad[at];
 
     if (bad == NULL) {
@@ -63,11 +76,11 @@ void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
         return;
     }
     bad->error = runner->error;
-    bad->index = id->index;
+    bad->id = ids[path];
     bad->detail = detail;
     bad->fatal = fatal;
     memset(&runner->error, 0, sizeof runner->error);
-    locate(runner, stage, bad);
+    locate(runner, paths[path].source, bad);
     while (*end != NULL)
         end = &(*end)->next;
     *end = bad;

@@ -121,8 +121,8 @@ bool hr__engine_pump(struct hr_engine *engine, struct hr_runner *runner);
 
 /* ledger.c */
 HR_CHECK enum hr_err hr__ledger_open(struct hr_engine *engine, struct hr_error *reterr);
-void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad, uint64_t epoch,
-                    uint64_t position, const char *outcome);
+void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad,
+                    const char *outcome);
 
 /* stats.c */
 void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *ret_stats);

@@ -36,8 +36,8 @@ static void add_text(struct hr_str *line, const char *key, const char *text)
     hr__str_add_json(line, text, strlen(text));
 }
 
-void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad, uint64_t epoch,
-                    uint64_t position, const char *outcome)
+void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad,
+                    const char *outcome)
 {
     struct hr_str line;
     const char *text;
@@ -46,10 +46,9 @@ void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad, uint64_t
     if (engine->ledger_fd < 0)
         return;
     hr__str_init(&line);
-    hr__str_addf(&line,
-                 "{\"epoch\":%llu,\"position\":%llu,\"record\":%llu,\"offset\":%llu",
-                 (unsigned long long)epoch, (unsigned long long)position,
-                 (unsigned long long)bad->index, (unsigned long long)bad->offset);
+    hr__str_add(&line, "{");
+    hr__record_json(&bad->id, &line);
+    hr__str_addf(&line, ",\"offset\":%llu", (unsigned long long)bad->offset);
     add_text(&line, "outcome", outcome);
     add_text(&line, "node", bad->error.node);
     add_text(&line, "op", bad->error.op);

@@ -30,22 +30,26 @@ static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *
 
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, uint64_t attempt,
-                    struct hr_record_id *id)
+                    struct hr_record_id *ret_id)
 {
-    uint64_t n = path->n > 0 ? path->n : 1, at;
+    uint64_t n = path->n > 0 ? path->n : 1, at = position;
+    bool sharded = engine->options.world == 0; /* by an order op of the graph */
 
-    if (engine->options.world == 0) {
-        hr__path_map(path, base_of(engine, epoch),
-                     attempt == 0 ? position : (position + attempt) % n, id);
-        return;
-    }
-    at = global_of(engine, path, epoch, position);
+    assert(epoch < HR_DRAW_EPOCHS_MAX);
+    ret_id->seed = engine->options.seed;
+    ret_id->epoch = ret_id->draw_epoch = (uint32_t)epoch;
+    ret_id->depth = 0;
+    ret_id->position = global_of(engine, path, epoch, position);
+    if (!sharded)
+        at = ret_id->position;
     if (attempt > 0)
         at = (at + attempt) % n;
     if (path->count == 0)
-        id->index = at; /* no order op at all: the commonest of all cheap graphs */
+        ret_id->index = at; /* no order op at all: the commonest of all cheap graphs */
     else
-        hr__path_map(path, 0, at, id);
+        hr__path_map(path, sharded ? base_of(engine, epoch) : 0, at, ret_id);
+    if (attempt > 0)
+        ret_id->draw_epoch |= HR_EPOCH_SUBSTITUTE;
 }
 
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)

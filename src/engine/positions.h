@@ -1,5 +1,5 @@
 /*
- * engine/positions.h - which source index a consumer's position is. Any thread.
+ * engine/positions.h - which record a consumer's position is. Any thread.
  */
 #ifndef HR_ENGINE_POSITIONS_H
 #define HR_ENGINE_POSITIONS_H
@@ -8,12 +8,12 @@
 
 struct hr_engine;
 
-/* Sets the source index of the record at the consumer's `position` of the epoch. A bad
- * record's n-th substitute (`attempt`) is the n-th following record over all ranks,
- * wrapping around. */
+/* Sets *ret_id to the record at the consumer's `position` of the epoch, as `path` reads
+ * it. A bad record's n-th substitute (`attempt`) is the n-th following record over all
+ * ranks, wrapping around; it keeps the bad record's position. */
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, uint64_t attempt,
-                    struct hr_record_id *id);
+                    struct hr_record_id *ret_id);
 /* The consumer's positions in the epoch. */
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
 /* Whether another world did the record at this position of stage 0; else how many of its

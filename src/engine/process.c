@@ -299,9 +299,8 @@ static void trace(struct hr_pass *pass, uint64_t begin, uint64_t end)
     uint64_t each = (end - begin) / chunk->live_count;
 
     for (uint32_t i = 0; i < chunk->live_count; i++)
-        hr__run_span(pass->runner, pass->stage,
-                     pass->block->first + pass->at + chunk->live[i], begin + i * each,
-                     begin + (i + 1) * each);
+        hr__run_span(pass->runner, pass->stage, hr__pass_ids(pass, chunk->live[i]),
+                     begin + i * each, begin + (i + 1) * each);
 }
 
 static size_t shared_bytes(const struct hr_proc *proc)

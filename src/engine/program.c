@@ -99,6 +99,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->state = n->state;
     step->code = n->op->code != NULL ? n->op->code(n->state) : NULL;
     step->node = planned->node;
+    step->draw_id = n->draw_id;
     step->group = planned->group;
     if (c->stage == 0)
         step->path = (uint16_t)(c->path_of[planned->node] - 1);
@@ -119,7 +120,7 @@ make_order(struct hr_order *order, const struct hr_graph *graph, uint32_t node)
     order->op = n->op;
     order->params = n->params;
     order->state = n->state;
-    order->node = node;
+    order->draw_id = n->draw_id;
     order->shards = (n->op->traits & HR_TRAIT_SHARDS) != 0;
 }
 
@@ -306,7 +307,7 @@ uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
     bool rest = order->shards && base > 0;
     uint64_t place =
         order->op->order_map(order->params, order->state,
-                             rest ? HR_COUNT_UNKNOWN : order->n, at, id, order->node);
+                             rest ? HR_COUNT_UNKNOWN : order->n, at, id, order->draw_id);
 
     return rest ? (base + place) % order->n : place;
 }

@@ -14,8 +14,8 @@ struct hr_order {
     const struct hr_op *op;
     const void *params;
     void *state;
-    uint32_t node;
-    uint64_t n; /* records that it chooses from */
+    uint64_t draw_id; /* of the node */
+    uint64_t n;       /* records that it chooses from */
     bool shards;
 };
 
@@ -33,6 +33,7 @@ struct hr_step {
     const void *params;
     void *state;
     uint32_t node;
+    uint64_t draw_id;
     uint16_t field_count, before_count, after_count, clear_count, alias_count;
     bool plain; /* nothing but a call of apply: no share, force or clear */
     uint16_t
@@ -120,9 +121,9 @@ void hr__program_finish(struct hr_program *program);
 uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
                        struct hr_record_id *id);
 
-/* The index that `path` reads at `position` of the epoch in `id`, for a consumer that
- * started the epoch at global position `base`. May change id->epoch (repeat). Sets
- * id->index. */
+/* Sets id->index to what `path` reads at `position` of the epoch, for a consumer that
+ * started the epoch at global position `base`. Reads seed and draw_epoch of `id`; may
+ * change draw_epoch (repeat). */
 void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
                   struct hr_record_id *id);
 

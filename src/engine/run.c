@@ -44,11 +44,11 @@ static void end_timing(struct hr_runner *runner)
 }
 
 void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
-                  uint64_t position, uint64_t begin, uint64_t end)
+                  const struct hr_record_id *id, uint64_t begin, uint64_t end)
 {
     if (runner->span_count < runner->span_room)
         runner->spans[runner->span_count++] =
-            (struct hr_span){begin, end, position, (uint32_t)stage->number};
+            (struct hr_span){begin, end, *id, (uint32_t)stage->number};
 }
 
 uint64_t hr__run_bytes(struct hr_value *const *values, size_t count)
@@ -149,17 +149,8 @@ set_positions(struct hr_runner *runner, const struct hr_stage *stage, uint64_t e
 {
     const struct hr_program *p = &stage->program;
 
-    for (size_t i = 0; i < p->path_count; i++) {
-        struct hr_record_id *id = &ids[i];
-        uint64_t n = p->paths[i].n;
-
-        id->seed = runner->engine->options.seed;
-        id->epoch = (uint32_t)epoch;
-        hr__engine_map(runner->engine, &p->paths[i], epoch, position, attempt, id);
-        id->position = (n < HR_COUNT_UNKNOWN ? epoch * n : 0) + position;
-        if (attempt > 0)
-            id->epoch |= HR_EPOCH_SUBSTITUTE;
-    }
+    for (size_t i = 0; i < p->path_count; i++)
+        hr__engine_map(runner->engine, &p->paths[i], epoch, position, attempt, &ids[i]);
 }
 
 /* The record's identities, or the values that come from the stage before. */
@@ -303,8 +294,7 @@ static void run_straight(struct hr_pass *pass)
         if (is_timed(i, pass->count))
             end_timing(runner);
         if (trace)
-            hr__run_span(runner, pass->stage, pass->block->first + one.at, begin,
-                         hr__ticks());
+            hr__run_span(runner, pass->stage, hr__pass_ids(&one, 0), begin, hr__ticks());
     }
 }
 
@@ -398,7 +388,7 @@ static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
         if (is_timed(i, pass->count))
             end_timing(runner);
         if (trace)
-            hr__run_span(runner, pass->stage, pass->block->first + pass->at + row, begin,
+            hr__run_span(runner, pass->stage, hr__pass_ids(pass, row), begin,
                          hr__ticks());
     }
 }

@@ -53,9 +53,10 @@ struct hr_chunk {
 /* bad.c */
 /* Name the node in runner->error, unless a deeper one is named; count the error. */
 void hr__run_blame(struct hr_runner *runner, uint32_t node);
-/* runner->error is why record `at` is bad; it is cleared. Takes `detail` over. */
+/* runner->error is why record `at` is bad; it is cleared. `ids`: its identities, one per
+ * path. Takes `detail` over. */
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
-                      struct hr_block *block, uint32_t at, const struct hr_record_id *id,
+                      struct hr_block *block, uint32_t at, const struct hr_record_id *ids,
                       char *detail, bool fatal);
 /* May another record stand in for this bad one? */
 bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,
@@ -107,7 +108,7 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
 
 /* run.c */
 void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
-                  uint64_t position, uint64_t begin, uint64_t end);
+                  const struct hr_record_id *id, uint64_t begin, uint64_t end);
 /* Bytes of these values, for the meter. */
 uint64_t hr__run_bytes(struct hr_value *const *values, size_t count);
 

@@ -72,6 +72,7 @@ static enum hr_err init_contexts(struct hr_runner *runner, const struct hr_stage
         ctx->params = step->params;
         ctx->state = step->state;
         ctx->node = step->node;
+        ctx->draw_id = step->draw_id;
         ctx->thread = &runner->thread;
         ctx->error = &runner->error;
         ctx->id = &chunk->ids[step->path];

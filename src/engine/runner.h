@@ -19,7 +19,7 @@ struct hr_node_meter {
 
 struct hr_span {
     uint64_t begin, end; /* ticks */
-    uint64_t position;
+    struct hr_record_id id;
     uint32_t stage;
 };
 

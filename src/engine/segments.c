@@ -179,7 +179,7 @@ static bool pack_step(struct packer *k, const struct hr_graph *graph, size_t at)
     *packed = (struct hr_proc_step){
         .code = use->name,
         .node = graph->nodes[step->node].name,
-        .node_id = step->node,
+        .draw_id = step->draw_id,
         .kind = step->op->kind,
         .input_count = use->input_count,
         .output_count = use->output_count,

@@ -27,7 +27,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
 
         uint64_t errors = __atomic_add_fetch(&engine->errors, 1, __ATOMIC_RELAXED);
 
-        hr__ledger_add(engine, bad, block->epoch, block->first + at,
+        hr__ledger_add(engine, bad,
                        fails || fatal ? "failed"
                        : good         ? "substituted"
                                       : "skipped");
@@ -102,18 +102,14 @@ take_row(struct hr_stage *stage, struct hr_block *block, uint32_t at, uint64_t c
     }
 }
 
-/* A child has an identity of its own, made of the parent's and its number. */
 static struct hr_record_id
 id_of(const struct hr_stage *stage, const struct hr_block *block, uint32_t at,
       uint64_t child)
 {
     struct hr_record_id id = block->ids[at];
 
-    if (stage->program.expand.op != NULL) {
-        uint64_t parts[2] = {id.index, child};
-
-        id.index = hr__hash64(parts, sizeof parts, 0);
-    }
+    if (stage->program.expand.op != NULL)
+        hr__record_child(&id, child);
     return id;
 }
 

@@ -51,9 +51,9 @@ static void get_share(const struct hr_engine *engine, uint64_t *rank, uint64_t *
         return;
     if (path->count > 0 && order->shards) { /* in an epoch so long that none wraps */
         *rank = order->op->order_map(order->params, order->state, HR_COUNT_UNKNOWN, 0,
-                                     &id, order->node);
+                                     &id, order->draw_id);
         *world = order->op->order_map(order->params, order->state, HR_COUNT_UNKNOWN, 1,
-                                      &id, order->node) -
+                                      &id, order->draw_id) -
                  *rank;
         return;
     }

@@ -145,11 +145,12 @@ enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out)
             hr__str_addf(
                 out,
                 "%s\n{\"name\":\"record\",\"cat\":\"stage %u\",\"ph\":\"X\",\"pid\":1,"
-                "\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"position\":%llu}}",
+                "\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{",
                 first ? "" : ",", span->stage + 1, i,
                 hr__ticks_to_ns(span->begin - engine->start_ticks) / 1e3,
-                hr__ticks_to_ns(span->end - span->begin) / 1e3,
-                (unsigned long long)span->position);
+                hr__ticks_to_ns(span->end - span->begin) / 1e3);
+            hr__record_json(&span->id, out);
+            hr__str_add(out, "}}");
         }
     }
     hr__str_add(out, "]}\n");

@@ -113,8 +113,7 @@ bool hr__stream_drain(struct hr_stage *stage, uint64_t epoch)
     while (w->draining && w->at < w->count) {
         struct hr_record_id key = {.seed = stage->engine->options.seed,
                                    .epoch = (uint32_t)epoch,
-                                   .index = *number,
-                                   .position = *number};
+                                   .draw_epoch = (uint32_t)epoch};
         struct hr_cursor cursor = w->cursor;
         enum hr_stream_verdict verdict;
         uint64_t from;
@@ -123,7 +122,7 @@ bool hr__stream_drain(struct hr_stage *stage, uint64_t epoch)
             return false;
         from = *number * w->block;
         from = order->op->order_map(order->params, order->state, from + w->count,
-                                    from + w->at, &key, order->node) -
+                                    from + w->at, &key, order->draw_id) -
                from;
         verdict = stage->ended_epoch == epoch + 1
                       ? HR_STREAM_DROP

@@ -149,7 +149,7 @@ static void begin_call(struct thread_call *c, struct hr_pass *pass,
     c->call.class = &thread_class;
     c->call.kind = step->op->kind;
     c->call.node = pass->runner->engine->graph->nodes[step->node].name;
-    c->call.node_id = step->node;
+    c->call.draw_id = step->draw_id;
     c->call.input_count = use->input_count;
     c->call.output_count = use->output_count;
     c->call.inputs = c->ctx->fields;
@@ -229,8 +229,7 @@ static void call_rows(struct thread_call *c, size_t at)
         if (trace) {
             uint64_t now = hr__ticks();
 
-            hr__run_span(runner, pass->stage, pass->block->first + pass->at + c->row,
-                         last, now);
+            hr__run_span(runner, pass->stage, hr__pass_ids(pass, c->row), last, now);
             last = now;
         }
     }

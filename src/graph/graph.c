@@ -1,10 +1,10 @@
 /*
  * graph/graph.c - a graph while it is being built, and its end.
  *
- * Nodes stand in order of adding and keep their numbers, because random draws are keyed
- * by them. A node's parameters are checked when it is added, so that a program learns of
- * a wrong one at the call that gave it; everything that needs other nodes waits for
- * freezing.
+ * Nodes stand in order of adding. A node without a name gets one from its op and its
+ * place among the nodes of that op, since random draws are keyed by names. A node's
+ * parameters are checked when it is added, so that a program learns of a wrong one at the
+ * call that gave it; everything that needs other nodes waits for freezing.
  */
 #include "graph/graph_private.h"
 
@@ -225,10 +225,13 @@ static bool taken(const struct hr_graph *graph, size_t count, const char *name)
 char *hr__graph_auto_name(const struct hr_graph *graph, size_t at, const char *op)
 {
     char name[NAME_MAX_BYTES + 1];
+    unsigned place = 1;
 
-    snprintf(name, sizeof name, "%s", op);
-    for (unsigned number = 2; taken(graph, at, name); number++)
-        snprintf(name, sizeof name, "%.50s%u", op, number);
+    for (size_t i = 0; i < at; i++)
+        place += strcmp(graph->nodes[i].op->name, op) == 0;
+    snprintf(name, sizeof name, place > 1 ? "%.50s%u" : "%.50s", op, place);
+    while (taken(graph, at, name))
+        snprintf(name, sizeof name, "%.50s%u", op, ++place);
     return hr__strdup(name);
 }
 
@@ -409,6 +412,7 @@ static enum hr_err node_init(const struct hr_graph *graph, struct hr_graph_node 
                               : hr__graph_auto_name(graph, graph->count, node->op->name);
     if (node->name == NULL)
         return no_memory(reterr);
+    node->draw_id = hr__hash64(node->name, strlen(node->name), 0);
     code = fill_params(node, reterr);
     if (code != HR_OK)
         blame(graph, node->name, node->op->name, node->line, node->column, reterr);

@@ -43,7 +43,9 @@ struct hr_graph_rewrite {
 };
 
 struct hr_graph_node {
-    char *name; /* unique in the graph */
+    char *name;       /* unique in the graph */
+    uint64_t draw_id; /* hash of the name: what the node's random draws are keyed by, so
+                         that other nodes come and go without changing them */
     const struct hr_op *op;
     struct hr_doc
         *given; /* parameters as the user gave them (after substitution), or NULL */

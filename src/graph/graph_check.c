@@ -19,6 +19,7 @@
 
 struct fact {
     bool placed;
+    unsigned depth;    /* most expansions on a way from a source, it included */
     bool worked;       /* a node that looks at records stands at or above it */
     uint32_t unsteady; /* nearest node at or above that drops or makes records */
     uint32_t sharded;  /* SHARDS node at or above it */
@@ -168,6 +169,18 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
     return HR_OK;
 }
 
+/* A record can pass so many expansions and no more: its identity has room for them. */
+static enum hr_err check_depth(const struct check *c, uint32_t node)
+{
+    if (c->facts[node].depth <= HR_CHILD_DEPTH_MAX)
+        return HR_OK;
+    hr__fail(c->error, HR_ERR_LIMIT,
+             "it is the expansion number %u on the way from the source; a graph has at "
+             "most %d of them one after the other",
+             c->facts[node].depth, HR_CHILD_DEPTH_MAX);
+    return wrong(c, node, HR_ERR_LIMIT);
+}
+
 static enum hr_err check_kind(const struct check *c, uint32_t node)
 {
     const struct hr_graph_node *n = &c->graph->nodes[node];
@@ -179,10 +192,15 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
         const struct fact *input = &c->facts[n->inputs[i]];
 
         fact->worked = fact->worked || input->worked;
+        fact->depth = fact->depth > input->depth ? fact->depth : input->depth;
         if (fact->unsteady == NOBODY)
             fact->unsteady = input->unsteady;
         if (fact->sharded == NOBODY)
             fact->sharded = input->sharded;
+    }
+    if (kind == HR_OP_EXPAND) {
+        fact->depth++;
+        HR_TRY(check_depth(c, node));
     }
     if (kind == HR_OP_ORDER)
         HR_TRY(check_order(c, node));
@@ -243,6 +261,23 @@ static enum hr_err check_depends(const struct check *c, uint32_t node)
     return HR_OK;
 }
 
+/* Two nodes that draw the same numbers would show in no output. */
+static enum hr_err check_draw_ids(const struct check *c, uint32_t node)
+{
+    const struct hr_graph_node *nodes = c->graph->nodes;
+
+    for (uint32_t i = 0; i < node; i++) {
+        if (nodes[i].draw_id != nodes[node].draw_id)
+            continue;
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "its name has the same hash as '%s', and random draws are keyed by it: "
+                 "give one of them another name",
+                 name_of(c, i));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    return HR_OK;
+}
+
 static enum hr_err find_output(const struct check *c, uint32_t *ret_output)
 {
     uint32_t found = NOBODY, named;
@@ -295,6 +330,8 @@ enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order, uint32_t *r
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     for (uint32_t i = 0; code == HR_OK && i < graph->count; i++)
         code = check_inputs(&c, i);
+    for (uint32_t i = 0; code == HR_OK && i < graph->count; i++)
+        code = check_draw_ids(&c, i);
     if (code == HR_OK)
         code = sort(&c);
     if (code == HR_OK)

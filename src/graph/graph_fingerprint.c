@@ -4,7 +4,7 @@
  * Hashed are the op's name and version, its canonical parameters but those that do not
  * change a record (ranks, paths whose content counts), the identity of a source's data,
  * the fingerprints of the inputs, where values are made as far as that decides bytes
- * (graph_compose.c), rewrites that change bytes, and for random ops the node's number,
+ * (graph_compose.c), rewrites that change bytes, and for random ops the node's draw_id,
  * which keys their draws. Absent parameters are left out, so that a parameter added to an
  * op later does not change old fingerprints while it is not used.
  */
@@ -115,7 +115,7 @@ static enum hr_err identify(struct hr_graph *graph, uint32_t node)
         add_u64(hasher, input.high);
     }
     if (n->op->traits & HR_TRAIT_RANDOM)
-        add_u32(hasher, node);
+        add_u64(hasher, n->draw_id);
     add_composition(graph, node, hasher);
     if (n->op->identity != NULL)
         n->op->identity(n->params, n->state, hasher);

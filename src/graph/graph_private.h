@@ -32,7 +32,9 @@ HR_CHECK enum hr_err
 hr__graph_append(struct hr_graph *graph, const char *op, const char *name,
                  const uint32_t *inputs, size_t input_count, struct hr_doc *given,
                  int line, int column, struct hr_error *reterr);
-/* The name that a node of this op gets when it stands at `at` and has none of its own. */
+/* The name of a node at `at` that was given none: its op, and its place among the nodes
+ * of that op from the second one on ("image.flip2"); the next free place when the user
+ * gave that name to another node. NULL when out of memory. */
 HR_CHECK char *
 hr__graph_auto_name(const struct hr_graph *graph, size_t at, const char *op);
 /* Fails with the nearest name. */

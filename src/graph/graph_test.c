@@ -70,10 +70,9 @@ TEST(all_ways_of_writing_a_graph_give_one_fingerprint)
          parse(HEAD "- test.source: {n: 10, id: 3}\n"
                     "  name: a\n"
                     "- test.shuffle:\n"
-                    "  name: b\n"
                     "  inputs: [a]\n"
                     "- test.decode: {from: data, keep_position: true}\n"
-                    "  inputs: b\n"
+                    "  inputs: test.shuffle\n"
                     "  name: c\n"
                     "- test.flip: {depends_on: c, from: image, p: 25e-2}\n"
                     "- test.batch: {drop_last: false, size: 4}\n"));
@@ -94,7 +93,7 @@ TEST(whatever_changes_records_changes_the_fingerprint)
                                               "- test.decode\n- test.flip\n"))) != 0);
 }
 
-TEST(the_number_of_a_random_node_counts_and_that_of_a_pure_one_does_not)
+TEST(the_name_of_a_random_node_counts_and_that_of_a_pure_one_does_not)
 {
     /* Two sources in either order under a zip: only the order of adding differs. */
 #define TWO(first, second, op)                                                           \
@@ -107,11 +106,11 @@ TEST(the_number_of_a_random_node_counts_and_that_of_a_pure_one_does_not)
          TWO("test.source: {id: 2}\n  name: y", "test.source: {id: 1}\n  name: x",
              "test.flop:"));
     SAME(parse(HEAD "- test.source\n- test.decode\n- test.flip\n"),
-         parse(HEAD "- test.source\n- test.decode\n- test.flip:\n  name: other\n"));
+         parse(HEAD
+               "- test.source\n- test.flip:\n  inputs: d\n- test.decode:\n  name: d\n"
+               "  inputs: test.source\n"));
     DIFFER(parse(HEAD "- test.source\n- test.decode\n- test.flip\n"),
-           parse(HEAD
-                 "- test.source\n- test.flip:\n  inputs: d\n- test.decode:\n  name: d\n"
-                 "  inputs: test.source\n"));
+           parse(HEAD "- test.source\n- test.decode\n- test.flip:\n  name: other\n"));
 }
 
 TEST(wiring_counts)
@@ -140,6 +139,22 @@ TEST(names_are_made_and_numbered)
                                         "test.flip\n- test.flip\n");
 
     CHECK_EQ_STR(graph->nodes[3].name, "test.flip2");
+    CHECK_EQ_STR(graph->nodes[4].name, "test.flip3");
+    hr_graph_unref(graph);
+}
+
+/* A node that gets a name, or loses it, changes the name of no other one. */
+TEST(a_made_name_counts_the_named_nodes_too)
+{
+    struct hr_graph *graph = parse(HEAD "- test.source\n- test.decode\n- test.flip:\n"
+                                        "  name: mine\n- test.flip\n- test.flip\n");
+
+    CHECK_EQ_STR(graph->nodes[3].name, "test.flip2");
+    CHECK_EQ_STR(graph->nodes[4].name, "test.flip3");
+    hr_graph_unref(graph);
+    graph = parse(HEAD "- test.source\n- test.decode\n- test.flop:\n"
+                       "  name: test.flip2\n- test.flip\n- test.flip\n");
+    CHECK_EQ_STR(graph->nodes[3].name, "test.flip");
     CHECK_EQ_STR(graph->nodes[4].name, "test.flip3");
     hr_graph_unref(graph);
 }

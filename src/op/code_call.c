@@ -176,12 +176,14 @@ void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret
     const struct hr_record_id *id = call->id;
     struct hr_rng rng;
 
-    hr__rng_init(&rng, id->seed, id->epoch, id->index, call->node_id);
+    hr__record_rng(id, call->draw_id, &rng);
     *ret_record = (struct hr_code_record){.seed = id->seed,
                                           .index = id->index,
                                           .position = id->position,
-                                          .epoch = id->epoch & ~HR_EPOCH_SUBSTITUTE,
-                                          .node = call->node};
+                                          .epoch = id->epoch,
+                                          .node = call->node,
+                                          .children = id->child,
+                                          .depth = id->depth};
     ret_record->key[0] = hr__rng_u64(&rng);
     ret_record->key[1] = hr__rng_u64(&rng);
 }

@@ -32,7 +32,7 @@ struct hr_code_call {
     const struct hr_code_call_class *class;
     enum hr_op_kind kind;
     const char *node;
-    uint32_t node_id;
+    uint64_t draw_id; /* of the node, see hr__record_rng */
     const struct hr_record_id *id;
     size_t input_count, output_count; /* at most HR_SCHEMA_FIELDS_MAX */
     struct hr_value *const *inputs;   /* forced */

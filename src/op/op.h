@@ -148,6 +148,7 @@ struct hr_op_ctx {
     const struct hr_record_id *id;
     struct hr_thread *thread;
     uint32_t node;          /* number of the node in its graph */
+    uint64_t draw_id;       /* stable id of the node, the key of its draws */
     bool drop;              /* FILTER sets it: the record ends here */
     struct hr_error *error; /* never NULL */
 };
@@ -275,12 +276,13 @@ struct hr_op {
      * and the engine makes the calls, a run of records at a time (op/code_table.h). */
     const struct hr_code_use *(*code)(const void *state);
 
-    /* ORDER, index form: how many of n records remain (HR_ORDER_UNKNOWN is never passed
-     * in), and which input position the output position `at` is; may change the epoch
-     * (repeat). state is open()'s. */
+    /* ORDER, index form: how many of n records remain (HR_COUNT_UNKNOWN is never passed
+     * in), and which input position the output position `at` is. Reads seed and
+     * draw_epoch of `id`; may change draw_epoch (repeat). state is open()'s, draw_id the
+     * node's. */
     uint64_t (*order_count)(const void *params, uint64_t n);
     uint64_t (*order_map)(const void *params, void *state, uint64_t n, uint64_t at,
-                          struct hr_record_id *id, uint32_t node);
+                          struct hr_record_id *id, uint64_t draw_id);
     /* ORDER, stream form, for inputs whose count is not known beforehand: verdict by
      * ordinal; or a block length in which records are permuted by order_map with n = the
      * block's length. NULL, NULL: the op cannot follow a filter. */

@@ -68,11 +68,6 @@ void hr__thread_charge(struct hr_thread *thread, uint32_t node)
     thread->charge_node = node;
 }
 
-void hr__op_rng(const struct hr_op_ctx *ctx, struct hr_rng *ret_rng)
-{
-    hr__rng_init(ret_rng, ctx->id->seed, ctx->id->epoch, ctx->id->index, ctx->node);
-}
-
 enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **ret_memory)
 {
     void *memory = hr__arena_alloc(&ctx->thread->arena, bytes);

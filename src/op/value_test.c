@@ -184,18 +184,3 @@ TEST(time_is_charged_to_the_running_node)
     CHECK_EQ_INT(thread.charge_node, 1);
     CHECK(thread.charge_since >= ticks[0]);
 }
-
-TEST(streams_of_random_numbers_belong_to_record_and_node)
-{
-    struct hr_record_id id = {.seed = 3, .epoch = 1, .index = 9};
-    struct hr_op_ctx ctx = {.id = &id, .node = 4};
-    struct hr_rng a, b;
-
-    hr__op_rng(&ctx, &a);
-    hr__rng_init(&b, 3, 1, 9, 4);
-    CHECK_EQ_INT(hr__rng_u64(&a), hr__rng_u64(&b));
-    id.position = 77; /* does not matter */
-    hr__op_rng(&ctx, &a);
-    hr__rng_init(&b, 3, 1, 9, 4);
-    CHECK_EQ_INT(hr__rng_u64(&a), hr__rng_u64(&b));
-}

@@ -68,7 +68,7 @@ static void run_edits(struct bench *b, uint64_t seed, uint64_t chain, uint32_t m
     char text[160];
     uint32_t count;
 
-    hr__rng_init(&rng, seed, 0, chain, 0);
+    hr__rng_init(&rng, seed, 0, chain);
     count = 1 + pick(&rng, most);
     for (uint32_t i = 0; i < count; i++) {
         const char *op = random_edit(&rng, text, sizeof text);
@@ -153,7 +153,7 @@ TEST(pixel_tensors_cut_after_every_op_give_the_same_bytes)
     bench_init(&b);
     for (size_t i = 0; i < sizeof levels; i++) {
         if (i % 1000 == 0)
-            hr__rng_init(&rng, seed, 1, i, 0);
+            hr__rng_init(&rng, seed, 1, i);
         levels[i] = (uint8_t)pick(&rng, 256);
         units[i] = (float)levels[i] / 255.0f;
     }
@@ -211,7 +211,7 @@ TEST(descriptions_that_were_tampered_with_do_no_harm)
     for (uint64_t i = 0; i < 60; i++) {
         size_t size;
 
-        hr__rng_init(&rng, seed, 2, i, 0);
+        hr__rng_init(&rng, seed, 2, i);
         free(
             run_photo(&b, data, bytes, seed, i, i % 2 ? "close" : "exact", false, &size));
         for (int k = 0; k < 40; k++) {

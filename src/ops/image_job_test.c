@@ -19,7 +19,7 @@ static void *run_chain(struct bench *b, const void *data, size_t bytes, uint64_t
     bench_put_bytes(b, "data", data, bytes);
     snprintf(text, sizeof text, "{mode: %s, orientation: true}", mode);
     CHECK_OK(bench_op(b, "image.decode", text));
-    hr__rng_init(&rng, 7, 0, chain, 0);
+    hr__rng_init(&rng, 7, 0, chain);
     count = 1 + pick(&rng, 7);
     trace[0] = '\0';
     for (uint32_t i = 0; i < count; i++) {

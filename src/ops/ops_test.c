@@ -224,7 +224,7 @@ static void is_permutation(uint64_t n, uint64_t window)
     uint64_t fixed = 0;
 
     for (uint64_t at = 0; at < n; at++) {
-        struct hr_record_id id = {.seed = 5, .epoch = 2};
+        struct hr_record_id id = {.seed = 5, .draw_epoch = 2};
         uint64_t to = mapped(n, at, &id);
         CHECK(to < n && !seen[to]);
         CHECK(window == 0 || to / window == at / window);
@@ -238,7 +238,7 @@ static void is_permutation(uint64_t n, uint64_t window)
 TEST(shuffle_permutes_globally_and_in_windows)
 {
     static const uint64_t counts[] = {1, 2, 7, 4095, 4096, 4097, 20000};
-    struct hr_record_id one = {.seed = 5}, two = {.seed = 5, .epoch = 1};
+    struct hr_record_id one = {.seed = 5}, two = {.seed = 5, .draw_epoch = 1};
     int same = 0;
 
     bench_init(&b);
@@ -265,7 +265,7 @@ static void *shuffle_thread(void *user)
 
     *sum = 0;
     for (uint64_t at = 0; at < 60000; at++) {
-        struct hr_record_id id = {.seed = 5, .epoch = (uint32_t)(at / 5 % 12)};
+        struct hr_record_id id = {.seed = 5, .draw_epoch = (uint32_t)(at / 5 % 12)};
         *sum = *sum * 31 + mapped(at % 2 ? 1000 : 9000, at % 1000, &id);
     }
     return NULL;
@@ -291,7 +291,7 @@ TEST(shuffle_gives_the_same_from_many_threads)
 
 TEST(take_skip_and_repeat_choose_positions)
 {
-    struct hr_record_id id = {.epoch = 4};
+    struct hr_record_id id = {.epoch = 4, .draw_epoch = 4};
 
     bench_init(&b);
     open_order("order.take", "{count: 5}");
@@ -307,7 +307,8 @@ TEST(take_skip_and_repeat_choose_positions)
     open_order("order.repeat", "{count: 3}");
     CHECK_EQ_INT(order->order_count(node.params, 10), 30);
     CHECK_EQ_INT(mapped(10, 27, &id), 7);
-    CHECK_EQ_INT(id.epoch, 14);
+    CHECK_EQ_INT(id.draw_epoch, 14);
+    CHECK_EQ_INT(id.epoch, 4);
     bench_node_finish(&node);
     bench_finish(&b);
 }

@@ -218,6 +218,7 @@ static inline enum hr_err
 bench_apply(struct bench *b, struct bench_node *n, struct hr_value **values)
 {
     struct hr_op_ctx ctx = {.params = n->params,
+                            .draw_id = b->node,
                             .node = b->node++,
                             .id = &b->id,
                             .thread = &b->thread,

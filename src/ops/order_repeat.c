@@ -30,12 +30,12 @@ static uint64_t repeat_count(const void *params, uint64_t n)
 }
 
 static uint64_t repeat_map(const void *params, void *state, uint64_t n, uint64_t at,
-                           struct hr_record_id *id, uint32_t node)
+                           struct hr_record_id *id, uint64_t draw_id)
 {
     uint32_t count = (uint32_t)((const struct repeat *)params)->count;
 
-    (void)state, (void)node;
-    id->epoch = id->epoch * count + (uint32_t)(at / n);
+    (void)state, (void)draw_id;
+    id->draw_epoch = id->draw_epoch * count + (uint32_t)(at / n);
     return at % n;
 }
 

@@ -54,11 +54,11 @@ static enum hr_err shard_infer(struct hr_infer *infer)
 }
 
 static uint64_t shard_map(const void *params, void *state, uint64_t n, uint64_t at,
-                          struct hr_record_id *id, uint32_t node)
+                          struct hr_record_id *id, uint64_t draw_id)
 {
     const struct shard *p = params;
 
-    (void)state, (void)id, (void)node;
+    (void)state, (void)id, (void)draw_id;
     return (at * (uint64_t)p->world + (uint64_t)p->rank) % n;
 }
 

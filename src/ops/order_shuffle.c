@@ -32,14 +32,15 @@ static const struct hr_param shuffle_params[] = {
 #define TABLE_MAX HR_PERM_TABLE /* below, hr_perm has a table that must be copied */
 #define PERM_WORDS (sizeof(struct hr_perm) / sizeof(uint64_t))
 
-/* What a permutation depends on. */
+/* What a permutation depends on: the number of records, and the stream that its draws
+ * come from. */
 struct key {
-    uint64_t n, seed, stream;
+    uint64_t n, seed, epoch, block;
 };
 
 struct slot {
     atomic_uint_fast64_t sequence; /* odd while it is being written */
-    atomic_uint_fast64_t n, seed, stream;
+    atomic_uint_fast64_t n, seed, epoch, block;
     atomic_uint_fast64_t perm[PERM_WORDS]; /* n >= TABLE_MAX */
     _Atomic uint16_t table[TABLE_MAX];
 };
@@ -78,7 +79,8 @@ static bool holds(struct slot *slot, const struct key *key)
 {
     return atomic_load_explicit(&slot->n, memory_order_relaxed) == key->n &&
            atomic_load_explicit(&slot->seed, memory_order_relaxed) == key->seed &&
-           atomic_load_explicit(&slot->stream, memory_order_relaxed) == key->stream;
+           atomic_load_explicit(&slot->epoch, memory_order_relaxed) == key->epoch &&
+           atomic_load_explicit(&slot->block, memory_order_relaxed) == key->block;
 }
 
 /* False when the slot holds another permutation or is being written. */
@@ -115,7 +117,8 @@ static void fill(struct slot *slot, const struct key *key, const struct hr_perm 
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&slot->n, key->n, memory_order_relaxed);
     atomic_store_explicit(&slot->seed, key->seed, memory_order_relaxed);
-    atomic_store_explicit(&slot->stream, key->stream, memory_order_relaxed);
+    atomic_store_explicit(&slot->epoch, key->epoch, memory_order_relaxed);
+    atomic_store_explicit(&slot->block, key->block, memory_order_relaxed);
     memcpy(words, perm, sizeof words);
     for (size_t i = 0; i < PERM_WORDS; i++)
         atomic_store_explicit(&slot->perm[i], words[i], memory_order_relaxed);
@@ -130,11 +133,13 @@ static uint64_t permute(struct cache *cache, const struct key *key, uint64_t at)
     struct slot *slot = &cache->slots[hr__hash64(key, sizeof *key, 0) % SLOTS];
     uint16_t table[HR_PERM_TABLE];
     struct hr_perm perm;
+    struct hr_rng rng;
     uint64_t place;
 
     if (look_up(slot, key, at, &place))
         return place;
-    hr__perm_init(&perm, key->n, key->seed, key->stream, table);
+    hr__rng_init(&rng, key->seed, (uint32_t)key->epoch, key->block);
+    hr__perm_init(&perm, key->n, &rng, table);
     place = hr__perm_map(&perm, at);
     pthread_mutex_lock(&cache->lock);
     if (!holds(slot, key) || atomic_load(&slot->sequence) == 0)
@@ -150,18 +155,15 @@ static uint64_t shuffle_count(const void *params, uint64_t n)
 }
 
 static uint64_t shuffle_map(const void *params, void *state, uint64_t n, uint64_t at,
-                            struct hr_record_id *id, uint32_t node)
+                            struct hr_record_id *id, uint64_t draw_id)
 {
     const struct shuffle *p = params;
     uint64_t window = p->window > 0 ? (uint64_t)p->window : n, first = at - at % window;
-    struct {
-        uint64_t seed, block;
-    } mix = {(uint64_t)p->seed, first / window};
     struct key key = {
         .n = n - first < window ? n - first : window,
-        .seed = id->seed ^
-                (p->seed == 0 && mix.block == 0 ? 0 : hr__hash64(&mix, sizeof mix, 0)),
-        .stream = (uint64_t)node << 32 | id->epoch,
+        .seed = id->seed ^ draw_id ^ hr__rng_mix((uint64_t)p->seed),
+        .epoch = id->draw_epoch,
+        .block = first / window,
     };
 
     return first + permute(state, &key, at - first);
@@ -180,7 +182,7 @@ const struct hr_op hr_op_order_shuffle = {
         "memory. A window keeps neighbours near each other (for slow disks), and is "
         "needed behind an op that drops records, where the epoch's length is not known: "
         "there, each block of `window` records is gathered and then given out in random "
-        "order. The order depends on seed, epoch and the node's place in the graph, "
+        "order. The order depends on seed, epoch and the node's name, "
         "never on threads.",
     .version = 1,
     .kind = HR_OP_ORDER,

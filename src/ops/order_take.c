@@ -28,9 +28,9 @@ static enum hr_err take_infer(struct hr_infer *infer)
 }
 
 static uint64_t take_map(const void *params, void *state, uint64_t n, uint64_t at,
-                         struct hr_record_id *id, uint32_t node)
+                         struct hr_record_id *id, uint64_t draw_id)
 {
-    (void)params, (void)state, (void)n, (void)id, (void)node;
+    (void)params, (void)state, (void)n, (void)id, (void)draw_id;
     return at;
 }
 

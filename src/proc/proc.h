@@ -22,7 +22,7 @@
 struct hr_proc_step {
     const char *code;     /* name given to hr_graph_code */
     const char *node;     /* node name, for messages */
-    uint32_t node_id;     /* keys its random draws, as hr__op_rng */
+    uint64_t draw_id;     /* stable id of the node, the key of its random draws */
     enum hr_op_kind kind; /* SOURCE, MAP, FILTER, EXPAND (only as the last step) */
     size_t input_count, output_count;
     const uint16_t *inputs;                      /* slots */

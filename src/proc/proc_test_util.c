@@ -171,7 +171,7 @@ void single_make(struct single *s, const char *code, enum hr_op_kind kind,
     }
     s->step = (struct hr_proc_step){.code = code,
                                     .node = "mine",
-                                    .node_id = 3,
+                                    .draw_id = 3,
                                     .kind = kind,
                                     .input_count = in_count,
                                     .output_count = out_count,
@@ -201,7 +201,8 @@ struct numbers *numbers_make(size_t count)
     for (size_t i = 0; i < count; i++) {
         n->values[i] = (int64_t)i;
         hr__value_set_tensor(&n->inputs[i], HR_I64, 0, NULL, &n->values[i], NULL);
-        n->records[i].id = (struct hr_record_id){1, 2, i, i};
+        n->records[i].id = (struct hr_record_id){
+            .seed = 1, .position = i, .index = i, .epoch = 2, .draw_epoch = 2};
         n->records[i].inputs = &n->inputs[i];
     }
     return n;

@@ -375,7 +375,7 @@ static enum hr_err prepare_step(struct hr_server *server, size_t at)
     step->call = (struct hr_code_call){.class = &serve_class,
                                        .kind = from->kind,
                                        .node = from->node,
-                                       .node_id = from->node_id,
+                                       .draw_id = from->draw_id,
                                        .input_count = from->input_count,
                                        .output_count = from->output_count,
                                        .inputs = inputs,

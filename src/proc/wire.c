@@ -102,7 +102,7 @@ struct program_head {
 };
 
 struct step_head {
-    uint32_t node_id, kind;
+    uint64_t draw_id, kind;
     uint64_t input_count, output_count, code_bytes, node_bytes; /* texts with their NUL */
 };
 
@@ -130,7 +130,7 @@ void hr__proc_program_write(const struct hr_proc_program *program, struct hr_str
         hr__str_add_bytes(out, program->input_fields[i], sizeof(struct hr_field));
     for (size_t s = 0; s < program->step_count; s++) {
         const struct hr_proc_step *step = &program->steps[s];
-        struct step_head at = {step->node_id,          (uint32_t)step->kind,
+        struct step_head at = {step->draw_id,          (uint64_t)step->kind,
                                step->input_count,      step->output_count,
                                strlen(step->code) + 1, strlen(step->node) + 1};
 
@@ -245,7 +245,7 @@ static void read_step(struct program_reader *reader, const struct program_head *
 
     if (!read_bytes(reader, &head, sizeof head))
         return;
-    step->node_id = head.node_id;
+    step->draw_id = head.draw_id;
     step->kind = (enum hr_op_kind)head.kind;
     step->input_count = head.input_count;
     step->output_count = head.output_count;

@@ -175,7 +175,7 @@ static void check_kills(struct outcome_job job, const char *name)
     printf("# %zu batches, HEADRACE_TEST_SEED=%llu\n", whole->batches,
            (unsigned long long)seed);
     snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
-    hr__rng_init(&rng, seed, 0, 0, 0);
+    hr__rng_init(&rng, seed, 0, 0);
     for (int i = 0; i < KILLS; i++) {
         int status;
 

@@ -295,7 +295,7 @@ static void make_graph(struct maker *m, uint64_t seed, const char *photos)
     size_t length;
 
     *m = (struct maker){0};
-    hr__rng_init(&m->rng, seed, 0, 0, 0);
+    hr__rng_init(&m->rng, seed, 0, 0);
     add(m, "headrace: 1\npipeline:\n");
     if (below(m, 3) == 0) {
         add(m, "  - source.range: {n: %d}\n", 20 + (int)below(m, 200));
