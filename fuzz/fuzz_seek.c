@@ -29,7 +29,8 @@ static void read_entries(const struct hr_seek_section *section)
         if (entry == NULL)
             continue;
         total += record->bytes;
-        (void)hr__jpeg_index_unpack(&arena, entry, record->bytes, &index);
+        if (hr__jpeg_index_unpack(&arena, entry, record->bytes, &index) != HR_OK)
+            index.rows = 0; /* refused: any bytes may be an entry */
         hr__arena_reset(&arena);
     }
     if (total > section->bytes)

@@ -10,10 +10,10 @@
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/thread.h"
 #include "headrace/dataset.h"
 #include "store/seek.h"
+#include "store/store.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -76,11 +76,11 @@ static void note(struct worker *worker, const void *data, size_t bytes)
 
 static void note_file(struct worker *worker, uint64_t at)
 {
-    char path[4096], *data;
+    char path[HR_URI_MAX], *data;
     size_t bytes;
 
     if (hr__index_path(worker->pass->index, at, path, sizeof path, NULL) != HR_OK ||
-        hr__file_read(path, FILE_BYTES_MAX, &data, &bytes, NULL) != HR_OK)
+        hr__store_load(path, FILE_BYTES_MAX, &data, &bytes, NULL) != HR_OK)
         return;
     note(worker, data, bytes);
     hr__free(data);

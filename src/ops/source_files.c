@@ -168,8 +168,7 @@ static bool files_ahead(const void *params, const void *state, uint64_t index,
                         struct hr_range *ret_range)
 {
     (void)params;
-    ret_range->offset = 0;
-    ret_range->bytes = HR_RANGE_REST;
+    hr__range_whole(ret_range);
     return index < hr__index_count(state) &&
            hr__index_path(state, index, ret_range->uri, sizeof ret_range->uri, NULL) ==
                HR_OK;
@@ -202,8 +201,7 @@ static enum hr_err files_apply(struct hr_op_ctx *ctx)
     struct hr_buffer *buffer;
     size_t length;
 
-    range.offset = 0;
-    range.bytes = HR_RANGE_REST;
+    hr__range_whole(&range);
     if (hr__index_path(ctx->state, ctx->id->index, range.uri, sizeof range.uri,
                        &length) != HR_OK)
         return hr__fail(ctx->error, HR_ERR_LIMIT, "the path of a file is too long");

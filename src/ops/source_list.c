@@ -1,16 +1,15 @@
 /*
- * source.list - the lines of a text file as records.
+ * source.list - the lines of a text as records.
  *
- * The file is mapped, and the place of every 16th line is noted at open, half a byte a
- * line: finding a line is a jump and a short scan. The file must not be cut shorter while
- * it is in use.
+ * The text stays where its store can show it (a file is mapped, and must not be cut
+ * shorter while it is in use). The place of every 16th line is noted at open, half a byte
+ * a line: finding a line is a jump and a short scan.
  */
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
 #include "op/op.h"
+#include "store/store.h"
 
 #define MARK_EVERY 16
 
@@ -22,15 +21,16 @@ struct list {
 
 static const struct hr_param list_params[] = {
     HR_P_PATH(struct list, path, .required = true, .not_identity = true,
-              .help = "the text file"),
+              .help = "the text file, or its URI"),
     HR_P_BOOL(struct list, skip_empty, .fallback = "false",
-              .help = "lines without a character are no records"),
+              .help = "leave out lines without a character"),
     HR_P_FIELD(struct list, field, .fallback = "text", .access = HR_ACCESS_WRITE,
                .help = "the field that holds a line, without its line ending"),
 };
 
 struct lines {
-    char *text;
+    struct hr_store_map map;
+    const char *text;
     size_t bytes;
     uint64_t count;
     size_t *marks; /* where lines 0, 16, 32, ... begin */
@@ -90,8 +90,7 @@ static void list_close(void *state)
 {
     struct lines *lines = state;
 
-    if (lines->text != NULL)
-        munmap(lines->text, lines->bytes);
+    hr__store_unmap(&lines->map);
     hr__free(lines->marks);
     hr__free(lines);
 }
@@ -100,13 +99,13 @@ static enum hr_err list_open(const struct hr_open *open, void **ret_state)
 {
     const struct list *p = open->params;
     struct lines *lines = hr__calloc(1, sizeof *lines);
-    void *map = NULL;
     enum hr_err err;
 
     if (lines == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
-    err = hr__file_map(p->path, &map, &lines->bytes, open->error);
-    lines->text = map;
+    err = hr__store_map(p->path, &lines->map, open->error);
+    lines->text = lines->map.data;
+    lines->bytes = lines->map.bytes;
     if (err == HR_OK && !mark_lines(lines, p->skip_empty))
         err = hr__fail(open->error, HR_ERR_MEMORY, "out of memory for the lines of %s",
                        p->path);
@@ -174,7 +173,8 @@ static enum hr_err list_apply(struct hr_op_ctx *ctx)
         return hr__fail(ctx->error, HR_ERR_RANGE, "there is no line %llu",
                         (unsigned long long)ctx->id->index);
     at = find_line(lines, p->skip_empty, ctx->id->index, &length);
-    hr__value_set_bytes(ctx->fields[0], lines->text + at, length, NULL);
+    hr__value_set_bytes(ctx->fields[0], (char *)(uintptr_t)lines->text + at, length,
+                        NULL);
     ctx->fields[0]->shared = true;
     return HR_OK;
 }

@@ -6,12 +6,11 @@
 #include "store/idx.h"
 
 #include <string.h>
-#include <sys/mman.h>
 #include <zlib.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/file.h"
+#include "store/store.h"
 
 #define HEADER_MAX (4 + 4 * (HR_MAX_DIMS + 1))
 /* Deflate makes at most 1032 bytes of one. */
@@ -19,7 +18,8 @@
 
 struct hr_idx {
     struct hr_idx_header header;
-    unsigned char *map; /* the file, NULL when empty */
+    struct hr_store_map file; /* all of it; {0} once it is inflated */
+    const unsigned char *map; /* its bytes, NULL when empty */
     size_t map_bytes;
     unsigned char *inflated; /* elements of a compressed file, else NULL */
     const unsigned char *data;
@@ -146,7 +146,7 @@ inflate_file(const char *path, struct hr_idx *idx, bool all, struct hr_error *re
                         path);
     if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    stream.next_in = idx->map;
+    stream.next_in = (unsigned char *)(uintptr_t)idx->map; /* only read */
     stream.avail_in = (uInt)idx->map_bytes;
     count = inflate_some(&stream, bytes, 4, &end);
     if (count == 4 && bytes[3] <= HR_MAX_DIMS) {
@@ -178,18 +178,16 @@ read_plain(const char *path, struct hr_idx *idx, bool all, struct hr_error *rete
 static enum hr_err
 read_file(const char *path, struct hr_idx *idx, bool all, struct hr_error *reterr)
 {
-    void *map;
-
-    HR_TRY(hr__file_map(path, &map, &idx->map_bytes, reterr));
-    idx->map = map;
+    HR_TRY(hr__store_map(path, &idx->file, reterr));
+    idx->map = idx->file.data;
+    idx->map_bytes = idx->file.bytes;
     return is_gzip(idx) ? inflate_file(path, idx, all, reterr)
                         : read_plain(path, idx, all, reterr);
 }
 
 static void finish(struct hr_idx *idx)
 {
-    if (idx->map != NULL)
-        munmap(idx->map, idx->map_bytes);
+    hr__store_unmap(&idx->file);
     hr__free(idx->inflated);
 }
 
@@ -219,7 +217,7 @@ hr__idx_open(const char *path, struct hr_idx **ret_idx, struct hr_error *reterr)
         return code;
     }
     if (idx->inflated != NULL) {
-        munmap(idx->map, idx->map_bytes);
+        hr__store_unmap(&idx->file);
         idx->map = NULL;
     }
     *ret_idx = idx;

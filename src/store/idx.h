@@ -3,8 +3,8 @@
  *
  * A header (two zero bytes, element type, number of dimensions, each dimension as 4 bytes
  * big endian), then the elements, big endian, last dimension fastest. The first dimension
- * counts the items. A file may be compressed by gzip; it is then held in memory, else it
- * is mapped and must not be cut shorter while it is in use.
+ * counts the items. A path may be any URI (store.h). A file may be compressed by gzip; it
+ * is then held in memory, else it is mapped and must not be cut shorter while in use.
  */
 #ifndef HR_STORE_IDX_H
 #define HR_STORE_IDX_H

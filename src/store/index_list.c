@@ -9,7 +9,7 @@
 #include "store/index_list.h"
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/file.h"
+#include "store/store.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -308,7 +308,7 @@ enum hr_err hr__index_list_read(const char *path, struct hr_index_list *ret_list
     char *text;
     enum hr_err err;
 
-    HR_TRY(hr__file_read(path, FILE_BYTES_MAX, &text, &bytes, reterr));
+    HR_TRY(hr__store_load(path, FILE_BYTES_MAX, &text, &bytes, reterr));
     err = hr__index_list_parse(text, bytes, path, ret_list, reterr);
     hr__free(text);
     return err;

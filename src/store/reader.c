@@ -1,26 +1,80 @@
 /*
- * store/reader.c - the reader as its users see it: taking, naming ahead, counts.
+ * store/reader.c - the reader: taking, naming ahead, counts.
  *
  * A warm take touches no lock and writes to nothing that other threads write often: the
- * counters are striped. Requests named ahead live in a fixed table under one lock; a
- * request belongs to the table, except that its backend owns it while it runs. A request
- * that fails just disappears: take then reads the file itself and tells what is wrong.
+ * counters are striped. Requests named ahead live in a fixed table under one lock; each
+ * is one read of a channel, which owns it while it is in flight. A request that fails
+ * just disappears: take then reads the range itself and reports what is wrong.
  */
+#include "store/reader.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "store/reader_internal.h"
+#include "store/store_internal.h"
 #include <string.h>
 
-#define COLD_RUN 256 /* cached files in a row after which the reader counts as warm */
+#define COLD_RUN                                                                         \
+    256 /* reads in a row without waiting until the reader counts as warm                \
+         */
 #define AHEAD_BYTES ((size_t)64 << 20)
 #define FILE_BYTES ((uint64_t)1 << 30)
 #define DEPTH 64
 #define DEPTH_MAX 4096
 #define THREADS 8
 #define THREADS_MAX 256
+#define STRIPES 16
+#define CHANNELS_MAX 8 /* stores in use at a time */
+/* What was named so many depths ago and not taken will not be: its record was dropped. */
+#define STALE_DEPTHS 4
 
-static struct hr_reader_stripe *stripe_of(struct hr_reader *reader)
+enum state {
+    FREE,
+    IN_FLIGHT, /* its channel's, but for links and `unwanted` */
+    READY,     /* buffer is whole */
+};
+
+struct request {
+    struct hr_store_read read; /* first: the channel gives it back */
+    struct hr_reader *reader;
+    struct hr_channel *channel;
+    uint64_t key, serial; /* hash of the range; when it was named */
+    enum state state;
+    bool unwanted;        /* in flight, and nobody will take it */
+    struct request *next; /* in its bucket; in the free list */
+    struct hr_buffer *buffer;
+    size_t held_bytes; /* counted in ahead_bytes */
+    struct hr_range range;
+};
+
+/* Counters of the threads that share a stripe. */
+struct stripe {
+    _Alignas(64) atomic_uint_fast64_t files, bytes, cached, waited;
+};
+
+struct hr_reader {
+    struct hr_pool *pool;
+    uint64_t file_bytes_max;
+    size_t ahead_bytes_max;
+    uint32_t depth, thread_count;
+    enum hr_reader_mode mode;
+
+    atomic_int cold_left; /* reads until the reader counts as warm; > 0: cold */
+    atomic_uint live;     /* requests not free */
+    struct stripe stripes[STRIPES];
+
+    pthread_mutex_t lock;
+    pthread_cond_t done; /* a request ended */
+    /* under lock */
+    struct hr_channel *channels[CHANNELS_MAX]; /* the first is that of files */
+    uint32_t channel_count;
+    struct request *requests, *free, **buckets;
+    uint32_t bucket_mask;
+    uint32_t waiters;
+    size_t ahead_bytes;
+    uint64_t named, started, dropped, ready, late, unused;
+};
+
+static struct stripe *stripe_of(struct hr_reader *reader)
 {
     uint64_t self = (uint64_t)pthread_self() >> 6;
 
@@ -32,7 +86,7 @@ static void add(atomic_uint_fast64_t *counter, uint64_t value)
     atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
 }
 
-void hr__reader_note(struct hr_reader *reader, bool waited)
+static void note(struct hr_reader *reader, bool waited)
 {
     atomic_int *left = &reader->cold_left;
 
@@ -49,7 +103,7 @@ bool hr__reader_is_cold(const struct hr_reader *reader)
 
 /* ---- the table, lock held ---- */
 
-static struct hr_request **bucket_of(struct hr_reader *reader, uint64_t key)
+static struct request **bucket_of(struct hr_reader *reader, uint64_t key)
 {
     uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
@@ -62,17 +116,17 @@ static uint64_t key_of(const struct hr_range *range)
 }
 
 static bool
-is_range(const struct hr_request *request, uint64_t key, const struct hr_range *range)
+is_range(const struct request *request, uint64_t key, const struct hr_range *range)
 {
     return request->key == key && request->range.offset == range->offset &&
            request->range.bytes == range->bytes &&
            strcmp(request->range.uri, range->uri) == 0;
 }
 
-static struct hr_request *
+static struct request *
 find_request(struct hr_reader *reader, uint64_t key, const struct hr_range *range)
 {
-    struct hr_request *request = *bucket_of(reader, key);
+    struct request *request = *bucket_of(reader, key);
 
     while (request != NULL && (request->unwanted || !is_range(request, key, range)))
         request = request->next;
@@ -80,9 +134,9 @@ find_request(struct hr_reader *reader, uint64_t key, const struct hr_range *rang
 }
 
 /* Give the slot back, with what it holds. */
-static void free_request(struct hr_reader *reader, struct hr_request *request)
+static void free_request(struct hr_reader *reader, struct request *request)
 {
-    struct hr_request **link = bucket_of(reader, request->key);
+    struct request **link = bucket_of(reader, request->key);
 
     while (*link != request)
         link = &(*link)->next;
@@ -91,76 +145,86 @@ static void free_request(struct hr_reader *reader, struct hr_request *request)
     hr_buffer_unref(request->buffer);
     request->buffer = NULL;
     request->held_bytes = 0;
-    request->state = HR_REQUEST_FREE;
+    request->state = FREE;
     request->next = reader->free;
     reader->free = request;
     atomic_fetch_sub_explicit(&reader->live, 1, memory_order_relaxed);
 }
 
-static void unqueue(struct hr_reader *reader, struct hr_request *request)
-{
-    struct hr_request *before = NULL, *at = reader->queue_first;
-
-    while (at != request) {
-        before = at;
-        at = at->queue_next;
-    }
-    if (before == NULL)
-        reader->queue_first = request->queue_next;
-    else
-        before->queue_next = request->queue_next;
-    if (reader->queue_last == request)
-        reader->queue_last = before;
-}
-
-/* Nobody wants it any more. */
-static void drop_request(struct hr_reader *reader, struct hr_request *request)
+/* It will not be taken. */
+static void drop_request(struct hr_reader *reader, struct request *request)
 {
     reader->unused++;
-    if (request->state == HR_REQUEST_RUNNING) {
-        request->unwanted = true; /* its backend will end it */
+    if (request->state == IN_FLIGHT &&
+        !hr__channel_withdraw(request->channel, &request->read)) {
+        request->unwanted = true; /* freed when it is done */
         return;
     }
-    if (request->state == HR_REQUEST_QUEUED)
-        unqueue(reader, request);
     free_request(reader, request);
 }
 
-struct hr_request *hr__reader_next_queued(struct hr_reader *reader)
-{
-    struct hr_request *request = reader->queue_first;
+/* ---- buffers ---- */
 
-    if (request == NULL)
-        return NULL;
-    unqueue(reader, request);
-    request->state = HR_REQUEST_RUNNING;
-    return request;
+static enum hr_err
+get_buffer(const struct hr_reader *reader, size_t bytes, struct hr_buffer **ret_buffer)
+{
+    struct hr_buffer *whole, *view;
+
+    if (bytes > SIZE_MAX - HR_READER_SLACK_BYTES)
+        return HR_ERR_MEMORY;
+    HR_TRY(hr_pool_get(reader->pool, bytes + HR_READER_SLACK_BYTES, &whole));
+    memset((char *)hr_buffer_data(whole) + bytes, 0, HR_READER_SLACK_BYTES);
+    view = hr_buffer_view(whole, 0, bytes); /* the pool keeps heads of views: 40 ns */
+    hr_buffer_unref(whole);
+    if (view == NULL)
+        return HR_ERR_MEMORY;
+    *ret_buffer = view;
+    return HR_OK;
 }
 
-bool hr__reader_reserve(struct hr_reader *reader, struct hr_request *request,
-                        size_t bytes)
+/* ---- requests in flight: called by threads of a channel, no lock held ---- */
+
+/* Memory within the budget; an error is no more than a reason to end the read. */
+static enum hr_err give_room(struct hr_store_read *read, void **ret_data)
 {
-    if (request->unwanted || bytes > reader->ahead_bytes_max - reader->ahead_bytes)
-        return false;
-    reader->ahead_bytes += bytes;
-    request->held_bytes = bytes;
-    return true;
+    struct request *request = (struct request *)read;
+    struct hr_reader *reader = request->reader;
+    size_t bytes = read->bytes;
+    bool allowed;
+
+    if (bytes > reader->file_bytes_max)
+        return HR_ERR_LIMIT;
+    pthread_mutex_lock(&reader->lock);
+    allowed =
+        !request->unwanted && bytes <= reader->ahead_bytes_max - reader->ahead_bytes;
+    if (allowed) {
+        reader->ahead_bytes += bytes;
+        request->held_bytes = bytes;
+    }
+    pthread_mutex_unlock(&reader->lock);
+    if (!allowed)
+        return HR_ERR_LIMIT;
+    HR_TRY(get_buffer(reader, bytes, &request->buffer));
+    *ret_data = hr_buffer_data(request->buffer);
+    return HR_OK;
 }
 
-void hr__reader_complete(struct hr_reader *reader, struct hr_request *request,
-                         struct hr_buffer *buffer, bool waited)
+static void complete(struct hr_store_read *read, enum hr_err err)
 {
-    request->buffer = buffer;
-    request->waited = waited;
-    request->state = HR_REQUEST_READY;
-    if (buffer != NULL)
-        hr__reader_note(reader, waited);
-    if (buffer == NULL || request->unwanted) {
+    struct request *request = (struct request *)read;
+    struct hr_reader *reader = request->reader;
+
+    pthread_mutex_lock(&reader->lock);
+    request->state = READY;
+    if (err == HR_OK)
+        note(reader, read->waited);
+    if (err != HR_OK || request->unwanted) {
         reader->unused += !request->unwanted;
         free_request(reader, request);
     }
     if (reader->waiters > 0)
         pthread_cond_broadcast(&reader->done);
+    pthread_mutex_unlock(&reader->lock);
 }
 
 /* ---- taking ---- */
@@ -171,20 +235,21 @@ take_ahead(struct hr_reader *reader, const struct hr_range *range)
 {
     uint64_t key = key_of(range);
     struct hr_buffer *buffer = NULL;
-    struct hr_request *request;
+    struct request *request;
     bool late = false;
 
     pthread_mutex_lock(&reader->lock);
     while ((request = find_request(reader, key, range)) != NULL) {
-        if (request->state == HR_REQUEST_QUEUED) {
-            drop_request(reader, request); /* to read it here is sooner done */
-            break;
-        }
-        if (request->state == HR_REQUEST_READY) {
+        if (request->state == READY) {
             buffer = request->buffer;
             request->buffer = NULL;
             free_request(reader, request);
             *(late ? &reader->late : &reader->ready) += 1;
+            break;
+        }
+        if (!late && hr__channel_withdraw(request->channel, &request->read)) {
+            reader->unused++; /* it had not begun: reading it here is faster */
+            free_request(reader, request);
             break;
         }
         late = true;
@@ -196,8 +261,8 @@ take_ahead(struct hr_reader *reader, const struct hr_range *range)
     return buffer;
 }
 
-/* Give up what is complete and not yet taken: the pool has no room for a file that is
- * wanted at once. */
+/* Frees what is complete and not yet taken: the pool has no room for a range that is
+ * wanted now. */
 static bool drop_ready(struct hr_reader *reader)
 {
     bool any = false;
@@ -206,7 +271,7 @@ static bool drop_ready(struct hr_reader *reader)
         return false;
     pthread_mutex_lock(&reader->lock);
     for (uint32_t i = 0; i < reader->depth; i++) {
-        if (reader->requests[i].state == HR_REQUEST_READY) {
+        if (reader->requests[i].state == READY) {
             drop_request(reader, &reader->requests[i]);
             any = true;
         }
@@ -215,83 +280,167 @@ static bool drop_ready(struct hr_reader *reader)
     return any;
 }
 
-static enum hr_err take_here(struct hr_reader *reader, const char *path,
+static enum hr_err
+room_failed(enum hr_err err, const char *uri, size_t bytes, struct hr_error *reterr)
+{
+    hr__store_note(reterr, uri);
+    return hr__fail(reterr, err, "no room for the %zu bytes of %s: %s", bytes, uri,
+                    err == HR_ERR_LIMIT ? "the pool's limit is reached"
+                                        : hr_err_text(err));
+}
+
+/* The range of an open object. */
+static enum hr_err
+read_object(struct hr_reader *reader, const struct hr_range *range,
+            struct hr_object *object, size_t bytes, struct hr_buffer **ret_buffer,
+            bool *ret_waited, struct hr_error *reterr)
+{
+    struct hr_buffer *buffer;
+    enum hr_err err;
+
+    if (bytes > reader->file_bytes_max) {
+        hr__store_note(reterr, range->uri);
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "%s has %zu bytes, more than the limit of %llu", range->uri,
+                        bytes, (unsigned long long)reader->file_bytes_max);
+    }
+    err = get_buffer(reader, bytes, &buffer);
+    if (err == HR_ERR_LIMIT && drop_ready(reader))
+        err = get_buffer(reader, bytes, &buffer);
+    if (err != HR_OK)
+        return room_failed(err, range->uri, bytes, reterr);
+    err = hr__store_read(object, range->offset, hr_buffer_data(buffer), bytes, NULL,
+                         ret_waited, reterr);
+    if (err == HR_OK)
+        *ret_buffer = buffer;
+    else
+        hr_buffer_unref(buffer);
+    return err;
+}
+
+static enum hr_err take_here(struct hr_reader *reader, const struct hr_range *range,
                              struct hr_buffer **ret_buffer, struct hr_error *reterr)
 {
-    struct hr_reader_stripe *stripe = stripe_of(reader);
-    struct hr_buffer *buffer;
-    bool waited;
-    enum hr_err err = hr__reader_read_file(reader, path, NULL, &buffer, &waited, reterr);
+    struct stripe *stripe = stripe_of(reader);
+    struct hr_object object;
+    bool waited = false;
+    size_t bytes;
+    enum hr_err err;
 
-    if (err == HR_ERR_LIMIT && drop_ready(reader))
-        err = hr__reader_read_file(reader, path, NULL, &buffer, &waited, reterr);
+    HR_TRY(hr__range_open(range, &object, &bytes, reterr));
+    err = read_object(reader, range, &object, bytes, ret_buffer, &waited, reterr);
+    hr__store_close(&object);
     if (err != HR_OK)
         return err;
-    hr__reader_note(reader, waited);
+    note(reader, waited);
     add(waited ? &stripe->waited : &stripe->cached, 1);
-    *ret_buffer = buffer;
     return HR_OK;
 }
 
 enum hr_err hr__reader_take(struct hr_reader *reader, const struct hr_range *range,
                             struct hr_buffer **ret_buffer, struct hr_error *reterr)
 {
-    struct hr_reader_stripe *stripe = stripe_of(reader);
+    struct stripe *stripe = stripe_of(reader);
     struct hr_buffer *buffer = NULL;
 
     if (atomic_load_explicit(&reader->live, memory_order_relaxed) != 0)
         buffer = take_ahead(reader, range);
     if (buffer == NULL)
-        HR_TRY(take_here(reader, range->uri, &buffer, reterr));
+        HR_TRY(take_here(reader, range, &buffer, reterr));
     add(&stripe->files, 1);
     add(&stripe->bytes, hr_buffer_bytes(buffer));
     *ret_buffer = buffer;
     return HR_OK;
 }
 
-/* ---- naming ahead ---- */
+/* ---- naming ahead, lock held ---- */
 
-static void enqueue(struct hr_reader *reader, uint64_t key, const struct hr_range *range)
+/* NULL: there is none, and none can be had. */
+static struct hr_channel *channel_of(struct hr_reader *reader, const char *uri)
 {
-    struct hr_request *request = reader->free, **bucket = bucket_of(reader, key);
+    struct hr_channel_options options = {.depth = reader->depth,
+                                         .threads = reader->thread_count};
+    struct hr_channel *channel = NULL;
+
+    for (uint32_t i = 0; i < reader->channel_count; i++)
+        if (hr__channel_takes(reader->channels[i], uri))
+            return reader->channels[i];
+    if (reader->channel_count < CHANNELS_MAX &&
+        hr__channel_open(uri, &options, &channel, NULL) == HR_OK)
+        reader->channels[reader->channel_count++] = channel;
+    return channel;
+}
+
+/* Free the oldest request that nobody came for; false: there is none. */
+static bool drop_stale(struct hr_reader *reader)
+{
+    struct request *oldest = NULL;
+
+    for (uint32_t i = 0; i < reader->depth; i++) {
+        struct request *request = &reader->requests[i];
+
+        if (request->state == READY &&
+            (oldest == NULL || request->serial < oldest->serial))
+            oldest = request;
+    }
+    if (oldest == NULL ||
+        reader->named - oldest->serial < (uint64_t)STALE_DEPTHS * reader->depth)
+        return false;
+    drop_request(reader, oldest);
+    return true;
+}
+
+static bool has_room(struct hr_reader *reader)
+{
+    do
+        if (reader->free != NULL && reader->ahead_bytes < reader->ahead_bytes_max)
+            return true;
+    while (drop_stale(reader));
+    return false;
+}
+
+static void begin_request(struct hr_reader *reader, struct hr_channel *channel,
+                          uint64_t key, const struct hr_range *range)
+{
+    struct request *request = reader->free, **bucket = bucket_of(reader, key);
+    size_t length = strlen(range->uri);
 
     reader->free = request->next;
+    request->reader = reader;
+    request->channel = channel;
     request->key = key;
-    request->state = HR_REQUEST_QUEUED;
-    request->unwanted = request->waited = false;
-    request->done_bytes = 0;
-    request->queue_next = NULL;
+    request->serial = reader->named;
+    request->state = IN_FLIGHT;
+    request->unwanted = false;
     request->range.offset = range->offset;
     request->range.bytes = range->bytes;
-    memcpy(request->range.uri, range->uri, strlen(range->uri) + 1);
+    request->range.identity = range->identity;
+    memcpy(request->range.uri, range->uri, length + 1);
+    request->read.range = &request->range;
+    request->read.room = give_room;
+    request->read.done = complete;
     request->next = *bucket;
     *bucket = request;
-    if (reader->queue_first == NULL)
-        reader->queue_first = request;
-    else
-        reader->queue_last->queue_next = request;
-    reader->queue_last = request;
     atomic_fetch_add_explicit(&reader->live, 1, memory_order_relaxed);
     reader->started++;
+    hr__channel_submit(channel, &request->read);
 }
 
 void hr__reader_ahead(struct hr_reader *reader, const struct hr_range *range)
 {
     uint64_t key = key_of(range);
+    struct hr_channel *channel;
 
     if (reader->mode == HR_READER_NONE)
         return;
     pthread_mutex_lock(&reader->lock);
+    reader->named++;
     if (find_request(reader, key, range) == NULL) {
-        if (reader->free == NULL || reader->ahead_bytes >= reader->ahead_bytes_max) {
+        channel = channel_of(reader, range->uri);
+        if (channel != NULL && has_room(reader))
+            begin_request(reader, channel, key, range);
+        else
             reader->dropped++;
-        } else {
-            enqueue(reader, key, range);
-            if (reader->mode == HR_READER_URING)
-                hr__reader_ring_kick(reader);
-            else
-                pthread_cond_signal(&reader->work);
-        }
     }
     pthread_mutex_unlock(&reader->lock);
 }
@@ -306,32 +455,36 @@ static enum hr_err make_table(struct hr_reader *reader)
         buckets *= 2;
     reader->bucket_mask = buckets - 1;
     reader->requests = hr__calloc(reader->depth, sizeof *reader->requests);
-    reader->buckets = hr__calloc(buckets, sizeof(struct hr_request *));
+    reader->buckets = hr__calloc(buckets, sizeof(struct request *));
     if (reader->requests == NULL || reader->buckets == NULL)
         return HR_ERR_MEMORY;
     for (uint32_t i = reader->depth; i-- > 0;) {
-        reader->requests[i].fd = -1;
         reader->requests[i].next = reader->free;
         reader->free = &reader->requests[i];
     }
     return HR_OK;
 }
 
+/* The channel of files is there from the beginning, so that a mode that is not available
+ * is known at once. */
 static enum hr_err
-start_backend(struct hr_reader *reader, enum hr_reader_mode mode, struct hr_error *reterr)
+start_channel(struct hr_reader *reader, enum hr_reader_mode mode, struct hr_error *reterr)
 {
-    enum hr_err err;
+    struct hr_channel_options options = {.mode = mode == HR_READER_AUTO ? HR_CHANNEL_AUTO
+                                                 : mode == HR_READER_URING
+                                                     ? HR_CHANNEL_URING
+                                                     : HR_CHANNEL_THREADS,
+                                         .depth = reader->depth,
+                                         .threads = reader->thread_count};
 
     if (mode == HR_READER_NONE)
         return HR_OK;
-    if (mode != HR_READER_THREADS) {
-        reader->mode = HR_READER_URING;
-        err = hr__reader_ring_start(reader, mode == HR_READER_URING ? reterr : NULL);
-        if (err == HR_OK || mode == HR_READER_URING)
-            return err;
-    }
-    reader->mode = HR_READER_THREADS;
-    return hr__reader_threads_start(reader, reterr);
+    HR_TRY(hr__channel_open("/", &options, &reader->channels[0], reterr));
+    reader->channel_count = 1;
+    reader->mode = hr__channel_mode(reader->channels[0]) == HR_CHANNEL_URING
+                       ? HR_READER_URING
+                       : HR_READER_THREADS;
+    return HR_OK;
 }
 
 static uint32_t bounded(int value, uint32_t usual, uint32_t most)
@@ -357,40 +510,28 @@ enum hr_err hr__reader_create(const struct hr_reader_options *options,
     reader->thread_count = bounded(options->threads, THREADS, THREADS_MAX);
     reader->mode = HR_READER_NONE;
     pthread_mutex_init(&reader->lock, NULL);
-    pthread_cond_init(&reader->work, NULL);
     pthread_cond_init(&reader->done, NULL);
     err = make_table(reader);
     if (err != HR_OK)
         hr__fail(reterr, err, "out of memory");
     else
-        err = start_backend(reader, options->mode, reterr);
-    if (err != HR_OK) {
-        reader->mode = HR_READER_NONE;
+        err = start_channel(reader, options->mode, reterr);
+    if (err == HR_OK)
+        *ret_reader = reader;
+    else
         hr__reader_destroy(reader);
-        return err;
-    }
-    *ret_reader = reader;
-    return HR_OK;
+    return err;
 }
 
 void hr__reader_destroy(struct hr_reader *reader)
 {
     if (reader == NULL)
         return;
-    pthread_mutex_lock(&reader->lock);
-    atomic_store(&reader->stop, true);
-    pthread_cond_broadcast(&reader->work);
-    if (reader->mode == HR_READER_URING)
-        hr__reader_ring_kick(reader);
-    pthread_mutex_unlock(&reader->lock);
-    if (reader->mode == HR_READER_THREADS)
-        hr__reader_threads_stop(reader);
-    if (reader->mode == HR_READER_URING)
-        hr__reader_ring_stop(reader);
+    for (uint32_t i = 0; i < reader->channel_count; i++)
+        hr__channel_close(reader->channels[i]);
     for (uint32_t i = 0; reader->requests != NULL && i < reader->depth; i++)
         hr_buffer_unref(reader->requests[i].buffer);
     pthread_cond_destroy(&reader->done);
-    pthread_cond_destroy(&reader->work);
     pthread_mutex_destroy(&reader->lock);
     hr__free(reader->buckets);
     hr__free(reader->requests);
@@ -401,7 +542,7 @@ void hr__reader_stats(struct hr_reader *reader, struct hr_reader_stats *ret_stat
 {
     struct hr_reader_stats stats = {.mode = reader->mode};
 
-    for (int i = 0; i < HR_READER_STRIPES; i++) {
+    for (int i = 0; i < STRIPES; i++) {
         stats.files += atomic_load(&reader->stripes[i].files);
         stats.bytes += atomic_load(&reader->stripes[i].bytes);
         stats.cached += atomic_load(&reader->stripes[i].cached);

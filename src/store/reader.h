@@ -1,10 +1,10 @@
 /*
- * store/reader.h - whole files into pooled buffers, cold ones ahead of time.
+ * store/reader.h - ranges of objects into pooled buffers, slow ones ahead of time.
  *
- * A file in the page cache is read in place by the thread that wants it: open, fstat,
- * read, close. A file that is not makes the reader cold; then the caller names files
- * before it needs them, and io_uring, or a few threads where it is not allowed, fetches
- * them meanwhile. After a run of cached files the reader is warm again.
+ * A range that needs no waiting (a file in the page cache) is read by the thread that
+ * wants it. One that does makes the reader cold; then the caller names ranges before it
+ * needs them, and a channel of their store (store.h) fetches them meanwhile. After a run
+ * of reads without waiting the reader is warm again.
  */
 #ifndef HR_STORE_READER_H
 #define HR_STORE_READER_H
@@ -14,6 +14,7 @@
 
 struct hr_reader;
 
+/* How files are read ahead; objects of other stores as their store does best. */
 enum hr_reader_mode {
     HR_READER_AUTO,    /* io_uring where allowed, else threads */
     HR_READER_URING,   /* HR_ERR_UNSUPPORTED where not allowed */

@@ -1,0 +1,62 @@
+/*
+ * store/store_internal.h - what store.c, the stores and their channels share.
+ */
+#ifndef HR_STORE_STORE_INTERNAL_H
+#define HR_STORE_STORE_INTERNAL_H
+
+#include "store/store.h"
+#include <pthread.h>
+
+extern const struct hr_store hr_store_file, hr_store_memory;
+
+/* Set the part of the error that names the object. */
+void hr__store_note(struct hr_error *error, const char *uri);
+/* HR_ERR_FORMAT: the object ends at byte `at`, before its size. */
+enum hr_err hr__store_ended_early(const struct hr_object *object, uint64_t at,
+                                  struct hr_error *reterr);
+/* Check a range against its object, which is open. */
+enum hr_err hr__range_check(const struct hr_range *range, const struct hr_object *object,
+                            size_t *ret_bytes, struct hr_error *reterr);
+
+/* ---- files ---- */
+
+/* Fills in the object of an open descriptor, or says why it is none. */
+enum hr_err hr__store_file_look(struct hr_object *object, struct hr_error *reterr);
+enum hr_err
+hr__store_file_open_failed(int errnum, const char *uri, struct hr_error *reterr);
+#define HR_STORE_FILE_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
+/* ---- channels ---- */
+
+/* How the reads of a channel are done. */
+struct hr_channel_kind {
+    enum hr_channel_mode mode;
+    void (*kick)(struct hr_channel *channel); /* something was queued, or stop; locked */
+    void (*stop)(struct hr_channel *channel); /* joins and frees `own` */
+};
+
+struct hr_channel {
+    const struct hr_store *store;
+    const struct hr_channel_kind *kind;
+    void *own; /* the kind's */
+    uint32_t depth, thread_count;
+    atomic_bool stop; /* written under lock, read anywhere */
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct hr_store_read *first, *last; /* queued; under lock */
+};
+
+/* The next queued read, or NULL; lock held. */
+struct hr_store_read *hr__channel_next(struct hr_channel *channel);
+/* The range of an open object is checked and memory asked for. */
+enum hr_err hr__channel_begin(struct hr_store_read *read);
+/* Close the object if it is open, and report. */
+void hr__channel_end(struct hr_store_read *read, bool is_open, enum hr_err err);
+
+/* Threads that block, for any store. */
+enum hr_err
+hr__channel_start_threads(struct hr_channel *channel, struct hr_error *reterr);
+/* io_uring, for files. */
+enum hr_err hr__channel_start_uring(struct hr_channel *channel, struct hr_error *reterr);
+
+#endif
