@@ -1,11 +1,10 @@
 /*
- * code.c - make bench B=code: what user code costs the engine per record: 200,000 numbers
- * from a source of user code through an identity of user code into batches of 256, in
- * this thread, in worker threads and in worker processes. Beside it the same with ops of
- * our own, and the bare calls of the two functions.
+ * code.c - make bench B=code: the engine's overhead for user code, per record: 200,000
+ * numbers from a user-code source through a user-code identity into batches of 256,
+ * inline, in threads and in worker processes. For comparison, the same with built-in ops,
+ * and the bare calls of the two functions.
  *
- * The functions are in C, so what remains is the engine's. Peers of worker processes are
- * this program again.
+ * The functions are in C, so the rest is the engine's. Worker processes run this program.
  */
 #include "measure.h"
 
@@ -118,7 +117,7 @@ static void run(struct bench *bench, const char *row, const char *steps,
     bench_must(hr_iter_open(graph, &options, &iter, &error), &error);
     while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK) {
         hr_batch_unref(batch);
-        if (wall == 0) { /* behind the first batch: without starting processes */
+        if (wall == 0) { /* after the first batch: excludes starting processes */
             wall = bench_now();
             cpu = bench_cpu_seconds();
         }

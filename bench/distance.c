@@ -1,8 +1,8 @@
 /*
  * distance.c - how far mode close is from mode exact, in grey levels.
  *
- * The reference is exact with every node alone, so that a fault of composition would show
- * here too. `headrace explain --measure` tells the same of any graph, between its modes.
+ * The reference is mode exact without composition, so that a composition bug would show
+ * here too. `headrace explain --measure` compares the modes of any graph.
  */
 #include "passes.h"
 
@@ -32,7 +32,7 @@ static struct hr_iter *open_inline(const char *dir, const char *mode, bool fuse)
     return iter;
 }
 
-/* Sum of absolute differences in grey levels of one photo's two tensors. */
+/* Sum of absolute differences of one photo's two tensors, in grey levels. */
 static double difference(const float *a, const float *b, int64_t plane)
 {
     double sum = 0;

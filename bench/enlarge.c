@@ -1,7 +1,7 @@
 /*
  * enlarge.c - see enlarge.h. Decodes, enlarges (bicubic) and encodes with the library's
- * own parts. A folder's name tells from what it was made; a file beside it says that it
- * is whole.
+ * own functions. The folder's name encodes its settings; a file next to it marks it as
+ * complete.
  */
 #include "enlarge.h"
 
@@ -24,7 +24,7 @@ struct maker {
     struct hr_arena arena;
 };
 
-/* The photo as RGB, in the arena. */
+/* Decodes the photo to RGB in the arena. */
 static struct hr_pixels decode(struct maker *maker, const struct photo *photo)
 {
     struct hr_error error = {0};
@@ -60,7 +60,7 @@ enlarge(struct maker *maker, const struct hr_pixels *from, const struct hr_pixel
     bench_must(hr__resample_run(plan, &maker->arena, from, to, true, NULL, 0), &error);
 }
 
-/* The part of the canvas that tile `at` fills. */
+/* The part of the canvas for tile `at`. */
 static struct hr_pixels tile_of(const struct hr_pixels *whole, int32_t tiles, int32_t at)
 {
     struct hr_pixels tile = *whole;
@@ -86,7 +86,7 @@ write_photo(struct maker *maker, const struct hr_pixels *pixels, const char *pat
     hr__free(data);
 }
 
-/* Photo `at` of the set. */
+/* Makes photo `at` of the set. */
 static void make_photo(struct maker *maker, size_t at, const char *path)
 {
     const struct enlarge *set = maker->set;
@@ -117,7 +117,7 @@ static void make_photo(struct maker *maker, size_t at, const char *path)
     free(data);
 }
 
-/* A number that changes with the photos and with what is made of them. */
+/* A hash of the photos and of the set's settings. */
 static uint64_t identity(const struct photos *from, const struct enlarge *set)
 {
     struct hr_hash128 hash = {0};
@@ -127,7 +127,7 @@ static uint64_t identity(const struct photos *from, const struct enlarge *set)
         const struct photo *photo = &from->list[i];
         struct hr_hash128 one = hr__hash128(photo->data, photo->bytes);
 
-        hash.low += one.low; /* the order of the files does not count */
+        hash.low += one.low; /* independent of the order of the files */
         hash.high += one.high;
     }
     snprintf(text, sizeof(text), "%zu %d %d %d %d", set->count, set->width, set->height,

@@ -1,14 +1,14 @@
 /*
  * jpeg.c - make bench B=jpeg: photos of three sizes to training batches, against
- * libjpeg-turbo merely decoding them.
+ * libjpeg-turbo only decoding them.
  *
  * Single passes: every photo once, then the next contender, so that neither caches nor
  * the branch predictor have seen the data; both sides read from the page cache. The graph
- * is examples/vision_rrc.yaml through the public interface, batches of 16 going round.
- * Rounds have orders and crops of their own, because with few large photos one draw of
- * crops weighs much. The first epoch of a run stands beside the second, which may use
- * what the first learned of the files (entry points into their data). What the codec does
- * by itself is in jpeg_codec.c.
+ * is examples/vision_rrc.yaml through the public API, with recycled batches of 16. Each
+ * round has its own order and crops, because with few large photos a single draw of crops
+ * weighs much. The first epoch of a run is compared with the second, which may use what
+ * the first learned about the files (seek points). The codec by itself is measured in
+ * jpeg_codec.c.
  */
 #include "enlarge.h"
 
@@ -30,7 +30,7 @@ static const char close_avx2[] = "close, 1 thread, AVX2";
 #define STRING(x) STRING_OF(x)
 
 struct set {
-    struct enlarge how; /* name NULL: the photos as they are */
+    struct enlarge how; /* name NULL: the photos unchanged */
     char group[96], path[4200];
     const char *dir;
     struct photos photos;
@@ -67,7 +67,8 @@ static void load_sets(struct bench *bench, const char *dir)
     bench_fact(bench, "files", "each once per pass, in the page cache");
 }
 
-/* Three batches are what goes round; a small set cannot spare them. */
+/* Three batches are in flight; a small set cannot spare that many records for warming
+ * up. */
 static int64_t warm_records(const struct set *set)
 {
     return set->photos.count >= 4 * 3 * BATCH ? 3 * BATCH : 0;
@@ -113,8 +114,7 @@ static void run_set(struct bench *bench, const struct set *set, int round)
     pass_run_epochs(bench, close_2, close_2_second, &pass, warm_records(set));
 }
 
-/* By wall clock and by CPU time: on a machine that others use too the second is the
- * steadier. */
+/* Wall clock and CPU time: on a machine with other load the latter is more stable. */
 static void
 claim_both(struct bench *bench, const char *what, const char *row, double limit)
 {

@@ -1,11 +1,11 @@
 /*
- * jpeg_codec.c - make bench B=jpeg-codec: photos per second of each way to decode a JPEG,
- * without an engine around it.
+ * jpeg_codec.c - make bench B=jpeg-codec: photos per second for each way to decode a
+ * JPEG, without an engine.
  *
  * Each round runs every way once over all photos, each photo once, so that caches and the
  * branch predictor see new data as in training. Windows are RandomResizedCrop's (scale
  * .08 to 1, ratio 3/4 to 4/3), the same for all ways. Photos that our decoder declines
- * are left out.
+ * are skipped.
  */
 #include "passes.h"
 
@@ -23,7 +23,7 @@ struct job {
 };
 
 static struct job *jobs;
-static struct photos photos; /* those that are decoded, in the order of jobs */
+static struct photos photos; /* those to decode, in the order of `jobs` */
 static struct hr_image_decoder *decoder;
 static struct hr_jpeg *jpeg;
 static struct hr_arena arena, kept;
@@ -58,7 +58,7 @@ static void choose_window(struct job *job)
     }
 }
 
-/* ---- the ways ---- */
+/* ---- ways to decode ---- */
 
 static void
 decode(struct job *job, const struct hr_image_request *request, enum hr_jpeg_path path)
@@ -197,7 +197,7 @@ static void run_way(struct bench *bench, size_t at)
 
 /* ---- the photos ---- */
 
-/* false: ours declines it. */
+/* Returns false if our decoder declines the photo. */
 static bool prepare(struct job *job)
 {
     const void *data = job->photo->data;

@@ -1,9 +1,9 @@
 /*
  * bench/kernel_bench.c - microseconds per kernel and instruction set.
  *
- * Stands alone: link it with the library's kernel and core objects. Each line is the
- * median of many runs on a hot cache, one core. `kernel_bench NAME` runs the rows whose
- * name contains NAME.
+ * Standalone: link it with the library's kernel and core objects. Each line is the median
+ * of many runs on a hot cache and one core. `kernel_bench NAME` runs the rows whose name
+ * contains NAME.
  */
 #include "core/arena.h"
 #include "core/cpu.h"

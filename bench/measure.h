@@ -1,11 +1,11 @@
 /*
- * measure.h - what the benchmark programs share: rounds, medians, ratios, a table, JSON.
+ * measure.h - shared by the benchmark programs: rounds, medians, ratios, a table, JSON.
  *
- * Contenders take turns in every round, and a ratio is the median over rounds of the
- * ratio inside a round, so that a slow minute of the machine meets both sides. Beside the
- * wall clock stands the CPU time of the process: on a machine that others use too, it is
- * the steadier of the two. Claims are printed with what was measured and never decide the
- * exit status.
+ * Contenders alternate in every round, and a ratio is the median over rounds of the ratio
+ * within a round, so that interference affects both sides alike. CPU time of the process
+ * is reported along with wall-clock time: on a machine with other load it is the more
+ * stable of the two. Claims are printed with the measurements and never affect the exit
+ * status.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -23,7 +23,7 @@
 
 struct bench_row {
     char name[48];
-    const char *group; /* as set when it came; NULL: none */
+    const char *group; /* the current group when it was added; NULL: none */
     int count;
     double wall[ROUNDS_MAX];
     double cpu[ROUNDS_MAX]; /* negative: not measured */
@@ -47,34 +47,34 @@ struct bench {
     int rounds;
     struct bench_row rows[ROWS_MAX];
     int row_count;
-    const char *group; /* what rows are added to and looked up in */
+    const char *group; /* where rows are added and looked up */
     struct bench_claim claims[CLAIMS_MAX];
     int claim_count;
     struct bench_fact facts[FACTS_MAX];
     int fact_count;
 };
 
-/* Read `[DIR] [--json] [--rounds N]`; on bad usage or --help prints and exits. Notes the
- * machine. */
+/* Parses `[DIR] [--json] [--rounds N]`; prints and exits on bad usage or --help. Records
+ * facts about the machine. */
 void bench_init(struct bench *bench, int argc, char **argv, const char *name,
                 const char *what, const char *unit);
 
-/* From here on rows are of this group (text that stays): a part of the table under its
- * own heading, whose ratios are to its own first row. Begin the same groups in every
- * round. */
+/* Starts a group for the following rows (`group` must stay valid): a part of the table
+ * with its own heading, whose ratios are to its own first row. Every round must start the
+ * same groups. */
 void bench_group(struct bench *bench, const char *group);
 
-/* A figure of one round; rows appear in the order of their first figure. */
+/* Adds a figure of one round; rows appear in the order of their first figure. */
 void bench_add(struct bench *bench, const char *row, double wall, double cpu);
 
-/* Median and extremes over rounds of row a / row b, by wall clock or by CPU time. */
+/* Median, minimum and maximum over rounds of row a / row b, by wall clock or CPU time. */
 double bench_ratio(const struct bench *bench, const char *a, const char *b, bool cpu,
                    double ret_spread[2]);
-/* The middle of at most ROUNDS_MAX figures; the least and the greatest. */
+/* The median of at most ROUNDS_MAX figures; their minimum and maximum. */
 double bench_middle(const double *values, int count, double ret_spread[2]);
 double bench_median(const struct bench *bench, const char *row);
 
-/* What the project says of itself, beside what came out. */
+/* The project's claim, printed with the measurement. */
 void bench_claim_ratio(struct bench *bench, const char *what, const char *a,
                        const char *b, bool cpu, bool at_least, double limit);
 void bench_claim_value(struct bench *bench, const char *what, double value, bool at_least,
@@ -84,7 +84,7 @@ void bench_fact(struct bench *bench, const char *key, const char *text, ...)
     HR_PRINTF(3, 4);
 void bench_print(const struct bench *bench);
 
-/* ---- tools of the programs ---- */
+/* ---- utilities ---- */
 
 /* Prints and exits with 1. */
 _Noreturn void bench_die(const char *text, ...) HR_PRINTF(1, 2);
@@ -93,23 +93,23 @@ void bench_must(enum hr_err code, const struct hr_error *error);
 double bench_now(void);         /* seconds */
 double bench_cpu_seconds(void); /* of the process, all threads */
 
-/* Keep the process, and threads it starts from now on, on the first `cpus` CPUs that it
- * had at the start; 0: all of them. */
+/* Restricts the process and the threads it starts from now on to the first `cpus` CPUs of
+ * those it had at the start; 0: all of them. */
 void bench_pin(int cpus);
 int bench_cpus(void);
 
-/* A path beside the program, in the build folder. */
+/* A path next to the program, in the build folder. */
 void bench_path(char *path, size_t room, const char *name);
 
-/* The photos: the argument, else synthesised ones, made once. */
+/* The photos: the argument, else synthetic ones, generated once. */
 const char *bench_photos(struct bench *bench, char *path, size_t room);
 
 /* A graph of examples/. `params` may be NULL. */
 struct hr_graph *
 bench_example(const char *name, const struct hr_graph_param *params, size_t count);
 
-/* Start the program args[0] and take the line that it prints, without its end; returns
- * seconds from the start to that line. */
+/* Starts the program args[0] and reads the line that it prints, without its newline;
+ * returns seconds from the start to that line. */
 double bench_child(char *line, size_t room, const char *const *args);
 
 #endif

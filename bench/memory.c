@@ -1,11 +1,11 @@
 /*
- * memory.c - make bench B=memory: what vision_rrc keeps resident, and whether it obeys a
- * budget.
+ * memory.c - make bench B=memory: the resident memory of vision_rrc, and whether it obeys
+ * a budget.
  *
- * Each case is a process of its own, because a peak never goes down. Two threads; two
- * epochs with a slow consumer, so that everything is made ahead that may be, then some
- * with a fast one. Three batch buffers are the default's share; what is beside them is
- * the program, its libraries, scratch, and files in memory.
+ * Each case runs in its own process, because a peak never decreases. Two threads; two
+ * epochs with a slow consumer, so that as much as possible is made ahead, then some with
+ * a fast one. Three batch buffers are the default budget; the rest is the program, its
+ * libraries, scratch, and files in memory.
  */
 #include "measure.h"
 
@@ -24,14 +24,14 @@
 
 struct outcome {
     unsigned long long first_rss, peak_rss, engine_peak;
-    double allocs; /* per record, the middle one of the counted epochs */
+    double allocs; /* per record, median of the counted epochs */
     double rate;
 };
 
 /* ---- the child ---- */
 
-/* Batches until `records` have come, each given back before the next one is asked for.
- * While the consumer is slow, everything that may be made ahead is made. */
+/* Receives batches until `records` have arrived, releasing each before requesting the
+ * next. While the consumer is slow, as much as possible is made ahead. */
 static void take(struct hr_iter *iter, int64_t records, int work_ms)
 {
     struct hr_error error = {0};

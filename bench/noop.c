@@ -1,8 +1,8 @@
 /*
- * noop.c - make bench B=noop: what the engine costs per record: numbers through four
- * steps that do nothing, and a batch.
+ * noop.c - make bench B=noop: the engine's overhead per record: numbers through four
+ * identity steps into a batch.
  *
- * The spread is noise of the machine: all rounds do the same work.
+ * All rounds do the same work, so the spread is measurement noise.
  */
 #include "measure.h"
 

@@ -90,7 +90,7 @@ static void *decode_all(void *user)
     size_t at;
 
     jpeg.err =
-        jpeg_std_error(&errors); /* exits on a broken file: it has no business here */
+        jpeg_std_error(&errors); /* exits on a broken file, which must not be here */
     errors.output_message = stay_quiet;
     jpeg_create_decompress(&jpeg);
     while ((at = atomic_fetch_add(&decoding->taken, 1)) < decoding->photos->count) {
@@ -205,7 +205,7 @@ static struct hr_iter *open_iter(const struct pass *pass, struct hr_graph *graph
     return iter;
 }
 
-/* Take and give back batches until `records` have come. */
+/* Receives and releases batches until `records` have arrived. */
 static void take(struct hr_iter *iter, int64_t records)
 {
     struct hr_error error = {0};
@@ -238,12 +238,12 @@ static void say_nodes(const struct hr_iter *iter, char *text, size_t room)
     }
 }
 
-/* A run that has begun. */
+/* A run in progress. */
 struct running {
     struct hr_graph *graph;
     struct hr_iter *iter;
     int64_t records; /* of an epoch */
-    enum hr_isa isa; /* to go back to */
+    enum hr_isa isa; /* to restore */
 };
 
 static void begin(const struct pass *pass, struct running *run)
@@ -276,7 +276,7 @@ static void end(struct running *run)
     bench_pin(0);
 }
 
-/* What counts: the next `count` records. */
+/* Times the next `count` records. */
 static void time_records(struct bench *bench, const char *row, const struct running *run,
                          int64_t count)
 {

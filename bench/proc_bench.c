@@ -1,13 +1,13 @@
 /*
- * bench/proc_bench.c - what a trip to a worker process costs.
+ * bench/proc_bench.c - the cost of a round trip to a worker process.
  *
- * Stands alone, linked with the static library: proc_bench [ROUNDS]. Peers are this
- * program again. Small: trips of 256 records of one int64 through an identity in C, ns
- * per record with everything. Large: arrays through one peer, and through two at once, by
- * passing on and by copying in the peer; the parent reads every byte of every result.
- * Beside them memcpy and reading of the same bytes in threads of this process. Every
- * round runs all rows; the median over rounds is printed, and the best trip of all, which
- * says what it costs when nobody else wants the cores.
+ * Standalone, linked with the static library: proc_bench [ROUNDS]. Worker processes
+ * ("peers") run this program. Small: trips of 256 records of one int64 through an
+ * identity in C; total ns per record. Large: arrays through one peer, and through two at
+ * once, with the peer passing them on or copying; the parent reads every byte of every
+ * result. For comparison, memcpy and reading of the same bytes in threads of this
+ * process. Every round runs all rows; printed are the median over rounds and the best
+ * single trip, which shows the cost without interference.
  */
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -32,7 +32,7 @@ static _Noreturn void fail(const char *what)
     exit(1);
 }
 
-/* ---- the peer ---- */
+/* ---- the worker process ---- */
 
 static enum hr_err pass(void *user, struct hr_code_call *call, struct hr_error *error)
 {
@@ -93,10 +93,10 @@ static const struct hr_code_host host = {NULL, start_peer, kill_peer, NULL};
 
 struct row {
     const char *name, *code; /* NULL: in this process */
-    size_t bytes, records;   /* of a record; of a trip */
+    size_t bytes, records;   /* per record; per trip */
     int threads;
     double seconds[ROUNDS_MAX]; /* per record */
-    double best;                /* trip of all, per record */
+    double best;                /* single trip, per record */
 };
 
 static struct row rows[] = {
@@ -123,8 +123,8 @@ struct job {
     const struct hr_field *ins[1], *outs[1];
     struct hr_proc_step step;
     struct hr_proc_trip trip;
-    char *memory, *place; /* the records; where memcpy puts one trip */
-    size_t sets;          /* of a trip's records in `memory`, used in turn */
+    char *memory, *place; /* the records; target of memcpy for one trip */
+    size_t sets;          /* sets of a trip's records in `memory`, used in rotation */
     struct hr_proc_record records[RECORDS_MAX];
     struct hr_value values[RECORDS_MAX];
     uint64_t sum, trips;

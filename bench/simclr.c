@@ -1,7 +1,7 @@
 /*
  * simclr.c - make bench B=simclr: the SimCLR views in their written order, composed and
- * with every node alone, beside decoding alone; then pairs of views, as crops and as
- * SimCLR has them, of one decode of the photo and of two.
+ * not, compared with decoding alone; then pairs of views, as crops and as SimCLR has
+ * them, from one shared decode of the photo and from two.
  */
 #include "passes.h"
 
@@ -9,7 +9,7 @@ static const char full_1[] = "libjpeg-turbo, read + full decode, 1";
 static const char written_1[] = "headrace, written order, 1 thread";
 static const char apart_1[] = "headrace, unfused, 1 thread";
 
-/* Pairs: of one image.decode, or of one each. */
+/* Pairs: sharing one image.decode, or with one each. */
 #define SOURCE                                                                           \
     "headrace: 1\nparams: {data: {type: path}}\npipeline:\n"                             \
     "  - source.files: {path: \"${data}\"}\n"                                            \
@@ -46,7 +46,7 @@ static const struct pair {
     {"SimCLR views, one decode",  "SimCLR views, one, epoch 2",  PAIRS_SHARED(COLOURS)},
 };
 
-/* Records are photos: of each come two views. */
+/* Records are photos, with two views each. */
 static void run_pairs(struct bench *bench, const char *dir, int round)
 {
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {

@@ -1,10 +1,10 @@
 /*
- * start.c - make bench B=start: from the start of a process to its first batch, over as
- * many names as ImageNet has.
+ * start.c - make bench B=start: time from the start of a process to its first batch, with
+ * as many files as ImageNet has.
  *
- * The files are empty and the batch holds their paths: what is measured is finding them.
- * `find DIR -type f | wc -l` lists the same folders in the same round. Names stay in the
- * page cache and in the build folder, where they are made once.
+ * The files are empty and the batch holds their paths: this measures finding them. `find
+ * DIR -type f | wc -l` lists the same folders in the same round. Names stay in the page
+ * cache. The folders are in the build folder and are created once.
  */
 #include "measure.h"
 
@@ -53,8 +53,8 @@ static struct hr_graph *paths_graph(const char *dir, const char *index)
     return graph;
 }
 
-/* Prints: seconds from main() to the first batch, names, bytes of memory they hold, peak.
- */
+/* Prints: seconds from main() to the first batch, number of names, bytes of memory they
+ * take, peak memory. */
 static int child(const char *dir, const char *index)
 {
     double began = bench_now();
@@ -116,7 +116,7 @@ static void make_names(const char *dir, const char *done)
     fclose(file);
 }
 
-/* A file appears in one folder, or goes. */
+/* Adds a file to one folder, or removes it. */
 static void change(const char *dir, bool add)
 {
     char path[4200];

@@ -1,10 +1,10 @@
 /*
- * vision.c - make bench B=vision: photos to training batches against decoding alone.
+ * vision.c - make bench B=vision: photos to training batches, against decoding alone.
  *
- * The line to beat is libjpeg-turbo decoding the same files whole on the same cores and
- * doing nothing else. Batches go round: the consumer gives each back when it comes, as
- * training does that copies it to a device. Beside speed stands how far mode close is
- * from the reference, which is mode exact with every node alone.
+ * The baseline is libjpeg-turbo decoding the same whole files on the same cores and doing
+ * nothing else. Batches are recycled: the consumer releases each on receipt, like
+ * training that copies it to a device. In addition to speed it reports how far mode close
+ * is from the reference, mode exact without composition.
  */
 #include "passes.h"
 

@@ -1,8 +1,8 @@
 /*
- * tinyrace.c - the smallest whole C program: batches of photos, one by one.
+ * tinyrace.c - a minimal C program that iterates over batches of photos.
  *
- *     cc tinyrace.c $(pkg-config --cflags --libs headrace) -o tinyrace && ./tinyrace
- * g.yaml
+ *     cc tinyrace.c $(pkg-config --cflags --libs headrace) -o tinyrace
+ *     ./tinyrace g.yaml
  */
 #include <headrace/engine.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     if (code == HR_OK)
         code = hr_iter_open(graph, &options, &iter, &error);
     while (code == HR_OK && (code = hr_iter_next(iter, &batch, &error)) == HR_OK) {
-        code = hr_batch_field(batch, 0, &field); /* field.data: hand it to the trainer */
+        code = hr_batch_field(batch, 0, &field); /* field.data: pass it to the trainer */
         if (code == HR_OK)
             printf("%lld records, %s: %zu bytes\n", (long long)hr_batch_records(batch),
                    field.name, field.bytes);

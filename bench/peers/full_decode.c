@@ -1,12 +1,12 @@
 /*
- * full_decode.c - the reference line: libjpeg-turbo decodes every photo to RGB, whole,
- * and nothing else happens.
+ * full_decode.c - the baseline: libjpeg-turbo decodes every whole photo to RGB, and
+ * nothing else happens.
  *
  *     full_decode DIR THREADS SECONDS
  *
  * The compressed bytes are in memory before the clock starts. Each pass decodes each
- * photo once; passes are repeated until SECONDS are over, so that nobody gains from a
- * warm branch predictor. Prints one JSON object. Files that are not JPEG are left out.
+ * photo once, so that a warm branch predictor gives no advantage; passes repeat until
+ * SECONDS have elapsed. Prints one JSON object. Files that are not JPEG are skipped.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -36,7 +36,7 @@ struct trap {
 
 static struct photo *photos;
 static size_t photo_count, photo_room;
-static atomic_size_t taken; /* photos given to a thread in this pass */
+static atomic_size_t taken; /* photos taken by a thread in this pass */
 static atomic_size_t broken;
 
 static double now_seconds(void)

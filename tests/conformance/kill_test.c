@@ -1,11 +1,11 @@
 /*
- * tests/conformance/kill_test.c - kill -9 at 50 random moments: what was delivered, in
- * order, is what an uninterrupted run delivers, each batch once.
+ * tests/conformance/kill_test.c - kill -9 at 50 random moments: the batches delivered
+ * over all runs equal those of an uninterrupted run, in order, each exactly once.
  *
- * A child process goes on from a file that holds the state and the hashes of the batches
- * so far; behind each batch it replaces that file by rename, so both change at once. It
- * writes a byte to a pipe per batch; the parent waits for a few of them and a random
- * moment more, then kills. So the test makes progress on a machine of any speed.
+ * A child process resumes from a file with the state and the hashes of the batches so
+ * far. After each batch it replaces that file by rename, so both change atomically. It
+ * writes a byte to a pipe per batch; the parent waits for a few of them plus a random
+ * delay, then kills. So the test makes progress on a machine of any speed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,12 +22,12 @@
 
 #define KILLS 50
 #define SAVED_MAX (1 << 20)
-#define HASH_BYTES 17 /* 16 digits, end of line */
+#define HASH_BYTES 17 /* 16 digits and a newline */
 
-/* The file: a line of state, then a line per batch. */
+/* The file's contents: a line of state, then a line per batch. */
 struct place {
     char text[SAVED_MAX];
-    size_t bytes, hashes_at; /* where the first hash begins */
+    size_t bytes, hashes_at; /* offset of the first hash */
 };
 
 static void place_load(struct place *place, const char *path)
@@ -43,7 +43,7 @@ static void place_load(struct place *place, const char *path)
     place->hashes_at = (size_t)(strchr(place->text, '\n') + 1 - place->text);
 }
 
-/* Another state, one hash more; one rename. */
+/* Replaces the state and appends a hash, by one rename. */
 static bool place_advance(struct place *place, const char *path, const char *state,
                           const struct hr_batch *batch)
 {
@@ -66,7 +66,7 @@ static bool place_advance(struct place *place, const char *path, const char *sta
     return written && rename(fresh, path) == 0;
 }
 
-/* Go on to the end; never returns. Exit code 0 when all is done. */
+/* Resumes and runs to the end; never returns. Exit code 0 on success. */
 static _Noreturn void child(struct outcome_job job, const char *path, int pipe)
 {
     static struct place place;
@@ -93,12 +93,13 @@ static _Noreturn void child(struct outcome_job job, const char *path, int pipe)
             _exit(1);
         hr_free(json);
         hr_batch_unref(batch);
-        usleep(300); /* a fast machine shall not be through before the kills are */
+        usleep(300); /* slow down, so that a fast machine does not finish before it is
+                        killed */
     }
     _exit(code == HR_ERR_END ? 0 : 1);
 }
 
-/* Wait for so many bytes, or for the end of the pipe. */
+/* Waits for `count` bytes, or for the end of the pipe. */
 static void wait_bytes(int pipe, uint64_t count)
 {
     char byte;
@@ -113,8 +114,8 @@ static void wait_bytes(int pipe, uint64_t count)
     }
 }
 
-/* Run a child; kill it after `batches` of its batches and some microseconds, unless
- * `batches` is UINT64_MAX. The wait status. */
+/* Runs a child; kills it after `batches` batches plus some microseconds, unless `batches`
+ * is UINT64_MAX. Returns the wait status. */
 static int run_child(const struct outcome_job *job, const char *path, uint64_t batches,
                      uint64_t microseconds)
 {
@@ -161,7 +162,7 @@ static uint64_t seed_of_test(void)
     return given != NULL ? strtoull(given, NULL, 0) : (uint64_t)getpid();
 }
 
-/* `name` is of the file that is gone on from. */
+/* `name` is the name of the file to resume from. */
 static void check_kills(struct outcome_job job, const char *name)
 {
     static struct place place;
@@ -184,7 +185,7 @@ static void check_kills(struct outcome_job job, const char *name)
         CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
         killed += WIFSIGNALED(status);
     }
-    CHECK(killed > KILLS / 2); /* the run is long enough for most of them */
+    CHECK(killed > KILLS / 2); /* the run must be long enough for most kills */
     outcome_job_threads(&job, 2);
     CHECK_EQ_INT(run_child(&job, path, UINT64_MAX, 0), 0);
     place_load(&place, path);
@@ -219,7 +220,7 @@ TEST(fifty_kills_change_no_batch_of_photos)
     check_kills(job_photos(HEAD TRAIN BATCH, photos_good()), "photos");
 }
 
-TEST(fifty_kills_change_no_batch_behind_a_filter_and_a_window)
+TEST(fifty_kills_change_no_batch_after_a_filter_and_a_window)
 {
     check_kills(job_photos(HEAD "  - record.filter: {expr: \"label % 3 != 1\"}\n"
                                 "  - order.shuffle: {window: 16}\n" TRAIN BATCH,

@@ -32,7 +32,7 @@ const char *photos_good(void)
     return dir;
 }
 
-/* Damage number `kind`: cut in half, empty, no photo at all. */
+/* Damages a file: kind 0 truncates it, 1 empties it, 2 replaces it by text. */
 static void damage(const char *path, int kind)
 {
     FILE *file;

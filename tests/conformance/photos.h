@@ -6,8 +6,8 @@
 
 #define PHOTOS 64
 
-/* The path of a folder of 64 synthesised photos of mixed sizes in 4 classes, made on
- * first use; of a second one in which every `every`-th is damaged (100: one of them). */
+/* Path of a folder of 64 synthetic photos of mixed sizes in 4 classes, created on first
+ * use; and of a second one in which every `every`-th is damaged (100: one of them). */
 const char *photos_good(void);
 const char *photos_broken(int every);
 

@@ -1,14 +1,14 @@
 /*
- * tests/conformance/random_graphs_test.c - random graphs give the same bytes, whatever
- * runs them.
+ * tests/conformance/random_graphs_test.c - random graphs give the same bytes however they
+ * are run.
  *
  * A graph grows step by step: an operator is drawn from the registry, its parameters from
- * its own table, and what freezing refuses is left out again. So operators that come
- * later are tested without a line here. What is drawn may well fail on records (a crop
- * larger than the image): then all runs must fail with the same words behind the same
- * batches. Images are decoded in mode exact, so running every node alone is one of them.
+ * its own table, and steps that freezing rejects are removed again. So new operators are
+ * tested without a change here. A drawn step may fail on records (a crop larger than the
+ * image): then all runs must fail with the same message after the same batches. Images
+ * are decoded in mode exact, so one of the runs composes nothing.
  *
- * HEADRACE_TEST_SEED=n runs the one graph of that number, HEADRACE_TEST_GRAPHS=n so many.
+ * HEADRACE_TEST_SEED=n runs only graph n, HEADRACE_TEST_GRAPHS=n that many graphs.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct maker {
     struct hr_rng rng;
     char text[TEXT_MAX];
     size_t length;
-    struct hr_graph *graph; /* of the text, frozen */
+    struct hr_graph *graph; /* frozen from the text */
     size_t steps, forks;
 };
 
@@ -47,7 +47,7 @@ static void HR_PRINTF(2, 3) add(struct maker *m, const char *format, ...)
     CHECK(m->length < TEXT_MAX);
 }
 
-/* Freeze what the text says; when that is refused, go back to `length`. */
+/* Freezes the graph in the text; if that fails, truncates the text to `length`. */
 static bool keep(struct maker *m, size_t length)
 {
     struct hr_graph *graph = NULL;
@@ -69,7 +69,7 @@ static bool keep(struct maker *m, size_t length)
     return true;
 }
 
-/* Field `at` behind the last step; false beyond the last one. */
+/* Field `at` after the last step; false past the last field. */
 static bool field_at(struct maker *m, size_t at, struct hr_field_info *ret_field)
 {
     return hr_graph_field_info(m->graph, hr_graph_node_count(m->graph) - 1, at,
@@ -171,7 +171,7 @@ static void add_value(struct maker *m, const struct hr_param *p)
     case HR_PARAM_MAP:
         add(m, "{%s: other}", any_field(m));
         break;
-    case HR_PARAM_STRING: /* a condition, as far as there are any */
+    case HR_PARAM_STRING: /* a filter condition */
         add(m, "\"%s %% %d != 1\"", any_field(m), 2 + (int)below(m, 3));
         break;
     case HR_PARAM_FIELD:
@@ -181,8 +181,8 @@ static void add_value(struct maker *m, const struct hr_param *p)
     }
 }
 
-/* Those that must be given, and a third of the others; a field that is not there becomes
- * one that is. */
+/* True for required parameters and a third of the others; names of missing fields are
+ * replaced by existing ones. */
 static bool wants(struct maker *m, const struct hr_param *p)
 {
     if (p->required)
@@ -210,8 +210,8 @@ static void add_step(struct maker *m, const struct hr_op *op)
 
 /* ---- graphs ---- */
 
-/* An op that may stand in the middle of a graph. Those that only take time are left out,
- * known by their one required number. */
+/* A random op for the middle of a graph. Ops that only take time are excluded; they are
+ * recognised by having a single, required, numeric parameter. */
 static const struct hr_op *any_op(struct maker *m)
 {
     for (;;) {
@@ -240,7 +240,7 @@ static void grow(struct maker *m, size_t steps)
     }
 }
 
-/* Two branches, joined again. */
+/* Adds two branches and joins them. */
 static void fork_and_join(struct maker *m)
 {
     size_t length = m->length, number = m->forks++;
@@ -322,7 +322,7 @@ static void make_graph(struct maker *m, uint64_t seed, const char *photos)
     }
 }
 
-/* A failing run of several stages may end before all batches of good records are out: the
+/* A failing run of several stages may end before all good batches are delivered: the
  * error overtakes them. */
 static bool overtakes(const struct maker *m, const struct outcome *whole)
 {

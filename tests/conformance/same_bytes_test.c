@@ -1,9 +1,9 @@
 /*
- * tests/conformance/same_bytes_test.c - one digest for a graph over photos, whatever runs
- * it: number of threads, instruction set, read-ahead, memory, fusion, restarts after each
- * batch, in every mode; also when a filter drops a third, and when photos are broken.
- * Another digest for another seed or epoch. kill_test has what survives kill -9;
- * src/engine has the same over numbers.
+ * tests/conformance/same_bytes_test.c - a graph over photos has one digest, however it is
+ * run: number of threads, instruction set, read-ahead, memory, fusion, restarts after each
+ * batch, in every mode; also if a filter drops a third, and if photos are broken. Another
+ * seed or epoch has another digest. kill_test covers kill -9; src/engine has the same
+ * tests on numbers.
  */
 #include <stdlib.h>
 
@@ -48,8 +48,8 @@ struct variation {
     const char *name;
     int threads; /* 0: inline */
     enum hr_isa isa;
-    uint64_t ahead, memory; /* memory 1: the least that will do */
-    bool written;           /* every node alone */
+    uint64_t ahead, memory; /* memory 1: the minimum that works */
+    bool written;           /* compose nothing */
 };
 
 #define BEST HR_ISA_AVX512
@@ -87,7 +87,7 @@ static struct outcome_job job_example(const char *name, char *path, size_t room)
     return job;
 }
 
-/* The least of a doubling row with which the graph opens. */
+/* The smallest of a series of doubling values with which the graph opens. */
 static uint64_t least_memory(const struct outcome_job *given)
 {
     struct outcome_job job = *given;
@@ -127,7 +127,8 @@ static void check_variation(const struct outcome_job *given, const struct outcom
     outcome_free(other);
 }
 
-/* All variations and restarts give what the run inline gives, which is returned. */
+/* Checks that all variations and restarts give what the inline run gives, which is
+ * returned. */
 static struct outcome *check_one_digest(struct outcome_job job)
 {
     struct outcome *whole;
@@ -255,7 +256,7 @@ TEST(one_in_ten_broken_leaves_one_digest)
     check_broken(HR_ON_ERROR_SUBSTITUTE, HEAD DECODE_EXACT TRAIN BATCH, 10);
 }
 
-TEST(one_in_ten_broken_behind_a_filter_leaves_one_digest)
+TEST(one_in_ten_broken_after_a_filter_leaves_one_digest)
 {
     check_broken(HR_ON_ERROR_SKIP, HEAD DROP_THIRD DECODE_EXACT TRAIN BATCH, 10);
     check_broken(HR_ON_ERROR_SUBSTITUTE, HEAD DROP_THIRD DECODE_EXACT TRAIN BATCH, 10);
@@ -282,7 +283,7 @@ TEST(another_seed_or_epoch_has_another_digest)
     outcome_free(epoch);
 }
 
-TEST(the_second_epoch_is_the_one_a_run_begins_with_when_told)
+TEST(a_run_that_starts_at_epoch_1_equals_the_second_epoch)
 {
     struct outcome_job job = job_text(HEAD DECODE_EXACT TRAIN BATCH, photos_good());
     struct outcome *both, *second;

@@ -1,8 +1,8 @@
 /*
- * tests/conformance/seek_test.c - entry points change no byte: none, cold, warm, loaded,
+ * tests/conformance/seek_test.c - seek points change no byte: none, cold, warm, loaded,
  * in a store that is too small, damaged, of files that were replaced, with damaged
- * photos, from one or more threads; for crops drawn at random, centre crops, gray pixels,
- * and two views of one photo.
+ * photos, from one or more threads; for random crops, centre crops, gray pixels, and two
+ * views of one photo.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static void check_run(const char *text, const struct set_up *set_up, const char 
     outcome_free(got);
 }
 
-TEST(epochs_with_entry_points_give_the_bytes_of_epochs_without)
+TEST(epochs_with_seek_points_give_the_same_bytes_as_without)
 {
     for (size_t i = 0; i < GRAPHS; i++) {
         check_run(graphs[i], &(struct set_up){0}, "inline");
@@ -136,7 +136,7 @@ TEST(epochs_with_entry_points_give_the_bytes_of_epochs_without)
     }
 }
 
-TEST(runs_that_load_what_earlier_ones_saved_give_the_same_bytes)
+TEST(runs_with_saved_seek_points_give_the_same_bytes)
 {
     for (size_t i = 0; i < GRAPHS; i++) {
         const char *index = in_temp("loaded.index");
@@ -151,7 +151,7 @@ TEST(runs_that_load_what_earlier_ones_saved_give_the_same_bytes)
     }
 }
 
-/* Whether the plan of this run says it loaded points. */
+/* True if the plan of this run says that it loaded seek points. */
 static bool knows_points(const char *index)
 {
     struct outcome_job job = outcome_job_text(graphs[0]);
@@ -170,7 +170,7 @@ static bool knows_points(const char *index)
     return knows;
 }
 
-TEST(a_damaged_section_is_dropped_and_gathered_anew)
+TEST(a_damaged_section_is_dropped_and_recorded_again)
 {
     const char *index = in_temp("flipped.index");
     char *whole = NULL;
@@ -189,8 +189,8 @@ TEST(a_damaged_section_is_dropped_and_gathered_anew)
     hr__free(whole);
 }
 
-/* Two files change places: same names, sizes and times. */
-TEST(a_file_that_was_replaced_is_noticed_by_its_contents)
+/* Two files are swapped, keeping names, sizes and times. */
+TEST(a_replaced_file_is_detected_by_its_contents)
 {
     const char *dir = in_temp("replaced"), *index = in_temp("replaced.index");
     const struct timespec times[2] = {
@@ -213,7 +213,7 @@ TEST(a_file_that_was_replaced_is_noticed_by_its_contents)
             const char *path = paths[i ^ pass];
             FILE *file = fopen(path, "r+");
 
-            CHECK(file != NULL); /* written in place: the folder keeps its time */
+            CHECK(file != NULL); /* written in place, so that the folder's time stays */
             memset(padded, 0, longer);
             memcpy(padded, data[i], bytes[i]);
             CHECK_EQ_INT(fwrite(padded, 1, longer, file), longer);
@@ -227,8 +227,9 @@ TEST(a_file_that_was_replaced_is_noticed_by_its_contents)
         hr__free(data[i]);
 }
 
-/* Cut photos are errors, or not, as without: in the epoch that gathers and after it. */
-TEST(damaged_photos_meet_the_same_fate)
+/* Truncated photos fail or not, exactly as without seek points: in the epoch that records
+ * them and later. */
+TEST(damaged_photos_have_the_same_outcome)
 {
     const char *dir = in_temp("cut"), *index = in_temp("cut.index");
     struct stat info;
@@ -247,8 +248,8 @@ TEST(damaged_photos_meet_the_same_fate)
             "cut");
 }
 
-/* The graph with two views against a graph for each of them. */
-TEST(two_views_of_a_photo_are_those_of_two_graphs)
+/* A graph with two views against a graph for each. */
+TEST(two_views_of_a_photo_equal_those_of_two_graphs)
 {
     static const char *const decode = "  - image.decode: {}\n    name: photo\n";
     static const char *const views[] = {

@@ -1,6 +1,6 @@
 /*
- * tests/e2e/api_test.c - the library as a C program sees it: public headers, the shared
- * library, nothing else.
+ * tests/e2e/api_test.c - the library from a C program: public headers and the shared
+ * library only.
  */
 #include "headrace/dataset.h"
 #include "headrace/engine.h"
@@ -77,7 +77,7 @@ TEST(batches_outlive_their_iterator)
     int64_t records = 0;
     enum hr_err code;
 
-    hr_graph_unref(graph); /* one reference is left */
+    hr_graph_unref(graph); /* one reference remains */
     hr_iter_options_init(&options);
     CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
     hr_graph_unref(graph);
@@ -98,7 +98,7 @@ TEST(batches_outlive_their_iterator)
     hr_batch_unref(kept);
 }
 
-TEST(a_saved_place_is_gone_on_from)
+TEST(a_saved_position_is_resumed)
 {
     struct hr_graph *graph = parse(three, "three.yaml");
     struct hr_iter_options options;

@@ -1,11 +1,11 @@
 /*
- * dump.c - run a graph and write every tensor that it delivers as a NumPy file.
+ * dump.c - runs a graph and writes every delivered tensor as a NumPy file.
  *
  *     dump GRAPH DIR SEED
  *
- * A record's field becomes DIR/NNNNN_FIELD.npy, NNNNN counting the batches. Byte strings
- * and ragged fields are left out. For the comparison with other libraries only, hence on
- * the public headers alone.
+ * A record's field becomes DIR/NNNNN_FIELD.npy; NNNNN is the number of the batch. Byte
+ * strings and ragged fields are skipped. Only for comparing with other libraries, hence
+ * it uses just the public headers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static const char *descr(enum hr_dtype dtype)
     }
 }
 
-/* The elements in C order, whatever the strides. */
+/* Writes the elements in C order for any strides. */
 static void
 write_elements(FILE *file, const struct hr_field_view *view, int dim, const char *at)
 {

@@ -1,8 +1,8 @@
 /*
- * tests/robust/broken_test.c - broken inputs, each in a folder of its own between two
- * good photos: under `fail` the message names file, node and op; under `skip` the record
- * is counted and written to the ledger; under `substitute` another takes its place. Never
- * a crash, a hang or a leak.
+ * tests/robust/broken_test.c - broken inputs, each between two good photos in its own
+ * folder: with `fail` the message names file, node and op; with `skip` the record is
+ * counted and written to the ledger; with `substitute` another takes its place. Never a
+ * crash, a hang or a leak.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void write_bytes(const char *path, const void *data, size_t count)
     CHECK_EQ_INT(fclose(file), 0);
 }
 
-/* A folder with a first and a last good photo; between them is room for "m". */
+/* A folder with a good photo first and last; a file "m" sorts between them. */
 static const char *folder(void)
 {
     static char dir[600];
@@ -76,8 +76,8 @@ static const char *folder(void)
 
 /* ---- runs ---- */
 
-/* What may happen between opening the graph and its first record. */
-typedef void meddle_fn(const char *path);
+/* A change to a file between opening the graph and its first record. */
+typedef void change_file_fn(const char *path);
 
 struct expect {
     const char *node, *text; /* in the error */
@@ -141,7 +141,7 @@ static bool is_utf8(const char *text, size_t count)
     return true;
 }
 
-/* One line, an object that names the file. */
+/* Checks that the ledger has one line, an object that names the file. */
 static void check_ledger(const char *path, const struct expect *want, const char *outcome)
 {
     struct hr_doc *doc;
@@ -162,7 +162,7 @@ static void check_ledger(const char *path, const struct expect *want, const char
     hr__free(text);
 }
 
-static void check_go_on(struct outcome_job job, struct expect want)
+static void check_continues(struct outcome_job job, struct expect want)
 {
     static const char *const outcomes[] = {"", "skipped", "substituted"};
     char ledger[700];
@@ -196,11 +196,11 @@ check_broken(const char *name, const void *data, size_t count, struct expect wan
     snprintf(path, sizeof path, "%s/%s", dir, name);
     write_bytes(path, data, count);
     check_fail(job_of(dir), name, want);
-    check_go_on(job_of(dir), want);
+    check_continues(job_of(dir), want);
 }
 
-/* The same for a photo that is good when the graph is opened. */
-static void check_meddled(meddle_fn *meddle, struct expect want)
+/* The same for a photo that is still good when the graph is opened. */
+static void check_changed_file(change_file_fn *change, struct expect want)
 {
     const struct bytes png = encoded(true);
     const char *dir = folder();
@@ -221,7 +221,7 @@ static void check_meddled(meddle_fn *meddle, struct expect want)
         graph = outcome_graph(&job, &error);
         CHECK(graph != NULL);
         CHECK_OK(hr_graph_freeze(graph, NULL));
-        meddle(path);
+        change(path);
         CHECK_OK(hr_iter_open(graph, &job.options, &iter, &error));
         code = hr_iter_next(iter, &batch, &error);
         if (i / 2 == HR_ON_ERROR_FAIL) {
@@ -240,37 +240,37 @@ static void check_meddled(meddle_fn *meddle, struct expect want)
     }
 }
 
-/* ---- bytes that are no photo ---- */
+/* ---- files that are not photos ---- */
 
-TEST(an_empty_file_is_told)
+TEST(an_empty_file_is_reported)
 {
     check_broken("m.jpg", "", 0, (struct expect){"pixels", "empty"});
 }
 
-TEST(a_text_named_jpg_is_told)
+TEST(a_text_named_jpg_is_reported)
 {
     static const char text[] = "Dear reader, this is not a photo at all.\n";
 
     check_broken("m.jpg", text, strlen(text), (struct expect){"pixels", ""});
 }
 
-TEST(an_html_page_named_png_is_told)
+TEST(an_html_page_named_png_is_reported)
 {
     static const char text[] = "<!DOCTYPE html>\n<html><body>404</body></html>\n";
 
     check_broken("m.png", text, strlen(text), (struct expect){"pixels", "HTML"});
 }
 
-TEST(zero_bytes_are_told)
+TEST(zero_bytes_are_reported)
 {
     static const char zeros[5000];
 
     check_broken("m.jpeg", zeros, sizeof zeros, (struct expect){"pixels", ""});
 }
 
-/* ---- photos that are cut or lie ---- */
+/* ---- photos that are truncated or inconsistent ---- */
 
-TEST(a_photo_cut_anywhere_is_told)
+TEST(a_photo_truncated_anywhere_is_reported)
 {
     for (int png = 0; png < 2; png++) {
         const struct bytes whole = encoded(png == 1);
@@ -283,7 +283,7 @@ TEST(a_photo_cut_anywhere_is_told)
     }
 }
 
-TEST(a_webp_without_a_picture_is_told)
+TEST(a_webp_without_a_picture_is_reported)
 {
     static const char riff[] = "RIFF\x40\0\0\0WEBPVP8 \x34\0\0\0\x30\x01\0\x9d\x01\x2a"
                                "\x40\0\x30\0\0\0\0\0\0\0\0\0";
@@ -305,7 +305,7 @@ static void put16(uint8_t *at, unsigned value)
     at[1] = (uint8_t)value;
 }
 
-TEST(a_jpeg_that_says_it_is_larger_is_told)
+TEST(a_jpeg_with_too_large_dimensions_is_reported)
 {
     struct bytes jpeg = encoded(false);
     size_t frame = find_frame(&jpeg);
@@ -339,7 +339,7 @@ static uint32_t crc32_of(const uint8_t *data, size_t count)
     return ~crc;
 }
 
-/* Another size in the header of a PNG, with a right checksum. */
+/* Sets another size in the header of a PNG, with a valid checksum. */
 static void set_png_size(struct bytes *png, uint32_t width, uint32_t height)
 {
     uint32_t crc;
@@ -353,7 +353,7 @@ static void set_png_size(struct bytes *png, uint32_t width, uint32_t height)
     put16(png->data + 31, crc & 0xffff);
 }
 
-TEST(a_png_that_says_it_is_larger_is_told)
+TEST(a_png_with_too_large_dimensions_is_reported)
 {
     static const uint32_t sizes[][2] = {
         {WIDTH,     HEIGHT + 1},
@@ -379,7 +379,7 @@ TEST(a_png_of_65535_by_65535_and_more_is_refused_by_its_header)
     check_broken("m.png", png.data, png.count, (struct expect){"pixels", ""});
 }
 
-TEST(a_pnm_that_lies_is_told)
+TEST(an_inconsistent_pnm_is_reported)
 {
     static const char *const texts[] = {"P6\n65535 65535\n255\n\x01\x02\x03",
                                         "P6 100 100 255\nabc",
@@ -433,27 +433,27 @@ static void forbid(const char *path)
     CHECK_EQ_INT(chmod(path, 0), 0);
 }
 
-TEST(a_file_that_is_gone_is_told)
+TEST(a_missing_file_is_reported)
 {
-    check_meddled(remove_file, (struct expect){"photos", "No such file"});
+    check_changed_file(remove_file, (struct expect){"photos", "No such file"});
 }
 
-TEST(a_file_that_became_something_else_is_told)
+TEST(a_file_that_became_something_else_is_reported)
 {
-    check_meddled(make_pipe, (struct expect){"photos", "pipe"});
-    check_meddled(make_folder, (struct expect){"photos", ""});
-    check_meddled(make_link_to_itself, (struct expect){"photos", "symbolic links"});
-    check_meddled(make_empty, (struct expect){"pixels", "empty"});
+    check_changed_file(make_pipe, (struct expect){"photos", "pipe"});
+    check_changed_file(make_folder, (struct expect){"photos", ""});
+    check_changed_file(make_link_to_itself, (struct expect){"photos", "symbolic links"});
+    check_changed_file(make_empty, (struct expect){"pixels", "empty"});
 }
 
-TEST(a_file_that_may_not_be_read_is_told)
+TEST(an_unreadable_file_is_reported)
 {
     if (geteuid() == 0)
         SKIP("root may read everything");
-    check_meddled(forbid, (struct expect){"photos", "Permission denied"});
+    check_changed_file(forbid, (struct expect){"photos", "Permission denied"});
 }
 
-TEST(pipes_and_loops_in_a_folder_are_passed_over)
+TEST(pipes_and_loops_in_a_folder_are_ignored)
 {
     const char *dir = folder();
     struct outcome_job job = job_of(dir);
@@ -479,7 +479,7 @@ TEST(pipes_and_loops_in_a_folder_are_passed_over)
     outcome_free(o);
 }
 
-TEST(a_folder_of_nothing_but_broken_files_ends)
+TEST(a_folder_with_only_broken_files_ends)
 {
     const char *dir = folder();
     struct outcome_job job = job_of(dir);

@@ -1,10 +1,9 @@
 /*
- * tests/robust/torture_test.c - the n-th allocation, open, read, write, thread start
- * fails, for n = 1, 2, ... until the run needs fewer: each run ends with an error that
- * says something, or as if nothing had been; nothing crashes, hangs or leaks (the latter
- * is ASan's to tell).
+ * tests/robust/torture_test.c - makes the n-th allocation, open, read, write or thread
+ * start fail, for n = 1, 2, ... until the run has fewer calls. Each run either ends with
+ * a meaningful error or succeeds; none crashes, hangs or leaks (ASan checks leaks).
  *
- * A plain run takes every n up to a few hundred and then leaps; HEADRACE_TORTURE=all
+ * A normal run takes every n up to a few hundred and then skips; HEADRACE_TORTURE=all
  * takes every n.
  */
 #include <unistd.h>
@@ -58,7 +57,7 @@ struct torture {
     const char *text;
     int threads;
     enum hr_on_error on_error;
-    bool save; /* the state behind each batch too */
+    bool save; /* also save the state after each batch */
 };
 
 static char photos[512], names[512], ledger[512];
@@ -124,7 +123,8 @@ run(const struct torture *t, struct hr_error *error, int64_t *ret_records)
     return code;
 }
 
-/* One run whose n-th call of these kinds fails; false when there were fewer. */
+/* Runs once with the n-th call of these kinds failing; false if there were fewer
+ * calls. */
 static bool run_faulty(const struct torture *t, unsigned kinds, uint64_t nth)
 {
     struct hr_error error = {0};
@@ -174,7 +174,7 @@ TEST(any_failing_allocation_ends_a_run_in_threads)
     torture(&(struct torture){stages, 2, HR_ON_ERROR_FAIL, false}, HR_FAULT_ALLOC);
 }
 
-TEST(any_failing_open_read_or_write_meets_its_policy)
+TEST(any_failing_open_read_or_write_follows_the_policy)
 {
     for (int policy = HR_ON_ERROR_FAIL; policy <= HR_ON_ERROR_SUBSTITUTE; policy++)
         for (int threads = 0; threads < 3; threads += 2) {
@@ -187,7 +187,7 @@ TEST(any_failing_open_read_or_write_meets_its_policy)
         }
 }
 
-TEST(any_thread_that_does_not_start_ends_the_run)
+TEST(any_thread_that_fails_to_start_ends_the_run)
 {
     torture(&(struct torture){vision, 4, HR_ON_ERROR_FAIL, false}, HR_FAULT_THREAD);
     torture(&(struct torture){stages, 4, HR_ON_ERROR_FAIL, false}, HR_FAULT_THREAD);

@@ -1,9 +1,9 @@
 /*
- * tests/support/check.c - the main of every unit test: runs the tests, prints TAP.
+ * tests/support/check.c - main() of every unit test: runs the tests and prints TAP.
  *
- * A failed check leaves its test by longjmp; a crash ends the program, and the plan that
- * was printed first tells meson that tests are missing. A check that fails in another
- * thread ends the program too.
+ * A failed check leaves its test by longjmp. A crash ends the program; the TAP plan is
+ * printed first, so meson sees that tests are missing. A check that fails in another
+ * thread also ends the program.
  */
 #include "tests/support/check.h"
 
@@ -123,7 +123,7 @@ int check_open_files(void)
     return count;
 }
 
-/* One test; its line of TAP. */
+/* Runs one test and prints its TAP line. */
 static bool check_run(size_t number, size_t at)
 {
     volatile int result = setjmp(check_leave);

@@ -1,10 +1,10 @@
 /*
- * tests/support/check.h - how a unit test looks.
+ * tests/support/check.h - the unit test framework.
  *
- * A test file includes this, writes TEST(a_sentence_with_underscores) { ... } any number
- * of times, and is linked with check.c, whose main runs them (each can be chosen by a
- * substring argument) and prints TAP. Needs that a machine may lack (data, a kernel
- * feature) are met with SKIP("why").
+ * A test file includes this, writes any number of TEST(a_sentence_with_underscores) { ...
+ * }, and is linked with check.c, whose main() runs them (a substring as argument selects
+ * some) and prints TAP. Tests that need something a machine may lack (data, a kernel
+ * feature) call SKIP("why").
  */
 #ifndef HR_TESTS_CHECK_H
 #define HR_TESTS_CHECK_H
@@ -20,14 +20,14 @@ _Noreturn void
 check_failed(const char *file, int line, const char *format, ...) HR_PRINTF(3, 4);
 _Noreturn void check_skip(const char *why);
 
-/* The folder of real data ($HEADRACE_DATA, else ../shared/data beside the source tree) or
- * NULL. */
+/* The folder of real data ($HEADRACE_DATA, else ../shared/data next to the source tree),
+ * or NULL. */
 const char *check_data_dir(void);
-/* The source tree, and a fresh folder that is removed when the test program ends. */
+/* The source tree; and a temporary folder that is removed when the test program exits. */
 const char *check_source_dir(void);
 const char *check_temp_dir(void);
 
-/* How many descriptors are open: the same number before and after, or one leaked. */
+/* Number of open file descriptors; compare before and after to detect leaks. */
 int check_open_files(void);
 
 #define TEST(name)                                                                       \
@@ -43,7 +43,7 @@ int check_open_files(void);
 #define CHECK(condition)                                                                 \
     do {                                                                                 \
         if (!(condition))                                                                \
-            check_failed(__FILE__, __LINE__, "not true: %s", #condition);                \
+            check_failed(__FILE__, __LINE__, "false: %s", #condition);                   \
     } while (0)
 
 #define CHECK_ERR(expected, expression)                                                  \

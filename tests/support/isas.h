@@ -1,6 +1,6 @@
 /*
- * tests/support/isas.h - the instruction sets that code may have forms for on this
- * processor family; hr__isa_limit() to one that the machine lacks gives the next lower.
+ * tests/support/isas.h - the instruction sets that this processor family may have;
+ * hr__isa_limit() with one that the machine lacks selects the next lower one.
  */
 #ifndef HR_TESTS_ISAS_H
 #define HR_TESTS_ISAS_H

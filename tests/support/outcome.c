@@ -1,5 +1,5 @@
 /*
- * tests/support/outcome.c - run a graph to its end and keep what can be compared.
+ * tests/support/outcome.c - runs a graph to its end and keeps what can be compared.
  */
 #include "tests/support/outcome.h"
 
@@ -189,7 +189,7 @@ void outcome_check_restarts(const struct outcome_job *given, const struct outcom
         job.states = false;
         outcome_job_threads(&job, i % 3 == 0 ? 0 : 2);
         rest = outcome_run(&job);
-        snprintf(words, sizeof words, "restarted behind batch %zu", i);
+        snprintf(words, sizeof words, "restarted after batch %zu", i);
         outcome_check_same(whole, rest, i + 1, words);
         outcome_free(rest);
     }
