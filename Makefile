@@ -1,5 +1,5 @@
-# The front door. Meson does the work; this names it. `make help` lists the doors.
-# B= a benchmark, F= a fuzz target, S= its seconds, PREFIX= where install goes.
+# Shortcuts for common tasks; Meson does the work. `make help` lists the targets.
+# B= benchmark, F= fuzz target, S= seconds to fuzz, PREFIX= installation prefix.
 BUILD ?= build
 PREFIX ?= /usr/local
 DATA ?= $(shell if [ -d ../shared/data/images ]; then echo ../shared/data/images; fi)
@@ -18,29 +18,29 @@ make-all: $(BUILD)/build.ninja
 
 help:
 	@echo 'make                   build the library and the command in build/'
-	@echo 'make demo              install what is missing, build, and run photos through a pipeline'
-	@echo 'make check             build, run all tests and checks; ends with N passed, N failed'
-	@echo 'make check-adapters    the Python package in torch, Lightning, Trainer, JAX, TensorFlow, Ray'
-	@echo 'make check-pythons     its wheel in the other CPythons of this machine'
-	@echo 'make check-freethreaded  the Python package on a CPython without the interpreter'\''s lock'
+	@echo 'make demo              install dependencies, build, and run photos through a pipeline'
+	@echo 'make check             build, run all tests and checks; ends with "N passed, N failed"'
+	@echo 'make check-adapters    test the Python package with torch, Lightning, Trainer, JAX, TensorFlow, Ray'
+	@echo 'make check-pythons     test the wheel with this machine'\''s other CPythons'
+	@echo 'make check-freethreaded  test the Python package on free-threaded CPython'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
 	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
-	@echo 'make debug-python      run them under a debug build of Python, and count all references'
+	@echo 'make debug-python      the same under a debug build of Python, checking reference counts'
 	@echo 'make soak-resume       kill training runs, resume with other ranks, compare (TRIALS=50 SEED=)'
-	@echo 'make torture           let the n-th allocation, read, open, thread fail, for every n'
+	@echo 'make torture           make the n-th allocation, read, open or thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
-	@echo 'make golden-update     write the golden files anew; look at the difference'
-	@echo 'make bench B=noop      a benchmark (make bench B=list)'
-	@echo 'make bench-peers       the same work through DataLoader, tf.data and DALI'
+	@echo 'make golden-update     rewrite the golden files; review the diff'
+	@echo 'make bench B=noop      run a benchmark (make bench B=list)'
+	@echo 'make bench-peers       compare with DataLoader, tf.data and DALI'
 	@echo 'make pixels            compare pixels with Pillow and torchvision on photos'
 	@echo 'make format            clang-format the tree'
-	@echo 'make layers            check who includes whom'
-	@echo 'make docs              write docs/ops and the Python functions from the operators'\'' tables'
-	@echo 'make wheel             a Python wheel that carries its codecs, in dist/, and a try of it'
-	@echo 'make deps              say which Debian packages are missing and install them'
+	@echo 'make layers            check which parts include which'
+	@echo 'make docs              generate docs/ops and the Python functions from the operators'\'' tables'
+	@echo 'make wheel             build and test a self-contained Python wheel, in dist/'
+	@echo 'make deps              list missing Debian packages and install them'
 	@echo 'make install PREFIX=   install (default /usr/local)'
-	@echo 'make clean             remove what was built; dist/ and downloads (build-peers, build-adapters) stay'
+	@echo 'make clean             remove build output; keeps dist/ and downloads (build-peers, build-adapters)'
 
 deps:
 	@sh tools/deps.sh
@@ -61,7 +61,7 @@ check:
 	@ninja -C $(BUILD)
 	@tools/check $(BUILD)
 
-# Frameworks of some gigabytes, in an environment of their own.
+# Frameworks of several gigabytes, in a separate environment.
 check-adapters:
 	@sh tools/deps.sh wheel
 	@sh tools/check-adapters $(BUILD)
@@ -69,12 +69,12 @@ check-adapters:
 check-pythons: wheel
 	@sh tools/check-pythons
 
-# An interpreter from source, once, and a build folder of its own.
+# Builds an interpreter from source once; uses a separate build folder.
 check-freethreaded:
 	@sh tools/deps.sh check
 	@sh tools/check-freethreaded $(BUILD)-free
 
-# A build folder per sanitizer; release would drop the asserts.
+# A build folder per sanitizer; a release build would drop the asserts.
 asan: sanitizer = address,undefined
 ubsan: sanitizer = undefined
 tsan: sanitizer = thread
@@ -115,10 +115,10 @@ torture:
 	@ninja -C $(BUILD)-asan
 	@sh tools/torture $(BUILD)-asan
 
-# Where apt has no arm64 packages there is nothing to run.
+# Skipped where apt has no arm64 packages.
 neon: make-all
 	@if sh tools/deps.sh neon; then tools/neon $(BUILD); \
-	else echo 'neon: skipped, the packages cannot be had here'; echo '0 passed, 0 failed'; fi
+	else echo 'neon: skipped, the packages are not available here'; echo '0 passed, 0 failed'; fi
 
 fuzz:
 	@sh tools/fuzz $(F) $(S)
