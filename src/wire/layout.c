@@ -10,11 +10,13 @@
 
 struct wire_id {
     uint64_t seed, position, index;
-    uint32_t epoch;
-    uint32_t depth; /* of the child path, whose numbers follow; 8 bytes each */
+    uint32_t epoch, draw_epoch, depth;
+    uint32_t child[HR_CHILD_DEPTH_MAX]; /* as many as the identity has room for */
 };
 
-_Static_assert(sizeof(struct wire_id) == HR_WIRE_ID_BYTES, "the format has no padding");
+#define ID_HEAD offsetof(struct wire_id, child)
+
+_Static_assert(ID_HEAD == 36 && HR_WIRE_ID_BYTES == 40, "the format has no padding");
 
 /* Images have descriptors, however small: they may be described, not made. */
 static bool is_column(const struct hr_field *field)
@@ -81,31 +83,44 @@ void hr__wire_lay(struct hr_wire_layout *layout, size_t at, size_t records,
 
 size_t hr__wire_id_bytes(const struct hr_record_id *id)
 {
-    (void)id;
-    return HR_WIRE_ID_BYTES;
+    size_t bytes = ID_HEAD + id->depth * sizeof(uint32_t);
+
+    assert(id->depth <= HR_CHILD_DEPTH_MAX);
+    return bytes < HR_WIRE_ID_BYTES ? HR_WIRE_ID_BYTES : (bytes + 7) & ~(size_t)7;
 }
 
 void hr__wire_id_put(const struct hr_record_id *id, void *to, size_t bytes)
 {
-    struct wire_id wire = {id->seed, id->position, id->index, id->epoch, 0};
+    struct wire_id wire = {.seed = id->seed,
+                           .position = id->position,
+                           .index = id->index,
+                           .epoch = id->epoch,
+                           .draw_epoch = id->draw_epoch,
+                           .depth = id->depth};
 
-    assert(bytes >= hr__wire_id_bytes(id));
-    memcpy(to, &wire, sizeof wire);
-    memset((char *)to + sizeof wire, 0, bytes - sizeof wire);
+    assert(bytes >= hr__wire_id_bytes(id) && bytes <= HR_WIRE_ID_BYTES_MAX);
+    memcpy(to, &wire, ID_HEAD);
+    memset((char *)to + ID_HEAD, 0, bytes - ID_HEAD);
+    memcpy((char *)to + ID_HEAD, id->child, id->depth * sizeof(uint32_t));
 }
 
 bool hr__wire_id_get(const void *from, size_t bytes, struct hr_record_id *ret_id)
 {
     struct wire_id wire;
 
-    if (bytes < sizeof wire)
+    if (bytes < HR_WIRE_ID_BYTES)
         return false;
-    memcpy(&wire, from, sizeof wire);
-    if (wire.depth != 0)
+    memcpy(&wire, from, ID_HEAD);
+    if (wire.depth > HR_CHILD_DEPTH_MAX ||
+        ID_HEAD + wire.depth * sizeof(uint32_t) > bytes || wire.index >= HR_INDEX_MAX ||
+        wire.epoch >= HR_DRAW_EPOCHS_MAX)
         return false;
     *ret_id = (struct hr_record_id){.seed = wire.seed,
-                                    .epoch = wire.epoch,
+                                    .position = wire.position,
                                     .index = wire.index,
-                                    .position = wire.position};
+                                    .epoch = wire.epoch,
+                                    .draw_epoch = wire.draw_epoch,
+                                    .depth = wire.depth};
+    memcpy(ret_id->child, (const char *)from + ID_HEAD, wire.depth * sizeof(uint32_t));
     return true;
 }

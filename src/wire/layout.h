@@ -43,8 +43,10 @@ void hr__wire_lay(struct hr_wire_layout *layout, size_t at, size_t records,
 
 /* ---- identities ---- */
 
-/* Bytes of an identity in a block whose records are at most `depth` expansions deep. */
-#define HR_WIRE_ID_BYTES 32
+/* Bytes of an identity: a multiple of 8, by the depth of its child path. All identities
+ * of a block have those of the deepest one. */
+#define HR_WIRE_ID_BYTES 40
+#define HR_WIRE_ID_BYTES_MAX 72
 size_t hr__wire_id_bytes(const struct hr_record_id *id);
 
 /* Write to `to`; `bytes` is at least hr__wire_id_bytes(id). */

@@ -176,7 +176,7 @@ check_head(const struct block_head *head, size_t bytes, struct hr_error *reterr)
     if (head->bytes != bytes)
         return malformed(reterr, "its length is not what it says");
     if (head->records > HR_WIRE_RECORDS_MAX || head->fields > HR_SCHEMA_FIELDS_MAX ||
-        head->id_bytes < HR_WIRE_ID_BYTES || head->id_bytes > 4096 ||
+        head->id_bytes < HR_WIRE_ID_BYTES || head->id_bytes > HR_WIRE_ID_BYTES_MAX ||
         head->id_bytes % 8 != 0 || head->zero != 0 || head->zeros != 0)
         return malformed(reterr, "its counts are out of range");
     if (head->schema_bytes > bytes - sizeof *head)

@@ -150,9 +150,13 @@ static struct world *world_make(uint64_t *dice)
         struct hr_record_id *id = &w->records[i].id;
 
         id->seed = draw(dice);
-        id->index = draw(dice);
+        id->index = draw(dice) % HR_INDEX_MAX;
         id->position = draw(dice);
-        id->epoch = (uint32_t)draw(dice);
+        id->epoch = pick(dice, 1u << 31);
+        id->draw_epoch = (uint32_t)draw(dice);
+        id->depth = pick(dice, 3) ? 0 : pick(dice, HR_CHILD_DEPTH_MAX + 1);
+        for (uint32_t d = 0; d < id->depth; d++)
+            id->child[d] = (uint32_t)draw(dice);
         w->records[i].values = w->values[i];
         for (int f = 0; f < FIELDS; f++)
             random_value(w, dice, &w->schema.fields[f], &w->values[i][f]);
@@ -249,10 +253,7 @@ TEST(random_records_come_back_as_they_were)
             struct hr_record_id id;
 
             CHECK_OK(hr__wire_block_get(&block, i, &id, values, NULL));
-            CHECK(id.seed == w->records[i].id.seed &&
-                  id.index == w->records[i].id.index &&
-                  id.position == w->records[i].id.position &&
-                  id.epoch == w->records[i].id.epoch);
+            CHECK(memcmp(&id, &w->records[i].id, sizeof id) == 0);
             for (int f = 0; f < FIELDS; f++) {
                 check_same(&w->values[i][f], &values[f]);
                 CHECK(values[f].shared && values[f].owner == owner);
@@ -317,7 +318,7 @@ static size_t make_by_hand(uint8_t block[512])
     at = block;
     put_text(&at, "HRRECORD");
     put(&at, 1, 4);   /* version */
-    put(&at, 32, 4);  /* bytes of an identity */
+    put(&at, 40, 4);  /* bytes of an identity */
     put(&at, 448, 8); /* bytes of the block */
     put(&at, 1, 4);   /* records */
     put(&at, 2, 4);   /* fields */
@@ -326,7 +327,7 @@ static size_t make_by_hand(uint8_t block[512])
     put(&at, hash.low, 8);
     put(&at, hash.high, 8);
     at = block + 128; /* the identity */
-    put(&at, 7, 8), put(&at, 3, 8), put(&at, 41, 8), put(&at, 2, 4), put(&at, 0, 4);
+    put(&at, 7, 8), put(&at, 3, 8), put(&at, 41, 8), put(&at, 2, 4), put(&at, 2, 4);
     at = block + 192; /* the column of labels */
     put(&at, (uint64_t)-5, 8);
     at = block + 256; /* the descriptor of the caption */
