@@ -70,11 +70,10 @@ static uint64_t fresh_seed(void)
 /* Turn `turn` of a test. */
 static struct hr_rng rng_of(uint64_t seed, int turn)
 {
-    return (struct hr_rng){
-        .key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
-        .counter = {(uint32_t)turn             },
-        .used = 4
-    };
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, seed, 0, (uint64_t)turn);
+    return rng;
 }
 
 /* Between 1 byte and 64 MiB, all magnitudes alike. */
