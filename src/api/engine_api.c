@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/cpu.h"
 #include "core/error.h"
 #include "engine/engine.h"
-#include "opt/opt.h"
 
 void hr_iter_options_init(struct hr_iter_options *options)
 {
@@ -164,35 +162,49 @@ hr_iter_node_stats(const struct hr_iter *iter, size_t at, struct hr_node_stats *
     return hr__engine_node_stats(engine_of(iter), at, ret_stats);
 }
 
+/* The plan of these options (NULL: defaults); hr__plan_finish() it. */
+static enum hr_err plan_of(struct hr_graph *graph, const struct hr_iter_options *options,
+                           struct hr_plan *ret_plan, struct hr_error *reterr)
+{
+    struct hr_iter_options defaults;
+
+    hr_iter_options_init(&defaults);
+    HR_TRY(hr_graph_freeze(graph, reterr));
+    return hr__engine_plan(graph, options != NULL ? options : &defaults, ret_plan,
+                           reterr);
+}
+
+enum hr_err
+hr_graph_plan(struct hr_graph *graph, const struct hr_iter_options *options,
+              enum hr_graph_format format, char **ret_text, struct hr_error *reterr)
+{
+    struct hr_plan plan;
+    struct hr_str text;
+
+    if (graph == NULL || ret_text == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "no graph, or nowhere to put the plan");
+    HR_TRY(plan_of(graph, options, &plan, reterr));
+    hr__str_init(&text);
+    hr__plan_print(&plan, format, &text);
+    hr__plan_finish(&plan);
+    return give(&text, HR_OK, ret_text, reterr);
+}
+
 enum hr_err
 hr_graph_explain(struct hr_graph *graph, const struct hr_iter_options *options, bool json,
                  char **ret_text, struct hr_error *reterr)
 {
-    struct hr_iter_options o;
-    struct hr_opt_settings settings;
     struct hr_plan plan;
     struct hr_str text;
 
-    hr_iter_options_init(&o);
     if (graph == NULL || ret_text == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "graph and ret_text must not be NULL");
-    if (options != NULL)
-        o = *options;
-    HR_TRY(hr_graph_freeze(graph, reterr));
-    settings = (struct hr_opt_settings){
-        .cpus = hr__cpu_count(),
-        .threads = o.variant == HR_VARIANT_INLINE ? -1 : o.threads,
-        .ordered = o.ordered,
-        .fuse = o.fuse,
-        .memory_bytes = o.memory_bytes,
-        .read_ahead_bytes = o.ahead_bytes,
-    };
-    HR_TRY(hr__plan_make(graph, &settings, &plan, reterr));
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "no graph, or nowhere to put the text");
+    HR_TRY(plan_of(graph, options, &plan, reterr));
     hr__str_init(&text);
     if (json)
-        hr__plan_print_json(&plan, &text);
+        hr__plan_print(&plan, HR_GRAPH_JSON, &text);
     else
-        hr__plan_print(&plan, &text);
+        hr__plan_explain(&plan, &text);
     hr__plan_finish(&plan);
     return give(&text, HR_OK, ret_text, reterr);
 }

@@ -12,11 +12,9 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
-#include "core/cpu.h"
 #include "core/error.h"
 #include "core/thread.h"
 #include "op/code_table.h"
-#include "opt/opt.h"
 
 /* Sleepers look at the cancel flag this often, so a signal handler need not wake them. */
 #define WAIT_MS 50
@@ -212,18 +210,8 @@ static enum hr_err check_world(struct hr_engine *engine, struct hr_error *reterr
 
 static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
 {
-    const struct hr_iter_options *o = &engine->options;
-    struct hr_opt_settings settings = {
-        .cpus = hr__cpu_count(),
-        .threads = o->variant == HR_VARIANT_INLINE ? -1 : o->threads,
-        .ordered = o->ordered,
-        .fuse = o->fuse,
-        .memory_bytes = o->memory_bytes,
-        .read_ahead_bytes = o->ahead_bytes,
-    };
-
     HR_TRY(check_world(engine, reterr));
-    HR_TRY(hr__plan_make(engine->graph, &settings, &engine->plan, reterr));
+    HR_TRY(hr__engine_plan(engine->graph, &engine->options, &engine->plan, reterr));
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
     engine->out_max = engine->plan.memory.batches_ahead;

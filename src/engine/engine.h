@@ -94,6 +94,11 @@ static inline void hr__engine_assert_locked(const struct hr_engine *engine)
 HR_CHECK enum hr_err
 hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_engine **ret_engine, struct hr_error *reterr);
+/* engine_plan.c: the plan that a run of this frozen graph with these options obeys;
+ * hr__plan_finish() it. */
+HR_CHECK enum hr_err
+hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
+                struct hr_plan *ret_plan, struct hr_error *reterr);
 /* *ret_batch is NULL when none came until `until_ns` of the clock (UINT64_MAX: never). */
 HR_CHECK enum hr_err
 hr__engine_next(struct hr_engine *engine, uint64_t until_ns, struct hr_batch **ret_batch,

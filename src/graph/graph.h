@@ -140,6 +140,9 @@ bool hr__graph_may_split(const struct hr_graph *graph, uint32_t node);
 
 /* The rewrite "make", before freeze. */
 HR_CHECK enum hr_err hr__graph_make_after(struct hr_graph *graph, uint32_t node);
+/* Set place and message. */
+enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *file,
+                        int line, int column, const char *format, ...) HR_PRINTF(6, 7);
 
 /* Fills node, op (and file, line, column when known) into an error and puts "node 'x'
  * (op): " before the message. */

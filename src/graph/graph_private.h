@@ -69,8 +69,4 @@ HR_CHECK enum hr_err hr__graph_identify(struct hr_graph *graph, const uint32_t *
 /* Put "file:line:column: " before a message about the graph file; done once, last. */
 void hr__graph_tell_place(const struct hr_graph *graph, struct hr_error *error);
 
-/* Set place and message. */
-enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *file,
-                        int line, int column, const char *format, ...) HR_PRINTF(6, 7);
-
 #endif

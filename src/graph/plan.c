@@ -1,12 +1,183 @@
 /*
- * graph/plan.c - plans as text and JSON.
+ * graph/plan.c - the members of a plan, and when two plans are equal.
  */
 #include "graph/plan.h"
 
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/str.h"
+#include "graph/plan_items.h"
+
+#define BYTES_MAX ((int64_t)1 << 50)
+#define RECORDS_MAX ((int64_t)1 << 24)
+#define NS_MAX ((int64_t)1000 * 1000 * 1000 * 1000)
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const variants[] = {"threads", "inline", "processes", "remote"};
+_Static_assert(COUNT(variants) == HR_PLAN_VARIANTS, "a word for each variant");
+
+/* clang-format off */
+#define AT(member) offsetof(struct hr_plan, member)
+static const struct hr_plan_item top[] = {
+    {"threads",        HR_PLAN_INT,    AT(threads), 0, 4096, NULL},
+    {"threads_reason", HR_PLAN_REASON, AT(threads_reason), 0, 0, NULL},
+    {"ordered",        HR_PLAN_BOOL,   AT(ordered), 0, 1, NULL},
+    {"help_ns",        HR_PLAN_U64,    AT(help_ns), 0, NS_MAX, NULL},
+};
+#undef AT
+
+#define AT(member) offsetof(struct hr_plan_memory, member)
+static const struct hr_plan_item memory[] = {
+    {"budget",           HR_PLAN_U64,    AT(budget), 0, BYTES_MAX, NULL},
+    {"program",          HR_PLAN_U64,    AT(program), 0, BYTES_MAX, NULL},
+    {"scratch",          HR_PLAN_U64,    AT(scratch), 0, BYTES_MAX, NULL},
+    {"channel",          HR_PLAN_U64,    AT(channel), 0, BYTES_MAX, NULL},
+    {"read_ahead",       HR_PLAN_U64,    AT(read_ahead), 0, BYTES_MAX, NULL},
+    {"read_ahead_files", HR_PLAN_U32,    AT(read_ahead_files), 1, 4096, NULL},
+    {"batch",            HR_PLAN_U64,    AT(batch), 1, BYTES_MAX, NULL},
+    {"batches_ahead",    HR_PLAN_U32,    AT(batches_ahead), 1, HR_PLAN_BATCHES_MAX, NULL},
+    {"release_wait_ns",  HR_PLAN_U64,    AT(release_wait_ns), 0, NS_MAX, NULL},
+    {"total",            HR_PLAN_U64,    AT(total), 0, INT64_MAX, NULL},
+    {"least",            HR_PLAN_U64,    AT(least), 0, INT64_MAX, NULL},
+    {"measured",         HR_PLAN_BOOL,   AT(measured), 0, 1, NULL},
+    {"reason",           HR_PLAN_REASON, AT(reason), 0, 0, NULL},
+};
+#undef AT
+
+#define AT(member) offsetof(struct hr_plan_stage, member)
+static const struct hr_plan_item stage[] = {
+    {"reason",        HR_PLAN_REASON, AT(reason), 0, 0, NULL},
+    {"direct",        HR_PLAN_BOOL,   AT(direct), 0, 1, NULL},
+    {"parallelism",   HR_PLAN_INT,    AT(parallelism), 1, 4096, NULL},
+    {"chunk_ns",      HR_PLAN_U64,    AT(chunk_ns), 1, NS_MAX, NULL},
+    {"chunk_records", HR_PLAN_U32,    AT(chunk_records), 1, RECORDS_MAX, NULL},
+    {"chunk_bytes",   HR_PLAN_U64,    AT(chunk_bytes), 0, BYTES_MAX, NULL},
+    {"request_ns",    HR_PLAN_U64,    AT(request_ns), 0, NS_MAX, NULL},
+    {"overlap_ns",    HR_PLAN_U64,    AT(overlap_ns), 0, NS_MAX, NULL},
+};
+static const struct hr_plan_item expand[] = {
+    {"expand_variant", HR_PLAN_WORD, AT(expand_variant), 0, HR_PLAN_VARIANTS - 1, variants},
+};
+#undef AT
+
+#define AT(member) offsetof(struct hr_plan_stage_memory, member)
+static const struct hr_plan_item stage_memory[] = {
+    {"block_records", HR_PLAN_U32,    AT(block_records), 1, RECORDS_MAX, NULL},
+    {"block_count",   HR_PLAN_U32,    AT(block_count), 1, 8192, NULL},
+    {"block_bytes",   HR_PLAN_U64,    AT(block_bytes), 1, BYTES_MAX, NULL},
+    {"queue_records", HR_PLAN_U32,    AT(queue_records), 0, RECORDS_MAX, NULL},
+    {"queue_bytes",   HR_PLAN_U64,    AT(queue_bytes), 0, BYTES_MAX, NULL},
+    {"held_bytes",    HR_PLAN_U64,    AT(held_bytes), 0, BYTES_MAX, NULL},
+    {"reason",        HR_PLAN_REASON, AT(reason), 0, 0, NULL},
+};
+#undef AT
+
+#define AT(member) offsetof(struct hr_plan_step, member)
+static const struct hr_plan_item step[] = {
+    {"variant",      HR_PLAN_WORD,   AT(variant), 0, HR_PLAN_VARIANTS - 1, variants},
+    {"made_after",   HR_PLAN_BOOL,   AT(force_after), 0, 1, NULL},
+    {"reason",       HR_PLAN_REASON, AT(reason), 0, 0, NULL},
+};
+#undef AT
+/* clang-format on */
+
+#define TABLE(items)                                                                     \
+    {                                                                                    \
+        (items), COUNT(items)                                                            \
+    }
+
+const struct hr_plan_table hr__plan_top = TABLE(top);
+const struct hr_plan_table hr__plan_memory = TABLE(memory);
+const struct hr_plan_table hr__plan_stage = TABLE(stage);
+const struct hr_plan_table hr__plan_stage_memory = TABLE(stage_memory);
+const struct hr_plan_table hr__plan_step = TABLE(step);
+const struct hr_plan_table hr__plan_expand = TABLE(expand);
+
+int64_t hr__plan_item_get(const struct hr_plan_item *item, const void *object)
+{
+    const char *at = (const char *)object + item->offset;
+    uint64_t wide;
+    uint32_t narrow;
+
+    switch (item->type) {
+    case HR_PLAN_BOOL:
+        return *(const bool *)at;
+    case HR_PLAN_U64:
+        memcpy(&wide, at, sizeof wide);
+        return (int64_t)wide;
+    default: /* int, uint32_t and the enum: 32 bits, never negative */
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow;
+    }
+}
+
+void hr__plan_item_set(const struct hr_plan_item *item, void *object, int64_t value)
+{
+    char *at = (char *)object + item->offset;
+    uint64_t wide = (uint64_t)value;
+    uint32_t narrow = (uint32_t)value;
+
+    switch (item->type) {
+    case HR_PLAN_BOOL:
+        *(bool *)at = value != 0;
+        break;
+    case HR_PLAN_U64:
+        memcpy(at, &wide, sizeof wide);
+        break;
+    default:
+        memcpy(at, &narrow, sizeof narrow);
+        break;
+    }
+}
+
+static bool items_equal(const struct hr_plan_table *table, const void *a, const void *b)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct hr_plan_item *item = &table->items[i];
+
+        if (item->type == HR_PLAN_REASON
+                ? strcmp(hr__plan_item_text(item, a), hr__plan_item_text(item, b)) != 0
+                : hr__plan_item_get(item, a) != hr__plan_item_get(item, b))
+            return false;
+    }
+    return true;
+}
+
+static bool steps_equal(const struct hr_plan_stage *a, const struct hr_plan_stage *b)
+{
+    if (a->step_count != b->step_count)
+        return false;
+    for (size_t i = 0; i < a->step_count; i++)
+        if (a->steps[i].node != b->steps[i].node ||
+            a->steps[i].group != b->steps[i].group ||
+            !items_equal(&hr__plan_step, &a->steps[i], &b->steps[i]))
+            return false;
+    return true;
+}
+
+/* `feed`, `last` and `filters` follow from the rest. */
+static bool stages_equal(const struct hr_plan_stage *a, const struct hr_plan_stage *b)
+{
+    return items_equal(&hr__plan_stage, a, b) &&
+           items_equal(&hr__plan_stage_memory, &a->memory, &b->memory) &&
+           steps_equal(a, b) && a->expand == b->expand &&
+           (a->expand == HR_NO_NODE || a->expand_variant == b->expand_variant) &&
+           a->batch == b->batch && a->stream_count == b->stream_count &&
+           memcmp(a->streams, b->streams, a->stream_count * sizeof a->streams[0]) == 0;
+}
+
+bool hr__plan_equal(const struct hr_plan *a, const struct hr_plan *b)
+{
+    if (a->graph != b->graph || a->stage_count != b->stage_count ||
+        !items_equal(&hr__plan_top, a, b) ||
+        !items_equal(&hr__plan_memory, &a->memory, &b->memory))
+        return false;
+    for (size_t i = 0; i < a->stage_count; i++)
+        if (!stages_equal(&a->stages[i], &b->stages[i]))
+            return false;
+    return true;
+}
 
 void hr__plan_finish(struct hr_plan *plan)
 {
@@ -15,201 +186,4 @@ void hr__plan_finish(struct hr_plan *plan)
     for (size_t i = 0; i < plan->stage_count; i++)
         hr__free(plan->stages[i].steps);
     memset(plan, 0, sizeof *plan);
-}
-
-static int name_width(const struct hr_plan *plan)
-{
-    size_t width = 0;
-
-    for (size_t i = 0; i < plan->graph->count; i++) {
-        size_t length = strlen(plan->graph->nodes[i].name);
-
-        width = length > width ? length : width;
-    }
-    return (int)(width < 40 ? width : 40);
-}
-
-static void print_line(const struct hr_plan *plan, uint32_t node, const char *mark,
-                       const char *reason, struct hr_str *out)
-{
-    const struct hr_graph_node *n = &plan->graph->nodes[node];
-
-    hr__str_addf(out, "  %s %-*s  %s", mark, name_width(plan), n->name, reason);
-    hr__str_add(out, "\n");
-}
-
-/* What the node's state has to say of itself. */
-static void tell(const struct hr_graph_node *n, struct hr_str *out)
-{
-    if (n->op->tell != NULL && n->state != NULL)
-        n->op->tell(n->state, out);
-}
-
-static void print_state(const struct hr_plan *plan, uint32_t node, const char *mark,
-                        struct hr_str *out)
-{
-    struct hr_str text;
-
-    hr__str_init(&text);
-    tell(&plan->graph->nodes[node], &text);
-    if (hr__str_text(&text)[0] != '\0')
-        hr__str_addf(out, "  %s %-*s  %s\n", mark, name_width(plan), "",
-                     hr__str_text(&text));
-    hr__str_finish(&text);
-}
-
-/* ORDER nodes of the one-to-one part are no steps; they are shown ahead of stage 1's
- * steps. */
-static void print_orders(const struct hr_plan *plan, uint32_t node, struct hr_str *out)
-{
-    const struct hr_graph_node *n = &plan->graph->nodes[node];
-
-    for (size_t i = 0; i < n->input_count; i++)
-        print_orders(plan, n->inputs[i], out);
-    if (n->op->kind == HR_OP_ORDER)
-        print_line(plan, node, " ",
-                   "a function of the record's number: no queue, no buffer", out);
-}
-
-static bool group_goes_on(const struct hr_plan_stage *stage, size_t at)
-{
-    for (size_t i = at + 1; i < stage->step_count; i++)
-        if (stage->steps[i].group == stage->steps[at].group)
-            return true;
-    return false;
-}
-
-static void print_steps(const struct hr_plan *plan, const struct hr_plan_stage *stage,
-                        struct hr_str *out)
-{
-    for (size_t i = 0; i < stage->step_count; i++) {
-        const struct hr_plan_step *step = &stage->steps[i];
-        bool head = step->group == step->node;
-        bool more = group_goes_on(stage, i);
-        const char *mark = head ? (more ? "┌" : " ") : (more ? "│" : "└");
-
-        print_line(plan, step->node, mark, step->reason, out);
-        print_state(plan, step->node, more ? "│" : " ", out);
-    }
-}
-
-void hr__plan_print(const struct hr_plan *plan, struct hr_str *out)
-{
-    hr__str_addf(out, "%zu stage%s, ", plan->stage_count,
-                 plan->stage_count == 1 ? "" : "s");
-    if (plan->threads > 0)
-        hr__str_addf(out, "%d thread%s (%s)", plan->threads,
-                     plan->threads == 1 ? "" : "s", plan->threads_reason);
-    else
-        hr__str_add(out, plan->threads_reason);
-    hr__str_addf(out, ", batches %s\n", plan->ordered ? "in order" : "as completed");
-    for (size_t i = 0; i < plan->stage_count; i++) {
-        const struct hr_plan_stage *stage = &plan->stages[i];
-
-        hr__str_addf(out, "\nstage %zu: %s\n", i + 1, stage->reason);
-        if (i == 0)
-            print_orders(plan, plan->root, out);
-        print_steps(plan, stage, out);
-        if (stage->expand != HR_NO_NODE)
-            print_line(plan, stage->expand, " ",
-                       "ends the stage: one record becomes many", out);
-        for (size_t k = 0; k < stage->stream_count; k++)
-            print_line(plan, stage->streams[k], " ",
-                       "works on the stream, where records are put in order", out);
-        if (stage->batch != HR_NO_NODE)
-            print_line(plan, stage->batch, " ",
-                       stage->direct ? "its memory is the steps' destination"
-                                     : "gathers the records in order",
-                       out);
-    }
-}
-
-static void json_name(const struct hr_plan *plan, uint32_t node, struct hr_str *out)
-{
-    const char *name = plan->graph->nodes[node].name;
-
-    hr__str_add_json(out, name, strlen(name));
-}
-
-static void json_text(const char *key, const char *text, struct hr_str *out)
-{
-    hr__str_addf(out, "\"%s\":", key);
-    hr__str_add_json(out, text, strlen(text));
-}
-
-static bool makes_before(const struct hr_graph_node *n)
-{
-    for (size_t i = 0; i < n->field_count; i++)
-        if (n->made[i].before)
-            return true;
-    return false;
-}
-
-static void
-json_step(const struct hr_plan *plan, const struct hr_plan_step *step, struct hr_str *out)
-{
-    struct hr_str state;
-
-    hr__str_add(out, "{\"node\":");
-    json_name(plan, step->node, out);
-    hr__str_addf(out,
-                 ",\"op\":\"%s\",\"group\":", plan->graph->nodes[step->node].op->name);
-    json_name(plan, step->group, out);
-    hr__str_addf(out, ",\"made_before\":%s,\"made_after\":%s,",
-                 makes_before(&plan->graph->nodes[step->node]) ? "true" : "false",
-                 step->force_after ? "true" : "false");
-    json_text("reason", step->reason, out);
-    hr__str_init(&state);
-    tell(&plan->graph->nodes[step->node], &state);
-    if (hr__str_text(&state)[0] != '\0') {
-        hr__str_add(out, ",");
-        json_text("state", hr__str_text(&state), out);
-    }
-    hr__str_finish(&state);
-    hr__str_add(out, "}");
-}
-
-static void json_node_or_null(const struct hr_plan *plan, const char *key, uint32_t node,
-                              struct hr_str *out)
-{
-    hr__str_addf(out, ",\"%s\":", key);
-    if (node == HR_NO_NODE)
-        hr__str_add(out, "null");
-    else
-        json_name(plan, node, out);
-}
-
-static void json_stage(const struct hr_plan *plan, const struct hr_plan_stage *stage,
-                       struct hr_str *out)
-{
-    hr__str_add(out, "{");
-    json_text("reason", stage->reason, out);
-    hr__str_addf(out, ",\"direct\":%s,\"steps\":[", stage->direct ? "true" : "false");
-    for (size_t k = 0; k < stage->step_count; k++) {
-        hr__str_add(out, k == 0 ? "" : ",");
-        json_step(plan, &stage->steps[k], out);
-    }
-    hr__str_add(out, "]");
-    json_node_or_null(plan, "expand", stage->expand, out);
-    hr__str_add(out, ",\"streams\":[");
-    for (size_t k = 0; k < stage->stream_count; k++) {
-        hr__str_add(out, k == 0 ? "" : ",");
-        json_name(plan, stage->streams[k], out);
-    }
-    hr__str_add(out, "]");
-    json_node_or_null(plan, "batch", stage->batch, out);
-    hr__str_add(out, "}");
-}
-
-void hr__plan_print_json(const struct hr_plan *plan, struct hr_str *out)
-{
-    hr__str_addf(out, "{\"threads\":%d,\"ordered\":%s,", plan->threads,
-                 plan->ordered ? "true" : "false");
-    json_text("threads_reason", plan->threads_reason, out);
-    hr__str_add(out, ",\"stages\":[");
-    for (size_t i = 0; i < plan->stage_count; i++) {
-        hr__str_add(out, i == 0 ? "" : ",");
-        json_stage(plan, &plan->stages[i], out);
-    }
-    hr__str_add(out, "]}");
 }

@@ -14,8 +14,11 @@
 
 #include "graph/graph.h"
 
+#define HR_PLAN_VERSION 1
 #define HR_PLAN_STAGES_MAX 16
 #define HR_PLAN_REASON_MAX 160
+#define HR_PLAN_BATCHES_MAX 64 /* made ahead */
+#define HR_PLAN_REQUEST_RECORDS_MAX 512
 #define HR_NO_NODE UINT32_MAX
 
 /* Where a step runs. A stage is carried by threads; with `threads: 0` in the plan, by the
@@ -36,6 +39,7 @@ struct hr_plan_step {
     bool force_after; /* its deferred results are made at once: a rewrite of the graph, or
                          a split that changes no byte */
     char reason[HR_PLAN_REASON_MAX]; /* why it was or was not composed */
+    int line, column;                /* where it was written, or 0 */
 };
 
 /*
@@ -63,6 +67,7 @@ struct hr_plan_stage {
                         sources */
     uint32_t last;   /* node whose records the steps end with: the last step, or feed */
     uint32_t expand; /* node or HR_NO_NODE */
+    enum hr_plan_variant expand_variant;
     uint32_t streams[HR_NODE_INPUTS_MAX]; /* ORDER nodes in stream form, in order */
     size_t stream_count;
     uint32_t batch; /* node or HR_NO_NODE */
@@ -70,6 +75,7 @@ struct hr_plan_stage {
     bool direct;    /* positions of records are known beforehand: results go straight into
                        batch slots */
     char reason[HR_PLAN_REASON_MAX];
+    int line, column; /* where it was written, or 0 */
 
     int parallelism; /* threads that run its steps at once, at most */
     /* A thread takes chunks of about `chunk_ns` of work, and no more records or bytes of
@@ -120,8 +126,32 @@ struct hr_plan {
 /* Frees what the plan holds. */
 void hr__plan_finish(struct hr_plan *plan);
 
-/* For people, and as JSON. */
-void hr__plan_print(const struct hr_plan *plan, struct hr_str *out);
-void hr__plan_print_json(const struct hr_plan *plan, struct hr_str *out);
+/* Equal in everything that is written, for the same graph; places in files do not count.
+ */
+bool hr__plan_equal(const struct hr_plan *a, const struct hr_plan *b);
+
+/* The shape of the plan for people: stages, groups, reasons. */
+void hr__plan_explain(const struct hr_plan *plan, struct hr_str *out);
+
+/* The whole plan as YAML or JSON. hr__plan_parse() reads an equal plan from it. Marks
+ * `out` as failed when out of memory. */
+void hr__plan_print(const struct hr_plan *plan, enum hr_graph_format format,
+                    struct hr_str *out);
+
+/*
+ * Read a plan of this graph, which is frozen. Checks the fingerprint, all names, types
+ * and ranges; what the graph allows is hr__plan_check's to say (opt/opt.h), which also
+ * fills in the members that follow from the graph. On failure *reterr has file (`name`),
+ * line and column. hr__plan_finish() the result.
+ */
+HR_CHECK enum hr_err
+hr__plan_parse(const struct hr_graph *graph, const char *text, size_t bytes,
+               const char *name, struct hr_plan *ret_plan, struct hr_error *reterr);
+
+/* For messages about a plan that was read: "name:line:column: " and the text, which the
+ * error's place repeats. */
+enum hr_err
+hr__plan_fail_at(struct hr_error *error, enum hr_err code, const char *name, int line,
+                 int column, const char *format, ...) HR_PRINTF(6, 7);
 
 #endif

@@ -50,4 +50,7 @@ HR_CHECK enum hr_err
 hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes, uint64_t read_ahead,
                 bool running, struct hr_error *reterr);
 
+/* Sets plan->memory.total from the bytes that the plan and its stages have. */
+void hr__plan_sum(struct hr_plan *plan);
+
 #endif

@@ -14,6 +14,8 @@ struct hr_opt_settings {
     bool fuse;
     uint64_t memory_bytes;     /* budget; 0: none */
     uint64_t read_ahead_bytes; /* of it; 0: chosen */
+    const uint32_t *cuts; /* steps after which a stage is to end, where none has to */
+    size_t cut_count;
 };
 
 /* Make a plan; hr__plan_finish() it. Fails when the graph has a form that the engine does
@@ -22,8 +24,22 @@ HR_CHECK enum hr_err
 hr__plan_make(const struct hr_graph *graph, const struct hr_opt_settings *settings,
               struct hr_plan *ret_plan, struct hr_error *reterr);
 
+/* The plan that a text holds, checked (hr__plan_check). */
+HR_CHECK enum hr_err
+hr__plan_read(const struct hr_graph *graph, const char *text, size_t bytes,
+              const char *name, struct hr_plan *ret_plan, struct hr_error *reterr);
+
+/* Whether the graph allows the plan and the engine can run it; sets the members that
+ * follow from the graph, and the sum of its memory. On failure *reterr has the place
+ * (`name` is the file's) of the first thing that is wrong. */
+HR_CHECK enum hr_err
+hr__plan_check(struct hr_plan *plan, const char *name, struct hr_error *reterr);
+
 /* Passes, each reading traits only. */
 HR_CHECK enum hr_err hr__pass_stages(struct hr_plan *plan, struct hr_error *reterr);
+/* Ends a stage after this step. Whether that is legal is hr__plan_check's to say. */
+HR_CHECK enum hr_err
+hr__pass_cut(struct hr_plan *plan, uint32_t after, struct hr_error *reterr);
 void hr__pass_compose(struct hr_plan *plan, bool fuse);
 void hr__pass_parallel(struct hr_plan *plan, const struct hr_opt_settings *settings);
 

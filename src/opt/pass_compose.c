@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "opt/shape.h"
+
 /* Where a step runs that shares no work with others. */
 static const char *place_of(const struct hr_graph_node *n)
 {
@@ -51,6 +53,19 @@ static void split(const struct hr_graph *graph, const struct hr_graph_node *n,
     }
 }
 
+/* After a cut a group begins again with the first of its steps. */
+static void begin_again(const struct hr_plan *plan, const struct hr_plan_stage *stage,
+                        struct hr_plan_step *step)
+{
+    uint32_t head = hr__stage_group(stage, plan->graph, step->node);
+
+    if (head == step->group)
+        return;
+    step->group = head;
+    if (head == step->node)
+        snprintf(step->reason, sizeof step->reason, "begins a group again after the cut");
+}
+
 void hr__pass_compose(struct hr_plan *plan, bool fuse)
 {
     for (size_t i = 0; i < plan->stage_count; i++) {
@@ -58,6 +73,7 @@ void hr__pass_compose(struct hr_plan *plan, bool fuse)
             struct hr_plan_step *step = &plan->stages[i].steps[k];
 
             obey(&plan->graph->nodes[step->node], step);
+            begin_again(plan, &plan->stages[i], step);
             if (!fuse)
                 split(plan->graph, &plan->graph->nodes[step->node], step);
         }

@@ -17,7 +17,6 @@
 
 /* Small batches are made ahead up to this many bytes, and this many batches. */
 #define AHEAD_BATCH_BYTES ((uint64_t)4 << 20)
-#define AHEAD_BATCHES_MAX 64
 /* While the next batch of this size is made, a pause between two is negligible. */
 #define LARGE_BATCH_BYTES ((uint64_t)64 << 20)
 /* A loop releases its batch when it has the next one. */
@@ -39,7 +38,6 @@
 struct division {
     struct hr_plan *plan;
     const struct hr_sizes *sizes;
-    uint64_t process_stages;
 };
 
 static uint64_t input_bytes(const struct division *d, size_t stage)
@@ -63,6 +61,15 @@ static uint64_t output_bytes(const struct division *d)
 static uint64_t runners(const struct hr_plan *plan)
 {
     return (uint64_t)plan->threads + (plan->threads == 0 || plan->help_ns > 0);
+}
+
+static uint64_t process_stages(const struct hr_plan *plan)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < plan->stage_count; i++)
+        count += plan->stages[i].request_ns > 0;
+    return count;
 }
 
 /* ---- what is wanted ---- */
@@ -105,8 +112,8 @@ static uint32_t wanted_batches(const struct division *d)
 {
     uint64_t batch = output_bytes(d), count = AHEAD_BATCH_BYTES / batch;
 
-    if (count > AHEAD_BATCHES_MAX)
-        return AHEAD_BATCHES_MAX;
+    if (count > HR_PLAN_BATCHES_MAX)
+        return HR_PLAN_BATCHES_MAX;
     if (count > 2)
         return (uint32_t)count;
     return d->plan->memory.release_wait_ns > 0 ? 1 : 2;
@@ -121,17 +128,18 @@ static void want(struct division *d, uint64_t read_ahead, bool running)
 {
     struct hr_plan *plan = d->plan;
     struct hr_plan_memory *m = &plan->memory;
+    bool requests = process_stages(plan) > 0;
 
     m->batch = output_bytes(d);
     m->program = PROGRAM_BYTES;
-    m->channel = d->process_stages > 0 ? CHANNEL_BYTES : 0;
+    m->channel = requests ? CHANNEL_BYTES : 0;
     m->scratch = 0;
     m->read_ahead = read_ahead > 0 ? read_ahead : READ_AHEAD_BYTES;
     m->read_ahead_files = READ_AHEAD_FILES;
-    m->release_wait_ns = d->process_stages > 0 && m->budget == 0 && plan->threads > 0 &&
-                                 m->batch >= LARGE_BATCH_BYTES
-                             ? RELEASE_WAIT_NS
-                             : 0;
+    m->release_wait_ns =
+        requests && m->budget == 0 && plan->threads > 0 && m->batch >= LARGE_BATCH_BYTES
+            ? RELEASE_WAIT_NS
+            : 0;
     m->batches_ahead = wanted_batches(d);
     for (size_t i = 0; i < plan->stage_count; i++) {
         struct hr_plan_stage *stage = &plan->stages[i];
@@ -210,35 +218,38 @@ static uint64_t block_bytes(const struct division *d, size_t at)
                (in > out ? out : in);
 }
 
-static uint64_t stage_bytes(const struct division *d, size_t at)
+void hr__plan_sum(struct hr_plan *plan)
 {
-    const struct hr_plan_stage_memory *m = &d->plan->stages[at].memory;
+    struct hr_plan_memory *m = &plan->memory;
+    uint64_t threads = runners(plan);
 
-    return m->block_bytes + m->queue_bytes + m->held_bytes;
+    m->total = m->program + threads * m->scratch + m->read_ahead + m->batch +
+               process_stages(plan) * CHANNELS * threads * m->channel;
+    if (!plan->stages[0].direct)
+        m->total += m->batches_ahead * m->batch;
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        const struct hr_plan_stage_memory *s = &plan->stages[i].memory;
+
+        m->total += s->block_bytes + s->queue_bytes + s->held_bytes;
+    }
 }
 
 /* Sets the bytes that follow from the numbers, and their sum. */
 static uint64_t sum(struct division *d)
 {
     struct hr_plan *plan = d->plan;
-    struct hr_plan_memory *m = &plan->memory;
-    uint64_t threads = runners(plan);
 
-    m->total = m->program + threads * m->scratch + m->read_ahead +
-               d->process_stages * CHANNELS * threads * m->channel + m->batch;
-    if (!plan->stages[0].direct)
-        m->total += m->batches_ahead * m->batch;
     for (size_t i = 0; i < plan->stage_count; i++) {
         struct hr_plan_stage_memory *s = &plan->stages[i].memory;
 
         if (plan->stages[i].direct)
-            s->block_count = m->batches_ahead;
+            s->block_count = plan->memory.batches_ahead;
         s->block_bytes = block_bytes(d, i);
         s->queue_bytes = s->queue_records * input_bytes(d, i);
         s->held_bytes = held_bytes(d, i);
-        m->total += stage_bytes(d, i);
     }
-    return m->total;
+    hr__plan_sum(plan);
+    return plan->memory.total;
 }
 
 /* ---- taking away ---- */
@@ -401,7 +412,7 @@ static void grow_batches(struct division *d)
 {
     struct hr_plan_memory *m = &d->plan->memory;
 
-    while (m->batches_ahead < AHEAD_BATCHES_MAX && m->total + m->batch <= m->budget) {
+    while (m->batches_ahead < HR_PLAN_BATCHES_MAX && m->total + m->batch <= m->budget) {
         m->batches_ahead++;
         (void)sum(d);
     }
@@ -425,19 +436,10 @@ static void give_reasons(struct hr_plan *plan, int threads, bool measured)
                  "%d fit the memory budget, of %d wanted", plan->threads, threads);
 }
 
-static uint64_t process_stages(const struct hr_plan *plan)
-{
-    uint64_t count = 0;
-
-    for (size_t i = 0; i < plan->stage_count; i++)
-        count += plan->stages[i].request_ns > 0;
-    return count;
-}
-
 enum hr_err hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes,
                             uint64_t read_ahead, bool running, struct hr_error *reterr)
 {
-    struct division d = {plan, sizes, process_stages(plan)};
+    struct division d = {plan, sizes};
     struct hr_plan_memory *m = &plan->memory;
     int threads = plan->threads;
 

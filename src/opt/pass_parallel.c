@@ -17,7 +17,6 @@
  * has other work it may not be rescheduled for a long time. Channels have this much room.
  */
 #define REQUEST_NS 30000000u
-#define REQUEST_RECORDS 512
 #define REQUEST_BYTES ((uint64_t)2 << 20)
 /* Records that take longer gain nothing by waiting, prepared, for a worker process. */
 #define OVERLAP_NS 50000000u
@@ -54,11 +53,14 @@ static void divide_work(struct hr_plan *plan, struct hr_plan_stage *stage)
         step->variant = variant_of(&plan->graph->nodes[step->node], plan->threads);
         look_at(plan, step->node, &code, &requests);
     }
-    if (stage->expand != HR_NO_NODE)
+    if (stage->expand != HR_NO_NODE) {
+        stage->expand_variant =
+            variant_of(&plan->graph->nodes[stage->expand], plan->threads);
         look_at(plan, stage->expand, &code, &requests);
+    }
     stage->parallelism = plan->threads > 0 ? plan->threads : 1;
     stage->chunk_ns = code ? CODE_CHUNK_NS : CHUNK_NS;
-    stage->chunk_records = requests ? REQUEST_RECORDS : CHUNK_RECORDS;
+    stage->chunk_records = requests ? HR_PLAN_REQUEST_RECORDS_MAX : CHUNK_RECORDS;
     stage->chunk_bytes = requests ? REQUEST_BYTES : code ? CODE_CHUNK_BYTES : 0;
     stage->request_ns = requests ? REQUEST_NS : 0;
     stage->overlap_ns = requests ? OVERLAP_NS : 0;

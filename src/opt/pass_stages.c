@@ -1,10 +1,6 @@
 /*
- * opt/pass_stages.c - cutting a graph into stages.
- *
- * The graph's tail is a spine: from the output back along single inputs. Behind the first
- * node that drops, makes or joins records the graph must be that spine; ahead of it,
- * where everything is one to one, it may be any DAG, because each branch is a function of
- * the record's number.
+ * opt/pass_stages.c - cutting a graph into stages: as few as possible, and a further cut
+ * where it is asked for.
  */
 #include "opt/opt.h"
 
@@ -12,43 +8,14 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "opt/shape.h"
 
 struct cut {
     struct hr_plan *plan;
     const struct hr_graph *graph;
-    uint32_t spine[HR_GRAPH_NODES_MAX]; /* from the root's successor to the output */
-    size_t spine_count;
+    struct hr_shape shape;
     bool seen[HR_GRAPH_NODES_MAX];
-    uint32_t at; /* the node that was placed last */
 };
-
-static enum hr_err find_spine(struct cut *cut, struct hr_error *reterr)
-{
-    uint32_t at = cut->graph->output;
-    uint32_t back[HR_GRAPH_NODES_MAX];
-    size_t count = 0;
-
-    while (!cut->graph->nodes[at].by_number) {
-        const struct hr_graph_node *n = &cut->graph->nodes[at];
-
-        if (n->input_count != 1) {
-            enum hr_err code = hr__fail(
-                reterr, HR_ERR_GRAPH,
-                "its inputs do not keep their number of records, so they cannot be "
-                "joined record by record; put filters, expansions and batches behind it");
-
-            hr__graph_blame(cut->graph, at, reterr);
-            return code;
-        }
-        back[count++] = at;
-        at = n->inputs[0];
-    }
-    cut->plan->root = at;
-    cut->spine_count = count;
-    for (size_t i = 0; i < count; i++)
-        cut->spine[i] = back[count - 1 - i];
-    return HR_OK;
-}
 
 static enum hr_err add_step(struct hr_plan_stage *stage, uint32_t node)
 {
@@ -81,67 +48,28 @@ static enum hr_err add_root_steps(struct cut *cut, uint32_t node)
     return add_step(&cut->plan->stages[0], node);
 }
 
-static struct hr_plan_stage *
-begin_stage(struct hr_plan *plan, uint32_t feed, uint32_t last)
+static struct hr_plan_stage *begin_stage(struct hr_plan *plan)
 {
     struct hr_plan_stage *stage;
 
     if (plan->stage_count == HR_PLAN_STAGES_MAX)
         return NULL;
     stage = &plan->stages[plan->stage_count++];
-    stage->feed = feed;
-    stage->last = last;
     stage->expand = HR_NO_NODE;
     stage->batch = HR_NO_NODE;
     return stage;
 }
 
-static bool has_window(const struct hr_graph_node *node)
-{
-    return node->op->stream_block != NULL && node->op->stream_block(node->params) > 0;
-}
-
-/* A sequencer holds one window. */
-static bool
-stream_fits(const struct hr_plan *plan, const struct hr_plan_stage *stage, uint32_t node)
-{
-    if (stage->stream_count == HR_NODE_INPUTS_MAX)
-        return false;
-    for (size_t i = 0; i < stage->stream_count; i++)
-        if (has_window(&plan->graph->nodes[stage->streams[i]]) &&
-            has_window(&plan->graph->nodes[node]))
-            return false;
-    return true;
-}
-
-/* True when the node can still join the stage, given what its end already holds. */
-static bool
-fits(const struct hr_plan *plan, const struct hr_plan_stage *stage, uint32_t node)
-{
-    if (stage->batch != HR_NO_NODE)
-        return false;
-    switch (plan->graph->nodes[node].op->kind) {
-    case HR_OP_BATCH:
-        return true;
-    case HR_OP_ORDER:
-        return stream_fits(plan, stage, node);
-    default:
-        return stage->stream_count == 0 && stage->expand == HR_NO_NODE;
-    }
-}
-
 static enum hr_err add_spine_node(struct cut *cut, uint32_t node)
 {
     struct hr_plan *plan = cut->plan;
-    const struct hr_op *op = plan->graph->nodes[node].op;
     struct hr_plan_stage *stage = &plan->stages[plan->stage_count - 1];
 
-    if (!fits(plan, stage, node))
-        stage = begin_stage(plan, cut->at, cut->at);
+    if (!hr__stage_fits(cut->graph, stage, node))
+        stage = begin_stage(plan);
     if (stage == NULL)
         return HR_ERR_LIMIT;
-    cut->at = node;
-    switch (op->kind) {
+    switch (cut->graph->nodes[node].op->kind) {
     case HR_OP_EXPAND:
         stage->expand = node;
         return HR_OK;
@@ -152,55 +80,117 @@ static enum hr_err add_spine_node(struct cut *cut, uint32_t node)
         stage->batch = node;
         return HR_OK;
     default:
-        stage->filters = stage->filters || op->kind == HR_OP_FILTER;
-        stage->last = node;
         return add_step(stage, node);
     }
 }
 
-static void describe(struct hr_plan *plan)
+static void describe(struct hr_plan_stage *stage)
 {
-    for (size_t i = 0; i < plan->stage_count; i++) {
-        struct hr_plan_stage *stage = &plan->stages[i];
+    snprintf(
+        stage->reason, sizeof stage->reason, "%s",
+        stage->direct
+            ? "every record's place is known beforehand: threads write straight into "
+              "the batch"
+        : stage->filters || stage->expand != HR_NO_NODE
+            ? "the number of records is known only when they are made: they are put "
+              "in order after the steps"
+            : "records are put in order after the steps");
+}
 
-        stage->direct = plan->stage_count == 1 && stage->batch != HR_NO_NODE &&
-                        !stage->filters && stage->expand == HR_NO_NODE &&
-                        stage->stream_count == 0;
-        snprintf(
-            stage->reason, sizeof stage->reason, "%s",
-            stage->direct
-                ? "every record's place is known beforehand: threads write straight into "
-                  "the batch"
-            : stage->filters || stage->expand != HR_NO_NODE
-                ? "the number of records is known only when they are made: they are put "
-                  "in order behind the steps"
-                : "records are put in order behind the steps");
-    }
+static enum hr_err make_stages(struct cut *cut, struct hr_error *reterr)
+{
+    enum hr_err code;
+
+    HR_TRY(hr__shape_find(cut->graph, &cut->shape, reterr));
+    begin_stage(cut->plan);
+    code = add_root_steps(cut, cut->shape.root);
+    for (size_t i = 0; code == HR_OK && i < cut->shape.spine_count; i++)
+        code = add_spine_node(cut, cut->shape.spine[i]);
+    if (code == HR_ERR_LIMIT)
+        return hr__fail(reterr, code, "the graph needs more than %d stages",
+                        HR_PLAN_STAGES_MAX);
+    if (code != HR_OK)
+        return hr__fail(reterr, code, "out of memory");
+    cut->plan->root = cut->shape.root;
+    hr__plan_settle(cut->plan);
+    for (size_t i = 0; i < cut->plan->stage_count; i++)
+        describe(&cut->plan->stages[i]);
+    return HR_OK;
 }
 
 enum hr_err hr__pass_stages(struct hr_plan *plan, struct hr_error *reterr)
 {
     struct cut *cut = hr__calloc(1, sizeof *cut);
-    enum hr_err code = HR_ERR_MEMORY;
+    enum hr_err code;
 
     if (cut == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     cut->plan = plan;
     cut->graph = plan->graph;
-    code = find_spine(cut, reterr);
-    if (code != HR_OK)
-        goto out;
-    begin_stage(plan, HR_NO_NODE, plan->root);
-    cut->at = plan->root;
-    code = add_root_steps(cut, plan->root);
-    for (size_t i = 0; code == HR_OK && i < cut->spine_count; i++)
-        code = add_spine_node(cut, cut->spine[i]);
-    if (code == HR_ERR_LIMIT)
-        hr__fail(reterr, code, "the graph needs more than %d stages", HR_PLAN_STAGES_MAX);
-    else if (code != HR_OK)
-        hr__fail(reterr, code, "out of memory");
-    describe(plan);
-out:
+    code = make_stages(cut, reterr);
     hr__free(cut);
     return code;
+}
+
+/* The stage and the number of the step of this node; false when no step has it. */
+static bool
+find_step(const struct hr_plan *plan, uint32_t node, size_t *ret_stage, size_t *ret_step)
+{
+    for (size_t i = 0; i < plan->stage_count; i++)
+        for (size_t k = 0; k < plan->stages[i].step_count; k++)
+            if (plan->stages[i].steps[k].node == node) {
+                *ret_stage = i;
+                *ret_step = k;
+                return true;
+            }
+    return false;
+}
+
+/* Steps from `from` on and the end of the stage become those of `rest`. */
+static bool
+split(struct hr_plan_stage *stage, size_t from, struct hr_plan_stage *ret_rest)
+{
+    size_t count = stage->step_count - from;
+    struct hr_plan_step *steps = hr__calloc(count + 1, sizeof *steps);
+
+    if (steps == NULL)
+        return false;
+    *ret_rest = *stage;
+    memcpy(steps, &stage->steps[from], count * sizeof *steps);
+    ret_rest->steps = steps;
+    ret_rest->step_count = count;
+    stage->step_count = from;
+    stage->expand = stage->batch = HR_NO_NODE;
+    stage->stream_count = 0;
+    snprintf(stage->reason, sizeof stage->reason,
+             "a cut: its records wait in the queue of the next stage");
+    return true;
+}
+
+static bool ends_there(const struct hr_plan_stage *stage, size_t step)
+{
+    return step + 1 == stage->step_count && stage->expand == HR_NO_NODE &&
+           stage->batch == HR_NO_NODE && stage->stream_count == 0;
+}
+
+enum hr_err hr__pass_cut(struct hr_plan *plan, uint32_t after, struct hr_error *reterr)
+{
+    const char *name = plan->graph->nodes[after].name;
+    struct hr_plan_stage rest, *stages = plan->stages;
+    size_t at, step;
+
+    if (!find_step(plan, after, &at, &step) || ends_there(&stages[at], step))
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "no stage can be cut after '%s'", name);
+    if (plan->stage_count == HR_PLAN_STAGES_MAX)
+        return hr__fail(reterr, HR_ERR_LIMIT, "a plan has at most %d stages",
+                        HR_PLAN_STAGES_MAX);
+    if (!split(&stages[at], step + 1, &rest))
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    memmove(&stages[at + 2], &stages[at + 1],
+            (plan->stage_count - at - 1) * sizeof stages[0]);
+    stages[at + 1] = rest;
+    plan->stage_count++;
+    hr__plan_settle(plan);
+    describe(&stages[at + 1]);
+    return HR_OK;
 }

@@ -1,0 +1,67 @@
+/*
+ * engine/engine_plan.c - the plan that a run with these options obeys: the one that was
+ * given, or the one that opt makes from what can be observed here.
+ */
+#include "engine/engine.h"
+
+#include <string.h>
+
+#include "core/cpu.h"
+#include "core/error.h"
+#include "opt/opt.h"
+
+/* A stage that ends although nothing in the graph ends it. */
+static bool has_cut(const struct hr_plan *plan)
+{
+    for (size_t i = 0; i + 1 < plan->stage_count; i++) {
+        const struct hr_plan_stage *stage = &plan->stages[i];
+
+        if (stage->expand == HR_NO_NODE && stage->batch == HR_NO_NODE &&
+            stage->stream_count == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A record that fails after a cut would need the stages before it to run once more. */
+static enum hr_err
+check_policy(const struct hr_plan *plan, const struct hr_iter_options *options,
+             const char *name, struct hr_error *reterr)
+{
+    if (options->on_error != HR_ON_ERROR_SUBSTITUTE || !has_cut(plan))
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                    "%s cuts a stage in two, and bad records are to be substituted: "
+                    "substitutes run through whole stages only; join the stages, or let "
+                    "bad records fail or be skipped",
+                    name);
+}
+
+enum hr_err
+hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
+                struct hr_plan *ret_plan, struct hr_error *reterr)
+{
+    const char *name = options->plan_name != NULL ? options->plan_name : "plan";
+    struct hr_opt_settings settings = {
+        .cpus = hr__cpu_count(),
+        .threads = options->variant == HR_VARIANT_INLINE ? -1 : options->threads,
+        .ordered = options->ordered,
+        .fuse = options->fuse,
+        .memory_bytes = options->memory_bytes,
+        .read_ahead_bytes = options->ahead_bytes,
+    };
+    struct hr_plan plan;
+    enum hr_err code;
+
+    if (options->plan == NULL)
+        return hr__plan_make(graph, &settings, ret_plan, reterr);
+    HR_TRY(
+        hr__plan_read(graph, options->plan, strlen(options->plan), name, &plan, reterr));
+    code = check_policy(&plan, options, name, reterr);
+    if (code != HR_OK) {
+        hr__plan_finish(&plan);
+        return code;
+    }
+    *ret_plan = plan;
+    return HR_OK;
+}

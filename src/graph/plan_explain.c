@@ -1,0 +1,115 @@
+/*
+ * graph/plan_explain.c - a plan for people: what runs together, and why.
+ */
+#include "graph/plan.h"
+
+#include <string.h>
+
+#include "core/str.h"
+
+static int name_width(const struct hr_plan *plan)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < plan->graph->count; i++) {
+        size_t length = strlen(plan->graph->nodes[i].name);
+
+        width = length > width ? length : width;
+    }
+    return (int)(width < 40 ? width : 40);
+}
+
+static void print_line(const struct hr_plan *plan, uint32_t node, const char *mark,
+                       const char *reason, struct hr_str *out)
+{
+    const struct hr_graph_node *n = &plan->graph->nodes[node];
+
+    hr__str_addf(out, "  %s %-*s  %s", mark, name_width(plan), n->name, reason);
+    hr__str_add(out, "\n");
+}
+
+/* What the node's state has to say of itself. */
+static void tell(const struct hr_graph_node *n, struct hr_str *out)
+{
+    if (n->op->tell != NULL && n->state != NULL)
+        n->op->tell(n->state, out);
+}
+
+static void print_state(const struct hr_plan *plan, uint32_t node, const char *mark,
+                        struct hr_str *out)
+{
+    struct hr_str text;
+
+    hr__str_init(&text);
+    tell(&plan->graph->nodes[node], &text);
+    if (hr__str_text(&text)[0] != '\0')
+        hr__str_addf(out, "  %s %-*s  %s\n", mark, name_width(plan), "",
+                     hr__str_text(&text));
+    hr__str_finish(&text);
+}
+
+/* ORDER nodes of the one-to-one part are no steps; they are shown ahead of stage 1's
+ * steps. */
+static void print_orders(const struct hr_plan *plan, uint32_t node, struct hr_str *out)
+{
+    const struct hr_graph_node *n = &plan->graph->nodes[node];
+
+    for (size_t i = 0; i < n->input_count; i++)
+        print_orders(plan, n->inputs[i], out);
+    if (n->op->kind == HR_OP_ORDER)
+        print_line(plan, node, " ",
+                   "a function of the record's number: no queue, no buffer", out);
+}
+
+static bool group_goes_on(const struct hr_plan_stage *stage, size_t at)
+{
+    for (size_t i = at + 1; i < stage->step_count; i++)
+        if (stage->steps[i].group == stage->steps[at].group)
+            return true;
+    return false;
+}
+
+static void print_steps(const struct hr_plan *plan, const struct hr_plan_stage *stage,
+                        struct hr_str *out)
+{
+    for (size_t i = 0; i < stage->step_count; i++) {
+        const struct hr_plan_step *step = &stage->steps[i];
+        bool head = step->group == step->node;
+        bool more = group_goes_on(stage, i);
+        const char *mark = head ? (more ? "┌" : " ") : (more ? "│" : "└");
+
+        print_line(plan, step->node, mark, step->reason, out);
+        print_state(plan, step->node, more ? "│" : " ", out);
+    }
+}
+
+void hr__plan_explain(const struct hr_plan *plan, struct hr_str *out)
+{
+    hr__str_addf(out, "%zu stage%s, ", plan->stage_count,
+                 plan->stage_count == 1 ? "" : "s");
+    if (plan->threads > 0)
+        hr__str_addf(out, "%d thread%s (%s)", plan->threads,
+                     plan->threads == 1 ? "" : "s", plan->threads_reason);
+    else
+        hr__str_add(out, plan->threads_reason);
+    hr__str_addf(out, ", batches %s\n", plan->ordered ? "in order" : "as completed");
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        const struct hr_plan_stage *stage = &plan->stages[i];
+
+        hr__str_addf(out, "\nstage %zu: %s\n", i + 1, stage->reason);
+        if (i == 0)
+            print_orders(plan, plan->root, out);
+        print_steps(plan, stage, out);
+        if (stage->expand != HR_NO_NODE)
+            print_line(plan, stage->expand, " ",
+                       "ends the stage: one record becomes many", out);
+        for (size_t k = 0; k < stage->stream_count; k++)
+            print_line(plan, stage->streams[k], " ",
+                       "works on the stream, where records are put in order", out);
+        if (stage->batch != HR_NO_NODE)
+            print_line(plan, stage->batch, " ",
+                       stage->direct ? "its memory is the steps' destination"
+                                     : "gathers the records in order",
+                       out);
+    }
+}

@@ -1,0 +1,132 @@
+/*
+ * opt/shape.c - reads off a graph what its stages must respect.
+ */
+#include "opt/shape.h"
+
+#include <string.h>
+
+enum hr_err hr__shape_find(const struct hr_graph *graph, struct hr_shape *ret_shape,
+                           struct hr_error *reterr)
+{
+    struct hr_shape *shape = ret_shape;
+    uint32_t back[HR_GRAPH_NODES_MAX], at = graph->output;
+    size_t count = 0;
+
+    memset(shape, 0, sizeof *shape);
+    for (; !graph->nodes[at].by_number; at = graph->nodes[at].inputs[0]) {
+        if (graph->nodes[at].input_count != 1) {
+            hr__fail(reterr, HR_ERR_GRAPH,
+                     "its inputs do not keep their number of records, so they cannot be "
+                     "joined record by record; put filters, expansions and batches after "
+                     "it");
+            hr__graph_blame(graph, at, reterr);
+            return HR_ERR_GRAPH;
+        }
+        back[count++] = at;
+    }
+    shape->root = at;
+    shape->spine_count = count;
+    for (size_t i = 0; i < count; i++)
+        shape->spine[i] = back[count - 1 - i];
+    return HR_OK;
+}
+
+bool hr__node_is_index_order(const struct hr_graph *graph, uint32_t node)
+{
+    return graph->nodes[node].by_number && graph->nodes[node].op->kind == HR_OP_ORDER;
+}
+
+uint32_t hr__node_records(const struct hr_graph *graph, uint32_t node)
+{
+    while (hr__node_is_index_order(graph, node))
+        node = graph->nodes[node].inputs[0];
+    return node;
+}
+
+static bool has_window(const struct hr_graph_node *node)
+{
+    return node->op->stream_block != NULL && node->op->stream_block(node->params) > 0;
+}
+
+/* A sequencer holds one window. */
+static bool stream_fits(const struct hr_graph *graph, const struct hr_plan_stage *stage,
+                        uint32_t node)
+{
+    if (stage->stream_count == HR_NODE_INPUTS_MAX)
+        return false;
+    for (size_t i = 0; i < stage->stream_count; i++)
+        if (has_window(&graph->nodes[stage->streams[i]]) &&
+            has_window(&graph->nodes[node]))
+            return false;
+    return true;
+}
+
+bool hr__stage_fits(const struct hr_graph *graph, const struct hr_plan_stage *stage,
+                    uint32_t node)
+{
+    if (stage->batch != HR_NO_NODE)
+        return false;
+    switch (graph->nodes[node].op->kind) {
+    case HR_OP_BATCH:
+        return true;
+    case HR_OP_ORDER:
+        return stream_fits(graph, stage, node);
+    default:
+        return stage->stream_count == 0 && stage->expand == HR_NO_NODE;
+    }
+}
+
+uint32_t hr__stage_end(const struct hr_plan_stage *stage)
+{
+    if (stage->batch != HR_NO_NODE)
+        return stage->batch;
+    if (stage->stream_count > 0)
+        return stage->streams[stage->stream_count - 1];
+    return stage->expand != HR_NO_NODE ? stage->expand : stage->last;
+}
+
+uint32_t hr__stage_group(const struct hr_plan_stage *stage, const struct hr_graph *graph,
+                         uint32_t node)
+{
+    for (size_t i = 0; i < stage->step_count; i++)
+        if (graph->nodes[stage->steps[i].node].group == graph->nodes[node].group)
+            return stage->steps[i].node;
+    return node;
+}
+
+static bool in_stage(const struct hr_plan_stage *stage, uint32_t node)
+{
+    for (size_t i = 0; i < stage->step_count; i++)
+        if (stage->steps[i].node == node)
+            return true;
+    return false;
+}
+
+/* The root may be an ORDER node; then the steps before it end with its records. */
+static bool ends_with_root(const struct hr_plan *plan, const struct hr_plan_stage *stage)
+{
+    return stage->step_count > 0 &&
+           in_stage(stage, hr__node_records(plan->graph, plan->root)) &&
+           plan->graph->nodes[stage->steps[stage->step_count - 1].node].by_number;
+}
+
+void hr__plan_settle(struct hr_plan *plan)
+{
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        struct hr_plan_stage *stage = &plan->stages[i];
+
+        stage->feed = i == 0 ? HR_NO_NODE : hr__stage_end(&plan->stages[i - 1]);
+        stage->last = stage->step_count > 0 ? stage->steps[stage->step_count - 1].node
+                                            : stage->feed;
+        if (ends_with_root(plan, stage))
+            stage->last = plan->root;
+        stage->filters = false;
+        for (size_t k = 0; k < stage->step_count; k++)
+            stage->filters =
+                stage->filters ||
+                plan->graph->nodes[stage->steps[k].node].op->kind == HR_OP_FILTER;
+        stage->direct = plan->stage_count == 1 && stage->batch != HR_NO_NODE &&
+                        !stage->filters && stage->expand == HR_NO_NODE &&
+                        stage->stream_count == 0;
+    }
+}

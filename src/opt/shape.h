@@ -1,0 +1,47 @@
+/*
+ * opt/shape.h - which part of a graph is a function of the record's number, and what can
+ * end a stage.
+ */
+#ifndef HR_OPT_SHAPE_H
+#define HR_OPT_SHAPE_H
+
+#include "graph/plan.h"
+
+/*
+ * A graph's tail is a spine: from the output back along single inputs. After the first
+ * node that drops, makes or joins records the graph must be that spine; up to there (the
+ * root), where nodes run by number, it may be any DAG.
+ */
+struct hr_shape {
+    uint32_t root;
+    uint32_t spine[HR_GRAPH_NODES_MAX]; /* from the root's successor to the output */
+    size_t spine_count;
+};
+
+/* Fails, naming the node, when branches that do not keep their number of records are
+ * joined. */
+HR_CHECK enum hr_err hr__shape_find(const struct hr_graph *graph,
+                                    struct hr_shape *ret_shape, struct hr_error *reterr);
+
+/* An ORDER node that is a function of the position: no step, no stream op. */
+bool hr__node_is_index_order(const struct hr_graph *graph, uint32_t node);
+
+/* The node that makes this node's records: ORDER nodes of the first kind pass them on. */
+uint32_t hr__node_records(const struct hr_graph *graph, uint32_t node);
+
+/* May `node`, which is in the spine, still join the stage, given what its end holds? */
+bool hr__stage_fits(const struct hr_graph *graph, const struct hr_plan_stage *stage,
+                    uint32_t node);
+
+/* Sets what follows from plan->root and the nodes of the stages: feed, last, filters,
+ * direct. */
+void hr__plan_settle(struct hr_plan *plan);
+
+/* The first step of the stage that is in the same group of the graph as this one. */
+uint32_t hr__stage_group(const struct hr_plan_stage *stage, const struct hr_graph *graph,
+                         uint32_t node);
+
+/* The node whose records leave the stage. */
+uint32_t hr__stage_end(const struct hr_plan_stage *stage);
+
+#endif
