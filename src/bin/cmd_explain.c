@@ -4,6 +4,7 @@
  */
 #include "explain.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define AT(field) offsetof(struct explain_options, field)
@@ -11,14 +12,7 @@
 /* clang-format off */
 static const struct cli_option explain_table[] = {
     CLI_OPTION_PARAM,
-    {"threads", 0, CLI_INT, AT(threads), "N",
-     "number of threads, as for run", 0, 4096},
-    {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline",
-     "as for run"},
-    {"memory", 0, CLI_BYTES, AT(memory_bytes), "BYTES",
-     "memory budget, as for run"},
-    {"no-fuse", 0, CLI_FLAG, AT(no_fuse), NULL,
-     "no composition where that changes no byte, as for run"},
+    PLAN_OPTIONS,
     {"measure", 0, CLI_FLAG, AT(measure), NULL,
      "instead of the plan: run some records in modes exact, close and fast, and show "
      "how far close and fast are from exact, and the time each takes"},
@@ -44,16 +38,18 @@ static int explain_graph(struct hr_graph *graph, const struct explain_options *o
 {
     struct hr_iter_options options;
     struct hr_error error = {0};
-    char *text = NULL;
+    char *text = NULL, *plan = NULL;
     size_t length;
+    int code;
 
     hr_iter_options_init(&options);
-    options.threads = (int)o->threads;
-    options.variant = (enum hr_variant)o->variant;
-    options.memory_bytes = (uint64_t)o->memory_bytes;
-    options.fuse = !o->no_fuse;
-    if (hr_graph_explain(graph, &options, o->json, &text, &error) != HR_OK)
-        return cli_library(&error);
+    code = plan_options_set(&o->plan, &options, &plan);
+    if (code == CLI_OK &&
+        hr_graph_explain(graph, &options, o->json, &text, &error) != HR_OK)
+        code = cli_library(&error);
+    free(plan);
+    if (code != CLI_OK)
+        return code;
     length = strlen(text);
     fputs(text, stdout);
     if (length > 0 && text[length - 1] != '\n')
@@ -78,7 +74,8 @@ static int explain_run(void *values, const struct cli_rest *rest)
     return code;
 }
 
-static const struct explain_options explain_defaults = {.records = 200};
+static const struct explain_options explain_defaults = {.plan = PLAN_DEFAULTS,
+                                                        .records = 200};
 
 const struct cli_command cmd_explain = {
     .name = "explain",

@@ -53,18 +53,7 @@ static const struct cli_option run_table[] = {
      "seed for order and augmentation; default 0"},
     {"epoch", 0, CLI_INT, AT(epoch_first), "E",
      "number of the first epoch; default 0", 0, UINT32_MAX},
-    {"threads", 0, CLI_INT, AT(threads), "N",
-     "number of threads; default: the CPUs that this process may use", 0, 4096},
-    {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline",
-     "where to run: in threads (default) or in the calling thread"},
-    {"ordered", 0, CLI_BOOL, AT(ordered), "BOOL",
-     "deliver batches in order (default) or as they complete"},
-    {"no-fuse", 0, CLI_FLAG, AT(no_fuse), NULL,
-     "run every node by itself, for comparison, where that changes no byte"},
-    {"memory", 0, CLI_BYTES, AT(memory_bytes), "BYTES",
-     "memory budget for batches, read-ahead and scratch; default: three batches"},
-    {"ahead", 0, CLI_BYTES, AT(ahead_bytes), "BYTES",
-     "part of the budget for read-ahead; default: automatic"},
+    PLAN_OPTIONS,
     {"errors", 0, CLI_CHOICE, AT(errors), "fail|skip|substitute",
      "what to do on a bad record; default fail"},
     {"errors-max", 0, CLI_INT, AT(errors_max), "N",
@@ -242,12 +231,6 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->epochs = o->epochs;
     ret->epoch_first = o->epoch_first;
     ret->records_max = o->limit;
-    ret->threads = (int)o->threads;
-    ret->variant = (enum hr_variant)o->variant;
-    ret->ordered = o->ordered;
-    ret->fuse = !o->no_fuse;
-    ret->memory_bytes = (uint64_t)o->memory_bytes;
-    ret->ahead_bytes = (uint64_t)o->ahead_bytes;
     ret->on_error = (enum hr_on_error)o->errors;
     ret->errors_max = o->errors_max;
     ret->ledger = o->bad_records;
@@ -262,10 +245,16 @@ static int open_run(struct run *run)
 {
     struct hr_iter_options options;
     struct hr_error error = {0};
+    char *plan = NULL;
+    int code;
 
     iter_options(run, &options);
-    if (hr_iter_open(run->graph, &options, &run->iter, &error) != HR_OK)
-        return cli_library(&error);
+    code = plan_options_set(&run->options->plan, &options, &plan);
+    if (code == CLI_OK && hr_iter_open(run->graph, &options, &run->iter, &error) != HR_OK)
+        code = cli_library(&error);
+    free(plan);
+    if (code != CLI_OK)
+        return code;
     if (run->result.resumed && !run->options->quiet)
         fprintf(stderr, "headrace: resuming from %s\n", run->options->state);
     run->progress.epochs = run->options->epochs;
@@ -438,7 +427,7 @@ static int run_run(void *values, const struct cli_rest *rest)
     return code;
 }
 
-static const struct run_options run_defaults = {.epochs = 1, .ordered = true};
+static const struct run_options run_defaults = {.plan = PLAN_DEFAULTS, .epochs = 1};
 
 const struct cli_command cmd_run = {
     .name = "run",

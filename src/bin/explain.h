@@ -5,12 +5,12 @@
 #define BIN_EXPLAIN_H
 
 #include "graph_file.h"
+#include "plan_options.h"
 
 struct explain_options {
     struct cli_params params;
-    int64_t threads, memory_bytes;
-    int variant;
-    bool json, no_fuse, measure, quiet;
+    struct plan_options plan;
+    bool json, measure, quiet;
     int64_t records, seed;
 };
 

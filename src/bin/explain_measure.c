@@ -163,8 +163,8 @@ static int open_mode(struct measure *measure, int at)
     options.seed = (uint64_t)measure->options->seed;
     options.records_max = measure->options->records;
     options.on_error = HR_ON_ERROR_SUBSTITUTE;
-    options.memory_bytes = (uint64_t)measure->options->memory_bytes;
-    options.fuse = !measure->options->no_fuse;
+    options.memory_bytes = (uint64_t)measure->options->plan.memory_bytes;
+    options.fuse = !measure->options->plan.no_fuse;
     if (hr_iter_open(mode->graph, &options, &mode->iter, &error) != HR_OK)
         return cli_library(&error);
     return CLI_OK;

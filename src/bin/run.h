@@ -7,13 +7,12 @@
 #include "cli.h"
 #include "headrace/dataset.h"
 #include "headrace/engine.h"
+#include "plan_options.h"
 
 struct run_options {
     struct cli_params params;
-    int64_t epochs, limit, seed, epoch_first, threads;
-    int variant; /* enum hr_variant */
-    bool ordered, no_fuse;
-    int64_t memory_bytes, ahead_bytes;
+    struct plan_options plan;
+    int64_t epochs, limit, seed, epoch_first;
     int errors; /* enum hr_on_error */
     int64_t errors_max;
     const char *bad_records, *state, *trace, *batch_digests;
