@@ -15,10 +15,14 @@
 
 #include "core/cpu.h"
 #include "core/rng.h"
+#include "core/str.h"
 #include "op/op.h"
+#include "opt/opt.h"
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
+
+static size_t cuts; /* plans with one that were run */
 
 #define GRAPHS 100
 #define TEXT_MAX 8192
@@ -342,6 +346,71 @@ static void check_same(const struct maker *m, const struct outcome *whole,
     outcome_free(other);
 }
 
+/* ---- plans ---- */
+
+/* The plan as text, and a run of what is read back from it. */
+static void
+check_plan(const struct maker *m, const struct outcome *whole, struct outcome_job job,
+           const struct hr_plan *plan, enum hr_graph_format format, const char *name)
+{
+    struct hr_error error = {0};
+    struct hr_plan read;
+    struct hr_str text;
+
+    hr__str_init(&text);
+    hr__plan_print(plan, format, &text);
+    CHECK(hr__str_ok(&text));
+    if (hr__plan_read(m->graph, hr__str_text(&text), text.length,
+                      format == HR_GRAPH_JSON ? "plan.json" : "plan.yaml", &read,
+                      &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s: %s, in\n%s\n%s", name, error.message,
+                     m->text, hr__str_text(&text));
+    CHECK(hr__plan_equal(plan, &read));
+    job.options.plan = hr__str_text(&text);
+    check_same(m, whole, &job, 0, name);
+    hr__plan_finish(&read);
+    hr__str_finish(&text);
+}
+
+/* Every cut that is legal; a record that fails after one cannot be substituted. */
+static void check_cuts(const struct maker *m, const struct outcome *whole,
+                       const struct outcome_job *job, struct hr_opt_settings *settings)
+{
+    for (uint32_t node = 0; node < m->graph->count; node++) {
+        struct hr_plan plan;
+        char name[128];
+
+        settings->cuts = &node;
+        settings->cut_count = 1;
+        if (job->options.on_error == HR_ON_ERROR_SUBSTITUTE ||
+            hr__plan_make(m->graph, settings, &plan, NULL) != HR_OK)
+            continue;
+        cuts++;
+        snprintf(name, sizeof name, "cut after %s", m->graph->nodes[node].name);
+        check_plan(m, whole, *job, &plan, HR_GRAPH_YAML, name);
+        hr__plan_finish(&plan);
+    }
+}
+
+static void
+check_plans(struct maker *m, const struct outcome *whole, const struct outcome_job *job)
+{
+    struct hr_opt_settings settings = {.threads = (int)below(m, 4) - 1,
+                                       .cpus = 2,
+                                       .ordered = true,
+                                       .fuse = below(m, 2) == 0};
+    struct hr_plan plan;
+
+    if (hr__plan_make(m->graph, &settings, &plan, NULL) != HR_OK) {
+        CHECK(whole->batches == 0 && whole->code != HR_ERR_END);
+        return;
+    }
+    check_plan(m, whole, *job, &plan, below(m, 2) == 0 ? HR_GRAPH_YAML : HR_GRAPH_JSON,
+               "plan saved and loaded");
+    hr__plan_finish(&plan);
+    check_cuts(m, whole, job, &settings);
+}
+
 static void check_graph(struct maker *m, uint64_t seed)
 {
     struct outcome_job job = outcome_job_text(m->text);
@@ -364,6 +433,7 @@ static void check_graph(struct maker *m, uint64_t seed)
     hr__isa_limit(HR_ISA_C);
     check_same(m, whole, &job, 0, "plain C");
     hr__isa_limit(HR_ISA_AVX512);
+    check_plans(m, whole, &job);
     for (int i = 0; i < 3 && batches > 0; i++) {
         uint64_t at = below(m, batches);
 
@@ -397,4 +467,5 @@ TEST(random_graphs_give_the_same_bytes_whatever_runs_them)
         check_graph(&m, seed);
         hr_graph_unref(m.graph);
     }
+    printf("# %zu plans with a cut\n", cuts);
 }
