@@ -1,11 +1,11 @@
 #!/bin/sh
-# Say which Debian packages are missing, and install them (root or sudo). Debian 12 and
-# Ubuntu 24.04 have all of them under these names.
-#   tools/deps.sh        what building, the demo and the tests need
-#   tools/deps.sh check  also what make check needs: clang, clang-format, g++
-#   tools/deps.sh wheel  also what make wheel needs: Python's headers and venv
-#   tools/deps.sh debug  also what make debug-python needs: Python's debug build
-#   tools/deps.sh neon   also what make neon needs: a cross compiler, qemu, arm64 libraries
+# Lists missing Debian packages and installs them (root or sudo). Debian 12 and Ubuntu 24.04
+# have all of them under these names.
+#   tools/deps.sh        for building, the demo and the tests
+#   tools/deps.sh check  also for make check: clang, clang-format, g++
+#   tools/deps.sh wheel  also for make wheel: Python's headers and venv
+#   tools/deps.sh debug  also for make debug-python: Python's debug build
+#   tools/deps.sh neon   also for make neon: a cross compiler, qemu, arm64 libraries
 packages="gcc libc6-dev meson ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev
     libyaml-dev libxxhash-dev liburing-dev zlib1g-dev python3"
 [ "$1" = check ] && packages="$packages g++ clang binutils git python3-dev python3-venv"
@@ -19,11 +19,11 @@ if [ "$1" = neon ]; then
     done
     dpkg --print-foreign-architectures 2>/dev/null | grep -qx arm64 || foreign=arm64
 fi
-# What a check can do without: it is skipped where this cannot be had.
+# Optional: checks that need these are skipped if they cannot be installed.
 wishes=
 [ "$1" = check ] && wishes="clang-format-14 libclang-rt-14-dev"
 
-# A package may be installed for several architectures; only the one that is meant counts.
+# A package may be installed for several architectures; only the requested one counts.
 here=$(dpkg --print-architecture 2>/dev/null)
 lacking() {
     for package in "$@"; do
@@ -38,7 +38,7 @@ missing=$(lacking $packages) wished=$(lacking $wishes)
 [ -z "$missing$wished" ] && exit 0
 echo "missing packages:$missing$wished"
 if ! command -v apt-get >/dev/null; then
-    echo "this is no Debian or Ubuntu: install them, then repeat" >&2
+    echo "this is not Debian or Ubuntu: install them yourself, then run this again" >&2
     exit 1
 fi
 sudo=
@@ -54,16 +54,16 @@ install() {
     [ $# -eq 0 ] && return 0
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null
 }
-# Another architecture stays only if its packages could be had (Ubuntu has arm64 elsewhere).
+# Keeps another architecture enabled only if its packages are available (Ubuntu has arm64 elsewhere).
 if [ -n "$foreign" ]; then
     $sudo dpkg --add-architecture $foreign && $sudo apt-get update -q </dev/null &&
         install $missing && exit 0
     $sudo dpkg --remove-architecture $foreign
     exit 1
 fi
-# Lists of packages may be absent or old: fetch them only then.
+# Fetches package lists only if they are missing or out of date.
 # shellcheck disable=SC2086
 install $missing $wished || { $sudo apt-get update -q </dev/null && install $missing $wished; } && exit 0
 # shellcheck disable=SC2086
 install $missing || exit 1
-echo "went on without$wished"
+echo "continuing without$wished"

@@ -1,7 +1,7 @@
-"""meson-python, told where there is no limited API.
+"""meson-python, configured for CPythons without the limited API.
 
-pyproject.toml asks for one wheel for all CPythons. A free-threaded one has no stable ABI, and
-there meson-python refuses unless an option of Meson's says so. All else is its own.
+pyproject.toml requests one wheel for all CPythons. Free-threaded CPython has no stable ABI, and
+meson-python fails there unless a Meson option is set. Everything else is delegated to it.
 """
 
 from __future__ import annotations

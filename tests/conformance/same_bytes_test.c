@@ -1,9 +1,9 @@
 /*
  * tests/conformance/same_bytes_test.c - a graph over photos has one digest, however it is
- * run: number of threads, instruction set, read-ahead, memory, fusion, restarts after each
- * batch, in every mode; also if a filter drops a third, and if photos are broken. Another
- * seed or epoch has another digest. kill_test covers kill -9; src/engine has the same
- * tests on numbers.
+ * run: number of threads, instruction set, read-ahead, memory, fusion, restarts after
+ * each batch, in every mode; also if a filter drops a third, and if photos are broken.
+ * Another seed or epoch has another digest. kill_test covers kill -9; src/engine has the
+ * same tests on numbers.
  */
 #include <stdlib.h>
 
