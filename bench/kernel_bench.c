@@ -354,8 +354,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         wanted = argv[1];
-    printf("%-44s %s\n", "us, median (least)",
-           "   plain C        AVX2           AVX-512");
+    printf("%-44s %s\n", "us, median (min)", "   plain C        AVX2           AVX-512");
     bench_resample();
     bench_ycc();
     bench_store();

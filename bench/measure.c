@@ -119,7 +119,7 @@ static void note_machine(struct bench *bench)
     bench_fact(bench, "libjpeg-turbo", "%s", STRING(LIBJPEG_TURBO_VERSION));
 #endif
     bench_fact(bench, "load at start", "%.1f%s", load[0],
-               load[0] > .5 ? " (others work here: trust ratios, CPU time first)" : "");
+               load[0] > .5 ? " (machine is loaded: prefer ratios and CPU time)" : "");
 }
 
 static _Noreturn void usage(const struct bench *bench, int code)
@@ -324,14 +324,15 @@ static void print_table(const struct bench *bench)
     printf("%s: %s\n", bench->name, bench->what);
     for (int i = 0; i < bench->fact_count; i++)
         printf("  %-16s %s\n", bench->facts[i].key, bench->facts[i].text);
-    printf("\n  %-34s %10s  %-20s %6s", "", bench->unit, "least to greatest", "ratio");
+    printf("\n  %-34s %10s  %-20s %6s", "", bench->unit, "min to max", "ratio");
     if (bench->cpu_heading != NULL)
         printf("  %10s %6s", bench->cpu_heading, "ratio");
     printf("\n");
     for (int i = 0; i < bench->row_count; i++)
         print_row(bench, &bench->rows[i]);
-    printf("  medians of %d rounds in turns; ratios to the first row%s, inside rounds\n",
-           bench->rounds, bench->rows[0].group != NULL ? " of each group" : "");
+    printf(
+        "  medians of %d rounds, alternating; ratios to the first row%s, within rounds\n",
+        bench->rounds, bench->rows[0].group != NULL ? " of each group" : "");
     for (int i = 0; i < bench->claim_count; i++) {
         const struct bench_claim *claim = &bench->claims[i];
 
@@ -440,7 +441,7 @@ const char *bench_photos(struct bench *bench, char *path, size_t room)
         return bench->dir;
     }
     bench_path(path, room, "photos");
-    bench_fact(bench, "photos", "500 synthesised ones");
+    bench_fact(bench, "photos", "500 synthetic photos");
     bench_must(hr_synth_photos(path, &what, NULL, NULL, &error), &error);
     return path;
 }

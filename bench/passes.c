@@ -142,7 +142,7 @@ static void add_photo(struct photos *photos, const char *path)
     photo.bytes = read_file(path, &room);
     photo.data = room.data;
     if (photo.bytes < 2 || photo.data[0] != 0xff || photo.data[1] != 0xd8)
-        bench_die("%s is no JPEG; this benchmark compares JPEG decoders", path);
+        bench_die("%s is not a JPEG; this benchmark compares JPEG decoders", path);
     photos->list[photos->count++] = photo;
 }
 

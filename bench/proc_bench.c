@@ -264,7 +264,7 @@ static int by_size(const void *a, const void *b)
 
 static void report(int rounds)
 {
-    printf("%-36s %12s %12s %16s\n", "median of rounds", "ns a record", "GB/s",
+    printf("%-36s %12s %12s %16s\n", "median of rounds", "ns per record", "GB/s",
            "best trip, ns");
     for (int i = 0; i < ROWS; i++) {
         double median;

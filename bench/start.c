@@ -93,7 +93,7 @@ static struct outcome start(struct bench *bench, const char *row, const char *se
 
     if (sscanf(line, "%lf %lld %llu %llu", &outcome.seconds, &outcome.names,
                &outcome.held, &outcome.peak) != 4)
-        bench_die("a start went wrong: %s", line);
+        bench_die("a start failed: %s", line);
     if (row != NULL)
         bench_add(bench, row, took * 1000, -1);
     return outcome;
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < bench.rounds; i++)
         run_round(&bench, self, dir, index, last);
     bench_fact(&bench, "memory",
-               "no index: %.1f bytes a name, peak %.1f; index: %.1f, peak %.1f",
+               "no index: %.1f bytes per name, peak %.1f; index: %.1f, peak %.1f",
                (double)last[0].held / (double)last[0].names,
                (double)last[0].peak / (double)last[0].names,
                (double)last[1].held / (double)last[1].names,

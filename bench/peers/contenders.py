@@ -1,15 +1,15 @@
-"""Who races: what is run, with which settings, and what to know about the result.
+"""The contenders: what is run, with which settings, and notes on the result.
 
-Each peer gets a short sweep over its settings (`knobs`) for every number of cores; the
-best one then races; the one that usually wins stands first, and is all that a quick race
-tries. `form` is the peer's own word for a way to write the pipeline.
+Each peer gets a short sweep over its settings (`knobs`) for every number of cores, and the best
+one is then compared. The setting that usually wins comes first; a quick run uses only that one.
+`form` selects one of the peer's ways to write the pipeline.
 """
 from dataclasses import dataclass, field
 
 WORKS = {
     "vision": "JPEG file -> RandomResizedCrop(224) -> flip -> normalise -> float32 CHW, batch 256",
     "simclr": "SimCLR as cedar writes it: crop 244, flip, jitter, grayscale, blur 11, normalise, batch 256",
-    "noop": "range -> four identities -> batch 256",
+    "noop": "range -> four identity ops -> batch 256",
 }
 
 
@@ -36,8 +36,8 @@ DALI = {1: ["1", "2"], 2: ["2", "3"]}
 OURS = {1: ["1"], 2: ["2"]}
 
 CONTENDERS = [
-    Contender("full_decode", "vision", "libjpeg-turbo, full decode to RGB and nothing else",
-              "full_decode", knobs=OURS, note="reference line; files in memory"),
+    Contender("full_decode", "vision", "libjpeg-turbo, full decode to RGB only",
+              "full_decode", knobs=OURS, note="baseline; files in memory"),
     Contender("ours", "vision", "Headrace", "headrace", "vision_rrc", OURS, "antialias"),
     Contender("ours_exact", "vision", "Headrace, mode exact", "headrace", "vision_rrc:exact",
               OURS, "antialias; never decodes at a reduced scale"),
@@ -53,7 +53,7 @@ CONTENDERS = [
               "pil", LOADER, "antialias"),
     Contender("ours", "simclr", "Headrace", "headrace", "simclr", OURS, "written order"),
     Contender("ours_unfused", "simclr", "Headrace, nothing fused", "headrace",
-              "simclr:unfused", OURS, "written order, every op alone"),
+              "simclr:unfused", OURS, "written order, nothing composed"),
     Contender("dali_u8", "simclr", "DALI CPU, u8 until normalise", "dali_peer", "u8", DALI,
               "fixed order of the jitter"),
     Contender("tfdata", "simclr", "tf.data as cedar writes it", "tf_peer", "fused", TFDATA,
@@ -73,8 +73,8 @@ CONTENDERS = [
               knobs={1: ["records:0", "records:1"], 2: ["records:0", "records:2"]}),
 ]
 
-# What the project claims on the most cores: (work, contender, least ratio of ours to it);
-# None: shown only.
+# The project's claims for the largest number of cores: (work, contender, minimum ratio of our rate to
+# its rate); None: shown without a claim.
 TARGETS = [
     ("vision", "full_decode", None),
     ("vision", "grain", 2.8),

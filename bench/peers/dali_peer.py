@@ -21,8 +21,8 @@ def vision(files):
 
 
 def simclr(files, form):
-    """Levels until normalise, or floats. Making grey is for levels only in DALI, so the
-    jitter of the float form ends in levels and the blur goes back to floats."""
+    """u8 until normalise, or floats. DALI converts only u8 to grey, so in the float form the
+    jitter outputs u8 and the blur converts back to floats."""
     image = decoded(files)
     dtype = types.UINT8
     if form == "float":
@@ -54,6 +54,6 @@ def batches(work, form, files, knob):
     def run():
         while True:
             (images,) = running.run()
-            yield images.as_tensor(), BATCH  # in one piece, as a trainer wants it
+            yield images.as_tensor(), BATCH  # contiguous, as a trainer needs it
 
     return run(), 1

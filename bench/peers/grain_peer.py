@@ -36,7 +36,7 @@ def vision(path, rng):
 
 
 def batches(work, form, files, knob):
-    """knob: records:N or batches:N, what each of N threads makes at a time."""
+    """knob: records:N or batches:N: each of N threads makes a record or a batch at a time."""
     kind, _, threads = knob.partition(":")
     threads = int(threads)
     reading = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=64 * threads)
@@ -48,7 +48,7 @@ def batches(work, form, files, knob):
     else:
         data = grain.MapDataset.source(files).seed(1).shuffle().repeat()
         data = data.random_map(vision)
-        if kind == "batches":  # a thread makes a whole batch, its stacking included
+        if kind == "batches":  # a thread makes a whole batch, including stacking
             reading = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=threads)
             data = data.batch(BATCH, drop_remainder=True).to_iter_dataset(reading)
         else:

@@ -1,10 +1,10 @@
-"""Run one peer for a while and print what it did as one JSON object.
+"""Runs one peer for a while and prints measurements as one JSON object.
 
     peer.py MODULE WORK FORM KNOB DATA SECONDS
 
-The clock runs over whole rounds of batches: it starts after as many batches as the peer
-makes at once (a worker of DataLoader makes a batch alone, so they come in bursts), and
-ends after a multiple of that. HR_PEERS_T0 is the monotonic time at which the process was
+The clock covers whole rounds of batches: it starts after as many batches as the peer makes
+concurrently (each DataLoader worker makes a whole batch, so batches arrive in bursts), and
+stops after a multiple of that. HR_PEERS_T0 is the monotonic time at which the process was
 started. Exit status 3: the peer cannot run here; the reason is the last line of stderr.
 """
 import importlib
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def tree(root):
-    """The process `root` and what it has started, with their ticks of CPU."""
+    """The process `root` and its descendants, with their CPU ticks."""
     stats = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,11 +1,11 @@
-"""Run all contenders side by side and write peers.json.
+"""Runs all contenders on this machine and writes peers.json.
 
     race.py --build DIR --headrace PROGRAM --data DIR [--rounds 3] [--seconds 6] ...
 
-One process at a time, pinned with taskset. A round is one turn of everybody, and rounds
-begin with another contender each time, so that a slow minute of the machine meets
-different ones. Every finished run is appended to raw.jsonl in the build folder; a race
-that was cut goes on there when it is called again with the same settings.
+One process at a time, pinned with taskset. A round runs every contender once, and each round
+starts with a different one, so that interference affects different contenders. Every finished
+run is appended to raw.jsonl in the build folder; an interrupted race resumes when it is started
+again with the same settings.
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ RUN_SECONDS_MAX = 180
 
 
 class Absent(Exception):
-    """A contender cannot run here; the text says why."""
+    """A contender cannot run here; the message says why."""
 
 
 def arguments():
@@ -39,10 +39,10 @@ def arguments():
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=6)
-    parser.add_argument("--cores", default="2,1", help="numbers of cores to race on")
+    parser.add_argument("--cores", default="2,1", help="numbers of cores to use")
     parser.add_argument("--works", default=",".join(WORKS))
-    parser.add_argument("--no-sweep", action="store_true", help="only the usual settings")
-    parser.add_argument("--only", default="", help="keys of contenders, comma between")
+    parser.add_argument("--no-sweep", action="store_true", help="use only the usual settings")
+    parser.add_argument("--only", default="", help="keys of contenders, comma-separated")
     return parser.parse_args()
 
 
@@ -73,7 +73,7 @@ def command_of(args, contender, cores, knob, seconds, epochs):
 
 
 def pss_bytes(pid):
-    """Memory of a process and its children, shared pages divided by their users."""
+    """Proportional memory of a process and its children (shared pages divided among their users)."""
     total = 0
     for member in tree(pid):
         try:
@@ -95,7 +95,7 @@ def kill_tree(process):
 
 
 def watched(command, cpus):
-    """Run to the end; -> (stdout, seconds, peak of PSS). Raises Absent."""
+    """Runs to the end; returns (stdout, seconds, peak PSS). Raises Absent."""
     env = dict(os.environ, HR_PEERS_T0=str(time.monotonic()))
     begin = time.monotonic()
     process = subprocess.Popen(["taskset", "-c", ",".join(map(str, cpus))] + command, env=env,
@@ -114,7 +114,7 @@ def watched(command, cpus):
         out, err = process.communicate(timeout=RUN_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         kill_tree(process)
-        raise Absent(f"no end after {RUN_SECONDS_MAX} s") from None
+        raise Absent(f"not finished after {RUN_SECONDS_MAX} s") from None
     except KeyboardInterrupt:
         kill_tree(process)
         raise
@@ -129,11 +129,11 @@ def watched(command, cpus):
 
 
 def headrace_result(out, wall):
-    """Its rate behind the three batches that it makes at once, as for the peers."""
+    """The rate after the three batches that it makes concurrently, as for the peers."""
     said = json.loads(out)
     steady = said["steady"]
     if steady["records"] == 0:
-        raise Absent("it ran for too few batches to be measured")
+        raise Absent("too few batches to measure")
     return {"records": steady["records"], "seconds": steady["seconds"],
             "rate": steady["records"] / steady["seconds"],
             "cpu_seconds": steady["cpu_seconds"],
@@ -156,7 +156,7 @@ def run(args, contender, cores, knob, seconds, epochs):
 # ---- the race ----
 
 class Raw:
-    """raw.jsonl: what has been run already, under these settings."""
+    """raw.jsonl: finished runs with these settings."""
 
     def __init__(self, path, settings):
         self.path, self.done = path, {}
@@ -178,7 +178,7 @@ class Raw:
 
 
 def attempt(args, raw, what, *run_args):
-    """The stored result of `what`, or a new one; {"absent": why} when it cannot run."""
+    """The stored result of `what`, or a new one; {"absent": why} if it cannot run."""
     result = raw.get(*what)
     if result is None:
         try:
@@ -198,7 +198,7 @@ def unit(contender, result):
 
 
 def sweep(args, raw, contender, cores):
-    """-> (best setting, epochs of ours that take long enough, {setting: rate or why})"""
+    """Returns (best setting, number of our epochs that take long enough, {setting: rate or why})."""
     tried = {}
     knobs = contender.knobs[cores]
     for knob in knobs[:1] if args.no_sweep else knobs:
@@ -217,7 +217,7 @@ def sweep(args, raw, contender, cores):
 
 
 def race(args, raw, entries):
-    """Turns of everybody who can run; fills entry["runs"]."""
+    """Runs all rounds of the contenders that can run; fills entry["runs"]."""
     able = [e for e in entries if e["knob"] is not None]
     steps, step = args.rounds * len(able), 0
     for number in range(args.rounds):
@@ -241,7 +241,7 @@ def count_photos(data):
     return sum(1 for p in data.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
 
 
-# ---- what is written ----
+# ---- output ----
 
 def machine(args):
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo")
@@ -297,7 +297,7 @@ def main():
     cores = [int(c) for c in args.cores.split(",")]
     most = len(os.sched_getaffinity(0))
     if max(cores) > most:
-        say(f"only {most} cores: racing on those")
+        say(f"this machine has only {most} cores: using those")
         cores = [c for c in cores if c <= most] or [most]
     settings = {"rounds": args.rounds, "seconds": args.seconds, "cores": cores,
                 "works": works, "only": sorted(only), "no_sweep": args.no_sweep, "data": str(args.data),
@@ -326,5 +326,5 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        say("stopped; the same call goes on from here")
+        say("stopped; run the same command again to resume")
         sys.exit(130)

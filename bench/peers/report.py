@@ -1,4 +1,4 @@
-"""peers.json -> peers.md (tables) and peers.png (a plot); prints the tables.
+"""Converts peers.json to peers.md (tables) and peers.png (a plot), and prints the tables.
 
     report.py BUILD
 """
@@ -18,7 +18,7 @@ def find(results, work, key, cores):
 
 
 def ratios(upper, lower):
-    """Upper's rate through lower's, round by round."""
+    """Ratio of upper's rate to lower's, round by round."""
     pairs = zip(upper["runs"], lower["runs"])
     return [u["rate"] / l["rate"] for u, l in pairs if "rate" in u and "rate" in l]
 
@@ -44,7 +44,7 @@ def speed(result):
 
 
 def spread(result):
-    """Half the way from the slowest to the fastest round, in per cent of the median."""
+    """Half the range from the slowest to the fastest round, in per cent of the median."""
     if result is None or "absent" in result or len(result["runs"]) < 2:
         return ""
     half = (result["rate_most"] - result["rate_least"]) / 2
@@ -90,7 +90,7 @@ def table(data, work):
     what = "per record" if work == "noop" else "img/s"
     head = ["what"]
     for count in cores:
-        head += [f"{count} core{'s' * (count > 1)}, {what}", "ours is x times as fast"]
+        head += [f"{count} core{'s' * (count > 1)}, {what}", "Headrace is x times as fast"]
     head += ["CPU per record" if work == "noop" else "CPU s / 1000", "PSS MB",
              "start -> first batch s", "settings"]
     lines = [f"## {work}: {data['works'][work]}", "", "| " + " | ".join(head) + " |",
@@ -115,7 +115,7 @@ def targets(data):
                      f"| {verdict} |")
     if not lines:
         return []
-    return [f"## Ours against them, {cores} core{'s' * (cores > 1)}", "",
+    return [f"## Headrace vs. peers, {cores} core{'s' * (cores > 1)}", "",
             "| work | peer | times as fast | claim | |", "|---|---|---|---|---|"] + lines + [""]
 
 
@@ -124,21 +124,21 @@ def heading(data):
     simd = "AVX-512" if m["avx512"] else "AVX2" if m["avx2"] else "no AVX2"
     versions = ", ".join(f"{k} {v}" for k, v in m["versions"].items() if v)
     return [
-        "# The same work, side by side", "",
+        "# Comparison with other loaders", "",
         f"{m['cpu']} ({simd}), {m['cores']} CPUs, {m['memory_bytes'] / 2**30:.0f} GiB, "
         f"{m['system']}, Linux {m['kernel']}, Python {m['python']}; {m['date']}, load "
         f"{m['load_before']:.1f} before.",
         f"{m['photos']} photos of {m['photo_bytes_mean'] / 1000:.0f} kB in the page cache; "
         f"headrace {m['headrace_commit']}; {versions}.", "",
-        f"One process at a time, pinned with taskset; {s['rounds']} round{'s' * (s['rounds'] > 1)} in turn, at least "
-        f"{s['seconds']:g} s each; the batches that a contender makes at once are not counted at "
-        "first. Figures are medians, with "
+        f"One process at a time, pinned with taskset; {s['rounds']} round{'s' * (s['rounds'] > 1)}, alternating, at least "
+        f"{s['seconds']:g} s each; the first batches, as many as a contender makes concurrently, are not "
+        "counted. Figures are medians, with "
         "half the range of the rounds; ratios are medians of the ratios within a round. " +
-        ("Every peer runs with its usual setting; no sweep was made. " if s["no_sweep"] else
-         "Every peer runs with the best of the settings that a sweep tried for it on so many "
+        ("Every peer runs with its usual setting, without a sweep. " if s["no_sweep"] else
+         "Every peer runs with the best of the settings that a sweep tried for it on that number of "
          "cores. ") +
-        "CPU, memory (peak of the proportional set size of all its processes) and start belong "
-        "to the first column." + (
+        "CPU, memory (peak proportional set size of all processes) and start are for the first "
+        "column." + (
             " **Fewer than three rounds: ratios may be off by a fifth.**" if s["rounds"] < 3
             else ""), ""]
 

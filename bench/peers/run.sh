@@ -1,13 +1,13 @@
 #!/bin/sh
-# Race Headrace against the loaders that people use, on this machine, side by side.
+# Compares Headrace with other loaders on this machine.
 #
 #     bench/peers/run.sh [--quick] [arguments of race.py]
 #
 # Sets up build-peers/venv, builds what is missing, and writes build-peers/peers.json,
-# peers.md and peers.png. Takes about 40 minutes; --quick is one short round without the
-# sweep, about 8 minutes, to see that all works. Call it again after a cut: it goes on.
-# HEADRACE names another command to race, DATA another folder of JPEG photos, PEERS_BUILD
-# another folder than build-peers.
+# peers.md and peers.png. Takes about 40 minutes; --quick runs one short round without the
+# sweep, about 8 minutes, to check that everything works. After an interruption, run it again to
+# resume. HEADRACE names another command to test, DATA another folder of JPEG photos, PEERS_BUILD
+# a folder other than build-peers.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -54,7 +54,7 @@ data=$(cd "$data" && pwd)
 site=$("$build/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 LD_LIBRARY_PATH=$build/cuda-stubs:$site/torchvision.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
-cat "$data"/* >/dev/null 2>&1 || true # into the page cache, where all contenders read it
+cat "$data"/* >/dev/null 2>&1 || true # load into the page cache for all contenders
 cd "$root"
 "$build/venv/bin/python" "$here/race.py" --build "$build" --headrace "$headrace" \
     --data "$data" "$@"

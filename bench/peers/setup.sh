@@ -1,11 +1,11 @@
 #!/bin/sh
-# The environment of the peers: build-peers/venv and what torchvision needs beside it.
+# Sets up the peers' environment: build-peers/venv, and stub libraries for torchvision.
 #
 #     setup.sh BUILD GROUP...      groups: the names in requirements/
 #
-# Each group is installed by itself, so that a peer that cannot be had leaves the others
-# alone; race.py then reports it as absent. Finished groups leave a stamp and are not
-# touched again. PIP_* variables of the caller are respected.
+# Each group is installed separately, so that a peer that cannot be installed does not affect the
+# others; race.py then reports it as absent. Finished groups leave a stamp and are not installed
+# again. PIP_* variables of the caller are respected.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
@@ -18,7 +18,7 @@ say() {
 
 make_venv() {
     [ -x "$python" ] && "$python" -m pip --version >/dev/null 2>&1 && return 0
-    say "making a virtual environment in $build/venv"
+    say "creating a virtual environment in $build/venv"
     rm -rf "$build/venv" "$build/stamps"
     python3 -m venv "$build/venv" || {
         rm -rf "$build/venv"
@@ -42,9 +42,9 @@ install_group() {
     fi
 }
 
-# torchvision's wheel is built for CUDA: its extensions name two libraries that a torch for
-# the CPU does not have, and 17 symbols of them, none of which the CPU path calls. Empty
-# libraries with those names let the real decoder of torchvision.io load.
+# torchvision's wheel is built for CUDA: its extensions need two libraries that the CPU build of
+# torch lacks, and 17 symbols from them, none of which the CPU path calls. Stub libraries with
+# those names let torchvision.io's real decoder load.
 stub_cuda() {
     site=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
     stubs=$build/cuda-stubs
@@ -55,7 +55,7 @@ stub_cuda() {
         sed 's/.*/char &[4096];/' >"$stubs/stub.c"
     cc -shared -fPIC -Wl,-soname,libtorch_cuda.so -o "$stubs/libtorch_cuda.so" -x c /dev/null &&
         cc -shared -fPIC -Wl,-soname,libc10_cuda.so -o "$stubs/libc10_cuda.so" \
-            -x c "$stubs/stub.c" || say "no stand-ins for CUDA: torchvision will not load"
+            -x c "$stubs/stub.c" || say "cannot build stubs for CUDA: torchvision will not load"
     for file in "$site"/torchvision.libs/libcudart.*; do
         ln -sf "$file" "$stubs/libcudart.so.${file##*.so.}"
     done

@@ -62,7 +62,7 @@ def batches(work, form, files, knob):
         data = data.map(vision if work == "vision" else simclr, num_parallel_calls=calls)
         data = data.batch(BATCH, drop_remainder=True)
         options = tf.data.Options()
-        # map writes straight into the batch; without it a thread copies every record.
+        # map writes directly into the batch; without it a thread copies every record.
         options.experimental_optimization.map_and_batch_fusion = form != "unfused"
         data = data.with_options(options)
     data = data.prefetch(1 if work != "noop" else tf.data.AUTOTUNE)

@@ -1,7 +1,7 @@
 """PyTorch DataLoader with torchvision's transforms v2, on Pillow or on torchvision.io.
 
-The data set names every photo COPIES times, so that one pass of the loader is long: a
-new pass would start its workers again.
+The data set lists every photo COPIES times to make one pass of the loader long: a new pass
+would restart its workers.
 """
 import random
 
@@ -25,7 +25,7 @@ class Photos(Dataset):
 
 
 class Numbers(Dataset):
-    """range -> four identities, each a call as a user's transform would be."""
+    """range -> four identities, each a function call, like user transforms."""
 
     def __len__(self):
         return 2_000_000_000
@@ -89,7 +89,7 @@ def simclr(form):
 
 
 def batches(work, form, files, knob):
-    """-> (iterator over (batch, records), batches that are in the making at once)"""
+    """Returns (iterator over (batch, records), number of batches made concurrently)."""
     workers = int(knob)
     if work == "noop":
         data, order = Numbers(), InOrder(2_000_000_000)
@@ -97,7 +97,7 @@ def batches(work, form, files, knob):
     else:
         transform = vision(form) if work == "vision" else simclr(form)
         read = read_pil if form == "pil" else read_io
-        read(files[0])  # fails here, not in a worker, when the decoder is missing
+        read(files[0])  # fails here rather than in a worker if the decoder is missing
         torch.manual_seed(random.randrange(1 << 31))
         loader = DataLoader(Photos(files, read, transform), BATCH, shuffle=True,
                             num_workers=workers)

@@ -1,7 +1,7 @@
-"""One case of the benchmark in a process of its own: cases.py NAME [ARGUMENT ...].
+"""Runs one case of the benchmark in a separate process: cases.py NAME [ARGUMENT ...].
 
-Prints one JSON object. Rates are those between two batches of a run that goes on, so that
-what is in flight is the same at both; starting is a case of its own.
+Prints one JSON object. Rates are measured between two batches of a continuing run, so that the
+amount in flight is the same at both; start-up is a separate case.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INTS = 200_000
 
 
 def steady(batches: Iterator[Any], ahead: int, count: int) -> float:
-    """Batches a second over `count` batches behind the first `ahead`."""
+    """Batches per second over `count` batches after the first `ahead`."""
     for _ in range(ahead):
         next(batches)
     begin = NOW()
@@ -35,8 +35,8 @@ def steady(batches: Iterator[Any], ahead: int, count: int) -> float:
 
 
 def let_run_ahead(rate: float) -> None:
-    """Memory is looked at when all that is made ahead is there, as where the training is
-    slower than its loader: at most six batches for either side."""
+    """Waits until everything that is made ahead is there before memory is measured, as when
+    training is slower than its loader: at most six batches for either side."""
     time.sleep(min(60, 6 * PHOTO_BATCH / rate))
 
 
@@ -54,7 +54,7 @@ def photos_torch(folder: str, workers: str, count: str) -> dict[str, float]:
 
 
 def photos_user(folder: str, variant: str, count: str) -> dict[str, float]:
-    """The same data set and transforms, in our worker processes."""
+    """The same data set and transforms in our worker processes."""
     import photos
 
     import headrace as hr
@@ -68,7 +68,7 @@ def photos_user(folder: str, variant: str, count: str) -> dict[str, float]:
 
 
 def photos_rest(folder: str, variant: str, count: str) -> dict[str, float]:
-    """Decode, crop and flip are ours; normalising stays in Python."""
+    """Decode, crop and flip in Headrace; normalising stays in Python."""
     import torch  # noqa: F401
 
     import headrace as hr
@@ -94,7 +94,7 @@ def photos_ours(folder: str, batch: str, count: str) -> dict[str, float]:
 
 
 def hand_over(folder: str) -> dict[str, float]:
-    """Seconds from asking for a batch that is ready to its tensors."""
+    """Seconds from requesting a ready batch to its tensors."""
     import torch  # noqa: F401
 
     import headrace as hr
@@ -109,7 +109,7 @@ def hand_over(folder: str) -> dict[str, float]:
             for _ in range(count):
                 time.sleep(pause)  # until the next one is ready
                 for _ in range(8):
-                    next(warm)["value"]  # the processor has forgotten us in the meantime
+                    next(warm)["value"]  # caches are cold after the pause
                 begin = NOW()
                 batch = next(batches)
                 between = NOW()
@@ -131,7 +131,7 @@ def hand_over(folder: str) -> dict[str, float]:
 
 
 def _epoch(batches: Iterator[Any], records: int) -> float:
-    """Nanoseconds a record, behind the first batch."""
+    """Nanoseconds per record, after the first batch."""
     next(batches)
     begin = NOW()
     for _ in batches:
@@ -140,7 +140,7 @@ def _epoch(batches: Iterator[Any], records: int) -> float:
 
 
 def ints(rounds: str) -> dict[str, list[float]]:
-    """An identity over a list of numbers, in turns."""
+    """An identity over a list of numbers, alternating."""
     from torch.utils.data import DataLoader
 
     import headrace as hr
@@ -189,7 +189,7 @@ def _turns(contenders: dict[str, Callable[[], float]], rounds: int) -> dict[str,
 
 
 def arrays(size: str, batch: str, rounds: str) -> dict[str, list[float]]:
-    """Arrays out of two worker processes into batches, MB/s, in turns."""
+    """Arrays from two worker processes into batches, MB/s, alternating."""
     import multiprocessing
 
     import numpy as np
@@ -249,7 +249,7 @@ def start_torch(method: str) -> dict[str, float]:
 
 
 def start_ours(torch: str) -> dict[str, float]:
-    """The same with our processes; everything of ours is imported in the time."""
+    """The same with our processes; includes importing headrace."""
     if torch == "torch":
         import torch as module  # noqa: F401
     begin = NOW()
@@ -278,8 +278,8 @@ def first_batch(folder: str, torch: str) -> dict[str, float]:
 
 
 def resume(count: str) -> dict[str, float]:
-    """Seconds to the first batch behind a state at 90 % of a shuffled epoch: of names in a
-    file, which is read anew, and of numbers."""
+    """Seconds to the first batch after a state at 90 % of a shuffled epoch: of names in a
+    file, which is read again, and of numbers."""
     import tempfile
 
     import headrace as hr

@@ -1,8 +1,8 @@
-"""make bench B=python: the package against the command and against PyTorch's DataLoader.
+"""make bench B=python: the package vs. the command and PyTorch's DataLoader.
 
-Needs torch and torchvision beside headrace; tools/bench finds them in the environment of
-the peers (bench/peers/setup.sh). Every case is a process of its own on the same cores
-(cases.py); numbers and arrays take turns inside one process, all else between processes.
+Needs torch and torchvision; tools/bench finds them in the peers' environment
+(bench/peers/setup.sh). Every case is a separate process on the same cores (cases.py); numbers and
+arrays alternate within one process, everything else between processes.
 
     driver.py BUILD PHOTOS [--json] [--rounds N] [--only GROUP,...]
 """
@@ -32,7 +32,7 @@ MEMORY = "memory of all processes, run ahead"
 
 
 def tree(root: int) -> set[int]:
-    """The process `root` and all below it."""
+    """The process `root` and its descendants."""
     parents: dict[int, int] = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -47,7 +47,7 @@ def tree(root: int) -> set[int]:
 
 
 def memory_bytes(root: int) -> int:
-    """Memory of a process and those below it; pages that several use are divided.
+    """Memory of a process and its descendants; shared pages are divided among their users.
 
     Shared files that are held open count whole: DataLoader's batches that wait in its
     queue are mapped by nobody.
@@ -71,7 +71,7 @@ def memory_bytes(root: int) -> int:
 
 
 def run(command: list[str], memory: bool = False) -> dict[str, Any]:
-    """The JSON that a process prints last; with "memory", the peak of its tree's."""
+    """The JSON that a process prints last; with "memory", also the peak memory of its tree."""
     env = {**os.environ, "BENCH_BEGIN": repr(time.monotonic())}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     over, peak = threading.Event(), 0
@@ -102,7 +102,7 @@ def run(command: list[str], memory: bool = False) -> dict[str, Any]:
 
 
 class Bench:
-    """All groups; each adds its rows for one round, and states its claims at the end."""
+    """The groups of rows: each adds its figures in every round and its claims at the end."""
 
     def __init__(self, build: pathlib.Path, photos: pathlib.Path, thousand: pathlib.Path) -> None:
         self.build, self.photos, self.thousand = build, photos, thousand
@@ -114,7 +114,7 @@ class Bench:
     # ---- photos ----
 
     def command_rate(self, batch: int, epochs: int) -> float:
-        """headrace run of the same graph, behind its first batches."""
+        """headrace run of the same graph, after its first batches."""
         graph = ROOT / "examples/vision_rrc.yaml"
         params = ["-p", f"data={self.photos}", "-p", f"batch={batch}"]
         options = ["--json", "--threads", "2", "--epochs", str(epochs)]
@@ -122,7 +122,7 @@ class Bench:
         return float(made["steady"]["records"] / made["steady"]["seconds"])
 
     def command(self) -> None:
-        """From Python at the rate of the command."""
+        """Python vs. the command."""
         for row, rate in (
             ("headrace run", lambda: self.command_rate(256, 24)),
             ("from Python", lambda: self.case("photos_ours", self.photos, 256, 36)["rate"]),
@@ -137,8 +137,8 @@ class Bench:
         )
 
     def handover(self) -> None:
-        """A batch that is ready to a tensor; next() before it also wakes the engine's threads,
-        which costs what the system takes to wake a sleeping core."""
+        """From a ready batch to a tensor; the preceding next() also wakes the engine's threads,
+        which includes the time to wake a sleeping core."""
         made = self.case("hand_over", self.photos)
         for row in ("large", "small"):
             size = "154 MB" if row == "large" else "128 B"
@@ -151,7 +151,7 @@ class Bench:
             self.table.claim(f"a ready batch of {size} as a tensor, us", values, 20, at_least=False)
 
     def photo_rates(self) -> None:
-        """Transforms of torchvision, here and there."""
+        """torchvision transforms in Headrace and in DataLoader."""
         for workers in (0, 1, 2):
             made = self.case("photos_torch", self.photos, workers, 4, memory=True)
             self.table.add(PHOTOS, "photos/s", f"DataLoader, {workers} workers", made["rate"])
@@ -191,7 +191,7 @@ class Bench:
         self.table.claim("DataLoader with 2 workers / processes", processes, 10)
 
     def arrays(self) -> None:
-        """Arrays out of worker processes."""
+        """Arrays from worker processes."""
         for size, batch in ((238_144, 16), (4 << 20, 4)):
             for row, values in self.case("arrays", size, batch, 1).items():
                 self.table.add(f"arrays of {size} bytes, 2 processes", "MB/s", row, values[0])
@@ -248,7 +248,7 @@ GROUPS = ("command", "handover", "photo_rates", "ints", "arrays", "start", "firs
 
 
 def thousand_photos(photos: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-    """A folder of 1000 names for the photos there are."""
+    """A folder of 1000 links to the available photos."""
     files = sorted(photos.rglob("*.*"))
     for at in range(1000):
         file = files[at % len(files)]
@@ -262,11 +262,11 @@ def main() -> None:
     parser.add_argument("photos", type=pathlib.Path)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default=",".join(GROUPS), help="groups, comma between: " + ", ".join(GROUPS))
+    parser.add_argument("--only", default=",".join(GROUPS), help="groups, comma-separated: " + ", ".join(GROUPS))
     args = parser.parse_args()
     chosen = args.only.split(",")
     if unknown := [group for group in chosen if group not in GROUPS]:
-        parser.error(f"no group {unknown[0]}; there are {', '.join(GROUPS)}")
+        parser.error(f"unknown group {unknown[0]}; the groups are {', '.join(GROUPS)}")
     cores = sorted(os.sched_getaffinity(0))[:2]
     os.sched_setaffinity(0, cores)
     with tempfile.TemporaryDirectory() as folder:
@@ -289,7 +289,7 @@ def main() -> None:
     print(
         bench.table.json()
         if args.json
-        else "python: the package against the command and DataLoader\n" + bench.table.show()
+        else "python: the package vs. the command and DataLoader\n" + bench.table.show()
     )
 
 

@@ -1,6 +1,6 @@
-"""A data set of photos as one writes it for torchvision, on Pillow.
+"""A data set of photos as usually written for torchvision, with Pillow.
 
-Imports stand at the top, as in a script: so a worker process has them once for all.
+Imports are at the top, as in a script, so that a worker process imports them once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import work
 pil: Any = importlib.import_module("PIL.Image")
 v2: Any = importlib.import_module("torchvision.transforms.v2")
 
-COPIES = 1000  # of the photos in an epoch: a new epoch would start DataLoader's workers again
+COPIES = 1000  # of each photo per epoch: a new epoch would restart DataLoader's workers
 
 
 class Photos:

@@ -1,8 +1,8 @@
-"""What the benchmark of the package prints: as bench/measure.h, in Python.
+"""The table that the package's benchmark prints: bench/measure.h in Python.
 
-Contenders take turns in every round, and a ratio is the median over rounds of the ratio
-inside a round, so that a slow minute of the machine meets both sides. Claims are printed
-with what was measured and never decide the exit status.
+Contenders alternate in every round, and a ratio is the median over rounds of the ratio within a
+round, so that interference affects both sides alike. Claims are printed with the measurements
+and never affect the exit status.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Claim:
-    """What the project says of itself, beside what came out."""
+    """The project's claim, printed with the measurement."""
 
     what: str
     values: list[float]
@@ -28,11 +28,11 @@ class Claim:
 
     @property
     def reached(self) -> bool:
-        """Whether the median holds."""
+        """True if the median meets the claim."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
     def line(self) -> str:
-        """As the C programs print it."""
+        """The line in the format of the C programs."""
         spread = f"({min(self.values):.4g} to {max(self.values):.4g})"
         word = "reached" if self.reached else "NOT REACHED"
         sign = ">=" if self.at_least else "<="
@@ -54,12 +54,12 @@ class Table:
         self.rows.setdefault(group, {}).setdefault(row, []).append(value)
 
     def ratios(self, group: str, row: str, base: str) -> list[float]:
-        """row / base inside each round."""
+        """row / base within each round."""
         of = self.rows.get(group, {})
         return [a / b for a, b in zip(of.get(row, []), of.get(base, []), strict=False)]
 
     def claim(self, what: str, values: list[float], limit: float, at_least: bool = True) -> None:
-        """Claim that the median of `values` is at least, or at most, `limit`."""
+        """Claims that the median of `values` is at least, or at most, `limit`."""
         if values:
             self.claims.append(Claim(what, values, at_least, limit))
 
@@ -67,17 +67,17 @@ class Table:
         """The table as text."""
         lines = [f"  {key:<16} {text}" for key, text in self.facts.items()]
         for group, rows in self.rows.items():
-            lines.append(f"\n  {group:<42} {self.units[group]:>10}  {'least to greatest':<20}  ratio")
+            lines.append(f"\n  {group:<42} {self.units[group]:>10}  {'min to max':<20}  ratio")
             first = next(iter(rows))
             for row, values in rows.items():
                 spread = f"{min(values):.4g} to {max(values):.4g}"
                 ratio = statistics.median(self.ratios(group, row, first))
                 lines.append(f"  {row:<42} {statistics.median(values):>10.5g}  {spread:<20} {ratio:>6.2f}")
-        lines.append("  medians of rounds in turns; ratios to the first row of each group, inside rounds\n")
+        lines.append("  medians over rounds; ratios to the first row of each group, within rounds\n")
         return "\n".join([*lines, *(claim.line() for claim in self.claims)])
 
     def json(self) -> str:
-        """All of it for programs."""
+        """The table as JSON."""
         made = {
             "facts": self.facts,
             "groups": [

@@ -2,9 +2,9 @@
 
     PYTHONPATH=$(sh tools/python-path) python bench/python/variants.py [ROUNDS]
 
-In turns, each in a process of its own: medians of records a second against inline in the same
-round, and of microseconds of processor time a record, which a busy machine disturbs less.
-docs/decisions/0013 has what came out with the interpreter's lock and without.
+Alternating, each in a separate process: medians of records per second relative to inline in the
+same round, and of CPU time per record, which is less affected by other load.
+docs/decisions/0013 has the results with and without the GIL.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SCALE = np.float32(1 / 255)
 
 
 def same(value: int) -> int:
-    """Nothing: what a call costs."""
+    """Identity: the cost of a call."""
     return value
 
 
 def spin(value: int) -> int:
-    """Some 50 us of Python."""
+    """About 50 us of Python."""
     total = value
     for i in range(1500):
         total += i & value
@@ -41,12 +41,12 @@ def spin(value: int) -> int:
 
 
 def picture(value: int) -> Any:
-    """A photo of 150 kB, from its number."""
+    """A photo of 150 kB, generated from its number."""
     return np.full((224, 224, 3), value % 251, np.uint8)
 
 
 def normalize(image: Any) -> Any:
-    """NumPy, which lets go of the lock in its loops: 600 kB out."""
+    """NumPy, which releases the GIL in its loops; outputs 600 kB."""
     return image * SCALE - np.float32(0.5)
 
 
@@ -59,7 +59,7 @@ THREADS = {"inline": 0, "threads": 2, "processes": 2}
 
 
 def below() -> set[int]:
-    """This process and all below it."""
+    """This process and its descendants."""
     parents: dict[int, int] = {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as file:
@@ -71,7 +71,7 @@ def below() -> set[int]:
 
 
 def processor() -> float:
-    """Seconds that all threads here and below have run."""
+    """CPU seconds of all threads of this process and its descendants."""
     ran = 0
     for process in below():
         with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ def processor() -> float:
 
 
 def run(case: str, variant: str) -> None:
-    """One of them: prints records a second and microseconds of processor time a record."""
+    """Runs one variant: prints records per second and microseconds of CPU time per record."""
     functions, size = CASES[case]
     pipe: Any = hr.range(10**9)
     for function in functions:
@@ -90,7 +90,7 @@ def run(case: str, variant: str) -> None:
     with pipe.batch(size).loader(threads=THREADS[variant], output="headrace") as loader:
         batches = iter(loader)
         begin = time.perf_counter()
-        while time.perf_counter() - begin < SECONDS / 2:  # what was made ahead is gone then
+        while time.perf_counter() - begin < SECONDS / 2:  # until everything made ahead is consumed
             next(batches)
         count, busy, begin = 0, processor(), time.perf_counter()
         while (taken := time.perf_counter() - begin) < SECONDS:
@@ -100,7 +100,7 @@ def run(case: str, variant: str) -> None:
 
 
 def one_of_each(case: str) -> list[tuple[float, float]]:
-    """What run() prints, for each variant."""
+    """The output of run() for each variant."""
     made = []
     for variant in THREADS:
         done = subprocess.run([sys.executable, __file__, case, variant], text=True, stdout=subprocess.PIPE, check=True)
@@ -110,15 +110,15 @@ def one_of_each(case: str) -> list[tuple[float, float]]:
 
 
 def main(rounds: int) -> None:
-    """All cases."""
+    """Runs all cases."""
     lock = "without" if sysconfig.get_config_var("Py_GIL_DISABLED") else "with"
-    print(f"Python {sys.version.split()[0]} {lock} the interpreter's lock, {rounds} rounds")
+    print(f"Python {sys.version.split()[0]} {lock} the GIL, {rounds} rounds")
     for case in CASES:
         found = [one_of_each(case) for _ in range(rounds)]
         for number, variant in enumerate(THREADS):
             ratio = statistics.median(one[number][0] / one[0][0] for one in found)
             cost = statistics.median(one[number][1] for one in found)
-            print(f"{case:18} {variant:10} {ratio:6.2f} of inline {cost:8.2f} us of processor a record", flush=True)
+            print(f"{case:18} {variant:10} {ratio:6.2f} of inline {cost:8.2f} us of CPU per record", flush=True)
 
 
 if __name__ == "__main__":

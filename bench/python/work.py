@@ -1,6 +1,6 @@
-"""The user's code of the benchmark: what a training script would bring along.
+"""The benchmark's user code, as in a training script.
 
-Found by name in worker processes. What needs torch in a worker is in photos.py.
+Worker processes find it by name. Code that needs torch in a worker process is in photos.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SHIFT = (-np.array(MEAN, np.float32) / np.array(STD, np.float32)).reshape(3, 1,
 
 
 def same(value: Any) -> Any:
-    """What identity costs is what the loader costs."""
+    """The cost of an identity is the loader's overhead."""
     return value
 
 
@@ -28,7 +28,7 @@ def normalize(image: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class Arrays:
-    """Items of `size` bytes: views, so that each is an object of its own to pickle."""
+    """Items of `size` bytes: views, so that each is a separate object to pickle."""
 
     def __init__(self, size: int, count: int, torch: bool) -> None:
         self.count = count
@@ -46,7 +46,7 @@ class Arrays:
 
 
 class Few:
-    """Numbers, for the time to the first batch."""
+    """Numbers, for measuring the time to the first batch."""
 
     def __len__(self) -> int:
         return 1024

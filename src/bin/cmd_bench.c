@@ -189,7 +189,7 @@ static void print_table(const struct bench *bench)
     double base = median(&bench->cases[0]);
 
     printf("%s%-34s %14s  %-25s %8s%s\n", term_bold(stdout), bench->name, bench->unit,
-           "least to greatest", "ratio", term_plain(stdout));
+           "min to max", "ratio", term_plain(stdout));
     for (int i = 0; i < bench->case_count; i++) {
         const struct bench_case *at = &bench->cases[i];
         double value = median(at);

@@ -1,4 +1,4 @@
-"""The command line: help, usage errors, and the commands that run no graph for long."""
+"""The command line: help, usage errors, and the commands other than run."""
 import json
 import os
 import shutil
@@ -124,7 +124,7 @@ def the_completion_is_zsh():
     assert script.startswith("#compdef headrace\n") and "'--save-every[" in script and "(fail skip substitute)" in script
     if not shutil.which("zsh"):
         raise Skip("zsh is not here")
-    # _arguments works inside the line editor only: stand in for it and read what it is given.
+    # _arguments only works inside the line editor: replace it and print its arguments.
     ask = "compdef() { :; }\n_arguments() { print -rl -- $@ }\n_describe() { print -rl -- $commands }\n" + script + (
         "\nwords=(headrace run --sa) CURRENT=3; _headrace\nwords=(headrace r) CURRENT=2; _headrace\n")
     done = subprocess.run(["zsh", "-fc", ask], text=True, capture_output=True)
@@ -141,7 +141,7 @@ def ops_are_listed_shown_and_written():
     ops = run_json("ops")
     names = [op["name"] for op in ops]
     assert names == sorted(names) and run("ops", "--names").stdout.split() == names
-    assert all(p["help"] and p["type"] for op in ops for p in op["params"]), "a parameter without help"
+    assert all(p["help"] and p["type"] for op in ops for p in op["params"]), "a parameter has no help text"
     run("ops", "--markdown", temp / "ops")
     assert "| `size` |" in (temp / "ops/batch.stack.md").read_text()
     assert (temp / "ops/README.md").exists()
@@ -167,7 +167,7 @@ def an_index_is_made_and_used():
     made = run_json("index", temp / "names", "-o", temp / "names.index")
     assert made["files"] == 500 and made["classes"] == 5, made
     for folder in [temp / "names", *(temp / "names").iterdir()]:
-        os.utime(folder, (1e9, 1e9))  # folders that changed a moment ago are read again for safety
+        os.utime(folder, (1e9, 1e9))  # recently changed folders are always read again
     run("index", temp / "names", "-o", temp / "names.index")
     assert run_json("index", temp / "names", "-o", temp / "names.index")["folders_rescanned"] == 0
     one_line(run("index", temp / "absent", "-o", temp / "x.index", code=None), "absent")
@@ -217,7 +217,7 @@ def explain_measures_what_the_modes_change():
 
 @test
 def explain_finds_the_modes_wherever_they_are():
-    # levels as bytes, two images, nodes written before those that they read
+    # u8 levels, two images, nodes written before their inputs
     two = graph("two.yaml", """params: {data: {type: path}}
 pipeline:
   - flow.zip: {prefix: [a_, b_]}

@@ -1,10 +1,10 @@
 """Golden digests: the bytes of each image operator, over photos from a seed.
 
-A digest that changes is an operator whose version must rise, or a bug. All runs are in mode
-exact, in which nothing depends on how operators are composed. `make golden-update` writes
-tests/golden/digests.json anew. The pictures are PNG files of computed pixels, so no codec's
-version shows; the cases named jpeg have photos, whose decoding is integer arithmetic that
-every libjpeg-turbo and instruction set does alike.
+A changed digest means that an operator's version must be raised, or that there is a bug. All runs
+are in mode exact, in which results do not depend on composition. `make golden-update` rewrites
+tests/golden/digests.json. The pictures are PNG files of computed pixels, so codec versions do not
+matter; the cases named jpeg use photos, which every libjpeg-turbo and instruction set decodes to
+the same bytes.
 """
 import json
 import os
@@ -55,7 +55,7 @@ got = {}
 
 
 def png(path, number):
-    """Waves and blocks whose place and size depend on the number; the last is gray."""
+    """Waves and blocks whose position and size depend on the number; the last one is gray."""
     width, height, channels = 120 + 9 * number, 140 - 7 * number, 1 if number == 11 else 3
     rows = b""
     for y in range(height):

@@ -1,4 +1,4 @@
-"""headrace jpeg: headers in words, parts of photos, entry points."""
+"""headrace jpeg: header descriptions, parts of photos, seek points."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""headrace run: the report, the digest, stopping, going on, and outputs that cannot be."""
+"""headrace run: the report, the digest, stopping, resuming, and unwritable outputs."""
 import gzip
 import json
 import os
@@ -22,7 +22,7 @@ def vision(*more):
 
 
 def slow(n=400, ms=2):
-    """Numbers that take their time, in batches of 5."""
+    """Numbers with a delay, in batches of 5."""
     return graph(f"slow{n}.yaml", f"pipeline:\n  - source.range: {{n: {n}}}\n  - order.shuffle: {{}}\n"
                                   f"  - debug.sleep: {{ms: {ms}}}\n  - batch.stack: {{size: 5}}\n")
 
@@ -212,7 +212,7 @@ def a_second_ctrl_c_ends_at_once():
 
 @test
 def killed_runs_go_on_with_the_same_bytes():
-    """Batches after the last saved state are delivered again: one list must fit another."""
+    """Batches after the last saved state are delivered again; otherwise the lists must match."""
     run("run", slow(), "--batch-digests", temp / "whole", "-q")
     whole = (temp / "whole").read_text().splitlines()
     seen, state = [], temp / "kill.state"
@@ -228,9 +228,9 @@ def killed_runs_go_on_with_the_same_bytes():
         seen += log.read_text().splitlines() if log.exists() else []
         if run_.returncode == 0:
             break
-    assert set(seen) == set(whole), "batches differ from those of a whole run"
+    assert set(seen) == set(whole), "batches differ from those of an uninterrupted run"
     order = [whole.index(line) for line in seen]
-    assert all(b <= a + 1 for a, b in zip(order, order[1:])), "a batch was passed over"
+    assert all(b <= a + 1 for a, b in zip(order, order[1:])), "a batch was skipped"
     assert all(a - b <= 1 for a, b in zip(order, order[1:])), "more than one batch was repeated"
 
 

@@ -1,6 +1,6 @@
-"""What the tests of the command share: a temp folder, photos, TAP.
+"""Shared by the tests of the command: a temporary folder, photos, TAP.
 
-A test is a function marked @test; its name is the sentence. It fails by an exception.
+A test is a function marked @test; its name says what it checks. It fails by raising an exception.
     python3 run_test.py HEADRACE SOURCE_DIR [part of a name]
 """
 import json
@@ -19,7 +19,7 @@ tests = []
 
 
 class Skip(Exception):
-    """The machine lacks something that the test needs."""
+    """Raised if the machine lacks something that the test needs."""
 
 
 def test(function):
@@ -28,7 +28,7 @@ def test(function):
 
 
 def run(*words, code=0, **more):
-    """Run the command; check its exit code; return what it printed."""
+    """Runs the command, checks its exit code and returns the completed process."""
     environment = {**os.environ, "TERM": "dumb", **more.pop("env", {})}
     done = subprocess.run([headrace, *map(str, words)], text=True, capture_output=True, timeout=120,
                           stdin=subprocess.DEVNULL, env=environment, cwd=temp, **more)
@@ -43,9 +43,9 @@ def start(*words, **more):
 
 
 def one_line(done, *parts):
-    """stderr is one line that has all the parts; stdout is empty."""
+    """Checks that stderr is one line with all the parts, and stdout is empty."""
     lines = done.stderr.splitlines()
-    assert len(lines) == 1 and not done.stdout, f"not one line on stderr alone:\n{done.stdout}{done.stderr}"
+    assert len(lines) == 1 and not done.stdout, f"expected exactly one line, on stderr:\n{done.stdout}{done.stderr}"
     for part in parts:
         assert part in lines[0], f"no '{part}' in: {lines[0]}"
 
@@ -59,7 +59,7 @@ def example(name):
 
 
 def photos():
-    """40 small photos in 4 label folders, made once."""
+    """A folder of 40 small photos in 4 label folders, created once."""
     folder = temp / "photos"
     if not folder.exists():
         run("synth", "photos", folder, "--count", 40, "--classes", 4, "--width", 120, "--height", 90, "-q")
@@ -67,7 +67,7 @@ def photos():
 
 
 def graph(name, text):
-    """A graph file in the temp folder."""
+    """Writes a graph file to the temporary folder."""
     path = temp / name
     path.write_text("headrace: 1\n" + text)
     return path

@@ -1,8 +1,8 @@
-"""What is compared: our pipeline, what the other library makes of the same photo, and by
-how many grey levels they may differ at most.
+"""The cases to compare: our pipeline, the other library's result for the same photo, and the
+maximum difference in grey levels.
 
-References work on a Pillow image in RGB (Pillow) or on a uint8 tensor CHW (torchvision);
-they return an array HWC in grey levels, or CHW where the case says so.
+References take a Pillow image in RGB (Pillow) or a uint8 tensor CHW (torchvision) and return an
+array HWC in grey levels, or CHW where the case says so.
 """
 from dataclasses import dataclass
 from typing import Callable
@@ -29,11 +29,11 @@ class Case:
     nodes: list  # our ops after the decode, as YAML flow maps
     reference: Callable  # Pillow image -> array
     against: str
-    levels: float = 1  # greatest difference allowed
-    beyond: float = 0  # part of the values that may differ more than that
+    levels: float = 1  # maximum difference
+    beyond: float = 0  # fraction of the values that may differ by more
     decode: str = "{mode: exact}"
     unit: object = 1  # grey levels per unit of the output, a number or one per channel
-    line_less: bool = False  # theirs may have a line more (rotate's expand): left out then
+    line_less: bool = False  # theirs may have an extra line (rotate's expand), which is then dropped
 
 
 def tensor(image):
@@ -41,7 +41,7 @@ def tensor(image):
 
 
 def hwc(result):
-    """A tensor CHW or a Pillow image as an array HWC."""
+    """Converts a tensor CHW or a Pillow image to an array HWC."""
     if isinstance(result, Image.Image):
         array = np.asarray(result)
         return array[:, :, None] if array.ndim == 2 else array
@@ -70,8 +70,8 @@ def decodes():
 
 
 def exact_nearest(height, width):
-    """Row y comes from floor((y + 1/2) * in / out), in whole numbers. Pillow and we compute
-    in floating point, so a place exactly between two pixels may fall either way: one row or
+    """Row y comes from floor((y + 1/2) * in / out), in integer arithmetic. Pillow and Headrace use
+    floating point, so a position exactly between two pixels may go either way: one row or
     column in 77 here, nothing else."""
     def places(size, wanted):
         return (2 * np.arange(wanted) + 1) * size // (2 * wanted)
@@ -80,8 +80,8 @@ def exact_nearest(height, width):
 
 
 def unclipped(size, which):
-    """Pillow on floats: for uint8 it rounds and clips between its two passes, which cuts
-    off what bicubic and lanczos overshoot; then up to 34 levels of difference on edges."""
+    """Pillow on floats: for uint8 it rounds and clips between its two passes, which removes the
+    overshoot of bicubic and lanczos and gives differences of up to 34 levels at edges."""
     def resize(image):
         planes = [np.asarray(plane.convert("F").resize(size, which)) for plane in image.split()]
         return np.rint(np.clip(np.dstack(planes), 0, 255))
@@ -148,8 +148,8 @@ def moves():
 
 
 def colours():
-    """torchvision cuts off where we round: once in a blend, and for contrast once more in
-    the greys whose mean it takes. So contrast of uint8 may differ by 2; floats agree."""
+    """torchvision truncates where we round: once in a blend, and for contrast once more in the
+    grey values of its mean. So contrast of uint8 may differ by 2; floats agree."""
     factors = {"brightness": (0.4, 1.7), "contrast": (0.4, 1.7), "saturation": (0.0, 0.4, 1.7),
                "hue": (-0.5, -0.1, 0.03, 0.25)}
     for name, values in factors.items():
@@ -187,16 +187,16 @@ BORDER = 0.001
 
 
 def turned(function, fill=0):
-    """torchvision's warp of floats (uint8 it cuts off) with the frame blended in. Its own
-    `fill` weighs a bilinear border pixel twice by its share of the image, so the frame is
-    made zero, which needs no fill, and added again."""
+    """torchvision's warp of floats (it truncates uint8) with the fill blended in. Its own `fill`
+    applies the weight of a bilinear border pixel twice, so the fill is subtracted first, which
+    makes it zero, and added afterwards."""
     return lambda image: hwc(function(tensor(image).to(torch.float32) - fill) + fill)
 
 
 def turns():
-    """Nearest: where a source place falls on the border of two pixels, rounding decides,
-    and a neighbour is as right. Hence a few values may differ by more than a level; a
-    quarter turn about the middle needs sides whose difference is even."""
+    """Nearest: where a source position falls on the border of two pixels, rounding decides, and
+    either neighbour is correct. Hence a few values may differ by more than a level; a quarter
+    turn about the centre needs sides whose difference is even."""
     for angle in (30, -77.3, 90, 180):
         for name in ("nearest", "bilinear"):
             mode = InterpolationMode(name)

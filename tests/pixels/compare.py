@@ -1,8 +1,8 @@
-"""Run our graphs and the references over the photos and compare.
+"""Runs our graphs and the references over the photos and compares the results.
 
     compare.py WORK_DIR DATA_DIR [part of a case's name]...
 
-Prints a table and "N passed, N failed"; exit status 1 when a case failed.
+Prints a table and "N passed, N failed"; exit status 1 if a case failed.
 """
 import shutil
 import sys
@@ -20,7 +20,7 @@ PHOTOS = 24
 
 
 def choose(data, folder):
-    """PHOTOS photos, evenly from all, some grey ones and eight turned ones among them."""
+    """Chooses PHOTOS photos evenly, including some grey ones and eight rotated ones."""
     files = sorted(p for p in data.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
     picked = files[:: max(1, len(files) // PHOTOS)][:PHOTOS]
     grey = [p for p in files if Image.open(p).mode == "L"][:2]

@@ -1,4 +1,4 @@
-"""What the comparisons share: running a graph of ours, and a row of the table."""
+"""Shared by the comparisons: running one of our graphs, and a row of the table."""
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 
-ROUNDING = 1e-3  # of floats, in levels: a difference of 1 is not to fail by it
+ROUNDING = 1e-3  # tolerance for float rounding, in levels, so that a difference of exactly 1 passes
 
 
 class Bench:
-    """A folder with the program `dump`, and the photos that graphs read by default."""
+    """Runs graphs with the program `dump` in a working folder, by default over the given photos."""
 
     def __init__(self, work, photos):
         self.work, self.photos = work, photos
 
     def run(self, folder, nodes, seed=7):
-        """-> (list of arrays, in the order of the files' names; None) or ([], message)"""
+        """Returns (list of arrays, in the order of file names; None) or ([], message)."""
         graph, out = self.work / "graph.yaml", self.work / "out"
         lines = [f"source.files: {{path: {folder}}}"] + nodes
         graph.write_text("headrace: 1\npipeline:\n" + "".join(f"  - {n}\n" for n in lines))

@@ -1,6 +1,6 @@
-"""Where random windows lie: random_resized_crop and random_crop.
+"""The windows drawn by random_resized_crop and random_crop.
 
-A picture whose red is x and whose green is y tells from the result which window was
+For a picture whose red is x and whose green is y, the result shows which window was
 taken. Random draws depend on seed, record and node, not on pixels, so photos of the same
 size get the same windows; they are compared with Pillow's resized crop of that window.
 """
@@ -20,7 +20,7 @@ def coordinates(folder):
 
 
 def pieces(folder, photos):
-    """COUNT images WIDTH x HEIGHT out of the photos, enlarged where they are small."""
+    """COUNT images of WIDTH x HEIGHT from the photos, enlarging small ones."""
     arrays = []
     for path in photos:
         with Image.open(path) as image:
@@ -36,8 +36,8 @@ def save(folder, arrays):
 
 
 def span(line):
-    """First place and length of the window whose `line` is this ramp of coordinates.
-    The ends of the ramp are left out: there the filter meets the border."""
+    """Position and length of the window whose `line` is this ramp of coordinates.
+    Ignores the ends of the ramp, where the filter reaches the border."""
     inner = slice(len(line) // 5, len(line) - len(line) // 5)
     at = np.arange(len(line))[inner] + 0.5
     slope, begin = np.polyfit(at, line[inner] + 0.5, 1)
@@ -45,7 +45,7 @@ def span(line):
 
 
 def windows(made):
-    """-> array of x, y, width, height"""
+    """Returns an array of x, y, width, height."""
     found = []
     for image in made:
         x, width = span(image[:, :, 0].astype(float).mean(axis=0))
@@ -55,8 +55,8 @@ def windows(made):
 
 
 def distance(ours, theirs):
-    """Kolmogorov-Smirnov: the greatest distance of two distributions, and the distance
-    that chance exceeds once in a thousand."""
+    """Kolmogorov-Smirnov: the maximum distance of two distributions, and the distance that chance
+    exceeds once in a thousand."""
     every = np.concatenate([ours, theirs])
     below = [np.searchsorted(np.sort(s), every, side="right") / len(s) for s in (ours, theirs)]
     limit = 1.95 * np.sqrt((len(ours) + len(theirs)) / (len(ours) * len(theirs)))
@@ -72,14 +72,14 @@ def their_windows(count):
 
 
 def check_rrc(bench, name, photos):
-    # A cast, or a node that does nothing: the crop must be the same node in each graph.
+    # A cast, or an identity: the crop must be the same node in each graph.
     crop = [f"image.random_resized_crop: {{size: {SIZE}}}"]
     floats = ["image.decode: {}", "tensor.cast: {dtype: float32}"] + crop
     levels = ["image.decode: {}", "debug.identity: {}"] + crop
     mapped, cut = bench.work / "coordinates", bench.work / "pieces"
     coordinates(mapped)
     originals = pieces(cut, photos)
-    ramps, problem = bench.run(mapped, floats)  # no rounding: windows are read off exactly
+    ramps, problem = bench.run(mapped, floats)  # floats, so that windows can be read exactly
     if problem:
         yield Row(f"{name}: windows", "torchvision", 0).broken(problem)
         return
@@ -101,7 +101,7 @@ def check_rrc(bench, name, photos):
 
 
 def whole_numbers(name, found):
-    """Windows lie on whole pixels inside of the image."""
+    """Checks that windows are on whole pixels inside the image."""
     row = Row(f"{name}: whole pixels, inside (pixels)", "torchvision", 0.1)
     inside = np.rint(found)
     row.add(np.abs(found - inside))
@@ -154,7 +154,7 @@ def check_random_crop(bench, name, photos):
 
 
 def check_close(bench, name, photos):
-    """Mode close against mode exact, the same windows: what reduced decoding costs."""
+    """Mode close vs. mode exact on the same windows: the effect of reduced decoding."""
     for size in (224, 64):
         row = Row(f"{name}, crop {size}: mean of all", "mode exact", 1)
         made = {}

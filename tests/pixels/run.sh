@@ -1,11 +1,11 @@
 #!/bin/sh
-# Compare our pixels with Pillow's and torchvision's on real photos.
+# Compares our pixels with Pillow's and torchvision's on real photos.
 #
 #     tests/pixels/run.sh [part of a case's name]...
 #
-# Shares the virtual environment of bench/peers. BUILD names the build folder with
-# libheadrace.so (default build/, else build-peers/meson, built when neither is there),
-# DATA the photos. Without photos, or where torch cannot be installed, it skips with a word.
+# Uses the virtual environment of bench/peers. BUILD names the build folder with
+# libheadrace.so (default build/, else build-peers/meson, built if neither exists),
+# DATA the photos. Skipped with a message if there are no photos or torch cannot be installed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
