@@ -218,7 +218,7 @@ make_results(struct compose *c, struct hr_graph_node *n, struct hr_graph_rewrite
 {
     for (size_t i = 0; i < n->field_count; i++) {
         int value = hr__graph_bound_value(c->graph, n, i);
-        struct described *v = changes(n, i) ? value_of(c, value) : NULL;
+        struct described *v = changes(n, i) && value >= 0 ? value_of(c, value) : NULL;
 
         if (v == NULL || !v->deferred)
             continue;

@@ -1,0 +1,521 @@
+/*
+ * tests/conformance/random_graph.c - drawing a graph.
+ */
+#include "tests/conformance/random_graph.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "op/op.h"
+#include "tests/support/check.h"
+
+/* ---- code ---- */
+
+/* Through the elements of a tensor in order, whatever its strides. */
+struct walk {
+    const struct hr_field_view *view;
+    int64_t at[HR_MAX_DIMS];
+    const char *element; /* NULL: that was the last one */
+};
+
+static void walk_begin(struct walk *w, const struct hr_field_view *view)
+{
+    *w = (struct walk){.view = view, .element = view->data};
+    for (int d = 0; d < view->ndim; d++)
+        if (view->dims[d] == 0)
+            w->element = NULL;
+}
+
+static void walk_next(struct walk *w)
+{
+    for (int d = w->view->ndim - 1; d >= 0; d--) {
+        w->element += w->view->strides[d];
+        if (++w->at[d] < w->view->dims[d])
+            return;
+        w->element -= w->at[d] * w->view->strides[d];
+        w->at[d] = 0;
+    }
+    w->element = NULL;
+}
+
+static bool is_tensor(const struct hr_field_view *view)
+{
+    return view->dtype != HR_DTYPE_NONE && view->offsets == NULL;
+}
+
+/* Of all bytes of all inputs, whatever their strides. */
+static uint64_t hash_of(struct hr_code_call *call)
+{
+    struct hr_field_view view;
+    uint64_t hash = 0;
+    struct walk w;
+
+    for (size_t i = 0; i < hr_code_input_count(call); i++) {
+        CHECK_OK(hr_code_input(call, i, &view));
+        CHECK(view.data != NULL || view.bytes == 0);
+        hash = hr__hash64(view.dims, sizeof view.dims[0] * (size_t)view.ndim, hash);
+        if (!is_tensor(&view))
+            hash = hr__hash64(view.data, view.bytes, hash);
+        for (walk_begin(&w, &view); is_tensor(&view) && w.element != NULL; walk_next(&w))
+            hash = hr__hash64(w.element, hr_dtype_size(view.dtype), hash);
+    }
+    return hash;
+}
+
+static enum hr_err
+put_int(struct hr_code_call *call, size_t at, uint64_t value, struct hr_error *e)
+{
+    enum hr_err code;
+    void *memory;
+
+    code = hr_code_room(call, at, HR_I64, 0, NULL, &memory, e);
+    if (code == HR_OK)
+        memcpy(memory, &value, sizeof value);
+    return code;
+}
+
+/* The hash of the inputs, mixed with a draw of the record. */
+static enum hr_err call_look(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct hr_code_record record;
+
+    (void)user;
+    hr_code_record(call, &record);
+    return put_int(call, 0, hash_of(call) ^ record.key[0], e);
+}
+
+static enum hr_err call_some(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    (void)user;
+    (void)e;
+    hr_code_keep(call, hash_of(call) % 3 != 1);
+    return HR_OK;
+}
+
+/* The elements of a tensor in reverse order. */
+static enum hr_err call_reverse(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct hr_field_view view;
+    size_t size, count = 1;
+    enum hr_err code;
+    struct walk w;
+    void *memory;
+    char *to;
+
+    (void)user;
+    CHECK_OK(hr_code_input(call, 0, &view));
+    code = hr_code_room(call, 0, view.dtype, view.ndim, view.dims, &memory, e);
+    if (code != HR_OK)
+        return code;
+    size = hr_dtype_size(view.dtype);
+    for (int d = 0; d < view.ndim; d++)
+        count *= (size_t)view.dims[d];
+    to = (char *)memory + count * size;
+    for (walk_begin(&w, &view); w.element != NULL; walk_next(&w))
+        memcpy(to -= size, w.element, size);
+    return HR_OK;
+}
+
+/* Up to two children: the input and a number. */
+static enum hr_err call_few(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    uint64_t count = hash_of(call) % 3;
+    enum hr_err code = HR_OK;
+
+    (void)user;
+    for (uint64_t i = 0; code == HR_OK && i < count; i++) {
+        code = hr_code_child(call, e);
+        if (code == HR_OK)
+            code = hr_code_pass(call, 0, 0, e);
+        if (code == HR_OK)
+            code = put_int(call, 1, i, e);
+    }
+    return code;
+}
+
+static const struct hr_code codes[] = {
+    {"look",    NULL, call_look,    NULL, NULL, NULL},
+    {"some",    NULL, call_some,    NULL, NULL, NULL},
+    {"reverse", NULL, call_reverse, NULL, NULL, NULL},
+    {"few",     NULL, call_few,     NULL, NULL, NULL},
+};
+#define CODES (sizeof codes / sizeof codes[0])
+
+const struct hr_code *random_graph_code(void *user, const char *name)
+{
+    (void)user;
+    for (size_t i = 0; i < CODES; i++)
+        if (strcmp(codes[i].identity, name) == 0)
+            return &codes[i];
+    return NULL;
+}
+
+enum hr_err
+random_graph_prepare(void *user, struct hr_graph *graph, struct hr_error *reterr)
+{
+    enum hr_err code = HR_OK;
+
+    (void)user;
+    for (size_t i = 0; code == HR_OK && i < CODES; i++)
+        code = hr_graph_code(graph, codes[i].identity, &codes[i], reterr);
+    return code;
+}
+
+/* ---- text ---- */
+
+uint64_t random_graph_below(struct random_graph *m, uint64_t n)
+{
+    return hr__rng_below(&m->rng, n);
+}
+
+static uint64_t below(struct random_graph *m, uint64_t n)
+{
+    return random_graph_below(m, n);
+}
+
+static void HR_PRINTF(2, 3) add(struct random_graph *m, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    m->length += (size_t)vsnprintf(m->text + m->length, RANDOM_GRAPH_MAX - m->length,
+                                   format, args);
+    va_end(args);
+    CHECK(m->length < RANDOM_GRAPH_MAX);
+}
+
+/* Freezes the graph in the text; if that fails, truncates the text to `length`. */
+static bool keep(struct random_graph *m, size_t length)
+{
+    struct hr_graph *graph = NULL;
+    struct hr_error error = {0};
+    enum hr_err code =
+        hr_graph_parse(m->text, m->length, "random.yaml", NULL, 0, &graph, &error);
+
+    if (code == HR_OK)
+        code = random_graph_prepare(NULL, graph, &error);
+    if (code == HR_OK)
+        code = hr_graph_freeze(graph, &error);
+    if (code != HR_OK) {
+        CHECK(error.message[0] != '\0');
+        hr_graph_unref(graph);
+        m->text[m->length = length] = '\0';
+        return false;
+    }
+    hr_graph_unref(m->graph);
+    m->graph = graph;
+    m->steps++;
+    return true;
+}
+
+/* Field `at` after the last step; false past the last field. */
+static bool field_at(struct random_graph *m, size_t at, struct hr_field_info *ret_field)
+{
+    return hr_graph_field_info(m->graph, hr_graph_node_count(m->graph) - 1, at,
+                               ret_field) == HR_OK;
+}
+
+static size_t field_count(struct random_graph *m)
+{
+    return hr_graph_field_count(m->graph, hr_graph_node_count(m->graph) - 1);
+}
+
+static bool has_field(struct random_graph *m, const char *name)
+{
+    struct hr_field_info field;
+
+    for (size_t i = 0; field_at(m, i, &field); i++)
+        if (strcmp(field.name, name) == 0)
+            return true;
+    return false;
+}
+
+static const char *any_field(struct random_graph *m)
+{
+    struct hr_field_info field = {.name = "value"};
+
+    if (field_count(m) > 0)
+        CHECK(field_at(m, below(m, field_count(m)), &field));
+    return field.name;
+}
+
+/* ---- parameters ---- */
+
+static double
+number(struct random_graph *m, const struct hr_param *p, double low, double high)
+{
+    if (p->has_min && p->min > low)
+        low = p->min;
+    if (p->has_max && p->max < high)
+        high = p->max;
+    return hr__rng_uniform(&m->rng, low, high);
+}
+
+static void add_list(struct random_graph *m, const struct hr_param *p, bool whole)
+{
+    int least = p->items_min > 0 ? p->items_min : 1;
+    int most = p->items_max > 0 && p->items_max < 4 ? p->items_max : 4;
+    int count =
+        least >= most ? least : least + (int)below(m, (uint64_t)(most - least + 1));
+    double value = whole ? 0 : number(m, p, -1, 1);
+
+    add(m, "[");
+    for (int i = 0; i < count; i++) {
+        if (whole)
+            add(m, "%s%d", i == 0 ? "" : ", ", (int)number(m, p, 0, 60));
+        else
+            add(m, "%s%.3f", i == 0 ? "" : ", ", value += number(m, p, 0, 1.5));
+    }
+    add(m, "]");
+}
+
+static void add_name(struct random_graph *m, const struct hr_param *p)
+{
+    int count = 0;
+
+    while (p->names[count] != NULL)
+        count++;
+    add(m, "%s", p->names[below(m, (uint64_t)count)]);
+}
+
+static void add_value(struct random_graph *m, const struct hr_param *p)
+{
+    static const char *const dtypes[] = {"float32", "float16", "bfloat16", "uint8",
+                                         "int32"};
+
+    switch (p->type) {
+    case HR_PARAM_INT:
+    case HR_PARAM_BYTES:
+        add(m, "%d", (int)number(m, p, 0, below(m, 4) != 0 ? 6 : 70));
+        break;
+    case HR_PARAM_FLOAT:
+        add(m, "%.3f", number(m, p, 0, 2));
+        break;
+    case HR_PARAM_BOOL:
+        add(m, below(m, 2) == 0 ? "true" : "false");
+        break;
+    case HR_PARAM_ENUM:
+        add_name(m, p);
+        break;
+    case HR_PARAM_DTYPE:
+        add(m, "%s", dtypes[below(m, 5)]);
+        break;
+    case HR_PARAM_INTS:
+    case HR_PARAM_FLOATS:
+        add_list(m, p, p->type == HR_PARAM_INTS);
+        break;
+    case HR_PARAM_FIELDS:
+    case HR_PARAM_STRINGS:
+        add(m, "[%s]", any_field(m));
+        break;
+    case HR_PARAM_MAP:
+        add(m, "{%s: other}", any_field(m));
+        break;
+    case HR_PARAM_STRING: /* a filter condition */
+        add(m, "\"%s %% %d != 1\"", any_field(m), 2 + (int)below(m, 3));
+        break;
+    case HR_PARAM_FIELD:
+    case HR_PARAM_PATH:
+        add(m, "%s", any_field(m));
+        break;
+    }
+}
+
+/* True for required parameters and a third of the others; names of missing fields are
+ * replaced by existing ones. */
+static bool wants(struct random_graph *m, const struct hr_param *p)
+{
+    if (p->required)
+        return true;
+    if (p->type == HR_PARAM_FIELD && p->access != HR_ACCESS_WRITE && p->fallback != NULL)
+        return !has_field(m, p->fallback);
+    return p->type != HR_PARAM_FIELD && p->type != HR_PARAM_PATH &&
+           p->type != HR_PARAM_STRING && p->type != HR_PARAM_FIELDS && below(m, 3) == 0;
+}
+
+static void add_step(struct random_graph *m, const struct hr_op *op)
+{
+    const char *comma = "";
+
+    add(m, "  - %s: {", op->name);
+    for (size_t i = 0; i < op->param_count; i++) {
+        if (!wants(m, &op->params[i]))
+            continue;
+        add(m, "%s%s: ", comma, op->params[i].name);
+        add_value(m, &op->params[i]);
+        comma = ", ";
+    }
+    add(m, "}\n");
+}
+
+/* ---- graphs ---- */
+
+/* A random op for the middle of a graph. Ops that only take time are excluded; they are
+ * recognised by having a single, required, numeric parameter. */
+static const struct hr_op *any_op(struct random_graph *m)
+{
+    for (;;) {
+        size_t count;
+        const struct hr_op *const *list = hr__op_list(&count);
+        const struct hr_op *op = list[below(m, count)];
+
+        if (op->kind == HR_OP_SOURCE || op->kind == HR_OP_ZIP ||
+            op->kind == HR_OP_BATCH || (op->traits & HR_TRAIT_DECODES) != 0 ||
+            op->code != NULL)
+            continue;
+        if ((op->traits & HR_TRAIT_TEST_ONLY) != 0 && op->param_count > 0 &&
+            (op->params[0].required || below(m, 4) != 0))
+            continue;
+        return op;
+    }
+}
+
+/* "uint8[height, -1, 3]" */
+static void add_type(struct random_graph *m, const struct hr_field_info *field)
+{
+    add(m, "%s[", hr_dtype_name(field->dtype));
+    for (int d = 0; d < field->ndim; d++)
+        add(m, "%s%lld", d > 0 ? ", " : "", (long long)field->dims[d]);
+    add(m, "]");
+}
+
+/* Code that reads one field, or all of them. */
+static bool add_code(struct random_graph *m)
+{
+    size_t length = m->length, number = m->codes;
+    struct hr_field_info field;
+    bool tensor;
+
+    if (field_count(m) == 0)
+        return false;
+    CHECK(field_at(m, below(m, field_count(m)), &field));
+    tensor = field.dtype != HR_DTYPE_NONE && !field.ragged;
+    switch (below(m, 6)) {
+    case 0:
+        add(m, "  - code.filter: {code: some, fields: [%s]}\n", field.name);
+        break;
+    case 1:
+        if (!tensor)
+            return false;
+        add(m, "  - code.expand: {code: few, fields: [%s], outputs: [\"%s: ", field.name,
+            field.name);
+        add_type(m, &field);
+        add(m, "\", \"child%zu: int64\"]}\n", number);
+        break;
+    case 2:
+    case 3:
+        if (!tensor)
+            return false;
+        add(m, "  - code.map: {code: reverse, fields: [%s], outputs: [\"%s: ", field.name,
+            field.name);
+        add_type(m, &field);
+        add(m, "\"]}\n");
+        break;
+    default:
+        add(m, "  - code.map: {code: look, outputs: [\"seen%zu: int64\"]}\n", number);
+        break;
+    }
+    if (!keep(m, length))
+        return false;
+    m->codes++;
+    return true;
+}
+
+static void grow(struct random_graph *m, size_t steps)
+{
+    for (size_t tries = 0; steps > 0 && tries < 60; tries++) {
+        size_t length = m->length;
+
+        if (m->wants_code && below(m, 4) == 0) {
+            steps -= add_code(m);
+            continue;
+        }
+        add_step(m, any_op(m));
+        steps -= keep(m, length);
+    }
+}
+
+/* Adds two branches and joins them. */
+static void fork_and_join(struct random_graph *m)
+{
+    size_t length = m->length, number = m->forks++;
+
+    add(m, "  - debug.identity: {}\n    name: fork%zu\n", number);
+    for (int branch = 0; branch < 2; branch++) {
+        add(m, "  - debug.identity: {}\n    name: branch%zu_%d\n    inputs: [fork%zu]\n",
+            number, branch, number);
+        if (has_field(m, "image") && below(m, 2) == 0)
+            add(m, "  - image.flip: {}\n    name: end%zu_%d\n", number, branch);
+        else
+            add(m, "  - debug.identity: {}\n    name: end%zu_%d\n", number, branch);
+    }
+    add(m,
+        "  - flow.zip: {prefix: [left%zu_, right%zu_]}\n    inputs: [end%zu_0, "
+        "end%zu_1]\n",
+        number, number, number, number);
+    if (!keep(m, length))
+        check_failed(__FILE__, __LINE__, "a fork is refused in\n%s", m->text);
+}
+
+static bool all_known(struct random_graph *m)
+{
+    struct hr_field_info field;
+
+    for (size_t i = 0; field_at(m, i, &field); i++)
+        for (int d = 0; d < field.ndim; d++)
+            if (field.dims[d] < 0)
+                return false;
+    return true;
+}
+
+static void add_batch(struct random_graph *m)
+{
+    size_t length = m->length;
+    int size = 1 + (int)below(m, 9);
+
+    if (!all_known(m) && below(m, 2) == 0) {
+        add(m, "  - image.resize: {size: [%d, %d]}\n", 8 + (int)below(m, 40),
+            8 + (int)below(m, 40));
+        keep(m, length);
+        length = m->length;
+    }
+    add(m, "  - batch.%s: {size: %d, drop_last: %s}\n",
+        all_known(m) || below(m, 8) == 0 ? "stack" : "pad", size,
+        below(m, 3) == 0 ? "true" : "false");
+    keep(m, length);
+}
+
+void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos)
+{
+    size_t length;
+
+    *m = (struct random_graph){0};
+    hr__rng_init(&m->rng, seed, 0, 0);
+    m->wants_code = below(m, 3) == 0;
+    add(m, "headrace: 1\npipeline:\n");
+    if (below(m, 3) == 0) {
+        add(m, "  - source.range: {n: %d}\n", 20 + (int)below(m, 100));
+        CHECK(keep(m, 0));
+        grow(m, 1 + below(m, 4));
+    } else {
+        add(m, "  - source.files: {path: '%s', labels: folder}\n", photos);
+        CHECK(keep(m, 0));
+        grow(m, below(m, 2));
+        length = m->length;
+        add(m, "  - order.take: {count: %d}\n", 4 + (int)below(m, 9));
+        keep(m, length);
+        length = m->length;
+        add(m, "  - image.decode: {mode: exact}\n");
+        m->decodes = keep(m, length);
+        grow(m, 1 + below(m, 6));
+    }
+    if (below(m, 5) == 0)
+        fork_and_join(m);
+    add_batch(m);
+    if (below(m, 5) == 0) {
+        grow(m, 1 + below(m, 2));
+        add_batch(m);
+    }
+}
