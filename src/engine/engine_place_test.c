@@ -84,6 +84,28 @@ TEST(a_sharding_op_divides_the_rest_anew)
         CHECK_EQ_INT(seen[i], 1);
 }
 
+TEST(an_op_that_shards_after_a_filter_divides_what_the_filter_keeps)
+{
+    static const char *const orders[] = {"", SHUFFLE};
+    struct hr_iter_options options;
+    char text[512];
+
+    hr_iter_options_init(&options);
+    for (int at = 0; at < 2; at++) {
+        int64_t seen[100] = {0};
+
+        for (int rank = 0; rank < 3; rank++) {
+            snprintf(text, sizeof text,
+                     GRAPH(RANGE(100) "%s%s"
+                                      "  - order.shard: {rank: %d, world: 3}\n" BATCH(8)),
+                     orders[at], DROP_THIRD, rank);
+            collect(text, &options, seen, -1, NULL);
+        }
+        for (int i = 0; i < 100; i++)
+            CHECK_EQ_INT(seen[i], i % 3 != 1);
+    }
+}
+
 /* The state of two ranks, taken over by a consumer that names none, and the reverse; a
  * path that is longer than its source. */
 TEST(one_consumer_takes_over_from_two_ranks)

@@ -22,6 +22,8 @@ static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *
     uint64_t base = base_of(engine, epoch), at;
     struct hr_record_id id = {0};
 
+    if (o->world == 0 && (path->count == 0 || !path->orders[0].shards))
+        return position; /* an order.shard in stream form: each rank visits all */
     if (o->world == 0)
         return hr__order_map(path->orders, base, position, &id);
     at = base + position * (uint64_t)o->world + (uint64_t)o->rank;
