@@ -134,11 +134,12 @@ static enum hr_err check_variant(const struct check *c, uint32_t node,
         return FAIL(c, HR_ERR_UNSUPPORTED, where,
                     "'%s' cannot run in a worker process: only user code (code.*) can",
                     node_name(c, node));
-    if (variant == HR_PLAN_THREADS && use != NULL && use->variant == HR_CODE_INLINE)
-        return FAIL(c, HR_ERR_GRAPH, where,
-                    "'%s' cannot run in threads: the graph says that its code must not "
-                    "be called twice at once (variant: inline)",
-                    node_name(c, node));
+    if (variant != HR_PLAN_INLINE && use != NULL && use->variant == HR_CODE_INLINE)
+        return FAIL(
+            c, HR_ERR_GRAPH, where,
+            "'%s' must run inline: in the graph it has variant: inline, never two "
+            "calls at once",
+            node_name(c, node));
     return HR_OK;
 }
 
