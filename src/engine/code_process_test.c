@@ -181,6 +181,52 @@ TEST(processes_give_the_same_bytes_as_threads)
     check_processes(GRAPH(RANGE(100) TEXTS BATCH(16) MAP_BATCH), &w, NULL);
 }
 
+/* The graph of `text` with the plan that the graph of `planned` has; *ret_peers is how
+ * many worker processes there were. */
+static struct outcome *
+run_planned(const char *text, const char *planned, struct world *w, size_t *ret_peers)
+{
+    struct host host;
+    struct set_up up = {w, give_host, &host};
+    struct outcome_job job = code_job(planned, &up, 2, NULL);
+    struct hr_graph *graph;
+    struct outcome *o;
+    char *plan = NULL;
+
+    host_init(&host, w);
+    graph = outcome_graph(&job, NULL);
+    CHECK(graph != NULL);
+    CHECK_OK(hr_graph_plan(graph, &job.options, HR_GRAPH_YAML, &plan, NULL));
+    hr_graph_unref(graph);
+    job.text = text;
+    job.options.plan = plan;
+    o = outcome_run(&job);
+    *ret_peers = (size_t)host.peers.count;
+    hr_free(plan);
+    peers_finish(&host.peers);
+    return o;
+}
+
+TEST(the_plan_says_where_user_code_runs)
+{
+    const char *text = GRAPH(RANGE(500) SHUFFLE MAP THIRD EXPAND MAP BATCH(16));
+    struct world w = {.end = INT64_MAX};
+    struct outcome *whole = run(text, &w, 0, NULL), *o;
+    char processes[2048];
+    size_t peers;
+
+    peers_text(text, processes, sizeof processes);
+    o = run_planned(text, processes, &w, &peers);
+    outcome_check_same(whole, o, 0, "in processes, by the plan");
+    CHECK(peers > 0);
+    outcome_free(o);
+    o = run_planned(processes, text, &w, &peers);
+    outcome_check_same(whole, o, 0, "in threads, by the plan");
+    CHECK_EQ_INT(peers, 0);
+    outcome_free(o);
+    outcome_free(whole);
+}
+
 TEST(a_fork_into_processes_keeps_both_sides)
 {
     struct world w = {.end = INT64_MAX};

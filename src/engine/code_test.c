@@ -269,6 +269,47 @@ TEST(an_inline_node_is_in_one_call_at_a_time)
     outcome_free(o);
 }
 
+/* `word` in the text becomes `other`; both of the same length. */
+static void put_in(char *text, const char *word, const char *other)
+{
+    char *at = strstr(text, word);
+
+    CHECK(at != NULL && strlen(word) == strlen(other));
+    memcpy(at, other, strlen(other));
+}
+
+TEST(a_plan_bounds_the_threads_of_a_stage_and_keeps_calls_apart)
+{
+    static const char *const edits[][2] = {
+        {"parallelism: 4",                            "parallelism: 1"},
+        {"group: code.map\n        variant: threads",
+         "group: code.map\n        variant:  inline"                  },
+    };
+    const char *text = GRAPH(RANGE(3000) MAP BATCH(10));
+
+    for (int i = 0; i < 2; i++) {
+        struct world w = {.end = INT64_MAX};
+        struct set_up up = {&w, NULL, NULL};
+        struct outcome_job job = code_job(text, &up, 4, NULL);
+        struct hr_graph *graph = outcome_graph(&job, NULL);
+        struct outcome *o;
+        char *plan = NULL;
+
+        CHECK(graph != NULL);
+        CHECK_OK(hr_graph_plan(graph, &job.options, HR_GRAPH_YAML, &plan, NULL));
+        hr_graph_unref(graph);
+        put_in(plan, "help_ns: 300000", "help_ns: 0     ");
+        put_in(plan, edits[i][0], edits[i][1]);
+        job.options.plan = plan;
+        o = outcome_run(&job);
+        CHECK_ERR(HR_ERR_END, o->code);
+        CHECK_EQ_INT(w.most, 1);
+        CHECK_EQ_INT(w.calls, 3000);
+        outcome_free(o);
+        hr_free(plan);
+    }
+}
+
 TEST(code_is_entered_once_for_many_records)
 {
     struct world w = {.end = INT64_MAX};

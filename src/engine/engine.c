@@ -49,14 +49,29 @@ sleep_on(struct hr_runner *runner, pthread_cond_t *condition, uint64_t until_ns)
     hr__meter_switch(&runner->meter, was);
 }
 
+/* The plan lets another thread work on the stage. Where requests overlap, each thread has
+ * two claims. */
+static bool may_claim(const struct hr_stage *stage)
+{
+    const struct hr_plan_stage *plan = stage->program.plan;
+    int most = plan->overlap_ns > 0 ? 2 * plan->parallelism : plan->parallelism;
+
+    return plan->parallelism >= stage->engine->thread_count || stage->claims < most;
+}
+
 static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
 {
     if (engine->finished)
         return false;
     for (size_t i = engine->stage_count;
-         i-- > 0 && !hr__stage_failed(&engine->stages[i]);)
-        if (hr__stage_claim(&engine->stages[i], ret_claim))
-            return true;
+         i-- > 0 && !hr__stage_failed(&engine->stages[i]);) {
+        struct hr_stage *stage = &engine->stages[i];
+
+        if (!may_claim(stage) || !hr__stage_claim(stage, ret_claim))
+            continue;
+        stage->claims++;
+        return true;
+    }
     return false;
 }
 
@@ -103,8 +118,11 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
     pthread_mutex_lock(&engine->lock);
     hr__meter_show(&runner->meter);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
-    if (claim.stage != NULL)
+    if (claim.stage != NULL) {
+        assert(claim.stage->claims > 0);
+        claim.stage->claims--;
         hr__stage_complete(claim.stage, &claim, (uint64_t)hr__ticks_to_ns(begin));
+    }
     return true;
 }
 

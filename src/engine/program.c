@@ -101,6 +101,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->node = planned->node;
     step->draw_id = n->draw_id;
     step->group = planned->group;
+    step->variant = planned->variant;
     if (c->stage == 0)
         step->path = (uint16_t)(c->path_of[planned->node] - 1);
     if (!bind_aliases(c, step, n) || !bind_fields(c, step, n) ||
@@ -228,7 +229,8 @@ static bool make_end(struct compiler *c)
     if (p->out == NULL)
         return false;
     if (s->expand != HR_NO_NODE) {
-        struct hr_plan_step planned = {.node = s->expand, .group = s->expand};
+        struct hr_plan_step planned = {
+            .node = s->expand, .group = s->expand, .variant = s->expand_variant};
 
         if (!make_step(c, &p->expand, &planned))
             return false;

@@ -34,6 +34,7 @@ struct hr_step {
     void *state;
     uint32_t node;
     uint64_t draw_id;
+    enum hr_plan_variant variant;
     uint16_t field_count, before_count, after_count, clear_count, alias_count;
     bool plain; /* nothing but a call of apply: no share, force or clear */
     uint16_t

@@ -66,9 +66,9 @@ static bool find_finals(struct hr_program *p, struct hr_step *step, size_t at)
 
 static enum hr_segment_kind kind_of(const struct hr_step *step)
 {
-    return step->code == NULL                         ? HR_SEGMENT_LOCAL
-           : step->code->variant == HR_CODE_PROCESSES ? HR_SEGMENT_PROCESS
-                                                      : HR_SEGMENT_CODE;
+    return step->code == NULL                   ? HR_SEGMENT_LOCAL
+           : step->variant == HR_PLAN_PROCESSES ? HR_SEGMENT_PROCESS
+                                                : HR_SEGMENT_CODE;
 }
 
 /* A request knows one identity per record, and forks only what is shipped. */

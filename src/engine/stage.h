@@ -43,6 +43,7 @@ struct hr_stage {
     size_t block_count, live;
     struct hr_block *open;
     uint64_t blocks_opened;
+    int claims;          /* that were taken and are not complete */
     double record_ns;    /* moving estimates; they decide the size of chunks */
     double record_bytes; /* of scratch; where there is user code */
 

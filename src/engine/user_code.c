@@ -252,7 +252,7 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     if (pass->chunk->live_count == 0)
         return;
     begin_call(&call, pass, step, segment->from);
-    if (use->variant == HR_CODE_INLINE) {
+    if (step->variant == HR_PLAN_INLINE) {
         hr__runner_in_code(pass->runner, step->node, UINT64_MAX);
         pthread_mutex_lock(&use->lock);
         hr__runner_out_of_code(pass->runner);
@@ -262,6 +262,6 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     call_rows(&call, segment->from);
     if (code->leave != NULL)
         code->leave(code->user, token);
-    if (use->variant == HR_CODE_INLINE)
+    if (step->variant == HR_PLAN_INLINE)
         pthread_mutex_unlock(&use->lock);
 }
