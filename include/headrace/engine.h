@@ -61,9 +61,9 @@ struct hr_iter_options {
     int64_t rank,
         world; /* of this consumer; 0, 0: as in the graph (order.shard), else 0 of 1 */
     enum hr_even even; /* with rank and world */
-    const char *plan;  /* text of hr_graph_plan, possibly edited; NULL: a plan is made. It
-                          stands in place of threads, variant, ordered, fuse,
-                          memory_bytes and ahead_bytes, which are ignored */
+    const char *plan;  /* text of hr_graph_plan, possibly edited; NULL: make one. Replaces
+                          threads, variant, ordered, fuse, memory_bytes and
+                          ahead_bytes, which are then ignored */
     const char *plan_name; /* its file, for messages; NULL: "plan" */
     uint64_t reserved[6];  /* zero */
 };
@@ -208,16 +208,16 @@ HR_API HR_CHECK enum hr_err hr_iter_node_stats(const struct hr_iter *iter, size_
 HR_API HR_CHECK enum hr_err
 hr_iter_trace(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr);
 
-/* The plan that hr_iter_open with these options runs: stages, steps, where each runs, how
- * memory is divided, and why; hr_free() it. Give it back as options.plan, as it is or
- * edited; docs/formats/plan.md says what may be changed. Freezes the graph if it is not
- * yet, and opens nothing but its sources. */
+/* The plan that hr_iter_open would run with these options: stages, steps, where each
+ * runs, how memory is divided, and why; free with hr_free(). Pass it as options.plan,
+ * unchanged or edited; docs/formats/plan.md says what may be changed. Freezes the graph
+ * if necessary, and opens only its sources. */
 HR_API HR_CHECK enum hr_err
 hr_graph_plan(struct hr_graph *graph, const struct hr_iter_options *options,
               enum hr_graph_format format, char **ret_text, struct hr_error *reterr);
 
-/* The same plan in words for people: what is composed into what, where pixels are made,
- * and why; or as JSON, as hr_graph_plan. hr_free() it. */
+/* The same plan as readable text: what is composed, where pixels are decoded, and why; or
+ * as JSON, like hr_graph_plan. Free with hr_free(). */
 HR_API HR_CHECK enum hr_err
 hr_graph_explain(struct hr_graph *graph, const struct hr_iter_options *options, bool json,
                  char **ret_text, struct hr_error *reterr);

@@ -1,5 +1,5 @@
 /*
- * cmd_plan.c - headrace plan: writes the plan that run would make, to keep or to edit.
+ * cmd_plan.c - headrace plan: writes the plan that run would use, to keep or edit.
  */
 #include "graph_file.h"
 #include "out.h"
@@ -24,12 +24,12 @@ static const struct cli_option plan_table[] = {
      "write the plan to FILE instead of stdout; JSON if its name ends in .json"},
     PLAN_OPTIONS,
     {"json", 0, CLI_FLAG, AT(json), NULL,
-     "JSON instead of YAML"},
+     "print JSON instead of YAML"},
 };
 
 static const struct cli_example plan_examples[] = {
     {"headrace plan train.yaml -o train.plan.yaml",
-     "every decision of the engine and its reason, as a file"},
+     "save every decision and its reason"},
     {"headrace run train.yaml --plan train.plan.yaml",
      "run it, as written or edited"},
     {"headrace plan train.yaml --plan train.plan.yaml",
@@ -86,15 +86,15 @@ static const struct plan_command plan_defaults = {.plan = PLAN_DEFAULTS};
 
 const struct cli_command cmd_plan = {
     .name = "plan",
-    .summary = "write the plan of a graph, to keep or to edit",
+    .summary = "write the plan of a graph, to keep or edit",
     .args = "GRAPH",
     .args_min = 1,
     .args_max = 1,
     .text =
-        "Writes the plan that `headrace run` would make with the same options: stages, "
+        "Writes the plan that `headrace run` would use with the same options: stages, "
         "where each step runs, how many threads, sizes of chunks, blocks and queues, "
-        "and the division of memory, each with its reason. `headrace run --plan` runs "
-        "it, as written or edited, or reports the place of the first thing in it that "
+        "and how memory is divided, each with its reason. `headrace run --plan` runs "
+        "it, unchanged or edited, or reports the position of the first entry that "
         "the graph does not allow. Opens the graph's sources but runs nothing.",
     CLI_OPTIONS(plan_table, struct plan_command),
     CLI_EXAMPLES(plan_examples),

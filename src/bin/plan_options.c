@@ -1,5 +1,5 @@
 /*
- * plan_options.c - the options of a plan, for the library.
+ * plan_options.c - passes the options of a plan to the library.
  */
 #include "plan_options.h"
 
@@ -47,7 +47,7 @@ int plan_options_set(const struct plan_options *options, struct hr_iter_options 
     *ret_text = NULL;
     if (options->file != NULL && decides)
         return cli_usage("--plan excludes --threads, --variant, --ordered, --no-fuse, "
-                         "--memory and --ahead: the plan holds them; edit it instead");
+                         "--memory and --ahead: the plan contains them; edit it instead");
     ret->threads = (int)options->threads;
     ret->variant = (enum hr_variant)options->variant;
     ret->ordered = options->ordered;

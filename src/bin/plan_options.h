@@ -11,7 +11,7 @@ struct plan_options {
     int64_t threads, memory_bytes, ahead_bytes;
     int variant; /* enum hr_variant */
     bool ordered, no_fuse;
-    const char *file; /* a plan to run instead of one that is made */
+    const char *file; /* a plan to run; NULL: make one */
 };
 
 /* Rows of an option table; AT(field) is the command's own offset macro, and its struct
@@ -39,9 +39,9 @@ struct plan_options {
         .ordered = true                                                                  \
     }
 
-/* Sets them in *ret. *ret_text is the text of the plan's file or NULL; free() it after
- * the iterator is open. Returns a cli_exit code and prints the reason on failure: a plan
- * holds what the other options would decide, so they exclude each other. */
+/* Copies the options to *ret. *ret_text is the text of the plan file or NULL; free() it
+ * once the iterator is open. Returns a cli_exit code and prints the reason on failure. A
+ * plan file and the other options exclude each other. */
 int plan_options_set(const struct plan_options *options, struct hr_iter_options *ret,
                      char **ret_text);
 

@@ -1,11 +1,11 @@
 /*
- * core/fit.c - weighted least squares by sums. Costs of records vary by orders of
- * magnitude, so that the differences of large sums keep enough digits; a variance that
- * comes out negative by rounding is 0.
+ * core/fit.c - weighted least squares from running sums. Costs of records vary by orders
+ * of magnitude, so the differences of large sums keep enough digits; a variance that
+ * rounding makes negative counts as 0.
  */
 #include "core/fit.h"
 
-/* Below this, relative to the mean square, a variance is rounding. */
+/* A variance below this, relative to the mean square, is rounding error. */
 #define ROUNDING 1e-12
 
 void hr__fit_merge(struct hr_fit *fit, const struct hr_fit *other)

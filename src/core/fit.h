@@ -1,6 +1,6 @@
 /*
- * core/fit.h - weighted sums over pairs (x, y): the mean and variance of y, and the line
- * through the pairs with the least squares. Adding a pair costs six multiplications.
+ * core/fit.h - weighted sums over pairs (x, y): the mean and variance of y, and the
+ * least-squares line through the pairs. Adding a pair costs six multiplications.
  */
 #ifndef HR_CORE_FIT_H
 #define HR_CORE_FIT_H
@@ -22,10 +22,10 @@ static inline void hr__fit_add(struct hr_fit *fit, double weight, double x, doub
 
 void hr__fit_merge(struct hr_fit *fit, const struct hr_fit *other);
 
-/* Of y; 0 without pairs. */
+/* Mean and variance of y; 0 without pairs. */
 double hr__fit_mean(const struct hr_fit *fit);
 double hr__fit_variance(const struct hr_fit *fit);
-/* Change of y per unit of x; 0 where x does not vary. */
+/* Slope of y over x; 0 if x does not vary. */
 double hr__fit_slope(const struct hr_fit *fit);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * fit_test.c - mean, variance and slope against the textbook, merged sums against whole.
+ * core/fit_test.c - mean, variance and slope by the textbook; merged sums equal single
+ * ones.
  */
 #include "core/fit.h"
 

@@ -75,7 +75,7 @@ static const struct hr_code *find(void *user, const char *name)
 
 __attribute__((constructor)) static void serve(void)
 {
-    const char *text = peers_told();
+    const char *text = peers_argument();
     struct world w = {0};
     long long end, every;
 

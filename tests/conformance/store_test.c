@@ -1,8 +1,8 @@
 /*
- * tests/conformance/store_test.c - what store/store.h promises, for every store.
+ * tests/conformance/store_test.c - the contract of store/store.h, for every store.
  *
- * A store is tested through a `place`: how objects come to be in it, change and go. To
- * test a new one, add its place to the table; no test names a store.
+ * A store is tested through a `place`, which can create, change and remove its objects.
+ * To test a new one, add its place to the table; no test names a store.
  */
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -20,10 +20,10 @@
 
 struct place {
     const char *name;
-    const char *(*root)(void); /* a URI without a slash behind it */
+    const char *(*root)(void); /* a URI without a trailing slash */
     void (*put)(const char *uri, const void *data, size_t bytes);
     void (*remove)(const char *uri);
-    bool has_folders; /* that are there without objects */
+    bool has_folders; /* folders exist without objects */
 };
 
 /* ---- places ---- */
@@ -275,13 +275,13 @@ TEST(whole_objects_are_loaded_and_mapped)
                   hr__store_load(in(place, "whole"), 77776, &data, &bytes, &error));
         CHECK_HAS(error.message, "whole");
         CHECK_OK(hr__store_map(in(place, "whole"), &map, &error));
-        place->remove(in(place, "whole")); /* what is mapped stays */
+        place->remove(in(place, "whole")); /* a mapping stays valid */
         CHECK(map.bytes == 77777 && is_right(map.data, 0, map.bytes));
         hr__store_unmap(&map);
     }
 }
 
-TEST(what_is_missing_or_unknown_is_refused_by_name)
+TEST(missing_objects_and_unknown_schemes_are_refused_by_name)
 {
     static const char *const unknown[] = {"s4://bucket/x", "a+b://", "1://y"};
     struct hr_error error = {0};
@@ -328,7 +328,7 @@ TEST(an_identity_stays_while_contents_do_and_changes_with_them)
     }
 }
 
-TEST(an_object_that_is_replaced_keeps_its_bytes_for_who_has_it_open)
+TEST(a_replaced_object_keeps_its_bytes_while_open)
 {
     for (size_t p = 0; p < PLACES; p++) {
         const struct place *place = &places[p];
@@ -382,7 +382,8 @@ static bool note_name(void *user, const char *name, size_t bytes, uint64_t size)
     size_t used = strlen(found->text);
 
     CHECK_EQ_INT(strlen(name), bytes);
-    CHECK(size == HR_BYTES_UNKNOWN || size == 3 || size == 3000); /* as they are put */
+    CHECK(size == HR_BYTES_UNKNOWN || size == 3 ||
+          size == 3000); /* the sizes of the objects put */
     snprintf(found->text + used, sizeof found->text - used, "%s ", name);
     return --found->left > 0;
 }
@@ -421,7 +422,7 @@ TEST(names_are_listed_in_the_order_of_their_bytes)
     }
 }
 
-TEST(a_folder_that_is_not_there_is_refused_by_name)
+TEST(a_missing_folder_is_refused_by_name)
 {
     for (size_t p = 0; p < PLACES; p++) {
         struct hr_error error = {0};
@@ -573,8 +574,7 @@ TEST(errors_of_reads_in_flight_name_the_object)
     }
 }
 
-/* Close and withdraw at any moment: each read is done once, or never when it was taken
- * back. */
+/* Closes and cancels at random times: each read completes once, or never if cancelled. */
 TEST(reads_in_flight_can_be_cancelled)
 {
     uint64_t seed = hr__now_ns();
@@ -619,7 +619,7 @@ TEST(a_read_that_fails_midway_is_resumed)
 {
     for (size_t p = 0; p < PLACES; p++) {
         const struct place *place = &places[p];
-        size_t size = (size_t)20 << 20; /* read in pieces when it has to wait */
+        size_t size = (size_t)20 << 20; /* large enough to be read in pieces */
         unsigned char *data = malloc(size);
         struct hr_object object;
         struct hr_error error = {0};
@@ -640,7 +640,7 @@ TEST(a_read_that_fails_midway_is_resumed)
     }
 }
 
-TEST(a_read_that_is_told_to_stop_stops)
+TEST(a_cancelled_read_stops)
 {
     for (size_t p = 0; p < PLACES; p++) {
         const struct place *place = &places[p];
@@ -652,7 +652,7 @@ TEST(a_read_that_is_told_to_stop_stops)
 
         put_bytes(place, "stop", sizeof data);
         object = open_ok(in(place, "stop"));
-        hr__fault_arm(HR_FAULT_READ, 1); /* nothing of it is in memory */
+        hr__fault_arm(HR_FAULT_READ, 1); /* none of it is cached */
         CHECK_ERR(HR_ERR_CANCELLED,
                   hr__store_read(&object, 0, data, sizeof data, &stop, &waited, &error));
         hr__fault_arm(0, 0);
@@ -662,7 +662,7 @@ TEST(a_read_that_is_told_to_stop_stops)
     }
 }
 
-/* One life of an object with the n-th call failing; true when there was no n-th. */
+/* Opens, reads and closes with the n-th call failing; true if there were fewer calls. */
 static bool fail_nth(const struct place *place, unsigned kinds, uint64_t nth)
 {
     const char *uri = in(place, "faults/a");
@@ -743,8 +743,9 @@ TEST(a_reader_takes_ranges_and_reads_them_ahead)
     }
 }
 
-/* Ranges that were named and never taken make way, so that reading ahead goes on. */
-TEST(a_reader_forgets_what_nobody_comes_for)
+/* Ranges that were announced but never taken are dropped, so that read-ahead continues.
+ */
+TEST(a_reader_drops_ranges_that_are_never_taken)
 {
     struct hr_pool *pool = hr_pool_create(0);
     struct hr_reader_options options = {.pool = pool, .depth = 4, .threads = 2};

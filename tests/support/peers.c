@@ -1,5 +1,5 @@
 /*
- * tests/support/peers.c - starting this program again as a worker process.
+ * tests/support/peers.c - starts this program as a worker process.
  */
 #include "tests/support/peers.h"
 
@@ -18,10 +18,10 @@
 
 extern char **environ;
 
-void peers_init(struct peers *peers, const char *told)
+void peers_init(struct peers *peers, const char *argument)
 {
     memset(peers, 0, sizeof *peers);
-    snprintf(peers->told, sizeof peers->told, "%s", told);
+    snprintf(peers->argument, sizeof peers->argument, "%s", argument);
     pthread_mutex_init(&peers->lock, NULL);
 }
 
@@ -34,7 +34,7 @@ void peers_finish(struct peers *peers)
 
 static pid_t spawn(const struct peers *peers, int fd)
 {
-    char *args[] = {(char *)(uintptr_t) "peer", NULL}, *env[256], told[128];
+    char *args[] = {(char *)(uintptr_t) "peer", NULL}, *env[256], argument[128];
     posix_spawn_file_actions_t actions;
     size_t count = 0;
     pid_t pid = 0;
@@ -42,8 +42,8 @@ static pid_t spawn(const struct peers *peers, int fd)
 
     for (; environ[count] != NULL && count < 254; count++)
         env[count] = environ[count];
-    snprintf(told, sizeof told, VARIABLE "=%s", peers->told);
-    env[count] = told;
+    snprintf(argument, sizeof argument, VARIABLE "=%s", peers->argument);
+    env[count] = argument;
     env[count + 1] = NULL;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, PEER_FD);
@@ -105,7 +105,7 @@ void peers_text(const char *text, char *to, size_t room)
     to[length] = '\0';
 }
 
-const char *peers_told(void)
+const char *peers_argument(void)
 {
     return getenv(VARIABLE);
 }
