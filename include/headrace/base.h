@@ -62,6 +62,9 @@ enum hr_err {
 HR_API const char *hr_err_name(enum hr_err code);
 HR_API const char *hr_err_text(enum hr_err code);
 
+/* Expansions that a record can have passed. */
+#define HR_CHILD_DEPTH_MAX 8
+
 /*
  * An error as a message and in parts. Strings are NUL-terminated and truncated to fit;
  * parts that do not apply are empty or zero. `message` is complete by itself: it names
@@ -69,13 +72,18 @@ HR_API const char *hr_err_text(enum hr_err code);
  */
 struct hr_error {
     enum hr_err code;
-    int line, column;  /* 1-based position in `file` if a text is at fault, else 0 */
-    int64_t record;    /* record index + 1 if a record is at fault, else 0 */
-    char node[64];     /* node name */
-    char op[64];       /* op name */
-    char param[64];    /* parameter or field name */
-    char file[512];    /* graph file or data file */
-    char message[768]; /* one sentence, no newline */
+    int line, column; /* 1-based position in `file` if a text is at fault, else 0 */
+    int64_t record;   /* source index + 1 if a record is at fault, else 0 */
+    int64_t epoch;    /* of the record; the next four are 0 if there is none */
+    int64_t position; /* of the record in the epoch's order, over all ranks */
+    int64_t offset;   /* of the record in `file` */
+    uint32_t depth;   /* expansions that the record has passed: numbers in `children` */
+    uint32_t children[HR_CHILD_DEPTH_MAX]; /* its number among the children of each */
+    char node[64];                         /* node name */
+    char op[64];                           /* op name */
+    char param[64];                        /* parameter or field name */
+    char file[512];                        /* graph file or data file */
+    char message[768];                     /* one sentence, no newline */
 };
 
 /* Element types of tensors. The values are part of file formats: never renumber them. */

@@ -60,10 +60,11 @@ struct hr_code_record {
     uint64_t position; /* place in the epoch's order, over all ranks */
     uint64_t epoch;
     uint64_t key[2];
-    const char *node;         /* name of the node */
-    const uint32_t *children; /* after expansions: the number of the record among the
-                                 children of each, outermost first */
-    size_t depth;             /* of `children` */
+    const char *node; /* name of the node */
+    /* The epoch as random draws count it: each pass of order.repeat is one. */
+    uint64_t draw_epoch;
+    size_t depth; /* expansions that the record has passed: numbers in `children` */
+    const uint32_t *children; /* its number among the children of each; for the call */
 };
 HR_API void
 hr_code_record(const struct hr_code_call *call, struct hr_code_record *ret_record);

@@ -42,24 +42,42 @@ static size_t blamed_path(const struct hr_runner *runner, const struct hr_stage 
     return 0;
 }
 
-/* Sets the error's record and file, and appends them to a message that names no file. */
-static void locate(struct hr_runner *runner, uint32_t source, struct hr_bad *bad)
+/* Appends where the record is to a message that names no file. */
+static void tell_place(struct hr_error *error)
+{
+    size_t length = strlen(error->message), room = sizeof error->message - length;
+    char *end = error->message + length, child[128] = "";
+
+    for (size_t i = 0, at = 0; i < error->depth; i++)
+        at += (size_t)snprintf(child + at, sizeof child - at, "%s%lu",
+                               i == 0 ? ", child " : ".",
+                               (unsigned long)error->children[i]);
+    if (error->file[0] == '\0')
+        snprintf(end, room, " (record %lld%s)", (long long)error->record - 1, child);
+    else if (strstr(error->message, error->file) == NULL)
+        snprintf(end, room, " (in %s%s)", error->file, child);
+}
+
+/* Copies the identity into the error, with the file that the record is in. */
+static void locate(const struct hr_runner *runner, uint32_t source,
+                   const struct hr_record_id *id, struct hr_error *error)
 {
     const struct hr_graph_node *n = &runner->engine->graph->nodes[source];
-    struct hr_error *error = &bad->error;
-    size_t length = strlen(error->message), room = sizeof error->message - length;
-    char *end = error->message + length, unused[sizeof error->file];
-    char *file = error->file[0] == '\0' ? error->file : unused;
+    char unused[sizeof error->file], *file = error->file;
+    uint64_t offset = 0;
 
     assert(n->op->kind == HR_OP_SOURCE);
-    error->record = (int64_t)bad->id.index + 1;
+    if (error->file[0] != '\0') /* by the op, which knew better */
+        file = unused;
     if (n->op->locate != NULL)
-        (void)n->op->locate(n->params, n->state, bad->id.index, file, sizeof unused,
-                            &bad->offset);
-    if (error->file[0] == '\0')
-        snprintf(end, room, " (record %llu)", (unsigned long long)bad->id.index);
-    else if (strstr(error->message, error->file) == NULL)
-        snprintf(end, room, " (in %s)", error->file);
+        (void)n->op->locate(n->params, n->state, id->index, file, sizeof unused, &offset);
+    error->record = (int64_t)id->index + 1;
+    error->epoch = id->epoch;
+    error->position = (int64_t)id->position;
+    error->offset = (int64_t)offset;
+    error->depth = id->depth;
+    memcpy(error->children, id->child, sizeof error->children);
+    tell_place(error);
 }
 
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
@@ -80,7 +98,7 @@ void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
     bad->detail = detail;
     bad->fatal = fatal;
     memset(&runner->error, 0, sizeof runner->error);
-    locate(runner, paths[path].source, bad);
+    locate(runner, paths[path].source, &bad->id, &bad->error);
     while (*end != NULL)
         end = &(*end)->next;
     *end = bad;

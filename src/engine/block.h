@@ -27,7 +27,6 @@ enum hr_record_status {
 struct hr_bad {
     struct hr_error error;  /* with the file, where there is one */
     struct hr_record_id id; /* in the source that the file belongs to */
-    uint64_t offset;        /* in the file */
     char *detail;           /* or NULL */
     bool fatal;             /* not the record's fault: no policy may hide it */
     struct hr_bad *next;

@@ -48,7 +48,7 @@ void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad,
     hr__str_init(&line);
     hr__str_add(&line, "{");
     hr__record_json(&bad->id, &line);
-    hr__str_addf(&line, ",\"offset\":%llu", (unsigned long long)bad->offset);
+    hr__str_addf(&line, ",\"offset\":%lld", (long long)bad->error.offset);
     add_text(&line, "outcome", outcome);
     add_text(&line, "node", bad->error.node);
     add_text(&line, "op", bad->error.op);

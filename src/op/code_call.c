@@ -177,13 +177,15 @@ void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret
     struct hr_rng rng;
 
     hr__record_rng(id, call->draw_id, &rng);
-    *ret_record = (struct hr_code_record){.seed = id->seed,
-                                          .index = id->index,
-                                          .position = id->position,
-                                          .epoch = id->epoch,
-                                          .node = call->node,
-                                          .children = id->child,
-                                          .depth = id->depth};
+    *ret_record =
+        (struct hr_code_record){.seed = id->seed,
+                                .index = id->index,
+                                .position = id->position,
+                                .epoch = id->epoch,
+                                .node = call->node,
+                                .draw_epoch = id->draw_epoch & ~HR_EPOCH_SUBSTITUTE,
+                                .depth = id->depth,
+                                .children = id->child};
     ret_record->key[0] = hr__rng_u64(&rng);
     ret_record->key[1] = hr__rng_u64(&rng);
 }

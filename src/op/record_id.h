@@ -6,6 +6,7 @@
 
 #include "core/rng.h"
 #include "core/str.h"
+#include "headrace/base.h"
 
 /* Bit of draw_epoch: a substitute draws numbers of its own. */
 #define HR_EPOCH_SUBSTITUTE 0x80000000u
@@ -14,9 +15,6 @@
  * substitutes and children from other records. */
 #define HR_DRAW_EPOCHS_MAX ((uint64_t)HR_EPOCH_SUBSTITUTE)
 #define HR_INDEX_MAX ((uint64_t)1 << 62)
-
-/* Expansions that a record can have passed. */
-#define HR_CHILD_DEPTH_MAX 8
 
 /*
  * The identity of a record, from its source to the ledger: the same in every run, stage,
