@@ -29,6 +29,7 @@ struct hr_bad {
     struct hr_record_id id; /* in the source that the file belongs to */
     char *detail;           /* or NULL */
     bool fatal;             /* not the record's fault: no policy may hide it */
+    bool noted;             /* counted, and in the ledger: set in the first attempt */
     struct hr_bad *next;
 };
 

@@ -45,8 +45,7 @@ static void destroy(struct hr_engine *engine)
         hr__stage_finish(&engine->stages[i]);
     hr__reader_destroy(engine->reader);
     hr_pool_unref(engine->pool);
-    if (engine->ledger_fd >= 0)
-        close(engine->ledger_fd);
+    hr__ledger_finish(&engine->ledger);
     hr__done_finish(&engine->done);
     hr__plan_finish(&engine->plan);
     hr__free(engine->detail);

@@ -317,7 +317,7 @@ static uint64_t errors_allowed(const struct hr_engine *engine)
 static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr)
 {
     init_locks(engine);
-    engine->ledger_fd = -1;
+    hr__ledger_init(&engine->ledger);
     engine->fail_stage = -1;
     engine->open_ns = hr__now_ns();
     engine->start_ticks = hr__ticks();
@@ -332,7 +332,9 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     HR_TRY(init_reader(engine, reterr));
     HR_TRY(find_begin(engine, reterr));
     engine->errors_max = errors_allowed(engine);
-    HR_TRY(hr__ledger_open(engine, reterr));
+    if (engine->options.ledger != NULL)
+        HR_TRY(hr__ledger_open(&engine->ledger, engine->options.ledger, reterr));
+    engine->options.ledger = NULL; /* the caller's memory */
     return start_threads(engine, reterr);
 }
 
@@ -473,6 +475,18 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
     }
 }
 
+/* The bad records of what the consumer has taken. Without the lock: the cursor and how
+ * the run ended change in the consumer's thread only. */
+static void write_ledger(struct hr_engine *engine, enum hr_err code)
+{
+    if (code == HR_ERR_END && !engine->finished)
+        hr__ledger_write(&engine->ledger, NULL);
+    else if (code == HR_OK || code == HR_ERR_END)
+        hr__ledger_write(&engine->ledger, engine->plan.ordered ? &engine->cursor : NULL);
+    else if (code != HR_ERR_CANCELLED)
+        hr__ledger_write_end(&engine->ledger, (size_t)engine->fail_stage);
+}
+
 enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
                             struct hr_batch **ret_batch, struct hr_error *reterr)
 {
@@ -492,9 +506,11 @@ enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
     if (code == HR_ERR_CANCELLED)
         atomic_store(&engine->stop, true);
     ended = began && engine->epoch_of_delivery != epoch;
-    if (ended) {
+    if (ended || engine->ledger.waiting > 0) {
         pthread_mutex_unlock(&engine->lock);
-        hr__graph_pause(engine->graph);
+        write_ledger(engine, code);
+        if (ended)
+            hr__graph_pause(engine->graph);
         pthread_mutex_lock(&engine->lock);
     }
     if (code != HR_OK)

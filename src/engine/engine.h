@@ -17,6 +17,7 @@
 #include "core/str.h"
 #include "core/thread.h"
 #include "engine/done.h"
+#include "engine/ledger.h"
 #include "engine/positions.h"
 #include "engine/runner.h"
 #include "engine/stage.h"
@@ -39,7 +40,6 @@ struct hr_engine {
     size_t out_max;
     uint64_t errors_max;
     uint64_t earlier_records; /* before the state that the run goes on from */
-    int ledger_fd;            /* appended to in one write each */
     uint64_t open_ns, start_ticks;
     char fingerprint[HR_FINGERPRINT_BYTES];
     struct hr_code_host host; /* the graph's; called under `host_lock` */
@@ -56,6 +56,7 @@ struct hr_engine {
     atomic_size_t shared_bytes; /* with worker processes */
     uint64_t ahead_next; /* by __atomic: first position not yet named to the reader */
     uint64_t errors, substituted; /* by __atomic: the sequencers add */
+    struct hr_ledger ledger;      /* has a lock of its own */
 
     /* Guarded by `lock`. */
     pthread_mutex_t lock;
@@ -123,11 +124,6 @@ void hr__engine_close(struct hr_engine *engine);
 /* sequence.c: find a block that can go on and take it on; true when something was done.
  * Called under the lock, which is let go meanwhile. */
 bool hr__engine_pump(struct hr_engine *engine, struct hr_runner *runner);
-
-/* ledger.c */
-HR_CHECK enum hr_err hr__ledger_open(struct hr_engine *engine, struct hr_error *reterr);
-void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad,
-                    const char *outcome);
 
 /* stats.c */
 void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *ret_stats);

@@ -1,10 +1,9 @@
 /*
- * engine/ledger.c - the ledger of bad records: one JSON object a line, in the order of
- * the records, appended. A line that cannot be written is not worth a run: the counter
- * still tells.
+ * engine/ledger.c - lines of the ledger: JSON objects, sorted, written in one write each.
  */
-#include "engine/engine.h"
+#include "engine/ledger.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,22 +12,62 @@
 #include "core/alloc.h"
 #include "core/error.h"
 
-enum hr_err hr__ledger_open(struct hr_engine *engine, struct hr_error *reterr)
-{
-    const char *path = engine->options.ledger;
+struct hr_ledger_line {
+    uint64_t epoch, position; /* of the cursor: consumer's position of the epoch */
+    size_t stage;
+    bool ends; /* the run */
+    char *text;
+    struct hr_ledger_line *next;
+};
 
-    engine->options.ledger = NULL; /* the caller's memory */
-    if (path == NULL)
-        return HR_OK;
+void hr__ledger_init(struct hr_ledger *ledger)
+{
+    *ledger = (struct hr_ledger){.fd = -1};
+    pthread_mutex_init(&ledger->lock, NULL);
+}
+
+enum hr_err
+hr__ledger_open(struct hr_ledger *ledger, const char *path, struct hr_error *reterr)
+{
+    assert(ledger->fd < 0);
     if (!hr__fault(HR_FAULT_OPEN))
-        engine->ledger_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        ledger->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     else
         errno = EACCES;
-    if (engine->ledger_fd < 0)
+    if (ledger->fd < 0)
         return hr__fail_errno(reterr, HR_ERR_IO, errno,
                               "cannot write the list of bad records %s", path);
     return HR_OK;
 }
+
+/* Takes the first line out. */
+static struct hr_ledger_line *take_first(struct hr_ledger *ledger)
+{
+    struct hr_ledger_line *line = ledger->lines;
+
+    assert(line != NULL && atomic_load(&ledger->waiting) > 0);
+    ledger->lines = line->next;
+    atomic_fetch_sub(&ledger->waiting, 1);
+    return line;
+}
+
+static void line_destroy(struct hr_ledger_line *line)
+{
+    hr__free(line->text);
+    hr__free(line);
+}
+
+void hr__ledger_finish(struct hr_ledger *ledger)
+{
+    while (ledger->lines != NULL)
+        line_destroy(take_first(ledger));
+    assert(atomic_load(&ledger->waiting) == 0);
+    if (ledger->fd >= 0)
+        close(ledger->fd);
+    pthread_mutex_destroy(&ledger->lock);
+}
+
+/* ---- adding ---- */
 
 static void add_text(struct hr_str *line, const char *key, const char *text)
 {
@@ -36,15 +75,12 @@ static void add_text(struct hr_str *line, const char *key, const char *text)
     hr__str_add_json(line, text, strlen(text));
 }
 
-void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad,
-                    const char *outcome)
+/* NULL when out of memory. */
+static char *print_line(const struct hr_bad *bad, const char *outcome)
 {
     struct hr_str line;
-    const char *text;
-    size_t left;
+    char *text;
 
-    if (engine->ledger_fd < 0)
-        return;
     hr__str_init(&line);
     hr__str_add(&line, "{");
     hr__record_json(&bad->id, &line);
@@ -58,15 +94,105 @@ void hr__ledger_add(struct hr_engine *engine, const struct hr_bad *bad,
     if (bad->detail != NULL)
         add_text(&line, "detail", bad->detail);
     hr__str_add(&line, "}\n");
-    text = hr__str_text(&line);
-    left = hr__str_ok(&line) ? strlen(text) : 0;
+    text = hr__str_ok(&line) ? hr__strdup(hr__str_text(&line)) : NULL;
+    hr__str_finish(&line);
+    return text;
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Order of source records, then of stages. Lines of one stage come in order. */
+static int compare_lines(const struct hr_ledger_line *a, const struct hr_ledger_line *b)
+{
+    int order = compare(a->epoch, b->epoch);
+
+    if (order == 0)
+        order = compare(a->position, b->position);
+    return order != 0 ? order : compare(a->stage, b->stage);
+}
+
+void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t stage,
+                    const struct hr_cursor *at, const char *outcome, bool ends)
+{
+    struct hr_ledger_line *line, **place = &ledger->lines;
+
+    if (ledger->fd < 0)
+        return;
+    line = hr__calloc(1, sizeof *line);
+    if (line != NULL)
+        line->text = print_line(bad, outcome);
+    if (line == NULL || line->text == NULL) {
+        hr__free(line);
+        return;
+    }
+    line->epoch = at->epoch;
+    line->position = at->position;
+    line->stage = stage;
+    line->ends = ends;
+    pthread_mutex_lock(&ledger->lock);
+    while (*place != NULL && compare_lines(*place, line) <= 0)
+        place = &(*place)->next;
+    line->next = *place;
+    *place = line;
+    atomic_fetch_add(&ledger->waiting, 1);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+/* ---- writing ---- */
+
+static void write_line(const struct hr_ledger *ledger, const char *text)
+{
+    size_t left = strlen(text);
+
+    assert(ledger->fd >= 0);
     while (left > 0 && !hr__fault(HR_FAULT_WRITE)) {
-        ssize_t wrote = write(engine->ledger_fd, text, left);
+        ssize_t wrote = write(ledger->fd, text, left);
 
         if (wrote <= 0)
             break;
         text += wrote;
         left -= (size_t)wrote;
     }
-    hr__str_finish(&line);
+}
+
+static bool precedes(const struct hr_ledger_line *line, const struct hr_cursor *cursor)
+{
+    return line->epoch < cursor->epoch ||
+           (line->epoch == cursor->epoch && line->position < cursor->position);
+}
+
+void hr__ledger_write(struct hr_ledger *ledger, const struct hr_cursor *cursor)
+{
+    if (atomic_load_explicit(&ledger->waiting, memory_order_relaxed) == 0)
+        return;
+    pthread_mutex_lock(&ledger->lock);
+    while (ledger->lines != NULL && (cursor == NULL || precedes(ledger->lines, cursor))) {
+        struct hr_ledger_line *line = take_first(ledger);
+
+        write_line(ledger, line->text);
+        line_destroy(line);
+    }
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+void hr__ledger_write_end(struct hr_ledger *ledger, size_t stage)
+{
+    struct hr_ledger_line *last, *line;
+
+    pthread_mutex_lock(&ledger->lock);
+    last = ledger->lines;
+    while (last != NULL && (!last->ends || last->stage != stage))
+        last = last->next;
+    do {
+        line = last != NULL ? take_first(ledger) : NULL;
+        if (line == NULL)
+            break;
+        if (line == last || !line->ends)
+            write_line(ledger, line->text);
+        line_destroy(line);
+    } while (line != last);
+    pthread_mutex_unlock(&ledger->lock);
 }

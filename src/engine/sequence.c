@@ -14,42 +14,6 @@
 
 #include "core/error.h"
 
-static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at)
-{
-    struct hr_engine *engine = stage->engine;
-    bool good =
-        block->status[at] == HR_RECORD_GOOD || block->status[at] == HR_RECORD_DROPPED;
-    bool fails = engine->options.on_error == HR_ON_ERROR_FAIL;
-
-    for (struct hr_bad *bad = block->bad[at]; bad != NULL; bad = bad->next) {
-        enum hr_err code = bad->error.code;
-        bool fatal = bad->fatal || hr__error_is_fatal(code);
-
-        uint64_t errors = __atomic_add_fetch(&engine->errors, 1, __ATOMIC_RELAXED);
-
-        hr__ledger_add(engine, bad,
-                       fails || fatal ? "failed"
-                       : good         ? "substituted"
-                                      : "skipped");
-        if (fails || fatal) {
-            hr__stage_fail_with(stage, code, &bad->error, &bad->detail);
-            return false;
-        }
-        if (errors > engine->errors_max) {
-            struct hr_error error = bad->error;
-
-            hr__error_prefix(&error,
-                             "%llu bad records, more than errors_max allows; the last",
-                             (unsigned long long)errors);
-            hr__stage_fail_with(stage, HR_ERR_LIMIT, &error, &bad->detail);
-            return false;
-        }
-    }
-    if (block->bad[at] != NULL && good)
-        __atomic_add_fetch(&engine->substituted, 1, __ATOMIC_RELAXED);
-    return true;
-}
-
 static struct hr_cursor
 cursor_of(const struct hr_stage *stage, const struct hr_block *block, uint32_t at,
           uint64_t child)
@@ -70,6 +34,48 @@ cursor_of(const struct hr_stage *stage, const struct hr_block *block, uint32_t a
            &stage->now.ordinals[stage->ordinal_first],
            stage->program.stream_count * sizeof cursor.ordinals[0]);
     return cursor;
+}
+
+static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at)
+{
+    struct hr_engine *engine = stage->engine;
+    bool good =
+        block->status[at] == HR_RECORD_GOOD || block->status[at] == HR_RECORD_DROPPED;
+    bool fails = engine->options.on_error == HR_ON_ERROR_FAIL;
+    struct hr_cursor cursor = cursor_of(stage, block, at, 0);
+
+    if (block->bad[at]->noted) /* and its substitute waits for room */
+        return true;
+    block->bad[at]->noted = true;
+    for (struct hr_bad *bad = block->bad[at]; bad != NULL; bad = bad->next) {
+        enum hr_err code = bad->error.code;
+        bool fatal = bad->fatal || hr__error_is_fatal(code);
+
+        uint64_t errors = __atomic_add_fetch(&engine->errors, 1, __ATOMIC_RELAXED);
+
+        fails |= fatal;
+        hr__ledger_add(&engine->ledger, bad, stage->number, &cursor,
+                       fails  ? "failed"
+                       : good ? "substituted"
+                              : "skipped",
+                       fails || errors > engine->errors_max);
+        if (fails) {
+            hr__stage_fail_with(stage, code, &bad->error, &bad->detail);
+            return false;
+        }
+        if (errors > engine->errors_max) {
+            struct hr_error error = bad->error;
+
+            hr__error_prefix(&error,
+                             "%llu bad records, more than errors_max allows; the last",
+                             (unsigned long long)errors);
+            hr__stage_fail_with(stage, HR_ERR_LIMIT, &error, &bad->detail);
+            return false;
+        }
+    }
+    if (good)
+        __atomic_add_fetch(&engine->substituted, 1, __ATOMIC_RELAXED);
+    return true;
 }
 
 /* The record's values as a row: moved out of the block, or shown where they lie in

@@ -1,0 +1,49 @@
+/*
+ * engine/ledger.h - the ledger of bad records.
+ *
+ * Sequencers meet bad records ahead of the consumer, those of different stages at the
+ * same time. A line waits here until the consumer has taken a batch that its record
+ * precedes, so that the file holds the bad records of what was consumed, in the order of
+ * records: the same lines in every variant, and each once when a run is saved, closed and
+ * resumed. Without order (unordered plans) lines are written as they come.
+ */
+#ifndef HR_ENGINE_LEDGER_H
+#define HR_ENGINE_LEDGER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/block.h"
+#include "engine/cursor.h"
+
+struct hr_ledger_line;
+
+struct hr_ledger {
+    int fd; /* -1: none is kept */
+    pthread_mutex_t lock;
+    struct hr_ledger_line *lines; /* not written yet, in the order of records */
+    atomic_size_t waiting;        /* of them; written under the lock */
+};
+
+/* No ledger is kept. */
+void hr__ledger_init(struct hr_ledger *ledger);
+/* Opens `path` for appending. */
+HR_CHECK enum hr_err
+hr__ledger_open(struct hr_ledger *ledger, const char *path, struct hr_error *reterr);
+/* Drops the lines that wait. */
+void hr__ledger_finish(struct hr_ledger *ledger);
+
+/* A record of stage `stage` is bad; `at` is the cursor of the record. `ends`: the run
+ * ends with it. Called by that stage's sequencer. A line for which there is no memory is
+ * lost: the counters of the run still have it. */
+void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t stage,
+                    const struct hr_cursor *at, const char *outcome, bool ends);
+
+/* Writes the lines of records before the cursor (NULL: all lines). Called by the
+ * consumer. A line that cannot be written is lost. */
+void hr__ledger_write(struct hr_ledger *ledger, const struct hr_cursor *cursor);
+/* Writes the line with which the run ended, at this stage, and those before it; nothing
+ * if it ended for another reason. */
+void hr__ledger_write_end(struct hr_ledger *ledger, size_t stage);
+
+#endif
