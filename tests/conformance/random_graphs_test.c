@@ -32,7 +32,7 @@ static bool all_cuts; /* else a quarter of them */
 
 __attribute__((constructor)) static void serve(void)
 {
-    if (peers_told() != NULL)
+    if (peers_argument() != NULL)
         peers_serve(random_graph_code, NULL);
 }
 
