@@ -148,8 +148,8 @@ HR_CHECK enum hr_err
 hr__plan_parse(const struct hr_graph *graph, const char *text, size_t bytes,
                const char *name, struct hr_plan *ret_plan, struct hr_error *reterr);
 
-/* For messages about a plan that was read: "name:line:column: " and the text, which the
- * error's place repeats. */
+/* For messages about a plan that was read: "name:line:column: " and the text, with the
+ * same place in the error; the text alone where line is 0. */
 enum hr_err
 hr__plan_fail_at(struct hr_error *error, enum hr_err code, const char *name, int line,
                  int column, const char *format, ...) HR_PRINTF(6, 7);

@@ -351,6 +351,8 @@ enum hr_err hr__plan_fail_at(struct hr_error *error, enum hr_err code, const cha
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    if (line == 0) /* made by a program */
+        return hr__fail(error, code, "%s", message);
     return hr__fail_at(error, code, name, line, column, "%s:%d:%d: %s", name, line,
                        column, message);
 }

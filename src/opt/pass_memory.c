@@ -418,8 +418,25 @@ static void grow_batches(struct division *d)
     }
 }
 
-static void give_reasons(struct hr_plan *plan, int threads, bool measured)
+/* Sizes are what a person would change the numbers by. */
+static void give_stage_reason(const struct division *d, size_t at)
 {
+    struct hr_plan_stage *stage = &d->plan->stages[at];
+    const struct hr_stage_sizes *s = &d->sizes->stages[at];
+    char record[32], input[32], queue[64] = "";
+
+    hr__bytes_text(record, sizeof record, s->result);
+    if (at > 0)
+        snprintf(queue, sizeof queue, ", in the queue of %s",
+                 hr__bytes_text(input, sizeof input, input_bytes(d, at)));
+    snprintf(stage->memory.reason, sizeof stage->memory.reason,
+             "records are up to %s after the steps%s%s", record, queue,
+             stage->direct ? "; a block is a batch" : "");
+}
+
+static void give_reasons(const struct division *d, int threads, bool measured)
+{
+    struct hr_plan *plan = d->plan;
     struct hr_plan_memory *m = &plan->memory;
     char total[32], budget[32];
     const char *by = measured ? "measured sizes" : "sizes estimated from schemas";
@@ -431,6 +448,8 @@ static void give_reasons(struct hr_plan *plan, int threads, bool measured)
     else
         snprintf(m->reason, sizeof m->reason,
                  "no budget was given: the defaults add up to %s, by %s", total, by);
+    for (size_t i = 0; i < plan->stage_count; i++)
+        give_stage_reason(d, i);
     if (plan->threads < threads)
         snprintf(plan->threads_reason, sizeof plan->threads_reason,
                  "%d fit the memory budget, of %d wanted", plan->threads, threads);
@@ -455,6 +474,6 @@ enum hr_err hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes,
     if (m->budget > 0 && !running)
         grow_batches(&d);
     m->measured = sizes->stages[0].records > 0;
-    give_reasons(plan, threads, m->measured);
+    give_reasons(&d, threads, m->measured);
     return HR_OK;
 }
