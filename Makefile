@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python soak-resume debug-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python soak-resume nightly debug-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
@@ -27,6 +27,7 @@ help:
 	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
 	@echo 'make debug-python      the same under a debug build of Python, checking reference counts'
 	@echo 'make soak-resume       kill training runs, resume with other ranks, compare (TRIALS=50 SEED=)'
+	@echo 'make nightly           thousands of random graphs, however they are run (GRAPHS=10000 SEED=)'
 	@echo 'make torture           make the n-th allocation, read, open or thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
@@ -108,6 +109,13 @@ soak-resume:
 	@ninja -C $(BUILD)
 	@sh tools/soak-resume $(BUILD) --trials $(or $(TRIALS),50) $(if $(SEED),--seed $(SEED))
 
+nightly:
+	@sh tools/deps.sh
+	@test -e $(BUILD)-nightly/build.ninja || \
+	    meson setup $(BUILD)-nightly -Db_lto=false --buildtype=debugoptimized
+	@ninja -C $(BUILD)-nightly
+	@sh tools/nightly $(BUILD)-nightly
+
 torture:
 	@sh tools/deps.sh
 	@test -e $(BUILD)-asan/build.ninja || \
@@ -154,4 +162,4 @@ install: make-all
 	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-debug $(BUILD)-neon $(BUILD)-free $(BUILD)-fuzz $(BUILD)-wheel
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-debug $(BUILD)-neon $(BUILD)-free $(BUILD)-fuzz $(BUILD)-nightly $(BUILD)-wheel

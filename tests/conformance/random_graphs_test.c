@@ -357,7 +357,7 @@ static void check_mode(struct random_graph *m, uint64_t seed, const char *mode)
     t.job = outcome_job_text(t.text);
     t.job.prepare = random_graph_prepare;
     t.job.options.seed = seed;
-    t.job.options.epochs = 1 + (int64_t)random_graph_below(m, 2);
+    t.job.options.epochs = random_graph_below(m, 4) == 0 ? 2 : 1;
     t.job.options.on_error = (enum hr_on_error)random_graph_below(m, 3);
     t.job.options.errors_max = 1000000;
     t.job.states = true;
