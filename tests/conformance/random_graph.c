@@ -45,21 +45,36 @@ static bool is_tensor(const struct hr_field_view *view)
     return view->dtype != HR_DTYPE_NONE && view->offsets == NULL;
 }
 
-/* Of all bytes of all inputs, whatever their strides. */
+/* In logical order, whatever the strides. */
+static uint64_t hash_tensor(const struct hr_field_view *view, uint64_t hash)
+{
+    size_t size = hr_dtype_size(view->dtype), filled = 0;
+    char block[4096];
+    struct walk w;
+
+    for (walk_begin(&w, view); w.element != NULL; walk_next(&w)) {
+        memcpy(block + filled, w.element, size);
+        filled += size;
+        if (filled == sizeof block) {
+            hash = hr__hash64(block, filled, hash);
+            filled = 0;
+        }
+    }
+    return hr__hash64(block, filled, hash);
+}
+
+/* Of all bytes of all inputs. */
 static uint64_t hash_of(struct hr_code_call *call)
 {
     struct hr_field_view view;
     uint64_t hash = 0;
-    struct walk w;
 
     for (size_t i = 0; i < hr_code_input_count(call); i++) {
         CHECK_OK(hr_code_input(call, i, &view));
         CHECK(view.data != NULL || view.bytes == 0);
         hash = hr__hash64(view.dims, sizeof view.dims[0] * (size_t)view.ndim, hash);
-        if (!is_tensor(&view))
-            hash = hr__hash64(view.data, view.bytes, hash);
-        for (walk_begin(&w, &view); is_tensor(&view) && w.element != NULL; walk_next(&w))
-            hash = hr__hash64(w.element, hr_dtype_size(view.dtype), hash);
+        hash = is_tensor(&view) ? hash_tensor(&view, hash)
+                                : hr__hash64(view.data, view.bytes, hash);
     }
     return hash;
 }
@@ -502,10 +517,10 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
     } else {
         add(m, "  - source.files: {path: '%s', labels: folder}\n", photos);
         CHECK(keep(m, 0));
-        grow(m, below(m, 2));
         length = m->length;
         add(m, "  - order.take: {count: %d}\n", 4 + (int)below(m, 9));
-        keep(m, length);
+        CHECK(keep(m, length));
+        grow(m, below(m, 2));
         length = m->length;
         add(m, "  - image.decode: {mode: exact}\n");
         m->decodes = keep(m, length);
