@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -282,6 +283,7 @@ void hr__image_part_set(struct hr_image_part *part, void *data, int32_t width,
                         int32_t height, int32_t channels, size_t row_stride, int32_t x,
                         int32_t y, int32_t scale_log2)
 {
+    assert(width > 0 && height > 0 && row_stride >= (size_t)width * (size_t)channels);
     *part = (struct hr_image_part){
         .pixels = hr__pixels_u8(data, width, height, channels),
         .x = x,
@@ -295,6 +297,7 @@ void hr__image_luma(const uint8_t *colour, int step, uint8_t *gray, size_t count
 {
     size_t i;
 
+    assert(step == 3 || step == 4);
     for (i = 0; i < count; i++) {
         const uint8_t *p = colour + i * (size_t)step;
 

@@ -5,6 +5,7 @@
 #include "codec/image_source.h"
 #include "core/error.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "kernel/resample.h"
@@ -63,6 +64,8 @@ static struct rect reach(const struct hr_image_view *view, int log2)
 static void
 cut(struct hr_pixels *pixels, int32_t x, int32_t y, int32_t width, int32_t height)
 {
+    assert(x >= 0 && y >= 0 && width <= pixels->width - x &&
+           height <= pixels->height - y);
     pixels->data =
         (char *)pixels->data + y * pixels->row_stride + x * pixels->pixel_stride;
     pixels->width = width;
@@ -100,6 +103,8 @@ static struct turn turn_of(int orientation)
         .mirror_y =
             orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7,
     };
+
+    assert(orientation >= 1 && orientation <= 8);
     return turn;
 }
 

@@ -9,6 +9,7 @@
 #include "codec/jpeg_state.h"
 #include "core/error.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- MCU rows to strips ---- */
@@ -47,6 +48,7 @@ static bool transform(struct hr_jpeg *jpeg, int32_t mcu, int32_t count)
     bool good = true;
     int32_t b;
 
+    assert(count <= HR_JPEG_BATCH);
     for (b = 0; b < scan->block_count; b++) {
         const struct hr_jpeg_block *block = &scan->block[b];
         const struct hr_jpeg_plane *p = &jpeg->plane[block->component];
@@ -88,6 +90,7 @@ static bool decode_range(struct hr_jpeg *jpeg, int32_t my, int32_t from, int32_t
 {
     int32_t mx;
 
+    assert(from >= jpeg->mx0 && to <= jpeg->mx1);
     for (mx = from; mx < to; mx += HR_JPEG_BATCH) {
         int32_t left = to - mx;
         int32_t count = left < HR_JPEG_BATCH ? left : HR_JPEG_BATCH;
@@ -130,6 +133,7 @@ static const uint8_t *sample_row(const struct hr_jpeg_plane *p, int32_t x, int32
     int32_t last = p->height - 1;
 
     y = y < 0 ? 0 : y > last ? last : y;
+    assert(y >= p->top - HR_JPEG_KEPT && y < p->top + p->mcu_height && x >= p->first);
     return p->strip + (y - p->top + HR_JPEG_KEPT) * p->stride + (x - p->first);
 }
 
@@ -153,7 +157,7 @@ chroma_row(struct hr_jpeg *jpeg, const struct hr_jpeg_plane *p, int32_t y, uint8
 
     if (!p->wide && !(p->tall && p->triangle))
         return near + (jpeg->x - p->x0);
-    if (p->tall)
+    if (p->tall && p->triangle)
         far = sample_row(p, p->x0, above ? near_y - 1 : near_y + 1);
     if (!p->wide)
         kernels->between(near, far, above ? 1 : 2, out, n);
@@ -173,6 +177,7 @@ static void put_row(struct hr_jpeg *jpeg, int32_t y)
     const uint8_t *luma = sample_row(&jpeg->plane[0], jpeg->x, y);
     const uint8_t *cb = jpeg->gray, *cr = jpeg->gray;
 
+    assert(y >= jpeg->y && y < jpeg->y + jpeg->height);
     if (jpeg->channels == 1) {
         memcpy(out, luma, bytes);
         return;

@@ -14,6 +14,7 @@
 #include "codec/jpeg_state.h"
 #include "core/error.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* MCUs between points. For photos of 500x375 with a point every 4, 8, 16, 32 MCUs, or
@@ -216,6 +217,7 @@ static void record_point(struct hr_jpeg *jpeg, int32_t my, int32_t mx)
                     (uint64_t)scan->left;
     int i;
 
+    assert(my >= jpeg->known && my < index->mcus_y && mx % index->step == 0);
     if (mx == 0) {
         struct hr_jpeg_row *row = &index->row[my];
 
@@ -263,6 +265,7 @@ bool hr__jpeg_reach(struct hr_jpeg *jpeg, int32_t my)
     bool (*skip)(struct hr_jpeg_scan *, int32_t) = jpeg->kernels->skip;
     int32_t at = jpeg->known;
 
+    assert(my >= jpeg->known);
     if (at > 0) {
         int32_t mx = points_of_row(jpeg->index) * jpeg->index->step;
 

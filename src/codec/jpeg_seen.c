@@ -8,6 +8,7 @@
  */
 #include "codec/jpeg_state.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool is_usable(const struct hr_jpeg *jpeg, const struct hr_jpeg_seen_part *part)
@@ -89,6 +90,7 @@ static void take(struct hr_jpeg *jpeg, const struct hr_jpeg_seen_part *part, int
 {
     int32_t i, y;
 
+    assert(from >= part->mx0 && to <= part->mx1 && my >= part->my0 && my < part->my1);
     for (i = 0; i < jpeg->planes; i++) {
         const struct hr_jpeg_plane *p = &jpeg->plane[i];
         size_t bytes = (size_t)((to - from) * p->mcu_width);
@@ -123,6 +125,7 @@ void hr__jpeg_use_seen_planes(struct hr_jpeg *jpeg)
     const struct hr_jpeg_seen_part *part = jpeg->within;
     int32_t i;
 
+    assert(part != NULL);
     for (i = 0; i < jpeg->planes; i++) {
         struct hr_jpeg_plane *p = &jpeg->plane[i];
 

@@ -4,6 +4,7 @@
  */
 #include "codec/jpeg_state.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Unstuffs up to the next marker. False if there is none: libjpeg would report that. */
@@ -12,6 +13,7 @@ static bool open_segment(struct hr_jpeg *jpeg)
     struct hr_jpeg_scan *scan = &jpeg->scan;
     uint8_t *end;
 
+    assert(jpeg->segment != NULL);
     jpeg->segment = jpeg->kernels->unstuff(jpeg->segment, jpeg->header.data_end,
                                            jpeg->unstuffed, &end);
     if (jpeg->segment == NULL)
@@ -37,6 +39,7 @@ bool hr__jpeg_is_exhausted(const struct hr_jpeg_scan *scan)
 
 static bool restart(struct hr_jpeg *jpeg)
 {
+    assert(jpeg->header.restart != 0);
     if (!hr__jpeg_is_exhausted(&jpeg->scan) ||
         jpeg->segment[1] != 0xD0 + jpeg->restarts % 8)
         return false;
@@ -48,6 +51,7 @@ static bool restart(struct hr_jpeg *jpeg)
 bool hr__jpeg_run(struct hr_jpeg *jpeg, int64_t count,
                   bool (*mcus)(struct hr_jpeg_scan *, int32_t))
 {
+    assert(count >= 0);
     while (count > 0) {
         int32_t some;
 

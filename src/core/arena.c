@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/poison.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ static void free_blocks(struct hr_arena *arena)
 
 static void open_block(struct hr_arena *arena)
 {
+    assert(arena->blocks != NULL);
     arena->at = block_data(arena->blocks);
     arena->end = arena->at + arena->blocks->bytes;
     HR_POISON(arena->at, arena->blocks->bytes);
@@ -84,6 +86,7 @@ void *hr__arena_alloc(struct hr_arena *arena, size_t bytes)
     size_t pad = -(uintptr_t)arena->at & (align - 1), need;
     char *piece;
 
+    assert(arena->at <= arena->end);
     if (bytes > SIZE_MAX / 4)
         return NULL;
     need = bytes != 0 ? (bytes + 15) & ~(size_t)15 : 16;

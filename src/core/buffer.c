@@ -71,6 +71,7 @@ struct hr_buffer *hr_buffer_view(struct hr_buffer *parent, size_t offset, size_t
     struct hr_pool *pool = root->kind == HR_BUFFER_POOLED ? root->pool : NULL;
     struct hr_buffer *view;
 
+    assert(root->kind != HR_BUFFER_VIEW);
     if (offset > parent->bytes || bytes > parent->bytes - offset)
         return NULL;
     view = pool != NULL ? hr__pool_head_get(pool) : hr__malloc(sizeof *view);

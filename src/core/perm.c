@@ -66,6 +66,7 @@ static inline uint64_t turn(const struct hr_perm *perm, uint64_t x)
 
 uint64_t hr__perm_map(const struct hr_perm *perm, uint64_t at)
 {
+    assert(at < perm->n);
     if (perm->table != NULL)
         return perm->table[at];
     do

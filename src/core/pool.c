@@ -13,6 +13,7 @@
 #include "core/alloc.h"
 #include "core/buffer.h"
 #include "core/poison.h"
+#include "core/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -109,6 +110,8 @@ static struct hr_buffer *pop(struct hr_pool *pool, uint32_t size_class)
     struct size_class *of = &pool->classes[size_class];
     struct hr_buffer *block = of->idle;
 
+    hr__assert_locked(&pool->lock);
+    assert(block != NULL && of->idle_count > 0);
     of->idle = block->next;
     of->idle_count--;
     pool->idle_bytes -= class_bytes(size_class);
@@ -128,12 +131,14 @@ drop_idle(struct hr_pool *pool, uint32_t size_class, size_t keep, struct hr_buff
 }
 
 /* Locked. Every WINDOW requests: checks each class for surplus idle blocks. */
-static void look(struct hr_pool *pool, struct hr_buffer **drop)
+static void trim_classes(struct hr_pool *pool, struct hr_buffer **drop)
 {
+    hr__assert_locked(&pool->lock);
     for (uint32_t i = 0; i < pool->class_end; i++) {
         struct size_class *of = &pool->classes[i];
         size_t keep = of->high - of->used_count, before = of->idle_count;
 
+        assert(of->high >= of->used_count);
         if (++of->age <= of->patience)
             continue;
         drop_idle(pool, i, keep, drop);
@@ -147,6 +152,7 @@ static void look(struct hr_pool *pool, struct hr_buffer **drop)
  * budget. */
 static bool make_room(struct hr_pool *pool, size_t bytes, struct hr_buffer **drop)
 {
+    hr__assert_locked(&pool->lock);
     if (pool->bytes_max == 0)
         return true;
     if (pool->used_bytes > pool->bytes_max || bytes > pool->bytes_max - pool->used_bytes)
@@ -164,6 +170,7 @@ static void count_in(struct hr_pool *pool, uint32_t size_class)
 {
     struct size_class *of = &pool->classes[size_class];
 
+    hr__assert_locked(&pool->lock);
     pool->live++;
     pool->used_bytes += class_bytes(size_class);
     if (pool->used_bytes + pool->idle_bytes > pool->peak_bytes)
@@ -176,6 +183,8 @@ static void count_in(struct hr_pool *pool, uint32_t size_class)
 
 static void count_out(struct hr_pool *pool, uint32_t size_class)
 {
+    hr__assert_locked(&pool->lock);
+    assert(pool->live > 0 && pool->classes[size_class].used_count > 0);
     pool->live--;
     pool->used_bytes -= class_bytes(size_class);
     pool->classes[size_class].used_count--;
@@ -197,6 +206,7 @@ struct hr_pool *hr_pool_create(size_t bytes_max)
 
 static void destroy(struct hr_pool *pool)
 {
+    assert(pool->live == 0 && pool->idle_bytes == 0);
     pthread_mutex_destroy(&pool->lock);
     hr__free(pool);
 }
@@ -207,6 +217,7 @@ static struct hr_buffer *take_all(struct hr_pool *pool, struct hr_buffer **ret_h
 {
     struct hr_buffer *drop = NULL;
 
+    hr__assert_locked(&pool->lock);
     for (uint32_t i = 0; i < pool->class_end; i++)
         drop_idle(pool, i, 0, &drop);
     *ret_heads = pool->heads;
@@ -294,7 +305,7 @@ enum hr_err hr_pool_get(struct hr_pool *pool, size_t bytes, struct hr_buffer **r
     of = &pool->classes[size_class];
     pthread_mutex_lock(&pool->lock);
     if (++pool->gets % WINDOW == 0)
-        look(pool, &drop);
+        trim_classes(pool, &drop);
     if (of->idle != NULL) {
         block = pop(pool, size_class);
     } else {
@@ -325,6 +336,7 @@ void hr__pool_put(struct hr_buffer *buffer)
     struct size_class *of = &pool->classes[buffer->size_class];
     bool closed, last;
 
+    assert(buffer->kind == HR_BUFFER_POOLED);
     HR_POISON(buffer->data, class_bytes(buffer->size_class));
     pthread_mutex_lock(&pool->lock);
     count_out(pool, buffer->size_class);
