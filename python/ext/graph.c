@@ -346,7 +346,11 @@ static PyObject *graph_print(PyObject *self, PyObject *args)
                          : ext_raise(of(self)->home->state, &error, NULL, NULL);
 }
 
-static PyObject *graph_explain(PyObject *self, PyObject *args)
+typedef enum hr_err plan_fn(struct hr_graph *graph, const struct hr_iter_options *options,
+                            bool json, char **ret_text, struct hr_error *reterr);
+
+/* (options, json) -> what `tell` says of the plan. */
+static PyObject *tell_plan(PyObject *self, PyObject *args, plan_fn *tell)
 {
     struct hr_iter_options options;
     struct hr_error error = {0};
@@ -355,7 +359,7 @@ static PyObject *graph_explain(PyObject *self, PyObject *args)
     enum hr_err code;
     int json;
 
-    if (!PyArg_ParseTuple(args, "Op:explain", &dict, &json))
+    if (!PyArg_ParseTuple(args, "Op", &dict, &json))
         return NULL;
     copy = ext_options_read(of(self)->home->state, dict, &options);
     if (copy == NULL)
@@ -365,12 +369,30 @@ static PyObject *graph_explain(PyObject *self, PyObject *args)
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    code = hr_graph_explain(of(self)->graph, &options, json != 0, &text, &error);
+    code = tell(of(self)->graph, &options, json != 0, &text, &error);
     Py_END_ALLOW_THREADS;
     ext_graph_unlock(of(self));
     Py_DECREF(copy);
     return code == HR_OK ? take_text(text)
                          : ext_raise(of(self)->home->state, &error, NULL, NULL);
+}
+
+static PyObject *graph_explain(PyObject *self, PyObject *args)
+{
+    return tell_plan(self, args, hr_graph_explain);
+}
+
+static enum hr_err
+print_plan(struct hr_graph *graph, const struct hr_iter_options *options, bool json,
+           char **ret_text, struct hr_error *reterr)
+{
+    return hr_graph_plan(graph, options, json ? HR_GRAPH_JSON : HR_GRAPH_YAML, ret_text,
+                         reterr);
+}
+
+static PyObject *graph_plan(PyObject *self, PyObject *args)
+{
+    return tell_plan(self, args, print_plan);
 }
 
 static PyObject *graph_record_count(PyObject *self, PyObject *unused)
@@ -534,6 +556,8 @@ static PyMethodDef graph_methods[] = {
      "record_count() -> int\n--\n\nRecords in an epoch; -1 when only the run tells."    },
     {"explain",      graph_explain,      METH_VARARGS,
      "explain(options, json) -> str\n--\n\nThe plan in words, or as JSON."              },
+    {"plan",         graph_plan,         METH_VARARGS,
+     "plan(options, json) -> str\n--\n\nThe whole plan as YAML or JSON."                },
     {NULL,           NULL,               0,                         NULL                },
 };
 

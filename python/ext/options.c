@@ -34,6 +34,7 @@ static const struct option {
     OPTION(ledger, OPTION_TEXT),       OPTION(state, OPTION_TEXT),
     OPTION(trace, OPTION_BOOL),        OPTION(rank, OPTION_I64),
     OPTION(world, OPTION_I64),         OPTION(even, OPTION_EVEN),
+    OPTION(plan, OPTION_TEXT),         OPTION(plan_name, OPTION_TEXT),
 #undef OPTION
 };
 

@@ -46,6 +46,7 @@ class LoaderOptions(TypedDict, total=False):
     threads: int | None
     ordered: bool
     memory: int | None
+    plan: str | os.PathLike[str] | None
     on_error: OnError
     errors_max: int | None
     ledger: PathLike | None
@@ -81,6 +82,12 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             raise ArgumentError(f"loader(): {name} is True or False, not {options[name]!r:.60}", param=name)
     if not isinstance(options.get("ledger"), (str, os.PathLike, type(None))):
         raise ArgumentError(f"loader(): ledger is the path of a file, not {options['ledger']!r:.60}", param="ledger")
+    plan = options.get("plan")
+    if not isinstance(plan, (str, os.PathLike, type(None))):
+        raise ArgumentError(f"loader(): plan is a text or the path of a file, not {plan!r:.60}", param="plan")
+    for name in ("threads", "memory", "ordered"):
+        if plan is not None and options.get(name) is not None:
+            raise ArgumentError(f"loader(): {name} is decided by the plan; edit it there", param=name)
     if options.get("epochs") == 0:
         raise ArgumentError("loader(): epochs=0 would give nothing; None means without end", param="epochs")
     one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
@@ -102,9 +109,15 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
         "on_error": options.get("on_error", "fail"),
         "errors_max": int(options.get("errors_max") or 0),
     }
-    ledger = options.get("ledger")
+    ledger, plan = options.get("ledger"), options.get("plan")
     if ledger is not None:
         made["ledger"] = os.fspath(ledger)
+    if isinstance(plan, os.PathLike):
+        made["plan_name"] = os.fspath(plan)
+        with open(plan, encoding="utf-8") as file:
+            made["plan"] = file.read()
+    elif plan is not None:
+        made["plan"] = plan
     return made
 
 

@@ -298,6 +298,18 @@ class Pipeline(Methods):
             return self._built.graph.explain(engine_options(options), False)
 
     @checked
+    def plan(self, **options: Unpack[LoaderOptions]) -> str:
+        """The plan of such a loader as YAML: every decision of the engine, with its reason.
+
+        `options` are those of `loader`. Give the text back as `loader(plan=...)`, as it is or
+        edited, or save it for `headrace run --plan`.
+        """
+        from .loader import engine_options
+
+        with translated():
+            return self._built.graph.plan(engine_options(options), False)
+
+    @checked
     def loader(self, **options: Unpack[LoaderOptions]) -> Loader:
         """An iterable over batches.
 
@@ -308,6 +320,8 @@ class Pipeline(Methods):
                 work is done in the thread that asks for batches.
             ordered: batches in the order of their records (default), or as they are completed.
             memory: budget in bytes for batches, read-ahead and scratch; None: three batches.
+            plan: the text of a plan (see `plan`), or the path of a file that holds one as a
+                `pathlib.Path`. It decides threads, ordered and memory. Default: a plan is made.
             on_error: what a bad record leads to: "fail" (default), "skip", "substitute" (the next
                 good one takes its place).
             errors_max: give up after so many bad records; None: 1 + 1 %, at least 100.

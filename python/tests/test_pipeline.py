@@ -277,6 +277,24 @@ def test_explain_says_what_is_composed(vision: hr.Pipeline) -> None:
     assert "image.decode" in vision.explain(threads=2)
 
 
+def test_a_plan_is_a_text_that_a_loader_runs(tmp_path: pathlib.Path) -> None:
+    numbers = hr.range(50).shuffle().batch(8)
+    plan = numbers.plan(threads=2)
+    assert "threads: 2" in plan and "block_records: 8" in plan
+    file = tmp_path / "plan.yaml"
+    file.write_text(plan.replace("threads: 2", "threads: 3"))
+    want = [batch.value.tolist() for batch in numbers.loader(output="numpy")]
+    for given in (plan, file, file.read_text().replace("chunk_records: 4096", "chunk_records: 1")):
+        assert [batch.value.tolist() for batch in numbers.loader(plan=given, output="numpy")] == want
+    file.write_text(plan.replace("threads: 2", "threads: two"))
+    with pytest.raises(hr.HeadraceError, match=r"plan\.yaml:3:10: .*whole number"):
+        list(numbers.loader(plan=file))
+    with pytest.raises(hr.HeadraceError, match="another graph"):
+        list(hr.range(51).shuffle().batch(8).loader(plan=plan))
+    with pytest.raises(hr.ArgumentError, match="decided by the plan"):
+        numbers.loader(plan=plan, threads=2)
+
+
 def test_completion_offers_operators() -> None:
     assert {"random_resized_crop", "shuffle", "map", "batch"} <= set(dir(hr.range(3)))
 
