@@ -66,6 +66,53 @@ def one_digest_for_any_threads_and_variant():
 
 
 @test
+def a_plan_is_written_and_runs_as_written_or_edited():
+    whole = run_json(*vision("--digest"))["digest"]
+    words = vision()[1:]
+    for name in ("plan.yaml", "plan.json"):
+        run("plan", *words, "-o", name)
+        assert run_json(*vision("--digest", "--plan", name))["digest"] == whole
+        assert run("plan", *words, "--plan", name, *(["--json"] if name.endswith("json") else [])).stdout \
+            == (temp / name).read_text() + ("\n" if name.endswith("json") else "")
+    text = (temp / "plan.yaml").read_text()
+    for edit in (("chunk_records: 4096", "chunk_records: 1"), ("parallelism: ", "parallelism: 1 #"),
+                 ("threads: ", "threads: 7 #"), ("threads: ", "threads: 0 #")):
+        (temp / "edited.yaml").write_text(text.replace(*edit, 1))
+        assert run_json(*vision("--digest", "--plan", "edited.yaml"))["digest"] == whole, edit
+    assert "0 stages" not in run("explain", *words, "--plan", "plan.yaml").stdout
+
+
+@test
+def explain_prints_the_plan_that_runs():
+    words = vision()[1:]
+    options = ["--threads", 3, "--memory", "90MB", "--ahead", "2MB", "--ordered", "false"]
+    shown = json.loads(run("explain", *words, "--json", *options).stdout)
+    assert shown == json.loads(run("plan", *words, "--json", *options).stdout)
+    assert shown["threads"] == 3 and shown["memory"]["budget"] == 90000000 and not shown["ordered"]
+    assert shown["memory"]["read_ahead"] == 2000000 and shown["memory"]["total"] <= 90000000
+
+
+@test
+def a_wrong_plan_names_its_place_and_is_bad_usage():
+    words = vision()[1:]
+    run("plan", *words, "-o", "plan.yaml")
+    text = (temp / "plan.yaml").read_text()
+    for number, line in enumerate(text.splitlines(), 1):
+        if "chunk_ns" in line:
+            break
+    (temp / "wrong.yaml").write_text(text.replace("chunk_ns: ", "chunk_ns: minus "))
+    one_line(run("run", *words, "--plan", "wrong.yaml", code=2), f"wrong.yaml:{number}:{len('    chunk_ns: ') + 1}: ",
+             "whole number")
+    (temp / "wrong.yaml").write_text(text.replace("node: image.flip", "node: image.flop"))
+    one_line(run("explain", *words, "--plan", "wrong.yaml", code=2), "wrong.yaml:", "image.flip")
+    (temp / "wrong.yaml").write_text("stages: [")
+    one_line(run("plan", *words, "--plan", "wrong.yaml", code=2), "wrong.yaml:")
+    one_line(run("run", *words, "--plan", "none.yaml", code=2), "none.yaml")
+    one_line(run("run", *words, "--plan", "plan.yaml", "--threads", 2, code=2), "--plan excludes")
+    one_line(run("run", *words[:1], *words[1:3], "--plan", "plan.yaml", code=2), "another graph")
+
+
+@test
 def two_views_of_a_photo_are_the_same_with_any_threads():
     views = ["run", example("simclr_views.yaml"), "-p", f"data={photos()}", "-p", "size=40", "-p", "batch=7"]
     digests = {run_json(*views, "--digest", "--epochs", 2, *more)["digest"]
