@@ -47,7 +47,7 @@ static size_t read_file(const char *path, struct room *room)
     return (size_t)size;
 }
 
-static void stay_quiet(j_common_ptr jpeg)
+static void ignore_message(j_common_ptr jpeg)
 {
     (void)jpeg;
 }
@@ -218,7 +218,7 @@ static void take(struct hr_iter *iter, int64_t records)
     }
 }
 
-static void say_nodes(const struct hr_iter *iter, char *text, size_t room)
+static void format_nodes(const struct hr_iter *iter, char *text, size_t room)
 {
     struct hr_iter_stats stats;
     struct hr_node_stats node;
@@ -297,7 +297,7 @@ void pass_run(struct bench *bench, const char *row, const struct pass *pass,
     take(run.iter, run.records);
     time_records(bench, row, &run, run.records);
     if (ret_nodes != NULL)
-        say_nodes(run.iter, ret_nodes, room);
+        format_nodes(run.iter, ret_nodes, room);
     end(&run);
 }
 

@@ -60,7 +60,7 @@ static void run_pairs(struct bench *bench, const char *dir, int round)
     }
 }
 
-static void say_gain(struct bench *bench)
+static void report_gain(struct bench *bench)
 {
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i += 2) {
         double spread[2], again[2];
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
         run_pairs(&bench, dir, i);
     }
     photos_finish(&photos);
-    say_gain(&bench);
+    report_gain(&bench);
     bench_fact(&bench, "us per record", "%s", nodes);
     bench_print(&bench);
     return 0;

@@ -95,8 +95,8 @@ void hr_iter_close(struct hr_iter *iter)
 }
 
 /* Returns the text to the caller, or the error that prevented it. */
-static enum hr_err
-give(struct hr_str *text, enum hr_err code, char **ret_text, struct hr_error *reterr)
+static enum hr_err return_text(struct hr_str *text, enum hr_err code, char **ret_text,
+                               struct hr_error *reterr)
 {
     if (code == HR_OK && (*ret_text = hr__str_take(text)) == NULL)
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -121,7 +121,7 @@ hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reter
             "no single position; use ordered batches");
     else if (code != HR_OK)
         hr__fail(reterr, code, "out of memory");
-    return give(&text, code, ret_json, reterr);
+    return return_text(&text, code, ret_json, reterr);
 }
 
 enum hr_err hr_state_merge(const char *const *states, size_t count, char **ret_json,
@@ -132,7 +132,8 @@ enum hr_err hr_state_merge(const char *const *states, size_t count, char **ret_j
     if (states == NULL || count == 0 || ret_json == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "states and ret_json must not be NULL");
     hr__str_init(&text);
-    return give(&text, hr__state_merge(states, count, &text, reterr), ret_json, reterr);
+    return return_text(&text, hr__state_merge(states, count, &text, reterr), ret_json,
+                       reterr);
 }
 
 enum hr_err
@@ -145,7 +146,7 @@ hr_iter_trace(const struct hr_iter *iter, char **ret_json, struct hr_error *rete
         return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_json must not be NULL");
     hr__str_init(&text);
     code = hr__engine_trace(engine_of(iter), &text);
-    return give(&text, code, ret_json, reterr);
+    return return_text(&text, code, ret_json, reterr);
 }
 
 void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats)
@@ -187,7 +188,7 @@ hr_graph_plan(struct hr_graph *graph, const struct hr_iter_options *options,
     hr__str_init(&text);
     hr__plan_print(&plan, format, &text);
     hr__plan_finish(&plan);
-    return give(&text, HR_OK, ret_text, reterr);
+    return return_text(&text, HR_OK, ret_text, reterr);
 }
 
 enum hr_err
@@ -206,7 +207,7 @@ hr_graph_explain(struct hr_graph *graph, const struct hr_iter_options *options, 
     else
         hr__plan_explain(&plan, &text);
     hr__plan_finish(&plan);
-    return give(&text, HR_OK, ret_text, reterr);
+    return return_text(&text, HR_OK, ret_text, reterr);
 }
 
 /* ---- batches ---- */

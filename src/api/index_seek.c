@@ -33,72 +33,73 @@ struct pass {
     void *user;
 };
 
-struct worker {
+struct seek_thread {
     struct pass *pass;
     struct hr_jpeg *jpeg;
     struct hr_arena arena;
     pthread_t thread;
 };
 
-static bool is_noted(struct worker *worker, struct hr_hash128 key)
+static bool has_entry(struct seek_thread *thread, struct hr_hash128 key)
 {
     struct hr_jpeg_index index;
     const uint8_t *data;
     size_t bytes;
 
-    return hr__seek_find(worker->pass->seek, key, &worker->arena, &data, &bytes) &&
-           hr__jpeg_index_unpack(&worker->arena, data, bytes, &index) == HR_OK &&
+    return hr__seek_find(thread->pass->seek, key, &thread->arena, &data, &bytes) &&
+           hr__jpeg_index_unpack(&thread->arena, data, bytes, &index) == HR_OK &&
            index.rows == index.mcus_y;
 }
 
 /* Unreadable files and unsupported JPEGs are ignored; the run that uses them reports
  * them. */
-static void note(struct worker *worker, const void *data, size_t bytes)
+static void index_photo(struct seek_thread *thread, const void *data, size_t bytes)
 {
     struct hr_hash128 key = hr__hash128(data, bytes);
     struct hr_jpeg_index index;
     uint8_t *packed;
     size_t packed_bytes;
 
-    if (is_noted(worker, key) || hr__jpeg_index_make(worker->jpeg, &worker->arena, data,
-                                                     bytes, STEP_CHOSEN, &index) != HR_OK)
+    if (has_entry(thread, key) ||
+        hr__jpeg_index_make(thread->jpeg, &thread->arena, data, bytes, STEP_CHOSEN,
+                            &index) != HR_OK)
         return;
-    packed = hr__arena_alloc(&worker->arena, hr__jpeg_index_room(&index));
+    packed = hr__arena_alloc(&thread->arena, hr__jpeg_index_room(&index));
     if (packed == NULL)
         return;
     packed_bytes = hr__jpeg_index_pack(&index, packed);
     for (int tries = 0; tries < 1000; tries++) {
-        if (hr__seek_put(worker->pass->seek, key, packed, packed_bytes, HR_SEEK_WHOLE))
+        if (hr__seek_put(thread->pass->seek, key, packed, packed_bytes, HR_SEEK_WHOLE))
             return;
         sched_yield(); /* another thread holds that part of the store */
     }
 }
 
-static void note_file(struct worker *worker, uint64_t at)
+static void index_file(struct seek_thread *thread, uint64_t at)
 {
     char path[HR_URI_MAX], *data;
     size_t bytes;
 
-    if (hr__index_path(worker->pass->index, at, path, sizeof path, NULL) != HR_OK ||
+    if (hr__index_path(thread->pass->index, at, path, sizeof path, NULL) != HR_OK ||
         hr__store_load(path, FILE_BYTES_MAX, &data, &bytes, NULL) != HR_OK)
         return;
-    note(worker, data, bytes);
+    index_photo(thread, data, bytes);
     hr__free(data);
-    hr__arena_reset(&worker->arena);
+    hr__arena_reset(&thread->arena);
 }
 
 /* Processes files until none is left. Only the calling thread's worker reports
  * progress. */
-static void work(struct worker *worker, hr_progress_fn *progress)
+static void index_files(struct seek_thread *thread, hr_progress_fn *progress)
 {
-    struct pass *pass = worker->pass;
+    struct pass *pass = thread->pass;
 
     while (!pass->stop) {
         uint64_t at = atomic_fetch_add(&pass->next, 1);
 
         if (at >= pass->end)
             break;
-        note_file(worker, at);
+        index_file(thread, at);
         if (progress != NULL && !progress(pass->user, at + 1, pass->all))
             pass->stop = true;
     }
@@ -106,32 +107,33 @@ static void work(struct worker *worker, hr_progress_fn *progress)
 
 static void *thread_main(void *user)
 {
-    work(user, NULL);
+    index_files(user, NULL);
     return NULL;
 }
 
-static enum hr_err run_round(struct worker *workers, int count, struct hr_error *reterr)
+static enum hr_err
+run_round(struct seek_thread *threads, int count, struct hr_error *reterr)
 {
     enum hr_err err = HR_OK;
     int started = 1;
 
     for (; err == HR_OK && started < count; started++) {
-        err = hr__thread_start(&workers[started].thread, "seek", thread_main,
-                               &workers[started], reterr);
+        err = hr__thread_start(&threads[started].thread, "seek", thread_main,
+                               &threads[started], reterr);
         if (err != HR_OK)
             break;
     }
     if (err == HR_OK)
-        work(&workers[0], workers[0].pass->progress);
+        index_files(&threads[0], threads[0].pass->progress);
     else
-        workers[0].pass->stop = true;
+        threads[0].pass->stop = true;
     for (int i = 1; i < started; i++)
-        pthread_join(workers[i].thread, NULL);
+        pthread_join(threads[i].thread, NULL);
     return err;
 }
 
 static enum hr_err
-run(struct pass *pass, struct worker *workers, int count, struct hr_error *reterr)
+run(struct pass *pass, struct seek_thread *threads, int count, struct hr_error *reterr)
 {
     enum hr_err err = HR_OK;
     uint64_t at;
@@ -139,7 +141,7 @@ run(struct pass *pass, struct worker *workers, int count, struct hr_error *reter
     for (at = 0; err == HR_OK && at < pass->all && !pass->stop; at = pass->end) {
         pass->next = at;
         pass->end = pass->all - at > ROUND_FILES ? at + ROUND_FILES : pass->all;
-        err = run_round(workers, count, reterr);
+        err = run_round(threads, count, reterr);
         hr__seek_save(pass->seek);
     }
     if (err == HR_OK && pass->stop)
@@ -148,27 +150,27 @@ run(struct pass *pass, struct worker *workers, int count, struct hr_error *reter
     return err;
 }
 
-static enum hr_err run_workers(struct pass *pass, int count, struct hr_error *reterr)
+static enum hr_err run_threads(struct pass *pass, int count, struct hr_error *reterr)
 {
-    struct worker workers[THREADS_MAX] = {
+    struct seek_thread threads[THREADS_MAX] = {
         {NULL, NULL, {0}, 0}
     };
     enum hr_err err = HR_OK;
 
     for (int i = 0; i < count; i++) {
-        workers[i].pass = pass;
-        workers[i].jpeg = hr__jpeg_create();
-        hr__arena_init(&workers[i].arena);
-        if (workers[i].jpeg == NULL)
+        threads[i].pass = pass;
+        threads[i].jpeg = hr__jpeg_create();
+        hr__arena_init(&threads[i].arena);
+        if (threads[i].jpeg == NULL)
             err = HR_ERR_MEMORY;
     }
     if (err == HR_OK)
-        err = run(pass, workers, count, reterr);
+        err = run(pass, threads, count, reterr);
     else
         hr__fail(reterr, err, "out of memory");
     for (int i = 0; i < count; i++) {
-        hr__jpeg_destroy(workers[i].jpeg);
-        hr__arena_finish(&workers[i].arena);
+        hr__jpeg_destroy(threads[i].jpeg);
+        hr__arena_finish(&threads[i].arena);
     }
     return err;
 }
@@ -191,7 +193,7 @@ hr_index_seek(const char *root, const char *path, int threads, hr_progress_fn *p
     pass.all = hr__index_count(pass.index);
     err = hr__seek_create(path, UINT64_MAX / 2, &pass.seek, reterr);
     if (err == HR_OK)
-        err = run_workers(&pass, threads < THREADS_MAX ? threads : THREADS_MAX, reterr);
+        err = run_threads(&pass, threads < THREADS_MAX ? threads : THREADS_MAX, reterr);
     if (err == HR_OK) {
         hr__seek_stats(pass.seek, &stats);
         if (stats.save_failed)

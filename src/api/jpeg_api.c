@@ -86,7 +86,7 @@ static int log2_of(int32_t scale)
 
 /* The part [at, at + size) of an axis; a size of 0 means the rest. */
 static bool
-place(int32_t at, int32_t size, int32_t full, int32_t *ret_at, int32_t *ret_size)
+clip_range(int32_t at, int32_t size, int32_t full, int32_t *ret_at, int32_t *ret_size)
 {
     if (at < 0 || at >= full || size < 0 || size > full - at)
         return false;
@@ -106,8 +106,8 @@ request_of(int32_t width, int32_t height, const struct hr_jpeg_window *w,
                                              w->gray ? HR_CHANNELS_GRAY : HR_CHANNELS_RGB,
                                          .scale_log2 = log2_of(w->scale),
                                          .pixels_max = w->pixels_max};
-    if (place(w->x, w->width, width, &request->x, &request->width) &&
-        place(w->y, w->height, height, &request->y, &request->height))
+    if (clip_range(w->x, w->width, width, &request->x, &request->width) &&
+        clip_range(w->y, w->height, height, &request->y, &request->height))
         return HR_OK;
     return hr__fail(reterr, HR_ERR_ARGUMENT,
                     "window %dx%d at (%d, %d) is not inside the photo of %dx%d",

@@ -46,21 +46,21 @@ static enum hr_err make_folder(const char *path, struct hr_error *reterr)
 /* ---- photos ---- */
 
 /* The parameters of photo `at`. */
-struct shot {
+struct photo {
     int32_t width, height;
     int class;
     struct hr_jpeg_options jpeg;
 };
 
-static void choose_shot(const struct hr_synth_photos *what, struct hr_rng *rng,
-                        uint64_t at, struct shot *ret)
+static void choose_photo(const struct hr_synth_photos *what, struct hr_rng *rng,
+                         uint64_t at, struct photo *ret)
 {
     double factor = what->vary ? hr__rng_uniform(rng, 0.6, 1.6) : 1;
     uint64_t sampling = hr__rng_below(rng, 20), turned = hr__rng_below(rng, 4);
     int quality = 70 + (int)hr__rng_below(rng, 27);
     bool optimise = hr__rng_below(rng, 2) == 0;
 
-    *ret = (struct shot){
+    *ret = (struct photo){
         .width = (int32_t)(what->width * factor + 0.5),
         .height = (int32_t)(what->height * factor + 0.5),
         .class = (int)(at % (uint64_t)what->classes),
@@ -88,10 +88,10 @@ encode_photo(const struct hr_synth_photos *what, uint64_t at, struct hr_arena *a
 {
     struct hr_pixels pixels;
     struct hr_rng rng;
-    struct shot shot;
+    struct photo shot;
 
     hr__rng_init(&rng, what->seed, 0, at);
-    choose_shot(what, &rng, at, &shot);
+    choose_photo(what, &rng, at, &shot);
     if (!hr__synth_picture(&rng, (float)shot.class / (float)what->classes, shot.width,
                            shot.height, arena, &pixels))
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");

@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+static void
+print_message(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
-static void say(const char *format, va_list args)
+static void print_message(const char *format, va_list args)
 {
     fflush(stdout);
     fputs("headrace: ", stderr);
@@ -27,7 +28,7 @@ int cli_usage(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    say(format, args);
+    print_message(format, args);
     va_end(args);
     return CLI_USAGE;
 }
@@ -37,7 +38,7 @@ int cli_failed(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    say(format, args);
+    print_message(format, args);
     va_end(args);
     return CLI_FAILED;
 }

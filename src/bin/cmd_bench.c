@@ -136,7 +136,7 @@ static double median(const struct bench_case *at)
 
 /* Receives the next batch and counts its records. */
 static enum hr_err
-take_batch(struct hr_iter *iter, struct bench_outcome *outcome, struct hr_error *error)
+count_batch(struct hr_iter *iter, struct bench_outcome *outcome, struct hr_error *error)
 {
     double began = term_now();
     struct hr_batch *batch = NULL;
@@ -174,7 +174,7 @@ int bench_graph(const struct bench_run *run, struct bench_outcome *ret_outcome)
     if (code == HR_OK)
         code = hr_iter_open(graph, &options, &iter, &error);
     while (code == HR_OK && !(run->first_batch_only && outcome.records > 0))
-        code = take_batch(iter, &outcome, &error);
+        code = count_batch(iter, &outcome, &error);
     outcome.seconds = term_now() - began;
     *ret_outcome = outcome;
     hr_iter_close(iter);

@@ -285,7 +285,7 @@ static int save_sheet(struct inspect *inspect)
     return CLI_OK;
 }
 
-static int inspect_whole(struct inspect *inspect, const char *path)
+static int inspect_graph(struct inspect *inspect, const char *path)
 {
     int code = CLI_OK;
 
@@ -318,7 +318,7 @@ static int inspect_run(void *values, const struct cli_rest *rest)
         return graph_file_help(rest->words[0], &options->params);
     if (options->count == 0)
         options->count = options->save != NULL ? 32 : 3;
-    code = inspect_whole(&inspect, rest->words[0]);
+    code = inspect_graph(&inspect, rest->words[0]);
     hr_iter_close(inspect.iter);
     hr_graph_unref(inspect.graph);
     for (size_t i = 0; i < inspect.sheet_count; i++)

@@ -272,7 +272,7 @@ static struct instant now(const struct run *run)
                             run->records};
 }
 
-static int take_batch(struct run *run, const struct hr_batch *batch)
+static int handle_batch(struct run *run, const struct hr_batch *batch)
 {
     int code = CLI_OK;
 
@@ -292,7 +292,7 @@ static int take_batch(struct run *run, const struct hr_batch *batch)
 }
 
 /* Receives all batches; sets result.status. */
-static int drain(struct run *run)
+static int run_batches(struct run *run)
 {
     struct hr_error error = {0};
     enum hr_err code = HR_OK;
@@ -304,7 +304,7 @@ static int drain(struct run *run)
         code = hr_iter_next(run->iter, &batch, &error);
         if (code != HR_OK)
             break;
-        taken = take_batch(run, batch);
+        taken = handle_batch(run, batch);
         hr_batch_unref(batch);
     }
     progress_clear(&run->progress);
@@ -374,13 +374,13 @@ static void report_already_complete(const struct run *run, int code)
 }
 
 /* A failure to write a file must not hide that the run itself failed. */
-static int worse(int code, int other)
+static int combine_codes(int code, int other)
 {
     return code == CLI_OK || code == CLI_INTERRUPTED ? (other != CLI_OK ? other : code)
                                                      : code;
 }
 
-static int run_whole(struct run *run, const char *path)
+static int run_graph(struct run *run, const char *path)
 {
     int code = check_outputs(run);
 
@@ -399,10 +399,10 @@ static int run_whole(struct run *run, const char *path)
     if (code != CLI_OK)
         return code;
     stop_watch(run->iter);
-    code = drain(run);
+    code = run_batches(run);
     measure(run);
-    code = worse(code, save_state(run));
-    code = worse(code, write_text(run, run->options->trace, hr_iter_trace));
+    code = combine_codes(code, save_state(run));
+    code = combine_codes(code, write_text(run, run->options->trace, hr_iter_trace));
     report(run, code);
     report_already_complete(run, code);
     stop_unwatch();
@@ -417,7 +417,7 @@ static int run_run(void *values, const struct cli_rest *rest)
 
     if (options->help_params)
         return graph_file_help(rest->words[0], &options->params);
-    code = run_whole(&run, rest->words[0]);
+    code = run_graph(&run, rest->words[0]);
     hr_iter_close(run.iter);
     hr_graph_unref(run.graph);
     hr_digest_destroy(run.digest);

@@ -27,7 +27,7 @@ void progress_clear(struct progress *progress)
     progress->shown = false;
 }
 
-static bool due(struct progress *progress, double now)
+static bool is_due(struct progress *progress, double now)
 {
     double wait = progress->live ? LIVE_SECONDS : PLAIN_SECONDS;
 
@@ -101,7 +101,7 @@ void progress_run(struct progress *progress, const struct hr_iter *iter)
     double now = term_now(), all, done, fraction = -1;
     char head[64], tail[256], rate[24], bytes[24], eta[40] = "";
 
-    if (!due(progress, now))
+    if (!is_due(progress, now))
         return;
     hr_iter_stats(iter, &stats);
     measure(progress, now, stats.records, stats.bytes);
@@ -130,7 +130,7 @@ bool progress_count(void *user, uint64_t done, uint64_t all)
     double now = term_now();
     char head[64], tail[128], rate[24], eta[40] = "";
 
-    if (!due(progress, now))
+    if (!is_due(progress, now))
         return !stop_requested();
     measure(progress, now, done, 0);
     if (all > done && progress->rate > 0) {

@@ -171,7 +171,7 @@ void hr__jpeg_decoder_destroy(struct hr_jpeg_decoder *decoder)
 /* ---- decoding; everything from here to hr__jpeg_decode may longjmp to `escape` ---- */
 
 static _Noreturn void
-refuse(struct hr_jpeg_decoder *decoder, enum hr_err code, const char *text)
+fail_with(struct hr_jpeg_decoder *decoder, enum hr_err code, const char *text)
 {
     snprintf(decoder->text, sizeof decoder->text, "%s", text);
     escape(decoder, code);
@@ -190,7 +190,7 @@ static void check_data_size(struct hr_jpeg_decoder *decoder)
         decoder->blocks += (uint64_t)info->comp_info[i].width_in_blocks *
                            info->comp_info[i].height_in_blocks;
     if (decoder->blocks / 8 > decoder->job->bytes)
-        refuse(decoder, HR_ERR_FORMAT, "the file is too short for its dimensions");
+        fail_with(decoder, HR_ERR_FORMAT, "the file is too short for its dimensions");
 }
 
 static void read_header(struct hr_jpeg_decoder *decoder)
@@ -203,9 +203,9 @@ static void read_header(struct hr_jpeg_decoder *decoder)
     if (info->image_width != (JDIMENSION)expected->width ||
         info->image_height != (JDIMENSION)expected->height ||
         info->num_components != expected->channels)
-        refuse(decoder, HR_ERR_FORMAT, "the header was read differently when probed");
+        fail_with(decoder, HR_ERR_FORMAT, "the header was read differently when probed");
     if (info->jpeg_color_space == JCS_UNKNOWN)
-        refuse(decoder, HR_ERR_UNSUPPORTED, "unknown colour space");
+        fail_with(decoder, HR_ERR_UNSUPPORTED, "unknown colour space");
     check_data_size(decoder);
 }
 
@@ -325,7 +325,7 @@ static void decode_window(struct hr_jpeg_decoder *decoder)
     decoder->rows = hr__arena_alloc(decoder->job->arena,
                                     decoder->row_bytes * (size_t)decoder->height);
     if (decoder->rows == NULL)
-        refuse(decoder, HR_ERR_MEMORY, "out of memory");
+        fail_with(decoder, HR_ERR_MEMORY, "out of memory");
     if (!crops)
         read_rows(decoder, (uint32_t)decoder->y, 0);
     else if (decoder->y > 0)
@@ -373,7 +373,7 @@ static void convert_cmyk(struct hr_jpeg_decoder *decoder, int32_t channels_out)
 
 /* ---- entry points ---- */
 
-static void hand_out(struct hr_jpeg_decoder *decoder, struct hr_image_part *ret_part)
+static void set_part(struct hr_jpeg_decoder *decoder, struct hr_image_part *ret_part)
 {
     const struct hr_image_request *request = decoder->job->request;
     int32_t channels = hr__image_channels_out(decoder->job->info, request->channels);
@@ -397,7 +397,7 @@ decode_libjpeg(struct hr_jpeg_decoder *decoder, const struct hr_image_job *job,
     decoder->info.err = &decoder->errors;
     if (setjmp(decoder->escape) == 0) {
         decode_window(decoder);
-        hand_out(decoder, ret_part);
+        set_part(decoder, ret_part);
     } else {
         hr__fail(job->reterr, decoder->code, "JPEG: %s", decoder->text);
     }

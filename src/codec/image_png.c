@@ -267,7 +267,7 @@ static void read_png(struct png_job *p)
     png_read_end(p->png, NULL);
 }
 
-static void hand_out(struct png_job *p, struct hr_image_part *ret_part)
+static void set_part(struct png_job *p, struct hr_image_part *ret_part)
 {
     const struct hr_image_request *request = p->job->request;
     int32_t y;
@@ -305,6 +305,6 @@ enum hr_err hr__png_decode(const struct hr_image_job *job, struct hr_image_part 
         p.fault.code = HR_ERR_MEMORY;
     png_destroy_read_struct(&p.png, &p.info, NULL);
     HR_TRY(hr__png_report(&p.fault, job->reterr));
-    hand_out(&p, ret_part);
+    set_part(&p, ret_part);
     return HR_OK;
 }

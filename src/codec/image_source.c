@@ -32,9 +32,9 @@ reduced_scale(const struct hr_image_info *info, const struct hr_image_view *view
 /* What one axis needs of the clip: the box, what the taps reach beyond it, one more pixel
  * for rounding and for subsampled chroma, rounded out to whole pixels of the reduced
  * scale. */
-static void
-reach_axis(const struct hr_image_view *view, double box, double size, int32_t out,
-           int32_t clip, int32_t clip_size, int log2, int32_t *ret_at, int32_t *ret_size)
+static void needed_range(const struct hr_image_view *view, double box, double size,
+                         int32_t out, int32_t clip, int32_t clip_size, int log2,
+                         int32_t *ret_at, int32_t *ret_size)
 {
     double unit = 1 << log2, low, high;
     double taps = hr__resample_reach(view->filter, view->antialias, size / out / unit);
@@ -48,16 +48,16 @@ reach_axis(const struct hr_image_view *view, double box, double size, int32_t ou
     *ret_size = (int32_t)(high - low);
 }
 
-static struct rect reach(const struct hr_image_view *view, int log2)
+static struct rect needed_rect(const struct hr_image_view *view, int log2)
 {
     struct rect rect = {view->clip_x, view->clip_y, view->clip_width, view->clip_height};
 
     if (!view->resampled)
         return rect;
-    reach_axis(view, view->box_x, view->box_width, view->width, view->clip_x,
-               view->clip_width, log2, &rect.x, &rect.width);
-    reach_axis(view, view->box_y, view->box_height, view->height, view->clip_y,
-               view->clip_height, log2, &rect.y, &rect.height);
+    needed_range(view, view->box_x, view->box_width, view->width, view->clip_x,
+                 view->clip_width, log2, &rect.x, &rect.width);
+    needed_range(view, view->box_y, view->box_height, view->height, view->clip_y,
+                 view->clip_height, log2, &rect.y, &rect.height);
     return rect;
 }
 
@@ -76,7 +76,7 @@ void hr__image_source_cut(const struct hr_pixels *pixels,
                           const struct hr_image_view *view,
                           struct hr_image_source *ret_source)
 {
-    struct rect rect = reach(view, 0);
+    struct rect rect = needed_rect(view, 0);
 
     *ret_source = (struct hr_image_source){
         .pixels = *pixels,
@@ -90,13 +90,13 @@ void hr__image_source_cut(const struct hr_pixels *pixels,
 
 /* How an EXIF orientation maps the stored image: the stored axes that upright x and y run
  * along, and their directions. */
-struct turn {
+struct axes {
     bool swapped, mirror_x, mirror_y; /* mirrors of the stored axes */
 };
 
-static struct turn turn_of(int orientation)
+static struct axes axes_of(int orientation)
 {
-    struct turn turn = {
+    struct axes axes = {
         .swapped = orientation >= 5,
         .mirror_x =
             orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8,
@@ -105,21 +105,21 @@ static struct turn turn_of(int orientation)
     };
 
     assert(orientation >= 1 && orientation <= 8);
-    return turn;
+    return axes;
 }
 
 /* The stored rectangle for an upright one. */
 static struct rect
 stored_rect(const struct hr_image_info *info, int orientation, struct rect rect)
 {
-    struct turn turn = turn_of(orientation);
+    struct axes axes = axes_of(orientation);
     struct rect stored = rect;
 
-    if (turn.swapped)
+    if (axes.swapped)
         stored = (struct rect){rect.y, rect.x, rect.height, rect.width};
-    if (turn.mirror_x)
+    if (axes.mirror_x)
         stored.x = info->width - stored.x - stored.width;
-    if (turn.mirror_y)
+    if (axes.mirror_y)
         stored.y = info->height - stored.y - stored.height;
     return stored;
 }
@@ -137,30 +137,30 @@ static inline void gather_row(uint8_t *to, const uint8_t *from, int64_t step,
 static enum hr_err put_upright(struct hr_arena *arena, int orientation,
                                struct hr_pixels *pixels, struct hr_error *reterr)
 {
-    struct turn turn = turn_of(orientation);
+    struct axes axes = axes_of(orientation);
     struct hr_pixels in = *pixels, out = *pixels;
     const uint8_t *origin = in.data;
     int64_t step_x = in.pixel_stride, step_y = in.row_stride;
     uint8_t *to;
 
-    if (turn.mirror_x) {
+    if (axes.mirror_x) {
         origin += (in.width - 1) * in.pixel_stride;
         step_x = -step_x;
     }
-    if (turn.mirror_y) {
+    if (axes.mirror_y) {
         origin += (in.height - 1) * in.row_stride;
         step_y = -step_y;
     }
-    out.width = turn.swapped ? in.height : in.width;
-    out.height = turn.swapped ? in.width : in.height;
+    out.width = axes.swapped ? in.height : in.width;
+    out.height = axes.swapped ? in.width : in.height;
     out.row_stride = (int64_t)out.width * out.channels;
     to = hr__arena_alloc(arena, (size_t)(out.row_stride * out.height));
     if (to == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory turning an image upright");
     out.data = to;
     for (int32_t y = 0; y < out.height; y++, to += out.row_stride) {
-        const uint8_t *from = origin + y * (turn.swapped ? step_x : step_y);
-        int64_t step = turn.swapped ? step_y : step_x;
+        const uint8_t *from = origin + y * (axes.swapped ? step_x : step_y);
+        int64_t step = axes.swapped ? step_y : step_x;
         if (in.channels == 3)
             gather_row(to, from, step, out.width, 3);
         else
@@ -254,7 +254,7 @@ static enum hr_err
 source_pixels(const struct decode *d, const struct hr_image_request *request,
               const struct rect *rect, struct hr_image_source *source)
 {
-    struct turn turn = turn_of(d->view->orientation);
+    struct axes axes = axes_of(d->view->orientation);
     struct hr_image_part part;
     double unit, x, y;
 
@@ -262,14 +262,14 @@ source_pixels(const struct decode *d, const struct hr_image_request *request,
                             &part, d->reterr));
     HR_TRY(cut_part(d->view, &part, rect, d->reterr));
     unit = 1 << part.scale_log2;
-    x = turn.mirror_x ? from_end(d->info->width, part.x, part.pixels.width, unit)
+    x = axes.mirror_x ? from_end(d->info->width, part.x, part.pixels.width, unit)
                       : part.x;
-    y = turn.mirror_y ? from_end(d->info->height, part.y, part.pixels.height, unit)
+    y = axes.mirror_y ? from_end(d->info->height, part.y, part.pixels.height, unit)
                       : part.y;
     if (d->view->orientation != 1)
         HR_TRY(put_upright(d->arena, d->view->orientation, &part.pixels, d->reterr));
     source->pixels = part.pixels;
-    place_box(d->view, unit, turn.swapped ? y : x, turn.swapped ? x : y, source);
+    place_box(d->view, unit, axes.swapped ? y : x, axes.swapped ? x : y, source);
     return HR_OK;
 }
 
@@ -281,7 +281,7 @@ hr__image_source_decode(struct hr_image_decoder *decoder, struct hr_arena *arena
 {
     const struct decode d = {decoder, arena, data, bytes, info, view, reterr};
     int log2 = reduced_scale(info, view);
-    struct rect rect = stored_rect(info, view->orientation, reach(view, log2));
+    struct rect rect = stored_rect(info, view->orientation, needed_rect(view, log2));
     struct hr_image_request request = {.channels = view->want,
                                        .x = rect.x,
                                        .y = rect.y,

@@ -109,7 +109,7 @@ static inline void zero_above(j_decompress_ptr info, jvirt_barray_ptr rows,
     }
 }
 
-static inline void say_nothing(j_common_ptr info, int level)
+static inline void ignore_message(j_common_ptr info, int level)
 {
     (void)info, (void)level;
 }
@@ -128,7 +128,7 @@ cut_coefficients(const uint8_t *data, size_t bytes, int scale_log2, size_t *ret_
     int last[3];
 
     in.err = out.err = jpeg_std_error(&errors);
-    errors.emit_message = say_nothing;
+    errors.emit_message = ignore_message;
     jpeg_create_decompress(&in);
     jpeg_create_compress(&out);
     jpeg_mem_src(&in, data, (unsigned long)bytes);
@@ -311,7 +311,7 @@ make_photo_with(const struct hr_pixels *pixels,
     unsigned long bytes = 0;
 
     info.err = jpeg_std_error(&errors);
-    errors.emit_message = say_nothing;
+    errors.emit_message = ignore_message;
     jpeg_create_compress(&info);
     jpeg_mem_dest(&info, &photo.data, &bytes);
     info.image_width = (JDIMENSION)pixels->width;

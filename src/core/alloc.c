@@ -46,7 +46,7 @@ uint64_t hr__alloc_count(void)
     return atomic_load_explicit(&alloc_count, memory_order_relaxed);
 }
 
-static bool refused(void)
+static bool fails_now(void)
 {
     atomic_fetch_add_explicit(&alloc_count, 1, memory_order_relaxed);
     return hr__fault(HR_FAULT_ALLOC);
@@ -54,26 +54,26 @@ static bool refused(void)
 
 void *hr__malloc(size_t bytes)
 {
-    return refused() ? NULL : malloc(bytes != 0 ? bytes : 1);
+    return fails_now() ? NULL : malloc(bytes != 0 ? bytes : 1);
 }
 
 void *hr__calloc(size_t count, size_t bytes)
 {
     if (count == 0 || bytes == 0)
         count = bytes = 1;
-    return refused() ? NULL : calloc(count, bytes);
+    return fails_now() ? NULL : calloc(count, bytes);
 }
 
 void *hr__realloc(void *old, size_t bytes)
 {
-    return refused() ? NULL : realloc(old, bytes != 0 ? bytes : 1);
+    return fails_now() ? NULL : realloc(old, bytes != 0 ? bytes : 1);
 }
 
 void *hr__aligned_alloc(size_t align, size_t bytes)
 {
     void *block;
 
-    if (refused())
+    if (fails_now())
         return NULL;
     return posix_memalign(&block, align, bytes != 0 ? bytes : 1) == 0 ? block : NULL;
 }
@@ -110,7 +110,7 @@ void *hr__pages_alloc(size_t bytes)
     size_t whole, head;
     char *map;
 
-    if (refused() || bytes == 0 || bytes > SIZE_MAX / 2)
+    if (fails_now() || bytes == 0 || bytes > SIZE_MAX / 2)
         return NULL;
     whole = whole_pages(bytes);
     map = mmap(NULL, whole + HR_PAGES_MIN, PROT_READ | PROT_WRITE,

@@ -92,7 +92,7 @@ struct hr_buffer *hr_buffer_ref(struct hr_buffer *buffer)
     return buffer;
 }
 
-static void end_view(struct hr_buffer *view)
+static void free_view(struct hr_buffer *view)
 {
     struct hr_buffer *parent = view->parent;
 
@@ -104,14 +104,14 @@ static void end_view(struct hr_buffer *view)
     hr_buffer_unref(parent);
 }
 
-static void end(struct hr_buffer *buffer)
+static void free_buffer(struct hr_buffer *buffer)
 {
     switch (buffer->kind) {
     case HR_BUFFER_POOLED:
         hr__pool_put(buffer);
         return;
     case HR_BUFFER_VIEW:
-        end_view(buffer);
+        free_view(buffer);
         return;
     case HR_BUFFER_WRAP:
         if (buffer->release != NULL)
@@ -135,7 +135,7 @@ void hr_buffer_unref(struct hr_buffer *buffer)
     before = atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel);
     assert(before > 0);
     if (before == 1)
-        end(buffer);
+        free_buffer(buffer);
 }
 
 void *hr_buffer_data(const struct hr_buffer *buffer)
@@ -148,12 +148,12 @@ size_t hr_buffer_bytes(const struct hr_buffer *buffer)
     return buffer->bytes;
 }
 
-static bool alone(const struct hr_buffer *buffer)
+static bool is_sole(const struct hr_buffer *buffer)
 {
     return atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1;
 }
 
 bool hr_buffer_is_writable(const struct hr_buffer *buffer)
 {
-    return alone(buffer) && (buffer->parent == NULL || alone(buffer->parent));
+    return is_sole(buffer) && (buffer->parent == NULL || is_sole(buffer->parent));
 }

@@ -160,7 +160,7 @@ static int quota_v1(const char *folder)
     return whole_cpus(quota, period);
 }
 
-static int least(int a, int b)
+static int tighter_limit(int a, int b)
 {
     if (a <= 0 || b <= 0)
         return a > b ? a : b;
@@ -180,7 +180,7 @@ static int walk_up(const char *mount, const char *group, int (*quota)(const char
     for (;;) {
         char *slash;
 
-        cpus = least(cpus, quota(folder));
+        cpus = tighter_limit(cpus, quota(folder));
         slash = strrchr(folder, '/');
         if (slash == NULL || (size_t)(slash - folder) < root)
             return cpus;
@@ -200,7 +200,7 @@ static int line_quota(const char *line, const char *sys_root)
         int cpus = walk_up(sys_root, group + 1, quota_v2);
 
         snprintf(mount, sizeof mount, "%s/unified", sys_root);
-        return least(cpus, walk_up(mount, group + 1, quota_v2));
+        return tighter_limit(cpus, walk_up(mount, group + 1, quota_v2));
     }
     if (strncmp(names, "cpu,", 4) != 0 && strncmp(names, "cpu:", 4) != 0 &&
         memmem(names, (size_t)(group - names), ",cpu", 4) == NULL)
@@ -220,7 +220,7 @@ int hr__cgroup_cpus(const char *groups, const char *sys_root)
         if (length < sizeof line) {
             memcpy(line, groups, length);
             line[length] = '\0';
-            cpus = least(cpus, line_quota(line, sys_root));
+            cpus = tighter_limit(cpus, line_quota(line, sys_root));
         }
         groups += length + (groups[length] == '\n');
     }
@@ -245,7 +245,7 @@ int hr__cpu_count(void)
     int cpus = affinity_cpus();
 
     if (read_text("/proc/self/cgroup", groups, sizeof groups))
-        cpus = least(cpus, hr__cgroup_cpus(groups, "/sys/fs/cgroup"));
+        cpus = tighter_limit(cpus, hr__cgroup_cpus(groups, "/sys/fs/cgroup"));
     return cpus > 0 ? cpus : 1;
 }
 

@@ -24,7 +24,7 @@ struct hr_file_writer {
     char *path, *temporary;
 };
 
-static enum hr_err code_of(int errnum)
+static enum hr_err err_of_errno(int errnum)
 {
     switch (errnum) {
     case ENOENT:
@@ -41,10 +41,10 @@ static enum hr_err fail_at(struct hr_error *reterr, const char *what, const char
 {
     int errnum = errno;
 
-    hr__fail_errno(reterr, code_of(errnum), errnum, "cannot %s %s", what, path);
+    hr__fail_errno(reterr, err_of_errno(errnum), errnum, "cannot %s %s", what, path);
     if (reterr != NULL)
         snprintf(reterr->file, sizeof reterr->file, "%s", path);
-    return code_of(errnum);
+    return err_of_errno(errnum);
 }
 
 static enum hr_err no_memory(struct hr_error *reterr, const char *what, const char *path)
@@ -160,7 +160,7 @@ enum hr_err hr__file_map(const char *path, void **ret_data, size_t *ret_bytes,
     return HR_OK;
 }
 
-static void end_writer(struct hr_file_writer *writer)
+static void free_writer(struct hr_file_writer *writer)
 {
     if (writer->fd >= 0)
         close(writer->fd);
@@ -209,14 +209,14 @@ enum hr_err hr__file_begin(const char *path, struct hr_file_writer **ret_writer,
     writer->fd = -1;
     writer->path = hr__strdup(path);
     if (writer->path == NULL) {
-        end_writer(writer);
+        free_writer(writer);
         return no_memory(reterr, "write", path);
     }
     writer->fd = open_temporary(writer);
     if (writer->fd < 0) {
         enum hr_err err = fail_at(reterr, "write", path);
 
-        end_writer(writer);
+        free_writer(writer);
         return err;
     }
     if (stat(path, &old) == 0 && S_ISREG(old.st_mode))
@@ -299,7 +299,7 @@ enum hr_err hr__file_commit(struct hr_file_writer *writer, struct hr_error *rete
         return err;
     }
     sync_folder(writer->path);
-    end_writer(writer);
+    free_writer(writer);
     return HR_OK;
 }
 
@@ -308,7 +308,7 @@ void hr__file_abort(struct hr_file_writer *writer)
     if (writer == NULL)
         return;
     unlink(writer->temporary);
-    end_writer(writer);
+    free_writer(writer);
 }
 
 enum hr_err hr__file_replace(const char *path, const void *data, size_t bytes,

@@ -53,7 +53,7 @@ static inline uint64_t mix(uint64_t half, uint64_t key, uint32_t bits)
     return x >> (64 - bits);
 }
 
-static inline uint64_t turn(const struct hr_perm *perm, uint64_t x)
+static inline uint64_t permute_once(const struct hr_perm *perm, uint64_t x)
 {
     uint64_t low = x & (((uint64_t)1 << perm->low_bits) - 1), high = x >> perm->low_bits;
 
@@ -70,7 +70,7 @@ uint64_t hr__perm_map(const struct hr_perm *perm, uint64_t at)
     if (perm->table != NULL)
         return perm->table[at];
     do
-        at = turn(perm, at);
+        at = permute_once(perm, at);
     while (at >= perm->n);
     return at;
 }

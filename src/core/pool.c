@@ -22,7 +22,7 @@
 #define BYTES_LARGEST ((size_t)1 << 46)
 #define CLASS_COUNT ((46 - 8) * 4 + 1)
 #define WINDOW 256
-#define PATIENCE_MAX 4096
+#define INTERVAL_MAX 4096
 #define HEADS_MAX 256
 
 struct size_class {
@@ -30,8 +30,8 @@ struct size_class {
     size_t idle_count, used_count;
     size_t high; /* most in use since the last check */
     uint32_t age,
-        patience; /* windows since the last check, and the interval between checks */
-    bool gave_up;
+        interval; /* windows since the last check, and the interval between checks */
+    bool freed_idle;
 };
 
 struct hr_pool {
@@ -139,10 +139,10 @@ static void trim_classes(struct hr_pool *pool, struct hr_buffer **drop)
         size_t keep = of->high - of->used_count, before = of->idle_count;
 
         assert(of->high >= of->used_count);
-        if (++of->age <= of->patience)
+        if (++of->age <= of->interval)
             continue;
         drop_idle(pool, i, keep, drop);
-        of->gave_up |= of->idle_count < before;
+        of->freed_idle |= of->idle_count < before;
         of->high = of->used_count;
         of->age = 0;
     }
@@ -282,7 +282,7 @@ static struct hr_buffer *fetch(struct hr_pool *pool, uint32_t size_class)
     return NULL;
 }
 
-static void hand_out(struct hr_pool *pool, struct hr_buffer *block, size_t bytes)
+static void prepare_block(struct hr_pool *pool, struct hr_buffer *block, size_t bytes)
 {
     atomic_store_explicit(&block->refs, 1, memory_order_relaxed);
     block->bytes = bytes;
@@ -310,9 +310,9 @@ enum hr_err hr_pool_get(struct hr_pool *pool, size_t bytes, struct hr_buffer **r
         block = pop(pool, size_class);
     } else {
         pool->misses++;
-        if (of->gave_up && of->patience < PATIENCE_MAX)
-            of->patience = of->patience * 2 + 1;
-        of->gave_up = false;
+        if (of->freed_idle && of->interval < INTERVAL_MAX)
+            of->interval = of->interval * 2 + 1;
+        of->freed_idle = false;
         fits = make_room(pool, class_bytes(size_class), &drop);
     }
     if (fits)
@@ -325,7 +325,7 @@ enum hr_err hr_pool_get(struct hr_pool *pool, size_t bytes, struct hr_buffer **r
         block = fetch(pool, size_class);
     if (block == NULL)
         return HR_ERR_MEMORY;
-    hand_out(pool, block, bytes);
+    prepare_block(pool, block, bytes);
     *ret_buffer = block;
     return HR_OK;
 }

@@ -249,7 +249,7 @@ void hr__str_add_double(struct hr_str *str, double value)
 
 #define NAME_MAX_LENGTH 64
 
-static unsigned least3(unsigned a, unsigned b, unsigned c)
+static unsigned smallest(unsigned a, unsigned b, unsigned c)
 {
     unsigned least = a < b ? a : b;
 
@@ -274,7 +274,7 @@ static unsigned distance(const char *a, const char *b)
             int x = tolower((unsigned char)a[i - 1]),
                 y = tolower((unsigned char)b[j - 1]);
 
-            row[j] = least3(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y));
+            row[j] = smallest(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y));
             if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) &&
                 y == tolower((unsigned char)a[i - 2]) && before[j - 2] + 1 < row[j])
                 row[j] = before[j - 2] + 1;

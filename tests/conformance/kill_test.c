@@ -25,51 +25,51 @@
 #define HASH_BYTES 17 /* 16 digits and a newline */
 
 /* The file's contents: a line of state, then a line per batch. */
-struct place {
+struct saved {
     char text[SAVED_MAX];
     size_t bytes, hashes_at; /* offset of the first hash */
 };
 
-static void place_load(struct place *place, const char *path)
+static void saved_load(struct saved *saved, const char *path)
 {
     FILE *file = fopen(path, "r");
 
-    place->bytes = place->hashes_at = 0;
+    saved->bytes = saved->hashes_at = 0;
     if (file == NULL)
         return;
-    place->bytes = fread(place->text, 1, SAVED_MAX - 1, file);
+    saved->bytes = fread(saved->text, 1, SAVED_MAX - 1, file);
     fclose(file);
-    place->text[place->bytes] = '\0';
-    place->hashes_at = (size_t)(strchr(place->text, '\n') + 1 - place->text);
+    saved->text[saved->bytes] = '\0';
+    saved->hashes_at = (size_t)(strchr(saved->text, '\n') + 1 - saved->text);
 }
 
 /* Replaces the state and appends a hash, by one rename. */
-static bool place_advance(struct place *place, const char *path, const char *state,
+static bool saved_advance(struct saved *saved, const char *path, const char *state,
                           const struct hr_batch *batch)
 {
-    static struct place next;
+    static struct saved next;
     char fresh[600];
     FILE *file;
     bool written;
 
     next.hashes_at = strlen(state) + 1;
     next.bytes = (size_t)snprintf(next.text, SAVED_MAX, "%s\n%.*s%016" PRIx64 "\n", state,
-                                  (int)(place->bytes - place->hashes_at),
-                                  place->text + place->hashes_at, outcome_hash(batch));
+                                  (int)(saved->bytes - saved->hashes_at),
+                                  saved->text + saved->hashes_at, outcome_hash(batch));
     snprintf(fresh, sizeof fresh, "%s.fresh", path);
     file = fopen(fresh, "w");
     if (file == NULL)
         return false;
     written = fwrite(next.text, 1, next.bytes, file) == next.bytes;
     written = fclose(file) == 0 && written;
-    memcpy(place, &next, sizeof next);
+    memcpy(saved, &next, sizeof next);
     return written && rename(fresh, path) == 0;
 }
 
 /* Resumes and runs to the end; never returns. Exit code 0 on success. */
 static _Noreturn void child(struct outcome_job job, const char *path, int pipe)
 {
-    static struct place place;
+    static struct saved saved;
     static char state[SAVED_MAX];
     struct hr_graph *graph;
     struct hr_iter *iter;
@@ -79,9 +79,9 @@ static _Noreturn void child(struct outcome_job job, const char *path, int pipe)
     char *json;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    place_load(&place, path);
-    snprintf(state, sizeof state, "%.*s", (int)place.hashes_at, place.text);
-    job.options.state = place.bytes > 0 ? state : NULL;
+    saved_load(&saved, path);
+    snprintf(state, sizeof state, "%.*s", (int)saved.hashes_at, saved.text);
+    job.options.state = saved.bytes > 0 ? state : NULL;
     graph = outcome_graph(&job, &error);
     if (graph == NULL || hr_iter_open(graph, &job.options, &iter, &error) != HR_OK) {
         printf("# child: %s\n", error.message);
@@ -89,7 +89,7 @@ static _Noreturn void child(struct outcome_job job, const char *path, int pipe)
     }
     while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK) {
         if (hr_iter_save(iter, &json, NULL) != HR_OK ||
-            !place_advance(&place, path, json, batch) || write(pipe, "", 1) != 1)
+            !saved_advance(&saved, path, json, batch) || write(pipe, "", 1) != 1)
             _exit(1);
         hr_free(json);
         hr_batch_unref(batch);
@@ -141,12 +141,12 @@ static int run_child(const struct outcome_job *job, const char *path, uint64_t b
     return status;
 }
 
-static void check_hashes(const struct outcome *whole, const struct place *place)
+static void check_hashes(const struct outcome *whole, const struct saved *saved)
 {
-    const char *at = place->text + place->hashes_at;
+    const char *at = saved->text + saved->hashes_at;
     char hash[HASH_BYTES + 1];
 
-    CHECK_EQ_INT(place->bytes - place->hashes_at, whole->batches * HASH_BYTES);
+    CHECK_EQ_INT(saved->bytes - saved->hashes_at, whole->batches * HASH_BYTES);
     for (size_t i = 0; i < whole->batches; i++, at += HASH_BYTES) {
         snprintf(hash, sizeof hash, "%016" PRIx64 "\n", whole->hashes[i]);
         if (memcmp(at, hash, HASH_BYTES) != 0)
@@ -165,7 +165,7 @@ static uint64_t seed_of_test(void)
 /* `name` is the name of the file to resume from. */
 static void check_kills(struct outcome_job job, const char *name)
 {
-    static struct place place;
+    static struct saved saved;
     struct outcome *whole = outcome_run(&job);
     uint64_t seed = seed_of_test();
     struct hr_rng rng;
@@ -188,8 +188,8 @@ static void check_kills(struct outcome_job job, const char *name)
     CHECK(killed > KILLS / 2); /* the run must be long enough for most kills */
     outcome_job_threads(&job, 2);
     CHECK_EQ_INT(run_child(&job, path, UINT64_MAX, 0), 0);
-    place_load(&place, path);
-    check_hashes(whole, &place);
+    saved_load(&saved, path);
+    check_hashes(whole, &saved);
     outcome_free(whole);
 }
 

@@ -99,7 +99,7 @@ static void add(struct outcome *o, const struct outcome_job *job,
         o->first = hr_batch_ref(batch);
 }
 
-static void look_back(struct outcome *o, const struct hr_iter *iter)
+static void record_stats(struct outcome *o, const struct hr_iter *iter)
 {
     snprintf(o->detail, sizeof o->detail, "%s", hr_iter_detail(iter));
     hr_iter_stats(iter, &o->stats);
@@ -126,7 +126,7 @@ struct outcome *outcome_run(const struct outcome_job *job)
         hr_batch_unref(batch);
     }
     if (iter != NULL)
-        look_back(o, iter);
+        record_stats(o, iter);
     hr_iter_close(iter);
     hr_graph_unref(graph);
     return o;
