@@ -13,7 +13,7 @@
 #include "core/error.h"
 
 struct hr_ledger_line {
-    uint64_t epoch, position; /* of the cursor: consumer's position of the epoch */
+    struct hr_cursor at;
     size_t stage;
     bool ends; /* the run */
     char *text;
@@ -104,13 +104,27 @@ static int compare(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* Order of source records, then of stages. Lines of one stage come in order. */
-static int compare_lines(const struct hr_ledger_line *a, const struct hr_ledger_line *b)
+/* Order of the places as the stages before `stage` see them. */
+static int
+compare_cursors(const struct hr_cursor *a, const struct hr_cursor *b, size_t stage)
 {
     int order = compare(a->epoch, b->epoch);
 
     if (order == 0)
         order = compare(a->position, b->position);
+    for (size_t i = 0; order == 0 && i < stage; i++) {
+        order = compare(a->skip_children[i], b->skip_children[i]);
+        if (order == 0)
+            order = compare(a->skip_out[i], b->skip_out[i]);
+    }
+    return order;
+}
+
+/* Order of records, then of stages. Lines of one stage come in order. */
+static int compare_lines(const struct hr_ledger_line *a, const struct hr_ledger_line *b)
+{
+    int order = compare_cursors(&a->at, &b->at, HR_PLAN_STAGES_MAX);
+
     return order != 0 ? order : compare(a->stage, b->stage);
 }
 
@@ -128,8 +142,7 @@ void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t s
         hr__free(line);
         return;
     }
-    line->epoch = at->epoch;
-    line->position = at->position;
+    line->at = *at;
     line->stage = stage;
     line->ends = ends;
     pthread_mutex_lock(&ledger->lock);
@@ -158,10 +171,10 @@ static void write_line(const struct hr_ledger *ledger, const char *text)
     }
 }
 
+/* Whether an engine that begins at the cursor does not run the line's record again. */
 static bool precedes(const struct hr_ledger_line *line, const struct hr_cursor *cursor)
 {
-    return line->epoch < cursor->epoch ||
-           (line->epoch == cursor->epoch && line->position < cursor->position);
+    return compare_cursors(&line->at, cursor, line->stage) < 0;
 }
 
 void hr__ledger_write(struct hr_ledger *ledger, const struct hr_cursor *cursor)
