@@ -141,6 +141,26 @@ TEST(a_graph_without_batches_gives_batches_of_one)
     check_equivalent(GRAPH(RANGE(50) SHUFFLE DROP_THIRD), NULL);
 }
 
+/* Record 25 is bad, and in no batch: neither of the two plans looks at it. */
+TEST(a_bad_record_that_no_batch_takes_is_seen_by_no_plan)
+{
+#define BAD_TAIL                                                                         \
+    RANGE(26)                                                                            \
+    "  - order.skip: {count: 1}\n  - debug.fail: {every: 25}\n"                          \
+    "  - batch.stack: {size: 10, drop_last: true}\n"
+    static const char *const graphs[] = {
+        GRAPH(BAD_TAIL), GRAPH(BAD_TAIL "  - batch.unbatch: {}\n" BATCH(4))};
+
+    for (int at = 0; at < 2; at++) {
+        struct outcome *o = run(graphs[at], 2, NULL);
+
+        CHECK_ERR(HR_ERR_END, o->code);
+        CHECK_EQ_INT(o->records, 20);
+        CHECK_EQ_INT(o->stats.errors, 0);
+        outcome_free(o);
+    }
+}
+
 TEST(drop_last_drops_only_the_incomplete_batch)
 {
     struct outcome *o =

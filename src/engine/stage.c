@@ -245,11 +245,11 @@ begin_block(struct hr_stage *stage, struct hr_block *block, uint64_t epoch,
 static uint64_t positions(const struct hr_stage *stage)
 {
     const struct hr_engine *engine = stage->engine;
-    uint64_t n = stage->epoch_count;
+    uint64_t n = stage->epoch_count, whole = (uint64_t)engine->graph->whole;
 
-    if (stage->direct && stage->program.spec.drop_last &&
-        engine->options.on_error != HR_ON_ERROR_SKIP && engine->done.count == 0)
-        n -= n % (uint64_t)stage->program.spec.size;
+    if (whole > 0 && engine->options.on_error != HR_ON_ERROR_SKIP &&
+        engine->done.count == 0)
+        n -= n % whole;
     return n;
 }
 

@@ -89,6 +89,8 @@ struct hr_graph {
     uint32_t output;
     bool frozen;
     int value_count; /* frozen: values are numbered from 1 to this */
+    int64_t whole; /* frozen: an epoch's records after the last multiple of this are in no
+                      batch (drop_last) and need not be read; 0: all are needed */
     struct hr_graph_rewrite *rewrites;
     size_t rewrite_count;
     char *file; /* for messages, or NULL */

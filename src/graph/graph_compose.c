@@ -254,6 +254,20 @@ static bool is_by_number(const struct hr_graph *graph, const struct hr_graph_nod
     return kind == HR_OP_SOURCE || kind == HR_OP_MAP || kind == HR_OP_ZIP;
 }
 
+/* Whether the records of an incomplete last batch are read decides whether a bad one is
+ * seen, so the graph says it and not the plan. */
+static void note_whole_batches(struct hr_graph *graph, const struct hr_graph_node *n)
+{
+    struct hr_batch_spec spec = {0};
+
+    if (n->op->kind != HR_OP_BATCH || n->op->batch_spec == NULL ||
+        !graph->nodes[n->inputs[0]].by_number)
+        return;
+    n->op->batch_spec(n->params, &spec);
+    if (spec.drop_last)
+        graph->whole = spec.size;
+}
+
 static enum hr_err compose_node(struct compose *c, uint32_t node)
 {
     struct hr_graph_node *n = &c->graph->nodes[node];
@@ -263,6 +277,7 @@ static enum hr_err compose_node(struct compose *c, uint32_t node)
         return HR_ERR_MEMORY;
     n->group = node;
     n->by_number = is_by_number(c->graph, n);
+    note_whole_batches(c->graph, n);
     fork_values(c, n);
     if (spans_records(n))
         make_all(c, n);
@@ -278,6 +293,7 @@ hr__graph_compose(struct hr_graph *graph, const uint32_t *order, struct hr_error
     struct compose c = {.graph = graph};
     enum hr_err code = HR_OK;
 
+    graph->whole = 0;
     c.values = hr__calloc((size_t)graph->value_count + 1, sizeof *c.values);
     if (c.values == NULL)
         code = HR_ERR_MEMORY;
