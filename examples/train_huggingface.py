@@ -1,8 +1,8 @@
-"""Hugging Face Trainer: pipelines in the place of datasets. Checkpoints hold the place in the data.
+"""Hugging Face Trainer: pipelines instead of datasets. Checkpoints include the position in the data.
 
-headrace synth photos photos/train --count 300          # or photos of your own, a folder per class
+headrace synth photos photos/train --count 300          # or your own photos, one folder per class
 headrace synth photos photos/val --count 60 --seed 2
-python examples/train_huggingface.py photos/ runs/      # stop it, start it again: it goes on, also within an epoch
+python examples/train_huggingface.py photos/ runs/      # stop and restart it: resumes, even within an epoch
 torchrun --nproc-per-node 2 examples/train_huggingface.py photos/ runs/
 """
 
@@ -24,7 +24,7 @@ except ImportError as error:
 
 
 def finished(images: hr.Pipeline, batch: int) -> hr.Pipeline:
-    """Fields as the models of transformers name them."""
+    """Renames fields to those of transformers models."""
     pixels = images.normalize("imagenet").to("float32", layout="chw")
     return pixels.rename(fields={"image": "pixel_values", "label": "labels"}).batch(batch)
 
@@ -65,10 +65,10 @@ def train(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", type=pathlib.Path, help="a folder with train/ and val/, a folder per class in both")
-    parser.add_argument("runs", type=pathlib.Path, help="checkpoints are kept here, and the last one is gone on from")
+    parser.add_argument("photos", type=pathlib.Path, help="folder with train/ and val/, each with one folder per class")
+    parser.add_argument("runs", type=pathlib.Path, help="folder for checkpoints; resumes from the last one")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=32, help="photos of a step, on each rank")
+    parser.add_argument("--batch", type=int, default=32, help="photos per step and rank")
     parser.add_argument("--save-every", type=int, default=10, metavar="STEPS")
     options = parser.parse_args()
     try:
@@ -76,7 +76,7 @@ def main() -> None:
     except (hr.HeadraceError, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"stopped; the same command goes on from {options.runs}")
+        sys.exit(f"stopped; run the same command again to resume from {options.runs}")
 
 
 if __name__ == "__main__":

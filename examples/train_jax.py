@@ -1,7 +1,7 @@
-"""JAX: a training step over photos; batches arrive as JAX arrays, on several devices as one array cut along the batch.
+"""JAX: a training step over photos; batches arrive as JAX arrays, on several devices sharded along the batch.
 
-headrace synth photos photos/ --count 300               # or photos of your own, a folder per class
-python examples/train_jax.py photos/ model.npz          # stop it, start it again: it goes on
+headrace synth photos photos/ --count 300               # or your own photos, one folder per class
+python examples/train_jax.py photos/ model.npz          # stop and restart it: resumes
 XLA_FLAGS=--xla_force_host_platform_device_count=4 python examples/train_jax.py photos/ model.npz
 """
 
@@ -51,7 +51,7 @@ def pipeline(photos: pathlib.Path, batch: int) -> hr.Pipeline:
 
 
 def save(path: pathlib.Path, params: Params, epoch: int, state: dict[str, object]) -> None:
-    """By rename: a run that is killed while saving keeps its last checkpoint."""
+    """Saves atomically: a run that is killed while saving keeps its last checkpoint."""
     temporary = path.with_name(path.name + ".new")
     parts: dict[str, Any] = {"place": json.dumps({"epoch": epoch, "loader": state}), **params}
     with temporary.open("wb") as file:
@@ -63,9 +63,9 @@ def train(options: argparse.Namespace) -> None:
     loader = jax_loader(pipeline(options.photos, options.batch), seed=1, progress=sys.stderr.isatty())
     devices = jax.devices()
     if options.batch % len(devices):
-        sys.exit(f"--batch {options.batch} cannot be cut for {len(devices)} devices; give a multiple")
+        sys.exit(f"--batch {options.batch} cannot be split among {len(devices)} devices; use a multiple")
     if len(loader) == 0:
-        sys.exit(f"there are less than {options.batch} photos in {options.photos}; give a smaller --batch")
+        sys.exit(f"there are fewer than {options.batch} photos in {options.photos}; use a smaller --batch")
     sharding = NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec("data"))
     classes = sum(one.is_dir() and not one.name.startswith(".") for one in options.photos.iterdir())
     keys = jax.random.split(jax.random.key(1))
@@ -81,9 +81,9 @@ def train(options: argparse.Namespace) -> None:
         loader.load_state_dict(place["loader"])
         begin = place["epoch"]
         if begin < options.epochs:
-            print(f"going on in epoch {begin}", flush=True)
+            print(f"resuming in epoch {begin}", flush=True)
     for epoch in range(begin, options.epochs):
-        loader.set_epoch(epoch)  # keeps a place in it that was loaded
+        loader.set_epoch(epoch)  # keeps a loaded position in that epoch
         for number, batch in enumerate(on_devices(loader, sharding), 1):
             params, loss = step(params, batch["image"], batch["label"])
             if number % options.save_every == 0:
@@ -91,15 +91,15 @@ def train(options: argparse.Namespace) -> None:
             if number % options.log_every == 0:
                 print(f"epoch {epoch}  {len(batch['label'])} photos  loss {loss:.3f}", flush=True)
         save(options.checkpoint, params, epoch + 1, loader.state_dict())
-    print(f"{options.epochs} epochs are done; the model is in {options.checkpoint}")
+    print(f"{options.epochs} epochs completed; the model is in {options.checkpoint}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", type=pathlib.Path, help="a folder of photos, a folder per class in it")
-    parser.add_argument("checkpoint", type=pathlib.Path, help="saved here, and gone on from when it is there")
+    parser.add_argument("photos", type=pathlib.Path, help="a folder of photos, one folder per class")
+    parser.add_argument("checkpoint", type=pathlib.Path, help="saved here; resumes from it if it exists")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=32, help="photos of a step")
+    parser.add_argument("--batch", type=int, default=32, help="photos per step")
     parser.add_argument("--save-every", type=int, default=10, metavar="STEPS")
     parser.add_argument("--log-every", type=int, default=1, metavar="STEPS")
     options = parser.parse_args()
@@ -108,7 +108,7 @@ def main() -> None:
     except (hr.HeadraceError, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"stopped; the same command goes on from {options.checkpoint}")
+        sys.exit(f"stopped; run the same command again to resume from {options.checkpoint}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Train LeNet on digits, with a checkpoint that holds model, optimiser and loader.
+"""Trains LeNet on digits, with a checkpoint of model, optimiser and loader.
 
     python examples/train_lenet.py --data mnist/ --checkpoint lenet.pt
-    python examples/train_lenet.py --data mnist/ --checkpoint lenet.pt     # goes on where it stopped
+    python examples/train_lenet.py --data mnist/ --checkpoint lenet.pt     # resumes where it stopped
 
-DIR holds t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz, as MNIST is published: 9,000 of its digits train,
-1,000 test. Without --data, digits are drawn. Killed at any moment and started again, the run ends with the very weights
-that it would have had.
+DIR has t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz, as published by MNIST: 9,000 of its digits are for
+training, 1,000 for testing. Without --data, digits are generated. A run that is killed at any moment and restarted ends
+with exactly the weights of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ except ImportError as error:
 TEST = 1_000
 IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 
-# Digits in 5 rows of 3 pixels, for machines without MNIST.
+# Digits of 5 rows of 3 pixels, for machines without MNIST.
 ROWS = {
     0: "75557", 1: "26227", 2: "71747", 3: "71717", 4: "55711",
     5: "74717", 6: "74757", 7: "71222", 8: "75757", 9: "75717",
@@ -39,7 +39,7 @@ ROWS = {
 
 
 def draw_digits(folder: pathlib.Path, count: int) -> None:
-    """IDX files of `count` drawn digits: shifted, of differing size, stroke and noise."""
+    """Writes IDX files of `count` generated digits: shifted, of various sizes, strokes and noise."""
     rng = np.random.default_rng(7)
     glyphs = np.array([[[int(row, 8) >> (2 - x) & 1 for x in range(3)] for row in ROWS[d]] for d in range(10)])
     images = np.zeros((count, 28, 28), np.float64)
@@ -57,7 +57,7 @@ def draw_digits(folder: pathlib.Path, count: int) -> None:
 
 
 def digits(folder: pathlib.Path) -> hr.Pipeline:
-    """All digits as normalised float32 pictures [1, 28, 28] with their labels."""
+    """All digits as normalised float32 images [1, 28, 28] with their labels."""
     ending = ".gz" if (folder / (IMAGES + ".gz")).exists() else ""
     return hr.idx(path=folder / (IMAGES + ending), labels=folder / (LABELS + ending))
 
@@ -94,7 +94,7 @@ def weights_digest(model: nn.Module) -> str:
 
 
 def save(path: pathlib.Path, parts: dict[str, object]) -> None:
-    """By rename: a run that is killed while saving keeps its last checkpoint."""
+    """Saves atomically: a run that is killed while saving keeps its last checkpoint."""
     temporary = path.with_name(path.name + ".new")
     with temporary.open("wb") as file:
         torch.save(parts, file)
@@ -106,7 +106,7 @@ def save(path: pathlib.Path, parts: dict[str, object]) -> None:
 def train(options: argparse.Namespace, folder: pathlib.Path) -> float:
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(1)  # sums in another order would give other weights
+    torch.set_num_threads(1)  # another summation order would give different weights
     model = LeNet()
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
     records = digits(folder)
@@ -123,7 +123,7 @@ def train(options: argparse.Namespace, folder: pathlib.Path) -> float:
         plan.load_state_dict(parts["plan"])
         loader.load_state_dict(parts["loader"])
         step = parts["step"]
-        print(f"going on behind step {step} of {len(loader)}", flush=True)
+        print(f"resuming after step {step} of {len(loader)}", flush=True)
 
     for batch in loader:
         loss = nn.functional.cross_entropy(model(batch.image), batch.label)
@@ -146,16 +146,16 @@ def train(options: argparse.Namespace, folder: pathlib.Path) -> float:
                 },
             )
     reached = accuracy(model, prepared(records.skip(count), 250))
-    print(f"accuracy {reached:.4f} on {TEST} digits never seen; weights {weights_digest(model)}")
+    print(f"accuracy {reached:.4f} on {TEST} unseen digits; weights {weights_digest(model)}")
     return reached
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--data", type=pathlib.Path, metavar="DIR", help="folder of the IDX files; default: drawn digits"
+        "--data", type=pathlib.Path, metavar="DIR", help="folder of the IDX files; default: generated digits"
     )
-    parser.add_argument("--checkpoint", type=pathlib.Path, metavar="FILE", help="save here, and go on from here")
+    parser.add_argument("--checkpoint", type=pathlib.Path, metavar="FILE", help="save here, and resume from it")
     parser.add_argument("--save-every", type=int, default=20, metavar="STEPS")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=64)
@@ -170,7 +170,7 @@ def main() -> int:
     except (hr.HeadraceError, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")
     except KeyboardInterrupt:
-        sys.exit("stopped" + (f"; the same command goes on from {options.checkpoint}" if options.checkpoint else ""))
+        sys.exit("stopped" + (f"; run again to resume from {options.checkpoint}" if options.checkpoint else ""))
 
 
 if __name__ == "__main__":

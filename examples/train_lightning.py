@@ -1,8 +1,8 @@
-"""Lightning: pipelines as a DataModule. A checkpoint holds the place in the data.
+"""Lightning: pipelines as a DataModule. Checkpoints include the position in the data.
 
-headrace synth photos photos/train --count 300          # or photos of your own, a folder per class
+headrace synth photos photos/train --count 300          # or your own photos, one folder per class
 headrace synth photos photos/val --count 60 --seed 2
-python examples/train_lightning.py photos/ runs/        # stop it, start it again: it goes on, also within an epoch
+python examples/train_lightning.py photos/ runs/        # stop and restart it: resumes, even within an epoch
 python examples/train_lightning.py photos/ runs/ --ranks 2
 """
 
@@ -72,29 +72,29 @@ def train(options: argparse.Namespace) -> None:
     )
     last = options.runs / "last.ckpt"
     trainer.fit(Classifier(classes), module, ckpt_path=last if last.exists() else None)
-    if trainer.interrupted:  # Lightning takes Ctrl-C itself
+    if trainer.interrupted:  # Lightning handles Ctrl-C itself
         raise KeyboardInterrupt
     if trainer.is_global_zero:
         found = trainer.callback_metrics.get("val_loss")
-        print(f"validation loss {found:.3f} after" if found is not None else "nothing is left to do after", end=" ")
+        print(f"validation loss {found:.3f} after" if found is not None else "nothing left to do after", end=" ")
         print(f"{trainer.global_step} steps")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", type=pathlib.Path, help="a folder with train/ and val/, a folder per class in both")
-    parser.add_argument("runs", type=pathlib.Path, help="checkpoints are kept here, and the last one is gone on from")
+    parser.add_argument("photos", type=pathlib.Path, help="folder with train/ and val/, each with one folder per class")
+    parser.add_argument("runs", type=pathlib.Path, help="folder for checkpoints; resumes from the last one")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=32, help="photos of a step, on each rank")
+    parser.add_argument("--batch", type=int, default=32, help="photos per step and rank")
     parser.add_argument("--save-every", type=int, default=10, metavar="STEPS")
-    parser.add_argument("--ranks", type=int, default=1, help="processes that share the photos")
+    parser.add_argument("--ranks", type=int, default=1, help="number of processes that split the photos")
     options = parser.parse_args()
     try:
         train(options)
     except (hr.HeadraceError, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"stopped; the same command goes on from {options.runs}")
+        sys.exit(f"stopped; run the same command again to resume from {options.runs}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Ray Train: each worker reads its own share of the photos.
 
-    headrace synth photos photos/ --count 300               # or photos of your own, a folder per class
-    python examples/train_ray.py photos/ model.pt --workers 2   # stop it, start it again: it goes on
+    headrace synth photos photos/ --count 300               # or your own photos, one folder per class
+    python examples/train_ray.py photos/ model.pt --workers 2   # stop and restart it: resumes
 
-Another number of workers may go on, too.
+A different number of workers can resume as well.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def network(classes: int) -> nn.Module:
 
 
 def train_loop(config: dict[str, Any]) -> None:
-    """In each worker. The checkpoint is a file that all of them see."""
+    """Runs in each worker. The checkpoint is a file visible to all of them."""
     checkpoint: pathlib.Path = config["checkpoint"]
     batches = shard(pipeline(config["photos"], config["batch"]), seed=1, threads=1)
     model = network(config["classes"])
@@ -62,7 +62,7 @@ def train_loop(config: dict[str, Any]) -> None:
 
     for epoch in range(begin, config["epochs"]):
         loss = torch.zeros(())
-        batches.loader.set_epoch(epoch)  # keeps a place in it that was loaded
+        batches.loader.set_epoch(epoch)  # keeps a loaded position in that epoch
         for step, batch in enumerate(batches.iter_torch_batches(), 1):
             loss = nn.functional.cross_entropy(replica(batch["image"]), batch["label"])
             optimiser.zero_grad()
@@ -78,16 +78,16 @@ def train_loop(config: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", type=pathlib.Path, help="a folder of photos, a folder per class in it")
-    parser.add_argument("checkpoint", type=pathlib.Path, help="saved here, and gone on from when it is there")
+    parser.add_argument("photos", type=pathlib.Path, help="a folder of photos, one folder per class")
+    parser.add_argument("checkpoint", type=pathlib.Path, help="saved here; resumes from it if it exists")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=16, help="photos of a step, on each worker")
+    parser.add_argument("--batch", type=int, default=16, help="photos per step and worker")
     parser.add_argument("--save-every", type=int, default=10, metavar="STEPS")
     options = parser.parse_args()
     config = {**vars(options), "photos": options.photos.resolve(), "checkpoint": options.checkpoint.resolve()}
     try:
-        pipeline(options.photos, options.batch).record_count  # noqa: B018 (says what is wrong with the photos here)
+        pipeline(options.photos, options.batch).record_count  # noqa: B018 (reports problems with the photos here)
         config["classes"] = sum(one.is_dir() and not one.name.startswith(".") for one in options.photos.iterdir())
         TorchTrainer(
             train_loop, train_loop_config=config, scaling_config=ray.train.ScalingConfig(num_workers=options.workers)
@@ -95,8 +95,8 @@ def main() -> None:
     except (hr.HeadraceError, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"stopped; the same command goes on from {options.checkpoint}")
-    print(f"{options.epochs} epochs are done; the model is in {options.checkpoint}")
+        sys.exit(f"stopped; run the same command again to resume from {options.checkpoint}")
+    print(f"{options.epochs} epochs completed; the model is in {options.checkpoint}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Keras: a pipeline as a tf.data.Dataset, with a model saved after each epoch.
 
-headrace synth photos photos/ --count 300               # or photos of your own, a folder per class
-python examples/train_tensorflow.py photos/ model.keras # stop it, start it again: it goes on with the next epoch
+headrace synth photos photos/ --count 300               # or your own photos, one folder per class
+python examples/train_tensorflow.py photos/ model.keras # stop and restart it: resumes with the next epoch
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def train(options: argparse.Namespace) -> None:
     if options.checkpoint.exists() and place.exists():
         model, begin = tf.keras.models.load_model(options.checkpoint), json.loads(place.read_text())
         if begin < options.epochs:
-            print(f"going on with epoch {begin + 1}", flush=True)
+            print(f"resuming with epoch {begin + 1}", flush=True)
     else:
         tf.keras.utils.set_random_seed(1)
         model = network(sum(one.is_dir() and not one.name.startswith(".") for one in options.photos.iterdir()))
@@ -55,23 +55,21 @@ def train(options: argparse.Namespace) -> None:
         os.replace(new, options.checkpoint)
         place.write_text(json.dumps(epoch + 1))
 
-    loader.set_epoch(begin)  # tf.data reads ahead: its place is known between epochs
+    loader.set_epoch(begin)  # tf.data reads ahead: the position is known only between epochs
     after_each = tf.keras.callbacks.LambdaCallback(on_epoch_end=keep)
     verbose = 1 if sys.stdout.isatty() else 2
     model.fit(
         batches, epochs=options.epochs, initial_epoch=begin, callbacks=[after_each], shuffle=False, verbose=verbose
     )
-    print(f"{options.epochs} epochs are done; the model is in {options.checkpoint}")
+    print(f"{options.epochs} epochs completed; the model is in {options.checkpoint}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", type=pathlib.Path, help="a folder of photos, a folder per class in it")
-    parser.add_argument(
-        "checkpoint", type=pathlib.Path, help="MODEL.keras: saved here, and gone on from when it is there"
-    )
+    parser.add_argument("photos", type=pathlib.Path, help="a folder of photos, one folder per class")
+    parser.add_argument("checkpoint", type=pathlib.Path, help="MODEL.keras: saved here; resumes from it if it exists")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=32, help="photos of a step")
+    parser.add_argument("--batch", type=int, default=32, help="photos per step")
     options = parser.parse_args()
     if options.checkpoint.suffix != ".keras":
         parser.error(f"Keras saves models as .keras; not {options.checkpoint}")
@@ -80,7 +78,7 @@ def main() -> None:
     except (hr.HeadraceError, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"stopped; the same command goes on from {options.checkpoint}")
+        sys.exit(f"stopped; run the same command again to resume from {options.checkpoint}")
 
 
 if __name__ == "__main__":

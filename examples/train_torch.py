@@ -1,10 +1,10 @@
-"""A plain PyTorch loop over photos, with a checkpoint that knows its place in the data.
+"""A plain PyTorch loop over photos, with a checkpoint that includes the position in the data.
 
-    headrace synth photos photos/ --count 300               # or photos of your own, a folder per class
-    python examples/train_torch.py photos/ model.pt         # stop it, start it again: it goes on
+    headrace synth photos photos/ --count 300               # or your own photos, one folder per class
+    python examples/train_torch.py photos/ model.pt         # stop and restart it: resumes
     torchrun --nproc-per-node 2 examples/train_torch.py photos/ model.pt
 
-The ranks of torchrun share each epoch and make equal steps; one may take over from two, or two from one.
+torchrun's ranks split each epoch and take equal numbers of steps; one rank can resume from two, or two from one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def network(classes: int) -> nn.Module:
 
 
 def save(path: pathlib.Path, parts: dict[str, object]) -> None:
-    """By rename: a run that is killed while saving keeps its last checkpoint."""
+    """Saves atomically: a run that is killed while saving keeps its last checkpoint."""
     temporary = path.with_name(path.name + ".new")
     torch.save(parts, temporary)
     os.replace(temporary, path)
@@ -56,7 +56,7 @@ def train(options: argparse.Namespace) -> None:
         loader.load_state_dict(parts["loader"])
         begin = parts["epoch"]
         if loader.rank == 0 and begin < options.epochs:
-            print(f"going on in epoch {begin}", flush=True)
+            print(f"resuming in epoch {begin}", flush=True)
     replica = nn.parallel.DistributedDataParallel(model) if loader.world > 1 else model
 
     def keep(epoch: int) -> None:
@@ -65,7 +65,7 @@ def train(options: argparse.Namespace) -> None:
             save(options.checkpoint, {**model_and_place, "loader": loader.state_dict()})
 
     for epoch in range(begin, options.epochs):
-        loader.set_epoch(epoch)  # keeps a place in it that was loaded
+        loader.set_epoch(epoch)  # keeps a loaded position in that epoch
         for step, batch in enumerate(loader, 1):
             loss = nn.functional.cross_entropy(replica(batch.image), batch.label)
             optimiser.zero_grad()
@@ -77,15 +77,15 @@ def train(options: argparse.Namespace) -> None:
                 print(f"epoch {epoch}  {batch.records} photos  loss {loss.item():.3f}", flush=True)
         keep(epoch + 1)
     if loader.rank == 0:
-        print(f"{options.epochs} epochs are done; the model is in {options.checkpoint}")
+        print(f"{options.epochs} epochs completed; the model is in {options.checkpoint}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", type=pathlib.Path, help="a folder of photos, a folder per class in it")
-    parser.add_argument("checkpoint", type=pathlib.Path, help="saved here, and gone on from when it is there")
+    parser.add_argument("photos", type=pathlib.Path, help="a folder of photos, one folder per class")
+    parser.add_argument("checkpoint", type=pathlib.Path, help="saved here; resumes from it if it exists")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=32, help="photos of a step, on each rank")
+    parser.add_argument("--batch", type=int, default=32, help="photos per step and rank")
     parser.add_argument("--save-every", type=int, default=10, metavar="STEPS")
     parser.add_argument("--log-every", type=int, default=1, metavar="STEPS")
     options = parser.parse_args()
@@ -96,7 +96,7 @@ def main() -> None:
     except (hr.HeadraceError, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"stopped; the same command goes on from {options.checkpoint}")
+        sys.exit(f"stopped; run the same command again to resume from {options.checkpoint}")
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()

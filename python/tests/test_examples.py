@@ -110,9 +110,9 @@ def test_jax_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path)
 @needs("tensorflow")
 def test_tensorflow_example(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
     model = tmp_path / "model.keras"
-    assert "1 epochs are done" in run("train_tensorflow.py", photos / "train", model, "--epochs", 1)
+    assert "1 epochs completed" in run("train_tensorflow.py", photos / "train", model, "--epochs", 1)
     again = run("train_tensorflow.py", photos / "train", model)
-    assert "going on with epoch 2" in again and "Epoch 2/2" in again and "Epoch 1/" not in again
+    assert "resuming with epoch 2" in again and "Epoch 2/2" in again and "Epoch 1/" not in again
 
 
 @needs("torch", "ray")

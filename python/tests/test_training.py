@@ -64,7 +64,7 @@ def test_killed_and_resumed_it_ends_with_the_same_weights(tmp_path: pathlib.Path
             start(*args, tmp_path / "broken.pt"), tmp_path / "broken.pt", chance.randint(1, 5), chance.random() * 0.02
         )
     out, digest = finish(start(*args, tmp_path / "broken.pt"))
-    assert "going on behind step" in out
+    assert "resuming after step" in out
     assert digest == whole
 
 

@@ -88,8 +88,7 @@ static void index_file(struct seek_thread *thread, uint64_t at)
     hr__arena_reset(&thread->arena);
 }
 
-/* Processes files until none is left. Only the calling thread's worker reports
- * progress. */
+/* Processes files until none is left. Only the calling thread reports progress. */
 static void index_files(struct seek_thread *thread, hr_progress_fn *progress)
 {
     struct pass *pass = thread->pass;
