@@ -59,7 +59,7 @@ def headrace_command(args, contender, cores, epochs):
     if form == "exact":
         command += ["-p", "mode=exact"]
     if form == "unfused":
-        command += ["--no-fuse"]
+        command += ["--no-fuse", "-p", "mode=exact"]  # in mode close the decode stays composed
     return command
 
 
