@@ -169,15 +169,14 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
     return HR_OK;
 }
 
-/* A record can pass so many expansions and no more: its identity has room for them. */
+/* A record's identity has room for this many child numbers. */
 static enum hr_err check_depth(const struct check *c, uint32_t node)
 {
     if (c->facts[node].depth <= HR_CHILD_DEPTH_MAX)
         return HR_OK;
     hr__fail(c->error, HR_ERR_LIMIT,
-             "it is the expansion number %u on the way from the source; a graph has at "
-             "most %d of them one after the other",
-             c->facts[node].depth, HR_CHILD_DEPTH_MAX);
+             "at most %d expansions can follow one another, and this is number %u",
+             HR_CHILD_DEPTH_MAX, c->facts[node].depth);
     return wrong(c, node, HR_ERR_LIMIT);
 }
 
@@ -261,7 +260,7 @@ static enum hr_err check_depends(const struct check *c, uint32_t node)
     return HR_OK;
 }
 
-/* Two nodes that draw the same numbers would show in no output. */
+/* Random draws are keyed by names. No output would show that two nodes draw alike. */
 static enum hr_err check_draw_ids(const struct check *c, uint32_t node)
 {
     const struct hr_graph_node *nodes = c->graph->nodes;
@@ -270,8 +269,8 @@ static enum hr_err check_draw_ids(const struct check *c, uint32_t node)
         if (nodes[i].draw_id != nodes[node].draw_id)
             continue;
         hr__fail(c->error, HR_ERR_GRAPH,
-                 "its name has the same hash as '%s', and random draws are keyed by it: "
-                 "give one of them another name",
+                 "its name has the same hash as '%s', and random draws are keyed by "
+                 "names: give one of the two another name",
                  name_of(c, i));
         return wrong(c, node, HR_ERR_GRAPH);
     }

@@ -259,3 +259,14 @@ TEST(a_failed_allocation_anywhere_leaks_nothing)
     }
     CHECK(n > 50);
 }
+
+TEST(expansions_one_after_the_other_are_limited)
+{
+#define EXPAND_4 "- test.expand\n- test.expand\n- test.expand\n- test.expand\n"
+    struct hr_graph *graph = parse(HEAD "- test.source\n" EXPAND_4 EXPAND_4);
+
+    freeze(graph);
+    hr_graph_unref(graph);
+    refused(HEAD "- test.source\n" EXPAND_4 EXPAND_4 "- test.expand\n", HR_ERR_LIMIT, 12,
+            3, "node 'test.expand9' (test.expand): at most 8 expansions can follow one");
+}
