@@ -140,6 +140,9 @@ enum hr_err hr_code_child(struct hr_code_call *call, struct hr_error *reterr)
         return hr__fail(reterr, HR_ERR_STATE, "only code.expand can make children");
     if (call->child_count > 0)
         HR_TRY(hr__code_whole(call, reterr));
+    if (call->child_count == UINT32_MAX)
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "a record can have at most 2^32 - 1 children");
     HR_TRY(call->class->child(call, reterr));
     call->child_count++;
     call->made = 0;

@@ -290,7 +290,7 @@ static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
 {
     struct hr_iter_options *o = &engine->options;
     struct hr_stage *first = &engine->stages[0];
-    uint64_t end = (uint64_t)(o->epoch_first + o->epochs);
+    uint64_t end = (uint64_t)o->epoch_first + (uint64_t)o->epochs;
 
     engine->base_epoch = UINT64_MAX;
     engine->cursor.epoch = (uint64_t)o->epoch_first;
@@ -298,6 +298,12 @@ static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
         HR_TRY(hr__state_restore(engine, o->state, reterr));
     o->state = NULL;
     first->epoch = engine->cursor.epoch;
+    engine->epochs_max = hr__engine_epochs_max(engine);
+    if (first->epoch >= engine->epochs_max)
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "epochs have numbers below %llu here (the passes of order.repeat "
+                        "count as well)",
+                        (unsigned long long)engine->epochs_max);
     first->epoch_count = hr__engine_positions(engine, first->epoch);
     first->exhausted = (o->epochs > 0 && first->epoch >= end) ||
                        (first->epoch_count == 0 && engine->base_epoch != first->epoch);

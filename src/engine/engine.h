@@ -38,7 +38,7 @@ struct hr_engine {
     int thread_count;
     int ahead_depth;
     size_t out_max;
-    uint64_t errors_max;
+    uint64_t errors_max, epochs_max;
     uint64_t earlier_records; /* before the state that the run goes on from */
     uint64_t open_ns, start_ticks;
     char fingerprint[HR_FINGERPRINT_BYTES];

@@ -327,3 +327,26 @@ TEST(two_branches_of_one_source_are_joined_record_by_record)
     hr_graph_unref(graph);
     check_equivalent(text, NULL);
 }
+
+/* The passes of a repeat are epochs to random draws, and these have 31 bits. */
+TEST(an_epoch_without_a_number_for_its_draws_ends_the_run)
+{
+    struct hr_iter_options options;
+    struct outcome *o;
+
+    hr_iter_options_init(&options);
+    options.epoch_first = 2146;
+    options.epochs = 0;
+    o = run(GRAPH(RANGE(1) "  - order.repeat: {count: 1000000}\n" BATCH(10000)), 2,
+            &options);
+    CHECK_EQ_INT(o->code, HR_ERR_LIMIT);
+    CHECK_HAS(o->error.message, "epoch 2146 is the last that");
+    CHECK_EQ_INT(o->records, 1000000);
+    outcome_free(o);
+    options.epoch_first = 2147;
+    o = run(GRAPH(RANGE(1) "  - order.repeat: {count: 1000000}\n" BATCH(10000)), 2,
+            &options);
+    CHECK_EQ_INT(o->code, HR_ERR_LIMIT);
+    CHECK_EQ_INT(o->records, 0);
+    outcome_free(o);
+}

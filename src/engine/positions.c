@@ -66,6 +66,25 @@ uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
                            (uint64_t)o->world, o->even);
 }
 
+uint64_t hr__engine_epochs_max(const struct hr_engine *engine)
+{
+    const struct hr_program *p = &engine->stages[0].program;
+    uint64_t most = 1;
+
+    for (size_t i = 0; i < p->path_count; i++) {
+        uint64_t passes = 1;
+
+        for (size_t k = 0; k < p->paths[i].count && passes <= HR_DRAW_EPOCHS_MAX; k++) {
+            const struct hr_order *order = &p->paths[i].orders[k];
+            uint64_t of_one = order->op->order_count(order->params, 1);
+
+            passes *= of_one > 1 ? of_one : 1;
+        }
+        most = passes > most ? passes : most;
+    }
+    return HR_DRAW_EPOCHS_MAX / most;
+}
+
 bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,
                         uint64_t *ret_children)
 {

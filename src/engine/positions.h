@@ -16,6 +16,9 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     struct hr_record_id *ret_id);
 /* The consumer's positions in the epoch. */
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
+/* Epochs have numbers below this: random draws count each pass of an order.repeat as an
+ * epoch, up to HR_DRAW_EPOCHS_MAX. */
+uint64_t hr__engine_epochs_max(const struct hr_engine *engine);
 /* Whether another world did the record at this position of stage 0; else how many of its
  * children. */
 bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,

@@ -257,7 +257,8 @@ static bool more_epochs(const struct hr_stage *stage)
 {
     const struct hr_iter_options *o = &stage->engine->options;
 
-    return o->epochs == 0 || stage->epoch < (uint64_t)(o->epoch_first + o->epochs);
+    return o->epochs == 0 ||
+           stage->epoch < (uint64_t)o->epoch_first + (uint64_t)o->epochs;
 }
 
 static void next_epoch(struct hr_stage *stage)
@@ -282,6 +283,18 @@ static bool too_early(const struct hr_engine *engine)
     return pool.idle_bytes < memory->batch;
 }
 
+/* Fails the run, once all that precedes has been sequenced. */
+static void end_numbers(struct hr_stage *stage)
+{
+    struct hr_error error = {0};
+
+    if (stage->live > 0)
+        return;
+    hr__fail(&error, HR_ERR_LIMIT, "epoch %llu is the last that can be numbered",
+             (unsigned long long)stage->epoch - 1);
+    hr__engine_fail(stage->engine, stage->number, &error, NULL);
+}
+
 static struct hr_block *open_positions(struct hr_stage *stage)
 {
     struct hr_engine *engine = stage->engine;
@@ -294,6 +307,10 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     if (stage->exhausted || block == NULL || live >= stage->block_count ||
         too_early(engine))
         return NULL;
+    if (stage->epoch >= engine->epochs_max) {
+        end_numbers(stage);
+        return NULL;
+    }
     n = stage->epoch < stage->cut ? stage->position : positions(stage);
     left = n - stage->position;
     size = left < stage->block_size ? (uint32_t)left : stage->block_size;

@@ -136,6 +136,10 @@ hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
         runner->meters[p->expand.node].records++;
         code = p->expand.op->expand_count(ctx, &count);
     }
+    if (code == HR_OK && count > UINT32_MAX)
+        code = hr__fail(&runner->error, HR_ERR_LIMIT,
+                        "a record can have at most 2^32 - 1 children, not %llu",
+                        (unsigned long long)count);
     if (code == HR_OK && count > 0) {
         children->values =
             hr__calloc(count * (p->child_count + 1), sizeof(struct hr_value));
