@@ -72,7 +72,8 @@ void hr__thread_join_for(pthread_t thread, uint64_t timeout_ns)
 {
     struct timespec until;
 
-    clock_gettime(CLOCK_REALTIME, &until); /* the one clock that older C libraries take */
+    clock_gettime(CLOCK_REALTIME,
+                  &until); /* the only clock that older C libraries accept */
     until.tv_sec += (time_t)(timeout_ns / 1000000000u);
     until.tv_nsec += (long)(timeout_ns % 1000000000u);
     if (until.tv_nsec >= 1000000000) {

@@ -14,7 +14,7 @@
 
 #include "headrace/base.h"
 
-/* Asserts that some thread holds the mutex, which is then this one. */
+/* Asserts that the mutex is held; callers hold it themselves. */
 static inline void hr__assert_locked(const pthread_mutex_t *mutex)
 {
     assert(pthread_mutex_trylock((pthread_mutex_t *)(uintptr_t)mutex) == EBUSY);
@@ -27,7 +27,7 @@ HR_CHECK enum hr_err
 hr__thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
                  void *user, struct hr_error *reterr);
 
-/* Joins a thread that is about to end; after `timeout_ns` it detaches it instead. */
+/* Joins a thread that is about to exit; detaches it if that takes over `timeout_ns`. */
 void hr__thread_join_for(pthread_t thread, uint64_t timeout_ns);
 
 #endif

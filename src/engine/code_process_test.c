@@ -410,7 +410,7 @@ TEST(a_host_that_cannot_start_a_peer_ends_the_run_whatever_the_policy)
         host.peers.refuse = true;
         o = run_with(text, &w, threads, &options, give_host, &host);
         CHECK_ERR(HR_ERR_IO, o->code);
-        CHECK_HAS(o->error.message, "no more processes today");
+        CHECK_HAS(o->error.message, "the test refuses to start processes");
         CHECK_EQ_STR(o->error.node, "code.map");
         peers_finish(&host.peers);
         outcome_free(o);

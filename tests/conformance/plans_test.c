@@ -1,9 +1,9 @@
 /*
  * tests/conformance/plans_test.c - graph in, plan out, as text.
  *
- * Each tests/golden/plans/NAME.yaml is a graph whose first line says what is asked of the
- * optimizer; NAME.plan beside it is the plan, or the message with which it is refused.
- * The fingerprint is left out, so that a new version of an op changes no plan.
+ * Each tests/golden/plans/NAME.yaml is a graph whose first line has the optimizer's
+ * options; NAME.plan next to it is the plan, or the message with which it is rejected.
+ * Fingerprints are removed, so that a new version of an op changes no plan.
  * HEADRACE_GOLDEN_UPDATE=1 rewrites them (make golden-update).
  */
 #include <dirent.h>
@@ -41,7 +41,7 @@ static void write_text(const char *path, const char *text)
     CHECK_EQ_INT(fclose(file), 0);
 }
 
-/* ---- what is asked ---- */
+/* ---- options ---- */
 
 static enum hr_err call_never(void *user, struct hr_code_call *call, struct hr_error *e)
 {
@@ -81,7 +81,7 @@ static uint32_t node_of(const struct hr_graph *graph, const char *name)
     for (uint32_t i = 0; i < graph->count; i++)
         if (strcmp(graph->nodes[i].name, name) == 0)
             return i;
-    check_failed(__FILE__, __LINE__, "no node is called %s", name);
+    check_failed(__FILE__, __LINE__, "no node has the name %s", name);
 }
 
 struct request {
@@ -110,11 +110,11 @@ ask(struct request *r, const struct hr_graph *graph, const char *key, char *valu
             r->cuts[s->cut_count++] = node_of(graph, name);
         s->cuts = r->cuts;
     } else {
-        check_failed(__FILE__, __LINE__, "\"%s\" is not known", key);
+        check_failed(__FILE__, __LINE__, "unknown option \"%s\"", key);
     }
 }
 
-/* Of the first line: "# key=value key=value". */
+/* Parses the first line: "# key=value key=value". */
 static void ask_all(struct request *r, const struct hr_graph *graph, const char *path)
 {
     char *text = read_text(path), *rest = NULL;
@@ -134,7 +134,7 @@ static void ask_all(struct request *r, const struct hr_graph *graph, const char 
     free(text);
 }
 
-/* ---- what comes out ---- */
+/* ---- the plan as text ---- */
 
 static void
 print(const struct hr_graph *graph, const struct request *r, struct hr_str *out)

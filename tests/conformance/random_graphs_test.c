@@ -4,8 +4,8 @@
  * thread, in mode exact and in mode close. Where records fail, all runs fail with the
  * same message after the same batches.
  *
- * Every run draws graphs of its own. HEADRACE_TEST_SEED=n runs the graph of that number
- * and prints it, HEADRACE_TEST_GRAPHS=m that many, from n on if both are given.
+ * Every run draws new graphs. HEADRACE_TEST_SEED=n runs graph n and prints it,
+ * HEADRACE_TEST_GRAPHS=m runs m graphs, starting from n if both are set.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@
 #define GRAPHS 200
 #define STATE_MAX (1 << 16)
 
-static size_t cuts;   /* plans with one that were run */
-static bool all_cuts; /* else a quarter of them */
+static size_t cuts;   /* plans with a cut that were run */
+static bool all_cuts; /* false: a quarter of them */
 
 __attribute__((constructor)) static void serve(void)
 {
@@ -97,7 +97,8 @@ static void run_plain(struct trial *t, const char *name, int every)
     hr__isa_limit(HR_ISA_AVX512);
 }
 
-/* A random node's values are made right after it; in mode exact nobody can tell. */
+/* A random node's values are made right after it; in mode exact the bytes are the same.
+ */
 static enum hr_err prepare_early(void *user, struct hr_graph *graph, struct hr_error *e)
 {
     struct random_graph *m = user;
@@ -189,7 +190,7 @@ static _Noreturn void child(const struct outcome_job *job, int fd)
     _exit(0);
 }
 
-/* The `count`-th state that comes through the pipe; false when it ends before. */
+/* The `count`-th state from the pipe; false if it ends before. */
 static bool read_state(int fd, uint64_t count, char *state)
 {
     size_t length = 0;
@@ -206,7 +207,7 @@ static bool read_state(int fd, uint64_t count, char *state)
     return true;
 }
 
-/* Kills a run after some batch, whatever it is at, and resumes in this process. */
+/* Kills a run at a random time after some batch, and resumes it in this process. */
 static void run_killed(struct trial *t, const char *name, int threads)
 {
     static char state[STATE_MAX];
@@ -236,7 +237,7 @@ static void run_killed(struct trial *t, const char *name, int threads)
     if (!whole && overtakes(t))
         return;
     if (!whole)
-        check_failed(__FILE__, __LINE__, "%s, %s: %llu batches did not come, in\n%s",
+        check_failed(__FILE__, __LINE__, "%s, %s: %llu batches did not arrive, in\n%s",
                      t->mode, name, (unsigned long long)at + 1, t->text);
     job.options.state = state;
     check_same(t, &job, at + 1, name);
@@ -244,7 +245,7 @@ static void run_killed(struct trial *t, const char *name, int threads)
 
 /* ---- plans ---- */
 
-/* Runs the plan that is read back from this one's text. */
+/* Runs the plan that is read back from its own text. */
 static void check_plan(struct trial *t, const struct hr_plan *plan,
                        enum hr_graph_format format, const char *name)
 {
@@ -316,8 +317,7 @@ static void run_cuts(struct trial *t, const char *name, int threads)
     }
 }
 
-/* Ways to run a graph that must not show in its batches: each is a function and a line.
- */
+/* Ways to run a graph that must not affect its batches. */
 static const struct variant {
     const char *name;
     void (*run)(struct trial *t, const char *name, int number);
@@ -400,7 +400,7 @@ TEST(random_graphs_give_the_same_bytes_whatever_runs_them)
         random_graph_make(&m, seed, photos);
         printf("%s# HEADRACE_TEST_SEED=%llu\n", one && count == 1 ? m.text : "",
                (unsigned long long)seed);
-        fflush(stdout); /* a crash leaves its seed behind */
+        fflush(stdout); /* so that a crash has printed its seed */
         check_mode(&m, seed, "exact");
         if (m.decodes)
             check_mode(&m, seed, "close");

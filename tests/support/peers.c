@@ -61,7 +61,8 @@ host_start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
 
     if (peers->refuse) {
         reterr->code = HR_ERR_IO;
-        snprintf(reterr->message, sizeof reterr->message, "no more processes today");
+        snprintf(reterr->message, sizeof reterr->message,
+                 "the test refuses to start processes");
         return HR_ERR_IO;
     }
     pid = spawn(peers, fd);
