@@ -687,13 +687,11 @@ void ext_home_begin(struct ext_home *home)
     ext_mutex_unlock(&home->mutex);
 }
 
-bool ext_home_end(struct ext_home *home)
+void ext_home_end(struct ext_home *home)
 {
     PyObject *kept = NULL, *fatal = NULL;
-    bool code;
 
     ext_mutex_lock(&home->mutex);
-    code = home->codes != NULL;
     if (--home->runs == 0) {
         kept = home->kept;
         fatal = home->fatal; /* nobody asked for it */
@@ -702,7 +700,6 @@ bool ext_home_end(struct ext_home *home)
     ext_mutex_unlock(&home->mutex);
     Py_XDECREF(kept);
     Py_XDECREF(fatal);
-    return code;
 }
 
 void ext_home_interrupt(struct ext_home *home)

@@ -143,14 +143,6 @@ void ext_graph_unlock(struct ext_graph *graph);
 
 extern PyType_Spec ext_iter_spec;
 
-/* ---- closing.c ---- */
-
-/* hr_iter_close(iter) in a thread beside this one, which waits: for at most
- * `patience_ms`, with 0 until it is closed or the handler of a signal raises (-1), with
- * less not at all.
- */
-int ext_close_beside(struct hr_iter *iter, int patience_ms);
-
 /* ---- options.c ---- */
 
 /* Read a dict of options. Gives an object that keeps the strings of *ret_options, or NULL
@@ -270,9 +262,9 @@ int ext_home_visit(struct ext_home *home, visitproc visit, void *arg);
 /* Its owner goes. */
 void ext_home_clear(struct ext_home *home);
 
-/* A run begins; a run has ended. Whether there is user code, which may be under way. */
+/* A run begins; a run has ended. */
 void ext_home_begin(struct ext_home *home);
-bool ext_home_end(struct ext_home *home);
+void ext_home_end(struct ext_home *home);
 
 /* Ask the threads in user code of this home to end soon: an exception is raised in them
  * when they next run a line of Python. Not while several iterators share the code. */

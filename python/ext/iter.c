@@ -1,21 +1,24 @@
 /*
- * Iterators: next with signals served, and an end that always comes.
+ * Iterators: next() serves signals, and close() returns whatever user code does.
  *
- * An iterator is for one thread at a time; a lock makes that so, and threads wait for
- * their turn. close() ends what another one waits for. Closing joins the engine's
- * threads, which may be in user code (closing.c). User code that closes or drops the
- * iterator it runs for cannot wait for itself: it only cancels.
+ * An iterator is for one thread at a time; a lock ensures that, and threads wait for
+ * their turn. close() ends the wait of another thread and waits for user code for a
+ * bounded time. An engine thread that is still in user code is left behind
+ * (hr_iter_close); a thread that runs user code inside next() closes the handle when it
+ * comes back. User code that closes or drops its own iterator only cancels it.
  *
- * After a fork the child has the handle but not its threads: it is told so, and leaves
- * the memory alone.
+ * A forked child has the handle but not its threads: calls fail, and the memory is left
+ * alone.
  */
 #include "ext.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* Of user code after Ctrl-C, and at the end of the interpreter. */
-#define PATIENCE_MS 1000
+/* How long user code may take to end: after close(); where another thread called that,
+ * after Ctrl-C, when the iterator is dropped, and at the end of the interpreter. */
+#define CLOSE_WAIT_MS 2000
+#define END_WAIT_MS 1000
 
 struct ext_iter {
     PyObject_HEAD PyObject *weak;
@@ -23,10 +26,12 @@ struct ext_iter {
     unsigned forks;
     PyThread_type_lock lock; /* who is in the handle */
     atomic_ulong owner;      /* that thread, 0: none */
-    atomic_bool cancelled;   /* close it as soon as nobody is in it */
-    struct ext_mutex mutex;  /* the three below; they are set by whoever has the lock */
+    atomic_bool cancelled;   /* close() was called; the thread inside closes it */
+    atomic_bool abandoned;   /* that thread did not come back in time */
+    struct ext_mutex mutex;  /* the four below; they are set by the lock's owner */
     struct hr_iter *iter;    /* NULL once it is closed */
-    char *saved;             /* of the handle when it was closed, or NULL */
+    PyObject *node_stats;    /* of the handle when it was closed, or NULL */
+    char *saved;
     struct hr_iter_stats stats;
     struct ext_iter *next_open,
         **prev_open; /* list in the module's state, by its mutex */
@@ -65,12 +70,13 @@ static void unlist(struct ext_iter *iter)
     iter->prev_open = NULL;
 }
 
-/* Nobody finds the handle in the object from here on, but its last words. */
+/* Takes the handle out of the object, which keeps its state and statistics. */
 static void take_handle(struct ext_iter *iter)
 {
     struct ext_state *state = state_of(iter);
     struct hr_iter *handle = iter->iter;
     struct hr_iter_stats stats = {0};
+    PyObject *node_stats = NULL;
     char *saved = NULL;
 
     ext_mutex_lock(&state->mutex);
@@ -82,20 +88,57 @@ static void take_handle(struct ext_iter *iter)
         if (hr_iter_save(handle, &saved, NULL) != HR_OK)
             saved = NULL;
         hr_iter_stats(handle, &stats);
+        node_stats = ext_node_stats_list(handle);
+        if (node_stats == NULL)
+            PyErr_Clear();
     }
     ext_mutex_lock(&iter->mutex);
     iter->iter = NULL;
+    iter->node_stats = node_stats;
     iter->saved = saved;
     iter->stats = stats;
     ext_mutex_unlock(&iter->mutex);
 }
 
-/* By whoever has the lock, or when nobody else can be there. -1 when a signal's handler
- * raised meanwhile; the handle is on its way out then, too. */
-static int close_handle(struct ext_iter *iter, int patience_ms)
+/* Says which thread still runs user code. -1 when warnings are errors. */
+static int warn_stuck(const struct hr_error *error, const char *owner)
+{
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                            "closed a run that has not ended; %s%s. It is left behind "
+                            "and ends when the code returns",
+                            error->message, owner);
+}
+
+/* Waits until no thread works for the handle, for at most `wait_ms`; then warns. Less
+ * than 0: neither waits nor warns. -1 with an exception set. */
+static int wait_stopped(struct hr_iter *handle, int wait_ms, bool signals)
+{
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    for (int waited = 0;; waited += EXT_SLICE_MS) {
+        uint64_t slice_ns = waited < wait_ms ? EXT_SLICE_MS * (uint64_t)1000000 : 0;
+
+        Py_BEGIN_ALLOW_THREADS;
+        code = hr_iter_stop(handle, slice_ns, &error);
+        Py_END_ALLOW_THREADS;
+        if (code == HR_OK || wait_ms < 0)
+            return 0;
+        if (slice_ns == 0)
+            return warn_stuck(&error, "");
+        if (signals && PyErr_CheckSignals() < 0)
+            return -1;
+    }
+}
+
+/* The caller has the lock, or nobody else can have it. Waits for at most `wait_ms` for
+ * user code to end, serving signals if asked to. -1 with an exception set: a signal's
+ * handler raised, or a warning did. The handle is closed in any case. */
+static int close_handle(struct ext_iter *iter, int wait_ms, bool signals)
 {
     struct ext_home *home = iter->graph->home;
     struct hr_iter *handle = iter->iter;
+    int result;
 
     if (handle == NULL)
         return 0;
@@ -103,12 +146,14 @@ static int close_handle(struct ext_iter *iter, int patience_ms)
     if (iter->forks != ext_forks())
         return 0;
     ext_home_interrupt(home);
-    if (ext_home_end(home)) /* there is code to wait for */
-        return ext_close_beside(handle, ext_home_is_here(home) ? -1 : patience_ms);
+    ext_home_end(home);
+    if (ext_home_is_here(home))
+        wait_ms = -1; /* this thread may be the one to wait for */
+    result = wait_stopped(handle, wait_ms, signals);
     Py_BEGIN_ALLOW_THREADS;
     hr_iter_close(handle);
     Py_END_ALLOW_THREADS;
-    return 0;
+    return result;
 }
 
 /* ---- one thread at a time ---- */
@@ -139,26 +184,39 @@ static void disown(struct ext_iter *iter)
     PyThread_release_lock(iter->lock);
 }
 
-/* Wait for the lock, serving signals. -1 when one of them raised. */
-static int wait_turn(struct ext_iter *iter)
+/* Waits for the lock for at most `wait_ms`, serving signals if asked to. 1 when it is
+ * this thread's, 0 when the time is over, -1 when a signal's handler raised. */
+static int wait_lock(struct ext_iter *iter, int wait_ms, bool signals)
 {
-    PyLockStatus got;
+    PyLockStatus got = PyThread_acquire_lock_timed(iter->lock, 0, 0);
 
-    for (;;) {
+    for (int waited = 0; got != PY_LOCK_ACQUIRED && waited < wait_ms;
+         waited += EXT_SLICE_MS) {
         Py_BEGIN_ALLOW_THREADS;
         got = PyThread_acquire_lock_timed(iter->lock, EXT_SLICE_MS * 1000, 0);
         Py_END_ALLOW_THREADS;
-        if (got == PY_LOCK_ACQUIRED)
-            return 0;
-        if (PyErr_CheckSignals() < 0)
+        if (got != PY_LOCK_ACQUIRED && signals && PyErr_CheckSignals() < 0)
             return -1;
     }
+    return got == PY_LOCK_ACQUIRED;
+}
+
+/* Waits for the lock, serving signals. -1 with an exception set. */
+static int wait_turn(struct ext_iter *iter)
+{
+    int got = 0;
+
+    while (got == 0 && !atomic_load(&iter->abandoned))
+        got = wait_lock(iter, EXT_SLICE_MS, true);
+    if (got == 0)
+        return refuse(iter, "the iterator is closed");
+    return got < 0 ? -1 : 0;
 }
 
 /* -1 with an exception set, unless this thread is in the handle from here on. */
 static int enter(struct ext_iter *iter)
 {
-    if (is_closed(iter))
+    if (is_closed(iter) || atomic_load(&iter->abandoned))
         return refuse(iter, "the iterator is closed");
     if (iter->forks != ext_forks())
         return refuse(iter, "the iterator was opened before this process was forked; "
@@ -180,7 +238,8 @@ static int enter(struct ext_iter *iter)
 /* Whether it was cancelled meanwhile: then it is closed. -1 with an exception set. */
 static int leave(struct ext_iter *iter)
 {
-    int result = atomic_load(&iter->cancelled) ? close_handle(iter, 0) : 0;
+    int result =
+        atomic_load(&iter->cancelled) ? close_handle(iter, END_WAIT_MS, false) : 0;
 
     disown(iter);
     return result;
@@ -201,26 +260,72 @@ static void cancel(struct ext_iter *iter)
         ext_home_interrupt(iter->graph->home);
 }
 
-/* From any thread, also while another one is in next(). */
-static int close_iter(struct ext_iter *iter, int patience_ms)
+/* "; next() was called in thread 'MainThread'", as threading names it; clears errors. */
+static void owner_words(struct ext_iter *iter, char *words, size_t room)
 {
-    int result;
+    PyObject *threading = PyImport_ImportModule("threading"), *active = NULL;
+    PyObject *ident = PyLong_FromUnsignedLong(atomic_load(&iter->owner)), *thread = NULL;
+    PyObject *name = NULL;
+
+    if (threading != NULL)
+        active = PyObject_GetAttrString(threading, "_active");
+    if (active != NULL && ident != NULL)
+        thread = PyObject_GetItem(active, ident);
+    if (thread != NULL)
+        name = PyObject_GetAttrString(thread, "name");
+    if (name != NULL && PyUnicode_Check(name))
+        snprintf(words, room, "; next() was called in thread '%.60s'",
+                 PyUnicode_AsUTF8AndSize(name, NULL));
+    PyErr_Clear();
+    Py_XDECREF(name);
+    Py_XDECREF(thread);
+    Py_XDECREF(ident);
+    Py_XDECREF(active);
+    Py_XDECREF(threading);
+}
+
+/* Another thread runs user code inside next() and does not return: it closes the handle
+ * when it does. -1 when warnings are errors. */
+static int leave_to_owner(struct ext_iter *iter)
+{
+    struct hr_error error = {0};
+    enum hr_err code = HR_OK;
+    char words[128] = "";
+
+    ext_mutex_lock(&iter->mutex);
+    if (iter->iter != NULL)
+        code = hr_iter_stop(iter->iter, 0, &error);
+    ext_mutex_unlock(&iter->mutex);
+    atomic_store(&iter->abandoned, true);
+    if (code == HR_OK)
+        return 0;
+    owner_words(iter, words, sizeof words);
+    return warn_stuck(&error, words);
+}
+
+/* From any thread, also while another one is in next(). Returns after about `wait_ms`
+ * whatever user code does. */
+static int close_iter(struct ext_iter *iter, int wait_ms, bool signals)
+{
+    int got;
 
     if (is_closed(iter))
         return 0;
     if (iter->forks != ext_forks())
-        return close_handle(iter, 0);
+        return close_handle(iter, 0, false);
+    atomic_store(&iter->cancelled, true); /* first: for the thread that wakes up */
     cancel(iter);
-    atomic_store(&iter->cancelled, true);
     if (is_within(iter))
-        return 0; /* whoever is in it, or drops it, closes it */
-    Py_BEGIN_ALLOW_THREADS;
-    PyThread_acquire_lock(iter->lock, WAIT_LOCK);
-    Py_END_ALLOW_THREADS;
+        return 0; /* the call that it is in, or the one that drops it, closes it */
+    got = wait_lock(iter, wait_ms, signals);
+    if (got == 0 && is_closed(iter)) /* its owner is waiting for other threads */
+        got = wait_lock(iter, wait_ms, signals);
+    if (got <= 0)
+        return got < 0 ? -1 : leave_to_owner(iter);
     own(iter);
-    result = close_handle(iter, patience_ms);
+    got = close_handle(iter, wait_ms, signals);
     disown(iter);
-    return result;
+    return got;
 }
 
 /* ---- life ---- */
@@ -329,7 +434,7 @@ static void iter_finalize(PyObject *self)
         return;
     own(iter);
     PyErr_Fetch(&type, &value, &traceback);
-    if (close_handle(iter, PATIENCE_MS) < 0)
+    if (close_handle(iter, END_WAIT_MS, false) < 0)
         PyErr_WriteUnraisable(NULL);
     PyErr_Restore(type, value, traceback);
     if (iter->forks == ext_forks())
@@ -352,6 +457,7 @@ static void iter_dealloc(PyObject *self)
         PyObject_ClearWeakRefs(self);
     iter_finalize(self);
     hr_free(iter->saved);
+    Py_XDECREF(iter->node_stats);
     if (iter->lock != NULL)
         PyThread_free_lock(iter->lock);
     Py_XDECREF((PyObject *)iter->graph);
@@ -367,7 +473,7 @@ PyObject *ext_iters_close(PyObject *module, PyObject *unused)
     (void)unused;
     atomic_store(&state->ending, true);
     while ((iter = pop_open(state)) != NULL) {
-        if (close_iter(iter, PATIENCE_MS) < 0)
+        if (close_iter(iter, END_WAIT_MS, false) < 0)
             PyErr_Clear();
         Py_DECREF((PyObject *)iter);
     }
@@ -382,7 +488,7 @@ static void interrupted(struct ext_iter *iter)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    if (close_handle(iter, PATIENCE_MS) < 0)
+    if (close_handle(iter, END_WAIT_MS, false) < 0)
         PyErr_Clear();
     PyErr_Restore(type, value, traceback);
 }
@@ -480,7 +586,7 @@ static PyObject *iter_cancel(PyObject *self, PyObject *unused)
 static PyObject *iter_close(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (close_iter(of(self), 0) < 0)
+    if (close_iter(of(self), CLOSE_WAIT_MS, true) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -549,6 +655,8 @@ static PyObject *iter_node_stats(PyObject *self, PyObject *unused)
     PyObject *list;
 
     (void)unused;
+    if (is_closed(iter) && iter->node_stats != NULL)
+        return Py_NewRef(iter->node_stats);
     if (enter(iter) < 0)
         return NULL;
     list = ext_node_stats_list(iter->iter);
@@ -570,22 +678,23 @@ static PyMethodDef iter_methods[] = {
      "next() -> Batch | None\n--\n\n"
      "The next batch, None at the end. Threads take turns. Signals are served while it\n"
      "waits; when a handler raises, the iterator is closed and the exception is the\n"
-     "handler's."                                                                   },
+     "handler's."                                                                    },
     {"cancel",     iter_cancel,     METH_NOARGS,
-     "cancel()\n--\n\nEnd a next() that waits or comes; from any thread."           },
+     "cancel()\n--\n\nEnd a next() that waits or comes; from any thread."            },
     {"close",      iter_close,      METH_NOARGS,
      "close()\n--\n\n"
-     "Stop and free; waits for the workers. Batches stay valid, and save() and stats()\n"
-     "tell what was last. From within its own user code it cancels only."           },
+     "Stop and free; returns within a few seconds whatever user code does, with a\n"
+     "RuntimeWarning that names a thread still in it. Batches stay valid; save() and\n"
+     "stats() return the last values. From within its own user code it cancels only."},
     {"save",       iter_save,       METH_NOARGS,
-     "save() -> str\n--\n\nWhere the consumer stands, as JSON for the option state."},
+     "save() -> str\n--\n\nWhere the consumer stands, as JSON for the option state." },
     {"stats",      iter_stats,      METH_NOARGS,
-     "stats() -> dict\n--\n\nWhat happened; see struct hr_iter_stats."              },
+     "stats() -> dict\n--\n\nWhat happened; see struct hr_iter_stats."               },
     {"node_stats", iter_node_stats, METH_NOARGS,
-     "node_stats() -> list[dict]\n--\n\nWhat happened in each node."                },
+     "node_stats() -> list[dict]\n--\n\nWhat happened in each node."                 },
     {"trace",      iter_trace,      METH_NOARGS,
-     "trace() -> str\n--\n\nThe spans recorded so far, as Chrome trace JSON."       },
-    {NULL,         NULL,            0,           NULL                               },
+     "trace() -> str\n--\n\nThe spans recorded so far, as Chrome trace JSON."        },
+    {NULL,         NULL,            0,           NULL                                },
 };
 
 static PyMemberDef iter_members[] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -308,7 +309,7 @@ class _Codes:
     def _name(self, code: Code) -> str:
         wanted = file_name(code)
         if wanted is None:
-            stem = "lambda" if getattr(code.fn, "__name__", "") == "<lambda>" else "local"
+            stem = re.sub(r"\W", "", getattr(code.fn, "__name__", type(code.fn).__name__)) or "local"
             wanted = next(n for i in range(1, 10000) if (n := f"{stem}-{i}") not in self.entries)
         name, number = wanted, 2
         while name in self.entries:

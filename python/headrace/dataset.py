@@ -8,6 +8,7 @@ resume in the middle its first records are read again and dropped.
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
@@ -200,8 +201,9 @@ def from_dataset(
 class Stream:
     """An iterable as a source. Each loader reads it in a pass of its own."""
 
-    def __init__(self, start: Callable[[], Iterator[Any]], once: bool) -> None:
+    def __init__(self, start: Callable[[], Iterator[Any]], once: bool, name: str) -> None:
         self._start = start
+        self.__name__ = name  # for messages
         self._once = once  # it is an iterator, which has one pass in it
         self.layout: Layout | None = None
         self._lock = threading.Lock()
@@ -385,7 +387,7 @@ def _stream(
 ) -> Pipeline:
     if names is not None:
         names = fieldspec.field_names(names, "names", "code.source")
-    stream = Stream(start, once)
+    stream = Stream(start, once, re.findall(r"\w+", what)[-1])
     try:
         first = stream.peek(0)
     except StopIteration:

@@ -23,6 +23,7 @@ from ._types import Even, OnError, Output, PathLike
 from .batch import Batch
 from .errors import (
     ArgumentError,
+    CancelledError,
     ClosedError,
     HeadraceError,
     StateError,
@@ -168,6 +169,7 @@ class Run:
         self._loader = loader
         self._lock = threading.RLock()  # of what is checked and then done; a signal's handler may come, too
         self._closing = self._finished = False
+        self._closed_by = 0  # ident of a thread
         self.first, self.epochs = first, epochs
         self.given = False  # whether it gave a batch
         self.replaced = False  # by another loop, before its end
@@ -193,12 +195,13 @@ class Run:
                     "another loop over the same loader has begun, which ended this one; "
                     "a loop of its own takes a loader of its own: pipeline.loader()"
                 )
-            raise StopIteration
+            raise self._end()
         try:
             got = run.next()
         except BaseException as error:
-            if self._finished and isinstance(error, _headrace.Error):  # another thread met the end
-                raise StopIteration from None
+            elsewhere = self._closing and self._closed_by != threading.get_ident()
+            if elsewhere and isinstance(error, _headrace.Error):
+                raise self._end() from None
             self.close()
             self._loader._drop_host()
             with translated():
@@ -214,6 +217,12 @@ class Run:
         if self._loader._progress is not None:
             self._loader._progress.advance(self)
         return made
+
+    def _end(self) -> Exception:
+        """What a run that is closed raises: an error where another thread ended it early."""
+        if self._finished or self._closed_by == threading.get_ident():
+            return StopIteration()
+        return CancelledError("the loader was closed in another thread")
 
     def save(self) -> str | None:
         """The engine's own state; None when the run has ended."""
@@ -242,12 +251,14 @@ class Run:
             run = self._iter
             if run is None or self._closing:
                 return
-            self._closing, self._finished = True, finished
+            self._closing, self._finished, self._closed_by = True, finished, threading.get_ident()
         try:
-            self._loader._ended(self, finished)
+            run.close()  # first: what is asked of it now is answered without waiting
         finally:
-            self._iter = None
-            run.close()
+            try:
+                self._loader._ended(self, finished)
+            finally:
+                self._iter = None
 
     def __del__(self) -> None:
         if getattr(self, "_iter", None) is not None:
@@ -360,8 +371,7 @@ class Loader:
         self._next_epoch = int(number)
 
     def _start(self, first: int | None, epochs: int | None) -> Run:
-        if self._closed:
-            raise ClosedError("the loader is closed; make another one with pipeline.loader()")
+        self._refuse_closed()
         self._stop_run(replaced=True)
         self._take_host()
         state, self._last = self._state, None
@@ -372,9 +382,17 @@ class Loader:
         else:
             run = Run(self, self._next_epoch if first is None else first, epochs, None)
         self._run = weakref.ref(run)
+        if self._closed:  # by another thread, which could not see this run yet
+            run.close()
+            self._drop_host()
+        self._refuse_closed()
         if self._progress is not None:
             self._progress.begin(run)
         return run
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise ClosedError("the loader is closed; make another one with pipeline.loader()")
 
     def _current(self) -> Run | None:
         return self._run() if self._run is not None else None
@@ -504,8 +522,7 @@ class Loader:
                 another rank where ranks stand at different places (see `merge_states`).
             FormatError: it is damaged.
         """
-        if self._closed:
-            raise ClosedError("the loader is closed; make another one with pipeline.loader()")
+        self._refuse_closed()
         state = states.check(state)
         states.refuse_others(state, self._built, self._engine["seed"])
         states.refuse_ranks(state, *self._place())
@@ -529,10 +546,17 @@ class Loader:
         return (run.node_stats() if run is not None else []) or list(self._node_stats)
 
     def close(self) -> None:
-        """End the run with its threads and processes. Batches stay valid."""
-        self._stop_run()
-        self._drop_host()
+        """End the run with its threads and processes. Batches stay valid.
+
+        Any thread may call it; a loop that waits in another thread ends with CancelledError.
+        It returns within a few seconds whatever user code does: a thread that is still in it
+        is named in a RuntimeWarning, and ends when that code returns.
+        """
         self._closed = True
+        try:
+            self._stop_run()
+        finally:
+            self._drop_host()
 
     def __enter__(self) -> Self:
         return self

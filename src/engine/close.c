@@ -15,9 +15,11 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/str.h"
 #include "core/thread.h"
 
 #define CLOSE_NS ((uint64_t)2000000000)
+#define NAMED_MAX 4 /* threads, in messages */
 /* For what a thread does after it has left, such as destructors of thread-local objects.
  */
 #define JOIN_NS ((uint64_t)500000000)
@@ -85,21 +87,6 @@ static bool is_own_code(const struct hr_engine *engine)
     return false;
 }
 
-/* Of the threads that are inside, one in user code if there is any; under the lock. */
-static const struct hr_runner *find_stuck(const struct hr_engine *engine)
-{
-    const struct hr_runner *found = &engine->runners[engine->thread_count];
-
-    assert(engine->inside > 0);
-    for (int i = 0; i <= engine->thread_count; i++) {
-        const struct hr_runner *runner = &engine->runners[i];
-
-        if (runner->inside && (!found->inside || atomic_load(&runner->code_node) != 0))
-            found = runner;
-    }
-    return found;
-}
-
 static const char *code_name(const struct hr_graph_node *node)
 {
     const struct hr_code_use *use =
@@ -108,32 +95,54 @@ static const char *code_name(const struct hr_graph_node *node)
     return use != NULL ? use->name : node->op->name;
 }
 
-/* Under the lock. */
-static enum hr_err name_stuck(const struct hr_engine *engine, struct hr_error *reterr)
+/* "thread 'hr-thread-1' in user code 'f' of node 'map' (code.map) at record 20"; fills
+ * the parts of *reterr (may be NULL) unless another thread has. */
+static void
+name_thread(const struct hr_runner *runner, struct hr_str *words, struct hr_error *reterr)
 {
-    const struct hr_runner *runner = find_stuck(engine);
     uint32_t at = atomic_load(&runner->code_node);
     uint64_t record = atomic_load(&runner->code_record);
     const struct hr_graph_node *node;
-    char name[16] = "?", others[48] = "", place[48] = "";
+    char name[16] = "?";
 
     (void)pthread_getname_np(runner->handle, name, sizeof name);
-    if (engine->inside > 1)
-        snprintf(others, sizeof others, " (and %d more)", engine->inside - 1);
+    hr__str_addf(words, "thread '%s'", name);
     if (at == 0)
-        return hr__fail(reterr, HR_ERR_LIMIT,
-                        "thread '%s'%s has not stopped in the time given", name, others);
-    node = &engine->graph->nodes[at - 1];
+        return;
+    node = &runner->engine->graph->nodes[at - 1];
+    hr__str_addf(words, " in user code '%.99s' of node '%s' (%s)", code_name(node),
+                 node->name, node->op->name);
     if (record != UINT64_MAX)
-        snprintf(place, sizeof place, " at record %llu", (unsigned long long)record);
-    hr__fail(reterr, HR_ERR_LIMIT,
-             "thread '%s'%s is still in user code '%.200s' of node '%s' (%s)%s", name,
-             others, code_name(node), node->name, node->op->name, place);
-    if (reterr != NULL) {
-        snprintf(reterr->node, sizeof reterr->node, "%s", node->name);
-        snprintf(reterr->op, sizeof reterr->op, "%s", node->op->name);
-        reterr->record = record != UINT64_MAX ? (int64_t)record + 1 : 0;
+        hr__str_addf(words, " at record %llu", (unsigned long long)record);
+    if (reterr == NULL || reterr->node[0] != '\0')
+        return;
+    snprintf(reterr->node, sizeof reterr->node, "%s", node->name);
+    snprintf(reterr->op, sizeof reterr->op, "%s", node->op->name);
+    reterr->record = record != UINT64_MAX ? (int64_t)record + 1 : 0;
+}
+
+/* Names the threads that are inside; under the lock. Which of them the others wait for is
+ * known to user code alone. */
+static enum hr_err name_stuck(const struct hr_engine *engine, struct hr_error *reterr)
+{
+    struct hr_error parts = {0};
+    struct hr_str words;
+    int named = 0;
+
+    hr__str_init(&words);
+    for (int i = 0; i <= engine->thread_count && named < NAMED_MAX; i++) {
+        if (!engine->runners[i].inside)
+            continue;
+        if (named++ > 0)
+            hr__str_add(&words, "; ");
+        name_thread(&engine->runners[i], &words, &parts);
     }
+    if (engine->inside > named)
+        hr__str_addf(&words, "; and %d more", engine->inside - named);
+    hr__fail(&parts, HR_ERR_LIMIT, "still running: %s", hr__str_text(&words));
+    hr__str_finish(&words);
+    if (reterr != NULL)
+        *reterr = parts;
     return HR_ERR_LIMIT;
 }
 
@@ -171,9 +180,13 @@ hr__engine_stop(struct hr_engine *engine, uint64_t timeout_ns, struct hr_error *
 /* ---- closing ---- */
 
 /* Ends the worker processes of threads that have left; those still inside may use theirs.
- * Not under the lock: the host may wait for an interpreter. */
+ * Not under the lock: the host may wait for an interpreter. A thread that is still
+ * starting a process keeps the host busy: then all of it is left to the last one out. */
 static void finish_idle(struct hr_engine *engine)
 {
+    if (pthread_mutex_trylock(&engine->host_lock) != 0)
+        return;
+    pthread_mutex_unlock(&engine->host_lock);
     for (int i = 0; i <= engine->thread_count; i++) {
         bool inside;
 

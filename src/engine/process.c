@@ -24,7 +24,10 @@ host_start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
     enum hr_err code;
 
     pthread_mutex_lock(&engine->host_lock);
-    code = host->start(host->user, fd, ret_id, reterr);
+    if (atomic_load(&engine->cancelled)) /* closing relies on it: see finish_idle */
+        code = hr__fail(reterr, HR_ERR_CANCELLED, "cancelled");
+    else
+        code = host->start(host->user, fd, ret_id, reterr);
     pthread_mutex_unlock(&engine->host_lock);
     return code;
 }
