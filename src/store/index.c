@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/str.h"
 #include "store/index_internal.h"
+#include "store/store.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,16 @@ enum hr_err hr__index_order(struct hr_index *index, struct hr_error *reterr)
     return HR_OK;
 }
 
+enum hr_err hr__index_unlabelled(const char *name, size_t bytes, const char *root,
+                                 uint64_t count, struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_ARGUMENT,
+                    "%.*s lies in %s itself, so no class folder gives its label "
+                    "(%llu such files): move them into class folders, or do without "
+                    "folder labels",
+                    (int)bytes, name, root, (unsigned long long)count);
+}
+
 static int compare_classes(const void *a, const void *b)
 {
     const struct hr_index_folder *const *x = a, *const *y = b;
@@ -141,11 +152,8 @@ rank_classes(struct hr_index *index, const struct hr_index_options *options,
     if (root->names.count > 0) {
         size_t bytes = hr__index_name(&root->names, 0, name);
 
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "%.*s lies in %s itself, so no class folder gives its label "
-                        "(%u such files): move them into class folders, or do without "
-                        "folder labels",
-                        (int)bytes, name, options->root, root->names.count);
+        return hr__index_unlabelled(name, bytes, options->root, root->names.count,
+                                    reterr);
     }
     if (root->child_count == 0)
         return HR_OK;
@@ -262,41 +270,83 @@ open_tree(struct hr_index *index, const struct hr_index_options *options,
     return HR_OK;
 }
 
+static enum hr_err finish_list(struct hr_index *index, struct hr_error *reterr)
+{
+    const struct hr_index_list *list = &index->list;
+
+    index->is_list = true;
+    index->count = list->count;
+    index->stats.bytes_resident =
+        sizeof *index + list->offset[list->count] + (list->count + 1) * sizeof(uint64_t) +
+        list->class_bytes + (list->labels != NULL ? list->count * sizeof(int64_t) : 0);
+    return hr__index_identify(index, reterr);
+}
+
+/* A folder of another store. */
 static enum hr_err
-open_list(struct hr_index *index, const struct hr_index_options *options,
-          struct hr_error *reterr)
+open_store(struct hr_index *index, const struct hr_index_options *options,
+           const struct hr_index_pattern *pattern, struct hr_error *reterr)
+{
+    HR_TRY(make_prefix(index, pattern->base, reterr));
+    HR_TRY(hr__index_list_store(options, pattern, &index->list, &index->stats.skipped,
+                                reterr));
+    if (index->list.count == 0)
+        return no_files(options, pattern, reterr);
+    return finish_list(index, reterr);
+}
+
+static enum hr_err check_root(const char *root, struct hr_error *reterr)
 {
     struct stat info;
 
+    if (stat(root, &info) != 0)
+        return hr__fail_errno(reterr, errno == ENOENT ? HR_ERR_NOT_FOUND : HR_ERR_IO,
+                              errno, "cannot read folder %s", root);
+    if (!S_ISDIR(info.st_mode))
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "%s is a file, not a folder", root);
+    return HR_OK;
+}
+
+static enum hr_err
+open_list(struct hr_index *index, const struct hr_index_options *options, bool remote,
+          struct hr_error *reterr)
+{
     if (options->folder_labels)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "labels come from %s or from folders, not from both",
                         options->label_file);
-    if (stat(options->root, &info) != 0)
-        return hr__fail_errno(reterr, errno == ENOENT ? HR_ERR_NOT_FOUND : HR_ERR_IO,
-                              errno, "cannot read folder %s", options->root);
-    if (!S_ISDIR(info.st_mode))
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "%s is a file, not a folder",
-                        options->root);
-    index->is_list = true;
+    if (!remote)
+        HR_TRY(check_root(options->root, reterr));
     HR_TRY(make_prefix(index, options->root, reterr));
     HR_TRY(hr__index_list_read(options->label_file, &index->list, reterr));
-    index->count = index->list.count;
-    if (index->count == 0)
+    if (index->list.count == 0)
         return hr__fail(reterr, HR_ERR_NOT_FOUND, "no files in %s", options->label_file);
-    index->stats.bytes_resident =
-        sizeof *index + index->list.offset[index->count] +
-        (index->count + 1) * sizeof(uint64_t) + index->list.class_bytes +
-        (index->list.labels != NULL ? index->count * sizeof(int64_t) : 0);
-    return hr__index_identify(index, reterr);
+    return finish_list(index, reterr);
+}
+
+/* By pattern: from folders, or from another store. */
+static enum hr_err
+open_pattern(struct hr_index *index, const struct hr_index_options *options, bool remote,
+             struct hr_error *reterr)
+{
+    struct hr_index_pattern pattern;
+    enum hr_err err = hr__index_pattern_init(&pattern, options, reterr);
+
+    if (err != HR_OK)
+        return err;
+    err = remote ? open_store(index, options, &pattern, reterr)
+                 : open_tree(index, options, &pattern, reterr);
+    hr__index_pattern_finish(&pattern);
+    return err;
 }
 
 enum hr_err hr__index_open(const struct hr_index_options *options,
                            struct hr_index **ret_index, struct hr_error *reterr)
 {
-    struct hr_index_pattern pattern;
+    struct hr_index_options own = *options;
     struct hr_index *index;
     enum hr_err err;
+    bool remote;
 
     if (options->root == NULL || options->root[0] == '\0')
         return hr__fail(reterr, HR_ERR_ARGUMENT, "no folder is named");
@@ -304,15 +354,11 @@ enum hr_err hr__index_open(const struct hr_index_options *options,
     if (index == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     atomic_init(&index->refs, 1);
-    if (options->label_file != NULL) {
-        err = open_list(index, options, reterr);
-    } else {
-        err = hr__index_pattern_init(&pattern, options, reterr);
-        if (err == HR_OK) {
-            err = open_tree(index, options, &pattern, reterr);
-            hr__index_pattern_finish(&pattern);
-        }
-    }
+    remote = hr__store_is_remote(options->root, &own.root);
+    if (remote)
+        own.root = options->root; /* names of its files are URIs */
+    err = options->label_file != NULL ? open_list(index, &own, remote, reterr)
+                                      : open_pattern(index, &own, remote, reterr);
     if (err == HR_OK)
         *ret_index = index;
     else

@@ -17,9 +17,9 @@
 struct hr_index;
 
 struct hr_index_options {
-    /* A folder, or a pattern such as "photos/?x/[a-d]*.jpg"; a segment that is exactly
-     * two stars stands for any number of folders. A root that exists is never taken as a
-     * pattern. Required. */
+    /* A folder, its URI (store.h), or a pattern such as "photos/?x/[a-d]*.jpg"; a segment
+     * that is exactly two stars stands for any number of folders. A root that exists is
+     * never taken as a pattern. Required. */
     const char *root;
     /* Accept only names that end so (".jpg"), ASCII case ignored; 0: all files. Not asked
      * of listed files. */
@@ -34,9 +34,10 @@ struct hr_index_options {
      * root unless they begin with '/'. Excludes folder_labels and patterns. */
     const char *label_file;
     /* Or NULL. Path of a saved index: used when it fits and is whole, rewritten when
-     * folders changed, made when absent. Ignored with label_file. That it could not be
-     * written is told by the stats, it is no error. Best kept outside of root: writing it
-     * there changes a folder, which is then read again by each open. */
+     * folders changed, made when absent. Ignored with label_file, and for folders that
+     * are not local. Failing to write it is no error and appears in the stats only. Best
+     * kept outside of root: writing it there changes a folder, which each open then reads
+     * again. */
     const char *saved;
     int threads;               /* 0: as CPUs allowed */
     const atomic_bool *cancel; /* or NULL; true makes open return HR_ERR_CANCELLED */
@@ -75,7 +76,7 @@ const char *hr__index_label_name(const struct hr_index *index, size_t label);
 struct hr_hash128 hr__index_identity(const struct hr_index *index);
 
 /* Write to `path` as docs/formats/source-index.md says. HR_ERR_UNSUPPORTED for an index
- * made from a list. */
+ * made from a list or of another store. */
 HR_CHECK enum hr_err
 hr__index_save(const struct hr_index *index, const char *path, struct hr_error *reterr);
 

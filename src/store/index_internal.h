@@ -184,6 +184,16 @@ enum hr_err hr__index_list_parse(const char *text, size_t bytes, const char *pat
                                  struct hr_index_list *ret_list, struct hr_error *reterr);
 void hr__index_list_finish(struct hr_index_list *list);
 
+/* What the store of the pattern's base lists. */
+enum hr_err hr__index_list_store(const struct hr_index_options *options,
+                                 const struct hr_index_pattern *pattern,
+                                 struct hr_index_list *ret_list, uint64_t *ret_skipped,
+                                 struct hr_error *reterr);
+
+/* HR_ERR_ARGUMENT: `count` files lie in root itself, where folders give the labels. */
+enum hr_err hr__index_unlabelled(const char *name, size_t bytes, const char *root,
+                                 uint64_t count, struct hr_error *reterr);
+
 /* A run of files of one folder, uninterrupted by those of its subfolders. */
 struct hr_index_run {
     uint64_t start; /* position of its first file */
@@ -203,7 +213,7 @@ struct hr_index {
     size_t run_count;
     struct hr_index_folder **classes; /* root's children by plain name */
     size_t class_count;
-    bool folder_labels, is_list;
+    bool folder_labels, is_list; /* is_list: names are in `list`, else in `tree` */
     struct hr_index_list list;
     struct hr_hash128 identity, options_hash;
     struct hr_index_stats stats;

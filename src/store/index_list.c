@@ -82,7 +82,7 @@ static bool grow_table(struct hr_list_reading *r)
     return true;
 }
 
-/* The number of class `text`, made if not yet known; -1 when out of memory. */
+/* The number of class `text`, added if it is new; -1 when out of memory. */
 static int64_t class_of(struct hr_list_reading *r, struct hr_span text)
 {
     uint64_t slot = hr__hash64(text.text, text.bytes, 0);
@@ -110,6 +110,11 @@ static int64_t class_of(struct hr_list_reading *r, struct hr_span text)
         *entry = (uint32_t)++r->class_count;
         return (int64_t)r->class_count - 1;
     }
+}
+
+enum hr_err hr__list_add_class(struct hr_list_reading *r, struct hr_span name)
+{
+    return class_of(r, name) < 0 ? hr__list_no_memory(r) : HR_OK;
 }
 
 static enum hr_err add_label(struct hr_list_reading *r, int64_t label)
@@ -254,7 +259,7 @@ static void shrink(void *array, size_t bytes)
         memcpy(array, &small, sizeof small);
 }
 
-static enum hr_err hand_over(struct hr_list_reading *r, struct hr_index_list *list)
+enum hr_err hr__list_hand_over(struct hr_list_reading *r, struct hr_index_list *list)
 {
     if (r->labelled && r->count > 0) {
         if (!r->texts && all_are_numbers(r))
@@ -277,6 +282,17 @@ static enum hr_err hand_over(struct hr_list_reading *r, struct hr_index_list *li
     return HR_OK;
 }
 
+void hr__list_free(struct hr_list_reading *r)
+{
+    hr__free(r->pool.data);
+    hr__free(r->offset);
+    hr__free(r->labels);
+    hr__free(r->class_text.data);
+    hr__free(r->classes);
+    hr__free(r->table);
+    hr__free(r->field.data);
+}
+
 enum hr_err hr__index_list_parse(const char *text, size_t bytes, const char *path,
                                  struct hr_index_list *ret_list, struct hr_error *reterr)
 {
@@ -288,16 +304,10 @@ enum hr_err hr__index_list_parse(const char *text, size_t bytes, const char *pat
     err = is_jsonl(path, r.at, (size_t)(r.end - r.at)) ? hr__list_read_jsonl(&r)
                                                        : hr__list_read_csv(&r);
     if (err == HR_OK)
-        err = hand_over(&r, &list);
+        err = hr__list_hand_over(&r, &list);
     if (err == HR_OK)
         *ret_list = list;
-    hr__free(r.pool.data);
-    hr__free(r.offset);
-    hr__free(r.labels);
-    hr__free(r.class_text.data);
-    hr__free(r.classes);
-    hr__free(r.table);
-    hr__free(r.field.data);
+    hr__list_free(&r);
     return err;
 }
 

@@ -1,5 +1,5 @@
 /*
- * store/index_list.h - what index_list.c and index_list_text.c know of each other.
+ * store/index_list.h - what index_list.c, index_list_text.c and index_store.c share.
  */
 #ifndef HR_STORE_INDEX_LIST_H
 #define HR_STORE_INDEX_LIST_H
@@ -43,6 +43,13 @@ enum hr_err hr__list_read_jsonl(struct hr_list_reading *r);
 /* Take a record in; `label` is looked at when has_label. */
 enum hr_err hr__list_add_record(struct hr_list_reading *r, struct hr_span path,
                                 struct hr_span label, bool has_label);
+
+/* A class that may have no records. */
+enum hr_err hr__list_add_class(struct hr_list_reading *r, struct hr_span name);
+
+/* Turn what was read into a list; frees nothing of the rest. */
+enum hr_err hr__list_hand_over(struct hr_list_reading *r, struct hr_index_list *list);
+void hr__list_free(struct hr_list_reading *r);
 
 /* A whole number that fits, nothing else around it. */
 bool hr__list_number(struct hr_span text, int64_t *ret_number);

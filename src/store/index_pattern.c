@@ -231,7 +231,8 @@ static enum hr_err hash_pattern(struct hr_index_pattern *pattern)
 /* The folder to begin in, without slashes behind it. */
 static char *base_folder(const char *root, size_t bytes)
 {
-    while (bytes > 1 && root[bytes - 1] == '/')
+    while (bytes > 1 && root[bytes - 1] == '/' &&
+           !(bytes >= 3 && memcmp(root + bytes - 3, "://", 3) == 0))
         bytes--;
     return hr__strndup(root, bytes);
 }

@@ -409,8 +409,9 @@ hr__index_save(const struct hr_index *index, const char *path, struct hr_error *
     enum hr_err err;
 
     if (index->is_list)
-        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
-                        "an index made from a list is not saved: the list is its file");
+        return hr__fail(
+            reterr, HR_ERR_UNSUPPORTED,
+            "only the index of a local folder is saved, and none made from a list");
     err = plan_save(index, &plan);
     if (err == HR_OK)
         err = make_parts(&plan, &parts);

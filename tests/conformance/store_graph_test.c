@@ -1,0 +1,255 @@
+/*
+ * tests/conformance/store_graph_test.c - a graph over objects of another store is the
+ * graph over files: one fingerprint, the same batches, from any thread count and with
+ * reads ahead. What a source refuses it refuses with the URI.
+ */
+#include "core/file.h"
+#include "headrace/dataset.h"
+#include "store/index.h"
+#include "store/store.h"
+#include "store/store_memory.h"
+#include "tests/conformance/photos.h"
+#include "tests/support/check.h"
+#include "tests/support/outcome.h"
+
+#include <stdlib.h>
+
+/* ---- data sets in files and in memory ---- */
+
+struct copying {
+    const char *from, *to;
+};
+
+static bool copy_object(void *user, const char *name, size_t name_bytes, uint64_t size)
+{
+    const struct copying *copying = user;
+    char from[1024], to[1024], *data;
+    size_t bytes;
+
+    (void)name_bytes;
+    (void)size;
+    snprintf(from, sizeof from, "%s/%s", copying->from, name);
+    snprintf(to, sizeof to, "%s/%s", copying->to, name);
+    CHECK_OK(hr__store_load(from, 1 << 30, &data, &bytes, NULL));
+    CHECK_OK(hr__memory_put(to, data, bytes, NULL));
+    hr_free(data);
+    return true;
+}
+
+static const char *photos_in_memory(void)
+{
+    static bool made;
+    struct copying copying = {photos_good(), "mem://photos"};
+
+    if (!made)
+        CHECK_OK(hr__store_list(copying.from, copy_object, &copying, NULL));
+    made = true;
+    return "mem://photos";
+}
+
+static const char *graph_text =
+    "headrace: 1\nparams:\n  data: {type: path}\n  labels: {type: string}\npipeline:\n"
+    "  - source.files: {path: \"${data}\", labels: \"${labels}\"}\n"
+    "  - order.shuffle: {}\n"
+    "  - image.decode: {}\n"
+    "  - image.random_resized_crop: {size: 40}\n"
+    "  - batch.stack: {size: 16}\n";
+
+static struct outcome_job
+job_of(const char *text, const char *data, const char *labels, int threads)
+{
+    struct outcome_job job = outcome_job_with(text, threads, NULL);
+
+    job.params[0] = (struct hr_graph_param){"data", data};
+    job.params[1] = (struct hr_graph_param){"labels", labels};
+    job.param_count = labels != NULL ? 2 : 1;
+    return job;
+}
+
+static void fingerprint_of(const struct outcome_job *job, char ret_text[])
+{
+    struct hr_error error = {0};
+    struct hr_graph *graph = outcome_graph(job, &error);
+
+    if (graph == NULL)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    CHECK_OK(hr_graph_freeze(graph, &error));
+    CHECK_OK(hr_graph_fingerprint(graph, ret_text));
+    hr_graph_unref(graph);
+}
+
+/* The outcomes of both are equal, batch by batch. */
+static void
+check_same(const char *text, const char *files, const char *objects, const char *labels)
+{
+    for (int threads = 0; threads < 3; threads++) {
+        struct outcome_job a = job_of(text, files, labels, threads);
+        struct outcome_job b = job_of(text, objects, labels, threads);
+        struct outcome *x = outcome_run(&a), *y = outcome_run(&b);
+        char first[HR_FINGERPRINT_BYTES], second[HR_FINGERPRINT_BYTES];
+
+        if (x->code != HR_ERR_END || y->code != HR_ERR_END)
+            check_failed(__FILE__, __LINE__, "%s %s", x->error.message, y->error.message);
+        CHECK(x->batches > 0);
+        CHECK_EQ_INT(x->batches, y->batches);
+        CHECK_BYTES(x->hashes, y->hashes, x->batches * sizeof *x->hashes);
+        fingerprint_of(&a, first);
+        fingerprint_of(&b, second);
+        CHECK_EQ_STR(first, second);
+        outcome_free(x);
+        outcome_free(y);
+    }
+}
+
+TEST(photos_in_memory_give_the_batches_of_photos_in_files)
+{
+    const char *objects = photos_in_memory();
+
+    check_same(graph_text, photos_good(), objects, "folder");
+    check_same(graph_text, photos_good(), objects, "none");
+}
+
+TEST(a_file_uri_is_its_path)
+{
+    char uri[600];
+
+    snprintf(uri, sizeof uri, "file://%s", photos_good());
+    check_same(graph_text, photos_good(), uri, "folder");
+}
+
+TEST(patterns_choose_the_same_objects)
+{
+    char files[600];
+
+    snprintf(files, sizeof files, "%s/class_*[13]/*.jpg", photos_good());
+    (void)photos_in_memory();
+    check_same(graph_text, files, "mem://photos/class_*[13]/*.jpg", "folder");
+}
+
+TEST(lines_and_arrays_are_read_where_they_lie)
+{
+    static const char lines[] = "one\ntwo\r\n\nfour";
+    static const unsigned char idx[] = {0, 0, 8, 2, 0, 0, 0, 3, 0,
+                                        0, 0, 2, 1, 2, 3, 4, 5, 6};
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/lines.txt", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, lines, sizeof lines - 1, NULL));
+    CHECK_OK(hr__memory_put("mem://lines.txt", lines, sizeof lines - 1, NULL));
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.list: {path: \"${data}\"}\n  - batch.stack: {size: 3}\n",
+               path, "mem://lines.txt", NULL);
+    snprintf(path, sizeof path, "%s/some.idx", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, idx, sizeof idx, NULL));
+    CHECK_OK(hr__memory_put("mem://some.idx", idx, sizeof idx, NULL));
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.idx: {path: \"${data}\"}\n  - batch.stack: {size: 2}\n",
+               path, "mem://some.idx", NULL);
+}
+
+TEST(a_list_of_labels_names_objects)
+{
+    static const char list[] = "path,label\nclass_0001/photo_00000001.jpg,b\n"
+                               "class_0000/photo_00000000.jpg,a\n";
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/labels.csv", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, list, sizeof list - 1, NULL));
+    check_same(graph_text, photos_good(), photos_in_memory(), path);
+    CHECK_OK(hr__memory_put("mem://labels.csv", list, sizeof list - 1, NULL));
+    check_same(graph_text, photos_good(), photos_in_memory(), "mem://labels.csv");
+}
+
+/* ---- what an index makes of names that no folder has ---- */
+
+static struct hr_index_options options_of(const char *root)
+{
+    return (struct hr_index_options){.root = root, .recursive = true};
+}
+
+static void put(const char *uri)
+{
+    CHECK_OK(hr__memory_put(uri, "x", 1, NULL));
+}
+
+/* "/etc/x" below a root would be read as a local path. */
+TEST(names_with_empty_parts_are_passed_over_and_counted)
+{
+    struct hr_index_options options = options_of("mem://odd");
+    struct hr_index_stats stats;
+    struct hr_index *index;
+    char path[64];
+
+    put("mem://odd//etc/x.jpg");
+    put("mem://odd/a//b.jpg");
+    put("mem://odd/a/../b.jpg");
+    put("mem://odd/.hidden/c.jpg");
+    put("mem://odd/d.jpg");
+    CHECK_OK(hr__index_open(&options, &index, NULL));
+    hr__index_stats(index, &stats);
+    CHECK_EQ_INT(hr__index_count(index), 1);
+    CHECK_EQ_INT(stats.skipped, 2);
+    CHECK_OK(hr__index_path(index, 0, path, sizeof path, NULL));
+    CHECK_EQ_STR(path, "mem://odd/d.jpg");
+    hr__index_unref(index);
+}
+
+TEST(classes_without_photos_count_and_photos_without_class_are_refused)
+{
+    static const char *const suffixes[] = {".jpg"};
+    struct hr_index_options options = options_of("mem://classes");
+    struct hr_error error = {0};
+    struct hr_index *index;
+
+    put("mem://classes/b/1.jpg");
+    put("mem://classes/a/note.txt");
+    options.suffixes = suffixes;
+    options.suffix_count = 1;
+    options.folder_labels = true;
+    CHECK_OK(hr__index_open(&options, &index, NULL));
+    CHECK_EQ_INT(hr__index_count(index), 1);
+    CHECK_EQ_INT(hr__index_label(index, 0), 1);
+    CHECK_EQ_INT(hr__index_label_count(index), 2);
+    CHECK_EQ_STR(hr__index_label_name(index, 0), "a");
+    hr__index_unref(index);
+    put("mem://classes/c.jpg");
+    CHECK_ERR(HR_ERR_ARGUMENT, hr__index_open(&options, &index, &error));
+    CHECK_HAS(error.message, "c.jpg lies in mem://classes itself");
+    options.folder_labels = false;
+    options.recursive = false;
+    CHECK_OK(hr__index_open(&options, &index, NULL));
+    CHECK_EQ_INT(hr__index_count(index), 1);
+    hr__index_unref(index);
+}
+
+/* ---- errors ---- */
+
+TEST(what_cannot_be_read_is_refused_with_its_uri)
+{
+    static const char *const uris[][2] = {
+        {"mem://nothing/here", "mem://nothing/here"        },
+        {"s9://bucket",        "no store has the scheme s9"},
+    };
+
+    for (size_t i = 0; i < sizeof uris / sizeof uris[0]; i++) {
+        struct outcome_job job = job_of(graph_text, uris[i][0], "none", 0);
+        struct outcome *outcome = outcome_run(&job);
+
+        CHECK(outcome->code != HR_ERR_END);
+        CHECK_HAS(outcome->error.message, uris[i][1]);
+        outcome_free(outcome);
+    }
+}
+
+TEST(a_bad_object_is_named_by_its_uri)
+{
+    struct outcome_job job = job_of(graph_text, "mem://bad", "none", 2);
+    struct outcome *outcome;
+
+    CHECK_OK(hr__memory_put("mem://bad/x.jpg", "no photo", 8, NULL));
+    outcome = outcome_run(&job);
+    CHECK(outcome->code != HR_ERR_END);
+    CHECK_HAS(outcome->error.message, "mem://bad/x.jpg");
+    CHECK_EQ_STR(outcome->error.file, "mem://bad/x.jpg");
+    outcome_free(outcome);
+}
