@@ -754,13 +754,14 @@ TEST(a_reader_drops_ranges_that_are_never_taken)
 
     put_bytes(&places[0], "stale", 100000);
     CHECK_OK(hr__reader_create(&options, &reader, NULL));
-    for (uint64_t i = 0; i < 200; i++) {
-        struct hr_range range = range_of(in(&places[0], "stale"), 100 * i, 50);
+    hr__reader_stats(reader, &stats);
+    for (uint64_t i = 0; i < 20000 && stats.ahead_started <= 20; i++) {
+        struct hr_range range = range_of(in(&places[0], "stale"), 4 * i, 50);
 
         hr__reader_ahead(reader, &range);
         usleep(100);
+        hr__reader_stats(reader, &stats);
     }
-    hr__reader_stats(reader, &stats);
     CHECK(stats.ahead_started > 20);
     CHECK(stats.ahead_files <= 4);
     hr__reader_destroy(reader);
