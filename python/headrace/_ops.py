@@ -328,7 +328,7 @@ def image_affine(
 ) -> Pipeline:
     """Turn, shift, scale and shear the image at random.
 
-    Operator `image.affine`, kind map, version 1; random, neighbourhood.
+    Operator `image.affine`, kind map, version 1; random.
 
     As torchvision's RandomAffine about the middle. Every quantity is drawn, also when
     its interval is a single number.
@@ -445,8 +445,7 @@ def image_color_jitter(
 ) -> Pipeline:
     """Change brightness, contrast, saturation and hue at random.
 
-    Operator `image.color_jitter`, kind map, version 1; random, pointwise, statistic, in
-    place.
+    Operator `image.color_jitter`, kind map, version 1; random.
 
     As torchvision's ColorJitter: four steps in random order. Hue is turned exactly, in
     HSV. uint8 images are rounded to the nearest level after each step (torchvision cuts
@@ -581,7 +580,7 @@ def image_gaussian_blur(
 ) -> Pipeline:
     """Smooth the image with a random strength.
 
-    Operator `image.gaussian_blur`, kind map, version 1; random, neighbourhood.
+    Operator `image.gaussian_blur`, kind map, version 1; random.
 
     As torchvision's GaussianBlur, the border mirrored; but two sizes are [height,
     width] as everywhere here, taps that together weigh less than a quarter of a level
@@ -787,8 +786,8 @@ def image_random_resized_crop(
 ) -> Pipeline:
     """A random window of the image, resized to a fixed size.
 
-    Operator `image.random_resized_crop`, kind map, version 1; random, geometric,
-    resampling, defers, shrinks.
+    Operator `image.random_resized_crop`, kind map, version 1; random, resampling,
+    defers, shrinks.
 
     As torchvision's RandomResizedCrop, draws in the same order: up to ten times an area
     and an aspect are drawn until the window fits, then its place; else the largest
@@ -921,7 +920,7 @@ def image_rotate(
 ) -> Pipeline:
     """Turn the image by a random angle.
 
-    Operator `image.rotate`, kind map, version 1; random, neighbourhood.
+    Operator `image.rotate`, kind map, version 1; random.
 
     As torchvision's RandomRotation about the middle. `degrees: [90, 90]` turns by a
     fixed angle. uint8 images are rounded to the nearest level. `expand` gives the least
@@ -1037,7 +1036,7 @@ def order_shuffle(
     window keeps neighbours near each other (for slow disks), and is needed behind an op
     that drops records, where the epoch's length is not known: there, each block of
     `window` records is gathered and then given out in random order. The order depends
-    on seed, epoch and the node's place in the graph, never on threads.
+    on seed, epoch and the node's name, never on threads.
 
     Args:
         pipeline: what the operator reads.
@@ -1249,7 +1248,7 @@ def source_files(
 ) -> Pipeline:
     """The files of a folder, with labels.
 
-    Operator `source.files`, kind source, version 1; pure, costly state.
+    Operator `source.files`, kind source, version 1; pure.
 
     Files follow the bytes of their paths below `path`, so record numbers agree on every
     machine. `labels: folder` numbers the folders directly below `path` in order of
@@ -1297,7 +1296,7 @@ def source_idx(
 ) -> Pipeline:
     """The items of an IDX file, as MNIST comes.
 
-    Operator `source.idx`, kind source, version 1; pure, zero copy, costly state.
+    Operator `source.idx`, kind source, version 1; pure, zero copy.
 
     Items of unsigned bytes in two dimensions become images of one channel (height,
     width, 1); in three, with 1 or 3 as the last, images too. Others become tensors of
@@ -1331,14 +1330,14 @@ def source_list(
 ) -> Pipeline:
     """The lines of a text file.
 
-    Operator `source.list`, kind source, version 1; pure, zero copy, costly state.
+    Operator `source.list`, kind source, version 1; pure, zero copy.
 
     A line ends with LF or CR LF; the last one needs no ending. Bytes are not checked:
     they may be any encoding.
 
     Args:
-        path: the text file; path, required.
-        skip_empty: lines without a character are no records; bool, default false.
+        path: the text file, or its URI; path, required.
+        skip_empty: leave out lines without a character; bool, default false.
         field: the field that holds a line, without its line ending; field, default
             text.
         name: what the node is called in messages and files; the operator's name by default.

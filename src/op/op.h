@@ -34,35 +34,38 @@ enum hr_op_kind {
     HR_OP_ZIP,    /* one of each input to one */
 };
 
-/* Traits. What is not said is not so. */
+/*
+ * Traits: what the optimizer may believe of an op. What is not said is not so. Each is
+ * read by a pass or checked for every op in ops_traits_test.c and pixel_traits_test.c,
+ * most by both. Every op is PURE or RANDOM.
+ */
 enum hr_trait {
-    HR_TRAIT_PURE = 1 << 0,      /* same fields in, same fields out; no draws, no state */
-    HR_TRAIT_RANDOM = 1 << 1,    /* draws from the record's stream, else pure */
-    HR_TRAIT_STATEFUL = 1 << 2,  /* depends on other records or on the world */
-    HR_TRAIT_POINTWISE = 1 << 3, /* each element of the result from the same element (all
-                                    channels of a pixel) */
-    HR_TRAIT_AFFINE = 1 << 4, /* POINTWISE, and per channel x * a + b: may join a store */
-    HR_TRAIT_GEOMETRIC = 1 << 5,  /* moves or drops pixels, computes none: crop, flip */
-    HR_TRAIT_RESAMPLING = 1 << 6, /* interpolates: resize */
-    HR_TRAIT_NEIGHBOURHOOD = 1 << 7, /* a pixel depends on its neighbours: blur, rotate */
-    HR_TRAIT_STATISTIC = 1 << 8,     /* a pixel depends on the whole image: contrast */
-    HR_TRAIT_DTYPE = 1 << 9,         /* may change the dtype */
-    HR_TRAIT_LAYOUT = 1 << 10,       /* may change the order of dimensions */
-    HR_TRAIT_DECODES = 1 << 11,      /* bytes to a deferred tensor, in windows */
-    HR_TRAIT_DEFERS =
-        1 << 12, /* only edits the description of a deferred tensor: composable */
-    HR_TRAIT_IN_PLACE =
-        1 << 13, /* may write its result over its input when that is not shared */
-    HR_TRAIT_ZERO_COPY = 1 << 14, /* result shows the input's bytes */
-    HR_TRAIT_SHRINKS = 1 << 15,   /* result has usually fewer bytes than the input */
-    HR_TRAIT_GROWS = 1 << 16,
-    HR_TRAIT_IDENTITY = 1 << 17, /* changes nothing at all */
-    HR_TRAIT_SHARDS =
-        1 << 18, /* ORDER: splits the work over ranks; must be the last ORDER op */
-    HR_TRAIT_BATCHED = 1 << 19,      /* works on whole batches as well as on records */
-    HR_TRAIT_COSTLY_STATE = 1 << 20, /* open() reads data (source) */
-    HR_TRAIT_TEST_ONLY =
-        1 << 21, /* debug.*: not in the lists of `headrace ops` unless asked */
+    HR_TRAIT_PURE = 1 << 0,   /* the same fields in give the same fields out */
+    HR_TRAIT_RANDOM = 1 << 1, /* draws from the record's stream, else pure */
+
+    /* MAP ops on images: how a pixel of the result comes about. */
+    HR_TRAIT_POINTWISE = 1 << 2, /* from the same pixel, all of its channels */
+    HR_TRAIT_AFFINE = 1 << 3, /* POINTWISE, and per channel x * a + b: may join a store */
+    HR_TRAIT_GEOMETRIC = 1 << 4,  /* it is a pixel of the input, and no other one's */
+    HR_TRAIT_RESAMPLING = 1 << 5, /* interpolated between pixels */
+
+    HR_TRAIT_DTYPE = 1 << 6,  /* may change the dtype of a field */
+    HR_TRAIT_LAYOUT = 1 << 7, /* may change the order of dimensions */
+
+    HR_TRAIT_DECODES = 1 << 8,    /* bytes to a deferred tensor, in windows */
+    HR_TRAIT_DEFERS = 1 << 9,     /* a deferred input stays so: at most its description is
+                                     edited */
+    HR_TRAIT_ZERO_COPY = 1 << 10, /* the result shows the input's bytes, or the file's */
+
+    /* Bytes of a record, or of an epoch, with usual parameters. */
+    HR_TRAIT_SHRINKS = 1 << 11, /* fewer after it than before */
+    HR_TRAIT_GROWS = 1 << 12,   /* more */
+
+    HR_TRAIT_IDENTITY = 1 << 13, /* changes nothing at all */
+    HR_TRAIT_SHARDS = 1 << 14,   /* ORDER: splits the records over ranks; must be the last
+                                    ORDER op */
+    HR_TRAIT_BATCHED = 1 << 15,  /* takes batches as well as records */
+    HR_TRAIT_TEST_ONLY = 1 << 16, /* debug.*: listed only when asked for */
 };
 
 /* How far two ways of making a value may differ. */

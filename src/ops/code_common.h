@@ -52,7 +52,7 @@ void hr__code_identity(const void *params, const void *state, struct hr_hasher *
 const struct hr_code_use *hr__code_use(const void *state);
 
 #define HR_CODE_OP                                                                       \
-    .traits = HR_TRAIT_STATEFUL | HR_TRAIT_RANDOM | HR_TRAIT_BATCHED,                    \
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_BATCHED,                                        \
     .params_size = sizeof(struct hr_code_params), .binds = hr__code_binds,               \
     .open = hr__code_open, .close = hr__code_close, .identity = hr__code_identity,       \
     .code = hr__code_use

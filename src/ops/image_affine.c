@@ -103,7 +103,7 @@ const struct hr_op hr_op_image_affine = {
         "when its interval is a single number.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_NEIGHBOURHOOD,
+    .traits = HR_TRAIT_RANDOM,
     HR_PARAMS(affine_params, struct affine),
     .infer = affine_infer,
     .apply = affine_apply,

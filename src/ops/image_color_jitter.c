@@ -129,8 +129,7 @@ const struct hr_op hr_op_image_color_jitter = {
         "saturation and hue do nothing.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits =
-        HR_TRAIT_RANDOM | HR_TRAIT_POINTWISE | HR_TRAIT_STATISTIC | HR_TRAIT_IN_PLACE,
+    .traits = HR_TRAIT_RANDOM,
     HR_PARAMS(jitter_params, struct jitter),
     .infer = jitter_infer,
     .apply = jitter_apply,

@@ -66,7 +66,7 @@ const struct hr_op hr_op_image_gaussian_blur = {
         "level are left out, and a kernel larger than the image is allowed.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_NEIGHBOURHOOD,
+    .traits = HR_TRAIT_RANDOM,
     HR_PARAMS(blur_params, struct blur),
     .infer = blur_infer,
     .apply = blur_apply,

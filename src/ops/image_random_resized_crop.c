@@ -102,8 +102,7 @@ const struct hr_op hr_op_image_random_resized_crop = {
         "window do not enter the result.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_RESAMPLING |
-              HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_RESAMPLING | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
     HR_PARAMS(rrc_params, struct rrc),
     .infer = rrc_infer,
     .apply = rrc_apply,

@@ -60,7 +60,7 @@ const struct hr_op hr_op_image_rotate = {
         "the least size that shows everything, where torchvision may add a line.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_NEIGHBOURHOOD,
+    .traits = HR_TRAIT_RANDOM,
     HR_PARAMS(rotate_params, struct rotate),
     .infer = rotate_infer,
     .apply = rotate_apply,

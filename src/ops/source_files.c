@@ -226,7 +226,7 @@ const struct hr_op hr_op_source_files = {
         "for.",
     .version = 1,
     .kind = HR_OP_SOURCE,
-    .traits = HR_TRAIT_PURE | HR_TRAIT_COSTLY_STATE,
+    .traits = HR_TRAIT_PURE,
     HR_PARAMS(files_params, struct files),
     .infer = files_infer,
     .open = files_open,

@@ -219,7 +219,7 @@ const struct hr_op hr_op_source_idx = {
            "source is its data, not its name.",
     .version = 1,
     .kind = HR_OP_SOURCE,
-    .traits = HR_TRAIT_PURE | HR_TRAIT_COSTLY_STATE | HR_TRAIT_ZERO_COPY,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY,
     HR_PARAMS(idx_params, struct source),
     .infer = idx_infer,
     .open = idx_open,

@@ -186,7 +186,7 @@ const struct hr_op hr_op_source_list = {
            "checked: they may be any encoding.",
     .version = 1,
     .kind = HR_OP_SOURCE,
-    .traits = HR_TRAIT_PURE | HR_TRAIT_COSTLY_STATE | HR_TRAIT_ZERO_COPY,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY,
     HR_PARAMS(list_params, struct list),
     .infer = list_infer,
     .open = list_open,

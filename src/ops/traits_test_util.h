@@ -1,0 +1,88 @@
+/*
+ * ops/traits_test_util.h - every op, with parameters under which its traits show, and
+ * what it is given. A new op needs a row here.
+ */
+#ifndef HR_OPS_TRAITS_TEST_UTIL_H
+#define HR_OPS_TRAITS_TEST_UTIL_H
+
+#include "op/op.h"
+#include "tests/support/check.h"
+
+#define NUMBERS "  - source.range: {n: 24}\n"
+#define FILES "  - source.files: {path: '${files}', labels: folder}\n"
+#define PICTURES FILES "  - image.decode: {mode: exact}\n"
+#define BATCHES NUMBERS "  - batch.stack: {size: 4}\n"
+
+struct row {
+    const char *op, *params;
+    const char *before; /* the graph that leads to it; NULL: none, it is a source */
+};
+
+#define CODE "{code: draw, fields: value, outputs: \"value: int64\"}"
+
+/* In order of name. ${files}, ${list} and ${idx} are made for the test. */
+static const struct row rows[] = {
+    {"batch.pad",                 "{size: 3}",                                               PICTURES},
+    {"batch.stack",               "{size: 3}",                                               NUMBERS },
+    {"batch.unbatch",             "{}",                                                      BATCHES },
+    {"code.expand",               "{code: child, fields: value, outputs: \"value: int64\"}", NUMBERS },
+    {"code.filter",               "{code: keep, fields: value}",                             NUMBERS },
+    {"code.map",                  CODE,                                                      NUMBERS },
+    {"code.source",               "{code: made, outputs: \"value: int64\", count: 24}",      NULL    },
+    {"debug.fail",                "{probability: 0.3}",                                      NUMBERS },
+    {"debug.identity",            "{}",                                                      PICTURES},
+    {"debug.sleep",               "{ms: 0}",                                                 NUMBERS },
+    {"debug.spin",                "{us: 1}",                                                 NUMBERS },
+    {"flow.zip",                  "{prefix: [a_, b_]}",                                      NULL    },
+    {"image.affine",              "{degrees: 30}",                                           PICTURES},
+    {"image.center_crop",         "{size: 5}",                                               PICTURES},
+    {"image.clip",                "{min: 20, max: 200}",                                     PICTURES},
+    {"image.color_jitter",        "{brightness: 0.4, contrast: 0.4}",                        PICTURES},
+    {"image.decode",              "{mode: exact}",                                           FILES   },
+    {"image.flip",                "{p: 0.5}",                                                PICTURES},
+    {"image.gaussian_blur",       "{size: 3, sigma: [0.5, 2]}",                              PICTURES},
+    {"image.grayscale",           "{p: 1}",                                                  PICTURES},
+    {"image.grayscale",           "{p: 0.5, channels: 3}",                                   PICTURES},
+    {"image.normalize",           "{mean: imagenet, std: imagenet}",                         PICTURES},
+    {"image.pad",                 "{padding: 2}",                                            PICTURES},
+    {"image.random_crop",         "{size: 5}",                                               PICTURES},
+    {"image.random_resized_crop", "{size: 5}",                                               PICTURES},
+    {"image.resize",              "{size: [6, 5]}",                                          PICTURES},
+    {"image.resize_shortest",     "{size: 5}",                                               PICTURES},
+    {"image.rotate",              "{degrees: 30}",                                           PICTURES},
+    {"order.repeat",              "{count: 2}",                                              NUMBERS },
+    {"order.shard",               "{rank: 0, world: 3}",                                     NUMBERS },
+    {"order.shuffle",             "{}",                                                      NUMBERS },
+    {"order.skip",                "{count: 5}",                                              NUMBERS },
+    {"order.take",                "{count: 5}",                                              NUMBERS },
+    {"record.drop",               "{fields: [label]}",                                       PICTURES},
+    {"record.filter",             "{expr: \"label != 1\"}",                                  PICTURES},
+    {"record.rename",             "{fields: {label: class}}",                                PICTURES},
+    {"record.select",             "{fields: [image]}",                                       PICTURES},
+    {"source.files",              "{path: '${files}', labels: folder}",                      NULL    },
+    {"source.idx",                "{path: '${idx}'}",                                        NULL    },
+    {"source.list",               "{path: '${list}'}",                                       NULL    },
+    {"source.range",              "{n: 24}",                                                 NULL    },
+    {"tensor.cast",               "{field: image, dtype: float32}",                          PICTURES},
+    {"tensor.layout",             "{order: chw}",                                            PICTURES},
+    {"tensor.one_hot",            "{field: label, classes: 3}",                              PICTURES},
+};
+#define ROWS (sizeof rows / sizeof rows[0])
+
+static inline const struct hr_op *op_of(const struct row *row)
+{
+    const struct hr_op *op = hr__op_find(row->op);
+
+    CHECK(op != NULL);
+    return op;
+}
+
+#define EACH(row, op)                                                                    \
+    for (const struct row *row = rows; row < rows + ROWS; row++)                         \
+        for (const struct hr_op *op = op_of(row); op != NULL; op = NULL)
+
+/* Its first row only. */
+#define EACH_OP(row, op)                                                                 \
+    EACH(row, op) if (row == rows || strcmp(row->op, row[-1].op) != 0)
+
+#endif
