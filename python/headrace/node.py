@@ -1,8 +1,9 @@
 """Nodes of a pipeline as immutable Python values, and their numbering.
 
-A random operator's draws are keyed by its number in the graph, so the order in which
-nodes are numbered is part of what a pipeline means. Nodes that came from one file keep
-the order of the file; all others are numbered inputs first, in the order of the inputs.
+A random operator's draws are keyed by its node's name. A node without a name is called by
+its operator and its place among the nodes of that operator, so the order of these is part
+of what a pipeline means. Nodes that came from one file keep the order of the file; all
+others are numbered inputs first, in the order of the inputs.
 """
 
 from __future__ import annotations

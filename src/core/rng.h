@@ -7,7 +7,7 @@
  * record high, epoch, block), so that a stream has 2^32 blocks of 4 words and two streams
  * of one key never share a block. Draws beyond the last block start over at the first one
  * of the same stream, and assert in debug builds. How records and nodes become keys:
- * hr__record_rng in op/op.h, docs/decisions/0014-identity-and-randomness.md.
+ * hr__record_rng in op/op.h, docs/decisions/0015-identity-and-randomness.md.
  */
 #ifndef HR_CORE_RNG_H
 #define HR_CORE_RNG_H

@@ -7,7 +7,7 @@
  * is left for the key is seed, node and child path. Without children the key is seed ^
  * node id, which differs for any two nodes of a graph, because freezing refuses equal
  * ids. A child path of one or two numbers adds a bijection of the path; a longer one is
- * hashed. See docs/decisions/0014-identity-and-randomness.md for what remains improbable
+ * hashed. See docs/decisions/0015-identity-and-randomness.md for what remains improbable
  * only.
  */
 #include "op/op.h"
