@@ -483,9 +483,10 @@ TEST(a_graph_that_cannot_be_is_refused_at_freeze)
     refused(GRAPH(RANGE(4) "  - code.map: {code: map, fields: volue, outputs: \"v: "
                            "int64\"}\n"),
             HR_ERR_GRAPH, "there is no field \"volue\"; did you mean \"value\"?");
-    refused(GRAPH(ENDLESS SHUFFLE BATCH(2)), HR_ERR_GRAPH,
-            "'code.source' tells that only at the end: give 'code.source' a count, or "
-            "this a window");
+    refused(
+        GRAPH(ENDLESS SHUFFLE BATCH(2)), HR_ERR_GRAPH,
+        "'code.source' knows it only at the end: give 'code.source' a count, or set a "
+        "window here");
     refused(GRAPH(ENDLESS "  - order.repeat: {count: 2}\n" BATCH(2)), HR_ERR_GRAPH,
             "give 'code.source' a count");
 }

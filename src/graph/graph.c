@@ -1,13 +1,14 @@
 /*
- * graph/graph.c - a graph while it is being built, and its end.
+ * graph/graph.c - building and destroying a graph.
  *
- * Nodes stand in order of adding. A node without a name gets one from its op and its
- * place among the nodes of that op, since random draws are keyed by names. A node's
- * parameters are checked when it is added, so that a program learns of a wrong one at the
- * call that gave it; everything that needs other nodes waits for freezing.
+ * Nodes are kept in the order in which they are added. A node without a name gets one
+ * from its op and its place among the nodes of that op, since random draws are keyed by
+ * names. Parameters are checked when a node is added, so that a wrong one fails the call
+ * that passed it; everything that needs other nodes is checked at freeze.
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,8 +39,8 @@ enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *fi
     return hr__fail(error, code, "%s", message);
 }
 
-/* The node's place in the graph file, unless the error has a file (of data) or a finer
- * place already. */
+/* Sets the node's place in the graph file, unless the error has a data file or a more
+ * precise place already. */
 static void
 set_place(const struct hr_graph *graph, int line, int column, struct hr_error *error)
 {
@@ -80,7 +81,8 @@ field_named(const struct hr_schema *schema, const char *name)
     return NULL;
 }
 
-/* In the first input that has it, fork renumbering included. */
+/* The value's number in the first input that has the field, after renumbering by a fork.
+ */
 static int
 input_value(const struct hr_graph *graph, const struct hr_graph_node *n, const char *name)
 {
@@ -104,6 +106,7 @@ int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_no
     const char *name = node->field_names[at];
     const struct hr_field *made = field_named(&node->schema, name);
 
+    assert(at < node->field_count);
     if (node->field_access[at] == HR_ACCESS_WRITE && made != NULL)
         return made->slot;
     return input_value(graph, node, name);
@@ -113,7 +116,7 @@ void hr__graph_blame(const struct hr_graph *graph, uint32_t node, struct hr_erro
 {
     const struct hr_graph_node *n;
 
-    if (node >= graph->count) /* a stage without a batch op, for one */
+    if (node >= graph->count) /* a stage without a batch op, for example */
         return;
     n = &graph->nodes[node];
     blame(graph, n->name, n->op->name, n->line, n->column, error);
@@ -139,13 +142,18 @@ struct hr_graph *hr__graph_create(void)
 
 void hr__graph_ref(struct hr_graph *graph)
 {
-    atomic_fetch_add_explicit(&graph->private->refs, 1, memory_order_relaxed);
+    unsigned before =
+        atomic_fetch_add_explicit(&graph->private->refs, 1, memory_order_relaxed);
+
+    assert(before > 0); /* the caller holds one */
+    (void)before;
 }
 
 void hr__graph_unref(struct hr_graph *graph)
 {
     if (graph == NULL)
         return;
+    assert(atomic_load_explicit(&graph->private->refs, memory_order_relaxed) > 0);
     if (atomic_fetch_sub_explicit(&graph->private->refs, 1, memory_order_acq_rel) == 1)
         hr__graph_destroy(graph);
 }
@@ -206,6 +214,7 @@ size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node)
 {
     size_t consumers = 0;
 
+    assert(node < graph->count);
     for (size_t i = 0; i < graph->count; i++) {
         for (size_t k = 0; k < graph->nodes[i].input_count; k++)
             consumers += graph->nodes[i].inputs[k] == node;
@@ -227,6 +236,7 @@ char *hr__graph_auto_name(const struct hr_graph *graph, size_t at, const char *o
     char name[NAME_MAX_BYTES + 1];
     unsigned place = 1;
 
+    assert(at <= graph->count);
     for (size_t i = 0; i < at; i++)
         place += strcmp(graph->nodes[i].op->name, op) == 0;
     snprintf(name, sizeof name, place > 1 ? "%.50s%u" : "%.50s", op, place);
@@ -265,11 +275,11 @@ check_name(const struct hr_graph *graph, const char *name, struct hr_error *rete
     for (size_t i = 0; i < length; i++) {
         if ((unsigned char)name[i] < 0x20)
             return hr__fail(reterr, HR_ERR_ARGUMENT,
-                            "a node's name must not hold control characters");
+                            "a node's name must not contain control characters");
     }
     if (taken(graph, graph->count, name))
         return hr__fail(reterr, HR_ERR_GRAPH,
-                        "another node has the name '%s' already: give it another name",
+                        "another node has the name '%s' already: choose another name",
                         name);
     return HR_OK;
 }
@@ -337,8 +347,8 @@ static enum hr_err take_or_keep(struct hr_graph_node *node, struct hr_doc *rest,
     return HR_OK;
 }
 
-/* Take the hints that any node may carry out of the map; *ret_rest is a copy without
- * them, NULL when nothing was given. */
+/* Moves the hints that any node may have out of the map; *ret_rest is a copy without
+ * them, or NULL if nothing was given. */
 static enum hr_err
 take_hints(struct hr_graph_node *node, struct hr_doc **ret_rest, struct hr_error *reterr)
 {
@@ -432,6 +442,7 @@ hr__graph_append(struct hr_graph *graph, const char *op, const char *name,
         hr__doc_destroy(given);
         return no_memory(reterr);
     }
+    assert(input_count <= HR_NODE_INPUTS_MAX && !graph->frozen);
     node->given = given;
     node->line = line;
     node->column = column;
@@ -453,8 +464,8 @@ hr__graph_append(struct hr_graph *graph, const char *op, const char *name,
     return code;
 }
 
-/* Parameters out of a program: JSON, flow YAML or block YAML. A text that begins with '{'
- * may be either of the first two. */
+/* Parameters passed by a program: JSON, flow YAML or block YAML. A text that starts with
+ * '{' may be either of the first two. */
 static enum hr_err
 parse_params(const char *text, struct hr_doc **ret_doc, struct hr_error *reterr)
 {

@@ -14,10 +14,9 @@
 #define HR_GRAPH_NODES_MAX 1024
 
 /*
- * Values are numbered over the whole graph: hr_field.slot. A field keeps its number while
- * ops pass it on, update or rename it; a written field gets a new one. Where a node's
- * output has several consumers, each of them sees the values under new numbers (`to` for
- * `from`).
+ * Values are numbered over the whole graph: hr_field.slot. A field keeps its number when
+ * ops pass it on, update or rename it; a written field gets a new one. If a node's output
+ * has several consumers, each of them gets new numbers for its values (`to` for `from`).
  */
 struct hr_alias {
     int from, to;
@@ -31,10 +30,9 @@ struct hr_graph_made {
 };
 
 /*
- * A change of a graph that keeps its meaning within a strictness. One that is not exact
- * changes bytes, so its name and strictness are in the fingerprint of its node: it makes
- * another graph. Known: "make", the values that the node describes are made right after
- * it.
+ * A change to a graph that keeps its meaning within a strictness. One that is not exact
+ * changes bytes, so its name and strictness are hashed into the fingerprint of its node.
+ * Known: "make", the values that the node describes are made right after it.
  */
 struct hr_graph_rewrite {
     const char *name; /* static */
@@ -44,16 +42,16 @@ struct hr_graph_rewrite {
 
 struct hr_graph_node {
     char *name;       /* unique in the graph */
-    uint64_t draw_id; /* hash of the name: what the node's random draws are keyed by, so
-                         that other nodes come and go without changing them */
+    uint64_t draw_id; /* hash of the name, the key of the node's random draws: adding or
+                         removing other nodes does not change them */
     const struct hr_op *op;
     struct hr_doc
-        *given; /* parameters as the user gave them (after substitution), or NULL */
-    struct hr_doc *canonical; /* see hr__params_parse; holds the strings of params */
-    bool keep_position;       /* hints any node may carry in its parameter map */
+        *given; /* parameters as given by the user, after substitution; or NULL */
+    struct hr_doc *canonical; /* see hr__params_parse; owns the strings in params */
+    bool keep_position;       /* hints that any node may have in its parameter map */
     char **depends_on;
     size_t depends_count;
-    int line, column; /* where it stood, or 0 */
+    int line, column; /* in the graph file, or 0 */
     uint32_t inputs[HR_NODE_INPUTS_MAX];
     size_t input_count;
     void *params; /* op->params_size bytes */
@@ -61,26 +59,24 @@ struct hr_graph_node {
     /* frozen: */
     struct hr_schema schema; /* after the node */
     void *state;             /* op->open */
-    const char *side_file;   /* hr_op.side_file, here or above; or NULL */
+    const char *side_file;   /* hr_op.side_file, of this node or one before it; or NULL */
     size_t field_count;      /* bound fields in table order */
     const char **field_names;
     enum hr_param_access *field_access;
-    struct hr_bindings *bindings;  /* names that op->binds gave, or NULL */
-    struct hr_hash128 fingerprint; /* of the graph up to here */
-    struct hr_alias *aliases; /* when an input has other consumers too: its values get
-                                numbers of their own here */
+    struct hr_bindings *bindings;  /* names that op->binds returned, or NULL */
+    struct hr_hash128 fingerprint; /* of the graph up to this node */
+    struct hr_alias *aliases;      /* new numbers of the values of shared inputs */
     size_t alias_count;
 
     /* frozen, composition (graph_compose.c): */
-    bool by_number;  /* records behind it are a function of their number */
+    bool by_number;  /* its output records are a function of their number */
     bool describes;  /* it edits the description of a deferred value */
-    bool made_after; /* a rewrite: what it describes is made right after it */
-    uint32_t group;  /* node that heads its group; itself when alone */
-    enum hr_strictness strictness; /* of its group: EXACT ones may be split */
-    struct hr_graph_made *made;    /* per bound field */
-    enum hr_strictness
-        made_strictness; /* the greatest of all groups that end before it */
-    char reason[160]; /* why it was or was not composed; empty when there was nothing */
+    bool made_after; /* rewritten: the values that it describes are made after it */
+    uint32_t group;  /* node that heads its group; the node itself if alone */
+    enum hr_strictness strictness;      /* of its group; exact ones may be split */
+    enum hr_strictness made_strictness; /* the greatest of the groups that end here */
+    struct hr_graph_made *made;         /* per bound field */
+    char reason[160]; /* why it was or was not composed; empty if there was no choice */
 };
 
 struct hr_graph {
@@ -89,8 +85,8 @@ struct hr_graph {
     uint32_t output;
     bool frozen;
     int value_count; /* frozen: values are numbered from 1 to this */
-    int64_t whole; /* frozen: an epoch's records after the last multiple of this are in no
-                      batch (drop_last) and need not be read; 0: all are needed */
+    int64_t whole;   /* frozen: records after the last multiple of this in an epoch are in
+                        no batch (drop_last) and are not read; 0: all records are read */
     struct hr_graph_rewrite *rewrites;
     size_t rewrite_count;
     char *file; /* for messages, or NULL */
@@ -99,7 +95,7 @@ struct hr_graph {
     struct hr_graph_private *private;
 };
 
-/* What the functions of headrace/graph.h do, arguments checked. */
+/* The functions of headrace/graph.h, for checked arguments. */
 HR_CHECK struct hr_graph *hr__graph_create(void);
 void hr__graph_ref(struct hr_graph *graph);
 void hr__graph_unref(struct hr_graph *graph);
@@ -123,31 +119,32 @@ HR_CHECK enum hr_err hr__graph_node_params(const struct hr_graph *graph, size_t 
 HR_CHECK enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t at,
                                           struct hr_graph_param_info *ret_info);
 
-/* An iterator over the graph has ended: hr_op.rest of all nodes. */
+/* Calls hr_op.rest of all nodes: an iterator over the graph has ended. */
 void hr__graph_rest(struct hr_graph *graph);
-/* An epoch of one has ended: hr_op.pause of all nodes. */
+/* Calls hr_op.pause of all nodes: an epoch has ended. */
 void hr__graph_pause(struct hr_graph *graph);
 
 /* Consumers of a node's output. */
 size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);
 
-/* The number of the value that bound field `at` of a frozen node stands for: the one it
- * makes, or the one it finds in its inputs. -1 when there is none. */
+/* The number of the value that bound field `at` refers to: the one that the node writes,
+ * or the one in its inputs. -1 if there is none. */
 int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_node *node,
                           size_t at);
 
-/* May a plan make the deferred values of this node's group earlier than the graph says,
- * without changing a byte? */
+/* Whether a plan may make the values of this node's group earlier than the graph says,
+ * because no byte changes. */
 bool hr__graph_may_split(const struct hr_graph *graph, uint32_t node);
 
-/* The rewrite "make", before freeze. */
+/* Adds the rewrite "make" at a node. Must precede freeze. */
 HR_CHECK enum hr_err hr__graph_make_after(struct hr_graph *graph, uint32_t node);
-/* Set place and message. */
+
+/* Sets code, place and message; returns `code`. */
 enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *file,
                         int line, int column, const char *format, ...) HR_PRINTF(6, 7);
 
-/* Fills node, op (and file, line, column when known) into an error and puts "node 'x'
- * (op): " before the message. */
+/* Sets node and op (and the place, if known) in an error, and prefixes its message with
+ * "node 'x' (op): ". */
 void hr__graph_blame(const struct hr_graph *graph, uint32_t node, struct hr_error *error);
 
 #endif

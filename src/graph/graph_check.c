@@ -1,28 +1,29 @@
 /*
- * graph/graph_check.c - what can be said of a graph by its wiring and the kinds of its
- * ops.
+ * graph/graph_check.c - what can be checked by a graph's wiring and the kinds of its ops,
+ * before any schema is known.
  *
- * A node is `indexed` while the k-th record is known without making the ones before:
- * there, order ops are functions of a position. Behind a filter or an expansion they must
- * have a stream form, and behind a source that does not know its length. Between, behind
- * one-to-one ops, both would do; an order op is refused there, because ahead of the work
- * it costs less and gives the same records.
+ * Directly after a source, order ops are functions of a record's number. After a filter,
+ * an expansion or a source of unknown length they need a stream form. After one-to-one
+ * ops both would be possible; an order op is rejected there, because before the work it
+ * costs less and gives the same records.
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 
-#define NOBODY UINT32_MAX
+#define NO_NODE UINT32_MAX
 
 struct fact {
     bool placed;
-    unsigned depth;    /* most expansions on a way from a source, it included */
-    bool worked;       /* a node that looks at records stands at or above it */
-    uint32_t unsteady; /* nearest node at or above that drops or makes records */
-    uint32_t sharded;  /* SHARDS node at or above it */
+    unsigned depth; /* most expansions on a path from a source, including the node */
+    bool worked;    /* the node or one before it reads records */
+    uint32_t
+        unsteady; /* the node, or the nearest before it, that drops or makes records */
+    uint32_t sharded; /* the node, or the one before it, with SHARDS */
 };
 
 struct check {
@@ -78,12 +79,14 @@ static bool inputs_placed(const struct check *c, uint32_t node)
     return true;
 }
 
-/* Some node of a circle: from any node that could not be placed, go back along inputs
- * that could not be either until one comes again. */
-static uint32_t find_circle(const struct check *c, uint32_t node)
+/* A node of a cycle: follows unplaced inputs back from an unplaced node until one
+ * repeats.
+ */
+static uint32_t find_cycle(const struct check *c, uint32_t node)
 {
     bool seen[HR_GRAPH_NODES_MAX] = {false};
 
+    assert(!c->facts[node].placed);
     while (!seen[node]) {
         const struct hr_graph_node *n = &c->graph->nodes[node];
         size_t i = 0;
@@ -96,7 +99,7 @@ static uint32_t find_circle(const struct check *c, uint32_t node)
     return node;
 }
 
-/* Inputs first, else in order of adding. */
+/* Topological order; independent nodes in the order in which they were added. */
 static enum hr_err sort(struct check *c)
 {
     size_t placed = 0, before;
@@ -106,6 +109,7 @@ static enum hr_err sort(struct check *c)
         for (uint32_t i = 0; i < c->graph->count; i++) {
             if (c->facts[i].placed || !inputs_placed(c, i))
                 continue;
+            assert(placed < c->graph->count);
             c->facts[i].placed = true;
             c->order[placed++] = i;
         }
@@ -114,7 +118,7 @@ static enum hr_err sort(struct check *c)
         if (c->facts[i].placed)
             continue;
         hr__fail(c->error, HR_ERR_GRAPH, "its inputs lead back to itself");
-        return wrong(c, find_circle(c, i), HR_ERR_GRAPH);
+        return wrong(c, find_cycle(c, i), HR_ERR_GRAPH);
     }
     return HR_OK;
 }
@@ -131,37 +135,37 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
     const struct fact *fact = &c->facts[node];
     uint32_t before = n->inputs[0];
 
-    if (fact->sharded != NOBODY) {
+    assert(n->op->kind == HR_OP_ORDER && n->input_count == 1);
+    if (fact->sharded != NO_NODE) {
         hr__fail(c->error, HR_ERR_GRAPH,
-                 "it stands behind '%s', which splits the records over ranks and must be "
+                 "it comes after '%s', which splits the records over ranks and must be "
                  "the last op that orders or selects them: put it before '%s'",
                  name_of(c, fact->sharded), name_of(c, fact->sharded));
         return wrong(c, node, HR_ERR_GRAPH);
     }
-    if (fact->unsteady != NOBODY && !has_stream_form(n) &&
+    if (fact->unsteady != NO_NODE && !has_stream_form(n) &&
         c->graph->nodes[fact->unsteady].op->kind == HR_OP_SOURCE) {
         hr__fail(c->error, HR_ERR_GRAPH,
-                 "it must know the number of records, and '%s' tells that only at the "
-                 "end: give '%s' a count%s",
+                 "it must know the number of records, and '%s' knows it only at the end: "
+                 "give '%s' a count%s",
                  name_of(c, fact->unsteady), name_of(c, fact->unsteady),
-                 n->op->stream_block != NULL ? ", or this a window to work in" : "");
+                 n->op->stream_block != NULL ? ", or set a window here" : "");
         return wrong(c, node, HR_ERR_GRAPH);
     }
-    if (fact->unsteady != NOBODY && !has_stream_form(n)) {
-        const char *blocks =
-            n->op->stream_block != NULL ? ", or give it a window to work in" : "";
+    if (fact->unsteady != NO_NODE && !has_stream_form(n)) {
+        const char *blocks = n->op->stream_block != NULL ? ", or set a window here" : "";
 
         hr__fail(c->error, HR_ERR_GRAPH,
-                 "it must know the number of records, and behind '%s' that is known only "
+                 "it must know the number of records, and after '%s' that is known only "
                  "at the end: put it before '%s'%s",
                  name_of(c, fact->unsteady), name_of(c, fact->unsteady), blocks);
         return wrong(c, node, HR_ERR_GRAPH);
     }
-    if (fact->unsteady == NOBODY && fact->worked) {
+    if (fact->unsteady == NO_NODE && fact->worked) {
         while (c->graph->nodes[before].op->kind == HR_OP_ORDER)
             before = c->graph->nodes[before].inputs[0];
         hr__fail(c->error, HR_ERR_GRAPH,
-                 "it chooses records by number, so it stands directly behind a source or "
+                 "it selects records by number, so it must directly follow a source or "
                  "another order op: put it before '%s'",
                  name_of(c, before));
         return wrong(c, node, HR_ERR_GRAPH);
@@ -186,15 +190,16 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     struct fact *fact = &c->facts[node];
     enum hr_op_kind kind = n->op->kind;
 
-    fact->unsteady = fact->sharded = NOBODY;
+    assert(fact->placed);
+    fact->unsteady = fact->sharded = NO_NODE;
     for (size_t i = 0; i < n->input_count; i++) {
         const struct fact *input = &c->facts[n->inputs[i]];
 
         fact->worked = fact->worked || input->worked;
         fact->depth = fact->depth > input->depth ? fact->depth : input->depth;
-        if (fact->unsteady == NOBODY)
+        if (fact->unsteady == NO_NODE)
             fact->unsteady = input->unsteady;
-        if (fact->sharded == NOBODY)
+        if (fact->sharded == NO_NODE)
             fact->sharded = input->sharded;
     }
     if (kind == HR_OP_EXPAND) {
@@ -203,10 +208,10 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     }
     if (kind == HR_OP_ORDER)
         HR_TRY(check_order(c, node));
-    if (kind == HR_OP_ZIP && fact->unsteady != NOBODY &&
+    if (kind == HR_OP_ZIP && fact->unsteady != NO_NODE &&
         c->graph->nodes[fact->unsteady].op->kind == HR_OP_SOURCE) {
         hr__fail(c->error, HR_ERR_GRAPH,
-                 "it joins record by record, and '%s' tells only at the end how many it "
+                 "it joins record by record, and '%s' knows only at the end how many it "
                  "has: give '%s' a count",
                  name_of(c, fact->unsteady), name_of(c, fact->unsteady));
         return wrong(c, node, HR_ERR_GRAPH);
@@ -222,11 +227,11 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     return HR_OK;
 }
 
-static bool is_above(const struct check *c, uint32_t above, uint32_t node)
+static bool precedes(const struct check *c, uint32_t first, uint32_t node)
 {
     bool reaches[HR_GRAPH_NODES_MAX] = {false};
 
-    reaches[above] = true;
+    reaches[first] = true;
     for (size_t i = 0; i < c->graph->count; i++) {
         const struct hr_graph_node *n = &c->graph->nodes[c->order[i]];
 
@@ -235,7 +240,7 @@ static bool is_above(const struct check *c, uint32_t above, uint32_t node)
                 reaches[c->order[i]] = true;
         }
     }
-    return above != node && reaches[node];
+    return first != node && reaches[node];
 }
 
 static enum hr_err check_depends(const struct check *c, uint32_t node)
@@ -250,11 +255,10 @@ static enum hr_err check_depends(const struct check *c, uint32_t node)
             hr__error_prefix(c->error, "depends_on");
             return wrong(c, node, code);
         }
-        if (is_above(c, other, node))
+        if (precedes(c, other, node))
             continue;
         hr__fail(c->error, HR_ERR_GRAPH,
-                 "depends_on: node '%s' does not stand anywhere before it",
-                 n->depends_on[i]);
+                 "depends_on: node '%s' is not before it in the graph", n->depends_on[i]);
         return wrong(c, node, HR_ERR_GRAPH);
     }
     return HR_OK;
@@ -279,17 +283,17 @@ static enum hr_err check_draw_ids(const struct check *c, uint32_t node)
 
 static enum hr_err find_output(const struct check *c, uint32_t *ret_output)
 {
-    uint32_t found = NOBODY, named;
+    uint32_t found = NO_NODE, named;
     const char *output = c->graph->private->output;
 
     for (uint32_t i = 0; i < c->graph->count; i++) {
         if (hr__graph_consumers(c->graph, i) > 0)
             continue;
-        if (found != NOBODY) {
+        if (found != NO_NODE) {
             hr__fail(
                 c->error, HR_ERR_GRAPH,
-                "nothing reads it, nor '%s', and a graph has one output: wire one of "
-                "them in or remove it",
+                "neither it nor '%s' is an input of another node, and a graph has one "
+                "output: connect or remove one of them",
                 name_of(c, i));
             return wrong(c, found, HR_ERR_GRAPH);
         }
@@ -305,12 +309,13 @@ static enum hr_err find_output(const struct check *c, uint32_t *ret_output)
         if (named != found) {
             hr__fail(
                 c->error, HR_ERR_GRAPH,
-                "it is named as the output, but other nodes read it; the last one is "
+                "it is named as the output, but other nodes follow it; the last one is "
                 "'%s'",
                 name_of(c, found));
             return wrong(c, named, HR_ERR_GRAPH);
         }
     }
+    assert(found != NO_NODE); /* a graph without cycles has an end */
     *ret_output = found;
     return HR_OK;
 }

@@ -8,7 +8,7 @@
 
 TEST(wrong_files_are_refused_where_they_are_wrong)
 {
-    refused("pipeline: []\n", HR_ERR_FORMAT, 1, 1, "lacks the key \"headrace: 1\"");
+    refused("pipeline: []\n", HR_ERR_FORMAT, 1, 1, "the key \"headrace: 1\" is missing");
     refused("headrace: 2\npipeline: []\n", HR_ERR_UNSUPPORTED, 1, 11, "format version 2");
     refused("headrace: 1\npipelin: []\n", HR_ERR_GRAPH, 2, 1,
             "key \"pipelin\" is not known; did you mean \"pipeline\"?");
@@ -18,10 +18,10 @@ TEST(wrong_files_are_refused_where_they_are_wrong)
             "there is no op \"test.sauce\"; did you mean \"test.source\"?");
     refused(HEAD "- test.source\n  test.flip: {}\n", HR_ERR_FORMAT, 4, 12, "");
     refused(HEAD "- test.source: {}\n  test.flip: {}\n", HR_ERR_GRAPH, 4, 3,
-            "names two ops");
+            "has two ops");
     refused(HEAD "- test.source: {}\n  nam: x\n", HR_ERR_GRAPH, 4, 3,
             "did you mean \"name\"?");
-    refused(HEAD "- name: x\n", HR_ERR_GRAPH, 3, 3, "names no op");
+    refused(HEAD "- name: x\n", HR_ERR_GRAPH, 3, 3, "has no op");
     refused(HEAD "- 3\n", HR_ERR_GRAPH, 3, 3, "not the int 3");
     refused(HEAD "- test.source: {m: 3}\n", HR_ERR_ARGUMENT, 3, 17,
             "node 'test.source' (test.source): parameter \"m\" is not known; ");
@@ -40,7 +40,7 @@ TEST(wrong_wiring_is_refused)
     refused(HEAD "- test.source:\n  name: a\n- test.source:\n  name: a\n", HR_ERR_GRAPH,
             5, 3, "node 'a' (test.source): another node has the name 'a'");
     refused(HEAD "- test.source\n- test.source\n", HR_ERR_GRAPH, 3, 3,
-            "nothing reads it, nor 'test.source2'");
+            "neither it nor 'test.source2' is an input");
     refused(HEAD "- test.source\n- test.zip\n", HR_ERR_GRAPH, 4, 3,
             "it takes 2 to 3 inputs, and has 1");
     refused(HEAD "- test.source\n- test.source:\n  inputs: test.source\n", HR_ERR_GRAPH,
@@ -53,7 +53,7 @@ TEST(wrong_wiring_is_refused)
     refused(HEAD "- test.source\n- test.decode: {depends_on: test.surce}\n", HR_ERR_GRAPH,
             4, 3, "did you mean 'test.source'?");
     refused(HEAD "- test.source: {depends_on: test.decode}\n- test.decode\n",
-            HR_ERR_GRAPH, 3, 3, "does not stand anywhere before it");
+            HR_ERR_GRAPH, 3, 3, "is not before it in the graph");
 }
 
 TEST(wrong_orders_are_refused_with_what_would_mend_them)
@@ -61,7 +61,7 @@ TEST(wrong_orders_are_refused_with_what_would_mend_them)
     refused(
         HEAD "- test.source\n- test.flip\n", HR_ERR_GRAPH, 4, 3,
         "node 'test.flip' (test.flip): there is no field \"image\"; fields here: data, "
-        "label; put test.decode before it, which makes \"image\" of \"data\"");
+        "label; put test.decode before it, which makes \"image\" from \"data\"");
     refused(HEAD "- test.source\n- test.decode\n- test.flip: {from: imgae}\n",
             HR_ERR_GRAPH, 5, 21,
             "there is no field \"imgae\"; did you mean \"image\"? Fields here: label, "
@@ -71,7 +71,7 @@ TEST(wrong_orders_are_refused_with_what_would_mend_them)
     refused(HEAD "- test.source\n- test.decode\n- test.shuffle\n", HR_ERR_GRAPH, 5, 3,
             "put it before 'test.decode'");
     refused(HEAD "- test.source\n- test.filter\n- test.shuffle\n", HR_ERR_GRAPH, 5, 3,
-            "behind 'test.filter' that is known only at the end: put it before "
+            "after 'test.filter' that is known only at the end: put it before "
             "'test.filter'");
     refused(HEAD "- test.source\n- test.shard\n- test.shuffle\n", HR_ERR_GRAPH, 5, 3,
             "put it before 'test.shard'");

@@ -84,7 +84,7 @@ make(struct compose *c, struct hr_graph_node *n, struct described *v)
 {
     enum hr_strictness strictness = strictness_of(&c->graph->nodes[v->head]);
 
-    assert(v->deferred);
+    assert(v->deferred && v->head < c->graph->count);
     v->deferred = false;
     if (strictness > n->made_strictness)
         n->made_strictness = strictness;
@@ -94,6 +94,8 @@ make(struct compose *c, struct hr_graph_node *n, struct described *v)
 static void
 make_field(struct compose *c, struct hr_graph_node *n, size_t at, struct described *v)
 {
+    assert(at < n->field_count && !n->made[at].before);
+    assert(at < n->field_count && !n->made[at].before);
     n->made[at].before = true;
     n->made[at].strictness = make(c, n, v);
 }
@@ -156,6 +158,7 @@ join(struct compose *c, struct hr_graph_node *n, size_t at, struct described *v)
     uint32_t node = (uint32_t)(n - c->graph->nodes), traits = n->op->traits;
     struct described fresh = {.deferred = true, .head = node};
 
+    assert(traits & HR_TRAIT_DEFERS);
     if (v->deferred && v->resampled && (traits & HR_TRAIT_RESAMPLING)) {
         snprintf(n->reason, sizeof n->reason,
                  "starts a new group: '%s' is already resampled by '%s', and two "
@@ -272,6 +275,7 @@ static enum hr_err compose_node(struct compose *c, uint32_t node)
 {
     struct hr_graph_node *n = &c->graph->nodes[node];
 
+    assert(n->made == NULL);
     n->made = hr__calloc(n->field_count + 1, sizeof *n->made);
     if (n->made == NULL)
         return HR_ERR_MEMORY;
@@ -294,6 +298,7 @@ hr__graph_compose(struct hr_graph *graph, const uint32_t *order, struct hr_error
     enum hr_err code = HR_OK;
 
     graph->whole = 0;
+    assert(!graph->frozen);
     c.values = hr__calloc((size_t)graph->value_count + 1, sizeof *c.values);
     if (c.values == NULL)
         code = HR_ERR_MEMORY;

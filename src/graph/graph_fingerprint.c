@@ -1,5 +1,5 @@
 /*
- * graph/graph_fingerprint.c - 128 bits per node that say which records it gives.
+ * graph/graph_fingerprint.c - 128 bits per node that identify the records it outputs.
  *
  * Hashed are the op's name and version, its canonical parameters but those that do not
  * change a record (ranks, paths whose content counts), the identity of a source's data,
@@ -10,6 +10,7 @@
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -101,6 +102,7 @@ static enum hr_err identify(struct hr_graph *graph, uint32_t node)
     struct hr_hasher *hasher = hr__hasher_create();
     enum hr_err code;
 
+    assert(n->canonical != NULL && n->made != NULL);
     if (hasher == NULL)
         return HR_ERR_MEMORY;
     add_text(hasher, "headrace graph 1");

@@ -1,13 +1,14 @@
 /*
- * graph/graph_freeze.c - from a built graph to a value.
+ * graph/graph_freeze.c - turns a built graph into a value.
  *
- * The order is: wiring and kinds, then schemas node by node, and only when all of that is
- * right are states opened, because opening a source may walk a million files. Then
- * records are counted and fingerprints made. A failure anywhere closes what was opened
- * and leaves the graph as it was.
+ * Wiring and kinds are checked first, then schemas are inferred node by node. States are
+ * opened only if all of that is right, because opening a source may walk a million files.
+ * Then records are counted, groups composed and fingerprints computed. A failure closes
+ * what was opened and leaves the graph as it was.
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@
 struct freeze {
     struct hr_graph *graph;
     uint32_t *order;
-    int values;             /* numbers given to values so far, see struct hr_alias */
+    int values;             /* values numbered so far, see struct hr_alias */
     struct hr_error *error; /* never NULL */
 };
 
@@ -40,7 +41,7 @@ static const struct hr_doc *text_within(const struct hr_doc *value, const char *
     return NULL;
 }
 
-/* Point at the value of the file that is this text, or that has this name. */
+/* Sets the error's place to the value in the file that has this text or this name. */
 static void
 point_at(const struct hr_graph_node *n, const char *text, struct hr_error *error)
 {
@@ -61,8 +62,9 @@ point_at(const struct hr_graph_node *n, const char *text, struct hr_error *error
     }
 }
 
-/* True when the op makes field `name` by default out of fields that are there: `from` is
- * one of them. */
+/* Whether the op by default makes field `name` from existing fields; *from is one of
+ * them.
+ */
 static bool makes(const struct hr_op *op, const char *name, struct hr_schema *schema,
                   const char **from)
 {
@@ -95,7 +97,7 @@ static void add_remedy(const char *name, struct hr_schema *schema, struct hr_str
     for (size_t i = 0; i < count; i++) {
         if ((ops[i]->traits & HR_TRAIT_TEST_ONLY) || !makes(ops[i], name, schema, &from))
             continue;
-        hr__str_addf(out, "; put %s before it, which makes \"%s\" of \"%s\"",
+        hr__str_addf(out, "; put %s before it, which makes \"%s\" from \"%s\"",
                      ops[i]->name, name, from);
         return;
     }
@@ -128,16 +130,16 @@ static enum hr_err missing(const struct hr_graph_node *n, const char *name,
     return HR_ERR_GRAPH;
 }
 
-/* A field may be bound twice when both only read, or when it is taken and made anew. */
+/* A field may be bound twice if both only read, or if it is taken and written again. */
 static enum hr_err
 check_twice(const struct hr_graph_node *n, size_t at, struct hr_error *error)
 {
     for (size_t i = 0; i < at; i++) {
         enum hr_param_access a = n->field_access[i], b = n->field_access[at];
-        bool renewed = (a == HR_ACCESS_TAKE && b == HR_ACCESS_WRITE) ||
-                       (a == HR_ACCESS_WRITE && b == HR_ACCESS_TAKE);
+        bool replaced = (a == HR_ACCESS_TAKE && b == HR_ACCESS_WRITE) ||
+                        (a == HR_ACCESS_WRITE && b == HR_ACCESS_TAKE);
 
-        if (strcmp(n->field_names[i], n->field_names[at]) != 0 || renewed ||
+        if (strcmp(n->field_names[i], n->field_names[at]) != 0 || replaced ||
             (a == HR_ACCESS_READ && b == HR_ACCESS_READ))
             continue;
         point_at(n, n->field_names[at], error);
@@ -150,7 +152,7 @@ check_twice(const struct hr_graph_node *n, size_t at, struct hr_error *error)
     return HR_OK;
 }
 
-/* Which fields the node touches, by name. */
+/* Names the fields that the node binds. */
 static enum hr_err name_fields(struct hr_graph_node *n, const struct hr_schema *input,
                                struct hr_error *error)
 {
@@ -182,7 +184,7 @@ static enum hr_err name_fields(struct hr_graph_node *n, const struct hr_schema *
     return HR_OK;
 }
 
-/* Find or make the bound fields in the output schema. */
+/* Finds or adds the bound fields in the output schema. */
 static enum hr_err
 bind_fields(struct hr_graph_node *n, struct hr_field **fields, struct hr_error *error)
 {
@@ -227,7 +229,7 @@ static void remove_taken(struct hr_graph_node *n)
 
 /* ---- schemas ---- */
 
-/* The node nearest above that made batches. */
+/* The nearest node before this one that made batches. */
 static uint32_t batcher(const struct hr_graph *graph, uint32_t node)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
@@ -260,12 +262,13 @@ static enum hr_err check_rank(const struct hr_graph *graph, const struct hr_grap
                     name, name);
 }
 
-/* Values of an input that has other consumers too get numbers of their own here. */
+/* Renumbers the values of an input that has several consumers. */
 static enum hr_err share_input(struct freeze *f, struct hr_graph_node *n, size_t input,
                                struct hr_schema *schema)
 {
     struct hr_alias *grown;
 
+    assert(input < n->input_count);
     if (hr__graph_consumers(f->graph, n->inputs[input]) < 2)
         return HR_OK;
     grown = hr__realloc(n->aliases, (n->alias_count + schema->count + 1) * sizeof *grown);
@@ -280,7 +283,7 @@ static enum hr_err share_input(struct freeze *f, struct hr_graph_node *n, size_t
     return HR_OK;
 }
 
-/* The input schemas side by side. */
+/* Copies the input schemas; the first is also the start of the output schema. */
 static enum hr_err
 gather_inputs(struct freeze *f, struct hr_graph_node *n, struct hr_schema **ret)
 {
@@ -301,7 +304,7 @@ gather_inputs(struct freeze *f, struct hr_graph_node *n, struct hr_schema **ret)
     return HR_OK;
 }
 
-/* Written fields, and those that an infer function made, are values of their own. */
+/* Written fields and those added by an infer function are new values. */
 static void number_values(struct freeze *f, struct hr_graph_node *n)
 {
     for (size_t i = 0; i < n->schema.count; i++) {
@@ -346,6 +349,7 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
     struct hr_schema *inputs = NULL;
     enum hr_err code = HR_OK;
 
+    assert(n->field_names == NULL && n->aliases == NULL);
     memset(&n->schema, 0, sizeof n->schema);
     if (n->input_count > 0)
         code = check_rank(f->graph, n, f->error);
@@ -370,7 +374,7 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
 
 /* ---- states and counts ---- */
 
-/* Its own, or that of the first input that has one. */
+/* The node's own, or that of the first input that has one. */
 static const char *side_file(const struct hr_graph *graph, const struct hr_graph_node *n)
 {
     const char *file = n->op->side_file != NULL ? n->op->side_file(n->params) : NULL;
@@ -407,6 +411,7 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
     struct hr_open open = {.params = n->params, .error = f->error};
     enum hr_err code;
 
+    assert(n->state == NULL);
     n->side_file = side_file(f->graph, n);
     if (n->op->open == NULL)
         return HR_OK;
@@ -429,6 +434,7 @@ count_zip(struct freeze *f, const struct hr_graph_node *n, int64_t *ret)
 {
     const struct hr_graph_node *nodes = f->graph->nodes;
 
+    assert(n->input_count > 0);
     *ret = nodes[n->inputs[0]].schema.records;
     for (size_t i = 1; i < n->input_count; i++) {
         int64_t first = *ret, other = nodes[n->inputs[i]].schema.records;
@@ -496,6 +502,7 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
 
 static void undo(struct hr_graph *graph)
 {
+    assert(!graph->frozen);
     for (size_t i = 0; i < graph->count; i++) {
         struct hr_graph_node *n = &graph->nodes[i];
 
@@ -537,6 +544,7 @@ static enum hr_err freeze(struct freeze *f)
     f->graph->value_count = f->values;
     HR_TRY(hr__graph_compose(f->graph, f->order, f->error));
     HR_TRY(hr__graph_identify(f->graph, f->order, f->error));
+    assert(output < count);
     f->graph->output = output;
     return HR_OK;
 }

@@ -1,12 +1,14 @@
 /*
- * graph/graph_load.c - a graph file: its keys, its list of nodes, its wiring.
+ * graph/graph_load.c - reads a graph file: its keys, its list of nodes, its wiring.
  *
  * An item is "op.name" or {op.name: {parameters}}, with `name` and `inputs` beside the op
- * where the chain is not enough. An op is told from those two by the dot in its name.
- * Inputs are names and may point forward, so they are looked up when all nodes are there.
+ * where a chain is not enough. The dot in its name distinguishes an op from those two
+ * keys. Inputs are names and may refer to later nodes, so they are resolved after all
+ * nodes are read.
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +51,7 @@ static enum hr_err check_version(const struct load *load)
 
     if (version == NULL)
         return hr__fail_at(load->error, HR_ERR_FORMAT, load->graph->file, 1, 1,
-                           "this is no graph file: it lacks the key \"headrace: %d\"",
+                           "not a graph file: the key \"headrace: %d\" is missing",
                            VERSION);
     if (version->kind != HR_DOC_INT)
         return fail_doc(load, version, HR_ERR_TYPE, "\"headrace\"",
@@ -113,7 +115,7 @@ split_item(const struct load *load, const struct hr_doc *doc, struct item *item)
         } else if (item->op != NULL) {
             return hr__fail_at(load->error, HR_ERR_GRAPH, load->graph->file, pair->line,
                                pair->column,
-                               "one item names two ops, \"%.63s\" and \"%.63s\"; begin "
+                               "one item has two ops, \"%.63s\" and \"%.63s\"; start "
                                "each with \"- \"",
                                item->op->key, pair->key);
         } else {
@@ -123,7 +125,7 @@ split_item(const struct load *load, const struct hr_doc *doc, struct item *item)
     }
     if (item->op == NULL)
         return hr__fail_at(load->error, HR_ERR_GRAPH, load->graph->file, doc->line,
-                           doc->column, "the item names no op; write \"- op.name: {}\"");
+                           doc->column, "the item has no op; write \"- op.name: {}\"");
     if (item->name != NULL && item->name->kind != HR_DOC_STRING)
         return fail_doc(load, item->name, HR_ERR_TYPE, "\"name\"", "a string");
     return HR_OK;
@@ -181,14 +183,16 @@ wire_one(struct load *load, struct hr_graph_node *node, const struct hr_doc *doc
     }
     if (code == HR_OK)
         node->input_count++;
+    assert(node->input_count <= HR_NODE_INPUTS_MAX);
     return code;
 }
 
-/* Sources have no default input; anything else reads the item before. */
+/* The default input is the previous item; sources have none. */
 static enum hr_err wire(struct load *load, size_t at, const struct hr_doc *inputs)
 {
     struct hr_graph_node *node = &load->graph->nodes[at];
 
+    assert(at < load->graph->count && node->input_count == 0);
     if (inputs != NULL && inputs->kind == HR_DOC_LIST) {
         for (size_t i = 0; i < inputs->as.list.count; i++)
             HR_TRY(wire_one(load, node, inputs->as.list.items[i]));
@@ -232,12 +236,12 @@ read_root(struct load *load, const struct hr_graph_param *params, size_t param_c
     return HR_OK;
 }
 
-/* Takes over `root`. */
+/* Takes ownership of `root`. */
 static enum hr_err
 load_doc(struct hr_doc *root, const char *name, const struct hr_graph_param *params,
          size_t param_count, struct hr_graph **ret_graph, struct hr_error *reterr)
 {
-    struct hr_error unread = {0}; /* so that the code below may look at it */
+    struct hr_error unread = {0}; /* the code below reads the error */
     struct load load = {.root = root, .error = reterr != NULL ? reterr : &unread};
     enum hr_err code = HR_ERR_MEMORY;
 

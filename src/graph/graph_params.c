@@ -1,13 +1,14 @@
 /*
  * graph/graph_params.c - the parameters that a graph file declares, and ${name}.
  *
- * A parameter has a type, and its value (from the caller, else the default) is brought to
- * it before anything is replaced, so that `-p size=abc` fails at the parameter and not at
- * some op that happens to use it. A value that is exactly "${name}" becomes the typed
- * value, whatever it is; within a longer text only what has one obvious text is put in.
+ * A parameter has a type, and its value (the caller's, else the default) is converted to
+ * it before any substitution, so that `-p size=abc` fails at the parameter and not at an
+ * op that uses it. A value that is exactly "${name}" becomes the typed value; within a
+ * longer text only scalars can be substituted.
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static bool is_among(const char *text, const char *const *words, size_t count)
     return false;
 }
 
-/* The message's tail for a wrong word: the nearest right one, or all. */
+/* Fails with the nearest known word, or with all of them. */
 static enum hr_err
 wrong_word(const struct hr_graph *graph, int line, int column, const char *what,
            const char *word, const char *const *words, size_t count,
@@ -72,7 +73,7 @@ static const char *type_of(const struct hr_doc *value)
     }
 }
 
-/* Bring a value to its declared type in place; false when it has another. */
+/* Converts a value to its declared type in place; false if it has another type. */
 static bool fit(struct hr_doc *value, const char *type)
 {
     if (value->kind == HR_DOC_NULL || strcmp(type, "any") == 0)
@@ -106,7 +107,7 @@ static bool is_chosen(const struct hr_doc *choices, const struct hr_doc *value)
     return false;
 }
 
-/* A scalar as it would stand inside a text; false for lists, maps and null. */
+/* Appends a scalar as text; false for lists, maps and null. */
 static bool scalar_text(const struct hr_doc *value, struct hr_str *out)
 {
     switch (value->kind) {
@@ -127,7 +128,7 @@ static bool scalar_text(const struct hr_doc *value, struct hr_str *out)
     }
 }
 
-/* A value that the caller gave as text. Words are taken as they are unless quoted. */
+/* Parses a value that the caller gave as text. Unquoted strings are taken literally. */
 static struct hr_doc *
 parse_override(const char *text, const char *type, struct hr_error *reterr)
 {
@@ -155,6 +156,7 @@ check_value(const struct hr_graph *graph, const struct hr_graph_declared *d,
     char text[128];
     bool fits = fit(value, d->type);
 
+    assert(d->type != NULL);
     if (fits && is_chosen(choices, value))
         return HR_OK;
     if (reterr != NULL)
@@ -163,6 +165,7 @@ check_value(const struct hr_graph *graph, const struct hr_graph_declared *d,
         return hr__fail_at(reterr, HR_ERR_TYPE, graph->file, line, column,
                            "parameter \"%s\" is declared as %s, and this is %s", d->name,
                            d->type, hr__param_value_text(value, text, sizeof text));
+    assert(choices != NULL);
     hr__str_init(&all);
     for (size_t i = 0; i < choices->as.list.count; i++) {
         hr__str_add(&all, i > 0 ? ", " : "");
@@ -175,7 +178,7 @@ check_value(const struct hr_graph *graph, const struct hr_graph_declared *d,
     return HR_ERR_RANGE;
 }
 
-/* The keys of {type: ..., default: ..., ...}. */
+/* Reads the keys of {type: ..., default: ..., ...}. */
 static enum hr_err read_keys(const struct hr_graph *graph, struct hr_graph_declared *d,
                              const struct hr_doc *map, struct hr_error *reterr)
 {
@@ -235,7 +238,7 @@ static enum hr_err keep_fallback(struct hr_graph_declared *d, const struct hr_do
     return d->fallback != NULL ? HR_OK : no_memory(reterr);
 }
 
-/* The last given value of this name, or NULL. */
+/* The value given last for this name, or NULL. */
 static const char *
 given_text(const struct hr_graph_param *given, size_t count, const char *name)
 {
@@ -333,6 +336,7 @@ enum hr_err hr__graph_declare(struct hr_graph *graph, const struct hr_doc *param
         return hr__fail_at(reterr, HR_ERR_TYPE, graph->file, params->line, params->column,
                            "\"params\" must be a map of names, not a %s",
                            hr__doc_kind_name(params->kind));
+    assert(private->declared == NULL);
     HR_TRY(check_given(graph, params, given, given_count, reterr));
     if (params == NULL || params->as.map.count == 0)
         return HR_OK;
@@ -379,7 +383,7 @@ enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t at,
 
 /* ---- ${name} ---- */
 
-/* The declared parameter whose name stands at `text`, `length` bytes. */
+/* The declared parameter whose name is the `length` bytes at `text`. */
 static enum hr_err
 find_declared(const struct hr_graph *graph, const struct hr_doc *at, const char *text,
               size_t length, const struct hr_graph_declared **ret,
@@ -435,7 +439,7 @@ static enum hr_err replace_in_text(const struct hr_graph *graph, const struct hr
             find_declared(graph, at, text + 2, (size_t)(close - text - 2), &d, reterr));
         if (!scalar_text(d->value, out))
             return hr__fail_at(reterr, HR_ERR_GRAPH, graph->file, at->line, at->column,
-                               "parameter \"%s\" is a %s and cannot stand within a text",
+                               "parameter \"%s\" is a %s and cannot be part of a text",
                                d->name, hr__doc_kind_name(d->value->kind));
         text = close + 1;
     }
@@ -484,7 +488,7 @@ substitute_text(const struct hr_graph *graph, const struct hr_doc *written,
     return HR_OK;
 }
 
-/* Replaces in place within `doc`; the caller destroys it on failure. */
+/* Substitutes in place; on failure the caller destroys `doc`. */
 static enum hr_err substitute_inside(const struct hr_graph *graph, struct hr_doc **doc,
                                      struct hr_error *reterr)
 {

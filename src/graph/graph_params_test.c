@@ -104,7 +104,7 @@ TEST(wrong_declarations_and_references_are_refused)
             HR_ERR_GRAPH, 4, 20, "\"${\" without \"}\"");
     refused(
         "headrace: 1\nparams: {l: [1]}\npipeline:\n- test.source: {path: \"/${l}\"}\n",
-        HR_ERR_GRAPH, 4, 23, "cannot stand within a text");
+        HR_ERR_GRAPH, 4, 23, "cannot be part of a text");
 }
 
 /* ---- parameters of a node ---- */

@@ -1,18 +1,19 @@
 /*
- * graph/graph_print.c - a graph as text that reads back as the same graph.
+ * graph/graph_print.c - prints a graph as text that reads back as the same graph.
  *
- * A loaded graph is printed from the file's own tree, ${} and help texts included; a
- * value that was set from outside becomes the default, so that the text alone gives the
- * same graph. A graph built by calls is printed short when it is a chain, else with names
- * and inputs at every node. Comments of a file are not kept.
+ * A loaded graph is printed from the file's own tree, with ${} and help texts; values set
+ * by the caller become defaults, so that the text alone gives the same graph. A graph
+ * built by calls is printed in short form if it is a chain, else with a name and inputs
+ * at every node. Comments in a file are not kept.
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
 
-/* Every maker below returns NULL, and append/set an error, only for want of memory. */
+/* The functions below return NULL or false only if out of memory. */
 
 static bool set(struct hr_doc *map, const char *key, struct hr_doc *value)
 {
@@ -24,7 +25,7 @@ static bool append(struct hr_doc *list, struct hr_doc *value)
     return value != NULL && hr__doc_append(list, value) == HR_OK;
 }
 
-/* Texts of a program hold no references: "${" is written as "$${". */
+/* Strings passed by a program are not substituted: "${" is printed as "$${". */
 static struct hr_doc *escape_text(const struct hr_doc *doc)
 {
     const char *text = doc->as.string.text, *end = text + doc->as.string.length;
@@ -105,6 +106,7 @@ static struct hr_doc *item_of(const struct hr_graph *graph, size_t at, bool shor
     struct hr_doc *item = NULL;
     bool named, ok;
 
+    assert(at < graph->count);
     if (usual == NULL)
         return NULL;
     named = !short_form || strcmp(usual, n->name) != 0;
@@ -163,6 +165,7 @@ declarations(const struct hr_graph_private *private, const struct hr_doc *writte
 {
     struct hr_doc *made = hr__doc_new(HR_DOC_MAP);
 
+    assert(written->kind == HR_DOC_MAP);
     for (size_t i = 0; made != NULL && i < private->declared_count; i++) {
         const struct hr_graph_declared *d = &private->declared[i];
         const struct hr_doc *old = hr__doc_get(written, d->name);
@@ -185,7 +188,7 @@ static bool any_overridden(const struct hr_graph_private *private)
     return false;
 }
 
-/* The value that stands under `key` of the file, brought up to date. */
+/* The value of `key` in the file, updated. */
 static struct hr_doc *
 part_of(const struct hr_graph *graph, const char *key, const struct hr_doc *written)
 {
@@ -208,11 +211,12 @@ static bool fill_written(const struct hr_graph *graph, struct hr_doc *root)
     const struct hr_doc *written = graph->private->written;
     bool longer = graph->count > graph->private->written_nodes;
 
+    assert(written->kind == HR_DOC_MAP);
     for (size_t i = 0; i < written->as.map.count; i++) {
         const struct hr_doc_pair *pair = &written->as.map.pairs[i];
 
         if (longer && strcmp(pair->key, "output") == 0)
-            continue; /* another node is the output */
+            continue; /* a later node is the output */
         if (!set(root, pair->key, part_of(graph, pair->key, pair->value)))
             return false;
     }
@@ -261,7 +265,7 @@ enum hr_err hr__graph_print(const struct hr_graph *graph, enum hr_graph_format f
     return HR_OK;
 }
 
-/* Not escaped: hr_graph_add replaces nothing. */
+/* Not escaped: hr_graph_add does not substitute. */
 enum hr_err hr__graph_node_params(const struct hr_graph *graph, size_t at,
                                   char **ret_json, struct hr_error *reterr)
 {

@@ -1,5 +1,5 @@
 /*
- * graph/graph_private.h - what the files of graph/ share: how a graph came to be.
+ * graph/graph_private.h - shared by the files of graph/: how a graph was built.
  */
 #ifndef HR_GRAPH_GRAPH_PRIVATE_H
 #define HR_GRAPH_GRAPH_PRIVATE_H
@@ -11,30 +11,30 @@
 struct hr_graph_declared {
     const char *name;        /* the file's */
     const char *type, *help; /* the file's or static; help may be NULL */
-    char *fallback;          /* text, or NULL */
+    char *fallback;          /* as text, or NULL */
     bool required;
-    struct hr_doc *value; /* override or default; NULL doc when neither */
+    struct hr_doc *value; /* override or default; of kind NULL if neither */
     bool overridden;
 };
 
 struct hr_graph_private {
     atomic_uint refs;
     size_t node_room;
-    struct hr_doc *written; /* the whole file, or NULL for a graph built by calls */
-    size_t written_nodes;   /* nodes that came from it */
+    struct hr_doc *written; /* the whole file; NULL for a graph built by calls */
+    size_t written_nodes;   /* number of nodes in it */
     struct hr_graph_declared *declared;
     size_t declared_count;
     const char *output; /* of `written`, or NULL */
 };
 
-/* graph.c: append a node; takes over `given` (may be NULL) also on failure. */
+/* graph.c: appends a node. Takes ownership of `given` (may be NULL), also on failure. */
 HR_CHECK enum hr_err
 hr__graph_append(struct hr_graph *graph, const char *op, const char *name,
                  const uint32_t *inputs, size_t input_count, struct hr_doc *given,
                  int line, int column, struct hr_error *reterr);
-/* The name of a node at `at` that was given none: its op, and its place among the nodes
- * of that op from the second one on ("image.flip2"); the next free place when the user
- * gave that name to another node. NULL when out of memory. */
+/* The default name of the node at `at`: its op, and from the second node of that op on
+ * its place among them ("image.flip2"), or the next place whose name is free. NULL if out
+ * of memory. */
 HR_CHECK char *
 hr__graph_auto_name(const struct hr_graph *graph, size_t at, const char *op);
 /* Fails with the nearest name. */
@@ -53,12 +53,12 @@ HR_CHECK enum hr_err
 hr__graph_substitute(const struct hr_graph *graph, const struct hr_doc *written,
                      struct hr_doc **ret_doc, struct hr_error *reterr);
 
-/* graph_check.c: everything that needs no schema. Fills `order` (count entries). */
+/* graph_check.c: checks everything that needs no schema. `order` (count entries) becomes
+ * a topological order. */
 HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
                                      uint32_t *ret_output, struct hr_error *reterr);
 
-/* graph_compose.c: groups and where values are made, when schemas and counts are known.
- */
+/* graph_compose.c: groups and where values are made. Needs schemas and record counts. */
 HR_CHECK enum hr_err
 hr__graph_compose(struct hr_graph *graph, const uint32_t *order, struct hr_error *reterr);
 
@@ -66,7 +66,8 @@ hr__graph_compose(struct hr_graph *graph, const uint32_t *order, struct hr_error
 HR_CHECK enum hr_err hr__graph_identify(struct hr_graph *graph, const uint32_t *order,
                                         struct hr_error *reterr);
 
-/* Put "file:line:column: " before a message about the graph file; done once, last. */
+/* Prefixes a message about the graph file with "file:line:column: ". Called once, last.
+ */
 void hr__graph_tell_place(const struct hr_graph *graph, struct hr_error *error);
 
 #endif
