@@ -91,7 +91,7 @@ static void *decode_all(void *user)
 
     jpeg.err =
         jpeg_std_error(&errors); /* exits on a broken file, which must not be here */
-    errors.output_message = stay_quiet;
+    errors.output_message = ignore_message;
     jpeg_create_decompress(&jpeg);
     while ((at = atomic_fetch_add(&decoding->taken, 1)) < decoding->photos->count) {
         const struct photo *photo = &decoding->photos->list[at];
