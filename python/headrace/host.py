@@ -1,7 +1,11 @@
-"""The parent's side of worker processes (see worker.py).
+"""The parent's side of worker processes; worker.py is theirs.
 
-A host belongs to a frozen graph. Its nursery starts with the first run of a loader, and
-ends with the last loader of the graph, or by itself when nobody needed it for a while.
+A host belongs to a frozen graph. Its nursery, the process that starts workers, starts with
+the first run of a loader and ends with the last loader of the graph, or by itself after
+some idle time.
+
+A worker imports from where this process does: `sys.path` is handed over, and nothing is
+added to it, neither the working directory nor the folder of this package.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ import contextlib
 import json
 import os
 import pickle
+import select
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from .errors import CodeError
@@ -23,29 +29,63 @@ from .shipping import Memory, Shipped
 _ENV = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 _ATTEMPTS = 3  # at starting a worker, when the process that starts them is killed
+_POLL_MS = 100  # between looks whether a worker is still wanted
+
+# What a worker process runs first. `python -m` would put the working directory on the
+# path, and PYTHONPATH would reach the processes that user code starts. This package is
+# loaded from its own file where the path does not lead to it.
+_BOOTSTRAP = """
+import sys
+sys.path[:] = {path}
+import importlib.util
+spec = importlib.util.find_spec("headrace")
+if spec is None or spec.origin != {origin}:
+    spec = importlib.util.spec_from_file_location("headrace", {origin})
+    package = sys.modules["headrace"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+from headrace.worker import main
+main({fd})
+"""
 
 
 def payload(codes: list[Shipped]) -> bytes:
-    """What a worker needs: search path, how to import __main__, and the functions."""
-    preparation: dict[str, Any] = {"sys_path": list(sys.path)}
+    """What a worker needs: how to import __main__, or None, and the functions."""
+    main: dict[str, Any] | None = None
     if any(b"__main__" in one.data for one in codes):
         from multiprocessing import spawn
 
-        main = spawn.get_preparation_data("headrace")
-        preparation["main"] = {k: v for k, v in main.items() if k.startswith("init_main") or k == "sys_argv"}
-    return pickle.dumps((preparation, [tuple(one) for one in codes]), 5)
+        data = spawn.get_preparation_data("headrace")
+        main = {k: v for k, v in data.items() if k.startswith("init_main") or k == "sys_argv"}
+    return pickle.dumps((main, [tuple(one) for one in codes]), 5)
+
+
+def _command(fd: int) -> list[str]:
+    """The command line of a nursery on socket `fd`. `-P`: without the working directory."""
+    if not sys.executable:
+        raise CodeError("worker processes need an interpreter, and sys.executable names none; use variant='threads'")
+    origin = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__init__.py")
+    path = [entry for entry in sys.path if isinstance(entry, str)]
+    flags = [f for f in subprocess._args_from_interpreter_flags() if not f.startswith("-m")]  # type: ignore[attr-defined]
+    return [sys.executable, *flags, "-P", "-c", _BOOTSTRAP.format(path=ascii(path), origin=ascii(origin), fd=fd)]
+
+
+def _is_importing() -> bool:
+    """Whether this process is a worker that is just importing the user's script."""
+    worker = sys.modules.get("headrace.worker")
+    return worker is not None and worker.importing
 
 
 class Nursery:
     """A process of worker.py, and the socket to it."""
 
-    def __init__(self, data: bytes, buffers: Memory) -> None:
-        if os.environ.get("HEADRACE_WORKER") and "__mp_main__" in sys.modules:
+    def __init__(self, data: bytes, buffers: Memory, wanted: Callable[[], bool]) -> None:
+        if _is_importing():
             raise CodeError(
                 "worker processes were asked for while a worker process imported your script; put what "
                 "starts the training under `if __name__ == '__main__':`"
             )
         self.threads = 0  # known when it has imported the functions
+        self._wanted = wanted
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         memory = os.memfd_create("headrace-code", os.MFD_CLOEXEC)
         try:
@@ -53,9 +93,9 @@ class Nursery:
                 file.write(data)
             with theirs:
                 self.process = subprocess.Popen(
-                    [sys.executable, *_flags(), "-m", "headrace.worker", str(theirs.fileno())],
+                    _command(theirs.fileno()),
                     pass_fds=[theirs.fileno()],
-                    env={**os.environ, **_ENV, **_path()},
+                    env={**os.environ, **_ENV},
                     stdin=subprocess.DEVNULL,
                 )
             with contextlib.suppress(CodeError):  # it was killed: ready() says so
@@ -80,6 +120,12 @@ class Nursery:
         return self._answer() if answer else {}
 
     def _answer(self) -> dict[str, Any]:
+        poller = select.poll()
+        poller.register(self.sock, select.POLLIN)
+        while not poller.poll(_POLL_MS):
+            if not self._wanted():  # an import may take for ever
+                self.process.kill()
+                raise CodeError("no loader needs the worker process any more")
         try:
             data = self.sock.recv(1 << 16)
         except ConnectionResetError:
@@ -106,30 +152,30 @@ class Nursery:
             self.process.wait()
 
 
-def _flags() -> list[str]:
-    return [f for f in subprocess._args_from_interpreter_flags() if not f.startswith("-m")]  # type: ignore[attr-defined]
-
-
-def _path() -> dict[str, str]:
-    """So that the worker finds this very package before it has our search path."""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    old = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": here + (os.pathsep + old if old else "")}
-
-
 class Host:
     """Starts and ends workers for the engine; shared by the iterators of a graph.
 
-    start and kill are called from threads of the engine.
+    start and kill are called from threads of the engine. A thread that starts a worker holds
+    the lock while user code is imported, so `release`, which ends that, and `kill` do not
+    need it.
     """
 
     def __init__(self, codes: list[Shipped], buffers: Memory) -> None:
         self._codes, self._buffers = codes, buffers
-        self._lock = threading.RLock()
+        self._lock, self._counting = threading.RLock(), threading.RLock()
         self._nursery: Nursery | None = None
         self._single: dict[int, Nursery] = {}
-        self._users = 0
+        self._users = 0  # loaders; by `_counting`
         self._pid = os.getpid()
+
+    def _wanted(self) -> bool:
+        return self._users > 0
+
+    def _here(self) -> None:
+        """After a fork: processes and locks are the parent's."""
+        if self._pid != os.getpid():
+            self._lock, self._counting = threading.RLock(), threading.RLock()
+            self._pid, self._nursery, self._single, self._users = os.getpid(), None, {}, 0
 
     def start(self, fd: int) -> int:
         """A worker that serves on its copy of `fd`; returns its process id."""
@@ -143,10 +189,10 @@ class Host:
                     return int(nursery.ask({"do": "fork"}, [fd])["pid"])
                 except CodeError:
                     status = nursery.process.wait()
-                    # 0: it had just given up waiting; negative: somebody killed it.
-                    if status > 0 or attempt == _ATTEMPTS - 1:
+                    # 0: it was idle for too long just now; negative: it was killed.
+                    if status > 0 or attempt == _ATTEMPTS - 1 or not self._wanted():
                         raise
-            single = Nursery(payload(self._codes), self._buffers)
+            single = Nursery(payload(self._codes), self._buffers, self._wanted)
             single.ready()
             pid = int(single.ask({"do": "serve"}, [fd])["pid"])
             self._single[pid] = single
@@ -154,59 +200,60 @@ class Host:
 
     def kill(self, pid: int) -> None:
         """Make sure that worker `pid` ends soon."""
-        with self._lock:
-            single = self._single.pop(pid, None)
-            if single is not None:
-                single.process.kill()
-                single.close()
-            elif self._nursery is not None:
-                with contextlib.suppress(CodeError):
-                    self._nursery.ask({"do": "kill", "pid": pid}, [], answer=False)
+        single, nursery = self._single.pop(pid, None), self._nursery
+        if single is not None:
+            single.process.kill()
+            single.close()
+        elif nursery is not None:
+            with contextlib.suppress(CodeError):
+                nursery.ask({"do": "kill", "pid": pid}, [], answer=False)
 
     def warm(self) -> Nursery:
-        """The nursery; started where it is not."""
+        """The nursery; started if there is none."""
         with self._lock:
-            if self._pid != os.getpid():  # after a fork it is our parent's
-                self._pid, self._nursery, self._single, self._users = os.getpid(), None, {}, 0
             if self._nursery is not None and self._nursery.process.poll() is not None:
                 self._nursery.close()
                 self._nursery = None
             if self._nursery is None:
-                self._nursery = Nursery(payload(self._codes), self._buffers)
+                self._nursery = Nursery(payload(self._codes), self._buffers, self._wanted)
             return self._nursery
 
     def acquire(self) -> None:
-        """A loader begins to need workers; CodeError when they cannot import their code."""
-        with self._lock:
-            try:
-                self._imported()
-            except BaseException:
-                if self._users == 0:
-                    self.close()
-                raise
+        """A loader begins to need workers; returns at once."""
+        self._here()
+        with self._counting:
             self._users += 1
 
-    def _imported(self) -> None:
-        """Wait for a nursery that has imported the functions; another where somebody killed it."""
-        for attempt in range(_ATTEMPTS):
-            nursery = self.warm()
-            try:
-                nursery.ready()
-                return
-            except CodeError:
-                if nursery.process.wait() >= 0 or attempt == _ATTEMPTS - 1:
-                    raise
+    def wait_imported(self) -> None:
+        """Wait until workers have imported their code; CodeError when they cannot, or when the
+        last loader is released meanwhile."""
+        with self._lock:
+            for attempt in range(_ATTEMPTS):
+                nursery = self.warm()
+                try:
+                    nursery.ready()
+                    return
+                except CodeError:  # negative: it was killed
+                    if nursery.process.wait() >= 0 or attempt == _ATTEMPTS - 1 or not self._wanted():
+                        raise
 
     def release(self) -> None:
         """A loader has ended; the last one ends the processes."""
-        with self._lock:
+        if self._pid != os.getpid():
+            return
+        with self._counting:
             self._users -= 1
-            if self._users <= 0 and self._pid == os.getpid():
-                self.close()
+            if self._users > 0:
+                return
+        self.close()
 
     def close(self) -> None:
         """End all processes."""
         with self._lock:
+            if self._wanted():  # by a loader that began meanwhile
+                return
+            for single in self._single.values():
+                single.process.kill()
             for nursery in [self._nursery, *self._single.values()]:
                 if nursery is not None:
                     nursery.close()

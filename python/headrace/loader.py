@@ -417,10 +417,18 @@ class Loader:
             self._progress.end()
 
     def _take_host(self) -> None:
+        host = self._built.host
         with self._lock:
-            if self._host is None and self._built.host is not None:
-                self._built.host.acquire()
-                self._host = self._built.host
+            if host is None or self._host is not None:
+                return
+            host.acquire()
+            self._host = host
+        try:
+            host.wait_imported()
+        except BaseException:
+            self._drop_host()
+            self._refuse_closed()
+            raise
 
     def _drop_host(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Worker processes: `python -m headrace.worker FD`.
+"""Worker processes; host.py starts them and is the other end of their socket.
 
 One process, the nursery, imports what the user's functions need, once. For each worker it
 forks: it has one thread, so that is safe, takes a millisecond, and workers share the
@@ -29,6 +29,8 @@ HEADER_BYTES = 1 << 16
 IDLE_SECONDS = 20.0  # without workers, after which a nursery ends
 _PR_SET_PDEATHSIG = 1
 
+importing = False  # the user's script or functions, in this process
+
 Found = tuple[str, Callable[..., Any]]
 
 
@@ -42,25 +44,32 @@ def _reply(sock: socket.socket, **message: Any) -> None:
     sock.sendall(json.dumps(message).encode())
 
 
-def _load(sock: socket.socket, message: dict[str, Any]) -> dict[str, Found]:
+def _load(fds: list[int]) -> dict[str, Found]:
     """Take the functions from the parent's memory files and import what they need."""
+    global importing
+    importing = True
+    try:
+        return _import(fds)
+    finally:
+        importing = False
+
+
+def _import(fds: list[int]) -> dict[str, Found]:
     import pickle
 
     from . import shipping
 
-    fds = message["fds"]
     with os.fdopen(fds[0], "rb") as file:
         file.seek(0)
-        preparation, codes = pickle.loads(file.read())
+        main_data, codes = pickle.loads(file.read())
     memory = memoryview(b"")
     for fd in fds[1:]:
         memory = shipping.mapped(fd)
         os.close(fd)
-    sys.path[:] = preparation["sys_path"]
-    if "main" in preparation:
+    if main_data is not None:
         from multiprocessing import spawn
 
-        spawn.prepare(preparation["main"])
+        spawn.prepare(main_data)
     return {
         name: (kind, pickle.loads(data, buffers=[memory[at : at + length] for at, length in spans]))
         for name, kind, data, spans in codes
@@ -148,21 +157,20 @@ def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
 
 def main(fd: int) -> None:
     """Run a nursery on the socket `fd`."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a thread of the engine, which blocks all, may have started it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["HEADRACE_WORKER"] = "1"
-    with socket.socket(fileno=fd) as sock:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError), socket.socket(fileno=fd) as sock:
         sock.set_inheritable(False)
-        _nursery(sock)
+        _nursery(sock)  # those two: the parent is gone
 
 
 def _nursery(sock: socket.socket) -> None:
     got = _receive(sock)
     if got is None:
         return
-    message, fds = got
-    message["fds"] = fds
     try:
-        found = _load(sock, message)
+        found = _load(got[1])
     except BaseException as error:  # noqa: BLE001 - goes to the parent
         _reply(sock, error=f"{type(error).__name__}: {error}", detail=traceback.format_exc())
         return
@@ -171,8 +179,3 @@ def _nursery(sock: socket.socket) -> None:
     threads = len(os.listdir("/proc/self/task"))
     _reply(sock, threads=threads)
     _loop(sock, found)
-
-
-if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone
-        main(int(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""Functions that do not return, or not soon, for worker processes."""
+"""Functions that do not return, for worker processes; code that they never finish to import."""
 
 from __future__ import annotations
 
@@ -9,3 +9,13 @@ def hang(value: int) -> int:
     if value > 0:  # the first record is tried out in the parent
         time.sleep(100_000)
     return value
+
+
+class HangsInWorkers:
+    """Its pickle hangs where it is loaded."""
+
+    def __call__(self, value: int) -> int:
+        return value
+
+    def __reduce__(self) -> object:
+        return time.sleep, (100_000,)
