@@ -148,18 +148,26 @@ static enum hr_err steady(const struct hr_wire_region *region, uint64_t place,
     return HR_OK;
 }
 
-/* Bytes of a contiguous tensor of these dims; false when they are none or overflow. */
+/* Bytes of a contiguous tensor of these dims; false when they are none, or when bytes or
+ * strides overflow: those count an empty dim as one. */
 static bool dims_bytes(const struct hr_wire_value *wire, uint64_t *ret_bytes)
 {
-    uint64_t bytes = hr_dtype_size((enum hr_dtype)wire->dtype);
+    uint64_t span = hr_dtype_size((enum hr_dtype)wire->dtype);
+    bool empty = false;
 
-    for (int i = 0; i < wire->ndim; i++)
-        if (wire->dims[i] < 0 ||
-            __builtin_mul_overflow(bytes, (uint64_t)wire->dims[i], &bytes) ||
-            bytes > (uint64_t)PTRDIFF_MAX)
+    if (span == 0)
+        return false;
+    for (int i = 0; i < wire->ndim; i++) {
+        if (wire->dims[i] < 0)
             return false;
-    *ret_bytes = bytes;
-    return bytes > 0 || hr_dtype_size((enum hr_dtype)wire->dtype) > 0;
+        empty = empty || wire->dims[i] == 0;
+        if (wire->dims[i] > 0 &&
+            (__builtin_mul_overflow(span, (uint64_t)wire->dims[i], &span) ||
+             span > (uint64_t)PTRDIFF_MAX))
+            return false;
+    }
+    *ret_bytes = empty ? 0 : span;
+    return true;
 }
 
 static enum hr_err check_head(const struct hr_wire_value *wire, struct hr_error *reterr)
