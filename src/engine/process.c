@@ -1,5 +1,5 @@
 /*
- * The user's code in a worker process: all records of a chunk in one request.
+ * engine/process.c - steps in a worker process: all records of a chunk in one request.
  *
  * A runner has a peer per request, started when it is first needed; its two chunks have a
  * channel each in it. What comes back lies in memory that both sides map, good until the
@@ -151,7 +151,6 @@ static void load(struct hr_pass *pass, const struct hr_segment *segment)
 
         for (size_t f = 0; f < inputs; f++) {
             to[f] = slots[segment->inputs[f]];
-            assert(hr__value_is_made(&to[f]));
             pass->bytes += to[f].bytes;
         }
         record->id = hr__pass_ids(pass, chunk->live[i])[step->path];
@@ -249,51 +248,37 @@ static void unload(struct hr_pass *pass, const struct hr_segment *segment, uint3
     hr__pass_fail(pass, row, step->node, record->detail, false);
 }
 
-/* Layouts are ours: the peer knows declarations only. */
-static void give_layouts(struct hr_pass *pass, const struct hr_segment *segment)
+static void count_step(struct hr_pass *pass, const struct hr_segment *segment, size_t at)
 {
-    const struct hr_program *p = &pass->stage->program;
+    const struct hr_chunk *chunk = pass->chunk;
+    const struct hr_step *step = hr__program_step(&pass->stage->program, at);
+    struct hr_node_meter *m = &pass->runner->meters[step->node];
 
-    for (size_t i = segment->from; i < segment->to && i < p->step_count; i++) {
-        const struct hr_code_use *use = p->steps[i].code;
+    for (uint32_t k = 0; k < chunk->live_count; k++) {
+        const struct hr_proc_record *record = &chunk->records[k];
+        bool stopped = record->drop || record->code != HR_OK;
+        size_t last = stopped ? segment->from + record->failed_step : segment->to;
 
-        for (size_t f = 0; f < use->output_count; f++) {
-            uint16_t slot = p->steps[i].fields[use->input_count + f];
-
-            if (use->output_fields[f]->layout == HR_LAYOUT_NONE)
-                continue;
-            for (uint32_t k = 0; k < pass->chunk->live_count; k++)
-                hr__pass_slots(pass, pass->chunk->live[k])[slot].layout =
-                    (uint8_t)use->output_fields[f]->layout;
-        }
+        if (at > last)
+            continue;
+        m->records++;
+        m->timed++;
+        m->dropped += record->drop && at == last;
     }
 }
 
-/* Each step of a request counts alike: the peer tells only the time of all. */
-static void meter(struct hr_pass *pass, const struct hr_segment *segment, uint64_t ns)
+/* The time of the request, as the peer divides it over nodes; some of it belongs to nodes
+ * before the segment, whose deferred values are made in the worker. */
+static void
+meter(struct hr_pass *pass, const struct hr_segment *segment, const uint64_t *node_ns)
 {
     struct hr_runner *runner = pass->runner;
-    const struct hr_chunk *chunk = pass->chunk;
-    size_t steps = (size_t)(segment->to - segment->from);
     double tick_ns = hr__ticks_to_ns(1 << 20) / (1 << 20);
 
-    for (size_t i = segment->from; i < segment->to; i++) {
-        const struct hr_step *step = hr__program_step(&pass->stage->program, i);
-        struct hr_node_meter *m = &runner->meters[step->node];
-
-        m->ticks += (uint64_t)((double)ns / tick_ns / (double)steps);
-        for (uint32_t k = 0; k < chunk->live_count; k++) {
-            const struct hr_proc_record *record = &chunk->records[k];
-            bool stopped = record->drop || record->code != HR_OK;
-            size_t last = stopped ? segment->from + record->failed_step : segment->to;
-
-            if (i > last)
-                continue;
-            m->records++;
-            m->timed++;
-            m->dropped += record->drop && i == last;
-        }
-    }
+    for (size_t i = segment->from; i < segment->to; i++)
+        count_step(pass, segment, i);
+    for (size_t i = 0; i < runner->engine->graph->count; i++)
+        runner->meters[i].ticks += (uint64_t)((double)node_ns[i] / tick_ns);
 }
 
 static void trace(struct hr_pass *pass, uint64_t begin, uint64_t end)
@@ -363,10 +348,9 @@ void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
     }
     if (engine->options.trace)
         trace(pass, chunk->begin_ticks, hr__ticks());
-    meter(pass, segment, after.work_ns - before.work_ns);
+    meter(pass, segment, hr__proc_node_ns(hr__proc_channel(proc, chunk->channel)));
     for (uint32_t i = 0; i < chunk->live_count; i++)
         unload(pass, segment, i);
     meters[hr__program_step(&pass->stage->program, segment->to - 1u)->node].bytes_out +=
         pass->bytes - bytes;
-    give_layouts(pass, segment);
 }

@@ -58,14 +58,14 @@ struct hr_out_field {
 };
 
 /*
- * A stage with user code is run segment by segment, many records at a time, so that an
- * interpreter's lock is taken and a worker process is visited once for all of them. Steps
- * are numbered; step_count stands for the expansion.
+ * A stage with user code or worker processes is run segment by segment, many records at a
+ * time, so that an interpreter's lock is taken and a worker process is visited once for
+ * all of them. Steps are numbered; step_count stands for the expansion.
  */
 enum hr_segment_kind {
     HR_SEGMENT_LOCAL,   /* steps of our own */
     HR_SEGMENT_CODE,    /* one step of user code in this thread */
-    HR_SEGMENT_PROCESS, /* steps of user code in a worker process */
+    HR_SEGMENT_PROCESS, /* steps of any kind in a worker process */
 };
 
 struct hr_segment {
@@ -97,9 +97,10 @@ struct hr_program {
     const struct hr_graph_node *batch; /* or NULL */
     struct hr_batch_spec spec;
     struct hr_segment *segments;
-    size_t segment_count;  /* 0: no user code, records run one by one */
-    bool processes;        /* some of them go to a worker process */
-    struct hr_arena arena; /* holds all of the above */
+    size_t segment_count;    /* 0: all steps are our own, records run one by one */
+    bool expands_in_segment; /* the expansion is user code, or in a worker process */
+    bool processes;          /* some of them go to a worker process */
+    struct hr_arena arena;   /* holds all of the above */
 };
 
 static inline const struct hr_step *
@@ -107,6 +108,15 @@ hr__program_step(const struct hr_program *program, size_t at)
 {
     return at < program->step_count ? &program->steps[at] : &program->expand;
 }
+
+/* segments.c: whether a step from `from` on has to do with the slot; 1 + the result of
+ * the stage that the slot is, 0 for none. */
+bool hr__program_touches(const struct hr_program *program, size_t from, uint16_t slot);
+uint16_t hr__program_result(const struct hr_program *program, uint16_t slot);
+
+/* requests.c: describe a segment to its worker process. False when out of memory. */
+HR_CHECK bool hr__segment_pack(struct hr_program *program, struct hr_segment *segment,
+                               const struct hr_graph *graph);
 
 /* segments.c: cut the steps into segments. False when out of memory. */
 HR_CHECK bool hr__program_cut(struct hr_program *program, const struct hr_graph *graph);

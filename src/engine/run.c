@@ -190,7 +190,7 @@ static inline void finish_row(struct hr_pass *pass, uint32_t row)
         hr__thread_charge(&runner->thread, p->plan->batch);
     if (p->expand.op == NULL)
         code = hr__store_results(runner, pass->stage, pass->block, pass->at + row, slots);
-    else if (p->expand.code == NULL)
+    else if (!p->expands_in_segment)
         code =
             hr__store_children(runner, pass->stage, pass->block, pass->at + row, slots);
     if (code == HR_OK) {

@@ -1,6 +1,6 @@
 /*
- * Cutting a stage with user code into segments, and describing its requests to a worker
- * process. Read-only once made.
+ * engine/segments.c - cutting a stage with user code or worker processes into segments.
+ * Read-only once made.
  */
 #include "engine/program.h"
 
@@ -20,13 +20,13 @@ static bool touches(const struct hr_step *step, uint16_t slot)
            lists(step->alias, 2 * (size_t)step->alias_count, slot);
 }
 
-/* The expansion counts as a step when it is user code. */
+/* The expansion counts as a step when a segment makes the children. */
 static size_t step_total(const struct hr_program *p)
 {
-    return p->step_count + (p->expand.code != NULL);
+    return p->step_count + p->expands_in_segment;
 }
 
-static bool touched_from(const struct hr_program *p, size_t from, uint16_t slot)
+bool hr__program_touches(const struct hr_program *p, size_t from, uint16_t slot)
 {
     size_t count = p->step_count + (p->expand.op != NULL);
 
@@ -37,7 +37,7 @@ static bool touched_from(const struct hr_program *p, size_t from, uint16_t slot)
 }
 
 /* 1 + the result that the slot is, 0 for none. Children are results of their own. */
-static uint16_t result_of(const struct hr_program *p, uint16_t slot)
+uint16_t hr__program_result(const struct hr_program *p, uint16_t slot)
 {
     if (p->expand.code != NULL)
         return 0;
@@ -58,20 +58,20 @@ static bool find_finals(struct hr_program *p, struct hr_step *step, size_t at)
     for (size_t i = 0; at < p->step_count && i < use->output_count; i++) {
         uint16_t slot = step->fields[use->input_count + i];
 
-        if (!touched_from(p, at + 1, slot))
-            step->finals[i] = result_of(p, slot);
+        if (!hr__program_touches(p, at + 1, slot))
+            step->finals[i] = hr__program_result(p, slot);
     }
     return true;
 }
 
 static enum hr_segment_kind kind_of(const struct hr_step *step)
 {
-    return step->code == NULL                   ? HR_SEGMENT_LOCAL
-           : step->variant == HR_PLAN_PROCESSES ? HR_SEGMENT_PROCESS
-                                                : HR_SEGMENT_CODE;
+    return step->variant == HR_PLAN_PROCESSES ? HR_SEGMENT_PROCESS
+           : step->code != NULL               ? HR_SEGMENT_CODE
+                                              : HR_SEGMENT_LOCAL;
 }
 
-/* A request knows one identity per record, and forks only what is shipped. */
+/* A request knows one identity per record. User code there is given no forks. */
 static bool
 goes_on(const struct hr_program *p, const struct hr_segment *segment, size_t at)
 {
@@ -82,175 +82,25 @@ goes_on(const struct hr_program *p, const struct hr_segment *segment, size_t at)
         return false;
     return segment->kind == HR_SEGMENT_LOCAL ||
            (segment->kind == HR_SEGMENT_PROCESS && step->path == first->path &&
-            step->alias_count == 0);
-}
-
-/* ---- requests ---- */
-
-struct packer {
-    struct hr_program *p;
-    struct hr_segment *segment;
-    struct hr_proc_program *program;
-    uint16_t *known; /* slot of the row -> slot of the request + 1 */
-};
-
-static void *zalloc(struct packer *k, size_t count, size_t size)
-{
-    return hr__arena_zalloc(&k->p->arena, (count + 1) * size);
-}
-
-/* Inputs are numbered first: all that steps read and none before made. */
-static bool pack_inputs(struct packer *k)
-{
-    const struct hr_field **fields =
-        zalloc(k, k->p->slot_count, sizeof(struct hr_field *));
-
-    k->segment->inputs = zalloc(k, k->p->slot_count, sizeof(uint16_t));
-    if (fields == NULL || k->segment->inputs == NULL)
-        return false;
-    for (size_t i = k->segment->from; i < k->segment->to; i++) {
-        const struct hr_step *step = hr__program_step(k->p, i);
-
-        for (size_t f = 0; f < step->code->input_count; f++) {
-            uint16_t slot = step->fields[f];
-            bool made = false;
-
-            for (size_t e = k->segment->from; e < i; e++) {
-                const struct hr_step *earlier = hr__program_step(k->p, e);
-                size_t inputs = earlier->code->input_count;
-
-                made = made ||
-                       lists(earlier->fields + inputs, earlier->code->output_count, slot);
-            }
-            if (made || k->known[slot] != 0)
-                continue;
-            k->segment->inputs[k->program->input_count] = slot;
-            fields[k->program->input_count++] = &step->code->fields[f];
-            k->known[slot] = (uint16_t)++k->program->slot_count;
-        }
-    }
-    k->program->input_fields = fields;
-    return true;
-}
-
-/* The inputs that a step of the segment wants made. */
-static bool pack_made(struct packer *k)
-{
-    struct hr_segment *segment = k->segment;
-
-    segment->made = zalloc(k, k->program->input_count, sizeof *segment->made);
-    if (segment->made == NULL)
-        return false;
-    for (size_t i = 0; i < k->program->input_count; i++) {
-        uint16_t slot = segment->inputs[i];
-
-        for (size_t s = segment->from; s < segment->to; s++) {
-            const struct hr_step *step = hr__program_step(k->p, s);
-
-            if (!lists(step->before, step->before_count, slot))
-                continue;
-            segment->made[segment->made_count++] = slot;
-            break;
-        }
-    }
-    return true;
-}
-
-static bool pack_step(struct packer *k, const struct hr_graph *graph, size_t at)
-{
-    const struct hr_step *step = hr__program_step(k->p, at);
-    const struct hr_code_use *use = step->code;
-    struct hr_proc_step *packed =
-        (struct hr_proc_step *)&k->program->steps[at - k->segment->from];
-    uint16_t *inputs = zalloc(k, use->input_count, sizeof *inputs);
-    uint16_t *outputs = zalloc(k, use->output_count, sizeof *outputs);
-
-    if (inputs == NULL || outputs == NULL)
-        return false;
-    for (size_t i = 0; i < use->input_count; i++)
-        inputs[i] = (uint16_t)(k->known[step->fields[i]] - 1);
-    for (size_t i = 0; i < use->output_count; i++) {
-        uint16_t *known = &k->known[step->fields[use->input_count + i]];
-
-        if (*known == 0)
-            *known = (uint16_t)++k->program->slot_count;
-        outputs[i] = (uint16_t)(*known - 1);
-    }
-    *packed = (struct hr_proc_step){
-        .code = use->name,
-        .node = graph->nodes[step->node].name,
-        .draw_id = step->draw_id,
-        .kind = step->op->kind,
-        .input_count = use->input_count,
-        .output_count = use->output_count,
-        .inputs = inputs,
-        .outputs = outputs,
-        .output_fields = use->output_fields,
-    };
-    return true;
-}
-
-/* What comes back: children as they are, else what somebody uses later. */
-static bool pack_results(struct packer *k)
-{
-    uint16_t *results = zalloc(k, k->program->slot_count, sizeof *results);
-
-    k->segment->results = zalloc(k, k->program->slot_count, sizeof(uint16_t));
-    if (results == NULL || k->segment->results == NULL)
-        return false;
-    for (size_t i = k->segment->from; i < k->segment->to; i++) {
-        const struct hr_step *step = hr__program_step(k->p, i);
-        size_t inputs = step->code->input_count;
-
-        if (k->segment->to > k->p->step_count && i < k->p->step_count)
-            continue;
-        for (size_t f = 0; f < step->code->output_count; f++) {
-            uint16_t slot = step->fields[inputs + f];
-
-            if (i < k->p->step_count && result_of(k->p, slot) == 0 &&
-                !touched_from(k->p, k->segment->to, slot))
-                continue;
-            k->segment->results[k->program->result_count] = slot;
-            results[k->program->result_count++] = (uint16_t)(k->known[slot] - 1);
-        }
-    }
-    k->program->results = results;
-    return true;
-}
-
-static bool
-pack(struct hr_program *p, struct hr_segment *segment, const struct hr_graph *graph)
-{
-    struct packer k = {.p = p, .segment = segment};
-    size_t count = (size_t)(segment->to - segment->from);
-
-    k.program = segment->program = zalloc(&k, 1, sizeof *k.program);
-    k.known = zalloc(&k, p->slot_count, sizeof *k.known);
-    if (k.program == NULL || k.known == NULL)
-        return false;
-    k.program->steps = zalloc(&k, count, sizeof *k.program->steps);
-    if (k.program->steps == NULL || !pack_inputs(&k) || !pack_made(&k))
-        return false;
-    for (size_t i = segment->from; i < segment->to; i++)
-        if (!pack_step(&k, graph, i))
-            return false;
-    k.program->step_count = count;
-    return pack_results(&k);
+            (step->alias_count == 0 || step->code == NULL));
 }
 
 bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
 {
-    size_t count = step_total(p);
-    bool code = false;
+    bool needed = false;
+    size_t count;
 
+    p->expands_in_segment =
+        p->expand.op != NULL && kind_of(&p->expand) != HR_SEGMENT_LOCAL;
+    count = step_total(p);
     for (size_t i = 0; i < count; i++) {
         struct hr_step *step = i < p->step_count ? &p->steps[i] : &p->expand;
 
         if (step->code != NULL && !find_finals(p, step, i))
             return false;
-        code = code || step->code != NULL;
+        needed = needed || kind_of(step) != HR_SEGMENT_LOCAL;
     }
-    if (!code)
+    if (!needed)
         return true;
     p->segments = hr__arena_zalloc(&p->arena, count * sizeof *p->segments);
     if (p->segments == NULL)
@@ -271,7 +121,7 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
         if (p->segments[i].kind != HR_SEGMENT_PROCESS)
             continue;
         p->processes = true;
-        if (!pack(p, &p->segments[i], graph))
+        if (!hr__segment_pack(p, &p->segments[i], graph))
             return false;
     }
     return true;

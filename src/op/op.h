@@ -309,6 +309,12 @@ struct hr_op {
 const struct hr_op *const *hr__op_list(size_t *ret_count);
 const struct hr_op *hr__op_find(const char *name);
 
+/* Whether the op can run in another process or on another machine: what it does follows
+ * from its parameters, the record and the record's identity. Not so: ops that order, join
+ * or batch records, sources that look at data when they are opened, and user code, which
+ * goes to another process by its name. */
+bool hr__op_is_portable(const struct hr_op *op);
+
 /* Fails with the nearest name. */
 HR_CHECK enum hr_err
 hr__op_get(const char *name, const struct hr_op **ret_op, struct hr_error *reterr);

@@ -43,3 +43,12 @@ hr__op_get(const char *name, const struct hr_op **ret_op, struct hr_error *reter
                     near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
                     near != NULL ? "\"?" : "");
 }
+
+bool hr__op_is_portable(const struct hr_op *op)
+{
+    if (op->code != NULL)
+        return false;
+    if (op->kind == HR_OP_SOURCE)
+        return op->open == NULL;
+    return op->kind == HR_OP_MAP || op->kind == HR_OP_FILTER || op->kind == HR_OP_EXPAND;
+}

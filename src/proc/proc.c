@@ -14,6 +14,7 @@
  */
 #include "proc/proc_internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,8 +98,9 @@ static enum hr_err post(struct hr_proc *proc, struct hr_error *reterr)
 {
     struct hr_proc_progress *progress = &proc->progress;
     struct hr_proc_record *first = progress->records + progress->done;
-    size_t left = progress->alone ? 1 : progress->count - progress->done, bytes, out_max;
-    size_t n = hr__proc_fit(proc, first, left, &bytes);
+    size_t left = progress->alone ? 1 : progress->count - progress->done;
+    size_t bytes, id_bytes, out_max;
+    size_t n = hr__proc_fit(proc, first, left, &id_bytes, &bytes);
     struct hr_proc_in_head *in, *words;
     struct hr_peer *peer = proc->peer;
     enum hr_err code = share_out(proc, bytes, &out_max, reterr);
@@ -108,9 +110,10 @@ static enum hr_err post(struct hr_proc *proc, struct hr_error *reterr)
     if (code == HR_ERR_LIMIT)
         return HR_OK;
     HR_TRY(code);
-    HR_TRY(hr__proc_put(proc, first, n, reterr));
+    HR_TRY(hr__proc_put(proc, first, n, id_bytes, reterr));
     in = hr__proc_in_head(proc);
     in->count = (uint32_t)n;
+    in->id_bytes = (uint32_t)id_bytes;
     in->bytes = bytes;
     in->out_max = out_max;
     progress->posted = n;
@@ -133,11 +136,22 @@ static void look_back(struct hr_proc *proc, struct request_result *result)
     if (running >> 32 != proc->progress.request ||
         (uint32_t)running >= proc->progress.posted)
         return;
-    if (hr__shm_map_all(&proc->out, NULL) != HR_OK || proc->map.out_end > proc->out.bytes)
+    if (hr__shm_map_all(&proc->out, NULL) != HR_OK ||
+        proc->map.results.end > proc->out.bytes)
         return;
     result->blamed = true;
     result->done = (uint32_t)running;
     result->step = atomic_load(&head->running_step);
+}
+
+/* `out` holds the parts of the request that both sides compute. */
+static void count_time(struct hr_proc *proc)
+{
+    const uint64_t *node_ns = (const uint64_t *)(proc->out.base + proc->map.node_ns);
+
+    assert(proc->map.results.end <= proc->out.bytes);
+    for (uint32_t i = 0; i < proc->map.nodes; i++)
+        proc->node_ns[i] += *(const volatile uint64_t *)&node_ns[i];
 }
 
 /* What a peer says in its answer. */
@@ -150,15 +164,18 @@ static void receive(struct hr_proc *proc, struct request_result *result)
     bool full = *(volatile uint32_t *)&head->full != 0;
 
     proc->stats.work_ns += *(volatile uint64_t *)&head->work_ns;
+    proc->stats.cpu_ns += *(volatile uint64_t *)&head->cpu_ns;
     *result =
         (struct request_result){.end = full ? REQUEST_FULL : REQUEST_DONE, .done = done};
     if (done > count || (done < count) != full)
         *result =
             (struct request_result){.end = REQUEST_DIED, .nonsense = "its own numbers"};
-    else if (done > 0 && (used < proc->map.out_end ||
+    else if (done > 0 && (used < proc->map.results.end ||
                           hr__shm_map(&proc->out, used, false, NULL) != HR_OK))
         *result =
             (struct request_result){.end = REQUEST_DIED, .nonsense = "its own numbers"};
+    else if (done > 0)
+        count_time(proc);
     count_out(proc, used);
 }
 
@@ -405,7 +422,9 @@ enum hr_err hr__proc_begin(struct hr_proc *proc, struct hr_proc_record *records,
     struct hr_proc_progress *progress = &proc->progress;
     struct hr_peer *peer = proc->peer;
 
+    assert(!progress->under_way);
     memset(progress, 0, offsetof(struct hr_proc_progress, error));
+    memset(proc->node_ns, 0, proc->map.nodes * sizeof *proc->node_ns);
     progress->records = records;
     progress->count = count;
     progress->at = SIZE_MAX;
@@ -447,8 +466,11 @@ check_program(const struct hr_proc_program *program, struct hr_error *reterr)
 
     for (size_t s = 0; sound && s < program->step_count; s++)
         sound = program->steps[s].kind != HR_OP_EXPAND || s + 1 == program->step_count;
+    for (size_t s = 0; sound && s < program->step_count; s++)
+        sound = program->steps[s].number < program->nodes &&
+                (program->steps[s].code == NULL) != (program->steps[s].op == NULL);
     for (size_t i = 0; sound && i < program->result_count; i++)
-        sound = hr__proc_slot_field(program, program->results[i]) != NULL;
+        sound = program->result_fields[i] != NULL;
     return sound ? HR_OK
                  : hr__fail(reterr, HR_ERR_INTERNAL, "a worker's request is malformed");
 }
@@ -469,6 +491,9 @@ static enum hr_err make_channels(struct hr_peer *peer, size_t bytes_max)
         proc->in_recent = proc->out_recent = HR_PROC_SHM_START;
         hr__arena_init(&proc->arena);
         HR_TRY(hr__proc_map_init(&proc->map, peer->program));
+        proc->node_ns = hr__calloc(peer->program->nodes, sizeof *proc->node_ns);
+        if (proc->node_ns == NULL)
+            return HR_ERR_MEMORY;
     }
     return HR_OK;
 }
@@ -478,6 +503,7 @@ static void peer_destroy(struct hr_peer *peer)
     for (int i = 0; i < HR_PROC_CHANNELS && peer->channels[i] != NULL; i++) {
         hr__proc_map_finish(&peer->channels[i]->map);
         hr__arena_finish(&peer->channels[i]->arena);
+        hr__free(peer->channels[i]->node_ns);
         hr__free(peer->channels[i]);
     }
     hr__free(peer);
@@ -539,6 +565,12 @@ void hr__proc_stats(const struct hr_proc *proc, struct hr_proc_stats *ret_stats)
         sum.shared_bytes += peer->channels[i]->in_held + peer->channels[i]->out_held;
         sum.wait_ns += peer->channels[i]->stats.wait_ns;
         sum.work_ns += peer->channels[i]->stats.work_ns;
+        sum.cpu_ns += peer->channels[i]->stats.cpu_ns;
     }
     *ret_stats = sum;
+}
+
+const uint64_t *hr__proc_node_ns(const struct hr_proc *proc)
+{
+    return proc->node_ns;
 }

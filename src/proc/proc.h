@@ -1,13 +1,16 @@
 /*
  * proc/proc.h - records to a worker process and back.
  *
- * A runner of the engine that meets nodes with `variant: processes` has one worker
- * process. It ships a chunk of records at once: their inputs lie in memory that both
- * sides have mapped (a memfd: the kernel frees it with the last process), a short message
- * on a Unix socket says go, and the answer comes the same way. The peer runs
- * hr_code_serve. Arrays are never pickled; small fixed-size fields travel as columns, so
- * a record of a few numbers costs a few bytes. A peer that dies is noticed at once
- * (end of file on the socket), replaced through the host, and the chunk is done again.
+ * A thread of the engine that meets steps with `variant: processes` has one worker
+ * process for each run of them. It sends a chunk of records at once: their inputs lie in
+ * memory that both sides have mapped (a memfd: the kernel frees it with the last
+ * process), a short message on a Unix socket says go, and the answer comes the same way.
+ * The peer runs hr_code_serve: user code by its name, and ops of ours as the engine runs
+ * them. Values travel in the record codec (wire/): arrays are copied once and read in
+ * place, small fixed-size fields travel as columns, so a record of a few numbers costs a
+ * few bytes, and a deferred value travels as its description. The end of a peer is
+ * noticed at once (end of file on the socket); it is replaced through the host, and the
+ * chunk is sent again.
  */
 #ifndef HR_PROC_PROC_H
 #define HR_PROC_PROC_H
@@ -17,31 +20,55 @@
 #include "headrace/code.h"
 #include "op/op.h"
 
-/* Consecutive code nodes that are carried through in one request. Slots number the values
- * of a request: inputs of the request first, then what its steps make. */
+struct hr_proc_slots {
+    const uint16_t *at;
+    size_t count;
+};
+
+/* A step of a request: user code, or an op of ours. Slots number the values of a request:
+ * its inputs first, then what its steps make. */
 struct hr_proc_step {
-    const char *code;     /* name given to hr_graph_code */
+    const char *code;     /* user code: the name given to hr_graph_code; else NULL */
     const char *node;     /* node name, for messages */
     uint64_t draw_id;     /* stable id of the node, the key of its random draws */
     enum hr_op_kind kind; /* SOURCE, MAP, FILTER, EXPAND (only as the last step) */
+
+    /* User code: what it declares. */
     size_t input_count, output_count;
     const uint16_t *inputs;                      /* slots */
     const uint16_t *outputs;                     /* slots */
     const struct hr_field *const *output_fields; /* as declared */
+    const struct hr_field *const *input_fields;
+
+    /* An op that is portable (hr__op_is_portable). */
+    const char *op;
+    const char *params;                     /* canonical JSON */
+    const struct hr_schema *input, *output; /* what its open() may look at, or NULL */
+    struct hr_proc_slots fields;            /* bound fields, as in hr_op_ctx */
+    struct hr_proc_slots parents;           /* EXPAND: what children are made of */
+
+    /* Both. */
+    uint32_t number;             /* of the node, below the program's `nodes` */
+    struct hr_proc_slots alias;  /* pairs from, to: made alike before the step */
+    struct hr_proc_slots before; /* deferred values that are made before the step, */
+    struct hr_proc_slots after;  /* and after it */
+    struct hr_proc_slots clear;  /* what the step takes out of the record */
 };
 
 struct hr_proc_program {
     size_t slot_count;
-    size_t input_count; /* slots [0, input_count) are shipped */
+    size_t input_count; /* slots [0, input_count) are sent */
     const struct hr_field *const *input_fields;
     const struct hr_proc_step *steps;
     size_t step_count;
-    size_t result_count; /* slots that come back, in this order */
+    size_t result_count; /* slots that come back, in this order; of each child */
     const uint16_t *results;
+    const struct hr_field *const *result_fields;
+    const bool *described; /* per result: it may come back deferred; NULL: none may */
+    uint32_t nodes;        /* of the graph */
 };
 
-/* A record of a chunk. Tensors are contiguous or not, forced; strings, ragged columns of
- * a batch too. */
+/* A record of a chunk. Inputs are of any kind; deferred ones are described. */
 struct hr_proc_record {
     struct hr_record_id id;
     const struct hr_value *inputs; /* input_count */
@@ -59,16 +86,16 @@ struct hr_proc_record {
 
 struct hr_proc;
 
-/* Start a peer through the host and tell it the request. The request is borrowed.
+/* Starts a peer through the host and sends it the program, which is borrowed.
  * `bytes_max` bounds the shared memory of a channel (0: none). *cancel is looked at while
  * waiting; may be NULL. Several of these may share a host; its start and kill are then
- * called by several threads, and whoever gives the host keeps them apart. */
+ * called by several threads, and the caller keeps them apart. */
 HR_CHECK enum hr_err
 hr__proc_open(const struct hr_code_host *host, const struct hr_proc_program *program,
               size_t bytes_max, const atomic_bool *cancel, struct hr_proc **ret_proc,
               struct hr_error *reterr);
 
-/* Do `count` records. Fails only when no peer can do the work: the host cannot start
+/* Runs `count` records. Fails only when no peer can do the work: the host cannot start
  * one, memory is out, HR_ERR_CANCELLED. A record whose peer died three times in a row is
  * bad by itself (HR_ERR_IO, "worker process died ...") and the rest of the chunk is done.
  */
@@ -91,11 +118,16 @@ HR_CHECK enum hr_err hr__proc_end(struct hr_proc *proc, struct hr_error *reterr)
  * is fine. */
 void hr__proc_close(struct hr_proc *proc);
 
-/* For stats: bytes of shared memory, peers replaced, ns waited, ns the peer worked. */
+/* For stats: bytes of shared memory, peers replaced, ns waited; ns that the peer worked,
+ * and its CPU time in them. */
 struct hr_proc_stats {
     size_t shared_bytes;
-    uint64_t replaced, wait_ns, work_ns;
+    uint64_t replaced, wait_ns, work_ns, cpu_ns;
 };
 void hr__proc_stats(const struct hr_proc *proc, struct hr_proc_stats *ret_stats);
+
+/* Per node of the graph: ns of the channel's latest run that the peer spent for it, in
+ * all work_ns; divided by a sample of its records. Until the channel's next begin. */
+const uint64_t *hr__proc_node_ns(const struct hr_proc *proc);
 
 #endif

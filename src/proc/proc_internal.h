@@ -8,8 +8,8 @@
 
 #include "core/arena.h"
 #include "proc/event.h"
+#include "proc/request.h"
 #include "proc/shm.h"
-#include "proc/wire.h"
 
 /* A worker process. */
 struct hr_peer {
@@ -53,6 +53,7 @@ struct hr_proc {
     size_t in_held, out_held, in_recent, out_recent;
     unsigned requests; /* since that was looked at */
     struct hr_proc_stats stats;
+    uint64_t *node_ns; /* of this run, per node */
 };
 
 #define HR_PROC_DEATHS_MAX 3
@@ -87,15 +88,15 @@ void hr__peer_part(struct hr_peer *peer, bool kill);
 bool hr__peer_cancelled(const struct hr_peer *peer);
 enum hr_err hr__peer_fail_cancelled(struct hr_error *reterr);
 
-/* How many of the records may travel together, by bytes; at least one. The bytes of `in`
- * that they take. */
+/* How many of the records may travel together, by bytes; at least one. The bytes of an
+ * identity among them, and of `in` that they take. */
 size_t hr__proc_fit(struct hr_proc *proc, const struct hr_proc_record *records,
-                    size_t count, size_t *ret_bytes);
+                    size_t count, size_t *ret_id_bytes, size_t *ret_bytes);
 
 /* Lay a request of these records out in `in`, which has room. */
 HR_CHECK enum hr_err
 hr__proc_put(struct hr_proc *proc, const struct hr_proc_record *records, size_t count,
-             struct hr_error *reterr);
+             size_t id_bytes, struct hr_error *reterr);
 
 /*
  * Take the results of the first `done` records of the request that was put last.

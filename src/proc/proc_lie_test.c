@@ -114,8 +114,9 @@ static uint64_t odd_number(uint64_t *state)
 static void make_sound(const struct hr_proc *proc)
 {
     const struct hr_proc_map *map = &proc->map;
-    struct hr_proc_value number = {
+    struct hr_wire_value number = {
         .place = 32768,
+        .bytes = 80000,
         .kind = HR_VALUE_TENSOR,
         .dtype = HR_F32,
         .ndim = 2,
@@ -127,15 +128,16 @@ static void make_sound(const struct hr_proc *proc)
         struct hr_proc_status status = {.children = map->expand ? i : 0, .place = 16384};
 
         memcpy(proc->out.base + map->status + i * sizeof status, &status, sizeof status);
-        for (size_t r = 0; r < map->result_count && !map->expand; r++) {
-            struct hr_proc_value passed = {.place = r, .where = HR_PROC_PASSED};
+        for (size_t r = 0; r < map->results.count && !map->expand; r++) {
+            struct hr_wire_value passed = {.place = r, .where = HR_WIRE_PASSED};
 
-            memcpy(proc->out.base + map->results[r].at + i * map->results[r].step,
+            memcpy(proc->out.base + map->results.lanes[r].at +
+                       i * map->results.lanes[r].step,
                    r == 0 && i % 2 == 0 ? &number : &passed, sizeof passed);
         }
     }
     for (size_t k = 0; k < 64; k++) {
-        struct hr_proc_value passed = {.place = k % 2, .where = HR_PROC_PASSED};
+        struct hr_wire_value passed = {.place = k % 2, .where = HR_WIRE_PASSED};
 
         memcpy(proc->out.base + 16384 + k * sizeof passed, k % 4 == 0 ? &number : &passed,
                sizeof passed);
@@ -172,11 +174,11 @@ static void fuzz_take(struct mixed *m, uint64_t seed, size_t result_count)
 
     lone_open(&proc, &m->s.program);
     CHECK_OK(hr__shm_map(&proc.out, 1 << 17, true, NULL));
-    CHECK_OK(hr__proc_put(&proc, m->records, 8, NULL));
+    CHECK_OK(hr__proc_put(&proc, m->records, 8, HR_WIRE_ID_BYTES, NULL));
     for (int round = 0; round < 6000; round++) {
         const char *nonsense = NULL;
         struct hr_error error = {0};
-        size_t taken = 0, end = proc.map.out_end;
+        size_t taken = 0, end = proc.map.results.end;
         enum hr_err code;
 
         make_sound(&proc);

@@ -8,7 +8,7 @@
 
 #include "core/alloc.h"
 #include "op/code_call.h"
-#include "proc/wire.h"
+#include "proc/request.h"
 
 TEST(columns_go_through_map_and_back)
 {
@@ -38,18 +38,21 @@ TEST(several_steps_run_in_one_request)
 {
     struct hr_field f[4] = {number_field("a"), number_field("b"), number_field("c")};
     const struct hr_field *out[3] = {&f[0], &f[1], &f[2]};
+    const struct hr_field *result_fields[2] = {&f[0], &f[2]};
     uint16_t slots[3] = {0, 1, 2}, results[2] = {0, 2};
     struct hr_proc_step steps[4] = {
-        {"source", "s", 0, HR_OP_SOURCE, 0, 1, NULL,      &slots[0], &out[0]},
-        {"add",    "m", 1, HR_OP_MAP,    1, 1, &slots[0], &slots[1], &out[1]},
-        {"add",    "n", 2, HR_OP_MAP,    1, 1, &slots[1], &slots[2], &out[2]},
-        {"even",   "f", 3, HR_OP_FILTER, 1, 0, &slots[2], NULL,      NULL   },
+        {"source", "s", 0, HR_OP_SOURCE, 0, 1, NULL,      &slots[0], &out[0], NULL   },
+        {"add",    "m", 1, HR_OP_MAP,    1, 1, &slots[0], &slots[1], &out[1], &out[0]},
+        {"add",    "n", 2, HR_OP_MAP,    1, 1, &slots[1], &slots[2], &out[2], &out[1]},
+        {"even",   "f", 3, HR_OP_FILTER, 1, 0, &slots[2], NULL,      NULL,    &out[2]},
     };
     struct hr_proc_program program = {.slot_count = 3,
                                       .steps = steps,
                                       .step_count = 4,
                                       .result_count = 2,
-                                      .results = results};
+                                      .results = results,
+                                      .result_fields = result_fields,
+                                      .nodes = 1};
     struct numbers *n = numbers_make(20);
     struct hr_proc *proc = open_program(&program, 0);
 
@@ -99,6 +102,7 @@ TEST(random_keys_are_those_of_the_record)
 TEST(expansions_give_children_with_the_parents_fields)
 {
     struct single s = {0};
+    const struct hr_field *result_fields[3] = {&s.out[0], &s.out[1], &s.in[0]};
     uint16_t results[3] = {1, 2, 0};
     struct numbers *n = numbers_make(20);
     struct hr_proc *proc;
@@ -108,6 +112,7 @@ TEST(expansions_give_children_with_the_parents_fields)
     s.out[1] = bytes_field("text");
     single_make(&s, "children", HR_OP_EXPAND, 1, 2);
     s.program.results = results;
+    s.program.result_fields = result_fields;
     s.program.result_count = 3;
     proc = open_program(&s.program, 0);
     run_program(proc, n->records, 20);

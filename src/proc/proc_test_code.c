@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "proc/wire.h"
+#include "proc/request.h"
 
 int peer_number;
 

@@ -177,14 +177,17 @@ void single_make(struct single *s, const char *code, enum hr_op_kind kind,
                                     .output_count = out_count,
                                     .inputs = s->inputs,
                                     .outputs = s->outputs,
-                                    .output_fields = s->out_list};
+                                    .output_fields = s->out_list,
+                                    .input_fields = s->in_list};
     s->program = (struct hr_proc_program){.slot_count = in_count + out_count,
                                           .input_count = in_count,
                                           .input_fields = s->in_list,
                                           .steps = &s->step,
                                           .step_count = 1,
                                           .result_count = out_count,
-                                          .results = s->outputs};
+                                          .results = s->outputs,
+                                          .result_fields = s->out_list,
+                                          .nodes = 1};
 }
 
 void single_numbers(struct single *s, const char *code)

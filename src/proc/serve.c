@@ -17,6 +17,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "op/thread.h"
 #include "proc/serve_internal.h"
 
 /* ---- hello ---- */
@@ -108,12 +109,10 @@ static enum hr_err adopt(struct hr_server *server, const int fds[FDS],
         return hr__fail(reterr, HR_ERR_FORMAT, "the request is malformed");
     HR_TRY(hr__proc_program_read(server->ins[0].base + HR_PROC_HEAD, program_bytes,
                                  &server->lasting, &server->program, reterr));
-    if (hr__serve_prepare(server) != HR_OK)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory in a worker process");
-    return HR_OK;
+    return hr__serve_prepare(server, reterr);
 }
 
-/* ---- codes ---- */
+/* ---- user code ---- */
 
 static void
 find_codes(struct hr_server *server,
@@ -123,7 +122,10 @@ find_codes(struct hr_server *server,
         struct hr_serve_step *step = &server->steps[s];
         size_t before = 0;
 
-        while (strcmp(server->program.steps[before].code, step->step->code) != 0)
+        if (step->step->code == NULL)
+            continue;
+        while (server->program.steps[before].code == NULL ||
+               strcmp(server->program.steps[before].code, step->step->code) != 0)
             before++;
         step->code =
             before < s ? server->steps[before].code : find(user, step->step->code);
@@ -153,9 +155,34 @@ static void leave(struct hr_server *server)
 
 /* ---- requests ---- */
 
+/* Whether the next record is timed step by step: the first of a request, and one of eight
+ * by chance. With one step there is nothing to divide. */
+static bool is_timed(struct hr_server *server)
+{
+    server->dice = server->dice * 1664525u + 1013904223u;
+    return server->program.step_count > 1 && (server->at == 0 || server->dice >> 29 == 0);
+}
+
+static void run_record(struct hr_server *server)
+{
+    bool timed = is_timed(server);
+
+    if (timed) {
+        server->thread.charge_node = server->program.steps[0].number;
+        server->thread.charge_since = hr__ticks();
+        server->thread.charge_ticks = server->node_ticks;
+    }
+    if (!hr__serve_record(server))
+        server->full = true;
+    if (timed) {
+        hr__thread_charge(&server->thread, server->program.steps[0].number);
+        server->thread.charge_ticks = NULL;
+    }
+}
+
 /* Records from the first on, until all are done, one finds no room, or one says that the
  * run is over. */
-static void do_records(struct hr_server *server, uint64_t request)
+static void run_records(struct hr_server *server, uint64_t request)
 {
     enter(server);
     for (server->at = 0; server->at < server->count; server->at++) {
@@ -164,10 +191,9 @@ static void do_records(struct hr_server *server, uint64_t request)
         atomic_store_explicit(&head->running_step, 0, memory_order_relaxed);
         atomic_store_explicit(&head->running, request << 32 | server->at,
                               memory_order_release);
-        if (!hr__serve_record(server)) {
-            server->full = true;
+        run_record(server);
+        if (server->full)
             break;
-        }
         if (server->stopped) {
             server->at++;
             server->full = server->at < server->count;
@@ -177,8 +203,29 @@ static void do_records(struct hr_server *server, uint64_t request)
     leave(server);
 }
 
-static void
-answer(struct hr_server *server, unsigned request, uint32_t done, uint64_t work_ns)
+/* The time of the request over its nodes, as the timed records divide it. */
+static void divide_time(struct hr_server *server, uint64_t work_ns)
+{
+    uint64_t *node_ns = (uint64_t *)(server->out->base + server->map.node_ns);
+    uint32_t nodes = server->program.nodes;
+    uint64_t sum = 0;
+
+    if (server->program.step_count == 1) {
+        memset(node_ns, 0, nodes * sizeof *node_ns);
+        node_ns[server->program.steps[0].number] = work_ns;
+        return;
+    }
+    for (uint32_t i = 0; i < nodes; i++)
+        sum += server->node_ticks[i];
+    for (uint32_t i = 0; i < nodes; i++)
+        node_ns[i] = sum == 0 ? 0
+                              : (uint64_t)((double)work_ns *
+                                           (double)server->node_ticks[i] / (double)sum);
+    memset(server->node_ticks, 0, nodes * sizeof *server->node_ticks);
+}
+
+static void answer(struct hr_server *server, unsigned request, uint32_t done,
+                   uint64_t work_ns, uint64_t cpu_ns)
 {
     struct hr_proc_out_head *out = (struct hr_proc_out_head *)server->out->base;
     struct hr_proc_in_head *first = (struct hr_proc_in_head *)server->ins[0].base;
@@ -187,36 +234,42 @@ answer(struct hr_server *server, unsigned request, uint32_t done, uint64_t work_
     out->full = server->full;
     out->used = server->out_at;
     out->work_ns = work_ns;
+    out->cpu_ns = cpu_ns;
     hr__event_signal(&server->event, &hr__serve_head(server)->response, request,
                      &first->sleeping);
 }
 
 static enum hr_err
-do_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
+run_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
 {
     struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->in->base;
-    uint64_t from = hr__now_ns();
-    size_t in_bytes = in->bytes;
+    uint64_t from = hr__now_ns(), cpu_from = hr__cpu_thread_ns();
+    size_t in_bytes = in->bytes, id_bytes = in->id_bytes;
 
     server->count = in->count;
     server->out_max = in->out_max < SIZE_MAX / 2 ? (size_t)in->out_max : SIZE_MAX / 2;
     server->full = server->stopped = false;
     server->at = 0;
     HR_TRY(hr__shm_map(server->in, in_bytes, false, reterr));
-    hr__proc_map_lay(&server->map, server->count);
-    if (server->count > HR_PROC_COUNT_MAX || in_bytes < server->map.in_end)
+    if (server->count > HR_PROC_COUNT_MAX || id_bytes > HR_WIRE_ID_BYTES_MAX)
         return hr__fail(reterr, HR_ERR_FORMAT, "a request is malformed");
-    server->out_at = server->map.out_end;
-    if (server->map.out_end > server->out_max)
+    hr__proc_map_lay(&server->map, server->count, id_bytes);
+    if (in_bytes < server->map.inputs.end)
+        return hr__fail(reterr, HR_ERR_FORMAT, "a request is malformed");
+    server->out_at = server->map.results.end;
+    if (server->map.results.end > server->out_max)
         server->full = true;
     else
-        HR_TRY(hr__shm_map(server->out, server->map.out_end, true, reterr));
+        HR_TRY(hr__shm_map(server->out, server->map.results.end, true, reterr));
     hr__serve_begin(server);
-    if (!server->full)
-        do_records(server, request);
+    if (!server->full) {
+        run_records(server, request);
+        divide_time(server, hr__now_ns() - from);
+    }
     hr__shm_unmap_old(server->in);
     hr__shm_unmap_old(server->out);
-    answer(server, request, server->at, hr__now_ns() - from);
+    answer(server, request, server->at, hr__now_ns() - from,
+           hr__cpu_thread_ns() - cpu_from);
     return HR_OK;
 }
 
@@ -234,15 +287,19 @@ static enum hr_err serve(struct hr_server *server, struct hr_error *reterr)
             return hr__fail(reterr, HR_ERR_FORMAT, "a request is malformed");
         server->in = &server->ins[channel];
         server->out = &server->outs[channel];
-        HR_TRY(do_request(server, done + 1, reterr));
+        HR_TRY(run_request(server, done + 1, reterr));
     }
 }
 
 static void server_finish(struct hr_server *server)
 {
+    for (size_t s = 0; server->steps != NULL && s < server->program.step_count; s++)
+        if (server->steps[s].op != NULL)
+            hr__serve_op_close(&server->steps[s]);
+    hr__thread_objects_destroy(&server->thread);
     hr__proc_map_finish(&server->map);
     hr__free(server->children);
-    hr__arena_finish(&server->scratch);
+    hr__arena_finish(&server->thread.arena);
     hr__arena_finish(&server->lasting);
     for (int i = 0; i < HR_PROC_CHANNELS; i++) {
         hr__shm_close(&server->ins[i]);
@@ -268,7 +325,7 @@ hr__proc_serve(int fd, const struct hr_code *(*find)(void *user, const char *nam
     if (code == HR_ERR_END)
         return HR_OK;
     hr__arena_init(&server.lasting);
-    hr__arena_init(&server.scratch);
+    hr__arena_init(&server.thread.arena);
     if (code == HR_OK)
         code = adopt(&server, fds, hello.program_bytes, error);
     if (code == HR_OK)

@@ -1,15 +1,17 @@
 /*
  * proc/serve_record.c - one record through its steps in the worker process.
  *
- * Outputs that go home are made where the parent will read them: small fixed ones in
- * their column, others at the next free place of `out`. What only a later step reads is
- * scratch. Passing on is a note of where the bytes lie.
+ * Outputs of user code that go home are made where the parent will read them: small fixed
+ * ones in their column, others at the next free place of `out`. What only a later step
+ * reads is scratch. Passing on is a note of where the bytes lie.
  */
 #include "proc/serve_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 
 static struct hr_serve_step *step_of(struct hr_code_call *call)
 {
@@ -18,28 +20,10 @@ static struct hr_serve_step *step_of(struct hr_code_call *call)
 
 /* ---- memory ---- */
 
-static enum hr_err
-out_room(struct hr_server *server, size_t bytes, size_t *ret_at, struct hr_error *reterr)
-{
-    size_t at = server->out_at;
-
-    if (bytes > server->out_max || at > server->out_max - bytes) {
-        server->full = true;
-        return hr__fail(reterr, HR_ERR_LIMIT,
-                        "no room for %zu bytes in the memory of the worker process",
-                        bytes);
-    }
-    HR_TRY(hr__shm_map(server->out, at + bytes, true, reterr));
-    server->out_at = hr__proc_align(at + bytes);
-    *ret_at = at;
-    return HR_OK;
-}
-
 static enum hr_err scratch_room(struct hr_server *server, size_t bytes, void **ret_memory,
                                 struct hr_error *reterr)
 {
-    server->scratch_used = true;
-    *ret_memory = hr__arena_alloc(&server->scratch, bytes > 0 ? bytes : 1);
+    *ret_memory = hr__arena_alloc(&server->thread.arena, bytes > 0 ? bytes : 1);
     return *ret_memory != NULL
                ? HR_OK
                : hr__fail(reterr, HR_ERR_MEMORY, "out of memory for %zu bytes", bytes);
@@ -54,13 +38,13 @@ place_output(struct hr_server *server, size_t slot, size_t bytes,
     size_t column = server->columns[slot];
 
     if (column != 0) {
-        const struct hr_proc_lane *lane = &server->map.results[column - 1];
+        const struct hr_wire_lane *lane = &server->map.results.lanes[column - 1];
 
         ret_place->where = HR_SERVE_OUT;
         ret_place->at = lane->at + server->at * lane->step;
     } else if (server->results[slot]) {
         ret_place->where = HR_SERVE_OUT;
-        HR_TRY(out_room(server, bytes, &ret_place->at, reterr));
+        HR_TRY(hr__serve_room(server, bytes, &ret_place->at, reterr));
     } else {
         ret_place->where = HR_SERVE_SCRATCH;
         return scratch_room(server, bytes, ret_memory, reterr);
@@ -105,8 +89,21 @@ pass(struct hr_code_call *call, size_t at, size_t input, struct hr_error *reterr
     return HR_OK;
 }
 
+/* A child whose outputs are in their slots. */
 static enum hr_err
-pack_child(struct hr_server *server, uint64_t child, struct hr_error *reterr);
+pack_child(struct hr_server *server, uint64_t child, struct hr_error *reterr)
+{
+    struct hr_wire_value *row;
+
+    HR_TRY(hr__serve_child_room(server, child, &row, reterr));
+    for (size_t r = 0; r < server->map.results.count; r++) {
+        size_t slot = server->program.results[r];
+
+        HR_TRY(hr__serve_describe(server, r, &server->values[slot], &server->places[slot],
+                                  &row[r], reterr));
+    }
+    return HR_OK;
+}
 
 static enum hr_err child(struct hr_code_call *call, struct hr_error *reterr)
 {
@@ -126,92 +123,7 @@ static void detail(struct hr_code_call *call, const char *text)
 static const struct hr_code_call_class serve_class = {
     .room = room, .pass = pass, .child = child, .detail = detail};
 
-/* ---- results ---- */
-
-/* What the parent needs to find a value. Scratch that goes home after all (an
- * intermediate value that a later step passed on) is copied. */
-static enum hr_err describe(struct hr_server *server, size_t slot,
-                            struct hr_proc_value *wire, struct hr_error *reterr)
-{
-    const struct hr_value *value = &server->values[slot];
-    struct hr_serve_place *place = &server->places[slot];
-
-    if (place->where == HR_SERVE_SCRATCH) {
-        size_t at = 0;
-
-        HR_TRY(out_room(server, value->bytes, &at, reterr));
-        if (value->bytes > 0)
-            memcpy(server->out->base + at, value->data, value->bytes);
-        *place = (struct hr_serve_place){HR_SERVE_OUT, at};
-    }
-    wire->place = place->at;
-    wire->bytes = value->bytes;
-    wire->offsets = 0;
-    wire->where = place->where == HR_SERVE_INPUT ? HR_PROC_PASSED : HR_PROC_MADE;
-    wire->kind = value->kind;
-    wire->dtype = value->dtype;
-    wire->ndim = value->ndim;
-    wire->strings = value->strings;
-    memcpy(wire->dims, value->dims, value->ndim * sizeof(int64_t));
-    return HR_OK;
-}
-
-static enum hr_err pack_record(struct hr_server *server, struct hr_error *reterr)
-{
-    for (size_t r = 0; r < server->map.result_count; r++) {
-        const struct hr_proc_lane *lane = &server->map.results[r];
-        size_t slot = server->program.results[r];
-        size_t at = lane->at + server->at * lane->step;
-
-        if (lane->bytes == 0) {
-            struct hr_proc_value wire = {0};
-
-            HR_TRY(describe(server, slot, &wire, reterr));
-            memcpy(server->out->base + at, &wire, sizeof wire);
-        } else if (server->places[slot].where != HR_SERVE_OUT ||
-                   server->places[slot].at != at) {
-            memcpy(server->out->base + at, server->values[slot].data, lane->bytes);
-        }
-    }
-    return HR_OK;
-}
-
-static enum hr_err
-pack_child(struct hr_server *server, uint64_t child, struct hr_error *reterr)
-{
-    size_t count = server->map.result_count, need = ((size_t)child + 1) * count;
-
-    if (need > server->child_room) {
-        size_t wanted = need > 2 * server->child_room ? need : 2 * server->child_room;
-        struct hr_proc_value *more = hr__realloc(server->children, wanted * sizeof *more);
-
-        if (more == NULL)
-            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for children");
-        server->children = more;
-        server->child_room = wanted;
-    }
-    for (size_t r = 0; r < count; r++)
-        HR_TRY(describe(server, server->program.results[r],
-                        &server->children[(size_t)child * count + r], reterr));
-    return HR_OK;
-}
-
-/* The last child, and all of their descriptors to `out`. */
-static enum hr_err pack_children(struct hr_server *server, uint64_t children,
-                                 struct hr_proc_status *status, struct hr_error *reterr)
-{
-    size_t bytes = (size_t)children * server->map.result_count * sizeof *server->children;
-    size_t at = 0;
-
-    if (children > 0)
-        HR_TRY(pack_child(server, children - 1, reterr));
-    HR_TRY(out_room(server, bytes, &at, reterr));
-    if (bytes > 0)
-        memcpy(server->out->base + at, server->children, bytes);
-    status->place = at;
-    status->children = children;
-    return HR_OK;
-}
+/* ---- a failure ---- */
 
 static enum hr_err pack_failure(struct hr_server *server, const struct hr_error *error,
                                 struct hr_proc_status *status)
@@ -225,7 +137,7 @@ static enum hr_err pack_failure(struct hr_server *server, const struct hr_error 
         while (length > 0 && ((unsigned char)server->detail[length] & 0xC0) == 0x80)
             length--;
     }
-    HR_TRY(out_room(server, sizeof failure + length, &at, NULL));
+    HR_TRY(hr__serve_room(server, sizeof failure + length, &at, NULL));
     failure.detail_bytes = (uint32_t)length;
     to = server->out->base + at;
     memcpy(to, &failure, sizeof failure);
@@ -237,94 +149,163 @@ static enum hr_err pack_failure(struct hr_server *server, const struct hr_error 
 
 /* ---- a record ---- */
 
-static void load_inputs(struct hr_server *server)
+/* An input that is no item of a column. The parent wrote it, and everything is checked
+ * nevertheless. */
+static enum hr_err
+load_wide(struct hr_server *server, size_t i, const char *item, struct hr_error *reterr)
 {
-    char *base = server->in->base;
+    const struct hr_field *field = server->map.inputs.lanes[i].field;
+    const struct hr_wire_region region = {
+        .base = server->in->base,
+        .bytes = server->in->bytes,
+        .arena = &server->thread.arena,
+        .nodes = server->program.nodes,
+    };
+    struct hr_wire_value wire;
 
-    for (size_t i = 0; i < server->map.input_count; i++) {
-        const struct hr_proc_lane *lane = &server->map.inputs[i];
-        char *item = base + lane->at + server->at * lane->step;
-        struct hr_value *value = &server->values[i];
-        struct hr_proc_value *wire = (struct hr_proc_value *)item;
+    memcpy(&wire, item, sizeof wire);
+    HR_TRY(hr__wire_value_get(&region, &wire, &server->values[i], reterr));
+    if (server->values[i].layout == HR_LAYOUT_NONE)
+        server->values[i].layout = (uint8_t)field->layout;
+    return HR_OK;
+}
 
-        if (lane->bytes > 0) {
-            value->data = item;
+static void set_column(struct hr_server *server, size_t i, void *data)
+{
+    const struct hr_field *field = server->map.inputs.lanes[i].field;
+    int64_t dims[HR_MAX_DIMS];
+
+    for (int d = 0; d < field->ndim; d++)
+        dims[d] = field->dims[d].size;
+    server->values[i].owner = NULL;
+    hr__value_set_tensor(&server->values[i], field->dtype, field->ndim, dims, data, NULL);
+    server->values[i].shared = true;
+}
+
+/* Ops may have changed anything in the record before, user code nothing. */
+static enum hr_err load_inputs(struct hr_server *server, struct hr_error *reterr)
+{
+    for (size_t i = 0; i < server->map.inputs.count; i++) {
+        const struct hr_wire_lane *lane = &server->map.inputs.lanes[i];
+        char *item = server->in->base + lane->at + server->at * lane->step;
+
+        if (lane->bytes == 0)
+            HR_TRY(load_wide(server, i, item, reterr));
+        else if (server->has_ops)
+            set_column(server, i, item);
+        else
+            server->values[i].data = item;
+        if (!server->has_ops)
             continue;
-        }
-        value->owner = NULL;
-        if (wire->kind == HR_VALUE_TENSOR) {
-            hr__value_set_tensor(value, (enum hr_dtype)wire->dtype, wire->ndim,
-                                 wire->dims, base + wire->place, NULL);
-        } else {
-            hr__value_set_bytes(value, base + wire->place, wire->bytes, NULL);
-            value->kind = wire->kind;
-            value->dtype = wire->dtype;
-            value->ndim = wire->ndim;
-            value->strings = wire->strings;
-            value->dims[0] = wire->dims[0];
-            if (wire->kind == HR_VALUE_RAGGED)
-                value->u.offsets = (const int64_t *)(base + wire->offsets);
-        }
-        value->shared = true;
-        value->layout = (uint8_t)lane->field->layout;
+        server->loaded[i] = server->values[i];
+        server->places[i] = (struct hr_serve_place){
+            server->values[i].kind == HR_VALUE_DEFERRED ? HR_SERVE_SCRATCH
+                                                        : HR_SERVE_INPUT,
+            i};
     }
+    return HR_OK;
+}
+
+/* User code borrows no slot: what it is given is made. */
+static enum hr_err
+run_code(struct hr_server *server, struct hr_serve_step *step, struct hr_error *error)
+{
+    const struct hr_proc_slots *before = &step->step->before;
+
+    if (step->code == NULL)
+        return hr__fail(error, HR_ERR_NOT_FOUND,
+                        "the worker process knows no code named '%s'", step->step->code);
+    for (size_t i = 0; i < before->count; i++) {
+        struct hr_value *value = &server->values[before->at[i]];
+
+        if (value->kind != HR_VALUE_DEFERRED)
+            continue;
+        HR_TRY(hr__value_force(&server->thread, value, NULL, error));
+        server->places[before->at[i]] = (struct hr_serve_place){HR_SERVE_SCRATCH, 0};
+    }
+    return hr__code_run(step->code, &step->call, error);
+}
+
+static enum hr_err run_step(struct hr_server *server, struct hr_serve_step *step,
+                            struct hr_proc_status *status, struct hr_error *error)
+{
+    uint64_t children;
+    bool drop = false;
+
+    hr__thread_charge(&server->thread, step->step->number);
+    if (step->op == NULL) {
+        HR_TRY(run_code(server, step, error));
+        drop = step->call.kind == HR_OP_FILTER && !step->call.keep;
+        children = step->call.child_count;
+        if (step->call.kind == HR_OP_EXPAND && children > 0)
+            HR_TRY(pack_child(server, children - 1, error));
+    } else if (step->op->kind == HR_OP_EXPAND) {
+        HR_TRY(hr__serve_op_expand(server, step, &children, error));
+    } else {
+        HR_TRY(hr__serve_op_run(server, step, &drop, error));
+    }
+    status->drop = drop;
+    if (step->step->kind == HR_OP_EXPAND)
+        return hr__serve_pack_children(server, children, status, error);
+    return HR_OK;
 }
 
 static enum hr_err
 run_steps(struct hr_server *server, struct hr_proc_status *status, struct hr_error *error)
 {
     struct hr_proc_out_head *head = hr__serve_head(server);
-    const struct hr_record_id *id =
-        (const struct hr_record_id *)(server->in->base + server->map.ids) + server->at;
+    const char *ids = server->in->base + server->map.inputs.ids;
 
+    if (!hr__wire_id_get(ids + server->at * server->map.id_bytes, server->map.id_bytes,
+                         &server->id))
+        return hr__fail(error, HR_ERR_FORMAT, "the identity of a record is malformed");
+    HR_TRY(load_inputs(server, error));
     for (size_t s = 0; s < server->program.step_count; s++) {
-        struct hr_serve_step *step = &server->steps[s];
-
         status->step = (uint16_t)s;
         if (s > 0)
             atomic_store_explicit(&head->running_step, (unsigned)s, memory_order_relaxed);
-        if (step->code == NULL)
-            return hr__fail(error, HR_ERR_NOT_FOUND,
-                            "the worker process knows no code named '%s'",
-                            step->step->code);
-        step->call.id = id;
-        HR_TRY(hr__code_run(step->code, &step->call, error));
-        if (step->call.kind == HR_OP_FILTER && !step->call.keep) {
-            status->drop = 1;
+        HR_TRY(run_step(server, &server->steps[s], status, error));
+        if (status->drop)
             return HR_OK;
-        }
-        if (step->call.kind == HR_OP_EXPAND)
-            return pack_children(server, step->call.child_count, status, error);
     }
-    return pack_record(server, error);
+    return server->map.expand ? HR_OK : hr__serve_pack(server, error);
+}
+
+static void clear_error(struct hr_error *error)
+{
+    error->code = HR_OK;
+    error->message[0] = error->node[0] = error->op[0] = error->param[0] = error->file[0] =
+        '\0';
+    error->line = error->column = 0;
+    error->record = 0;
+}
+
+static void clear_record(struct hr_server *server)
+{
+    for (size_t i = 0; server->has_ops && i < server->program.slot_count; i++)
+        hr__value_clear(&server->values[i]);
+    if (server->thread.arena.used_bytes > 0)
+        hr__arena_reset(&server->thread.arena);
+    hr__free(server->detail);
+    server->detail = NULL;
 }
 
 bool hr__serve_record(struct hr_server *server)
 {
     struct hr_proc_status status = {0};
     size_t out_before = server->out_at;
-    struct hr_error error;
     enum hr_err code;
 
-    error.code = HR_OK;
-    error.message[0] = error.node[0] = error.op[0] = error.param[0] = error.file[0] =
-        '\0';
-    error.line = error.column = 0;
-    error.record = 0;
-    load_inputs(server);
-    code = run_steps(server, &status, &error);
-    if (server->scratch_used) {
-        hr__arena_reset(&server->scratch);
-        server->scratch_used = false;
-    }
+    assert(server->at < server->count && !server->full);
+    clear_error(&server->error);
+    code = run_steps(server, &status, &server->error);
     if (code != HR_OK && !server->full) {
         server->out_at = out_before;
         status.code = code;
         server->stopped = code == HR_ERR_CANCELLED;
-        code = pack_failure(server, &error, &status);
+        code = pack_failure(server, &server->error, &status);
     }
-    hr__free(server->detail);
-    server->detail = NULL;
+    clear_record(server);
     if (server->full || (code != HR_OK && status.code == HR_OK)) {
         server->out_at = out_before;
         return false;
@@ -336,29 +317,18 @@ bool hr__serve_record(struct hr_server *server)
 
 void hr__serve_begin(struct hr_server *server)
 {
-    for (size_t i = 0; i < server->map.input_count; i++) {
-        const struct hr_field *field = server->map.inputs[i].field;
-        int64_t dims[HR_MAX_DIMS];
-
+    for (size_t i = 0; i < server->map.inputs.count; i++) {
         server->places[i] = (struct hr_serve_place){HR_SERVE_INPUT, i};
-        if (server->map.inputs[i].bytes == 0)
-            continue;
-        for (int d = 0; d < field->ndim; d++)
-            dims[d] = field->dims[d].size;
-        server->values[i].owner = NULL;
-        hr__value_set_tensor(&server->values[i], field->dtype, field->ndim, dims, NULL,
-                             NULL);
-        server->values[i].shared = true;
-        server->values[i].layout = (uint8_t)field->layout;
+        if (server->map.inputs.lanes[i].bytes > 0)
+            set_column(server, i, NULL);
     }
 }
 
 /* ---- what does not change ---- */
 
-static enum hr_err prepare_step(struct hr_server *server, size_t at)
+static enum hr_err prepare_code(struct hr_server *server, struct hr_serve_step *step)
 {
-    const struct hr_proc_step *from = &server->program.steps[at];
-    struct hr_serve_step *step = &server->steps[at];
+    const struct hr_proc_step *from = step->step;
     struct hr_value **inputs =
         hr__arena_zalloc(&server->lasting, (from->input_count + 1) * sizeof *inputs);
     const char **names =
@@ -368,14 +338,13 @@ static enum hr_err prepare_step(struct hr_server *server, size_t at)
         return HR_ERR_MEMORY;
     for (size_t i = 0; i < from->input_count; i++) {
         inputs[i] = &server->values[from->inputs[i]];
-        names[i] = hr__proc_slot_field(&server->program, from->inputs[i])->name;
+        names[i] = from->input_fields[i]->name;
     }
-    step->server = server;
-    step->step = from;
     step->call = (struct hr_code_call){.class = &serve_class,
                                        .kind = from->kind,
                                        .node = from->node,
                                        .draw_id = from->draw_id,
+                                       .id = &server->id,
                                        .input_count = from->input_count,
                                        .output_count = from->output_count,
                                        .inputs = inputs,
@@ -384,27 +353,56 @@ static enum hr_err prepare_step(struct hr_server *server, size_t at)
     return HR_OK;
 }
 
-enum hr_err hr__serve_prepare(struct hr_server *server)
+/* Results that user code makes and no op touches are made where they are read. */
+static void find_results(struct hr_server *server)
 {
-    size_t slots = server->program.slot_count + 1;
-    struct hr_arena *arena = &server->lasting;
+    const struct hr_proc_program *program = &server->program;
 
-    server->values = hr__arena_zalloc(arena, slots * sizeof *server->values);
-    server->places = hr__arena_zalloc(arena, slots * sizeof *server->places);
-    server->columns = hr__arena_zalloc(arena, slots * sizeof *server->columns);
-    server->results = hr__arena_zalloc(arena, slots * sizeof *server->results);
-    server->steps =
-        hr__arena_zalloc(arena, (server->program.step_count + 1) * sizeof *server->steps);
-    if (server->values == NULL || server->places == NULL || server->columns == NULL ||
-        server->results == NULL || server->steps == NULL)
-        return HR_ERR_MEMORY;
-    HR_TRY(hr__proc_map_init(&server->map, &server->program));
-    for (size_t r = 0; r < server->program.result_count; r++) {
-        server->results[server->program.results[r]] = true;
-        if (server->map.results[r].bytes > 0)
-            server->columns[server->program.results[r]] = r + 1;
+    for (size_t r = 0; r < program->result_count; r++) {
+        server->results[program->results[r]] = true;
+        if (server->map.results.lanes[r].bytes > 0)
+            server->columns[program->results[r]] = r + 1;
     }
-    for (size_t s = 0; s < server->program.step_count; s++)
-        HR_TRY(prepare_step(server, s));
+    for (size_t s = 0; s < program->step_count; s++)
+        for (size_t i = 0; i < program->steps[s].fields.count; i++) {
+            server->results[program->steps[s].fields.at[i]] = false;
+            server->columns[program->steps[s].fields.at[i]] = 0;
+        }
+}
+
+static void *zalloc(struct hr_server *server, size_t count, size_t size)
+{
+    return hr__arena_zalloc(&server->lasting, (count + 1) * size);
+}
+
+enum hr_err hr__serve_prepare(struct hr_server *server, struct hr_error *reterr)
+{
+    size_t slots = server->program.slot_count, steps = server->program.step_count;
+
+    server->values = zalloc(server, slots, sizeof *server->values);
+    server->loaded = zalloc(server, slots, sizeof *server->loaded);
+    server->places = zalloc(server, slots, sizeof *server->places);
+    server->columns = zalloc(server, slots, sizeof *server->columns);
+    server->results = zalloc(server, slots, sizeof *server->results);
+    server->node_ticks = zalloc(server, server->program.nodes, sizeof(uint64_t));
+    server->steps = zalloc(server, steps, sizeof *server->steps);
+    if (server->values == NULL || server->loaded == NULL || server->places == NULL ||
+        server->columns == NULL || server->results == NULL ||
+        server->node_ticks == NULL || server->steps == NULL ||
+        hr__proc_map_init(&server->map, &server->program) != HR_OK)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory in a worker process");
+    find_results(server);
+    for (size_t s = 0; s < steps; s++) {
+        struct hr_serve_step *step = &server->steps[s];
+
+        step->server = server;
+        step->step = &server->program.steps[s];
+        if (step->step->op != NULL) {
+            server->has_ops = true;
+            HR_TRY(hr__serve_op_open(server, step, reterr));
+        } else if (prepare_code(server, step) != HR_OK) {
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory in a worker process");
+        }
+    }
     return HR_OK;
 }

@@ -4,26 +4,20 @@
  * The peer runs other people's code and may write anything, at any time. So every number
  * is copied before it is checked, used only from the copy, and what it leads to must lie
  * inside the mapping, which no peer can shorten. Shapes come from the declaration or have
- * to fit it. Offsets of ragged fields are never taken from shared memory: such a result
- * can only be an input passed on, and those the parent knows.
+ * to fit it. Offsets of ragged values and descriptions of deferred ones are copied, too;
+ * the bytes of arrays and strings are not, and may change while they are read.
  */
 #include "proc/proc_internal.h"
 
 #include <string.h>
 
 #include "core/alloc.h"
-#include "op/code_call.h"
 
 /* A copy that the compiler may not undo by looking again. */
 static void copy_in(void *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);
     atomic_signal_fence(memory_order_seq_cst);
-}
-
-static bool inside(size_t limit, uint64_t place, uint64_t bytes)
-{
-    return place <= limit && bytes <= limit - place;
 }
 
 struct taking {
@@ -66,20 +60,21 @@ own_offsets(struct taking *taking, const struct hr_value *from, struct hr_value 
 }
 
 /* Where input `at` of record `i` lies in `in`. The descriptor there is the parent's own,
- * but who knows who has written to it. */
+ * but the peer may have written to it. */
 static bool
 input_place(struct taking *taking, size_t i, size_t at, size_t bytes, char **ret_data)
 {
-    const struct hr_proc_lane *lane = &taking->proc->map.inputs[at];
+    const struct hr_wire_lane *lane = &taking->proc->map.inputs.lanes[at];
     const struct hr_shm *in = &taking->proc->in;
-    struct hr_proc_value value;
+    struct hr_wire_value value;
 
     if (lane->bytes > 0) {
         *ret_data = in->base + lane->at + i * lane->step;
         return true;
     }
     copy_in(&value, in->base + lane->at + i * lane->step, sizeof value);
-    if (!inside(in->bytes, value.place, bytes) || value.place % 64 != 0)
+    if (!hr__wire_inside(in->bytes, value.place, bytes) ||
+        value.place % HR_WIRE_ALIGN != 0)
         return nonsense(taking, "a changed input");
     *ret_data = in->base + value.place;
     return true;
@@ -93,10 +88,11 @@ take_passed(struct taking *taking, const struct hr_proc_record *record, size_t i
     size_t bytes;
     char *data;
 
-    if (at >= taking->proc->map.input_count)
-        return nonsense(taking, "an input that there is not");
+    if (at >= taking->proc->map.inputs.count)
+        return nonsense(taking, "an input that does not exist");
     from = &record->inputs[at];
-    if (hr__code_fits_value(field, from, NULL) != HR_OK)
+    if (from->kind == HR_VALUE_DEFERRED ||
+        hr__wire_value_fits(from, field, NULL) != HR_OK)
         return nonsense(taking, "an input of another type or shape than declared");
     bytes = from->bytes;
     if (from->kind == HR_VALUE_TENSOR)
@@ -116,46 +112,46 @@ take_passed(struct taking *taking, const struct hr_proc_record *record, size_t i
     return true;
 }
 
-static bool take_made(struct taking *taking, const struct hr_proc_value *wire,
-                      const struct hr_field *field, struct hr_value *to)
+static bool take_made(struct taking *taking, const struct hr_wire_value *wire,
+                      const struct hr_field *field, bool described, struct hr_value *to)
 {
-    const struct hr_shm *out = &taking->proc->out;
-    int64_t length = (int64_t)wire->bytes;
-    bool string = wire->kind == HR_VALUE_BYTES;
+    const struct hr_wire_region region = {
+        .base = taking->proc->out.base,
+        .bytes = taking->proc->out.bytes,
+        .unsteady = true,
+        .arena = &taking->proc->arena,
+        .nodes = taking->proc->map.nodes,
+    };
     enum hr_err code;
-    size_t bytes = 0;
 
-    if (!string && wire->kind != HR_VALUE_TENSOR)
-        return nonsense(taking, "a result of no kind");
-    if (string)
-        code = hr__code_fits(field, HR_DTYPE_NONE, 1, &length, &bytes, NULL);
-    else
-        code = hr__code_fits(field, (enum hr_dtype)wire->dtype, wire->ndim, wire->dims,
-                             &bytes, NULL);
+    if (wire->kind == HR_VALUE_DEFERRED && !described)
+        return nonsense(taking, "a description where a value was due");
+    code = hr__wire_value_get(&region, wire, to, NULL);
+    if (code == HR_ERR_MEMORY) {
+        hr__fail(taking->reterr, code, "out of memory for a worker's results");
+        return false;
+    }
     if (code != HR_OK)
+        return nonsense(taking, "a result outside of the shared memory, or malformed");
+    if (hr__wire_value_fits(to, field, NULL) != HR_OK)
         return nonsense(taking, "a result of another type or shape than declared");
-    if (!inside(out->bytes, wire->place, bytes) || wire->place % 64 != 0)
-        return nonsense(taking, "a result outside of the shared memory");
-    if (string)
-        *to = (struct hr_value){
-            .kind = HR_VALUE_BYTES, .data = out->base + wire->place, .bytes = bytes};
-    else
-        tensor_of(to, field, wire->dims, out->base + wire->place);
+    if (to->layout == HR_LAYOUT_NONE)
+        to->layout = (uint8_t)field->layout;
+    to->shared = false; /* the parent alone reads it from here on */
     return true;
 }
 
-static bool
-take_value(struct taking *taking, const struct hr_proc_record *record, size_t i,
-           const char *from, const struct hr_field *field, struct hr_value *to)
+static bool take_value(struct taking *taking, const struct hr_proc_record *record,
+                       size_t i, const char *from, size_t result, struct hr_value *to)
 {
-    struct hr_proc_value wire;
+    const struct hr_field *field = taking->proc->map.results.lanes[result].field;
+    const bool *described = taking->proc->program->described;
+    struct hr_wire_value wire;
 
     copy_in(&wire, from, sizeof wire);
-    if (wire.where == HR_PROC_PASSED)
+    if (wire.where == HR_WIRE_PASSED)
         return take_passed(taking, record, i, wire.place, field, to);
-    if (wire.where != HR_PROC_MADE)
-        return nonsense(taking, "a result from nowhere");
-    return take_made(taking, &wire, field, to);
+    return take_made(taking, &wire, field, described != NULL && described[result], to);
 }
 
 /* ---- records ---- */
@@ -175,23 +171,24 @@ static bool take_children(struct taking *taking, struct hr_proc_record *record, 
 {
     const struct hr_proc_map *map = &taking->proc->map;
     const struct hr_shm *out = &taking->proc->out;
-    size_t row = map->result_count * sizeof(struct hr_proc_value), bytes;
+    size_t row = map->results.count * sizeof(struct hr_wire_value), bytes;
     struct hr_value *values;
 
     if (status->children > UINT32_MAX ||
         __builtin_mul_overflow((size_t)status->children, row, &bytes) ||
-        !inside(out->bytes, status->place, bytes) || status->place % 64 != 0)
+        !hr__wire_inside(out->bytes, status->place, bytes) ||
+        status->place % HR_WIRE_ALIGN != 0)
         return nonsense(taking, "children outside of the shared memory");
-    values = room_for(taking, (size_t)status->children * map->result_count);
+    values = room_for(taking, (size_t)status->children * map->results.count);
     if (values == NULL)
         return false;
     for (size_t c = 0; c < status->children; c++)
-        for (size_t r = 0; r < map->result_count; r++) {
-            size_t at = c * map->result_count + r;
+        for (size_t r = 0; r < map->results.count; r++) {
+            size_t at = c * map->results.count + r;
 
             if (!take_value(taking, record, i,
-                            out->base + status->place + at * sizeof(struct hr_proc_value),
-                            map->results[r].field, &values[at]))
+                            out->base + status->place + at * sizeof(struct hr_wire_value),
+                            r, &values[at]))
                 return false;
         }
     record->results = values;
@@ -204,15 +201,14 @@ static bool take_results(struct taking *taking, struct hr_proc_record *record, s
     const struct hr_proc_map *map = &taking->proc->map;
     char *base = taking->proc->out.base;
 
-    for (size_t r = 0; r < map->result_count; r++) {
-        const struct hr_proc_lane *lane = &map->results[r];
+    for (size_t r = 0; r < map->results.count; r++) {
+        const struct hr_wire_lane *lane = &map->results.lanes[r];
         char *item = base + lane->at + i * lane->step;
 
         if (lane->bytes > 0) {
             record->results[r] = taking->templates[r];
             record->results[r].data = item;
-        } else if (!take_value(taking, record, i, item, lane->field,
-                               &record->results[r])) {
+        } else if (!take_value(taking, record, i, item, r, &record->results[r])) {
             return false;
         }
     }
@@ -236,12 +232,13 @@ static bool take_failure(struct taking *taking, struct hr_proc_record *record,
     char *detail = NULL;
 
     if (status->code < HR_ERR_INTERNAL || status->code > 0 ||
-        !inside(out->bytes, status->place, sizeof failure))
-        return nonsense(taking, "an error that is none");
+        !hr__wire_inside(out->bytes, status->place, sizeof failure))
+        return nonsense(taking, "an error without a code");
     copy_in(&failure, out->base + status->place, sizeof failure);
     if (failure.detail_bytes > HR_PROC_DETAIL_MAX ||
-        !inside(out->bytes, status->place + sizeof failure, failure.detail_bytes))
-        return nonsense(taking, "an error that is none");
+        !hr__wire_inside(out->bytes, status->place + sizeof failure,
+                         failure.detail_bytes))
+        return nonsense(taking, "an error without a code");
     if (failure.detail_bytes > 0)
         detail =
             hr__strndup(out->base + status->place + sizeof failure, failure.detail_bytes);
@@ -262,7 +259,7 @@ static bool take_record(struct taking *taking, struct hr_proc_record *record, si
     copy_in(&status, taking->proc->out.base + map->status + i * sizeof status,
             sizeof status);
     if (status.step > 0 && status.step >= taking->proc->program->step_count)
-        return nonsense(taking, "a step that there is not");
+        return nonsense(taking, "a step that does not exist");
     record->code = HR_OK;
     record->drop = status.drop != 0;
     record->failed_step = status.step;
@@ -281,15 +278,15 @@ static bool make_templates(struct taking *taking)
 {
     const struct hr_proc_map *map = &taking->proc->map;
 
-    taking->templates = room_for(taking, map->result_count);
+    taking->templates = room_for(taking, map->results.count);
     if (taking->templates == NULL)
         return false;
-    memset(taking->templates, 0, map->result_count * sizeof *taking->templates);
-    for (size_t r = 0; r < map->result_count; r++) {
-        const struct hr_field *field = map->results[r].field;
+    memset(taking->templates, 0, map->results.count * sizeof *taking->templates);
+    for (size_t r = 0; r < map->results.count; r++) {
+        const struct hr_field *field = map->results.lanes[r].field;
         int64_t dims[HR_MAX_DIMS];
 
-        if (map->results[r].bytes == 0)
+        if (map->results.lanes[r].bytes == 0)
             continue;
         for (int d = 0; d < field->ndim; d++)
             dims[d] = field->dims[d].size;
@@ -303,7 +300,7 @@ hr__proc_take(struct hr_proc *proc, struct hr_proc_record *records, size_t done,
               size_t *ret_taken, const char **ret_nonsense, struct hr_error *reterr)
 {
     struct taking taking = {.proc = proc, .reterr = reterr};
-    size_t each = proc->map.expand ? 0 : proc->map.result_count, i;
+    size_t each = proc->map.expand ? 0 : proc->map.results.count, i;
     struct hr_value *values;
 
     if (!make_templates(&taking) || (values = room_for(&taking, done * each)) == NULL)
@@ -329,7 +326,7 @@ enum hr_err hr__proc_keep(struct hr_proc *proc, struct hr_proc_record *records,
                           size_t count, struct hr_error *reterr)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t values = proc->map.result_count;
+        size_t values = proc->map.results.count;
 
         if (records[i].code != HR_OK || records[i].drop)
             continue;
@@ -337,8 +334,11 @@ enum hr_err hr__proc_keep(struct hr_proc *proc, struct hr_proc_record *records,
             values *= (size_t)records[i].child_count;
         for (size_t r = 0; r < values; r++) {
             struct hr_value *value = &records[i].results[r];
-            void *own = hr__arena_alloc(&proc->arena, value->bytes + 1);
+            void *own;
 
+            if (value->kind == HR_VALUE_DEFERRED)
+                continue; /* its description is a copy */
+            own = hr__arena_alloc(&proc->arena, value->bytes + 1);
             if (own == NULL)
                 return hr__fail(reterr, HR_ERR_MEMORY,
                                 "out of memory for a worker's results");
