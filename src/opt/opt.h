@@ -16,6 +16,9 @@ struct hr_opt_settings {
     uint64_t read_ahead_bytes; /* of it; 0: chosen */
     const uint32_t *cuts; /* steps after which a stage is to end, where none has to */
     size_t cut_count;
+    /* Per node: its step runs in a worker process if it can. NULL: none but the user code
+     * whose node says so. */
+    const bool *processes;
 };
 
 /* Make a plan; hr__plan_finish() it. Fails when the graph has a form that the engine does

@@ -23,43 +23,43 @@
 /* Below this, making a batch is cheaper than waking a thread for it. */
 #define HELP_NS 300000u
 
-static enum hr_plan_variant variant_of(const struct hr_graph_node *n, int threads)
+static enum hr_plan_variant
+variant_of(const struct hr_plan *plan, const struct hr_opt_settings *settings,
+           uint32_t node)
 {
+    const struct hr_graph_node *n = &plan->graph->nodes[node];
     const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
+    bool wanted = settings->processes != NULL && settings->processes[node];
 
-    if (use != NULL && use->variant == HR_CODE_PROCESSES)
+    if (use == NULL && wanted && hr__op_is_portable(n->op))
         return HR_PLAN_PROCESSES;
-    return threads == 0 || (use != NULL && use->variant == HR_CODE_INLINE)
+    if (use != NULL && use->variant != HR_CODE_INLINE &&
+        (wanted || use->variant == HR_CODE_PROCESSES))
+        return HR_PLAN_PROCESSES;
+    return plan->threads == 0 || (use != NULL && use->variant == HR_CODE_INLINE)
                ? HR_PLAN_INLINE
                : HR_PLAN_THREADS;
 }
 
-/* Adds what the node asks of its stage. */
-static void look_at(const struct hr_plan *plan, uint32_t node, bool *code, bool *requests)
-{
-    const struct hr_graph_node *n = &plan->graph->nodes[node];
-
-    *code = *code || n->op->code != NULL;
-    *requests = *requests || variant_of(n, plan->threads) == HR_PLAN_PROCESSES;
-}
-
-static void divide_work(struct hr_plan *plan, struct hr_plan_stage *stage)
+static void divide_work(struct hr_plan *plan, struct hr_plan_stage *stage,
+                        const struct hr_opt_settings *settings)
 {
     bool code = false, requests = false;
 
     for (size_t i = 0; i < stage->step_count; i++) {
         struct hr_plan_step *step = &stage->steps[i];
 
-        step->variant = variant_of(&plan->graph->nodes[step->node], plan->threads);
-        look_at(plan, step->node, &code, &requests);
+        step->variant = variant_of(plan, settings, step->node);
+        code = code || plan->graph->nodes[step->node].op->code != NULL;
+        requests = requests || step->variant == HR_PLAN_PROCESSES;
     }
     if (stage->expand != HR_NO_NODE) {
-        stage->expand_variant =
-            variant_of(&plan->graph->nodes[stage->expand], plan->threads);
-        look_at(plan, stage->expand, &code, &requests);
+        stage->expand_variant = variant_of(plan, settings, stage->expand);
+        code = code || plan->graph->nodes[stage->expand].op->code != NULL;
+        requests = requests || stage->expand_variant == HR_PLAN_PROCESSES;
     }
     stage->parallelism = plan->threads > 0 ? plan->threads : 1;
-    stage->chunk_ns = code ? CODE_CHUNK_NS : CHUNK_NS;
+    stage->chunk_ns = code || requests ? CODE_CHUNK_NS : CHUNK_NS;
     stage->chunk_records = requests ? HR_PLAN_REQUEST_RECORDS_MAX : CHUNK_RECORDS;
     stage->chunk_bytes = requests ? REQUEST_BYTES : code ? CODE_CHUNK_BYTES : 0;
     stage->request_ns = requests ? REQUEST_NS : 0;
@@ -85,5 +85,5 @@ void hr__pass_parallel(struct hr_plan *plan, const struct hr_opt_settings *setti
     }
     plan->help_ns = plan->threads > 0 ? HELP_NS : 0;
     for (size_t i = 0; i < plan->stage_count; i++)
-        divide_work(plan, &plan->stages[i]);
+        divide_work(plan, &plan->stages[i], settings);
 }

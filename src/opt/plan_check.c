@@ -130,10 +130,11 @@ static enum hr_err check_variant(const struct check *c, uint32_t node,
         return FAIL(c, HR_ERR_UNSUPPORTED, where,
                     "'%s' cannot run remotely: this library has no remote workers yet",
                     node_name(c, node));
-    if (variant == HR_PLAN_PROCESSES && use == NULL)
+    if (variant == HR_PLAN_PROCESSES && use == NULL && !hr__op_is_portable(n->op))
         return FAIL(c, HR_ERR_UNSUPPORTED, where,
-                    "'%s' cannot run in a worker process: only user code (code.*) can",
-                    node_name(c, node));
+                    "'%s' cannot run in a worker process: its op (%s) needs what only "
+                    "this process has",
+                    node_name(c, node), n->op->name);
     if (variant != HR_PLAN_INLINE && use != NULL && use->variant == HR_CODE_INLINE)
         return FAIL(
             c, HR_ERR_GRAPH, where,

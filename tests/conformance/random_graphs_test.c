@@ -246,10 +246,10 @@ static void run_killed(struct trial *t, const char *name, int threads)
 /* ---- plans ---- */
 
 /* Runs the plan that is read back from its own text. */
-static void check_plan(struct trial *t, const struct hr_plan *plan,
-                       enum hr_graph_format format, const char *name)
+static void
+check_plan(struct trial *t, struct outcome_job job, const struct hr_plan *plan,
+           enum hr_graph_format format, const char *name)
 {
-    struct outcome_job job = t->job;
     struct hr_error error = {0};
     struct hr_plan read;
     struct hr_str text;
@@ -289,7 +289,32 @@ static void run_plan(struct trial *t, const char *name, int threads)
         CHECK(t->whole->batches == 0 && t->whole->code != HR_ERR_END);
         return;
     }
-    check_plan(t, &plan, json ? HR_GRAPH_JSON : HR_GRAPH_YAML, name);
+    check_plan(t, t->job, &plan, json ? HR_GRAPH_JSON : HR_GRAPH_YAML, name);
+    hr__plan_finish(&plan);
+}
+
+/* Any steps in worker processes, user code and ops alike; records cross the cuts between
+ * them as the record codec has it. */
+static void run_steps_away(struct trial *t, const char *name, int every)
+{
+    struct hr_opt_settings settings = random_settings(t, 1);
+    bool away[HR_GRAPH_NODES_MAX];
+    struct outcome_job job = t->job;
+    struct peers peers;
+    struct hr_plan plan;
+
+    if (!all_cuts && random_graph_below(t->m, (uint64_t)every) != 0)
+        return;
+    for (uint32_t node = 0; node < t->graph->count; node++)
+        away[node] = random_graph_below(t->m, 3) > 0;
+    settings.processes = away;
+    if (hr__plan_make(t->graph, &settings, &plan, NULL) != HR_OK)
+        return;
+    peers_init(&peers, "");
+    job.prepare = prepare_peers;
+    job.user = &peers;
+    check_plan(t, job, &plan, HR_GRAPH_YAML, name);
+    peers_finish(&peers);
     hr__plan_finish(&plan);
 }
 
@@ -312,7 +337,7 @@ static void run_cuts(struct trial *t, const char *name, int threads)
             continue;
         cuts++;
         snprintf(words, sizeof words, "%s %s", name, t->graph->nodes[node].name);
-        check_plan(t, &plan, HR_GRAPH_YAML, words);
+        check_plan(t, t->job, &plan, HR_GRAPH_YAML, words);
         hr__plan_finish(&plan);
     }
 }
@@ -323,17 +348,18 @@ static const struct variant {
     void (*run)(struct trial *t, const char *name, int number);
     int number;
 } variants[] = {
-    {"1 thread",              run_threads,   1},
-    {"2 threads",             run_threads,   2},
-    {"8 threads",             run_threads,   8},
-    {"every node alone",      run_alone,     2},
-    {"values made early",     run_early,     2},
-    {"plain C",               run_plain,     4},
-    {"plan saved and loaded", run_plan,      2},
-    {"cut after",             run_cuts,      2},
-    {"processes",             run_processes, 1},
-    {"resumed",               run_resumed,   2},
-    {"killed, and resumed",   run_killed,    2},
+    {"1 thread",              run_threads,    1},
+    {"2 threads",             run_threads,    2},
+    {"8 threads",             run_threads,    8},
+    {"every node alone",      run_alone,      2},
+    {"values made early",     run_early,      2},
+    {"plain C",               run_plain,      4},
+    {"plan saved and loaded", run_plan,       2},
+    {"cut after",             run_cuts,       2},
+    {"processes",             run_processes,  1},
+    {"steps in processes",    run_steps_away, 2},
+    {"resumed",               run_resumed,    2},
+    {"killed, and resumed",   run_killed,     2},
 };
 
 /* ---- graphs ---- */
