@@ -3,6 +3,7 @@
  */
 #include "graph_file.h"
 #include "term.h"
+#include "worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ int graph_file_load(const char *path, const struct cli_params *params,
     struct hr_error error = {0};
 
     if (hr_graph_load(path, params->items, params->count, ret_graph, &error) == HR_OK)
-        return CLI_OK;
+        return worker_host(*ret_graph);
     if (error.code == HR_ERR_IO) /* an unreadable graph file is a usage error */
         error.code = HR_ERR_NOT_FOUND;
     return cli_library(&error);

@@ -22,8 +22,9 @@ struct plan_options {
      "run the plan in FILE (headrace plan) instead of making one"},                      \
     {"threads", 0, CLI_INT, AT(plan.threads), "N",                                       \
      "number of threads; default: the CPUs that this process may use", 0, 4096},         \
-    {"variant", 0, CLI_CHOICE, AT(plan.variant), "threads|inline",                       \
-     "where to run: in threads (default) or in the calling thread"},                     \
+    {"variant", 0, CLI_CHOICE, AT(plan.variant), "threads|inline|processes",             \
+     "where to run: in threads (default), in the calling thread, or every step that "    \
+     "can in worker processes"},                                                         \
     {"ordered", 0, CLI_BOOL, AT(plan.ordered), "BOOL",                                   \
      "deliver batches in order (default) or as they complete"},                          \
     {"no-fuse", 0, CLI_FLAG, AT(plan.no_fuse), NULL,                                     \

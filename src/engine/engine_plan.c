@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/error.h"
 #include "opt/opt.h"
@@ -37,6 +38,25 @@ check_policy(const struct hr_plan *plan, const struct hr_iter_options *options,
                     name);
 }
 
+static enum hr_err
+make(const struct hr_graph *graph, struct hr_opt_settings *settings,
+     enum hr_variant variant, struct hr_plan *ret_plan, struct hr_error *reterr)
+{
+    bool *processes = NULL;
+    enum hr_err code;
+
+    if (variant == HR_VARIANT_PROCESSES) {
+        processes = hr__malloc(graph->count * sizeof *processes);
+        if (processes == NULL)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a plan");
+        memset(processes, true, graph->count * sizeof *processes);
+        settings->processes = processes;
+    }
+    code = hr__plan_make(graph, settings, ret_plan, reterr);
+    hr__free(processes);
+    return code;
+}
+
 enum hr_err
 hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_plan *ret_plan, struct hr_error *reterr)
@@ -54,7 +74,7 @@ hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *opti
     enum hr_err code;
 
     if (options->plan == NULL)
-        return hr__plan_make(graph, &settings, ret_plan, reterr);
+        return make(graph, &settings, options->variant, ret_plan, reterr);
     HR_TRY(
         hr__plan_read(graph, options->plan, strlen(options->plan), name, &plan, reterr));
     code = check_policy(&plan, options, name, reterr);
