@@ -76,19 +76,19 @@ struct hr_jpeg {
     _Alignas(64) int16_t groups[HR_JPEG_GROUPS_MAX * HR_JPEG_GROUP];
 };
 
-/* Strips stay where they were decoded: for planes, or for later windows. */
+/* True if strips stay where they are decoded: for planes, or for later windows. */
 static inline bool hr__jpeg_retains_strips(const struct hr_jpeg *jpeg)
 {
     return jpeg->planar || jpeg->seen != NULL;
 }
 
-/* Earlier decodes cover the whole window. */
+/* True if earlier decodes cover the whole window. */
 static inline bool hr__jpeg_is_covered(const struct hr_jpeg *jpeg)
 {
     return jpeg->read0 >= jpeg->read1;
 }
 
-/* Reduced planes use low frequencies only; see hr__jpeg_planes. */
+/* True for reduced planes, which use only low frequencies; see hr__jpeg_planes. */
 static inline bool hr__jpeg_is_low(const struct hr_jpeg *jpeg)
 {
     return jpeg->planar && jpeg->scale_log2 > 0;
