@@ -1,13 +1,13 @@
 /*
  * bench/proc_bench.c - the cost of a round trip to a worker process.
  *
- * Standalone, linked with the static library: proc_bench [ROUNDS]. Worker processes
- * ("peers") run this program. Small: trips of 256 records of one int64 through an
- * identity in C; total ns per record. Large: arrays through one peer, and through two at
- * once, with the peer passing them on or copying; the parent reads every byte of every
- * result. For comparison, memcpy and reading of the same bytes in threads of this
- * process. Every round runs all rows; printed are the median over rounds and the best
- * single trip, which shows the cost without interference.
+ * Standalone, linked with the static library: proc_bench [ROUNDS]. Worker processes run
+ * this program. Small: trips of 256 records of one int64 through an identity in C; total
+ * ns per record. Large: arrays through one worker process, and through two at once, with
+ * the process passing them on or copying; the parent reads every byte of every result.
+ * For comparison, memcpy and reading of the same bytes in threads of this process. Every
+ * round runs all rows; printed are the median over rounds and the best single trip, which
+ * shows the cost without interference.
  */
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -64,9 +64,9 @@ static const struct hr_code *find(void *user, const char *name)
 }
 
 static enum hr_err
-start_peer(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
+start_worker(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
 {
-    char *argv[] = {(char *)"proc_bench", (char *)"--peer", NULL}, *envp[] = {NULL};
+    char *argv[] = {(char *)"proc_bench", (char *)"--worker", NULL}, *envp[] = {NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid;
 
@@ -75,19 +75,19 @@ start_peer(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, PEER_FD);
     if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, envp) != 0)
-        fail("cannot start a peer");
+        fail("cannot start a worker process");
     posix_spawn_file_actions_destroy(&actions);
     *ret_id = pid;
     return HR_OK;
 }
 
-static void kill_peer(void *user, int64_t id)
+static void kill_worker(void *user, int64_t id)
 {
     (void)user;
     kill((pid_t)id, SIGKILL);
 }
 
-static const struct hr_code_host host = {NULL, start_peer, kill_peer, NULL};
+static const struct hr_code_host host = {NULL, start_worker, kill_worker, NULL};
 
 /* ---- a row ---- */
 
@@ -100,19 +100,19 @@ struct row {
 };
 
 static struct row rows[] = {
-    {"int64 x 256, one peer",             "copy", 8,       256, 1, {0}, 0},
-    {"int64 x 256, two peers",            "copy", 8,       256, 2, {0}, 0},
-    {"238 kB x 4, memcpy + read",         NULL,   237568,  4,   2, {0}, 0},
-    {"238 kB x 4, passed on, one peer",   "pass", 237568,  4,   1, {0}, 0},
-    {"238 kB x 4, passed on, two peers",  "pass", 237568,  4,   2, {0}, 0},
-    {"238 kB x 4, copied, two peers",     "copy", 237568,  4,   2, {0}, 0},
-    {"238 kB x 32, memcpy + read",        NULL,   237568,  32,  2, {0}, 0},
-    {"238 kB x 32, passed on, two peers", "pass", 237568,  32,  2, {0}, 0},
-    {"238 kB x 32, copied, two peers",    "copy", 237568,  32,  2, {0}, 0},
-    {"4 MiB x 4, memcpy + read",          NULL,   4194304, 4,   2, {0}, 0},
-    {"4 MiB x 4, passed on, one peer",    "pass", 4194304, 4,   1, {0}, 0},
-    {"4 MiB x 4, passed on, two peers",   "pass", 4194304, 4,   2, {0}, 0},
-    {"4 MiB x 4, copied, two peers",      "copy", 4194304, 4,   2, {0}, 0},
+    {"int64 x 256, one process",              "copy", 8,       256, 1, {0}, 0},
+    {"int64 x 256, two processes",            "copy", 8,       256, 2, {0}, 0},
+    {"238 kB x 4, memcpy + read",             NULL,   237568,  4,   2, {0}, 0},
+    {"238 kB x 4, passed on, one process",    "pass", 237568,  4,   1, {0}, 0},
+    {"238 kB x 4, passed on, two processes",  "pass", 237568,  4,   2, {0}, 0},
+    {"238 kB x 4, copied, two processes",     "copy", 237568,  4,   2, {0}, 0},
+    {"238 kB x 32, memcpy + read",            NULL,   237568,  32,  2, {0}, 0},
+    {"238 kB x 32, passed on, two processes", "pass", 237568,  32,  2, {0}, 0},
+    {"238 kB x 32, copied, two processes",    "copy", 237568,  32,  2, {0}, 0},
+    {"4 MiB x 4, memcpy + read",              NULL,   4194304, 4,   2, {0}, 0},
+    {"4 MiB x 4, passed on, one process",     "pass", 4194304, 4,   1, {0}, 0},
+    {"4 MiB x 4, passed on, two processes",   "pass", 4194304, 4,   2, {0}, 0},
+    {"4 MiB x 4, copied, two processes",      "copy", 4194304, 4,   2, {0}, 0},
 };
 #define ROWS ((int)(sizeof rows / sizeof rows[0]))
 
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 5;
 
-    if (argc > 1 && strcmp(argv[1], "--peer") == 0)
+    if (argc > 1 && strcmp(argv[1], "--worker") == 0)
         return hr_code_serve(PEER_FD, find, NULL, NULL) == HR_OK ? 0 : 1;
     if (rounds < 1 || rounds > ROUNDS_MAX)
         fail("usage: proc_bench [ROUNDS, 1 to 64]");

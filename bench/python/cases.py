@@ -197,31 +197,31 @@ def arrays(size: str, batch: str, rounds: str) -> dict[str, list[float]]:
 
     import headrace as hr
 
-    bytes_, together = int(size), int(batch)
-    count = max(8, (400 << 20) // (bytes_ * together))  # batches
-    long = together * (count + 8)
+    bytes_, batch_size = int(size), int(batch)
+    count = max(8, (400 << 20) // (bytes_ * batch_size))  # batches
+    long = batch_size * (count + 8)
 
     def mb(batches_per_second: float) -> float:
-        return batches_per_second * together * bytes_ / 1e6
+        return batches_per_second * batch_size * bytes_ / 1e6
 
     def torch_loader(torch: bool) -> float:
         data: Any = work.Arrays(bytes_, long, torch)
-        return mb(steady(iter(DataLoader(data, together, num_workers=2)), 4, count))
+        return mb(steady(iter(DataLoader(data, batch_size, num_workers=2)), 4, count))
 
     def pool() -> float:
         data = work.Arrays(bytes_, long, False)
         with multiprocessing.get_context("fork").Pool(2) as workers:
-            items = workers.imap(data.__getitem__, range(long), chunksize=together)
-            gathered = (np.stack([next(items) for _ in range(together)]) for _ in range(count + 8))
+            items = workers.imap(data.__getitem__, range(long), chunksize=batch_size)
+            gathered = (np.stack([next(items) for _ in range(batch_size)]) for _ in range(count + 8))
             return mb(steady(gathered, 4, count))
 
     def ours(through: bool) -> float:
         data = work.Arrays(bytes_, 4 * long, False)
         if through:
-            pipe = hr.from_dataset(data).map(work.same, variant="processes").batch(together)
+            pipe = hr.from_dataset(data).map(work.same, variant="processes").batch(batch_size)
         else:
             pipe = hr.from_dataset(data, variant="processes", outputs={"value": hr.spec("uint8", (bytes_,))}).batch(
-                together
+                batch_size
             )
         with pipe.loader(threads=2) as loader:
             return mb(steady(iter(loader), 6, count))

@@ -1,8 +1,8 @@
 /*
- * code.c - make bench B=code: the engine's overhead for user code, per record: 200,000
- * numbers from a user-code source through a user-code identity into batches of 256,
- * inline, in threads and in worker processes. For comparison, the same with built-in ops,
- * and the bare calls of the two functions.
+ * user_code.c - make bench B=code: the engine's overhead for user code, per record:
+ * 200,000 numbers from a user-code source through a user-code identity into batches of
+ * 256, inline, in threads and in worker processes. For comparison, the same with built-in
+ * ops, and direct calls of the two functions.
  *
  * The functions are in C, so the rest is the engine's. Worker processes run this program.
  */
@@ -69,7 +69,7 @@ static const struct hr_code *find(void *user, const char *name)
 static enum hr_err start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
 {
     posix_spawn_file_actions_t actions;
-    char *args[] = {"code", "--peer", NULL};
+    char *args[] = {"code", "--worker", NULL};
     pid_t pid = 0;
     int code;
 
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
         "  - batch.stack: {size: 256}\n";
     static struct bench bench;
 
-    if (argc == 2 && strcmp(argv[1], "--peer") == 0)
+    if (argc == 2 && strcmp(argv[1], "--worker") == 0)
         return hr_code_serve(PEER_FD, find, NULL, NULL) == HR_OK ? 0 : 1;
     bench_init(&bench, argc, argv, "code",
                "numbers -> identity -> batches of 256, 2,000,000 records, without start",
