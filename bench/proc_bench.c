@@ -122,7 +122,7 @@ struct job {
     struct hr_field in, out;
     const struct hr_field *ins[1], *outs[1];
     struct hr_proc_step step;
-    struct hr_proc_trip trip;
+    struct hr_proc_program program;
     char *memory, *place; /* the records; target of memcpy for one trip */
     size_t sets;          /* sets of a trip's records in `memory`, used in rotation */
     struct hr_proc_record records[RECORDS_MAX];
@@ -157,7 +157,7 @@ static void point(struct job *job, size_t set)
     }
 }
 
-static void trip(struct job *job)
+static void round_trip(struct job *job)
 {
     const struct row *row = job->row;
     struct hr_error error = {0};
@@ -185,7 +185,7 @@ static void *run_job(void *user)
 
     job->trips = 0;
     while (now - from < 300000000) {
-        trip(job);
+        round_trip(job);
         now = hr__now_ns();
         best = now - last < best ? now - last : best;
         last = now;
@@ -215,13 +215,13 @@ static void open_job(struct job *job, const struct row *row)
     job->outs[0] = &job->out;
     job->step = (struct hr_proc_step){row->code, "n",     0,        HR_OP_MAP, 1,
                                       1,         slot_in, slot_out, job->outs};
-    job->trip = (struct hr_proc_trip){2, 1, job->ins, &job->step, 1, 1, slot_out};
+    job->program = (struct hr_proc_program){2, 1, job->ins, &job->step, 1, 1, slot_out};
     point(job, 0);
     if (row->code != NULL &&
-        hr__proc_open(&host, &job->trip, 0, NULL, &job->proc, &error) != HR_OK)
+        hr__proc_open(&host, &job->program, 0, NULL, &job->proc, &error) != HR_OK)
         fail(error.message);
     for (int i = 0; i < 20; i++)
-        trip(job);
+        round_trip(job);
 }
 
 static void close_job(struct job *job)
