@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "graph/plan_items.h"
 
-#define BYTES_MAX ((int64_t)1 << 50)
+#define BYTES_MAX ((int64_t)HR_PLAN_BYTES_MAX)
 #define RECORDS_MAX ((int64_t)1 << 24)
 #define NS_MAX ((int64_t)1000 * 1000 * 1000 * 1000)
 
@@ -64,7 +64,7 @@ static const struct hr_plan_item expand[] = {
 #define AT(member) offsetof(struct hr_plan_stage_memory, member)
 static const struct hr_plan_item stage_memory[] = {
     {"block_records", HR_PLAN_U32,    AT(block_records), 1, RECORDS_MAX, NULL},
-    {"block_count",   HR_PLAN_U32,    AT(block_count), 1, 8192, NULL},
+    {"block_count",   HR_PLAN_U32,    AT(block_count), 1, 8192, NULL}, /* 4096 threads */
     {"block_bytes",   HR_PLAN_U64,    AT(block_bytes), 1, BYTES_MAX, NULL},
     {"queue_records", HR_PLAN_U32,    AT(queue_records), 0, RECORDS_MAX, NULL},
     {"queue_bytes",   HR_PLAN_U64,    AT(queue_bytes), 0, BYTES_MAX, NULL},

@@ -18,6 +18,7 @@
 #define HR_PLAN_STAGES_MAX 16
 #define HR_PLAN_REASON_MAX 160
 #define HR_PLAN_BATCHES_MAX 64 /* made ahead */
+#define HR_PLAN_BYTES_MAX ((uint64_t)1 << 50)
 #define HR_PLAN_REQUEST_RECORDS_MAX 512
 #define HR_NO_NODE UINT32_MAX
 

@@ -27,6 +27,22 @@ struct hr_sizes {
     struct hr_stage_sizes stages[HR_PLAN_STAGES_MAX];
 };
 
+/* At most HR_PLAN_BYTES_MAX: windows and batches can be asked for that no machine holds.
+ */
+static inline uint64_t hr__bytes_times(uint64_t count, uint64_t each)
+{
+    uint64_t bytes;
+
+    return __builtin_mul_overflow(count, each, &bytes) || bytes > HR_PLAN_BYTES_MAX
+               ? HR_PLAN_BYTES_MAX
+               : bytes;
+}
+
+static inline uint64_t hr__bytes_plus(uint64_t a, uint64_t b)
+{
+    return a < HR_PLAN_BYTES_MAX - b ? a + b : HR_PLAN_BYTES_MAX;
+}
+
 /* Sizes by schemas alone. Unknown dimensions count as those of a middling photo in fields
  * that are images, as 4 KiB in others. */
 void hr__sizes_estimate(const struct hr_plan *plan, struct hr_sizes *ret_sizes);

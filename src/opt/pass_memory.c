@@ -88,7 +88,7 @@ static uint32_t wanted_block(const struct division *d, size_t at)
         batch->op->batch_spec(batch->params, &spec);
         return (uint32_t)spec.size;
     }
-    while (records > 1 && records * each > BLOCK_BYTES)
+    while (records > 1 && hr__bytes_times(records, each) > BLOCK_BYTES)
         records /= 2;
     return records;
 }
@@ -100,7 +100,7 @@ static uint32_t wanted_queue(const struct division *d, size_t at)
     if (at == 0)
         return 0;
     records = records > QUEUE_RECORDS_LEAST ? records : QUEUE_RECORDS_LEAST;
-    while (records > 2 && records * input_bytes(d, at) > QUEUE_BYTES)
+    while (records > 2 && hr__bytes_times(records, input_bytes(d, at)) > QUEUE_BYTES)
         records /= 2;
     return records;
 }
@@ -200,7 +200,8 @@ static uint64_t held_bytes(const struct division *d, size_t at)
 
     if (stage->direct)
         return rows ? s->batch : 0;
-    return window_records(d->plan, stage) * s->item + (rows ? 2 : 1) * s->batch;
+    return hr__bytes_plus(hr__bytes_times(window_records(d->plan, stage), s->item),
+                          hr__bytes_times(rows ? 2 : 1, s->batch));
 }
 
 /* A record in a block is its input, then its result; while it runs, both. */
@@ -212,10 +213,11 @@ static uint64_t block_bytes(const struct division *d, size_t at)
     uint64_t records = (uint64_t)stage->memory.block_records * stage->memory.block_count;
 
     if (stage->direct)
-        return stage->memory.block_count * s->batch;
-    return records * (in > out ? in : out) +
-           least_of(stage->memory.block_records, (uint32_t)runners(d->plan)) *
-               (in > out ? out : in);
+        return hr__bytes_times(stage->memory.block_count, s->batch);
+    return hr__bytes_plus(
+        hr__bytes_times(records, in > out ? in : out),
+        hr__bytes_times(least_of(stage->memory.block_records, (uint32_t)runners(d->plan)),
+                        in > out ? out : in));
 }
 
 void hr__plan_sum(struct hr_plan *plan)
@@ -223,14 +225,18 @@ void hr__plan_sum(struct hr_plan *plan)
     struct hr_plan_memory *m = &plan->memory;
     uint64_t threads = runners(plan);
 
-    m->total = m->program + threads * m->scratch + m->read_ahead + m->batch +
-               process_stages(plan) * CHANNELS * threads * m->channel;
+    m->total = hr__bytes_plus(m->program, hr__bytes_times(threads, m->scratch));
+    m->total = hr__bytes_plus(m->total, hr__bytes_plus(m->read_ahead, m->batch));
+    m->total = hr__bytes_plus(
+        m->total, hr__bytes_times(process_stages(plan) * CHANNELS * threads, m->channel));
     if (!plan->stages[0].direct)
-        m->total += m->batches_ahead * m->batch;
+        m->total = hr__bytes_plus(m->total, hr__bytes_times(m->batches_ahead, m->batch));
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage_memory *s = &plan->stages[i].memory;
 
-        m->total += s->block_bytes + s->queue_bytes + s->held_bytes;
+        m->total = hr__bytes_plus(m->total, s->block_bytes);
+        m->total =
+            hr__bytes_plus(m->total, hr__bytes_plus(s->queue_bytes, s->held_bytes));
     }
 }
 
@@ -245,7 +251,7 @@ static uint64_t sum(struct division *d)
         if (plan->stages[i].direct)
             s->block_count = plan->memory.batches_ahead;
         s->block_bytes = block_bytes(d, i);
-        s->queue_bytes = s->queue_records * input_bytes(d, i);
+        s->queue_bytes = hr__bytes_times(s->queue_records, input_bytes(d, i));
         s->held_bytes = held_bytes(d, i);
     }
     hr__plan_sum(plan);
@@ -344,11 +350,17 @@ static uint64_t least(struct division *d, bool keep_read_ahead)
     return bytes;
 }
 
-/* As few digits as people read, rounded up such that the figure does when it is given. */
+/* As few digits as people read, rounded up such that the figure does when it is given;
+ * units beyond TB are not read. */
 static const char *round_up(char *text, size_t room, uint64_t bytes)
 {
-    uint64_t parsed, value = bytes;
+    const uint64_t tera = 1000000000000;
+    uint64_t parsed = 0, value = bytes;
 
+    if (bytes >= 999 * tera) {
+        snprintf(text, room, "%llu TB", (unsigned long long)(bytes / tera + 1));
+        return text;
+    }
     while (!hr__bytes_parse(hr__bytes_text(text, room, value), &parsed) || parsed < bytes)
         value += value / 256 + 1;
     return text;
@@ -365,7 +377,7 @@ static void blame(const struct division *d, char *text, size_t room)
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage *stage = &plan->stages[i];
         const struct hr_stage_sizes *s = &d->sizes->stages[i];
-        uint64_t window = window_records(plan, stage) * s->item;
+        uint64_t window = hr__bytes_times(window_records(plan, stage), s->item);
 
         if (s->scratch > most) {
             most = s->scratch;

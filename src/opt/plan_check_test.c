@@ -6,6 +6,9 @@
 #include "tests/support/outcome.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
+
+#include "core/rng.h"
 
 #define CHAIN                                                                            \
     "headrace: 1\n"                                                                      \
@@ -39,6 +42,19 @@
     "  - flow.zip: {prefix: [l_, r_]}\n"                                                 \
     "    inputs: [left, right]\n"                                                        \
     "  - batch.stack: {size: 8}\n"
+
+static uint64_t seed_of_test(void)
+{
+    const char *given = getenv("HEADRACE_TEST_SEED");
+    uint64_t seed = 0;
+
+    if (given != NULL)
+        seed = strtoull(given, NULL, 0);
+    else
+        CHECK(getrandom(&seed, sizeof seed, 0) == sizeof seed);
+    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
 
 /* The plan of two threads with the n-th occurrence of `from` replaced by `to`; free() it.
  */
@@ -215,6 +231,126 @@ TEST(a_plan_that_the_graph_does_not_allow_is_refused_with_its_place)
 
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++)
         check_refused(&edits[i], false);
+}
+
+/* ---- any edit ---- */
+
+struct editor {
+    struct hr_rng rng;
+    char lines[256][200];
+    size_t count;
+};
+
+static size_t below(struct editor *e, size_t n)
+{
+    return (size_t)hr__rng_below(&e->rng, n);
+}
+
+static void take_lines(struct editor *e, const char *text)
+{
+    for (e->count = 0; *text != '\0'; e->count++) {
+        size_t length = strcspn(text, "\n");
+
+        CHECK(e->count < 250 && length < sizeof e->lines[0]);
+        snprintf(e->lines[e->count], sizeof e->lines[0], "%.*s", (int)length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
+/* Another value in the place of the one on the line. */
+static void change_value(struct editor *e, char *line)
+{
+    static const char *const values[] = {"0",     "1",    "2",       "7",     "-3",
+                                         "true",  "null", "second",  "odd",   "1000000",
+                                         "false", "[]",   "threads", "inline"};
+    char *colon = strchr(line, ':');
+
+    if (colon != NULL && colon[1] != '\0')
+        snprintf(colon, sizeof e->lines[0] - (size_t)(colon - line), ": %s",
+                 values[below(e, sizeof values / sizeof values[0])]);
+}
+
+/* A value, or a line that goes, comes twice or changes its place. */
+static void edit(struct editor *e)
+{
+    size_t at = below(e, e->count), other = below(e, e->count);
+    char line[200];
+
+    memcpy(line, e->lines[at], sizeof line);
+    switch (below(e, 6)) {
+    case 0:
+        memmove(e->lines[at], e->lines[at + 1], (e->count - at - 1) * sizeof line);
+        e->count--;
+        break;
+    case 1:
+        memmove(e->lines[at + 1], e->lines[at], (e->count - at) * sizeof line);
+        e->count++;
+        break;
+    case 2:
+        memcpy(e->lines[at], e->lines[other], sizeof line);
+        memcpy(e->lines[other], line, sizeof line);
+        break;
+    default:
+        change_value(e, e->lines[at]);
+        break;
+    }
+}
+
+static char *text_of(const struct editor *e)
+{
+    char *text = calloc(e->count + 1, sizeof e->lines[0]);
+    size_t length = 0;
+
+    CHECK(text != NULL);
+    for (size_t i = 0; i < e->count; i++)
+        length += (size_t)sprintf(text + length, "%s\n", e->lines[i]);
+    return text;
+}
+
+static void check_edited(struct editor *e, const char *graph, const struct outcome *whole,
+                         size_t *ran)
+{
+    struct outcome_job job = outcome_job_text(graph);
+    char *plan = text_of(e);
+    struct outcome *o;
+
+    job.options.plan = plan;
+    o = outcome_run(&job);
+    *ran += o->code == HR_ERR_END;
+    if (o->code == HR_ERR_END && strstr(plan, "ordered: true") != NULL &&
+        outcome_difference(whole, o, 0) != NULL)
+        check_failed(__FILE__, __LINE__, "%s, with\n%s", outcome_difference(whole, o, 0),
+                     plan);
+    if (o->code != HR_ERR_END && (o->error.line == 0 || o->batches > 0))
+        check_failed(__FILE__, __LINE__, "\"%s\" without a place, or late, with\n%s",
+                     o->error.message, plan);
+    outcome_free(o);
+    free(plan);
+}
+
+TEST(any_edited_plan_gives_the_same_bytes_or_is_refused_with_a_place)
+{
+    const char *const graphs[] = {CHAIN, DIRECT, FORK};
+    uint64_t seed = seed_of_test();
+    size_t ran = 0;
+
+    for (uint64_t i = 0; i < 900; i++) {
+        const char *graph = graphs[i % 3];
+        struct outcome_job job = outcome_job_text(graph);
+        struct outcome *whole = outcome_run(&job);
+        char *plan = edited(graph, "threads: 2", 1, "threads: 2");
+        static struct editor e;
+
+        hr__rng_init(&e.rng, seed, 0, i);
+        take_lines(&e, plan);
+        for (size_t edits = 1 + below(&e, 2); edits > 0; edits--)
+            edit(&e);
+        check_edited(&e, graph, whole, &ran);
+        free(plan);
+        outcome_free(whole);
+    }
+    printf("# %zu of 900 ran\n", ran);
+    CHECK(ran > 10);
 }
 
 TEST(substitutes_do_not_run_through_a_cut)

@@ -19,8 +19,9 @@ static uint64_t field_estimate(const struct hr_field *field)
         (!hr__field_is_image(field) && hr__field_bytes(field) < 0))
         return UNKNOWN_BYTES;
     for (int d = 0; d < field->ndim; d++)
-        bytes *=
-            (uint64_t)(field->dims[d].size >= 0 ? field->dims[d].size : UNKNOWN_SIDE);
+        bytes = hr__bytes_times(bytes, field->dims[d].size >= 0
+                                           ? (uint64_t)field->dims[d].size
+                                           : UNKNOWN_SIDE);
     return bytes;
 }
 
@@ -29,17 +30,17 @@ static uint64_t record_estimate(const struct hr_schema *schema)
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < schema->count; i++)
-        bytes += field_estimate(&schema->fields[i]);
+        bytes = hr__bytes_plus(bytes, field_estimate(&schema->fields[i]));
     return bytes > 0 ? bytes : 1;
 }
 
-static int64_t records_of_batch(const struct hr_graph_node *n)
+static uint64_t records_of_batch(const struct hr_graph_node *n)
 {
     struct hr_batch_spec spec = {.size = 1};
 
     if (n->op->batch_spec != NULL)
         n->op->batch_spec(n->params, &spec);
-    return spec.size > 0 ? spec.size : 1;
+    return spec.size > 0 ? (uint64_t)spec.size : 1;
 }
 
 /* Batches are estimated by their records: the schema of a batch has one dimension more,
@@ -49,7 +50,7 @@ static uint64_t node_estimate(const struct hr_graph *graph, uint32_t node)
     const struct hr_graph_node *n = &graph->nodes[node];
 
     if (n->op->kind == HR_OP_BATCH)
-        return (uint64_t)records_of_batch(n) * node_estimate(graph, n->inputs[0]);
+        return hr__bytes_times(records_of_batch(n), node_estimate(graph, n->inputs[0]));
     if (n->op->kind == HR_OP_ORDER)
         return node_estimate(graph, n->inputs[0]);
     return record_estimate(&n->schema);
@@ -63,7 +64,7 @@ static uint64_t children_estimate(const struct hr_graph *graph, uint32_t expand)
     uint64_t parent = node_estimate(graph, n->inputs[0]);
     uint64_t child = node_estimate(graph, expand);
 
-    return parent > 4 * child ? parent : 4 * child;
+    return parent > hr__bytes_times(4, child) ? parent : hr__bytes_times(4, child);
 }
 
 void hr__sizes_estimate(const struct hr_plan *plan, struct hr_sizes *ret_sizes)
@@ -80,8 +81,8 @@ void hr__sizes_estimate(const struct hr_plan *plan, struct hr_sizes *ret_sizes)
             s->result = children_estimate(plan->graph, stage->expand);
         s->scratch = SCRATCH_BYTES;
         if (stage->batch != HR_NO_NODE)
-            s->batch =
-                (uint64_t)records_of_batch(&plan->graph->nodes[stage->batch]) * s->item;
+            s->batch = hr__bytes_times(
+                records_of_batch(&plan->graph->nodes[stage->batch]), s->item);
     }
 }
 

@@ -58,6 +58,7 @@ struct torture {
     int threads;
     enum hr_on_error on_error;
     bool save; /* also save the state after each batch */
+    bool plan; /* print the plan and run it as text */
 };
 
 static char photos[512], names[512], ledger[512];
@@ -105,6 +106,7 @@ run(const struct torture *t, struct hr_error *error, int64_t *ret_records)
     struct hr_iter_options options;
     struct hr_graph *graph = NULL;
     struct hr_iter *iter = NULL;
+    char *plan = NULL;
     enum hr_err code;
 
     hr_iter_options_init(&options);
@@ -114,8 +116,12 @@ run(const struct torture *t, struct hr_error *error, int64_t *ret_records)
     options.ledger = t->on_error == HR_ON_ERROR_FAIL ? NULL : ledger;
     *ret_records = 0;
     code = hr_graph_parse(t->text, strlen(t->text), "t.yaml", params, 2, &graph, error);
+    if (code == HR_OK && t->plan)
+        code = hr_graph_plan(graph, &options, HR_GRAPH_YAML, &plan, error);
+    options.plan = plan;
     if (code == HR_OK)
         code = hr_iter_open(graph, &options, &iter, error);
+    hr_free(plan);
     if (code == HR_OK)
         code = take_all(t, iter, error, ret_records);
     hr_iter_close(iter);
@@ -163,32 +169,46 @@ static void torture(const struct torture *t, unsigned kinds)
 
 TEST(any_failing_allocation_ends_a_run_inline)
 {
-    torture(&(struct torture){vision, 0, HR_ON_ERROR_FAIL, true}, HR_FAULT_ALLOC);
-    torture(&(struct torture){stages, 0, HR_ON_ERROR_SKIP, true}, HR_FAULT_ALLOC);
-    torture(&(struct torture){indexed, 0, HR_ON_ERROR_SKIP, false}, HR_FAULT_ALLOC);
+    torture(&(struct torture){vision, 0, HR_ON_ERROR_FAIL, true, false}, HR_FAULT_ALLOC);
+    torture(&(struct torture){stages, 0, HR_ON_ERROR_SKIP, true, false}, HR_FAULT_ALLOC);
+    torture(&(struct torture){indexed, 0, HR_ON_ERROR_SKIP, false, false},
+            HR_FAULT_ALLOC);
 }
 
 TEST(any_failing_allocation_ends_a_run_in_threads)
 {
-    torture(&(struct torture){vision, 2, HR_ON_ERROR_SUBSTITUTE, true}, HR_FAULT_ALLOC);
-    torture(&(struct torture){stages, 2, HR_ON_ERROR_FAIL, false}, HR_FAULT_ALLOC);
+    torture(&(struct torture){vision, 2, HR_ON_ERROR_SUBSTITUTE, true, false},
+            HR_FAULT_ALLOC);
+    torture(&(struct torture){stages, 2, HR_ON_ERROR_FAIL, false, false}, HR_FAULT_ALLOC);
+}
+
+TEST(any_failing_allocation_ends_a_run_of_a_plan)
+{
+    const struct torture one = {stages, 0, HR_ON_ERROR_FAIL, false, .plan = true};
+
+    torture(&one, HR_FAULT_ALLOC);
 }
 
 TEST(any_failing_open_read_or_write_follows_the_policy)
 {
     for (int policy = HR_ON_ERROR_FAIL; policy <= HR_ON_ERROR_SUBSTITUTE; policy++)
         for (int threads = 0; threads < 3; threads += 2) {
-            const struct torture one = {vision, threads, (enum hr_on_error)policy, false};
-            const struct torture two = {stages, threads, (enum hr_on_error)policy, false};
+            const struct torture one = {vision, threads, (enum hr_on_error)policy, false,
+                                        false};
+            const struct torture two = {stages, threads, (enum hr_on_error)policy, false,
+                                        false};
 
             torture(&one, FILES);
             torture(&two, FILES);
-            torture(&(struct torture){indexed, threads, one.on_error, false}, FILES);
+            torture(&(struct torture){indexed, threads, one.on_error, false, false},
+                    FILES);
         }
 }
 
 TEST(any_thread_that_fails_to_start_ends_the_run)
 {
-    torture(&(struct torture){vision, 4, HR_ON_ERROR_FAIL, false}, HR_FAULT_THREAD);
-    torture(&(struct torture){stages, 4, HR_ON_ERROR_FAIL, false}, HR_FAULT_THREAD);
+    torture(&(struct torture){vision, 4, HR_ON_ERROR_FAIL, false, false},
+            HR_FAULT_THREAD);
+    torture(&(struct torture){stages, 4, HR_ON_ERROR_FAIL, false, false},
+            HR_FAULT_THREAD);
 }
