@@ -21,8 +21,8 @@ HR_BEGIN_DECLS
 enum hr_variant {
     HR_VARIANT_THREADS,   /* the engine starts threads of its own */
     HR_VARIANT_INLINE,    /* all work is done in the caller's hr_iter_next */
-    HR_VARIANT_PROCESSES, /* as THREADS, but every step that can runs in worker processes;
-                             needs hr_graph_code_host */
+    HR_VARIANT_PROCESSES, /* as THREADS, with steps in worker processes where they
+                             support it; needs hr_graph_code_host */
 };
 
 /* What to do on a bad record. */

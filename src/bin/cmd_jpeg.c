@@ -22,7 +22,7 @@ static const struct cli_option jpeg_table[] = {
     {"size", 0, CLI_TEXT, AT(size), "WIDTHxHEIGHT",
      "decode: resize to this size, with antialiasing"},
     {"scale", 0, CLI_CHOICE, AT(scale), "1|2|4|8",
-     "decode: decode at this fraction of the size; default 1"},
+     "decode: reduce by this factor while decoding; default 1"},
     {"mode", 0, CLI_CHOICE, AT(mode), "exact|close|fast",
      "decode with --size: how much detail decoding may skip; default exact"},
     {"gray", 0, CLI_FLAG, AT(gray), NULL,

@@ -68,7 +68,7 @@ static const struct cli_option run_table[] = {
     {"rank", 0, CLI_INT, AT(rank), "R",
      "rank of this consumer, with --world", 0, UINT32_MAX},
     {"world", 0, CLI_INT, AT(world), "W",
-     "number of consumers that share the records", 0, UINT32_MAX},
+     "number of consumers that split the records", 0, UINT32_MAX},
     {"even", 0, CLI_CHOICE, AT(even), "none|drop|repeat",
      "how to split records that do not divide evenly: some ranks get one more (default), the "
      "remainder is dropped, or ranks are filled up with records from the beginning"},

@@ -19,12 +19,12 @@ struct plan_options {
 /* clang-format off */
 #define PLAN_OPTIONS                                                                     \
     {"plan", 0, CLI_TEXT, AT(plan.file), "FILE",                                         \
-     "run the plan in FILE (headrace plan) instead of making one"},                      \
+     "use the plan in FILE (headrace plan) instead of making one"},                      \
     {"threads", 0, CLI_INT, AT(plan.threads), "N",                                       \
      "number of threads; default: the CPUs that this process may use", 0, 4096},         \
     {"variant", 0, CLI_CHOICE, AT(plan.variant), "threads|inline|processes",             \
-     "where to run: in threads (default), in the calling thread, or every step that "    \
-     "can in worker processes"},                                                         \
+     "where to run: in threads (default), in the calling thread, or in worker "          \
+     "processes where a step supports it"},                                              \
     {"ordered", 0, CLI_BOOL, AT(plan.ordered), "BOOL",                                   \
      "deliver batches in order (default) or as they complete"},                          \
     {"no-fuse", 0, CLI_FLAG, AT(plan.no_fuse), NULL,                                     \
