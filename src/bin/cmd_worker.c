@@ -1,8 +1,8 @@
 /*
  * cmd_worker.c - headrace worker: a worker process of a run, and how a run starts them.
  *
- * A worker runs steps of a graph that its plan puts into processes. It knows no user
- * code: a program that has some starts workers of its own.
+ * A worker runs the steps of a graph that its plan assigns to processes. It has no user
+ * code: programs with user code start their own workers.
  */
 #include "cli.h"
 #include "worker.h"
@@ -26,12 +26,12 @@ struct worker_options {
 /* clang-format off */
 static const struct cli_option worker_table[] = {
     {"fd", 0, CLI_INT, offsetof(struct worker_options, fd), "N",
-     "number of the socket to the process that wants the work; default 3", 0, INT32_MAX},
+     "file descriptor of the socket to the parent process; default 3", 0, INT32_MAX},
 };
 
 static const struct cli_example worker_examples[] = {
     {"headrace run train.yaml --variant processes",
-     "starts workers by itself"},
+     "starts worker processes as needed"},
 };
 /* clang-format on */
 
@@ -48,7 +48,7 @@ static int worker_run(void *values, const struct cli_rest *rest)
     struct hr_error error = {0};
 
     (void)rest;
-    signal(SIGINT, SIG_IGN); /* Ctrl-C is for the run, which ends its workers */
+    signal(SIGINT, SIG_IGN); /* the run handles Ctrl-C and stops its workers */
     if (hr_code_serve((int)options->fd, no_code, NULL, &error) != HR_OK)
         return cli_library_failed(&error);
     return CLI_OK;
@@ -59,9 +59,9 @@ const struct cli_command cmd_worker = {
     .summary = "run steps of a graph for another process",
     .args = "",
     .text =
-        "Serves the socket that it inherits until the other side closes it. Runs start "
-        "workers by themselves where a plan puts steps into processes; there is "
-        "nothing to be gained by starting one by hand.",
+        "Serves requests on an inherited socket until the other side closes it. A run "
+        "starts workers itself if its plan assigns steps to processes; there is no "
+        "reason to start one by hand.",
     CLI_OPTIONS(worker_table, struct worker_options),
     CLI_EXAMPLES(worker_examples),
     .defaults = &(const struct worker_options){WORKER_FD},

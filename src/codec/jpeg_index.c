@@ -86,8 +86,8 @@ static size_t room_of_points(const struct hr_jpeg_index *index, int32_t rows)
     return (size_t)rows * (size_t)points_of_row(index) * POINT_BYTES_MAX;
 }
 
-/* An index that was read from a file may claim anything: its points must leave room for
- * those of the rows that it does not know. */
+/* True if the index matches the photo. An index from a file may contain anything: its
+ * points must leave space for those of the unknown rows. */
 static bool fits(const struct hr_jpeg *jpeg, const struct hr_jpeg_index *index)
 {
     return index->mcus_x == jpeg->mcus_x && index->mcus_y == jpeg->mcus_y &&

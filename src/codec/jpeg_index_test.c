@@ -187,8 +187,8 @@ TEST(any_index_is_safe)
     bench_finish(&bench);
 }
 
-/* Rows whose offsets decrease, which only an index made to deceive has: a difference of
- * two of them would lead out of the photo's data. */
+/* Rows with decreasing offsets, as only a hostile index has: the difference of two would
+ * point outside the photo's data. */
 TEST(an_index_whose_offsets_decrease_is_refused)
 {
     struct hr_jpeg_options options = {.quality = 80, .sampling_x = 2, .sampling_y = 2};
