@@ -172,18 +172,34 @@ HR_API HR_CHECK enum hr_err hr_batch_find(const struct hr_batch *batch, const ch
 
 /* ---- what happened ---- */
 
+/*
+ * Records and times are exact up to the last 100 us of each thread; how the time of a
+ * stage divides over its nodes, bytes, variance and slope come from records sampled at
+ * random. Times of all nodes together are the CPU time of all threads that worked for the
+ * iterator and of its worker processes, without starting them.
+ */
 struct hr_node_stats {
     const char *node, *op;
     uint64_t records, errors,
-        dropped; /* records that entered, failed, or were dropped by a filter */
+        dropped;          /* records that entered; that failed; that a filter dropped */
+    uint64_t records_out; /* children, batches; else records that went on */
+    /* Bytes of the fields that are read, taken or about to be updated; of those that are
+     * written or were updated. Of a value that is not made yet: what it would have. */
     uint64_t bytes_in, bytes_out;
-    double seconds;         /* of CPU in this node, estimated from timed records */
-    const char *fused_into; /* name of the first node of its composed group or stage; its
-                               own if it runs alone */
-    /* What the node remembers about records (image.decode: seek points in photos), in
-     * memory and in its file; how often an entry was found or missing since the graph was
-     * opened. 0 for other nodes. */
+    uint64_t bytes_read, bytes_taken, bytes_updated, bytes_written; /* updated: after */
+    double seconds;        /* of CPU in this node, in worker processes included */
+    double worker_seconds; /* of those, in worker processes */
+    double wait_seconds;   /* of wall time without CPU: files, processes, locks, cores */
+    double record_ns, record_ns_variance; /* CPU time per record */
+    double byte_ns; /* change of record_ns per byte of bytes_in (of bytes_out where that
+                       is 0); 0 where sizes do not vary */
+    const char *fused_into; /* name of the first node of its composed job or stage; itself
+                               when alone */
+    /* What the node keeps of what it learnt (image.decode: places inside photos at which
+     * decoding can begin), in memory and in its file; how often a record's was there and
+     * was not, since the graph was opened. 0 for nodes that keep nothing. */
     uint64_t kept_entries, kept_bytes, kept_hits, kept_misses;
+    uint64_t reserved[8]; /* zero */
 };
 
 struct hr_iter_stats {

@@ -23,7 +23,7 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     for (uint64_t at = next > from && next <= to ? next : from; at < to; at++) {
         struct hr_record_id id;
 
-        hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, &id);
+        hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, NULL, &id);
         if (n->op->ahead(n->params, n->state, id.index, &range))
             hr__reader_ahead(engine->reader, &range);
         __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);

@@ -23,7 +23,7 @@ void hr__run_blame(struct hr_runner *runner, uint32_t node)
         error->file[0] = '\0';
         error->line = error->column = 0;
     }
-    runner->meters[node].errors++;
+    hr__meter_node(runner, node)->errors++;
 }
 
 /* Which path the failed step's records come by. Records of later stages have the identity

@@ -20,20 +20,19 @@ static size_t bucket_count(const struct hr_meter *meter)
 
 enum hr_err hr__meter_init(struct hr_meter *meter, size_t node_count, size_t stage_count)
 {
-    size_t buckets;
-
     meter->node_count = node_count;
     meter->stage_count = stage_count;
-    buckets = bucket_count(meter);
     meter->bucket = hr__meter_outside(meter);
     meter->period = (uint64_t)(PERIOD_NS / (hr__ticks_to_ns(1 << 20) / (1 << 20)));
-    meter->pending = hr__calloc(buckets, sizeof *meter->pending);
-    meter->times = hr__calloc(buckets, sizeof *meter->times);
-    meter->counts = hr__calloc(node_count + 1, sizeof *meter->counts);
-    meter->shown_times = hr__calloc(buckets, sizeof *meter->shown_times);
-    meter->shown_counts = hr__calloc(node_count + 1, sizeof *meter->shown_counts);
-    return meter->pending != NULL && meter->times != NULL && meter->counts != NULL &&
-                   meter->shown_times != NULL && meter->shown_counts != NULL
+    meter->pending = hr__calloc(bucket_count(meter), sizeof *meter->pending);
+    meter->nodes = hr__calloc(node_count + 1, sizeof *meter->nodes);
+    meter->stages = hr__calloc(stage_count + 1, sizeof *meter->stages);
+    meter->samplers = hr__calloc(stage_count + 1, sizeof *meter->samplers);
+    meter->shown_nodes = hr__calloc(node_count + 1, sizeof *meter->shown_nodes);
+    meter->shown_stages = hr__calloc(stage_count + 1, sizeof *meter->shown_stages);
+    return meter->pending != NULL && meter->nodes != NULL && meter->stages != NULL &&
+                   meter->samplers != NULL && meter->shown_nodes != NULL &&
+                   meter->shown_stages != NULL
                ? HR_OK
                : HR_ERR_MEMORY;
 }
@@ -41,11 +40,20 @@ enum hr_err hr__meter_init(struct hr_meter *meter, size_t node_count, size_t sta
 void hr__meter_finish(struct hr_meter *meter)
 {
     hr__free(meter->pending);
-    hr__free(meter->times);
-    hr__free(meter->counts);
-    hr__free(meter->shown_times);
-    hr__free(meter->shown_counts);
+    hr__free(meter->nodes);
+    hr__free(meter->stages);
+    hr__free(meter->samplers);
+    hr__free(meter->shown_nodes);
+    hr__free(meter->shown_stages);
     memset(meter, 0, sizeof *meter);
+}
+
+static struct hr_time *time_of(struct hr_meter *meter, unsigned bucket)
+{
+    assert(bucket < hr__meter_asleep(meter));
+    return bucket < meter->node_count
+               ? &meter->nodes[bucket].own
+               : &meter->stages[bucket - meter->node_count].records;
 }
 
 static double inside_ns(const struct hr_meter *meter)
@@ -80,8 +88,8 @@ static void divide(struct hr_meter *meter, double ratio, uint64_t cpu_ns)
         if (meter->pending[i] == 0)
             continue;
         ns = hr__ticks_to_ns(meter->pending[i]);
-        meter->times[i].cpu_ns += ns * ratio;
-        meter->times[i].wait_ns += ratio < 1 ? ns * (1 - ratio) : 0;
+        time_of(meter, i)->cpu_ns += ns * ratio;
+        time_of(meter, i)->wait_ns += ratio < 1 ? ns * (1 - ratio) : 0;
     }
     memset(meter->pending, 0, bucket_count(meter) * sizeof *meter->pending);
     meter->cpu_ns = cpu_ns;
@@ -128,14 +136,24 @@ void hr__meter_settle(struct hr_meter *meter, uint64_t least_ns)
         read_clock(meter);
 }
 
+double hr__meter_lost(struct hr_meter *meter)
+{
+    double wall, cpu_ns;
+
+    hr__meter_switch(meter, meter->bucket);
+    wall = inside_ns(meter) + hr__ticks_to_ns(meter->pending[hr__meter_outside(meter)]);
+    cpu_ns = (double)(hr__cpu_thread_ns() - meter->cpu_ns);
+    return wall > cpu_ns ? wall - cpu_ns : 0;
+}
+
 void hr__meter_show(struct hr_meter *meter)
 {
+    memcpy(meter->shown_stages, meter->stages,
+           meter->stage_count * sizeof *meter->shown_stages);
     if (!meter->changed)
         return;
-    memcpy(meter->shown_times, meter->times,
-           bucket_count(meter) * sizeof *meter->shown_times);
-    memcpy(meter->shown_counts, meter->counts,
-           meter->node_count * sizeof *meter->shown_counts);
+    memcpy(meter->shown_nodes, meter->nodes,
+           meter->node_count * sizeof *meter->shown_nodes);
     meter->changed = false;
 }
 
@@ -150,9 +168,9 @@ void hr__meter_end(struct hr_runner *runner, unsigned was)
     hr__meter_switch(&runner->meter, was);
 }
 
-struct hr_node_counts *hr__meter_counts(struct hr_runner *runner, uint32_t node)
+struct hr_node_meter *hr__meter_node(struct hr_runner *runner, uint32_t node)
 {
     assert(node < runner->meter.node_count);
     runner->meter.changed = true;
-    return &runner->meter.counts[node];
+    return &runner->meter.nodes[node];
 }

@@ -19,7 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "headrace/base.h"
+#include "core/fit.h"
+#include "core/rng.h"
+#include "op/thread.h"
 
 struct hr_runner;
 
@@ -28,28 +30,52 @@ struct hr_time {
     double cpu_ns, wait_ns;
 };
 
-/* What a node did outside of records that are timed by sample. */
-struct hr_node_counts {
-    uint64_t records_in, records_out, errors, dropped;
-    uint64_t bytes_in, bytes_out;
+/* What is known of a node. */
+struct hr_node_meter {
+    /* Counted. Of nodes in a program (program.h), records_in follows from how many began
+     * the stage and how many ended in it (`ended`: failed, dropped, never run). */
+    uint64_t records_in, records_out, errors, dropped, ended;
+    uint64_t bytes_in, bytes_out; /* that no sample saw */
+    struct hr_time own;           /* outside of records */
+    struct hr_time worker;        /* in worker processes */
+
+    /* Sums over sampled records, each times what it stands for. */
+    struct hr_fit cost; /* y: CPU ns; x: bytes that came in, or else went out */
+    double share;       /* CPU ns in the stage's bucket */
+    double wait_ns;
+    double bytes[HR_BYTES_KINDS];
+};
+
+struct hr_stage_meter {
+    struct hr_time records;
+    uint64_t begun, batches;
+};
+
+/* Which records of a stage are timed: each with the chance `rate`, see sample.h. */
+struct hr_sampler {
+    uint64_t left; /* records to the next one, that included */
+    double rate;
+    bool clock; /* with the CPU clock */
+    struct hr_rng rng;
 };
 
 struct hr_meter {
     size_t node_count, stage_count;
-    unsigned bucket;       /* that runs now */
-    uint64_t since;        /* ticks when it began to */
-    uint64_t read_at;      /* ticks when the CPU clock was read last */
-    uint64_t period;       /* ticks between two readings, at least */
-    uint64_t cpu_ns;       /* what it said */
-    pthread_t thread;      /* whose clock it is; the consumer may change threads */
-    uint64_t *pending;     /* per bucket: ticks since then */
-    struct hr_time *times; /* per bucket: before then */
-    struct hr_node_counts *counts; /* per node */
-    bool changed;                  /* since it was shown */
+    unsigned bucket;   /* that runs now */
+    uint64_t since;    /* ticks when it began to */
+    uint64_t read_at;  /* ticks when the CPU clock was read last */
+    uint64_t period;   /* ticks between two readings, at least */
+    uint64_t cpu_ns;   /* what it said */
+    pthread_t thread;  /* whose clock it is; the consumer may change threads */
+    uint64_t *pending; /* per bucket: ticks since then */
+    struct hr_node_meter *nodes;
+    struct hr_stage_meter *stages;
+    struct hr_sampler *samplers; /* per stage */
+    bool changed;                /* `nodes`, since they were shown */
 
     /* What was shown; guarded by the engine's lock. */
-    struct hr_time *shown_times;
-    struct hr_node_counts *shown_counts;
+    struct hr_node_meter *shown_nodes;
+    struct hr_stage_meter *shown_stages;
 };
 
 HR_CHECK enum hr_err
@@ -94,8 +120,10 @@ void hr__meter_show(struct hr_meter *meter);
  */
 unsigned hr__meter_begin(struct hr_runner *runner, uint32_t node);
 void hr__meter_end(struct hr_runner *runner, unsigned was);
-/* Counters of a node to add to; by the thread that works for it, outside of the lock or
- * under it. */
-struct hr_node_counts *hr__meter_counts(struct hr_runner *runner, uint32_t node);
+/* Counters of a node to add to; by the thread that works for it. */
+struct hr_node_meter *hr__meter_node(struct hr_runner *runner, uint32_t node);
+
+/* Of the interval since the CPU clock was read: wall time without CPU time, in ns. */
+double hr__meter_lost(struct hr_meter *meter);
 
 #endif

@@ -32,7 +32,7 @@ static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *
 
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, uint64_t attempt,
-                    struct hr_record_id *ret_id)
+                    struct hr_thread *thread, struct hr_record_id *ret_id)
 {
     uint64_t n = path->n > 0 ? path->n : 1, at = position;
     bool sharded = engine->options.world == 0; /* by an order op of the graph */
@@ -49,7 +49,7 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
     if (path->count == 0)
         ret_id->index = at; /* no order op at all: the commonest of all cheap graphs */
     else
-        hr__path_map(path, sharded ? base_of(engine, epoch) : 0, at, ret_id);
+        hr__path_map(path, sharded ? base_of(engine, epoch) : 0, at, thread, ret_id);
     if (attempt > 0)
         ret_id->draw_epoch |= HR_EPOCH_SUBSTITUTE;
 }

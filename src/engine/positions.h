@@ -10,10 +10,11 @@ struct hr_engine;
 
 /* Sets *ret_id to the record at the consumer's `position` of the epoch, as `path` reads
  * it. A bad record's n-th substitute (`attempt`) is the n-th following record over all
- * ranks, wrapping around; it keeps the bad record's position. */
+ * ranks, wrapping around; it keeps the bad record's position. Time is charged to
+ * the order ops on the way, unless `thread` is NULL. */
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, uint64_t attempt,
-                    struct hr_record_id *ret_id);
+                    struct hr_thread *thread, struct hr_record_id *ret_id);
 /* The consumer's positions in the epoch. */
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
 /* Epochs have numbers below this: random draws count each pass of an order.repeat as an

@@ -135,7 +135,7 @@ give_up(struct hr_pass *pass, const struct hr_segment *segment, enum hr_err code
         runner->error.code = code;
         hr__pass_fail(pass, pass->chunk->live[0], step->node, NULL, true);
     }
-    hr__pass_give_up(pass);
+    hr__pass_give_up(pass, step->node);
 }
 
 static void load(struct hr_pass *pass, const struct hr_segment *segment)
@@ -179,6 +179,8 @@ keep_children(struct hr_pass *pass, const struct hr_proc_record *record, uint32_
                         "no memory for %llu children",
                         (unsigned long long)record->child_count);
     children->count = record->child_count;
+    hr__meter_node(pass->runner, pass->stage->program.expand.node)->records_out +=
+        record->child_count;
     for (size_t i = 0; i < count; i++) {
         enum hr_err code =
             hr__store_keep(pass->runner, &record->results[i], &children->values[i]);
@@ -193,6 +195,15 @@ keep_children(struct hr_pass *pass, const struct hr_proc_record *record, uint32_
     return HR_OK;
 }
 
+/* The step that ended the record. */
+static uint32_t failed_node(const struct hr_pass *pass, const struct hr_segment *segment,
+                            const struct hr_proc_record *record)
+{
+    assert(segment->from + record->failed_step < segment->to);
+    return hr__program_step(&pass->stage->program, segment->from + record->failed_step)
+        ->node;
+}
+
 static void unload_good(struct hr_pass *pass, const struct hr_segment *segment,
                         const struct hr_proc_record *record, uint32_t row)
 {
@@ -200,7 +211,7 @@ static void unload_good(struct hr_pass *pass, const struct hr_segment *segment,
     struct hr_value *slots = hr__pass_slots(pass, row);
 
     if (record->drop) {
-        *hr__pass_status(pass, row) = HR_RECORD_DROPPED;
+        hr__pass_ended(pass, row, failed_node(pass, segment, record), HR_RECORD_DROPPED);
         return;
     }
     if (segment->to > p->step_count) {
@@ -229,7 +240,6 @@ static void unload(struct hr_pass *pass, const struct hr_segment *segment, uint3
     struct hr_runner *runner = pass->runner;
     struct hr_proc_record *record = &pass->chunk->records[i];
     uint32_t row = pass->chunk->live[i];
-    const struct hr_step *step;
 
     if (record->code == HR_OK) {
         unload_good(pass, segment, record, row);
@@ -237,48 +247,38 @@ static void unload(struct hr_pass *pass, const struct hr_segment *segment, uint3
         return;
     }
     if (record->code == HR_ERR_END) {
-        *hr__pass_status(pass, row) = HR_RECORD_END;
+        hr__pass_ended(pass, row, failed_node(pass, segment, record), HR_RECORD_END);
         hr__free(record->detail);
         return;
     }
-    step = hr__program_step(&pass->stage->program, segment->from + record->failed_step);
     runner->error = record->error;
     runner->error.code = record->code;
     runner->error.node[0] = '\0';
-    hr__pass_fail(pass, row, step->node, record->detail, false);
+    hr__pass_fail(pass, row, failed_node(pass, segment, record), record->detail, false);
 }
 
-static void count_step(struct hr_pass *pass, const struct hr_segment *segment, size_t at)
+/* What the request took in the worker process: `node_ns` of wall time, of which `cpu_ns`
+ * on a core. Some of it belongs to nodes before the segment, whose deferred values are
+ * made there. */
+static void add_times(struct hr_pass *pass, const uint64_t *node_ns, uint64_t cpu_ns)
 {
-    const struct hr_chunk *chunk = pass->chunk;
-    const struct hr_step *step = hr__program_step(&pass->stage->program, at);
-    struct hr_node_meter *m = &pass->runner->meters[step->node];
+    size_t nodes = pass->runner->engine->graph->count;
+    double wall_ns = 0;
 
-    for (uint32_t k = 0; k < chunk->live_count; k++) {
-        const struct hr_proc_record *record = &chunk->records[k];
-        bool stopped = record->drop || record->code != HR_OK;
-        size_t last = stopped ? segment->from + record->failed_step : segment->to;
+    for (size_t i = 0; i < nodes; i++)
+        wall_ns += (double)node_ns[i];
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct hr_time *worker;
+        double part;
 
-        if (at > last)
+        if (node_ns[i] == 0)
             continue;
-        m->records++;
-        m->timed++;
-        m->dropped += record->drop && at == last;
+        worker = &hr__meter_node(pass->runner, i)->worker;
+        part = (double)node_ns[i] / wall_ns;
+        worker->cpu_ns += part * (double)cpu_ns;
+        if (wall_ns > (double)cpu_ns)
+            worker->wait_ns += part * (wall_ns - (double)cpu_ns);
     }
-}
-
-/* The time of the request, as the peer divides it over nodes; some of it belongs to nodes
- * before the segment, whose deferred values are made in the worker. */
-static void
-meter(struct hr_pass *pass, const struct hr_segment *segment, const uint64_t *node_ns)
-{
-    struct hr_runner *runner = pass->runner;
-    double tick_ns = hr__ticks_to_ns(1 << 20) / (1 << 20);
-
-    for (size_t i = segment->from; i < segment->to; i++)
-        count_step(pass, segment, i);
-    for (size_t i = 0; i < runner->engine->graph->count; i++)
-        runner->meters[i].ticks += (uint64_t)((double)node_ns[i] / tick_ns);
 }
 
 static void trace(struct hr_pass *pass, uint64_t begin, uint64_t end)
@@ -304,27 +304,30 @@ bool hr__process_begin(struct hr_pass *pass, const struct hr_segment *segment,
                        struct hr_proc **proc)
 {
     struct hr_chunk *chunk = pass->chunk;
-    const struct hr_program *p = &pass->stage->program;
+    struct hr_runner *runner = pass->runner;
+    uint32_t node = hr__program_step(&pass->stage->program, segment->from)->node;
     size_t shared = shared_bytes(*proc);
     uint64_t bytes;
     enum hr_err code;
+    unsigned was;
 
     hr__pass_prepare(pass, segment->from, segment->made, segment->made_count);
     if (chunk->live_count == 0)
         return false;
+    was = hr__meter_begin(runner, node);
     code = open_peer(pass, segment, proc);
     if (code == HR_OK) {
         bytes = pass->bytes;
         load(pass, segment);
-        pass->runner->meters[hr__program_step(p, segment->from)->node].bytes_in +=
-            pass->bytes - bytes;
+        hr__meter_node(runner, node)->bytes_in += pass->bytes - bytes;
         chunk->begin_ticks = hr__ticks();
         code = hr__proc_begin(hr__proc_channel(*proc, chunk->channel), chunk->records,
-                              chunk->live_count, &pass->runner->error);
-        pass->runner->engine->shared_bytes += shared_bytes(*proc) - shared;
+                              chunk->live_count, &runner->error);
+        runner->engine->shared_bytes += shared_bytes(*proc) - shared;
     }
     if (code != HR_OK)
         give_up(pass, segment, code);
+    hr__meter_end(runner, was);
     return code == HR_OK;
 }
 
@@ -332,25 +335,28 @@ void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
                      struct hr_proc *proc)
 {
     struct hr_chunk *chunk = pass->chunk;
-    struct hr_engine *engine = pass->runner->engine;
-    struct hr_node_meter *meters = pass->runner->meters;
+    struct hr_runner *runner = pass->runner;
+    struct hr_engine *engine = runner->engine;
+    uint32_t node = hr__program_step(&pass->stage->program, segment->to - 1u)->node;
+    unsigned was = hr__meter_begin(runner, node);
     struct hr_proc_stats before, after;
     uint64_t bytes = pass->bytes;
     enum hr_err code;
 
     hr__proc_stats(proc, &before);
-    code = hr__proc_end(hr__proc_channel(proc, chunk->channel), &pass->runner->error);
+    code = hr__proc_end(hr__proc_channel(proc, chunk->channel), &runner->error);
     hr__proc_stats(proc, &after);
     engine->shared_bytes += after.shared_bytes - before.shared_bytes;
-    if (code != HR_OK) {
+    if (code == HR_OK) {
+        if (engine->options.trace)
+            trace(pass, chunk->begin_ticks, hr__ticks());
+        add_times(pass, hr__proc_node_ns(hr__proc_channel(proc, chunk->channel)),
+                  after.cpu_ns - before.cpu_ns);
+        for (uint32_t i = 0; i < chunk->live_count; i++)
+            unload(pass, segment, i);
+        hr__meter_node(runner, node)->bytes_out += pass->bytes - bytes;
+    } else {
         give_up(pass, segment, code);
-        return;
     }
-    if (engine->options.trace)
-        trace(pass, chunk->begin_ticks, hr__ticks());
-    meter(pass, segment, hr__proc_node_ns(hr__proc_channel(proc, chunk->channel)));
-    for (uint32_t i = 0; i < chunk->live_count; i++)
-        unload(pass, segment, i);
-    meters[hr__program_step(&pass->stage->program, segment->to - 1u)->node].bytes_out +=
-        pass->bytes - bytes;
+    hr__meter_end(runner, was);
 }

@@ -5,6 +5,7 @@
  */
 #include "engine/program.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -14,7 +15,8 @@ struct compiler {
     const struct hr_plan *plan;
     const struct hr_graph *graph;
     size_t stage;
-    uint16_t slot_of[UINT16_MAX + 1];     /* value number -> slot + 1 */
+    uint16_t *slot_of; /* value number -> slot + 1; value_count + 1 of them */
+    bool full;         /* more slots than a row can have */
     uint32_t below[HR_GRAPH_NODES_MAX];   /* node -> the ORDER node that it was reached
                                              through, + 1 */
     uint16_t path_of[HR_GRAPH_NODES_MAX]; /* node -> path + 1 */
@@ -23,13 +25,34 @@ struct compiler {
     size_t order_count;
 };
 
+static uint16_t new_slot(struct compiler *c)
+{
+    if (c->program->slot_count == UINT16_MAX) {
+        c->full = true;
+        return 0;
+    }
+    return (uint16_t)c->program->slot_count++;
+}
+
 static uint16_t slot(struct compiler *c, int value)
 {
-    uint16_t *known = &c->slot_of[(uint16_t)value];
+    uint16_t *known;
 
+    assert(value > 0 && value <= c->graph->value_count);
+    known = &c->slot_of[value];
     if (*known == 0)
-        *known = (uint16_t)++c->program->slot_count;
+        *known = (uint16_t)(new_slot(c) + 1);
     return (uint16_t)(*known - 1);
+}
+
+/* A field that an op may write but that its records do not have (labels that nobody asked
+ * for) has no value number: what is written there goes no further. */
+static uint16_t bound_slot(struct compiler *c, const struct hr_graph_node *n, size_t at)
+{
+    int value = hr__graph_bound_value(c->graph, n, at);
+
+    assert(value >= 0 || n->field_access[at] == HR_ACCESS_WRITE);
+    return value < 0 ? new_slot(c) : slot(c, value);
 }
 
 static uint16_t *list(struct compiler *c, size_t room)
@@ -45,7 +68,7 @@ bind_fields(struct compiler *c, struct hr_step *step, const struct hr_graph_node
     if (step->fields == NULL || step->clear == NULL)
         return false;
     for (size_t i = 0; i < n->field_count; i++) {
-        step->fields[i] = slot(c, hr__graph_bound_value(c->graph, n, i));
+        step->fields[i] = bound_slot(c, n, i);
         if (n->field_access[i] == HR_ACCESS_TAKE)
             step->clear[step->clear_count++] = step->fields[i];
     }
@@ -100,6 +123,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->code = n->op->code != NULL ? n->op->code(n->state) : NULL;
     step->node = planned->node;
     step->draw_id = n->draw_id;
+    step->access = n->field_access;
     step->group = planned->group;
     step->variant = planned->variant;
     if (c->stage == 0)
@@ -122,6 +146,7 @@ make_order(struct hr_order *order, const struct hr_graph *graph, uint32_t node)
     order->params = n->params;
     order->state = n->state;
     order->draw_id = n->draw_id;
+    order->node = node;
     order->shards = (n->op->traits & HR_TRAIT_SHARDS) != 0;
 }
 
@@ -248,6 +273,38 @@ static bool make_end(struct compiler *c)
     return true;
 }
 
+static void add_node(struct hr_program *p, uint32_t node)
+{
+    for (size_t i = 0; i < p->node_count; i++)
+        if (p->nodes[i] == node)
+            return;
+    p->nodes[p->node_count++] = node;
+}
+
+static bool list_nodes(struct compiler *c)
+{
+    struct hr_program *p = c->program;
+    const struct hr_plan_stage *s = p->plan;
+
+    p->nodes = hr__arena_zalloc(&p->arena, c->graph->count * sizeof *p->nodes);
+    if (p->nodes == NULL)
+        return false;
+    for (size_t i = 0; i < p->path_count; i++) {
+        for (size_t k = 0; k < p->paths[i].count; k++)
+            add_node(p, p->paths[i].orders[k].node);
+        add_node(p, p->paths[i].source);
+    }
+    for (size_t i = 0; i < p->step_count; i++)
+        add_node(p, p->steps[i].node);
+    if (s->expand != HR_NO_NODE)
+        add_node(p, s->expand);
+    else if (s->batch != HR_NO_NODE)
+        add_node(p, s->batch);
+    if (p->node_count == 0)
+        add_node(p, s->stream_count > 0 ? s->streams[0] : s->last);
+    return true;
+}
+
 static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
 {
     struct hr_program *p = c->program;
@@ -272,7 +329,8 @@ static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
     }
     if (c->stage == 0 && s->expand != HR_NO_NODE)
         c->path_of[s->expand] = 1;
-    return make_end(c) && hr__program_cut(p, c->graph) ? HR_OK : HR_ERR_MEMORY;
+    return make_end(c) && list_nodes(c) && hr__program_cut(p, c->graph) ? HR_OK
+                                                                        : HR_ERR_MEMORY;
 }
 
 enum hr_err hr__program_init(struct hr_program *program, const struct hr_plan *plan,
@@ -289,7 +347,13 @@ enum hr_err hr__program_init(struct hr_program *program, const struct hr_plan *p
         c->plan = plan;
         c->graph = plan->graph;
         c->stage = at;
-        code = compile(c, reterr);
+        c->slot_of = hr__calloc((size_t)c->graph->value_count + 1, sizeof *c->slot_of);
+        code = c->slot_of != NULL ? compile(c, reterr) : HR_ERR_MEMORY;
+        if (code == HR_OK && c->full)
+            code = hr__fail(reterr, HR_ERR_LIMIT,
+                            "stage %zu has more than %d values; split the graph", at + 1,
+                            UINT16_MAX);
+        hr__free(c->slot_of);
     }
     hr__free(c);
     if (code == HR_ERR_MEMORY)
@@ -315,12 +379,15 @@ uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
 }
 
 void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
-                  struct hr_record_id *id)
+                  struct hr_thread *thread, struct hr_record_id *id)
 {
     uint64_t at = position;
 
-    for (size_t i = 0; i < path->count; i++)
+    for (size_t i = 0; i < path->count; i++) {
+        if (thread != NULL)
+            hr__thread_charge(thread, path->orders[i].node);
         at = hr__order_map(&path->orders[i], base, at, id);
+    }
     id->index = at;
 }
 

@@ -16,6 +16,7 @@ struct hr_order {
     void *state;
     uint64_t draw_id; /* of the node */
     uint64_t n;       /* records that it chooses from */
+    uint32_t node;
     bool shards;
 };
 
@@ -45,7 +46,8 @@ struct hr_step {
     uint16_t *clear;  /* slots that the step has taken out of the record */
     uint16_t *alias;  /* pairs from, to: made alike before the step (a fork) */
     uint32_t group;   /* node that heads its composed work */
-    const struct hr_code_use *code; /* user code: inputs, outputs are its fields */
+    const enum hr_param_access *access; /* of the bound fields; the graph's */
+    const struct hr_code_use *code;     /* user code: inputs, outputs are its fields */
     uint16_t *finals; /* user code: per output, 1 + the stage's result that it is, when no
                          later step touches it; else 0 */
 };
@@ -96,6 +98,11 @@ struct hr_program {
     size_t stream_count;
     const struct hr_graph_node *batch; /* or NULL */
     struct hr_batch_spec spec;
+    /* Nodes that a record passes in this stage before it is stored, in this order: order
+     * ops from the last one on, sources, steps, the expansion or the batch. Never none.
+     */
+    uint32_t *nodes;
+    size_t node_count;
     struct hr_segment *segments;
     size_t segment_count;    /* 0: all steps are our own, records run one by one */
     bool expands_in_segment; /* the expansion is user code, or in a worker process */
@@ -134,9 +141,10 @@ uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
 
 /* Sets id->index to what `path` reads at `position` of the epoch, for a consumer that
  * started the epoch at global position `base`. Reads seed and draw_epoch of `id`; may
- * change draw_epoch (repeat). */
+ * change draw_epoch (repeat). Time is charged to the order ops, unless `thread` is NULL.
+ */
 void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
-                  struct hr_record_id *id);
+                  struct hr_thread *thread, struct hr_record_id *id);
 
 /* Positions in an epoch for a consumer that started it at global position `base`. */
 uint64_t hr__path_count(const struct hr_path *path, uint64_t base);

@@ -25,30 +25,42 @@
 /* Scratch of small records is released together: what is in cache stays there. */
 #define SCRATCH_KEPT 16384
 
-/* ---- timing ---- */
+/* ---- timing and tracing ---- */
 
-static void begin_timing(struct hr_runner *runner)
+struct hr_charge *hr__run_charge(struct hr_runner *runner, uint32_t node)
 {
-    memset(runner->ticks, 0, runner->engine->graph->count * sizeof *runner->ticks);
-    runner->thread.charge_ticks = runner->ticks;
-    hr__thread_charge(&runner->thread, 0);
-    runner->ticks[0] = 0;
+    struct hr_charge *charge;
+
+    if (runner->thread.charges == NULL)
+        return NULL;
+    charge = &runner->thread.charges[node];
+    charge->ran = true;
+    return charge;
 }
 
-static void end_timing(struct hr_runner *runner)
+void hr__pass_time_begin(struct hr_pass *pass, uint32_t row, uint32_t node)
 {
-    hr__thread_charge(&runner->thread, 0);
-    runner->thread.charge_ticks = NULL;
-    for (size_t i = 0; i < runner->engine->graph->count; i++)
-        runner->meters[i].ticks += runner->ticks[i];
+    const struct hr_chunk *chunk = pass->chunk;
+
+    if (chunk->sample_of[row] > 0)
+        hr__sample_resume(pass->runner, &chunk->samples[chunk->sample_of[row] - 1], node);
+}
+
+void hr__pass_time_end(struct hr_pass *pass)
+{
+    if (pass->runner->thread.charges != NULL)
+        hr__sample_pause(pass->runner);
 }
 
 void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
                   const struct hr_record_id *id, uint64_t begin, uint64_t end)
 {
-    if (runner->span_count < runner->span_room)
-        runner->spans[runner->span_count++] =
-            (struct hr_span){begin, end, *id, (uint32_t)stage->number};
+    size_t count = atomic_load_explicit(&runner->span_count, memory_order_relaxed);
+
+    if (count == runner->span_room)
+        return;
+    runner->spans[count] = (struct hr_span){begin, end, *id, (uint32_t)stage->number};
+    atomic_store_explicit(&runner->span_count, count + 1, memory_order_release);
 }
 
 uint64_t hr__run_bytes(struct hr_value *const *values, size_t count)
@@ -82,46 +94,64 @@ has_made_fields(const struct hr_step *step, const struct hr_op_ctx *ctx)
     return true;
 }
 
+/* What the step is given and what it takes away, before it runs; what it made, after. */
+static void add_bytes(struct hr_charge *charge, const struct hr_step *step,
+                      const struct hr_op_ctx *ctx, bool after)
+{
+    for (size_t i = 0; i < ctx->field_count; i++) {
+        uint64_t bytes = hr__run_bytes(&ctx->fields[i], 1);
+
+        if (after && step->access[i] == HR_ACCESS_UPDATE)
+            charge->bytes[HR_BYTES_AFTER] += bytes;
+        else if (after && step->access[i] == HR_ACCESS_WRITE)
+            charge->bytes[HR_BYTES_WRITTEN] += bytes;
+        else if (!after && step->access[i] == HR_ACCESS_UPDATE)
+            charge->bytes[HR_BYTES_BEFORE] += bytes;
+        else if (!after && step->access[i] == HR_ACCESS_TAKE)
+            charge->bytes[HR_BYTES_TAKEN] += bytes;
+        else if (!after && step->access[i] == HR_ACCESS_READ)
+            charge->bytes[HR_BYTES_READ] += bytes;
+    }
+}
+
 static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
                             const struct hr_step *step, struct hr_op_ctx *ctx)
 {
-    struct hr_node_meter *meter = &runner->meters[step->node];
-    bool timed = runner->thread.charge_ticks != NULL;
+    struct hr_charge *charge;
 
+    hr__thread_charge(&runner->thread, step->node);
     for (size_t i = 0; i < step->alias_count; i++)
         hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
     if (step->before_count > 0)
         HR_TRY(force_slots(runner, slots, step->before, step->before_count));
     assert(has_made_fields(step, ctx));
-    if (timed) {
-        hr__thread_charge(&runner->thread, step->node);
-        meter->timed++;
-        meter->bytes_in += hr__run_bytes(ctx->fields, ctx->field_count);
-    }
+    charge = hr__run_charge(runner, step->node);
+    if (charge != NULL)
+        add_bytes(charge, step, ctx, false);
     HR_TRY(step->op->apply(ctx));
     if (step->after_count > 0)
         HR_TRY(force_slots(runner, slots, step->after, step->after_count));
-    if (timed)
-        meter->bytes_out += hr__run_bytes(ctx->fields, ctx->field_count);
+    if (charge != NULL)
+        add_bytes(charge, step, ctx, true);
     for (size_t i = 0; i < step->clear_count; i++)
         hr__value_clear(&slots[step->clear[i]]);
     return HR_OK;
 }
 
 /* Steps [from, to) on a row. It stays open unless one fails or drops it. */
-static inline void run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to)
+static inline void
+run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to, bool timed)
 {
     struct hr_runner *runner = pass->runner;
     const struct hr_program *p = &pass->stage->program;
     struct hr_op_ctx *ctxs = runner->ctxs[pass->stage->number];
-    bool timed = runner->thread.charge_ticks != NULL;
 
+    assert(timed == (runner->thread.charges != NULL));
     for (size_t i = from; i < to; i++) {
         struct hr_op_ctx *ctx = &ctxs[i];
         const struct hr_step *step = &p->steps[i];
         enum hr_err code;
 
-        runner->meters[step->node].records++;
         if (step->plain && !timed)
             code = step->op->apply(ctx);
         else
@@ -134,8 +164,7 @@ static inline void run_row(struct hr_pass *pass, uint32_t row, size_t from, size
         }
         if (ctx->drop) {
             ctx->drop = false;
-            runner->meters[step->node].dropped++;
-            *hr__pass_status(pass, row) = HR_RECORD_DROPPED;
+            hr__pass_ended(pass, row, step->node, HR_RECORD_DROPPED);
             return;
         }
     }
@@ -143,18 +172,25 @@ static inline void run_row(struct hr_pass *pass, uint32_t row, size_t from, size
 
 /* ---- rows ---- */
 
+/* The record's identities: one per source, by way of its order ops. */
 static inline void
-set_positions(struct hr_runner *runner, const struct hr_stage *stage, uint64_t epoch,
-              uint64_t position, uint64_t attempt, struct hr_record_id *ids)
+set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool timed)
 {
-    const struct hr_program *p = &stage->program;
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_runner *runner = pass->runner;
 
-    for (size_t i = 0; i < p->path_count; i++)
-        hr__engine_map(runner->engine, &p->paths[i], epoch, position, attempt, &ids[i]);
+    for (size_t i = 0; i < p->path_count; i++) {
+        const struct hr_path *path = &p->paths[i];
+
+        hr__engine_map(runner->engine, path, pass->block->epoch, pass->block->first + at,
+                       pass->attempt, timed ? &runner->thread : NULL, &ids[i]);
+        for (size_t k = 0; timed && k < path->count; k++)
+            (void)hr__run_charge(runner, path->orders[k].node);
+    }
 }
 
 /* The record's identities, or the values that come from the stage before. */
-static inline void begin_row(struct hr_pass *pass, uint32_t row)
+static inline void begin_row(struct hr_pass *pass, uint32_t row, bool timed)
 {
     const struct hr_program *p = &pass->stage->program;
     struct hr_block *block = pass->block;
@@ -164,8 +200,7 @@ static inline void begin_row(struct hr_pass *pass, uint32_t row)
 
     block->status[at] = HR_RECORD_OPEN;
     if (pass->stage->number == 0) {
-        set_positions(pass->runner, pass->stage, block->epoch, block->first + at,
-                      pass->attempt, ids);
+        set_positions(pass, at, ids, timed);
         block->ids[at] = ids[0];
         return;
     }
@@ -177,8 +212,22 @@ static inline void begin_row(struct hr_pass *pass, uint32_t row)
     memset(in, 0, p->in_count * sizeof *in);
 }
 
+/* What goes into the batch, or waits for it. */
+static void count_stored(struct hr_pass *pass, const struct hr_value *slots)
+{
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_charge *charge = hr__run_charge(pass->runner, p->plan->batch);
+
+    hr__thread_charge(&pass->runner->thread, p->plan->batch);
+    for (size_t f = 0; f < p->out_count; f++) {
+        const struct hr_value *value = &slots[p->out[f].slot];
+
+        charge->bytes[HR_BYTES_READ] += value->kind == HR_VALUE_NONE ? 0 : value->bytes;
+    }
+}
+
 /* Stores what the steps left, or makes children of it. */
-static inline void finish_row(struct hr_pass *pass, uint32_t row)
+static inline void finish_row(struct hr_pass *pass, uint32_t row, bool timed)
 {
     struct hr_runner *runner = pass->runner;
     const struct hr_program *p = &pass->stage->program;
@@ -186,8 +235,8 @@ static inline void finish_row(struct hr_pass *pass, uint32_t row)
     enum hr_err code = HR_OK;
 
     assert(*hr__pass_status(pass, row) == HR_RECORD_OPEN);
-    if (p->batch != NULL)
-        hr__thread_charge(&runner->thread, p->plan->batch);
+    if (timed && p->batch != NULL)
+        count_stored(pass, slots);
     if (p->expand.op == NULL)
         code = hr__store_results(runner, pass->stage, pass->block, pass->at + row, slots);
     else if (!p->expands_in_segment)
@@ -225,11 +274,25 @@ bool hr__pass_stopped(const struct hr_pass *pass)
     return atomic_load_explicit(&pass->runner->engine->stop, memory_order_relaxed);
 }
 
-void hr__pass_give_up(struct hr_pass *pass)
+void hr__pass_ended(struct hr_pass *pass, uint32_t row, uint32_t node,
+                    enum hr_record_status status)
+{
+    struct hr_node_meter *meter = hr__meter_node(pass->runner, node);
+
+    assert(*hr__pass_status(pass, row) == HR_RECORD_OPEN && status != HR_RECORD_OPEN);
+    *hr__pass_status(pass, row) = (uint8_t)status;
+    if (status == HR_RECORD_END) /* there was no record */
+        pass->runner->meter.stages[pass->stage->number].begun--;
+    else
+        meter->ended++;
+    meter->dropped += status == HR_RECORD_DROPPED;
+}
+
+void hr__pass_give_up(struct hr_pass *pass, uint32_t node)
 {
     for (uint32_t row = 0; row < pass->count; row++)
         if (*hr__pass_status(pass, row) == HR_RECORD_OPEN)
-            *hr__pass_status(pass, row) = HR_RECORD_UNRUN;
+            hr__pass_ended(pass, row, node, HR_RECORD_UNRUN);
 }
 
 void hr__pass_fail(struct hr_pass *pass, uint32_t row, uint32_t node, char *detail,
@@ -238,7 +301,7 @@ void hr__pass_fail(struct hr_pass *pass, uint32_t row, uint32_t node, char *deta
     hr__run_blame(pass->runner, node);
     hr__run_note_bad(pass->runner, pass->stage, pass->block, pass->at + row,
                      hr__pass_ids(pass, row), detail, fatal);
-    *hr__pass_status(pass, row) = HR_RECORD_BAD;
+    hr__pass_ended(pass, row, node, HR_RECORD_BAD);
 }
 
 void hr__pass_compact(struct hr_pass *pass)
@@ -260,9 +323,24 @@ static inline bool is_done(const struct hr_pass *pass, uint32_t row)
 
 /* ---- straight: record by record ---- */
 
-static bool is_timed(uint32_t i, uint32_t count)
+static inline void run_record(struct hr_pass *pass, bool timed)
 {
-    return i == 0 || count <= 4;
+    begin_row(pass, 0, timed);
+    run_row(pass, 0, 0, pass->stage->program.step_count, timed);
+    if (*hr__pass_status(pass, 0) == HR_RECORD_OPEN)
+        finish_row(pass, 0, timed);
+    clear_rows(pass, 1);
+}
+
+static void run_timed(struct hr_pass *pass)
+{
+    struct hr_sample *sample = &pass->chunk->samples[0];
+
+    hr__sample_init(pass->runner, pass->stage, sample);
+    hr__sample_resume(pass->runner, sample, pass->stage->program.nodes[0]);
+    run_record(pass, true);
+    hr__sample_pause(pass->runner);
+    hr__sample_finish(pass->runner, pass->stage, sample);
 }
 
 /* The records [at, at + count) of the pass's block, each in row 0 of a pass of its own.
@@ -270,32 +348,30 @@ static bool is_timed(uint32_t i, uint32_t count)
 static void run_straight(struct hr_pass *pass)
 {
     struct hr_runner *runner = pass->runner;
-    size_t steps = pass->stage->program.step_count;
+    size_t stage = pass->stage->number;
+    struct hr_sampler *sampler = &runner->meter.samplers[stage];
     bool trace = runner->engine->options.trace;
     struct hr_pass one = *pass;
+    uint32_t done = 0;
 
-    for (uint32_t i = 0; i < pass->count; i++, one.at++) {
+    hr__sampler_aim(runner, stage, pass->stage->program.node_count, 0, pass->record_ns);
+    for (uint32_t i = 0; i < pass->count && !hr__pass_stopped(&one); i++, one.at++) {
         uint64_t begin = trace ? hr__ticks() : 0;
 
-        if (hr__pass_stopped(&one)) {
-            one.count = pass->count - i;
-            hr__pass_give_up(&one);
-            return;
-        }
+        done++;
         if (is_done(&one, 0))
             continue;
-        if (is_timed(i, pass->count))
-            begin_timing(runner);
-        begin_row(&one, 0);
-        run_row(&one, 0, 0, steps);
-        if (*hr__pass_status(&one, 0) == HR_RECORD_OPEN)
-            finish_row(&one, 0);
-        clear_rows(&one, 1);
-        if (is_timed(i, pass->count))
-            end_timing(runner);
+        runner->meter.stages[stage].begun++;
+        if (hr__sampler_takes(sampler))
+            run_timed(&one);
+        else
+            run_record(&one, false);
         if (trace)
             hr__run_span(runner, pass->stage, hr__pass_ids(&one, 0), begin, hr__ticks());
     }
+    for (; done < pass->count; done++, one.at++)
+        if (!is_done(&one, 0))
+            *hr__pass_status(&one, 0) = HR_RECORD_UNRUN;
 }
 
 /* ---- by segments: all rows through one, then all through the next ---- */
@@ -337,14 +413,12 @@ void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *made, siz
         enum hr_err code;
 
         if (hr__pass_stopped(pass)) {
-            hr__pass_give_up(pass);
+            hr__pass_give_up(pass, step->node);
             break;
         }
-        if (is_timed(i, pass->count))
-            begin_timing(runner);
+        hr__pass_time_begin(pass, row, pass->stage->program.nodes[0]);
         code = prepare_row(pass, step, made, count, row);
-        if (is_timed(i, pass->count))
-            end_timing(runner);
+        hr__pass_time_end(pass);
         if (code != HR_OK) {
             runner->error.code = code;
             hr__pass_fail(pass, row, step->node, NULL, false);
@@ -353,23 +427,51 @@ void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *made, siz
     hr__pass_compact(pass);
 }
 
+/* Whether the row is timed, when it is its turn and there is room for one more. */
+static void choose_sample(struct hr_pass *pass, uint32_t row)
+{
+    struct hr_chunk *chunk = pass->chunk;
+    struct hr_sample *sample = &chunk->samples[chunk->sample_count];
+    struct hr_sampler *sampler = &pass->runner->meter.samplers[pass->stage->number];
+
+    chunk->sample_of[row] = 0;
+    if (!hr__sampler_takes(sampler))
+        return;
+    if (chunk->sample_count == HR_SAMPLES_MAX) {
+        sampler->left = 1; /* the next row, in the next pass */
+        return;
+    }
+    hr__sample_init(pass->runner, pass->stage, sample);
+    chunk->sample_of[row] = (uint8_t)++chunk->sample_count;
+}
+
 static void begin_rows(struct hr_pass *pass)
 {
+    struct hr_runner *runner = pass->runner;
+    const struct hr_program *p = &pass->stage->program;
     uint32_t live = 0;
 
     assert(pass->count <= pass->chunk->room);
+    pass->chunk->sample_count = 0;
+    hr__sampler_aim(runner, pass->stage->number, p->node_count, pass->count,
+                    pass->record_ns);
     for (uint32_t row = 0; row < pass->count; row++) {
         if (is_done(pass, row))
             continue;
         pass->chunk->live[live++] = row;
-        begin_row(pass, row);
+        choose_sample(pass, row);
+        hr__pass_time_begin(pass, row, p->nodes[0]);
+        begin_row(pass, row, pass->chunk->sample_of[row] > 0);
+        hr__pass_time_end(pass);
     }
     pass->chunk->live_count = live;
+    runner->meter.stages[pass->stage->number].begun += live;
 }
 
 static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
 {
     struct hr_runner *runner = pass->runner;
+    uint32_t first = pass->stage->program.steps[segment->from].node;
     bool trace = runner->engine->options.trace;
 
     for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
@@ -377,16 +479,14 @@ static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
         uint32_t row = pass->chunk->live[i];
 
         if (hr__pass_stopped(pass)) {
-            hr__pass_give_up(pass);
+            hr__pass_give_up(pass, first);
             return;
         }
         for (size_t at = segment->from; at < segment->to; at++)
             hr__pass_bind(pass, at, row);
-        if (is_timed(i, pass->count))
-            begin_timing(runner);
-        run_row(pass, row, segment->from, segment->to);
-        if (is_timed(i, pass->count))
-            end_timing(runner);
+        hr__pass_time_begin(pass, row, first);
+        run_row(pass, row, segment->from, segment->to, pass->chunk->sample_of[row] > 0);
+        hr__pass_time_end(pass);
         if (trace)
             hr__run_span(runner, pass->stage, hr__pass_ids(pass, row), begin,
                          hr__ticks());
@@ -400,14 +500,16 @@ static void finish_rows(struct hr_pass *pass)
     const struct hr_chunk *chunk = pass->chunk;
 
     for (uint32_t i = 0; i < chunk->live_count; i++) {
-        if (is_timed(i, pass->count))
-            begin_timing(runner);
+        uint32_t row = chunk->live[i];
+
         if (p->expand.op != NULL)
-            hr__pass_bind(pass, p->step_count, chunk->live[i]);
-        finish_row(pass, chunk->live[i]);
-        if (is_timed(i, pass->count))
-            end_timing(runner);
+            hr__pass_bind(pass, p->step_count, row);
+        hr__pass_time_begin(pass, row, p->nodes[p->node_count - 1]);
+        finish_row(pass, row, chunk->sample_of[row] > 0);
+        hr__pass_time_end(pass);
     }
+    for (uint32_t i = 0; i < chunk->sample_count; i++)
+        hr__sample_finish(runner, pass->stage, &chunk->samples[i]);
     pass->bytes += runner->thread.arena.used_bytes;
     clear_rows(pass, pass->count);
 }
@@ -493,7 +595,8 @@ pass_of(struct hr_runner *runner, const struct hr_claim *claim, struct hr_chunk 
                             .block = claim->block,
                             .chunk = chunk,
                             .at = claim->at,
-                            .count = claim->count};
+                            .count = claim->count,
+                            .record_ns = claim->record_ns};
 }
 
 static void run_claim(struct hr_runner *runner, struct hr_claim *claim)

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "engine/engine.h"
+#include "engine/sample.h"
 
 /* Rows of a chunk at most. */
 #define HR_CHUNK_ROWS 512
@@ -25,6 +26,7 @@ struct hr_pass {
     struct hr_block *block;
     struct hr_chunk *chunk;
     uint32_t at, count; /* row 0 is record `at` */
+    double record_ns;   /* see struct hr_claim */
     uint64_t attempt;
     uint64_t bytes;      /* that the rows needed beyond the arena */
     uint64_t lost_ticks; /* spent on what no record is at fault for */
@@ -38,7 +40,10 @@ struct hr_chunk {
     uint32_t *live;           /* rows still on their way, in order */
     struct hr_value *rows;    /* room x slot_count + 1 */
     struct hr_record_id *ids; /* room x path_count, at least one */
-    struct hr_proc **procs;   /* per segment; NULL until it is used */
+    uint8_t *sample_of;       /* per row: 1 + its sample; 0: it is not timed */
+    struct hr_sample samples[HR_SAMPLES_MAX]; /* one where there are no segments */
+    uint32_t sample_count;
+    struct hr_proc **procs; /* per segment; NULL until it is used */
     struct hr_proc_record *records;
     struct hr_value *shipped; /* room x most inputs of a request */
 
@@ -109,7 +114,9 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
 /* run.c */
 void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
                   const struct hr_record_id *id, uint64_t begin, uint64_t end);
-/* Bytes of these values, for the meter. */
+/* Where the bytes that pass `node` are added up while a record is timed, or NULL. */
+struct hr_charge *hr__run_charge(struct hr_runner *runner, uint32_t node);
+/* Bytes of these values. */
 uint64_t hr__run_bytes(struct hr_value *const *values, size_t count);
 
 static inline struct hr_value *hr__pass_slots(const struct hr_pass *pass, uint32_t row)
@@ -140,8 +147,14 @@ static inline uint8_t *hr__pass_status(const struct hr_pass *pass, uint32_t row)
 {
     return &pass->block->status[pass->at + row];
 }
-/* Rows that are still open will not be run. */
-void hr__pass_give_up(struct hr_pass *pass);
+/* Rows that are still open will not be run; they have come to `node`. */
+void hr__pass_give_up(struct hr_pass *pass, uint32_t node);
+/* The row ended in `node`: its status says how. */
+void hr__pass_ended(struct hr_pass *pass, uint32_t row, uint32_t node,
+                    enum hr_record_status status);
+/* While a row is timed, its time is charged to `node`, from begin to end. */
+void hr__pass_time_begin(struct hr_pass *pass, uint32_t row, uint32_t node);
+void hr__pass_time_end(struct hr_pass *pass);
 bool hr__pass_stopped(const struct hr_pass *pass);
 
 /* The thread is in the user code of `node` from here on, at source index `record`, or

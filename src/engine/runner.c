@@ -17,6 +17,8 @@ static enum hr_err chunk_init(struct hr_chunk *chunk, const struct hr_stage *sta
 {
     const struct hr_program *p = &stage->program;
     size_t paths = p->path_count > 0 ? p->path_count : 1;
+    size_t nodes = stage->engine->graph->count;
+    size_t samples = p->segment_count == 0 ? 1 : HR_SAMPLES_MAX;
 
     chunk->room = p->segment_count == 0               ? 1
                   : stage->block_size < HR_CHUNK_ROWS ? stage->block_size
@@ -24,9 +26,14 @@ static enum hr_err chunk_init(struct hr_chunk *chunk, const struct hr_stage *sta
     chunk->live = hr__calloc(chunk->room, sizeof *chunk->live);
     chunk->ids = hr__calloc(chunk->room * paths, sizeof *chunk->ids);
     chunk->rows = hr__calloc(chunk->room * (p->slot_count + 1), sizeof *chunk->rows);
+    chunk->sample_of = hr__calloc(chunk->room, sizeof *chunk->sample_of);
+    chunk->samples[0].charges = hr__calloc(samples * nodes, sizeof(struct hr_charge));
     hr__arena_init(&chunk->arena);
-    if (chunk->live == NULL || chunk->ids == NULL || chunk->rows == NULL)
+    if (chunk->live == NULL || chunk->ids == NULL || chunk->rows == NULL ||
+        chunk->sample_of == NULL || chunk->samples[0].charges == NULL)
         return HR_ERR_MEMORY;
+    for (size_t i = 1; i < samples; i++)
+        chunk->samples[i].charges = chunk->samples[0].charges + i * nodes;
     return hr__process_init(chunk, p);
 }
 
@@ -39,6 +46,8 @@ static void chunk_finish(struct hr_chunk *chunk, const struct hr_program *p)
     hr__free(chunk->live);
     hr__free(chunk->ids);
     hr__free(chunk->rows);
+    hr__free(chunk->sample_of);
+    hr__free(chunk->samples[0].charges);
 }
 
 static enum hr_err init_chunks(struct hr_runner *runner, const struct hr_stage *stage)
@@ -103,8 +112,6 @@ static void finish_stage(struct hr_runner *runner, const struct hr_stage *stage)
 enum hr_err
 hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
 {
-    size_t nodes = engine->graph->count;
-
     runner->engine = engine;
     runner->number = number;
     hr__arena_init(&runner->thread.arena);
@@ -112,12 +119,10 @@ hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
     runner->thread.pool = engine->pool;
     runner->ctxs = hr__calloc(engine->stage_count, sizeof(void *));
     runner->chunks = hr__calloc(2 * engine->stage_count, sizeof *runner->chunks);
-    runner->meters = hr__calloc(nodes, sizeof *runner->meters);
-    runner->ticks = hr__calloc(nodes, sizeof *runner->ticks);
-    HR_TRY(hr__meter_init(&runner->meter, nodes, engine->stage_count));
-    if (runner->ctxs == NULL || runner->chunks == NULL || runner->meters == NULL ||
-        runner->ticks == NULL)
+    HR_TRY(hr__meter_init(&runner->meter, engine->graph->count, engine->stage_count));
+    if (runner->ctxs == NULL || runner->chunks == NULL)
         return HR_ERR_MEMORY;
+    hr__thread_calibrate(&runner->thread);
     for (size_t i = 0; i < engine->stage_count; i++) {
         HR_TRY(init_chunks(runner, &engine->stages[i]));
         HR_TRY(init_contexts(runner, &engine->stages[i]));
@@ -144,8 +149,6 @@ void hr__runner_finish(struct hr_runner *runner)
     hr__thread_objects_destroy(&runner->thread);
     hr__arena_finish(&runner->thread.arena);
     hr__meter_finish(&runner->meter);
-    hr__free(runner->meters);
-    hr__free(runner->ticks);
     hr__free(runner->spans);
     runner->engine = NULL;
 }

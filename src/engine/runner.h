@@ -12,11 +12,6 @@
 #include "engine/meter.h"
 #include "engine/stage.h"
 
-/* Counters of a node in one thread. */
-struct hr_node_meter {
-    uint64_t records, timed, errors, dropped, bytes_in, bytes_out, ticks;
-};
-
 struct hr_span {
     uint64_t begin, end; /* ticks */
     struct hr_record_id id;
@@ -38,16 +33,15 @@ struct hr_runner {
     atomic_ullong code_record;
     struct hr_op_ctx **ctxs; /* per stage: one per step, then the expansion */
     struct hr_meter meter;
-    struct hr_node_meter *meters; /* per node */
-    uint64_t *ticks;              /* per node, of the record that is being timed */
-    struct hr_chunk *chunks;      /* two per stage; empty where there is no user code */
-    struct hr_chunk *under_way;   /* whose records a worker process has, or NULL */
-    unsigned turn;                /* which of the two is next */
-    struct hr_buffer *slab;       /* small results share it */
+    struct hr_chunk *chunks; /* two per stage; the second one where there are requests */
+    struct hr_chunk *under_way; /* whose records a worker process has, or NULL */
+    unsigned turn;              /* which of the two is next */
+    struct hr_buffer *slab;     /* small results share it */
     size_t slab_used;
     struct hr_error error;
-    struct hr_span *spans;
-    size_t span_count, span_room;
+    struct hr_span *spans; /* read by others up to span_count */
+    atomic_size_t span_count;
+    size_t span_room;
 };
 
 HR_CHECK enum hr_err

@@ -407,8 +407,11 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
     left = block->size - block->claimed;
     chunk = choose_chunk(stage, left);
     chunk = chunk < left ? chunk : left;
-    *ret_claim = (struct hr_claim){
-        .stage = stage, .block = block, .at = block->claimed, .count = chunk};
+    *ret_claim = (struct hr_claim){.stage = stage,
+                                   .block = block,
+                                   .at = block->claimed,
+                                   .count = chunk,
+                                   .record_ns = stage->record_ns};
     block->claimed += chunk;
     if (block->claimed == block->size)
         stage->open = NULL;

@@ -74,6 +74,7 @@ struct hr_claim {
     struct hr_stage *stage;
     struct hr_block *block;
     uint32_t at, count;
+    double record_ns; /* what a record of the stage takes; 0: unknown */
     /* What running it told: scratch of its records; ticks that are nobody's. */
     uint64_t bytes, lost_ticks;
 };

@@ -1,6 +1,6 @@
 /*
- * engine/stats.c - what the meters say. Counters are written by one thread each and read
- * here without a lock: a number may be a moment old, never torn.
+ * engine/stats.c - what the meters say: what the threads have shown (hr__meter_show),
+ * read under the lock.
  */
 #include "engine/engine.h"
 
@@ -51,71 +51,185 @@ void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)
     pthread_mutex_unlock(&engine->lock);
 }
 
-static struct hr_node_meter sum_meters(const struct hr_engine *engine, size_t node)
+/* ---- nodes ---- */
+
+static void add_time(struct hr_time *sum, const struct hr_time *time)
+{
+    sum->cpu_ns += time->cpu_ns;
+    sum->wait_ns += time->wait_ns;
+}
+
+/* What all threads have shown of a node; under the lock. */
+static struct hr_node_meter sum_node(const struct hr_engine *engine, size_t node)
 {
     struct hr_node_meter sum = {0};
 
     for (int i = 0; i <= engine->thread_count; i++) {
-        const struct hr_node_meter *meter = &engine->runners[i].meters[node];
+        const struct hr_node_meter *m = &engine->runners[i].meter.shown_nodes[node];
 
-        sum.records += peek(&meter->records);
-        sum.timed += peek(&meter->timed);
-        sum.errors += peek(&meter->errors);
-        sum.dropped += peek(&meter->dropped);
-        sum.bytes_in += peek(&meter->bytes_in);
-        sum.bytes_out += peek(&meter->bytes_out);
-        sum.ticks += peek(&meter->ticks);
+        sum.records_in += m->records_in;
+        sum.records_out += m->records_out;
+        sum.errors += m->errors;
+        sum.dropped += m->dropped;
+        sum.ended += m->ended;
+        sum.bytes_in += m->bytes_in;
+        sum.bytes_out += m->bytes_out;
+        add_time(&sum.own, &m->own);
+        add_time(&sum.worker, &m->worker);
+        hr__fit_merge(&sum.cost, &m->cost);
+        sum.share += m->share;
+        sum.wait_ns += m->wait_ns;
+        for (size_t k = 0; k < HR_BYTES_KINDS; k++)
+            sum.bytes[k] += m->bytes[k];
     }
     return sum;
 }
 
-/* Node whose group a step is in, and the step whose counts stand for a batch node. */
-static void find_step(const struct hr_engine *engine, size_t node, uint32_t *ret_group,
-                      uint32_t *ret_counted)
+static struct hr_stage_meter sum_stage(const struct hr_engine *engine, size_t stage)
 {
-    *ret_group = (uint32_t)node;
-    *ret_counted = (uint32_t)node;
+    struct hr_stage_meter sum = {0};
+
+    for (int i = 0; i <= engine->thread_count; i++) {
+        const struct hr_stage_meter *m = &engine->runners[i].meter.shown_stages[stage];
+
+        add_time(&sum.records, &m->records);
+        sum.begun += m->begun;
+        sum.batches += m->batches;
+    }
+    return sum;
+}
+
+/* The stage whose records pass the node, or NULL. */
+static const struct hr_stage *stage_of(const struct hr_engine *engine, size_t node)
+{
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        const struct hr_program *p = &engine->stages[i].program;
+
+        for (size_t k = 0; k < p->node_count; k++)
+            if (p->nodes[k] == node)
+                return &engine->stages[i];
+    }
+    return NULL;
+}
+
+static double part(double of, double all, bool last)
+{
+    return all > 0 ? of / all : last ? 1 : 0;
+}
+
+/* Adds to `sum->own` the node's part of what the stage's records took. */
+static void divide_stage(const struct hr_engine *engine, const struct hr_stage *stage,
+                         size_t node, struct hr_node_meter *sum)
+{
+    const struct hr_program *p = &stage->program;
+    struct hr_stage_meter all = sum_stage(engine, stage->number);
+    bool last = p->nodes[p->node_count - 1] == node;
+    double share = 0, wait_ns = 0;
+
+    for (size_t i = 0; i < p->node_count; i++) {
+        struct hr_node_meter other = sum_node(engine, p->nodes[i]);
+
+        share += other.share;
+        wait_ns += other.share > 0 ? other.wait_ns : 0;
+    }
+    sum->own.cpu_ns += all.records.cpu_ns * part(sum->share, share, last);
+    sum->own.wait_ns +=
+        all.records.wait_ns *
+        (wait_ns > 0 ? part(sum->share > 0 ? sum->wait_ns : 0, wait_ns, last)
+                     : part(sum->share, share, last));
+}
+
+/* Records that came to the node: those that began the stage, less those that ended in a
+ * step before it. The batch node of a stage that is not direct counts by itself. */
+static void count_records(const struct hr_engine *engine, const struct hr_stage *stage,
+                          size_t node, struct hr_node_meter *sum)
+{
+    const struct hr_program *p = &stage->program;
+    struct hr_stage_meter all = sum_stage(engine, stage->number);
+    bool batch = p->plan->batch == node;
+    uint64_t count = all.begun;
+
+    for (size_t i = 0; i < p->node_count && p->nodes[i] != node; i++)
+        count -= sum_node(engine, p->nodes[i]).ended;
+    if (batch)
+        sum->records_out += all.batches;
+    if (batch && sum->records_in > 0)
+        return;
+    sum->records_in = count;
+    if (!batch && p->plan->expand != node)
+        sum->records_out = count - sum->ended;
+}
+
+static void set_costs(const struct hr_node_meter *sum, struct hr_node_stats *s)
+{
+    double ns = sum->own.cpu_ns + sum->worker.cpu_ns;
+    double mean = hr__fit_mean(&sum->cost), scale;
+
+    s->seconds = ns * 1e-9;
+    s->worker_seconds = sum->worker.cpu_ns * 1e-9;
+    s->wait_seconds = (sum->own.wait_ns + sum->worker.wait_ns) * 1e-9;
+    s->record_ns = sum->records_in > 0 ? ns / (double)sum->records_in : 0;
+    scale = mean > 0 ? s->record_ns / mean : 0;
+    s->record_ns_variance = hr__fit_variance(&sum->cost) * scale * scale;
+    s->byte_ns = hr__fit_slope(&sum->cost) * scale;
+}
+
+static void set_bytes(const struct hr_node_meter *sum, struct hr_node_stats *s)
+{
+    double scale = sum->cost.weight > 0 ? (double)sum->records_in / sum->cost.weight : 0;
+    uint64_t bytes[HR_BYTES_KINDS];
+
+    for (size_t i = 0; i < HR_BYTES_KINDS; i++)
+        bytes[i] = (uint64_t)(sum->bytes[i] * scale + 0.5);
+    s->bytes_read = bytes[HR_BYTES_READ] + sum->bytes_in;
+    s->bytes_taken = bytes[HR_BYTES_TAKEN];
+    s->bytes_updated = bytes[HR_BYTES_AFTER];
+    s->bytes_written = bytes[HR_BYTES_WRITTEN] + sum->bytes_out;
+    s->bytes_in = s->bytes_read + s->bytes_taken + bytes[HR_BYTES_BEFORE];
+    s->bytes_out = s->bytes_updated + s->bytes_written;
+}
+
+static uint32_t group_of(const struct hr_engine *engine, uint32_t node)
+{
     for (size_t i = 0; i < engine->plan.stage_count; i++) {
         const struct hr_plan_stage *stage = &engine->plan.stages[i];
 
         for (size_t k = 0; k < stage->step_count; k++)
             if (stage->steps[k].node == node)
-                *ret_group = stage->steps[k].group;
-        if (stage->batch == node && stage->step_count > 0)
-            *ret_counted = stage->steps[stage->step_count - 1].node;
+                return stage->steps[k].group;
     }
+    return node;
 }
 
 enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
                                   struct hr_node_stats *ret_stats)
 {
     const struct hr_graph_node *node;
-    struct hr_node_meter sum, counted;
+    const struct hr_stage *stage;
+    struct hr_node_meter sum;
     struct hr_kept kept = {0};
-    uint32_t group, like;
-    double scale;
 
     if (at >= engine->graph->count)
         return HR_ERR_RANGE;
-    node = &engine->graph->nodes[at];
-    find_step(engine, at, &group, &like);
-    sum = sum_meters(engine, at);
-    counted = sum_meters(engine, like);
-    scale = counted.timed > 0 ? (double)counted.records / (double)counted.timed : 0;
     memset(ret_stats, 0, sizeof *ret_stats);
-    ret_stats->node = engine->graph->nodes[at].name;
-    ret_stats->op = engine->graph->nodes[at].op->name;
-    ret_stats->records = counted.records;
-    if (like != at)
-        ret_stats->records -= counted.errors + counted.dropped;
+    node = &engine->graph->nodes[at];
+    stage = stage_of(engine, at);
+    pthread_mutex_lock(&engine->lock);
+    sum = sum_node(engine, at);
+    if (stage != NULL) {
+        divide_stage(engine, stage, at, &sum);
+        count_records(engine, stage, at, &sum);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    ret_stats->node = node->name;
+    ret_stats->op = node->op->name;
+    ret_stats->records = sum.records_in;
+    ret_stats->records_out = sum.records_out;
     ret_stats->errors = sum.errors;
     ret_stats->dropped = sum.dropped;
-    ret_stats->bytes_in =
-        (uint64_t)((double)(like != at ? counted.bytes_out : sum.bytes_in) * scale);
-    ret_stats->bytes_out =
-        (uint64_t)((double)(like != at ? counted.bytes_out : sum.bytes_out) * scale);
-    ret_stats->seconds = hr__ticks_to_ns(sum.ticks) * 1e-9 * scale;
-    ret_stats->fused_into = engine->graph->nodes[group].name;
+    set_costs(&sum, ret_stats);
+    set_bytes(&sum, ret_stats);
+    ret_stats->fused_into = engine->graph->nodes[group_of(engine, (uint32_t)at)].name;
     if (node->state != NULL && node->op->keeps != NULL)
         node->op->keeps(node->state, &kept);
     ret_stats->kept_entries = kept.entries;
@@ -132,6 +246,7 @@ enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out)
     hr__str_add(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     for (int i = 0; i <= engine->thread_count; i++) {
         const struct hr_runner *runner = &engine->runners[i];
+        size_t count = atomic_load_explicit(&runner->span_count, memory_order_acquire);
 
         hr__str_addf(
             out,
@@ -139,7 +254,7 @@ enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out)
             "\"name\":\"%s %d\"}}",
             i == 0 ? "" : ",", i, i < engine->thread_count ? "thread" : "caller", i);
         first = false;
-        for (size_t k = 0; k < runner->span_count; k++) {
+        for (size_t k = 0; k < count; k++) {
             const struct hr_span *span = &runner->spans[k];
 
             hr__str_addf(

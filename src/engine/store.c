@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "op/thread.h"
 
 enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,
                              const struct hr_out_field *out, char *to)
@@ -117,6 +118,21 @@ enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
     return HR_OK;
 }
 
+static void
+count_children(struct hr_runner *runner, const struct hr_program *p,
+               const struct hr_value *parents, const struct hr_children *children)
+{
+    struct hr_charge *charge = hr__run_charge(runner, p->expand.node);
+
+    hr__meter_node(runner, p->expand.node)->records_out += children->count;
+    if (charge == NULL)
+        return;
+    for (size_t f = 0; f < p->out_count; f++)
+        charge->bytes[HR_BYTES_READ] += parents[f].bytes;
+    for (size_t i = 0; i < children->count * p->child_count; i++)
+        charge->bytes[HR_BYTES_WRITTEN] += children->values[i].bytes;
+}
+
 enum hr_err
 hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
                    struct hr_block *block, uint32_t at, struct hr_value *slots)
@@ -132,10 +148,9 @@ hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
         code = hr__store_keep(runner, &slots[p->out[f].slot], &parents[f]);
     for (size_t f = 0; code == HR_OK && f < p->out_count; f++)
         slots[p->out[f].slot] = parents[f];
-    if (code == HR_OK) {
-        runner->meters[p->expand.node].records++;
+    hr__thread_charge(&runner->thread, p->expand.node);
+    if (code == HR_OK)
         code = p->expand.op->expand_count(ctx, &count);
-    }
     if (code == HR_OK && count > UINT32_MAX)
         code = hr__fail(&runner->error, HR_ERR_LIMIT,
                         "a record can have at most 2^32 - 1 children, not %llu",
@@ -150,6 +165,8 @@ hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
         code = p->expand.op->expand_child(
             ctx, i, parents, &children->values[i * p->child_count], p->child_count);
     }
+    if (code == HR_OK)
+        count_children(runner, p, parents, children);
     for (size_t f = 0; parents != NULL && f < p->out_count; f++)
         memset(&slots[p->out[f].slot], 0, sizeof(struct hr_value));
     for (size_t f = 0; parents != NULL && f < p->out_count; f++)

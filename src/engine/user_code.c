@@ -165,7 +165,7 @@ static void settle(struct thread_call *c, enum hr_err code)
 
     c->detail = NULL;
     if (code == HR_ERR_END) {
-        *hr__pass_status(pass, c->row) = HR_RECORD_END;
+        hr__pass_ended(pass, c->row, c->step->node, HR_RECORD_END);
         memset(&runner->error, 0, sizeof runner->error);
         hr__free(text);
         return;
@@ -180,7 +180,7 @@ static void call_row(struct thread_call *c, size_t at)
 {
     struct hr_pass *pass = c->pass;
     struct hr_runner *runner = pass->runner;
-    struct hr_node_meter *meter = &runner->meters[c->step->node];
+    struct hr_charge *charge;
     enum hr_err code;
 
     hr__pass_bind(pass, at, c->row);
@@ -191,7 +191,10 @@ static void call_row(struct thread_call *c, size_t at)
         c->children = &pass->block->children[pass->at + c->row];
         c->children_room = 0;
     }
-    meter->bytes_in += hr__run_bytes(c->ctx->fields, c->call.input_count);
+    charge = hr__run_charge(runner, c->step->node);
+    if (charge != NULL)
+        charge->bytes[HR_BYTES_READ] +=
+            hr__run_bytes(c->ctx->fields, c->call.input_count);
     hr__runner_in_code(runner, c->step->node, c->call.id->index);
     code = hr__code_run(c->step->code->code, &c->call, &runner->error);
     hr__runner_out_of_code(runner);
@@ -203,13 +206,13 @@ static void call_row(struct thread_call *c, size_t at)
         hr__free(c->detail);
         c->detail = NULL;
     }
-    if (c->call.kind == HR_OP_FILTER && !c->call.keep) {
-        *hr__pass_status(pass, c->row) = HR_RECORD_DROPPED;
-        meter->dropped++;
-    }
-    if (c->call.kind != HR_OP_EXPAND)
-        meter->bytes_out +=
+    if (c->call.kind == HR_OP_FILTER && !c->call.keep)
+        hr__pass_ended(pass, c->row, c->step->node, HR_RECORD_DROPPED);
+    if (charge != NULL && c->call.kind != HR_OP_EXPAND)
+        charge->bytes[HR_BYTES_WRITTEN] +=
             hr__run_bytes(c->ctx->fields + c->call.input_count, c->call.output_count);
+    if (c->call.kind == HR_OP_EXPAND)
+        hr__meter_node(runner, c->step->node)->records_out += c->children->count;
     for (size_t i = 0; i < c->step->clear_count; i++)
         hr__value_clear(&hr__pass_slots(pass, c->row)[c->step->clear[i]]);
 }
@@ -218,14 +221,15 @@ static void call_rows(struct thread_call *c, size_t at)
 {
     struct hr_pass *pass = c->pass;
     struct hr_runner *runner = pass->runner;
-    struct hr_node_meter *meter = &runner->meters[c->step->node];
     bool trace = runner->engine->options.trace;
-    uint64_t begin = hr__ticks(), last = begin;
+    uint64_t last = trace ? hr__ticks() : 0;
     uint32_t done = 0;
 
     for (; done < pass->chunk->live_count && !hr__pass_stopped(pass); done++) {
         c->row = pass->chunk->live[done];
+        hr__pass_time_begin(pass, c->row, c->step->node);
         call_row(c, at);
+        hr__pass_time_end(pass);
         if (trace) {
             uint64_t now = hr__ticks();
 
@@ -234,10 +238,7 @@ static void call_rows(struct thread_call *c, size_t at)
         }
     }
     if (done < pass->chunk->live_count)
-        hr__pass_give_up(pass);
-    meter->records += done;
-    meter->timed += done;
-    meter->ticks += hr__ticks() - begin;
+        hr__pass_give_up(pass, c->step->node);
 }
 
 void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
@@ -247,11 +248,13 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     const struct hr_code *code = use->code;
     struct thread_call call;
     void *token = NULL;
+    unsigned was;
 
     hr__pass_prepare(pass, segment->from, step->before, step->before_count);
     if (pass->chunk->live_count == 0)
         return;
     begin_call(&call, pass, step, segment->from);
+    was = hr__meter_begin(pass->runner, step->node);
     if (step->variant == HR_PLAN_INLINE) {
         hr__runner_in_code(pass->runner, step->node, UINT64_MAX);
         pthread_mutex_lock(&use->lock);
@@ -264,4 +267,5 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
         code->leave(code->user, token);
     if (step->variant == HR_PLAN_INLINE)
         pthread_mutex_unlock(&use->lock);
+    hr__meter_end(pass->runner, was);
 }

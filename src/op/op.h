@@ -118,6 +118,7 @@ struct hr_thread_class {
     void (*destroy)(void *object);
 };
 
+struct hr_charge;
 struct hr_reader;
 struct hr_range; /* store/store.h */
 
@@ -127,9 +128,12 @@ struct hr_thread {
     struct hr_reader *reader; /* ranges of objects, page-cached or read ahead */
     struct hr_pool *pool;     /* buffers that outlive the record */
     struct hr_thread_object *objects;
-    uint32_t charge_node;   /* see hr__thread_charge */
-    uint64_t charge_since;  /* hr__ticks() when the running part began */
-    uint64_t *charge_ticks; /* per node, NULL when this record is not timed */
+    struct hr_charge *charges; /* per node; NULL when this record is not timed. See
+                                  op/thread.h, as for the rest */
+    uint32_t charge_node;
+    bool charge_clock;
+    uint64_t charge_since, charge_cpu_since;
+    uint64_t charge_price, charge_cpu_price;
 };
 
 /* The thread's object of this class. */

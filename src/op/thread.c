@@ -6,6 +6,8 @@
  */
 #include "op/op.h"
 
+#include <assert.h>
+
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "op/thread.h"
@@ -56,16 +58,64 @@ void hr__thread_objects_destroy(struct hr_thread *thread)
     }
 }
 
+/* ---- timing ---- */
+
+static uint64_t beyond(uint64_t spent, uint64_t price)
+{
+    return spent > price ? spent - price : 0;
+}
+
 void hr__thread_charge(struct hr_thread *thread, uint32_t node)
 {
-    uint64_t now;
+    struct hr_charge *running;
 
-    if (thread->charge_ticks == NULL)
+    if (thread->charges == NULL)
         return;
-    now = hr__ticks();
-    thread->charge_ticks[thread->charge_node] += now - thread->charge_since;
-    thread->charge_since = now;
+    running = &thread->charges[thread->charge_node];
+    running->ticks += beyond(hr__ticks() - thread->charge_since, thread->charge_price);
+    if (thread->charge_clock) {
+        uint64_t cpu_ns = hr__cpu_thread_ns();
+
+        running->cpu_ns +=
+            beyond(cpu_ns - thread->charge_cpu_since, thread->charge_cpu_price);
+        thread->charge_cpu_since = cpu_ns;
+    }
     thread->charge_node = node;
+    thread->charge_since = hr__ticks();
+}
+
+void hr__thread_timing_begin(struct hr_thread *thread, struct hr_charge *charges,
+                             uint32_t node, bool clock)
+{
+    assert(thread->charges == NULL && charges != NULL);
+    thread->charges = charges;
+    thread->charge_node = node;
+    thread->charge_clock = clock;
+    thread->charge_cpu_since = clock ? hr__cpu_thread_ns() : 0;
+    thread->charge_since = hr__ticks();
+}
+
+void hr__thread_timing_end(struct hr_thread *thread)
+{
+    assert(thread->charges != NULL);
+    hr__thread_charge(thread, thread->charge_node);
+    thread->charges = NULL;
+}
+
+/* The least of several: what interrupts came between is no part of the price. */
+void hr__thread_calibrate(struct hr_thread *thread)
+{
+    uint64_t ticks = UINT64_MAX, cpu_ns = UINT64_MAX;
+
+    for (int i = 0; i < 16; i++) {
+        uint64_t from = hr__ticks(), to = hr__ticks();
+        uint64_t cpu_from = hr__cpu_thread_ns(), cpu_to = hr__cpu_thread_ns();
+
+        ticks = to - from < ticks ? to - from : ticks;
+        cpu_ns = cpu_to - cpu_from < cpu_ns ? cpu_to - cpu_from : cpu_ns;
+    }
+    thread->charge_price = ticks;
+    thread->charge_cpu_price = cpu_ns;
 }
 
 enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **ret_memory)

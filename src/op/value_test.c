@@ -4,6 +4,7 @@
 #include "op/value.h"
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "op/op.h"
 #include "op/thread.h"
 #include "tests/support/check.h"
@@ -170,17 +171,25 @@ TEST(worker_objects_are_made_once_and_destroyed_with_it)
 
 TEST(time_is_charged_to_the_running_node)
 {
-    uint64_t ticks[3] = {0};
+    struct hr_charge charges[3] = {{0}};
     struct hr_thread thread = {.charge_node = 0};
+    uint64_t sum = 0, begin;
 
     hr__thread_charge(&thread, 2); /* not timed: nothing happens */
     CHECK_EQ_INT(thread.charge_node, 0);
-    thread.charge_ticks = ticks;
-    thread.charge_since = 0;
+    begin = hr__cpu_thread_ns();
+    hr__thread_timing_begin(&thread, charges, 0, true);
+    while (hr__cpu_thread_ns() < begin + 1000000)
+        continue;
     hr__thread_charge(&thread, 2);
-    CHECK(ticks[0] > 0);
+    CHECK(charges[0].ticks > 0);
+    CHECK(charges[0].cpu_ns >= 900000);
     hr__thread_charge(&thread, 1);
-    CHECK_EQ_INT(ticks[1], 0);
+    CHECK_EQ_INT(charges[1].ticks, 0);
     CHECK_EQ_INT(thread.charge_node, 1);
-    CHECK(thread.charge_since >= ticks[0]);
+    hr__thread_timing_end(&thread);
+    CHECK(thread.charges == NULL);
+    for (int i = 0; i < 3; i++)
+        sum += charges[i].cpu_ns;
+    CHECK(sum <= hr__cpu_thread_ns() - begin);
 }

@@ -155,29 +155,27 @@ static void leave(struct hr_server *server)
 
 /* ---- requests ---- */
 
-/* Whether the next record is timed step by step: the first of a request, and one of eight
- * by chance. With one step there is nothing to divide. */
+/* Whether the next record is timed step by step: one of eight by chance, and the first of
+ * all. With one step there is nothing to divide. */
 static bool is_timed(struct hr_server *server)
 {
+    bool first = server->dice == 0;
+
     server->dice = server->dice * 1664525u + 1013904223u;
-    return server->program.step_count > 1 && (server->at == 0 || server->dice >> 29 == 0);
+    return server->program.step_count > 1 && (first || server->dice >> 29 == 0);
 }
 
 static void run_record(struct hr_server *server)
 {
     bool timed = is_timed(server);
 
-    if (timed) {
-        server->thread.charge_node = server->program.steps[0].number;
-        server->thread.charge_since = hr__ticks();
-        server->thread.charge_ticks = server->node_ticks;
-    }
+    if (timed)
+        hr__thread_timing_begin(&server->thread, server->charges,
+                                server->program.steps[0].number, false);
     if (!hr__serve_record(server))
         server->full = true;
-    if (timed) {
-        hr__thread_charge(&server->thread, server->program.steps[0].number);
-        server->thread.charge_ticks = NULL;
-    }
+    if (timed)
+        hr__thread_timing_end(&server->thread);
 }
 
 /* Records from the first on, until all are done, one finds no room, or one says that the
@@ -203,25 +201,20 @@ static void run_records(struct hr_server *server, uint64_t request)
     leave(server);
 }
 
-/* The time of the request over its nodes, as the timed records divide it. */
+/* The time of the request over its nodes, as all records timed so far divide it. */
 static void divide_time(struct hr_server *server, uint64_t work_ns)
 {
     uint64_t *node_ns = (uint64_t *)(server->out->base + server->map.node_ns);
     uint32_t nodes = server->program.nodes;
-    uint64_t sum = 0;
+    double sum = 0;
 
-    if (server->program.step_count == 1) {
-        memset(node_ns, 0, nodes * sizeof *node_ns);
+    memset(node_ns, 0, nodes * sizeof *node_ns);
+    for (uint32_t i = 0; i < nodes; i++)
+        sum += (double)server->charges[i].ticks;
+    if (sum == 0)
         node_ns[server->program.steps[0].number] = work_ns;
-        return;
-    }
-    for (uint32_t i = 0; i < nodes; i++)
-        sum += server->node_ticks[i];
-    for (uint32_t i = 0; i < nodes; i++)
-        node_ns[i] = sum == 0 ? 0
-                              : (uint64_t)((double)work_ns *
-                                           (double)server->node_ticks[i] / (double)sum);
-    memset(server->node_ticks, 0, nodes * sizeof *server->node_ticks);
+    for (uint32_t i = 0; sum > 0 && i < nodes; i++)
+        node_ns[i] = (uint64_t)((double)work_ns * (double)server->charges[i].ticks / sum);
 }
 
 static void answer(struct hr_server *server, unsigned request, uint32_t done,
@@ -243,7 +236,7 @@ static enum hr_err
 run_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
 {
     struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->in->base;
-    uint64_t from = hr__now_ns(), cpu_from = hr__cpu_thread_ns();
+    uint64_t from = hr__now_ns(), cpu_ns;
     size_t in_bytes = in->bytes, id_bytes = in->id_bytes;
 
     server->count = in->count;
@@ -268,13 +261,15 @@ run_request(struct hr_server *server, unsigned request, struct hr_error *reterr)
     }
     hr__shm_unmap_old(server->in);
     hr__shm_unmap_old(server->out);
-    answer(server, request, server->at, hr__now_ns() - from,
-           hr__cpu_thread_ns() - cpu_from);
+    cpu_ns = hr__cpu_thread_ns();
+    answer(server, request, server->at, hr__now_ns() - from, cpu_ns - server->cpu_ns);
+    server->cpu_ns = cpu_ns;
     return HR_OK;
 }
 
 static enum hr_err serve(struct hr_server *server, struct hr_error *reterr)
 {
+    server->cpu_ns = hr__cpu_thread_ns(); /* starting the process is no request's */
     for (unsigned done = 0;; done++) {
         struct hr_proc_in_head *in = (struct hr_proc_in_head *)server->ins[0].base;
         uint32_t channel;

@@ -9,6 +9,7 @@
 #include "core/arena.h"
 #include "op/code_call.h"
 #include "op/op.h"
+#include "op/thread.h"
 #include "proc/event.h"
 #include "proc/request.h"
 #include "proc/shm.h"
@@ -59,6 +60,8 @@ struct hr_server {
     bool has_ops;    /* some steps are ops: values may own memory and change */
     struct hr_error error;
 
+    uint64_t cpu_ns; /* of this thread, when it answered last */
+
     /* The request. */
     uint32_t count, at;
     struct hr_record_id id; /* of the record */
@@ -69,8 +72,8 @@ struct hr_server {
     struct hr_wire_value *children; /* of the record's expansion: count x results */
     size_t child_room;
 
-    /* Time of the request, per node, by a sample of its records. */
-    uint64_t *node_ticks;
+    /* What records cost per node, by a sample of all so far. */
+    struct hr_charge *charges;
     uint32_t dice; /* which records are timed */
 };
 

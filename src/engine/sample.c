@@ -1,0 +1,151 @@
+/*
+ * engine/sample.c - choosing records to time, and adding up what they cost. See sample.h.
+ */
+#include "engine/sample.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "engine/engine.h"
+
+/* Part of a record's time that its timing may cost, averaged over all records. */
+#define BUDGET 0.004
+/* What timing a record costs: by itself and per node, by the TSC and by the CPU clock. */
+#define SAMPLE_NS 60.0
+#define TICKS_NODE_NS 25.0
+#define CLOCK_NODE_NS 260.0
+/* From here on the CPU clock is read; below, a record of this length is looked into. */
+#define CLOCK_NS 20000.0
+
+/* Records from one that is timed to the next, when each is with the same chance. */
+static uint64_t draw_gap(struct hr_sampler *sampler)
+{
+    double u;
+
+    if (sampler->rate >= 1)
+        return 1;
+    u = 1 - hr__rng_double(&sampler->rng);
+    return 1 + (uint64_t)(log(u) / log1p(-sampler->rate));
+}
+
+static double rate_for(size_t nodes, uint32_t count, double record_ns, bool clock)
+{
+    double each = SAMPLE_NS + (double)nodes * (clock ? CLOCK_NODE_NS : TICKS_NODE_NS);
+    double rate = record_ns > 0 ? BUDGET * record_ns / each : 1;
+
+    /* A pass has room for so many; half of it, as the number varies. */
+    if (count > HR_SAMPLES_MAX && rate * count > HR_SAMPLES_MAX / 2)
+        rate = HR_SAMPLES_MAX / 2 / (double)count;
+    return rate < 1 ? rate : 1;
+}
+
+void hr__sampler_aim(struct hr_runner *runner, size_t stage, size_t nodes, uint32_t count,
+                     double record_ns)
+{
+    struct hr_sampler *sampler = &runner->meter.samplers[stage];
+    bool clock = record_ns == 0 || record_ns > CLOCK_NS;
+    double rate = rate_for(nodes, count, record_ns, clock);
+
+    if (sampler->rate == 0)
+        hr__rng_init(&sampler->rng, (uint64_t)runner->number, 0, stage);
+    else if (sampler->clock == clock && rate < sampler->rate * 1.25 &&
+             rate > sampler->rate * 0.8)
+        return;
+    sampler->rate = rate;
+    sampler->clock = clock;
+    sampler->left = draw_gap(sampler);
+}
+
+void hr__sample_init(struct hr_runner *runner, const struct hr_stage *stage,
+                     struct hr_sample *sample)
+{
+    struct hr_sampler *sampler = &runner->meter.samplers[stage->number];
+    const struct hr_program *p = &stage->program;
+
+    assert(sampler->left == 0 && sampler->rate > 0);
+    for (size_t i = 0; i < p->node_count; i++)
+        memset(&sample->charges[p->nodes[i]], 0, sizeof *sample->charges);
+    sample->weight = 1 / sampler->rate;
+    sample->clock = sampler->clock;
+    sampler->left = draw_gap(sampler);
+}
+
+void hr__sample_resume(struct hr_runner *runner, const struct hr_sample *sample,
+                       uint32_t node)
+{
+    hr__thread_timing_begin(&runner->thread, sample->charges, node, sample->clock);
+}
+
+void hr__sample_pause(struct hr_runner *runner)
+{
+    hr__thread_timing_end(&runner->thread);
+}
+
+/* What of a long record's wall time was spent off the core; it is taken off `longest`. */
+static double
+find_lost(struct hr_runner *runner, const struct hr_stage *stage,
+          const struct hr_sample *sample, double tick_ns, uint32_t *ret_longest)
+{
+    const struct hr_program *p = &stage->program;
+    double all = 0, longest = 0, lost;
+
+    if (sample->clock)
+        return 0;
+    for (size_t i = 0; i < p->node_count; i++) {
+        double ns = (double)sample->charges[p->nodes[i]].ticks * tick_ns;
+
+        all += ns;
+        if (ns <= longest)
+            continue;
+        longest = ns;
+        *ret_longest = p->nodes[i];
+    }
+    if (all < CLOCK_NS)
+        return 0;
+    lost = hr__meter_lost(&runner->meter);
+    return lost < longest ? lost : longest;
+}
+
+static void add(struct hr_node_meter *meter, const struct hr_charge *charge,
+                double weight, double cpu_ns, double wait_ns, bool shares)
+{
+    uint64_t in = charge->bytes[HR_BYTES_READ] + charge->bytes[HR_BYTES_TAKEN] +
+                  charge->bytes[HR_BYTES_BEFORE];
+    uint64_t out = charge->bytes[HR_BYTES_AFTER] + charge->bytes[HR_BYTES_WRITTEN];
+
+    hr__fit_add(&meter->cost, weight, (double)(in > 0 ? in : out), cpu_ns);
+    meter->share += shares ? weight * cpu_ns : 0;
+    meter->wait_ns += weight * wait_ns;
+    for (size_t i = 0; i < HR_BYTES_KINDS; i++)
+        meter->bytes[i] += weight * (double)charge->bytes[i];
+}
+
+void hr__sample_finish(struct hr_runner *runner, const struct hr_stage *stage,
+                       const struct hr_sample *sample)
+{
+    const struct hr_program *p = &stage->program;
+    const struct hr_graph_node *nodes = runner->engine->graph->nodes;
+    double tick_ns = hr__ticks_to_ns(1 << 20) / (1 << 20), lost;
+    uint32_t longest = UINT32_MAX;
+
+    assert(runner->thread.charges == NULL);
+    lost = find_lost(runner, stage, sample, tick_ns, &longest);
+    for (size_t i = 0; i < p->node_count; i++) {
+        uint32_t node = p->nodes[i];
+        const struct hr_charge *charge = &sample->charges[node];
+        double wall = (double)charge->ticks * tick_ns, cpu = wall;
+
+        if (!charge->ran && charge->ticks == 0)
+            continue;
+        if (sample->clock)
+            cpu = (double)charge->cpu_ns;
+        else if (node == longest)
+            cpu -= lost;
+        /* User code has buckets of its own. */
+        add(&runner->meter.nodes[node], charge, sample->weight, cpu,
+            wall > cpu ? wall - cpu : 0, nodes[node].op->code == NULL);
+    }
+    runner->meter.changed = true;
+}
