@@ -40,6 +40,48 @@ def test_map_filter_and_flat_map_give_the_same_everywhere(variant: Any, threads:
     assert values(pipe, threads=threads) == wanted
 
 
+MAKES = {
+    "jitter": lambda p: p.color_jitter(brightness=1 / 3),
+    "blur": lambda p: p.gaussian_blur(3, sigma=1.0),
+    "decode": lambda p: p,
+}
+DEFERS = {
+    "flip": lambda p: p.flip(p=0.67),
+    "crop": lambda p: p.random_crop(20, pad_if_needed=True),
+    "both": lambda p: p.random_resized_crop(12).flip(p=0.5),
+}
+USES: dict[str, Callable[[hr.Pipeline, Any], hr.Pipeline]] = {
+    "map": lambda p, variant: p.map(userfns.identity, fields="image", variant=variant),
+    "filter": lambda p, variant: p.filter(userfns.has_pixels, fields="image", variant=variant),
+    "flat_map": lambda p, variant: p.flat_map(userfns.just_image, variant=variant),
+    "map of two fields": lambda p, variant: p.map(userfns.identity_of_two, fields=["image", "label"], variant=variant),
+    "map of batches": lambda p, variant: p.resize(9).batch(4).map_batch(userfns.identity, fields="image", variant=variant),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("use", USES)
+def test_an_image_that_some_records_defer_reaches_code_made(pictures: pathlib.Path, use: str, variant: Any) -> None:
+    """A flip that is drawn leaves a description where it flips and pixels where it does not: code met the former as
+    memory that was not there."""
+    for make in MAKES.values():
+        for defer in DEFERS.values():
+            pipe = defer(make(hr.files(pictures, labels="folder").decode())).select("image", "label")
+            plain = pipe.resize(9).batch(4)
+            coded = USES[use](pipe, variant)
+            coded = coded if use == "map of batches" else coded.resize(9).batch(4)
+            for threads in (0, 2):
+                got = [b.image.tobytes() for b in coded.loader(threads=threads, output="numpy", seed=threads)]
+                assert got == [b.image.tobytes() for b in plain.loader(threads=threads, output="numpy", seed=threads)]
+
+
+def test_code_that_refuses_such_images_is_in_the_ledger(pictures: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    pipe = hr.files(pictures).decode().color_jitter(brightness=1 / 3).flip(p=0.67)
+    pipe = pipe.map(userfns.refuse, fields="image", outputs={"image": hr.spec("uint8", (None, None, 3))})
+    loader = pipe.resize(8).batch(4).loader(on_error="skip", ledger=tmp_path / "ledger", threads=2)
+    assert list(loader) == [] and len((tmp_path / "ledger").read_text().splitlines()) == 30
+
+
 def test_lambdas_and_closures_run_in_threads() -> None:
     by = 3
     assert values(hr.range(5).map(lambda x: x * by)) == [0, 3, 6, 9, 12]

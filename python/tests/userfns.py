@@ -80,6 +80,22 @@ def brighten(image: np.ndarray) -> np.ndarray:
     return np.clip(image.astype(np.int16) + 10, 0, 255).astype(np.uint8)
 
 
+def has_pixels(image: np.ndarray) -> bool:
+    return bool(image.sum() >= 0)
+
+
+def just_image(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield record
+
+
+def identity_of_two(image: np.ndarray, label: int) -> tuple[np.ndarray, int]:
+    return image, label
+
+
+def refuse(image: np.ndarray) -> np.ndarray:
+    raise ValueError(f"{image.sum()} is refused")
+
+
 def image_and_label(image: np.ndarray, label: int) -> tuple[np.ndarray, int]:
     return image[::-1].copy(), label + 100
 
