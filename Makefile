@@ -27,7 +27,7 @@ help:
 	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
 	@echo 'make debug-python      the same under a debug build of Python, checking reference counts'
 	@echo 'make soak-resume       kill training runs, resume with other ranks, compare (TRIALS=50 SEED=)'
-	@echo 'make nightly           run thousands of random graphs in all variants (GRAPHS=10000 SEED=)'
+	@echo 'make nightly           run thousands of random graphs and pipelines (GRAPHS=10000 SEED= EXAMPLES=2000)'
 	@echo 'make torture           make the n-th allocation, read, open or thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
@@ -110,9 +110,10 @@ soak-resume:
 	@sh tools/soak-resume $(BUILD) --trials $(or $(TRIALS),50) $(if $(SEED),--seed $(SEED))
 
 nightly:
-	@sh tools/deps.sh
+	@sh tools/deps.sh check
 	@test -e $(BUILD)-nightly/build.ninja || \
 	    meson setup $(BUILD)-nightly -Db_lto=false --buildtype=debugoptimized
+	@meson configure $(BUILD)-nightly -Dpython=true
 	@ninja -C $(BUILD)-nightly
 	@sh tools/nightly $(BUILD)-nightly
 

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import pathlib
+import secrets
 import shutil
 import subprocess
 import time
@@ -21,6 +22,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "memory: measures the memory of processes, which says nothing under ASan")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """A fresh seed for random examples, printed before them: a crash in C leaves no other trace."""
+    if not any(item.path.name == "test_hypothesis.py" for item in session.items):
+        return
+    import hypothesis.core as core
+
+    if core.global_force_seed is None:
+        core.global_force_seed = secrets.randbits(32)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    assert reporter is not None
+    reporter.write_line(f"repeat random examples with --hypothesis-seed={core.global_force_seed}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,9 +1,14 @@
 """Random pipelines: the same bytes from any number of threads and from the command, and
-through files and states."""
+through files and states.
+
+Each run draws a fresh seed and prints it (conftest.py). HEADRACE_TEST_EXAMPLES is the number
+of examples of each kind: 25, and 2,000 in `make nightly`.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import subprocess
 from typing import Any
@@ -16,7 +21,8 @@ import userfns
 from headrace import _headrace
 
 SETTINGS = settings(
-    max_examples=25,
+    max_examples=int(os.environ.get("HEADRACE_TEST_EXAMPLES", "25")),
+    print_blob=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
