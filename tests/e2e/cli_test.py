@@ -20,21 +20,21 @@ def every_command_has_help_with_examples():
 
 
 @test
-def no_command_shows_the_overview_and_is_bad_usage():
+def no_command_shows_the_overview_and_is_a_usage_error():
     text = run(code=2).stderr
     assert all(command in text for command in commands), text
     assert run("--help").stdout == text
 
 
 @test
-def a_wrong_option_names_the_nearest():
+def an_unknown_option_suggests_the_nearest():
     one_line(run("run", example("noop.yaml"), "--thread", "3", code=2), "--thread", "did you mean --threads?")
     one_line(run("run", example("noop.yaml"), "--zzzzzz", code=2), "--zzzzzz")
     one_line(run("rnu", code=2), "'rnu'", "did you mean run?")
 
 
 @test
-def wrong_values_say_what_is_wanted():
+def wrong_values_say_what_is_expected():
     noop = example("noop.yaml")
     one_line(run("run", noop, "--threads", "many", code=2), "--threads", "whole number")
     one_line(run("run", noop, "--threads", "-1", code=2), "--threads")
@@ -62,7 +62,7 @@ def wrong_arguments_are_refused():
 
 
 @test
-def graphs_that_are_wrong_are_bad_usage():
+def invalid_graphs_are_usage_errors():
     one_line(run("run", "absent.yaml", code=2), "absent.yaml")
     wrong = graph("wrong.yaml", "pipeline:\n  - source.rnge: {n: 3}\n")
     one_line(run("run", wrong, code=2), "wrong.yaml:3", "source.range")
@@ -133,7 +133,7 @@ def the_completion_is_zsh():
 
 
 @test
-def ops_are_listed_shown_and_written():
+def ops_are_listed_described_and_written():
     assert "image.decode" in run("ops").stdout and "debug.identity" not in run("ops").stdout
     assert "debug.identity" in run("ops", "--all").stdout
     assert "size" in run("ops", "image.random_resized_crop").stdout
@@ -162,7 +162,7 @@ def synth_photos_refuses_to_mix_two_sets():
 
 
 @test
-def an_index_is_made_and_used():
+def an_index_is_created_and_used():
     run("synth", "names", temp / "names", "-n", 500, "--folders", 5, "-q")
     made = run_json("index", temp / "names", "-o", temp / "names.index")
     assert made["files"] == 500 and made["classes"] == 5, made
@@ -188,7 +188,7 @@ def inspect_shows_shapes_and_saves_pictures():
 
 
 @test
-def inspect_as_json_knows_shapes_without_data():
+def inspect_json_has_shapes_without_data():
     result = run_json("inspect", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=48")
     last = result["nodes"][-1]
     assert last["op"] == "batch.stack" and result["records"] == 40, result
@@ -196,14 +196,14 @@ def inspect_as_json_knows_shapes_without_data():
 
 
 @test
-def explain_tells_what_is_composed():
+def explain_shows_what_is_composed():
     args = ["explain", example("vision_rrc.yaml"), "-p", f"data={photos()}"]
     assert "image.decode" in run(*args).stdout
     json.loads(run(*args, "--json").stdout)
 
 
 @test
-def explain_measures_what_the_modes_change():
+def explain_measures_the_effect_of_modes():
     args = ["explain", "--measure", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=16"]
     result = run_json(*args, "-q")
     assert result["records"] == 40 and result["nodes"] == ["image.decode"], result
@@ -245,7 +245,7 @@ pipeline:
 
 
 @test
-def explain_says_what_it_cannot_measure():
+def explain_reports_what_it_cannot_measure():
     one_line(run("explain", "--measure", example("noop.yaml"), "-p", "n=9", code=2), "modes")
     sizes = graph("sizes.yaml", f"pipeline:\n  - source.files: {{path: '{photos()}'}}\n"
                                 "  - image.decode: {}\n  - record.drop: {fields: [image]}\n")

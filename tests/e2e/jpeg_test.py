@@ -14,20 +14,20 @@ files = sorted(str(path) for path in folder.rglob("*.jpg"))
 def info_is_a_table_or_json():
     text = run("jpeg", "info", *files).stdout
     assert text.count("\n") == 5 and "own decoder" in text, text
-    told = run_json("jpeg", "info", "--json", *files)["photos"]
-    assert [photo["file"] for photo in told] == files
-    assert all(photo["accepted"] and photo["reason"] is None for photo in told), told
+    photos = run_json("jpeg", "info", "--json", *files)["photos"]
+    assert [photo["file"] for photo in photos] == files
+    assert all(photo["accepted"] and photo["reason"] is None for photo in photos), photos
 
 
 @test
-def a_file_that_is_no_photo_is_told_and_the_others_go_on():
+def unreadable_photos_are_reported_and_skipped():
     done = run("jpeg", "info", files[0], __file__, files[1], code=1)
     assert "jpeg_test.py" in done.stderr and "not a JPEG" in done.stderr, done.stderr
     assert files[0] in done.stdout and files[1] in done.stdout
 
 
 @test
-def threads_and_entry_points_change_no_byte():
+def threads_and_seek_points_change_no_byte():
     run("jpeg", "index", files[0], "-o", temp / "points")
     points = temp / "points" / (os.path.basename(files[0]) + ".entries")
     for more in ([], ["--gray"], ["--scale", 2], ["--window", "33,45,200,101"]):
@@ -39,7 +39,7 @@ def threads_and_entry_points_change_no_byte():
 
 
 @test
-def stale_entry_points_are_refused_and_nothing_is_written():
+def stale_seek_points_are_refused_and_nothing_is_written():
     run("jpeg", "index", files[1], "-o", temp / "points", "-q")
     points = temp / "points" / (os.path.basename(files[1]) + ".entries")
     out = temp / "stale.png"
@@ -59,7 +59,7 @@ def a_resize_has_its_size():
 
 
 @test
-def wrong_options_say_what_is_wanted():
+def wrong_options_say_what_is_expected():
     out = temp / "none.png"
     one_line(run("jpeg", "decode", files[0], code=2), "-o FILE.png")
     one_line(run("jpeg", "decode", *files, "-o", out, code=2), "one photo")

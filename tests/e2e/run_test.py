@@ -43,14 +43,14 @@ def json_is_one_object_with_its_keys():
 
 
 @test
-def the_report_for_people_names_every_node():
+def the_text_report_names_every_node():
     text = run(*vision()).stdout
     assert "40 records" in text and "image.random_resized_crop" in text and "records/s" in text, text
     assert run(*vision("--quiet")).stdout == ""
 
 
 @test
-def the_digest_is_of_the_bytes_in_order():
+def the_digest_covers_the_bytes_in_order():
     graph("three.yaml", "pipeline:\n  - source.range: {n: 3}\n  - batch.stack: {size: 2}\n")
     whole = run("run", "three.yaml", "-q", "--digest").stdout.strip()
     again = run("run", "three.yaml", "-q", "--digest", "--variant", "inline").stdout.strip()
@@ -150,7 +150,7 @@ def other_seeds_and_epochs_give_other_bytes():
 
 
 @test
-def limit_stops_after_so_many_records():
+def limit_stops_after_that_many_records():
     result = run_json("run", example("noop.yaml"), "-p", "n=100000", "--limit", 1000)
     assert result["records"] == 1000, result["records"]
 
@@ -164,7 +164,7 @@ def every_example_runs():
 
 
 @test
-def a_killed_run_keeps_what_its_epochs_learnt_of_photos():
+def a_killed_run_keeps_the_seek_points_of_its_epochs():
     folder, index = temp / "large photos", temp / "learnt.index"
     run("synth", "photos", folder, "--count", 20, "--width", 400, "--height", 300, "-q")
     crops = graph("crops.yaml", f"pipeline:\n  - source.files: {{path: '{folder}', index: '{index}'}}\n"
@@ -202,7 +202,7 @@ def digits_come_from_idx_files_plain_or_gzipped():
 
 
 @test
-def the_smallest_program_runs():
+def the_minimal_c_program_runs():
     text = graph("tiny.yaml", "pipeline:\n  - source.range: {n: 5}\n  - batch.stack: {size: 2}\n")
     tinyrace = os.path.join(os.path.dirname(sys.argv[1]), "tinyrace")
     done = subprocess.run([tinyrace, text], text=True, capture_output=True, timeout=60)
@@ -210,7 +210,7 @@ def the_smallest_program_runs():
 
 
 @test
-def unwritable_outputs_are_told_before_the_run():
+def unwritable_outputs_are_reported_before_the_run():
     for option in ("--state", "--trace", "--batch-digests"):
         one_line(run(*vision(option, temp / "absent/file"), code=1), "absent/file", "No such file")
     one_line(run(*vision("--trace", temp), code=1), "folder")
@@ -231,7 +231,7 @@ def the_trace_is_json():
 
 
 @test
-def ctrl_c_stops_in_order_and_keeps_the_state():
+def ctrl_c_stops_cleanly_and_keeps_the_state():
     state = temp / "stop.state"
     run_ = start("run", slow(), "--state", state, "--json")
     time.sleep(0.4)
@@ -247,7 +247,7 @@ def ctrl_c_stops_in_order_and_keeps_the_state():
 
 
 @test
-def a_second_ctrl_c_ends_at_once():
+def a_second_ctrl_c_kills_the_process():
     run_ = start("run", slow(40, 1500), "--threads", 1)
     time.sleep(0.3)
     run_.send_signal(signal.SIGINT)
@@ -258,7 +258,7 @@ def a_second_ctrl_c_ends_at_once():
 
 
 @test
-def killed_runs_go_on_with_the_same_bytes():
+def killed_runs_resume_with_the_same_bytes():
     """Batches after the last saved state are delivered again; otherwise the lists must match."""
     run("run", slow(), "--batch-digests", temp / "whole", "-q")
     whole = (temp / "whole").read_text().splitlines()
@@ -299,7 +299,7 @@ def a_state_of_another_graph_is_refused():
 
 
 @test
-def bad_records_meet_their_policy():
+def bad_records_follow_the_policy():
     folder = temp / "damaged"
     if not folder.exists():
         run("synth", "photos", folder, "--count", 20, "--classes", 1, "--width", 80, "--height", 60, "-q")
