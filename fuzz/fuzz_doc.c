@@ -1,6 +1,6 @@
 /*
- * fuzz/fuzz_doc.c - any bytes as YAML and as JSON: no crash, and what was read is printed
- * so that it reads back equal.
+ * fuzz/fuzz_doc.c - any bytes as YAML and as JSON: no crash, and a document prints to
+ * text that parses to an equal one.
  *
  * By hand: clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc
  * fuzz/fuzz_doc.c src/core/[a-z]*.c (without the tests) -lyaml -lxxhash -lm

@@ -1,8 +1,8 @@
 /*
  * fuzz/fuzz_expr.c - any text as a condition: parse, check, evaluate.
  *
- * The text is checked against a schema with one field of each kind; what passes is
- * evaluated twice with operands made from the input's bytes and must give the same.
+ * The text is checked against a schema with one field of each kind; an expression that
+ * passes is evaluated twice with operands made from the input, with equal results.
  */
 #include "op/expr.h"
 

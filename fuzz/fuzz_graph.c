@@ -1,9 +1,9 @@
 /*
  * fuzz/fuzz_graph.c - any text as a graph file: load, freeze, print, load again.
  *
- * A graph that loads must print, and what it prints must load to a graph that prints the
- * same. Graphs whose sources would look at files are not frozen: the fuzzer must not walk
- * the disk.
+ * A graph that loads must print to text that loads to a graph that prints the same.
+ * Graphs whose sources would open files are not frozen: the fuzzer must not walk the
+ * disk.
  */
 #include "graph/graph.h"
 

@@ -1,9 +1,9 @@
 /*
  * fuzz/fuzz_image.c - any bytes through probe and decode, whole and as a window.
  *
- * Beyond "no crash": what decodes whole decodes to the same bytes in a window. The last
+ * Besides not crashing, a window must have the bytes of the whole decode. The last
  * byte of the input chooses channels and scale, the three before it the window. A PNG is
- * decoded again with the checksums of its chunks made right.
+ * decoded again with the checksums of its chunks repaired.
  */
 #include "codec/image.h"
 

@@ -2,8 +2,8 @@
  * fuzz/fuzz_index.c - any bytes as a saved index, and as a list of files.
  *
  * The first byte chooses: even bytes are read as a saved index, first as they are, then
- * with checksums made right so that the checks after them are reached; odd ones as CSV or
- * JSON lines. All names that an accepted index gives are read.
+ * with repaired checksums, so that the checks after them are reached; odd ones as CSV or
+ * JSON lines. All names of an accepted index are read.
  */
 #include "core/alloc.h"
 #include "fuzz/repair.h"

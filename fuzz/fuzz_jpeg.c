@@ -30,7 +30,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t bytes_max, unsigned 
 
 struct photo {
     uint8_t *data;
-    size_t bytes, scan; /* where the entropy-coded data begins; 0: there is none */
+    size_t bytes, scan; /* where the entropy-coded data begins; 0: nowhere */
     uint64_t state;
 };
 

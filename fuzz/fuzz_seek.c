@@ -1,6 +1,6 @@
 /*
  * fuzz/fuzz_seek.c - any bytes as the seek section of a saved index: as they are, then
- * with checksums made right. All entries are read, given to the codec, and some are
+ * with repaired checksums. All entries are read, given to the codec, and some are
  * merged with fresh ones and written to a file, which must be read back whole.
  */
 #include "codec/jpeg_index.h"

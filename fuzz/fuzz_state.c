@@ -1,7 +1,7 @@
 /*
  * fuzz/fuzz_state.c - any text as the state of an iterator, and of the only rank of a
- * world: refused with a message, or gone on from without harm. "@" in the text stands for
- * the graph's fingerprint, so that what is behind that check is reached; the first byte
+ * world: refused with a message, or resumed from without harm. "@" in the text stands for
+ * the graph's fingerprint, so that the code after that check is reached; the first byte
  * chooses the graph.
  */
 #include "core/str.h"
@@ -38,8 +38,8 @@ static struct hr_graph *graph_of(size_t at)
     return graphs[at];
 }
 
-/* The place is taken up, a little is read, and the new place is one that opens. */
-static void go_on(struct hr_iter *iter)
+/* Reads a little and saves: a state that was accepted can be resumed from. */
+static void resume(struct hr_iter *iter)
 {
     struct hr_batch *batch;
     char *state;
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         abort();
     memset(&error, 0, sizeof error);
     if (hr_iter_open(graph, &options, &iter, &error) == HR_OK) {
-        go_on(iter);
+        resume(iter);
         hr_iter_close(iter);
     } else if (error.message[0] == '\0') {
         abort();

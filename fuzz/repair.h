@@ -1,6 +1,7 @@
 /*
- * fuzz/repair.h - makes the checksums of a mutated input right, so that the checks after
- * them are reached. A checksum shows that bytes are as written, not that they are true.
+ * fuzz/repair.h - repairs the checksums of a mutated saved index, so that the checks
+ * after them are reached: a checksum shows that bytes are as written, not that they are
+ * true.
  */
 #ifndef HR_FUZZ_REPAIR_H
 #define HR_FUZZ_REPAIR_H
@@ -13,7 +14,7 @@
 
 #define REPAIR_SECTIONS_MAX 12
 
-/* Those of the seek section at `data` and of all its entries that lie inside. */
+/* Those of the seek section at `data`, and of all its entries inside it. */
 static inline void repair_seek(char *data, size_t bytes)
 {
     struct hr_seek_head *head = (void *)data;

@@ -1252,20 +1252,20 @@ def source_files(
 
     Files follow the bytes of their paths below `path`, so record numbers agree on every
     machine. `labels: folder` numbers the folders directly below `path` in order of
-    name, as torchvision's ImageFolder does. Names that begin with a dot are passed
-    over. The fields `label` (int64) and `path` exist only when asked for.
+    name, as torchvision's ImageFolder does. Names that begin with a dot are ignored.
+    The fields `label` (int64) and `path` exist only when asked for.
 
     Args:
-        path: a folder, or a pattern such as "photos/?x/*.jpg" (two stars: any number of
-            folders); path, required.
+        path: a folder, its URI, or a pattern such as "photos/?x/*.jpg" (two stars: any
+            number of folders); path, required.
         labels: none; folder (the rank of the first folder below path); or the path of a
             CSV or JSONL file of path and label; string, default none.
-        suffixes: endings of the names that count, case ignored; [] for all files; list
+        suffixes: endings of the names to include, case ignored; [] for all files; list
             of fields, 0 to 64 items, default [jpg, jpeg, png, webp, ppm, pgm, pbm,
             pnm].
-        recursive: also files in folders below path; bool, default true.
-        paths: give the path of each file as a field too; bool, default false.
-        index: a file that keeps the list of names, so that the next start need not walk
+        recursive: include files in folders below path; bool, default true.
+        paths: add the path of each file as a field; bool, default false.
+        index: a file that keeps the list of names, so that the next start does not read
             unchanged folders, and what image.decode learns about the photos (see its
             `seek_bytes`); path, optional.
         field: the field that holds a file's bytes; field, default data.
@@ -1304,8 +1304,8 @@ def source_idx(
     its name.
 
     Args:
-        path: the IDX file of the items, plain or gzipped; path, required.
-        labels: an IDX file of as many labels, in the same order; path, optional.
+        path: the IDX file of the items, plain or gzipped, or its URI; path, required.
+        labels: an IDX file with one label per item, in the same order; path, optional.
         field: the field that holds an item; field, default image.
         label_field: the field that holds its label, int64; field, default label.
         name: what the node is called in messages and files; the operator's name by default.
@@ -1370,7 +1370,7 @@ def source_range(
     Args:
         n: how many numbers; int, 0 to 1e+15, in records, required.
         start: the first number; int, -1e+15 to 1e+15, default 0.
-        step: the difference between neighbours; int, -1000 to 1000, default 1.
+        step: the difference between consecutive numbers; int, -1000 to 1000, default 1.
         field: the field that holds the number; field, default value.
         name: what the node is called in messages and files; the operator's name by default.
 

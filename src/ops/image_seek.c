@@ -1,9 +1,9 @@
 /*
- * image_seek.c - between the decodes of a photo, and the store of entry points.
+ * image_seek.c - connects the decodes of a photo with the store of entry points.
  *
- * The key is a hash of all bytes: 5 us for 100 kB, of 330 for a window that is found in
- * the index. Nothing cheaper is as safe: a change above the window moves the pixels
- * inside it as well. What needs all of a photo, and small files, go without.
+ * The key is a hash of all bytes: 5 us for 100 kB, where a window that is found in the
+ * index takes 330. Nothing cheaper is as safe: a change above the window moves the pixels
+ * inside it too. Views of the whole photo, and small files, do without.
  */
 #include "ops/image_job.h"
 
@@ -11,7 +11,7 @@
 
 #define BYTES_MIN 4096
 
-/* In pixels, so that it does not matter how the photo is turned. */
+/* In pixels, so that the orientation does not matter. */
 static bool shows_part(const struct hr_image *image)
 {
     return image->box_width * image->box_height <
@@ -63,8 +63,7 @@ void hr__image_seek_begin(const struct hr_image *image, struct hr_arena *arena,
     view->index = &photo->index;
 }
 
-/* An index that was found wanting has been emptied, and may know fewer rows than before.
- */
+/* An index that led nowhere has been emptied, and may know fewer rows than before. */
 void hr__image_seek_end(const struct hr_image *image, struct hr_arena *arena,
                         const struct hr_image_view *view)
 {

@@ -2,9 +2,9 @@
  * source.files - the files of a folder, as bytes, in the order of their names.
  *
  * Names are listed when the graph is opened (store/index.h); bytes are read record by
- * record through the thread's reader, which knows how to fetch cold files early. The
- * source's identity is made of names and labels; contents are not hashed, so a file that
- * changes under the same name is not noticed.
+ * record through the thread's reader, which fetches them early where reads have to wait.
+ * The source's identity is a hash of names and labels, not of contents: a file that
+ * changes under the same name goes unnoticed.
  */
 #include "op/op.h"
 
@@ -26,9 +26,8 @@ struct files {
 
 static const struct hr_param files_params[] = {
     HR_P_PATH(struct files, path, .required = true,
-              .help =
-                  "a folder, or a pattern such as \"photos/?x/*.jpg\" (two stars: any "
-                  "number of folders)",
+              .help = "a folder, its URI, or a pattern such as \"photos/?x/*.jpg\" (two "
+                      "stars: any number of folders)",
               .not_identity = true),
     HR_P_STRING(struct files, labels, .fallback = "none",
                 .help = "none; folder (the rank of the first folder below path); or the "
@@ -36,15 +35,15 @@ static const struct hr_param files_params[] = {
     HR_P_FIELDS(
         struct files, suffixes, .fallback = "[jpg, jpeg, png, webp, ppm, pgm, pbm, pnm]",
         .items_min = 0, .items_max = HR_LIST_MAX, .access = HR_ACCESS_NONE,
-        .help = "endings of the names that count, case ignored; [] for all files"),
+        .help = "endings of the names to include, case ignored; [] for all files"),
     HR_P_BOOL(struct files, recursive, .fallback = "true",
-              .help = "also files in folders below path"),
+              .help = "include files in folders below path"),
     HR_P_BOOL(struct files, paths, .fallback = "false",
-              .help = "give the path of each file as a field too"),
+              .help = "add the path of each file as a field"),
     HR_P_PATH(struct files, index,
               .help =
-                  "a file that keeps the list of names, so that the next start need not "
-                  "walk unchanged folders, and what image.decode learns about the photos "
+                  "a file that keeps the list of names, so that the next start does not "
+                  "read unchanged folders, and what image.decode learns about the photos "
                   "(see its `seek_bytes`)",
               .not_identity = true),
     HR_P_FIELD(struct files, field, .fallback = "data", .access = HR_ACCESS_WRITE,
@@ -222,7 +221,7 @@ const struct hr_op hr_op_source_files = {
         "Files follow the bytes of their paths below `path`, so record numbers agree on "
         "every machine. `labels: folder` numbers the folders directly below `path` in "
         "order of name, as torchvision's ImageFolder does. Names that begin with a dot "
-        "are passed over. The fields `label` (int64) and `path` exist only when asked "
+        "are ignored. The fields `label` (int64) and `path` exist only when asked "
         "for.",
     .version = 1,
     .kind = HR_OP_SOURCE,

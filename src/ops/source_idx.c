@@ -1,9 +1,9 @@
 /*
  * source.idx - the items of an IDX file, and of a second one their labels.
  *
- * The header is read when the graph is checked, so that shapes are known before data is.
- * Items of one byte an element are shown where they lie; wider ones are turned to the
- * machine's byte order.
+ * The header is read when the graph is checked, so that shapes are known before any data.
+ * Items with one-byte elements are used in place; wider ones are copied and converted to
+ * the machine's byte order.
  */
 #include <string.h>
 
@@ -18,9 +18,9 @@ struct source {
 
 static const struct hr_param idx_params[] = {
     HR_P_PATH(struct source, path, .required = true, .not_identity = true,
-              .help = "the IDX file of the items, plain or gzipped"),
+              .help = "the IDX file of the items, plain or gzipped, or its URI"),
     HR_P_PATH(struct source, labels, .not_identity = true,
-              .help = "an IDX file of as many labels, in the same order"),
+              .help = "an IDX file with one label per item, in the same order"),
     HR_P_FIELD(struct source, field, .fallback = "image", .access = HR_ACCESS_WRITE,
                .help = "the field that holds an item"),
     HR_P_FIELD(struct source, label_field, .fallback = "label", .access = HR_ACCESS_WRITE,
@@ -31,7 +31,7 @@ struct files {
     struct hr_idx *items, *labels; /* labels may be NULL */
 };
 
-/* Bytes in two dimensions are a gray picture, with 1 or 3 as a third one a picture. */
+/* Bytes in two dimensions are a gray picture; a third dimension of 1 or 3 is channels. */
 static bool is_picture(const struct hr_idx_header *header)
 {
     return header->dtype == HR_U8 &&
@@ -52,7 +52,7 @@ static enum hr_err infer_labels(struct hr_infer *infer, int64_t items)
     HR_TRY(hr__idx_peek(p->labels, &header, infer->error));
     if (header.ndim != 0 || header.dtype == HR_F32 || header.dtype == HR_F64)
         return hr__infer_fail(infer, "labels", HR_ERR_SHAPE,
-                              "%s holds no whole numbers, one an item", p->labels);
+                              "%s does not hold one integer per item", p->labels);
     if (header.items != items)
         return hr__infer_fail(infer, "labels", HR_ERR_SHAPE,
                               "%s has %lld labels, but there are %lld items", p->labels,

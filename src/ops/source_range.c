@@ -1,6 +1,5 @@
 /*
- * source.range - whole numbers, for tests, for benches, and as indices into data of one's
- * own.
+ * source.range - integers, for tests and benchmarks, and as indices into user data.
  */
 #include "op/op.h"
 
@@ -15,7 +14,7 @@ static const struct hr_param range_params[] = {
     HR_P_INT(struct range, start, .fallback = "0", HR_RANGE(-1e15, 1e15),
              .help = "the first number"),
     HR_P_INT(struct range, step, .fallback = "1", HR_RANGE(-1000, 1000),
-             .help = "the difference between neighbours"),
+             .help = "the difference between consecutive numbers"),
     HR_P_FIELD(struct range, field, .fallback = "value", .access = HR_ACCESS_WRITE,
                .help = "the field that holds the number"),
 };

@@ -1,7 +1,7 @@
 /*
- * store/idx.c - IDX files, plain or gzipped. A compressed file is taken apart at once,
- * into exactly as much memory as its header names; a header that names more than deflate
- * could hold in the file is refused before any memory is asked for.
+ * store/idx.c - IDX files, plain or gzipped. A compressed file is inflated at once, into
+ * exactly as much memory as its header implies; a header that implies more than deflate
+ * could have stored in the file is refused before memory is allocated.
  */
 #include "store/idx.h"
 
@@ -13,7 +13,7 @@
 #include "store/store.h"
 
 #define HEADER_MAX (4 + 4 * (HR_MAX_DIMS + 1))
-/* Deflate makes at most 1032 bytes of one. */
+/* Deflate expands one byte to at most 1032. */
 #define RATIO_MAX 1032
 
 struct hr_idx {
@@ -49,7 +49,8 @@ static enum hr_err read_header(const char *path, const unsigned char *bytes, siz
 
     if (count < 4 || bytes[0] != 0 || bytes[1] != 0)
         return hr__fail(reterr, HR_ERR_FORMAT,
-                        "%s is no IDX file: it does not begin with two zero bytes", path);
+                        "%s is not an IDX file: it does not begin with two zero bytes",
+                        path);
     header->dtype = element_type(bytes[2]);
     if (header->dtype == HR_DTYPE_NONE)
         return hr__fail(reterr, HR_ERR_FORMAT, "%s: IDX has no element type 0x%02x", path,
@@ -82,7 +83,7 @@ static bool is_gzip(const struct hr_idx *idx)
     return idx->map_bytes >= 2 && idx->map[0] == 0x1f && idx->map[1] == 0x8b;
 }
 
-/* Up to `room` bytes from the stream; what came, or -1 when it is damaged. */
+/* Inflates up to `room` bytes; returns how many, or -1 if the stream is damaged. */
 static ptrdiff_t inflate_some(z_stream *stream, unsigned char *to, size_t room, bool *end)
 {
     size_t done = 0;
@@ -111,7 +112,7 @@ static enum hr_err inflate_data(const char *path, struct hr_idx *idx, z_stream *
     if (bytes / RATIO_MAX > idx->map_bytes)
         return hr__fail(
             reterr, HR_ERR_FORMAT,
-            "%s: its header names %zu bytes, more than a file of %zu can hold", path,
+            "%s: its header implies %zu bytes, more than a file of %zu can hold", path,
             bytes, idx->map_bytes);
     idx->inflated = hr__malloc(bytes > 0 ? bytes : 1);
     if (idx->inflated == NULL)
@@ -124,13 +125,13 @@ static enum hr_err inflate_data(const char *path, struct hr_idx *idx, z_stream *
         return hr__fail(
             reterr, HR_ERR_FORMAT,
             "%s: its compressed data is damaged, or is not the %zu bytes that "
-            "its header names",
+            "its header implies",
             path, bytes);
     idx->data = idx->inflated;
     return HR_OK;
 }
 
-/* Header, and with `all` the elements too. */
+/* Reads the header, and with `all` the elements too. */
 static enum hr_err
 inflate_file(const char *path, struct hr_idx *idx, bool all, struct hr_error *reterr)
 {
@@ -169,7 +170,7 @@ read_plain(const char *path, struct hr_idx *idx, bool all, struct hr_error *rete
     HR_TRY(read_header(path, idx->map, idx->map_bytes, &idx->header, reterr));
     if (all && idx->map_bytes - idx->header.header_bytes != idx->header.data_bytes)
         return hr__fail(
-            reterr, HR_ERR_FORMAT, "%s has %zu bytes behind its header, which names %zu",
+            reterr, HR_ERR_FORMAT, "%s has %zu bytes after its header, which implies %zu",
             path, idx->map_bytes - idx->header.header_bytes, idx->header.data_bytes);
     idx->data = idx->map + idx->header.header_bytes;
     return HR_OK;

@@ -18,23 +18,23 @@ struct hr_idx_header {
     size_t item_bytes, data_bytes, header_bytes;
 };
 
-/* The header alone. HR_ERR_NOT_FOUND, HR_ERR_IO, or HR_ERR_FORMAT with what is wrong. */
+/* The header alone. HR_ERR_NOT_FOUND, HR_ERR_IO, or HR_ERR_FORMAT. */
 HR_CHECK enum hr_err
 hr__idx_peek(const char *path, struct hr_idx_header *ret_header, struct hr_error *reterr);
 
 struct hr_idx;
 
-/* The file checked whole: as many bytes as the header says, no more. */
+/* Opens the file, which must have exactly the bytes that its header implies. */
 HR_CHECK enum hr_err
 hr__idx_open(const char *path, struct hr_idx **ret_idx, struct hr_error *reterr);
 void hr__idx_close(struct hr_idx *idx);
 
 const struct hr_idx_header *hr__idx_header(const struct hr_idx *idx);
 
-/* All elements as they lie in the file: items * item_bytes. */
+/* All elements in the file's byte order: items * item_bytes. */
 const void *hr__idx_data(const struct hr_idx *idx);
 
-/* Item `at` (below items) to `to`, in the machine's byte order. */
+/* Copies item `at` (below items) to `to`, in the machine's byte order. */
 void hr__idx_item(const struct hr_idx *idx, int64_t at, void *to);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * store/index.c - the index as its users see it: opening, order, paths, labels.
+ * store/index.c - the public functions of the index: opening, order, paths, labels.
  *
- * Files are ordered by the bytes of their paths. A folder keeps its own names sorted; its
- * subfolders fall between them at fixed places, so the order of all is a short list of
- * runs, one folder's names from here to there. A position is found by bisecting the runs.
- * Neither runs nor paths are stored per file.
+ * Files are ordered by the bytes of their paths. A folder keeps its own names sorted, and
+ * its subfolders fall between them, so the order of all files is a short list of runs,
+ * each a range of one folder's names. A position is found by bisecting the runs. Nothing
+ * is stored per file.
  */
 #include "core/alloc.h"
 #include "core/error.h"
@@ -47,9 +47,9 @@ static bool add_run(struct order *order, const struct frame *frame, uint32_t end
     return true;
 }
 
-/* The first file from `from` on that comes behind everything in subfolder `name`. */
-static uint32_t first_behind(const struct hr_index_names *names, uint32_t from,
-                             const char *name, size_t bytes)
+/* The first file from `from` on that sorts after everything in subfolder `name`. */
+static uint32_t first_after(const struct hr_index_names *names, uint32_t from,
+                            const char *name, size_t bytes)
 {
     char file[HR_INDEX_PATH_MAX];
     uint32_t low = from, high = names->count;
@@ -60,7 +60,7 @@ static uint32_t first_behind(const struct hr_index_names *names, uint32_t from,
         size_t least = file_bytes < bytes ? file_bytes : bytes;
         int order = memcmp(file, name, least);
 
-        if (order == 0) /* a file of that very name cannot be; shorter comes first */
+        if (order == 0) /* no file has that very name; the shorter one comes first */
             order = file_bytes <= bytes ? -1 : (unsigned char)file[bytes] - '/';
         if (order < 0)
             low = middle + 1;
@@ -80,23 +80,23 @@ push_frame(struct order *order, const struct hr_index_folder *folder, int32_t la
     return true;
 }
 
-/* One step of the walk in order; a stack of our own, since trees may be deep. */
+/* One step of the walk in order. The stack is explicit because trees may be deep. */
 static bool step(struct order *order, const struct hr_index *index)
 {
     struct frame *top = &order->stack[order->depth - 1];
     const struct hr_index_folder *folder = top->folder, *child;
     int32_t label = top->label;
-    uint32_t behind;
+    uint32_t after;
 
     if (top->child == folder->child_count) {
         order->depth--;
         return add_run(order, top, folder->names.count);
     }
     child = folder->children[top->child++];
-    behind = first_behind(&folder->names, top->file, child->name, child->name_bytes);
-    if (!add_run(order, top, behind))
+    after = first_after(&folder->names, top->file, child->name, child->name_bytes);
+    if (!add_run(order, top, after))
         return false;
-    top->file = behind;
+    top->file = after;
     if (index->folder_labels && folder->parent == NULL)
         label = (int32_t)child->number;
     return push_frame(order, child, label);
@@ -141,7 +141,7 @@ static int compare_classes(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* Rank root's folders by plain name; the order of paths differs ("a-b/" < "a/"). */
+/* Ranks the folders in root by plain name; paths sort differently ("a-b/" < "a/"). */
 static enum hr_err
 rank_classes(struct hr_index *index, const struct hr_index_options *options,
              struct hr_error *reterr)
@@ -200,8 +200,8 @@ make_prefix(struct hr_index *index, const char *base, struct hr_error *reterr)
     return HR_OK;
 }
 
-/* Walk, with what is saved if it fits; a saved index that turns out to contradict the
- * folders is dropped and the walk made again without it. */
+/* Walks the folders, with the saved index if it fits. One that turns out to contradict
+ * them is dropped, and the walk repeated without it. */
 static enum hr_err
 find_files(struct hr_index *index, const struct hr_index_options *options,
            const struct hr_index_pattern *pattern, bool *ret_differs,
@@ -349,7 +349,7 @@ enum hr_err hr__index_open(const struct hr_index_options *options,
     bool remote;
 
     if (options->root == NULL || options->root[0] == '\0')
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "no folder is named");
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "the name of the folder is missing");
     index = hr__calloc(1, sizeof *index);
     if (index == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -406,7 +406,7 @@ static const struct hr_index_run *run_of(const struct hr_index *index, uint64_t 
     return &index->runs[low];
 }
 
-/* Path below root of file `i` of `run`; SIZE_MAX when there is no room. */
+/* Copies the path below root of file `i` of `run`; SIZE_MAX if there is no room. */
 static size_t
 tree_path(const struct hr_index_run *run, uint64_t i, char *path, size_t room)
 {

@@ -2,10 +2,10 @@
  * store/index.h - the names of the files of a data set, in a fixed order.
  *
  * An index is a value: it is made once by walking folders (or by reading a list), never
- * changes, and may be read from any thread. A file is known by its position; positions
- * follow the bytes of the path below the root, so they agree on every machine. It costs
- * about ten bytes a file, and a saved index opens without reading unchanged folders.
- * Files are not opened or stat'ed: what vanished since is reported by the reader.
+ * changes, and may be read by any thread. A file is identified by its position; positions
+ * follow the bytes of the path below the root, so they agree on every machine. An index
+ * takes about ten bytes per file, and a saved one opens without reading unchanged
+ * folders. Files are not opened or stat'ed: one that is gone is reported when it is read.
  */
 #ifndef HR_STORE_INDEX_H
 #define HR_STORE_INDEX_H
@@ -21,13 +21,13 @@ struct hr_index_options {
      * that is exactly two stars stands for any number of folders. A root that exists is
      * never taken as a pattern. Required. */
     const char *root;
-    /* Accept only names that end so (".jpg"), ASCII case ignored; 0: all files. Not asked
-     * of listed files. */
+    /* Accept only names with one of these endings (".jpg"), ASCII case ignored; 0: all
+     * files. Listed files may have any name. */
     const char *const *suffixes;
     size_t suffix_count;
-    bool recursive; /* also folders below root; a pattern says this itself */
+    bool recursive; /* also folders below root; ignored with a pattern */
     /* label = rank of the first folder below root among the sorted folder names there, as
-     * torchvision's ImageFolder has it; files directly in root are then an error. */
+     * in torchvision's ImageFolder; files directly in root are then an error. */
     bool folder_labels;
     /* Or NULL. A list of path,label: CSV, or JSONL when the name ends in .jsonl or the
      * text begins with '{'. Only listed files, in listed order; paths are relative to
@@ -39,9 +39,10 @@ struct hr_index_options {
      * kept outside of root: writing it there changes a folder, which each open then reads
      * again. */
     const char *saved;
-    int threads;               /* 0: as CPUs allowed */
+    int threads;               /* 0: one per available CPU */
     const atomic_bool *cancel; /* or NULL; true makes open return HR_ERR_CANCELLED */
-    /* Or NULL. Called now and then by the opening thread with the files found so far. */
+    /* Or NULL. Called from time to time by the opening thread with the files found so
+     * far. */
     void (*progress)(uint64_t count, void *user);
     void *progress_user;
 };
@@ -51,7 +52,7 @@ struct hr_index_options {
 HR_CHECK enum hr_err hr__index_open(const struct hr_index_options *options,
                                     struct hr_index **ret_index, struct hr_error *reterr);
 
-/* Thread-safe count of references; unref of NULL is fine, the last one frees. */
+/* Thread-safe reference count; the last unref frees; NULL is fine. */
 struct hr_index *hr__index_ref(struct hr_index *index);
 void hr__index_unref(struct hr_index *index);
 
@@ -66,13 +67,13 @@ HR_CHECK enum hr_err hr__index_path(const struct hr_index *index, uint64_t at, c
 /* The label of file `at`; -1 when there are none. */
 int64_t hr__index_label(const struct hr_index *index, uint64_t at);
 
-/* How many class names there are (0 without labels and with whole-number labels), and the
- * name of class `label` (NULL when out of range). */
+/* The number of class names (0 without labels and with integer labels), and the name of
+ * class `label` (NULL if out of range). */
 size_t hr__index_label_count(const struct hr_index *index);
 const char *hr__index_label_name(const struct hr_index *index, size_t label);
 
-/* A hash over relative paths, their order, labels and class names: not over root, times
- * or the way in which they were found. */
+/* A hash of relative paths, their order, labels and class names. It does not depend on
+ * root, on times, or on how the files were found. */
 struct hr_hash128 hr__index_identity(const struct hr_index *index);
 
 /* Write to `path` as docs/formats/source-index.md says. HR_ERR_UNSUPPORTED for an index
@@ -83,13 +84,12 @@ hr__index_save(const struct hr_index *index, const char *path, struct hr_error *
 struct hr_index_stats {
     uint64_t folders;           /* in the index, root included */
     uint64_t folders_rescanned; /* read from the file system by this open */
-    uint64_t
-        skipped;             /* entries that are neither file nor folder, dangling or
-                                looping links; names passed over by suffix or dot are not counted */
-    uint64_t bytes_resident; /* heap and map together */
-    bool from_saved;         /* a saved index was used, at least for some folders */
-    bool saved_damaged;      /* it was there and was no whole index: rebuilt */
-    bool save_failed;        /* options.saved could not be written */
+    uint64_t skipped;           /* entries that are neither file nor folder, dangling or
+                                   looping links; names left out by suffix or dot do not count */
+    uint64_t bytes_resident;    /* heap and map together */
+    bool from_saved;            /* a saved index was used, at least for some folders */
+    bool saved_damaged;         /* it existed but was damaged: rebuilt */
+    bool save_failed;           /* options.saved could not be written */
 };
 void hr__index_stats(const struct hr_index *index, struct hr_index_stats *ret_stats);
 

@@ -1,11 +1,8 @@
 /*
- * store/index_folder.c - one folder: reading its entries, sorting and packing the names
- * of its files.
+ * store/index_folder.c - one folder: its entries, and the names of its files.
  *
- * getdents64 with a large buffer gives names and kinds without a stat per file; only
- * links, and entries of file systems that do not tell kinds, are looked at one by one.
- * Sorting compares eight bytes behind the common beginning as one number and looks at
- * names themselves only when these agree.
+ * getdents64 with a large buffer gives names and types without a stat per file; only
+ * links, and entries of file systems that do not report types, are stat'ed one by one.
  */
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -22,15 +19,15 @@
 
 #define DENTS_BYTES ((size_t)256 << 10)
 
-/* A folder whose time is younger than this when it is read may change again without
- * getting another time (coarse clocks; two seconds is the coarsest in use). */
+/* A folder that is younger than this when it is read may change again without getting a
+ * new time (clocks of file systems tick every two seconds at worst). */
 #define UNSURE_NS INT64_C(2000000000)
 
 bool hr__index_room(void *array, size_t count, size_t *room, size_t need,
                     size_t item_bytes)
 {
     size_t wanted = *room < 16 ? 16 : *room;
-    void *old, *grown; /* `array` points to a pointer of some kind: copied, not cast */
+    void *old, *grown; /* `array` points to a pointer of any type: copied, not cast */
 
     if (need <= *room - count)
         return true;
@@ -110,7 +107,7 @@ size_t hr__index_name(const struct hr_index_names *names, uint32_t at, char *nam
     size_t begin = names->offset[at], end = names->offset[at + 1];
     size_t prefix = names->prefix_bytes, suffix = names->suffix_bytes;
 
-    /* Checked when loaded; once more, lest another process wrote into the mapped file. */
+    /* Checked when loaded, and again in case another process has written to the file. */
     if (begin > end || end > names->pool_bytes ||
         end - begin + prefix + suffix >= HR_INDEX_PATH_MAX)
         return 0;
@@ -175,13 +172,13 @@ add_folder(struct hr_index_lister *lister, struct hr_index_folder *parent,
     return HR_OK;
 }
 
-/* What a link leads to: DT_REG, DT_DIR or neither. */
+/* The type of what a link leads to: DT_REG, DT_DIR or neither. */
 static unsigned char look_at(int fd, const char *name, struct hr_index_folder *folder)
 {
     struct stat info;
 
     if (fstatat(fd, name, &info, 0) != 0) {
-        folder->unsure = true; /* what it should lead to may appear later */
+        folder->unsure = true; /* its target may appear later */
         return DT_UNKNOWN;
     }
     return S_ISREG(info.st_mode) ? DT_REG : S_ISDIR(info.st_mode) ? DT_DIR : DT_UNKNOWN;

@@ -1,17 +1,17 @@
 /*
- * store/index_identity.c - the identity of a data set: one hash over what a pipeline can
- * see of it.
+ * store/index_identity.c - the identity of a data set: one hash of all that a pipeline
+ * can see of it.
  *
- * Paths, labels and class names go through the hash in order, each closed by a zero byte
- * and a number, so that no two sets read alike. A list and a walk that give the same
- * files with the same labels have the same identity. 1.28 million files take 25 ms.
+ * Paths, labels and class names are hashed in order, each followed by a zero byte and a
+ * number, so that different sets give different bytes. A list and a walk with the same
+ * files and labels have the same identity. 1.28 million files take 25 ms.
  */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "store/index_internal.h"
 #include <string.h>
 
-/* Bytes on their way to the hasher, gathered because paths are short. */
+/* Collects bytes for the hasher, because paths are short. */
 struct gather {
     struct hr_hasher *hasher;
     size_t bytes;
@@ -24,7 +24,7 @@ static void gather_flush(struct gather *gather)
     gather->bytes = 0;
 }
 
-/* A path, a NUL, its label: nothing can be read in two ways. */
+/* A path, a NUL, its label: the bytes can be read in one way only. */
 static void
 gather_item(struct gather *gather, const char *text, size_t bytes, int64_t label)
 {
@@ -50,7 +50,7 @@ static void gather_tree(struct gather *gather, const struct hr_index *index)
         size_t folder = hr__index_folder_path(run->folder, path, HR_INDEX_PATH_MAX);
         uint64_t count = run[1].start - run->start;
 
-        if (folder == SIZE_MAX) /* cannot be: the walk refuses such folders */
+        if (folder == SIZE_MAX) /* cannot happen: the walk refuses such folders */
             continue;
         if (folder > 0)
             path[folder++] = '/';

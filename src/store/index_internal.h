@@ -1,10 +1,10 @@
 /*
- * store/index_internal.h - what the files index*.c share; nobody else includes it.
+ * store/index_internal.h - shared by the files index*.c.
  *
- * A folder keeps the names of its files sorted and packed: what all have in common at the
- * front and at the end is stored once, the rest in one run of bytes with 32-bit offsets.
- * Photos of one class ("n01440764_10026.JPEG") so take about ten bytes each, and any name
- * is found without unpacking others. The same bytes stand in a saved index.
+ * A folder keeps the names of its files sorted and packed: their common prefix and suffix
+ * are stored once, the rest in one run of bytes with 32-bit offsets. Photos of one class
+ * ("n01440764_10026.JPEG") take about ten bytes each this way, and a name is found
+ * without unpacking others. A saved index holds the same bytes.
  */
 #ifndef HR_STORE_INDEX_INTERNAL_H
 #define HR_STORE_INDEX_INTERNAL_H
@@ -16,15 +16,15 @@
 #define HR_INDEX_FOLDERS_MAX (1u << 24)
 #define HR_INDEX_NO_RECORD UINT32_MAX
 
-/* Which folders and files belong: segments of a pattern, matched as a set of states so
- * that a folder is entered only when something below it can match. */
+/* Which folders and files belong to the index: segments of a pattern, matched as a set of
+ * states, so that a folder is entered only if something below it can match. */
 struct hr_index_segment {
     const char *text;
     size_t bytes;
     bool any_depth; /* two stars */
 };
 struct hr_index_pattern {
-    char *base; /* folder where the walk begins; "" is the working folder */
+    char *base; /* folder where the walk begins; "" is the working directory */
     char *text; /* the segments' storage */
     struct hr_index_segment *segments;
     uint32_t segment_count; /* 1..64; the last is never any_depth */
@@ -58,24 +58,25 @@ struct hr_index_folder {
     struct hr_index_folder *parent, *next; /* next: in the list of all, and of work */
     struct hr_index_folder **children;     /* sorted as "name/" */
     struct hr_index_names names;
-    void *block; /* storage of names, or NULL: they lie in the map */
+    void *block; /* storage of names; NULL: they are in the map */
     uint64_t states, dev, ino;
     int64_t mtime_ns;
     size_t heap_bytes;
     uint32_t child_count, skipped;
     uint32_t record; /* its record in the saved index, or HR_INDEX_NO_RECORD */
     uint32_t number; /* its label, for root's children with folder labels */
-    bool unsure;     /* its time does not tell whether it changed */
+    bool unsure;     /* its time does not show whether it changed */
     bool rescanned;
     size_t name_bytes;
     char name[]; /* NUL-terminated; "" for root */
 };
 
-/* The i-th name into `name` (room for HR_INDEX_PATH_MAX); returns its length. Safe on any
- * offsets. */
+/* Copies name `at` to `name` (room for HR_INDEX_PATH_MAX) and returns its length. Safe
+ * for any offsets. */
 size_t hr__index_name(const struct hr_index_names *names, uint32_t at, char *name);
 
-/* Path below root into `path`, without NUL; SIZE_MAX when longer than `room`. */
+/* Copies the path below root to `path`, without NUL, and returns its length; SIZE_MAX if
+ * it is longer than `room`. */
 size_t
 hr__index_folder_path(const struct hr_index_folder *folder, char *path, size_t room);
 struct hr_index_folder *
@@ -85,9 +86,9 @@ void hr__index_folder_destroy(struct hr_index_folder *folder);
 int hr__index_compare_folders(const char *a, size_t a_bytes, const char *b,
                               size_t b_bytes);
 
-/* One thread's reading of folders: buffers that live from folder to folder. */
+/* What one thread needs to read folders: buffers that are reused. */
 struct hr_index_entry {
-    uint64_t key; /* first eight bytes behind the common prefix, big-endian */
+    uint64_t key; /* first eight bytes after the common prefix, big-endian */
     const char *name;
     uint32_t at, bytes;
 };
@@ -104,17 +105,17 @@ struct hr_index_lister {
     struct hr_index_bytes text; /* names of files, not terminated */
     struct hr_index_entry *files;
     size_t file_count, file_room;
-    struct hr_index_folder **folders; /* found, owned until handed on */
+    struct hr_index_folder **folders; /* found; owned until handed over */
     size_t folder_count, folder_room;
 };
 enum hr_err
 hr__index_lister_init(struct hr_index_lister *lister, struct hr_error *reterr);
 void hr__index_lister_finish(struct hr_index_lister *lister);
-/* Read `folder` from the file system: fills names, children and times. */
+/* Reads `folder` from the file system: fills in names, children and times. */
 enum hr_err
 hr__index_list_folder(struct hr_index_lister *lister, struct hr_index_folder *folder,
                       struct hr_error *reterr);
-/* Sort and pack lister->files into folder->names. */
+/* Sorts lister->files and packs them into folder->names. */
 enum hr_err hr__index_pack(struct hr_index_lister *lister, struct hr_index_folder *folder,
                            struct hr_error *reterr);
 
@@ -134,11 +135,11 @@ struct hr_index_saved {
     struct hr_hash128 options, identity;
     bool identity_has_labels;
 };
-/* HR_ERR_NOT_FOUND: no such file; HR_ERR_FORMAT: not whole. */
+/* HR_ERR_NOT_FOUND: no such file; HR_ERR_FORMAT: damaged. */
 enum hr_err hr__index_saved_open(const char *path, struct hr_index_saved *ret_saved,
                                  struct hr_error *reterr);
-/* The same on bytes in memory, which stay the caller's (map is left NULL). 64-byte
- * aligned. */
+/* The same for 64-byte aligned bytes in memory, which remain the caller's (map stays
+ * NULL). */
 enum hr_err
 hr__index_saved_parse(const void *data, size_t bytes, struct hr_index_saved *ret_saved,
                       struct hr_error *reterr);
@@ -154,14 +155,15 @@ const char *hr__index_saved_folder_name(const struct hr_index_saved *saved,
 uint32_t hr__index_saved_find_child(const struct hr_index_saved *saved, uint32_t record,
                                     const char *name, size_t bytes);
 
-/* Walk from root, on threads; saved (or NULL) spares unchanged folders. */
+/* Walks from root with several threads; unchanged folders are taken from `saved` (or
+ * NULL). */
 struct hr_index_tree {
     struct hr_index_folder *root;
     struct hr_index_folder *all; /* linked by next */
     uint64_t files, folders, rescanned, skipped;
     size_t heap_bytes;
-    bool differs; /* from what is saved */
-    bool stale;   /* saved contradicts the file system beyond times: walk without it */
+    bool differs; /* from the saved index */
+    bool stale;   /* saved contradicts the file system: walk again without it */
 };
 enum hr_err
 hr__index_walk(const struct hr_index_options *options,
@@ -194,7 +196,7 @@ enum hr_err hr__index_list_store(const struct hr_index_options *options,
 enum hr_err hr__index_unlabelled(const char *name, size_t bytes, const char *root,
                                  uint64_t count, struct hr_error *reterr);
 
-/* A run of files of one folder, uninterrupted by those of its subfolders. */
+/* Consecutive files of one folder, between those of its subfolders. */
 struct hr_index_run {
     uint64_t start; /* position of its first file */
     const struct hr_index_folder *folder;
@@ -219,12 +221,12 @@ struct hr_index {
     struct hr_index_stats stats;
 };
 
-/* Runs of files in the order of their paths. HR_ERR_MEMORY, as the next. */
+/* Makes the runs of files, in the order of their paths. HR_ERR_MEMORY, as the next. */
 enum hr_err hr__index_order(struct hr_index *index, struct hr_error *reterr);
-/* The hash of all that a pipeline can see: see index_identity.c. */
+/* Computes the identity: see index_identity.c. */
 enum hr_err hr__index_identify(struct hr_index *index, struct hr_error *reterr);
 
-/* Room for `need` more items of `item_bytes`; false when out of memory. */
+/* Grows *array to hold `need` more items of `item_bytes`; false if out of memory. */
 bool hr__index_room(void *array, size_t count, size_t *room, size_t need,
                     size_t item_bytes);
 

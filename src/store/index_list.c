@@ -1,10 +1,10 @@
 /*
- * store/index_list.c - lists of files and labels: what the records say.
+ * store/index_list.c - lists of files and labels: what the records mean.
  *
- * A list is read in one pass into the paths' bytes and one label each. Labels that are
- * all whole numbers stay what they are; otherwise they are class names, and a label is
- * the rank of its name. Class names are found by a hash table that lives while reading.
- * How records are written is index_list_text.c.
+ * A list is read in one pass into the bytes of the paths and one label each. If all
+ * labels are integers they are kept; otherwise they are class names, and a label is the
+ * rank of its name. A hash table finds class names while the list is read. The syntax of
+ * records is in index_list_text.c.
  */
 #include "store/index_list.h"
 #include "core/alloc.h"
@@ -141,16 +141,17 @@ static enum hr_err add_path(struct hr_list_reading *r, struct hr_span path)
     return HR_OK;
 }
 
-/* Whether labels are numbers is known only at the end of a CSV file, so each text becomes
- * a class until then. */
+/* Whether labels are numbers is known only at the end of a CSV file; until then each text
+ * is a class. */
 enum hr_err hr__list_add_record(struct hr_list_reading *r, struct hr_span path,
                                 struct hr_span label, bool has_label)
 {
     int64_t class;
 
     if (r->count > 0 && has_label != r->labelled)
-        return hr__list_wrong(r, has_label ? "has a label, the records before have none"
-                                           : "has no label, the records before have one");
+        return hr__list_wrong(r, has_label
+                                     ? "has a label, the records before it have none"
+                                     : "has no label, the records before it have one");
     if (has_label && label.bytes == 0)
         return hr__list_wrong(r, "the label is empty");
     if (has_label && memchr(label.text, '\0', label.bytes) != NULL)
@@ -206,7 +207,7 @@ static int compare_ranked(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
-/* Class names in order, in one block behind their pointers; labels become ranks. */
+/* Sorts class names into one block after their pointers; labels become ranks. */
 static enum hr_err rank_names(struct hr_list_reading *r, struct hr_index_list *list)
 {
     size_t count = r->class_count;

@@ -21,7 +21,7 @@ struct hr_list_reading {
     int line;         /* where the record began */
     struct hr_error *error;
     const char *at, *end;
-    /* what was read */
+    /* the records so far */
     struct hr_index_bytes pool;
     uint64_t *offset;
     size_t count, offset_room;
@@ -36,22 +36,22 @@ struct hr_list_reading {
     struct hr_index_bytes field; /* of the record being read, unquoted */
 };
 
-/* Read all records from at to end. */
+/* Reads all records from at to end. */
 enum hr_err hr__list_read_csv(struct hr_list_reading *r);
 enum hr_err hr__list_read_jsonl(struct hr_list_reading *r);
 
-/* Take a record in; `label` is looked at when has_label. */
+/* Adds a record; `label` is ignored unless has_label. */
 enum hr_err hr__list_add_record(struct hr_list_reading *r, struct hr_span path,
                                 struct hr_span label, bool has_label);
 
 /* A class that may have no records. */
 enum hr_err hr__list_add_class(struct hr_list_reading *r, struct hr_span name);
 
-/* Turn what was read into a list; frees nothing of the rest. */
+/* Turns the records into a list; free the rest with hr__list_free. */
 enum hr_err hr__list_hand_over(struct hr_list_reading *r, struct hr_index_list *list);
 void hr__list_free(struct hr_list_reading *r);
 
-/* A whole number that fits, nothing else around it. */
+/* Parses an integer that fits, with nothing around it. */
 bool hr__list_number(struct hr_span text, int64_t *ret_number);
 bool hr__list_add_bytes(struct hr_index_bytes *to, const void *bytes, size_t count);
 

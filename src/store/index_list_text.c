@@ -1,8 +1,8 @@
 /*
- * store/index_list_text.c - lists of files and labels: how records are written, CSV (RFC
+ * store/index_list_text.c - lists of files and labels: the syntax of records, CSV (RFC
  * 4180) and JSON lines.
  *
- * JSON lines without escapes are read directly (0.1 us each), others by core/doc.
+ * JSON lines without escapes are parsed here (0.1 us each), others by core/doc.
  */
 #include "core/doc.h"
 #include "core/error.h"
@@ -50,7 +50,7 @@ static bool at_line_end(const struct hr_list_reading *r)
            (*r->at == '\r' && (r->at + 1 == r->end || r->at[1] == '\n'));
 }
 
-/* One record; its fields lie in r->field. */
+/* Reads one record; its fields are in r->field. */
 static enum hr_err read_row(struct hr_list_reading *r, struct row *row, int *line)
 {
     row->count = 0;
@@ -69,7 +69,8 @@ static enum hr_err read_row(struct hr_list_reading *r, struct row *row, int *lin
             while (!at_line_end(r) && *r->at != ',')
                 r->at++;
             if (memchr(begin, '"', (size_t)(r->at - begin)) != NULL)
-                return hr__list_wrong(r, "a quote stands inside a field without quotes");
+                return hr__list_wrong(r,
+                                      "a quote stands inside a field without quotes");
             if (!hr__list_add_bytes(&r->field, begin, (size_t)(r->at - begin)))
                 return hr__list_no_memory(r);
         }
@@ -125,12 +126,13 @@ enum hr_err hr__list_read_csv(struct hr_list_reading *r)
                 continue;
             }
             if (columns > 2)
-                return hr__list_wrong(
-                    r, "more than path,label, and no header to tell which");
+                return hr__list_wrong(r, "has more columns than path and label, and "
+                                         "there is no header that names them");
             label_column = columns - 1 > 0 ? 1 : -1;
         }
         if (row.count != columns)
-            return hr__list_wrong(r, "another number of columns than before");
+            return hr__list_wrong(
+                r, "has another number of columns than the records before it");
         HR_TRY(hr__list_add_record(r, field_of(r, &row, path_column),
                                    label_column < 0 ? (struct hr_span){NULL, 0}
                                                     : field_of(r, &row, label_column),
@@ -153,7 +155,7 @@ struct json_record {
     bool has_path, has_label, label_is_text;
 };
 
-/* A string without escapes and control bytes, at `at` ('"'); NULL when it is none. */
+/* Parses a string without escapes and control bytes at `at`; NULL if it is none. */
 static const char *plain_string(const char *at, const char *end, struct hr_span *ret_text)
 {
     const char *from = at + 1;
@@ -186,8 +188,8 @@ plain_integer(const char *at, const char *end, struct hr_span *ret_text)
     return at;
 }
 
-/* {"path": "...", "label": ...} in either order and nothing else; false for anything
- * that needs the real parser, also for what is wrong. */
+/* Parses {"path": "...", "label": ...} in either order and nothing else; false for all
+ * that needs the real parser, errors included. */
 static bool quick_record(const char *at, const char *end, struct json_record *record)
 {
     struct hr_span key, value;
@@ -241,7 +243,7 @@ static enum hr_err slow_record(struct hr_list_reading *r, const char *at, const 
     const struct hr_doc *path, *label;
     struct hr_error error = {0};
     struct hr_doc *doc = NULL;
-    char number[24], what[sizeof error.message + 16];
+    char number[24], what[sizeof error.message + 24];
     enum hr_err err;
 
     err = hr__doc_parse(at, (size_t)(end - at), "line.json", &doc, &error);
@@ -268,7 +270,7 @@ static enum hr_err slow_record(struct hr_list_reading *r, const char *at, const 
         record.has_label = true;
     }
     if (label != NULL && !record.has_label)
-        err = hr__list_wrong(r, "the label is neither text nor whole number");
+        err = hr__list_wrong(r, "the label is neither text nor an integer");
     else
         err = add_json(r, &record);
     hr__doc_destroy(doc);

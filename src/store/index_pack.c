@@ -1,7 +1,6 @@
 /*
- * store/index_pack.c - sorting the names of a folder and packing them: what all share in
- * front and at the end once, then the middles without anything between them, then
- * nothing.
+ * store/index_pack.c - sorts the names of a folder and packs them: the common prefix and
+ * suffix once, then the middles, contiguously.
  */
 #include "core/alloc.h"
 #include "core/error.h"
@@ -43,7 +42,7 @@ same_end(const struct hr_index_entry *a, const struct hr_index_entry *b, uint32_
     return at;
 }
 
-/* NUL cannot occur in a name, so names shorter than the key sort right when padded. */
+/* Names hold no NUL, so those shorter than the key sort correctly when padded. */
 static uint64_t sort_key(const struct hr_index_entry *entry, uint32_t prefix)
 {
     uint64_t key = 0;

@@ -22,7 +22,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are used in p
 #define VERSION 1u
 #define SECTIONS_MAX 64u
 #define ALIGN 64u
-/* Read at once when mapped; of a larger file, what is looked at. */
+/* Files up to this size are read when they are mapped; larger ones as they are used. */
 #define POPULATE_BYTES ((size_t)64 << 20)
 
 struct header {
@@ -37,7 +37,7 @@ _Static_assert(sizeof(struct header) == 64 && sizeof(struct hr_index_section) ==
 
 static enum hr_err damaged(struct hr_error *reterr, const char *what)
 {
-    return hr__fail(reterr, HR_ERR_FORMAT, "not a whole index: %s", what);
+    return hr__fail(reterr, HR_ERR_FORMAT, "not an intact index: %s", what);
 }
 
 static uint64_t
@@ -62,7 +62,7 @@ enum hr_err hr__index_parts_check(const void *data, size_t bytes,
     uint64_t room = bytes;
 
     if (bytes < sizeof *header || memcmp(header->magic, MAGIC, sizeof MAGIC) != 0)
-        return damaged(reterr, "the first bytes are another's");
+        return damaged(reterr, "it does not begin as one");
     if (header->version != VERSION)
         return damaged(reterr, "another version");
     if (header->file_bytes != bytes || header->section_count > SECTIONS_MAX ||
@@ -75,7 +75,7 @@ enum hr_err hr__index_parts_check(const void *data, size_t bytes,
         if (sections[i].at > bytes || sections[i].bytes > bytes - sections[i].at ||
             sections[i].at % ALIGN != 0)
             return damaged(reterr, "a section lies outside");
-        /* They may not share bytes: copied one by one they would make a larger file. */
+        /* Sections that shared bytes would be copied one by one into a larger file. */
         if (sections[i].bytes > room)
             return damaged(reterr, "sections overlap");
         room -= sections[i].bytes;
@@ -121,7 +121,7 @@ hr__index_map(const char *path, struct hr_index_map *ret_map, struct hr_error *r
         return hr__fail_errno(reterr, errnum == ENOENT ? HR_ERR_NOT_FOUND : HR_ERR_IO,
                               errnum, "cannot read %s", path);
     if (map.data == NULL)
-        return damaged(reterr, "empty, or no file");
+        return damaged(reterr, "empty, or not a file");
     *ret_map = map;
     return HR_OK;
 }
@@ -138,7 +138,7 @@ void hr__index_unmap(struct hr_index_map *map)
 struct plan {
     struct hr_index_map old;
     struct hr_index_section sections[SECTIONS_MAX];
-    struct hr_index_piece kept[SECTIONS_MAX]; /* of those behind the given ones */
+    struct hr_index_piece kept[SECTIONS_MAX]; /* of the sections after the given ones */
     uint32_t count, given;
     uint64_t end;
 };
@@ -160,7 +160,7 @@ static bool is_given(const struct plan *plan, uint32_t kind)
     return false;
 }
 
-/* The sections of the file as it is, but those that are replaced. */
+/* The sections of the present file that are not replaced. */
 static void
 plan_kept(struct plan *plan, const struct hr_index_section *sections, uint32_t count)
 {
@@ -195,7 +195,8 @@ static void make_plan(struct plan *plan, const char *path,
         hr__index_parts_check(plan->old.data, plan->old.bytes, &sections, &old_count,
                               NULL) != HR_OK)
         old_count = 0;
-    /* Places depend on the length of the table, so once to count and once to place. */
+    /* Offsets depend on the length of the table: the first pass counts, the second
+     * places. */
     plan_kept(plan, sections, old_count);
     plan->end = sizeof(struct header) + plan->count * sizeof *plan->sections;
     plan->count = 0;

@@ -20,17 +20,17 @@ struct hr_index_section {
     uint64_t at, bytes, checksum;
 };
 
-/* HR_ERR_FORMAT unless the header is whole and all sections lie inside. Their contents
+/* HR_ERR_FORMAT unless the header is intact and all sections lie inside. Their contents
  * are not checked. *ret_sections points into `data`. */
 HR_CHECK enum hr_err hr__index_parts_check(const void *data, size_t bytes,
                                            const struct hr_index_section **ret_sections,
                                            uint32_t *ret_count, struct hr_error *reterr);
 
-/* The checksum of a section's bytes, or of their beginning, as its kind has it. */
+/* The checksum of a section's bytes, or of their beginning; its kind decides which. */
 uint64_t hr__index_part_checksum(uint32_t kind, const void *data, size_t bytes);
 
-/* A file in memory, read only. HR_ERR_NOT_FOUND when there is none, HR_ERR_FORMAT when it
- * is empty or no file. unmap of {0} is fine. */
+/* A file in memory, read only. HR_ERR_NOT_FOUND if there is none, HR_ERR_FORMAT if it is
+ * empty or not a file. unmap of {0} is fine. */
 struct hr_index_map {
     void *data;
     size_t bytes;
@@ -39,8 +39,8 @@ HR_CHECK enum hr_err
 hr__index_map(const char *path, struct hr_index_map *ret_map, struct hr_error *reterr);
 void hr__index_unmap(struct hr_index_map *map);
 
-/* Contents come in pieces, so that large ones need not be gathered in memory. The
- * checksum is over the first one. */
+/* Contents come in pieces, so that large ones need not be copied together. The checksum
+ * covers the first one. */
 struct hr_index_piece {
     const void *data;
     size_t bytes;
@@ -51,7 +51,7 @@ struct hr_index_part {
     size_t piece_count;
 };
 
-/* Write the file anew with these sections, and behind them those of other kinds that it
+/* Rewrites the file with these sections, followed by the sections of other kinds that it
  * had. */
 HR_CHECK enum hr_err
 hr__index_parts_write(const char *path, const struct hr_index_part *parts, size_t count,

@@ -1,11 +1,11 @@
 /*
  * store/index_pattern.c - which folders are entered and which files are taken.
  *
- * Everything is a pattern: a plain folder is two stars and a star below it, or a star
- * alone when not recursive. A folder carries the set of segments that may come next, one
- * bit each, so a walk enters only folders below which something can match. Bytes are
- * compared, not characters: names need not be UTF-8 and no locale plays a part. There is
- * no escape sign; "[*]" stands for a star.
+ * A plain folder is a pattern too: two stars and a star below it, or a star alone if not
+ * recursive. A folder carries the set of segments that may come next, one bit each, so a
+ * walk enters only folders below which something can match. Bytes are compared, not
+ * characters: names need not be UTF-8, and the locale does not matter. There is no escape
+ * character; "[*]" stands for a star.
  */
 #include "core/alloc.h"
 #include "core/error.h"
@@ -17,8 +17,8 @@
 
 #define SEGMENTS_MAX 64
 
-/* Does the class at glob[at] ('[') hold `byte`? *ret_next is behind its ']'; a class that
- * is not closed is a plain '['. */
+/* Returns whether the class at glob[at] ('[') contains `byte`. *ret_next is after its
+ * ']'; a class that is not closed is a plain '['. */
 static bool
 class_has(const char *glob, size_t bytes, size_t at, unsigned char byte, size_t *ret_next)
 {
@@ -70,13 +70,13 @@ bool hr__glob_match(const char *glob, size_t glob_bytes, const char *name, size_
         }
         if (star == SIZE_MAX || star_n >= bytes)
             return false;
-        g = star + 1; /* let the last star take one byte more */
+        g = star + 1; /* let the last star match one byte more */
         n = ++star_n;
     }
     return true;
 }
 
-/* Segments that may come next, when two stars may also stand for nothing. */
+/* Adds the segments that may come next because two stars may match no folder. */
 static uint64_t with_skips(const struct hr_index_pattern *pattern, uint64_t states)
 {
     for (uint32_t i = 0; i + 1 < pattern->segment_count; i++) {
@@ -148,7 +148,7 @@ bool hr__index_pattern_accepts(const struct hr_index_pattern *pattern, uint64_t 
     return pattern->suffix_count == 0;
 }
 
-/* Where the first segment with a sign of a pattern begins. */
+/* The first segment with a wildcard. */
 static const char *glob_part(const char *root)
 {
     size_t at = strcspn(root, "*?[");
@@ -174,8 +174,7 @@ static enum hr_err split_segments(struct hr_index_pattern *pattern, const char *
                             SEGMENTS_MAX);
         if ((bytes == 1 && at[0] == '.') || (bytes == 2 && memcmp(at, "..", 2) == 0))
             return hr__fail(reterr, HR_ERR_ARGUMENT,
-                            "pattern %s has %.*s behind a wildcard", root, (int)bytes,
-                            at);
+                            "pattern %s has %.*s after a wildcard", root, (int)bytes, at);
         if (bytes > 0)
             pattern->segments[pattern->segment_count++] = segment;
         at += bytes + (at[bytes] == '/');
@@ -228,7 +227,7 @@ static enum hr_err hash_pattern(struct hr_index_pattern *pattern)
     return err;
 }
 
-/* The folder to begin in, without slashes behind it. */
+/* The folder to begin in, without trailing slashes. */
 static char *base_folder(const char *root, size_t bytes)
 {
     while (bytes > 1 && root[bytes - 1] == '/' &&

@@ -1,10 +1,10 @@
 /*
  * store/index_saved.c - a saved index: docs/formats/source-index.md.
  *
- * Nothing in the file is believed: bounds of every section, a checksum over each, then
- * every offset that a later read would follow. What passes is used in place, so opening
- * costs one pass over the bytes. What does not pass is a reason to walk the folders,
- * never an error of the caller's.
+ * Nothing in the file is trusted: the bounds of every section are checked, a checksum
+ * over each, then every offset that a later read would follow. A file that passes is used
+ * in place, so opening it costs one pass over the bytes. One that does not is ignored and
+ * the folders are walked; the caller gets no error.
  */
 #include "core/alloc.h"
 #include "core/error.h"
@@ -36,10 +36,10 @@ _Static_assert(sizeof(struct meta) == 48 && sizeof(struct hr_index_record) == 64
 
 static enum hr_err damaged(struct hr_error *reterr, const char *what)
 {
-    return hr__fail(reterr, HR_ERR_FORMAT, "not a whole index: %s", what);
+    return hr__fail(reterr, HR_ERR_FORMAT, "not an intact index: %s", what);
 }
 
-/* Fill `found` by kind; those of others are passed over. */
+/* Fills `found` by kind; other kinds are ignored. */
 static enum hr_err
 find_sections(const char *data, size_t bytes, const struct hr_index_section *found[KINDS],
               struct hr_error *reterr)
@@ -67,7 +67,7 @@ find_sections(const char *data, size_t bytes, const struct hr_index_section *fou
     return HR_OK;
 }
 
-/* Are the names of one folder's files all inside the sections? */
+/* Returns whether the names of one folder's files lie inside the sections. */
 static bool
 files_are_inside(const struct hr_index_saved *saved, const struct hr_index_record *record)
 {
@@ -101,8 +101,8 @@ static bool name_is_plain(const char *name, size_t bytes)
            !(bytes == 2 && name[0] == '.' && name[1] == '.');
 }
 
-/* Records stand level by level, siblings in order: so the children of one are neighbours
- * and a later folder never holds an earlier one. */
+/* Records are stored level by level, siblings in order, so the children of a folder are
+ * contiguous and no folder precedes its parent. */
 static bool record_is_placed(const struct hr_index_saved *saved, uint32_t at)
 {
     const struct hr_index_record *record = &saved->records[at], *before;
@@ -284,7 +284,7 @@ uint32_t hr__index_saved_find_child(const struct hr_index_saved *saved, uint32_t
     return HR_INDEX_NO_RECORD;
 }
 
-/* What will be written: the folders level by level, and where their parts go. */
+/* What will be written: the folders level by level, and the sizes of their parts. */
 struct plan {
     const struct hr_index_folder **folders;
     uint32_t count;

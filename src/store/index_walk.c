@@ -1,10 +1,10 @@
 /*
- * store/index_walk.c - the walk over all folders, on threads.
+ * store/index_walk.c - the walk over all folders, by several threads.
  *
  * Folders wait on one stack under one lock; a thread takes one, reads it (or finds it
- * unchanged by one stat) and puts its subfolders back. The opening thread works too and
- * alone reports progress; others start when there is more than one folder to read. Which
- * thread reads what decides nothing: the result is put in order afterwards.
+ * unchanged with one stat) and pushes its subfolders. The opening thread takes part and
+ * alone reports progress; others start when there is more than one folder to read. The
+ * result is sorted afterwards, so it does not depend on which thread read what.
  */
 #include "core/alloc.h"
 #include "core/cpu.h"
@@ -50,7 +50,7 @@ make_child(struct walk *walk, struct hr_index_folder *folder, uint32_t record)
     return HR_OK;
 }
 
-/* Take names and subfolders of `folder` from its record. */
+/* Takes names and subfolders of `folder` from its record. */
 static enum hr_err reuse(struct walk *walk, struct hr_index_folder *folder)
 {
     const uint32_t *first_child = walk->saved->first_child;
@@ -70,7 +70,7 @@ static enum hr_err reuse(struct walk *walk, struct hr_index_folder *folder)
     return HR_OK;
 }
 
-/* Is `folder` as it was when it was saved? Also notes what it is. */
+/* Returns whether `folder` is as it was when it was saved; notes inode and time. */
 static bool is_unchanged(struct walk *walk, struct hr_index_folder *folder)
 {
     char path[HR_INDEX_PATH_MAX];
@@ -90,7 +90,7 @@ static bool is_unchanged(struct walk *walk, struct hr_index_folder *folder)
                                       folder->mtime_ns);
 }
 
-/* Tell the subfolders of a folder that was read anew which records were theirs. */
+/* Gives the subfolders of a folder that was read again their old records. */
 static void match_children(struct walk *walk, struct hr_index_folder *folder)
 {
     for (uint32_t i = 0; i < folder->child_count; i++) {
@@ -126,8 +126,8 @@ static void push_folder(struct walk *walk, struct hr_index_folder *folder)
     walk->todo_count++;
 }
 
-/* Lock held. Hand the subfolders of a visited folder out; in order, so the first is on
- * top. Linked in even after a failure: the tree owns them. */
+/* Lock held. Adds a visited folder to the tree and pushes its subfolders so that the
+ * first is on top. After a failure too: the tree owns them. */
 static void account(struct walk *walk, struct hr_index_folder *folder)
 {
     struct hr_index_tree *tree = &walk->tree;
@@ -143,7 +143,8 @@ static void account(struct walk *walk, struct hr_index_folder *folder)
         (folder->record == HR_INDEX_NO_RECORD ||
          !hr__index_saved_same(walk->saved, folder->record, folder)))
         tree->differs = true;
-    if (folder->rescanned && folder->ino == 0) { /* was gone when it was to be read */
+    if (folder->rescanned &&
+        folder->ino == 0) { /* it was gone when it should have been read */
         if (folder->record != HR_INDEX_NO_RECORD)
             tree->stale = true;
         if (folder->parent != NULL)
@@ -217,7 +218,7 @@ static void *help(void *user)
     return NULL;
 }
 
-/* Lock held. As help(), and starts the helpers once they have something to do. */
+/* Lock held. As help(), and starts the helpers when there is work for them. */
 static void lead(struct walk *walk, struct hr_index_lister *lister, pthread_t *helpers,
                  int *helper_count, int helpers_wanted)
 {

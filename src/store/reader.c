@@ -4,7 +4,7 @@
  * A warm take touches no lock and writes to nothing that other threads write often: the
  * counters are striped. Requests named ahead live in a fixed table under one lock; each
  * is one read of a channel, which owns it while it is in flight. A request that fails
- * just disappears: take then reads the range itself and reports what is wrong.
+ * disappears: take then reads the range itself and reports the error.
  */
 #include "store/reader.h"
 #include "core/alloc.h"
@@ -24,7 +24,8 @@
 #define THREADS_MAX 256
 #define STRIPES 16
 #define CHANNELS_MAX 8 /* stores in use at a time */
-/* What was named so many depths ago and not taken will not be: its record was dropped. */
+/* A range that was named this many depths ago will not be taken: its record was dropped.
+ */
 #define STALE_DEPTHS 4
 
 enum state {
@@ -39,7 +40,7 @@ struct request {
     struct hr_channel *channel;
     uint64_t key, serial; /* hash of the range; when it was named */
     enum state state;
-    bool unwanted;        /* in flight, and nobody will take it */
+    bool unwanted;        /* in flight, and will not be taken */
     struct request *next; /* in its bucket; in the free list */
     struct hr_buffer *buffer;
     size_t held_bytes; /* counted in ahead_bytes */
@@ -65,7 +66,7 @@ struct hr_reader {
     pthread_mutex_t lock;
     pthread_cond_t done; /* a request ended */
     /* under lock */
-    struct hr_channel *channels[CHANNELS_MAX]; /* the first is that of files */
+    struct hr_channel *channels[CHANNELS_MAX]; /* the first reads files */
     uint32_t channel_count;
     struct request *requests, *free, **buckets;
     uint32_t bucket_mask;
@@ -133,7 +134,7 @@ find_request(struct hr_reader *reader, uint64_t key, const struct hr_range *rang
     return request;
 }
 
-/* Give the slot back, with what it holds. */
+/* Frees the slot and its buffer. */
 static void free_request(struct hr_reader *reader, struct request *request)
 {
     struct request **link = bucket_of(reader, request->key);
@@ -355,7 +356,7 @@ enum hr_err hr__reader_take(struct hr_reader *reader, const struct hr_range *ran
 
 /* ---- naming ahead, lock held ---- */
 
-/* NULL: there is none, and none can be had. */
+/* NULL if it cannot be opened. */
 static struct hr_channel *channel_of(struct hr_reader *reader, const char *uri)
 {
     struct hr_channel_options options = {.depth = reader->depth,
@@ -371,7 +372,7 @@ static struct hr_channel *channel_of(struct hr_reader *reader, const char *uri)
     return channel;
 }
 
-/* Free the oldest request that nobody came for; false: there is none. */
+/* Frees the oldest request if it is stale. */
 static bool drop_stale(struct hr_reader *reader)
 {
     struct request *oldest = NULL;

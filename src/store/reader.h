@@ -23,39 +23,39 @@ enum hr_reader_mode {
 };
 
 struct hr_reader_options {
-    struct hr_pool *pool;    /* where buffers come from; the reader holds it while it
-                                lives: the caller keeps its own reference until then */
+    struct hr_pool *pool;    /* of the buffers; must outlive the reader */
     size_t ahead_bytes_max;  /* read ahead and not yet taken; 0: 64 MiB */
-    int depth;               /* files named ahead and not yet taken; 0: 64 */
-    int threads;             /* of the pool of threads; 0: 8 */
-    uint64_t file_bytes_max; /* larger files are HR_ERR_LIMIT; 0: 1 GiB */
+    int depth;               /* ranges named and not yet taken; 0: 64 */
+    int threads;             /* where threads read ahead; 0: 8 */
+    uint64_t file_bytes_max; /* larger ranges are HR_ERR_LIMIT; 0: 1 GiB */
     enum hr_reader_mode mode;
 };
 
-/* HR_ERR_MEMORY, HR_ERR_UNSUPPORTED (see the mode), or that of a thread that did not
+/* HR_ERR_MEMORY, HR_ERR_UNSUPPORTED (see the mode), or the error of a thread that did not
  * start. */
 HR_CHECK enum hr_err
 hr__reader_create(const struct hr_reader_options *options, struct hr_reader **ret_reader,
                   struct hr_error *reterr);
 
-/* Cancels what is in flight and frees. No other call may run or come. NULL is fine. */
+/* Cancels what is in flight and frees. No other call may run meanwhile. NULL is fine. */
 void hr__reader_destroy(struct hr_reader *reader);
 
 /*
  * Read a range. What an earlier hr__reader_ahead of the same range has read is used;
  * otherwise it is read here, and errors are reported here. Any thread.
- * Errors name the URI: HR_ERR_NOT_FOUND, HR_ERR_IO, HR_ERR_LIMIT (file too large, or the
- * pool has no room now), HR_ERR_TYPE (not a regular file), HR_ERR_FORMAT (changed its
- * size while being read), HR_ERR_MEMORY. An empty file gives an empty buffer.
+ * Errors name the URI: HR_ERR_NOT_FOUND, HR_ERR_IO, HR_ERR_LIMIT (range too large, or the
+ * pool has no room now), HR_ERR_TYPE (not a regular file), HR_ERR_FORMAT (changed while
+ * it was read), HR_ERR_RANGE and HR_ERR_STATE (hr__range_open), HR_ERR_MEMORY. An empty
+ * range gives an empty buffer.
  */
 HR_CHECK enum hr_err
 hr__reader_take(struct hr_reader *reader, const struct hr_range *range,
                 struct hr_buffer **ret_buffer, struct hr_error *reterr);
 
-/* Zero bytes that may be read (not written) behind the visible end of a taken buffer. */
+/* Zero bytes that may be read (not written) after the end of a taken buffer. */
 #define HR_READER_SLACK_BYTES 64
 
-/* Whether naming files ahead is worth it: one relaxed load. */
+/* Whether it is worth naming ranges ahead: one relaxed load. */
 bool hr__reader_is_cold(const struct hr_reader *reader);
 
 /* Start reading a range that will be taken. Dropped silently when the depth or the budget
@@ -63,10 +63,10 @@ bool hr__reader_is_cold(const struct hr_reader *reader);
 void hr__reader_ahead(struct hr_reader *reader, const struct hr_range *range);
 
 struct hr_reader_stats {
-    enum hr_reader_mode mode; /* what is used: never AUTO */
+    enum hr_reader_mode mode; /* in use: never AUTO */
     uint64_t files, bytes;    /* taken */
     uint64_t cached;          /* read in place without waiting */
-    uint64_t waited;          /* read in place, the disk was waited for */
+    uint64_t waited;          /* read in place, and had to wait */
     uint64_t ahead_started, ahead_dropped;
     uint64_t ahead_ready, ahead_late;  /* taken: was complete; had to be waited for */
     uint64_t ahead_unused;             /* failed, or not begun when taken */

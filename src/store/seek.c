@@ -1,11 +1,11 @@
 /*
- * store/seek.c - entries in memory, by key, in shards that are locked one by one.
+ * store/seek.c - entries in memory, by key, in shards with a lock each.
  *
- * A lock is held for a look-up and a copy of 2 kB, about 0.1 us, and nobody waits for
- * one: who finds a shard taken goes on as if there were no entry. While it saves, the
- * store is frozen: entries stay as they are, so that writing them needs no lock, and
- * whoever looks for one finds it. All shards are locked for the moment in which the new
- * file takes the place of memory.
+ * A lock is held for a look-up and a copy of 2 kB, about 0.1 us, and no thread waits for
+ * it: if a shard is locked, the caller behaves as if there were no entry. While the store
+ * is saved it is frozen: entries do not change, so they can be written without locks and
+ * still be found. All shards are locked for the moment in which the new file replaces
+ * memory.
  */
 #include "store/seek.h"
 #include "core/alloc.h"
@@ -21,12 +21,12 @@
 #define SHARDS 32 /* a power of 2; TSan follows 64 locks of a thread */
 #define SLOTS_MIN 16
 #define ENTRY_OVERHEAD 32 /* what the allocator and the slot take */
-#define WORTH 16          /* the part of what is saved that must be new */
-#define SHARE 50          /* of the time that passes, for each part that saving takes */
+#define WORTH 16          /* new entries must cover 1/WORTH of what is saved */
+#define REST 50           /* times as long as the last save took, before the next */
 
 struct entry {
     struct hr_seek_record record;
-    const struct hr_seek_record *over; /* the section's, which this one hides; or NULL */
+    const struct hr_seek_record *over; /* the section's that this one hides, or NULL */
     uint8_t data[];
 };
 
@@ -51,7 +51,7 @@ struct hr_seek {
     atomic_int_fast64_t saved;                /* `done` of the section */
     atomic_uint_fast64_t saved_ns, took_ns;   /* the end of the last save, its length */
     atomic_uint_fast64_t fresh, memory_bytes; /* in memory */
-    /* What those add to the section's sums. */
+    /* What the entries in memory add to the section's sums. */
     atomic_int_fast64_t entries, entry_bytes, done;
     atomic_uint_fast64_t hits, misses, refused;
     atomic_uint_fast64_t uses, went, would; /* hr__seek_count, not saved yet */
@@ -103,7 +103,7 @@ enum hr_err hr__seek_create(const char *path, uint64_t bytes_max,
     return HR_OK;
 }
 
-/* No save goes on in a thread of its own when this returns. */
+/* Waits for the thread that saves, if there is one. */
 static void await_saver(struct hr_seek *seek)
 {
     pthread_mutex_lock(&seek->starting);
@@ -136,7 +136,7 @@ static struct shard *shard_of(struct hr_seek *seek, struct hr_hash128 key)
     return &seek->shards[key.low % SHARDS];
 }
 
-/* The slot of the key, or the free one where it would go. */
+/* The slot of the key, or the free slot for it. */
 static size_t slot_of(const struct shard *shard, struct hr_hash128 key)
 {
     size_t at = (size_t)key.high & (shard->room - 1);
@@ -164,7 +164,7 @@ static bool make_room(struct shard *shard)
     return true;
 }
 
-/* Whole bytes of the entry, or NULL; the shard is locked. */
+/* The bytes of an intact entry, or NULL; the shard is locked. */
 static const void *
 look(struct hr_seek *seek, struct shard *shard, struct hr_hash128 key, size_t *ret_bytes)
 {
@@ -253,7 +253,7 @@ bool hr__seek_put(struct hr_seek *seek, struct hr_hash128 key, const void *data,
     struct entry *entry = NULL, *old = NULL;
     bool locked = false, taken = false;
 
-    /* A few threads may pass the bound together, by an entry each. */
+    /* Threads may exceed the limit together, by one entry each. */
     if (bytes <= UINT32_MAX &&
         atomic_load_explicit(&seek->memory_bytes, memory_order_relaxed) + bytes <=
             seek->bytes_max)
@@ -344,7 +344,7 @@ static void forget_entries(struct hr_seek *seek)
     }
 }
 
-/* The file that was written takes the place of memory. */
+/* The file that was written replaces memory. */
 static void turn_to_file(struct hr_seek *seek, const struct hr_seek_use *use)
 {
     struct hr_seek_section now;
@@ -377,7 +377,7 @@ static void save_frozen(struct hr_seek *seek)
     bool damaged;
 
     items = list_items(seek, &count);
-    /* Other runs may have written since. */
+    /* Other runs may have written to it since. */
     hr__seek_section_open(seek->path, &now, &damaged);
     if (items != NULL)
         err = hr__seek_section_write(seek->path, items, count, &use, &now);
@@ -397,7 +397,7 @@ void hr__seek_save(struct hr_seek *seek)
     pthread_mutex_lock(&seek->saving);
     began = hr__now_ns();
     seek->frozen = true;
-    lock_all(seek); /* whoever is putting ends */
+    lock_all(seek); /* puts that have begun end */
     unlock_all(seek);
     if (seek->fresh > 0)
         save_frozen(seek);
@@ -431,7 +431,7 @@ static void *run_saver(void *user)
 static bool is_time(struct hr_seek *seek)
 {
     return seek->saved_ns == 0 ||
-           (!seek->save_failed && hr__now_ns() - seek->saved_ns >= SHARE * seek->took_ns);
+           (!seek->save_failed && hr__now_ns() - seek->saved_ns >= REST * seek->took_ns);
 }
 
 void hr__seek_pause(struct hr_seek *seek)
@@ -460,7 +460,8 @@ void hr__seek_stats(struct hr_seek *seek, struct hr_seek_stats *ret_stats)
 {
     struct hr_seek_section saved;
 
-    pthread_mutex_lock(&seek->shards[0].lock); /* it changes with all of them locked */
+    pthread_mutex_lock(
+        &seek->shards[0].lock); /* it changes only with all shards locked */
     saved = seek->section;
     pthread_mutex_unlock(&seek->shards[0].lock);
     *ret_stats = (struct hr_seek_stats){

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond this a section takes in nothing from the one before: photos that are gone must
- * leave some day. */
+/* A section of this size takes over no more old entries, so that entries of photos that
+ * are gone are dropped some day. */
 #define SECTION_BYTES_MAX ((uint64_t)16 << 30)
 
 _Static_assert(sizeof(struct hr_seek_record) == 40 && sizeof(struct hr_seek_head) == 40,
@@ -33,7 +33,7 @@ int hr__seek_compare(struct hr_hash128 a, struct hr_hash128 b)
     return a.low < b.low ? -1 : a.low > b.low;
 }
 
-/* Of a head and the records behind it. */
+/* Of a head and the records after it. */
 static uint64_t head_checksum(const struct hr_seek_head *head, uint64_t count)
 {
     return hr__index_part_checksum(HR_INDEX_KIND_SEEK, &head->use,
@@ -214,7 +214,7 @@ static void take_old(struct merge *merge, const struct hr_seek_section *old, uin
         take(merge, &item);
 }
 
-/* Both are sorted. Of two with one key the one stays that covers more. */
+/* Both are sorted. Of two entries with one key the one that covers more is kept. */
 static void merge_with(struct merge *merge, const struct hr_seek_item *items,
                        size_t count, const struct hr_seek_section *old)
 {

@@ -208,8 +208,7 @@ enum hr_err hr__range_check(const struct hr_range *range, const struct hr_object
     if (!any && !hr__hash_equal(range->identity, object->identity)) {
         hr__store_note(reterr, object->uri);
         return hr__fail(reterr, HR_ERR_STATE,
-                        "%s is not what it was when the data set was opened: open it "
-                        "again",
+                        "%s has changed since the data set was opened: open it again",
                         object->uri);
     }
     if (range->offset > object->bytes ||

@@ -38,8 +38,8 @@ struct hr_object {
     } as; /* the store's */
 };
 
-/* HR_ERR_NOT_FOUND; HR_ERR_TYPE for what is no object (a folder, a pipe); HR_ERR_ARGUMENT
- * for an unknown scheme; HR_ERR_IO; HR_ERR_MEMORY. */
+/* HR_ERR_NOT_FOUND; HR_ERR_TYPE for folders, pipes and devices; HR_ERR_ARGUMENT for an
+ * unknown scheme; HR_ERR_IO; HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
 hr__store_open(const char *uri, struct hr_object *ret_object, struct hr_error *reterr);
 void hr__store_close(struct hr_object *object);
@@ -74,7 +74,7 @@ void hr__store_unmap(struct hr_store_map *map); /* of {0} is fine */
 /* Calls `visit` for each object below the folder `uri`, at any depth, in the order of the
  * bytes of its name relative to `uri`; visit returns false to stop, and list then returns
  * HR_OK. `bytes` is HR_BYTES_UNKNOWN where the store would have to look. HR_ERR_NOT_FOUND
- * when there is no such folder; a store without folders has those of its objects. */
+ * when there is no such folder; in a store without folders, no such object. */
 #define HR_BYTES_UNKNOWN UINT64_MAX
 typedef bool
 hr_store_visit_fn(void *user, const char *name, size_t name_bytes, uint64_t bytes);
@@ -156,7 +156,7 @@ enum hr_channel_mode hr__channel_mode(const struct hr_channel *channel);
 void hr__channel_submit(struct hr_channel *channel, struct hr_store_read *read);
 /* True when the read had not begun: it is the caller's again, and done is not called. */
 bool hr__channel_withdraw(struct hr_channel *channel, struct hr_store_read *read);
-/* Cancels what is in flight; when it returns, each read has had its done. NULL is fine.
+/* Cancels the reads in flight; returns after each has been reported. NULL is fine.
  */
 void hr__channel_close(struct hr_channel *channel);
 
@@ -179,7 +179,7 @@ struct hr_store {
      * the time of a read does. NULL: none do. */
     int64_t (*read_ready)(struct hr_object *object, uint64_t offset, void *data,
                           size_t bytes);
-    /* Whether the object is what it was when it was opened. NULL: it always is. */
+    /* Whether the object is unchanged since it was opened. NULL: it cannot change. */
     bool (*is_same)(const struct hr_object *object);
 
     /* NULL: by open and read. */

@@ -254,7 +254,7 @@ static enum hr_err open_names(struct listing *listing, struct names *names)
 
 static enum hr_err list_folder(struct listing *listing);
 
-/* The path with the name behind it, for a file to be visited or a folder to be read. */
+/* Appends the name to the path, and visits the file or reads the folder. */
 static enum hr_err list_name(struct listing *listing, const struct name *name)
 {
     size_t at = strlen(listing->path), bytes = strlen(name->text);

@@ -20,7 +20,7 @@ enum hr_err hr__range_check(const struct hr_range *range, const struct hr_object
 
 /* ---- files ---- */
 
-/* Fills in the object of an open descriptor, or says why it is none. */
+/* Fills in the object of an open descriptor; HR_ERR_TYPE unless it is a regular file. */
 enum hr_err hr__store_file_look(struct hr_object *object, struct hr_error *reterr);
 enum hr_err
 hr__store_file_open_failed(int errnum, const char *uri, struct hr_error *reterr);

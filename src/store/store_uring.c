@@ -205,8 +205,7 @@ static void arm_event(struct ring *ring)
     ring->event_armed = true;
 }
 
-/* Ask the kernel to give up what the ring works on; what it cannot give up ends by
- * itself. */
+/* Asks the kernel to cancel the running reads; those that it cannot cancel complete. */
 static void cancel_all(struct ring *ring)
 {
     ring->cancelled = true;
