@@ -354,7 +354,7 @@ TEST(ops_take_batches_where_they_say_so)
         CHECK(graph != NULL);
         refused = hr_graph_freeze(graph, &error) != HR_OK &&
                   (strstr(error.message, "works on single records") != NULL ||
-                   strstr(error.message, "chooses records by number") != NULL);
+                   strstr(error.message, "selects records by number") != NULL);
         if (refused == ((op->traits & HR_TRAIT_BATCHED) != 0))
             check_failed(__FILE__, __LINE__, "%s after a batch: \"%s\"", row->op,
                          error.message);
