@@ -199,6 +199,32 @@ TEST(files_have_bytes_labels_and_paths)
     bench_finish(&b);
 }
 
+/* The engine asks for ranges before records run: they must be what apply() reads. */
+TEST(files_are_read_ahead_where_they_live)
+{
+    const struct bench_node *files;
+    char params[600], path[600], uri[600];
+    struct hr_range range;
+    uint64_t offset;
+
+    bench_init(&b);
+    snprintf(path, sizeof path, "mkdir -p %s/ahead && echo a > %s/ahead/a.jpg",
+             check_temp_dir(), check_temp_dir());
+    CHECK_EQ_INT(system(path), 0);
+    snprintf(params, sizeof params, "{path: %s/ahead}", check_temp_dir());
+    b.id.index = 0;
+    CHECK_OK(bench_op(&b, "source.files", params));
+    files = &b.nodes[b.node_count - 1];
+    CHECK(files->op->ahead(files->params, files->state, 0, &range));
+    CHECK_EQ_INT(range.offset, 0);
+    CHECK(range.bytes == HR_RANGE_REST);
+    CHECK(files->op->locate(files->params, files->state, 0, uri, sizeof uri, &offset));
+    CHECK_EQ_STR(range.uri, uri);
+    CHECK_HAS(uri, "ahead/a.jpg");
+    CHECK(!files->op->ahead(files->params, files->state, 1, &range));
+    bench_finish(&b);
+}
+
 static const struct hr_op *order;
 static struct bench_node node;
 

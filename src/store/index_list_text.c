@@ -69,8 +69,7 @@ static enum hr_err read_row(struct hr_list_reading *r, struct row *row, int *lin
             while (!at_line_end(r) && *r->at != ',')
                 r->at++;
             if (memchr(begin, '"', (size_t)(r->at - begin)) != NULL)
-                return hr__list_wrong(r,
-                                      "a quote stands inside a field without quotes");
+                return hr__list_wrong(r, "a quote stands inside a field without quotes");
             if (!hr__list_add_bytes(&r->field, begin, (size_t)(r->at - begin)))
                 return hr__list_no_memory(r);
         }

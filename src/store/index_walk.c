@@ -132,6 +132,7 @@ static void account(struct walk *walk, struct hr_index_folder *folder)
 {
     struct hr_index_tree *tree = &walk->tree;
 
+    hr__assert_locked(&walk->lock);
     folder->next = tree->all;
     tree->all = folder;
     tree->folders++;

@@ -10,7 +10,9 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/thread.h"
 #include "store/store_internal.h"
+#include <assert.h>
 #include <string.h>
 
 #define COLD_RUN                                                                         \
@@ -30,7 +32,7 @@
 
 enum state {
     FREE,
-    IN_FLIGHT, /* its channel's, but for links and `unwanted` */
+    IN_FLIGHT, /* the channel owns all but links */
     READY,     /* buffer is whole */
 };
 
@@ -40,7 +42,6 @@ struct request {
     struct hr_channel *channel;
     uint64_t key, serial; /* hash of the range; when it was named */
     enum state state;
-    bool unwanted;        /* in flight, and will not be taken */
     struct request *next; /* in its bucket; in the free list */
     struct hr_buffer *buffer;
     size_t held_bytes; /* counted in ahead_bytes */
@@ -129,7 +130,8 @@ find_request(struct hr_reader *reader, uint64_t key, const struct hr_range *rang
 {
     struct request *request = *bucket_of(reader, key);
 
-    while (request != NULL && (request->unwanted || !is_range(request, key, range)))
+    hr__assert_locked(&reader->lock);
+    while (request != NULL && !is_range(request, key, range))
         request = request->next;
     return request;
 }
@@ -139,6 +141,8 @@ static void free_request(struct hr_reader *reader, struct request *request)
 {
     struct request **link = bucket_of(reader, request->key);
 
+    hr__assert_locked(&reader->lock);
+    assert(request->state != FREE);
     while (*link != request)
         link = &(*link)->next;
     *link = request->next;
@@ -156,11 +160,6 @@ static void free_request(struct hr_reader *reader, struct request *request)
 static void drop_request(struct hr_reader *reader, struct request *request)
 {
     reader->unused++;
-    if (request->state == IN_FLIGHT &&
-        !hr__channel_withdraw(request->channel, &request->read)) {
-        request->unwanted = true; /* freed when it is done */
-        return;
-    }
     free_request(reader, request);
 }
 
@@ -196,8 +195,8 @@ static enum hr_err give_room(struct hr_store_read *read, void **ret_data)
     if (bytes > reader->file_bytes_max)
         return HR_ERR_LIMIT;
     pthread_mutex_lock(&reader->lock);
-    allowed =
-        !request->unwanted && bytes <= reader->ahead_bytes_max - reader->ahead_bytes;
+    assert(reader->ahead_bytes <= reader->ahead_bytes_max);
+    allowed = bytes <= reader->ahead_bytes_max - reader->ahead_bytes;
     if (allowed) {
         reader->ahead_bytes += bytes;
         request->held_bytes = bytes;
@@ -216,13 +215,12 @@ static void complete(struct hr_store_read *read, enum hr_err err)
     struct hr_reader *reader = request->reader;
 
     pthread_mutex_lock(&reader->lock);
+    assert(request->state == IN_FLIGHT);
     request->state = READY;
     if (err == HR_OK)
         note(reader, read->waited);
-    if (err != HR_OK || request->unwanted) {
-        reader->unused += !request->unwanted;
-        free_request(reader, request);
-    }
+    else
+        drop_request(reader, request);
     if (reader->waiters > 0)
         pthread_cond_broadcast(&reader->done);
     pthread_mutex_unlock(&reader->lock);
@@ -249,8 +247,7 @@ take_ahead(struct hr_reader *reader, const struct hr_range *range)
             break;
         }
         if (!late && hr__channel_withdraw(request->channel, &request->read)) {
-            reader->unused++; /* it had not begun: reading it here is faster */
-            free_request(reader, request);
+            drop_request(reader, request); /* not begun: reading it here is faster */
             break;
         }
         late = true;
@@ -406,13 +403,13 @@ static void begin_request(struct hr_reader *reader, struct hr_channel *channel,
     struct request *request = reader->free, **bucket = bucket_of(reader, key);
     size_t length = strlen(range->uri);
 
+    assert(request != NULL && request->state == FREE && request->buffer == NULL);
     reader->free = request->next;
     request->reader = reader;
     request->channel = channel;
     request->key = key;
     request->serial = reader->named;
     request->state = IN_FLIGHT;
-    request->unwanted = false;
     request->range.offset = range->offset;
     request->range.bytes = range->bytes;
     request->range.identity = range->identity;

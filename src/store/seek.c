@@ -14,6 +14,7 @@
 #include "core/thread.h"
 #include "store/seek_internal.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -150,6 +151,8 @@ static bool make_room(struct shard *shard)
 {
     struct shard grown = {.room = shard->room > 0 ? 2 * shard->room : SLOTS_MIN};
 
+    hr__assert_locked(&shard->lock);
+    assert((shard->room & (shard->room - 1)) == 0 && shard->count <= shard->room);
     if (shard->count + 1 <= shard->room / 4 * 3)
         return true;
     grown.slots = hr__calloc(grown.room, sizeof(struct entry *));
@@ -172,6 +175,7 @@ look(struct hr_seek *seek, struct shard *shard, struct hr_hash128 key, size_t *r
         shard->room > 0 ? shard->slots[slot_of(shard, key)] : NULL;
     const struct hr_seek_record *record;
 
+    hr__assert_locked(&shard->lock);
     if (entry != NULL) {
         *ret_bytes = entry->record.bytes;
         return hr__seek_checksum(key, entry->data, entry->record.bytes) ==
@@ -312,6 +316,7 @@ static struct hr_seek_item *list_items(const struct hr_seek *seek, size_t *ret_c
     size_t count = 0, at = 0;
     struct hr_seek_item *items;
 
+    assert(seek->frozen);
     for (int i = 0; i < SHARDS; i++)
         count += seek->shards[i].count;
     items = hr__malloc((count + 1) * sizeof *items);

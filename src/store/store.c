@@ -6,7 +6,9 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/thread.h"
 #include "store/store_internal.h"
+#include <assert.h>
 #include <string.h>
 
 static const struct hr_store *const stores[] = {&hr_store_file, &hr_store_memory};
@@ -154,6 +156,7 @@ read_rest(struct hr_object *object, uint64_t offset, char *data, size_t bytes, s
             return hr__store_ended_early(object, offset + at, reterr);
         if (err != HR_OK && (err != HR_ERR_IO || ++tries == TRIES))
             return read_failed(object, offset + at, err, &why, reterr);
+        assert(got <= most);
         if (got > 0)
             tries = 0;
         at += got;
@@ -391,6 +394,8 @@ enum hr_channel_mode hr__channel_mode(const struct hr_channel *channel)
 
 void hr__channel_submit(struct hr_channel *channel, struct hr_store_read *read)
 {
+    assert(hr__channel_takes(channel, read->range->uri) && !channel->stop);
+    assert(read->room != NULL && read->done != NULL);
     read->next = NULL;
     read->waited = false;
     read->bytes = read->got = 0;
@@ -428,6 +433,7 @@ struct hr_store_read *hr__channel_next(struct hr_channel *channel)
 {
     struct hr_store_read *read = channel->first;
 
+    hr__assert_locked(&channel->lock);
     if (read != NULL)
         channel->first = read->next;
     return read;
@@ -437,6 +443,7 @@ enum hr_err hr__channel_begin(struct hr_store_read *read)
 {
     void *data = NULL;
 
+    assert(read->object.store != NULL && read->object.uri == read->range->uri);
     HR_TRY(hr__range_check(read->range, &read->object, &read->bytes, read->error));
     HR_TRY(read->room(read, &data));
     read->data = data;
@@ -462,7 +469,9 @@ void hr__channel_close(struct hr_channel *channel)
     channel->kind->kick(channel);
     pthread_mutex_unlock(&channel->lock);
     channel->kind->stop(channel);
-    while ((read = hr__channel_next(channel)) != NULL)
+    while ((read = channel->first) != NULL) { /* the lock is no longer needed */
+        channel->first = read->next;
         hr__channel_end(read, false, HR_ERR_CANCELLED);
+    }
     destroy_channel(channel);
 }

@@ -13,8 +13,10 @@
 #include "store/store_memory.h"
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/thread.h"
 #include "headrace/buffer.h"
 #include "store/store_internal.h"
+#include <assert.h>
 #include <string.h>
 
 #define SCHEME "mem://"
@@ -37,6 +39,7 @@ static size_t place_of(const char *name, bool *ret_found)
 {
     size_t low = 0, high = memory.count;
 
+    hr__assert_locked(&memory.lock);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = strcmp(name, memory.items[middle].name);
@@ -81,6 +84,7 @@ static bool insert(size_t at, char *name, struct hr_buffer *bytes)
         memory.items = items;
         memory.room = room;
     }
+    assert(at <= memory.count);
     memmove(&memory.items[at + 1], &memory.items[at],
             (memory.count - at) * sizeof *memory.items);
     memory.items[at] = (struct item){name, bytes, ++memory.puts};
@@ -184,6 +188,7 @@ static enum hr_err memory_read(struct hr_object *object, uint64_t offset, void *
                                size_t bytes, size_t *ret_got, struct hr_error *reterr)
 {
     (void)reterr;
+    assert(offset <= object->bytes && bytes <= object->bytes - offset);
     memcpy(data, (const char *)hr_buffer_data(object->as.own) + offset, bytes);
     *ret_got = bytes;
     return HR_OK;

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/thread.h"
 #include "store/store_internal.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -59,6 +60,7 @@ static void end_read(struct ring *ring, struct hr_store_read *read, enum hr_err 
 {
     struct hr_store_read **link = &ring->running;
 
+    assert(ring->running_count > 0);
     while (*link != read)
         link = &(*link)->next;
     *link = read->next;
