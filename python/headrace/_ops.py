@@ -326,26 +326,26 @@ def image_affine(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Turn, shift, scale and shear the image at random.
+    """Rotate, shift, scale and shear the image at random.
 
     Operator `image.affine`, kind map, version 1; random.
 
-    As torchvision's RandomAffine about the middle. Every quantity is drawn, also when
+    Like torchvision's RandomAffine about the centre. Every quantity is drawn, even if
     its interval is a single number.
 
     Args:
         pipeline: what the operator reads.
         degrees: [least, most], clockwise; one number d means [-d, d]; list of floats, 1
             to 2 items, each -360 to 360, in degrees, required.
-        translate: largest shift as a part of [width, height]; list of floats, 2 items,
-            each 0 to 1, default [0, 0].
+        translate: largest shift as a fraction of [width, height]; list of floats, 2
+            items, each 0 to 1, default [0, 0].
         scale: [least, most] magnification; list of floats, 2 items, each more than 0
             and at most 1000, default [1, 1].
         shear: along x: one number s for [-s, s], or [least, most]; along y too: four
             numbers; list of floats, 1 to 4 items, each -89 to 89, in degrees, default
             [0, 0].
-        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
-            default nearest.
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, default nearest.
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
         field: the field with the image; field, default image.
@@ -371,7 +371,7 @@ def image_center_crop(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Cut a window out of the middle.
+    """Crop the centre of the image.
 
     Operator `image.center_crop`, kind map, version 1; pure, defers, shrinks.
 
@@ -406,12 +406,12 @@ def image_clip(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Bring values into an interval.
+    """Clamp values to an interval.
 
     Operator `image.clip`, kind map, version 1; pure, pointwise.
 
-    In the image's own range: 0..255, 0..1, or whatever a normalisation made. Images of
-    1 or 3 channels.
+    In the image's own range: 0..255, 0..1, or that of a normalised image. Images of 1
+    or 3 channels.
 
     Args:
         pipeline: what the operator reads.
@@ -447,21 +447,21 @@ def image_color_jitter(
 
     Operator `image.color_jitter`, kind map, version 1; random.
 
-    As torchvision's ColorJitter: four steps in random order. Hue is turned exactly, in
-    HSV. uint8 images are rounded to the nearest level after each step (torchvision cuts
-    off). With images of one channel, or three equal ones, saturation and hue do
-    nothing.
+    Like torchvision's ColorJitter: four steps in random order. Hue is rotated exactly,
+    in HSV. uint8 images are rounded to the nearest level after each step (torchvision
+    truncates). Saturation and hue do not change images of one channel or of three equal
+    ones.
 
     Args:
         pipeline: what the operator reads.
         brightness: factor: b for [max(0, 1 - b), 1 + b], or [least, most]; 0: no
             change; list of floats, 1 to 2 items, each 0 to 1000, default 0.
-        contrast: factor, as brightness; list of floats, 1 to 2 items, each 0 to 1000,
+        contrast: factor, like brightness; list of floats, 1 to 2 items, each 0 to 1000,
             default 0.
-        saturation: factor, as brightness; nothing happens to images of one channel;
-            list of floats, 1 to 2 items, each 0 to 1000, default 0.
-        hue: h for [-h, h], or [least, most]; nothing happens to images of one channel;
-            list of floats, 1 to 2 items, each -0.5 to 0.5, in turns, default 0.
+        saturation: factor, like brightness; images of one channel are unchanged; list
+            of floats, 1 to 2 items, each 0 to 1000, default 0.
+        hue: h for [-h, h], or [least, most]; images of one channel are unchanged; list
+            of floats, 1 to 2 items, each -0.5 to 0.5, in turns, default 0.
         field: the field with the image; field, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
@@ -490,36 +490,36 @@ def image_decode(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Bytes of a JPEG, PNG, WebP or PNM file to an image.
+    """Decode a JPEG, PNG, WebP or PNM file to an image.
 
     Operator `image.decode`, kind map, version 1; pure, decodes, defers, grows.
 
-    Gives uint8 levels, [height, width, channels]. The decoding waits until pixels are
-    needed: a crop behind it means that the rest of the photo is never decoded, a resize
-    that it may be decoded at a reduced scale (JPEG, see `mode`). In baseline JPEGs it
-    notes places where decoding can begin, a few kilobytes a photo, by the hash of the
-    file's contents; the next epoch, or a second view in the same record, begins there.
-    With `index` at the source they are kept in that file when an epoch or an iterator
-    ends, and the next run begins with them. `seek_bytes` is beside the memory of the
-    iterator; what is saved is mapped and not counted. They change no pixel. Differs
-    from torchvision: CMYK is converted to RGB, 16-bit files are reduced to 8 bits, and
-    a damaged file is an error instead of a partly gray image.
+    Outputs uint8 levels, [height, width, channels]. Decoding is deferred until pixels
+    are needed: after a crop the rest of the photo is never decoded, and after a resize
+    it may be decoded at a reduced scale (JPEG, see `mode`). In baseline JPEGs it
+    records seek points, places where decoding can start, a few kilobytes per photo, by
+    the hash of the file's contents; the next epoch, or a second view in the same
+    record, starts there. If the source has an `index`, they are saved to that file when
+    an epoch or an iterator ends, and later runs use them. `seek_bytes` is in addition
+    to the memory of the iterator; saved points are mapped and do not count. They change
+    no pixel. Differs from torchvision: CMYK is converted to RGB, 16-bit files are
+    reduced to 8 bits, and a damaged file is an error instead of a partly gray image.
 
     Args:
         pipeline: what the operator reads.
-        field: the field with the encoded bytes; it is gone afterwards; field, default
-            data.
+        field: the field with the encoded bytes; it is dropped; field, default data.
         to: the field that becomes the image; field, default image.
-        color: channels: rgb repeats gray and drops alpha; unchanged is as in the file;
-            enum, one of rgb, gray, unchanged, default rgb.
-        orientation: turn the image as its EXIF data says; bool, default false.
+        color: channels: rgb repeats gray and drops alpha; unchanged keeps those of the
+            file; enum, one of rgb, gray, unchanged, default rgb.
+        orientation: rotate and mirror the image according to its EXIF data; bool,
+            default false.
         mode: exact: decode at full size always; close: at a half, quarter or eighth
             where 1.5 times the wanted size remains; fast: where the wanted size
             remains; enum, one of exact, close, fast, default close.
         pixels_max: refuse larger images; int, 1 to 4000000000, in pixels, default
             268435456.
-        seek_bytes: memory for places inside JPEGs at which decoding can begin; 0: none
-            are noted or used; bytes, at least 0, default 256MB.
+        seek_bytes: memory for seek points in JPEGs, at which decoding can start; 0:
+            none are recorded or used; bytes, at least 0, default 256MB.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -547,7 +547,8 @@ def image_flip(
 
     Operator `image.flip`, kind map, version 1; random, geometric, defers.
 
-    As torchvision's RandomHorizontalFlip and RandomVerticalFlip. `p: 1` mirrors always.
+    Like torchvision's RandomHorizontalFlip and RandomVerticalFlip. `p: 1` mirrors
+    always.
 
     Args:
         pipeline: what the operator reads.
@@ -578,13 +579,13 @@ def image_gaussian_blur(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Smooth the image with a random strength.
+    """Blur the image with a random strength.
 
     Operator `image.gaussian_blur`, kind map, version 1; random.
 
-    As torchvision's GaussianBlur, the border mirrored; but two sizes are [height,
-    width] as everywhere here, taps that together weigh less than a quarter of a level
-    are left out, and a kernel larger than the image is allowed.
+    Like torchvision's GaussianBlur, with mirrored borders; but two sizes are [height,
+    width], as in all ops here, taps whose total weight is below a quarter of a level
+    are omitted, and the kernel may be larger than the image.
 
     Args:
         pipeline: what the operator reads.
@@ -620,13 +621,13 @@ def image_grayscale(
 
     Operator `image.grayscale`, kind map, version 1; random, pointwise, shrinks.
 
-    0.2989 R + 0.587 G + 0.114 B, as torchvision; uint8 images are rounded to the
+    0.2989 R + 0.587 G + 0.114 B, like torchvision; uint8 images are rounded to the
     nearest level. `channels: 3` with `p: 0.1` is RandomGrayscale.
 
     Args:
         pipeline: what the operator reads.
         channels: 1, or 3 for the same value three times; int, 1 to 3, default 1.
-        p: probability that the colours go; float, 0 to 1, default 1.
+        p: probability of the conversion; float, 0 to 1, default 1.
         field: the field with the image; field, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
@@ -663,11 +664,11 @@ def image_normalize(
 
     Args:
         pipeline: what the operator reads.
-        mean: subtracted, per channel, in 0..1; one number counts for all; or imagenet,
-            mnist, half; list of floats, 1 to 4 items, required.
-        std: divided by afterwards, per channel; or imagenet, mnist, half; list of
-            floats, 1 to 4 items, each more than 0, required; left out, it follows
-            `mean` where that is a word.
+        mean: subtracted, per channel, in 0..1; one number for all channels; or
+            imagenet, mnist, half; list of floats, 1 to 4 items, required.
+        std: divided by, per channel; or imagenet, mnist, half; list of floats, 1 to 4
+            items, each more than 0, required; left out, it follows `mean` where that is
+            a word.
         dtype: float32, float16 or bfloat16; dtype, default float32.
         field: the field with the image; field, default image.
         name: what the node is called in messages and files; the operator's name by default.
@@ -694,12 +695,12 @@ def image_pad(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Put a frame around the image.
+    """Pad the image.
 
     Operator `image.pad`, kind map, version 1; pure, grows.
 
-    As torchvision's Pad. `reflect` swings back and forth when the frame is wider than
-    the image, where torchvision refuses.
+    Like torchvision's Pad. `reflect` reflects repeatedly if the padding is wider than
+    the image, which torchvision rejects.
 
     Args:
         pipeline: what the operator reads.
@@ -737,21 +738,21 @@ def image_random_crop(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Cut a window of fixed size at a random place.
+    """Crop a window of fixed size at a random position.
 
     Operator `image.random_crop`, kind map, version 1; random, defers, shrinks.
 
-    As torchvision's RandomCrop, draws in the same order (top, then left; none where
+    Like torchvision's RandomCrop, with draws in the same order (top, then left; none if
     there is no choice).
 
     Args:
         pipeline: what the operator reads.
         size: [height, width], or one number for both; list of ints, 1 to 2 items, each
             1 to 65535, in pixels, required.
-        padding: frame put around the image first: one number, [left and right, top and
-            bottom], or [left, top, right, bottom]; list of ints, 1 to 4 items, each 0
-            to 65535, in pixels, default 0.
-        pad_if_needed: frame images that are smaller than size; else they are an error;
+        padding: padding added first: one number, [left and right, top and bottom], or
+            [left, top, right, bottom]; list of ints, 1 to 4 items, each 0 to 65535, in
+            pixels, default 0.
+        pad_if_needed: pad images that are smaller than size; else they are an error;
             bool, default false.
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
@@ -789,23 +790,23 @@ def image_random_resized_crop(
     Operator `image.random_resized_crop`, kind map, version 1; random, resampling,
     defers, shrinks.
 
-    As torchvision's RandomResizedCrop, draws in the same order: up to ten times an area
-    and an aspect are drawn until the window fits, then its place; else the largest
-    window of a permitted aspect in the middle. Pixels outside of the window do not
-    enter the result.
+    Like torchvision's RandomResizedCrop, with draws in the same order: area and aspect
+    are drawn up to ten times until the window fits, then its position; else the largest
+    centred window of a permitted aspect is used. Pixels outside the window do not
+    affect the result.
 
     Args:
         pipeline: what the operator reads.
         size: [height, width], or one number for both; list of ints, 1 to 2 items, each
             1 to 65535, in pixels, required.
-        scale: smallest and largest part of the area that is kept; list of floats, 2
+        scale: smallest and largest fraction of the area to keep; list of floats, 2
             items, each more than 0 and at most 1, default [0.08, 1].
         ratio: smallest and largest width / height of the window; list of floats, 2
             items, each more than 0 and at most 1000, default [0.75,
             1.3333333333333333].
-        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
-            bicubic, box, lanczos, default bilinear.
-        antialias: average over all pixels that one new pixel covers when shrinking;
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, bicubic, box, lanczos, default bilinear.
+        antialias: average over all pixels that a new pixel covers when shrinking;
             nearest never does; bool, default true.
         field: the field with the image; field, default image.
         name: what the node is called in messages and files; the operator's name by default.
@@ -836,17 +837,17 @@ def image_resize(
 
     Operator `image.resize`, kind map, version 1; pure, resampling, defers, shrinks.
 
-    Differs from torchvision: one number means a square of that side. For the shorter
-    side, with the aspect kept, there is image.resize_shortest. uint8 images are rounded
-    to whole levels; `nearest` is torchvision's NEAREST_EXACT.
+    Differs from torchvision: one number means a square of that side. To resize the
+    shorter side and keep the aspect, use image.resize_shortest. uint8 images are
+    rounded to whole levels; `nearest` is torchvision's NEAREST_EXACT.
 
     Args:
         pipeline: what the operator reads.
         size: [height, width], or one number for both; list of ints, 1 to 2 items, each
             1 to 65535, in pixels, required.
-        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
-            bicubic, box, lanczos, default bilinear.
-        antialias: average over all pixels that one new pixel covers when shrinking;
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, bicubic, box, lanczos, default bilinear.
+        antialias: average over all pixels that a new pixel covers when shrinking;
             nearest never does; bool, default true.
         field: the field with the image; field, default image.
         name: what the node is called in messages and files; the operator's name by default.
@@ -888,9 +889,9 @@ def image_resize_shortest(
         size: length of the shorter side; int, 1 to 65535, in pixels, required.
         max_size: make both sides smaller when the longer would exceed this; 0: no
             limit; int, 0 to 65535, in pixels, default 0.
-        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
-            bicubic, box, lanczos, default bilinear.
-        antialias: average over all pixels that one new pixel covers when shrinking;
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, bicubic, box, lanczos, default bilinear.
+        antialias: average over all pixels that a new pixel covers when shrinking;
             nearest never does; bool, default true.
         field: the field with the image; field, default image.
         name: what the node is called in messages and files; the operator's name by default.
@@ -918,21 +919,21 @@ def image_rotate(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Turn the image by a random angle.
+    """Rotate the image by a random angle.
 
     Operator `image.rotate`, kind map, version 1; random.
 
-    As torchvision's RandomRotation about the middle. `degrees: [90, 90]` turns by a
-    fixed angle. uint8 images are rounded to the nearest level. `expand` gives the least
-    size that shows everything, where torchvision may add a line.
+    Like torchvision's RandomRotation about the centre. `degrees: [90, 90]` rotates by a
+    fixed angle. uint8 images are rounded to the nearest level. `expand` chooses the
+    smallest size that shows everything; torchvision may add a line.
 
     Args:
         pipeline: what the operator reads.
         degrees: [least, most], counter-clockwise; one number d means [-d, d]; list of
             floats, 1 to 2 items, each -360 to 360, in degrees, required.
-        interpolation: how pixels in between are made; enum, one of nearest, bilinear,
-            default nearest.
-        expand: make the image large enough to show all of it; bool, default false.
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, default nearest.
+        expand: enlarge the image to show all of it; bool, default false.
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
         field: the field with the image; field, default image.

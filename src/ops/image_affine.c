@@ -1,5 +1,5 @@
 /*
- * image.affine - turn, shift, scale and shear the image at random, in one warp.
+ * image.affine - rotates, shifts, scales and shears the image at random, in one warp.
  */
 #include <math.h>
 
@@ -19,7 +19,7 @@ static const struct hr_param affine_params[] = {
                 .help = "[least, most], clockwise; one number d means [-d, d]"),
     HR_P_FLOATS(struct affine, translate, .fallback = "[0, 0]", .items_min = 2,
                 .items_max = 2, HR_RANGE(0, 1),
-                .help = "largest shift as a part of [width, height]"),
+                .help = "largest shift as a fraction of [width, height]"),
     HR_P_FLOATS(struct affine, scale, .fallback = "[1, 1]", .items_min = 2,
                 .items_max = 2, HR_RANGE(0, 1000), .min_open = true,
                 .help = "[least, most] magnification"),
@@ -29,7 +29,8 @@ static const struct hr_param affine_params[] = {
                     "along x: one number s for [-s, s], or [least, most]; along y too: "
                     "four numbers"),
     HR_P_ENUM(struct affine, interpolation, .fallback = "nearest",
-              .names = hr__warp_interpolations, .help = "how pixels in between are made"),
+              .names = hr__warp_interpolations,
+              .help = "how values between pixels are computed"),
     HR_P_FILL(struct affine),
     HR_P_IMAGE(struct affine),
 };
@@ -48,7 +49,7 @@ static enum hr_err affine_infer(struct hr_infer *infer)
                               "shear has 1, 2 or 4 numbers, not 3");
     if (p->shear.count == 4 && (shear[0] > shear[1] || shear[2] > shear[3]))
         return hr__infer_fail(infer, "shear", HR_ERR_RANGE,
-                              "shear wants the smaller number of each pair first");
+                              "shear: the smaller number of each pair comes first");
     return hr__infer_fill(infer, &p->fill);
 }
 
@@ -97,10 +98,10 @@ static enum hr_err affine_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_image_affine = {
     .name = "image.affine",
-    .summary = "turn, shift, scale and shear the image at random",
+    .summary = "rotate, shift, scale and shear the image at random",
     .doc =
-        "As torchvision's RandomAffine about the middle. Every quantity is drawn, also "
-        "when its interval is a single number.",
+        "Like torchvision's RandomAffine about the centre. Every quantity is drawn, even "
+        "if its interval is a single number.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM,

@@ -1,5 +1,5 @@
 /*
- * image.center_crop - a window of fixed size in the middle.
+ * image.center_crop - a window of fixed size at the centre.
  */
 #include <math.h>
 
@@ -45,7 +45,7 @@ static enum hr_err center_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_image_center_crop = {
     .name = "image.center_crop",
-    .summary = "cut a window out of the middle",
+    .summary = "crop the centre of the image",
     .doc = "As torchvision: a smaller image is framed with zeros first; half a pixel is "
            "rounded to even.",
     .version = 1,

@@ -1,5 +1,5 @@
 /*
- * image.clip - values into an interval.
+ * image.clip - clamps values to an interval.
  */
 #include "ops/image_colours.h"
 #include "ops/image_size.h"
@@ -25,9 +25,10 @@ static enum hr_err clip_infer(struct hr_infer *infer)
     if (p->min > p->max)
         return hr__infer_fail(infer, "min", HR_ERR_RANGE, "min is above max");
     if (infer->fields[0]->dtype == HR_U8 && (p->max < 0 || p->min > 255))
-        return hr__infer_fail(infer, "min", HR_ERR_RANGE,
-                              "the image is uint8, 0..255: no level is from %g to %g",
-                              p->min, p->max);
+        return hr__infer_fail(
+            infer, "min", HR_ERR_RANGE,
+            "the image is uint8, 0..255: no level lies between %g and %g", p->min,
+            p->max);
     return HR_OK;
 }
 
@@ -44,8 +45,8 @@ static enum hr_err clip_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_image_clip = {
     .name = "image.clip",
-    .summary = "bring values into an interval",
-    .doc = "In the image's own range: 0..255, 0..1, or whatever a normalisation made. "
+    .summary = "clamp values to an interval",
+    .doc = "In the image's own range: 0..255, 0..1, or that of a normalised image. "
            "Images of 1 or 3 channels.",
     .version = 1,
     .kind = HR_OP_MAP,

@@ -1,10 +1,10 @@
 /*
- * image.color_jitter - brightness, contrast, saturation and hue changed at random, in
+ * image.color_jitter - changes brightness, contrast, saturation and hue at random, in
  * random order.
  *
  * The chain is one kernel call; contrast needs the mean of the whole image, hence
- * STATISTIC. Between the steps of a uint8 image values are rounded, as separate ops
- * would do.
+ * STATISTIC. Values of a uint8 image are rounded after each step, as separate ops would
+ * do.
  */
 #include "ops/image_colours.h"
 #include "ops/image_size.h"
@@ -21,17 +21,16 @@ struct jitter {
 static const struct hr_param jitter_params[] = {
     FACTOR(brightness, "factor: b for [max(0, 1 - b), 1 + b], or [least, most]; 0: no "
                        "change"),
-    FACTOR(contrast, "factor, as brightness"),
-    FACTOR(saturation, "factor, as brightness; nothing happens to images of one channel"),
+    FACTOR(contrast, "factor, like brightness"),
+    FACTOR(saturation, "factor, like brightness; images of one channel are unchanged"),
     HR_P_FLOATS(struct jitter, hue, .fallback = "0", .items_min = 1, .items_max = 2,
                 HR_RANGE(-0.5, 0.5), .unit = "turns",
-                .help =
-                    "h for [-h, h], or [least, most]; nothing happens to images of one "
-                    "channel"),
+                .help = "h for [-h, h], or [least, most]; images of one channel are "
+                        "unchanged"),
     HR_P_IMAGE(struct jitter),
 };
 
-/* What is drawn from; false when nothing is to be done. */
+/* The interval to draw from; false if the step does nothing. */
 static bool interval(const struct hr_floats *range, double centre, double floor,
                      double *ret_low, double *ret_high)
 {
@@ -52,10 +51,10 @@ check_range(struct hr_infer *infer, const char *param, const struct hr_floats *r
 {
     if (range->count == 1 && range->values[0] < 0)
         return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                              "%s is one number from 0, or [least, most]", param);
+                              "%s must be a number >= 0, or [least, most]", param);
     if (range->count == 2 && range->values[0] > range->values[1])
         return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                              "%s wants the smaller number first", param);
+                              "%s: the smaller number comes first", param);
     return HR_OK;
 }
 
@@ -72,7 +71,7 @@ static enum hr_err jitter_infer(struct hr_infer *infer)
 
 #define KINDS 4
 
-/* torchvision's order of draws: the order of the steps, then each step's value. */
+/* Draws in torchvision's order: the order of the steps, then each step's value. */
 static int draw_steps(const struct jitter *p, struct hr_rng *rng, bool rounds,
                       struct hr_colour_step steps[2 * KINDS])
 {
@@ -123,10 +122,10 @@ const struct hr_op hr_op_image_color_jitter = {
     .name = "image.color_jitter",
     .summary = "change brightness, contrast, saturation and hue at random",
     .doc =
-        "As torchvision's ColorJitter: four steps in random order. Hue is turned "
+        "Like torchvision's ColorJitter: four steps in random order. Hue is rotated "
         "exactly, in HSV. uint8 images are rounded to the nearest level after each step "
-        "(torchvision cuts off). With images of one channel, or three equal ones, "
-        "saturation and hue do nothing.",
+        "(torchvision truncates). Saturation and hue do not change images of one "
+        "channel or of three equal ones.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM,

@@ -1,5 +1,5 @@
 /*
- * image_colours.c - running a colour chain on a record's image.
+ * image_colours.c - runs a chain of colour steps on a record's image.
  */
 #include "ops/image_colours.h"
 
@@ -15,15 +15,14 @@ hr__image_colours(struct hr_op_ctx *ctx, size_t field, const struct hr_colour_st
     HR_TRY(hr__image_read(ctx, field, &in));
     if (in.channels != 1 && in.channels != 3)
         return hr__fail(ctx->error, HR_ERR_SHAPE,
-                        "colours are worked on in images of 1 or 3 channels, not %d",
+                        "colour ops need an image of 1 or 3 channels, not %d",
                         (int)in.channels);
     HR_TRY(hr__image_make(ctx->thread, in.width, in.height, channels, in.dtype, layout,
                           &made, &out, ctx->error));
     err = hr__colour_run(&ctx->thread->arena, &in, &out, steps, count,
                          in.dtype == HR_U8 ? 255.0f : 1.0f);
     if (err != HR_OK)
-        return hr__fail(ctx->error, err,
-                        "the colours of an image could not be worked on");
+        return hr__fail(ctx->error, err, "a colour op failed");
     hr__image_replace(ctx, field, &made);
     return HR_OK;
 }

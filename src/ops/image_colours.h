@@ -1,5 +1,5 @@
 /*
- * ops/image_colours.h - running a colour chain on a record's image.
+ * ops/image_colours.h - runs a chain of colour steps on a record's image.
  */
 #ifndef HR_OPS_IMAGE_COLOURS_H
 #define HR_OPS_IMAGE_COLOURS_H
@@ -7,8 +7,8 @@
 #include "kernel/colour.h"
 #include "ops/image_job.h"
 
-/* Replace the image in bound field `field` by what the steps make of it, with `channels`
- * channels (one when a GRAY step is among them and one is wanted; else as before). */
+/* Applies the steps to the image in bound field `field`. The result has `channels`
+ * channels: one if a GRAY step reduces them to one, else as many as before. */
 HR_CHECK enum hr_err
 hr__image_colours(struct hr_op_ctx *ctx, size_t field, const struct hr_colour_step *steps,
                   int count, int32_t channels);

@@ -1,10 +1,10 @@
 /*
- * image_cut.c - an image's description across a cut: to bytes and back.
+ * image_cut.c - serialises the description of an image for a cut, and reads it back.
  *
- * What travels is the source, a photo's bytes or a pixel tensor, and the edits. So the
- * other side makes the very pixels that this side would have made, at the same decode
- * scale. Left behind: entry points of JPEGs and decoded rows that views share, which
- * save time and change no pixel.
+ * The source (a photo's bytes or a pixel tensor) and the edits are sent, so that the
+ * other side makes the same pixels that this side would have made, at the same decode
+ * scale. Not sent are seek points of JPEGs and decoded rows that views share: they save
+ * time and change no pixel.
  */
 #include "ops/image_job.h"
 

@@ -1,6 +1,6 @@
 /*
- * image.decode - a photo's bytes become a described image; its pixels are made when
- * somebody needs them, and then only those that matter.
+ * image.decode - turns a photo's bytes into a described image. Pixels are made when a
+ * later node needs them, and only those that it needs.
  */
 #include "ops/image_job.h"
 
@@ -19,15 +19,15 @@ static const char *const modes[] = {"exact", "close", "fast", NULL};
 
 static const struct hr_param decode_params[] = {
     HR_P_FIELD(struct decode, field, .fallback = "data", .access = HR_ACCESS_TAKE,
-               .help = "the field with the encoded bytes; it is gone afterwards"),
+               .help = "the field with the encoded bytes; it is dropped"),
     HR_P_FIELD(struct decode, to, .fallback = "image", .access = HR_ACCESS_WRITE,
                .help = "the field that becomes the image"),
     HR_P_ENUM(struct decode, color, .fallback = "rgb", .names = colors,
               .help =
-                  "channels: rgb repeats gray and drops alpha; unchanged is as in the "
-                  "file"),
+                  "channels: rgb repeats gray and drops alpha; unchanged keeps those of "
+                  "the file"),
     HR_P_BOOL(struct decode, orientation, .fallback = "false",
-              .help = "turn the image as its EXIF data says"),
+              .help = "rotate and mirror the image according to its EXIF data"),
     HR_P_ENUM(struct decode, mode, .fallback = "close", .names = modes,
               .help = "exact: decode at full size always; close: at a half, quarter or "
                       "eighth where 1.5 times the wanted size remains; fast: where the "
@@ -35,8 +35,8 @@ static const struct hr_param decode_params[] = {
     HR_P_INT(struct decode, pixels_max, .fallback = "268435456", HR_RANGE(1, 4e9),
              .unit = "pixels", .help = "refuse larger images"),
     HR_P_BYTES(struct decode, seek_bytes, .fallback = "256MB", HR_MIN(0),
-               .help = "memory for places inside JPEGs at which decoding can begin; 0: "
-                       "none are noted or used",
+               .help = "memory for seek points in JPEGs, at which decoding can start; 0: "
+                       "none are recorded or used",
                .not_identity = true),
 };
 
@@ -50,7 +50,7 @@ static enum hr_err decode_infer(struct hr_infer *infer)
 
     if (from != to && from->kind != HR_FIELD_BYTES)
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
-                              "field \"%s\" holds no bytes to decode", p->field);
+                              "field \"%s\" has no bytes to decode", p->field);
     *to = (struct hr_field){.kind = HR_FIELD_TENSOR,
                             .dtype = HR_U8,
                             .ndim = 3,
@@ -68,7 +68,7 @@ static enum hr_err decode_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-/* ---- entry points, the node's state ---- */
+/* ---- seek points, the node's state ---- */
 
 static enum hr_err decode_open(const struct hr_open *open, void **ret_state)
 {
@@ -115,22 +115,22 @@ static void decode_tell(const void *state, struct hr_str *out)
 
     hr__seek_stats((struct hr_seek *)(uintptr_t)state, &stats);
     if (stats.damaged)
-        hr__str_add(out, "the entry points in the saved index were damaged and are "
-                         "gathered anew; ");
+        hr__str_add(out, "the seek points in the saved index were damaged and are "
+                         "recorded again; ");
     if (stats.entries == 0) {
         hr__str_add(out,
-                    "notes entry points in JPEGs; later views of a photo begin there");
+                    "records seek points in JPEGs; later views of a photo start there");
         return;
     }
     hr__str_addf(out,
-                 "knows entry points in %llu JPEGs, %.0f bytes each (%.1f MB, of which "
-                 "%.1f MB in memory), for %.0f %% of their rows: of those it reads what "
-                 "a view needs, and passes over the rest",
+                 "has seek points in %llu JPEGs, %.0f bytes each (%.1f MB, of which "
+                 "%.1f MB in memory), for %.0f %% of their rows: of those it decodes "
+                 "what a view needs, and skips the rest",
                  (unsigned long long)stats.entries,
                  (double)stats.bytes / (double)stats.entries, (double)stats.bytes / 1e6,
                  (double)stats.memory_bytes / 1e6, 100 * stats.done);
     if (stats.would > 0)
-        hr__str_addf(out, "; windows went through %.0f %% of a photo instead of %.0f %%",
+        hr__str_addf(out, "; windows decoded %.0f %% of a photo instead of %.0f %%",
                      100 * stats.went, 100 * stats.would);
     if (stats.hits + stats.misses > 0)
         hr__str_addf(out, "; found %llu times of %llu", (unsigned long long)stats.hits,
@@ -151,7 +151,7 @@ static enum hr_err decode_apply(struct hr_op_ctx *ctx)
     enum hr_err err;
 
     if (bytes.kind != HR_VALUE_BYTES)
-        return hr__fail(ctx->error, HR_ERR_TYPE, "the field holds no bytes to decode");
+        return hr__fail(ctx->error, HR_ERR_TYPE, "the field has no bytes to decode");
     *ctx->fields[FIELD_FROM] = (struct hr_value){0};
     err = hr__image_begin(ctx, FIELD_TO, bytes.data, bytes.bytes, &how);
     if (err == HR_OK)
@@ -161,7 +161,7 @@ static enum hr_err decode_apply(struct hr_op_ctx *ctx)
     return err;
 }
 
-/* The scale of the decode is that which the whole group allows. */
+/* The decode's scale is the lowest that the whole group allows. */
 static enum hr_strictness decode_composes(const void *params)
 {
     switch ((enum hr_image_mode)((const struct decode *)params)->mode) {
@@ -176,22 +176,19 @@ static enum hr_strictness decode_composes(const void *params)
 
 const struct hr_op hr_op_image_decode = {
     .name = "image.decode",
-    .summary = "bytes of a JPEG, PNG, WebP or PNM file to an image",
+    .summary = "decode a JPEG, PNG, WebP or PNM file to an image",
     .doc =
-        "Gives uint8 levels, [height, width, channels]. The decoding waits until pixels "
-        "are needed: a crop behind it means that the rest of the photo is never "
-        "decoded, a resize that it may be decoded at a reduced scale (JPEG, see "
-        "`mode`). In baseline JPEGs it notes places where decoding can begin, a few "
-        "kilobytes a photo, by the hash of the file's contents; the next epoch, or a "
-        "second view in the same record, begins there. With `index` at the source they "
-        "are kept in that file when an epoch or an iterator ends, and the next run "
-        "begins "
-        "with them. `seek_bytes` is beside the memory of the iterator; what is saved is "
-        "mapped and not counted. They change no pixel. Differs from torchvision: CMYK is "
-        "converted to RGB, "
-        "16-bit files are "
-        "reduced to 8 bits, and a damaged file is an error instead of a partly gray "
-        "image.",
+        "Outputs uint8 levels, [height, width, channels]. Decoding is deferred until "
+        "pixels are needed: after a crop the rest of the photo is never decoded, and "
+        "after a resize it may be decoded at a reduced scale (JPEG, see `mode`). In "
+        "baseline JPEGs it records seek points, places where decoding can start, a few "
+        "kilobytes per photo, by the hash of the file's contents; the next epoch, or a "
+        "second view in the same record, starts there. If the source has an `index`, "
+        "they are saved to that file when an epoch or an iterator ends, and later runs "
+        "use them. `seek_bytes` is in addition to the memory of the iterator; saved "
+        "points are mapped and do not count. They change no pixel. Differs from "
+        "torchvision: CMYK is converted to RGB, 16-bit files are reduced to 8 bits, and "
+        "a damaged file is an error instead of a partly gray image.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_DECODES | HR_TRAIT_DEFERS | HR_TRAIT_GROWS,

@@ -1,5 +1,5 @@
 /*
- * image.flip - mirror an image, by chance.
+ * image.flip - mirrors an image with a probability.
  */
 #include "ops/image_job.h"
 #include "ops/image_size.h"
@@ -39,8 +39,9 @@ static enum hr_err flip_apply(struct hr_op_ctx *ctx)
 const struct hr_op hr_op_image_flip = {
     .name = "image.flip",
     .summary = "mirror the image with a probability",
-    .doc = "As torchvision's RandomHorizontalFlip and RandomVerticalFlip. `p: 1` mirrors "
-           "always.",
+    .doc =
+        "Like torchvision's RandomHorizontalFlip and RandomVerticalFlip. `p: 1` mirrors "
+        "always.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_DEFERS,

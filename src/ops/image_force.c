@@ -1,8 +1,9 @@
 /*
- * image_force.c - making the pixels of a described image.
+ * image_force.c - makes the pixels of a described image.
  *
- * codec/image_source decodes what matters of a photo, at the lowest scale that the mode
- * allows; then one kernel resamples, mirrors, maps and stores where the result is wanted.
+ * codec/image_source decodes the part of a photo that is needed, at the lowest scale that
+ * the mode allows; then one kernel resamples, mirrors, maps and stores at the
+ * destination.
  */
 #include "ops/image_job.h"
 
@@ -73,7 +74,7 @@ static enum hr_err find_source(struct hr_thread *thread, const struct hr_image *
     return HR_OK;
 }
 
-/* Nothing is left to be done but to show the source. */
+/* True if the result is the source's own pixels. */
 static bool
 shows_source(const struct hr_image *image, const struct hr_image_source *source)
 {
@@ -200,7 +201,7 @@ enum hr_err hr__image_force(struct hr_thread *thread, struct hr_value *value, vo
     hr__thread_charge(thread, node);
     if (err != HR_OK)
         return err;
-    /* Widened pixels lie in the arena; the owner holds those they were made of. */
+    /* Widened pixels are in the arena; the owner holds the pixels they were made from. */
     if (shows && image->encoded == NULL && image->pixels.dtype == image->source_dtype) {
         made.owner = value->owner;
         made.shared = value->shared || image->pixels.shared;

@@ -1,5 +1,5 @@
 /*
- * image.gaussian_blur - smooth with a random strength.
+ * image.gaussian_blur - blurs with a random strength.
  */
 #include "kernel/blur.h"
 #include "ops/image_job.h"
@@ -28,10 +28,10 @@ static enum hr_err blur_infer(struct hr_infer *infer)
     HR_TRY(hr__infer_pixels(infer, 0));
     if (hr__size_width(&p->size) % 2 == 0 || hr__size_height(&p->size) % 2 == 0)
         return hr__infer_fail(infer, "size", HR_ERR_RANGE,
-                              "the kernel's size must be odd, so that it has a middle");
+                              "the kernel's size must be odd, so that it has a centre");
     if (p->sigma.values[0] > p->sigma.values[p->sigma.count - 1])
         return hr__infer_fail(infer, "sigma", HR_ERR_RANGE,
-                              "sigma wants the smaller number first");
+                              "sigma: the smaller number comes first");
     return HR_OK;
 }
 
@@ -59,11 +59,11 @@ static enum hr_err blur_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_image_gaussian_blur = {
     .name = "image.gaussian_blur",
-    .summary = "smooth the image with a random strength",
+    .summary = "blur the image with a random strength",
     .doc =
-        "As torchvision's GaussianBlur, the border mirrored; but two sizes are [height, "
-        "width] as everywhere here, taps that together weigh less than a quarter of a "
-        "level are left out, and a kernel larger than the image is allowed.",
+        "Like torchvision's GaussianBlur, with mirrored borders; but two sizes are "
+        "[height, width], as in all ops here, taps whose total weight is below a quarter "
+        "of a level are omitted, and the kernel may be larger than the image.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM,

@@ -1,5 +1,5 @@
 /*
- * image.grayscale - colours to their luma.
+ * image.grayscale - replaces colours by their luma.
  */
 #include "ops/image_colours.h"
 #include "ops/image_size.h"
@@ -14,7 +14,7 @@ static const struct hr_param grayscale_params[] = {
     HR_P_INT(struct grayscale, channels, .fallback = "1", HR_RANGE(1, 3),
              .help = "1, or 3 for the same value three times"),
     HR_P_FLOAT(struct grayscale, p, .fallback = "1", HR_RANGE(0, 1),
-               .help = "probability that the colours go"),
+               .help = "probability of the conversion"),
     HR_P_IMAGE(struct grayscale),
 };
 
@@ -31,8 +31,8 @@ static enum hr_err grayscale_infer(struct hr_infer *infer)
     if (p->p < 1 && before != p->channels)
         return hr__infer_fail(
             infer, "channels", HR_ERR_SHAPE,
-            "by chance (p below 1) all images must keep their number of "
-            "channels: channels must be 3, and the image must have 3");
+            "with p below 1 all images must keep their number of channels: "
+            "channels must be 3, and the image must have 3");
     hr__dim_set(hr__field_channels(field), p->channels);
     return HR_OK;
 }
@@ -57,7 +57,7 @@ const struct hr_op hr_op_image_grayscale = {
     .name = "image.grayscale",
     .summary = "replace colours by their luma",
     .doc =
-        "0.2989 R + 0.587 G + 0.114 B, as torchvision; uint8 images are rounded to the "
+        "0.2989 R + 0.587 G + 0.114 B, like torchvision; uint8 images are rounded to the "
         "nearest level. `channels: 3` with `p: 0.1` is RandomGrayscale.",
     .version = 1,
     .kind = HR_OP_MAP,

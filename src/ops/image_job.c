@@ -1,11 +1,11 @@
 /*
- * image_job.c - editing the description of an image.
+ * image_job.c - edits the description of an image.
  *
  * Every edit works on the image "as described so far": it maps its coordinates back
- * through the mirror flags and the resize, or forces what is there when the description
- * cannot hold both in order. In mode exact an edit is composed only when the arithmetic
- * is the same to the last bit as with pixels in between; in the other modes where it is
- * the same but for rounding. Making the pixels is image_force.c.
+ * through the mirror flags and the resize, or makes the pixels first if the description
+ * cannot hold both edits in order. In mode exact an edit is composed only if the
+ * arithmetic is bit-equal to that with pixels in between; in the other modes if it
+ * differs only by rounding. image_force.c makes the pixels.
  */
 #include "ops/image_job.h"
 
@@ -63,7 +63,7 @@ static enum hr_err new_image(struct hr_op_ctx *ctx, struct hr_image **ret_image)
     return HR_OK;
 }
 
-/* A float16 or bfloat16 tensor as float32, dims and layout kept. */
+/* Converts a float16 or bfloat16 tensor to float32, with the same dims and layout. */
 static enum hr_err
 widen(struct hr_op_ctx *ctx, const struct hr_value *value, struct hr_value *ret_wide)
 {
@@ -196,7 +196,7 @@ enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *dat
     return HR_OK;
 }
 
-/* Make what is described so far, and describe further on top of it. */
+/* Makes the pixels described so far, and starts a new description of them. */
 static enum hr_err
 settle(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image)
 {
@@ -208,8 +208,8 @@ settle(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image)
     return HR_OK;
 }
 
-/* The described result is rounded to its dtype behind arithmetic that the kernel does in
- * one go, so that further arithmetic on the rounded numbers cannot join. */
+/* True if the kernel rounds the described result to its dtype only after all of its
+ * arithmetic, so that arithmetic on the rounded numbers cannot be added. */
 static bool rounds_last(const struct hr_image *image)
 {
     if (image->dtype == HR_F32)
@@ -219,8 +219,8 @@ static bool rounds_last(const struct hr_image *image)
     return image->resampled && !image->round_levels;
 }
 
-/* A sub-box of a resize is the same to the last bit when nothing in it is rounded:
- * ratio and place are multiples of 1/65536. */
+/* A part of a resize is bit-equal if nothing in it is rounded: ratio and position are
+ * multiples of 1/65536. */
 static bool axis_is_exact(double box, double size, int32_t out)
 {
     double ratio = size / out;

@@ -1,14 +1,14 @@
 /*
- * ops/image_job.h - an image that is described and not made yet.
+ * ops/image_job.h - an image that is described and not yet made.
  *
  * A deferred image is a source (encoded bytes or pixels), a window of it, a target size,
- * mirror flags, affine steps, a dtype and a layout. Crops, flips, resizes, casts,
- * normalisation only edit this; forcing it is one kernel that decodes the window at the
- * best scale, resamples, maps and stores, in the batch's slot when the batch is next.
- * Meaning: exactly that of making every step at once, in order. An edit that cannot be
- * described on top of the earlier ones (a second resize) forces the image first, so
- * composition is never a question of right or wrong, only of speed. How far edits are
- * composed is the plan's choice: see hr_op_ctx and engine/program.c.
+ * mirror flags, affine steps, a dtype and a layout. Crops, flips, resizes, casts and
+ * normalisation only edit this. Forcing it runs one kernel that decodes the window at the
+ * best scale, resamples, maps and stores, straight into the batch's slot if it can. The
+ * meaning is that of making every step at once, in order: in mode exact to the bit, in
+ * the other modes but for the scale of the decode and rounding. An edit that cannot be
+ * described on top of the earlier ones (a second resize) forces the image first. Which
+ * edits are composed is a property of the graph: see graph/graph_compose.c.
  */
 #ifndef HR_OPS_IMAGE_JOB_H
 #define HR_OPS_IMAGE_JOB_H
@@ -31,9 +31,9 @@ struct hr_image {
     struct hr_value pixels;     /* kind TENSOR when the source is pixels; NONE for encoded
                                  * bytes. Either is kept alive by the owner of the value that
                                  * holds this description: nothing here owns anything. */
-    enum hr_dtype source_dtype; /* of the source as others see it; float16 and bfloat16
+    enum hr_dtype source_dtype; /* of the source as given; float16 and bfloat16
                                    tensors are held as float32 here */
-    const struct hr_image_info *info; /* what the codec's header said */
+    const struct hr_image_info *info; /* from the file's header */
     struct hr_image_photo *photo;     /* of encoded bytes */
     enum hr_image_mode mode;
     int want_channels; /* enum hr_image_channels of the decode */
@@ -60,23 +60,23 @@ struct hr_image {
         float scale[4], bias[4];
     } steps[HR_IMAGE_AFFINE_MAX];
 
-    /* Nodes that asked for a part, so that its time is theirs. */
+    /* Nodes to which the time of each part is charged. */
     uint32_t node_decode, node_resample, node_store;
 };
 
 /*
- * The editable description of the image in bound field `field`: the one that is there, or
- * a new one around the tensor. The field's value is deferred afterwards, unshared.
+ * The editable description of the image in bound field `field`: the existing one, or a
+ * new one of the tensor. Afterwards the field's value is deferred and not shared.
  */
 HR_CHECK enum hr_err
 hr__image_edit(struct hr_op_ctx *ctx, size_t field, struct hr_image **ret_image);
 
-/* Begin a description of encoded bytes in `field` (ops: image.decode). The caller gives
- * the field's value the owner of the bytes. */
+/* Starts a description of encoded bytes in `field` (image.decode). The caller sets the
+ * owner of the bytes in the field's value. */
 struct hr_image_begin {
     enum hr_image_mode mode;
     enum hr_image_channels channels;
-    bool orientation; /* show it as EXIF says */
+    bool orientation; /* apply the EXIF orientation */
     uint64_t pixels_max;
     struct hr_seek *seek; /* or NULL */
 };
@@ -84,8 +84,8 @@ HR_CHECK enum hr_err
 hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *data, size_t bytes,
                 const struct hr_image_begin *how);
 
-/* Edits, in the coordinates of the image as described so far (width x height). Each may
- * force what is there first when it cannot be composed. The caller has checked ranges. */
+/* Edits, in the coordinates of the image as described so far (width x height). An edit
+ * that cannot be composed forces the image first. The caller has checked ranges. */
 HR_CHECK enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t x,
                                     int32_t y, int32_t width, int32_t height);
 HR_CHECK enum hr_err hr__image_resize(struct hr_op_ctx *ctx, size_t field, int32_t width,
@@ -98,49 +98,49 @@ hr__image_cast(struct hr_op_ctx *ctx, size_t field, enum hr_dtype dtype, float s
 HR_CHECK enum hr_err
 hr__image_layout(struct hr_op_ctx *ctx, size_t field, enum hr_layout layout);
 
-/* Width, height, channels as described so far, without making a pixel; works on tensors
- * too. */
+/* Width, height and channels as described so far, without making pixels; also of tensors.
+ */
 HR_CHECK enum hr_err
 hr__image_size(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
                int32_t *ret_height, int32_t *ret_channels);
 
 /* ---- ops that need pixels ---- */
 
-/* Kernel's view of an image tensor (u8 or f32, interleaved or planar, by its layout).
+/* The kernels' view of an image tensor (u8 or f32, interleaved or planar, by its layout).
  * HR_ERR_TYPE or HR_ERR_SHAPE for anything else. */
 HR_CHECK enum hr_err
 hr__image_view(const struct hr_value *value, struct hr_pixels *ret_pixels,
                struct hr_error *reterr);
 
-/* The pixels of bound field `field`, forced if they were not. */
+/* The pixels of bound field `field`, which is forced if deferred. */
 HR_CHECK enum hr_err
 hr__image_read(struct hr_op_ctx *ctx, size_t field, struct hr_pixels *ret_pixels);
 
-/* A fresh image in the arena, interleaved for u8 and planar for floats, its dims in the
- * order `layout`. */
+/* A new image in the arena, interleaved for u8 and planar for floats, with its dims in
+ * the order of `layout`. */
 HR_CHECK enum hr_err
 hr__image_make(struct hr_thread *thread, int32_t width, int32_t height, int32_t channels,
                enum hr_dtype dtype, enum hr_layout layout, struct hr_value *ret_value,
                struct hr_pixels *ret_pixels, struct hr_error *reterr);
 
-/* Put `made` in the place of bound field `field`. */
+/* Replaces the value of bound field `field` by `made`. */
 void hr__image_replace(struct hr_op_ctx *ctx, size_t field, const struct hr_value *made);
 
 /* The layout of an image tensor or of a deferred image. */
 enum hr_layout hr__image_layout_of(const struct hr_value *value);
 
-/* Frame the image with `left`, `top`, ... pixels; they may be zero. */
+/* Pads the image by `left`, `top`, ... pixels, which may be zero. */
 enum hr_pad_mode { HR_PAD_CONSTANT, HR_PAD_EDGE, HR_PAD_REFLECT };
 HR_CHECK enum hr_err hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left,
                                      int32_t top, int32_t right, int32_t bottom,
                                      enum hr_pad_mode mode, const float fill[4]);
 
-/* infer: an image of uint8 or float32, whose pixels can be worked on; the same with
- * levels (not normalised) and 1 or 3 channels. */
+/* infer: requires an image of uint8 or float32; with levels (not normalised) and 1 or 3
+ * channels. */
 HR_CHECK enum hr_err hr__infer_pixels(struct hr_infer *infer, size_t field);
 HR_CHECK enum hr_err hr__infer_colours(struct hr_infer *infer, size_t field);
 
-/* infer: the image's size is from here on so; -1 for unknown. */
+/* infer: sets the image's size; -1 for unknown. */
 void hr__infer_size(struct hr_field *field, int64_t width, int64_t height);
 
 /* ---- what the parts of this class share ---- */

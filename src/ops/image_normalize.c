@@ -1,8 +1,8 @@
 /*
- * image.normalize - levels to numbers of mean 0 and deviation 1, as networks want them.
+ * image.normalize - subtracts a mean and divides by a deviation, per channel.
  *
- * One affine step per channel, with the 1/255 of integer images folded in, so that it
- * rides on the store of a resize or of a decode.
+ * One affine step per channel, with the 1/255 of integer images folded in, so that it is
+ * part of the store of a resize or a decode.
  */
 #include "ops/image_job.h"
 #include "ops/image_size.h"
@@ -29,11 +29,12 @@ static const struct hr_param_alias stds[] = {
 static const struct hr_param normalize_params[] = {
     HR_P_FLOATS(struct normalize, mean, .required = true, .items_min = 1, .items_max = 4,
                 .aliases = means,
-                .help = "subtracted, per channel, in 0..1; one number counts for all; or "
-                        "imagenet, mnist, half"),
+                .help =
+                    "subtracted, per channel, in 0..1; one number for all channels; or "
+                    "imagenet, mnist, half"),
     HR_P_FLOATS(struct normalize, std, .required = true, .items_min = 1, .items_max = 4,
                 HR_MIN(0), .min_open = true, .aliases = stds,
-                .help = "divided by afterwards, per channel; or imagenet, mnist, half"),
+                .help = "divided by, per channel; or imagenet, mnist, half"),
     HR_P_DTYPE(struct normalize, dtype, .fallback = "float32",
                .help = "float32, float16 or bfloat16"),
     HR_P_IMAGE(struct normalize),
@@ -62,7 +63,7 @@ static enum hr_err normalize_infer(struct hr_infer *infer)
                               (int)channels);
     if (p->dtype != HR_F32 && p->dtype != HR_F16 && p->dtype != HR_BF16)
         return hr__infer_fail(infer, "dtype", HR_ERR_TYPE,
-                              "dtype is float32, float16 or bfloat16");
+                              "dtype must be float32, float16 or bfloat16");
     field->dtype = (enum hr_dtype)p->dtype;
     field->meaning = HR_MEANING_IMAGE_NORMAL;
     return HR_OK;

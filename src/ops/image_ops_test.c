@@ -184,7 +184,7 @@ TEST(random_resized_crop_keeps_area_and_aspect_within_bounds)
     CHECK_EQ_INT(((const struct hr_image *)bench_value(&bench, "image")->u.lazy)->clip_x,
                  31);
     REFUSED(HR_ERR_RANGE, "image.random_resized_crop", "{size: 4, scale: [1, 0.5]}",
-            "smaller number first");
+            "smaller number comes first");
     bench_finish(&bench);
 }
 
@@ -460,7 +460,7 @@ TEST(pixel_ops_refuse_half_floats_and_bytes)
     bench_init(&bench);
     put_u8(levels, 1, 3, 1);
     OP("tensor.cast", "{dtype: float16}");
-    REFUSED(HR_ERR_TYPE, "image.gaussian_blur", "{size: 3}", "convert to float16 behind");
+    REFUSED(HR_ERR_TYPE, "image.gaussian_blur", "{size: 3}", "convert to float16 after");
     bench_clear(&bench);
     bench_put_bytes(&bench, "image", "x", 1);
     REFUSED(HR_ERR_TYPE, "image.flip", NULL, "image.decode");

@@ -1,5 +1,5 @@
 /*
- * image.pad - a frame around the image.
+ * image.pad - pads the image.
  */
 #include "ops/image_padding.h"
 #include "ops/image_size.h"
@@ -55,10 +55,10 @@ static enum hr_err pad_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_image_pad = {
     .name = "image.pad",
-    .summary = "put a frame around the image",
+    .summary = "pad the image",
     .doc =
-        "As torchvision's Pad. `reflect` swings back and forth when the frame is wider "
-        "than the image, where torchvision refuses.",
+        "Like torchvision's Pad. `reflect` reflects repeatedly if the padding is wider "
+        "than the image, which torchvision rejects.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,

@@ -1,5 +1,5 @@
 /*
- * image_padding.c - parameters of ops that frame images or look beyond their edges.
+ * image_padding.c - parameters of ops that pad images or read beyond their edges.
  */
 #include "ops/image_padding.h"
 
@@ -40,7 +40,7 @@ enum hr_err hr__infer_fill(struct hr_infer *infer, const struct hr_floats *fill)
                 level);
         if (field->meaning == HR_MEANING_IMAGE_UNIT && (level < 0 || level > 1))
             return hr__infer_fail(infer, "fill", HR_ERR_RANGE,
-                                  "the image is 0..1: a level is not %g", level);
+                                  "the image is 0..1: %g is not a level", level);
     }
     return HR_OK;
 }

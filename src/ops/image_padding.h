@@ -1,5 +1,5 @@
 /*
- * ops/image_padding.h - parameter rows of ops that frame images.
+ * ops/image_padding.h - parameters of ops that pad images.
  */
 #ifndef HR_OPS_IMAGE_PADDING_H
 #define HR_OPS_IMAGE_PADDING_H
@@ -13,10 +13,10 @@ struct hr_sides {
 /* 1 number: all sides; 2: left and right, top and bottom; 4: left, top, right, bottom. */
 struct hr_sides hr__sides(const struct hr_ints *padding);
 
-/* Check `fill` against the image's range and channels. */
+/* Checks `fill` against the image's range and channels. */
 HR_CHECK enum hr_err hr__infer_fill(struct hr_infer *infer, const struct hr_floats *fill);
 
-/* `fill` for each of 4 channels. */
+/* The level of `fill` for each of 4 channels. */
 void hr__fill_levels(const struct hr_floats *fill, float ret_levels[4]);
 
 extern const char *const hr__pad_modes[]; /* in order of enum hr_pad_mode */

@@ -1,5 +1,5 @@
 /*
- * image_pixels.c - image tensors as kernels see them, for ops that need pixels.
+ * image_pixels.c - the kernels' view of image tensors, for ops that need pixels.
  */
 #include "ops/image_job.h"
 
@@ -23,7 +23,7 @@ enum hr_err hr__image_view(const struct hr_value *value, struct hr_pixels *ret_p
     if (value->kind != HR_VALUE_TENSOR || value->ndim != 3)
         return hr__fail(reterr, HR_ERR_SHAPE, "the field holds no image");
     if (value->dtype != HR_U8 && value->dtype != HR_F32)
-        return hr__fail(reterr, HR_ERR_TYPE, "an image of %s cannot be worked on",
+        return hr__fail(reterr, HR_ERR_TYPE, "an image of %s is not supported",
                         hr_dtype_name((enum hr_dtype)value->dtype));
     if (value->dims[channel] < 1 || value->dims[channel] > 4 || value->dims[row] < 1 ||
         value->dims[column] < 1 || value->dims[row] > INT32_MAX ||
@@ -76,8 +76,8 @@ enum hr_err hr__infer_pixels(struct hr_infer *infer, size_t field)
     if (f->dtype == HR_U8 || f->dtype == HR_F32)
         return HR_OK;
     return hr__infer_fail(infer, f->name, HR_ERR_TYPE,
-                          "field \"%s\" is %s, and pixels are worked on in uint8 or "
-                          "float32: convert to %s behind this",
+                          "field \"%s\" is %s, and this op needs uint8 or float32: "
+                          "convert to %s after it",
                           f->name, hr_dtype_name(f->dtype), hr_dtype_name(f->dtype));
 }
 
@@ -92,12 +92,12 @@ enum hr_err hr__infer_colours(struct hr_infer *infer, size_t field)
     if (channels < 0 || channels == 1 || channels == 3)
         return HR_OK;
     return hr__infer_fail(infer, f->name, HR_ERR_SHAPE,
-                          "field \"%s\" has %d channels; colours are 1 or 3", f->name,
+                          "field \"%s\" has %d channels; colour ops need 1 or 3", f->name,
                           (int)channels);
 }
 
-/* The source position of a place in the frame, or -1 for fill. `reflect` does not repeat
- * the edge, and swings back and forth when the frame is wider than the image. */
+/* The source position of a position in the padded image, or -1 for fill. `reflect` does
+ * not repeat the edge, and reflects repeatedly if the padding is wider than the image. */
 static int32_t framed(int32_t at, int32_t size, enum hr_pad_mode mode)
 {
     int32_t period = 2 * (size - 1);
@@ -140,7 +140,7 @@ hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
 
     if (left == 0 && top == 0 && right == 0 && bottom == 0)
         return HR_OK;
-    if (dtype != HR_U8) /* float16 as float32 and back loses nothing */
+    if (dtype != HR_U8) /* float16 to float32 and back is exact */
         HR_TRY(hr__image_cast(ctx, field, HR_F32, 1.0f));
     HR_TRY(hr__image_read(ctx, field, &in));
     HR_TRY(hr__image_make(ctx->thread, in.width + left + right, in.height + top + bottom,

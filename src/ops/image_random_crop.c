@@ -1,5 +1,5 @@
 /*
- * image.random_crop - a window of fixed size at a random place.
+ * image.random_crop - a window of fixed size at a random position.
  */
 #include "ops/image_padding.h"
 #include "ops/image_size.h"
@@ -17,10 +17,10 @@ static const struct hr_param random_crop_params[] = {
     HR_P_INTS(struct random_crop, padding, .fallback = "0", .items_min = 1,
               .items_max = 4, HR_RANGE(0, HR_IMAGE_SIDE_MAX), .unit = "pixels",
               .help =
-                  "frame put around the image first: one number, [left and right, top "
-                  "and bottom], or [left, top, right, bottom]"),
+                  "padding added first: one number, [left and right, top and bottom], or "
+                  "[left, top, right, bottom]"),
     HR_P_BOOL(struct random_crop, pad_if_needed, .fallback = "false",
-              .help = "frame images that are smaller than size; else they are an error"),
+              .help = "pad images that are smaller than size; else they are an error"),
     HR_P_FILL(struct random_crop),
     HR_P_PAD_MODE(struct random_crop),
     HR_P_IMAGE(struct random_crop),
@@ -39,7 +39,7 @@ static enum hr_err random_crop_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-/* Missing pixels are added on both sides, as torchvision does. */
+/* Missing pixels are added on both sides, like torchvision. */
 static void pad_needed(int32_t size, int32_t wanted, int32_t *before, int32_t *after)
 {
     int32_t missing = wanted - (size + *before + *after);
@@ -50,7 +50,7 @@ static void pad_needed(int32_t size, int32_t wanted, int32_t *before, int32_t *a
     }
 }
 
-/* No draw when there is no choice. */
+/* Draws nothing if there is no choice. */
 static int32_t draw(struct hr_rng *rng, int32_t room)
 {
     return room > 0 ? (int32_t)hr__rng_below(rng, (uint64_t)room + 1) : 0;
@@ -88,9 +88,9 @@ static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_image_random_crop = {
     .name = "image.random_crop",
-    .summary = "cut a window of fixed size at a random place",
-    .doc = "As torchvision's RandomCrop, draws in the same order (top, then left; none "
-           "where there is no choice).",
+    .summary = "crop a window of fixed size at a random position",
+    .doc = "Like torchvision's RandomCrop, with draws in the same order (top, then left; "
+           "none if there is no choice).",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,

@@ -1,5 +1,5 @@
 /*
- * image.random_resized_crop - a random window, resized: the crop of most training.
+ * image.random_resized_crop - a random window, resized: the usual crop for training.
  */
 #include <math.h>
 
@@ -19,7 +19,7 @@ static const struct hr_param rrc_params[] = {
     HR_P_SIZE(struct rrc),
     HR_P_FLOATS(struct rrc, scale, .fallback = "[0.08, 1]", .items_min = 2,
                 .items_max = 2, HR_RANGE(0, 1), .min_open = true,
-                .help = "smallest and largest part of the area that is kept"),
+                .help = "smallest and largest fraction of the area to keep"),
     HR_P_FLOATS(struct rrc, ratio, .fallback = "[0.75, 1.3333333333333333]",
                 .items_min = 2, .items_max = 2, HR_RANGE(0, 1000), .min_open = true,
                 .help = "smallest and largest width / height of the window"),
@@ -34,10 +34,10 @@ static enum hr_err rrc_infer(struct hr_infer *infer)
     HR_TRY(hr__infer_image(infer, 0));
     if (p->scale.values[0] > p->scale.values[1])
         return hr__infer_fail(infer, "scale", HR_ERR_RANGE,
-                              "scale wants the smaller number first");
+                              "scale: the smaller number comes first");
     if (p->ratio.values[0] > p->ratio.values[1])
         return hr__infer_fail(infer, "ratio", HR_ERR_RANGE,
-                              "ratio wants the smaller number first");
+                              "ratio: the smaller number comes first");
     hr__infer_size(infer->fields[0], hr__size_width(&p->size), hr__size_height(&p->size));
     return HR_OK;
 }
@@ -46,7 +46,7 @@ struct window {
     int32_t x, y, width, height;
 };
 
-/* As torchvision: ten tries, each area then aspect then place; then the middle. */
+/* Like torchvision: ten tries, each draws area, aspect, position; then the centre. */
 static struct window
 choose(const struct rrc *p, struct hr_rng *rng, int32_t width, int32_t height)
 {
@@ -96,10 +96,10 @@ const struct hr_op hr_op_image_random_resized_crop = {
     .name = "image.random_resized_crop",
     .summary = "a random window of the image, resized to a fixed size",
     .doc =
-        "As torchvision's RandomResizedCrop, draws in the same order: up to ten times an "
-        "area and an aspect are drawn until the window fits, then its place; else the "
-        "largest window of a permitted aspect in the middle. Pixels outside of the "
-        "window do not enter the result.",
+        "Like torchvision's RandomResizedCrop, with draws in the same order: area and "
+        "aspect are drawn up to ten times until the window fits, then its position; else "
+        "the largest centred window of a permitted aspect is used. Pixels outside the "
+        "window do not affect the result.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_RESAMPLING | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,

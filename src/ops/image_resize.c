@@ -1,5 +1,5 @@
 /*
- * image.resize - to a fixed height and width.
+ * image.resize - resizes to a fixed height and width.
  */
 #include "ops/image_job.h"
 #include "ops/image_size.h"
@@ -38,8 +38,8 @@ const struct hr_op hr_op_image_resize = {
     .name = "image.resize",
     .summary = "resize to a fixed height and width",
     .doc =
-        "Differs from torchvision: one number means a square of that side. For the "
-        "shorter side, with the aspect kept, there is image.resize_shortest. uint8 "
+        "Differs from torchvision: one number means a square of that side. To resize "
+        "the shorter side and keep the aspect, use image.resize_shortest. uint8 "
         "images are rounded to whole levels; `nearest` is torchvision's NEAREST_EXACT.",
     .version = 1,
     .kind = HR_OP_MAP,

@@ -1,5 +1,5 @@
 /*
- * image.resize_shortest - the shorter side to a fixed length, the aspect kept.
+ * image.resize_shortest - resizes the shorter side to a fixed length, keeping the aspect.
  */
 #include "ops/image_job.h"
 #include "ops/image_size.h"
@@ -22,7 +22,7 @@ static const struct hr_param shortest_params[] = {
     HR_P_IMAGE(struct shortest),
 };
 
-/* Whole numbers, cut off as torchvision does. */
+/* Truncates to whole numbers, like torchvision. */
 static void sides(const struct shortest *p, int64_t width, int64_t height,
                   int64_t *ret_width, int64_t *ret_height)
 {

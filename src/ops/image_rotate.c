@@ -1,5 +1,5 @@
 /*
- * image.rotate - turn the image by a random angle about its middle.
+ * image.rotate - rotates the image by a random angle about its centre.
  */
 #include "ops/image_padding.h"
 #include "ops/image_size.h"
@@ -17,9 +17,10 @@ static const struct hr_param rotate_params[] = {
                 HR_RANGE(-360, 360), .unit = "degrees",
                 .help = "[least, most], counter-clockwise; one number d means [-d, d]"),
     HR_P_ENUM(struct rotate, interpolation, .fallback = "nearest",
-              .names = hr__warp_interpolations, .help = "how pixels in between are made"),
+              .names = hr__warp_interpolations,
+              .help = "how values between pixels are computed"),
     HR_P_BOOL(struct rotate, expand, .fallback = "false",
-              .help = "make the image large enough to show all of it"),
+              .help = "enlarge the image to show all of it"),
     HR_P_FILL(struct rotate),
     HR_P_IMAGE(struct rotate),
 };
@@ -53,11 +54,11 @@ static enum hr_err rotate_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_image_rotate = {
     .name = "image.rotate",
-    .summary = "turn the image by a random angle",
+    .summary = "rotate the image by a random angle",
     .doc =
-        "As torchvision's RandomRotation about the middle. `degrees: [90, 90]` turns by "
-        "a fixed angle. uint8 images are rounded to the nearest level. `expand` gives "
-        "the least size that shows everything, where torchvision may add a line.",
+        "Like torchvision's RandomRotation about the centre. `degrees: [90, 90]` rotates "
+        "by a fixed angle. uint8 images are rounded to the nearest level. `expand` "
+        "chooses the smallest size that shows everything; torchvision may add a line.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM,

@@ -1,9 +1,10 @@
 /*
- * image_seek.c - connects the decodes of a photo with the store of entry points.
+ * image_seek.c - connects the decodes of a photo with the store of seek points.
  *
- * The key is a hash of all bytes: 5 us for 100 kB, where a window that is found in the
- * index takes 330. Nothing cheaper is as safe: a change above the window moves the pixels
- * inside it too. Views of the whole photo, and small files, do without.
+ * The key is a hash of all bytes: 5 us for 100 kB, out of 330 us for a window with an
+ * index entry. Nothing cheaper is as safe: a change above the window moves the pixels
+ * inside it too. Views that need the whole photo, and small files, do not use seek
+ * points.
  */
 #include "ops/image_job.h"
 
@@ -11,7 +12,7 @@
 
 #define BYTES_MIN 4096
 
-/* In pixels, so that the orientation does not matter. */
+/* In pixels, so that the photo's orientation does not matter. */
 static bool shows_part(const struct hr_image *image)
 {
     return image->box_width * image->box_height <
@@ -63,7 +64,7 @@ void hr__image_seek_begin(const struct hr_image *image, struct hr_arena *arena,
     view->index = &photo->index;
 }
 
-/* An index that led nowhere has been emptied, and may know fewer rows than before. */
+/* A damaged index has been emptied and may cover fewer rows than before. */
 void hr__image_seek_end(const struct hr_image *image, struct hr_arena *arena,
                         const struct hr_image_view *view)
 {

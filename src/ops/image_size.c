@@ -1,5 +1,5 @@
 /*
- * image_size.c - parameters that the image ops share.
+ * image_size.c - parameters shared by the image ops.
  */
 #include "ops/image_size.h"
 

@@ -1,5 +1,5 @@
 /*
- * ops/image_size.h - parameter rows that the image ops share, and what they mean.
+ * ops/image_size.h - parameters shared by the image ops, and their meaning.
  */
 #ifndef HR_OPS_IMAGE_SIZE_H
 #define HR_OPS_IMAGE_SIZE_H
@@ -23,9 +23,10 @@
 extern const char *const hr__interpolations[];
 #define HR_P_INTERPOLATION(struct_)                                                      \
     HR_P_ENUM(struct_, interpolation, .fallback = "bilinear",                            \
-              .names = hr__interpolations, .help = "how pixels in between are made"),    \
+              .names = hr__interpolations,                                               \
+              .help = "how values between pixels are computed"),                         \
         HR_P_BOOL(struct_, antialias, .fallback = "true",                                \
-                  .help = "average over all pixels that one new pixel covers when "      \
+                  .help = "average over all pixels that a new pixel covers when "        \
                           "shrinking; nearest never does")
 
 /* Of HR_P_SIZE. */

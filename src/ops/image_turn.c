@@ -1,5 +1,6 @@
 /*
- * image_turn.c - the matrix of an affine map, by torchvision's formulas, and the warp.
+ * image_turn.c - computes the matrix of an affine map by torchvision's formulas, and
+ * warps.
  */
 #include "ops/image_turn.h"
 
@@ -14,12 +15,12 @@ enum hr_err hr__infer_interval(struct hr_infer *infer, const char *param,
 {
     if (range->count == 1 && range->values[0] < 0)
         return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                              "%s is one number from 0, for both directions, or [least, "
+                              "%s must be a number >= 0, for both directions, or [least, "
                               "most]",
                               param);
     if (range->count == 2 && range->values[0] > range->values[1])
         return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                              "%s wants the smaller number first", param);
+                              "%s: the smaller number comes first", param);
     return HR_OK;
 }
 
@@ -29,7 +30,7 @@ void hr__interval(const struct hr_floats *range, double *ret_low, double *ret_hi
     *ret_high = range->values[range->count - 1];
 }
 
-/* From places in the result to places in the source, both counted from the middle:
+/* Maps positions in the result to positions in the source, both relative to the centre:
  * the inverse of translate * rotate * shear * scale. */
 static void inverse(const struct hr_turn *turn, double m[6])
 {
@@ -48,8 +49,8 @@ static void inverse(const struct hr_turn *turn, double m[6])
     m[5] = -m[3] * turn->shift_x - m[4] * turn->shift_y;
 }
 
-/* The least width or height that shows all of the turned image; a ten-thousandth of a
- * pixel is forgiven, so that a right angle swaps the sides. */
+/* The smallest width or height that shows all of the rotated image; a ten-thousandth of a
+ * pixel is tolerated, so that a right angle swaps the sides. */
 static int32_t extent(double along_x, double along_y, int32_t width, int32_t height)
 {
     double size = ceil(fabs(along_x) * width + fabs(along_y) * height - 1e-4);
@@ -77,7 +78,7 @@ hr__image_turn(struct hr_op_ctx *ctx, size_t field, const struct hr_turn *turn,
                           &made, &out, ctx->error));
     if (hr__warp_run(&ctx->thread->arena, &in, &out, m, (enum hr_filter)filter, fill) !=
         HR_OK)
-        return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to turn an image");
+        return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to warp an image");
     hr__image_replace(ctx, field, &made);
     return HR_OK;
 }

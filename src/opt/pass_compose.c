@@ -1,7 +1,7 @@
 /*
- * opt/pass_compose.c - composition in the plan: the groups are the graph's
- * (graph/graph_compose.c); a plan that is not to fuse runs the steps of a group one by
- * one where the graph allows it.
+ * opt/pass_compose.c - composition in the plan. The graph decides the groups
+ * (graph/graph_compose.c); without fusion the plan runs the steps of a group one by one
+ * where the graph allows it.
  */
 #include "opt/opt.h"
 
@@ -9,7 +9,7 @@
 
 #include "opt/shape.h"
 
-/* Where a step runs that shares no work with others. */
+/* The reason of a step that shares no work with others. */
 static const char *place_of(const struct hr_graph_node *n)
 {
     const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
@@ -35,7 +35,7 @@ static void obey(const struct hr_graph_node *n, struct hr_plan_step *step)
              n->reason[0] != '\0' ? n->reason : place_of(n));
 }
 
-/* Alone, the steps of a group whose composition is not exact would give other pixels. */
+/* Splits a group into single steps, unless that would change pixels. */
 static void split(const struct hr_graph *graph, const struct hr_graph_node *n,
                   struct hr_plan_step *step)
 {
@@ -53,7 +53,7 @@ static void split(const struct hr_graph *graph, const struct hr_graph_node *n,
     }
 }
 
-/* After a cut a group begins again with the first of its steps. */
+/* After a cut the first step of a group heads what follows. */
 static void begin_again(const struct hr_plan *plan, const struct hr_plan_stage *stage,
                         struct hr_plan_step *step)
 {
