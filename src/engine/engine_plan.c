@@ -10,17 +10,13 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "opt/opt.h"
+#include "opt/shape.h"
 
-/* A stage that ends although nothing in the graph ends it. */
 static bool has_cut(const struct hr_plan *plan)
 {
-    for (size_t i = 0; i + 1 < plan->stage_count; i++) {
-        const struct hr_plan_stage *stage = &plan->stages[i];
-
-        if (stage->expand == HR_NO_NODE && stage->batch == HR_NO_NODE &&
-            stage->stream_count == 0)
+    for (size_t i = 0; i < plan->stage_count; i++)
+        if (hr__stage_is_cut(plan, i))
             return true;
-    }
     return false;
 }
 

@@ -237,11 +237,16 @@ static bool make_inputs(struct compiler *c)
         return true;
     schema = &c->graph->nodes[p->plan->feed].schema;
     p->in_slots = list(c, schema->count);
-    if (p->in_slots == NULL)
+    p->in_kept = list(c, schema->count);
+    if (p->in_slots == NULL || p->in_kept == NULL)
         return false;
     p->in_count = schema->count;
-    for (size_t i = 0; i < schema->count; i++)
+    for (size_t i = 0; i < schema->count; i++) {
         p->in_slots[i] = slot(c, schema->fields[i].slot);
+        if (c->plan->stages[c->stage - 1].describes &&
+            schema->fields[i].kind == HR_FIELD_TENSOR)
+            p->in_kept[i] = (uint16_t)++p->slot_count;
+    }
     return true;
 }
 

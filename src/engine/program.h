@@ -88,6 +88,8 @@ struct hr_program {
     size_t path_count;
     size_t slot_count;
     uint16_t *in_slots; /* later stages: slot of each field of the records that come in */
+    uint16_t *in_kept;  /* of those that may come as descriptions: 1 + the slot that keeps
+                           what the description refers to; else 0 */
     size_t in_count;
     struct hr_out_field *out; /* fields behind the steps */
     size_t out_count;

@@ -189,8 +189,32 @@ set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool 
     }
 }
 
-/* The record's identities, or the values that come from the stage before. */
-static inline void begin_row(struct hr_pass *pass, uint32_t row, bool timed)
+/* What came as a description is deferred again; its bytes stay in a slot of their own. */
+static bool take_descriptions(struct hr_pass *pass, uint32_t row)
+{
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_value *slots = hr__pass_slots(pass, row);
+
+    for (size_t f = 0; f < p->in_count; f++) {
+        struct hr_value *value = &slots[p->in_slots[f]], *kept;
+
+        if (p->in_kept[f] == 0 || value->kind != HR_VALUE_BYTES)
+            continue;
+        kept = &slots[p->in_kept[f] - 1];
+        assert(kept->kind == HR_VALUE_NONE);
+        *kept = *value;
+        *value = (struct hr_value){0};
+        if (hr__store_described(pass->runner, kept, value) != HR_OK) {
+            hr__pass_fail(pass, row, p->plan->feed, NULL, true);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The record's identities, or the values that come from the stage before. False when that
+ * failed: the record is bad. */
+static inline bool begin_row(struct hr_pass *pass, uint32_t row, bool timed)
 {
     const struct hr_program *p = &pass->stage->program;
     struct hr_block *block = pass->block;
@@ -202,7 +226,7 @@ static inline void begin_row(struct hr_pass *pass, uint32_t row, bool timed)
     if (pass->stage->number == 0) {
         set_positions(pass, at, ids, timed);
         block->ids[at] = ids[0];
-        return;
+        return true;
     }
     in = &block->inputs[at * p->in_count];
     slots = hr__pass_slots(pass, row);
@@ -210,6 +234,7 @@ static inline void begin_row(struct hr_pass *pass, uint32_t row, bool timed)
     for (size_t f = 0; f < p->in_count; f++)
         slots[p->in_slots[f]] = in[f];
     memset(in, 0, p->in_count * sizeof *in);
+    return !pass->stage[-1].program.plan->describes || take_descriptions(pass, row);
 }
 
 /* What goes into the batch, or waits for it. */
@@ -325,8 +350,8 @@ static inline bool is_done(const struct hr_pass *pass, uint32_t row)
 
 static inline void run_record(struct hr_pass *pass, bool timed)
 {
-    begin_row(pass, 0, timed);
-    run_row(pass, 0, 0, pass->stage->program.step_count, timed);
+    if (begin_row(pass, 0, timed))
+        run_row(pass, 0, 0, pass->stage->program.step_count, timed);
     if (*hr__pass_status(pass, 0) == HR_RECORD_OPEN)
         finish_row(pass, 0, timed);
     clear_rows(pass, 1);
@@ -458,10 +483,10 @@ static void begin_rows(struct hr_pass *pass)
     for (uint32_t row = 0; row < pass->count; row++) {
         if (is_done(pass, row))
             continue;
-        pass->chunk->live[live++] = row;
         choose_sample(pass, row);
         hr__pass_time_begin(pass, row, p->nodes[0]);
-        begin_row(pass, row, pass->chunk->sample_of[row] > 0);
+        if (begin_row(pass, row, pass->chunk->sample_of[row] > 0))
+            pass->chunk->live[live++] = row;
         hr__pass_time_end(pass);
     }
     pass->chunk->live_count = live;

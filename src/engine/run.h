@@ -80,6 +80,16 @@ hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
  * or its owner moves. */
 HR_CHECK enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
                                     struct hr_value *ret_value);
+/* A deferred value as one that waits for the next stage: BYTES, which hold its
+ * description and what that refers to. A made value is kept as it is. */
+HR_CHECK enum hr_err
+hr__store_description(struct hr_runner *runner, struct hr_value *value,
+                      struct hr_value *ret_value);
+/* The deferred value that such bytes describe, in this record's arena. It refers to them,
+ * so `kept` stays until the record ends. */
+HR_CHECK enum hr_err
+hr__store_described(struct hr_runner *runner, const struct hr_value *kept,
+                    struct hr_value *ret_value);
 /* Memory that outlives the record, aligned to 16; small pieces share a buffer. */
 HR_CHECK enum hr_err hr__store_memory(struct hr_runner *runner, size_t bytes,
                                       void **ret_memory, struct hr_buffer **ret_owner);
@@ -98,7 +108,10 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
         char *to;
 
         if (block->columns[f] == NULL) {
-            HR_TRY(hr__store_keep(runner, value, &block->rows[at * p->out_count + f]));
+            struct hr_value *row = &block->rows[at * p->out_count + f];
+
+            HR_TRY(p->plan->describes ? hr__store_description(runner, value, row)
+                                      : hr__store_keep(runner, value, row));
             continue;
         }
         to = (char *)hr_buffer_data(block->columns[f]) + (size_t)at * (size_t)out->bytes;

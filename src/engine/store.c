@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "op/thread.h"
+#include "wire/value.h"
 
 enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,
                              const struct hr_out_field *out, char *to)
@@ -131,6 +132,47 @@ count_children(struct hr_runner *runner, const struct hr_program *p,
         charge->bytes[HR_BYTES_READ] += parents[f].bytes;
     for (size_t i = 0; i < children->count * p->child_count; i++)
         charge->bytes[HR_BYTES_WRITTEN] += children->values[i].bytes;
+}
+
+/* The head lies before the payload, in one buffer of the pool: payloads are aligned. */
+#define PAYLOAD_AT (hr__wire_align(sizeof(struct hr_wire_value)))
+
+enum hr_err hr__store_description(struct hr_runner *runner, struct hr_value *value,
+                                  struct hr_value *ret_value)
+{
+    struct hr_wire_value head;
+    struct hr_buffer *owner;
+    size_t bytes;
+
+    if (value->kind != HR_VALUE_DEFERRED)
+        return hr__store_keep(runner, value, ret_value);
+    if (!hr__wire_describes(value))
+        return hr__fail(&runner->error, HR_ERR_INTERNAL,
+                        "a value of class %s cannot cross a cut as a description",
+                        value->u.lazy->class->name);
+    bytes = PAYLOAD_AT + hr__wire_value_bytes(value);
+    if (hr_pool_get(runner->thread.pool, bytes, &owner) != HR_OK)
+        return no_room(runner, bytes);
+    hr__wire_value_put(value, hr_buffer_data(owner), PAYLOAD_AT, &head);
+    memcpy(hr_buffer_data(owner), &head, sizeof head);
+    hr__value_set_bytes(ret_value, hr_buffer_data(owner), bytes, owner);
+    return HR_OK;
+}
+
+enum hr_err hr__store_described(struct hr_runner *runner, const struct hr_value *kept,
+                                struct hr_value *ret_value)
+{
+    const struct hr_wire_region region = {
+        .base = kept->data,
+        .bytes = kept->bytes,
+        .arena = &runner->thread.arena,
+        .nodes = (uint32_t)runner->engine->graph->count,
+    };
+    struct hr_wire_value head;
+
+    assert(kept->bytes >= PAYLOAD_AT);
+    memcpy(&head, kept->data, sizeof head);
+    return hr__wire_value_get(&region, &head, ret_value, &runner->error);
 }
 
 enum hr_err

@@ -73,6 +73,8 @@ struct hr_plan_stage {
     size_t stream_count;
     uint32_t batch; /* node or HR_NO_NODE */
     bool filters;   /* a step may drop records */
+    bool describes; /* the next stage goes on with deferred values of this one: they cross
+                       the cut as descriptions, not made */
     bool direct;    /* positions of records are known beforehand: results go straight into
                        batch slots */
     char reason[HR_PLAN_REASON_MAX];

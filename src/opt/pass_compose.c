@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#include "opt/shape.h"
-
 /* The reason of a step that shares no work with others. */
 static const char *place_of(const struct hr_graph_node *n)
 {
@@ -53,19 +51,6 @@ static void split(const struct hr_graph *graph, const struct hr_graph_node *n,
     }
 }
 
-/* After a cut the first step of a group heads what follows. */
-static void begin_again(const struct hr_plan *plan, const struct hr_plan_stage *stage,
-                        struct hr_plan_step *step)
-{
-    uint32_t head = hr__stage_group(stage, plan->graph, step->node);
-
-    if (head == step->group)
-        return;
-    step->group = head;
-    if (head == step->node)
-        snprintf(step->reason, sizeof step->reason, "begins a group again after the cut");
-}
-
 void hr__pass_compose(struct hr_plan *plan, bool fuse)
 {
     for (size_t i = 0; i < plan->stage_count; i++) {
@@ -73,7 +58,6 @@ void hr__pass_compose(struct hr_plan *plan, bool fuse)
             struct hr_plan_step *step = &plan->stages[i].steps[k];
 
             obey(&plan->graph->nodes[step->node], step);
-            begin_again(plan, &plan->stages[i], step);
             if (!fuse)
                 split(plan->graph, &plan->graph->nodes[step->node], step);
         }

@@ -162,8 +162,6 @@ split(struct hr_plan_stage *stage, size_t from, struct hr_plan_stage *ret_rest)
     stage->step_count = from;
     stage->expand = stage->batch = HR_NO_NODE;
     stage->stream_count = 0;
-    snprintf(stage->reason, sizeof stage->reason,
-             "a cut: its records wait in the queue of the next stage");
     return true;
 }
 
@@ -191,6 +189,11 @@ enum hr_err hr__pass_cut(struct hr_plan *plan, uint32_t after, struct hr_error *
     stages[at + 1] = rest;
     plan->stage_count++;
     hr__plan_settle(plan);
+    snprintf(stages[at].reason, sizeof stages[at].reason,
+             stages[at].describes
+                 ? "a cut inside a group: descriptions of values that are not made yet "
+                   "wait in the queue of the next stage"
+                 : "a cut: records wait in the queue of the next stage");
     describe(&stages[at + 1]);
     return HR_OK;
 }

@@ -156,30 +156,24 @@ static bool makes_requests(const struct hr_plan_stage *stage)
 
 /* ---- groups ---- */
 
-/* Steps of a group share one piece of work. They stay together, unless each of them may
- * run alone and give the same bytes. */
+/* Which steps share one piece of work is the graph's to say; one may run alone where that
+ * gives the same bytes. */
 static enum hr_err check_group(const struct check *c, const struct hr_plan_step *step)
 {
     const struct hr_graph_node *n = &c->graph->nodes[step->node];
     bool may_split = hr__graph_may_split(c->graph, step->node);
-    uint32_t head = hr__stage_group(stage_at(c), c->graph, step->node);
 
-    if (c->stage_of[n->group] != c->at + 1 && !may_split)
+    if (step->force_after != n->made_after && !(n->describes && may_split))
         return FAIL(
             c, HR_ERR_GRAPH, step,
-            "a cut between '%s' and '%s' is not legal: they are one piece of work, "
-            "and apart they would give other bytes",
-            node_name(c, n->group), node_name(c, step->node));
-    if (step->force_after != n->made_after && !(n->describes && may_split))
-        return FAIL(c, HR_ERR_GRAPH, step,
-                    "\"made_after\" of '%s' must be %s, as in the "
-                    "graph: else its records would have other bytes",
-                    node_name(c, step->node), n->made_after ? "true" : "false");
-    if (step->group != head && !(step->group == step->node && step->force_after))
+            "\"made_after\" of '%s' must be %s, as in the graph: else its records "
+            "would have other bytes",
+            node_name(c, step->node), n->made_after ? "true" : "false");
+    if (step->group != n->group && !(step->group == step->node && step->force_after))
         return FAIL(c, HR_ERR_GRAPH, step,
                     "the group of '%s' is '%s', not '%s': the graph decides which steps "
                     "share work (a step that runs alone has made_after: true)",
-                    node_name(c, step->node), node_name(c, head),
+                    node_name(c, step->node), node_name(c, n->group),
                     node_name(c, step->group));
     return HR_OK;
 }

@@ -85,13 +85,12 @@ uint32_t hr__stage_end(const struct hr_plan_stage *stage)
     return stage->expand != HR_NO_NODE ? stage->expand : stage->last;
 }
 
-uint32_t hr__stage_group(const struct hr_plan_stage *stage, const struct hr_graph *graph,
-                         uint32_t node)
+bool hr__stage_is_cut(const struct hr_plan *plan, size_t at)
 {
-    for (size_t i = 0; i < stage->step_count; i++)
-        if (graph->nodes[stage->steps[i].node].group == graph->nodes[node].group)
-            return stage->steps[i].node;
-    return node;
+    const struct hr_plan_stage *stage = &plan->stages[at];
+
+    return at + 1 < plan->stage_count && stage->expand == HR_NO_NODE &&
+           stage->batch == HR_NO_NODE && stage->stream_count == 0;
 }
 
 static bool in_stage(const struct hr_plan_stage *stage, uint32_t node)
@@ -110,6 +109,22 @@ static bool ends_with_root(const struct hr_plan *plan, const struct hr_plan_stag
            plan->graph->nodes[stage->steps[stage->step_count - 1].node].by_number;
 }
 
+/* A step after the cut belongs to a group that began before it. */
+static bool describes(const struct hr_plan *plan, size_t at)
+{
+    if (!hr__stage_is_cut(plan, at))
+        return false;
+    for (size_t later = at + 1; later < plan->stage_count; later++)
+        for (size_t k = 0; k < plan->stages[later].step_count; k++) {
+            uint32_t node = plan->stages[later].steps[k].node;
+
+            for (size_t i = 0; i <= at; i++)
+                if (in_stage(&plan->stages[i], plan->graph->nodes[node].group))
+                    return true;
+        }
+    return false;
+}
+
 void hr__plan_settle(struct hr_plan *plan)
 {
     for (size_t i = 0; i < plan->stage_count; i++) {
@@ -125,6 +140,7 @@ void hr__plan_settle(struct hr_plan *plan)
             stage->filters =
                 stage->filters ||
                 plan->graph->nodes[stage->steps[k].node].op->kind == HR_OP_FILTER;
+        stage->describes = describes(plan, i);
         stage->direct = plan->stage_count == 1 && stage->batch != HR_NO_NODE &&
                         !stage->filters && stage->expand == HR_NO_NODE &&
                         stage->stream_count == 0;

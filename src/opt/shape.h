@@ -34,12 +34,11 @@ bool hr__stage_fits(const struct hr_graph *graph, const struct hr_plan_stage *st
                     uint32_t node);
 
 /* Sets what follows from plan->root and the nodes of the stages: feed, last, filters,
- * direct. */
+ * describes, direct. */
 void hr__plan_settle(struct hr_plan *plan);
 
-/* The first step of the stage that is in the same group of the graph as this one. */
-uint32_t hr__stage_group(const struct hr_plan_stage *stage, const struct hr_graph *graph,
-                         uint32_t node);
+/* Whether it ends where nothing in the graph ends it: a cut. */
+bool hr__stage_is_cut(const struct hr_plan *plan, size_t at);
 
 /* The node whose records leave the stage. */
 uint32_t hr__stage_end(const struct hr_plan_stage *stage);

@@ -14,6 +14,7 @@
 #include "opt/opt.h"
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
+#include "tests/support/outcome.h"
 
 #define FILE_MAX ((size_t)1 << 16)
 
@@ -186,6 +187,53 @@ static void check_case(const char *folder, const char *name, int length)
     free(wanted);
     hr__str_finish(&out);
     hr_graph_unref(graph);
+}
+
+/* A cut between steps that share a decode: the description crosses it, so the decode is
+ * still one of the window, at the scale that the resize asks for. */
+static void check_cut(const char *mode, uint32_t after)
+{
+    struct outcome_job job = outcome_job_text(NULL);
+    struct hr_opt_settings settings = {
+        .threads = 2, .ordered = true, .fuse = true, .cuts = &after, .cut_count = 1};
+    struct outcome *whole, *cut;
+    struct hr_graph *graph;
+    struct hr_plan plan;
+    struct hr_str text;
+    char words[1024];
+
+    snprintf(words, sizeof words,
+             "headrace: 1\npipeline:\n  - source.files: {path: '%s'}\n"
+             "  - image.decode: {mode: %s}\n  - image.random_resized_crop: {size: 24}\n"
+             "  - image.flip: {}\n  - image.normalize: {mean: half, std: half}\n"
+             "  - tensor.layout: {order: chw}\n  - batch.stack: {size: 10}\n",
+             photos_good(), mode);
+    job.text = words;
+    whole = outcome_run(&job);
+    CHECK_ERR(HR_ERR_END, whole->code);
+    graph = outcome_graph(&job, NULL);
+    CHECK(graph != NULL);
+    CHECK_OK(hr_graph_freeze(graph, NULL));
+    CHECK_OK(hr__plan_make(graph, &settings, &plan, NULL));
+    CHECK(plan.stage_count == 2 && plan.stages[0].describes);
+    hr__str_init(&text);
+    hr__plan_print(&plan, HR_GRAPH_YAML, &text);
+    job.options.plan = hr__str_text(&text);
+    cut = outcome_run(&job);
+    outcome_check_same(whole, cut, 0, graph->nodes[after].name);
+    outcome_free(cut);
+    outcome_free(whole);
+    hr__plan_finish(&plan);
+    hr__str_finish(&text);
+    hr_graph_unref(graph);
+}
+
+TEST(a_cut_inside_a_group_carries_the_description)
+{
+    for (uint32_t after = 1; after < 5; after++) {
+        check_cut("exact", after);
+        check_cut("close", after);
+    }
 }
 
 TEST(graphs_have_the_plans_that_are_written_beside_them)
