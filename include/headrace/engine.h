@@ -73,6 +73,22 @@ struct hr_iter_options {
 /* Defaults: seed 0, one epoch, ordered, fused, threads, fail. */
 HR_API void hr_iter_options_init(struct hr_iter_options *options);
 
+/* What a run delivers in an epoch; -1 where only the data tells (after filters and
+ * expansions, and for sources without a length). Bad records that are skipped count. */
+struct hr_epoch_size {
+    int64_t records, batches; /* to this rank */
+    int64_t batches_least;    /* to the rank that gets the fewest */
+    bool shards;              /* the graph has an order.shard: this is its rank's share */
+    bool ranks_differ; /* ranks may be at different places in an epoch when they have
+                          made equally many steps */
+};
+
+/* Freezes the graph if necessary. Fails like hr_iter_open if the options are wrong or do
+ * not fit the graph. */
+HR_API HR_CHECK enum hr_err
+hr_graph_epoch_size(struct hr_graph *graph, const struct hr_iter_options *options,
+                    struct hr_epoch_size *ret_size, struct hr_error *reterr);
+
 struct hr_iter;
 struct hr_batch;
 

@@ -407,6 +407,37 @@ static PyObject *graph_record_count(PyObject *self, PyObject *unused)
     return PyLong_FromLongLong(count);
 }
 
+static PyObject *graph_epoch_size(PyObject *self, PyObject *args)
+{
+    struct ext_state *state = of(self)->home->state;
+    struct hr_iter_options options;
+    struct hr_epoch_size size;
+    struct hr_error error = {0};
+    PyObject *dict, *keep;
+    enum hr_err code;
+
+    if (!PyArg_ParseTuple(args, "O!:epoch_size", &PyDict_Type, &dict))
+        return NULL;
+    keep = ext_options_read(state, dict, &options);
+    if (keep == NULL)
+        return NULL;
+    if (ext_graph_lock(of(self)) < 0) {
+        Py_DECREF(keep);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_graph_epoch_size(of(self)->graph, &options, &size, &error);
+    Py_END_ALLOW_THREADS;
+    ext_graph_unlock(of(self));
+    Py_DECREF(keep);
+    if (code != HR_OK)
+        return ext_raise(state, &error, NULL, NULL);
+    return Py_BuildValue(
+        "{s:L,s:L,s:L,s:N,s:N}", "records", (long long)size.records, "batches",
+        (long long)size.batches, "batches_least", (long long)size.batches_least, "shards",
+        PyBool_FromLong(size.shards), "ranks_differ", PyBool_FromLong(size.ranks_differ));
+}
+
 /* ---- lists ---- */
 
 /* Append and steal; NULL when either is NULL or it fails. */
@@ -554,6 +585,8 @@ static PyMethodDef graph_methods[] = {
      "params() -> list[dict]\n--\n\nParameters that the graph's file declares."         },
     {"record_count", graph_record_count, METH_NOARGS,
      "record_count() -> int\n--\n\nRecords in an epoch; -1 when only the run tells."    },
+    {"epoch_size",   graph_epoch_size,   METH_VARARGS,
+     "epoch_size(options) -> dict\n--\n\nWhat a run delivers; see struct hr_epoch_size."},
     {"explain",      graph_explain,      METH_VARARGS,
      "explain(options, json) -> str\n--\n\nThe plan in words, or as JSON."              },
     {"plan",         graph_plan,         METH_VARARGS,

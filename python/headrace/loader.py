@@ -127,8 +127,8 @@ def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
     if (rank is None) != (world is None):
         raise ArgumentError("loader(): give rank and world both, or neither", param="rank")
     if rank is not None and world is not None:
-        if world < 1 or rank >= world:
-            raise ArgumentError(f"loader(): rank must be 0 to world - 1, not {rank} of {world}", param="rank")
+        if world < 1:
+            raise ArgumentError(f"loader(): world must be at least 1, not {world}", param="world")
         return int(rank), int(world)
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -323,7 +323,7 @@ class Loader:
 
     def _take_share(self, options: LoaderOptions) -> None:
         even = options.get("even", "none")
-        if any(n.op == "order.shard" for n in self._built.nodes):
+        if self._built.graph.epoch_size({})["shards"]:
             if even != "none" or options.get("world") is not None:
                 raise ArgumentError(
                     "the pipeline shards already (order.shard); give its even= there, or leave .shard() out and give "
@@ -331,19 +331,21 @@ class Loader:
                     param="even" if even != "none" else "world",
                 )
             self.rank, self.world = 0, 0
-            return
-        self._engine |= {"rank": self.rank, "world": max(self.world, 1)}
+        else:
+            self._engine |= {"rank": self.rank, "world": max(self.world, 1)}
         if even == "steps":
             self._together = Together() if self.world > 1 else None
-        elif even != "none":
+        else:
             self._engine["even"] = even
-            if self.world > 1 and self._built.record_count is None:
-                raise UnsupportedError(
-                    f"even='{even}' shares records out before they are read, and this pipeline's number of records is "
-                    "known only behind a filter, an expansion or an iterable: ranks would make unequal steps. "
-                    "even='steps' ends all with the first that has no batch left",
-                    param="even",
-                )
+        with translated():
+            self._epoch_size = self._built.graph.epoch_size(self._engine)
+        if even in ("drop", "repeat") and self.world > 1 and self._epoch_size["batches"] < 0:
+            raise UnsupportedError(
+                f"even='{even}' divides the records before they are read, but this pipeline's number of records is "
+                "known only after a filter, an expansion or an iterable: ranks would make unequal steps. "
+                "even='steps' ends an epoch for all ranks when the first has no batch left",
+                param="even",
+            )
 
     # ---- runs ----
 
@@ -444,31 +446,15 @@ class Loader:
         self._run = None
 
     def __len__(self) -> int:
-        """Batches that one `for` gives. TypeError where only the run tells, or epochs=None."""
-        records = self._built.record_count
-        if records is None or self._epochs is None:
+        """Batches that one `for` gives. TypeError if that is known only at run time, or epochs=None."""
+        steps = self._options.get("even") == "steps"
+        batches = self._epoch_size["batches_least" if steps else "batches"]
+        if batches < 0 or self._epochs is None:
             raise UnknownLengthError(
                 "the number of batches is not known before the run"
-                + (": a filter or an iterable decides" if records is None else ": epochs=None has no end")
+                + (": a filter or an iterable decides" if batches < 0 else ": epochs=None has no end")
             )
-        kinds = build.op_kinds()
-        batch = next((n for n in reversed(self._built.nodes) if kinds.get(n.op) == "batch"), None)
-        size = int(batch.params.get("size", 1)) if batch is not None else 1
-        drop = batch is not None and bool(batch.params.get("drop_last", False))
-        if self.world > 1:
-            if batch is not None and drop:  # what it drops is a matter of each share
-                records = build.build(batch.inputs[0]).record_count or 0
-            records = self._share_of(records)
-        return self._epochs * (records // size if drop else -(-records // size))
-
-    def _share_of(self, records: int) -> int:
-        even = self._options.get("even", "none")
-        if even == "repeat":
-            return -(-records // self.world)
-        if even == "drop":
-            return records // self.world
-        rank = self.world - 1 if even == "steps" else self.rank  # the last rank has the least
-        return (records - rank + self.world - 1) // self.world
+        return self._epochs * batches
 
     # ---- state ----
 
@@ -510,9 +496,9 @@ class Loader:
 
     @property
     def ranks_differ(self) -> bool:
-        """Whether each rank stands at a place of its own within an epoch, so that no state is good for all: where
-        a filter, an expansion or on_error="skip" leaves records out on one rank and not on another."""
-        return self.world > 1 and (self._built.record_count is None or self._engine["on_error"] == "skip")
+        """Whether ranks may be at different places in an epoch after the same number of steps, because a filter, an
+        expansion or on_error="skip" leaves out records of some ranks only. Then each has a state of its own."""
+        return self._epoch_size["ranks_differ"]
 
     def _state_json(self, state: dict[str, Any]) -> dict[str, Any]:
         return {

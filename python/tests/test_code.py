@@ -55,7 +55,9 @@ USES: dict[str, Callable[[hr.Pipeline, Any], hr.Pipeline]] = {
     "filter": lambda p, variant: p.filter(userfns.has_pixels, fields="image", variant=variant),
     "flat_map": lambda p, variant: p.flat_map(userfns.just_image, variant=variant),
     "map of two fields": lambda p, variant: p.map(userfns.identity_of_two, fields=["image", "label"], variant=variant),
-    "map of batches": lambda p, variant: p.resize(9).batch(4).map_batch(userfns.identity, fields="image", variant=variant),
+    "map of batches": lambda p, variant: (
+        p.resize(9).batch(4).map_batch(userfns.identity, fields="image", variant=variant)
+    ),
 }
 
 

@@ -79,6 +79,9 @@ def test_epochs_none_has_no_end() -> None:
         (hr.range(10).batch(3), {"rank": 0, "world": 3, "even": "drop"}, 1),
         (hr.range(10).batch(3), {"rank": 2, "world": 3, "even": "repeat"}, 2),
         (hr.range(10).batch(4).map_batch(lambda b: b), {}, 3),
+        (hr.range(10).batch(4).unbatch(), {}, 10),
+        (hr.range(10).batch(4, drop_last=True).unbatch().batch(3), {}, 3),
+        (hr.range(23).batch(4, drop_last=True).unbatch().batch(3), {"rank": 1, "world": 2}, 3),
     ],
 )
 def test_len_is_the_number_of_batches(pipe: hr.Pipeline, options: dict[str, Any], length: int) -> None:

@@ -31,6 +31,20 @@ enum hr_err hr_iter_open(struct hr_graph *graph, const struct hr_iter_options *o
                            (struct hr_engine **)ret_iter, reterr);
 }
 
+enum hr_err
+hr_graph_epoch_size(struct hr_graph *graph, const struct hr_iter_options *options,
+                    struct hr_epoch_size *ret_size, struct hr_error *reterr)
+{
+    struct hr_iter_options defaults;
+
+    hr_iter_options_init(&defaults);
+    if (graph == NULL || ret_size == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "no graph, or nowhere to put the size");
+    HR_TRY(hr_graph_freeze(graph, reterr));
+    return hr__engine_epoch_size(graph, options != NULL ? options : &defaults, ret_size,
+                                 reterr);
+}
+
 static struct hr_engine *engine_of(const struct hr_iter *iter)
 {
     return (struct hr_engine *)(uintptr_t)iter;

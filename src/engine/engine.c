@@ -184,51 +184,9 @@ static enum hr_err start_threads(struct hr_engine *engine, struct hr_error *rete
 
 /* ---- open and close ---- */
 
-static enum hr_err check_options(const struct hr_iter_options *o, struct hr_error *reterr)
-{
-    if (o->threads < 0 || o->threads > 4096)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "threads must be 0 to 4096, not %d",
-                        o->threads);
-    if (o->epochs < 0 || o->epoch_first < 0 || o->records_max < 0 || o->errors_max < 0)
-        return hr__fail(
-            reterr, HR_ERR_ARGUMENT,
-            "epochs, first epoch, record and error limits must not be negative");
-    if (o->world < 0 || (o->world > 0 && (o->rank < 0 || o->rank >= o->world)))
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "rank must be 0 to world - 1, not %lld of %lld",
-                        (long long)o->rank, (long long)o->world);
-    if (o->even != HR_EVEN_NONE && o->world == 0)
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "even shares are those of a rank: give rank and world, too");
-    return HR_OK;
-}
-
-static bool graph_shards(const struct hr_graph *graph)
-{
-    for (size_t i = 0; i < graph->count; i++)
-        if (graph->nodes[i].op->traits & HR_TRAIT_SHARDS)
-            return true;
-    return false;
-}
-
-/* From here on world is 0 only where the graph has an order.shard of its own. */
-static enum hr_err check_world(struct hr_engine *engine, struct hr_error *reterr)
-{
-    struct hr_iter_options *o = &engine->options;
-    bool shards = graph_shards(engine->graph);
-
-    if (o->world > 0 && shards)
-        return hr__fail(
-            reterr, HR_ERR_ARGUMENT,
-            "the graph shards already (order.shard); give rank and world in one place");
-    if (o->world == 0 && !shards)
-        o->world = 1;
-    return HR_OK;
-}
-
 static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
 {
-    HR_TRY(check_world(engine, reterr));
+    HR_TRY(hr__engine_set_world(engine->graph, &engine->options, reterr));
     HR_TRY(hr__engine_plan(engine->graph, &engine->options, &engine->plan, reterr));
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
@@ -327,7 +285,7 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     engine->fail_stage = -1;
     engine->open_ns = hr__now_ns();
     engine->start_ticks = hr__ticks();
-    HR_TRY(check_options(&engine->options, reterr));
+    HR_TRY(hr__engine_check_options(&engine->options, reterr));
     HR_TRY(hr_graph_freeze(engine->graph, reterr));
     HR_TRY(hr_graph_fingerprint(engine->graph, engine->fingerprint));
     HR_TRY(make_plan(engine, reterr));

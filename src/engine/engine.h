@@ -111,6 +111,17 @@ void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_err
                      char **detail);
 bool hr__stage_failed(const struct hr_stage *stage);
 
+/* epoch_size.c. Whether the options are in range; whether they fit the graph: from there
+ * on world is 0 only if the graph has an order.shard; see hr_graph_epoch_size. */
+HR_CHECK enum hr_err
+hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_options *o,
+                     struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__engine_epoch_size(const struct hr_graph *graph, const struct hr_iter_options *options,
+                      struct hr_epoch_size *ret_size, struct hr_error *reterr);
+
 /* close.c. A thread enters and leaves under the lock; leaving unlocks, and may free the
  * engine. Stopping fails with HR_ERR_LIMIT when threads are still inside after
  * `timeout_ns`, and names one. Closing waits 2 s, unless the engine was asked to stop

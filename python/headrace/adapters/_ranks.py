@@ -11,13 +11,12 @@ from ..states import merge_states
 
 def even_steps(pipeline: Pipeline, options: LoaderOptions) -> LoaderOptions:
     """`options` with a choice of `even` by which no rank runs dry, unless they have one."""
-    _, world = rank_and_world(options.get("rank"), options.get("world"))
-    shards = any(node.op == "order.shard" for node in pipeline._built.nodes)
-    if world < 2 or shards or "even" in options:
+    rank, world = rank_and_world(options.get("rank"), options.get("world"))
+    graph = pipeline._built.graph
+    if world < 2 or graph.epoch_size({})["shards"] or "even" in options:
         return options
-    if pipeline.record_count is None or options.get("on_error") == "skip":
-        return {**options, "even": "steps"}
-    return {**options, "even": "repeat"}
+    size = graph.epoch_size({"rank": rank, "world": world, "on_error": options.get("on_error", "fail")})
+    return {**options, "even": "steps" if size["ranks_differ"] else "repeat"}
 
 
 def state_of_all(loader: Loader, state: dict[str, Any]) -> dict[str, Any]:

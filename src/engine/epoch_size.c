@@ -1,0 +1,149 @@
+/*
+ * engine/epoch_size.c - who takes part in a run, and how much each of them gets: options
+ * against the graph, and the size of an epoch without running it.
+ */
+#include "engine/engine.h"
+
+#include <assert.h>
+
+#include "core/error.h"
+#include "op/share.h"
+
+enum hr_err
+hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reterr)
+{
+    if (o->threads < 0 || o->threads > 4096)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "threads must be 0 to 4096, not %d",
+                        o->threads);
+    if (o->epochs < 0 || o->epoch_first < 0 || o->records_max < 0 || o->errors_max < 0)
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "epochs, first epoch, record and error limits must not be negative");
+    if (o->world < 0 || (o->world > 0 && (o->rank < 0 || o->rank >= o->world)))
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "rank must be 0 to world - 1, not %lld of %lld",
+                        (long long)o->rank, (long long)o->world);
+    if (o->even != HR_EVEN_NONE && o->world == 0)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "even shares are those of a rank: give rank and world, too");
+    return HR_OK;
+}
+
+static bool graph_shards(const struct hr_graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++)
+        if (graph->nodes[i].op->traits & HR_TRAIT_SHARDS)
+            return true;
+    return false;
+}
+
+enum hr_err hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_options *o,
+                                 struct hr_error *reterr)
+{
+    bool shards = graph_shards(graph);
+
+    if (o->world > 0 && shards)
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "the graph shards already (order.shard); give rank and world in one place");
+    if (o->world == 0 && !shards)
+        o->world = 1;
+    return HR_OK;
+}
+
+/* ---- the size of an epoch ---- */
+
+/* What a node outputs: records, and items, which are batches after a batch op. -1:
+ * unknown before the run. */
+struct amount {
+    int64_t records, items;
+};
+
+static const struct amount unknown = {-1, -1};
+
+/* Whether ranks share the node's records by number: only order ops and one-to-one ops
+ * lead to it. */
+static bool is_shared(const struct hr_graph *graph, const struct hr_graph_node *node)
+{
+    if (node->op->kind == HR_OP_BATCH || node->op->kind == HR_OP_EXPAND ||
+        node->op->kind == HR_OP_FILTER)
+        return false;
+    for (size_t i = 0; i < node->input_count; i++)
+        if (!is_shared(graph, &graph->nodes[node->inputs[i]]))
+            return false;
+    return true;
+}
+
+static struct amount batched(const struct hr_graph_node *node, struct amount in)
+{
+    struct hr_batch_spec spec = {.size = 1};
+    int64_t rest;
+
+    node->op->batch_spec(node->params, &spec);
+    assert(spec.size > 0);
+    if (in.items < 0)
+        return unknown;
+    rest = in.items % spec.size;
+    if (!spec.drop_last)
+        return (struct amount){in.records, in.items / spec.size + (rest > 0)};
+    if (rest > 0 && in.records != in.items) /* of batches, the last one may be smaller */
+        in.records = -1;
+    return (struct amount){in.records < 0 ? -1 : in.records - rest, in.items / spec.size};
+}
+
+static struct amount
+amount_of(const struct hr_graph *graph, uint32_t at, const struct hr_iter_options *o)
+{
+    const struct hr_graph_node *node = &graph->nodes[at];
+    const struct hr_schema *from =
+        node->input_count > 0 ? &graph->nodes[node->inputs[0]].schema : NULL;
+    struct amount in;
+
+    if (is_shared(graph, node)) {
+        int64_t n = node->schema.records;
+
+        if (n >= 0 && o->world > 0)
+            n = (int64_t)hr__share_count((uint64_t)n, (uint64_t)o->rank,
+                                         (uint64_t)o->world, o->even);
+        return (struct amount){n, n};
+    }
+    in = amount_of(graph, node->inputs[0], o);
+    switch (node->op->kind) {
+    case HR_OP_MAP:
+    case HR_OP_ZIP:
+        return in;
+    case HR_OP_BATCH:
+        return node->op->batch_spec != NULL ? batched(node, in) : unknown;
+    case HR_OP_EXPAND: /* takes batches of records apart */
+        if (from->batch_rank == 1 && node->schema.batch_rank == 0)
+            return (struct amount){in.records, in.records};
+        return unknown;
+    default:
+        return unknown;
+    }
+}
+
+enum hr_err
+hr__engine_epoch_size(const struct hr_graph *graph, const struct hr_iter_options *options,
+                      struct hr_epoch_size *ret_size, struct hr_error *reterr)
+{
+    struct hr_iter_options o = *options;
+    struct amount own, least;
+
+    assert(graph->frozen);
+    HR_TRY(hr__engine_check_options(&o, reterr));
+    HR_TRY(hr__engine_set_world(graph, &o, reterr));
+    own = amount_of(graph, graph->output, &o);
+    o.rank = o.world > 0 ? o.world - 1 : 0; /* no rank has fewer */
+    least = amount_of(graph, graph->output, &o);
+    assert(least.items <= own.items);
+    *ret_size = (struct hr_epoch_size){
+        .records = own.records,
+        .batches = own.items,
+        .batches_least = least.items,
+        .shards = o.world == 0,
+        .ranks_differ =
+            o.world != 1 && (own.items < 0 || options->on_error == HR_ON_ERROR_SKIP),
+    };
+    return HR_OK;
+}
