@@ -3,6 +3,7 @@
  */
 #include "graph/plan.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -100,6 +101,7 @@ int64_t hr__plan_item_get(const struct hr_plan_item *item, const void *object)
     uint64_t wide;
     uint32_t narrow;
 
+    assert(item->type != HR_PLAN_REASON);
     switch (item->type) {
     case HR_PLAN_BOOL:
         return *(const bool *)at;
@@ -118,6 +120,7 @@ void hr__plan_item_set(const struct hr_plan_item *item, void *object, int64_t va
     uint64_t wide = (uint64_t)value;
     uint32_t narrow = (uint32_t)value;
 
+    assert(item->type != HR_PLAN_REASON && value >= item->min && value <= item->max);
     switch (item->type) {
     case HR_PLAN_BOOL:
         *(bool *)at = value != 0;
@@ -169,6 +172,7 @@ static bool stages_equal(const struct hr_plan_stage *a, const struct hr_plan_sta
 
 bool hr__plan_equal(const struct hr_plan *a, const struct hr_plan *b)
 {
+    assert(a->graph != NULL && b->graph != NULL);
     if (a->graph != b->graph || a->stage_count != b->stage_count ||
         !items_equal(&hr__plan_top, a, b) ||
         !items_equal(&hr__plan_memory, &a->memory, &b->memory))

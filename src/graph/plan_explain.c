@@ -3,6 +3,7 @@
  */
 #include "graph/plan.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/str.h"
@@ -48,20 +49,24 @@ static void print_state(const struct hr_plan *plan, uint32_t node, const char *m
     hr__str_finish(&text);
 }
 
-/* ORDER nodes of the one-to-one part are no steps; they are shown ahead of stage 1's
- * steps. */
-static void print_orders(const struct hr_plan *plan, uint32_t node, struct hr_str *out)
+/* ORDER nodes that are functions of the position are no steps; they are shown before
+ * those of stage 1. */
+static void
+print_orders(const struct hr_plan *plan, uint32_t node, bool *seen, struct hr_str *out)
 {
     const struct hr_graph_node *n = &plan->graph->nodes[node];
 
+    if (seen[node])
+        return;
+    seen[node] = true;
     for (size_t i = 0; i < n->input_count; i++)
-        print_orders(plan, n->inputs[i], out);
+        print_orders(plan, n->inputs[i], seen, out);
     if (n->op->kind == HR_OP_ORDER)
         print_line(plan, node, " ",
                    "a function of the record's number: no queue, no buffer", out);
 }
 
-static bool group_goes_on(const struct hr_plan_stage *stage, size_t at)
+static bool group_continues(const struct hr_plan_stage *stage, size_t at)
 {
     for (size_t i = at + 1; i < stage->step_count; i++)
         if (stage->steps[i].group == stage->steps[at].group)
@@ -75,7 +80,7 @@ static void print_steps(const struct hr_plan *plan, const struct hr_plan_stage *
     for (size_t i = 0; i < stage->step_count; i++) {
         const struct hr_plan_step *step = &stage->steps[i];
         bool head = step->group == step->node;
-        bool more = group_goes_on(stage, i);
+        bool more = group_continues(stage, i);
         const char *mark = head ? (more ? "┌" : " ") : (more ? "│" : "└");
 
         print_line(plan, step->node, mark, step->reason, out);
@@ -83,8 +88,42 @@ static void print_steps(const struct hr_plan *plan, const struct hr_plan_stage *
     }
 }
 
+static void print_end(const struct hr_plan *plan, const struct hr_plan_stage *stage,
+                      struct hr_str *out)
+{
+    if (stage->expand != HR_NO_NODE)
+        print_line(plan, stage->expand, " ", "ends the stage: one record becomes many",
+                   out);
+    for (size_t k = 0; k < stage->stream_count; k++)
+        print_line(plan, stage->streams[k], " ",
+                   "sees records one after the other, in order", out);
+    if (stage->batch != HR_NO_NODE)
+        print_line(plan, stage->batch, " ",
+                   stage->direct ? "threads write straight into its memory"
+                                 : "gathers records in order",
+                   out);
+}
+
+static void print_sizes(const struct hr_plan *plan, const struct hr_plan_stage *stage,
+                        struct hr_str *out)
+{
+    const struct hr_plan_stage_memory *m = &stage->memory;
+    char bytes[32];
+
+    hr__str_addf(out, "  %-*s    blocks of %u record%s, %u at once", name_width(plan), "",
+                 m->block_records, m->block_records == 1 ? "" : "s", m->block_count);
+    if (m->queue_records > 0)
+        hr__str_addf(out, "; a queue of %u before it", m->queue_records);
+    hr__str_addf(out, "; %s in all\n",
+                 hr__bytes_text(bytes, sizeof bytes,
+                                m->block_bytes + m->queue_bytes + m->held_bytes));
+}
+
 void hr__plan_explain(const struct hr_plan *plan, struct hr_str *out)
 {
+    bool seen[HR_GRAPH_NODES_MAX] = {false};
+
+    assert(plan->stage_count > 0);
     hr__str_addf(out, "%zu stage%s, ", plan->stage_count,
                  plan->stage_count == 1 ? "" : "s");
     if (plan->threads > 0)
@@ -92,24 +131,16 @@ void hr__plan_explain(const struct hr_plan *plan, struct hr_str *out)
                      plan->threads == 1 ? "" : "s", plan->threads_reason);
     else
         hr__str_add(out, plan->threads_reason);
-    hr__str_addf(out, ", batches %s\n", plan->ordered ? "in order" : "as completed");
+    hr__str_addf(out, ", batches %s\n", plan->ordered ? "in order" : "as they complete");
+    hr__str_addf(out, "memory: %s\n", plan->memory.reason);
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage *stage = &plan->stages[i];
 
         hr__str_addf(out, "\nstage %zu: %s\n", i + 1, stage->reason);
         if (i == 0)
-            print_orders(plan, plan->root, out);
+            print_orders(plan, plan->root, seen, out);
         print_steps(plan, stage, out);
-        if (stage->expand != HR_NO_NODE)
-            print_line(plan, stage->expand, " ",
-                       "ends the stage: one record becomes many", out);
-        for (size_t k = 0; k < stage->stream_count; k++)
-            print_line(plan, stage->streams[k], " ",
-                       "works on the stream, where records are put in order", out);
-        if (stage->batch != HR_NO_NODE)
-            print_line(plan, stage->batch, " ",
-                       stage->direct ? "its memory is the steps' destination"
-                                     : "gathers the records in order",
-                       out);
+        print_end(plan, stage, out);
+        print_sizes(plan, stage, out);
     }
 }

@@ -3,6 +3,7 @@
  */
 #include "graph/plan_items.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ struct keys {
 
 static void add_keys(struct keys *keys, const struct hr_plan_table *table)
 {
+    assert(keys->count + table->count <= COUNT(keys->names));
     for (size_t i = 0; i < table->count; i++)
         keys->names[keys->count++] = table->items[i].key;
 }
@@ -366,6 +368,7 @@ hr__plan_parse(const struct hr_graph *graph, const char *text, size_t bytes,
     struct hr_doc *root;
     enum hr_err code;
 
+    assert(graph->frozen);
     HR_TRY(hr__doc_parse(text, bytes, name, &root, reterr));
     code = read_plan(&parse, root);
     hr__doc_destroy(root);

@@ -3,6 +3,8 @@
  */
 #include "graph/plan_items.h"
 
+#include <assert.h>
+
 #include "core/alloc.h"
 #include "core/str.h"
 
@@ -59,6 +61,7 @@ static struct hr_doc *table_doc(const struct hr_plan_table *table, const void *o
 
 static struct hr_doc *name_doc(const struct hr_plan *plan, uint32_t node)
 {
+    assert(node == HR_NO_NODE || node < plan->graph->count);
     return node == HR_NO_NODE ? hr__doc_new(HR_DOC_NULL)
                               : hr__doc_string(plan->graph->nodes[node].name);
 }

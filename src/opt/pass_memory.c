@@ -63,12 +63,24 @@ static uint64_t runners(const struct hr_plan *plan)
     return (uint64_t)plan->threads + (plan->threads == 0 || plan->help_ns > 0);
 }
 
-static uint64_t process_stages(const struct hr_plan *plan)
+/* Sequences of steps in worker processes: a thread has one process for each. */
+static uint64_t process_runs(const struct hr_plan *plan)
 {
     uint64_t count = 0;
 
-    for (size_t i = 0; i < plan->stage_count; i++)
-        count += plan->stages[i].request_ns > 0;
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        const struct hr_plan_stage *stage = &plan->stages[i];
+        bool inside = false;
+
+        for (size_t k = 0; k < stage->step_count; k++) {
+            bool process = stage->steps[k].variant == HR_PLAN_PROCESSES;
+
+            count += process && !inside;
+            inside = process;
+        }
+        count += !inside && stage->expand != HR_NO_NODE &&
+                 stage->expand_variant == HR_PLAN_PROCESSES;
+    }
     return count;
 }
 
@@ -128,7 +140,7 @@ static void want(struct division *d, uint64_t read_ahead, bool running)
 {
     struct hr_plan *plan = d->plan;
     struct hr_plan_memory *m = &plan->memory;
-    bool requests = process_stages(plan) > 0;
+    bool requests = process_runs(plan) > 0;
 
     m->batch = output_bytes(d);
     m->program = PROGRAM_BYTES;
@@ -228,7 +240,7 @@ void hr__plan_sum(struct hr_plan *plan)
     m->total = hr__bytes_plus(m->program, hr__bytes_times(threads, m->scratch));
     m->total = hr__bytes_plus(m->total, hr__bytes_plus(m->read_ahead, m->batch));
     m->total = hr__bytes_plus(
-        m->total, hr__bytes_times(process_stages(plan) * CHANNELS * threads, m->channel));
+        m->total, hr__bytes_times(process_runs(plan) * CHANNELS * threads, m->channel));
     if (!plan->stages[0].direct)
         m->total = hr__bytes_plus(m->total, hr__bytes_times(m->batches_ahead, m->batch));
     for (size_t i = 0; i < plan->stage_count; i++) {

@@ -3,6 +3,7 @@
  */
 #include "opt/shape.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum hr_err hr__shape_find(const struct hr_graph *graph, struct hr_shape *ret_shape,
@@ -38,6 +39,7 @@ bool hr__node_is_index_order(const struct hr_graph *graph, uint32_t node)
 
 uint32_t hr__node_records(const struct hr_graph *graph, uint32_t node)
 {
+    assert(node < graph->count);
     while (hr__node_is_index_order(graph, node))
         node = graph->nodes[node].inputs[0];
     return node;
@@ -89,6 +91,7 @@ bool hr__stage_is_cut(const struct hr_plan *plan, size_t at)
 {
     const struct hr_plan_stage *stage = &plan->stages[at];
 
+    assert(at < plan->stage_count);
     return at + 1 < plan->stage_count && stage->expand == HR_NO_NODE &&
            stage->batch == HR_NO_NODE && stage->stream_count == 0;
 }
