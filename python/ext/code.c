@@ -84,6 +84,17 @@ static void code_leave(void *user, void *token)
 
 /* ---- exceptions ---- */
 
+/* A child path as bytes, which sort as the path does. */
+static PyObject *path_bytes(const uint32_t *children, size_t depth)
+{
+    char bytes[4 * HR_CHILD_DEPTH_MAX];
+
+    for (size_t i = 0; i < depth; i++)
+        for (size_t k = 0; k < 4; k++)
+            bytes[4 * i + k] = (char)(children[i] >> (24 - 8 * k));
+    return PyBytes_FromStringAndSize(bytes, (Py_ssize_t)(4 * depth));
+}
+
 /* Sorts by the order of records; never as far as to compare exceptions. */
 static PyObject *kept_entry(struct ext_call *frame, PyObject *exception)
 {
@@ -91,7 +102,8 @@ static PyObject *kept_entry(struct ext_call *frame, PyObject *exception)
 
     hr_code_record(frame->call, &record);
     return Py_BuildValue(
-        "(KKsKnO)", (unsigned long long)record.epoch, (unsigned long long)record.position,
+        "(KKNsKnO)", (unsigned long long)record.epoch,
+        (unsigned long long)record.position, path_bytes(record.children, record.depth),
         record.node, (unsigned long long)record.index, (Py_ssize_t)exception, exception);
 }
 
@@ -172,13 +184,23 @@ PyObject *ext_fatal_take(struct ext_home *home)
     return fatal;
 }
 
+static unsigned long long number_at(PyObject *entry, Py_ssize_t at)
+{
+    return PyLong_AsUnsignedLongLong(PyTuple_GetItem(entry, at));
+}
+
 static bool entry_is_of(PyObject *entry, const struct hr_error *error)
 {
-    const char *node = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(entry, 2), NULL);
-    unsigned long long index = PyLong_AsUnsignedLongLong(PyTuple_GetItem(entry, 3));
+    PyObject *path = path_bytes(error->children, error->depth);
+    const char *node = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(entry, 3), NULL);
+    bool same = path != NULL && node != NULL && strcmp(node, error->node) == 0 &&
+                number_at(entry, 0) == (unsigned long long)error->epoch &&
+                number_at(entry, 1) == (unsigned long long)error->position &&
+                number_at(entry, 4) + 1 == (unsigned long long)error->record &&
+                PyObject_RichCompareBool(PyTuple_GetItem(entry, 2), path, Py_EQ) == 1;
 
-    return node != NULL && strcmp(node, error->node) == 0 &&
-           index + 1 == (unsigned long long)error->record;
+    Py_XDECREF(path);
+    return same;
 }
 
 PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error)
@@ -190,7 +212,7 @@ PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error)
         PyObject *entry = PyList_GetItem(home->kept, i);
 
         if (entry_is_of(entry, error)) {
-            exception = Py_NewRef(PyTuple_GetItem(entry, 5));
+            exception = Py_NewRef(PyTuple_GetItem(entry, 6));
             break;
         }
     }
@@ -732,7 +754,8 @@ PyObject *ext_current_record(PyObject *module, PyObject *unused)
         Py_RETURN_NONE;
     hr_code_record(here.current->call, &record);
     return Py_BuildValue(
-        "(KKKKKsK)", (unsigned long long)record.seed, (unsigned long long)record.epoch,
-        (unsigned long long)record.index, (unsigned long long)record.key[0],
-        (unsigned long long)record.key[1], record.node, here.current->number);
+        "(KKKKKsK)", (unsigned long long)record.seed,
+        (unsigned long long)record.draw_epoch, (unsigned long long)record.index,
+        (unsigned long long)record.key[0], (unsigned long long)record.key[1], record.node,
+        here.current->number);
 }

@@ -12,10 +12,10 @@ static const char error_doc[] =
 
 PyObject *ext_error_create(PyObject *module)
 {
-    PyObject *parts =
-        Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:L,s:s}", "code", "", "message",
-                      "", "node", "", "op", "", "param", "", "file", "", "line", 0,
-                      "column", 0, "record", (long long)-1, "detail", "");
+    PyObject *parts = Py_BuildValue(
+        "{s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:L,s:i,s:i,s:(),s:s}", "code", "", "message",
+        "", "node", "", "op", "", "param", "", "file", "", "line", 0, "column", 0,
+        "record", (long long)-1, "epoch", 0, "position", 0, "children", "detail", "");
     PyObject *class = NULL;
 
     (void)module;
@@ -32,6 +32,19 @@ static void set_part(PyObject *error, const char *name, PyObject *value)
     if (value == NULL || PyObject_SetAttrString(error, name, value) < 0)
         PyErr_Clear();
     Py_XDECREF(value);
+}
+
+static PyObject *children_of(const struct hr_error *error)
+{
+    PyObject *children = PyTuple_New((Py_ssize_t)error->depth);
+
+    for (uint32_t i = 0; children != NULL && i < error->depth; i++) {
+        PyObject *number = PyLong_FromUnsignedLong(error->children[i]);
+
+        if (number == NULL || PyTuple_SetItem(children, (Py_ssize_t)i, number) < 0)
+            Py_CLEAR(children);
+    }
+    return children;
 }
 
 static PyObject *text_of(const char *text)
@@ -62,6 +75,9 @@ PyObject *ext_raise(struct ext_state *state, const struct hr_error *error,
     set_part(exception, "line", PyLong_FromLong(error->line));
     set_part(exception, "column", PyLong_FromLong(error->column));
     set_part(exception, "record", PyLong_FromLongLong(error->record - 1));
+    set_part(exception, "epoch", PyLong_FromLongLong(error->epoch));
+    set_part(exception, "position", PyLong_FromLongLong(error->position));
+    set_part(exception, "children", children_of(error));
     if (detail != NULL)
         set_part(exception, "detail", text_of(detail));
     if (cause != NULL)

@@ -17,7 +17,10 @@ class Error(Exception):
     file: str
     line: int
     column: int
-    record: int  # index, -1 when no record was at fault
+    record: int  # index in the source, -1 when no record was at fault
+    epoch: int  # of the record; 0, 0, () when there was none
+    position: int  # in the epoch's order, over all ranks
+    children: tuple[int, ...]  # its number among the children of each expansion
     detail: str  # a traceback from a worker process, or ""
     # __cause__ is the exception that user code raised in this process, when there was one.
 

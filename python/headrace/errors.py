@@ -13,7 +13,20 @@ from typing import Any
 
 from . import _headrace
 
-_PARTS = ("code", "node", "op", "param", "file", "line", "column", "record", "detail")
+_PARTS = (
+    "code",
+    "node",
+    "op",
+    "param",
+    "file",
+    "line",
+    "column",
+    "record",
+    "epoch",
+    "position",
+    "children",
+    "detail",
+)
 
 
 class HeadraceError(Exception):
@@ -23,7 +36,9 @@ class HeadraceError(Exception):
         code: name of the library's code, such as "HR_ERR_SHAPE".
         node, op, param: where in the graph; "" where that does not apply.
         file, line, column: the graph or data file at fault; "" and 0 where none was.
-        record: number of the record at fault, -1 where none was.
+        record: index of the record at fault in its source, -1 where none was.
+        epoch, position: its epoch and its place in the epoch's order over all ranks.
+        children: after expansions, its number among the children of each.
         detail: a long text about it, such as a traceback from a worker process.
     """
 
@@ -41,6 +56,9 @@ class HeadraceError(Exception):
         line: int = 0,
         column: int = 0,
         record: int = -1,
+        epoch: int = 0,
+        position: int = 0,
+        children: tuple[int, ...] = (),
         detail: str = "",
     ) -> None:
         super().__init__(message)
@@ -48,7 +66,8 @@ class HeadraceError(Exception):
         self.code = code or self.default_code
         self.node, self.op, self.param = node, op, param
         self.file, self.line, self.column = file, line, column
-        self.record, self.detail = record, detail
+        self.record, self.epoch, self.position, self.children = record, epoch, position, children
+        self.detail = detail
 
     def __str__(self) -> str:
         return self.message

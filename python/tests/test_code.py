@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import pickle
 import signal
 import time
 from collections.abc import Callable
@@ -196,7 +197,29 @@ def test_where_code_runs_does_not_count() -> None:
     assert hr.range(3).map(userfns.double, variant="processes") == hr.range(3).map(userfns.double)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("threads", [0, 3])
+def test_the_error_of_a_child_says_which_child_it_is(variant: Any, threads: int) -> None:
+    # 2 has the children 20 and 21, 3 has 30, 31 and 32; all that is odd is refused.
+    pipe = hr.range(8).skip(2).flat_map(userfns.some).map(userfns.refuses_odd, variant=variant, name="even")
+    with pytest.raises(hr.CodeError) as caught:
+        values(pipe, threads=threads)
+    error = caught.value
+    assert (error.node, error.record, error.epoch, error.position, error.children) == ("even", 2, 0, 0, (1,))
+    assert "record 2, child 1" in error.message
+    assert "21 is odd" in str(error.__cause__)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.position, copy.children) == (0, (1,))
+
+
 # ---- random numbers ----
+
+
+def test_steps_in_front_change_no_draws() -> None:
+    wanted = values(hr.range(20).map(userfns.noise, name="mine"))
+    assert values(hr.range(20).map(userfns.identity).map(userfns.noise, name="mine")) == wanted
+    assert values(hr.range(20).take(30).map(userfns.noise, name="mine")) == wanted
+    assert values(hr.range(20).map(userfns.noise, name="other")) != wanted
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -57,6 +57,12 @@ def fails_at_5(x: int) -> int:
     return x
 
 
+def refuses_odd(x: int) -> int:
+    if x % 2 == 1:
+        raise ValueError(f"{x} is odd")
+    return x
+
+
 def fails_always(x: int) -> int:
     raise ValueError("never")
 
