@@ -150,11 +150,18 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 static PyObject *node_stats_dict(const struct hr_node_stats *s)
 {
     return Py_BuildValue(
-        "{s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:d,s:z,s:K,s:K,s:K,s:K}", "node", s->node, "op",
-        s->op, "records", (unsigned long long)s->records, "errors",
+        "{s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d,s:z,s:"
+        "K,s:K,s:K,s:K}",
+        "node", s->node, "op", s->op, "records", (unsigned long long)s->records,
+        "records_out", (unsigned long long)s->records_out, "errors",
         (unsigned long long)s->errors, "dropped", (unsigned long long)s->dropped,
         "bytes_in", (unsigned long long)s->bytes_in, "bytes_out",
-        (unsigned long long)s->bytes_out, "seconds", s->seconds, "fused_into",
+        (unsigned long long)s->bytes_out, "bytes_read", (unsigned long long)s->bytes_read,
+        "bytes_taken", (unsigned long long)s->bytes_taken, "bytes_updated",
+        (unsigned long long)s->bytes_updated, "bytes_written",
+        (unsigned long long)s->bytes_written, "seconds", s->seconds, "worker_seconds",
+        s->worker_seconds, "wait_seconds", s->wait_seconds, "record_ns", s->record_ns,
+        "record_ns_variance", s->record_ns_variance, "byte_ns", s->byte_ns, "fused_into",
         s->fused_into, "kept_entries", (unsigned long long)s->kept_entries, "kept_bytes",
         (unsigned long long)s->kept_bytes, "kept_hits", (unsigned long long)s->kept_hits,
         "kept_misses", (unsigned long long)s->kept_misses);

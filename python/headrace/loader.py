@@ -535,7 +535,12 @@ class Loader:
         return (run.stats() if run is not None else {}) or dict(self._stats)
 
     def node_stats(self) -> list[dict[str, Any]]:
-        """Records, errors and seconds by node, of the current or last run."""
+        """What each node of the current or last run did.
+
+        CPU time in ``seconds`` (``worker_seconds`` of it in worker processes) and per record
+        in ``record_ns``, ``record_ns_variance`` and ``byte_ns``; ``wait_seconds`` without a
+        CPU; records, errors, and bytes by how the node uses its fields.
+        """
         run = self._current()
         return (run.node_stats() if run is not None else []) or list(self._node_stats)
 

@@ -1,13 +1,16 @@
 /*
- * run_report.c - reports on a run as text and as JSON.
+ * run_report.c - what a run did, for people and for programs.
  *
- * A node's time is estimated from timed records and summed over threads; percentages are
- * of the sum over nodes. On a loaded machine this wall time exceeds CPU time.
+ * A node's time is CPU time, that of its worker processes included; shares are of the sum
+ * over nodes. Time that it waited (for files, processes, locks, a core) is not part of
+ * it.
  */
 #include "out.h"
 #include "run.h"
 #include "term.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static double node_seconds(const struct hr_iter *iter, size_t count)
@@ -45,31 +48,47 @@ static void print_summary(const struct hr_iter_stats *s, const struct run_result
                s->errors == 1 ? "" : "s", (unsigned long long)s->substituted);
 }
 
+/* "1.2 MB > 588 kB": bytes per record that come in and go out. */
+static const char *flow_text(char *text, size_t room, const struct hr_node_stats *node)
+{
+    double records = node->records > 0 ? (double)node->records : 1;
+    char in[24], out[24];
+
+    snprintf(text, room, "%s > %s",
+             term_bytes(in, sizeof(in), (double)node->bytes_in / records),
+             term_bytes(out, sizeof(out), (double)node->bytes_out / records));
+    return text;
+}
+
+static void print_node(const struct hr_node_stats *node, double all)
+{
+    double share = all > 0 ? node->seconds / all : 0;
+    char records[32], each[24], spread[24], wait[24], bar[128], flow[64];
+
+    printf("%-24s %11s %9s %9s  %s%s%s %3.0f %% %9s %19s  %s%s%s\n", node->node,
+           term_count(records, sizeof(records), node->records),
+           term_seconds(each, sizeof(each), node->record_ns * 1e-9),
+           term_seconds(spread, sizeof(spread), sqrt(node->record_ns_variance) * 1e-9),
+           term_green(stdout), term_bar(bar, sizeof(bar), share, 8), term_plain(stdout),
+           share * 100, term_seconds(wait, sizeof(wait), node->wait_seconds),
+           flow_text(flow, sizeof(flow), node), term_dim(stdout),
+           node->fused_into != NULL && strcmp(node->fused_into, node->node) != 0
+               ? node->fused_into
+               : "",
+           term_plain(stdout));
+}
+
 static void print_nodes(const struct hr_iter *iter, size_t count)
 {
     double all = node_seconds(iter, count);
     struct hr_node_stats node;
-    char records[32], each[24], bar[128];
 
-    printf("\n%s%-28s %12s %10s  %-17s %s%s\n", term_bold(stdout), "node", "records",
-           "per record", "part of time", "composed into", term_plain(stdout));
-    for (size_t i = 0; i < count; i++) {
-        double fraction, per_record;
-
-        if (hr_iter_node_stats(iter, i, &node) != HR_OK)
-            continue;
-        fraction = all > 0 ? node.seconds / all : 0;
-        per_record = node.records > 0 ? node.seconds / (double)node.records : 0;
-        printf("%-28s %12s %10s  %s%s%s %3.0f %%  %s%s%s\n", node.node,
-               term_count(records, sizeof(records), node.records),
-               term_seconds(each, sizeof(each), per_record), term_green(stdout),
-               term_bar(bar, sizeof(bar), fraction, 10), term_plain(stdout),
-               fraction * 100, term_dim(stdout),
-               node.fused_into != NULL && strcmp(node.fused_into, node.node) != 0
-                   ? node.fused_into
-                   : "",
-               term_plain(stdout));
-    }
+    printf("\n%s%-24s %11s %9s %9s  %-14s %9s %19s  %s%s\n", term_bold(stdout), "node",
+           "records", "CPU each", "+-", "share of CPU", "waited", "bytes in > out",
+           "composed into", term_plain(stdout));
+    for (size_t i = 0; i < count; i++)
+        if (hr_iter_node_stats(iter, i, &node) == HR_OK)
+            print_node(&node, all);
 }
 
 void run_report(const struct hr_iter *iter, const struct run_result *result)
@@ -90,11 +109,23 @@ static void json_node(struct json *json, const struct hr_node_stats *node)
     json_text(json, "node", node->node);
     json_text(json, "op", node->op);
     json_u64(json, "records", node->records);
+    json_u64(json, "records_out", node->records_out);
     json_u64(json, "errors", node->errors);
     json_u64(json, "dropped", node->dropped);
     json_u64(json, "bytes_in", node->bytes_in);
     json_u64(json, "bytes_out", node->bytes_out);
+    json_open(json, "bytes", '{');
+    json_u64(json, "read", node->bytes_read);
+    json_u64(json, "taken", node->bytes_taken);
+    json_u64(json, "updated", node->bytes_updated);
+    json_u64(json, "written", node->bytes_written);
+    json_close(json, '}');
     json_double(json, "seconds", node->seconds);
+    json_double(json, "worker_seconds", node->worker_seconds);
+    json_double(json, "wait_seconds", node->wait_seconds);
+    json_double(json, "record_ns", node->record_ns);
+    json_double(json, "record_ns_variance", node->record_ns_variance);
+    json_double(json, "byte_ns", node->byte_ns);
     json_text(json, "fused_into", node->fused_into);
     if (node->kept_entries + node->kept_hits + node->kept_misses > 0) {
         json_open(json, "kept", '{');

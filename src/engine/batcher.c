@@ -61,6 +61,7 @@ bool hr__batcher_flush(struct hr_stage *stage)
         hr__stage_fail(stage, code, &error);
         return false;
     }
+    stage->sequencer->meter.stages[stage->number].batches++;
     batch->epoch = (int64_t)b->epoch;
     behind = hr__cursor_behind(stage, &b->last);
     if (hr__stage_is_final(stage)) {
@@ -146,6 +147,7 @@ bool hr__batcher_add(struct hr_stage *stage, struct hr_value *row,
             memset(&row[f], 0, sizeof row[f]);
         }
     }
+    hr__meter_node(stage->sequencer, stage->program.plan->batch)->records_in++;
     b->last = *cursor;
     b->count++;
     if (b->count == stage->program.spec.size ||

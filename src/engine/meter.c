@@ -136,13 +136,13 @@ void hr__meter_settle(struct hr_meter *meter, uint64_t least_ns)
         read_clock(meter);
 }
 
-double hr__meter_lost(struct hr_meter *meter)
+double hr__meter_lost(const struct hr_meter *meter)
 {
-    double wall, cpu_ns;
+    double wall = inside_ns(meter) + hr__ticks_to_ns(hr__ticks() - meter->since) +
+                  hr__ticks_to_ns(meter->pending[hr__meter_outside(meter)]);
+    double cpu_ns = (double)(hr__cpu_thread_ns() - meter->cpu_ns);
 
-    hr__meter_switch(meter, meter->bucket);
-    wall = inside_ns(meter) + hr__ticks_to_ns(meter->pending[hr__meter_outside(meter)]);
-    cpu_ns = (double)(hr__cpu_thread_ns() - meter->cpu_ns);
+    assert(meter->bucket < hr__meter_asleep(meter));
     return wall > cpu_ns ? wall - cpu_ns : 0;
 }
 

@@ -124,6 +124,6 @@ void hr__meter_end(struct hr_runner *runner, unsigned was);
 struct hr_node_meter *hr__meter_node(struct hr_runner *runner, uint32_t node);
 
 /* Of the interval since the CPU clock was read: wall time without CPU time, in ns. */
-double hr__meter_lost(struct hr_meter *meter);
+double hr__meter_lost(const struct hr_meter *meter);
 
 #endif

@@ -257,27 +257,29 @@ static void unload(struct hr_pass *pass, const struct hr_segment *segment, uint3
     hr__pass_fail(pass, row, failed_node(pass, segment, record), record->detail, false);
 }
 
-/* What the request took in the worker process: `node_ns` of wall time, of which `cpu_ns`
+/* What the request took in the worker process: wall time of its nodes, of which `cpu_ns`
  * on a core. Some of it belongs to nodes before the segment, whose deferred values are
  * made there. */
-static void add_times(struct hr_pass *pass, const uint64_t *node_ns, uint64_t cpu_ns)
+static void
+add_times(struct hr_pass *pass, const struct hr_proc_time *times, uint64_t cpu_ns)
 {
     size_t nodes = pass->runner->engine->graph->count;
     double wall_ns = 0;
 
     for (size_t i = 0; i < nodes; i++)
-        wall_ns += (double)node_ns[i];
+        wall_ns += (double)times[i].wall_ns;
     for (uint32_t i = 0; i < nodes; i++) {
-        struct hr_time *worker;
+        struct hr_node_meter *meter;
         double part;
 
-        if (node_ns[i] == 0)
+        if (times[i].wall_ns == 0)
             continue;
-        worker = &hr__meter_node(pass->runner, i)->worker;
-        part = (double)node_ns[i] / wall_ns;
-        worker->cpu_ns += part * (double)cpu_ns;
+        meter = hr__meter_node(pass->runner, i);
+        part = (double)times[i].wall_ns / wall_ns;
+        meter->worker.cpu_ns += part * (double)cpu_ns;
         if (wall_ns > (double)cpu_ns)
-            worker->wait_ns += part * (wall_ns - (double)cpu_ns);
+            meter->worker.wait_ns += part * (wall_ns - (double)cpu_ns);
+        hr__fit_merge(&meter->cost, &times[i].cost);
     }
 }
 
@@ -350,7 +352,7 @@ void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
     if (code == HR_OK) {
         if (engine->options.trace)
             trace(pass, chunk->begin_ticks, hr__ticks());
-        add_times(pass, hr__proc_node_ns(hr__proc_channel(proc, chunk->channel)),
+        add_times(pass, hr__proc_times(hr__proc_channel(proc, chunk->channel)),
                   after.cpu_ns - before.cpu_ns);
         for (uint32_t i = 0; i < chunk->live_count; i++)
             unload(pass, segment, i);

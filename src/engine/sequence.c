@@ -262,6 +262,7 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
         hr__stage_fail(stage, code, &error);
         return false;
     }
+    stage->sequencer->meter.stages[stage->number].batches++;
     batch->epoch = (int64_t)block->epoch;
     block->at = block->size;
     hr__stage_push_batch(stage, batch, &behind);

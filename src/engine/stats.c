@@ -153,7 +153,7 @@ static void count_records(const struct hr_engine *engine, const struct hr_stage 
         count -= sum_node(engine, p->nodes[i]).ended;
     if (batch)
         sum->records_out += all.batches;
-    if (batch && sum->records_in > 0)
+    if (batch && !stage->direct)
         return;
     sum->records_in = count;
     if (!batch && p->plan->expand != node)

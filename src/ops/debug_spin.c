@@ -5,12 +5,17 @@
 #include "op/op.h"
 
 struct spin {
-    double us;
+    double us, factor;
+    int64_t every;
 };
 
 static const struct hr_param spin_params[] = {
     HR_P_FLOAT(struct spin, us, .required = true, HR_RANGE(0, 1e9), .unit = "us",
                .help = "CPU time that each record costs"),
+    HR_P_INT(struct spin, every, .fallback = "0", HR_RANGE(0, 1e15),
+             .help = "every n-th record by source index costs more; 0: none"),
+    HR_P_FLOAT(struct spin, factor, .fallback = "1", HR_RANGE(0, 1e6),
+               .help = "times as much as the others"),
 };
 
 static enum hr_err spin_infer(struct hr_infer *infer)
@@ -22,7 +27,9 @@ static enum hr_err spin_infer(struct hr_infer *infer)
 static enum hr_err spin_apply(struct hr_op_ctx *ctx)
 {
     const struct spin *p = ctx->params;
-    uint64_t until = hr__cpu_thread_ns() + (uint64_t)(p->us * 1000);
+    bool more = p->every > 0 && ctx->id->index % (uint64_t)p->every == 0;
+    uint64_t until =
+        hr__cpu_thread_ns() + (uint64_t)(p->us * 1000 * (more ? p->factor : 1));
 
     while (hr__cpu_thread_ns() < until)
         continue;

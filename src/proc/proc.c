@@ -144,14 +144,30 @@ static void look_back(struct hr_proc *proc, struct request_result *result)
     result->step = atomic_load(&head->running_step);
 }
 
+/* The peer may write nonsense, and while we read: then its times are nonsense, and no
+ * more than that. */
+static void add_time(struct hr_proc_time *sum, const struct hr_proc_time *theirs)
+{
+    struct hr_proc_time time;
+
+    memcpy(&time, theirs, sizeof time);
+    sum->wall_ns += time.wall_ns;
+    if (time.cost.weight >= 0 && time.cost.weight < 1e15 && time.cost.y >= 0 &&
+        time.cost.y < 1e30 && time.cost.yy >= 0 && time.cost.yy < 1e60)
+        hr__fit_merge(&sum->cost, &(struct hr_fit){.weight = time.cost.weight,
+                                                   .y = time.cost.y,
+                                                   .yy = time.cost.yy});
+}
+
 /* `out` holds the parts of the request that both sides compute. */
 static void count_time(struct hr_proc *proc)
 {
-    const uint64_t *node_ns = (const uint64_t *)(proc->out.base + proc->map.node_ns);
+    const struct hr_proc_time *times =
+        (const struct hr_proc_time *)(proc->out.base + proc->map.times);
 
     assert(proc->map.results.end <= proc->out.bytes);
     for (uint32_t i = 0; i < proc->map.nodes; i++)
-        proc->node_ns[i] += *(const volatile uint64_t *)&node_ns[i];
+        add_time(&proc->times[i], &times[i]);
 }
 
 /* What a peer says in its answer. */
@@ -424,7 +440,7 @@ enum hr_err hr__proc_begin(struct hr_proc *proc, struct hr_proc_record *records,
 
     assert(!progress->under_way);
     memset(progress, 0, offsetof(struct hr_proc_progress, error));
-    memset(proc->node_ns, 0, proc->map.nodes * sizeof *proc->node_ns);
+    memset(proc->times, 0, proc->map.nodes * sizeof *proc->times);
     progress->records = records;
     progress->count = count;
     progress->at = SIZE_MAX;
@@ -491,8 +507,8 @@ static enum hr_err make_channels(struct hr_peer *peer, size_t bytes_max)
         proc->in_recent = proc->out_recent = HR_PROC_SHM_START;
         hr__arena_init(&proc->arena);
         HR_TRY(hr__proc_map_init(&proc->map, peer->program));
-        proc->node_ns = hr__calloc(peer->program->nodes, sizeof *proc->node_ns);
-        if (proc->node_ns == NULL)
+        proc->times = hr__calloc(peer->program->nodes, sizeof *proc->times);
+        if (proc->times == NULL)
             return HR_ERR_MEMORY;
     }
     return HR_OK;
@@ -503,7 +519,7 @@ static void peer_destroy(struct hr_peer *peer)
     for (int i = 0; i < HR_PROC_CHANNELS && peer->channels[i] != NULL; i++) {
         hr__proc_map_finish(&peer->channels[i]->map);
         hr__arena_finish(&peer->channels[i]->arena);
-        hr__free(peer->channels[i]->node_ns);
+        hr__free(peer->channels[i]->times);
         hr__free(peer->channels[i]);
     }
     hr__free(peer);
@@ -570,7 +586,7 @@ void hr__proc_stats(const struct hr_proc *proc, struct hr_proc_stats *ret_stats)
     *ret_stats = sum;
 }
 
-const uint64_t *hr__proc_node_ns(const struct hr_proc *proc)
+const struct hr_proc_time *hr__proc_times(const struct hr_proc *proc)
 {
-    return proc->node_ns;
+    return proc->times;
 }

@@ -17,6 +17,7 @@
 
 #include <stdatomic.h>
 
+#include "core/fit.h"
 #include "headrace/code.h"
 #include "op/op.h"
 
@@ -126,8 +127,13 @@ struct hr_proc_stats {
 };
 void hr__proc_stats(const struct hr_proc *proc, struct hr_proc_stats *ret_stats);
 
-/* Per node of the graph: ns of the channel's latest run that the peer spent for it, in
- * all work_ns; divided by a sample of its records. Until the channel's next begin. */
-const uint64_t *hr__proc_node_ns(const struct hr_proc *proc);
+/* What the channel's latest run took in the peer, per node of the graph: wall time, in
+ * all work_ns, divided by a sample of its records; and y of `cost`: their CPU ns in the
+ * node (x is 0). Until the channel's next begin. */
+struct hr_proc_time {
+    uint64_t wall_ns;
+    struct hr_fit cost;
+};
+const struct hr_proc_time *hr__proc_times(const struct hr_proc *proc);
 
 #endif

@@ -53,7 +53,7 @@ struct hr_proc {
     size_t in_held, out_held, in_recent, out_recent;
     unsigned requests; /* since that was looked at */
     struct hr_proc_stats stats;
-    uint64_t *node_ns; /* of this run, per node */
+    struct hr_proc_time *times; /* of this run, per node */
 };
 
 #define HR_PROC_DEATHS_MAX 3

@@ -30,8 +30,8 @@ void hr__proc_map_lay(struct hr_proc_map *map, size_t count, size_t id_bytes)
     assert(count <= HR_PROC_COUNT_MAX && id_bytes <= HR_WIRE_ID_BYTES_MAX);
     map->id_bytes = id_bytes;
     hr__wire_lay(&map->inputs, HR_PROC_HEAD, count, id_bytes);
-    map->node_ns = HR_PROC_HEAD;
-    map->status = hr__wire_align(map->node_ns + map->nodes * sizeof(uint64_t));
+    map->times = HR_PROC_HEAD;
+    map->status = hr__wire_align(map->times + map->nodes * sizeof(struct hr_proc_time));
     end = hr__wire_align(map->status + count * sizeof(struct hr_proc_status));
     hr__wire_lay(&map->results, end, map->expand ? 0 : count, 0);
 }

@@ -69,7 +69,7 @@ struct hr_proc_map {
     bool expand;    /* results have no lanes: children bring descriptors */
     uint32_t nodes; /* of the graph */
     /* Of the request laid last: */
-    size_t id_bytes, node_ns, status;
+    size_t id_bytes, times, status;
 };
 
 /* The lanes of a request, not laid yet. HR_ERR_MEMORY; finish it also then. */

@@ -73,7 +73,10 @@ struct hr_server {
     size_t child_room;
 
     /* What records cost per node, by a sample of all so far. */
-    struct hr_charge *charges;
+    struct hr_charge *charges; /* of the record that is timed */
+    double *spent;             /* ns, of all timed records */
+    struct hr_fit *costs;      /* of those of this request */
+    uint64_t worked_ns, worked_records;
     uint32_t dice; /* which records are timed */
 };
 

@@ -385,10 +385,12 @@ enum hr_err hr__serve_prepare(struct hr_server *server, struct hr_error *reterr)
     server->columns = zalloc(server, slots, sizeof *server->columns);
     server->results = zalloc(server, slots, sizeof *server->results);
     server->charges = zalloc(server, server->program.nodes, sizeof *server->charges);
+    server->spent = zalloc(server, server->program.nodes, sizeof *server->spent);
+    server->costs = zalloc(server, server->program.nodes, sizeof *server->costs);
     server->steps = zalloc(server, steps, sizeof *server->steps);
     if (server->values == NULL || server->loaded == NULL || server->places == NULL ||
         server->columns == NULL || server->results == NULL || server->charges == NULL ||
-        server->steps == NULL ||
+        server->spent == NULL || server->costs == NULL || server->steps == NULL ||
         hr__proc_map_init(&server->map, &server->program) != HR_OK)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory in a worker process");
     find_results(server);

@@ -1,0 +1,326 @@
+/*
+ * meter_test.c - the meter against what the system says: sums of CPU time over nodes,
+ * means of nodes whose cost varies, counts and bytes. All times are CPU times and ratios,
+ * so that load on the machine does not matter.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "tests/conformance/photos.h"
+#include "tests/support/check.h"
+#include "tests/support/outcome.h"
+#include "tests/support/peers.h"
+
+#define NODES_MAX 20
+
+static const struct hr_code *find_none(void *user, const char *name)
+{
+    (void)user;
+    (void)name;
+    return NULL;
+}
+
+__attribute__((constructor)) static void be_a_peer(void)
+{
+    if (peers_argument() != NULL)
+        peers_serve(find_none, NULL);
+}
+
+struct measured {
+    size_t count;
+    struct hr_node_stats nodes[NODES_MAX];
+    char names[NODES_MAX][64];
+    double cpu, open_cpu;   /* what the system says, since open; and of open itself */
+    double sum, worker_sum; /* what the nodes say */
+    int64_t records;
+};
+
+static double cpu_seconds(int who)
+{
+    struct rusage usage;
+
+    getrusage(who, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static void read_nodes(const struct hr_iter *iter, struct measured *m)
+{
+    struct hr_iter_stats stats;
+
+    hr_iter_stats(iter, &stats);
+    m->count = stats.node_count;
+    CHECK(m->count <= NODES_MAX);
+    for (size_t i = 0; i < m->count; i++) {
+        struct hr_node_stats *node = &m->nodes[i];
+
+        CHECK_OK(hr_iter_node_stats(iter, i, node));
+        snprintf(m->names[i], sizeof m->names[i], "%s", node->node);
+        m->sum += node->seconds;
+        m->worker_sum += node->worker_seconds;
+        CHECK(isfinite(node->seconds) && node->seconds >= 0);
+        CHECK(isfinite(node->record_ns_variance) && node->record_ns_variance >= 0);
+        CHECK(isfinite(node->byte_ns) && isfinite(node->wait_seconds));
+    }
+}
+
+/* Runs the job and drops its batches. */
+static struct measured measure(const struct outcome_job *job)
+{
+    struct measured m = {0};
+    struct hr_iter *iter = NULL;
+    struct hr_batch *batch;
+    struct hr_error error = {0};
+    struct hr_graph *graph = outcome_graph(job, &error);
+    enum hr_err code;
+
+    CHECK(graph != NULL);
+    m.open_cpu = cpu_seconds(RUSAGE_SELF);
+    CHECK_OK(hr_iter_open(graph, &job->options, &iter, &error));
+    m.cpu = cpu_seconds(RUSAGE_SELF);
+    m.open_cpu = m.cpu - m.open_cpu;
+    while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK) {
+        m.records += hr_batch_records(batch);
+        hr_batch_unref(batch);
+    }
+    if (code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    m.cpu = cpu_seconds(RUSAGE_SELF) - m.cpu;
+    read_nodes(iter, &m);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    return m;
+}
+
+static const struct hr_node_stats *node(const struct measured *m, const char *name)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (strcmp(m->names[i], name) == 0)
+            return &m->nodes[i];
+    check_failed(__FILE__, __LINE__, "no node %s", name);
+    abort();
+}
+
+/* A part of `wanted` at most away from it. */
+#define CHECK_WITHIN(part, value, wanted)                                                \
+    CHECK_NEAR((double)(value), (double)(wanted), (part)*fabs((double)(wanted)))
+
+/* ---- sums ---- */
+
+/* Threads work while hr_iter_open returns: that may count or not. */
+static void check_sum(const char *what, const struct measured *m)
+{
+    if (m->sum < 0.95 * m->cpu || m->sum > 1.02 * (m->cpu + m->open_cpu))
+        check_failed(__FILE__, __LINE__, "%s: nodes say %.4f s, the system %.4f s", what,
+                     m->sum, m->cpu);
+}
+
+/* Epochs enough for a tenth of a second, so that a tick of the clock does not show. */
+static void
+check_example(const char *name, struct hr_graph_param *params, size_t count, int epochs)
+{
+    char path[256];
+    struct outcome_job job = outcome_job_text("");
+
+    snprintf(path, sizeof path, "%s/examples/%s.yaml", check_source_dir(), name);
+    job.path = path;
+    job.text = NULL;
+    for (size_t i = 0; i < count; i++)
+        job.params[i] = params[i];
+    job.param_count = count;
+    job.options.epochs = epochs;
+    for (int threads = 0; threads <= 2; threads += 2) {
+        struct measured m;
+        char what[64];
+
+        outcome_job_threads(&job, threads);
+        m = measure(&job);
+        snprintf(what, sizeof what, "%s, %d threads", name, threads);
+        check_sum(what, &m);
+    }
+}
+
+TEST(nodes_sum_to_the_cpu_time_of_noop)
+{
+    struct hr_graph_param n = {"n", "3000000"};
+
+    check_example("noop", &n, 1, 1);
+}
+
+TEST(nodes_sum_to_the_cpu_time_of_photos)
+{
+    struct hr_graph_param data = {"data", photos_good()};
+
+    check_example("vision_rrc", &data, 1, 3);
+    check_example("vision_eval", &data, 1, 3);
+    check_example("simclr", &data, 1, 2);
+    check_example("simclr_views", &data, 1, 1);
+}
+
+/* ---- means ---- */
+
+#define SPIN "  - debug.spin: {us: %d, every: %d, factor: %d}\n"
+
+static struct measured spin(int n, const int *a, const int *b, int threads)
+{
+    struct outcome_job job;
+    char text[512], second[128] = "";
+
+    if (b != NULL)
+        snprintf(second, sizeof second, SPIN, b[0], b[1], b[2]);
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n  - source.range: {n: %d}\n" SPIN
+             "%s  - batch.stack: {size: 64}\n",
+             n, a[0], a[1], a[2], second);
+    job = outcome_job_text(text);
+    outcome_job_threads(&job, threads);
+    return measure(&job);
+}
+
+/* What a node costs by itself is true: there is nothing to divide. */
+static void check_varying(int n, const int *a, const int *b)
+{
+    struct measured first = spin(n, a, NULL, 0), second = spin(n, b, NULL, 0);
+    double mean = (a[0] * (a[1] - 1 + a[2])) / (double)a[1];
+
+    CHECK(node(&first, "debug.spin")->record_ns >= mean * 1000);
+    for (int threads = 0; threads <= 2; threads += 2) {
+        struct measured m = spin(n, a, b, threads);
+
+        CHECK_EQ_INT(node(&m, "debug.spin")->records, n);
+        CHECK_WITHIN(0.05, node(&m, "debug.spin")->record_ns,
+                     node(&first, "debug.spin")->record_ns);
+        CHECK_WITHIN(0.15, node(&m, "debug.spin2")->record_ns,
+                     node(&second, "debug.spin")->record_ns);
+        check_sum("spin", &m);
+    }
+}
+
+/* One record in ten costs 100 times as much as the others. */
+TEST(short_records_that_vary_have_the_mean_that_is_true)
+{
+    check_varying(20000, (int[]){1, 10, 100}, (int[]){5, 0, 1});
+}
+
+TEST(long_records_that_vary_have_the_mean_that_is_true)
+{
+    check_varying(400, (int[]){50, 10, 100}, (int[]){100, 0, 1});
+}
+
+/* The first record of a block is the dear one: chosen by place, it would be all. */
+TEST(a_pattern_does_not_show)
+{
+    struct outcome_job job =
+        outcome_job_text("headrace: 1\npipeline:\n  - source.range: {n: 40960}\n"
+                         "  - debug.spin: {us: 1, every: 64, factor: 100}\n"
+                         "  - debug.spin: {us: 3}\n"
+                         "  - batch.stack: {size: 64}\n");
+    struct measured m = measure(&job);
+    double mean_us = (63 + 100) / 64.0;
+
+    CHECK_WITHIN(0.20, node(&m, "debug.spin")->seconds / node(&m, "debug.spin2")->seconds,
+                 (mean_us + 0.25) / 3.25);
+    CHECK(node(&m, "debug.spin")->record_ns_variance >
+          10 * node(&m, "debug.spin2")->record_ns_variance);
+}
+
+/* ---- counts ---- */
+
+TEST(every_kind_of_node_reports)
+{
+    struct outcome_job job =
+        outcome_job_text("headrace: 1\npipeline:\n  - source.range: {n: 100000}\n"
+                         "  - order.shuffle: {}\n"
+                         "  - batch.stack: {size: 100}\n"
+                         "  - batch.unbatch: {}\n"
+                         "  - record.filter: {expr: \"value % 4 == 0\"}\n"
+                         "  - batch.stack: {size: 50}\n"
+                         "    name: last\n");
+
+    for (int threads = 0; threads <= 2; threads += 2) {
+        struct measured m;
+
+        outcome_job_threads(&job, threads);
+        m = measure(&job);
+        CHECK_EQ_INT(m.records, 25000);
+        CHECK_EQ_INT(node(&m, "source.range")->records, 100000);
+        CHECK_EQ_INT(node(&m, "order.shuffle")->records, 100000);
+        CHECK_EQ_INT(node(&m, "batch.stack")->records, 100000);
+        CHECK_EQ_INT(node(&m, "batch.stack")->records_out, 1000);
+        CHECK_EQ_INT(node(&m, "batch.unbatch")->records, 1000);
+        CHECK_EQ_INT(node(&m, "batch.unbatch")->records_out, 100000);
+        CHECK_EQ_INT(node(&m, "record.filter")->records, 100000);
+        CHECK_EQ_INT(node(&m, "record.filter")->dropped, 75000);
+        CHECK_EQ_INT(node(&m, "record.filter")->records_out, 25000);
+        CHECK_EQ_INT(node(&m, "last")->records, 25000);
+        CHECK_EQ_INT(node(&m, "last")->records_out, 500);
+        for (size_t i = 0; i < m.count; i++)
+            if (m.nodes[i].seconds <= 0)
+                check_failed(__FILE__, __LINE__, "%s reports no time", m.names[i]);
+        check_sum("all kinds", &m);
+    }
+}
+
+TEST(inputs_are_no_outputs)
+{
+    struct outcome_job job =
+        outcome_job_text("headrace: 1\npipeline:\n  - source.range: {n: 10000}\n"
+                         "  - record.filter: {expr: \"value >= 0\"}\n"
+                         "  - tensor.cast: {field: value, dtype: float32}\n"
+                         "  - batch.stack: {size: 100}\n");
+    struct measured m = measure(&job);
+    const struct hr_node_stats *source = node(&m, "source.range");
+    const struct hr_node_stats *filter = node(&m, "record.filter");
+    const struct hr_node_stats *cast = node(&m, "tensor.cast");
+
+    CHECK_EQ_INT(source->bytes_in, 0);
+    CHECK_EQ_INT(source->bytes_written, 80000);
+    CHECK_EQ_INT(filter->bytes_read, 80000);
+    CHECK_EQ_INT(filter->bytes_out, 0);
+    CHECK_EQ_INT(cast->bytes_in, 80000);
+    CHECK_EQ_INT(cast->bytes_updated, 40000);
+    CHECK_EQ_INT(cast->bytes_written, 0);
+    CHECK_EQ_INT(node(&m, "batch.stack")->bytes_read, 40000);
+}
+
+/* ---- worker processes ---- */
+
+static struct peers peers;
+
+static enum hr_err
+prepare_peers(void *user, struct hr_graph *graph, struct hr_error *reterr)
+{
+    (void)user;
+    return peers_host(&peers, graph, reterr);
+}
+
+TEST(worker_processes_say_what_each_step_took)
+{
+    struct outcome_job job =
+        outcome_job_text("headrace: 1\npipeline:\n  - source.range: {n: 2000}\n"
+                         "  - debug.spin: {us: 100}\n"
+                         "  - debug.spin: {us: 20, every: 10, factor: 100}\n"
+                         "  - batch.stack: {size: 50}\n");
+    const struct hr_node_stats *first, *second;
+    struct measured m;
+    double children;
+
+    peers_init(&peers, "spin");
+    job.prepare = prepare_peers;
+    outcome_job_threads(&job, 2);
+    job.options.variant = HR_VARIANT_PROCESSES;
+    children = cpu_seconds(RUSAGE_CHILDREN);
+    m = measure(&job);
+    peers_finish(&peers);
+    children = cpu_seconds(RUSAGE_CHILDREN) - children;
+    first = node(&m, "debug.spin");
+    second = node(&m, "debug.spin2");
+    CHECK_EQ_INT(first->records, 2000);
+    CHECK(m.worker_sum > 0 && m.worker_sum <= children * 1.01);
+    CHECK_WITHIN(0.10, first->worker_seconds, 2000 * 100e-6);
+    CHECK_WITHIN(0.10, second->worker_seconds, 2000 * 20e-6 * 10.9);
+    CHECK_WITHIN(0.05, m.sum - m.worker_sum, m.cpu);
+}
