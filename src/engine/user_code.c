@@ -8,7 +8,6 @@
 #include "engine/run.h"
 #include "op/code_call.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -184,8 +183,6 @@ static void call_row(struct thread_call *c, size_t at)
     enum hr_err code;
 
     hr__pass_bind(pass, at, c->row);
-    for (size_t i = 0; i < c->call.input_count; i++)
-        assert(hr__value_is_made(c->ctx->fields[i]));
     c->call.id = c->ctx->id;
     if (c->call.kind == HR_OP_EXPAND) {
         c->children = &pass->block->children[pass->at + c->row];

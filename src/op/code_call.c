@@ -6,6 +6,7 @@
  */
 #include "op/code_call.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +55,8 @@ enum hr_err hr__code_run(const struct hr_code *code, struct hr_code_call *call,
 {
     enum hr_err result;
 
+    for (size_t i = 0; i < call->input_count; i++)
+        assert(hr__value_is_made(call->inputs[i]));
     call->made = 0;
     call->child_count = 0;
     call->keep = false;

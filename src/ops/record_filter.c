@@ -6,6 +6,7 @@
  * parameters, as plain data, and open makes the checked expression from it. Sizes of an
  * image are read off its description: no pixel is made to throw a photo away.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -136,7 +137,7 @@ static enum hr_err operand_of(struct hr_op_ctx *ctx, const struct hr_expr_ref *r
 
     if (ref->member != HR_MEMBER_VALUE)
         return size_of(ctx, ref, operand);
-    HR_TRY(hr__value_force(ctx->thread, value, NULL, ctx->error));
+    assert(hr__value_is_made(value)); /* numbers and strings are never deferred */
     operand->kind = ref->kind;
     if (ref->kind == HR_OPERAND_STRING) {
         operand->as.string.text = value->data;
