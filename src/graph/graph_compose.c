@@ -219,6 +219,8 @@ static void compose_fields(struct compose *c, struct hr_graph_node *n)
 static void
 make_results(struct compose *c, struct hr_graph_node *n, struct hr_graph_rewrite *rewrite)
 {
+    static const char *const names[] = {"exact", "close", "relaxed"};
+
     for (size_t i = 0; i < n->field_count; i++) {
         int value = hr__graph_bound_value(c->graph, n, i);
         struct described *v = changes(n, i) && value >= 0 ? value_of(c, value) : NULL;
@@ -230,6 +232,10 @@ make_results(struct compose *c, struct hr_graph_node *n, struct hr_graph_rewrite
         if (strictness_of(&c->graph->nodes[v->head]) > rewrite->strictness)
             rewrite->strictness = strictness_of(&c->graph->nodes[v->head]);
     }
+    if (n->made_after)
+        snprintf(n->reason, sizeof n->reason,
+                 "its values are made right after it: rewrite '%s', %s", rewrite->name,
+                 names[rewrite->strictness]);
 }
 
 static void run_rewrites(struct compose *c, struct hr_graph_node *n)

@@ -239,6 +239,7 @@ TEST(a_rewrite_ends_the_group)
     CHECK_OK(hr__graph_make_after(graph, 1));
     CHECK_EQ_STR(groups(frozen(graph)), "files\ndecode close\nresize\nflip <resize");
     CHECK_EQ_INT(graph->rewrites[0].strictness, HR_STRICTNESS_CLOSE);
+    CHECK_HAS(graph->nodes[1].reason, "rewrite 'make', close");
     CHECK(!hr__graph_may_split(graph, 1) && hr__graph_may_split(graph, 2));
     hr_graph_unref(graph);
 }
