@@ -23,6 +23,7 @@ enum hr_err hr__code_whole(const struct hr_code_call *call, struct hr_error *ret
         call->output_count >= 64 ? UINT64_MAX : ((uint64_t)1 << call->output_count) - 1;
     size_t at;
 
+    assert(call->output_count <= HR_SCHEMA_FIELDS_MAX);
     if ((call->made & all) == all)
         return HR_OK;
     at = (size_t)__builtin_ctzll(~call->made);
@@ -55,6 +56,7 @@ enum hr_err hr__code_run(const struct hr_code *code, struct hr_code_call *call,
 {
     enum hr_err result;
 
+    assert(code->call != NULL && call->class != NULL && call->id != NULL);
     for (size_t i = 0; i < call->input_count; i++)
         assert(hr__value_is_made(call->inputs[i]));
     call->made = 0;
@@ -139,6 +141,7 @@ enum hr_err hr__code_fits_value(const struct hr_field *field,
     int64_t length = (int64_t)value->bytes;
     size_t bytes;
 
+    assert(hr__value_is_made(value));
     if (value->kind == HR_VALUE_TENSOR)
         return hr__code_fits(field, (enum hr_dtype)value->dtype, value->ndim, value->dims,
                              &bytes, reterr);
@@ -156,6 +159,7 @@ void hr__code_view(const struct hr_value *value, const char *name,
 {
     bool bytes = value->kind == HR_VALUE_BYTES;
 
+    assert(hr__value_is_made(value));
     ret_view->name = name;
     ret_view->dtype =
         bytes || value->strings ? HR_DTYPE_NONE : (enum hr_dtype)value->dtype;

@@ -3,6 +3,7 @@
  */
 #include "op/code_table.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -40,6 +41,7 @@ enum hr_err hr__code_table_add(struct hr_code_table *table, const char *name,
 {
     struct hr_code_entry *grown, made = {.code = *code};
 
+    assert(code->call != NULL && code->identity != NULL);
     HR_TRY(check_name(name, reterr));
     if (find(table, name) != NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "the graph has code \"%s\" already",
@@ -66,6 +68,7 @@ enum hr_err hr__code_table_host(struct hr_code_table *table,
     if (table->host.start != NULL)
         return hr__fail(reterr, HR_ERR_STATE,
                         "the graph has a host for worker processes already");
+    assert(host->start != NULL && host->kill != NULL);
     table->host = *host;
     return HR_OK;
 }

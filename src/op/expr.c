@@ -6,6 +6,7 @@
  */
 #include "op/expr_internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,6 +184,7 @@ static size_t add_field(struct hr_expr *expr, const char *name)
         i++;
     if (i < expr->field_count)
         return i;
+    assert(i < HR_EXPR_REFS_MAX && strlen(name) <= HR_FIELD_NAME_MAX);
     memcpy(expr->names[i], name, strlen(name) + 1);
     expr->fields[i] = expr->names[i];
     return expr->field_count++;
@@ -289,6 +291,7 @@ static enum hr_err check_node(struct check *c, uint16_t at)
     struct hr_expr_node *node = &c->expr->nodes[at];
     const struct hr_expr_node *inner = &c->expr->nodes[node->left];
 
+    assert(at < c->expr->count);
     switch (node->what) {
     case HR_EXPR_LITERAL:
         return HR_OK;
@@ -497,11 +500,13 @@ static enum hr_err eval(const struct eval *e, uint16_t at, struct hr_operand *re
 {
     const struct hr_expr_node *node = &e->expr->nodes[at];
 
+    assert(at < e->expr->count);
     switch (node->what) {
     case HR_EXPR_LITERAL:
         *ret = node->literal;
         return HR_OK;
     case HR_EXPR_NAME:
+        assert(node->ref < e->expr->ref_count);
         *ret = e->operands[node->ref];
         return HR_OK;
     case HR_EXPR_AND:
@@ -529,6 +534,7 @@ enum hr_err hr__expr_eval(const struct hr_expr *expr, const struct hr_operand *o
     struct eval e = {.expr = expr, .operands = operands, .error = reterr};
     struct hr_operand result;
 
+    assert(operands != NULL || expr->ref_count == 0);
     HR_TRY(eval(&e, expr->root, &result));
     *ret_result = result;
     return HR_OK;

@@ -7,6 +7,7 @@
  */
 #include "op/expr_internal.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,7 @@ enum hr_err hr__expr_fail(struct hr_error *error, enum hr_err code, int column,
 
 static int column_of(const struct parser *p, const char *at)
 {
+    assert(at >= p->expr->text);
     return (int)(at - p->expr->text) + 1;
 }
 
@@ -218,6 +220,7 @@ static enum hr_err make(struct parser *p, enum hr_expr_what what, const char *at
     if (p->expr->count == HR_EXPR_NODES_MAX)
         return hr__expr_fail(p->error, HR_ERR_LIMIT, column_of(p, at),
                              "the expression has more than %d parts", HR_EXPR_NODES_MAX);
+    assert(left <= p->expr->count && right <= p->expr->count);
     *ret_node = (uint16_t)p->expr->count;
     node = &p->expr->nodes[p->expr->count++];
     *node = (struct hr_expr_node){
@@ -286,6 +289,7 @@ static enum hr_err parse_unary(struct parser *p, uint16_t *ret_node)
         HR_TRY(parse_unary(p, &inner));
         code = make(p, HR_EXPR_NEG, at, inner, 0, ret_node);
     }
+    assert(p->depth > 0);
     p->depth--;
     return code;
 }

@@ -6,6 +6,7 @@
  */
 #include "op/op.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@ enum hr_err hr__infer_fail(struct hr_infer *infer, const char *param, enum hr_er
     char message[sizeof infer->error->message];
     va_list args;
 
+    assert(code != HR_OK);
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
@@ -29,6 +31,7 @@ enum hr_err hr__bind(struct hr_bindings *bindings, const char *name,
 {
     struct hr_binding *binding = &bindings->items[bindings->count];
 
+    assert(bindings->count <= HR_BINDINGS_MAX);
     if (bindings->count == HR_BINDINGS_MAX)
         return hr__fail(error, HR_ERR_LIMIT, "it reads and makes more than %d fields",
                         HR_BINDINGS_MAX);
@@ -43,6 +46,7 @@ enum hr_err hr__infer_image(struct hr_infer *infer, size_t field)
     const struct hr_field *f = infer->fields[field];
     char text[128];
 
+    assert(field < infer->field_count);
     if (hr__field_is_image(f))
         return HR_OK;
     if (f->meaning == HR_MEANING_ENCODED)

@@ -8,6 +8,7 @@
  */
 #include "op/param_internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -176,8 +177,10 @@ static int word_index(const char *const *names, const char *text)
 {
     int at = 0;
 
-    while (strcmp(names[at], text) != 0)
+    while (strcmp(names[at], text) != 0) {
         at++;
+        assert(names[at] != NULL); /* the canonical form has only known words */
+    }
     return at;
 }
 
@@ -185,6 +188,7 @@ static void fill_list(const struct hr_param *param, const struct hr_doc *list, v
 {
     size_t count = list->as.list.count;
 
+    assert(list->kind == HR_DOC_LIST && count <= HR_LIST_MAX);
     for (size_t i = 0; i < count; i++) {
         const struct hr_doc *item = list->as.list.items[i];
 
@@ -200,6 +204,7 @@ static void fill_list(const struct hr_param *param, const struct hr_doc *list, v
 
 static void fill_map(const struct hr_doc *map, struct hr_pairs *to)
 {
+    assert(map->kind == HR_DOC_MAP && map->as.map.count <= HR_LIST_MAX);
     to->count = (int)map->as.map.count;
     for (size_t i = 0; i < map->as.map.count; i++) {
         to->keys[i] = map->as.map.pairs[i].key;

@@ -6,6 +6,7 @@
  */
 #include "op/param_internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -333,6 +334,7 @@ canon_map(struct hr_param_parse *p, const struct hr_doc *value, struct hr_doc **
 enum hr_err
 hr__param_canon(struct hr_param_parse *p, const struct hr_doc *value, struct hr_doc **ret)
 {
+    assert(p->param != NULL && value != NULL);
     switch (p->param->type) {
     case HR_PARAM_INT:
         return canon_int(p, value, ret);

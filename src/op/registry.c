@@ -7,6 +7,7 @@
  */
 #include "op/op.h"
 
+#include <assert.h>
 #include <string.h>
 
 const struct hr_op *hr__op_find(const char *name)
@@ -34,6 +35,7 @@ hr__op_get(const char *name, const struct hr_op **ret_op, struct hr_error *reter
         return HR_OK;
     }
     ops = hr__op_list(&count);
+    assert(count <= sizeof names / sizeof names[0]);
     for (size_t i = 0; i < count && kept < sizeof names / sizeof names[0]; i++) {
         if (!(ops[i]->traits & HR_TRAIT_TEST_ONLY))
             names[kept++] = ops[i]->name;

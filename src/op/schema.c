@@ -3,6 +3,7 @@
  */
 #include "op/schema.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 static void copy_name(char *to, size_t room, const char *from)
 {
     size_t length = strnlen(from, room - 1);
+
+    assert(room > 0);
 
     memmove(to, from, length);
     memset(to + length, 0, room - length);
@@ -30,6 +33,7 @@ struct hr_field *hr__schema_put(struct hr_schema *schema, const char *name)
     char kept[HR_FIELD_NAME_MAX + 1]; /* `name` may be the old field's own */
     struct hr_field *field = hr__schema_find(schema, name);
 
+    assert(schema->count <= HR_SCHEMA_FIELDS_MAX);
     if (field == NULL && schema->count == HR_SCHEMA_FIELDS_MAX)
         return NULL;
     if (field == NULL)
@@ -42,6 +46,7 @@ struct hr_field *hr__schema_put(struct hr_schema *schema, const char *name)
 
 void hr__schema_remove(struct hr_schema *schema, size_t at)
 {
+    assert(at < schema->count);
     schema->count--;
     memmove(&schema->fields[at], &schema->fields[at + 1],
             (schema->count - at) * sizeof schema->fields[0]);
@@ -60,16 +65,19 @@ bool hr__field_is_image(const struct hr_field *field)
 /* The last three dims are the image's; what stands before them is the batch's. */
 struct hr_dim *hr__field_height(struct hr_field *field)
 {
+    assert(field->ndim >= 3);
     return &field->dims[field->ndim - (field->layout == HR_LAYOUT_CHW ? 2 : 3)];
 }
 
 struct hr_dim *hr__field_width(struct hr_field *field)
 {
+    assert(field->ndim >= 3);
     return &field->dims[field->ndim - (field->layout == HR_LAYOUT_CHW ? 1 : 2)];
 }
 
 struct hr_dim *hr__field_channels(struct hr_field *field)
 {
+    assert(field->ndim >= 3);
     return &field->dims[field->ndim - (field->layout == HR_LAYOUT_CHW ? 3 : 1)];
 }
 

@@ -25,6 +25,7 @@ hr__thread_object(struct hr_thread *thread, const struct hr_thread_class *class,
     struct hr_thread_object **at = &thread->objects, *entry;
     enum hr_err code;
 
+    assert(class->create != NULL && class->destroy != NULL);
     while (*at != NULL && (*at)->class != class)
         at = &(*at)->next;
     entry = *at;
@@ -41,6 +42,7 @@ hr__thread_object(struct hr_thread *thread, const struct hr_thread_class *class,
             return code;
         }
     }
+    assert(entry->object != NULL);
     entry->next = thread->objects;
     thread->objects = entry;
     *ret_object = entry->object;

@@ -6,6 +6,7 @@
  */
 #include "op/value.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Everything but dims and strides, which mean nothing beyond ndim: this is called for
@@ -48,6 +49,8 @@ void hr__value_set_tensor(struct hr_value *value, enum hr_dtype dtype, int ndim,
 {
     int64_t stride = (int64_t)hr_dtype_size(dtype);
 
+    assert(stride > 0);
+    assert(ndim >= 0 && ndim <= HR_MAX_DIMS);
     if (value->owner != NULL)
         hr_buffer_unref(value->owner);
     set_head(value, HR_VALUE_TENSOR, dtype, ndim);
@@ -69,6 +72,7 @@ void hr__value_set_bytes(struct hr_value *value, const void *data, size_t bytes,
                             .bytes = bytes,
                             .owner = owner};
 
+    assert(data != NULL || bytes == 0);
     hr__value_clear(value);
     *value = made;
 }
@@ -124,8 +128,10 @@ void hr__value_copy(const struct hr_value *value, void *to)
     char *out = to;
     int outer;
 
+    assert(value->kind == HR_VALUE_TENSOR);
     if (hr__value_count(value) == 0)
         return;
+    assert(from != NULL && out != NULL);
     outer = value->ndim - dense_dims(value, &run);
     for (;;) {
         int i = outer - 1;
