@@ -467,7 +467,7 @@ TEST(a_graph_that_cannot_be_is_refused_at_freeze)
 {
     refused(GRAPH(RANGE(4) "  - code.map: {code: mapp, outputs: \"value: int64\"}\n"),
             HR_ERR_NOT_FOUND,
-            "node 'code.map' (code.map): nobody has given the code \"mapp\"; did you "
+            "node 'code.map' (code.map): the code \"mapp\" is not registered; did you "
             "mean \"map\"?");
     refused(GRAPH(RANGE(4) "  - code.map: {code: map, outputs: \"value\"}\n"),
             HR_ERR_FORMAT, "no ':'");

@@ -1,8 +1,8 @@
 /*
  * op/code_call.c - what a call of user code means, the same in a thread and in a process.
  *
- * User code is not trusted to keep the contract: an output that it forgot, a code that is
- * none, or a shape that was not declared is an error of the record, with words.
+ * User code is not trusted to keep the contract: a missing output, an unknown error code
+ * or an undeclared shape makes the record bad, with a message.
  */
 #include "op/code_call.h"
 
@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 
-static const char *kind_words(enum hr_op_kind kind)
+static const char *kind_text(enum hr_op_kind kind)
 {
     return kind == HR_OP_SOURCE ? "a source" : "this code";
 }
@@ -31,13 +31,13 @@ enum hr_err hr__code_whole(const struct hr_code_call *call, struct hr_error *ret
                     call->node, call->output_fields[at]->name);
 }
 
-/* What came back, as the contract has it. */
+/* The returned error, made to keep the contract. */
 static enum hr_err
 settle_failure(const struct hr_code_call *call, enum hr_err code, struct hr_error *reterr)
 {
     if (code > HR_OK || code < HR_ERR_INTERNAL)
         return hr__fail(reterr, HR_ERR_INTERNAL,
-                        "the code of node '%s' returned %d, which is no error code",
+                        "the code of node '%s' returned %d, which is not an error code",
                         call->node, (int)code);
     if (code == HR_ERR_END && call->kind != HR_OP_SOURCE)
         return hr__fail(
@@ -46,7 +46,7 @@ settle_failure(const struct hr_code_call *call, enum hr_err code, struct hr_erro
             call->node);
     reterr->code = code;
     if (reterr->message[0] == '\0')
-        hr__fail(reterr, code, "%s of node '%s': %s", kind_words(call->kind), call->node,
+        hr__fail(reterr, code, "%s of node '%s': %s", kind_text(call->kind), call->node,
                  hr_err_text(code));
     return code;
 }

@@ -44,9 +44,9 @@ struct hr_code_call {
     bool keep; /* FILTER */
 };
 
-/* Call the code, then see that it kept the contract: a code of the list with words,
- * HR_ERR_END from a source only, every output of the record or of every child made.
- * *reterr (never NULL) then names the node. */
+/* Calls the code and checks that it kept the contract: a known error code, HR_ERR_END
+ * from a source only, every output of the record or of every child made. On failure
+ * *reterr (never NULL) names the node. */
 HR_CHECK enum hr_err hr__code_run(const struct hr_code *code, struct hr_code_call *call,
                                   struct hr_error *reterr);
 
@@ -55,7 +55,7 @@ HR_CHECK enum hr_err
 hr__code_whole(const struct hr_code_call *call, struct hr_error *reterr);
 
 /* Does a tensor, or (HR_DTYPE_NONE, ndim 1) a byte string, fit what was declared? Its
- * bytes. Else HR_ERR_TYPE or HR_ERR_SHAPE with words that name the field. Never
+ * bytes. Else HR_ERR_TYPE or HR_ERR_SHAPE with a message that names the field. Never
  * overflows. */
 HR_CHECK enum hr_err
 hr__code_fits(const struct hr_field *field, enum hr_dtype dtype, int ndim,

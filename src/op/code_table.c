@@ -107,9 +107,9 @@ enum hr_err hr__code_table_find(const struct hr_code_table *table, const char *n
     near = hr__nearest(name, names, count);
     return hr__fail(
         reterr, HR_ERR_NOT_FOUND,
-        "nobody has given the code \"%.63s\"%s%s%s: a graph with user code needs the "
-        "program that defines it, which gives it with hr_graph_code() before freezing "
-        "(in Python by .map(function) and its like)",
+        "the code \"%.63s\" is not registered%s%s%s: a graph with user code runs in the "
+        "program that registers it with hr_graph_code() before freezing (in Python, with "
+        ".map(function) and similar methods)",
         name, near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
         near != NULL ? "\"?" : "");
 }

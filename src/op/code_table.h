@@ -33,7 +33,7 @@ hr__code_table_host(struct hr_code_table *table, const struct hr_code_host *host
 /* Releases all code and the host. NULL is fine. */
 void hr__code_table_destroy(struct hr_code_table *table);
 
-/* Fails with words about how code is given, and the nearest name. */
+/* On failure the message says how code is registered, with the nearest name. */
 HR_CHECK enum hr_err
 hr__code_table_find(const struct hr_code_table *table, const char *name,
                     const struct hr_code **ret_code, struct hr_error *reterr);

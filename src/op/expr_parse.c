@@ -2,7 +2,7 @@
  * op/expr_parse.c - reading a condition: a tokenizer of one character ahead, and one
  * function per level of precedence.
  *
- * The tree lies in an array of fixed size, so text of any length and nesting is refused
+ * The tree is an array of fixed size, so text of any length and nesting is refused
  * before it costs memory or stack.
  */
 #include "op/expr_internal.h"
@@ -27,7 +27,7 @@ enum token {
 
 struct parser {
     struct hr_expr *expr;
-    const char *at; /* behind the token */
+    const char *at; /* after the token */
     enum token token;
     const char *text; /* of the token */
     size_t length;
@@ -351,7 +351,7 @@ static enum hr_err parse_item(struct parser *p)
     if (minus) {
         HR_TRY(next(p));
         if (p->token != TOKEN_NUMBER)
-            return fail(p, p->text, "a number is missing behind \"-\"");
+            return fail(p, p->text, "a number is missing after \"-\"");
         if (p->literal.kind == HR_OPERAND_INT)
             p->literal.as.integer = -p->literal.as.integer; /* it is not negative */
         else
@@ -363,7 +363,7 @@ static enum hr_err parse_item(struct parser *p)
     return parse_operand(p, &item);
 }
 
-/* The literals stand one behind the other in the array. */
+/* Literals are stored contiguously. */
 static enum hr_err
 parse_list(struct parser *p, const char *at, uint16_t left, uint16_t *ret_node)
 {
@@ -392,7 +392,7 @@ static enum hr_err parse_membership(struct parser *p, uint16_t *ret_node)
     if (negated)
         HR_TRY(next(p));
     if (!is(p, TOKEN_WORD, "in"))
-        return fail(p, p->text, "\"in\" is missing behind \"not\"");
+        return fail(p, p->text, "\"in\" is missing after \"not\"");
     HR_TRY(next(p));
     HR_TRY(parse_list(p, at, *ret_node, ret_node));
     return negated ? make(p, HR_EXPR_NOT, at, *ret_node, 0, ret_node) : HR_OK;

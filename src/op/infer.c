@@ -1,8 +1,8 @@
 /*
  * op/infer.c - what most infer functions ask of a field.
  *
- * An encoded image where pixels are needed is the commonest wrong order; the message says
- * which op mends it. That name is words for a person, no decision is taken by it.
+ * Encoded bytes where pixels are needed is the most common wrong order; the message says
+ * which op fixes it. That name is for people only: no decision depends on it.
  */
 #include "op/op.h"
 

@@ -195,7 +195,7 @@ struct hr_code_use;
 struct hr_open {
     const void *params;
     const struct hr_schema *input;  /* of the first input; NULL for a source */
-    const struct hr_schema *output; /* behind the node */
+    const struct hr_schema *output; /* after the node */
     struct hr_code_table *codes;    /* the code that the graph was given */
     const char *side_file;          /* of the nearest node above that has one, or NULL */
     void *twin;             /* state of another node of this op, below the same source,
@@ -209,7 +209,7 @@ struct hr_kept {
     uint64_t hits, misses; /* times that one was looked for */
 };
 
-/* A SOURCE whose number of records only its end tells counts this many. */
+/* Count of a SOURCE whose number of records is known only at its end. */
 #define HR_COUNT_UNKNOWN (UINT64_MAX >> 2)
 
 /* ---- the descriptor ---- */
@@ -231,7 +231,7 @@ struct hr_op {
     HR_CHECK enum hr_err (*infer)(struct hr_infer *infer);
 
     /* Fields that the op touches although no FIELD parameter names them (those of an
-     * expression); they are bound behind the table's. `input` is NULL for a source. NULL:
+     * expression); they are bound after the table's. `input` is NULL for a source. NULL:
      * none. */
     HR_CHECK enum hr_err (*binds)(const void *params, const struct hr_schema *input,
                                   struct hr_bindings *bindings, struct hr_error *error);

@@ -21,7 +21,7 @@ static enum hr_err no_memory(struct hr_error *error)
     return hr__fail(error, HR_ERR_MEMORY, "out of memory");
 }
 
-/* Positions in a text that nobody wrote as a file would mislead. */
+/* Positions in a text that is not part of the file would mislead. */
 static void forget_place(struct hr_doc *doc)
 {
     doc->line = doc->column = 0;
@@ -36,7 +36,7 @@ static void forget_place(struct hr_doc *doc)
 static void
 not_a_value(const char *text, const struct hr_error *why, struct hr_error *reterr)
 {
-    const char *words = strstr(why->message, ": "); /* behind "value:1:4" */
+    const char *words = strstr(why->message, ": "); /* after "value:1:4" */
 
     if (why->code == HR_ERR_MEMORY)
         no_memory(reterr);
@@ -76,7 +76,7 @@ out:
     return value;
 }
 
-/* Text out of a table as a value; words need no parsing. */
+/* A text of the table as a value; plain words need no parsing. */
 static struct hr_doc *table_value(struct hr_param_parse *p, const char *text)
 {
     struct hr_doc *value;

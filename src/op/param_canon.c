@@ -18,7 +18,7 @@ static enum hr_err no_memory(struct hr_error *error)
     return hr__fail(error, HR_ERR_MEMORY, "out of memory");
 }
 
-/* The value's own place, or the one of the list it stands in. */
+/* The value's own place in the file, or that of the list that contains it. */
 void hr__param_place(struct hr_param_parse *p, const char *param, int line, int column)
 {
     if (p->error == NULL)
@@ -150,7 +150,7 @@ canon_bytes(struct hr_param_parse *p, const struct hr_doc *value, struct hr_doc 
     return HR_OK;
 }
 
-/* A word out of a list: the words of an ENUM, the names of the dtypes. */
+/* One of a list of words: those of an ENUM, the names of dtypes. */
 static enum hr_err canon_word(struct hr_param_parse *p, const struct hr_doc *value,
                               const char *const *words, struct hr_doc **ret)
 {

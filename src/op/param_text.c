@@ -1,5 +1,5 @@
 /*
- * op/param_text.c - parameters in words: types, ranges, values, for messages and help.
+ * op/param_text.c - parameters as text: types, ranges, values, for messages and help.
  */
 #include "op/param.h"
 

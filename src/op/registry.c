@@ -2,8 +2,8 @@
  * op/registry.c - finding an op by name in the list that ops/registry.c holds.
  *
  * There are some dozens of ops and a name is looked up once per node of a graph, so a
- * walk along the list is enough. The list itself lives in ops/, because op/ knows no
- * operator; a test may link a list of its own instead.
+ * linear search is enough. The list itself is in ops/, because op/ knows no operator; a
+ * test may link its own list instead.
  */
 #include "op/op.h"
 

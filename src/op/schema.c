@@ -1,5 +1,5 @@
 /*
- * op/schema.c - fields by name, sizes of images by meaning, and fields in words.
+ * op/schema.c - fields by name, sizes of images by meaning, and fields as text.
  */
 #include "op/schema.h"
 
@@ -62,7 +62,7 @@ bool hr__field_is_image(const struct hr_field *field)
             field->meaning == HR_MEANING_IMAGE_NORMAL);
 }
 
-/* The last three dims are the image's; what stands before them is the batch's. */
+/* The last three dims are the image's, those before them the batch's. */
 struct hr_dim *hr__field_height(struct hr_field *field)
 {
     assert(field->ndim >= 3);

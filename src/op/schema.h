@@ -51,7 +51,7 @@ struct hr_field {
     int slot;              /* set by the compiler of a stage; ops leave it alone */
 };
 
-/* Fields in order; a value type with storage of its own. */
+/* Fields in order; a value type that holds its own storage. */
 #define HR_SCHEMA_FIELDS_MAX 64
 struct hr_schema {
     size_t count;

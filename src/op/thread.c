@@ -1,8 +1,8 @@
 /*
  * op/thread.c - a thread's private things, as ops reach them.
  *
- * A thread keeps its objects in a list: there are two or three of them, and the one that
- * was used last stands first.
+ * A thread keeps its objects in a list, most recently used first: there are two or three
+ * of them.
  */
 #include "op/op.h"
 

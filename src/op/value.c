@@ -102,7 +102,7 @@ int64_t hr__value_count(const struct hr_value *value)
     return count;
 }
 
-/* The innermost run that lies without gaps: how many of the last dims it spans, and its
+/* The innermost run without gaps: how many of the last dims it spans, and its
  * bytes. */
 static int dense_dims(const struct hr_value *value, int64_t *ret_bytes)
 {

@@ -5,7 +5,7 @@
  * when a graph is compiled, so nothing looks a name up per record. A value describes
  * bytes; it owns them through `owner`, or they live in the thread's arena until the
  * record is delivered. A value may be deferred: described, not made yet
- * (ops/image_job.h); whoever needs its bytes forces it.
+ * (ops/image_job.h); the code that needs its bytes forces it.
  */
 #ifndef HR_OP_VALUE_H
 #define HR_OP_VALUE_H
@@ -122,7 +122,7 @@ struct hr_lazy {
     const struct hr_lazy_class *class;
 };
 
-/* The class of a name, or NULL; the list stands beside that of the ops. */
+/* The class with this name, or NULL; the list is next to that of the ops. */
 const struct hr_lazy_class *hr__lazy_class_find(const char *name);
 
 /* Force a value if it is deferred (see above); anything else is left, or copied into
