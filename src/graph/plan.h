@@ -44,10 +44,10 @@ struct hr_plan_step {
 };
 
 /*
- * Memory of a stage. Bytes count what is alive in a place; an empty place always accepts
- * one unit (a block of one record, a record of the queue), however large it is, so a run
- * makes progress under any limits. hr__plan_divide() sets them such that all places
- * together, each with one unit of the largest size, fit the budget.
+ * Memory of a stage. Limits in bytes apply to what is alive at once, but an empty stage
+ * or queue always accepts one record, however large it is, so a run makes progress under
+ * any limits. hr__plan_divide() sets limits that fit the budget with records of the
+ * largest size.
  */
 struct hr_plan_stage_memory {
     uint32_t block_records; /* records handed out together, at most */
@@ -55,9 +55,8 @@ struct hr_plan_stage_memory {
     uint64_t block_bytes;   /* of all live blocks: inputs, results, children */
     uint32_t queue_records; /* in the queue before the stage; 0 for stage 0 */
     uint64_t queue_bytes;
-    uint64_t held_bytes; /* records that its end holds: shuffle window, batch that is
-                            gathered, and the batch made of them. Not a limit: graphs
-                            decide this. */
+    uint64_t held_bytes; /* in the shuffle window and in the batch being gathered or made.
+                            Not a limit: the graph decides these. */
     char reason[HR_PLAN_REASON_MAX];
 };
 
@@ -73,22 +72,22 @@ struct hr_plan_stage {
     size_t stream_count;
     uint32_t batch; /* node or HR_NO_NODE */
     bool filters;   /* a step may drop records */
-    bool describes; /* the next stage goes on with deferred values of this one: they cross
-                       the cut as descriptions, not made */
+    bool describes; /* deferred values cross the cut after it as descriptions, because a
+                       later stage continues their group */
     bool direct;    /* positions of records are known beforehand: results go straight into
                        batch slots */
     char reason[HR_PLAN_REASON_MAX];
     int line, column; /* where it was written, or 0 */
 
     int parallelism; /* threads that run its steps at once, at most */
-    /* A thread takes chunks of about `chunk_ns` of work, and no more records or bytes of
-     * scratch than these. Requests to worker processes are larger, up to `request_ns`,
-     * but such that all threads have some (0: the stage makes no requests). */
+    /* A thread takes chunks of about `chunk_ns` of work, within these limits on records
+     * and bytes of scratch. Requests to worker processes are larger, up to `request_ns`,
+     * but are shared out over all threads (0: the stage makes no requests). */
     uint64_t chunk_ns, request_ns;
     uint32_t chunk_records;
     uint64_t chunk_bytes;
-    /* A thread prepares the next request while the process works on one, unless records
-     * take longer than this: then it would take work from other processes. 0: never. */
+    /* A thread prepares the next request while a process works, unless records take
+     * longer than this: then other processes might have none left. 0: never. */
     uint64_t overlap_ns;
     struct hr_plan_stage_memory memory;
 };
@@ -96,20 +95,20 @@ struct hr_plan_stage {
 /* Memory of the whole run, in bytes; see hr__plan_divide(). */
 struct hr_plan_memory {
     uint64_t budget;  /* 0: none was given */
-    uint64_t program; /* libraries, graph, threads: what a run takes before any record */
-    uint64_t scratch; /* of one thread while a record runs, arena and codec included */
-    uint64_t channel; /* one direction of one channel to a worker process; 0: no such */
+    uint64_t program; /* resident before the first record: libraries, graph, threads */
+    uint64_t scratch; /* of one thread while it runs a record: arena and codec state */
+    uint64_t channel; /* one direction of a channel to a worker process; 0: none */
     uint64_t read_ahead;
     uint32_t read_ahead_files;
     uint64_t batch;         /* one batch of output */
-    uint32_t batches_ahead; /* made and not taken yet, at most */
-    /* A large batch is begun only when the consumer has released the one before its own,
-     * or after this time. 0: do not wait. */
+    uint32_t batches_ahead; /* finished or in progress and not yet delivered, at most */
+    /* A large batch starts only after the consumer has released its previous one, or
+     * after this time. 0: at once. */
     uint64_t release_wait_ns;
-    uint64_t total; /* all of the above times their numbers, with all stages and one
-                       batch that the consumer holds */
-    uint64_t least; /* the least budget that would do */
-    bool measured;  /* by sizes of records that ran, not by schemas alone */
+    uint64_t total; /* sum of everything, including all stages and the batch that the
+                       consumer holds */
+    uint64_t least; /* the smallest budget that works */
+    bool measured;  /* sizes were measured, not estimated from schemas */
     char reason[HR_PLAN_REASON_MAX];
 };
 
@@ -121,16 +120,15 @@ struct hr_plan {
     int threads;   /* 0: inline */
     bool ordered;
     char threads_reason[HR_PLAN_REASON_MAX];
-    uint64_t help_ns; /* the consumer's thread helps with batches that take less; 0: never
-                         but inline */
+    uint64_t help_ns; /* the consumer's thread makes batches too if one takes less than
+                         this; 0: only when there are no threads */
     struct hr_plan_memory memory;
 };
 
 /* Frees what the plan holds. */
 void hr__plan_finish(struct hr_plan *plan);
 
-/* Equal in everything that is written, for the same graph; places in files do not count.
- */
+/* True if both are for the same graph and print the same text. */
 bool hr__plan_equal(const struct hr_plan *a, const struct hr_plan *b);
 
 /* The shape of the plan for people: stages, groups, reasons. */
@@ -142,17 +140,17 @@ void hr__plan_print(const struct hr_plan *plan, enum hr_graph_format format,
                     struct hr_str *out);
 
 /*
- * Read a plan of this graph, which is frozen. Checks the fingerprint, all names, types
- * and ranges; what the graph allows is hr__plan_check's to say (opt/opt.h), which also
- * fills in the members that follow from the graph. On failure *reterr has file (`name`),
- * line and column. hr__plan_finish() the result.
+ * Reads a plan of this frozen graph. Checks the fingerprint, all names, types and ranges;
+ * hr__plan_check (opt/opt.h) then checks it against the graph and sets the members that
+ * follow from the graph. On failure *reterr has file (`name`), line and column.
+ * hr__plan_finish() the result.
  */
 HR_CHECK enum hr_err
 hr__plan_parse(const struct hr_graph *graph, const char *text, size_t bytes,
                const char *name, struct hr_plan *ret_plan, struct hr_error *reterr);
 
-/* For messages about a plan that was read: "name:line:column: " and the text, with the
- * same place in the error; the text alone where line is 0. */
+/* Sets an error about a plan that was read: its place and "name:line:column: " before the
+ * message; the message alone if line is 0. */
 enum hr_err
 hr__plan_fail_at(struct hr_error *error, enum hr_err code, const char *name, int line,
                  int column, const char *format, ...) HR_PRINTF(6, 7);

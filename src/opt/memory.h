@@ -1,9 +1,9 @@
 /*
- * opt/memory.h - dividing one budget in bytes among everything that holds records.
+ * opt/memory.h - divides one budget in bytes among everything that holds records.
  *
- * Pure functions. The engine opens with sizes guessed from schemas; once the first
- * records have run it measures, divides again, and applies the new limits to what it
- * opens from then on.
+ * Pure functions. The engine starts with sizes estimated from schemas. When the first
+ * records have run, it divides again by measured sizes, and applies the new limits to
+ * blocks, queues and batches that it opens from then on.
  */
 #ifndef HR_OPT_MEMORY_H
 #define HR_OPT_MEMORY_H
@@ -11,24 +11,23 @@
 #include "graph/plan.h"
 
 /*
- * Bytes of records where a stage lets them rest. Each is the largest seen or expected: a
- * limit that holds for the mean only does not hold. Only resting bytes count: a value
- * that shares another one's buffer counts once.
+ * Sizes of the records of a stage in bytes, each the largest seen or expected, because
+ * limits must hold for any record. Values that share a buffer count once.
  */
 struct hr_stage_sizes {
     uint64_t records; /* measured; 0: the other members are estimates */
-    uint64_t result;  /* what the steps leave of one record: a row, or all its children */
-    uint64_t item;    /* one row: a child where the stage expands, else as result */
-    uint64_t scratch; /* what a thread needs while one record runs, beyond its result */
-    uint64_t batch;   /* one finished batch; 0 where the stage makes none */
+    uint64_t result;  /* a record after the steps, or all of its children */
+    uint64_t item;    /* one child if the stage expands, else the same as result */
+    uint64_t scratch; /* of a thread while it runs a record, besides the result */
+    uint64_t batch;   /* a finished batch; 0 if the stage makes none */
 };
 
 struct hr_sizes {
     struct hr_stage_sizes stages[HR_PLAN_STAGES_MAX];
 };
 
-/* At most HR_PLAN_BYTES_MAX: windows and batches can be asked for that no machine holds.
- */
+/* Product and sum, at most HR_PLAN_BYTES_MAX: users can ask for windows and batches that
+ * fit no machine. */
 static inline uint64_t hr__bytes_times(uint64_t count, uint64_t each)
 {
     uint64_t bytes;
@@ -43,30 +42,31 @@ static inline uint64_t hr__bytes_plus(uint64_t a, uint64_t b)
     return a < HR_PLAN_BYTES_MAX - b ? a + b : HR_PLAN_BYTES_MAX;
 }
 
-/* Sizes by schemas alone. Unknown dimensions count as those of a middling photo in fields
- * that are images, as 4 KiB in others. */
+/* Sizes from schemas alone: an unknown dimension of an image counts as 512, any other
+ * field of unknown size as 4 KiB. */
 void hr__sizes_estimate(const struct hr_plan *plan, struct hr_sizes *ret_sizes);
 
-/* `sizes` with what was measured in place of estimates (records > 0), each at least 1. */
+/* Replaces the sizes of the stages that were measured (records > 0). Measured sizes are
+ * at least 1. */
 void hr__sizes_merge(struct hr_sizes *sizes, const struct hr_sizes *measured);
 
 /*
- * Sets `memory` of the plan and of its stages, and `parallelism`, for the budget
- * plan->memory.budget (0: defaults) and `read_ahead` bytes (0: chosen). Fails with
- * HR_ERR_LIMIT when the budget is too small even for one thread and one record in each
- * place: the message names the least that would do (also in plan->memory.least, on
- * failure too).
+ * Divides plan->memory.budget (0: uses the defaults): sets plan->memory and the memory of
+ * all stages, and lowers plan->threads if the budget requires it. `read_ahead` is the
+ * read-ahead in bytes, 0: chosen. HR_ERR_LIMIT if the budget is too small even with one
+ * thread and one record per block and queue; the message names the least budget that
+ * works, which is also in plan->memory.least.
  *
- * To revise a plan that runs, call it again with measured sizes: numbers of records and
- * blocks never grow beyond what they are in `plan` when `running`, as arrays of these
- * lengths exist; bytes may grow and shrink. Places that hold more than a new limit drain
- * first.
+ * To revise the plan of a run, call it again with measured sizes and `running`: then
+ * counts of records, blocks and threads never grow, because arrays of these lengths
+ * exist. Limits in bytes may grow or shrink; a queue that holds more than a new limit
+ * drains first.
  */
 HR_CHECK enum hr_err
 hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes, uint64_t read_ahead,
                 bool running, struct hr_error *reterr);
 
-/* Sets plan->memory.total from the bytes that the plan and its stages have. */
+/* Sets plan->memory.total to the sum of all parts. */
 void hr__plan_sum(struct hr_plan *plan);
 
 #endif

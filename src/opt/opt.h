@@ -14,7 +14,7 @@ struct hr_opt_settings {
     bool fuse;
     uint64_t memory_bytes;     /* budget; 0: none */
     uint64_t read_ahead_bytes; /* of it; 0: chosen */
-    const uint32_t *cuts; /* steps after which a stage is to end, where none has to */
+    const uint32_t *cuts;      /* nodes after which to cut a stage in two */
     size_t cut_count;
     /* Per node: its step runs in a worker process if it can. NULL: none but the user code
      * whose node says so. */
@@ -32,15 +32,15 @@ HR_CHECK enum hr_err
 hr__plan_read(const struct hr_graph *graph, const char *text, size_t bytes,
               const char *name, struct hr_plan *ret_plan, struct hr_error *reterr);
 
-/* Whether the graph allows the plan and the engine can run it; sets the members that
- * follow from the graph, and the sum of its memory. On failure *reterr has the place
- * (`name` is the file's) of the first thing that is wrong. */
+/* Checks that the graph allows the plan and that the engine can run it; sets the members
+ * that follow from the graph, and the sum of its memory. On failure *reterr has the place
+ * of the first error in file `name`. */
 HR_CHECK enum hr_err
 hr__plan_check(struct hr_plan *plan, const char *name, struct hr_error *reterr);
 
 /* Passes, each reading traits only. */
 HR_CHECK enum hr_err hr__pass_stages(struct hr_plan *plan, struct hr_error *reterr);
-/* Ends a stage after this step. Whether that is legal is hr__plan_check's to say. */
+/* Ends a stage after this step; hr__plan_check says whether that is legal. */
 HR_CHECK enum hr_err
 hr__pass_cut(struct hr_plan *plan, uint32_t after, struct hr_error *reterr);
 void hr__pass_compose(struct hr_plan *plan, bool fuse);

@@ -1,11 +1,11 @@
 /*
- * opt/pass_memory.c - one budget in bytes, divided among all that holds records.
+ * opt/pass_memory.c - divides one budget in bytes among everything that holds records.
  *
- * The division begins with what is wanted (two batches ahead, blocks that keep all
- * threads busy, queues of two blocks) and takes away where it costs least until the
- * budget is kept: read-ahead, then batches, then the largest stage's blocks, then
- * threads. What is left over goes into batches made ahead. Sizes are those of the largest
- * records, so the sum holds for any mixture of them.
+ * The division starts from the defaults (two batches ahead, blocks that keep all threads
+ * busy, queues of two blocks) and reduces what is least useful until the sum fits: first
+ * read-ahead, then batches, the blocks of the largest stage, and threads. The remainder
+ * goes into more batches ahead. All sizes are those of the largest record, so the sum
+ * holds for any mixture of records.
  */
 #include "opt/memory.h"
 
@@ -15,13 +15,13 @@
 
 #include "core/str.h"
 
-/* Small batches are made ahead up to this many bytes, and this many batches. */
+/* Small batches are made ahead up to this many bytes. */
 #define AHEAD_BATCH_BYTES ((uint64_t)4 << 20)
-/* While the next batch of this size is made, a pause between two is negligible. */
+/* Making such a batch takes so long that a pause before it is negligible. */
 #define LARGE_BATCH_BYTES ((uint64_t)64 << 20)
-/* A loop releases its batch when it has the next one. */
+/* A training loop usually releases its batch within this time of taking the next. */
 #define RELEASE_WAIT_NS 20000000u
-/* Resident: the program with its libraries, before any record. */
+/* Resident size of the program and its libraries before the first record. */
 #define PROGRAM_BYTES ((uint64_t)8 << 20)
 #define READ_AHEAD_BYTES ((uint64_t)16 << 20)
 #define READ_AHEAD_LEAST ((uint64_t)1 << 20)
@@ -29,12 +29,11 @@
 /* One direction of a channel; each process has two channels. */
 #define CHANNEL_BYTES ((uint64_t)2 << 20)
 #define CHANNELS 4
-/* Blocks and queues of a stage, when no budget says otherwise. */
+/* Limits on a block and a queue without a budget. */
 #define BLOCK_BYTES ((uint64_t)32 << 20)
 #define QUEUE_BYTES ((uint64_t)64 << 20)
 #define QUEUE_RECORDS_LEAST 16
 
-/* What is looked at while the budget is divided. */
 struct division {
     struct hr_plan *plan;
     const struct hr_sizes *sizes;
@@ -57,7 +56,7 @@ static uint64_t output_bytes(const struct division *d)
     return last->batch > 0 ? last->batch : last->item;
 }
 
-/* Threads that run records: the consumer's own thread does, too, when it may help. */
+/* Threads that run records, including the consumer's if it may help. */
 static uint64_t runners(const struct hr_plan *plan)
 {
     return (uint64_t)plan->threads + (plan->threads == 0 || plan->help_ns > 0);
@@ -84,7 +83,7 @@ static uint64_t process_runs(const struct hr_plan *plan)
     return count;
 }
 
-/* ---- what is wanted ---- */
+/* ---- defaults ---- */
 
 static uint32_t wanted_block(const struct division *d, size_t at)
 {
@@ -172,7 +171,7 @@ static void want(struct division *d, uint64_t read_ahead, bool running)
         m->batches_ahead -= m->batches_ahead > 1;
 }
 
-/* ---- what it takes ---- */
+/* ---- bytes ---- */
 
 /* Rows whose shapes differ wait beside the batch that is made of them. */
 static bool gathers_rows(const struct hr_plan *plan, const struct hr_plan_stage *stage)
@@ -252,7 +251,7 @@ void hr__plan_sum(struct hr_plan *plan)
     }
 }
 
-/* Sets the bytes that follow from the numbers, and their sum. */
+/* Sets the members that are in bytes from those that are counts; returns their sum. */
 static uint64_t sum(struct division *d)
 {
     struct hr_plan *plan = d->plan;
@@ -270,15 +269,15 @@ static uint64_t sum(struct division *d)
     return plan->memory.total;
 }
 
-/* ---- taking away ---- */
+/* ---- reducing ---- */
 
-static uint32_t in_flight(const struct hr_plan_stage *stage)
+static uint64_t in_flight(const struct hr_plan_stage *stage)
 {
-    return stage->memory.block_records * stage->memory.block_count;
+    return (uint64_t)stage->memory.block_records * stage->memory.block_count;
 }
 
-/* The stage with the most bytes in blocks and queue among those that can give some and
- * still have more than `keep` records in flight. NULL: none. */
+/* The stage with the most bytes in blocks and queue among those that have more than
+ * `keep` records in flight or more than one in the queue; NULL if there is none. */
 static struct hr_plan_stage *largest_stage(struct division *d, uint32_t keep)
 {
     struct hr_plan_stage *best = NULL;
@@ -317,8 +316,7 @@ static bool shrink_stage(struct division *d, uint32_t keep)
     return true;
 }
 
-/* Takes away a little of what is missed least; false when there is nothing left to take.
- */
+/* Reduces what is least useful by one step. False if nothing can be reduced further. */
 static bool shrink(struct division *d, bool keep_read_ahead)
 {
     struct hr_plan *plan = d->plan;
@@ -349,7 +347,7 @@ static bool shrink(struct division *d, bool keep_read_ahead)
 
 /* ---- the division ---- */
 
-/* The least that would do, with everything taken away; leaves the plan as it was. */
+/* The sum with everything reduced as far as possible; does not change the plan. */
 static uint64_t least(struct division *d, bool keep_read_ahead)
 {
     struct hr_plan saved = *d->plan;
@@ -362,8 +360,8 @@ static uint64_t least(struct division *d, bool keep_read_ahead)
     return bytes;
 }
 
-/* As few digits as people read, rounded up such that the figure does when it is given;
- * units beyond TB are not read. */
+/* A short figure, rounded up: given as the budget it is enough. Units beyond TB cannot be
+ * parsed. */
 static const char *round_up(char *text, size_t room, uint64_t bytes)
 {
     const uint64_t tera = 1000000000000;
@@ -378,7 +376,7 @@ static const char *round_up(char *text, size_t room, uint64_t bytes)
     return text;
 }
 
-/* The place that takes most when everything was taken away. */
+/* Names the largest single item of the least budget. */
 static void blame(const struct division *d, char *text, size_t room)
 {
     const struct hr_plan *plan = d->plan;
@@ -442,7 +440,6 @@ static void grow_batches(struct division *d)
     }
 }
 
-/* Sizes are what a person would change the numbers by. */
 static void give_stage_reason(const struct division *d, size_t at)
 {
     struct hr_plan_stage *stage = &d->plan->stages[at];

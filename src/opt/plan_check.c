@@ -1,10 +1,9 @@
 /*
- * opt/plan_check.c - whether a plan that somebody wrote is one that the graph allows and
- * the engine can run.
+ * opt/plan_check.c - checks that the graph allows a plan and that the engine can run it.
  *
- * Nodes are placed one after the other, as the engine would meet them: what a node reads
- * must be there by then, either made in the same stage or handed over by the stage
- * before. The first thing that is wrong is reported, with its place.
+ * Nodes are visited in the order in which they run. The records that a node reads must
+ * come from an earlier step of its stage, or be those that the previous stage hands over.
+ * The first error is reported with its place in the file.
  */
 #include <string.h>
 
@@ -19,12 +18,10 @@ struct check {
     const char *name;
     struct hr_error *error;
     struct hr_shape shape;
-    /* Of each node: 1 + stage, 0 while it is not placed. */
+    /* Per node: 1 + its stage, 0 before it was visited. */
     uint16_t stage_of[HR_GRAPH_NODES_MAX];
-    struct hr_plan uncut;  /* stages and groups as the graph alone gives them */
-    struct hr_plan groups; /* groups within the plan's own stages */
-    size_t at;             /* stage */
-    uint32_t end;          /* node placed last in it, or its feed */
+    size_t at;    /* the current stage */
+    uint32_t end; /* the last node visited in it, or its feed */
 };
 
 static const char *node_name(const struct check *c, uint32_t node)
@@ -43,7 +40,7 @@ static const struct hr_plan_stage *stage_at(const struct check *c)
 
 /* ---- data flow ---- */
 
-/* The place for messages: that of the step, else of its stage. */
+/* A place in the file, for messages. */
 struct where {
     int line, column;
 };
@@ -272,7 +269,7 @@ static enum hr_err place_stage(struct check *c)
     return HR_OK;
 }
 
-/* The last node of a stage is what all later ones read; nothing is left over. */
+/* Every node has its place, and the last one is the graph's output. */
 static enum hr_err check_complete(const struct check *c)
 {
     const struct hr_plan_stage *last = &c->plan->stages[c->plan->stage_count - 1];

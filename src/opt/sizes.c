@@ -1,6 +1,5 @@
 /*
- * opt/sizes.c - how large records are where a stage lets them rest, as far as schemas
- * tell.
+ * opt/sizes.c - estimates the sizes of records from schemas.
  */
 #include "opt/memory.h"
 
@@ -56,8 +55,8 @@ static uint64_t node_estimate(const struct hr_graph *graph, uint32_t node)
     return record_estimate(&n->schema);
 }
 
-/* An expansion that takes a batch apart gives about what went in; any other is taken to
- * make a few children of a record. */
+/* Taking a batch apart gives about as many bytes as went in; other expansions are assumed
+ * to make four children. */
 static uint64_t children_estimate(const struct hr_graph *graph, uint32_t expand)
 {
     const struct hr_graph_node *n = &graph->nodes[expand];
