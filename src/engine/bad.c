@@ -42,9 +42,27 @@ static size_t blamed_path(const struct hr_runner *runner, const struct hr_stage 
     return 0;
 }
 
-/* Appends where the record is to a message that names no file. */
-static void tell_place(struct hr_error *error)
+/* Whether the node's record is a batch, or was part of one: then its identity is that of
+ * the batch's first record. */
+static bool is_of_batch(const struct hr_graph *graph, const char *name)
 {
+    const struct hr_graph_node *n = NULL;
+
+    for (size_t i = 0; i < graph->count && n == NULL; i++)
+        if (strcmp(graph->nodes[i].name, name) == 0)
+            n = &graph->nodes[i];
+    while (n != NULL && n->input_count > 0) {
+        n = &graph->nodes[n->inputs[0]];
+        if (n->schema.batch_rank > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Appends where the record is to a message that names no file. */
+static void tell_place(const struct hr_graph *graph, struct hr_error *error)
+{
+    const char *of = is_of_batch(graph, error->node) ? "the batch that begins with " : "";
     size_t length = strlen(error->message), room = sizeof error->message - length;
     char *end = error->message + length, child[128] = "";
 
@@ -53,9 +71,10 @@ static void tell_place(struct hr_error *error)
                                i == 0 ? ", child " : ".",
                                (unsigned long)error->children[i]);
     if (error->file[0] == '\0')
-        snprintf(end, room, " (record %lld%s)", (long long)error->record - 1, child);
+        snprintf(end, room, " (%srecord %lld%s)", of, (long long)error->record - 1,
+                 child);
     else if (strstr(error->message, error->file) == NULL)
-        snprintf(end, room, " (in %s%s)", error->file, child);
+        snprintf(end, room, " (in %s%s%s)", of, error->file, child);
 }
 
 /* Copies the identity into the error, with the file that the record is in. */
@@ -77,7 +96,7 @@ static void locate(const struct hr_runner *runner, uint32_t source,
     error->offset = (int64_t)offset;
     error->depth = id->depth;
     memcpy(error->children, id->child, sizeof error->children);
-    tell_place(error);
+    tell_place(runner->engine->graph, error);
 }
 
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,

@@ -518,3 +518,24 @@ TEST(a_file_is_named_in_every_stage)
     }
     CHECK(lines >= 2 * 2 * (PHOTOS / 5));
 }
+
+/* The identity of a batch, and of what was in it, is that of its first record, which need
+ * not be the damaged one. */
+TEST(after_a_batch_the_message_names_the_batch)
+{
+    struct outcome_job job = ledger_job(
+        PHOTOS_HEAD "  - batch.stack: {size: 4}\n" UNBATCH DECODE CROP BATCH, 2);
+    struct outcome *o;
+    char *made;
+
+    job.states = false;
+    job.params[job.param_count++] = (struct hr_graph_param){"data", photos_broken(5)};
+    o = outcome_run(&job);
+    if (o->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s", o->error.message);
+    made = read_ledger();
+    CHECK_HAS(made, "(in the batch that begins with ");
+    CHECK_HAS(made, ", child 3)");
+    hr__free(made);
+    outcome_free(o);
+}
