@@ -104,7 +104,7 @@ struct ext_call;
  * the cycle collector sees them through the graph's object. Calls that run and functions
  * that the library has hold it beyond its owner, when it is gone and owns nothing.
  */
-struct ext_home {
+struct ext_registry {
     atomic_int refs;
     struct ext_state *state;
     bool serves;      /* in a worker process: what would end a program ends a record */
@@ -122,7 +122,7 @@ struct ext_home {
 struct ext_graph {
     PyObject_HEAD PyObject *weak;
     struct hr_graph *graph;
-    struct ext_home *home;
+    struct ext_registry *registry;
     struct ext_host *host;
     PyThread_type_lock lock; /* one thread at a time in the handle */
     atomic_ulong owner;      /* thread that holds it, 0: none */
@@ -239,48 +239,50 @@ enum ext_code_kind {
     EXT_EXPAND,
 };
 
-/* A function that the library knows by hr_code.user. When its home is gone, calls are
+/* A function that the library knows by hr_code.user. When its registry is gone, calls are
  * cancelled. */
 struct ext_code {
     atomic_int refs;
     struct ext_code *next;
-    struct ext_home *home; /* a reference */
-    PyObject *function;    /* owned by the home; NULL when that is gone */
-    PyObject *list;        /* the one whose items a source gives, borrowed, or NULL */
+    struct ext_registry *registry; /* a reference */
+    PyObject *function;            /* owned by the registry; NULL when that is gone */
+    PyObject *list; /* the one whose items a source gives, borrowed, or NULL */
     enum ext_code_kind kind;
 };
 
-/* A home with one reference; NULL with MemoryError set. Unref needs no interpreter. */
-struct ext_home *ext_home_create(struct ext_state *state);
-void ext_home_unref(struct ext_home *home);
+/* A registry with one reference; NULL with MemoryError set. Unref needs no interpreter.
+ */
+struct ext_registry *ext_registry_create(struct ext_state *state);
+void ext_registry_unref(struct ext_registry *registry);
 
-/* Make `function` known to the home; -1 with an exception set. `ret_code->user` has a
+/* Make `function` known to the registry; -1 with an exception set. `ret_code->user` has a
  * reference that release drops. */
-int ext_code_create(struct ext_home *home, const char *kind, PyObject *function,
+int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *function,
                     struct hr_code *ret_code);
-int ext_home_visit(struct ext_home *home, visitproc visit, void *arg);
+int ext_registry_visit(struct ext_registry *registry, visitproc visit, void *arg);
 /* Its owner goes. */
-void ext_home_clear(struct ext_home *home);
+void ext_registry_clear(struct ext_registry *registry);
 
 /* A run begins; a run has ended. */
-void ext_home_begin(struct ext_home *home);
-void ext_home_end(struct ext_home *home);
+void ext_registry_begin(struct ext_registry *registry);
+void ext_registry_end(struct ext_registry *registry);
 
-/* Ask the threads in user code of this home to end soon: an exception is raised in them
- * when they next run a line of Python. Not while several iterators share the code. */
-void ext_home_interrupt(struct ext_home *home);
+/* Ask the threads in user code of this registry to end soon: an exception is raised in
+ * them when they next run a line of Python. Not while several iterators share the code.
+ */
+void ext_registry_interrupt(struct ext_registry *registry);
 
-/* Whether this thread is inside of user code of this home. */
-bool ext_home_is_here(const struct ext_home *home);
+/* Whether this thread is inside of user code of this registry. */
+bool ext_registry_is_here(const struct ext_registry *registry);
 
 /* The exception behind an error of the library, a new reference, or NULL. */
-PyObject *ext_kept_take(struct ext_home *home, const struct hr_error *error);
+PyObject *ext_kept_take(struct ext_registry *registry, const struct hr_error *error);
 
 /* What is no error and ended user code, such as SystemExit; a new reference, or NULL. */
-PyObject *ext_fatal_take(struct ext_home *home);
+PyObject *ext_fatal_take(struct ext_registry *registry);
 
 /* Whether there is one, and it can be of one run only. */
-bool ext_fatal_is_due(struct ext_home *home);
+bool ext_fatal_is_due(struct ext_registry *registry);
 
 PyObject *ext_current_record(PyObject *module, PyObject *unused);
 

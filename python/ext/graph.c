@@ -21,13 +21,13 @@ int ext_graph_lock(struct ext_graph *graph)
     unsigned long me = PyThread_get_thread_ident();
 
     if (atomic_load_explicit(&graph->owner, memory_order_relaxed) == me) {
-        ext_fail(graph->home->state, HR_ERR_STATE, NULL,
+        ext_fail(graph->registry->state, HR_ERR_STATE, NULL,
                  "the graph is in use further up in this thread");
         return -1;
     }
     if (!PyThread_acquire_lock(graph->lock, NOWAIT_LOCK)) {
         if (graph->forks != ext_forks()) {
-            ext_fail(graph->home->state, HR_ERR_STATE, NULL,
+            ext_fail(graph->registry->state, HR_ERR_STATE, NULL,
                      "the graph was in use when this process was forked; make one in the "
                      "process that uses it");
             return -1;
@@ -62,10 +62,10 @@ static PyObject *create(PyTypeObject *type, struct hr_graph *handle)
     }
     graph->graph = handle;
     graph->forks = ext_forks();
-    graph->home = ext_home_create(PyType_GetModuleState(type));
+    graph->registry = ext_registry_create(PyType_GetModuleState(type));
     graph->lock = PyThread_allocate_lock();
     ext_count(EXT_GRAPH, 1);
-    if (graph->lock == NULL || graph->home == NULL) {
+    if (graph->lock == NULL || graph->registry == NULL) {
         Py_DECREF(graph);
         return PyErr_NoMemory();
     }
@@ -86,13 +86,14 @@ static int graph_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     if (of(self)->host != NULL && ext_host_visit(of(self)->host, visit, arg) != 0)
         return -1;
-    return of(self)->home != NULL ? ext_home_visit(of(self)->home, visit, arg) : 0;
+    return of(self)->registry != NULL ? ext_registry_visit(of(self)->registry, visit, arg)
+                                      : 0;
 }
 
 static int graph_clear(PyObject *self)
 {
-    if (of(self)->home != NULL)
-        ext_home_clear(of(self)->home);
+    if (of(self)->registry != NULL)
+        ext_registry_clear(of(self)->registry);
     ext_host_clear(of(self));
     return 0;
 }
@@ -107,7 +108,7 @@ static void graph_dealloc(PyObject *self)
         PyObject_ClearWeakRefs(self);
     graph_clear(self);
     hr_graph_unref(graph->graph);
-    ext_home_unref(graph->home);
+    ext_registry_unref(graph->registry);
     if (graph->lock != NULL)
         PyThread_free_lock(graph->lock);
     ext_count(EXT_GRAPH, -1);
@@ -235,7 +236,7 @@ static PyObject *graph_add(PyObject *self, PyObject *args)
                         &error);
     ext_graph_unlock(of(self));
     if (code != HR_OK)
-        return ext_raise(of(self)->home->state, &error, NULL, NULL);
+        return ext_raise(of(self)->registry->state, &error, NULL, NULL);
     return PyLong_FromUnsignedLong(node.id);
 }
 
@@ -254,7 +255,7 @@ static PyObject *graph_code(PyObject *self, PyObject *args)
         return PyErr_Format(PyExc_TypeError, "%R cannot be called", function);
     if (ext_graph_lock(graph) < 0)
         return NULL;
-    if (ext_code_create(graph->home, kind, function, &code) < 0) {
+    if (ext_code_create(graph->registry, kind, function, &code) < 0) {
         ext_graph_unlock(graph);
         return NULL;
     }
@@ -264,7 +265,7 @@ static PyObject *graph_code(PyObject *self, PyObject *args)
     if (result == HR_OK)
         Py_RETURN_NONE;
     code.release(code.user); /* its function stays with the graph: it is never called */
-    return ext_raise(graph->home->state, &error, NULL, NULL);
+    return ext_raise(graph->registry->state, &error, NULL, NULL);
 }
 
 static PyObject *graph_host(PyObject *self, PyObject *args)
@@ -293,8 +294,8 @@ static PyObject *graph_freeze(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS;
     ext_graph_unlock(of(self));
     if (code != HR_OK)
-        return ext_raise(of(self)->home->state, &error, NULL,
-                         ext_kept_take(of(self)->home, &error));
+        return ext_raise(of(self)->registry->state, &error, NULL,
+                         ext_kept_take(of(self)->registry, &error));
     Py_RETURN_NONE;
 }
 
@@ -320,7 +321,7 @@ static PyObject *graph_fingerprint(PyObject *self, PyObject *unused)
     code = hr_graph_fingerprint(of(self)->graph, text);
     ext_graph_unlock(of(self));
     if (code != HR_OK)
-        return ext_fail(of(self)->home->state, HR_ERR_STATE, NULL,
+        return ext_fail(of(self)->registry->state, HR_ERR_STATE, NULL,
                         "a graph has a fingerprint once it is frozen");
     return PyUnicode_FromString(text);
 }
@@ -343,7 +344,7 @@ static PyObject *graph_print(PyObject *self, PyObject *args)
     code = hr_graph_print(of(self)->graph, format, &text, &error);
     ext_graph_unlock(of(self));
     return code == HR_OK ? take_text(text)
-                         : ext_raise(of(self)->home->state, &error, NULL, NULL);
+                         : ext_raise(of(self)->registry->state, &error, NULL, NULL);
 }
 
 typedef enum hr_err plan_fn(struct hr_graph *graph, const struct hr_iter_options *options,
@@ -361,7 +362,7 @@ static PyObject *tell_plan(PyObject *self, PyObject *args, plan_fn *tell)
 
     if (!PyArg_ParseTuple(args, "Op", &dict, &json))
         return NULL;
-    copy = ext_options_read(of(self)->home->state, dict, &options);
+    copy = ext_options_read(of(self)->registry->state, dict, &options);
     if (copy == NULL)
         return NULL;
     if (ext_graph_lock(of(self)) < 0) {
@@ -374,7 +375,7 @@ static PyObject *tell_plan(PyObject *self, PyObject *args, plan_fn *tell)
     ext_graph_unlock(of(self));
     Py_DECREF(copy);
     return code == HR_OK ? take_text(text)
-                         : ext_raise(of(self)->home->state, &error, NULL, NULL);
+                         : ext_raise(of(self)->registry->state, &error, NULL, NULL);
 }
 
 static PyObject *graph_explain(PyObject *self, PyObject *args)
@@ -409,7 +410,7 @@ static PyObject *graph_record_count(PyObject *self, PyObject *unused)
 
 static PyObject *graph_epoch_size(PyObject *self, PyObject *args)
 {
-    struct ext_state *state = of(self)->home->state;
+    struct ext_state *state = of(self)->registry->state;
     struct hr_iter_options options;
     struct hr_epoch_size size;
     struct hr_error error = {0};
@@ -462,7 +463,7 @@ node_dict(struct ext_graph *graph, size_t at, const struct hr_node_info *info)
         return NULL;
     if (hr_graph_node_params(graph->graph, at, &params, &error) != HR_OK) {
         Py_DECREF(inputs);
-        return ext_raise(graph->home->state, &error, NULL, NULL);
+        return ext_raise(graph->registry->state, &error, NULL, NULL);
     }
     return Py_BuildValue("{s:s,s:s,s:N,s:N}", "name", info->name, "op", info->op,
                          "inputs", inputs, "params", take_text(params));
@@ -512,7 +513,7 @@ static PyObject *field_list(struct ext_graph *self, Py_ssize_t node)
     PyObject *list;
 
     if (node < 0 || (size_t)node >= hr_graph_node_count(graph))
-        return ext_fail(self->home->state, HR_ERR_RANGE, NULL,
+        return ext_fail(self->registry->state, HR_ERR_RANGE, NULL,
                         "there is no node %zd in a graph of %zu nodes", node,
                         hr_graph_node_count(graph));
     list = PyList_New(0);

@@ -132,7 +132,7 @@ int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill)
     if (code == HR_OK)
         return 0;
     free(host);
-    ext_raise(graph->home->state, &error, NULL, NULL);
+    ext_raise(graph->registry->state, &error, NULL, NULL);
     return -1;
 }
 

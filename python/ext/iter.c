@@ -44,7 +44,7 @@ static struct ext_iter *of(PyObject *self)
 
 static struct ext_state *state_of(struct ext_iter *iter)
 {
-    return iter->graph->home->state;
+    return iter->graph->registry->state;
 }
 
 static bool is_closed(struct ext_iter *iter)
@@ -136,7 +136,7 @@ static int wait_stopped(struct hr_iter *handle, int wait_ms, bool signals)
  * handler raised, or a warning did. The handle is closed in any case. */
 static int close_handle(struct ext_iter *iter, int wait_ms, bool signals)
 {
-    struct ext_home *home = iter->graph->home;
+    struct ext_registry *registry = iter->graph->registry;
     struct hr_iter *handle = iter->iter;
     int result;
 
@@ -145,9 +145,9 @@ static int close_handle(struct ext_iter *iter, int wait_ms, bool signals)
     take_handle(iter);
     if (iter->forks != ext_forks())
         return 0;
-    ext_home_interrupt(home);
-    ext_home_end(home);
-    if (ext_home_is_here(home))
+    ext_registry_interrupt(registry);
+    ext_registry_end(registry);
+    if (ext_registry_is_here(registry))
         wait_ms = -1; /* this thread may be the one to wait for */
     result = wait_stopped(handle, wait_ms, signals);
     Py_BEGIN_ALLOW_THREADS;
@@ -169,7 +169,7 @@ static int refuse(struct ext_iter *iter, const char *why)
 static bool is_within(const struct ext_iter *iter)
 {
     return atomic_load(&iter->owner) == PyThread_get_thread_ident() ||
-           ext_home_is_here(iter->graph->home);
+           ext_registry_is_here(iter->graph->registry);
 }
 
 /* The lock is this thread's. */
@@ -257,7 +257,7 @@ static void cancel(struct ext_iter *iter)
         hr_iter_cancel(iter->iter);
     ext_mutex_unlock(&iter->mutex);
     if (open)
-        ext_home_interrupt(iter->graph->home);
+        ext_registry_interrupt(iter->graph->registry);
 }
 
 /* "; next() was called in thread 'MainThread'", as threading names it; clears errors. */
@@ -369,19 +369,19 @@ open_handle(struct ext_iter *iter, const struct hr_iter_options *options)
     if (ext_graph_lock(graph) < 0)
         return HR_ERR_STATE;
     if (options->on_error == HR_ON_ERROR_FAIL)
-        atomic_store(&graph->home->keep, true);
+        atomic_store(&graph->registry->keep, true);
     Py_BEGIN_ALLOW_THREADS;
     code = hr_iter_open(graph->graph, options, &handle, &error);
     Py_END_ALLOW_THREADS;
     ext_graph_unlock(graph);
     if (code != HR_OK) {
-        ext_raise(state_of(iter), &error, NULL, ext_kept_take(graph->home, &error));
+        ext_raise(state_of(iter), &error, NULL, ext_kept_take(graph->registry, &error));
         return code;
     }
     iter->iter = handle;
     iter->forks = ext_forks();
     ext_count(EXT_ITER, 1);
-    ext_home_begin(graph->home);
+    ext_registry_begin(graph->registry);
     list_open(iter, state_of(iter));
     return HR_OK;
 }
@@ -495,12 +495,12 @@ static void interrupted(struct ext_iter *iter)
 
 static void raise_failure(struct ext_iter *iter, const struct hr_error *error)
 {
-    struct ext_home *home = iter->graph->home;
-    PyObject *fatal = ext_fatal_take(home);
+    struct ext_registry *registry = iter->graph->registry;
+    PyObject *fatal = ext_fatal_take(registry);
 
     if (fatal == NULL) {
         ext_raise(state_of(iter), error, hr_iter_detail(iter->iter),
-                  ext_kept_take(home, error));
+                  ext_kept_take(registry, error));
         return;
     }
     PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
@@ -525,7 +525,7 @@ static struct hr_batch *wait_batch(struct ext_iter *iter)
         }
         /* Raised in code that this thread ran, or by code that asks to leave: not to wait
          * for the records before it, nor to be lost behind the end. */
-        if (batch == NULL && ext_fatal_is_due(iter->graph->home)) {
+        if (batch == NULL && ext_fatal_is_due(iter->graph->registry)) {
             raise_failure(iter, &error);
             return NULL;
         }

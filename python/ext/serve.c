@@ -6,7 +6,7 @@
 #define SERVE_CODES_MAX 256
 
 struct serving {
-    struct ext_home *home;
+    struct ext_registry *registry;
     PyObject *find;
     PyObject *type, *value, *traceback; /* what find raised */
     struct hr_code codes[SERVE_CODES_MAX];
@@ -21,7 +21,7 @@ static const struct hr_code *find_locked(struct serving *serving, const char *na
 
     if (found != NULL && found != Py_None && serving->count < SERVE_CODES_MAX &&
         PyArg_ParseTuple(found, "sO", &kind, &function) &&
-        ext_code_create(serving->home, kind, function, code) == 0) {
+        ext_code_create(serving->registry, kind, function, code) == 0) {
         serving->count++;
         Py_DECREF(found);
         return code;
@@ -45,7 +45,7 @@ static const struct hr_code *find(void *user, const char *name)
 static PyObject *
 serve_result(struct serving *serving, enum hr_err code, const struct hr_error *error)
 {
-    PyObject *fatal = ext_fatal_take(serving->home);
+    PyObject *fatal = ext_fatal_take(serving->registry);
 
     if (serving->type != NULL) {
         Py_XDECREF(fatal);
@@ -58,7 +58,7 @@ serve_result(struct serving *serving, enum hr_err code, const struct hr_error *e
         return NULL;
     }
     if (code != HR_OK)
-        return ext_raise(serving->home->state, error, NULL, NULL);
+        return ext_raise(serving->registry->state, error, NULL, NULL);
     Py_RETURN_NONE;
 }
 
@@ -75,21 +75,21 @@ PyObject *ext_serve(PyObject *module, PyObject *args)
     serving = calloc(1, sizeof *serving);
     if (serving == NULL)
         return PyErr_NoMemory();
-    serving->home = ext_home_create(ext_state_of(module));
-    if (serving->home == NULL) {
+    serving->registry = ext_registry_create(ext_state_of(module));
+    if (serving->registry == NULL) {
         free(serving);
         return NULL;
     }
-    serving->home->serves = true;
+    serving->registry->serves = true;
     serving->find = function;
     Py_BEGIN_ALLOW_THREADS;
     code = hr_code_serve(fd, find, serving, &error);
     Py_END_ALLOW_THREADS;
     result = serve_result(serving, code, &error);
-    ext_home_clear(serving->home);
+    ext_registry_clear(serving->registry);
     for (size_t i = 0; i < serving->count; i++)
         serving->codes[i].release(serving->codes[i].user);
-    ext_home_unref(serving->home);
+    ext_registry_unref(serving->registry);
     free(serving);
     return result;
 }

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from . import _headrace, ops
 from .batch import Batch
 from .build import Field
-from .code import rng
 from .dataset import from_dataset, from_generator, from_iterable
 from .errors import (
     ArgumentError,
@@ -49,15 +48,16 @@ from .fieldspec import Spec, spec
 from .pipeline import Pipeline
 from .sources import files, from_yaml, idx, lines, load, range, zip
 from .sources import lines as list
+from .user_code import rng
 
 if TYPE_CHECKING:
+    from .contact_sheet import show
     from .loader import Loader, UnknownLengthError
-    from .sheet import show
     from .states import merge_states
 
 __version__ = _headrace.version()
 
-_LAZY = {"Loader": "loader", "UnknownLengthError": "loader", "merge_states": "states", "show": "sheet"}
+_LAZY = {"Loader": "loader", "UnknownLengthError": "loader", "merge_states": "states", "show": "contact_sheet"}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _headrace
 from ._check import nearest
 from ._numpy import np
-from .code import Code, Probe, callable_of, file_name, pickled
 from .errors import CodeError, GraphError, HeadraceError, translated
 from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
 from .node import Node, numbered, to_json
-from .shipping import Memory, Shipped
+from .pickling import Memory, PickledCode
+from .user_code import Code, Probe, callable_of, file_name, pickled
 
 if TYPE_CHECKING:
     from .host import Host
@@ -276,7 +276,7 @@ class _Codes:
     def __init__(self, probing: bool) -> None:
         self.probing = probing
         self.entries: dict[str, tuple[str, str, Any]] = {}
-        self.shipped: list[Shipped] = []
+        self.for_workers: list[PickledCode] = []
         self.memory = Memory()
         self._known: dict[tuple[Any, ...], str] = {}
 
@@ -300,10 +300,10 @@ class _Codes:
                 code.kind,
                 call,
             )
-        shipped = any(name == one.name for one in self.shipped)
-        if code.variant == "processes" and not self.probing and not shipped:
+        known = any(name == one.name for one in self.for_workers)
+        if code.variant == "processes" and not self.probing and not known:
             data, spans = pickled(code, call, node.name or node.op, self.memory)
-            self.shipped.append(Shipped(name, code.kind, data, spans))
+            self.for_workers.append(PickledCode(name, code.kind, data, spans))
         return name
 
     def _name(self, code: Code) -> str:
@@ -385,10 +385,10 @@ def assemble(nodes: list[Node], probing: bool = False) -> tuple[_headrace.Graph,
         for name, (ident, kind, call) in codes.entries.items():
             graph.code(name, ident, kind, call)
         host = None
-        if codes.shipped:
+        if codes.for_workers:
             from .host import Host
 
-            host = Host(codes.shipped, codes.memory)
+            host = Host(codes.for_workers, codes.memory)
             graph.host(host.start, host.kill)
     return graph, host
 

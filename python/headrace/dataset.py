@@ -17,13 +17,13 @@ from . import _headrace, fieldspec
 from ._check import checked_op, nearest
 from ._numpy import np
 from ._types import Variant
-from .code import Code, check_options
 from .errors import ArgumentError, CodeError, DtypeError, GraphError
 from .fieldspec import Spec
 from .identity import identity, name_of
 from .node import Node
+from .pickling import Holder
 from .pipeline import Outputs, Pipeline
-from .shipping import Holder
+from .user_code import Code, check_options
 
 
 def plain(value: Any) -> Any:
@@ -149,14 +149,14 @@ def from_dataset(
         names: names of the fields. By default the keys of dicts, "image" and "label" for
             pairs of a picture and a number, "field0", ... for other tuples, else "value".
         outputs: {name: hr.spec(...)}; by default item 0 tells.
-        variant: as for `Pipeline.map`; with "processes" the dataset is shipped once. NumPy
+        variant: as for `Pipeline.map`; with "processes" the dataset is sent once. NumPy
             arrays in it, and lists of plain objects that are the dataset, are in memory once
             for all workers; other Python objects are copied by each worker in time.
         version: stands for the content in fingerprints. By default the class, the length
             and, of a Hugging Face dataset, its own fingerprint count, not the content.
 
     Raises:
-        CodeError: item 0 cannot be had, or the dataset cannot be shipped.
+        CodeError: item 0 cannot be had, or the dataset cannot be sent.
         DtypeError: an item holds what batches cannot.
     """
     what = f"from_dataset({type(dataset).__name__})"
@@ -414,7 +414,7 @@ def _pipeline(
     flags = frozenset({"seed"} if seed_globals else set())
     made = Code("source", call, (), outputs, variant, version, flags, probed=probed)
     if variant == "processes":
-        from .code import pickled
+        from .user_code import pickled
 
         pickled(made, call, name or "code.source")
     return Pipeline(Node("code.source", {"count": count} if count >= 0 else {}, (), name, made))

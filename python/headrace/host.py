@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import CodeError
-from .shipping import Memory, Shipped
+from .pickling import Memory, PickledCode
 
 # One thread per worker: the engine runs as many workers as it has threads.
 _ENV = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
@@ -48,7 +48,7 @@ main({fd})
 """
 
 
-def payload(codes: list[Shipped]) -> bytes:
+def payload(codes: list[PickledCode]) -> bytes:
     """What a worker needs: how to import __main__, or None, and the functions."""
     main: dict[str, Any] | None = None
     if any(b"__main__" in one.data for one in codes):
@@ -160,7 +160,7 @@ class Host:
     need it.
     """
 
-    def __init__(self, codes: list[Shipped], buffers: Memory) -> None:
+    def __init__(self, codes: list[PickledCode], buffers: Memory) -> None:
         self._codes, self._buffers = codes, buffers
         self._lock, self._counting = threading.RLock(), threading.RLock()
         self._nursery: Nursery | None = None

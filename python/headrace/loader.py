@@ -21,6 +21,7 @@ from . import _headrace, _numpy, batch, build, states
 from ._check import nearest, one_of
 from ._types import Even, OnError, Output, PathLike
 from .batch import Batch
+from .equal_steps import EqualSteps
 from .errors import (
     ArgumentError,
     CancelledError,
@@ -30,7 +31,6 @@ from .errors import (
     UnsupportedError,
     translated,
 )
-from .together import Together
 
 if TYPE_CHECKING:
     from .host import Host
@@ -304,7 +304,7 @@ class Loader:
         self._built = pipeline._built
         if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
             self._built = build.build(pipeline._node)  # reads the iterable in a pass of its own
-        self._together: Together | None = None
+        self._equal_steps: EqualSteps | None = None
         self._take_share(options)
         self._run: weakref.ref[Run] | None = None
         self._next_epoch = 0
@@ -334,7 +334,7 @@ class Loader:
         else:
             self._engine |= {"rank": self.rank, "world": max(self.world, 1)}
         if even == "steps":
-            self._together = Together() if self.world > 1 else None
+            self._equal_steps = EqualSteps() if self.world > 1 else None
         else:
             self._engine["even"] = even
         with translated():
@@ -359,7 +359,7 @@ class Loader:
         return self._with_others(self._start(number, 1))
 
     def _with_others(self, run: Run) -> Iterator[Batch]:
-        return run if self._together is None else self._together.steps(run)
+        return run if self._equal_steps is None else self._equal_steps.steps(run)
 
     def set_epoch(self, number: int) -> None:
         """Let the next run begin with epoch `number`, as torch's DistributedSampler has it.

@@ -18,7 +18,7 @@ from ._numpy import np
 from .errors import ArgumentError, translated
 
 if TYPE_CHECKING:
-    from .code import Code
+    from .user_code import Code
 
 
 class Origin:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
-from . import _headrace, build, code, fieldspec
+from . import _headrace, build, fieldspec, user_code
 from ._check import checked, checked_op, one_of, path_of
 from ._ops import Methods
 from ._types import DType, PathLike, Variant
@@ -169,7 +169,7 @@ class Pipeline(Methods):
                 record (not with "threads"); hr.rng() needs no such thing.
 
         Raises:
-            CodeError: the function cannot be shipped to a process, or it is not clear what
+            CodeError: the function cannot be sent to a worker process, or it is not clear what
                 it makes. Errors that it raises in the run arrive as CodeError with the
                 original as __cause__, under the loader's on_error.
         """
@@ -247,15 +247,15 @@ class Pipeline(Methods):
         name: str | None,
         batch: bool = False,
     ) -> Pipeline:
-        code.check_function(f"code.{kind}", fn)
+        user_code.check_function(f"code.{kind}", fn)
         if kind == "map" and not batch and build.is_batched(self._node):
             raise GraphError(
                 "map works on records, and these are batches: put it before .batch(), or use .map_batch",
                 op="code.map",
             )
-        code.check_options(f"code.{kind}", variant, version, seed_globals)
+        user_code.check_options(f"code.{kind}", variant, version, seed_globals)
         flags = [flag for flag, on in (("seed", seed_globals), ("batch", batch)) if on]
-        made = code.Code(
+        made = user_code.Code(
             kind,
             fn,
             None if fields is None else fieldspec.field_names(fields, "fields", f"code.{kind}"),
@@ -265,7 +265,7 @@ class Pipeline(Methods):
             frozenset(flags),
         )
         if variant == "processes":
-            code.pickled(made, fn, name or f"code.{kind}")
+            user_code.pickled(made, fn, name or f"code.{kind}")
         return Pipeline(Node(f"code.{kind}", {}, (self._node,), name, made))
 
     # ---- what it is ----

@@ -12,10 +12,10 @@ from . import _headrace, fieldspec, identity
 from ._check import path_of
 from ._ops import flow_zip, source_files, source_idx, source_list, source_range
 from ._types import PathLike
-from .code import Code
 from .errors import ArgumentError, CodeError, GraphError, translated
 from .node import Node, Origin, is_text, to_json
 from .pipeline import Pipeline
+from .user_code import Code
 
 files = source_files
 idx = source_idx

@@ -57,14 +57,14 @@ def _load(fds: list[int]) -> dict[str, Found]:
 def _import(fds: list[int]) -> dict[str, Found]:
     import pickle
 
-    from . import shipping
+    from . import pickling
 
     with os.fdopen(fds[0], "rb") as file:
         file.seek(0)
         main_data, codes = pickle.loads(file.read())
     memory = memoryview(b"")
     for fd in fds[1:]:
-        memory = shipping.mapped(fd)
+        memory = pickling.mapped(fd)
         os.close(fd)
     if main_data is not None:
         from multiprocessing import spawn

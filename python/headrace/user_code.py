@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from . import _headrace, identity, shipping
+from . import _headrace, identity, pickling
 from ._check import one_of
 from ._numpy import np
 from .errors import ArgumentError, CodeError, DtypeError
@@ -177,17 +177,17 @@ def file_name(code: Code) -> str | None:
 
 
 def pickled(
-    code: Code, call: Callable[..., Any], node: str, memory: shipping.Memory | None = None
-) -> tuple[bytes, list[shipping.Span]]:
-    """`call` as bytes for a worker process; CodeError says why it cannot be shipped. Without `memory` to see
+    code: Code, call: Callable[..., Any], node: str, memory: pickling.Memory | None = None
+) -> tuple[bytes, list[pickling.Span]]:
+    """`call` as bytes for a worker process; CodeError says why it cannot be sent. Without `memory` to see
     whether it can."""
     name = identity.name_of(code.fn)
     try:
-        data, spans = shipping.dumps(call, memory) if memory is not None else (pickle.dumps(call, 5), [])
+        data, spans = pickling.dumps(call, memory) if memory is not None else (pickle.dumps(call, 5), [])
     except Exception as error:
         what = "a lambda or a function inside a function" if "<" in name else "something that pickle refuses"
         raise CodeError(
-            f"node '{node}': {name} cannot be shipped to a worker process: {what} ({error}). "
+            f"node '{node}': {name} cannot be sent to a worker process: {what} ({error}). "
             "Move it to the top level of a module, or use variant='threads'",
             node=node,
             op=f"code.{code.kind}",

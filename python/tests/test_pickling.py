@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import headrace as hr
+import picklefns
 import reportfns
-import shipfns
-from headrace import shipping
+from headrace import pickling
 
 COUNT = 3000
 LISTS: dict[str, list[Any]] = {
@@ -29,9 +29,9 @@ LISTS: dict[str, list[Any]] = {
 
 def shipped(value: Any) -> tuple[Any, int, int]:
     """What arrives, the bytes of its pickle, and those beside it."""
-    memory = shipping.Memory()
-    data, spans = shipping.dumps(value, memory)
-    there = shipping.mapped(memory.descriptors()[0]) if spans else memoryview(b"")
+    memory = pickling.Memory()
+    data, spans = pickling.dumps(value, memory)
+    there = pickling.mapped(memory.descriptors()[0]) if spans else memoryview(b"")
     buffers = [there[at : at + length] for at, length in spans]
     return pickle.loads(data, buffers=buffers), len(data), sum(length for _, length in spans)
 
@@ -76,7 +76,7 @@ def test_a_list_reads_the_same_in_processes(name: str, children: Any) -> None:
 
 def test_records_of_dicts_and_arrays_of_a_class_read_the_same_in_processes(children: Any) -> None:
     rows = [{"name": f"{i}", "size": i} for i in range(2000)]
-    sets: list[Any] = [rows, shipfns.Rows(2000)]
+    sets: list[Any] = [rows, picklefns.Rows(2000)]
     for data in sets:
         got = []
         for batch in hr.from_dataset(data, variant="processes").batch(100).loader(threads=2, output="numpy"):

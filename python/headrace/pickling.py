@@ -31,7 +31,7 @@ _GET: dict[str, Callable[[Any], Any]] = {
 Span = tuple[int, int]
 
 
-class Shipped(NamedTuple):
+class PickledCode(NamedTuple):
     """Code of a graph, pickled. spans: its buffers in the graph's Memory."""
 
     name: str
@@ -137,7 +137,7 @@ def _is_plain(value: Any) -> bool:
 
 
 class Holder:
-    """A call that holds a data set, which may be shipped in another form."""
+    """A call that holds a data set, which may be sent in another form."""
 
     __slots__ = ("dataset",)
 

@@ -1,4 +1,4 @@
-"""Data sets that test_shipping.py ships to worker processes."""
+"""Data sets that test_pickling.py sends to worker processes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _END = 1 << 62  # the epoch of a rank that has no batch left
 
 
-class Together:
+class EqualSteps:
     """The ranks of torch.distributed. All must run their loaders in the same order."""
 
     def __init__(self) -> None:

@@ -1,0 +1,380 @@
+/*
+ * Calls of user code: Python functions as struct hr_code.
+ *
+ * enter and leave take the interpreter's lock for a run of calls. A thread of the engine
+ * keeps its thread state from the first call to its end, so that what user code stores in
+ * threading.local stays there.
+ *
+ * A worker process may enter once for several functions (proc/serve.c), so nothing about
+ * a function depends on enter: a call registers itself.
+ */
+#include "user_code.h"
+
+#include <stdio.h>
+
+/* One object, looked up once per call, since that is a function call by itself. */
+static _Thread_local struct ext_thread {
+    struct ext_call *current;
+    unsigned long long calls;
+    unsigned long ident; /* 0 before its first call */
+    bool foreign;        /* the engine made this thread */
+} this_thread;
+
+struct ext_call *ext_call_current(void)
+{
+    return this_thread.current;
+}
+
+/* ---- the interpreter's lock ---- */
+
+/* C++'s destructors of thread-local objects: unlike those of pthread keys they run while
+ * the interpreter still knows this thread's state. Absent from some C libraries; there a
+ * state lives for one run of calls. */
+extern int __cxa_thread_atexit_impl(void (*destroy)(void *object), void *object,
+                                    void *library) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+/* At the end of a thread of the engine: drop the hold of first_enter. */
+static void forget_thread(void *unused)
+{
+    (void)unused;
+    if (!Py_IsInitialized())
+        return;
+    PyGILState_Ensure();
+    PyGILState_Release(PyGILState_LOCKED);
+    PyGILState_Release(PyGILState_UNLOCKED);
+}
+
+/* The thread's state is made here and is alive until forget_thread. */
+static void first_enter(void)
+{
+    this_thread.foreign = true;
+    if (__cxa_thread_atexit_impl == NULL ||
+        __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle) != 0)
+        return;
+    PyGILState_Ensure();
+    PyEval_SaveThread();
+}
+
+void *ext_code_enter(void *user)
+{
+    (void)user;
+    if (PyGILState_GetThisThreadState() == NULL)
+        first_enter();
+    return (void *)(intptr_t)(PyGILState_Ensure() == PyGILState_LOCKED);
+}
+
+void ext_code_leave(void *user, void *token)
+{
+    (void)user;
+    PyGILState_Release(token != NULL ? PyGILState_LOCKED : PyGILState_UNLOCKED);
+}
+
+/* ---- calls ---- */
+
+static void drop_inputs(struct ext_inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++)
+        Py_DECREF(inputs->items[i]);
+}
+
+static int make_inputs(struct ext_state *state, const struct hr_code_call *call,
+                       struct ext_inputs *inputs)
+{
+    size_t count = hr_code_input_count(call);
+
+    inputs->count = 0;
+    if (count > EXT_INPUTS_MAX) {
+        PyErr_Format(PyExc_SystemError, "%zu inputs", count);
+        return -1;
+    }
+    for (; inputs->count < count; inputs->count++) {
+        PyObject *input = ext_input(state, call, inputs->count);
+
+        if (input == NULL) {
+            drop_inputs(inputs);
+            return -1;
+        }
+        inputs->items[inputs->count] = input;
+    }
+    return 0;
+}
+
+/* Few inputs go without a tuple around them. */
+static PyObject *call_with(PyObject *function, const struct ext_inputs *inputs)
+{
+    PyObject *const *items = inputs->items;
+    PyObject *tuple, *value = NULL;
+
+    switch (inputs->count) {
+    case 1:
+        return PyObject_CallFunctionObjArgs(function, items[0], NULL);
+    case 2:
+        return PyObject_CallFunctionObjArgs(function, items[0], items[1], NULL);
+    case 3:
+        return PyObject_CallFunctionObjArgs(function, items[0], items[1], items[2], NULL);
+    default:
+        tuple = PyTuple_New((Py_ssize_t)inputs->count);
+    }
+    for (size_t i = 0; tuple != NULL && i < inputs->count; i++)
+        if (PyTuple_SetItem(tuple, (Py_ssize_t)i, Py_NewRef(items[i])) < 0)
+            Py_CLEAR(tuple);
+    if (tuple != NULL)
+        value = PyObject_CallObject(function, tuple);
+    Py_XDECREF(tuple);
+    return value;
+}
+
+/* A value, or a tuple with one per output. */
+static enum hr_err
+take_outputs(struct ext_state *state, struct hr_code_call *call, PyObject *value,
+             const struct ext_inputs *inputs, struct hr_error *reterr)
+{
+    size_t count = hr_code_output_count(call);
+    bool tuple = PyTuple_Check(value) && (count != 1 || PyTuple_Size(value) == 1);
+    enum hr_err code = HR_OK;
+
+    if (count > 1 && (!tuple || (size_t)PyTuple_Size(value) != count)) {
+        PyErr_Format(PyExc_TypeError,
+                     "the function must return a tuple of %zu values, one per output; "
+                     "it returned %R%s",
+                     count, (PyObject *)Py_TYPE(value),
+                     tuple ? " of another length" : "");
+        return HR_ERR_TYPE;
+    }
+    for (size_t i = 0; i < count && code == HR_OK; i++)
+        code = ext_output(state, call, i,
+                          tuple ? PyTuple_GetItem(value, (Py_ssize_t)i) : value, inputs,
+                          reterr);
+    return code;
+}
+
+static enum hr_err
+take_children(struct ext_state *state, struct hr_code_call *call, PyObject *value,
+              const struct ext_inputs *inputs, struct hr_error *reterr)
+{
+    PyObject *iterator = PyObject_GetIter(value), *child;
+    enum hr_err code = iterator != NULL ? HR_OK : HR_ERR_TYPE;
+
+    while (code == HR_OK && (child = PyIter_Next(iterator)) != NULL) {
+        code = hr_code_child(call, reterr);
+        if (code == HR_OK)
+            code = take_outputs(state, call, child, inputs, reterr);
+        Py_DECREF(child);
+    }
+    Py_XDECREF(iterator);
+    return code == HR_OK && PyErr_Occurred() != NULL ? HR_ERR_ARGUMENT : code;
+}
+
+/* The end of the data, as the sequence and the iterator protocol have it. An IndexError
+ * out of deeper frames is a mistake in there. */
+static bool says_end(void)
+{
+    PyObject *type, *value, *traceback, *deeper = NULL;
+    bool end = PyErr_ExceptionMatches(PyExc_StopIteration);
+
+    if (!end && PyErr_ExceptionMatches(PyExc_IndexError)) {
+        PyErr_Fetch(&type, &value, &traceback);
+        if (traceback != NULL)
+            deeper = PyObject_GetAttrString(traceback, "tb_next");
+        PyErr_Clear();
+        end = traceback == NULL || deeper == Py_None;
+        Py_XDECREF(deeper);
+        PyErr_Restore(type, value, traceback);
+    }
+    if (end)
+        PyErr_Clear();
+    return end;
+}
+
+/* A new reference to an item of `list`; NULL, with no exception, when there is no list or
+ * no such item. */
+static PyObject *list_item(PyObject *list, uint64_t index)
+{
+    PyObject *item = NULL;
+
+    if (list != NULL && index < (uint64_t)PyList_Size(list)) {
+        item = ext_list_item(list, (Py_ssize_t)index);
+        if (item == NULL) /* another thread has shortened it */
+            PyErr_Clear();
+    }
+    return item;
+}
+
+/* An item of a list needs no call; any other code has no list. */
+static PyObject *make_record(PyObject *function, PyObject *list, uint64_t index)
+{
+    PyObject *number, *value = list_item(list, index);
+
+    if (value != NULL)
+        return value;
+    number = PyLong_FromUnsignedLongLong(index);
+    if (number == NULL)
+        return NULL;
+    value = PyObject_CallFunctionObjArgs(function, number, NULL);
+    Py_DECREF(number);
+    return value;
+}
+
+static enum hr_err
+call_source(struct ext_call *frame, struct ext_state *state, PyObject *function,
+            PyObject *list, struct hr_error *reterr)
+{
+    static const struct ext_inputs nothing = {0};
+    PyObject *value = make_record(function, list, hr_code_index(frame->call));
+    enum hr_err code;
+
+    if (value == NULL)
+        return says_end() ? HR_ERR_END : HR_ERR_ARGUMENT;
+    code = take_outputs(state, frame->call, value, &nothing, reterr);
+    Py_DECREF(value);
+    return code;
+}
+
+static enum hr_err
+call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind kind,
+            PyObject *function, struct hr_error *reterr)
+{
+    struct ext_inputs inputs;
+    enum hr_err code = HR_OK;
+    PyObject *value;
+    int truth;
+
+    if (make_inputs(state, frame->call, &inputs) < 0) /* our memory, no record's fault */
+        return PyErr_ExceptionMatches(PyExc_MemoryError) ? HR_ERR_MEMORY
+                                                         : HR_ERR_ARGUMENT;
+    value = call_with(function, &inputs);
+    if (value == NULL) {
+        code = HR_ERR_ARGUMENT;
+    } else if (kind == EXT_FILTER) {
+        truth = PyObject_IsTrue(value);
+        hr_code_keep(frame->call, truth > 0);
+        code = truth < 0 ? HR_ERR_ARGUMENT : HR_OK;
+    } else if (kind == EXT_EXPAND) {
+        code = take_children(state, frame->call, value, &inputs, reterr);
+    } else {
+        code = take_outputs(state, frame->call, value, &inputs, reterr);
+    }
+    Py_XDECREF(value);
+    drop_inputs(&inputs);
+    return code;
+}
+
+/* A call begins. A new reference to the function, or NULL when the registry is gone, or
+ * when its run is about to end with what another call raised: no more code is to run
+ * then. */
+static PyObject *
+push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
+{
+    struct ext_thread *thread = &this_thread;
+    struct ext_registry *registry = code->registry;
+    PyObject *function;
+
+    if (thread->ident == 0)
+        thread->ident = PyThread_get_thread_ident();
+    frame->thread = thread->ident;
+    frame->foreign = thread->foreign;
+    frame->registry = registry;
+    frame->call = call;
+    frame->number = ++thread->calls;
+    frame->forks = ext_forks();
+    frame->interrupted = false;
+    frame->outer = thread->current;
+    ext_mutex_lock(&registry->mutex);
+    ext_registry_settle(registry);
+    function = ext_registry_is_due(registry) ? NULL : Py_XNewRef(code->function);
+    if (function != NULL) {
+        frame->next = registry->calls;
+        frame->prev = &registry->calls;
+        if (registry->calls != NULL)
+            registry->calls->prev = &frame->next;
+        registry->calls = frame;
+        thread->current = frame;
+    }
+    ext_mutex_unlock(&registry->mutex);
+    return function;
+}
+
+static void pop(struct ext_call *frame)
+{
+    this_thread.current = frame->outer;
+    if (frame->forks != ext_forks())
+        return;
+    ext_mutex_lock(&frame->registry->mutex);
+    *frame->prev = frame->next;
+    if (frame->next != NULL)
+        frame->next->prev = frame->prev;
+    ext_mutex_unlock(&frame->registry->mutex);
+}
+
+static bool is_plain(PyObject *item)
+{
+    return PyLong_CheckExact(item) || PyFloat_CheckExact(item) ||
+           PyUnicode_CheckExact(item) || PyBytes_CheckExact(item);
+}
+
+/* An item of a list that is converted without anybody's code: no call to register. What
+ * does not work out is done again as one, for its words. */
+static bool take_plain(struct ext_code *code, struct hr_code_call *call)
+{
+    static const struct ext_inputs nothing = {0};
+    struct ext_registry *registry = code->registry;
+    uint64_t index = hr_code_index(call);
+    PyObject *list, *item;
+    bool taken = false;
+
+    ext_mutex_lock(&registry->mutex);
+    list = Py_XNewRef(code->list);
+    ext_mutex_unlock(&registry->mutex);
+    item = list_item(list, index);
+    if (item != NULL && is_plain(item) && hr_code_output_count(call) == 1)
+        taken = ext_output(registry->state, call, 0, item, &nothing, NULL) == HR_OK;
+    if (!taken)
+        PyErr_Clear();
+    Py_XDECREF(item);
+    Py_XDECREF(list);
+    return taken;
+}
+
+/* Under the interpreter's lock, by enter. */
+enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
+{
+    struct ext_code *code = user;
+    struct ext_call frame;
+    struct ext_state *state = code->registry->state;
+    PyObject *function;
+    enum hr_err result;
+
+    if (code->list != NULL && take_plain(code, call))
+        return HR_OK;
+    function = push(&frame, code, call);
+    if (function == NULL) {
+        snprintf(reterr->message, sizeof reterr->message, "the run was given up");
+        return HR_ERR_CANCELLED;
+    }
+    if (code->kind == EXT_SOURCE)
+        result = call_source(&frame, state, function, code->list, reterr);
+    else
+        result = call_record(&frame, state, code->kind, function, reterr);
+    if (PyErr_Occurred() != NULL)
+        result =
+            ext_call_fail(&frame, result != HR_OK ? result : HR_ERR_ARGUMENT, reterr);
+    pop(&frame);
+    Py_DECREF(function);
+    return result;
+}
+
+PyObject *ext_current_record(PyObject *module, PyObject *unused)
+{
+    struct hr_code_record record = {0};
+
+    (void)module, (void)unused;
+    if (this_thread.current == NULL)
+        Py_RETURN_NONE;
+    hr_code_record(this_thread.current->call, &record);
+    return Py_BuildValue(
+        "(KKKKKsK)", (unsigned long long)record.seed,
+        (unsigned long long)record.draw_epoch, (unsigned long long)record.index,
+        (unsigned long long)record.key[0], (unsigned long long)record.key[1], record.node,
+        this_thread.current->number);
+}

@@ -1,0 +1,52 @@
+/*
+ * user_code.h - what the files of user code share: user_code.c (calls), code_registry.c
+ * (functions and who owns them), code_exceptions.c (how calls fail).
+ */
+#ifndef PYTHON_USER_CODE_H
+#define PYTHON_USER_CODE_H
+
+#include "ext.h"
+
+/* A call in progress; on the stack of its thread. */
+struct ext_call {
+    struct ext_call *next, **prev; /* in the registry's list */
+    struct ext_call *outer;        /* of the same thread */
+    struct ext_registry *registry; /* kept alive by the code that is called */
+    struct hr_code_call *call;
+    unsigned long thread;
+    unsigned long long number; /* among the calls of this thread */
+    unsigned forks;
+    bool foreign;     /* the engine made the thread */
+    bool interrupted; /* by ext_registry_interrupt */
+};
+
+/* ---- user_code.c ---- */
+
+/* The innermost call of this thread, or NULL. */
+struct ext_call *ext_call_current(void);
+
+/* For struct hr_code. */
+void *ext_code_enter(void *user);
+void ext_code_leave(void *user, void *token);
+enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error *reterr);
+
+/* ---- code_registry.c ---- */
+
+/* In a forked child, forgets the calls and runs of the parent, whose threads do not exist
+ * here. The registry is locked. */
+void ext_registry_settle(struct ext_registry *registry);
+
+/* ---- code_exceptions.c ---- */
+
+/* Whether a call raised what the run must end with. If several runs share the code, it is
+ * not known which. The registry is locked. */
+static inline bool ext_registry_is_due(const struct ext_registry *registry)
+{
+    return registry->fatal != NULL && registry->runs < 2;
+}
+
+/* The exception that is set ends the call: turns it into an error, and keeps it. */
+enum hr_err
+ext_call_fail(struct ext_call *frame, enum hr_err code, struct hr_error *reterr);
+
+#endif
