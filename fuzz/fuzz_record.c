@@ -4,6 +4,7 @@
  * values are read whole, described images are made.
  */
 #include "core/alloc.h"
+#include "op/ragged.h"
 #include "op/thread.h"
 #include "wire/record.h"
 
@@ -23,7 +24,7 @@ static uint64_t read_value(struct hr_thread *thread, struct hr_value *value)
             sum += ((const uint8_t *)value->data)[i];
     if (value->kind == HR_VALUE_RAGGED)
         for (int64_t i = 0; i <= value->dims[0]; i++)
-            sum += (uint64_t)value->u.offsets[i];
+            sum += (uint64_t)value->u.ragged->splits[0][i];
     return sum;
 }
 

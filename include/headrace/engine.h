@@ -156,6 +156,8 @@ HR_API HR_CHECK enum hr_err hr_state_merge(const char *const *states, size_t cou
 
 /* ---- batches ---- */
 
+#define HR_RAGGED_LEVELS 4
+
 /* A field of a batch. The memory lives as long as the batch. */
 struct hr_field_view {
     const char *name;
@@ -165,8 +167,15 @@ struct hr_field_view {
     int64_t strides[HR_MAX_DIMS]; /* in bytes */
     const void *data;
     size_t bytes;
-    const int64_t *offsets; /* ragged fields and strings: dims[0] + 1 offsets, in elements
-                               or bytes; else NULL */
+    const int64_t *offsets; /* ragged fields and strings: splits[0]; else NULL */
+    /* Ragged fields and strings: a batch of items that differ in size (levels 1), or of
+     * batches of them (levels 2), and so on. splits[i] has one number more than level i
+     * has items; item k of a level is [splits[k], splits[k + 1]) of the next level, of
+     * the elements (bytes for strings) in the last. Level 0 has dims[0] items. Items of
+     * two or more dimensions have their sizes in `shapes`, item_ndim for each. */
+    int levels, item_ndim;
+    const int64_t *splits[HR_RAGGED_LEVELS];
+    const int64_t *shapes; /* NULL when item_ndim is at most 1 */
     struct hr_buffer
         *buffer; /* owner of the memory; take a reference to keep it after the batch */
 };

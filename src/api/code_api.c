@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "graph/graph.h"
 #include "op/code_call.h"
+#include "op/ragged.h"
 
 enum hr_err hr_graph_code(struct hr_graph *graph, const char *name,
                           const struct hr_code *code, struct hr_error *reterr)
@@ -63,7 +64,7 @@ hr_code_input(const struct hr_code_call *call, size_t at, struct hr_field_view *
         return HR_ERR_ARGUMENT;
     if (at >= call->input_count)
         return HR_ERR_RANGE;
-    hr__code_view(call->inputs[at], call->input_names[at], ret_view);
+    hr__value_view(call->inputs[at], call->input_names[at], ret_view);
     return HR_OK;
 }
 

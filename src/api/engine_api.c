@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "engine/engine.h"
+#include "op/ragged.h"
 
 void hr_iter_options_init(struct hr_iter_options *options)
 {
@@ -253,14 +254,7 @@ hr_batch_field(const struct hr_batch *batch, size_t at, struct hr_field_view *re
     value = &batch->values[at];
     assert(hr__value_is_made(value));
     memset(ret_view, 0, sizeof *ret_view);
-    ret_view->name = batch->names[at];
-    ret_view->dtype = value->strings ? HR_DTYPE_NONE : (enum hr_dtype)value->dtype;
-    ret_view->ndim = value->ndim;
-    memcpy(ret_view->dims, value->dims, sizeof value->dims);
-    memcpy(ret_view->strides, value->strides, sizeof value->strides);
-    ret_view->data = value->data;
-    ret_view->bytes = value->bytes;
-    ret_view->offsets = value->kind == HR_VALUE_RAGGED ? value->u.offsets : NULL;
+    hr__value_view(value, batch->names[at], ret_view);
     ret_view->buffer = value->owner;
     return HR_OK;
 }

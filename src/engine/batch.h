@@ -17,29 +17,13 @@ struct hr_batch {
     struct hr_value *values;
 };
 
-/* A batch with room for the values of `fields`, all NONE. NULL when out of memory. */
-struct hr_batch *hr__batch_create(const struct hr_out_field *fields, size_t count);
+/* A batch with room for the values of the schema's fields, all NONE. NULL when out of
+ * memory. */
+struct hr_batch *hr__batch_create(const struct hr_schema *schema);
 
 /* Memory of a column: `records` rows of the field. */
 HR_CHECK enum hr_err
 hr__column_get(struct hr_pool *pool, const struct hr_out_field *field, int64_t records,
                struct hr_buffer **ret_buffer);
-
-/* Make `value` the batch form of `records` rows that lie in `column` (reference taken
- * over). */
-void hr__column_value(struct hr_value *value, const struct hr_out_field *field,
-                      int64_t records, struct hr_buffer *column);
-
-/*
- * Put `records` single values (first, first + stride, ...) of one field together: byte
- * strings become strings with offsets, tensors of one shape are stacked, others padded
- * when the spec says so. The single values stay the caller's. HR_ERR_SHAPE names the
- * field and both shapes.
- */
-HR_CHECK enum hr_err
-hr__values_stack(struct hr_pool *pool, const struct hr_out_field *field,
-                 const struct hr_value *first, size_t stride, int64_t records,
-                 const struct hr_batch_spec *spec, struct hr_value *ret_value,
-                 struct hr_error *reterr);
 
 #endif

@@ -1,16 +1,18 @@
 /*
  * engine/block.h - records on their way through a stage.
  *
- * Who owns a block: while it is EMPTY or OPEN, `state`, `claimed`, `done`, `holes` and
- * the numbers above them are guarded by the engine's lock. The entries of the arrays that
- * a claim names belong to the runner that has the claim, without the lock. Once the block
- * is READY, which is set under the lock, all of it belongs to the stage's sequencer.
+ * Who owns a block: while it is FILLING, the sequencer of the stage before, or the lock
+ * when that sequencer is at rest. While it is EMPTY or OPEN, `state`, `claimed`, `done`,
+ * `holes` and the numbers above them are guarded by the engine's lock. The entries of the
+ * arrays that a claim names belong to the runner that has the claim, without the lock.
+ * Once the block is READY, which is set under the lock, all of it belongs to the stage's
+ * sequencer.
  */
 #ifndef HR_ENGINE_BLOCK_H
 #define HR_ENGINE_BLOCK_H
 
 #include "engine/batch.h"
-#include "engine/cursor.h"
+#include "engine/place.h"
 
 struct hr_stage;
 
@@ -40,7 +42,8 @@ struct hr_children {
 
 enum hr_block_state {
     HR_BLOCK_EMPTY,
-    HR_BLOCK_OPEN,
+    HR_BLOCK_FILLING, /* later stages: the sequencer before it adds records */
+    HR_BLOCK_OPEN,    /* records may be claimed */
     HR_BLOCK_READY,
 };
 
@@ -60,17 +63,16 @@ struct hr_block {
     struct hr_buffer **columns; /* per result; NULL for those in rows */
     struct hr_value *inputs;    /* later stages: size x fields that came in */
     struct hr_record_id *ids;
-    struct hr_cursor *cursors; /* later stages */
+    int64_t *records;        /* later stages: that each input stands for, see
+                                struct hr_sequence_record */
+    struct hr_place *places; /* later stages: after each input */
     struct hr_children *children;
 };
 
-/* A record between stages, or the mark that an epoch ends. */
-struct hr_item {
-    struct hr_record_id id;
-    struct hr_cursor cursor;
-    uint64_t epoch;
-    bool epoch_end;
-};
+/* Memory for results of fixed size, written in place: all of them in a direct stage. On
+ * failure the block has no columns. */
+HR_CHECK enum hr_err
+hr__block_columns(struct hr_stage *stage, struct hr_block *block, uint32_t size);
 
 /* Releases all that the block holds; by its owner, outside of the lock. It may be opened
  * again once its state is EMPTY. */

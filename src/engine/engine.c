@@ -194,20 +194,29 @@ static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
     return HR_OK;
 }
 
+/* Children are counted by places without a mark where each record of the expansion is one
+ * of the source. */
+static uint32_t find_child_node(const struct hr_engine *engine)
+{
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        const struct hr_plan_stage *stage = &engine->plan.stages[i];
+
+        if (stage->expand != HR_NO_NODE)
+            return stage->expand;
+        if (stage->sequence_count > 0)
+            break;
+    }
+    return HR_NO_NODE;
+}
+
 static enum hr_err init_stages(struct hr_engine *engine, struct hr_error *reterr)
 {
-    size_t ordinals = 0;
-
+    engine->child_node = find_child_node(engine);
     for (size_t i = 0; i < engine->stage_count; i++) {
         struct hr_stage *stage = &engine->stages[i];
 
         HR_TRY(hr__stage_init(stage, engine, i, reterr));
-        stage->ordinal_first = ordinals;
-        ordinals += stage->program.stream_count;
         HR_TRY(hr__process_host(engine, &stage->program, reterr));
-        if (ordinals > HR_CURSOR_STREAMS)
-            return hr__fail(reterr, HR_ERR_GRAPH, "more than %d order ops behind filters",
-                            HR_CURSOR_STREAMS);
     }
     return HR_OK;
 }
@@ -251,11 +260,11 @@ static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
     uint64_t end = (uint64_t)o->epoch_first + (uint64_t)o->epochs;
 
     engine->base_epoch = UINT64_MAX;
-    engine->cursor.epoch = (uint64_t)o->epoch_first;
+    engine->epoch = (uint64_t)o->epoch_first;
     if (o->state != NULL)
         HR_TRY(hr__state_restore(engine, o->state, reterr));
     o->state = NULL;
-    first->epoch = engine->cursor.epoch;
+    first->epoch = engine->epoch;
     engine->epochs_max = hr__engine_epochs_max(engine);
     if (first->epoch >= engine->epochs_max)
         return hr__fail(reterr, HR_ERR_LIMIT,
@@ -365,7 +374,8 @@ static struct hr_batch *pop(struct hr_engine *engine)
 
     hr__engine_assert_locked(engine);
     assert(engine->out_count > 0 && batch != NULL);
-    engine->cursor = engine->out_cursor[engine->out_head];
+    hr__place_move(&engine->place, &engine->out_place[engine->out_head]);
+    engine->epoch = (uint64_t)batch->epoch;
     engine->popped_ns = engine->plan.memory.release_wait_ns > 0 ? hr__now_ns() : 0;
     engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
     engine->out_count--;
@@ -387,7 +397,7 @@ static struct hr_batch *pop(struct hr_engine *engine)
 static bool helps(const struct hr_engine *engine)
 {
     const struct hr_stage *last = &engine->stages[engine->stage_count - 1];
-    double records = last->program.batch != NULL ? (double)last->program.spec.size : 1;
+    double records = last->program.runs.size > 0 ? (double)last->program.runs.size : 1;
 
     if (engine->thread_count == 0)
         return true;
@@ -439,14 +449,15 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
     }
 }
 
-/* The bad records of what the consumer has taken. Without the lock: the cursor and how
+/* The bad records of what the consumer has taken. Without the lock: the place and how
  * the run ended change in the consumer's thread only. */
 static void write_ledger(struct hr_engine *engine, enum hr_err code)
 {
     if (code == HR_ERR_END && !engine->finished)
-        hr__ledger_write(&engine->ledger, NULL);
+        hr__ledger_write(&engine->ledger, 0, NULL);
     else if (code == HR_OK || code == HR_ERR_END)
-        hr__ledger_write(&engine->ledger, engine->plan.ordered ? &engine->cursor : NULL);
+        hr__ledger_write(&engine->ledger, engine->epoch,
+                         engine->plan.ordered ? &engine->place : NULL);
     else if (code != HR_ERR_CANCELLED)
         hr__ledger_write_end(&engine->ledger, (size_t)engine->fail_stage);
 }

@@ -4,9 +4,10 @@
  * Each stage hands out positions in blocks; threads claim chunks of a block, run the
  * records to completion, and put what they made into the block. The stage's sequencer,
  * which is whichever thread finds a block complete, takes the records in order: straight
- * on as a batch when the block is one (direct), else through holes, children, stream ops
- * and batcher. One mutex guards all bookkeeping; it is taken once per chunk, and chunks
- * are sized so that this does not show. Records are made and copied outside of it.
+ * on as a batch when the block is one (direct), else through holes, children and the
+ * stage's sequencers (op/sequence.h). One mutex guards all bookkeeping; it is taken once
+ * per chunk, and chunks are sized so that this does not show. Records are made and copied
+ * outside of it.
  */
 #ifndef HR_ENGINE_ENGINE_H
 #define HR_ENGINE_ENGINE_H
@@ -43,6 +44,9 @@ struct hr_engine {
     uint64_t open_ns, start_ticks;
     char fingerprint[HR_FINGERPRINT_BYTES];
     struct hr_code_host host; /* the graph's; called under `host_lock` */
+    /* The expansion whose children a place without a mark counts: the first one, when no
+     * node before it sees records in order. Or HR_NO_NODE. */
+    uint32_t child_node;
     /* Where this consumer's positions of an epoch begin: at global position `base` in
      * `base_epoch` (a state was restored), at 0 in all others; and what was done in that
      * epoch already after `base`. */
@@ -66,19 +70,20 @@ struct hr_engine {
     bool stop_asked, closed;
     int idle; /* threads that sleep */
     bool consumer_waits;
-    bool finished; /* records_max has gone into batches */
+    atomic_bool finished; /* records_max has gone into batches; read without the lock */
     /* Stage whose sequencer met the error that ends the run, -1 for none. It and the
      * stages before it do no more; later ones finish what precedes the error. */
-    int fail_stage;
+    atomic_int fail_stage; /* read without the lock */
     struct hr_error error;
     char *detail;      /* long text about `error`, or NULL */
     bool detail_given; /* the consumer has `error` */
     struct hr_batch *out[HR_OUT_MAX];
-    struct hr_cursor out_cursor[HR_OUT_MAX];
+    struct hr_place out_place[HR_OUT_MAX]; /* after each of them */
     size_t out_head, out_count;
     uint64_t sequenced_records; /* into batches, earlier ones included; written by the
                                    last stage's sequencer, which reads it without */
-    struct hr_cursor cursor;    /* after the last batch given */
+    uint64_t epoch;             /* of the last batch given */
+    struct hr_place place;      /* after it */
     int64_t epoch_of_delivery;
     uint64_t delivered_records, delivered_batches, delivered_bytes, epoch_delivered;
     uint64_t popped_ns; /* when the consumer took the last one */

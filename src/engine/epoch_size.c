@@ -65,7 +65,7 @@ static const struct amount unknown = {-1, -1};
  * lead to it. */
 static bool is_shared(const struct hr_graph *graph, const struct hr_graph_node *node)
 {
-    if (node->op->kind == HR_OP_BATCH || node->op->kind == HR_OP_EXPAND ||
+    if (node->op->kind == HR_OP_SEQUENCE || node->op->kind == HR_OP_EXPAND ||
         node->op->kind == HR_OP_FILTER)
         return false;
     for (size_t i = 0; i < node->input_count; i++)
@@ -76,19 +76,19 @@ static bool is_shared(const struct hr_graph *graph, const struct hr_graph_node *
 
 static struct amount batched(const struct hr_graph_node *node, struct amount in)
 {
-    struct hr_batch_spec spec = {.size = 1};
+    struct hr_sequence_runs runs = {.size = 1};
     int64_t rest;
 
-    node->op->batch_spec(node->params, &spec);
-    assert(spec.size > 0);
+    node->op->sequence.runs(node->params, &runs);
+    assert(runs.size > 0);
     if (in.items < 0)
         return unknown;
-    rest = in.items % spec.size;
-    if (!spec.drop_last)
-        return (struct amount){in.records, in.items / spec.size + (rest > 0)};
+    rest = in.items % runs.size;
+    if (!runs.drop_last)
+        return (struct amount){in.records, in.items / runs.size + (rest > 0)};
     if (rest > 0 && in.records != in.items) /* of batches, the last one may be smaller */
         in.records = -1;
-    return (struct amount){in.records < 0 ? -1 : in.records - rest, in.items / spec.size};
+    return (struct amount){in.records < 0 ? -1 : in.records - rest, in.items / runs.size};
 }
 
 static struct amount
@@ -112,8 +112,8 @@ amount_of(const struct hr_graph *graph, uint32_t at, const struct hr_iter_option
     case HR_OP_MAP:
     case HR_OP_ZIP:
         return in;
-    case HR_OP_BATCH:
-        return node->op->batch_spec != NULL ? batched(node, in) : unknown;
+    case HR_OP_SEQUENCE:
+        return node->op->sequence.runs != NULL ? batched(node, in) : unknown;
     case HR_OP_EXPAND: /* takes batches of records apart */
         if (from->batch_rank == 1 && node->schema.batch_rank == 0)
             return (struct amount){in.records, in.records};

@@ -13,7 +13,8 @@
 #include "core/error.h"
 
 struct hr_ledger_line {
-    struct hr_cursor at;
+    uint64_t epoch;
+    struct hr_place after; /* the record */
     size_t stage;
     bool ends; /* the run */
     char *text;
@@ -53,6 +54,7 @@ static struct hr_ledger_line *take_first(struct hr_ledger *ledger)
 
 static void line_destroy(struct hr_ledger_line *line)
 {
+    hr__place_clear(&line->after);
     hr__free(line->text);
     hr__free(line);
 }
@@ -99,37 +101,19 @@ static char *print_line(const struct hr_bad *bad, const char *outcome)
     return text;
 }
 
-static int compare(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-/* Order of the places as the stages before `stage` see them. */
-static int
-compare_cursors(const struct hr_cursor *a, const struct hr_cursor *b, size_t stage)
-{
-    int order = compare(a->epoch, b->epoch);
-
-    if (order == 0)
-        order = compare(a->position, b->position);
-    for (size_t i = 0; order == 0 && i < stage; i++) {
-        order = compare(a->skip_children[i], b->skip_children[i]);
-        if (order == 0)
-            order = compare(a->skip_out[i], b->skip_out[i]);
-    }
-    return order;
-}
-
 /* Order of records, then of stages. Lines of one stage come in order. */
 static int compare_lines(const struct hr_ledger_line *a, const struct hr_ledger_line *b)
 {
-    int order = compare_cursors(&a->at, &b->at, HR_PLAN_STAGES_MAX);
+    int order = (a->epoch > b->epoch) - (a->epoch < b->epoch);
 
-    return order != 0 ? order : compare(a->stage, b->stage);
+    if (order == 0)
+        order = hr__place_compare(&a->after, &b->after);
+    return order != 0 ? order : (a->stage > b->stage) - (a->stage < b->stage);
 }
 
 void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t stage,
-                    const struct hr_cursor *at, const char *outcome, bool ends)
+                    uint64_t epoch, const struct hr_place *after, const char *outcome,
+                    bool ends)
 {
     struct hr_ledger_line *line, **place = &ledger->lines;
 
@@ -142,7 +126,8 @@ void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t s
         hr__free(line);
         return;
     }
-    line->at = *at;
+    line->epoch = epoch;
+    hr__place_copy(&line->after, after);
     line->stage = stage;
     line->ends = ends;
     pthread_mutex_lock(&ledger->lock);
@@ -171,18 +156,22 @@ static void write_line(const struct hr_ledger *ledger, const char *text)
     }
 }
 
-/* Whether an engine that begins at the cursor does not run the line's record again. */
-static bool precedes(const struct hr_ledger_line *line, const struct hr_cursor *cursor)
+/* Whether a run that begins at the place does not run the line's record again. */
+static bool
+precedes(const struct hr_ledger_line *line, uint64_t epoch, const struct hr_place *place)
 {
-    return compare_cursors(&line->at, cursor, line->stage) < 0;
+    return line->epoch < epoch ||
+           (line->epoch == epoch && hr__place_compare(&line->after, place) <= 0);
 }
 
-void hr__ledger_write(struct hr_ledger *ledger, const struct hr_cursor *cursor)
+void hr__ledger_write(struct hr_ledger *ledger, uint64_t epoch,
+                      const struct hr_place *place)
 {
     if (atomic_load_explicit(&ledger->waiting, memory_order_relaxed) == 0)
         return;
     pthread_mutex_lock(&ledger->lock);
-    while (ledger->lines != NULL && (cursor == NULL || precedes(ledger->lines, cursor))) {
+    while (ledger->lines != NULL &&
+           (place == NULL || precedes(ledger->lines, epoch, place))) {
         struct hr_ledger_line *line = take_first(ledger);
 
         write_line(ledger, line->text);

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #include "engine/block.h"
-#include "engine/cursor.h"
+#include "engine/place.h"
 
 struct hr_ledger_line;
 
@@ -33,15 +33,17 @@ hr__ledger_open(struct hr_ledger *ledger, const char *path, struct hr_error *ret
 /* Drops the lines that wait. */
 void hr__ledger_finish(struct hr_ledger *ledger);
 
-/* A record of stage `stage` is bad; `at` is the cursor of the record. `ends`: the run
- * ends with it. Called by that stage's sequencer. A line for which there is no memory is
- * lost: the counters of the run still have it. */
+/* A record of stage `stage` is bad; `after` is the place after it in the stage's input.
+ * `ends`: the run ends with it. Called by that stage's sequencer. A line for which there
+ * is no memory is lost: the counters of the run still have it. */
 void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t stage,
-                    const struct hr_cursor *at, const char *outcome, bool ends);
+                    uint64_t epoch, const struct hr_place *after, const char *outcome,
+                    bool ends);
 
-/* Writes the lines of records before the cursor (NULL: all lines). Called by the
+/* Writes the lines of records before the place (NULL: all lines). Called by the
  * consumer. A line that cannot be written is lost. */
-void hr__ledger_write(struct hr_ledger *ledger, const struct hr_cursor *cursor);
+void hr__ledger_write(struct hr_ledger *ledger, uint64_t epoch,
+                      const struct hr_place *place);
 /* Writes the line with which the run ended, at this stage, and those before it; nothing
  * if it ended for another reason. */
 void hr__ledger_write_end(struct hr_ledger *ledger, size_t stage);

@@ -28,11 +28,12 @@ static bool is_start(const struct merge *m, struct hr_saved *one)
     uint64_t behind;
 
     if (one->world == m->count || (one->world > 0 && !one->even) ||
-        __builtin_mul_overflow(one->cursor.end_position, one->world, &behind) ||
+        __builtin_mul_overflow(one->end_position, one->world, &behind) ||
         behind > HR_STATE_NUMBER_MAX)
         return false;
     one->base += behind;
-    one->cursor = (struct hr_cursor){.epoch = one->cursor.epoch};
+    one->position = one->child = one->end_position = one->end_child = 0;
+    one->node_count = 0;
     return true;
 }
 
@@ -124,12 +125,12 @@ static enum hr_err check(const struct merge *m, struct hr_error *reterr)
                             "states cannot be merged: those of ranks 0 and %zu are of "
                             "other graphs, data sets or seeds",
                             r);
-        if (one->cursor.epoch != first->cursor.epoch)
+        if (one->epoch != first->epoch)
             return hr__fail(reterr, HR_ERR_STATE,
                             "states cannot be merged: rank 0 stands in epoch %llu, rank "
                             "%zu in epoch %llu; save all ranks at the same step",
-                            (unsigned long long)first->cursor.epoch, r,
-                            (unsigned long long)one->cursor.epoch);
+                            (unsigned long long)first->epoch, r,
+                            (unsigned long long)one->epoch);
         if (one->base != first->base || !same_done(&one->done, &first->done))
             return hr__fail(reterr, HR_ERR_STATE,
                             "states cannot be merged: ranks 0 and %zu began the epoch at "
@@ -150,11 +151,11 @@ static enum hr_err add_layer(struct merge *m, uint64_t *ret_base, struct hr_erro
     if (ends == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     for (size_t r = 0; r < m->count; r++)
-        if (m->saved[r].cursor.end_position < least)
-            least = m->saved[r].cursor.end_position;
+        if (m->saved[r].end_position < least)
+            least = m->saved[r].end_position;
     for (size_t r = 0; r < m->count; r++) {
-        ends[r].positions = m->saved[r].cursor.end_position - least;
-        ends[r].children = m->saved[r].cursor.end_child;
+        ends[r].positions = m->saved[r].end_position - least;
+        ends[r].children = m->saved[r].end_child;
         more |= ends[r].positions | ends[r].children;
     }
     if (__builtin_mul_overflow(least, m->count, &steps) || steps > HR_STATE_NUMBER_MAX)
@@ -181,10 +182,10 @@ static void print(const struct merge *m, uint64_t base, struct hr_str *out)
     hr__str_addf(out, "{\"headrace_state\":%d,\"fingerprint\":", HR_STATE_VERSION);
     hr__str_add_json(out, first->fingerprint, strlen(first->fingerprint));
     hr__str_addf(out,
-                 ",\"seed\":%llu,\"epoch\":%llu,\"base\":%llu,\"position\":0,\"world\":0,"
-                 "\"rank\":0,"
-                 "\"records\":%llu,\"moves\":true,\"even\":%s,\"end\":[0,0]",
-                 (unsigned long long)first->seed, (unsigned long long)first->cursor.epoch,
+                 ",\"seed\":%llu,\"epoch\":%llu,\"base\":%llu,\"position\":0,"
+                 "\"child\":0,\"world\":0,\"rank\":0,\"records\":%llu,\"moves\":true,"
+                 "\"even\":%s,\"end\":[0,0]",
+                 (unsigned long long)first->seed, (unsigned long long)first->epoch,
                  (unsigned long long)base, (unsigned long long)records,
                  first->done.end > base ? "false" : "true");
     if (first->done.end > base) {

@@ -48,7 +48,7 @@ struct hr_node_meter {
 
 struct hr_stage_meter {
     struct hr_time records;
-    uint64_t begun, batches;
+    uint64_t begun;
 };
 
 /* Which records of a stage are timed: each with the chance `rate`, see sample.h. */

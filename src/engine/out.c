@@ -1,45 +1,33 @@
 /*
  * engine/out.c - what leaves a stage: batches to the consumer, records and batches to the
  * next stage, and whether there is room for them.
+ *
+ * Records for the next stage are added to one of its blocks without the lock; the block
+ * is published when it is full, or when a thread has nothing else to do for that stage.
  */
 #include "engine/sequence.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
+#include "op/ragged.h"
+
+void hr__row_clear(struct hr_value *row, size_t count)
+{
+    for (size_t f = 0; f < count; f++)
+        if (row[f].kind != HR_VALUE_NONE)
+            hr__value_clear(&row[f]);
+}
 
 bool hr__stage_is_final(const struct hr_stage *stage)
 {
     return stage->number + 1 == stage->engine->stage_count;
 }
 
-/* Under the lock: may one more record, batch or mark go out? */
-bool hr__stage_has_room_locked(const struct hr_stage *stage)
-{
-    const struct hr_engine *engine = stage->engine;
-
-    if (hr__stage_is_final(stage))
-        return stage->direct || engine->out_count < engine->out_max;
-    return stage[1].queue_count < stage[1].queue_room;
-}
-
-bool hr__stage_has_room(struct hr_stage *stage)
-{
-    bool room;
-
-    pthread_mutex_lock(&stage->engine->lock);
-    room = hr__stage_has_room_locked(stage) && !hr__stage_failed(stage);
-    pthread_mutex_unlock(&stage->engine->lock);
-    return room;
-}
-
-void hr__stage_fail(struct hr_stage *stage, enum hr_err code, struct hr_error *error)
-{
-    hr__stage_fail_with(stage, code, error, NULL);
-}
-
-void hr__stage_fail_with(struct hr_stage *stage, enum hr_err code, struct hr_error *error,
-                         char **detail)
+void hr__stage_fail(struct hr_stage *stage, enum hr_err code, struct hr_error *error,
+                    char **detail)
 {
     error->code = code;
     if (error->message[0] == '\0')
@@ -49,64 +37,296 @@ void hr__stage_fail_with(struct hr_stage *stage, enum hr_err code, struct hr_err
     pthread_mutex_unlock(&stage->engine->lock);
 }
 
-/* Behind this record: where a new engine goes on. */
-struct hr_cursor
-hr__cursor_behind(const struct hr_stage *stage, const struct hr_cursor *at)
-{
-    struct hr_cursor cursor = *at;
+/* ---- room ---- */
 
-    if (stage->direct)
-        cursor.position++;
-    else
-        cursor.skip_out[stage->number]++;
-    return cursor;
+static struct hr_block *empty_block(struct hr_stage *stage)
+{
+    for (size_t i = 0; i < stage->block_count; i++)
+        if (stage->blocks[i].state == HR_BLOCK_EMPTY)
+            return &stage->blocks[i];
+    return NULL;
 }
 
-void hr__stage_push_batch(struct hr_stage *stage, struct hr_batch *batch,
-                          const struct hr_cursor *behind)
+bool hr__stage_has_room_locked(const struct hr_stage *stage)
+{
+    struct hr_engine *engine = stage->engine;
+
+    hr__engine_assert_locked(engine);
+    if (hr__stage_is_final(stage))
+        return stage->direct || engine->out_count < engine->out_max;
+    return stage->filling != NULL ||
+           empty_block(&engine->stages[stage->number + 1]) != NULL;
+}
+
+/* A block of the next stage to fill. */
+static bool get_block(struct hr_stage *stage)
+{
+    struct hr_engine *engine = stage->engine;
+    struct hr_stage *next = &engine->stages[stage->number + 1];
+    struct hr_block *block;
+
+    pthread_mutex_lock(&engine->lock);
+    block = hr__stage_failed(stage) ? NULL : empty_block(next);
+    if (block != NULL) {
+        block->state = HR_BLOCK_FILLING;
+        block->number = next->blocks_opened++;
+        next->live++;
+    }
+    stage->filling = block;
+    pthread_mutex_unlock(&engine->lock);
+    if (block == NULL)
+        return false;
+    assert(block->size == 0 && !next->direct);
+    (void)!hr__block_columns(next, block, next->block_size); /* else rows */
+    return true;
+}
+
+/* Outputs of sequencers are counted from where the last of them stood before the block's
+ * first record. */
+static bool set_filling_base(struct hr_stage *stage)
+{
+    struct hr_sequencer *last = &stage->sequencers[stage->sequencer_count - 1];
+    struct hr_place place = {0};
+    struct hr_mark *mark;
+
+    if (!hr__sequence_place(stage, stage->sequencer_count, &place))
+        return false;
+    if (place.mark != NULL && place.mark->node == last->number) {
+        hr__place_move(&stage->filling_base, &place);
+        return true;
+    }
+    mark =
+        hr__mark_create(last->number, hr__mark_order(stage, stage->sequencer_count - 1),
+                        &place, hr__strdup(""));
+    if (mark == NULL) {
+        struct hr_error error = {0};
+
+        hr__stage_fail(stage, HR_ERR_MEMORY, &error, NULL);
+        return false;
+    }
+    hr__place_clear(&stage->filling_base);
+    stage->filling_base.mark = mark;
+    return true;
+}
+
+static bool next_has_room(struct hr_stage *stage)
+{
+    if (stage->filling != NULL)
+        return true;
+    return get_block(stage) && (!stage->counted || set_filling_base(stage));
+}
+
+bool hr__stage_has_room(struct hr_stage *stage)
+{
+    struct hr_engine *engine = stage->engine;
+
+    if ((int)stage->number <=
+        atomic_load_explicit(&engine->fail_stage, memory_order_relaxed))
+        return false;
+    if (!hr__stage_is_final(stage))
+        return next_has_room(stage);
+    if (stage->room > 0)
+        return true;
+    pthread_mutex_lock(&engine->lock);
+    if (stage->direct)
+        stage->room = 1;
+    else if (engine->out_count < engine->out_max)
+        stage->room = engine->out_max - engine->out_count;
+    pthread_mutex_unlock(&engine->lock);
+    return stage->room > 0;
+}
+
+/* ---- to the consumer ---- */
+
+static void
+push_batch(struct hr_stage *stage, struct hr_batch *batch, struct hr_place *after)
 {
     struct hr_engine *engine = stage->engine;
     size_t at;
 
     batch->bytes = 0;
-    for (size_t f = 0; f < batch->field_count; f++)
+    for (size_t f = 0; f < batch->field_count; f++) {
+        assert(hr__value_is_made(&batch->values[f]));
         batch->bytes += batch->values[f].bytes;
+    }
     pthread_mutex_lock(&engine->lock);
+    assert(engine->out_count < HR_OUT_MAX);
     at = (engine->out_head + engine->out_count) % HR_OUT_MAX;
     engine->out[at] = batch;
-    engine->out_cursor[at] = *behind;
+    hr__place_move(&engine->out_place[at], after);
     engine->out_count++;
     engine->sequenced_records += (uint64_t)batch->records;
     if (engine->options.records_max > 0 &&
         engine->sequenced_records >= (uint64_t)engine->options.records_max)
-        engine->finished = true;
+        atomic_store(&engine->finished, true);
     if (engine->consumer_waits)
         pthread_cond_signal(&engine->ready);
     pthread_mutex_unlock(&engine->lock);
+    stage->room--;
 }
 
-/* A record or batch (its values are moved), or the end of an epoch when `values` is NULL.
- */
-void hr__stage_push_record(struct hr_stage *stage, struct hr_value *values,
-                           const struct hr_record_id *id, const struct hr_cursor *cursor,
-                           uint64_t epoch)
+/* A record as a batch of one. */
+static enum hr_err
+make_single(struct hr_stage *stage, const char *field, struct hr_value *value,
+            struct hr_value *ret_value, struct hr_error *error)
 {
-    struct hr_stage *next = stage + 1;
-    struct hr_engine *engine = stage->engine;
-    size_t in = next->program.in_count, at;
+    int64_t dims[HR_MAX_DIMS];
 
-    pthread_mutex_lock(&engine->lock);
-    at = (next->queue_head + next->queue_count) % next->queue_room;
-    next->queue[at].epoch = epoch;
-    next->queue[at].epoch_end = values == NULL;
-    if (values != NULL) {
-        next->queue[at].id = *id;
-        next->queue[at].cursor = *cursor;
-        memcpy(&next->queue_values[at * in], values, in * sizeof *values);
-        memset(values, 0, in * sizeof *values);
+    struct hr_buffer *buffer;
+
+    if (value->kind != HR_VALUE_TENSOR)
+        return hr__ragged_join(stage->engine->pool, field, value, 1, 1, ret_value, error);
+    if (value->ndim == HR_MAX_DIMS)
+        return hr__fail(error, HR_ERR_SHAPE,
+                        "field '%s' has %d dimensions; a batch would have more than %d",
+                        field, value->ndim, HR_MAX_DIMS);
+    assert(hr__value_contiguous(value) && value->owner != NULL);
+    dims[0] = 1;
+    memcpy(dims + 1, value->dims, value->ndim * sizeof *dims);
+    if (hr_buffer_is_writable(value->owner)) {
+        hr__value_set_tensor(ret_value, (enum hr_dtype)value->dtype, value->ndim + 1,
+                             dims, value->data, value->owner);
+        value->owner = NULL;
+    } else { /* a small piece of a buffer that others use too */
+        enum hr_err code = hr_pool_get(stage->engine->pool, value->bytes, &buffer);
+
+        if (code != HR_OK)
+            return hr__fail(error, code, "no memory for field '%s'", field);
+        hr__value_copy(value, hr_buffer_data(buffer));
+        hr__value_set_tensor(ret_value, (enum hr_dtype)value->dtype, value->ndim + 1,
+                             dims, hr_buffer_data(buffer), buffer);
     }
-    next->queue_count++;
-    if (engine->idle > 0)
-        pthread_cond_signal(&engine->work);
-    pthread_mutex_unlock(&engine->lock);
+    ret_value->layout = value->layout;
+    return HR_OK;
+}
+
+static enum hr_err make_batch(struct hr_stage *stage, struct hr_sequence_record *record,
+                              struct hr_batch **ret_batch, struct hr_error *error)
+{
+    const struct hr_schema *schema = stage->program.leaving;
+    struct hr_batch *batch = hr__batch_create(schema);
+
+    if (batch == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    batch->records = record->records;
+    if (schema->batch_rank > 0) {
+        memcpy(batch->values, record->values, schema->count * sizeof *record->values);
+        memset(record->values, 0, schema->count * sizeof *record->values);
+    }
+    for (size_t f = 0; schema->batch_rank == 0 && f < schema->count; f++) {
+        enum hr_err code = make_single(stage, schema->fields[f].name, &record->values[f],
+                                       &batch->values[f], error);
+
+        if (code != HR_OK) {
+            hr_batch_unref(batch);
+            return code;
+        }
+    }
+    *ret_batch = batch;
+    return HR_OK;
+}
+
+static bool
+deliver(struct hr_stage *stage, struct hr_sequence_record *record, uint64_t epoch)
+{
+    struct hr_place after = {0};
+    struct hr_error error = {0};
+    struct hr_batch *batch = NULL;
+    enum hr_err code;
+
+    if (atomic_load_explicit(&stage->engine->finished, memory_order_relaxed)) {
+        hr__row_clear(record->values, stage->program.leaving->count);
+        return true;
+    }
+    code = make_batch(stage, record, &batch, &error);
+    hr__row_clear(record->values, stage->program.leaving->count);
+    if (code != HR_OK) {
+        hr__stage_fail(stage, code, &error, NULL);
+        return false;
+    }
+    batch->epoch = (int64_t)epoch;
+    if (!hr__sequence_place(stage, stage->sequencer_count, &after)) {
+        hr_batch_unref(batch);
+        return false;
+    }
+    push_batch(stage, batch, &after);
+    return true;
+}
+
+/* ---- to the next stage ---- */
+
+void hr__publish_locked(struct hr_stage *stage)
+{
+    struct hr_block *block = stage->filling;
+
+    hr__engine_assert_locked(stage->engine);
+    assert(block != NULL && block->state == HR_BLOCK_FILLING);
+    block->state = block->size == 0 ? HR_BLOCK_READY : HR_BLOCK_OPEN;
+    stage->filling = NULL;
+    if (stage->engine->idle > 0)
+        pthread_cond_signal(&stage->engine->work);
+}
+
+struct hr_block *hr__unused_filling(struct hr_stage *stage)
+{
+    struct hr_block *block = stage->filling;
+
+    if (block == NULL || block->size > 0)
+        return NULL;
+    hr__block_clear(stage + 1, block);
+    stage->filling = NULL;
+    return block;
+}
+
+static void publish(struct hr_stage *stage)
+{
+    pthread_mutex_lock(&stage->engine->lock);
+    hr__publish_locked(stage);
+    pthread_mutex_unlock(&stage->engine->lock);
+}
+
+static bool
+pass_on(struct hr_stage *stage, struct hr_sequence_record *record, uint64_t epoch)
+{
+    const struct hr_stage *next = &stage->engine->stages[stage->number + 1];
+    struct hr_block *block = stage->filling;
+    size_t in = next->program.in_count;
+    uint32_t at = block->size;
+
+    assert(block->state == HR_BLOCK_FILLING && at < next->block_size);
+    assert(in == stage->program.leaving->count);
+    if (stage->counted) {
+        hr__place_copy(&block->places[at], &stage->filling_base);
+        block->places[at].at = ++stage->filling_base.at;
+        block->places[at].uneven = stage->uneven;
+    } else if (!hr__sequence_place(stage, stage->sequencer_count, &block->places[at])) {
+        return false;
+    }
+    block->epoch = epoch;
+    block->ids[at] = record->id;
+    block->records[at] = record->records;
+    memcpy(&block->inputs[at * in], record->values, in * sizeof *record->values);
+    memset(record->values, 0, in * sizeof *record->values);
+    block->size++;
+    if (block->size == next->block_size)
+        publish(stage);
+    return true;
+}
+
+bool hr__emit(struct hr_stage *stage, struct hr_sequence_record *record, uint64_t epoch)
+{
+    return hr__stage_is_final(stage) ? deliver(stage, record, epoch)
+                                     : pass_on(stage, record, epoch);
+}
+
+bool hr__emit_epoch_end(struct hr_stage *stage, uint64_t epoch)
+{
+    if (hr__stage_is_final(stage))
+        return true;
+    if (!hr__stage_has_room(stage))
+        return false;
+    stage->filling->epoch = epoch;
+    stage->filling->last = true;
+    publish(stage);
+    return true;
 }

@@ -169,7 +169,7 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
 
         make_order(order, c->graph, c->orders[i]);
         order->n = count;
-        count = order->op->order_count(order->params, count);
+        count = order->op->order.count(order->params, count);
     }
     path->n = count;
     *ret_path = (uint16_t)++p->path_count;
@@ -254,6 +254,7 @@ static bool make_end(struct compiler *c)
 {
     struct hr_program *p = c->program;
     const struct hr_plan_stage *s = p->plan;
+    uint32_t batch = hr__plan_stage_batch(c->plan, s);
 
     p->out = make_out(c, &c->graph->nodes[s->last].schema, &p->out_count);
     if (p->out == NULL)
@@ -268,12 +269,13 @@ static bool make_end(struct compiler *c)
         if (p->children == NULL)
             return false;
     }
-    for (size_t i = 0; i < s->stream_count; i++)
-        make_order(&p->streams[i], c->graph, s->streams[i]);
-    p->stream_count = s->stream_count;
-    if (s->batch != HR_NO_NODE) {
-        p->batch = &c->graph->nodes[s->batch];
-        p->batch->op->batch_spec(p->batch->params, &p->spec);
+    p->leaving = &c->graph->nodes[hr__plan_stage_end(s)].schema;
+    if (batch != HR_NO_NODE)
+        c->graph->nodes[batch].op->sequence.runs(c->graph->nodes[batch].params, &p->runs);
+    if (s->direct) {
+        p->batch = &c->graph->nodes[s->sequence[0]];
+        assert(p->batch->op->sequence.runs != NULL);
+        p->batch->op->sequence.runs(p->batch->params, &p->runs);
     }
     return true;
 }
@@ -301,12 +303,13 @@ static bool list_nodes(struct compiler *c)
     }
     for (size_t i = 0; i < p->step_count; i++)
         add_node(p, p->steps[i].node);
+    p->store_node = HR_NO_NODE;
     if (s->expand != HR_NO_NODE)
         add_node(p, s->expand);
-    else if (s->batch != HR_NO_NODE)
-        add_node(p, s->batch);
+    else if (s->sequence_count > 0)
+        add_node(p, p->store_node = s->sequence[0]);
     if (p->node_count == 0)
-        add_node(p, s->stream_count > 0 ? s->streams[0] : s->last);
+        add_node(p, s->last);
     return true;
 }
 
@@ -377,7 +380,7 @@ uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
 {
     bool rest = order->shards && base > 0;
     uint64_t place =
-        order->op->order_map(order->params, order->state,
+        order->op->order.map(order->params, order->state,
                              rest ? HR_COUNT_UNKNOWN : order->n, at, id, order->draw_id);
 
     return rest ? (base + place) % order->n : place;
@@ -399,7 +402,7 @@ void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
 uint64_t hr__path_count(const struct hr_path *path, uint64_t base)
 {
     if (base > 0 && path->count > 0 && path->orders[0].shards)
-        return path->orders[0].op->order_count(path->orders[0].params,
+        return path->orders[0].op->order.count(path->orders[0].params,
                                                path->orders[0].n - base);
     return path->n;
 }

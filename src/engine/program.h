@@ -96,12 +96,15 @@ struct hr_program {
     struct hr_step expand;         /* op NULL when there is none */
     struct hr_out_field *children; /* fields of the children */
     size_t child_count;
-    struct hr_order streams[HR_NODE_INPUTS_MAX];
-    size_t stream_count;
-    const struct hr_graph_node *batch; /* or NULL */
-    struct hr_batch_spec spec;
+    const struct hr_schema *leaving;   /* of the records that leave the stage */
+    const struct hr_graph_node *batch; /* of a direct stage, else NULL */
+    struct hr_sequence_runs runs; /* of the last node that joins runs; size 0: none */
+    /* Where the results of a record go first: the first node of the sequence, which the
+     * time of storing belongs to; HR_NO_NODE for none. */
+    uint32_t store_node;
     /* Nodes that a record passes in this stage before it is stored, in this order: order
-     * ops from the last one on, sources, steps, the expansion or the batch. Never none.
+     * ops from the last one on, sources, steps, the expansion or `store_node`. Never
+     * none.
      */
     uint32_t *nodes;
     size_t node_count;

@@ -240,9 +240,9 @@ static inline bool begin_row(struct hr_pass *pass, uint32_t row, bool timed)
 static void count_stored(struct hr_pass *pass, const struct hr_value *slots)
 {
     const struct hr_program *p = &pass->stage->program;
-    struct hr_charge *charge = hr__run_charge(pass->runner, p->plan->batch);
+    struct hr_charge *charge = hr__run_charge(pass->runner, p->store_node);
 
-    hr__thread_charge(&pass->runner->thread, p->plan->batch);
+    hr__thread_charge(&pass->runner->thread, p->store_node);
     for (size_t f = 0; f < p->out_count; f++) {
         const struct hr_value *value = &slots[p->out[f].slot];
 
@@ -268,7 +268,7 @@ static inline void finish_row(struct hr_pass *pass, uint32_t row, bool timed)
     enum hr_err code = HR_OK;
 
     assert(*hr__pass_status(pass, row) == HR_RECORD_OPEN);
-    if (timed && p->batch != NULL)
+    if (timed && p->store_node != HR_NO_NODE)
         count_stored(pass, slots);
     if (p->expand.op == NULL)
         code = hr__store_results(runner, pass->stage, pass->block, pass->at + row, slots);

@@ -1,11 +1,11 @@
 /*
- * engine/sequence.c - sequencers: what happens to records in order.
+ * engine/sequence.c - records in order.
  *
- * A sequencer takes complete blocks of its stage and passes each good record through
- * children, stream ops and batcher to what is behind. It stops where there is no room and
- * goes on there later, so its place is kept in the block (record, child) and in the
- * window. Only the thread that set `sequencing` touches any of this; the lock is taken
- * for queues, counts and failures.
+ * A thread takes complete blocks of a stage and passes each good record, or its children,
+ * to the stage's sequencers and on to what follows. It stops where there is no room and
+ * resumes there later, so the position is kept in the block (record, child) and in the
+ * sequencers. Only the thread that set `sequencing` touches any of this; the lock is
+ * taken for blocks, counts and failures.
  */
 #include "engine/sequence.h"
 
@@ -14,35 +14,14 @@
 
 #include "core/error.h"
 
-static struct hr_cursor
-cursor_of(const struct hr_stage *stage, const struct hr_block *block, uint32_t at,
-          uint64_t child)
-{
-    struct hr_cursor cursor = {0};
-
-    if (stage->number > 0) {
-        cursor = block->cursors[at];
-    } else {
-        cursor.epoch = block->epoch;
-        cursor.position = block->first + at;
-        cursor.end_position = cursor.position + (block->children == NULL);
-        cursor.end_child = block->children == NULL ? 0 : child + 1;
-    }
-    cursor.uneven |= stage->now.uneven;
-    cursor.skip_children[stage->number] = child;
-    memcpy(&cursor.ordinals[stage->ordinal_first],
-           &stage->now.ordinals[stage->ordinal_first],
-           stage->program.stream_count * sizeof cursor.ordinals[0]);
-    return cursor;
-}
-
 static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
     struct hr_engine *engine = stage->engine;
     bool good =
         block->status[at] == HR_RECORD_GOOD || block->status[at] == HR_RECORD_DROPPED;
     bool fails = engine->options.on_error == HR_ON_ERROR_FAIL;
-    struct hr_cursor cursor = cursor_of(stage, block, at, 0);
+    struct hr_place source = {.at = block->first + at + 1};
+    const struct hr_place *after = stage->number == 0 ? &source : &block->places[at];
 
     if (block->bad[at]->noted) /* and its substitute waits for room */
         return true;
@@ -54,13 +33,13 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
         uint64_t errors = __atomic_add_fetch(&engine->errors, 1, __ATOMIC_RELAXED);
 
         fails |= fatal;
-        hr__ledger_add(&engine->ledger, bad, stage->number, &cursor,
+        hr__ledger_add(&engine->ledger, bad, stage->number, block->epoch, after,
                        fails  ? "failed"
                        : good ? "substituted"
                               : "skipped",
                        fails || errors > engine->errors_max);
         if (fails) {
-            hr__stage_fail_with(stage, code, &bad->error, &bad->detail);
+            hr__stage_fail(stage, code, &bad->error, &bad->detail);
             return false;
         }
         if (errors > engine->errors_max) {
@@ -69,7 +48,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
             hr__error_prefix(&error,
                              "%llu bad records, more than errors_max allows; the last",
                              (unsigned long long)errors);
-            hr__stage_fail_with(stage, HR_ERR_LIMIT, &error, &bad->detail);
+            hr__stage_fail(stage, HR_ERR_LIMIT, &error, &bad->detail);
             return false;
         }
     }
@@ -78,34 +57,49 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
     return true;
 }
 
-/* The record's values as a row: moved out of the block, or shown where they lie in
- * columns. */
-static void
-take_row(struct hr_stage *stage, struct hr_block *block, uint32_t at, uint64_t child)
+/* Whether the first sequencer only copies what lies in columns. */
+static bool copies_columns(const struct hr_stage *stage)
+{
+    return stage->sequencer_count > 0 && stage->sequencers[0].op->runs != NULL;
+}
+
+/* Field values of a record that lie in columns of the block. */
+static void show_columns(struct hr_stage *stage, struct hr_block *block, uint32_t at,
+                         struct hr_value *row)
+{
+    const struct hr_program *p = &stage->program;
+
+    for (size_t f = 0; f < p->out_count; f++) {
+        const struct hr_field *field = p->out[f].field;
+        struct hr_buffer *column = block->columns[f];
+        int64_t dims[HR_MAX_DIMS];
+
+        if (column == NULL)
+            continue;
+        for (int d = 0; d < field->ndim; d++)
+            dims[d] = field->dims[d].size;
+        hr__value_set_tensor(&row[f], field->dtype, field->ndim, dims,
+                             (char *)hr_buffer_data(column) +
+                                 (size_t)at * (size_t)p->out[f].bytes,
+                             copies_columns(stage) ? NULL : hr_buffer_ref(column));
+        row[f].layout = (uint8_t)field->layout;
+    }
+}
+
+/* The record's values as a row, in place. */
+static struct hr_value *
+row_of(struct hr_stage *stage, struct hr_block *block, uint32_t at, uint64_t child)
 {
     size_t count;
-    const struct hr_out_field *fields = hr__program_results(&stage->program, &count);
-    struct hr_value *from = block->children != NULL
-                                ? &block->children[at].values[child * count]
-                                : &block->rows[at * count];
+    struct hr_value *row;
 
-    for (size_t f = 0; f < count; f++) {
-        if (block->columns[f] != NULL) {
-            const struct hr_field *field = fields[f].field;
-            int64_t dims[HR_MAX_DIMS];
-
-            for (int d = 0; d < field->ndim; d++)
-                dims[d] = field->dims[d].size;
-            hr__value_set_tensor(&stage->row[f], field->dtype, field->ndim, dims,
-                                 (char *)hr_buffer_data(block->columns[f]) +
-                                     (size_t)at * (size_t)fields[f].bytes,
-                                 NULL);
-            stage->row[f].layout = (uint8_t)field->layout;
-        } else {
-            stage->row[f] = from[f];
-            memset(&from[f], 0, sizeof from[f]);
-        }
+    if (block->children != NULL) {
+        hr__program_results(&stage->program, &count);
+        return &block->children[at].values[child * count];
     }
+    row = &block->rows[at * stage->program.out_count];
+    show_columns(stage, block, at, row);
+    return row;
 }
 
 static struct hr_record_id
@@ -143,23 +137,96 @@ static void end_source(struct hr_stage *stage, const struct hr_block *block, uin
     pthread_mutex_unlock(&engine->lock);
 }
 
-/* Children that another world had done come no more. */
-static void skip_done(struct hr_stage *stage, struct hr_block *block, uint32_t at)
+/* Children that another world has done are left out. */
+static void skip_done(struct hr_stage *stage, struct hr_block *block)
 {
-    uint64_t *skip = &stage->now.skip_children[0], done;
+    uint64_t done;
 
-    if (stage->number > 0 || block->children == NULL || block->child > 0 ||
-        hr__engine_is_done(stage->engine, block->epoch, block->first + at, &done))
+    if (stage->program.plan->expand != stage->engine->child_node ||
+        block->children == NULL || block->child > 0 || stage->after.mark != NULL ||
+        hr__engine_is_done(stage->engine, block->epoch, stage->after.at - 1, &done))
         return;
     block->child = done;
-    *skip -= *skip < done ? *skip : done;
+    stage->skip_children -= stage->skip_children < done ? stage->skip_children : done;
 }
 
-/* One record of a block, all its children. False when it has to be gone on with later. */
+/* The records that one output of the stage's steps stands for. */
+static int64_t records_of(const struct hr_stage *stage, const struct hr_block *block,
+                          uint32_t at, const struct hr_value *row)
+{
+    const struct hr_program *p = &stage->program;
+
+    if (block->children == NULL)
+        return block->records == NULL ? 1 : block->records[at];
+    if (stage->engine->graph->nodes[p->plan->expand].schema.batch_rank == 0)
+        return 1;
+    for (size_t f = 0; f < p->child_count; f++)
+        if (row[f].kind != HR_VALUE_BYTES && row[f].ndim > 0)
+            return row[f].dims[0]; /* every field of a batch begins with its records */
+    return 1;
+}
+
+/* The record is about to be sequenced: where the run stands before and after it. */
+static void enter_record(struct hr_stage *stage, struct hr_block *block, uint32_t at)
+{
+    if (stage->number > 0) {
+        hr__place_copy(&stage->after, &block->places[at]);
+    } else {
+        hr__place_clear(&stage->before);
+        hr__place_clear(&stage->after);
+        stage->before.at = block->first + at;
+        stage->after.at = block->first + at + 1;
+    }
+    stage->after.uneven = stage->after.uneven || stage->uneven;
+    stage->children = block->children != NULL ? block->children[at].count : 1;
+    stage->child = block->child;
+}
+
+static void leave_record(struct hr_stage *stage, struct hr_block *block)
+{
+    struct hr_place parent = {.mark = stage->parent};
+
+    hr__place_clear(&parent);
+    stage->parent = NULL;
+    hr__place_copy(&stage->before, &stage->after);
+    stage->child = stage->children;
+    stage->skip_children = 0;
+    block->child = 0;
+}
+
+/* The children of a good record, or the record itself. */
+static bool pass_children(struct hr_stage *stage, struct hr_block *block, uint32_t at)
+{
+    size_t count;
+
+    hr__program_results(&stage->program, &count);
+    while (block->child < stage->children) {
+        struct hr_sequence_record record;
+        bool ok;
+
+        if (!hr__sequence_drain(stage) || !hr__stage_has_room(stage))
+            return false;
+        stage->child = block->child + 1;
+        if (stage->skip_children > 0) {
+            stage->skip_children--;
+            block->child++;
+            continue;
+        }
+        record.values = row_of(stage, block, at, block->child);
+        record.id = id_of(stage, block, at, block->child);
+        record.records = records_of(stage, block, at, record.values);
+        ok = hr__sequence_add(stage, 0, &record);
+        hr__row_clear(record.values, count);
+        if (!ok)
+            return false;
+        block->child++;
+    }
+    return hr__sequence_drain(stage);
+}
+
+/* One record of a block, all its children. Returns false if it must be resumed later. */
 static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
-    uint64_t children = block->children != NULL ? block->children[at].count : 1;
-
     if (stage->source_ended != 0 && is_behind_end(stage, block, at))
         return true;
     if (block->status[at] == HR_RECORD_END) {
@@ -171,116 +238,95 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
     if (block->status[at] == HR_RECORD_BAD && block->bad[at] == NULL) {
         struct hr_error error = {0};
 
-        hr__stage_fail(stage, HR_ERR_MEMORY,
-                       &error); /* not even for the error was there memory */
+        hr__stage_fail(stage, HR_ERR_MEMORY, &error,
+                       NULL); /* not even for the error was there memory */
         return false;
     }
-    stage->now.uneven |= block->status[at] == HR_RECORD_BAD;
-    if (block->status[at] != HR_RECORD_GOOD)
-        return block->status[at] != HR_RECORD_UNRUN;
-    skip_done(stage, block, at);
-    for (; block->child < children; block->child++) {
-        struct hr_cursor cursor;
-        struct hr_record_id id;
-
-        if (!hr__stream_drain(stage, block->epoch) || !hr__stage_has_room(stage))
+    if (block->status[at] == HR_RECORD_UNRUN)
+        return false;
+    stage->uneven = stage->uneven || block->status[at] == HR_RECORD_BAD;
+    enter_record(stage, block, at);
+    if (block->status[at] == HR_RECORD_GOOD) {
+        skip_done(stage, block);
+        if (!pass_children(stage, block, at))
             return false;
-        if (stage->now.skip_children[stage->number] > 0) {
-            stage->now.skip_children[stage->number]--;
-            continue;
-        }
-        cursor = cursor_of(stage, block, at, block->child);
-        id = id_of(stage, block, at, block->child);
-        take_row(stage, block, at, block->child);
-        if (!hr__stream_arrive(stage, stage->row, &id, &cursor, block->epoch))
-            return false;
+        leave_record(stage, block);
+    } else {
+        hr__place_copy(&stage->before, &stage->after);
     }
-    stage->now.skip_children[stage->number] = 0;
-    block->child = 0;
     return true;
 }
 
-/* The epoch is over: empty the window, end the last batch, tell the next stage, begin
- * counting anew. */
+/* The epoch is over: pass on what the sequencers hold, and tell the next stage. */
 static bool end_epoch(struct hr_stage *stage, struct hr_block *block)
 {
-    if (stage->window.count > 0)
-        stage->window.draining = true;
-    if (!hr__stream_drain(stage, block->epoch) || !hr__stage_has_room(stage))
-        return false;
-    if (stage->batcher.count > 0 && !stage->program.spec.drop_last &&
-        !hr__batcher_flush(stage))
-        return false;
-    if (stage->batcher.count > 0) {
-        size_t count;
-
-        hr__program_results(&stage->program, &count);
-        for (int64_t i = 0; i < stage->batcher.count; i++)
-            hr__row_clear(&stage->batcher.rows[(size_t)i * count], count);
-        stage->batcher.count = 0;
-    }
-    if (!hr__stage_is_final(stage)) {
-        if (!hr__stage_has_room(stage))
-            return false;
-        hr__stage_push_record(stage, NULL, NULL, NULL, block->epoch);
-    }
-    memset(&stage->now, 0, sizeof stage->now);
-    return true;
+    return hr__sequence_flush(stage) && hr__emit_epoch_end(stage, block->epoch);
 }
 
 /* A direct block without holes is the batch. */
 static bool is_whole_batch(const struct hr_stage *stage, const struct hr_block *block)
 {
     const struct hr_engine *engine = stage->engine;
+    const struct hr_program *p = &stage->program;
     uint64_t limit = (uint64_t)engine->options.records_max;
 
     return stage->direct && block->at == 0 && block->size > 0 && block->holes == 0 &&
-           stage->batcher.count == 0 &&
+           stage->sequencers[0].op->held_records(stage->sequencers[0].state) == 0 &&
            !(stage->source_ended != 0 && is_behind_end(stage, block, 0)) &&
-           !(stage->program.spec.drop_last && block->size < stage->block_size) &&
+           !(p->runs.drop_last && block->size < stage->block_size) &&
            (limit == 0 || engine->sequenced_records + block->size <= limit);
 }
 
 static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
 {
     const struct hr_program *p = &stage->program;
+    struct hr_sequencer *first = &stage->sequencers[0];
+    struct hr_sequence_record record = {
+        .values = first->row, .id = block->ids[0], .records = block->size};
     struct hr_error error = {0};
-    struct hr_batch *batch = NULL;
-    struct hr_cursor behind = {.epoch = block->epoch,
-                               .position = block->first + block->size,
-                               .end_position = block->first + block->size,
-                               .uneven = stage->now.uneven};
     enum hr_err code;
+    bool ok;
 
     for (uint32_t i = 0; i < block->size; i++)
         if (block->bad[i] != NULL && !note_bad(stage, block, i))
             return false;
-    code = hr__batch_make(stage, p->out, p->out_count, block->size, block->columns,
-                          block->rows, &p->spec, &batch, &error);
+    if (!hr__stage_has_room(stage))
+        return false;
+    code = first->op->join(p->batch->params, stage->engine->pool,
+                           &stage->engine->graph->nodes[p->batch->inputs[0]].schema,
+                           block->size, block->columns, block->rows, p->out_count,
+                           first->row, &error);
     if (code != HR_OK) {
-        hr__graph_blame(stage->engine->graph, p->plan->batch, &error);
-        hr__stage_fail(stage, code, &error);
+        hr__row_clear(first->row, first->fields);
+        hr__graph_blame(stage->engine->graph, first->number, &error);
+        hr__stage_fail(stage, code, &error, NULL);
         return false;
     }
-    stage->sequencer->meter.stages[stage->number].batches++;
-    batch->epoch = (int64_t)block->epoch;
+    enter_record(stage, block, block->size - 1);
+    stage->children = stage->child = 1;
     block->at = block->size;
-    hr__stage_push_batch(stage, batch, &behind);
-    return true;
+    first->came += block->size;
+    first->gave++;
+    ok = hr__sequence_add(stage, 1, &record);
+    hr__row_clear(first->row, first->fields);
+    leave_record(stage, block);
+    return ok;
 }
 
 /* Take the block on as far as it goes. True when it is done with. */
 static bool sequence_block(struct hr_stage *stage, struct hr_block *block)
 {
+    if (!hr__sequence_begin(stage, block->epoch))
+        return false;
     if (is_whole_batch(stage, block) && !deliver_block(stage, block))
         return false;
     for (; block->at < block->size; block->at++)
         if (!sequence_record(stage, block, block->at))
             return false;
-    return !block->last || end_epoch(stage, block);
+    return hr__sequence_drain(stage) && (!block->last || end_epoch(stage, block));
 }
 
-/* Under the lock: the block that the stage's sequencer goes on with. */
+/* Under the lock: the block that is to be sequenced next. */
 static struct hr_block *next_block(struct hr_stage *stage)
 {
     struct hr_block *best = NULL, *first = NULL;
@@ -297,7 +343,7 @@ static struct hr_block *next_block(struct hr_stage *stage)
     }
     if (best == NULL || best == first)
         return best;
-    /* As completed: but an epoch ends behind all of its blocks. */
+    /* In completion order, except that an epoch ends only after all its blocks. */
     return stage->direct && !stage->engine->plan.ordered && !best->last &&
                    best->epoch == first->epoch
                ? best
@@ -307,18 +353,14 @@ static struct hr_block *next_block(struct hr_stage *stage)
 /* The node that the sequencer's time belongs to unless it says otherwise. */
 static uint32_t last_node(const struct hr_stage *stage)
 {
-    const struct hr_plan_stage *plan = stage->program.plan;
-
-    return plan->batch != HR_NO_NODE    ? plan->batch
-           : plan->stream_count > 0     ? plan->streams[plan->stream_count - 1]
-           : plan->expand != HR_NO_NODE ? plan->expand
-                                        : plan->last;
+    return hr__plan_stage_end(stage->program.plan);
 }
 
 static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
 {
     struct hr_engine *engine = stage->engine;
     struct hr_block *block = stage->sequencing ? NULL : next_block(stage);
+    struct hr_block *unused;
     unsigned was;
     bool done;
 
@@ -333,8 +375,14 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     done = sequence_block(stage, block);
     if (done)
         hr__block_clear(stage, block);
+    unused = hr__unused_filling(stage);
+    hr__sequencers_count(stage);
     hr__meter_end(runner, was);
     pthread_mutex_lock(&engine->lock);
+    if (unused != NULL) {
+        unused->state = HR_BLOCK_EMPTY;
+        stage[1].live--;
+    }
     hr__meter_show(&runner->meter);
     stage->sequencing = false;
     stage->sequencer = NULL;

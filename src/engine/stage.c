@@ -2,6 +2,7 @@
  * A stage's bookkeeping: opening blocks, handing out chunks of them, taking them back.
  */
 #include "engine/run.h"
+#include "engine/sequence.h"
 
 #include <assert.h>
 #include <string.h>
@@ -32,8 +33,11 @@ static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
     if (stage->number == 0)
         return HR_OK;
     block->inputs = hr__calloc(size * (p->in_count + 1), sizeof *block->inputs);
-    block->cursors = hr__calloc(size, sizeof *block->cursors);
-    return block->inputs != NULL && block->cursors != NULL ? HR_OK : HR_ERR_MEMORY;
+    block->records = hr__calloc(size, sizeof *block->records);
+    block->places = hr__calloc(size, sizeof *block->places);
+    return block->inputs != NULL && block->records != NULL && block->places != NULL
+               ? HR_OK
+               : HR_ERR_MEMORY;
 }
 
 static void bad_destroy(struct hr_bad *bad)
@@ -70,6 +74,8 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
             hr__value_clear(&block->inputs[i * stage->program.in_count + f]);
         if (block->children != NULL)
             hr__children_clear(&block->children[i], results);
+        if (block->places != NULL)
+            hr__place_clear(&block->places[i]);
         bad_destroy(block->bad[i]);
         block->bad[i] = NULL;
     }
@@ -94,51 +100,8 @@ static void block_finish(struct hr_stage *stage, struct hr_block *block)
     hr__free(block->ids);
     hr__free(block->children);
     hr__free(block->inputs);
-    hr__free(block->cursors);
-}
-
-static enum hr_err init_sequencer(struct hr_stage *stage)
-{
-    struct hr_program *p = &stage->program;
-    struct hr_window *w = &stage->window;
-    size_t results;
-
-    hr__program_results(p, &results);
-    for (size_t i = 0; i < p->stream_count; i++) {
-        const struct hr_op *op = p->streams[i].op;
-
-        if (op->stream_block == NULL ||
-            (w->block = op->stream_block(p->streams[i].params)) == 0)
-            continue;
-        w->stream = i;
-        w->rows = hr__calloc(w->block * (results + 1), sizeof *w->rows);
-        w->ids = hr__calloc(w->block, sizeof *w->ids);
-        if (w->rows == NULL || w->ids == NULL)
-            return HR_ERR_MEMORY;
-    }
-    stage->row = hr__calloc(results + 1, sizeof *stage->row);
-    if (stage->row == NULL)
-        return HR_ERR_MEMORY;
-    if (p->batch != NULL) {
-        size_t room = (size_t)p->spec.size * (results + 1);
-
-        stage->batcher.columns = hr__calloc(results + 1, sizeof(void *));
-        stage->batcher.rows = hr__calloc(room, sizeof *stage->batcher.rows);
-        if (stage->batcher.columns == NULL || stage->batcher.rows == NULL)
-            return HR_ERR_MEMORY;
-    }
-    return HR_OK;
-}
-
-static enum hr_err init_queue(struct hr_stage *stage)
-{
-    if (stage->number == 0)
-        return HR_OK;
-    stage->queue_room = stage->program.plan->memory.queue_records;
-    stage->queue = hr__calloc(stage->queue_room, sizeof *stage->queue);
-    stage->queue_values = hr__calloc(stage->queue_room * (stage->program.in_count + 1),
-                                     sizeof *stage->queue_values);
-    return stage->queue != NULL && stage->queue_values != NULL ? HR_OK : HR_ERR_MEMORY;
+    hr__free(block->records);
+    hr__free(block->places);
 }
 
 enum hr_err hr__stage_init(struct hr_stage *stage, struct hr_engine *engine,
@@ -156,41 +119,24 @@ enum hr_err hr__stage_init(struct hr_stage *stage, struct hr_engine *engine,
     for (size_t i = 0; i < stage->block_count; i++)
         if (block_init(stage, &stage->blocks[i]) != HR_OK)
             return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    if (init_sequencer(stage) != HR_OK || init_queue(stage) != HR_OK)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    return HR_OK;
-}
-
-static void clear_rows(struct hr_value *rows, size_t count)
-{
-    for (size_t i = 0; rows != NULL && i < count; i++)
-        hr__value_clear(&rows[i]);
-    hr__free(rows);
+    return hr__sequencers_init(stage, reterr);
 }
 
 void hr__stage_finish(struct hr_stage *stage)
 {
-    struct hr_program *p = &stage->program;
-    size_t results = 0;
+    struct hr_place parent = {.mark = stage->parent};
 
     if (stage->engine == NULL)
         return;
-    if (p->plan != NULL)
-        hr__program_results(p, &results);
     for (size_t i = 0; stage->blocks != NULL && i < stage->block_count; i++)
         block_finish(stage, &stage->blocks[i]);
     hr__free(stage->blocks);
-    clear_rows(stage->window.rows, (size_t)stage->window.block * (results + 1));
-    hr__free(stage->window.ids);
-    clear_rows(stage->row, results + 1);
-    if (stage->batcher.rows != NULL)
-        clear_rows(stage->batcher.rows, (size_t)p->spec.size * (results + 1));
-    for (size_t f = 0; stage->batcher.columns != NULL && f < results; f++)
-        hr_buffer_unref(stage->batcher.columns[f]);
-    hr__free(stage->batcher.columns);
-    clear_rows(stage->queue_values, stage->queue_room * (p->in_count + 1));
-    hr__free(stage->queue);
-    hr__program_finish(p);
+    hr__sequencers_finish(stage);
+    hr__place_clear(&parent);
+    hr__place_clear(&stage->before);
+    hr__place_clear(&stage->after);
+    hr__place_clear(&stage->filling_base);
+    hr__program_finish(&stage->program);
 }
 
 /* ---- opening blocks ---- */
@@ -203,27 +149,28 @@ static struct hr_block *empty_block(struct hr_stage *stage)
     return NULL;
 }
 
-/* Memory of the columns of a direct block. */
-static enum hr_err
-get_columns(struct hr_stage *stage, struct hr_block *block, uint32_t size)
+/* Larger records of a stage that is not direct have buffers of their own: they may be
+ * held for long after the others of their block. */
+#define COLUMN_ROW_MAX 2048
+
+enum hr_err
+hr__block_columns(struct hr_stage *stage, struct hr_block *block, uint32_t size)
 {
     struct hr_program *p = &stage->program;
+    enum hr_err code = HR_OK;
 
-    for (size_t f = 0; f < p->out_count; f++) {
-        enum hr_err code;
-
-        if (p->out[f].bytes < 0)
+    if (p->expand.op != NULL)
+        return HR_OK;
+    for (size_t f = 0; f < p->out_count && code == HR_OK; f++) {
+        if (p->out[f].bytes < 0 || (!stage->direct && p->out[f].bytes > COLUMN_ROW_MAX))
             continue;
         code = hr__column_get(stage->engine->pool, &p->out[f], size, &block->columns[f]);
-        if (code == HR_OK)
-            continue;
-        for (size_t k = 0; k < f; k++) {
-            hr_buffer_unref(block->columns[k]);
-            block->columns[k] = NULL;
-        }
-        return code;
     }
-    return HR_OK;
+    for (size_t f = 0; code != HR_OK && f < p->out_count; f++) {
+        hr_buffer_unref(block->columns[f]);
+        block->columns[f] = NULL;
+    }
+    return code;
 }
 
 static struct hr_block *
@@ -314,8 +261,8 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     n = stage->epoch < stage->cut ? stage->position : positions(stage);
     left = n - stage->position;
     size = left < stage->block_size ? (uint32_t)left : stage->block_size;
-    code = stage->direct ? get_columns(stage, block, size) : HR_OK;
-    if (code != HR_OK) {
+    code = hr__block_columns(stage, block, size);
+    if (code != HR_OK && stage->direct) { /* others do without columns */
         struct hr_error error = {0};
 
         if (stage->live > 0 || engine->out_count > 0)
@@ -331,38 +278,32 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     return block;
 }
 
-static struct hr_block *open_items(struct hr_stage *stage)
+/* The oldest block that has records to claim. What the stage before has gathered for this
+ * one is not kept waiting while a thread has nothing else to do. */
+static struct hr_block *open_inputs(struct hr_stage *stage)
 {
-    struct hr_block *block = empty_block(stage);
-    size_t in = stage->program.in_count;
-    uint32_t size = 0;
-    bool last = false;
+    struct hr_stage *before = stage - 1;
+    struct hr_block *oldest = NULL;
 
-    if (stage->queue_count == 0 || block == NULL)
-        return NULL;
-    while (stage->queue_count > 0 && size < stage->block_size && !last) {
-        struct hr_item *item = &stage->queue[stage->queue_head];
-        struct hr_value *values = &stage->queue_values[stage->queue_head * in];
+    for (size_t i = 0; i < stage->block_count; i++) {
+        struct hr_block *block = &stage->blocks[i];
 
-        block->epoch = item->epoch;
-        last = item->epoch_end;
-        if (!last) {
-            block->ids[size] = item->id;
-            block->cursors[size] = item->cursor;
-            memcpy(&block->inputs[size * in], values, in * sizeof *values);
-            memset(values, 0, in * sizeof *values);
-            size++;
-        }
-        stage->queue_head = (stage->queue_head + 1) % stage->queue_room;
-        stage->queue_count--;
+        if (block->state == HR_BLOCK_OPEN && block->claimed < block->size &&
+            (oldest == NULL || block->number < oldest->number))
+            oldest = block;
     }
-    return begin_block(stage, block, block->epoch, 0, size, last);
+    if (oldest == NULL && !before->sequencing && before->filling != NULL &&
+        before->filling->size > 0) {
+        oldest = before->filling;
+        hr__publish_locked(before);
+    }
+    return oldest;
 }
 
 bool hr__stage_drained(const struct hr_stage *stage)
 {
-    return stage->live == 0 && stage->queue_count == 0 && !stage->sequencing &&
-           !stage->window.draining && (stage->number > 0 || stage->exhausted);
+    return stage->live == 0 && !stage->sequencing &&
+           (stage->number > 0 || stage->exhausted);
 }
 
 /* Of a block that has `left` records. Requests are shared out evenly, and less and less
@@ -394,7 +335,7 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
 
     hr__engine_assert_locked(stage->engine);
     if (block == NULL) {
-        block = stage->number == 0 ? open_positions(stage) : open_items(stage);
+        block = stage->number == 0 ? open_positions(stage) : open_inputs(stage);
         if (block == NULL)
             return false;
         if (block->state == HR_BLOCK_READY) { /* empty: only the end of an epoch */

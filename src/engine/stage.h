@@ -1,5 +1,5 @@
 /*
- * engine/stage.h - a stage: its blocks, the queue before it, its sequencer.
+ * engine/stage.h - a stage: its blocks, and the sequencers at its end.
  *
  * Unless a field says otherwise it is set when the engine opens, before there are
  * threads, or guarded by the engine's lock.
@@ -8,29 +8,32 @@
 #define HR_ENGINE_STAGE_H
 
 #include "engine/block.h"
+#include "op/sequence.h"
 
 struct hr_engine;
 struct hr_runner;
 
-struct hr_batcher {
-    int64_t count; /* records so far */
-    uint64_t epoch;
-    struct hr_buffer **columns;   /* per field, or NULL */
-    struct hr_value *rows;        /* size x fields without column */
-    struct hr_cursor first, last; /* of the records in it */
-    struct hr_record_id id;
-};
-
-struct hr_window {
-    uint64_t block; /* records permuted together; 0: no such op */
-    size_t stream;  /* which stream op */
-    uint64_t count, number,
-        at; /* records held; blocks so far in the epoch; next to go out */
-    struct hr_value *rows;
-    struct hr_record_id *ids;
-    struct hr_cursor cursor; /* of the first record held */
-    uint64_t out;            /* records that have left the stage since `cursor` */
-    bool draining;
+/*
+ * A node of the stage's sequence while it runs; for the thread that sequences.
+ *
+ * `base` is where its state was last complete without the records that it holds: the
+ * place of its next input then, and its state as text. Its outputs since are counted.
+ */
+struct hr_sequencer {
+    const struct hr_op_sequence *op;
+    const struct hr_graph_node *node;
+    uint32_t number; /* of the node */
+    void *state;     /* op->begin made it */
+    struct hr_value *row;
+    size_t fields;        /* of its outputs */
+    bool draining;        /* next() has outputs to give */
+    bool flushed, ended;  /* in this epoch */
+    uint64_t skip;        /* outputs to leave out, of a restored state */
+    struct hr_place base; /* of its input */
+    char *base_state;     /* NULL: not yet made */
+    struct hr_mark *mark; /* of `base`, made when it is needed first */
+    uint64_t out;         /* outputs since `base`, those left out included */
+    uint64_t came, gave;  /* records in and out, not added to the meter yet */
 };
 
 struct hr_stage {
@@ -52,21 +55,27 @@ struct hr_stage {
     uint64_t cut; /* epochs below need no more records (a stream op said END) */
     bool exhausted;
 
-    /* later stages: the queue before it */
-    struct hr_item *queue;
-    struct hr_value *queue_values;
-    size_t queue_room, queue_head, queue_count;
-
-    /* sequencer: whoever holds `sequencing` */
+    /* The sequencer: what follows is for the thread that set `sequencing`, under the
+     * lock, and for the lock while it is false. */
     bool sequencing;
     struct hr_runner *sequencer; /* the thread that does; its meter counts what is done */
-    size_t ordinal_first;        /* place of its stream ops in hr_cursor.ordinals */
-    struct hr_cursor now;        /* ordinals now; skips that are still to be left out */
-    uint64_t ended_epoch;        /* 1 + epoch that a stream op has ended */
+    struct hr_sequencer *sequencers;
+    size_t sequencer_count;
+    uint64_t sequence_epoch;           /* 1 + the epoch that the sequencers are in */
     uint64_t source_ended, source_end; /* 1 + epoch that its source has ended, where */
-    struct hr_window window;
-    struct hr_batcher batcher;
-    struct hr_value *row; /* a record on its way through the sequencer */
+    uint64_t skip_children;            /* of the next record, of a restored state */
+    bool counted;  /* places of outputs count from a mark, see hr__emit() */
+    uint64_t room; /* outputs that may go out before the lock is asked again */
+    bool uneven;   /* bad records were skipped in this epoch */
+    /* Places of the stage's input: before and after the record that is sequenced, and the
+     * mark of its expansion, made when it is needed first. */
+    struct hr_place before, after;
+    struct hr_mark *parent;
+    uint64_t children, child; /* it has; of which are consumed */
+    /* The next stage's block that outputs go into, or NULL; the place before the first of
+     * them when this stage has sequencers, see hr__emit(). */
+    struct hr_block *filling;
+    struct hr_place filling_base;
 };
 
 /* Consecutive records of a block that a runner takes through their stage. */

@@ -1,66 +1,53 @@
 /*
- * engine/state.c - an iterator's place as JSON, and going on from it.
+ * engine/state.c - an iterator's place as JSON, and resuming from it. The format is
+ * docs/formats/state.md.
  *
- * {"headrace_state": 2, "fingerprint": ..., "seed": s, "epoch": e, "base": b, "position":
- * p, "world": w, "rank": r, ...}: p positions of this consumer are behind it, in an epoch
- * that it began at global position b. The same rank of the same world goes on exactly
- * there.
+ * The same rank of the same world resumes exactly at the place, under any plan of the
+ * graph: nodes that see records in order save what they hold, or what to leave out of
+ * their outputs.
  *
- * Others begin anew at a global position. Where every position is a record, all ranks of
- * the old world had come equally far after as many steps ("even"), so the state of any
- * one tells: b + p * w. Else each has a place of its own ("end": so many positions, and
- * children of the next record, have gone into batches or were dropped), and the states of
- * all must be merged: merge.c. World 0 is that of a merged state. Behind a window, or
- * where records are counted behind a filter, no place in the source tells what is done:
- * these go on in the same rank and world only ("moves" is false).
+ * Other ranks and worlds begin at a global position. Where every position is a record,
+ * all ranks of the old world are equally far after the same number of steps ("even"), so
+ * any one state will do. Otherwise each rank stands elsewhere ("end"), and the states of
+ * all ranks must be merged: merge.c. World 0 is that of a merged state. After a window,
+ * or where records are counted after a filter, no position of the source tells what is
+ * done: such a state stays with its rank and world ("moves" is false).
  */
 #include "engine/engine.h"
+#include "engine/sequence.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/doc.h"
 #include "core/error.h"
 
-/* The share of an order.shard behind a filter: the first two records that it keeps. */
-static bool stream_share(const struct hr_order *order, uint64_t *rank, uint64_t *world)
-{
-    uint64_t at = 0;
+/* ---- what a place means for other ranks ---- */
 
-    if (!order->shards)
-        return false;
-    while (order->op->stream_verdict(order->params, at) != HR_STREAM_KEEP)
-        at++;
-    *rank = at++;
-    while (order->op->stream_verdict(order->params, at) != HR_STREAM_KEEP)
-        at++;
-    *world = at - *rank;
-    return true;
+static const struct hr_graph_node *sharding_node(const struct hr_engine *engine)
+{
+    const struct hr_graph *graph = engine->graph;
+
+    for (size_t i = 0; i < graph->count; i++)
+        if (graph->nodes[i].op->traits & HR_TRAIT_SHARDS)
+            return &graph->nodes[i];
+    return NULL;
 }
 
 /* This consumer's number, and of how many that share the epoch: by the options, else by
- * the order op that shards. */
+ * the graph. */
 static void get_share(const struct hr_engine *engine, uint64_t *rank, uint64_t *world)
 {
-    const struct hr_path *path = &engine->stages[0].program.paths[0];
-    const struct hr_order *order = path->orders;
-    struct hr_record_id id = {0};
+    const struct hr_graph_node *node;
 
     *rank = (uint64_t)engine->options.rank;
     *world = (uint64_t)engine->options.world;
     if (engine->options.world > 0)
         return;
-    if (path->count > 0 && order->shards) { /* in an epoch so long that none wraps */
-        *rank = order->op->order_map(order->params, order->state, HR_COUNT_UNKNOWN, 0,
-                                     &id, order->draw_id);
-        *world = order->op->order_map(order->params, order->state, HR_COUNT_UNKNOWN, 1,
-                                      &id, order->draw_id) -
-                 *rank;
-        return;
-    }
-    for (size_t i = 0; i < engine->stage_count; i++)
-        for (size_t k = 0; k < engine->stages[i].program.stream_count; k++)
-            if (stream_share(&engine->stages[i].program.streams[k], rank, world))
-                return;
+    node = sharding_node(engine);
+    assert(node != NULL && node->op->order.share != NULL);
+    node->op->order.share(node->params, rank, world);
 }
 
 static uint64_t rank_of(const struct hr_engine *engine)
@@ -79,21 +66,31 @@ static uint64_t world_of(const struct hr_engine *engine)
     return world;
 }
 
-/* Whether a place in the source tells what is done. */
+static bool expands(const struct hr_stage *stage)
+{
+    return stage->program.plan->expand != HR_NO_NODE;
+}
+
+/* Whether a position of the source tells what is done. */
 static bool moves(const struct hr_engine *engine)
 {
-    for (size_t i = 0; i < engine->stage_count; i++)
-        if (engine->stages[i].program.stream_count > 0 ||
-            (i > 0 && engine->stages[i].program.expand.op != NULL))
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        const struct hr_stage *stage = &engine->stages[i];
+
+        if (expands(stage) && stage->program.plan->expand != engine->child_node)
             return false;
+        for (size_t k = 0; k < stage->sequencer_count; k++)
+            if (stage->sequencers[k].op->runs == NULL)
+                return false;
+    }
     return true;
 }
 
-/* Whether ranks take as many positions a step, but for records that are bad. */
+/* Whether ranks take the same number of positions per step, bad records aside. */
 static bool steps_are_even(const struct hr_engine *engine)
 {
     for (size_t i = 0; i < engine->stage_count; i++)
-        if (engine->plan.stages[i].filters || engine->stages[i].program.expand.op != NULL)
+        if (engine->plan.stages[i].filters || expands(&engine->stages[i]))
             return false;
     if (engine->options.records_max > 0 && engine->options.world != 1)
         return false; /* it cuts a batch wherever it falls */
@@ -102,35 +99,13 @@ static bool steps_are_even(const struct hr_engine *engine)
 
 /* Whether it is the same place for all ranks at the same step. Where bad records are
  * skipped no rank knows how many another one had. */
-static bool is_even(const struct hr_engine *engine, const struct hr_cursor *c)
+static bool is_even(const struct hr_engine *engine)
 {
     bool skips = engine->options.on_error == HR_ON_ERROR_SKIP;
 
-    return steps_are_even(engine) && !(skips && world_of(engine) > 1) && c->uneven == 0 &&
-           (c->epoch != engine->base_epoch || engine->done.end <= engine->base);
-}
-
-static bool is_plain(const struct hr_cursor *cursor)
-{
-    struct hr_cursor plain = {.epoch = cursor->epoch,
-                              .position = cursor->position,
-                              .end_position = cursor->end_position,
-                              .end_child = cursor->end_child,
-                              .uneven = cursor->uneven};
-
-    return memcmp(&plain, cursor, sizeof plain) == 0;
-}
-
-/* Zeros at the end are left out. */
-static void
-add_numbers(struct hr_str *out, const char *key, const uint64_t *values, size_t count)
-{
-    while (count > 0 && values[count - 1] == 0)
-        count--;
-    hr__str_addf(out, ",\"%s\":[", key);
-    for (size_t i = 0; i < count; i++)
-        hr__str_addf(out, "%s%llu", i == 0 ? "" : ",", (unsigned long long)values[i]);
-    hr__str_add(out, "]");
+    return steps_are_even(engine) && !(skips && world_of(engine) > 1) &&
+           !engine->place.uneven &&
+           (engine->epoch != engine->base_epoch || engine->done.end <= engine->base);
 }
 
 /* Records that a step takes. */
@@ -138,9 +113,19 @@ static uint64_t step_size(const struct hr_engine *engine)
 {
     uint64_t size = 1;
 
-    for (size_t i = 0; i < engine->stage_count; i++)
-        if (engine->stages[i].program.batch != NULL && size < HR_STATE_NUMBER_MAX >> 32)
-            size *= (uint64_t)engine->stages[i].program.spec.size;
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        const struct hr_stage *stage = &engine->stages[i];
+
+        for (size_t k = 0; k < stage->sequencer_count; k++) {
+            const struct hr_sequencer *s = &stage->sequencers[k];
+            struct hr_sequence_runs runs;
+
+            if (s->op->runs == NULL || size >= HR_STATE_NUMBER_MAX >> 32)
+                continue;
+            s->op->runs(s->node->params, &runs);
+            size *= (uint64_t)runs.size;
+        }
+    }
     return size;
 }
 
@@ -152,40 +137,73 @@ static uint64_t step_end(const struct hr_engine *engine, uint64_t position)
     return (position + size - 1) / size * size;
 }
 
+/* ---- writing ---- */
+
+static void print_node(const struct hr_graph *graph, const struct hr_place *place,
+                       bool first, struct hr_str *out)
+{
+    const char *name = graph->nodes[place->mark->node].name;
+
+    hr__str_add(out, first ? ",\"nodes\":[{\"node\":" : ",{\"node\":");
+    hr__str_add_json(out, name, strlen(name));
+    if (place->mark->state[0] != '\0') {
+        hr__str_add(out, ",\"state\":");
+        hr__str_add_json(out, place->mark->state, strlen(place->mark->state));
+    }
+    if (place->at > 0)
+        hr__str_addf(out, ",\"skip\":%llu", (unsigned long long)place->at);
+    hr__str_add(out, "}");
+}
+
+/* The marks that lead to a place, from the source on. */
+static void print_nodes(const struct hr_graph *graph, const struct hr_place *place,
+                        struct hr_str *out)
+{
+    const struct hr_place *chain[HR_SAVED_NODES_MAX];
+    size_t count = 0;
+
+    for (; place->mark != NULL; place = &place->mark->input) {
+        assert(count < HR_SAVED_NODES_MAX);
+        chain[count++] = place;
+    }
+    for (size_t i = count; i-- > 0;)
+        print_node(graph, chain[i], i + 1 == count, out);
+    if (count > 0)
+        hr__str_add(out, "]");
+}
+
 enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
 {
-    const struct hr_cursor *c = &engine->cursor;
-    bool first = c->epoch == engine->base_epoch;
+    const struct hr_place *source = hr__place_source(&engine->place);
+    bool first = engine->epoch == engine->base_epoch;
     uint64_t base = first ? engine->base : 0;
-    bool even = is_even(engine, c);
+    bool even = is_even(engine);
 
     if (!engine->plan.ordered)
         return HR_ERR_UNSUPPORTED;
     hr__str_addf(
         out,
-        "{\"headrace_state\":2,\"fingerprint\":\"%s\",\"seed\":%llu,\"epoch\":%llu,"
-        "\"base\":%llu,\"position\":%llu,\"world\":%llu,\"rank\":%llu,"
+        "{\"headrace_state\":%d,\"fingerprint\":\"%s\",\"seed\":%llu,\"epoch\":%llu,"
+        "\"base\":%llu,\"position\":%llu,\"child\":%llu,\"world\":%llu,\"rank\":%llu,"
         "\"records\":%llu,\"moves\":%s,\"even\":%s,\"end\":[%llu,%llu]",
-        engine->fingerprint, (unsigned long long)engine->options.seed,
-        (unsigned long long)c->epoch, (unsigned long long)base,
-        (unsigned long long)c->position, (unsigned long long)world_of(engine),
-        (unsigned long long)rank_of(engine),
+        HR_STATE_VERSION, engine->fingerprint, (unsigned long long)engine->options.seed,
+        (unsigned long long)engine->epoch, (unsigned long long)base,
+        (unsigned long long)source->at, (unsigned long long)source->child,
+        (unsigned long long)world_of(engine), (unsigned long long)rank_of(engine),
         (unsigned long long)(engine->earlier_records + engine->delivered_records),
         moves(engine) ? "true" : "false", even ? "true" : "false",
-        (unsigned long long)(even ? step_end(engine, c->end_position) : c->end_position),
-        (unsigned long long)c->end_child);
+        (unsigned long long)(even ? step_end(engine, source->at) : source->at),
+        (unsigned long long)source->child);
     if (first && engine->done.end > base) {
         hr__str_add(out, ",");
         hr__done_print(&engine->done, base, out);
     }
-    if (!is_plain(c)) {
-        add_numbers(out, "skip_children", c->skip_children, engine->stage_count);
-        add_numbers(out, "skip_out", c->skip_out, engine->stage_count);
-        add_numbers(out, "ordinals", c->ordinals, HR_CURSOR_STREAMS);
-    }
+    print_nodes(engine->graph, &engine->place, out);
     hr__str_add(out, "}");
     return hr__str_ok(out) ? HR_OK : HR_ERR_MEMORY;
 }
+
+/* ---- reading ---- */
 
 static enum hr_err get(const struct hr_doc *doc, const char *key, uint64_t *ret_value,
                        struct hr_error *reterr)
@@ -198,30 +216,6 @@ static enum hr_err get(const struct hr_doc *doc, const char *key, uint64_t *ret_
                         "the iterator state is damaged: \"%s\" is missing or no number",
                         key);
     *ret_value = (uint64_t)value->as.integer;
-    return HR_OK;
-}
-
-static enum hr_err get_numbers(const struct hr_doc *doc, const char *key,
-                               uint64_t *values, size_t room, struct hr_error *reterr)
-{
-    const struct hr_doc *list = hr__doc_get(doc, key);
-
-    if (list == NULL)
-        return HR_OK;
-    if (list->kind != HR_DOC_LIST || list->as.list.count > room)
-        return hr__fail(reterr, HR_ERR_FORMAT,
-                        "the iterator state is damaged: \"%s\" is no list of numbers",
-                        key);
-    for (size_t i = 0; i < list->as.list.count; i++) {
-        const struct hr_doc *item = list->as.list.items[i];
-
-        if (item->kind != HR_DOC_INT || item->as.integer < 0 ||
-            (uint64_t)item->as.integer > HR_STATE_NUMBER_MAX)
-            return hr__fail(reterr, HR_ERR_FORMAT,
-                            "the iterator state is damaged: \"%s\" is no list of numbers",
-                            key);
-        values[i] = (uint64_t)item->as.integer;
-    }
     return HR_OK;
 }
 
@@ -239,11 +233,61 @@ static enum hr_err get_flag(const struct hr_doc *doc, const char *key, bool *ret
     return HR_OK;
 }
 
+static enum hr_err
+get_end(const struct hr_doc *doc, uint64_t ret_end[2], struct hr_error *reterr)
+{
+    const struct hr_doc *list = hr__doc_get(doc, "end");
+
+    if (list == NULL || list->kind != HR_DOC_LIST || list->as.list.count != 2)
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "the iterator state is damaged: \"end\" is not two numbers");
+    for (size_t i = 0; i < 2; i++) {
+        const struct hr_doc *item = list->as.list.items[i];
+
+        if (item->kind != HR_DOC_INT || item->as.integer < 0 ||
+            (uint64_t)item->as.integer > HR_STATE_NUMBER_MAX)
+            return hr__fail(reterr, HR_ERR_FORMAT,
+                            "the iterator state is damaged: \"end\" is not two numbers");
+        ret_end[i] = (uint64_t)item->as.integer;
+    }
+    return HR_OK;
+}
+
+static enum hr_err
+get_nodes(const struct hr_doc *doc, struct hr_saved *saved, struct hr_error *reterr)
+{
+    const struct hr_doc *list = hr__doc_get(doc, "nodes");
+
+    if (list == NULL)
+        return HR_OK;
+    if (list->kind != HR_DOC_LIST || list->as.list.count > HR_SAVED_NODES_MAX)
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "the iterator state is damaged: \"nodes\" is not a list of at "
+                        "most %d nodes",
+                        HR_SAVED_NODES_MAX);
+    for (size_t i = 0; i < list->as.list.count; i++) {
+        const struct hr_doc *item = list->as.list.items[i];
+        struct hr_saved_node *node = &saved->nodes[saved->node_count++];
+
+        node->node = hr__doc_get_string(item, "node");
+        if (node->node == NULL)
+            return hr__fail(reterr, HR_ERR_FORMAT,
+                            "the iterator state is damaged: item %zu of \"nodes\" names "
+                            "no node",
+                            i + 1);
+        node->state = hr__doc_get_string(item, "state");
+        if (node->state == NULL)
+            node->state = "";
+        if (hr__doc_get(item, "skip") != NULL)
+            HR_TRY(get(item, "skip", &node->skip, reterr));
+    }
+    return HR_OK;
+}
+
 enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved,
                             struct hr_error *reterr)
 {
     struct hr_saved s = {0};
-    struct hr_cursor *c = &s.cursor;
     uint64_t version = 0, end[2] = {0};
     const struct hr_doc *done = hr__doc_get(doc, "done"), *seed;
 
@@ -256,30 +300,30 @@ enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved
     s.fingerprint = hr__doc_get_string(doc, "fingerprint");
     seed = hr__doc_get(doc, "seed");
     if (s.fingerprint == NULL || seed == NULL || seed->kind != HR_DOC_INT)
-        return hr__fail(
-            reterr, HR_ERR_FORMAT,
-            "the iterator state is damaged: it lacks \"fingerprint\" or \"seed\"");
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "the iterator state is damaged: \"fingerprint\" or \"seed\" is "
+                        "missing");
     s.seed = (uint64_t)seed->as.integer;
-    HR_TRY(get(doc, "epoch", &c->epoch, reterr));
+    HR_TRY(get(doc, "epoch", &s.epoch, reterr));
     HR_TRY(get(doc, "base", &s.base, reterr));
-    HR_TRY(get(doc, "position", &c->position, reterr));
+    HR_TRY(get(doc, "position", &s.position, reterr));
+    HR_TRY(get(doc, "child", &s.child, reterr));
     HR_TRY(get(doc, "world", &s.world, reterr));
     HR_TRY(get(doc, "rank", &s.rank, reterr));
     HR_TRY(get(doc, "records", &s.records, reterr));
     HR_TRY(get_flag(doc, "moves", &s.moves, reterr));
     HR_TRY(get_flag(doc, "even", &s.even, reterr));
-    HR_TRY(get_numbers(doc, "end", end, 2, reterr));
-    HR_TRY(
-        get_numbers(doc, "skip_children", c->skip_children, HR_PLAN_STAGES_MAX, reterr));
-    HR_TRY(get_numbers(doc, "skip_out", c->skip_out, HR_PLAN_STAGES_MAX, reterr));
-    HR_TRY(get_numbers(doc, "ordinals", c->ordinals, HR_CURSOR_STREAMS, reterr));
-    c->end_position = end[0];
-    c->end_child = end[1];
+    HR_TRY(get_end(doc, end, reterr));
+    HR_TRY(get_nodes(doc, &s, reterr));
+    s.end_position = end[0];
+    s.end_child = end[1];
     if (done != NULL)
         HR_TRY(hr__done_parse(done, &s.done, reterr));
     *ret_saved = s;
     return HR_OK;
 }
+
+/* ---- resuming ---- */
 
 static enum hr_err check_identity(const struct hr_engine *engine,
                                   const struct hr_saved *s, struct hr_error *reterr)
@@ -317,9 +361,10 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
     if (!moves(engine))
         return refuse_move(
             engine, s,
-            "behind a filter, a window shuffle, take or skip (or batches that are "
-            "taken apart) ties a state to its rank and world. Give each rank its own "
-            "state, and shuffle in front of the filter to be free to change the world",
+            "after a filter, a window shuffle, take or skip (or batches that are taken "
+            "apart) ties a state to its rank and world. Give each rank its own state, "
+            "and "
+            "shuffle before the filter to be free to change the world",
             reterr);
     if (!s->even || !steps_are_even(engine))
         return refuse_move(
@@ -328,40 +373,118 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
             "give each rank its own state, or merge those of all ranks "
             "(hr_state_merge, in Python hr.merge_states)",
             reterr);
-    if (__builtin_mul_overflow(step_end(engine, s->cursor.end_position), s->world,
-                               &done) ||
+    if (__builtin_mul_overflow(step_end(engine, s->end_position), s->world, &done) ||
         done > HR_STATE_NUMBER_MAX)
         return hr__fail(reterr, HR_ERR_STATE,
                         "the iterator state stands beyond the epoch's end");
     s->base += done;
-    s->cursor = (struct hr_cursor){.epoch = s->cursor.epoch};
+    s->position = s->child = 0;
+    s->node_count = 0;
     return HR_OK;
 }
 
-/* Whether to go on exactly there. Ranks that may have been given the state of another all
- * begin anew at the same place, so that their states can be merged. */
+/* Whether to resume exactly there. Ranks that may have been given the state of another
+ * all begin at the same place, so that their states can be merged. */
 static bool is_own(const struct hr_engine *engine, const struct hr_saved *s)
 {
     return s->world == world_of(engine) && s->rank == rank_of(engine) &&
            (s->world == 1 || !s->even || !moves(engine));
 }
 
-/* Numbers of records in stream ops, with which they calculate. */
-static enum hr_err check_ordinals(const struct hr_engine *engine,
-                                  const struct hr_cursor *c, struct hr_error *reterr)
+/* A walk through the stages along what a state says of their nodes. */
+struct walk {
+    struct hr_engine *engine;
+    const struct hr_saved *saved;
+    size_t used;           /* saved nodes that were met */
+    struct hr_place place; /* after the nodes passed so far */
+};
+
+/* What is saved of the node, if it is the next one that something is saved of. */
+static const struct hr_saved_node *saved_of(struct walk *w, uint32_t node)
 {
-    for (size_t i = 0; i < engine->stage_count; i++) {
-        const struct hr_stage *stage = &engine->stages[i];
+    const struct hr_saved_node *next = &w->saved->nodes[w->used];
 
-        for (size_t k = 0; k < stage->program.stream_count; k++) {
-            uint64_t block = stage->window.stream == k ? stage->window.block : 0;
+    if (w->used == w->saved->node_count ||
+        strcmp(next->node, w->engine->graph->nodes[node].name) != 0)
+        return NULL;
+    w->used++;
+    return next;
+}
 
-            if (c->ordinals[stage->ordinal_first + k] > HR_STATE_NUMBER_MAX / (block + 1))
-                return hr__fail(reterr, HR_ERR_STATE,
-                                "the iterator state stands beyond the epoch's end");
-        }
-    }
+static enum hr_err pass(struct walk *w, uint32_t node, uint32_t order, const char *state,
+                        uint64_t skip, struct hr_error *error)
+{
+    struct hr_mark *mark = hr__mark_create(node, order, &w->place, hr__strdup(state));
+
+    if (mark == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    w->place = (struct hr_place){.mark = mark, .at = skip, .uneven = !w->saved->even};
     return HR_OK;
+}
+
+static enum hr_err
+restore_expansion(struct walk *w, struct hr_stage *stage, struct hr_error *reterr)
+{
+    uint32_t node = stage->program.plan->expand;
+    const struct hr_saved_node *saved;
+
+    if (node == HR_NO_NODE)
+        return HR_OK;
+    if (node == w->engine->child_node) {
+        stage->skip_children = w->saved->child;
+        w->place.child = w->saved->child;
+    }
+    saved = saved_of(w, node);
+    if (saved == NULL)
+        return HR_OK;
+    stage->skip_children = saved->skip;
+    return pass(w, node, hr__expand_order(stage), "", saved->skip, reterr);
+}
+
+static enum hr_err
+restore_stage(struct walk *w, struct hr_stage *stage, struct hr_error *reterr)
+{
+    uint64_t epoch = w->saved->epoch;
+
+    hr__place_copy(&stage->before, &w->place);
+    stage->uneven = !w->saved->even;
+    HR_TRY(restore_expansion(w, stage, reterr));
+    hr__place_copy(&stage->after, &w->place);
+    for (size_t k = 0; k < stage->sequencer_count; k++) {
+        const struct hr_saved_node *saved = saved_of(w, stage->sequencers[k].number);
+
+        HR_TRY(hr__sequencer_restore(stage, k, epoch, &w->place,
+                                     saved != NULL ? saved->state : "",
+                                     saved != NULL ? saved->skip : 0, reterr));
+        if (saved != NULL)
+            HR_TRY(pass(w, stage->sequencers[k].number, hr__mark_order(stage, k),
+                        saved->state, saved->skip, reterr));
+    }
+    stage->sequence_epoch = epoch + 1;
+    return HR_OK;
+}
+
+/* Sets all stages to where the state stands. */
+static enum hr_err restore_stages(struct hr_engine *engine, const struct hr_saved *s,
+                                  struct hr_error *reterr)
+{
+    struct walk w = {
+        .engine = engine, .saved = s, .place = {.at = s->position, .uneven = !s->even}
+    };
+    enum hr_err code = HR_OK;
+
+    for (size_t i = 0; code == HR_OK && i < engine->stage_count; i++)
+        code = restore_stage(&w, &engine->stages[i], reterr);
+    if (code == HR_OK &&
+        (w.used < s->node_count || (s->child > 0 && engine->child_node == HR_NO_NODE)))
+        code = hr__fail(reterr, HR_ERR_STATE,
+                        "the iterator state names node '%s', which the graph has not in "
+                        "that place",
+                        w.used < s->node_count ? s->nodes[w.used].node : "");
+    if (code == HR_OK)
+        hr__place_move(&engine->place, &w.place);
+    hr__place_clear(&w.place);
+    return code;
 }
 
 static enum hr_err
@@ -370,33 +493,30 @@ apply(struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
     const struct hr_path *path = &engine->stages[0].program.paths[0];
     bool shards = path->count > 0 && path->orders[0].shards;
     uint64_t n = shards ? path->orders[0].n : path->n;
-    struct hr_cursor *c = &s->cursor;
 
     HR_TRY(check_identity(engine, s, reterr));
-    HR_TRY(check_ordinals(engine, c, reterr));
     if (s->world != 0 && !is_own(engine, s))
         HR_TRY(move(engine, s, reterr));
-    if (s->world == 0 && (!moves(engine) || !is_plain(c) || c->position > 0))
+    if (s->world == 0 &&
+        (!moves(engine) || s->node_count > 0 || s->position > 0 || s->child > 0))
         return hr__fail(reterr, HR_ERR_FORMAT,
                         "the iterator state is damaged: no merged state stands there");
-    engine->base_epoch = c->epoch;
+    engine->base_epoch = s->epoch;
     engine->base = s->base < n ? s->base : n;
     engine->done = s->done;
     memset(&s->done, 0, sizeof s->done);
-    c->uneven = s->even ? 0 : 1;
-    engine->cursor = *c;
+    engine->epoch = s->epoch;
     engine->earlier_records = engine->sequenced_records = s->records;
-    engine->finished = engine->options.records_max > 0 &&
-                       s->records >= (uint64_t)engine->options.records_max;
-    engine->stages[0].position = c->position;
-    if (c->position > hr__engine_positions(engine, c->epoch))
+    atomic_store(&engine->finished,
+                 engine->options.records_max > 0 &&
+                     s->records >= (uint64_t)engine->options.records_max);
+    if (s->position > hr__engine_positions(engine, s->epoch))
         return hr__fail(
             reterr, HR_ERR_STATE,
             "the iterator state stands at position %llu, beyond the epoch's end",
-            (unsigned long long)c->position);
-    for (size_t i = 0; i < engine->stage_count; i++)
-        engine->stages[i].now = *c;
-    return HR_OK;
+            (unsigned long long)s->position);
+    engine->stages[0].position = s->position;
+    return restore_stages(engine, s, reterr);
 }
 
 enum hr_err

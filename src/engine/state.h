@@ -5,19 +5,31 @@
 #define HR_ENGINE_STATE_H
 
 #include "core/str.h"
-#include "engine/cursor.h"
 #include "engine/done.h"
+#include "engine/place.h"
 
 struct hr_engine;
 
-/* state.c: a state that was read, of this or another engine. `fingerprint` lies in the
- * document; `done` is the caller's to finish. */
-#define HR_STATE_VERSION 2
+/* A node's part of a state. The texts lie in the document. */
+struct hr_saved_node {
+    const char *node, *state; /* its name; what its sequencer saved, "" for nothing */
+    uint64_t skip;            /* outputs to leave out */
+};
+#define HR_SAVED_NODES_MAX HR_PLACE_MARKS_MAX
+
+/* A state that was read, of this or another engine. `fingerprint` lies in the document;
+ * `done` is the caller's to finish. */
+#define HR_STATE_VERSION 3
 struct hr_saved {
     const char *fingerprint;
     uint64_t seed, base, world, rank, records;
     bool moves, even;
-    struct hr_cursor cursor;
+    uint64_t epoch, position, child;
+    /* For other worlds: all positions below end_position, and end_child children of the
+     * record there, have gone into batches or were dropped. */
+    uint64_t end_position, end_child;
+    struct hr_saved_node nodes[HR_SAVED_NODES_MAX]; /* in the order of the records */
+    size_t node_count;
     struct hr_done done;
 };
 HR_CHECK enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved,

@@ -38,12 +38,12 @@ void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)
     s->wait_seconds = (double)engine->wait_ns * 1e-9;
     s->blocked_seconds = (double)engine->blocked_ns * 1e-9;
     s->batches_ready = engine->out_count;
-    s->epoch = (int64_t)engine->cursor.epoch;
+    s->epoch = (int64_t)engine->epoch;
     s->epoch_records = engine->stages[0].direct &&
                                engine->stages[0].program.paths[0].n < HR_COUNT_UNKNOWN
-                           ? (int64_t)hr__engine_positions(engine, engine->cursor.epoch)
+                           ? (int64_t)hr__engine_positions(engine, engine->epoch)
                            : -1;
-    s->epoch_done = engine->stages[0].direct ? (int64_t)engine->cursor.position
+    s->epoch_done = engine->stages[0].direct ? (int64_t)engine->place.at
                                              : (int64_t)engine->epoch_delivered;
     s->threads = engine->thread_count;
     s->node_count = engine->graph->count;
@@ -94,7 +94,6 @@ static struct hr_stage_meter sum_stage(const struct hr_engine *engine, size_t st
 
         add_time(&sum.records, &m->records);
         sum.begun += m->begun;
-        sum.batches += m->batches;
     }
     return sum;
 }
@@ -139,24 +138,29 @@ static void divide_stage(const struct hr_engine *engine, const struct hr_stage *
                      : part(sum->share, share, last));
 }
 
+static bool sees_in_order(const struct hr_plan_stage *stage, size_t node)
+{
+    for (size_t i = 0; i < stage->sequence_count; i++)
+        if (stage->sequence[i] == node)
+            return true;
+    return false;
+}
+
 /* Records that came to the node: those that began the stage, less those that ended in a
- * step before it. The batch node of a stage that is not direct counts by itself. */
+ * step before it. Sequencers count by themselves. */
 static void count_records(const struct hr_engine *engine, const struct hr_stage *stage,
                           size_t node, struct hr_node_meter *sum)
 {
     const struct hr_program *p = &stage->program;
     struct hr_stage_meter all = sum_stage(engine, stage->number);
-    bool batch = p->plan->batch == node;
     uint64_t count = all.begun;
 
     for (size_t i = 0; i < p->node_count && p->nodes[i] != node; i++)
         count -= sum_node(engine, p->nodes[i]).ended;
-    if (batch)
-        sum->records_out += all.batches;
-    if (batch && !stage->direct)
+    if (sees_in_order(p->plan, node))
         return;
     sum->records_in = count;
-    if (!batch && p->plan->expand != node)
+    if (p->plan->expand != node)
         sum->records_out = count - sum->ended;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "op/ragged.h"
 #include "op/thread.h"
 #include "wire/value.h"
 
@@ -61,22 +62,14 @@ enum hr_err hr__store_memory(struct hr_runner *runner, size_t bytes, void **ret_
     return HR_OK;
 }
 
-/* A list: its offsets, then its items, in one piece. */
 static enum hr_err keep_ragged(struct hr_runner *runner, const struct hr_value *value,
                                struct hr_value *ret_value)
 {
-    size_t head = ((size_t)value->dims[0] + 1) * sizeof(int64_t);
     struct hr_buffer *owner;
     void *memory;
 
-    HR_TRY(hr__store_memory(runner, head + value->bytes, &memory, &owner));
-    memcpy(memory, value->u.offsets, head);
-    if (value->bytes > 0)
-        memcpy((char *)memory + head, value->data, value->bytes);
-    *ret_value = *value;
-    ret_value->u.offsets = memory;
-    ret_value->data = (char *)memory + head;
-    ret_value->owner = owner;
+    HR_TRY(hr__store_memory(runner, hr__ragged_copy_bytes(value), &memory, &owner));
+    hr__ragged_copy(value, memory, owner, ret_value);
     return HR_OK;
 }
 
@@ -192,7 +185,7 @@ hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
         slots[p->out[f].slot] = parents[f];
     hr__thread_charge(&runner->thread, p->expand.node);
     if (code == HR_OK)
-        code = p->expand.op->expand_count(ctx, &count);
+        code = p->expand.op->expand.count(ctx, &count);
     if (code == HR_OK && count > UINT32_MAX)
         code = hr__fail(&runner->error, HR_ERR_LIMIT,
                         "a record can have at most 2^32 - 1 children, not %llu",
@@ -204,7 +197,7 @@ hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
     }
     for (uint64_t i = 0; code == HR_OK && i < count; i++) {
         children->count = i + 1;
-        code = p->expand.op->expand_child(
+        code = p->expand.op->expand.child(
             ctx, i, parents, &children->values[i * p->child_count], p->child_count);
     }
     if (code == HR_OK)

@@ -125,8 +125,9 @@ static enum hr_err sort(struct check *c)
 
 static bool has_stream_form(const struct hr_graph_node *n)
 {
-    return n->op->stream_verdict != NULL ||
-           (n->op->stream_block != NULL && n->op->stream_block(n->params) > 0);
+    const struct hr_op_sequence *op = &n->op->sequence;
+
+    return op->add != NULL && (op->possible == NULL || op->possible(n->params));
 }
 
 static enum hr_err check_order(const struct check *c, uint32_t node)
@@ -149,11 +150,12 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
                  "it must know the number of records, and '%s' knows it only at the end: "
                  "give '%s' a count%s",
                  name_of(c, fact->unsteady), name_of(c, fact->unsteady),
-                 n->op->stream_block != NULL ? ", or set a window here" : "");
+                 n->op->sequence.possible != NULL ? ", or set a window here" : "");
         return wrong(c, node, HR_ERR_GRAPH);
     }
     if (fact->unsteady != NO_NODE && !has_stream_form(n)) {
-        const char *blocks = n->op->stream_block != NULL ? ", or set a window here" : "";
+        const char *blocks =
+            n->op->sequence.possible != NULL ? ", or set a window here" : "";
 
         hr__fail(c->error, HR_ERR_GRAPH,
                  "it must know the number of records, and after '%s' that is known only "

@@ -58,7 +58,7 @@ static bool spans_records(const struct hr_graph_node *n)
 {
     switch (n->op->kind) {
     case HR_OP_EXPAND:
-    case HR_OP_BATCH:
+    case HR_OP_SEQUENCE:
         return true;
     case HR_OP_ORDER:
         return !n->by_number;
@@ -267,14 +267,13 @@ static bool is_by_number(const struct hr_graph *graph, const struct hr_graph_nod
  * seen, so the graph says it and not the plan. */
 static void note_whole_batches(struct hr_graph *graph, const struct hr_graph_node *n)
 {
-    struct hr_batch_spec spec = {0};
+    struct hr_sequence_runs runs = {0};
 
-    if (n->op->kind != HR_OP_BATCH || n->op->batch_spec == NULL ||
-        !graph->nodes[n->inputs[0]].by_number)
+    if (n->op->sequence.runs == NULL || !graph->nodes[n->inputs[0]].by_number)
         return;
-    n->op->batch_spec(n->params, &spec);
-    if (spec.drop_last)
-        graph->whole = spec.size;
+    n->op->sequence.runs(n->params, &runs);
+    if (runs.drop_last)
+        graph->whole = runs.size;
 }
 
 static enum hr_err compose_node(struct compose *c, uint32_t node)

@@ -64,7 +64,7 @@ static const char *const strictness[] = {"", " close", " relaxed"};
 
 static bool makes_all(const struct hr_graph_node *n)
 {
-    return n->op->kind == HR_OP_EXPAND || n->op->kind == HR_OP_BATCH ||
+    return n->op->kind == HR_OP_EXPAND || n->op->kind == HR_OP_SEQUENCE ||
            (n->op->kind == HR_OP_ORDER && !n->by_number);
 }
 

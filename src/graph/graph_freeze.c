@@ -234,7 +234,7 @@ static uint32_t batcher(const struct hr_graph *graph, uint32_t node)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
 
-    while (n->input_count > 0 && n->op->kind != HR_OP_BATCH) {
+    while (n->input_count > 0 && n->op->kind != HR_OP_SEQUENCE) {
         node = n->inputs[0];
         n = &graph->nodes[node];
     }
@@ -464,7 +464,6 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
     const struct hr_schema *input =
         n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL;
     int64_t records = input != NULL ? input->records : -1;
-    struct hr_batch_spec spec = {0};
     enum hr_err code = HR_OK;
 
     switch (n->op->kind) {
@@ -472,8 +471,8 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
         records = n->op->count != NULL ? count_of(n->op->count(n->params, n->state)) : -1;
         break;
     case HR_OP_ORDER:
-        if (records >= 0 && n->op->order_count != NULL)
-            records = count_of(n->op->order_count(n->params, (uint64_t)records));
+        if (records >= 0 && n->op->order.count != NULL)
+            records = count_of(n->op->order.count(n->params, (uint64_t)records));
         break;
     case HR_OP_FILTER:
         records = -1;
@@ -482,11 +481,11 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
         if (n->schema.batch_rank >= input->batch_rank)
             records = -1;
         break;
-    case HR_OP_BATCH:
-        if (n->op->batch_spec != NULL)
-            n->op->batch_spec(n->params, &spec);
-        if (records >= 0 && spec.drop_last && spec.size > 0)
-            records -= records % spec.size;
+    case HR_OP_SEQUENCE:
+        if (n->op->sequence.count == NULL)
+            records = -1;
+        else if (records >= 0)
+            records = count_of(n->op->sequence.count(n->params, (uint64_t)records));
         break;
     case HR_OP_ZIP:
         code = count_zip(f, n, &records);

@@ -204,22 +204,22 @@ static const struct hr_op op_zip = {
 
 static enum hr_err rank_infer(struct hr_infer *infer)
 {
-    infer->output->batch_rank += infer->op->kind == HR_OP_BATCH ? 1 : -1;
+    infer->output->batch_rank += infer->op->kind == HR_OP_SEQUENCE ? 1 : -1;
     return HR_OK;
 }
 
-static void batch_spec(const void *params, struct hr_batch_spec *ret_spec)
+static uint64_t batch_count(const void *params, uint64_t n)
 {
     const struct none *p = params;
 
-    *ret_spec = (struct hr_batch_spec){.size = p->size, .drop_last = p->drop_last};
+    return p->drop_last ? n - n % (uint64_t)p->size : n;
 }
 
 static const struct hr_op op_batch = {.name = "test.batch",
-                                      .kind = HR_OP_BATCH,
+                                      .kind = HR_OP_SEQUENCE,
                                       SIZE,
                                       .infer = rank_infer,
-                                      .batch_spec = batch_spec};
+                                      .sequence.count = batch_count};
 static const struct hr_op op_unbatch = {.name = "test.unbatch",
                                         .kind = HR_OP_EXPAND,
                                         .params_size = sizeof(struct none),
@@ -239,27 +239,30 @@ static uint64_t take_count(const void *params, uint64_t n)
     return n < size ? n : size;
 }
 
-static enum hr_stream_verdict take_verdict(const void *params, uint64_t ordinal)
+static enum hr_err take_add(void *sequencer, struct hr_sequence_record *record,
+                            enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
 {
-    return ordinal < take_count(params, UINT64_MAX) ? HR_STREAM_KEEP : HR_STREAM_END;
+    (void)sequencer, (void)record, (void)error;
+    *ret_verdict = HR_SEQUENCE_PASS;
+    return HR_OK;
 }
 
 static const struct hr_op op_shuffle = {.name = "test.shuffle",
                                         .kind = HR_OP_ORDER,
                                         .traits = HR_TRAIT_RANDOM,
                                         NONE,
-                                        .order_count = same_count};
+                                        .order.count = same_count};
 static const struct hr_op op_take = {.name = "test.take",
                                      .kind = HR_OP_ORDER,
                                      SIZE,
                                      .infer = keep,
-                                     .order_count = take_count,
-                                     .stream_verdict = take_verdict};
+                                     .order.count = take_count,
+                                     .sequence.add = take_add};
 static const struct hr_op op_shard = {.name = "test.shard",
                                       .kind = HR_OP_ORDER,
                                       .traits = HR_TRAIT_SHARDS,
                                       NONE,
-                                      .order_count = same_count};
+                                      .order.count = same_count};
 
 const struct hr_op *const *hr__op_list(size_t *ret_count)
 {

@@ -166,8 +166,9 @@ static bool stages_equal(const struct hr_plan_stage *a, const struct hr_plan_sta
            items_equal(&hr__plan_stage_memory, &a->memory, &b->memory) &&
            steps_equal(a, b) && a->expand == b->expand &&
            (a->expand == HR_NO_NODE || a->expand_variant == b->expand_variant) &&
-           a->batch == b->batch && a->stream_count == b->stream_count &&
-           memcmp(a->streams, b->streams, a->stream_count * sizeof a->streams[0]) == 0;
+           a->sequence_count == b->sequence_count &&
+           memcmp(a->sequence, b->sequence, a->sequence_count * sizeof a->sequence[0]) ==
+               0;
 }
 
 bool hr__plan_equal(const struct hr_plan *a, const struct hr_plan *b)
@@ -181,6 +182,21 @@ bool hr__plan_equal(const struct hr_plan *a, const struct hr_plan *b)
         if (!stages_equal(&a->stages[i], &b->stages[i]))
             return false;
     return true;
+}
+
+uint32_t hr__plan_stage_end(const struct hr_plan_stage *s)
+{
+    return s->sequence_count > 0     ? s->sequence[s->sequence_count - 1]
+           : s->expand != HR_NO_NODE ? s->expand
+                                     : s->last;
+}
+
+uint32_t hr__plan_stage_batch(const struct hr_plan *plan, const struct hr_plan_stage *s)
+{
+    for (size_t k = s->sequence_count; k-- > 0;)
+        if (plan->graph->nodes[s->sequence[k]].op->sequence.runs != NULL)
+            return s->sequence[k];
+    return HR_NO_NODE;
 }
 
 void hr__plan_finish(struct hr_plan *plan)

@@ -16,6 +16,7 @@
 
 #define HR_PLAN_VERSION 1
 #define HR_PLAN_STAGES_MAX 16
+#define HR_PLAN_SEQUENCE_MAX 16
 #define HR_PLAN_REASON_MAX 160
 #define HR_PLAN_BATCHES_MAX 64 /* made ahead */
 #define HR_PLAN_BYTES_MAX ((uint64_t)1 << 50)
@@ -68,9 +69,10 @@ struct hr_plan_stage {
     uint32_t last;   /* node whose records the steps end with: the last step, or feed */
     uint32_t expand; /* node or HR_NO_NODE */
     enum hr_plan_variant expand_variant;
-    uint32_t streams[HR_NODE_INPUTS_MAX]; /* ORDER nodes in stream form, in order */
-    size_t stream_count;
-    uint32_t batch; /* node or HR_NO_NODE */
+    /* Nodes that see the records in order, one after the other: batchers, windows, take
+     * after a filter (op/sequence.h). */
+    uint32_t sequence[HR_PLAN_SEQUENCE_MAX];
+    size_t sequence_count;
     bool filters;   /* a step may drop records */
     bool describes; /* deferred values cross the cut after it as descriptions, because a
                        later stage continues their group */
@@ -124,6 +126,14 @@ struct hr_plan {
                          this; 0: only when there are no threads */
     struct hr_plan_memory memory;
 };
+
+/* The last node that the stage's records pass, and so what the next stage is fed with. */
+uint32_t hr__plan_stage_end(const struct hr_plan_stage *stage);
+
+/* The stage's last node that joins runs of records (hr_op_sequence.runs), or HR_NO_NODE.
+ */
+uint32_t
+hr__plan_stage_batch(const struct hr_plan *plan, const struct hr_plan_stage *stage);
 
 /* Frees what the plan holds. */
 void hr__plan_finish(struct hr_plan *plan);

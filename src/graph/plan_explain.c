@@ -94,13 +94,12 @@ static void print_end(const struct hr_plan *plan, const struct hr_plan_stage *st
     if (stage->expand != HR_NO_NODE)
         print_line(plan, stage->expand, " ", "ends the stage: one record becomes many",
                    out);
-    for (size_t k = 0; k < stage->stream_count; k++)
-        print_line(plan, stage->streams[k], " ",
-                   "sees records one after the other, in order", out);
-    if (stage->batch != HR_NO_NODE)
-        print_line(plan, stage->batch, " ",
-                   stage->direct ? "threads write straight into its memory"
-                                 : "gathers records in order",
+    for (size_t k = 0; k < stage->sequence_count; k++)
+        print_line(plan, stage->sequence[k], " ",
+                   stage->direct && k == 0 ? "threads write straight into its memory"
+                   : plan->graph->nodes[stage->sequence[k]].op->sequence.runs != NULL
+                       ? "gathers records in order"
+                       : "sees records one after the other, in order",
                    out);
 }
 

@@ -232,18 +232,19 @@ read_steps(const struct parse *p, const struct hr_doc *map, struct hr_plan_stage
     return HR_OK;
 }
 
-static enum hr_err
-read_streams(const struct parse *p, const struct hr_doc *map, struct hr_plan_stage *stage)
+static enum hr_err read_sequence(const struct parse *p, const struct hr_doc *map,
+                                 struct hr_plan_stage *stage)
 {
     const struct hr_doc *list = NULL;
 
-    HR_TRY(need(p, map, "streams", HR_DOC_LIST, "a list", &list));
-    if (list->as.list.count > COUNT(stage->streams))
-        return FAIL(p, HR_ERR_LIMIT, list, "a stage has at most %zu stream ops",
-                    COUNT(stage->streams));
+    HR_TRY(need(p, map, "sequence", HR_DOC_LIST, "a list", &list));
+    if (list->as.list.count > COUNT(stage->sequence))
+        return FAIL(p, HR_ERR_LIMIT, list,
+                    "the sequence of a stage has at most %zu nodes",
+                    COUNT(stage->sequence));
     for (size_t i = 0; i < list->as.list.count; i++)
-        HR_TRY(read_node(p, list->as.list.items[i], "streams",
-                         &stage->streams[stage->stream_count++]));
+        HR_TRY(read_node(p, list->as.list.items[i], "sequence",
+                         &stage->sequence[stage->sequence_count++]));
     return HR_OK;
 }
 
@@ -251,8 +252,8 @@ static enum hr_err
 read_stage(const struct parse *p, const struct hr_doc *map, struct hr_plan_stage *stage)
 {
     struct keys keys = {
-        {"memory", "steps", "expand", "streams", "batch"},
-        5
+        {"memory", "steps", "expand", "sequence"},
+        4
     };
 
     if (map->kind != HR_DOC_MAP)
@@ -269,8 +270,7 @@ read_stage(const struct parse *p, const struct hr_doc *map, struct hr_plan_stage
     HR_TRY(read_node_or_null(p, map, "expand", &stage->expand));
     if (stage->expand != HR_NO_NODE)
         HR_TRY(read_items(p, &hr__plan_expand, map, stage));
-    HR_TRY(read_streams(p, map, stage));
-    return read_node_or_null(p, map, "batch", &stage->batch);
+    return read_sequence(p, map, stage);
 }
 
 /* ---- the whole ---- */

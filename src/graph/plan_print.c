@@ -89,13 +89,13 @@ steps_doc(const struct hr_plan *plan, const struct hr_plan_stage *stage)
 }
 
 static struct hr_doc *
-streams_doc(const struct hr_plan *plan, const struct hr_plan_stage *stage)
+sequence_doc(const struct hr_plan *plan, const struct hr_plan_stage *stage)
 {
     struct hr_doc *list = hr__doc_new(HR_DOC_LIST);
     bool ok = list != NULL;
 
-    for (size_t i = 0; ok && i < stage->stream_count; i++)
-        ok = append(list, name_doc(plan, stage->streams[i]));
+    for (size_t i = 0; ok && i < stage->sequence_count; i++)
+        ok = append(list, name_doc(plan, stage->sequence[i]));
     return finished(list, ok);
 }
 
@@ -110,8 +110,7 @@ stage_doc(const struct hr_plan *plan, const struct hr_plan_stage *stage)
 
     if (ok && stage->expand != HR_NO_NODE)
         ok = set_items(map, &hr__plan_expand, stage);
-    ok = ok && set(map, "streams", streams_doc(plan, stage)) &&
-         set(map, "batch", name_doc(plan, stage->batch));
+    ok = ok && set(map, "sequence", sequence_doc(plan, stage));
     return finished(map, ok);
 }
 

@@ -5,6 +5,7 @@
  * or an undeclared shape makes the record bad, with a message.
  */
 #include "op/code_call.h"
+#include "op/ragged.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -149,33 +150,11 @@ enum hr_err hr__code_fits_value(const struct hr_field *field,
         return hr__code_fits(field, HR_DTYPE_NONE, 1, &length, &bytes, reterr);
     if (value->kind != HR_VALUE_RAGGED ||
         field->kind != (value->strings ? HR_FIELD_STRINGS : HR_FIELD_RAGGED) ||
-        (!value->strings && value->dtype != field->dtype))
+        (!value->strings && value->dtype != field->dtype) ||
+        value->u.ragged->levels != field->levels ||
+        (!value->strings && value->u.ragged->item_ndim != field->ndim - 1))
         return misfit_kind(field, reterr);
     return HR_OK;
-}
-
-void hr__code_view(const struct hr_value *value, const char *name,
-                   struct hr_field_view *ret_view)
-{
-    bool bytes = value->kind == HR_VALUE_BYTES;
-
-    assert(hr__value_is_made(value));
-    ret_view->name = name;
-    ret_view->dtype =
-        bytes || value->strings ? HR_DTYPE_NONE : (enum hr_dtype)value->dtype;
-    ret_view->ndim = bytes ? 1 : value->ndim;
-    for (int i = 0; i < value->ndim; i++) {
-        ret_view->dims[i] = value->dims[i];
-        ret_view->strides[i] = value->strides[i];
-    }
-    if (bytes) {
-        ret_view->dims[0] = (int64_t)value->bytes;
-        ret_view->strides[0] = 1;
-    }
-    ret_view->data = value->data;
-    ret_view->bytes = value->bytes;
-    ret_view->offsets = value->kind == HR_VALUE_RAGGED ? value->u.offsets : NULL;
-    ret_view->buffer = NULL;
 }
 
 void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret_record)

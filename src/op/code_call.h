@@ -66,9 +66,7 @@ HR_CHECK enum hr_err
 hr__code_fits_value(const struct hr_field *field, const struct hr_value *value,
                     struct hr_error *reterr);
 
-/* A forced value as user code sees it; the record as it sees it. */
-void hr__code_view(const struct hr_value *value, const char *name,
-                   struct hr_field_view *ret_view);
+/* The record as user code sees it. */
 void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret_record);
 
 #endif

@@ -21,17 +21,18 @@
 #include "op/param.h"
 #include "op/record_id.h"
 #include "op/schema.h"
+#include "op/sequence.h"
 #include "op/value.h"
 
 /* What happens to the number of records. */
 enum hr_op_kind {
-    HR_OP_SOURCE, /* makes records out of an index */
-    HR_OP_ORDER,  /* chooses and orders records by number, looks at none */
-    HR_OP_MAP,    /* one to one */
-    HR_OP_FILTER, /* one to one or none */
-    HR_OP_EXPAND, /* one to any number; children are numbered */
-    HR_OP_BATCH,  /* many to one */
-    HR_OP_ZIP,    /* one of each input to one */
+    HR_OP_SOURCE,   /* makes records out of an index */
+    HR_OP_ORDER,    /* chooses and orders records by number, looks at none */
+    HR_OP_MAP,      /* one to one */
+    HR_OP_FILTER,   /* one to one or none */
+    HR_OP_EXPAND,   /* one to any number; children are numbered */
+    HR_OP_SEQUENCE, /* many to many, in order: batches, packers, windows */
+    HR_OP_ZIP,      /* one of each input to one */
 };
 
 /*
@@ -166,26 +167,6 @@ void hr__op_rng(const struct hr_op_ctx *ctx, struct hr_rng *ret_rng);
 /* Arena memory for results and scratch; on failure sets ctx->error. */
 HR_CHECK enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **ret_memory);
 
-/* ---- ORDER in stream form ---- */
-
-enum hr_stream_verdict {
-    HR_STREAM_KEEP,
-    HR_STREAM_DROP,
-    HR_STREAM_END, /* this record and all later ones are dropped */
-};
-
-/* ---- BATCH ---- */
-
-struct hr_batch_spec {
-    int64_t size;
-    bool drop_last;
-    bool pad;    /* fields whose shapes differ are padded to the largest; else they must
-                    agree */
-    bool ragged; /* 1-d tensors of unknown length keep their lengths: HR_VALUE_RAGGED */
-    double pad_value;
-    int64_t pad_multiple; /* padded dims are rounded up to this */
-};
-
 /* ---- state ---- */
 
 struct hr_code_table; /* op/code_table.h */
@@ -211,6 +192,30 @@ struct hr_kept {
 
 /* Count of a SOURCE whose number of records is known only at its end. */
 #define HR_COUNT_UNKNOWN (UINT64_MAX >> 2)
+
+/* ---- hooks of a kind ---- */
+
+/* ORDER: an op that chooses records by number. */
+struct hr_op_order {
+    /* How many of n records remain; n < HR_COUNT_UNKNOWN. */
+    uint64_t (*count)(const void *params, uint64_t n);
+    /* Which input position the output position `at` is. Reads seed and draw_epoch of
+     * `id`; may change draw_epoch (repeat). `state` is open()'s, `draw_id` the node's. */
+    uint64_t (*map)(const void *params, void *state, uint64_t n, uint64_t at,
+                    struct hr_record_id *id, uint64_t draw_id);
+    /* SHARDS: this rank, and the number of ranks. */
+    void (*share)(const void *params, uint64_t *ret_rank, uint64_t *ret_world);
+};
+
+/* EXPAND: an op that makes many records of one. */
+struct hr_op_expand {
+    /* Number of children of the record in the fields. */
+    HR_CHECK enum hr_err (*count)(struct hr_op_ctx *ctx, uint64_t *ret_count);
+    /* Make child `at` of it (fields in, fields out); it may share the parent's bytes. */
+    HR_CHECK enum hr_err (*child)(struct hr_op_ctx *ctx, uint64_t at,
+                                  const struct hr_value *parents,
+                                  struct hr_value *children, size_t count);
+};
 
 /* ---- the descriptor ---- */
 
@@ -279,32 +284,13 @@ struct hr_op {
      * all. */
     enum hr_strictness (*composes)(const void *params);
 
-    /* The user's code, for ops that are nothing else: then apply and expand_* are NULL
+    /* The user's code, for ops that are nothing else: then apply and expand are NULL
      * and the engine makes the calls, a run of records at a time (op/code_table.h). */
     const struct hr_code_use *(*code)(const void *state);
 
-    /* ORDER, index form: how many of n records remain (HR_COUNT_UNKNOWN is never passed
-     * in), and which input position the output position `at` is. Reads seed and
-     * draw_epoch of `id`; may change draw_epoch (repeat). state is open()'s, draw_id the
-     * node's. */
-    uint64_t (*order_count)(const void *params, uint64_t n);
-    uint64_t (*order_map)(const void *params, void *state, uint64_t n, uint64_t at,
-                          struct hr_record_id *id, uint64_t draw_id);
-    /* ORDER, stream form, for inputs whose count is not known beforehand: verdict by
-     * ordinal; or a block length in which records are permuted by order_map with n = the
-     * block's length. NULL, NULL: the op cannot follow a filter. */
-    enum hr_stream_verdict (*stream_verdict)(const void *params, uint64_t ordinal);
-    uint64_t (*stream_block)(const void *params);
-
-    /* EXPAND: number of children of the record in the fields; then make child i of it
-     * (fields in, fields out). Child i may share the parent's bytes. */
-    HR_CHECK enum hr_err (*expand_count)(struct hr_op_ctx *ctx, uint64_t *ret_count);
-    HR_CHECK enum hr_err (*expand_child)(struct hr_op_ctx *ctx, uint64_t child,
-                                         const struct hr_value *parents,
-                                         struct hr_value *children, size_t count);
-
-    /* BATCH */
-    void (*batch_spec)(const void *params, struct hr_batch_spec *ret_spec);
+    struct hr_op_order order;
+    struct hr_op_expand expand;
+    struct hr_op_sequence sequence; /* SEQUENCE; ORDER where the count is not known */
 };
 
 /* ---- registry ---- */

@@ -81,6 +81,14 @@ struct hr_dim *hr__field_channels(struct hr_field *field)
     return &field->dims[field->ndim - (field->layout == HR_LAYOUT_CHW ? 3 : 1)];
 }
 
+bool hr__field_has_unknown_dims(const struct hr_field *field)
+{
+    for (int i = 0; i < field->ndim; i++)
+        if (field->dims[i].size == HR_DIM_UNKNOWN)
+            return true;
+    return false;
+}
+
 int64_t hr__field_bytes(const struct hr_field *field)
 {
     int64_t bytes = (int64_t)hr_dtype_size(field->dtype);

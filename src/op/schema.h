@@ -8,6 +8,7 @@
 
 #define HR_FIELD_NAME_MAX 63
 #define HR_DIM_NAME_MAX 23
+#define HR_FIELD_LEVELS_MAX 4 /* batches of batches of lists */
 
 /* A dimension: its size, or HR_DIM_UNKNOWN and a name for people ("height"). */
 #define HR_DIM_UNKNOWN (-1)
@@ -19,7 +20,7 @@ struct hr_dim {
 enum hr_field_kind {
     HR_FIELD_TENSOR,
     HR_FIELD_BYTES,  /* byte string */
-    HR_FIELD_RAGGED, /* in a batch: dims[0] items of differing length (dtype elements) */
+    HR_FIELD_RAGGED, /* in a batch: dims[0] tensors of differing size, dims[1..] theirs */
     HR_FIELD_STRINGS /* in a batch: dims[0] byte strings */
 };
 
@@ -48,6 +49,7 @@ struct hr_field {
     struct hr_dim dims[HR_MAX_DIMS];
     enum hr_meaning meaning;
     enum hr_layout layout; /* images */
+    int levels;            /* RAGGED, STRINGS: batches that it is nested in, at least 1 */
     int slot;              /* set by the compiler of a stage; ops leave it alone */
 };
 
@@ -76,6 +78,9 @@ bool hr__field_is_image(const struct hr_field *field);
 struct hr_dim *hr__field_height(struct hr_field *field);
 struct hr_dim *hr__field_width(struct hr_field *field);
 struct hr_dim *hr__field_channels(struct hr_field *field);
+
+/* True when a dimension is not known before the data is read. */
+bool hr__field_has_unknown_dims(const struct hr_field *field);
 
 /* Bytes of one record's value, or -1 when not known. */
 int64_t hr__field_bytes(const struct hr_field *field);

@@ -20,7 +20,7 @@ set_head(struct hr_value *value, enum hr_value_kind kind, enum hr_dtype dtype, i
     value->layout = 0;
     value->shared = false;
     value->strings = false;
-    value->u.offsets = NULL;
+    value->u.ragged = NULL;
 }
 
 void hr__value_clear(struct hr_value *value)

@@ -18,27 +18,27 @@ enum hr_value_kind {
     HR_VALUE_NONE,
     HR_VALUE_TENSOR,
     HR_VALUE_BYTES,    /* a byte string: data, bytes */
-    HR_VALUE_RAGGED,   /* in a batch: dims[0] items of differing length; see `offsets` */
+    HR_VALUE_RAGGED,   /* in a batch: dims[0] items of differing size; op/ragged.h */
     HR_VALUE_DEFERRED, /* a tensor that is described by `lazy` */
 };
 
 struct hr_lazy;
+struct hr_ragged;
 
 struct hr_value {
     uint8_t kind;  /* enum hr_value_kind */
-    uint8_t dtype; /* enum hr_dtype; of the items for RAGGED (HR_U8 with item_bytes_string
-                      for strings) */
+    uint8_t dtype; /* enum hr_dtype; of the items for RAGGED (HR_U8 for strings) */
     uint8_t ndim;
     bool shared;    /* another value shows the same bytes: do not write in place */
-    bool strings;   /* RAGGED: items are byte strings, not 1-d tensors */
+    bool strings;   /* RAGGED: items are byte strings, not tensors */
     uint8_t layout; /* enum hr_layout of an image tensor; 0: by its dims (the short side
                        of the two ends is channels, HWC when in doubt) */
     void *data;
     size_t bytes; /* bytes that belong to the value: for contiguous tensors all of it */
     struct hr_buffer *owner; /* one reference, or NULL: the arena's, or the batch's */
     union {
-        const int64_t *offsets; /* RAGGED: dims[0] + 1 element offsets into data */
-        struct hr_lazy *lazy;   /* DEFERRED, in the arena */
+        const struct hr_ragged *ragged; /* RAGGED */
+        struct hr_lazy *lazy;           /* DEFERRED, in the arena */
     } u;
     int64_t dims[HR_MAX_DIMS];
     int64_t strides[HR_MAX_DIMS]; /* in bytes */

@@ -5,30 +5,37 @@
 
 #include <string.h>
 
+/* dims[0] of a list of items is the batch's; those of the items follow. */
 static enum hr_err batch_field(struct hr_infer *infer, struct hr_field *field,
                                const struct hr_dim *batch, bool ragged)
 {
-    bool list = ragged && field->kind == HR_FIELD_TENSOR && field->ndim == 1 &&
-                field->dims[0].size == HR_DIM_UNKNOWN;
-
-    if (field->kind == HR_FIELD_BYTES || list) {
-        field->kind = list ? HR_FIELD_RAGGED : HR_FIELD_STRINGS;
-        field->ndim = 1;
+    if (field->kind == HR_FIELD_RAGGED || field->kind == HR_FIELD_STRINGS) {
+        if (field->levels == HR_FIELD_LEVELS_MAX)
+            return hr__infer_fail(infer, NULL, HR_ERR_SHAPE,
+                                  "field \"%s\" is nested in %d batches already",
+                                  field->name, field->levels);
+        field->levels++;
         field->dims[0] = *batch;
         return HR_OK;
     }
-    if (field->kind != HR_FIELD_TENSOR)
-        return hr__infer_fail(
-            infer, NULL, HR_ERR_TYPE,
-            "field \"%s\" is a list already and cannot be batched again", field->name);
     if (field->ndim == HR_MAX_DIMS)
         return hr__infer_fail(infer, NULL, HR_ERR_SHAPE,
                               "field \"%s\" has %d dimensions, no room for one more",
                               field->name, field->ndim);
+    if (field->kind == HR_FIELD_BYTES)
+        field->kind = HR_FIELD_STRINGS;
+    else if (ragged && hr__field_has_unknown_dims(field))
+        field->kind = HR_FIELD_RAGGED;
+    field->levels = field->kind != HR_FIELD_TENSOR;
     memmove(&field->dims[1], &field->dims[0], (size_t)field->ndim * sizeof *field->dims);
     field->dims[0] = *batch;
     field->ndim++;
     return HR_OK;
+}
+
+uint64_t hr__batch_count(uint64_t n, int64_t size, bool drop_last)
+{
+    return drop_last ? n - n % (uint64_t)size : n;
 }
 
 enum hr_err

@@ -17,4 +17,7 @@
 HR_CHECK enum hr_err
 hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last, bool ragged);
 
+/* How many of n records batches hold. */
+uint64_t hr__batch_count(uint64_t n, int64_t size, bool drop_last);
+
 #endif

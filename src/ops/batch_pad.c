@@ -1,8 +1,8 @@
 /*
  * batch.pad - records of differing shapes to batches.
  */
-#include "op/op.h"
 #include "ops/batch.h"
+#include "ops/stack.h"
 
 struct pad {
     int64_t size;
@@ -28,15 +28,50 @@ static enum hr_err pad_infer(struct hr_infer *infer)
     return hr__infer_batch(infer, p->size, p->drop_last, false);
 }
 
-static void pad_spec(const void *params, struct hr_batch_spec *ret_spec)
+static struct hr_stack_spec spec_of(const struct pad *p)
+{
+    return (struct hr_stack_spec){.size = p->size,
+                                  .drop_last = p->drop_last,
+                                  .pad = true,
+                                  .pad_value = p->value,
+                                  .pad_multiple = p->multiple};
+}
+
+static enum hr_err pad_begin(const struct hr_sequence_begin *begin, void **sequencer)
+{
+    struct hr_stack_spec spec = spec_of(begin->params);
+
+    return hr__stacker_begin(begin, &spec, sequencer);
+}
+
+static enum hr_err
+pad_join(const void *params, struct hr_pool *pool, const struct hr_schema *schema,
+         int64_t records, struct hr_buffer **columns, const struct hr_value *rows,
+         size_t stride, struct hr_value *ret_values, struct hr_error *error)
+{
+    struct hr_stack_spec spec = spec_of(params);
+
+    return hr__stack_join(pool, schema, records, columns, rows, stride, &spec, ret_values,
+                          error);
+}
+
+static void pad_runs(const void *params, struct hr_sequence_runs *ret_runs)
 {
     const struct pad *p = params;
 
-    *ret_spec = (struct hr_batch_spec){.size = p->size,
-                                       .drop_last = p->drop_last,
-                                       .pad = true,
-                                       .pad_value = p->value,
-                                       .pad_multiple = p->multiple};
+    *ret_runs = (struct hr_sequence_runs){.size = p->size, .drop_last = p->drop_last};
+}
+
+static uint64_t pad_holds(const void *params)
+{
+    return (uint64_t)((const struct pad *)params)->size;
+}
+
+static uint64_t pad_count(const void *params, uint64_t n)
+{
+    const struct pad *p = params;
+
+    return hr__batch_count(n, p->size, p->drop_last);
 }
 
 const struct hr_op hr_op_batch_pad = {
@@ -45,9 +80,16 @@ const struct hr_op hr_op_batch_pad = {
     .doc = "Each dimension of a field is padded at its end to the largest of the batch, "
            "rounded up to `multiple`.",
     .version = 1,
-    .kind = HR_OP_BATCH,
+    .kind = HR_OP_SEQUENCE,
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,
     HR_PARAMS(pad_params, struct pad),
     .infer = pad_infer,
-    .batch_spec = pad_spec,
+    .sequence =
+        {
+                   HR_STACKER, .begin = pad_begin,
+                   .count = pad_count,
+                   .holds = pad_holds,
+                   .runs = pad_runs,
+                   .join = pad_join,
+                   },
 };

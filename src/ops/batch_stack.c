@@ -1,11 +1,11 @@
 /*
  * batch.stack - records to batches: one tensor per field, all of one shape.
  *
- * The batcher itself is the engine's, which lets records write straight into their slots;
- * here stands only what is wanted.
+ * Where the engine knows the places of records beforehand, they are written straight into
+ * the batch; else ops/stack.c gathers them.
  */
-#include "op/op.h"
 #include "ops/batch.h"
+#include "ops/stack.h"
 
 struct stack {
     int64_t size;
@@ -18,9 +18,9 @@ static const struct hr_param stack_params[] = {
     HR_P_DROP_LAST(struct stack),
     HR_P_BOOL(
         struct stack, ragged, .fallback = "false",
-        .help =
-            "lists of differing length are put one behind the other, with offsets; else "
-            "they are refused"),
+        .help = "tensors whose size differs between records (lists, boxes, images) keep "
+                "their "
+                "sizes, stored one after the other with offsets; else they are refused"),
 };
 
 static enum hr_err stack_infer(struct hr_infer *infer)
@@ -30,12 +30,47 @@ static enum hr_err stack_infer(struct hr_infer *infer)
     return hr__infer_batch(infer, p->size, p->drop_last, p->ragged);
 }
 
-static void stack_spec(const void *params, struct hr_batch_spec *ret_spec)
+static struct hr_stack_spec spec_of(const struct stack *p)
+{
+    return (struct hr_stack_spec){
+        .size = p->size, .drop_last = p->drop_last, .ragged = p->ragged};
+}
+
+static enum hr_err stack_begin(const struct hr_sequence_begin *begin, void **sequencer)
+{
+    struct hr_stack_spec spec = spec_of(begin->params);
+
+    return hr__stacker_begin(begin, &spec, sequencer);
+}
+
+static enum hr_err
+stack_join(const void *params, struct hr_pool *pool, const struct hr_schema *schema,
+           int64_t records, struct hr_buffer **columns, const struct hr_value *rows,
+           size_t stride, struct hr_value *ret_values, struct hr_error *error)
+{
+    struct hr_stack_spec spec = spec_of(params);
+
+    return hr__stack_join(pool, schema, records, columns, rows, stride, &spec, ret_values,
+                          error);
+}
+
+static void stack_runs(const void *params, struct hr_sequence_runs *ret_runs)
 {
     const struct stack *p = params;
 
-    *ret_spec = (struct hr_batch_spec){
-        .size = p->size, .drop_last = p->drop_last, .ragged = p->ragged};
+    *ret_runs = (struct hr_sequence_runs){.size = p->size, .drop_last = p->drop_last};
+}
+
+static uint64_t stack_holds(const void *params)
+{
+    return (uint64_t)((const struct stack *)params)->size;
+}
+
+static uint64_t stack_count(const void *params, uint64_t n)
+{
+    const struct stack *p = params;
+
+    return hr__batch_count(n, p->size, p->drop_last);
 }
 
 const struct hr_op hr_op_batch_stack = {
@@ -44,9 +79,16 @@ const struct hr_op hr_op_batch_stack = {
     .doc = "Every tensor field gains a first dimension. Shapes must agree within a batch "
            "(see batch.pad). Byte strings become a list of byte strings.",
     .version = 1,
-    .kind = HR_OP_BATCH,
+    .kind = HR_OP_SEQUENCE,
     .traits = HR_TRAIT_PURE,
     HR_PARAMS(stack_params, struct stack),
     .infer = stack_infer,
-    .batch_spec = stack_spec,
+    .sequence =
+        {
+                   HR_STACKER, .begin = stack_begin,
+                   .count = stack_count,
+                   .holds = stack_holds,
+                   .runs = stack_runs,
+                   .join = stack_join,
+                   },
 };

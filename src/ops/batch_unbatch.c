@@ -2,6 +2,7 @@
  * batch.unbatch - batches back to records, without a copy.
  */
 #include "op/op.h"
+#include "op/ragged.h"
 
 #include <string.h>
 
@@ -14,20 +15,22 @@ static enum hr_err unbatch_infer(struct hr_infer *infer)
                               "there are no batches here to take apart");
     for (size_t i = 0; i < out->count; i++) {
         struct hr_field *field = &out->fields[i];
-        if (field->kind == HR_FIELD_STRINGS) {
-            field->kind = HR_FIELD_BYTES;
-            field->ndim = 0;
-            memset(field->dims, 0, sizeof field->dims);
-        } else if (field->kind == HR_FIELD_RAGGED) {
-            field->kind = HR_FIELD_TENSOR;
-            field->ndim = 1;
-            hr__dim_unknown(&field->dims[0], "length");
-        } else if (field->ndim >= 1) {
-            field->ndim--;
-            memmove(&field->dims[0], &field->dims[1],
-                    (size_t)field->ndim * sizeof field->dims[0]);
-            memset(&field->dims[field->ndim], 0, sizeof field->dims[0]);
+        if (field->levels > 1) {
+            field->levels--;
+            hr__dim_unknown(&field->dims[0], "batch");
+            continue;
         }
+        if (field->ndim < 1)
+            continue;
+        if (field->kind == HR_FIELD_STRINGS)
+            field->kind = HR_FIELD_BYTES;
+        else
+            field->kind = HR_FIELD_TENSOR;
+        field->levels = 0;
+        field->ndim--;
+        memmove(&field->dims[0], &field->dims[1],
+                (size_t)field->ndim * sizeof field->dims[0]);
+        memset(&field->dims[field->ndim], 0, sizeof field->dims[0]);
     }
     out->batch_rank--;
     out->records = -1;
@@ -54,20 +57,6 @@ static enum hr_err unbatch_count(struct hr_op_ctx *ctx, uint64_t *ret_count)
     return HR_OK;
 }
 
-static void take_item(const struct hr_value *parent, uint64_t at, struct hr_value *child)
-{
-    int64_t begin = parent->u.offsets[at], end = parent->u.offsets[at + 1];
-    int64_t size =
-        parent->strings ? 1 : (int64_t)hr_dtype_size((enum hr_dtype)parent->dtype);
-    char *data = (char *)parent->data + begin * size;
-    int64_t count = end - begin;
-
-    if (parent->strings)
-        hr__value_set_bytes(child, data, (size_t)count, NULL);
-    else
-        hr__value_set_tensor(child, (enum hr_dtype)parent->dtype, 1, &count, data, NULL);
-}
-
 static void take_slice(const struct hr_value *parent, uint64_t at, struct hr_value *child)
 {
     hr__value_clear(child);
@@ -91,10 +80,12 @@ unbatch_child(struct hr_op_ctx *ctx, uint64_t at, const struct hr_value *parents
             parent->ndim < 1 || (uint64_t)parent->dims[0] <= at)
             return hr__fail(ctx->error, HR_ERR_SHAPE,
                             "the fields of a batch have different numbers of records");
-        if (parent->kind == HR_VALUE_RAGGED)
-            take_item(parent, at, &children[i]);
-        else
-            take_slice(parent, at, &children[i]);
+        if (parent->kind == HR_VALUE_RAGGED) {
+            HR_TRY(hr__ragged_item(parent, (int64_t)at, ctx->thread->pool, &children[i],
+                                   ctx->error));
+            continue;
+        }
+        take_slice(parent, at, &children[i]);
         children[i].shared = true;
         children[i].owner = parent->owner;
         if (parent->owner != NULL)
@@ -113,6 +104,6 @@ const struct hr_op hr_op_batch_unbatch = {
     .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY,
     .infer = unbatch_infer,
     .binds = unbatch_binds,
-    .expand_count = unbatch_count,
-    .expand_child = unbatch_child,
+    .expand.count = unbatch_count,
+    .expand.child = unbatch_child,
 };

@@ -94,7 +94,8 @@ static enum hr_err take_dims(const char *text, const char *at, struct hr_field *
     return HR_OK;
 }
 
-/* "bytes", "text", "strings[n]", "ragged int32[n]", "float32[3, 4]". */
+/* "bytes", "text", "strings[n]", "ragged int32[n]", "ragged float32[n, boxes, 4]",
+ * "float32[3, 4]". */
 static enum hr_err take_type(const char *text, const char *at, struct hr_field *field,
                              struct hr_error *error)
 {
@@ -122,9 +123,13 @@ static enum hr_err take_type(const char *text, const char *at, struct hr_field *
         HR_TRY(take_dims(text, next, field, &next, error));
     if (*next != '\0')
         return malformed(text, "more than a type", next, error);
-    if ((field->kind == HR_FIELD_STRINGS || field->kind == HR_FIELD_RAGGED) &&
-        field->ndim != 1)
-        return malformed(text, "a list has one dimension", at, error);
+    if (field->kind == HR_FIELD_STRINGS && field->ndim != 1)
+        return malformed(text, "a batch of strings has one dimension", at, error);
+    if (field->kind == HR_FIELD_RAGGED && field->ndim < 1)
+        return malformed(text, "a ragged batch has at least one dimension", at, error);
+    field->levels = field->kind == HR_FIELD_STRINGS || field->kind == HR_FIELD_RAGGED;
+    if (field->kind == HR_FIELD_RAGGED && field->ndim == 1)
+        hr__dim_unknown(&field->dims[field->ndim++], "length");
     return HR_OK;
 }
 

@@ -92,7 +92,7 @@ set_view(struct hr_value *value, const struct hr_pixels *pixels, enum hr_layout 
     value->ndim = 3;
     value->layout = (uint8_t)layout;
     value->data = pixels->data;
-    value->u.offsets = NULL;
+    value->u.ragged = NULL;
     value->dims[chw ? 0 : 2] = pixels->channels;
     value->dims[chw ? 1 : 0] = pixels->height;
     value->dims[chw ? 2 : 1] = pixels->width;

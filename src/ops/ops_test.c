@@ -1,6 +1,7 @@
 /*
  * ops/ops_test.c - every op's description; sources, orders, fields, filters.
  */
+#include "op/ragged.h"
 #include "ops/ops_test_util.h"
 
 #include <pthread.h>
@@ -19,10 +20,12 @@ TEST(every_op_says_what_it_is)
         CHECK((op->open == NULL) == (op->close == NULL));
         CHECK(!(op->traits & HR_TRAIT_PURE) || !(op->traits & HR_TRAIT_RANDOM));
         CHECK(!(op->traits & HR_TRAIT_AFFINE) || (op->traits & HR_TRAIT_POINTWISE));
-        CHECK((op->kind == HR_OP_ORDER) == (op->order_map != NULL));
-        CHECK((op->kind == HR_OP_BATCH) == (op->batch_spec != NULL));
+        CHECK((op->kind == HR_OP_ORDER) == (op->order.map != NULL));
+        CHECK(op->kind != HR_OP_SEQUENCE || op->sequence.add != NULL);
+        CHECK(op->sequence.add == NULL ||
+              (op->sequence.begin != NULL && op->sequence.end != NULL));
         CHECK((op->kind == HR_OP_EXPAND && op->code == NULL) ==
-              (op->expand_child != NULL));
+              (op->expand.child != NULL));
         CHECK((op->kind == HR_OP_SOURCE) == (op->count != NULL));
         for (size_t k = 0; k < op->param_count; k++) {
             const struct hr_param *p = &op->params[k];
@@ -241,7 +244,7 @@ static void open_order(const char *name, const char *params)
 
 static uint64_t mapped(uint64_t n, uint64_t at, struct hr_record_id *id)
 {
-    return order->order_map(node.params, node.state, n, at, id, 3);
+    return order->order.map(node.params, node.state, n, at, id, 3);
 }
 
 static void is_permutation(uint64_t n, uint64_t window)
@@ -315,23 +318,38 @@ TEST(shuffle_gives_the_same_from_many_threads)
     bench_finish(&b);
 }
 
+/* What the sequencer of `order` says of record `at` of a sequence. */
+static enum hr_sequence_verdict verdict_on(int at)
+{
+    struct hr_sequence_begin begin = {.params = node.params, .error = &b.error};
+    struct hr_sequence_record record = {.records = 1};
+    enum hr_sequence_verdict verdict = HR_SEQUENCE_PASS;
+    void *sequencer = NULL;
+
+    CHECK_OK(order->sequence.begin(&begin, &sequencer));
+    for (int i = 0; i <= at; i++)
+        CHECK_OK(order->sequence.add(sequencer, &record, &verdict, &b.error));
+    order->sequence.end(sequencer);
+    return verdict;
+}
+
 TEST(take_skip_and_repeat_choose_positions)
 {
     struct hr_record_id id = {.epoch = 4, .draw_epoch = 4};
 
     bench_init(&b);
     open_order("order.take", "{count: 5}");
-    CHECK_EQ_INT(order->order_count(node.params, 3), 3);
-    CHECK_EQ_INT(order->order_count(node.params, 30), 5);
-    CHECK_EQ_INT(order->stream_verdict(node.params, 5), HR_STREAM_END);
+    CHECK_EQ_INT(order->order.count(node.params, 3), 3);
+    CHECK_EQ_INT(order->order.count(node.params, 30), 5);
+    CHECK_EQ_INT(verdict_on(5), HR_SEQUENCE_END);
     bench_node_finish(&node);
     open_order("order.skip", "{count: 5}");
-    CHECK_EQ_INT(order->order_count(node.params, 3), 0);
+    CHECK_EQ_INT(order->order.count(node.params, 3), 0);
     CHECK_EQ_INT(mapped(30, 2, &id), 7);
-    CHECK_EQ_INT(order->stream_verdict(node.params, 4), HR_STREAM_DROP);
+    CHECK_EQ_INT(verdict_on(4), HR_SEQUENCE_DROP);
     bench_node_finish(&node);
     open_order("order.repeat", "{count: 3}");
-    CHECK_EQ_INT(order->order_count(node.params, 10), 30);
+    CHECK_EQ_INT(order->order.count(node.params, 10), 30);
     CHECK_EQ_INT(mapped(10, 27, &id), 7);
     CHECK_EQ_INT(id.draw_epoch, 14);
     CHECK_EQ_INT(id.epoch, 4);
@@ -355,7 +373,7 @@ TEST(shards_cover_all_records_once)
             snprintf(params, sizeof params, "{rank: %d, world: 3, even: %s}", rank,
                      evens[even]);
             open_order("order.shard", params);
-            count = order->order_count(node.params, 10);
+            count = order->order.count(node.params, 10);
             total += count;
             for (uint64_t at = 0; at < count; at++)
                 seen[mapped(10, at, &id)]++;
@@ -465,8 +483,10 @@ TEST(unbatch_shows_rows_and_strings)
 {
     float rows[6] = {1, 2, 3, 4, 5, 6};
     int64_t dims[2] = {2, 3}, offsets[3] = {0, 2, 5};
+    struct hr_ragged ragged = {.levels = 1, .splits = {offsets}};
     struct hr_value parents[2] = {{0}}, children[2] = {{0}}, *bound = &parents[0];
-    struct hr_op_ctx ctx = {.fields = &bound, .field_count = 1, .error = &b.error};
+    struct hr_op_ctx ctx = {
+        .fields = &bound, .field_count = 1, .error = &b.error, .thread = &b.thread};
     uint64_t count;
 
     bench_init(&b);
@@ -477,17 +497,17 @@ TEST(unbatch_shows_rows_and_strings)
                                    .strings = true,
                                    .data = "abcde",
                                    .dims = {2},
-                                   .u.offsets = offsets};
+                                   .u.ragged = &ragged};
     CHECK_OK(bench_parse(&b, &node, "batch.unbatch", NULL));
-    CHECK_OK(node.op->expand_count(&ctx, &count));
+    CHECK_OK(node.op->expand.count(&ctx, &count));
     CHECK_EQ_INT(count, 2);
-    CHECK_OK(node.op->expand_child(&ctx, 1, parents, children, 2));
+    CHECK_OK(node.op->expand.child(&ctx, 1, parents, children, 2));
     CHECK_EQ_INT(children[0].dims[0], 3);
     CHECK(((float *)children[0].data)[2] == 6);
     CHECK_EQ_INT(children[0].bytes, 12);
     CHECK_EQ_INT(children[1].bytes, 3);
     CHECK_BYTES(children[1].data, "cde", 3);
-    CHECK_ERR(HR_ERR_SHAPE, node.op->expand_child(&ctx, 2, parents, children, 2));
+    CHECK_ERR(HR_ERR_SHAPE, node.op->expand.child(&ctx, 2, parents, children, 2));
     bench_node_finish(&node);
     bench_finish(&b);
 }

@@ -50,6 +50,6 @@ const struct hr_op hr_op_order_repeat = {
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,
     HR_PARAMS(repeat_params, struct repeat),
     .infer = repeat_infer,
-    .order_count = repeat_count,
-    .order_map = repeat_map,
+    .order.count = repeat_count,
+    .order.map = repeat_map,
 };

@@ -5,8 +5,8 @@
  * through the epoch in its order. Neither rank nor world changes what a record is: both
  * stay out of the fingerprint.
  */
-#include "op/op.h"
 #include "op/share.h"
+#include "ops/ordinal.h"
 
 struct shard {
     int64_t rank, world;
@@ -62,12 +62,25 @@ static uint64_t shard_map(const void *params, void *state, uint64_t n, uint64_t 
     return (at * (uint64_t)p->world + (uint64_t)p->rank) % n;
 }
 
-static enum hr_stream_verdict shard_verdict(const void *params, uint64_t ordinal)
+static void shard_share(const void *params, uint64_t *ret_rank, uint64_t *ret_world)
 {
     const struct shard *p = params;
 
-    return ordinal % (uint64_t)p->world == (uint64_t)p->rank ? HR_STREAM_KEEP
-                                                             : HR_STREAM_DROP;
+    *ret_rank = (uint64_t)p->rank;
+    *ret_world = (uint64_t)p->world;
+}
+
+static enum hr_err
+shard_add(void *sequencer, struct hr_sequence_record *record,
+          enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
+{
+    struct hr_ordinal *o = sequencer;
+    const struct shard *p = o->params;
+
+    (void)record, (void)error;
+    *ret_verdict = o->next++ % (uint64_t)p->world == (uint64_t)p->rank ? HR_SEQUENCE_PASS
+                                                                       : HR_SEQUENCE_DROP;
+    return HR_OK;
 }
 
 const struct hr_op hr_op_order_shard = {
@@ -81,7 +94,9 @@ const struct hr_op hr_op_order_shard = {
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS | HR_TRAIT_SHARDS,
     HR_PARAMS(shard_params, struct shard),
     .infer = shard_infer,
-    .order_count = shard_count,
-    .order_map = shard_map,
-    .stream_verdict = shard_verdict,
+    .order.count = shard_count,
+    .order.map = shard_map,
+    .order.share = shard_share,
+    HR_ORDINAL,
+    .sequence.add = shard_add,
 };

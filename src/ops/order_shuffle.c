@@ -7,8 +7,9 @@
  * sequence number around its copy, because threads must not write anything shared per
  * record. A slot that is being replaced is simply computed anew.
  */
-#include "op/op.h"
+#include "ops/ordinal.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -29,6 +30,7 @@ static const struct hr_param shuffle_params[] = {
 };
 
 #define SLOTS 8
+#define WINDOW_NUMBER_MAX ((uint64_t)1 << 60) /* records before a window */
 #define TABLE_MAX HR_PERM_TABLE /* below, hr_perm has a table that must be copied */
 #define PERM_WORDS (sizeof(struct hr_perm) / sizeof(uint64_t))
 
@@ -169,9 +171,167 @@ static uint64_t shuffle_map(const void *params, void *state, uint64_t n, uint64_
     return first + permute(state, &key, at - first);
 }
 
-static uint64_t shuffle_block(const void *params)
+/* ---- windows of records whose number is not known ---- */
+
+struct window {
+    const struct shuffle *params;
+    struct cache *cache;
+    uint64_t seed, draw_id;
+    uint32_t epoch;
+    size_t fields;
+    uint64_t number;          /* of this window in the epoch */
+    uint64_t count, at, room; /* records held; next to go out; rows allocated */
+    bool draining;
+    struct hr_sequence_record *records; /* values point into rows */
+    struct hr_value *rows;
+};
+
+static bool window_possible(const void *params)
+{
+    return ((const struct shuffle *)params)->window > 0;
+}
+
+static uint64_t window_holds(const void *params)
 {
     return (uint64_t)((const struct shuffle *)params)->window;
+}
+
+static void window_end(void *sequencer)
+{
+    struct window *w = sequencer;
+
+    for (uint64_t i = 0; i < w->count * w->fields; i++)
+        hr__value_clear(&w->rows[i]);
+    hr__free(w->records);
+    hr__free(w->rows);
+    hr__free(w);
+}
+
+static enum hr_err window_begin(const struct hr_sequence_begin *begin, void **sequencer)
+{
+    struct window *w = *sequencer;
+
+    if (w == NULL)
+        w = hr__calloc(1, sizeof *w);
+    if (w == NULL)
+        return hr__fail(begin->error, HR_ERR_MEMORY, "out of memory");
+    assert(w->count == 0);
+    w->params = begin->params;
+    w->cache = begin->state;
+    w->seed = begin->seed;
+    w->draw_id = begin->draw_id;
+    w->epoch = begin->epoch;
+    w->fields = begin->input->count;
+    w->number = w->at = 0;
+    w->draining = false;
+    *sequencer = w;
+    return HR_OK;
+}
+
+static enum hr_err window_grow(struct window *w, struct hr_error *error)
+{
+    uint64_t room = w->room == 0 ? 64 : 2 * w->room;
+    struct hr_sequence_record *records;
+    struct hr_value *rows;
+
+    room = room < (uint64_t)w->params->window ? room : (uint64_t)w->params->window;
+    records = hr__realloc(w->records, room * sizeof *records);
+    if (records != NULL)
+        w->records = records;
+    rows = hr__realloc(w->rows, (room * w->fields + 1) * sizeof *rows);
+    if (rows != NULL)
+        w->rows = rows;
+    if (records == NULL || rows == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "no memory for a window of %lld records",
+                        (long long)w->params->window);
+    w->room = room;
+    return HR_OK;
+}
+
+static enum hr_err
+window_add(void *sequencer, struct hr_sequence_record *record,
+           enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
+{
+    struct window *w = sequencer;
+
+    assert(!w->draining);
+    if (w->count == w->room)
+        HR_TRY(window_grow(w, error));
+    w->records[w->count] = *record;
+    memcpy(&w->rows[w->count * w->fields], record->values,
+           w->fields * sizeof *record->values);
+    memset(record->values, 0, w->fields * sizeof *record->values);
+    w->draining = ++w->count == (uint64_t)w->params->window;
+    *ret_verdict = w->draining ? HR_SEQUENCE_READY : HR_SEQUENCE_HELD;
+    return HR_OK;
+}
+
+static enum hr_err window_next(void *sequencer, struct hr_sequence_record *record,
+                               bool *ret_any, bool *ret_more, struct hr_error *error)
+{
+    struct window *w = sequencer;
+    struct hr_record_id id = {.seed = w->seed, .epoch = w->epoch};
+    uint64_t first = w->number * (uint64_t)w->params->window, from;
+    struct hr_value *values = record->values;
+
+    (void)error;
+    *ret_any = w->draining;
+    *ret_more = false;
+    if (!w->draining)
+        return HR_OK;
+    from = shuffle_map(w->params, w->cache, first + w->count, first + w->at, &id,
+                       (uint32_t)w->draw_id) -
+           first;
+    assert(from < w->count);
+    *record = w->records[from];
+    record->values = values;
+    memcpy(values, &w->rows[from * w->fields], w->fields * sizeof *values);
+    memset(&w->rows[from * w->fields], 0, w->fields * sizeof *values);
+    *ret_more = ++w->at < w->count;
+    if (!*ret_more) {
+        w->draining = false;
+        w->count = w->at = 0;
+        w->number++;
+    }
+    return HR_OK;
+}
+
+static enum hr_err
+window_flush(void *sequencer, enum hr_sequence_flush why, struct hr_error *error)
+{
+    struct window *w = sequencer;
+
+    (void)why, (void)error;
+    w->draining = w->count > 0;
+    return HR_OK;
+}
+
+static bool window_save(const void *sequencer, struct hr_str *out)
+{
+    const struct window *w = sequencer;
+
+    if (w->number > 0)
+        hr__str_addf(out, "%llu", (unsigned long long)w->number);
+    return w->count == 0;
+}
+
+static enum hr_err
+window_restore(void *sequencer, const char *text, struct hr_error *error)
+{
+    struct window *w = sequencer;
+
+    return hr__saved_number(text, WINDOW_NUMBER_MAX / (uint64_t)w->params->window,
+                            &w->number, error);
+}
+
+static uint64_t window_held_bytes(const void *sequencer)
+{
+    const struct window *w = sequencer;
+    uint64_t bytes = 0;
+
+    for (uint64_t i = 0; i < w->count * w->fields; i++)
+        bytes += w->rows[i].bytes;
+    return bytes;
 }
 
 const struct hr_op hr_op_order_shuffle = {
@@ -191,7 +351,20 @@ const struct hr_op hr_op_order_shuffle = {
     .infer = shuffle_infer,
     .open = shuffle_open,
     .close = shuffle_close,
-    .order_count = shuffle_count,
-    .order_map = shuffle_map,
-    .stream_block = shuffle_block,
+    .order.count = shuffle_count,
+    .order.map = shuffle_map,
+    .sequence =
+        {
+                   .begin = window_begin,
+                   .add = window_add,
+                   .next = window_next,
+                   .flush = window_flush,
+                   .save = window_save,
+                   .restore = window_restore,
+                   .end = window_end,
+                   .held_bytes = window_held_bytes,
+                   .replays = true,
+                   .holds = window_holds,
+                   .possible = window_possible,
+                   },
 };

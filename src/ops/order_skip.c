@@ -1,7 +1,7 @@
 /*
  * order.skip - all but the first records of an epoch.
  */
-#include "op/op.h"
+#include "ops/ordinal.h"
 
 struct skip {
     int64_t count;
@@ -34,10 +34,15 @@ static uint64_t skip_map(const void *params, void *state, uint64_t n, uint64_t a
     return at + (uint64_t)((const struct skip *)params)->count;
 }
 
-static enum hr_stream_verdict skip_verdict(const void *params, uint64_t ordinal)
+static enum hr_err skip_add(void *sequencer, struct hr_sequence_record *record,
+                            enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
 {
-    return ordinal < (uint64_t)((const struct skip *)params)->count ? HR_STREAM_DROP
-                                                                    : HR_STREAM_KEEP;
+    struct hr_ordinal *o = sequencer;
+    const struct skip *p = o->params;
+
+    (void)record, (void)error;
+    *ret_verdict = o->next++ < (uint64_t)p->count ? HR_SEQUENCE_DROP : HR_SEQUENCE_PASS;
+    return HR_OK;
 }
 
 const struct hr_op hr_op_order_skip = {
@@ -51,7 +56,8 @@ const struct hr_op hr_op_order_skip = {
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,
     HR_PARAMS(skip_params, struct skip),
     .infer = skip_infer,
-    .order_count = skip_count,
-    .order_map = skip_map,
-    .stream_verdict = skip_verdict,
+    .order.count = skip_count,
+    .order.map = skip_map,
+    HR_ORDINAL,
+    .sequence.add = skip_add,
 };

@@ -1,7 +1,7 @@
 /*
  * order.take - only the first records of an epoch.
  */
-#include "op/op.h"
+#include "ops/ordinal.h"
 
 struct take {
     int64_t count;
@@ -34,10 +34,15 @@ static uint64_t take_map(const void *params, void *state, uint64_t n, uint64_t a
     return at;
 }
 
-static enum hr_stream_verdict take_verdict(const void *params, uint64_t ordinal)
+static enum hr_err take_add(void *sequencer, struct hr_sequence_record *record,
+                            enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
 {
-    return ordinal < (uint64_t)((const struct take *)params)->count ? HR_STREAM_KEEP
-                                                                    : HR_STREAM_END;
+    struct hr_ordinal *o = sequencer;
+    const struct take *p = o->params;
+
+    (void)record, (void)error;
+    *ret_verdict = o->next++ < (uint64_t)p->count ? HR_SEQUENCE_PASS : HR_SEQUENCE_END;
+    return HR_OK;
 }
 
 const struct hr_op hr_op_order_take = {
@@ -49,7 +54,8 @@ const struct hr_op hr_op_order_take = {
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,
     HR_PARAMS(take_params, struct take),
     .infer = take_infer,
-    .order_count = take_count,
-    .order_map = take_map,
-    .stream_verdict = take_verdict,
+    .order.count = take_count,
+    .order.map = take_map,
+    HR_ORDINAL,
+    .sequence.add = take_add,
 };

@@ -347,7 +347,7 @@ TEST(expansions_that_copy_nothing_show_their_parents_bytes)
             continue;
         hr__value_set_tensor(&parent, HR_I64, 1, dims, numbers, NULL);
         for (uint64_t i = 0; i < 4; i++) {
-            CHECK_OK(op->expand_child(NULL, i, &parent, &child, 1));
+            CHECK_OK(op->expand.child(NULL, i, &parent, &child, 1));
             CHECK(child.data == &numbers[i]);
         }
     }

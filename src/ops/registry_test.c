@@ -39,14 +39,15 @@ TEST(descriptors_are_whole)
             ok = ok && (op->apply != NULL || op->code != NULL) && op->count != NULL;
             break;
         case HR_OP_ORDER:
-            ok = ok && op->order_count != NULL && op->order_map != NULL;
+            ok = ok && op->order.count != NULL && op->order.map != NULL;
             break;
         case HR_OP_EXPAND:
             ok = ok && (op->code != NULL ||
-                        (op->expand_count != NULL && op->expand_child != NULL));
+                        (op->expand.count != NULL && op->expand.child != NULL));
             break;
-        case HR_OP_BATCH:
-            ok = ok && op->batch_spec != NULL;
+        case HR_OP_SEQUENCE:
+            ok = ok && op->sequence.begin != NULL && op->sequence.add != NULL &&
+                 op->sequence.end != NULL;
             break;
         case HR_OP_ZIP:
             ok = ok && op->inputs_max > 1;

@@ -93,11 +93,11 @@ static uint32_t wanted_block(const struct division *d, size_t at)
     uint32_t records = s->result >= 65536 ? 8 : s->result >= 4096 ? 32 : 256;
 
     if (stage->direct) {
-        struct hr_batch_spec spec = {0};
-        const struct hr_graph_node *batch = &d->plan->graph->nodes[stage->batch];
+        const struct hr_graph_node *n = &d->plan->graph->nodes[stage->sequence[0]];
+        struct hr_sequence_runs runs = {0};
 
-        batch->op->batch_spec(batch->params, &spec);
-        return (uint32_t)spec.size;
+        n->op->sequence.runs(n->params, &runs);
+        return (uint32_t)runs.size;
     }
     while (records > 1 && hr__bytes_times(records, each) > BLOCK_BYTES)
         records /= 2;
@@ -178,10 +178,11 @@ static bool gathers_rows(const struct hr_plan *plan, const struct hr_plan_stage 
 {
     const struct hr_graph_node *nodes = plan->graph->nodes;
     const struct hr_schema *schema;
+    uint32_t batch = hr__plan_stage_batch(plan, stage);
 
-    if (stage->batch == HR_NO_NODE)
+    if (batch == HR_NO_NODE)
         return false;
-    schema = &nodes[nodes[stage->batch].inputs[0]].schema;
+    schema = &nodes[nodes[batch].inputs[0]].schema;
     for (size_t i = 0; i < schema->count; i++)
         if (schema->fields[i].kind != HR_FIELD_TENSOR ||
             hr__field_bytes(&schema->fields[i]) < 0)
@@ -189,16 +190,36 @@ static bool gathers_rows(const struct hr_plan *plan, const struct hr_plan_stage 
     return false;
 }
 
+/* The node of the stage's sequence that holds most records and makes no batch of them. */
+static uint32_t window_node(const struct hr_plan *plan, const struct hr_plan_stage *stage,
+                            uint64_t *ret_records)
+{
+    uint32_t most = HR_NO_NODE;
+
+    *ret_records = 0;
+    for (size_t i = 0; i < stage->sequence_count; i++) {
+        const struct hr_graph_node *n = &plan->graph->nodes[stage->sequence[i]];
+        const struct hr_op_sequence *op = &n->op->sequence;
+
+        if (op->runs != NULL || op->holds == NULL || op->holds(n->params) <= *ret_records)
+            continue;
+        *ret_records = op->holds(n->params);
+        most = stage->sequence[i];
+    }
+    return most;
+}
+
+/* Records that the stage's sequence holds, those of its batch left out. */
 static uint64_t
 window_records(const struct hr_plan *plan, const struct hr_plan_stage *stage)
 {
     uint64_t records = 0;
 
-    for (size_t i = 0; i < stage->stream_count; i++) {
-        const struct hr_graph_node *n = &plan->graph->nodes[stage->streams[i]];
+    for (size_t i = 0; i < stage->sequence_count; i++) {
+        const struct hr_graph_node *n = &plan->graph->nodes[stage->sequence[i]];
 
-        if (n->op->stream_block != NULL)
-            records += n->op->stream_block(n->params);
+        if (n->op->sequence.runs == NULL && n->op->sequence.holds != NULL)
+            records += n->op->sequence.holds(n->params);
     }
     return records;
 }
@@ -387,7 +408,7 @@ static void blame(const struct division *d, char *text, size_t room)
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage *stage = &plan->stages[i];
         const struct hr_stage_sizes *s = &d->sizes->stages[i];
-        uint64_t window = hr__bytes_times(window_records(plan, stage), s->item);
+        uint64_t window = hr__bytes_times(window_records(plan, stage), s->item), records;
 
         if (s->scratch > most) {
             most = s->scratch;
@@ -402,12 +423,12 @@ static void blame(const struct division *d, char *text, size_t room)
         if (s->batch > most) {
             most = s->batch;
             what = "a batch of";
-            name = nodes[stage->batch].name;
+            name = nodes[hr__plan_stage_batch(plan, stage)].name;
         }
         if (window > most) {
             most = window;
             what = "the window of";
-            name = nodes[stage->streams[0]].name;
+            name = nodes[window_node(plan, stage, &records)].name;
         }
     }
     hr__bytes_text(text, room, most);

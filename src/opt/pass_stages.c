@@ -56,7 +56,6 @@ static struct hr_plan_stage *begin_stage(struct hr_plan *plan)
         return NULL;
     stage = &plan->stages[plan->stage_count++];
     stage->expand = HR_NO_NODE;
-    stage->batch = HR_NO_NODE;
     return stage;
 }
 
@@ -74,10 +73,8 @@ static enum hr_err add_spine_node(struct cut *cut, uint32_t node)
         stage->expand = node;
         return HR_OK;
     case HR_OP_ORDER:
-        stage->streams[stage->stream_count++] = node;
-        return HR_OK;
-    case HR_OP_BATCH:
-        stage->batch = node;
+    case HR_OP_SEQUENCE:
+        stage->sequence[stage->sequence_count++] = node;
         return HR_OK;
     default:
         return add_step(stage, node);
@@ -160,15 +157,15 @@ split(struct hr_plan_stage *stage, size_t from, struct hr_plan_stage *ret_rest)
     ret_rest->steps = steps;
     ret_rest->step_count = count;
     stage->step_count = from;
-    stage->expand = stage->batch = HR_NO_NODE;
-    stage->stream_count = 0;
+    stage->expand = HR_NO_NODE;
+    stage->sequence_count = 0;
     return true;
 }
 
 static bool ends_there(const struct hr_plan_stage *stage, size_t step)
 {
     return step + 1 == stage->step_count && stage->expand == HR_NO_NODE &&
-           stage->batch == HR_NO_NODE && stage->stream_count == 0;
+           stage->sequence_count == 0;
 }
 
 enum hr_err hr__pass_cut(struct hr_plan *plan, uint32_t after, struct hr_error *reterr)

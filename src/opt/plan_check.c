@@ -90,11 +90,11 @@ static const char *key_of(const struct check *c, uint32_t node)
 {
     switch (c->graph->nodes[node].op->kind) {
     case HR_OP_ORDER:
-        return hr__node_is_index_order(c->graph, node) ? NULL : "streams";
+        return hr__node_is_index_order(c->graph, node) ? NULL : "sequence";
     case HR_OP_EXPAND:
         return "expand";
-    case HR_OP_BATCH:
-        return "batch";
+    case HR_OP_SEQUENCE:
+        return "sequence";
     default:
         return "steps";
     }
@@ -180,7 +180,7 @@ static enum hr_err check_group(const struct check *c, const struct hr_plan_step 
 static enum hr_err
 check_direct(const struct check *c, const struct hr_plan_stage *stage, bool written)
 {
-    struct hr_batch_spec spec = {0};
+    struct hr_sequence_runs runs = {0};
     const struct hr_graph_node *batch;
 
     if (written != stage->direct)
@@ -188,13 +188,13 @@ check_direct(const struct check *c, const struct hr_plan_stage *stage, bool writ
                     stage->direct ? "true" : "false");
     if (!stage->direct)
         return HR_OK;
-    batch = &c->graph->nodes[stage->batch];
-    batch->op->batch_spec(batch->params, &spec);
-    if (stage->memory.block_records != spec.size)
+    batch = &c->graph->nodes[stage->sequence[0]];
+    batch->op->sequence.runs(batch->params, &runs);
+    if (stage->memory.block_records != runs.size)
         return FAIL(c, HR_ERR_RANGE, stage,
                     "a block of a direct stage is a batch: \"block_records\" must be "
                     "%lld, not %u",
-                    (long long)spec.size, stage->memory.block_records);
+                    (long long)runs.size, stage->memory.block_records);
     if (stage->memory.block_count != c->plan->memory.batches_ahead)
         return FAIL(c, HR_ERR_RANGE, stage,
                     "a block of a direct stage is a batch: \"block_count\" must be "
@@ -237,7 +237,6 @@ static enum hr_err check_numbers(const struct check *c, bool written_direct)
 static enum hr_err place_stage(struct check *c)
 {
     const struct hr_plan_stage *stage = stage_at(c);
-    struct hr_plan_stage before = {.expand = HR_NO_NODE, .batch = HR_NO_NODE};
     struct where where;
 
     for (size_t i = 0; i < stage->step_count; i++) {
@@ -249,20 +248,10 @@ static enum hr_err place_stage(struct check *c)
     if (stage->expand != HR_NO_NODE) {
         HR_TRY(check_key(c, stage->expand, "expand", &where));
         HR_TRY(place(c, stage->expand, &where));
-        before.expand = stage->expand;
     }
-    for (size_t i = 0; i < stage->stream_count; i++) {
-        HR_TRY(check_key(c, stage->streams[i], "streams", &where));
-        if (!hr__stage_fits(c->graph, &before, stage->streams[i]))
-            return FAIL(c, HR_ERR_GRAPH, &where,
-                        "a stage holds one window: '%s' must be in the next one",
-                        node_name(c, stage->streams[i]));
-        HR_TRY(place(c, stage->streams[i], &where));
-        before.streams[before.stream_count++] = stage->streams[i];
-    }
-    if (stage->batch != HR_NO_NODE) {
-        HR_TRY(check_key(c, stage->batch, "batch", &where));
-        HR_TRY(place(c, stage->batch, &where));
+    for (size_t i = 0; i < stage->sequence_count; i++) {
+        HR_TRY(check_key(c, stage->sequence[i], "sequence", &where));
+        HR_TRY(place(c, stage->sequence[i], &where));
     }
     if (c->end == stage->feed)
         return FAIL(c, HR_ERR_GRAPH, &where, "the stage has no node");

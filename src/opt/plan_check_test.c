@@ -124,8 +124,7 @@ static void check_refused(const struct edit *e, bool there)
 
 static const char cut[] = "        reason: \"a cut\"\n"
                           "    expand: null\n"
-                          "    streams: []\n"
-                          "    batch: null\n"
+                          "    sequence: []\n"
                           "  - direct: false\n"
                           "    parallelism: 1\n"
                           "    chunk_ns: 50000\n"
@@ -184,20 +183,20 @@ TEST(edited_plans_that_the_graph_allows_give_the_same_bytes)
 TEST(a_plan_that_is_malformed_is_refused_with_its_place)
 {
     const struct edit edits[] = {
-        {CHAIN, "headrace_plan: 1", 1, "plan: 1",          "this is no plan"               },
-        {CHAIN, "headrace_plan: 1", 1, "headrace_plan: 2", "format version 2"              },
-        {CHAIN, "graph: ",          1, "graph: f00",       "for another graph"             },
-        {CHAIN, "threads: 2",       1, "threads: many",    "a whole number"                },
-        {CHAIN, "threads: 2",       1, "threads: -1",      "0 to 4096"                     },
-        {CHAIN, "threads: 2\n",     1, "",                 "the key \"threads\" is missing"},
-        {CHAIN, "parallelism:",     1, "paralelism:",      "did you mean \"parallelism\""  },
-        {CHAIN, "variant: threads", 2, "variant: gpu",     "one of threads, inline"        },
-        {CHAIN, "ordered: true",    1, "ordered: perhaps", "true or false"                 },
-        {CHAIN, "caches: []",       1, "caches: [odd]",    "no caches yet"                 },
-        {CHAIN, "node: first",      1, "node: frist",      "frist"                         },
-        {CHAIN, "streams: []",      1, "streams: odd",     "must be a list"                },
-        {CHAIN, "chunk_ns: 50000",  1, "chunk_ns: 0",      "\"chunk_ns\" must be 1 to"     },
-        {CHAIN, "block_count: 4",   1, "block_count: 1e3", "a whole number"                },
+        {CHAIN, "headrace_plan: 1",               1, "plan: 1",          "this is no plan"               },
+        {CHAIN, "headrace_plan: 1",               1, "headrace_plan: 2", "format version 2"              },
+        {CHAIN, "graph: ",                        1, "graph: f00",       "for another graph"             },
+        {CHAIN, "threads: 2",                     1, "threads: many",    "a whole number"                },
+        {CHAIN, "threads: 2",                     1, "threads: -1",      "0 to 4096"                     },
+        {CHAIN, "threads: 2\n",                   1, "",                 "the key \"threads\" is missing"},
+        {CHAIN, "parallelism:",                   1, "paralelism:",      "did you mean \"parallelism\""  },
+        {CHAIN, "variant: threads",               2, "variant: gpu",     "one of threads, inline"        },
+        {CHAIN, "ordered: true",                  1, "ordered: perhaps", "true or false"                 },
+        {CHAIN, "caches: []",                     1, "caches: [odd]",    "no caches yet"                 },
+        {CHAIN, "node: first",                    1, "node: frist",      "frist"                         },
+        {CHAIN, "sequence:\n      - batch.stack", 1, "sequence: odd",    "must be a list"                },
+        {CHAIN, "chunk_ns: 50000",                1, "chunk_ns: 0",      "\"chunk_ns\" must be 1 to"     },
+        {CHAIN, "block_count: 4",                 1, "block_count: 1e3", "a whole number"                },
     };
 
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++)
@@ -207,26 +206,29 @@ TEST(a_plan_that_is_malformed_is_refused_with_its_place)
 TEST(a_plan_that_the_graph_does_not_allow_is_refused_with_its_place)
 {
     const struct edit edits[] = {
-        {CHAIN,  "node: second",       1, "node: first",                              "'first' is in the plan twice"     },
-        {CHAIN,  "node: first",        1, "node: odd",                                "has not run by then"              },
-        {CHAIN,  "batch: batch.stack", 1, "batch: null",                              "'batch.stack' is missing"         },
-        {CHAIN,  "expand: null",       1, "expand: odd\n    expand_variant: threads",
-         "belongs under \"steps\""                                                                                       },
-        {CHAIN,  "batch: batch.stack", 1, "batch: odd",                               "belongs under \"steps\""          },
-        {CHAIN,  "group: second",      1, "group: first",                             "the group of 'second' is 'second'"},
-        {CHAIN,  "made_after: false",  3, "made_after: true",                         "made_after"                       },
-        {CHAIN,  "direct: false",      1, "direct: true",                             "\"direct\" is false"              },
-        {CHAIN,  "variant: threads",   2, "variant: processes",                       "must be at least 1"               },
-        {FORK,   "variant: threads",   4, "variant: processes",                       "what only this process has"       },
-        {CHAIN,  "variant: threads",   2, "variant: remote",                          "no remote workers"                },
-        {CHAIN,  "queue_records: 0",   1, "queue_records: 9",                         "no queue leads to stage 1"        },
-        {CHAIN,  "request_ns: 0",      1, "request_ns: 9",                            "\"request_ns\" must be 0"         },
-        {CHAIN,  "budget: 0",          1, "budget: 1000",                             "more than its budget"             },
-        {DIRECT, "block_records: 8",   1, "block_records: 9",                         "must be 8, not 9"                 },
-        {DIRECT, "block_count: 64",    1, "block_count: 9",                           "\"batches_ahead\", 64, not 9"     },
-        {DIRECT, "streams: []",        1, "streams: [order.shuffle]",                 "part of no stage"                 },
-        {FORK,   REASON,               2, cut,                                        "a cut is legal where"             },
-        {FORK,   REASON,               3, cut,                                        "a cut is legal where"             },
+        {CHAIN,  "node: second",                   1, "node: first",                              "'first' is in the plan twice"     },
+        {CHAIN,  "node: first",                    1, "node: odd",                                "has not run by then"              },
+        {CHAIN,  "sequence:\n      - batch.stack", 1, "sequence: []",
+         "'batch.stack' is missing"                                                                                                  },
+        {CHAIN,  "expand: null",                   1, "expand: odd\n    expand_variant: threads",
+         "belongs under \"steps\""                                                                                                   },
+        {CHAIN,  "sequence:\n      - batch.stack", 1, "sequence: [odd]",
+         "belongs under \"steps\""                                                                                                   },
+        {CHAIN,  "group: second",                  1, "group: first",                             "the group of 'second' is 'second'"},
+        {CHAIN,  "made_after: false",              3, "made_after: true",                         "made_after"                       },
+        {CHAIN,  "direct: false",                  1, "direct: true",                             "\"direct\" is false"              },
+        {CHAIN,  "variant: threads",               2, "variant: processes",                       "must be at least 1"               },
+        {FORK,   "variant: threads",               4, "variant: processes",                       "what only this process has"       },
+        {CHAIN,  "variant: threads",               2, "variant: remote",                          "no remote workers"                },
+        {CHAIN,  "queue_records: 0",               1, "queue_records: 9",                         "no queue leads to stage 1"        },
+        {CHAIN,  "request_ns: 0",                  1, "request_ns: 9",                            "\"request_ns\" must be 0"         },
+        {CHAIN,  "budget: 0",                      1, "budget: 1000",                             "more than its budget"             },
+        {DIRECT, "block_records: 8",               1, "block_records: 9",                         "must be 8, not 9"                 },
+        {DIRECT, "block_count: 64",                1, "block_count: 9",                           "\"batches_ahead\", 64, not 9"     },
+        {DIRECT, "sequence:\n      - batch.stack", 1,
+         "sequence: [order.shuffle, batch.stack]",                                                "part of no stage"                 },
+        {FORK,   REASON,                           2, cut,                                        "a cut is legal where"             },
+        {FORK,   REASON,                           3, cut,                                        "a cut is legal where"             },
     };
 
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++)

@@ -45,46 +45,14 @@ uint32_t hr__node_records(const struct hr_graph *graph, uint32_t node)
     return node;
 }
 
-static bool has_window(const struct hr_graph_node *node)
-{
-    return node->op->stream_block != NULL && node->op->stream_block(node->params) > 0;
-}
-
-/* A sequencer holds one window. */
-static bool stream_fits(const struct hr_graph *graph, const struct hr_plan_stage *stage,
-                        uint32_t node)
-{
-    if (stage->stream_count == HR_NODE_INPUTS_MAX)
-        return false;
-    for (size_t i = 0; i < stage->stream_count; i++)
-        if (has_window(&graph->nodes[stage->streams[i]]) &&
-            has_window(&graph->nodes[node]))
-            return false;
-    return true;
-}
-
 bool hr__stage_fits(const struct hr_graph *graph, const struct hr_plan_stage *stage,
                     uint32_t node)
 {
-    if (stage->batch != HR_NO_NODE)
-        return false;
-    switch (graph->nodes[node].op->kind) {
-    case HR_OP_BATCH:
-        return true;
-    case HR_OP_ORDER:
-        return stream_fits(graph, stage, node);
-    default:
-        return stage->stream_count == 0 && stage->expand == HR_NO_NODE;
-    }
-}
+    enum hr_op_kind kind = graph->nodes[node].op->kind;
 
-uint32_t hr__stage_end(const struct hr_plan_stage *stage)
-{
-    if (stage->batch != HR_NO_NODE)
-        return stage->batch;
-    if (stage->stream_count > 0)
-        return stage->streams[stage->stream_count - 1];
-    return stage->expand != HR_NO_NODE ? stage->expand : stage->last;
+    if (kind == HR_OP_SEQUENCE || kind == HR_OP_ORDER)
+        return stage->sequence_count < HR_PLAN_SEQUENCE_MAX;
+    return stage->sequence_count == 0 && stage->expand == HR_NO_NODE;
 }
 
 bool hr__stage_is_cut(const struct hr_plan *plan, size_t at)
@@ -93,7 +61,7 @@ bool hr__stage_is_cut(const struct hr_plan *plan, size_t at)
 
     assert(at < plan->stage_count);
     return at + 1 < plan->stage_count && stage->expand == HR_NO_NODE &&
-           stage->batch == HR_NO_NODE && stage->stream_count == 0;
+           stage->sequence_count == 0;
 }
 
 static bool in_stage(const struct hr_plan_stage *stage, uint32_t node)
@@ -128,12 +96,17 @@ static bool describes(const struct hr_plan *plan, size_t at)
     return false;
 }
 
+static bool joins_runs(const struct hr_plan *plan, uint32_t node)
+{
+    return plan->graph->nodes[node].op->sequence.runs != NULL;
+}
+
 void hr__plan_settle(struct hr_plan *plan)
 {
     for (size_t i = 0; i < plan->stage_count; i++) {
         struct hr_plan_stage *stage = &plan->stages[i];
 
-        stage->feed = i == 0 ? HR_NO_NODE : hr__stage_end(&plan->stages[i - 1]);
+        stage->feed = i == 0 ? HR_NO_NODE : hr__plan_stage_end(&plan->stages[i - 1]);
         stage->last = stage->step_count > 0 ? stage->steps[stage->step_count - 1].node
                                             : stage->feed;
         if (ends_with_root(plan, stage))
@@ -144,8 +117,8 @@ void hr__plan_settle(struct hr_plan *plan)
                 stage->filters ||
                 plan->graph->nodes[stage->steps[k].node].op->kind == HR_OP_FILTER;
         stage->describes = describes(plan, i);
-        stage->direct = plan->stage_count == 1 && stage->batch != HR_NO_NODE &&
-                        !stage->filters && stage->expand == HR_NO_NODE &&
-                        stage->stream_count == 0;
+        stage->direct = plan->stage_count == 1 && stage->sequence_count > 0 &&
+                        joins_runs(plan, stage->sequence[0]) && !stage->filters &&
+                        stage->expand == HR_NO_NODE;
     }
 }

@@ -40,7 +40,4 @@ void hr__plan_settle(struct hr_plan *plan);
 /* Whether it ends where nothing in the graph ends it: a cut. */
 bool hr__stage_is_cut(const struct hr_plan *plan, size_t at);
 
-/* The node whose records leave the stage. */
-uint32_t hr__stage_end(const struct hr_plan_stage *stage);
-
 #endif

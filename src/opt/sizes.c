@@ -35,11 +35,11 @@ static uint64_t record_estimate(const struct hr_schema *schema)
 
 static uint64_t records_of_batch(const struct hr_graph_node *n)
 {
-    struct hr_batch_spec spec = {.size = 1};
+    struct hr_sequence_runs runs = {.size = 1};
 
-    if (n->op->batch_spec != NULL)
-        n->op->batch_spec(n->params, &spec);
-    return spec.size > 0 ? (uint64_t)spec.size : 1;
+    if (n->op->sequence.runs != NULL)
+        n->op->sequence.runs(n->params, &runs);
+    return runs.size > 0 ? (uint64_t)runs.size : 1;
 }
 
 /* Batches are estimated by their records: the schema of a batch has one dimension more,
@@ -48,7 +48,7 @@ static uint64_t node_estimate(const struct hr_graph *graph, uint32_t node)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
 
-    if (n->op->kind == HR_OP_BATCH)
+    if (n->op->sequence.runs != NULL)
         return hr__bytes_times(records_of_batch(n), node_estimate(graph, n->inputs[0]));
     if (n->op->kind == HR_OP_ORDER)
         return node_estimate(graph, n->inputs[0]);
@@ -72,6 +72,7 @@ void hr__sizes_estimate(const struct hr_plan *plan, struct hr_sizes *ret_sizes)
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage *stage = &plan->stages[i];
         struct hr_stage_sizes *s = &ret_sizes->stages[i];
+        uint32_t batch = hr__plan_stage_batch(plan, stage);
         bool expands = stage->expand != HR_NO_NODE;
 
         s->result = node_estimate(plan->graph, stage->last);
@@ -79,9 +80,8 @@ void hr__sizes_estimate(const struct hr_plan *plan, struct hr_sizes *ret_sizes)
         if (expands)
             s->result = children_estimate(plan->graph, stage->expand);
         s->scratch = SCRATCH_BYTES;
-        if (stage->batch != HR_NO_NODE)
-            s->batch = hr__bytes_times(
-                records_of_batch(&plan->graph->nodes[stage->batch]), s->item);
+        if (batch != HR_NO_NODE)
+            s->batch = node_estimate(plan->graph, batch);
     }
 }
 

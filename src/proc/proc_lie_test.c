@@ -54,7 +54,7 @@ static uint64_t look_at(const struct hr_proc_record *records, size_t count,
             if (value->bytes > 0)
                 sum += bytes[value->bytes - 1];
             if (value->kind == HR_VALUE_RAGGED)
-                sum += (uint64_t)value->u.offsets[value->dims[0]];
+                sum += (uint64_t)value->u.ragged->splits[0][value->dims[0]];
         }
     }
     return sum;

@@ -227,11 +227,14 @@ struct mixed *mixed_make(const char *code, size_t fields)
     m->s.in[0] = m->s.out[0] = tensor_field("array", HR_F32, 100, 200);
     m->s.in[1] = m->s.out[1] = tensor_field("view", HR_F32, -1, -1);
     m->s.in[2] = m->s.out[2] = bytes_field("text");
-    m->s.in[3] = m->s.out[3] = (struct hr_field){.name = "ragged",
-                                                 .kind = HR_FIELD_RAGGED,
-                                                 .dtype = HR_I32,
-                                                 .ndim = 1,
-                                                 .dims = {{.size = -1}}};
+    m->s.in[3] = m->s.out[3] = (struct hr_field){
+        .name = "ragged",
+        .kind = HR_FIELD_RAGGED,
+        .levels = 1,
+        .dtype = HR_I32,
+        .ndim = 2,
+        .dims = {{.size = -1}, {.size = -1}}
+    };
     single_make(&m->s, code, HR_OP_MAP, 4, fields);
     m->array = calloc(8 * 20000, sizeof(float));
     for (int i = 0; i < 8 * 20000; i++)
@@ -255,7 +258,9 @@ struct mixed *mixed_make(const char *code, size_t fields)
                                  .data = m->items,
                                  .bytes = sizeof m->items,
                                  .dims = {3}};
-        v[3].u.offsets = m->offsets;
+        m->ragged =
+            (struct hr_ragged){.levels = 1, .item_ndim = 1, .splits = {m->offsets}};
+        v[3].u.ragged = &m->ragged;
         m->records[i].inputs = v;
     }
     return m;
@@ -282,7 +287,7 @@ void mixed_check(const struct mixed *m, size_t fields)
             continue;
         CHECK_EQ_INT(r[3].kind, HR_VALUE_RAGGED);
         CHECK_EQ_INT(r[3].dims[0], 3);
-        CHECK_BYTES(r[3].u.offsets, m->offsets, sizeof m->offsets);
+        CHECK_BYTES(r[3].u.ragged->splits[0], m->offsets, sizeof m->offsets);
         CHECK_BYTES(r[3].data, m->items, sizeof m->items);
     }
 }

@@ -7,6 +7,7 @@
 #ifndef HR_PROC_PROC_TEST_UTIL_H
 #define HR_PROC_PROC_TEST_UTIL_H
 
+#include "op/ragged.h"
 #include "tests/support/check.h"
 
 #include <pthread.h>
@@ -77,6 +78,7 @@ struct mixed {
     struct single s; /* passes the first `fields` of them on */
     float *array;
     int64_t offsets[4];
+    struct hr_ragged ragged;
     int32_t items[6];
     struct hr_value inputs[8][4];
     struct hr_proc_record records[8];

@@ -189,7 +189,7 @@ static enum hr_err expand_one(struct hr_server *server, struct hr_serve_step *st
 
     memset(child, 0, (count + 1) * sizeof *child);
     HR_TRY(hr__serve_child_room(server, at, &row, reterr));
-    code = step->op->expand_child(&step->ctx, at, parents, child, count);
+    code = step->op->expand.child(&step->ctx, at, parents, child, count);
     for (size_t r = 0; r < count; r++) {
         struct hr_serve_place place = {HR_SERVE_SCRATCH, 0};
 
@@ -212,7 +212,7 @@ enum hr_err hr__serve_op_expand(struct hr_server *server, struct hr_serve_step *
                             (server->map.results.count + 1) * sizeof *child);
     if (child == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for children");
-    HR_TRY(step->op->expand_count(&step->ctx, &count));
+    HR_TRY(step->op->expand.count(&step->ctx, &count));
     for (uint64_t i = 0; i < count; i++)
         HR_TRY(expand_one(server, step, i, parents, child, reterr));
     *ret_children = count;

@@ -40,7 +40,7 @@ static int find_input(const struct hr_server *server, const struct hr_value *val
             value->ndim == from->ndim && value->bytes == from->bytes &&
             memcmp(value->dims, from->dims, value->ndim * sizeof value->dims[0]) == 0 &&
             (value->kind != HR_VALUE_TENSOR || hr__value_contiguous(value)) &&
-            (value->kind != HR_VALUE_RAGGED || value->u.offsets == from->u.offsets))
+            (value->kind != HR_VALUE_RAGGED || value->u.ragged == from->u.ragged))
             return (int)i;
     }
     return -1;

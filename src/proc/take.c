@@ -7,6 +7,7 @@
  * to fit it. Offsets of ragged values and descriptions of deferred ones are copied, too;
  * the bytes of arrays and strings are not, and may change while they are read.
  */
+#include "op/ragged.h"
 #include "proc/proc_internal.h"
 
 #include <string.h>
@@ -47,15 +48,13 @@ static void tensor_of(struct hr_value *value, const struct hr_field *field,
 static bool
 own_offsets(struct taking *taking, const struct hr_value *from, struct hr_value *to)
 {
-    size_t bytes = ((size_t)from->dims[0] + 1) * sizeof(int64_t);
-    int64_t *offsets = hr__arena_alloc(&taking->proc->arena, bytes);
+    const struct hr_ragged *ragged = hr__ragged_copy_splits(from, &taking->proc->arena);
 
-    if (offsets == NULL) {
+    if (ragged == NULL) {
         hr__fail(taking->reterr, HR_ERR_MEMORY, "out of memory for a worker's results");
         return false;
     }
-    memcpy(offsets, from->u.offsets, bytes);
-    to->u.offsets = offsets;
+    to->u.ragged = ragged;
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/alloc.h"
+#include "op/ragged.h"
 #include "wire/record.h"
 
 static uint64_t fresh_seed(void)
@@ -59,6 +60,8 @@ static void random_field(uint64_t *dice, struct hr_field *field)
 {
     field->kind = (enum hr_field_kind)pick(dice, 4);
     field->meaning = (enum hr_meaning)pick(dice, 7);
+    if (field->kind == HR_FIELD_RAGGED || field->kind == HR_FIELD_STRINGS)
+        field->levels = 1 + (int)pick(dice, 3);
     if (field->kind == HR_FIELD_BYTES || field->kind == HR_FIELD_STRINGS)
         return;
     field->dtype = dtypes[pick(dice, 11)];
@@ -100,26 +103,74 @@ static void random_tensor(struct world *w, uint64_t *dice, const struct hr_field
     value->strides[1] = value->strides[0] * dims[0];
 }
 
+static int64_t random_splits(struct world *w, uint64_t *dice, int64_t items,
+                             unsigned most, const int64_t **ret_splits)
+{
+    int64_t *splits = hr__arena_alloc(&w->arena, ((size_t)items + 1) * sizeof *splits);
+
+    splits[0] = 0;
+    for (int64_t i = 0; i < items; i++)
+        splits[i + 1] = splits[i] + (int64_t)pick(dice, most);
+    *ret_splits = splits;
+    return splits[items];
+}
+
+/* Shapes of one row, whose size is that of the item. */
+static const int64_t *
+flat_shapes(struct world *w, const struct hr_ragged *r, int64_t items)
+{
+    const int64_t *splits = r->splits[r->levels - 1];
+    int64_t *shapes = hr__arena_alloc(
+        &w->arena, ((size_t)items * (size_t)r->item_ndim + 1) * sizeof *shapes);
+
+    for (int64_t i = 0; i < items * r->item_ndim; i++)
+        shapes[i] = i % r->item_ndim == 0
+                        ? splits[i / r->item_ndim + 1] - splits[i / r->item_ndim]
+                        : 1;
+    return shapes;
+}
+
 static void random_ragged(struct world *w, uint64_t *dice, const struct hr_field *field,
                           struct hr_value *value)
 {
     bool strings = field->kind == HR_FIELD_STRINGS;
-    size_t size = strings ? 1 : hr_dtype_size(field->dtype), items = pick(dice, 6);
-    int64_t *offsets = hr__arena_alloc(&w->arena, (items + 1) * sizeof *offsets);
+    size_t size = strings ? 1 : hr_dtype_size(field->dtype);
+    int64_t count = (int64_t)pick(dice, 6), items = count, below = count;
+    struct hr_ragged *r = hr__arena_zalloc(&w->arena, sizeof *r);
 
-    offsets[0] = 0;
-    for (size_t i = 0; i < items; i++)
-        offsets[i + 1] = offsets[i] + pick(dice, 5);
+    r->levels = field->levels;
+    r->item_ndim = strings ? 0 : 1 + (int)pick(dice, 3);
+    for (int i = 0; i < r->levels; i++) {
+        items = below;
+        below = random_splits(w, dice, items, 5, &r->splits[i]);
+    }
+    if (r->item_ndim > 1)
+        r->shapes = flat_shapes(w, r, items);
     *value = (struct hr_value){
         .kind = HR_VALUE_RAGGED,
         .dtype = strings ? HR_U8 : (uint8_t)field->dtype,
         .ndim = 1,
         .strings = strings,
-        .bytes = (size_t)offsets[items] * size,
-        .u.offsets = offsets,
-        .dims = {(int64_t)items},
+        .bytes = (size_t)below * size,
+        .u.ragged = r,
+        .dims = {count},
     };
     value->data = random_bytes(w, dice, value->bytes);
+}
+
+static void check_ragged(const struct hr_value *a, const struct hr_value *b)
+{
+    const struct hr_ragged *x = a->u.ragged, *y = b->u.ragged;
+    size_t items = 0;
+
+    CHECK_EQ_INT(x->levels, y->levels);
+    CHECK_EQ_INT(x->item_ndim, y->item_ndim);
+    for (int i = 0; i < x->levels; i++) {
+        items = (size_t)hr__ragged_items(a, i);
+        CHECK_BYTES(x->splits[i], y->splits[i], (items + 1) * sizeof(int64_t));
+    }
+    if (x->item_ndim > 1)
+        CHECK_BYTES(x->shapes, y->shapes, items * (size_t)x->item_ndim * sizeof(int64_t));
 }
 
 static void random_value(struct world *w, uint64_t *dice, const struct hr_field *field,
@@ -209,8 +260,7 @@ static void check_same(const struct hr_value *a, const struct hr_value *b)
     CHECK_EQ_INT(a->bytes, b->bytes);
     CHECK_BYTES(a->data, b->data, bytes);
     if (a->kind == HR_VALUE_RAGGED)
-        CHECK_BYTES(a->u.offsets, b->u.offsets,
-                    ((size_t)a->dims[0] + 1) * sizeof(int64_t));
+        check_ragged(a, b);
 }
 
 static void check_schema(const struct hr_schema *a, const struct hr_schema *b)
@@ -309,11 +359,12 @@ static size_t make_by_hand(uint8_t block[512])
     put(&at, 2, 4); /* fields */
     put(&at, 0, 4); /* batch rank */
     put(&at, 0, 1), put(&at, 4, 1), put(&at, 0, 1), put(&at, 3, 1), put(&at, 0, 1);
-    put(&at, 5, 1), put_text(&at, "label"); /* tensor of int64, no dims, a label */
+    put(&at, 0, 1), put(&at, 5, 1),
+        put_text(&at, "label"); /* tensor of int64, no dims, a label */
     put(&at, 1, 1), put(&at, 0, 1), put(&at, 0, 1), put(&at, 2, 1), put(&at, 0, 1);
-    put(&at, 7, 1), put_text(&at, "caption"); /* bytes, text */
+    put(&at, 0, 1), put(&at, 7, 1), put_text(&at, "caption"); /* bytes, text */
     schema_bytes = (size_t)(at - schema);
-    CHECK_EQ_INT(schema_bytes, 40);
+    CHECK_EQ_INT(schema_bytes, 42);
     hash = hr__hash128(schema, schema_bytes);
     at = block;
     put_text(&at, "HRRECORD");

@@ -16,7 +16,7 @@ _Static_assert(HR_LAYOUT_NONE == 0 && HR_LAYOUT_CHW == 2,
 
 /* A field: this head, its name, then for each dim a size and a name. */
 struct field_head {
-    uint8_t kind, dtype, ndim, meaning, layout, name_bytes;
+    uint8_t kind, dtype, ndim, meaning, layout, levels, name_bytes;
 };
 
 struct schema_head {
@@ -25,7 +25,7 @@ struct schema_head {
     int32_t batch_rank;
 };
 
-_Static_assert(sizeof(struct field_head) == 6, "the format has no padding");
+_Static_assert(sizeof(struct field_head) == 7, "the format has no padding");
 _Static_assert(sizeof(struct schema_head) == 16, "the format has no padding");
 
 static void write_name(const char *name, size_t most, struct hr_str *out)
@@ -43,6 +43,7 @@ void hr__wire_field_write(const struct hr_field *field, struct hr_str *out)
                               .ndim = (uint8_t)field->ndim,
                               .meaning = (uint8_t)field->meaning,
                               .layout = (uint8_t)field->layout,
+                              .levels = (uint8_t)field->levels,
                               .name_bytes =
                                   (uint8_t)strnlen(field->name, HR_FIELD_NAME_MAX)};
 
@@ -101,8 +102,10 @@ static bool take_dim(struct hr_wire_input *in, struct hr_dim *dim)
 static bool head_is_sound(const struct field_head *head)
 {
     bool typed = head->kind == HR_FIELD_TENSOR || head->kind == HR_FIELD_RAGGED;
+    bool nested = head->kind == HR_FIELD_RAGGED || head->kind == HR_FIELD_STRINGS;
 
-    return head->kind <= HR_FIELD_STRINGS && head->ndim <= HR_MAX_DIMS &&
+    return head->kind <= HR_FIELD_STRINGS && nested == (head->levels > 0) &&
+           head->levels <= HR_FIELD_LEVELS_MAX && head->ndim <= HR_MAX_DIMS &&
            head->meaning <= HR_MEANING_IMAGE_NORMAL && head->layout <= HR_LAYOUT_CHW &&
            (hr_dtype_size((enum hr_dtype)head->dtype) > 0 ||
             (!typed && head->dtype == HR_DTYPE_NONE));
@@ -123,6 +126,7 @@ bool hr__wire_field_read(struct hr_wire_input *in, struct hr_field *ret_field)
     field.ndim = head.ndim;
     field.meaning = (enum hr_meaning)head.meaning;
     field.layout = (enum hr_layout)head.layout;
+    field.levels = head.levels;
     for (int i = 0; i < field.ndim; i++)
         if (!take_dim(in, &field.dims[i])) {
             in->failed = true;

@@ -6,6 +6,7 @@
  * is checked by its class against the value that it starts from.
  */
 #include "wire/value.h"
+#include "op/ragged.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -27,10 +28,40 @@ static size_t tensor_bytes(const struct hr_value *value)
     return (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype);
 }
 
-/* One level of offsets: dims[0] items. */
+static size_t split_bytes(const struct hr_value *value, int level)
+{
+    return ((size_t)hr__ragged_items(value, level) + 1) * sizeof(int64_t);
+}
+
+static size_t shape_bytes(const struct hr_value *value)
+{
+    const struct hr_ragged *r = value->u.ragged;
+
+    return r->item_ndim < 2 ? 0
+                            : (size_t)hr__ragged_items(value, r->levels - 1) *
+                                  (size_t)r->item_ndim * sizeof(int64_t);
+}
+
+/* Splits of all levels and the shapes. */
 static size_t offset_bytes(const struct hr_value *value)
 {
-    return ((size_t)value->dims[0] + 1) * sizeof(int64_t);
+    size_t bytes = hr__wire_align(shape_bytes(value));
+
+    for (int i = 0; i < value->u.ragged->levels; i++)
+        bytes += hr__wire_align(split_bytes(value, i));
+    return bytes;
+}
+
+static void put_offsets(const struct hr_value *value, char *to)
+{
+    const struct hr_ragged *r = value->u.ragged;
+
+    for (int i = 0; i < r->levels; i++) {
+        memcpy(to, r->splits[i], split_bytes(value, i));
+        to += hr__wire_align(split_bytes(value, i));
+    }
+    if (r->shapes != NULL)
+        memcpy(to, r->shapes, shape_bytes(value));
 }
 
 bool hr__wire_describes(const struct hr_value *value)
@@ -50,7 +81,7 @@ size_t hr__wire_value_bytes(const struct hr_value *value)
     case HR_VALUE_BYTES:
         return hr__wire_align(value->bytes);
     case HR_VALUE_RAGGED:
-        return hr__wire_align(value->bytes) + hr__wire_align(offset_bytes(value));
+        return hr__wire_align(value->bytes) + offset_bytes(value);
     case HR_VALUE_DEFERRED:
         assert(hr__wire_describes(value));
         value->u.lazy->class->source(value->u.lazy, &source);
@@ -71,9 +102,12 @@ void hr__wire_value_head(const struct hr_value *value, struct hr_wire_value *ret
     ret_wire->ndim = value->ndim;
     ret_wire->flags = value->strings ? HR_WIRE_STRINGS : 0;
     ret_wire->layout = value->layout;
-    ret_wire->levels = value->kind == HR_VALUE_RAGGED;
+    ret_wire->levels = ret_wire->item_ndim = 0;
+    if (value->kind == HR_VALUE_RAGGED) {
+        ret_wire->levels = (uint8_t)value->u.ragged->levels;
+        ret_wire->item_ndim = (uint8_t)value->u.ragged->item_ndim;
+    }
     ret_wire->where = HR_WIRE_HERE;
-    ret_wire->zero = 0;
     memcpy(ret_wire->dims, value->dims, dims);
     memset((char *)ret_wire->dims + dims, 0, sizeof ret_wire->dims - dims);
 }
@@ -116,7 +150,7 @@ void hr__wire_value_put(const struct hr_value *value, char *base, size_t place,
     }
     if (value->kind == HR_VALUE_RAGGED) {
         ret_wire->offsets = place + hr__wire_align(value->bytes);
-        memcpy(base + ret_wire->offsets, value->u.offsets, offset_bytes(value));
+        put_offsets(value, base + ret_wire->offsets);
     }
 }
 
@@ -175,9 +209,11 @@ static enum hr_err check_head(const struct hr_wire_value *wire, struct hr_error 
     if (wire->kind > HR_VALUE_DEFERRED || wire->ndim > HR_MAX_DIMS ||
         (wire->flags & ~HR_WIRE_STRINGS) != 0 || wire->layout > HR_LAYOUT_CHW)
         return malformed(reterr, "its kind is not known");
-    if (wire->where != HR_WIRE_HERE || wire->zero != 0)
+    if (wire->where != HR_WIRE_HERE)
         return malformed(reterr, "its place is not known");
-    if (wire->levels != (wire->kind == HR_VALUE_RAGGED) ||
+    if ((wire->levels > 0) != (wire->kind == HR_VALUE_RAGGED) ||
+        wire->levels > HR_RAGGED_LEVELS_MAX || wire->item_ndim > HR_MAX_DIMS ||
+        (wire->item_ndim > 0 && wire->kind != HR_VALUE_RAGGED) ||
         ((wire->flags & HR_WIRE_STRINGS) != 0 && wire->kind != HR_VALUE_RAGGED))
         return malformed(reterr, "only a ragged value has offsets");
     if (wire->place % HR_WIRE_ALIGN != 0)
@@ -211,16 +247,82 @@ get_bytes(const struct hr_wire_region *region, const struct hr_wire_value *wire,
     return HR_OK;
 }
 
-/* Offsets rise from 0 to the number of elements. */
-static enum hr_err check_offsets(const int64_t *offsets, int64_t items, uint64_t elements,
-                                 struct hr_error *reterr)
+/* A walk through the numbers of a ragged value. */
+struct numbers {
+    const struct hr_wire_region *region;
+    uint64_t place;
+    struct hr_error *reterr;
+};
+
+static enum hr_err
+take_numbers(struct numbers *n, uint64_t count, const int64_t **ret_numbers)
 {
-    if (offsets[0] != 0 || (uint64_t)offsets[items] != elements)
-        return malformed(reterr, "its offsets do not span its items");
-    for (int64_t i = 0; i < items; i++)
-        if (offsets[i] > offsets[i + 1])
-            return malformed(reterr, "its offsets fall");
+    const void *numbers;
+    uint64_t bytes;
+
+    if (__builtin_mul_overflow(count, sizeof(int64_t), &bytes) ||
+        bytes > (uint64_t)PTRDIFF_MAX / 2)
+        return malformed(n->reterr, "it has too many items");
+    HR_TRY(steady(n->region, n->place, bytes, &numbers, n->reterr));
+    n->place += hr__wire_align((size_t)bytes); /* inside of the region, or just after */
+    *ret_numbers = numbers;
     return HR_OK;
+}
+
+/* Splits of `items` items: they rise from 0. */
+static enum hr_err
+take_splits(struct numbers *n, int64_t items, const int64_t **ret_splits)
+{
+    HR_TRY(take_numbers(n, (uint64_t)items + 1, ret_splits));
+    if ((*ret_splits)[0] != 0)
+        return malformed(n->reterr, "its offsets do not span its items");
+    for (int64_t i = 0; i < items; i++)
+        if ((*ret_splits)[i] > (*ret_splits)[i + 1])
+            return malformed(n->reterr, "its offsets fall");
+    return HR_OK;
+}
+
+/* Shapes say the same numbers of elements as the last splits. */
+static enum hr_err
+check_shapes(const struct hr_ragged *r, int64_t items, struct hr_error *reterr)
+{
+    const int64_t *splits = r->splits[r->levels - 1];
+
+    for (int64_t i = 0; i < items; i++) {
+        int64_t count = 1;
+
+        for (int d = 0; d < r->item_ndim; d++) {
+            int64_t size = r->shapes[i * r->item_ndim + d];
+
+            if (size < 0 || __builtin_mul_overflow(count, size, &count))
+                return malformed(reterr, "the shape of an item is none");
+        }
+        if (count != splits[i + 1] - splits[i])
+            return malformed(reterr, "the shape of an item does not match its size");
+    }
+    return HR_OK;
+}
+
+static enum hr_err take_ragged(struct numbers *n, const struct hr_wire_value *wire,
+                               uint64_t elements, struct hr_ragged *r)
+{
+    int64_t items = wire->dims[0];
+
+    r->levels = wire->levels;
+    r->item_ndim = wire->item_ndim;
+    for (int i = 0; i < r->levels; i++) {
+        HR_TRY(take_splits(n, items, &r->splits[i]));
+        if (i + 1 < r->levels)
+            items = r->splits[i][items];
+    }
+    if ((uint64_t)r->splits[r->levels - 1][items] != elements)
+        return malformed(n->reterr, "its offsets do not span its items");
+    if (r->item_ndim < 2)
+        return HR_OK;
+    if (items > INT64_MAX / HR_MAX_DIMS)
+        return malformed(n->reterr, "it has too many items");
+    HR_TRY(take_numbers(n, (uint64_t)items * (uint64_t)r->item_ndim, &r->shapes));
+    return check_shapes(r, items, n->reterr);
 }
 
 static enum hr_err
@@ -228,22 +330,25 @@ get_ragged(const struct hr_wire_region *region, const struct hr_wire_value *wire
            struct hr_value *ret_value, struct hr_error *reterr)
 {
     bool strings = (wire->flags & HR_WIRE_STRINGS) != 0;
-    uint64_t size = strings ? 1 : hr_dtype_size((enum hr_dtype)wire->dtype), bytes;
-    const void *offsets;
+    uint64_t size = strings ? 1 : hr_dtype_size((enum hr_dtype)wire->dtype);
+    struct numbers numbers = {.region = region, .place = wire->offsets, .reterr = reterr};
+    struct hr_ragged *ragged;
 
-    if (wire->ndim < 1 || wire->dims[0] < 0 || size == 0 || wire->bytes % size != 0)
+    if (wire->ndim != 1 || wire->dims[0] < 0 || wire->dims[0] == INT64_MAX || size == 0 ||
+        wire->bytes % size != 0 || strings != (wire->item_ndim == 0))
         return malformed(reterr, "it is no list");
-    if (__builtin_mul_overflow((uint64_t)wire->dims[0] + 1, sizeof(int64_t), &bytes))
-        return malformed(reterr, "it has too many items");
+    ragged = hr__arena_zalloc(region->arena, sizeof *ragged);
+    if (ragged == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a value");
     HR_TRY(get_bytes(region, wire, ret_value, reterr));
-    HR_TRY(steady(region, wire->offsets, bytes, &offsets, reterr));
-    HR_TRY(check_offsets(offsets, wire->dims[0], wire->bytes / size, reterr));
+    HR_TRY(take_ragged(&numbers, wire, wire->bytes / size, ragged));
     ret_value->kind = HR_VALUE_RAGGED;
     ret_value->dtype = wire->dtype;
-    ret_value->ndim = wire->ndim;
+    ret_value->ndim = 1;
     ret_value->strings = strings;
-    memcpy(ret_value->dims, wire->dims, wire->ndim * sizeof(int64_t));
-    ret_value->u.offsets = offsets;
+    ret_value->layout = wire->layout;
+    ret_value->dims[0] = wire->dims[0];
+    ret_value->u.ragged = ragged;
     return HR_OK;
 }
 

@@ -33,15 +33,16 @@ enum hr_wire_where {
 struct hr_wire_value {
     uint64_t place;   /* of the payload, a multiple of HR_WIRE_ALIGN */
     uint64_t bytes;   /* of the payload; offsets are not counted */
-    uint64_t offsets; /* RAGGED: place of the levels of offsets, one after the other */
+    uint64_t offsets; /* RAGGED: place of the splits of each level, then of the shapes,
+                         each at a multiple of HR_WIRE_ALIGN */
     uint8_t kind;     /* enum hr_value_kind */
     uint8_t dtype;    /* enum hr_dtype */
     uint8_t ndim;
-    uint8_t flags;  /* enum hr_wire_flag */
-    uint8_t layout; /* enum hr_layout */
-    uint8_t levels; /* RAGGED: of offsets; else 0 */
-    uint8_t where;  /* enum hr_wire_where */
-    uint8_t zero;
+    uint8_t flags;             /* enum hr_wire_flag */
+    uint8_t layout;            /* enum hr_layout */
+    uint8_t levels;            /* RAGGED: of splits; else 0 */
+    uint8_t where;             /* enum hr_wire_where */
+    uint8_t item_ndim;         /* RAGGED: dims of the items; else 0 */
     int64_t dims[HR_MAX_DIMS]; /* 0 beyond ndim */
 };
 

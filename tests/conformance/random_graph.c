@@ -377,7 +377,7 @@ static const struct hr_op *any_op(struct random_graph *m)
         const struct hr_op *op = list[below(m, count)];
 
         if (op->kind == HR_OP_SOURCE || op->kind == HR_OP_ZIP ||
-            op->kind == HR_OP_BATCH || (op->traits & HR_TRAIT_DECODES) != 0 ||
+            op->kind == HR_OP_SEQUENCE || (op->traits & HR_TRAIT_DECODES) != 0 ||
             op->code != NULL)
             continue;
         if ((op->traits & HR_TRAIT_TEST_ONLY) != 0 && op->param_count > 0 &&

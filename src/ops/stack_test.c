@@ -1,13 +1,13 @@
 /*
- * engine/batch_test.c - putting records together: stacked, padded, ragged, strings.
+ * ops/stack_test.c - putting records together: stacked, padded, ragged, strings.
  */
-#include "engine/batch.h"
+#include "op/ragged.h"
+#include "ops/stack.h"
 #include "tests/support/check.h"
 
 /* Three 1-d int16 tensors of lengths 2, 0, 3, and what is known of their field. */
 struct lists {
-    struct hr_field field;
-    struct hr_out_field out;
+    struct hr_schema schema;
     int16_t data[3][3];
     struct hr_value values[3];
     struct hr_pool *pool;
@@ -16,13 +16,15 @@ struct lists {
 static void lists_init(struct lists *l)
 {
     static const int64_t lengths[3] = {2, 0, 3};
+    struct hr_field *field;
 
     memset(l, 0, sizeof *l);
-    snprintf(l->field.name, sizeof l->field.name, "ids");
-    l->field.dtype = HR_I16;
-    l->field.ndim = 1;
-    l->field.dims[0].size = HR_DIM_UNKNOWN;
-    l->out = (struct hr_out_field){.field = &l->field, .bytes = -1};
+    l->schema.count = 1;
+    field = &l->schema.fields[0];
+    snprintf(field->name, sizeof field->name, "ids");
+    field->dtype = HR_I16;
+    field->ndim = 1;
+    field->dims[0].size = HR_DIM_UNKNOWN;
     for (int i = 0; i < 3; i++) {
         for (int k = 0; k < 3; k++)
             l->data[i][k] = (int16_t)(10 * i + k);
@@ -35,17 +37,18 @@ TEST(ragged_lists_keep_their_lengths)
 {
     struct lists l;
     struct hr_value value = {0};
-    struct hr_batch_spec spec = {.size = 3, .ragged = true};
+    struct hr_stack_spec spec = {.size = 3, .ragged = true};
     static const int16_t all[] = {0, 1, 20, 21, 22};
 
     lists_init(&l);
-    CHECK_OK(hr__values_stack(l.pool, &l.out, l.values, 1, 3, &spec, &value, NULL));
+    CHECK_OK(
+        hr__stack_join(l.pool, &l.schema, 3, NULL, l.values, 1, &spec, &value, NULL));
     CHECK_EQ_INT(value.kind, HR_VALUE_RAGGED);
     CHECK_EQ_INT(value.dtype, HR_I16);
     CHECK_EQ_INT(value.dims[0], 3);
-    CHECK_EQ_INT(value.u.offsets[1], 2);
-    CHECK_EQ_INT(value.u.offsets[2], 2);
-    CHECK_EQ_INT(value.u.offsets[3], 5);
+    CHECK_EQ_INT(value.u.ragged->splits[0][1], 2);
+    CHECK_EQ_INT(value.u.ragged->splits[0][2], 2);
+    CHECK_EQ_INT(value.u.ragged->splits[0][3], 5);
     CHECK_BYTES(value.data, all, sizeof all);
     hr__value_clear(&value);
     hr_pool_unref(l.pool);
@@ -55,12 +58,13 @@ TEST(padded_lists_get_the_longest_length_rounded_up)
 {
     struct lists l;
     struct hr_value value = {0};
-    struct hr_batch_spec spec = {
+    struct hr_stack_spec spec = {
         .size = 3, .pad = true, .pad_value = -1, .pad_multiple = 4};
     static const int16_t all[] = {0, 1, -1, -1, -1, -1, -1, -1, 20, 21, 22, -1};
 
     lists_init(&l);
-    CHECK_OK(hr__values_stack(l.pool, &l.out, l.values, 1, 3, &spec, &value, NULL));
+    CHECK_OK(
+        hr__stack_join(l.pool, &l.schema, 3, NULL, l.values, 1, &spec, &value, NULL));
     CHECK_EQ_INT(value.ndim, 2);
     CHECK_EQ_INT(value.dims[1], 4);
     CHECK_BYTES(value.data, all, sizeof all);
@@ -72,12 +76,12 @@ TEST(lists_of_differing_length_are_not_stacked)
 {
     struct lists l;
     struct hr_value value = {0};
-    struct hr_batch_spec spec = {.size = 3};
+    struct hr_stack_spec spec = {.size = 3};
     struct hr_error error = {0};
 
     lists_init(&l);
-    CHECK_ERR(HR_ERR_SHAPE,
-              hr__values_stack(l.pool, &l.out, l.values, 1, 3, &spec, &value, &error));
+    CHECK_ERR(HR_ERR_SHAPE, hr__stack_join(l.pool, &l.schema, 3, NULL, l.values, 1, &spec,
+                                           &value, &error));
     CHECK_HAS(error.message, "'ids' is [2] in one record and [0] in another");
     hr_pool_unref(l.pool);
 }
@@ -86,18 +90,20 @@ TEST(floats_of_sixteen_bits_are_padded_with_the_right_bits)
 {
     struct lists l;
     struct hr_value value = {0};
-    struct hr_batch_spec spec = {
+    struct hr_stack_spec spec = {
         .size = 3, .pad = true, .pad_value = 1.5, .pad_multiple = 1};
 
     lists_init(&l);
     for (int i = 0; i < 3; i++)
         l.values[i].dtype = HR_F16;
-    CHECK_OK(hr__values_stack(l.pool, &l.out, l.values, 1, 3, &spec, &value, NULL));
+    CHECK_OK(
+        hr__stack_join(l.pool, &l.schema, 3, NULL, l.values, 1, &spec, &value, NULL));
     CHECK_EQ_INT(((const uint16_t *)value.data)[3], 0x3e00);
     hr__value_clear(&value);
     for (int i = 0; i < 3; i++)
         l.values[i].dtype = HR_BF16;
-    CHECK_OK(hr__values_stack(l.pool, &l.out, l.values, 1, 3, &spec, &value, NULL));
+    CHECK_OK(
+        hr__stack_join(l.pool, &l.schema, 3, NULL, l.values, 1, &spec, &value, NULL));
     CHECK_EQ_INT(((const uint16_t *)value.data)[3], 0x3fc0);
     hr__value_clear(&value);
     hr_pool_unref(l.pool);

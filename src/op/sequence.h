@@ -1,0 +1,121 @@
+/*
+ * op/sequence.h - ops that see records in order: batchers, windows, packers, take and
+ * skip after a filter.
+ *
+ * The engine calls these hooks from one thread at a time, in the order of the records,
+ * and knows nothing else about the op. An op holds a bounded number of records or bytes;
+ * what it holds is part of the iterator's state: either save() writes it down, or, for an
+ * op whose `replays` is set, the engine makes it again by running the same inputs.
+ *
+ *     begin      an epoch begins
+ *     add        a record; the verdict says what becomes of it
+ *     next       while the op has records to give (HR_SEQUENCE_READY, or after flush)
+ *     flush      the epoch ends: next() gives what is still held
+ *     save, restore, end
+ */
+#ifndef HR_OP_SEQUENCE_H
+#define HR_OP_SEQUENCE_H
+
+#include "core/error.h"
+#include "core/str.h"
+#include "op/record_id.h"
+#include "op/schema.h"
+#include "op/value.h"
+
+enum hr_sequence_verdict {
+    HR_SEQUENCE_PASS,  /* the record is an output as it is */
+    HR_SEQUENCE_DROP,  /* it is no output; its values are left to the caller */
+    HR_SEQUENCE_END,   /* the same, and so for all later records of the epoch */
+    HR_SEQUENCE_HELD,  /* its values were taken */
+    HR_SEQUENCE_READY, /* HELD, and next() has outputs to give */
+};
+
+/* A record on its way through sequencers: values in the order of the schema. */
+struct hr_sequence_record {
+    struct hr_value *values;
+    struct hr_record_id id;
+    int64_t records; /* 1; of a batch: how many it has */
+};
+
+/* What begin() may look at. Everything outlives the sequencer but `error`. */
+struct hr_sequence_begin {
+    const void *params;
+    void *state;                            /* of the op's open() */
+    const struct hr_schema *input, *output; /* before and after the node */
+    struct hr_pool *pool;
+    uint64_t seed;
+    uint64_t draw_id; /* of the node, for random draws */
+    uint32_t epoch;
+    struct hr_error *error; /* never NULL */
+};
+
+enum hr_sequence_flush {
+    HR_FLUSH_EPOCH, /* no more records in this epoch */
+    HR_FLUSH_LIMIT, /* the run's limit on records is reached: give what is held */
+};
+
+/* Outputs that are runs of `size` consecutive inputs. */
+struct hr_sequence_runs {
+    int64_t size;
+    bool drop_last; /* a shorter run at the end of an epoch is dropped */
+};
+
+struct hr_op_sequence {
+    /* Start an epoch. *sequencer is NULL the first time and what the first call made
+     * afterwards; nothing is held then. */
+    HR_CHECK enum hr_err (*begin)(const struct hr_sequence_begin *begin,
+                                  void **sequencer);
+    /* Called only when next() has nothing to give. Values may be moved out of the row,
+     * whose slots are then NONE. *error (never NULL) is set on failure. */
+    HR_CHECK enum hr_err (*add)(void *sequencer, struct hr_sequence_record *record,
+                                enum hr_sequence_verdict *ret_verdict,
+                                struct hr_error *error);
+    /* The next output, into record->values (all NONE on entry). *ret_any: there was one;
+     * *ret_more: there are more. NULL for ops that only pass and drop. */
+    HR_CHECK enum hr_err (*next)(void *sequencer, struct hr_sequence_record *record,
+                                 bool *ret_any, bool *ret_more, struct hr_error *error);
+    /* What is held is to come out of next(), or is dropped. NULL: nothing is held. */
+    HR_CHECK enum hr_err (*flush)(void *sequencer, enum hr_sequence_flush why,
+                                  struct hr_error *error);
+    /* Append the state as text, at most HR_SEQUENCE_STATE_MAX bytes, nothing for the
+     * state after begin(). With `replays`, false while records are held; without, it is
+     * called at any time, also between two outputs of next(). NULL: there is no state. */
+    bool (*save)(const void *sequencer, struct hr_str *out);
+    /* After begin(). HR_ERR_FORMAT when the text is damaged. */
+    HR_CHECK enum hr_err (*restore)(void *sequencer, const char *text,
+                                    struct hr_error *error);
+    void (*end)(void *sequencer); /* never NULL */
+    /* Bytes held in buffers, for the memory budget; NULL: too few to count. */
+    uint64_t (*held_bytes)(const void *sequencer);
+    /* Records held that flush(HR_FLUSH_LIMIT) would give; NULL: 0. */
+    uint64_t (*held_records)(const void *sequencer);
+
+    /* Input records held at most, those that make up an output included; NULL: 0. */
+    uint64_t (*holds)(const void *params);
+    bool replays; /* it holds records that save() does not write down */
+
+    /* How many of n records the outputs hold in all (a batch holds all of its records),
+     * n < HR_COUNT_UNKNOWN. NULL: known only at the end. */
+    uint64_t (*count)(const void *params, uint64_t n);
+    /* A fixed-size field of a record given to add() is copied, never taken. Each output
+     * is a run of consecutive inputs joined field by field. Where the engine
+     * knows the places of records beforehand it has them written there, and calls join
+     * in place of the hooks above. NULL: not so. */
+    void (*runs)(const void *params, struct hr_sequence_runs *ret_runs);
+    /* The joined values of `records` records (at least 1): a field with a column is its
+     * first rows (the reference moves to the value), all others are joined of rows[f],
+     * rows[f + stride], ..., which stay the caller's. On failure values may be partly
+     * made, and the caller clears them. */
+    HR_CHECK enum hr_err (*join)(const void *params, struct hr_pool *pool,
+                                 const struct hr_schema *schema, int64_t records,
+                                 struct hr_buffer **columns, const struct hr_value *rows,
+                                 size_t stride, struct hr_value *ret_values,
+                                 struct hr_error *error);
+    /* With these parameters the op can work on a sequence at all (a shuffle needs a
+     * window). NULL: always. */
+    bool (*possible)(const void *params);
+};
+
+#define HR_SEQUENCE_STATE_MAX ((size_t)1 << 20)
+
+#endif

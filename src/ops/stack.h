@@ -1,0 +1,59 @@
+/*
+ * ops/stack.h - consecutive records joined to one, field by field: what batch.stack and
+ * batch.pad are made of.
+ *
+ * Fields of one fixed shape are copied into a column as they come; all others are kept
+ * until the batch is full.
+ */
+#ifndef HR_OPS_STACK_H
+#define HR_OPS_STACK_H
+
+#include "op/op.h"
+
+struct hr_stack_spec {
+    int64_t size; /* records */
+    bool drop_last;
+    bool pad;    /* fields whose shapes differ are padded to the largest; else they must
+                    agree */
+    bool ragged; /* tensors with unknown dims keep their sizes: HR_VALUE_RAGGED */
+    double pad_value;
+    int64_t pad_multiple; /* padded dims are rounded up to this */
+};
+
+/*
+ * The joined values of `records` records (at least 1): a field with a column shows its
+ * first rows (the reference moves), of others the values rows[f], rows[f + stride], ...,
+ * which stay the caller's. `columns` may be NULL. HR_ERR_SHAPE names the field and both
+ * shapes. On failure values may be partly made, and the caller clears them.
+ */
+HR_CHECK enum hr_err
+hr__stack_join(struct hr_pool *pool, const struct hr_schema *schema, int64_t records,
+               struct hr_buffer **columns, const struct hr_value *rows, size_t stride,
+               const struct hr_stack_spec *spec, struct hr_value *ret_values,
+               struct hr_error *reterr);
+
+/* A sequencer that stacks: hooks of struct hr_op_sequence. hr__stacker_begin is for the
+ * op's own begin. */
+HR_CHECK enum hr_err
+hr__stacker_begin(const struct hr_sequence_begin *begin, const struct hr_stack_spec *spec,
+                  void **sequencer);
+HR_CHECK enum hr_err
+hr__stacker_add(void *sequencer, struct hr_sequence_record *record,
+                enum hr_sequence_verdict *ret_verdict, struct hr_error *error);
+HR_CHECK enum hr_err
+hr__stacker_next(void *sequencer, struct hr_sequence_record *record, bool *ret_any,
+                 bool *ret_more, struct hr_error *error);
+HR_CHECK enum hr_err
+hr__stacker_flush(void *sequencer, enum hr_sequence_flush why, struct hr_error *error);
+bool hr__stacker_save(const void *sequencer, struct hr_str *out);
+void hr__stacker_end(void *sequencer);
+uint64_t hr__stacker_held_bytes(const void *sequencer);
+uint64_t hr__stacker_held_records(const void *sequencer);
+
+#define HR_STACKER                                                                       \
+    .add = hr__stacker_add, .next = hr__stacker_next, .flush = hr__stacker_flush,        \
+    .save = hr__stacker_save, .end = hr__stacker_end,                                    \
+    .held_bytes = hr__stacker_held_bytes, .held_records = hr__stacker_held_records,      \
+    .replays = true
+
+#endif
