@@ -73,7 +73,8 @@ struct hr_graph_node {
     bool describes;  /* it edits the description of a deferred value */
     bool made_after; /* rewritten: the values that it describes are made after it */
     uint32_t group;  /* node that heads its group; the node itself if alone */
-    enum hr_strictness strictness;      /* of its group; exact ones may be split */
+    enum hr_strictness
+        strictness; /* the greatest of its groups; exact ones may be split */
     enum hr_strictness made_strictness; /* the greatest of the groups that end here */
     struct hr_graph_made *made;         /* per bound field */
     char reason[160]; /* why it was or was not composed; empty if there was no choice */

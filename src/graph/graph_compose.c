@@ -23,7 +23,7 @@
 
 #include "core/alloc.h"
 
-/* What is known of a value at the node being looked at. */
+/* State of a value at the current node. */
 struct described {
     bool deferred;
     bool resampled;
@@ -53,7 +53,7 @@ static enum hr_strictness strictness_of(const struct hr_graph_node *head)
                                       : HR_STRICTNESS_EXACT;
 }
 
-/* Values outlive the step that they were made in, or records are made of them. */
+/* True if the node's values outlive the run of a record through its steps. */
 static bool spans_records(const struct hr_graph_node *n)
 {
     switch (n->op->kind) {
@@ -78,7 +78,7 @@ static int seen_as(const struct hr_graph_node *n, size_t input, int value)
 
 /* ---- where values are made ---- */
 
-/* Ends the group that the value is in. Returns how its bytes depend on that. */
+/* Ends the value's group before the node. Returns how bytes depend on where it ends. */
 static enum hr_strictness
 make(struct compose *c, struct hr_graph_node *n, struct described *v)
 {
@@ -95,7 +95,6 @@ static void
 make_field(struct compose *c, struct hr_graph_node *n, size_t at, struct described *v)
 {
     assert(at < n->field_count && !n->made[at].before);
-    assert(at < n->field_count && !n->made[at].before);
     n->made[at].before = true;
     n->made[at].strictness = make(c, n, v);
 }
@@ -109,7 +108,7 @@ need_bytes(struct compose *c, struct hr_graph_node *n, size_t at, struct describ
     make_field(c, n, at, v);
 }
 
-/* Everything that the node is given is made before it, whether it binds it or not. */
+/* Makes all values of the node's inputs before it, whether it binds them or not. */
 static void make_all(struct compose *c, struct hr_graph_node *n)
 {
     for (size_t i = 0; i < n->field_count; i++) {
@@ -176,7 +175,8 @@ join(struct compose *c, struct hr_graph_node *n, size_t at, struct described *v)
     }
     n->describes = true;
     n->group = v->head;
-    n->strictness = strictness_of(&c->graph->nodes[v->head]);
+    if (strictness_of(&c->graph->nodes[v->head]) > n->strictness)
+        n->strictness = strictness_of(&c->graph->nodes[v->head]);
     v->resampled = v->resampled || (traits & HR_TRAIT_RESAMPLING);
 }
 
@@ -249,8 +249,8 @@ static void run_rewrites(struct compose *c, struct hr_graph_node *n)
 
 /* ---- all nodes ---- */
 
-/* The records behind the node are a function of their number: nothing up to it drops,
- * makes or joins records. */
+/* True if the node's output records are a function of their number: neither it nor a node
+ * before it drops, makes or joins records. */
 static bool is_by_number(const struct hr_graph *graph, const struct hr_graph_node *n)
 {
     enum hr_op_kind kind = n->op->kind;
@@ -263,8 +263,8 @@ static bool is_by_number(const struct hr_graph *graph, const struct hr_graph_nod
     return kind == HR_OP_SOURCE || kind == HR_OP_MAP || kind == HR_OP_ZIP;
 }
 
-/* Whether the records of an incomplete last batch are read decides whether a bad one is
- * seen, so the graph says it and not the plan. */
+/* Whether the records of an incomplete last batch are read decides whether a bad one
+ * among them is an error, so the graph decides it and not the plan. */
 static void note_whole_batches(struct hr_graph *graph, const struct hr_graph_node *n)
 {
     struct hr_sequence_runs runs = {0};
