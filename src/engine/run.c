@@ -38,20 +38,6 @@ struct hr_charge *hr__run_charge(struct hr_runner *runner, uint32_t node)
     return charge;
 }
 
-void hr__pass_time_begin(struct hr_pass *pass, uint32_t row, uint32_t node)
-{
-    const struct hr_chunk *chunk = pass->chunk;
-
-    if (chunk->sample_of[row] > 0)
-        hr__sample_resume(pass->runner, &chunk->samples[chunk->sample_of[row] - 1], node);
-}
-
-void hr__pass_time_end(struct hr_pass *pass)
-{
-    if (pass->runner->thread.charges != NULL)
-        hr__sample_pause(pass->runner);
-}
-
 void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
                   const struct hr_record_id *id, uint64_t begin, uint64_t end)
 {
@@ -182,6 +168,10 @@ set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool 
     for (size_t i = 0; i < p->path_count; i++) {
         const struct hr_path *path = &p->paths[i];
 
+        if (path->count == 0 && pass->attempt == 0 &&
+            hr__engine_map_plain(runner->engine, path, pass->block->epoch,
+                                 pass->block->first + at, &ids[i]))
+            continue;
         hr__engine_map(runner->engine, path, pass->block->epoch, pass->block->first + at,
                        pass->attempt, timed ? &runner->thread : NULL, &ids[i]);
         for (size_t k = 0; timed && k < path->count; k++)
@@ -255,8 +245,12 @@ static void count_stored(struct hr_pass *pass, const struct hr_value *slots)
  */
 static inline void keep_id(struct hr_pass *pass, uint32_t row)
 {
-    if (pass->stage->number == 0)
-        pass->block->ids[pass->at + row] = hr__pass_ids(pass, row)[0];
+    const struct hr_record_id *id = hr__pass_ids(pass, row);
+
+    if (pass->stage->number > 0)
+        return;
+    assert(id->depth == 0);
+    memcpy(&pass->block->ids[pass->at + row], id, offsetof(struct hr_record_id, child));
 }
 
 /* Stores what the steps left, or makes children of it. */
@@ -461,21 +455,17 @@ void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *made, siz
     hr__pass_compact(pass);
 }
 
-/* Whether the row is timed, when it is its turn and there is room for one more. */
-static void choose_sample(struct hr_pass *pass, uint32_t row)
+/* A row whose turn it is to be timed, if there is room for one more. */
+static void add_sample(struct hr_pass *pass, uint32_t row)
 {
     struct hr_chunk *chunk = pass->chunk;
-    struct hr_sample *sample = &chunk->samples[chunk->sample_count];
-    struct hr_sampler *sampler = &pass->runner->meter.samplers[pass->stage->number];
 
-    chunk->sample_of[row] = 0;
-    if (!hr__sampler_takes(sampler))
-        return;
     if (chunk->sample_count == HR_SAMPLES_MAX) {
-        sampler->left = 1; /* the next row, in the next pass */
+        /* The next row, in the next pass. */
+        pass->runner->meter.samplers[pass->stage->number].left = 1;
         return;
     }
-    hr__sample_init(pass->runner, pass->stage, sample);
+    hr__sample_init(pass->runner, pass->stage, &chunk->samples[chunk->sample_count]);
     chunk->sample_of[row] = (uint8_t)++chunk->sample_count;
 }
 
@@ -483,24 +473,29 @@ static void begin_rows(struct hr_pass *pass)
 {
     struct hr_runner *runner = pass->runner;
     const struct hr_program *p = &pass->stage->program;
+    struct hr_sampler *sampler = &runner->meter.samplers[pass->stage->number];
+    struct hr_chunk *chunk = pass->chunk;
     uint32_t live = 0;
 
-    assert(pass->count <= pass->chunk->room);
-    pass->chunk->sample_count = 0;
+    assert(pass->count <= chunk->room);
+    chunk->sample_count = 0;
     hr__sampler_aim(runner, pass->stage->number, p->node_count, pass->count,
                     pass->record_ns);
     for (uint32_t row = 0; row < pass->count; row++) {
         if (is_done(pass, row))
             continue;
-        runner->meter.stages[pass->stage->number].begun++;
-        choose_sample(pass, row);
+        chunk->sample_of[row] = 0;
+        if (hr__sampler_takes(sampler))
+            add_sample(pass, row);
         hr__pass_time_begin(pass, row, p->nodes[0]);
-        if (begin_row(pass, row, pass->chunk->sample_of[row] > 0))
-            pass->chunk->live[live++] = row;
+        if (begin_row(pass, row, chunk->sample_of[row] > 0))
+            chunk->live[live++] = row;
         hr__pass_time_end(pass);
-        keep_id(pass, row);
+        runner->meter.stages[pass->stage->number].begun++;
     }
-    pass->chunk->live_count = live;
+    chunk->live_count = live;
+    for (uint32_t i = 0; i < live; i++)
+        keep_id(pass, chunk->live[i]);
 }
 
 static void run_local(struct hr_pass *pass, const struct hr_segment *segment)

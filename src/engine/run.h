@@ -166,8 +166,18 @@ void hr__pass_give_up(struct hr_pass *pass, uint32_t node);
 void hr__pass_ended(struct hr_pass *pass, uint32_t row, uint32_t node,
                     enum hr_record_status status);
 /* While a row is timed, its time is charged to `node`, from begin to end. */
-void hr__pass_time_begin(struct hr_pass *pass, uint32_t row, uint32_t node);
-void hr__pass_time_end(struct hr_pass *pass);
+static inline void hr__pass_time_begin(struct hr_pass *pass, uint32_t row, uint32_t node)
+{
+    const struct hr_chunk *chunk = pass->chunk;
+
+    if (chunk->sample_of[row] > 0)
+        hr__sample_resume(pass->runner, &chunk->samples[chunk->sample_of[row] - 1], node);
+}
+static inline void hr__pass_time_end(struct hr_pass *pass)
+{
+    if (pass->runner->thread.charges != NULL)
+        hr__sample_pause(pass->runner);
+}
 bool hr__pass_stopped(const struct hr_pass *pass);
 
 /* The thread is in the user code of `node` from here on, at source index `record`, or
