@@ -117,8 +117,9 @@ def batch_stack(
         pipeline: what the operator reads.
         size: records in a batch; int, 1 to 16777216, in records, required.
         drop_last: leave out the last batch when it is not full; bool, default false.
-        ragged: lists of differing length are put one behind the other, with offsets;
-            else they are refused; bool, default false.
+        ragged: tensors whose size differs between records (lists, boxes, images) keep
+            their sizes, stored one after the other with offsets; else they are refused;
+            bool, default false.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -255,6 +256,8 @@ def debug_spin(
     pipeline: Pipeline,
     us: float,
     *,
+    every: int = 0,
+    factor: float = 1.0,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -266,6 +269,9 @@ def debug_spin(
     Args:
         pipeline: what the operator reads.
         us: CPU time that each record costs; float, 0 to 1000000000, in us, required.
+        every: every n-th record by source index costs more; 0: none; int, 0 to 1e+15,
+            default 0.
+        factor: times as much as the others; float, 0 to 1000000, default 1.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -273,8 +279,8 @@ def debug_spin(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"us": us}
-    defaults: dict[str, Any] = {}
+    params: dict[str, Any] = {"us": us, "every": every, "factor": factor}
+    defaults: dict[str, Any] = {"every": 0, "factor": 1.0}
     return pipeline._then("debug.spin", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
