@@ -1,5 +1,5 @@
 /*
- * store/idx_test.c - IDX files: what is read, and what is refused.
+ * store/idx_test.c - IDX files that are read, and files that are refused.
  */
 #include "core/file.h"
 #include "store/idx.h"
@@ -89,7 +89,7 @@ static void refuse(const char *path, enum hr_err code, const char *word)
     CHECK(idx == NULL);
 }
 
-TEST(what_lies_is_refused)
+TEST(contradictory_files_are_refused)
 {
     unsigned char file[sizeof small + 1];
 
@@ -115,7 +115,7 @@ TEST(what_lies_is_refused)
     refuse(put_gzip("e.gz", file, sizeof small), HR_ERR_FORMAT, "overflow");
 }
 
-TEST(a_compressed_file_must_hold_what_it_says)
+TEST(a_compressed_file_must_hold_what_its_header_implies)
 {
     unsigned char file[sizeof small + 1];
     char packed[256];

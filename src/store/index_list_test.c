@@ -1,6 +1,5 @@
 /*
- * store/index_list_test.c - lists of files and labels: what they mean, and what is wrong
- * with them.
+ * store/index_list_test.c - lists of files and labels: their meaning, and their errors.
  */
 #include "store/index_test_util.h"
 
@@ -32,7 +31,7 @@ TEST(csv_lists_keep_their_order_and_number_labels)
     hr__index_unref(index);
 }
 
-TEST(json_lines_are_read_quickly_and_slowly_alike)
+TEST(both_json_parsers_give_the_same)
 {
     struct hr_index *index;
 

@@ -1,12 +1,12 @@
 /*
- * store/index_saved_test.c - saved indexes: what is read again, and damage.
+ * store/index_saved_test.c - saved indexes: which folders are read again, and damage.
  */
 #include "core/alloc.h"
 #include "core/hash.h"
 #include "store/index_parts.h"
 #include "store/index_test_util.h"
 
-/* Open with the saved index; the result must be what a fresh walk gives. */
+/* Opens with the saved index; the result must be that of a fresh walk. */
 static struct hr_index_stats reopen(bool labels)
 {
     struct hr_index_options opt = options();
@@ -101,7 +101,7 @@ TEST(a_folder_that_changed_just_before_is_not_trusted)
     CHECK_EQ_INT(reopen(false).folders_rescanned, 0);
 }
 
-TEST(links_that_lead_nowhere_are_looked_at_each_time)
+TEST(dangling_links_are_checked_each_time)
 {
     begin_saved("dangling");
     CHECK_EQ_INT(symlink("../later.jpg", in_root("g0/link.jpg")), 0);
@@ -166,7 +166,7 @@ TEST(a_saved_index_that_cannot_be_written_does_no_harm)
     hr__index_unref(index);
 }
 
-/* Flip one byte at a time: found to be damaged, and the result is right all the same. */
+/* Flips one byte at a time: the damage is found, and the result is correct anyway. */
 TEST(damage_anywhere_is_noticed_and_repaired)
 {
     char *whole;
@@ -194,7 +194,7 @@ TEST(damage_anywhere_is_noticed_and_repaired)
     hr__free(whole);
 }
 
-/* Write sections 1 to 5 of the saved index again with right checksums. */
+/* Writes sections 1 to 5 of the saved index with correct checksums. */
 static void rewrite(const char *whole)
 {
     const struct hr_index_section *sections;
@@ -213,8 +213,8 @@ static void rewrite(const char *whole)
     CHECK_OK(hr__index_parts_write(saved_path, parts, 5, NULL));
 }
 
-/* Counts and offsets that lie, with right checksums: the folders are read instead. */
-TEST(an_index_that_lies_with_right_checksums_is_not_used)
+/* False counts and offsets with correct checksums: the folders are read instead. */
+TEST(false_offsets_with_correct_checksums_are_not_used)
 {
     const struct hr_index_section *sections;
     static const struct {
@@ -257,7 +257,7 @@ TEST(an_index_that_lies_with_right_checksums_is_not_used)
     hr__free(whole);
 }
 
-TEST(unknown_sections_are_passed_over)
+TEST(unknown_sections_are_ignored)
 {
     struct section {
         uint32_t kind, flags;
@@ -270,7 +270,7 @@ TEST(unknown_sections_are_passed_over)
     begin_saved("unknown");
     (void)reopen(false);
     CHECK_OK(hr__file_read(saved_path, 1 << 20, &whole, &bytes, NULL));
-    /* A sixth section, in place of the padding behind the table if there is room. */
+    /* A sixth section, in the padding after the table. */
     section = (void *)(whole + 64 + 5 * 32);
     CHECK_EQ_INT((64 + 5 * 32) % 64, 32); /* 32 free bytes before the first section */
     *section = (struct section){.kind = 900, .at = 64, .bytes = 32, .checksum = 1};

@@ -1,5 +1,5 @@
 /*
- * store/index_test.c - names of files: order, patterns, labels, refusals, and failures of
+ * store/index_test.c - names of files: order, patterns, labels, errors, and a failure of
  * every call.
  */
 #include "core/alloc.h"
@@ -126,7 +126,7 @@ TEST(globs_match_like_the_shell)
     }
 }
 
-TEST(a_root_that_exists_is_no_pattern)
+TEST(an_existing_root_is_not_a_pattern)
 {
     struct hr_index_options opt;
     struct hr_index *index;
@@ -175,7 +175,7 @@ TEST(folder_labels_refuse_files_directly_in_root)
     CHECK(index == NULL);
 }
 
-TEST(an_empty_set_tells_where_and_what_was_looked_for)
+TEST(an_empty_set_is_reported_with_folder_and_suffixes)
 {
     static const char *const suffixes[] = {".jpg", ".png"};
     struct hr_index_options opt;
@@ -214,7 +214,7 @@ TEST(a_root_that_is_missing_or_a_file_is_refused)
     CHECK_ERR(HR_ERR_ARGUMENT, hr__index_open(&opt, &index, &error));
 }
 
-TEST(slashes_behind_root_do_not_matter)
+TEST(trailing_slashes_of_root_do_not_matter)
 {
     struct hr_index_options opt;
     struct hr_index *plain, *slashed;
@@ -364,7 +364,7 @@ TEST(opening_reports_progress_and_can_be_cancelled)
     CHECK(index == NULL);
 }
 
-/* Fail the n-th call of each kind: an error with words or a right result, no leak. */
+/* The n-th call of each kind fails: an error with a message or a correct result. */
 static void torture(struct hr_index_options opt, unsigned kinds)
 {
     int before = check_open_files();

@@ -27,7 +27,7 @@ static inline void begin_tree(const char *name)
     CHECK_EQ_INT(mkdir(root, 0755), 0);
 }
 
-/* A file with the folders above it; "x/" makes a folder only. */
+/* Makes a file and the folders above it; "x/" makes only a folder. */
 static inline void put(const char *path)
 {
     char whole[1024];
@@ -53,7 +53,7 @@ static inline void put_all(const char *const *paths)
         put(*paths);
 }
 
-/* Make a folder look as if it had rested for a while, so that its time can be trusted. */
+/* Gives a folder an old time, which can be trusted. */
 static inline void rest(const char *path)
 {
     static int64_t tick = 1000000000;
@@ -124,7 +124,7 @@ static inline const char *list_text(const char *name, const char *text, size_t b
 
 static char saved_path[600];
 
-/* A tree that has rested: g0..g4 with files, one nested. */
+/* A tree of old folders: g0..g4 with files, one of them nested. */
 static inline void begin_saved(const char *name)
 {
     char path[64];

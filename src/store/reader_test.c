@@ -1,6 +1,6 @@
 /*
- * store/reader_test.c - whole files: equality, cold files ahead of time, refusals,
- * cancelling, failures.
+ * store/reader_test.c - whole files: equality, reading ahead, errors, cancelling,
+ * failures.
  */
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -103,7 +103,7 @@ static enum hr_err take(struct hr_reader *reader, const char *uri,
     return hr__reader_take(reader, &range, ret_buffer, error);
 }
 
-/* NULL where this kernel has no io_uring for us. */
+/* NULL where io_uring is not available. */
 static struct hr_reader *reader_of(struct hr_pool *pool, enum hr_reader_mode mode)
 {
     struct hr_reader_options options = {
@@ -281,7 +281,7 @@ TEST(depth_and_budget_drop_requests_silently)
         CHECK(stats_of(reader).ahead_files <= 4);
         usleep(100);
     }
-    /* the two smallest together are over the budget, so one at most is held at the end */
+    /* the two smallest together exceed the budget, so at most one is held at the end */
     for (int i = 0;
          i < 2000 &&
          stats_of(reader).ahead_dropped + stats_of(reader).ahead_unused < FILES - 3;
@@ -319,7 +319,7 @@ TEST(destroying_with_requests_in_flight_ends_soon)
     hr_pool_unref(pool);
 }
 
-TEST(what_is_no_file_is_refused_by_name)
+TEST(anything_but_a_regular_file_is_refused_by_name)
 {
     struct hr_pool *pool = hr_pool_create(0);
     struct hr_reader *reader = reader_of(pool, HR_READER_AUTO);
@@ -347,7 +347,7 @@ TEST(what_is_no_file_is_refused_by_name)
     hr_pool_unref(pool);
 }
 
-TEST(files_over_the_limit_and_pools_without_room_are_told)
+TEST(files_over_the_limit_and_full_pools_are_errors)
 {
     struct hr_pool *pool = hr_pool_create(40000);
     struct hr_reader_options options = {
@@ -362,7 +362,7 @@ TEST(files_over_the_limit_and_pools_without_room_are_told)
     CHECK_HAS(error.message, "f40 has 71080 bytes, more than the limit of 70000");
     CHECK_ERR(HR_ERR_LIMIT, take(reader, paths[30], &buffer, &error));
     CHECK_HAS(error.message, "f30: the pool's limit is reached");
-    /* what was read ahead gives way to what is wanted */
+    /* ranges read ahead make room for one that is taken */
     name_ahead(reader, paths[10]);
     name_ahead(reader, paths[11]);
     for (int i = 0; i < 2000 && stats_of(reader).ahead_bytes < size_of(10) + size_of(11);
@@ -373,7 +373,7 @@ TEST(files_over_the_limit_and_pools_without_room_are_told)
     hr_pool_unref(pool);
 }
 
-TEST(errors_ahead_are_told_by_take)
+TEST(errors_of_reading_ahead_are_reported_by_take)
 {
     struct hr_pool *pool = hr_pool_create(0);
 
@@ -394,7 +394,7 @@ TEST(errors_ahead_are_told_by_take)
     hr_pool_unref(pool);
 }
 
-/* One life of a reader with the n-th call failing; true when there was no n-th. */
+/* The life of a reader in which the n-th call fails; true if there was no n-th call. */
 static bool fail_nth(enum hr_reader_mode mode, unsigned kinds, uint64_t nth)
 {
     struct hr_pool *pool = hr_pool_create(0);
@@ -459,7 +459,7 @@ TEST(a_warm_take_makes_no_allocation)
     hr_pool_unref(pool);
 }
 
-/* From here on this thread, and those it starts, may not have io_uring. */
+/* Denies io_uring to this thread and to the threads that it starts. */
 static bool forbid_uring(void)
 {
     struct sock_filter code[] = {

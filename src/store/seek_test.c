@@ -1,5 +1,5 @@
 /*
- * store/seek_test.c - entries by content: bounds, damage, and saved indexes that several
+ * store/seek_test.c - entries by content: limits, damage, and saved indexes that several
  * runs write.
  */
 #include "core/alloc.h"
@@ -49,7 +49,7 @@ static void put(struct hr_seek *seek, uint64_t number, uint32_t done)
     hr__seek_put(seek, key_of(number), bytes, length, done);
 }
 
-/* The version that is found; 0: none. Anything else than a whole version is a failure. */
+/* The version that is found; 0: none. Anything but an intact version is a failure. */
 static uint32_t found(struct hr_seek *seek, uint64_t number)
 {
     struct hr_arena arena;
@@ -103,7 +103,7 @@ TEST(an_entry_is_found_by_its_key_and_replaced)
     hr__seek_unref(seek);
 }
 
-TEST(memory_is_bounded_and_what_was_first_stays)
+TEST(memory_is_bounded_and_the_first_entries_stay)
 {
     struct hr_seek *seek = create(NULL, 8192);
     int there = 0;
@@ -123,7 +123,7 @@ TEST(memory_is_bounded_and_what_was_first_stays)
     hr__seek_unref(seek);
 }
 
-TEST(a_later_run_finds_what_was_saved)
+TEST(a_later_run_finds_saved_entries)
 {
     const char *path = path_of("later.index");
     struct hr_seek *seek = create(path, 1 << 20);
@@ -146,7 +146,7 @@ TEST(a_later_run_finds_what_was_saved)
     hr__seek_unref(seek);
 }
 
-TEST(a_rest_saves_what_is_worth_it_and_the_end_saves_all)
+TEST(a_rest_saves_if_it_is_worth_it_and_the_end_saves_all)
 {
     const char *path = path_of("rest.index");
     struct hr_seek *seek = create(path, 1 << 20);
@@ -177,7 +177,7 @@ static void await_saved(struct hr_seek *seek, uint64_t entries)
     CHECK_EQ_INT(stats_of(seek).mapped_entries, entries);
 }
 
-/* Whoever meets a saver in the same moment is told nothing, and finds it later. */
+/* A look-up may fail while a save holds the lock; a later one succeeds. */
 static uint32_t found_soon(struct hr_seek *seek, uint64_t number)
 {
     uint32_t rows = found(seek, number);
@@ -189,7 +189,7 @@ static uint32_t found_soon(struct hr_seek *seek, uint64_t number)
     return rows;
 }
 
-TEST(a_pause_saves_while_others_go_on)
+TEST(a_pause_saves_while_others_continue)
 {
     const char *path = path_of("pause.index");
     struct hr_seek *seek = create(path, 1 << 20), *other;
@@ -262,7 +262,7 @@ TEST(what_windows_went_through_is_saved_with_the_entries)
     hr__seek_unref(seek);
 }
 
-/* Two runs over overlapping photos, of which each has come further in some. */
+/* Two runs over overlapping photos; each has covered more of some. */
 TEST(runs_that_save_to_one_file_add_to_each_other)
 {
     const char *path = path_of("both.index");
@@ -280,7 +280,7 @@ TEST(runs_that_save_to_one_file_add_to_each_other)
     hr__seek_unref(a);
 }
 
-TEST(other_sections_are_kept_and_names_keep_ours)
+TEST(other_sections_are_kept_and_writing_names_keeps_entries)
 {
     const char *path = path_of("mixed.index");
     struct hr_index_piece piece = {"others", 6};
@@ -316,7 +316,7 @@ TEST(other_sections_are_kept_and_names_keep_ours)
     hr__index_unmap(&map);
 }
 
-/* Flip any byte: entries are right or not there, and saving heals the file. */
+/* Flips any byte: entries are intact or missing, and saving repairs the file. */
 TEST(damage_is_noticed_where_it_is)
 {
     const char *path = path_of("damage.index");
@@ -368,8 +368,8 @@ struct lie {
     bool damaged; /* the whole section is refused, not just the entry */
 };
 
-/* A section of two entries whose checksums are right: an honest one of 100 bytes, and one
- * that lies. */
+/* A section of two entries with correct checksums: an honest one of 100 bytes, and one
+ * with a false place. */
 static void write_lie(const char *path, const struct lie *lie)
 {
     struct {
@@ -392,7 +392,7 @@ static void write_lie(const char *path, const struct lie *lie)
     whole.records[1 - honest] = (struct hr_seek_record){
         key_of(1), lie->at, hr__seek_checksum(key_of(1), entries, length), lie->bytes,
         lie->done};
-    /* The lie's checksum is that of the bytes that it points to, where these are ours. */
+    /* The checksum of the bytes that it points to, if they are in the section's head. */
     if (lie->at < sizeof whole && lie->bytes <= sizeof whole - lie->at)
         whole.records[1 - honest].checksum =
             hr__seek_checksum(key_of(1), (char *)&whole + lie->at, lie->bytes);
@@ -402,8 +402,7 @@ static void write_lie(const char *path, const struct lie *lie)
     CHECK_OK(hr__index_parts_write(path, &part, 1, NULL));
 }
 
-/* Checksums prove integrity, not honesty. */
-TEST(an_entry_that_lies_about_its_place_is_ignored)
+TEST(an_entry_with_a_false_place_is_ignored)
 {
     static const struct lie lies[] = {
         {"far outside",             UINT64_MAX - 4095,   1,          1,       false},
@@ -432,7 +431,7 @@ TEST(an_entry_that_lies_about_its_place_is_ignored)
         CHECK(stats_of(seek).bytes <= 400 && stats_of(seek).done <= 1);
         CHECK(stats_of(seek).went <= 1);
         put(seek, 1, 1);
-        hr__seek_unref(seek); /* merges with what is honest */
+        hr__seek_unref(seek); /* merges with the honest entry */
         seek = create(path, 0);
         CHECK_EQ_INT(found(seek, 1), 1);
         CHECK(!stats_of(seek).damaged);
@@ -499,7 +498,7 @@ static void save_some(const char *path, uint64_t first)
     }
 }
 
-/* Processes that save at once, one of which is killed: the file is whole at any time. */
+/* Processes save at once and one is killed: the file is intact at any time. */
 TEST(processes_save_at_once)
 {
     const char *path = path_of("processes.index");
@@ -523,7 +522,7 @@ TEST(processes_save_at_once)
     CHECK(!stats_of(seek).damaged);
     for (uint64_t i = 0; i < 6000; i++)
         there += found(seek, i) == 1;
-    CHECK(there >= 40); /* of the one that was last */
+    CHECK(there >= 40); /* of the last writer */
     CHECK_EQ_INT(there, stats_of(seek).entries);
     hr__seek_unref(seek);
 }
