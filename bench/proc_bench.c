@@ -131,6 +131,7 @@ struct job {
     double seconds, best;
 };
 
+static const struct hr_record_id nobody;
 static const uint16_t slot_in[1] = {0}, slot_out[1] = {1};
 
 static uint64_t read_all(const void *data, size_t bytes)
@@ -153,6 +154,7 @@ static void point(struct job *job, size_t set)
 
         hr__value_set_tensor(&job->values[i], HR_I64, row->bytes == 8 ? 0 : 1, dims, at,
                              NULL);
+        job->records[i].id = &nobody;
         job->records[i].inputs = &job->values[i];
     }
 }
@@ -214,8 +216,9 @@ static void open_job(struct job *job, const struct row *row)
     job->ins[0] = &job->in;
     job->outs[0] = &job->out;
     job->step = (struct hr_proc_step){row->code, "n",     0,        HR_OP_MAP, 1,
-                                      1,         slot_in, slot_out, job->outs};
-    job->program = (struct hr_proc_program){2, 1, job->ins, &job->step, 1, 1, slot_out};
+                                      1,         slot_in, slot_out, job->outs, job->ins};
+    job->program = (struct hr_proc_program){2, 1,        job->ins,  &job->step, 1,
+                                            1, slot_out, job->outs, NULL,       1};
     point(job, 0);
     if (row->code != NULL &&
         hr__proc_open(&host, &job->program, 0, NULL, &job->proc, &error) != HR_OK)

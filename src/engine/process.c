@@ -153,7 +153,7 @@ static void load(struct hr_pass *pass, const struct hr_segment *segment)
             to[f] = slots[segment->inputs[f]];
             pass->bytes += to[f].bytes;
         }
-        record->id = hr__pass_ids(pass, chunk->live[i])[step->path];
+        record->id = &hr__pass_ids(pass, chunk->live[i])[step->path];
         record->inputs = to;
         record->code = HR_OK;
         record->drop = false;

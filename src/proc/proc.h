@@ -71,18 +71,18 @@ struct hr_proc_program {
 
 /* A record of a chunk. Inputs are of any kind; deferred ones are described. */
 struct hr_proc_record {
-    struct hr_record_id id;
+    const struct hr_record_id *id;
     const struct hr_value *inputs; /* input_count */
     /* Out: */
-    enum hr_err code; /* HR_OK, or of the record; HR_ERR_END from a source */
-    bool drop;
-    uint32_t failed_step;
-    struct hr_error error; /* when code is not HR_OK */
-    char *
-        detail; /* long text about it (hr_code_detail) or NULL; the caller hr__frees it */
     struct hr_value *results; /* result_count values; they show shared memory that stays
                                  as it is until the next hr__proc_run, owner NULL */
     uint64_t child_count;     /* EXPAND: results holds child_count times result_count */
+    char *detail;             /* long text about an error (hr_code_detail), or NULL; the
+                                 caller hr__frees it */
+    enum hr_err code;         /* HR_OK, or of the record; HR_ERR_END from a source */
+    uint32_t failed_step;
+    bool drop;
+    struct hr_error error; /* when code is not HR_OK; last, since it is large */
 };
 
 struct hr_proc;

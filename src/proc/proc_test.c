@@ -88,7 +88,7 @@ TEST(random_keys_are_those_of_the_record)
     proc = open_program(&s.program, 0);
     run_program(proc, n->records, 40);
     for (size_t i = 0; i < 40; i++) {
-        struct hr_code_call call = {.id = &n->records[i].id, .draw_id = 3, .node = "x"};
+        struct hr_code_call call = {.id = n->records[i].id, .draw_id = 3, .node = "x"};
         struct hr_code_record record;
 
         hr__code_record(&call, &record);

@@ -204,7 +204,8 @@ struct numbers *numbers_make(size_t count)
     for (size_t i = 0; i < count; i++) {
         n->values[i] = (int64_t)i;
         hr__value_set_tensor(&n->inputs[i], HR_I64, 0, NULL, &n->values[i], NULL);
-        n->records[i].id = (struct hr_record_id){
+        n->records[i].id = &n->ids[i];
+        n->ids[i] = (struct hr_record_id){
             .seed = 1, .position = i, .index = i, .epoch = 2, .draw_epoch = 2};
         n->records[i].inputs = &n->inputs[i];
     }
@@ -261,6 +262,7 @@ struct mixed *mixed_make(const char *code, size_t fields)
         m->ragged =
             (struct hr_ragged){.levels = 1, .item_ndim = 1, .splits = {m->offsets}};
         v[3].u.ragged = &m->ragged;
+        m->records[i].id = &m->ids[i];
         m->records[i].inputs = v;
     }
     return m;

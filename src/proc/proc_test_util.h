@@ -65,6 +65,7 @@ void single_numbers(struct single *s, const char *code); /* a number to a number
 struct numbers {
     int64_t values[600];
     struct hr_value inputs[600];
+    struct hr_record_id ids[600];
     struct hr_proc_record records[600];
 };
 
@@ -81,6 +82,7 @@ struct mixed {
     struct hr_ragged ragged;
     int32_t items[6];
     struct hr_value inputs[8][4];
+    struct hr_record_id ids[8];
     struct hr_proc_record records[8];
 };
 

@@ -55,7 +55,7 @@ struct hr_proc_out_head {
 struct hr_proc_status {
     int32_t code;
     uint16_t step;
-    uint8_t drop;
+    uint8_t drop, zero;
     uint64_t place, children;
 };
 

@@ -27,8 +27,8 @@ static size_t deepest_id(const struct hr_proc_record *records, size_t count)
     size_t most = HR_WIRE_ID_BYTES;
 
     for (size_t i = 0; i < count; i++) {
-        if (records[i].id.depth > 0 && hr__wire_id_bytes(&records[i].id) > most)
-            most = hr__wire_id_bytes(&records[i].id);
+        if (records[i].id->depth > 0 && hr__wire_id_bytes(records[i].id) > most)
+            most = hr__wire_id_bytes(records[i].id);
     }
     return most;
 }
@@ -87,7 +87,7 @@ enum hr_err hr__proc_put(struct hr_proc *proc, const struct hr_proc_record *reco
     place = map->inputs.end;
     assert(place <= proc->in.bytes);
     for (size_t i = 0; i < count; i++)
-        hr__wire_id_put(&records[i].id, base + map->inputs.ids + i * id_bytes, id_bytes);
+        hr__wire_id_put(records[i].id, base + map->inputs.ids + i * id_bytes, id_bytes);
     for (size_t i = 0; i < count; i++) {
         for (size_t f = 0; f < map->inputs.count; f++) {
             const struct hr_wire_lane *lane = &map->inputs.lanes[f];

@@ -64,10 +64,11 @@ struct hr_server {
 
     /* The request. */
     uint32_t count, at;
-    struct hr_record_id id; /* of the record */
-    size_t out_at, out_max; /* the next free byte of `out`, and the end */
-    bool full;              /* a record found no room */
-    bool stopped;           /* a record said HR_ERR_CANCELLED */
+    struct hr_record_id id;                 /* of the record, for ops */
+    const struct hr_record_id *place_of_id; /* the same, in `in` */
+    size_t out_at, out_max;                 /* the next free byte of `out`, and the end */
+    bool full;                              /* a record found no room */
+    bool stopped;                           /* a record said HR_ERR_CANCELLED */
     char *detail;
     struct hr_wire_value *children; /* of the record's expansion: count x results */
     size_t child_room;

@@ -8,15 +8,17 @@
 
 #include "core/alloc.h"
 
-struct wire_id {
-    uint64_t seed, position, index;
-    uint32_t epoch, draw_epoch, depth;
-    uint32_t child[HR_CHILD_DEPTH_MAX]; /* as many as the identity has room for */
-};
+#define ID_HEAD offsetof(struct hr_wire_id, child)
 
-#define ID_HEAD offsetof(struct wire_id, child)
-
-_Static_assert(ID_HEAD == 36 && HR_WIRE_ID_BYTES == 40, "the format has no padding");
+_Static_assert(ID_HEAD == 36 && sizeof(struct hr_wire_id) == HR_WIRE_ID_BYTES,
+               "the format has no padding");
+_Static_assert(offsetof(struct hr_record_id, position) == 8 &&
+                   offsetof(struct hr_record_id, index) == 16 &&
+                   offsetof(struct hr_record_id, epoch) == 24 &&
+                   offsetof(struct hr_record_id, draw_epoch) == 28 &&
+                   offsetof(struct hr_record_id, depth) == 32 &&
+                   offsetof(struct hr_record_id, child) == ID_HEAD,
+               "an identity in a block can be read in place");
 
 /* Images have descriptors, however small: they may be described, not made. */
 static bool is_column(const struct hr_field *field)
@@ -89,14 +91,14 @@ size_t hr__wire_id_bytes(const struct hr_record_id *id)
     return bytes < HR_WIRE_ID_BYTES ? HR_WIRE_ID_BYTES : (bytes + 7) & ~(size_t)7;
 }
 
-void hr__wire_id_put(const struct hr_record_id *id, void *to, size_t bytes)
+void hr__wire_id_put_deep(const struct hr_record_id *id, void *to, size_t bytes)
 {
-    struct wire_id wire = {.seed = id->seed,
-                           .position = id->position,
-                           .index = id->index,
-                           .epoch = id->epoch,
-                           .draw_epoch = id->draw_epoch,
-                           .depth = id->depth};
+    const struct hr_wire_id wire = {.seed = id->seed,
+                                    .position = id->position,
+                                    .index = id->index,
+                                    .epoch = id->epoch,
+                                    .draw_epoch = id->draw_epoch,
+                                    .depth = id->depth};
 
     assert(bytes >= hr__wire_id_bytes(id) && bytes <= HR_WIRE_ID_BYTES_MAX);
     memcpy(to, &wire, ID_HEAD);
@@ -104,23 +106,11 @@ void hr__wire_id_put(const struct hr_record_id *id, void *to, size_t bytes)
     memcpy((char *)to + ID_HEAD, id->child, id->depth * sizeof(uint32_t));
 }
 
-bool hr__wire_id_get(const void *from, size_t bytes, struct hr_record_id *ret_id)
+bool hr__wire_id_get_deep(const void *from, size_t bytes, struct hr_record_id *ret_id)
 {
-    struct wire_id wire;
-
-    if (bytes < HR_WIRE_ID_BYTES)
+    if (ret_id->depth > HR_CHILD_DEPTH_MAX ||
+        ID_HEAD + ret_id->depth * sizeof(uint32_t) > bytes)
         return false;
-    memcpy(&wire, from, ID_HEAD);
-    if (wire.depth > HR_CHILD_DEPTH_MAX ||
-        ID_HEAD + wire.depth * sizeof(uint32_t) > bytes || wire.index >= HR_INDEX_MAX ||
-        wire.epoch >= HR_DRAW_EPOCHS_MAX)
-        return false;
-    *ret_id = (struct hr_record_id){.seed = wire.seed,
-                                    .position = wire.position,
-                                    .index = wire.index,
-                                    .epoch = wire.epoch,
-                                    .draw_epoch = wire.draw_epoch,
-                                    .depth = wire.depth};
-    memcpy(ret_id->child, (const char *)from + ID_HEAD, wire.depth * sizeof(uint32_t));
+    memcpy(ret_id->child, (const char *)from + ID_HEAD, ret_id->depth * sizeof(uint32_t));
     return true;
 }

@@ -9,6 +9,8 @@
 #ifndef HR_WIRE_LAYOUT_H
 #define HR_WIRE_LAYOUT_H
 
+#include <string.h>
+
 #include "core/error.h"
 #include "op/op.h"
 #include "wire/value.h"
@@ -49,10 +51,55 @@ void hr__wire_lay(struct hr_wire_layout *layout, size_t at, size_t records,
 #define HR_WIRE_ID_BYTES_MAX 72
 size_t hr__wire_id_bytes(const struct hr_record_id *id);
 
-/* Write to `to`; `bytes` is at least hr__wire_id_bytes(id). */
-void hr__wire_id_put(const struct hr_record_id *id, void *to, size_t bytes);
+/* An identity as it lies in a block: what a struct hr_record_id begins with. `child` has
+ * as many numbers as there is room for. */
+struct hr_wire_id {
+    uint64_t seed, position, index;
+    uint32_t epoch, draw_epoch, depth;
+    uint32_t child[1];
+};
 
-/* False when it is malformed. */
-bool hr__wire_id_get(const void *from, size_t bytes, struct hr_record_id *ret_id);
+/* Of records with a child path: see below. */
+void hr__wire_id_put_deep(const struct hr_record_id *id, void *to, size_t bytes);
+bool hr__wire_id_get_deep(const void *from, size_t bytes, struct hr_record_id *ret_id);
+
+/* Write to `to`; `bytes` is at least hr__wire_id_bytes(id). */
+static inline void hr__wire_id_put(const struct hr_record_id *id, void *to, size_t bytes)
+{
+    const struct hr_wire_id wire = {
+        id->seed, id->position, id->index, id->epoch, id->draw_epoch, 0, {0}};
+
+    if (bytes == sizeof wire && id->depth == 0)
+        memcpy(to, &wire, sizeof wire);
+    else
+        hr__wire_id_put_deep(id, to, bytes);
+}
+
+/* The identity in place, unchecked, for a reader that trusts the writer: all up to
+ * child[depth - 1]. */
+static inline const struct hr_record_id *hr__wire_id_at(const void *from)
+{
+    return from;
+}
+
+/* False when it is malformed. `child` beyond `depth` is left as it was. */
+static inline bool
+hr__wire_id_get(const void *from, size_t bytes, struct hr_record_id *ret_id)
+{
+    struct hr_wire_id wire;
+
+    if (bytes < sizeof wire)
+        return false;
+    memcpy(&wire, from, sizeof wire);
+    if (wire.index >= HR_INDEX_MAX || wire.epoch >= HR_DRAW_EPOCHS_MAX)
+        return false;
+    ret_id->seed = wire.seed;
+    ret_id->position = wire.position;
+    ret_id->index = wire.index;
+    ret_id->epoch = wire.epoch;
+    ret_id->draw_epoch = wire.draw_epoch;
+    ret_id->depth = wire.depth;
+    return wire.depth == 0 || hr__wire_id_get_deep(from, bytes, ret_id);
+}
 
 #endif

@@ -300,7 +300,7 @@ TEST(random_records_come_back_as_they_were)
         check_schema(&w->schema, block.schema);
         for (size_t i = 0; i < count; i++) {
             struct hr_value values[FIELDS];
-            struct hr_record_id id;
+            struct hr_record_id id = {0};
 
             CHECK_OK(hr__wire_block_get(&block, i, &id, values, NULL));
             CHECK(memcmp(&id, &w->records[i].id, sizeof id) == 0);
