@@ -10,8 +10,7 @@
     for batch in train.loader(epochs=90):
         batch.image, batch.label
 
-A pipeline is a value: see `Pipeline` for its operators, `Loader` for running it, docs in
-docs/python.md.
+See `Pipeline` for the operators, `Loader` for running a pipeline, and docs/python.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Argument checks: wrong names are answered with the nearest right one."""
+"""Argument checks that suggest the nearest valid name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The name that was probably meant, as "; did you mean 'x'?", or ""."""
+    """The nearest valid name, as "; did you mean 'x'?", or ""."""
     import difflib
 
     found = difflib.get_close_matches(name, list(names), 1, 0.5)
@@ -21,7 +21,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def path_of(path: object, called: str) -> str | bytes:
-    """A path as text; ArgumentError when it is none."""
+    """A path as text; ArgumentError if it is not a path."""
     import os
 
     if not isinstance(path, (str, bytes, os.PathLike)):
@@ -30,7 +30,7 @@ def path_of(path: object, called: str) -> str | bytes:
 
 
 def one_of(what: str, value: object, allowed: Iterable[object]) -> None:
-    """Raise ArgumentError when `value` is none of `allowed`."""
+    """Raise ArgumentError unless `value` is one of `allowed`."""
     allowed = list(allowed)
     if value not in allowed:
         hint = nearest(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
@@ -69,7 +69,7 @@ def _node_of(op: str, kwargs: Mapping[str, Any]) -> str:
 
 
 def checked_op(op: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """As `checked`, for a function that makes a node of operator `op`."""
+    """Like `checked`, for a function that adds a node of operator `op`."""
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(fn)
@@ -92,5 +92,5 @@ def checked_op(op: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def checked(fn: Callable[P, R]) -> Callable[P, R]:
-    """`fn`, whose calls with wrong arguments raise ArgumentError."""
+    """Wraps `fn` so that wrong arguments raise ArgumentError."""
     return checked_op("")(fn)

@@ -1,8 +1,8 @@
-"""The C extension: handles of libheadrace as Python objects, and nothing that decides.
+"""The C extension: handles of libheadrace as Python objects, without any policy.
 
-Every call that can block lets go of the interpreter's lock. Errors of the library are
-raised as `Error`, whose parts are those of `struct hr_error`; headrace/errors.py turns
-them into the public classes.
+Every call that can block releases the interpreter's lock. Errors of the library are raised as
+`Error`, whose attributes are the members of `struct hr_error`; headrace/errors.py converts them
+to the public classes.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ class Error(Exception):
     line: int
     column: int
     record: int  # index in the source, -1 when no record was at fault
-    epoch: int  # of the record; 0, 0, () when there was none
+    epoch: int  # of the record; 0, 0, () if there is none
     position: int  # in the epoch's order, over all ranks
     children: tuple[int, ...]  # its number among the children of each expansion
     detail: str  # a traceback from a worker process, or ""
-    # __cause__ is the exception that user code raised in this process, when there was one.
+    # __cause__ is the exception that user code raised in this process, if there is one.
 
 class ParamInfo(TypedDict):
     name: str
@@ -53,8 +53,8 @@ class FieldInfo(TypedDict):
     name: str
     dtype: str | None  # None: byte strings
     ragged: bool
-    shape: list[int]  # -1: not known before data is read
-    dims: list[str]  # names, "" when plain
+    shape: list[int]  # -1: known only at run time
+    dims: list[str]  # names, "" if there is none
 
 def version() -> str: ...
 def op_list() -> list[OpInfo]: ...
@@ -80,7 +80,7 @@ class Graph:
         kind: str,  # "source", "map", "filter", "expand"
         function: Callable[..., Any],
     ) -> None:
-        """Give the graph Python code under a name (headrace/code.h).
+        """Register Python code with the graph under a name (headrace/code.h).
 
         source: function(index) -> value or tuple of values, one per declared output;
         StopIteration or IndexError from a source of unknown length ends the data.
@@ -108,7 +108,7 @@ class Iter:
         """`options`: the fields of struct hr_iter_options by name; variant "threads" or
         "inline", on_error "fail", "skip" or "substitute"; state, ledger: str."""
     def next(self) -> Batch | None:
-        """The next batch, None at the end. A signal handler (Ctrl-C) runs within 50 ms
+        """The next batch, or None at the end. A signal handler (Ctrl-C) runs within 50 ms
         and its exception is raised; the iterator is then cancelled."""
     def cancel(self) -> None: ...
     def close(self) -> None: ...
@@ -118,7 +118,7 @@ class Iter:
     def trace(self) -> str: ...
 
 class Batch:
-    """Immutable. Fields keep its memory alive; so does whatever shows a field's bytes."""
+    """Immutable. Fields, and views of a field's bytes, keep its memory alive."""
 
     @property
     def records(self) -> int: ...
@@ -144,9 +144,8 @@ class Field:
     @property
     def ragged(self) -> bool: ...
     def writable(self) -> Field:
-        """The same memory, writable: while no other holder of the batch exists, else a
-        copy."""
-    def values(self) -> Field: ...  # of a ragged field: all items behind each other
+        """The same memory, writable, if nothing else refers to the batch; else a copy."""
+    def values(self) -> Field: ...  # of a ragged field: all items, stored contiguously
     def offsets(self) -> Field: ...  # int64, one more than there are records
     def bytes_list(self) -> list[bytes]: ...  # of a field of byte strings
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -159,9 +158,9 @@ def serve(fd: int, find: Callable[[str], tuple[str, Callable[..., Any]] | None])
     """In a worker process: hr_code_serve. `find` gives (kind, function) of a name."""
 
 def current_record() -> tuple[int, int, int, int, int, str, int] | None:
-    """(seed, epoch, index, key0, key1, node, call) of the record in the hands of user code
-    in this thread, or None. call: a number that no other call in this thread has, so that
-    hr.rng() begins anew when a record is done again."""
+    """(seed, epoch, index, key0, key1, node, call) of the record that user code is processing in
+    this thread, or None. call: a number unique to the call in this thread, so that hr.rng()
+    restarts its sequence if a record is retried."""
 
 class Digest:
     def __init__(self) -> None: ...
@@ -169,10 +168,10 @@ class Digest:
     def hexdigest(self) -> str: ...
 
 def digest_batch(digest: Digest, batch: Batch) -> None:
-    """Add a batch as `headrace run --digest` does."""
+    """Add a batch in the way of `headrace run --digest`."""
 
 def merge_states(states: Sequence[str]) -> str:
-    """One state of those of all ranks of a world (hr_state_merge)."""
+    """Merge the states of all ranks (hr_state_merge)."""
 
 def live_objects() -> dict[str, int]:
     """Handles alive by class, for leak tests."""

@@ -1,7 +1,7 @@
 """NumPy, imported when it is first used.
 
-It is two thirds of what `import headrace` would take. So it is imported while the engine
-makes the first batch (`loader.Run` asks for it then), and not at all where nothing needs it.
+It would be two thirds of the time of `import headrace`. So `loader.Run` imports it while the
+engine makes the first batch, or it is not imported at all.
 """
 
 from __future__ import annotations

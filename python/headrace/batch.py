@@ -1,8 +1,8 @@
-"""A batch as people hold it: fields as attributes and items, in the arrays they want.
+"""Batches: fields as attributes and items, as arrays of the library that the user chose.
 
-Nothing is copied on the way out: a torch tensor, a NumPy array and a JAX array show the
-batch's own memory, which lives as long as any of them. NumPy arrays are read-only; torch
-has no read-only tensors, so writing to one writes to the batch.
+Nothing is copied: torch tensors, NumPy arrays and JAX arrays are views of the batch's memory,
+which they keep alive. NumPy arrays are read-only; torch has no read-only tensors, so writing
+to one writes to the batch.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Batch(Mapping[str, Any]):
         batch.records, batch.epoch      how many, and of which epoch
         dict(batch)                     all of them
 
-    A field that is called like a method or property of this class is an item only.
+    A field whose name is that of a method or property of this class is an item only.
 
-    Byte strings come as a list of bytes; ragged fields as (values, offsets), where record i
-    has values[offsets[i]:offsets[i + 1]].
+    Byte strings are a list of bytes; ragged fields are (values, offsets), where record i is
+    values[offsets[i]:offsets[i + 1]].
 
-    Frameworks that move a batch make `type(batch)(values)` anew; `Batch(values)` does that.
+    Frameworks that move a batch rebuild it by `type(batch)(values)`, which this class supports.
     """
 
     __slots__ = ("_batch", "_convert", "_made")
@@ -75,7 +75,7 @@ class Batch(Mapping[str, Any]):
         return iter(self._batch.names)
 
     def __len__(self) -> int:
-        """Number of fields, as a mapping has it; see `records`."""
+        """Number of fields, as for any mapping; see `records`."""
         return len(self._batch.names)
 
     def __contains__(self, key: object) -> bool:
@@ -102,7 +102,7 @@ class Batch(Mapping[str, Any]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that the records belong to; -1 in a batch that was made of values."""
+        """The epoch of the records; -1 in a batch that was built from values."""
         return self._batch.epoch
 
     @property
@@ -118,7 +118,7 @@ class Batch(Mapping[str, Any]):
             return self._batch.field(key)
 
     def to(self, *args: Any, **options: Any) -> Batch:
-        """A batch of torch tensors moved by `tensor.to(...)`; what is no tensor stays."""
+        """The batch with its torch tensors moved by `tensor.to(...)`; other values are kept."""
 
         def moved(value: Any) -> Any:
             if isinstance(value, tuple):
@@ -144,7 +144,7 @@ def _shown(value: Any) -> str:
 
 
 class _Values(NamedTuple):
-    """What a batch knows that was made of values."""
+    """The engine's side of a batch that was built from values."""
 
     names: tuple[str, ...]
     records: int
@@ -161,7 +161,7 @@ def _batch_of(values: Mapping[str, Any], records: int, epoch: int) -> Batch:
 
 
 def _kept(value: Any) -> Any:
-    """What stands for a value where the engine's memory does not go: in pickles and copies."""
+    """A value that does not refer to the engine's memory, for pickles and copies."""
     return to_numpy(value) if isinstance(value, _headrace.Field) else value
 
 
@@ -185,7 +185,7 @@ def _count(values: Mapping[str, Any]) -> int:
 
 
 def to_numpy(field: _headrace.Field) -> Any:
-    """A read-only NumPy array that shows the field; (values, offsets) when it is ragged."""
+    """A read-only NumPy view of the field; (values, offsets) if it is ragged."""
     if field.dtype is None:
         return field.bytes_list()
     if field.ragged:
@@ -208,7 +208,7 @@ def _array(field: _headrace.Field) -> np.ndarray[Any, Any]:
 
 
 def to_torch(field: _headrace.Field) -> Any:
-    """A torch tensor that shows the field; (values, offsets) when it is ragged."""
+    """A torch view of the field; (values, offsets) if it is ragged."""
     if field.dtype is None:
         return field.bytes_list()
     if field.ragged:
@@ -218,14 +218,14 @@ def to_torch(field: _headrace.Field) -> Any:
 
 @functools.cache
 def _torch_from_dlpack() -> Callable[[object], Any]:
-    """Given a capsule, for torch takes microseconds to look at anything else."""
+    """Passes a capsule, since torch takes microseconds to inspect anything else."""
     from torch.utils.dlpack import from_dlpack
 
     return from_dlpack  # type: ignore[no-any-return]
 
 
 def to_jax(field: _headrace.Field) -> Any:
-    """A JAX array of the field; (values, offsets) when it is ragged."""
+    """A JAX array of the field; (values, offsets) if it is ragged."""
     import jax
 
     if field.dtype is None:
@@ -241,10 +241,10 @@ def to_headrace(field: _headrace.Field) -> _headrace.Field:
 
 
 class Device:
-    """Copies fields to a torch device: through pinned memory, on a stream of its own.
+    """Copies fields to a torch device through pinned memory, on a separate stream.
 
-    The copy of a batch runs while the device works on the one before. What is done with
-    the tensors afterwards waits for it, by the usual rules of streams.
+    A batch is copied while the device works on the previous one. Later work on the tensors
+    waits for the copy, by the usual rules of streams.
     """
 
     def __init__(self, device: str, pin_memory: bool) -> None:

@@ -1,8 +1,8 @@
 """From nodes to a frozen graph: code is resolved, registered, and the graph checked.
 
-Resolving a node of user code finds out what the function receives and makes. That may
-need the schema in front of it, and one call of the function (see code.py); it is done
-once per node and kept there.
+Resolving a node of user code finds out what the function receives and returns. That may
+need the schema of its input and one call of the function (see user_code.py); the result is
+kept in the node.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Field(NamedTuple):
-    """A field of the records (behind a batch: of the batches) that a pipeline gives."""
+    """A field of the records (after a batch op: of the batches) that a pipeline outputs."""
 
     name: str
     spec: Spec
@@ -41,7 +41,7 @@ class Field(NamedTuple):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
-        """Lengths; a name or None where only the data tells."""
+        """Lengths; a name or None for those known only at run time."""
         return self.spec.shape
 
     def text(self) -> str:
@@ -50,7 +50,7 @@ class Field(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """What is known of a node of user code: fields in, fields out, how it is called."""
+    """A resolved node of user code: fields in, fields out, how it is called."""
 
     code: Code
     inputs: tuple[str, ...]
@@ -59,7 +59,7 @@ class Resolved(NamedTuple):
 
 
 class Built:
-    """A frozen graph with what Python needs beside it."""
+    """A frozen graph and what Python keeps with it."""
 
     def __init__(self, graph: _headrace.Graph, nodes: list[Node], host: Host | None) -> None:
         self.graph, self.nodes, self.host = graph, nodes, host
@@ -72,7 +72,7 @@ class Built:
 
     @property
     def record_count(self) -> int | None:
-        """Records per epoch, None when only the run tells."""
+        """Records per epoch, None if known only at run time."""
         count = self.graph.record_count()
         return None if count < 0 else count
 
@@ -111,7 +111,7 @@ def is_batched(node: Node) -> bool:
 
 
 def resolve(node: Node) -> Resolved:
-    """What node's code receives and makes; CodeError or GraphError when that is unclear."""
+    """What the node's code receives and returns; CodeError or GraphError if that is unknown."""
     if node.resolved is None:
         node.resolved = _resolve(node)
     made: Resolved = node.resolved
@@ -218,10 +218,10 @@ def _why_not(probe: Probe) -> str:
     if probe.error is not None:
         e = probe.error
         return (
-            f"raised {type(e).__name__}: {e} for the first {probe.tries} record(s), so it is not known what it makes; "
-            "declare outputs={'name': hr.spec(dtype, shape)} or mend it"
+            f"raised {type(e).__name__}: {e} for the first {probe.tries} record(s), so it is not known what "
+            "it returns; declare outputs={'name': hr.spec(dtype, shape)} or fix it"
         )
-    return "was given no record, so it is not known what it makes; declare outputs={'name': hr.spec(dtype, shape)}"
+    return "was given no record, so it is not known what it returns; declare outputs={'name': hr.spec(dtype, shape)}"
 
 
 def _probe_batch(node: Node, call: Any, prefix: Built, inputs: tuple[str, ...]) -> Any:
@@ -237,10 +237,10 @@ def _probe_batch(node: Node, call: Any, prefix: Built, inputs: tuple[str, ...]) 
             raise _bad(
                 node,
                 node.code,
-                f"raised {type(error).__name__}: {error} for the first batch; declare outputs= or mend it",
+                f"raised {type(error).__name__}: {error} for the first batch; declare outputs= or fix it",
             ) from error
     assert node.code is not None
-    raise _bad(node, node.code, "was given no batch, so it is not known what it makes; declare outputs=")
+    raise _bad(node, node.code, "was given no batch, so it is not known what it returns; declare outputs=")
 
 
 def _run(built: Built, records: int) -> Any:
@@ -255,7 +255,7 @@ def _run(built: Built, records: int) -> Any:
 
 
 def _shapes_agree(node: Node, consumers: dict[int, list[Node]]) -> bool:
-    """Whether batch.stack follows with nothing between that could change a shape."""
+    """Whether batch.stack follows with nothing in between that could change a shape."""
     follow = consumers.get(id(node), [])
     while len(follow) == 1:
         one = follow[0]
@@ -352,14 +352,14 @@ def code_params(node: Node, found: Resolved, free: bool) -> dict[str, Any]:
 
 
 def _free(node: Node, spec: Spec) -> Spec:
-    """Lengths left open; those of a source's pictures by the names that say what they are."""
+    """The spec with unknown lengths; those of a source's pictures are named height and width."""
     if node.op == "code.source" and spec.dtype == "uint8" and len(spec.shape) == 3 and spec.shape[2] in (1, 3, 4):
         return Spec("uint8", ("height", "width", spec.shape[2]))
     return spec.free()
 
 
 def _graph(rows: list[Row]) -> _headrace.Graph:
-    """A graph of rows; those of a file may name nodes behind them."""
+    """A graph of rows; those of a file may refer to later nodes."""
     if all(i < at for at, row in enumerate(rows) for i in row[2]):
         graph = _headrace.Graph()
         for op, name, inputs, params in rows:
@@ -394,8 +394,8 @@ def assemble(nodes: list[Node], probing: bool = False) -> tuple[_headrace.Graph,
 
 
 def build(output: Node, probing: bool = False) -> Built:
-    """The frozen graph that ends in `output`. probing: for a look at its first records
-    only, with all code in this process."""
+    """The frozen graph that ends in `output`. probing: to read a few records only, with all
+    code in this process."""
     nodes = numbered(output)
     graph, host = assemble(nodes, probing)
     with translated():

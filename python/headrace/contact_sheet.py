@@ -1,4 +1,4 @@
-"""A contact sheet of a batch of images, as PNG. Needs nothing but NumPy and zlib."""
+"""A contact sheet of a batch of images, as PNG. Needs only NumPy and zlib."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def show(batch: Any, *, field: str | None = None, count: int = 64, columns: int 
 
     Args:
         batch: a Batch, or an array [n, h, w, c], [n, c, h, w], [n, h, w] or [h, w, c];
-            uint8, floats 0..1, or floats around 0, which are taken for normalised by
+            uint8, floats 0..1, or floats around 0, which are assumed to be normalised with
             ImageNet's values.
-        field: the field with the images; by default the first that can be one.
-        count: at most so many.
-        columns: pictures in a row; by default as many as make a square.
+        field: the field with the images; by default the first suitable one.
+        count: the maximum number of images.
+        columns: pictures per row; by default those of a square.
 
     Returns:
         A Sheet, which a notebook shows.
@@ -87,7 +87,7 @@ def _images(batch: Any, field: str | None) -> np.ndarray[Any, Any]:
 
 
 def _pixels(images: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """[n, h, w, 3] uint8 of whatever images are."""
+    """Images of any kind as uint8 [n, h, w, 3]."""
     if images.dtype.kind not in "buif":
         raise DtypeError(f"show(): images are arrays of numbers, not of {images.dtype}", param="batch")
     if images.ndim == 3:

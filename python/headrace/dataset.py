@@ -1,8 +1,8 @@
-"""Python objects as sources: anything with __getitem__, anything that can be iterated.
+"""Python objects as sources: anything with __getitem__, and iterables.
 
-A dataset's items are asked for by number, so it can be shuffled, sharded and resumed like
+A dataset's items are accessed by number, so it can be shuffled, sharded and resumed like
 files. An iterable is read in its own order, under a lock, one epoch after the other; to
-resume in the middle its first records are read again and dropped.
+resume in the middle, its first records are read again and dropped.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .user_code import Code, check_options
 
 
 def plain(value: Any) -> Any:
-    """What the engine can take: pictures become arrays, all else stays."""
+    """A value that the engine accepts: converts pictures to arrays."""
     if hasattr(value, "getbands") and hasattr(value, "tobytes"):  # a PIL image
         return np.asarray(value)
     return value
 
 
 class Layout:
-    """How items become fields: found out from the first item; can be pickled."""
+    """How items become fields, derived from the first item. Can be pickled."""
 
     __slots__ = ("keys", "kind", "names")
 
@@ -68,7 +68,7 @@ class Layout:
         return len(self.keys) if self.kind == "dict" else len(item) if self.kind == "tuple" else 1
 
     def apart(self, item: Any) -> Any:
-        """The item as a value, or a tuple of one per field."""
+        """The item as a value, or as a tuple with one per field."""
         if self.kind == "value":
             return plain(item)
         if self.kind == "dict":
@@ -105,9 +105,9 @@ def _default_names(item: Sequence[Any]) -> tuple[str, ...]:
 
 
 class DatasetCall(Holder):
-    """Record i of a dataset; can be pickled when the dataset can.
+    """Record i of a dataset; can be pickled if the dataset can.
 
-    An IndexError is a mistake here, not the end: the length is known.
+    An IndexError is an error here, not the end, since the length is known.
     """
 
     __slots__ = ("layout",)
@@ -148,16 +148,16 @@ def from_dataset(
             arrays, torch tensors or PIL images.
         names: names of the fields. By default the keys of dicts, "image" and "label" for
             pairs of a picture and a number, "field0", ... for other tuples, else "value".
-        outputs: {name: hr.spec(...)}; by default item 0 tells.
-        variant: as for `Pipeline.map`; with "processes" the dataset is sent once. NumPy
-            arrays in it, and lists of plain objects that are the dataset, are in memory once
-            for all workers; other Python objects are copied by each worker in time.
-        version: stands for the content in fingerprints. By default the class, the length
-            and, of a Hugging Face dataset, its own fingerprint count, not the content.
+        outputs: {name: hr.spec(...)}; by default taken from item 0.
+        variant: as for `Pipeline.map`; with "processes" the dataset is sent once. All
+            workers share its NumPy arrays, and a dataset that is a list of plain objects;
+            other Python objects end up copied in each worker.
+        version: identifies the content in fingerprints. By default these cover the class, the
+            length and, for a Hugging Face dataset, its own fingerprint, but not the content.
 
     Raises:
-        CodeError: item 0 cannot be had, or the dataset cannot be sent.
-        DtypeError: an item holds what batches cannot.
+        CodeError: item 0 cannot be read, or the dataset cannot be sent to worker processes.
+        DtypeError: an item has a type that batches cannot hold.
     """
     what = f"from_dataset({type(dataset).__name__})"
     if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
@@ -183,7 +183,7 @@ def from_dataset(
     layout = Layout(first, names, what)
     declared = fieldspec.declarations(outputs) if outputs is not None else layout.declare(first, what)
     own = getattr(dataset, "_fingerprint", None)
-    # The engine takes values, tuples and pictures as they are: nothing stands between.
+    # The engine accepts values, tuples and pictures directly: no wrapper is needed.
     direct = layout.kind == "value" or (layout.kind == "tuple" and len(layout.names) > 1 and isinstance(first, tuple))
     call = DatasetCall(dataset, None if direct else layout)
     return _pipeline(
@@ -199,26 +199,26 @@ def from_dataset(
 
 
 class Stream:
-    """An iterable as a source. Each loader reads it in a pass of its own."""
+    """An iterable as a source. Each loader reads it separately."""
 
     def __init__(self, start: Callable[[], Iterator[Any]], once: bool, name: str) -> None:
         self._start = start
         self.__name__ = name  # for messages
-        self._once = once  # it is an iterator, which has one pass in it
+        self._once = once  # an iterator, which can be read once only
         self.layout: Layout | None = None
         self._lock = threading.Lock()
         self._opened: Iterator[Any] | None = None
-        self._peeked: list[Any] = []  # items that were read to find out what they are
+        self._peeked: list[Any] = []  # items that were read to find out their types
 
     def __call__(self, index: int) -> Any:
         raise LookupError("a stream is read through passes")
 
     def reader(self) -> Pass:
-        """What a graph asks for records."""
+        """The function from which a graph gets records."""
         return Pass(self)
 
     def peek(self, index: int) -> Any:
-        """Record `index` without taking it from the run to come."""
+        """Record `index`, which the next run will read as well."""
         with self._lock:
             if self._opened is None:
                 self._opened = self._start()
@@ -228,11 +228,11 @@ class Stream:
         return self.apart(item)
 
     def apart(self, item: Any) -> Any:
-        """The item as a value, or a tuple of one per field."""
+        """The item as a value, or as a tuple with one per field."""
         return self.layout.apart(item) if self.layout is not None else item
 
     def begin(self) -> Iterator[Any]:
-        """All items; the first caller gets the iterator that was peeked into."""
+        """An iterator over all items; the first call continues the one that was peeked into."""
         with self._lock:
             if self._opened is not None:
                 begun = itertools.chain(self._peeked, self._opened)
@@ -246,10 +246,10 @@ class Stream:
 
 
 class Pass:
-    """A loader's reading of a stream: record after record, however threads ask for them.
+    """Reads a stream for one loader, in order, whichever order threads ask in.
 
-    Threads ask out of order by a little, so what was read ahead waits in a stash. An epoch
-    reads the iterable from its beginning.
+    Threads ask slightly out of order, so records that were read ahead wait in a stash. Each
+    epoch reads the iterable from the beginning.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -276,8 +276,8 @@ class Pass:
 class _Epoch:
     """One pass over an iterable.
 
-    The stash is bounded: other ranks' records are read, too, and never asked for. Threads
-    are apart by little where items are large, since they take few of them at a time.
+    The stash is bounded, since records of other ranks are read but never asked for. Threads
+    stay close to each other if items are large, because they take few of them at a time.
     """
 
     ITEMS_MAX, ITEMS_MIN, BYTES_MAX = 1 << 16, 512, 64 << 20
@@ -290,7 +290,7 @@ class _Epoch:
         self._ended = False
 
     def is_behind(self, index: int) -> bool:
-        """Whether record `index` was given out already: then another run has begun."""
+        """Whether record `index` was returned before, which means that another run has begun."""
         return index < self._next and index not in self._stash
 
     def at(self, index: int) -> Any:
@@ -321,7 +321,7 @@ class _Epoch:
 
 
 def _bytes(item: Any) -> int:
-    """About how much memory an item takes; the same each time it is asked."""
+    """Approximate memory of an item; the same for each call."""
     if isinstance(item, Mapping):
         item = tuple(item.values())
     if isinstance(item, (tuple, list)):
@@ -340,12 +340,12 @@ def from_iterable(
 ) -> Pipeline:
     """The items of an iterable, in its order; each epoch iterates over it again.
 
-    Its length is not known, so it can be shuffled with a window only, and ranks share it
-    by each reading all of it. An iterator (a generator that runs) has one epoch in it.
+    Its length is unknown, so it can be shuffled only with a window, and each rank reads all
+    of it. An iterator, such as a running generator, is good for one epoch.
 
     Args:
         iterable: items as for `from_dataset`.
-        names, outputs, version: as for `from_dataset`; the first item tells.
+        names, outputs, version: as for `from_dataset`, with the first item.
     """
     what = f"from_iterable({type(iterable).__name__})"
     if not isinstance(iterable, Iterable):
@@ -363,11 +363,11 @@ def from_generator(
     version: str | None = None,
     name: str | None = None,
 ) -> Pipeline:
-    """What a generator function yields; it is called anew for each epoch.
+    """The items that a generator function yields; it is called again for each epoch.
 
     Args:
-        fn: called without arguments, gives an iterable; items as for `from_dataset`.
-        names, outputs, version: as for `from_dataset`; the first item tells.
+        fn: called without arguments, returns an iterable; items as for `from_dataset`.
+        names, outputs, version: as for `from_dataset`, with the first item.
     """
     what = f"from_generator({name_of(fn)})"
     if not callable(fn):

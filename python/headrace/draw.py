@@ -47,7 +47,7 @@ def _labels(nodes: list[Node]) -> list[str]:
 
 
 def text(nodes: list[Node], built: Built | None) -> str:
-    """One operator a line; inputs are named where they are not the line before."""
+    """One operator per line; inputs are named unless they are the previous line."""
     labels = _labels(nodes)
     at = {id(n): i for i, n in enumerate(nodes)}
     width = max(len(n.op) for n in nodes)
@@ -63,7 +63,7 @@ def text(nodes: list[Node], built: Built | None) -> str:
 
 
 def _levels(nodes: list[Node]) -> dict[int, tuple[int, int]]:
-    """{id: (column, row)}: a node stands below its inputs."""
+    """{id: (column, row)}: nodes are below their inputs."""
     rows: dict[int, int] = {}
     columns: dict[int, int] = {}
     taken: set[tuple[int, int]] = set()
@@ -86,7 +86,7 @@ def html(nodes: list[Node], built: Built | None) -> str:
     labels = _labels(nodes)
     width = 9 * max(len(label) for label in labels) + 24
     step = width + 16
-    lines, boxes = [], []  # boxes hide what runs behind them
+    lines, boxes = [], []  # boxes are drawn over the lines
     for node, label in zip(nodes, labels, strict=True):
         column, row = places[id(node)]
         x, y = column * step + 4, row * (_BOX + 12) + 4

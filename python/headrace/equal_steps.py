@@ -1,10 +1,10 @@
 """Equal steps for ranks that cannot know in advance how many they have.
 
-Behind a filter, or with bad records left out, one rank has a batch less than another, and
-the others wait for it in the gradients' all-reduce for ever. Here the ranks tell each other
-before each step which epoch their next batch is of: a number each, by torch.distributed, in
-a gloo group of its own, so that no collective of the model meets these. The first rank that has
-none left ends the epoch for all.
+After a filter, or with skipped records, a rank may have one batch fewer than others, which then
+wait for it in the gradients' all-reduce forever. Here the ranks exchange before each step the
+epoch of their next batch: one number each, through torch.distributed, in a separate gloo group,
+so that the model's collectives do not interfere. The first rank without a batch ends the epoch
+for all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EqualSteps:
         dist = torch.distributed
         if not (dist.is_available() and dist.is_initialized()):
             raise ArgumentError(
-                "even='steps' lets the ranks agree by torch.distributed, which is not initialised; call "
+                "even='steps' needs torch.distributed, which is not initialised; call "
                 "torch.distributed.init_process_group() first, or use even='drop' or 'repeat'",
                 param="even",
             )
@@ -44,7 +44,7 @@ class EqualSteps:
         while True:
             batch = next(run, None)
             first, last = self._meet(batch)
-            while first < last < _END:  # others are in a later epoch: what is left of this one is left out
+            while first < last < _END:  # others are in a later epoch: skip the rest of this one
                 while batch is not None and batch.epoch < last:
                     batch = next(run, None)
                 first, last = self._meet(batch)
@@ -54,8 +54,8 @@ class EqualSteps:
             yield batch
 
     def _meet(self, batch: Batch | None) -> tuple[int, int]:
-        """The lowest and the highest epoch that ranks are in."""
+        """The lowest and the highest epoch among the ranks."""
         mine = batch.epoch if batch is not None else _END
-        told = self._torch.tensor([-mine, mine], dtype=self._torch.int64)
-        self._dist.all_reduce(told, op=self._dist.ReduceOp.MAX, group=self._group)
-        return -int(told[0]), int(told[1])
+        epochs = self._torch.tensor([-mine, mine], dtype=self._torch.int64)
+        self._dist.all_reduce(epochs, op=self._dist.ReduceOp.MAX, group=self._group)
+        return -int(epochs[0]), int(epochs[1])

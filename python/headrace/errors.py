@@ -1,8 +1,8 @@
 """Everything that Headrace raises: one class per kind of failure.
 
-The library's errors arrive as `_headrace.Error`; `translate` makes the public class of
-them. The parts that `struct hr_error` has (node, op, param, file, line, record) are
-attributes, and the message alone is a whole sentence that says what to do.
+The library's errors arrive as `_headrace.Error`; `translate` converts them to the
+public classes. The parts that `struct hr_error` has (node, op, param, file, line, record) are
+attributes, and the message is a complete sentence that says what to do.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class HeadraceError(Exception):
     Attributes:
         code: name of the library's code, such as "HR_ERR_SHAPE".
         node, op, param: where in the graph; "" where that does not apply.
-        file, line, column: the graph or data file at fault; "" and 0 where none was.
-        record: index of the record at fault in its source, -1 where none was.
+        file, line, column: the graph or data file at fault; "" and 0 if there is none.
+        record: index of the record at fault in its source, -1 if there is none.
         epoch, position: its epoch and its place in the epoch's order over all ranks.
         children: after expansions, its number among the children of each.
         detail: a long text about it, such as a traceback from a worker process.
@@ -117,7 +117,7 @@ class FormatError(HeadraceError, ValueError):
 
 
 class NotFoundError(HeadraceError, KeyError):
-    """A name that does not exist; a KeyError, so that `batch.get` and `in` work as those of a dict."""
+    """A name that does not exist; a KeyError, so that `batch.get` and `in` work as in a dict."""
 
     default_code = "HR_ERR_NOT_FOUND"
 
@@ -224,7 +224,7 @@ def translate(error: _headrace.Error) -> HeadraceError:
     elif kind is NotFoundError and (error.file or "No such file" in error.message):
         kind = MissingFileError
     parts = {part: getattr(error, part) for part in _PARTS}
-    if not error.file:  # a place in the parameters' JSON says nothing to anybody
+    if not error.file:  # a position in the generated JSON does not help the user
         parts["line"] = parts["column"] = 0
     made = kind(error.message, **parts)
     made.__cause__ = cause

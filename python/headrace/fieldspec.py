@@ -1,4 +1,4 @@
-"""What a field holds: element type and shape, as people declare it for their own code."""
+"""What a field holds: element type and shape, as declared for user code."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def dtype_name(dtype: object) -> str:
 
 
 def spec_of(value: object, what: str) -> Spec:
-    """The Spec of a value that user code gave; `what` names it in errors."""
+    """The Spec of a value that user code returned; `what` names it in errors."""
     if isinstance(value, (bytes, str, bytearray)):
         return Spec("bytes")
     if isinstance(value, bool):
@@ -128,7 +128,7 @@ def spec_of(value: object, what: str) -> Spec:
 
 
 def field_names(names: object, param: str, op: str) -> tuple[str, ...]:
-    """Names of fields, given as one text or as several."""
+    """Names of fields, from one text or several."""
     made = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else None
     if made is None or isinstance(names, (bytes, Mapping)) or not all(isinstance(n, str) and n for n in made):
         raise ArgumentError(f"{op}: {param} are names of fields, not {names!r:.60}", node=op, op=op, param=param)
@@ -152,7 +152,7 @@ def declarations(outputs: Mapping[str, object] | Sequence[str]) -> dict[str, Spe
         name, colon, rest = str(text).partition(":")
         if not colon:
             raise ArgumentError(
-                f"outputs: {text!r} tells no type; write {{'{name}': hr.spec('float32', (3, None))}} "
+                f"outputs: {text!r} has no type; write {{'{name}': hr.spec('float32', (3, None))}} "
                 f"or '{name}: float32[3, -1]'",
                 param="outputs",
             )

@@ -1,9 +1,9 @@
-"""What stands for a Python function in fingerprints, and how a file names it.
+"""The identity of a Python function in fingerprints, and its name in files.
 
 The identity covers the function's bytecode and constants, the constants and functions of
-its module that it names, its defaults and what it closes over. It does not cover code of
-other packages, nor data behind file names: give `version=` where those matter. With
-`version=` the identity is the function's name and that text, and nothing else.
+its module that it refers to, its defaults and its closure. It does not cover code of other
+packages, nor the content of files: use `version=` if those matter. With `version=` the identity
+is only the function's name and that text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def name_of(fn: object) -> str:
 
 
 def identity(fn: object, version: str | None, *more: object) -> str:
-    """Text that differs when `fn` may give other records; `more` is hashed along."""
+    """A text that differs if `fn` may produce different records; `more` is included."""
     name = name_of(fn)
     if version is not None:
         return f"{name} version {version} {' '.join(map(str, more))}".strip()
@@ -90,7 +90,7 @@ def _feed_function(h: _Hash, fn: types.FunctionType, seen: set[int]) -> None:
     for cell in fn.__closure__ or ():
         try:
             _feed(h, cell.cell_contents, seen)
-        except ValueError:  # a cell that is not filled yet
+        except ValueError:  # an empty cell
             h.update(b"empty\0")
     for name in sorted(_names(fn.__code__)):
         known = fn.__globals__.get(name)

@@ -1,8 +1,8 @@
-"""Loader: runs a pipeline and gives its batches to a training loop.
+"""Loader: runs a pipeline and hands its batches to a training loop.
 
-A loader is used like torch's DataLoader: each `for` runs the next epochs, anew from the
-start of an epoch. Its state is the place behind the last batch that it gave, a small dict
-for json or torch.save; what threads and processes have in flight does not matter to it.
+A loader is used like torch's DataLoader: each `for` runs the next epochs, from the start of
+an epoch. Its state is the position just after the last batch that the loop received, a small
+dict for json or torch.save; batches in flight do not count.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
         if plan is not None and options.get(name) is not None:
             raise ArgumentError(f"loader(): {name} is decided by the plan; edit it there", param=name)
     if options.get("epochs") == 0:
-        raise ArgumentError("loader(): epochs=0 would give nothing; None means without end", param="epochs")
+        raise ArgumentError("loader(): epochs=0 would give no batches; None means unlimited", param="epochs")
     one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
     one_of("even", options.get("even", "none"), ("none", "drop", "repeat", "steps"))
     one_of("output", options.get("output"), (None, "torch", "numpy", "jax", "headrace"))
@@ -98,7 +98,7 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
 
 
 def engine_options(options: LoaderOptions) -> dict[str, Any]:
-    """The options of a loader as those of the engine; without epochs, state, ranks."""
+    """The engine's options for those of a loader; without epochs, state and ranks."""
     options = _checked(options)
     threads = options.get("threads")
     made: dict[str, Any] = {
@@ -123,7 +123,7 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
 
 
 def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
-    """What was given, else that of torch.distributed, else of the environment, else 0, 0."""
+    """The arguments, else those of torch.distributed, else RANK and WORLD_SIZE, else 0, 0."""
     if (rank is None) != (world is None):
         raise ArgumentError("loader(): give rank and world both, or neither", param="rank")
     if rank is not None and world is not None:
@@ -160,20 +160,20 @@ def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
 
 
 class Run:
-    """One iteration over some epochs: what a `for` holds. An iterator of batches.
+    """One iteration over some epochs: the iterator of a `for`.
 
-    Threads that share it take turns; each batch goes to one of them.
+    Thread-safe; each batch goes to one thread.
     """
 
     def __init__(self, loader: Loader, first: int, epochs: int | None, state: str | None) -> None:
         self._loader = loader
-        self._lock = threading.RLock()  # of what is checked and then done; a signal's handler may come, too
+        self._lock = threading.RLock()  # re-entrant: a signal handler may call close(), too
         self._closing = self._finished = False
         self._closed_by = 0  # ident of a thread
         self.first, self.epochs = first, epochs
-        self.given = False  # whether it gave a batch
-        self.replaced = False  # by another loop, before its end
-        self.start: dict[str, Any] | None = None  # the state that it goes on from
+        self.given = False  # whether the loop received a batch
+        self.replaced = False  # ended early by another loop
+        self.start: dict[str, Any] | None = None  # the state that it resumes from
         self.epoch = first
         options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
         if state is not None:
@@ -193,7 +193,7 @@ class Run:
             if self.replaced:
                 raise StateError(
                     "another loop over the same loader has begun, which ended this one; "
-                    "a loop of its own takes a loader of its own: pipeline.loader()"
+                    "to run two at once, make a second loader with pipeline.loader()"
                 )
             raise self._end()
         try:
@@ -219,13 +219,13 @@ class Run:
         return made
 
     def _end(self) -> Exception:
-        """What a run that is closed raises: an error where another thread ended it early."""
+        """The exception of a closed run: an error if another thread ended it early."""
         if self._finished or self._closed_by == threading.get_ident():
             return StopIteration()
         return CancelledError("the loader was closed in another thread")
 
     def save(self) -> str | None:
-        """The engine's own state; None when the run has ended."""
+        """The engine's state; None if the run has ended."""
         run = self._iter
         if run is None:
             return None
@@ -246,14 +246,14 @@ class Run:
             return []
 
     def close(self, finished: bool = False) -> None:
-        """End threads and processes of this run; the loader keeps its place."""
+        """End threads and processes of this run; the loader keeps its position."""
         with self._lock:
             run = self._iter
             if run is None or self._closing:
                 return
             self._closing, self._finished, self._closed_by = True, finished, threading.get_ident()
         try:
-            run.close()  # first: what is asked of it now is answered without waiting
+            run.close()  # first: then its statistics are available without waiting
         finally:
             try:
                 self._loader._ended(self, finished)
@@ -266,7 +266,7 @@ class Run:
 
 
 def _look(ask: Callable[[], _T]) -> _T:
-    """What a run tells, asked again when it was closed while this thread waited for its turn."""
+    """The result of a query; retried if the run was closed while this thread waited for its turn."""
     try:
         return ask()
     except _headrace.Error:
@@ -282,14 +282,13 @@ class Loader:
         for epoch in range(90):                             # or one by one
             for batch in loader: ...
 
-    Each `for` runs the next `epochs` epochs. One that was left by `break` counts: the next
-    begins with the epoch behind the last one that gave a batch, unless `set_epoch` or
-    `load_state_dict` says otherwise.
+    Each `for` runs the next `epochs` epochs. A loop that is left by `break` counts: the next
+    one starts with the epoch after the last that produced a batch, unless `set_epoch` or
+    `load_state_dict` was called.
 
-    A loader is for one `for` at a time; threads may share that one's iterator. It keeps
-    threads and workers only while a `for` is under way, and one idle process that starts
-    workers a little longer; `close()`, the end of a `with` block, or letting it go end
-    that, too.
+    A loader runs one `for` at a time, whose iterator threads may share. It has threads and
+    workers only while a `for` runs, and keeps an idle process that starts workers a little
+    longer; `close()`, the end of a `with` block, or deleting the loader end that, too.
     """
 
     def __init__(self, pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> None:
@@ -303,16 +302,16 @@ class Loader:
         self._convert = _converter(options)
         self._built = pipeline._built
         if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
-            self._built = build.build(pipeline._node)  # reads the iterable in a pass of its own
+            self._built = build.build(pipeline._node)  # to read the iterable in a separate pass
         self._equal_steps: EqualSteps | None = None
         self._take_share(options)
         self._run: weakref.ref[Run] | None = None
         self._next_epoch = 0
-        self._state: dict[str, Any] | None = None  # to begin the next run from
-        self._last: dict[str, Any] | None = None  # the place of a run that was left
+        self._state: dict[str, Any] | None = None  # for the next run to resume from
+        self._last: dict[str, Any] | None = None  # the position of a run that was left
         self._closed = False
         self._lock = threading.RLock()
-        self._host: Host | None = None  # whose worker processes this loader uses, by the lock
+        self._host: Host | None = None  # whose worker processes this loader uses; guarded by the lock
         self._stats: dict[str, Any] = {}
         self._node_stats: list[dict[str, Any]] = []
         self._progress: Any = None
@@ -362,8 +361,8 @@ class Loader:
         return run if self._equal_steps is None else self._equal_steps.steps(run)
 
     def set_epoch(self, number: int) -> None:
-        """Let the next run begin with epoch `number`, as torch's DistributedSampler has it.
-        A state that was loaded and stands in that epoch is kept."""
+        """Start the next run with epoch `number`, like torch's DistributedSampler.
+        A loaded state that lies in that epoch is kept."""
         if isinstance(number, bool) or not hasattr(number, "__index__") or not 0 <= number < 1 << 63:
             raise ArgumentError(f"an epoch is a number from 0, not {number!r}", param="epoch")
         self._stop_run()
@@ -378,7 +377,7 @@ class Loader:
         self._take_host()
         state, self._last = self._state, None
         if state is not None:
-            run = Run(self, state["first"], state["epochs"], state["engine"])  # refused: it stays
+            run = Run(self, state["first"], state["epochs"], state["engine"])  # if that fails, the state stays pending
             run.epoch, run.start = state["at"], state
             self._state = None
         else:
@@ -400,7 +399,7 @@ class Loader:
         return self._run() if self._run is not None else None
 
     def _ended(self, run: Run, finished: bool) -> None:
-        """A run ends: at its end, by an error, or because it was left."""
+        """Called when a run ends: at its end, by an error, or because it was left."""
         with contextlib.suppress(_headrace.Error):  # an interrupted run is closed already
             self._stats = run.stats()
             self._node_stats = run.node_stats()
@@ -411,9 +410,9 @@ class Loader:
             self._next_epoch = run.first + run.epochs
         elif run.given:
             self._next_epoch = run.epoch + 1
-            with contextlib.suppress(HeadraceError):  # unordered runs have no place
+            with contextlib.suppress(HeadraceError):  # unordered runs have no position
                 self._last = self._state_of(run)
-        elif run.start is not None:  # an iterator that nobody asked: the state is still to be used
+        elif run.start is not None:  # no batch was requested: the state is still pending
             self._state = run.start
         if self._progress is not None:
             self._progress.end()
@@ -459,14 +458,14 @@ class Loader:
     # ---- state ----
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last batch: a small dict of numbers and texts.
+        """The position after the last batch: a small dict of numbers and texts.
 
-        Saved with the model's checkpoint and given to `load_state_dict` of a loader over
-        the same pipeline and seed, it goes on with the next batch, also with other threads
-        and processes, and on another number of ranks.
+        Save it with the model's checkpoint. `load_state_dict` of a loader with the same
+        pipeline and seed resumes with the next batch, with any number of threads, processes
+        and ranks.
 
         Raises:
-            UnsupportedError: with ordered=False there is no one place.
+            UnsupportedError: batches come in completion order (ordered=False).
         """
         if self._state is not None:
             return self._state_json(self._state)
@@ -484,7 +483,7 @@ class Loader:
         return {"first": run.first, "at": run.epoch, "epochs": run.epochs, "engine": run.save()}
 
     def _place(self) -> tuple[int, int]:
-        """Rank and world, also where the pipeline shards by itself."""
+        """Rank and world, those of an order.shard included."""
         for node in self._built.nodes:
             if node.op == "order.shard":
                 return int(node.params["rank"]), int(node.params["world"])
@@ -509,11 +508,11 @@ class Loader:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Let the next run go on from a state that `state_dict` gave.
+        """Resume the next run from a state that `state_dict` returned.
 
         Raises:
             StateMismatchError: it belongs to another pipeline, data set or seed, or to
-                another rank where ranks stand at different places (see `merge_states`).
+                another rank if ranks can be at different positions (see `merge_states`).
             FormatError: it is damaged.
         """
         self._refuse_closed()
@@ -571,8 +570,8 @@ class Loader:
 
     def __reduce__(self) -> NoReturn:
         raise StateError(
-            "a Loader cannot be copied or pickled, since it runs; make one with pipeline.loader() where it is needed, "
-            "from the pipeline, which can be pickled, and state_dict()"
+            "a Loader cannot be copied or pickled, since it runs; pickle the pipeline and state_dict() "
+            "instead, and make one from them with pipeline.loader() and load_state_dict()"
         )
 
     def __repr__(self) -> str:
@@ -581,4 +580,4 @@ class Loader:
 
 
 class UnknownLengthError(StateError, TypeError):
-    """len() of a loader whose number of batches only the run tells."""
+    """len() of a loader whose number of batches is known only at run time."""

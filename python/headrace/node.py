@@ -1,6 +1,6 @@
 """Nodes of a pipeline as immutable Python values, and their numbering.
 
-A random operator's draws are keyed by its node's name. A node without a name is called by
+A random operator's draws are keyed by its node's name. A node without a name is identified by
 its operator and its place among the nodes of that operator, so the order of these is part
 of what a pipeline means. Nodes that came from one file keep the order of the file; all
 others are numbered inputs first, in the order of the inputs.
@@ -31,7 +31,7 @@ class Origin:
 
 
 class Node:
-    """An operator with its parameters in a pipeline. Never changed once made."""
+    """An operator with its parameters in a pipeline. Immutable."""
 
     __slots__ = ("code", "inputs", "name", "op", "origin", "params", "resolved")
 
@@ -50,11 +50,11 @@ class Node:
         self.name = checked_name(name, op)
         self.code = code
         self.origin = origin
-        self.resolved: Any = None  # what code.resolve found out, once
+        self.resolved: Any = None  # the result of build.resolve
 
 
 def checked_name(name: str | None, op: str) -> str | None:
-    """`name`; ArgumentError when it cannot be the name of a node."""
+    """`name`; ArgumentError if it cannot name a node."""
     if name is not None and (not isinstance(name, str) or not name or not is_text(name)):
         raise ArgumentError(
             f"{op}: name is a text that names the node, or None, not {name!r:.60}", node=op, op=op, param="name"
@@ -63,7 +63,7 @@ def checked_name(name: str | None, op: str) -> str | None:
 
 
 def is_text(value: str) -> bool:
-    """Whether the library can hold it: UTF-8 has no surrogates, C texts no NUL."""
+    """Whether the library can represent it: no surrogates (UTF-8), no NUL (C)."""
     try:
         return b"\0" not in value.encode()
     except UnicodeEncodeError:
@@ -71,7 +71,7 @@ def is_text(value: str) -> bool:
 
 
 def _plain(value: object) -> Any:
-    """What JSON has a form for, of a value for which it has none by itself; else TypeError."""
+    """Converts a value that json does not support; TypeError if it cannot."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -95,7 +95,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def to_json(params: Mapping[str, Any], op: str) -> str:
-    """`params` as JSON text; ArgumentError names a value that JSON has no form for."""
+    """`params` as JSON text; ArgumentError names a value that cannot be represented."""
     for key, value in params.items():
         why = ""
         try:
@@ -104,7 +104,7 @@ def to_json(params: Mapping[str, Any], op: str) -> str:
             why = "must be finite" if isinstance(value, float) else f"cannot be a {type(value).__name__}"
         else:
             if "\\u" in text and not all(map(is_text, _texts(json.loads(text)))):
-                why = "is no text in UTF-8"
+                why = "is not valid UTF-8 text"
         if why:
             raise ArgumentError(f"{op}: {key} {why} ({value!r:.60})", node=op, op=op, param=key)
     return json.dumps(params, default=_plain)
@@ -113,9 +113,9 @@ def to_json(params: Mapping[str, Any], op: str) -> str:
 def checked_params(
     op: str, params: Mapping[str, Any], defaults: Mapping[str, Any], name: str | None = None
 ) -> dict[str, Any]:
-    """The parameters that were given, without None and defaults, checked by the op's table.
+    """The parameters that were given, without None and defaults, checked against the op's table.
 
-    They are plain values that nobody else holds, whatever lists and arrays were given.
+    They are plain values, copied from the lists and arrays that were given.
     """
     given = {
         k: v
@@ -141,7 +141,7 @@ def _needed(output: Node) -> set[int]:
 
 
 def numbered(output: Node) -> list[Node]:
-    """All nodes that `output` needs, itself included, in the order of their numbers."""
+    """All nodes that `output` depends on, including itself, in order of their numbers."""
     needed = _needed(output)
     done: dict[int, Node] = {}
     stack: list[tuple[Node, bool]] = [(output, False)]

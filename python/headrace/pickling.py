@@ -1,10 +1,10 @@
-"""How user code and its data travel to worker processes, and what they cost there.
+"""How user code and its data are sent to worker processes.
 
-Functions and data sets are pickled. What is large in them does not go into the pickle but
-into a memory file, which all workers map: the buffers of NumPy arrays (pickle's protocol
-5), and lists that are data sets themselves. A list of Python objects would be copied by
-every worker in time, because counting references writes to the objects' pages; here it
-lies there as bytes, and an item is made when it is asked for.
+Functions and data sets are pickled. Large parts are stored not in the pickle but in a memory
+file that all workers map: the buffers of NumPy arrays (pickle's protocol 5), and lists that are
+data sets themselves. A list of Python objects would end up copied in every worker, because
+reference counting writes to the objects' pages; here it is stored as bytes, and an item is
+unpickled when it is accessed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 _ALIGN = 64
-_ITEMS_MIN = 1024  # below, a list may be copied
+_ITEMS_MIN = 1024  # shorter lists are pickled as they are
 _PLAIN = (str, bytes, int, float, bool, complex, type(None))
 _GET: dict[str, Callable[[Any], Any]] = {
     "str": lambda b: str(b, "utf-8", "surrogatepass"),
@@ -32,7 +32,7 @@ Span = tuple[int, int]
 
 
 class PickledCode(NamedTuple):
-    """Code of a graph, pickled. spans: its buffers in the graph's Memory."""
+    """Pickled code of a graph. spans: its buffers in the graph's Memory."""
 
     name: str
     kind: str
@@ -41,14 +41,14 @@ class PickledCode(NamedTuple):
 
 
 class Memory:
-    """Buffers one after the other in a memory file; pickling adds to it."""
+    """Buffers stored contiguously in a memory file; pickling appends to it."""
 
     def __init__(self) -> None:
         self._file = -1
         self._end = 0
 
     def add(self, buffer: pickle.PickleBuffer) -> Span:
-        """Copy a buffer there; OSError when there is no memory."""
+        """Append a copy of a buffer; OSError if memory is short."""
         if self._file < 0:
             self._file = os.memfd_create("headrace-data", os.MFD_CLOEXEC)
             weakref.finalize(self, os.close, self._file)
@@ -60,19 +60,19 @@ class Memory:
         return at, len(view)
 
     def descriptors(self) -> list[int]:
-        """The file, if there is one; it is closed with this object."""
+        """The file's descriptor, if there is one; closed with this object."""
         return [self._file] if self._end > 0 else []
 
 
 def mapped(descriptor: int) -> memoryview:
-    """All of a Memory. It can be written to: such pages are copied, nobody else sees it."""
+    """A private mapping of a Memory: writes are not seen by other processes."""
     memory = memoryview(mmap.mmap(descriptor, 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE))
-    bytes(memory[:: mmap.PAGESIZE])  # what there is shows in the process's memory from the beginning
+    bytes(memory[:: mmap.PAGESIZE])  # touches all pages, so that they count as memory of the process from the start
     return memory
 
 
 class Items(Sequence[Any]):
-    """A list whose items lie in one buffer, each behind the one before."""
+    """A list whose items are stored contiguously in one buffer."""
 
     __slots__ = ("_data", "_get", "_kind", "_offsets")
 
@@ -91,7 +91,7 @@ class Items(Sequence[Any]):
 
 
 def packed(values: Sequence[Any]) -> Sequence[Any]:
-    """A list or tuple of plain objects as Items or an array; others as they are."""
+    """Converts a list or tuple of plain objects to Items or an array; returns others unchanged."""
     kinds = set(map(type, values))
     if len(values) < _ITEMS_MIN or not (kinds.issubset(_PLAIN) or _all_plain(values)):
         return values
@@ -122,8 +122,8 @@ def _dumps(value: Any) -> bytes:
 
 
 def _all_plain(values: Sequence[Any]) -> bool:
-    """Whether these are numbers, texts, and tuples, lists and dicts of them, and hardly one is there twice: an
-    object that stands in many places would be written down in each."""
+    """Whether these are numbers, texts, and tuples, lists and dicts of them, with few duplicates: an
+    object that is referenced many times would be stored each time."""
     return len(set(map(id, values))) * 2 > len(values) and all(map(_is_plain, values))
 
 
@@ -137,12 +137,12 @@ def _is_plain(value: Any) -> bool:
 
 
 class Holder:
-    """A call that holds a data set, which may be sent in another form."""
+    """A call that holds a data set, which may be replaced by its packed form."""
 
     __slots__ = ("dataset",)
 
     def with_dataset(self, dataset: Any) -> Holder:
-        """The same call for that form."""
+        """The same call for another form of the data set."""
         raise NotImplementedError
 
 
@@ -150,7 +150,7 @@ _METHODS = (types.BuiltinMethodType, types.MethodWrapperType)
 
 
 class _Pickler(pickle.Pickler):
-    """Packs the list that a data set is: its __getitem__, or a call that holds it."""
+    """Packs a list that is a data set, found through its __getitem__ or a call that holds it."""
 
     def reducer_override(self, value: Any) -> Any:
         holds = isinstance(value, Holder)
@@ -164,7 +164,7 @@ class _Pickler(pickle.Pickler):
 
 
 def dumps(value: Any, memory: Memory) -> tuple[bytes, list[Span]]:
-    """The pickle of `value`, and where in `memory` its buffers lie."""
+    """The pickle of `value`, and the positions of its buffers in `memory`."""
     file, spans = io.BytesIO(), list[Span]()
 
     def keep(buffer: pickle.PickleBuffer) -> bool:

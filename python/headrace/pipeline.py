@@ -1,8 +1,8 @@
-"""Pipeline: operators in a row, as an immutable value.
+"""Pipeline: a chain of operators as an immutable value.
 
-Every method gives a new pipeline; nothing is opened or run until records, a schema or a
-fingerprint are wanted. The operators themselves are in _ops.py, written from the tables
-of the library; here are those that take Python functions, and what a pipeline is.
+Every method returns a new pipeline; nothing is opened or run until records, a schema or a
+fingerprint are needed. Most operators are in _ops.py, which is generated from the
+library's tables; this file has the class itself and the operators that take Python functions.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ Outputs = Mapping[str, object] | Sequence[str] | None
 class Pipeline(Methods):
     """Where records come from and what happens to them, up to batches.
 
-    Equal pipelines (`==`) give the same records: they have the same fingerprint. Comparing
-    pipelines that are written differently opens their sources; hashing never does, it
-    looks at the names of the operators only.
+    Pipelines are equal (`==`) if their fingerprints are, that is, if they output the same
+    records. Comparing pipelines that are written differently opens their sources; hashing,
+    which uses only the names of the operators, never does.
     """
 
     _node: Node
 
     def __init__(self, node: Node | None = None) -> None:
         if not isinstance(node, Node):
-            raise ArgumentError("a Pipeline begins with a source: hr.files(), hr.list(), hr.range(), ...")
+            raise ArgumentError("a Pipeline starts with a source: hr.files(), hr.list(), hr.range(), ...")
         self.__dict__["_node"] = node
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Pipeline never changes, so '{name}' cannot be set; its methods give new pipelines")
+        raise AttributeError(f"a Pipeline never changes, so '{name}' cannot be set; its methods return new pipelines")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a Pipeline never changes, so '{name}' cannot be deleted")
@@ -58,7 +58,7 @@ class Pipeline(Methods):
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    # ---- how the generated functions make pipelines ----
+    # ---- used by the generated functions ----
 
     @classmethod
     def _source(cls, op: str, params: Mapping[str, Any], defaults: Mapping[str, Any], *, name: str | None) -> Pipeline:
@@ -117,8 +117,8 @@ class Pipeline(Methods):
         """Convert the element type and the order of an image's dimensions.
 
         Args:
-            dtype: the new element type; None leaves it.
-            layout: "chw" (as PyTorch wants it), "hwc", or None to leave it.
+            dtype: the new element type, or None to keep it.
+            layout: "chw" (PyTorch's), "hwc", or None to keep it.
             field: the field to convert.
             scale: uint8 images 0..255 become floats 0..1, and back.
         """
@@ -151,27 +151,27 @@ class Pipeline(Methods):
             pipe.map(lambda r: {"area": r["image"].shape[0] * r["image"].shape[1]})
 
         Args:
-            fn: with `fields`, it gets these as arguments and returns new values for them,
-                a tuple for several. Without, it gets the value of the only field, or a
-                dict of all, and returns a value or a dict. Scalars come as int, float or
-                bool, byte strings as bytes, else read-only NumPy arrays, which it may keep.
-                It may return the same, str, torch tensors, or what
-                numpy.asarray takes.
-            fields: names of the fields that it reads. Those it does not make anew are
-                gone; all others stay.
-            outputs: what it makes: {name: hr.spec(dtype, shape)}. Left out, the function is
-                called once beforehand, on the first good record.
+            fn: with `fields`, it receives these as arguments and returns their new values, a
+                tuple for several. Without, it receives the value of the only field, or a
+                dict of all, and returns a value or a dict. Scalars are int, float or bool,
+                byte strings bytes, anything else read-only NumPy arrays, which it may keep.
+                It may return the same types, str, torch tensors, or anything that
+                numpy.asarray accepts.
+            fields: names of the fields that it reads. Those it does not return are dropped;
+                all others are kept.
+            outputs: what it returns: {name: hr.spec(dtype, shape)}. By default the function is
+                called once before the run, on the first good record, to find out.
             variant: "threads" (several calls at once, under the interpreter's lock if it has
                 one), "inline" (one at a time), or "processes" (in worker processes; the function
                 must be at the top level of a module). The records are the same.
-            version: stands for the function in fingerprints, instead of its bytecode.
+            version: identifies the function in fingerprints, instead of its bytecode.
             seed_globals: seed random, numpy.random and torch before each call by the
-                record (not with "threads"); hr.rng() needs no such thing.
+                record (not with "threads"); not needed for hr.rng().
 
         Raises:
-            CodeError: the function cannot be sent to a worker process, or it is not clear what
-                it makes. Errors that it raises in the run arrive as CodeError with the
-                original as __cause__, under the loader's on_error.
+            CodeError: the function cannot be sent to a worker process, or it is not known what
+                it returns. Exceptions that it raises in the run become CodeError with the
+                original as __cause__, or are handled by the loader's on_error.
         """
         return self._code("map", fn, fields, outputs, variant, version, seed_globals, name)
 
@@ -188,8 +188,8 @@ class Pipeline(Methods):
     ) -> Pipeline:
         """Keep the records for which your own function is true.
 
-        Arguments as for `map`. Where an expression can say it, `where("label < 10")` is
-        faster, and decodes no image.
+        Arguments as for `map`. An expression such as `where("label < 10")` is faster, and
+        decodes no image.
         """
         return self._code("filter", fn, fields, None, variant, version, seed_globals, name)
 
@@ -205,12 +205,12 @@ class Pipeline(Methods):
         seed_globals: bool = False,
         name: str | None = None,
     ) -> Pipeline:
-        """Make any number of records of each, by a function that gives an iterable.
+        """Turn each record into any number of records, those of the iterable that `fn` returns.
 
             pipe.flat_map(lambda line: line.split())
 
-        Arguments as for `map`; each item that the iterable gives is what `map` would
-        return. The new records have the fields that were made and no others.
+        Arguments as for `map`; each item of the iterable is what `map` would
+        return. The new records have only the fields that were returned.
         """
         return self._code("expand", fn, fields, outputs, variant, version, seed_globals, name)
 
@@ -226,10 +226,10 @@ class Pipeline(Methods):
         seed_globals: bool = False,
         name: str | None = None,
     ) -> Pipeline:
-        """Apply your own function to each batch, behind `batch()`.
+        """Apply your own function to each batch, after `batch()`.
 
-        As `map`, but values are arrays of a whole batch. Without `fields` it gets a dict
-        of them and returns a dict.
+        Like `map`, but values are arrays of a whole batch. Without `fields` the function
+        receives and returns a dict of them.
         """
         if not build.is_batched(self._node):
             raise GraphError("map_batch works on batches: call .batch(size) before it, or use .map", op="code.map")
@@ -268,7 +268,7 @@ class Pipeline(Methods):
             user_code.pickled(made, fn, name or f"code.{kind}")
         return Pipeline(Node(f"code.{kind}", {}, (self._node,), name, made))
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @functools.cached_property
     def _built(self) -> build.Built:
@@ -276,22 +276,22 @@ class Pipeline(Methods):
 
     @property
     def fields(self) -> tuple[build.Field, ...]:
-        """What the records or batches hold; checks the whole pipeline, opens its sources."""
+        """The fields of the records or batches. Checks the whole pipeline and opens its sources."""
         return self._built.fields
 
     @property
     def fingerprint(self) -> str:
-        """128 bits as hex: equal where the records are. Opens the sources."""
+        """128 bits as hex, equal for equal records. Opens the sources."""
         return self._built.fingerprint
 
     @property
     def record_count(self) -> int | None:
-        """Records per epoch; None when only the run tells (a filter). Opens the sources."""
+        """Records per epoch; None if that is known only at run time (a filter). Opens the sources."""
         return self._built.record_count
 
     @checked
     def explain(self, **options: Unpack[LoaderOptions]) -> str:
-        """How it would be run, in words, and why; `options` are those of `loader`."""
+        """A description of how it would be run, and why; `options` are those of `loader`."""
         from .loader import engine_options
 
         with translated():
@@ -301,8 +301,8 @@ class Pipeline(Methods):
     def plan(self, **options: Unpack[LoaderOptions]) -> str:
         """The plan of such a loader as YAML: every decision of the engine, with its reason.
 
-        `options` are those of `loader`. Give the text back as `loader(plan=...)`, as it is or
-        edited, or save it for `headrace run --plan`.
+        `options` are those of `loader`. Pass the text, edited or not, to `loader(plan=...)`, or
+        save it for `headrace run --plan`.
         """
         from .loader import engine_options
 
@@ -314,28 +314,28 @@ class Pipeline(Methods):
         """An iterable over batches.
 
         Args:
-            epochs: passes that one `for` makes; None: without end. Default 1.
+            epochs: passes of one `for`; None: unlimited. Default 1.
             seed: of order and augmentation. Default 0.
-            threads: of the engine; None: as many as the CPUs that this process may use; 0: all
-                work is done in the thread that asks for batches.
-            ordered: batches in the order of their records (default), or as they are completed.
+            threads: of the engine; None: one per CPU that this process may use; 0: all work is done
+                in the thread that runs the loop.
+            ordered: batches in the order of their records (default), else in completion order.
             memory: budget in bytes for batches, read-ahead and scratch; None: three batches.
             plan: the text of a plan (see `plan`), or the path of a file that holds one as a
                 `pathlib.Path`. It decides threads, ordered and memory. Default: a plan is made.
-            on_error: what a bad record leads to: "fail" (default), "skip", "substitute" (the next
-                good one takes its place).
-            errors_max: give up after so many bad records; None: 1 + 1 %, at least 100.
+            on_error: how bad records are handled: "fail" (default), "skip", or "substitute" (by the
+                next good record).
+            errors_max: fail after this many bad records; None: 1 + 1 %, at least 100.
             ledger: a file to append bad records to, one JSON object a line.
-            rank, world: this consumer's number, and how many share the records. Default: of
-                torch.distributed where it is initialised, else RANK and WORLD_SIZE, else 0 of 1.
-            even: "none": some ranks may get one record more; "drop": the rest is left out;
-                "repeat": records from the beginning fill up; "steps": the first rank that has no
-                batch left ends the epoch for all, also behind filters and with bad records left
-                out (the ranks agree by torch.distributed, a small all-reduce per step). With all
-                but "none" all ranks make as many steps.
+            rank, world: number of this consumer, and of all that share the records. Default: those
+                of torch.distributed if it is initialised, else RANK and WORLD_SIZE, else 0 of 1.
+            even: "none": some ranks may get one more record than others; "drop": drop the rest;
+                "repeat": repeat records from the start of the epoch; "steps": the first rank
+                without a batch ends the epoch for all, which works after filters and with
+                skipped records (the ranks agree through torch.distributed, by a small
+                all-reduce per step). All but "none" give all ranks the same number of steps.
             output: "torch", "numpy", "jax" or "headrace" (fields as they are). Default: "torch" if
                 torch is imported, else "numpy".
-            device: a torch device that the fields are copied to, such as "cuda".
+            device: a torch device to copy the fields to, such as "cuda".
             pin_memory: copy fields to pinned memory, for your own copy to a device.
             progress: a progress bar.
 
@@ -349,15 +349,15 @@ class Pipeline(Methods):
     def to_yaml(self) -> str:
         """The pipeline as a graph file, which `hr.from_yaml` and the `headrace` command read.
 
-        Functions of modules are saved by their names; others get names such as "lambda-1"
-        that cannot be found again.
+        Functions of modules are saved by their names; others get names such as "lambda-1",
+        which cannot be loaded.
         """
         graph, _ = build.assemble(numbered(self._node))
         with translated():
             return graph.print("yaml")
 
     def save(self, path: PathLike) -> None:
-        """Write `to_yaml()` to a file, which is complete or not there."""
+        """Write `to_yaml()` to a file, atomically."""
         name = os.fsdecode(path_of(path, "save"))
         text = self.to_yaml()
         temporary = f"{name}.{os.getpid()}.new"
@@ -402,7 +402,7 @@ def _hints(keep_position: bool, depends_on: Sequence[str]) -> dict[str, Any]:
 
 
 def _op_names(node: Node | None) -> list[str]:
-    """Names of the operators on the way from the first source to `node`, backwards."""
+    """Names of the operators from `node` back to the first source."""
     names = []
     while node is not None:
         names.append(node.op)

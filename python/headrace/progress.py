@@ -1,6 +1,6 @@
-"""A progress bar: by rich where it is installed, else a line on stderr that is rewritten.
+"""A progress bar: by rich if it is installed, else a line on stderr that is rewritten.
 
-In a notebook rich needs ipywidgets; without one of them the bar is HTML that is updated.
+In a notebook rich needs ipywidgets; if either is missing, the bar is HTML that is updated.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .loader import Run
 
-_SECONDS = 0.1  # between two looks at the engine
+_SECONDS = 0.1  # between updates
 
 
 class Progress:
-    """Shows how far a run is. Records are of one epoch; None: it is not known how many."""
+    """Shows the progress of a run. Records are those of one epoch; None if unknown."""
 
     def __init__(self, records: int | None) -> None:
         self._records = records
         self._bar: Any = None
         self._task: Any = None
-        self._cell: Any = None  # what IPython's display gave
+        self._cell: Any = None  # IPython's display handle
         self._shown = 0.0
         self._rich = _installed("rich") and (not _in_notebook() or _installed("ipywidgets"))
 
@@ -50,7 +50,7 @@ class Progress:
         self._bar.start()
 
     def advance(self, run: Run) -> None:
-        """A batch was given."""
+        """The loop received a batch."""
         now = time.monotonic()
         if now - self._shown < _SECONDS:
             return
@@ -75,7 +75,7 @@ class Progress:
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def end(self, run: Run | None = None) -> None:
-        """The run is over, at the place where `run` stands."""
+        """The run has ended; `run` has its final position."""
         if run is not None and self._shown:
             self._show(run)
         if self._bar is not None:
@@ -93,7 +93,7 @@ def _installed(name: str) -> bool:
 
 
 def _in_notebook() -> bool:
-    """Whether a kernel runs this, so that there is a page to draw on."""
+    """Whether this runs in a Jupyter kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None

@@ -1,4 +1,4 @@
-"""Where pipelines begin: files, lists, numbers, graph files."""
+"""Sources of pipelines: files, lists, numbers, graph files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load(path: PathLike, *, trust: bool = False, **params: Any) -> Pipeline:
 def from_yaml(text: str, *, trust: bool = False, **params: Any) -> Pipeline:
     """Read a graph from text, as `load` does from a file."""
     if not isinstance(text, str) or not is_text(text):
-        raise ArgumentError(f"from_yaml(): a text in UTF-8 is needed, not {text!r:.60}", param="text")
+        raise ArgumentError(f"from_yaml(): needs a text in UTF-8, not {text!r:.60}", param="text")
     with translated():
         graph = _headrace.Graph.parse(text, "text.json" if text.lstrip().startswith("{") else "text", _texts(params))
         return _pipeline(graph, trust, "the text")
@@ -77,7 +77,7 @@ def _pipeline(graph: _headrace.Graph, trust: bool, file: str) -> Pipeline:
     used = {i for info in infos for i in info["inputs"]}
     ends = [i for i in _numbers(count) if i not in used]
     if len(ends) != 1:
-        graph.freeze()  # says what is wrong
+        graph.freeze()  # raises the reason
         raise GraphError(f"{file}: a pipeline has one output, this has {len(ends)}")
     output = node(ends[0], ())
     origin.nodes[:] = [made[i] for i in _numbers(count)]
@@ -92,7 +92,7 @@ def _numbers(count: int) -> Sequence[int]:
 
 
 def _forget_names(nodes: list[Node]) -> None:
-    """Names that the library gave are given again; so files can be joined."""
+    """Drops names that the library generated, so that files can be combined."""
     meant = {name for n in nodes for name in n.params.get("depends_on", [])}
     for node in nodes:
         if node.name is not None and node.name not in meant and re.fullmatch(re.escape(node.op) + r"\d*", node.name):
@@ -100,7 +100,7 @@ def _forget_names(nodes: list[Node]) -> None:
 
 
 def _code(op: str, params: dict[str, Any], inputs: tuple[Node, ...], trust: bool, file: str) -> Code:
-    """The function that a file names; takes its parameters out of `params`."""
+    """The function that a file names; removes its parameters from `params`."""
     name = str(params.pop("code", ""))
     target, _, flags = name.partition("#")
     target, _, version = target.partition("@")

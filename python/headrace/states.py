@@ -1,8 +1,8 @@
-"""States of loaders: what is in them, whether they fit, those of all ranks made one.
+"""States of loaders: their content, checks, and merging those of all ranks.
 
-A state is a dict for json, below 1 kB: whose pipeline it is (fingerprint, and a few digits
-per operator that let a refusal say which one differs), the seed, the epochs of the run,
-and the engine's own state, as text. `engine` is None between epochs.
+A state is a dict for json, smaller than 1 kB: the pipeline's fingerprint and a few digits per
+operator, so that an error can name the one that differs; the seed; the epochs of the run; and
+the engine's own state, as text. `engine` is None between epochs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NUMBER_MAX = 1 << 60
 
 
 def about(built: Built) -> dict[str, Any]:
-    """Which pipeline it is: the part of a state that is the same all the time."""
+    """The part of a state that identifies the pipeline."""
     return {"fingerprint": built.fingerprint, "nodes": _nodes(built), "records": built.record_count}
 
 
 def _nodes(built: Built) -> str:
-    """ "source.range:3f02 batch.stack:9a7e", the digits for what else counts of a node."""
+    """ "source.range:3f02 batch.stack:9a7e", the digits being a hash of parameters and code."""
     parts = []
     for node in built.nodes:
         params = {k: v for k, v in node.params.items() if k not in ("rank", "world")}
@@ -43,14 +43,14 @@ def _nodes(built: Built) -> str:
 
 
 def check(state: object) -> Mapping[str, Any]:
-    """The same, when it is a whole state; FormatError with what is wrong."""
+    """Returns `state` if it is well formed, else raises FormatError."""
     if not isinstance(state, Mapping) or "headrace" not in state:
-        raise FormatError("this is no state of a headrace loader: it lacks the key 'headrace'")
+        raise FormatError("this is not a state of a headrace loader: it has no key 'headrace'")
     if state["headrace"] != VERSION or isinstance(state["headrace"], bool):
         raise FormatError(f"the state is of version {state['headrace']!r}; this package reads {VERSION}")
     missing = [k for k in KEYS if k not in state]
     if missing:
-        raise FormatError(f"the state is damaged: it lacks {', '.join(missing)}")
+        raise FormatError(f"the state is damaged: keys are missing: {', '.join(missing)}")
     for key in ("fingerprint", "nodes"):
         if not isinstance(state[key], str):
             raise _damaged(key, state)
@@ -81,7 +81,7 @@ def _check_engine(state: Mapping[str, Any]) -> None:
     except (TypeError, ValueError):
         raise FormatError("the state is damaged: its engine part does not parse", param="engine") from None
     if not isinstance(engine, dict) or engine.get("fingerprint") != state["fingerprint"]:
-        raise FormatError("the state is damaged: its engine part is that of another state", param="engine")
+        raise FormatError("the state is damaged: its engine part belongs to another state", param="engine")
     for key in ("even", "moves"):
         if not isinstance(engine.get(key), bool):
             raise FormatError(f"the state is damaged: {key} is {engine.get(key)!r:.80}", param="engine")
@@ -91,7 +91,7 @@ def _check_engine(state: Mapping[str, Any]) -> None:
 
 
 def refuse_others(state: Mapping[str, Any], built: Built, seed: int) -> None:
-    """StateMismatchError when it is not that of this pipeline and seed."""
+    """Raises StateMismatchError unless it is a state of this pipeline and seed."""
     if state["fingerprint"] != built.fingerprint:
         raise StateMismatchError(
             f"the state belongs to another pipeline or data set: {_difference(state, about(built))} "
@@ -105,20 +105,20 @@ def refuse_others(state: Mapping[str, Any], built: Built, seed: int) -> None:
 
 
 def refuse_ranks(state: Mapping[str, Any], rank: int, world: int) -> None:
-    """StateMismatchError when it is good for another rank only."""
+    """Raises StateMismatchError if only another rank can load it."""
     if state["engine"] is None:
         return
     engine = json.loads(state["engine"])
     if engine["world"] == 0 or engine["even"] or (engine["rank"], engine["world"]) == (rank, world):
         return
     raise StateMismatchError(
-        f"the state is that of rank {engine['rank']} of {engine['world']}, this is rank {rank} of {world}. "
+        f"the state belongs to rank {engine['rank']} of {engine['world']}, this is rank {rank} of {world}. "
         + (
-            "Where a filter, flat_map or on_error='skip' leaves records out, each rank stands at a place of its own: "
-            "save the states of all, and load each rank's own, or hr.merge_states(states) for another number of ranks"
+            "A filter, flat_map or on_error='skip' leaves ranks at different positions: save the states of all ranks, "
+            "and load each rank's own, or hr.merge_states(states) for another number of ranks"
             if engine["moves"]
-            else "A window shuffle, take or skip behind a filter or an iterable ties a state to its rank: save the "
-            "states of all, and load each rank's own; a shuffle in front of the filter leaves the world free"
+            else "A window shuffle, take or skip after a filter or an iterable ties a state to its rank: save the "
+            "states of all ranks, and load each rank's own; shuffle before the filter to allow any number of ranks"
         ),
         param="rank",
     )
@@ -136,28 +136,28 @@ def _difference(state: Mapping[str, Any], here: Mapping[str, Any]) -> str:
         return f"it has {len(then)} operators, here are {len(now)}"
     if state["records"] != here["records"]:
         return f"its data had {state['records']} records per epoch, here are {here['records']}"
-    return "the operators are the same, but the data are others: the list of files, or what stands for a dataset"
+    return "the operators are the same, but the data are others: the list of files, or the identity of a dataset"
 
 
 def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One state of those that all ranks of a world saved at the same step, for any world.
+    """Merge the states that all ranks saved at the same step, for any number of ranks.
 
         states = [json.loads(p.read_text()) for p in sorted(folder.glob("loader-*.json"))]
         loader.load_state_dict(hr.merge_states(states))
 
-    Where each step takes as many records on every rank, the state of any rank does, and
-    this is not needed. It is where ranks stand at different places: behind a filter or
-    `flat_map`, or when bad records were skipped. What some ranks did ahead of the hindmost
-    is then not done again.
+    Not needed if each step takes the same number of records on every rank: then the state of
+    any rank will do. It is needed if ranks are at different positions: after a filter or
+    `flat_map`, or if bad records were skipped. Records that faster ranks have already consumed
+    are not repeated.
 
     Args:
         states: of all ranks, in any order. The result may be longer than 1 kB: some bytes
-            per rank, until all are past the place.
+            per rank, until all have passed its position.
 
     Raises:
-        StateError: they do not belong together: a rank is missing, or they are of
-            different steps; or a window shuffle behind a filter ties each to its rank.
-        FormatError: one is damaged.
+        StateError: they do not belong together: a rank is missing, or the steps differ; or a
+            window shuffle after a filter ties each state to its rank.
+        FormatError: a state is damaged.
     """
     if isinstance(states, Mapping) or not isinstance(states, Sequence) or not states:
         raise ArgumentError("merge_states() takes a list of the states of all ranks", param="states")
@@ -170,7 +170,7 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if all(engine is None for engine in engines):
         return dict(checked[0])
     if any(engine is None for engine in engines):
-        raise StateError("the states were not saved together: some ranks stand between epochs, others within one")
+        raise StateError("the states were not saved together: some ranks are between epochs, others within one")
     with translated():
         return {**checked[0], "engine": _headrace.merge_states(engines)}
 

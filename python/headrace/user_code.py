@@ -1,19 +1,19 @@
-"""User code as nodes of a pipeline: how it is called, what it makes, where it may run.
+"""User code as nodes of a pipeline: how it is called, what it returns, where it may run.
 
 What a function receives depends on `fields`:
 
 * `fields="image"` or `fields=["image", "label"]`: these fields as positional arguments.
   It returns new values for the same fields (a tuple for several), or for those that
-  `outputs` declares. Other fields pass on.
+  `outputs` declares. Other fields are kept.
 * no `fields`, records of one field: that value. It returns the new value, or a dict,
   which is then the new record.
 * no `fields`, records of several fields: a dict of them. It returns a dict: the new record.
 
-Values are int, float or bool for scalars, bytes for byte strings, read-only arrays else.
+Values are int, float or bool for scalars, bytes for byte strings, otherwise read-only arrays.
 
-What a function makes must be known before the run. `outputs` declares it; without that
-the function is called once, on the first good record, and element types and numbers of
-dimensions are taken from what it gives.
+What a function returns must be known before the run. `outputs` declares it; without that the
+function is called once, on the first good record, and element types and numbers of dimensions
+are taken from the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .fieldspec import Spec
 
 _local = threading.local()
 
-# Of a function's code, as in `inspect`, which takes long to import.
+# Flags of code objects; `inspect`, which has them, takes long to import.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
@@ -42,8 +42,8 @@ class Code(NamedTuple):
     """A user's function and how it is to be called.
 
     kind: "source", "map", "filter" or "expand".
-    fields: None where the user named none; `record` then tells, once the schema is known,
-        whether it is called with a dict.
+    fields: None if the user named none; once the schema is known, the flag `record` says
+        whether the function is called with a dict.
     flags: "record" (dict in, dict out), "seed" (global generators seeded per record),
         "batch" (called with whole batches).
     """
@@ -55,12 +55,12 @@ class Code(NamedTuple):
     variant: str = "threads"
     version: str | None = None
     flags: frozenset[str] = frozenset()
-    file_name: str | None = None  # the name in the file that it was loaded from
-    probed: bool = False  # outputs are those of a first record, not declared  # counts for the identity, too
+    file_name: str | None = None  # its name in the file that it was loaded from
+    probed: bool = False  # `outputs` was taken from a first record, not declared
 
 
 class RecordCall:
-    """Calls a function with a dict of fields, and takes a dict apart; can be pickled."""
+    """Calls a function with a dict of fields and unpacks the dict that it returns. Can be pickled."""
 
     __slots__ = ("fn", "inputs", "kind", "outputs")
 
@@ -86,7 +86,7 @@ class RecordCall:
 
 
 class DictCall(RecordCall):
-    """RecordCall whose function takes a dict even of one field."""
+    """RecordCall that passes a dict even for a single field."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ class DictCall(RecordCall):
 
 
 class SeedCall:
-    """Seeds the global generators by the record before each call; can be pickled."""
+    """Seeds the global generators with the record's key before each call. Can be pickled."""
 
     __slots__ = ("fn",)
 
@@ -117,11 +117,11 @@ class SeedCall:
 
 
 def rng() -> np.random.Generator:
-    """Random numbers of the record in hand, inside a function given to a pipeline.
+    """The random generator of the current record, for use in a function of a pipeline.
 
-    The numbers depend on the run's seed, the epoch, the record and the node only: any
-    number of threads, processes or ranks, and any restart, give the same. Called again
-    for the same record it goes on where it was.
+    Its numbers depend only on the run's seed, the epoch, the record and the node, not on the
+    number of threads, processes or ranks, nor on restarts. Further calls for the same record
+    continue the sequence.
 
     Returns:
         A NumPy Generator (Philox); valid until the function returns.
@@ -156,7 +156,7 @@ def rng() -> np.random.Generator:
 
 
 def callable_of(code: Code, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Callable[..., Any]:
-    """What the engine calls: the function itself where it can be."""
+    """What the engine calls: the function itself if possible."""
     call: Callable[..., Any] = code.fn
     if "record" in code.flags:
         kind = DictCall if "batch" in code.flags else RecordCall
@@ -165,7 +165,7 @@ def callable_of(code: Code, inputs: tuple[str, ...], outputs: tuple[str, ...]) -
 
 
 def file_name(code: Code) -> str | None:
-    """How a file names the code so that it can be found again: "module:name#flags"."""
+    """The name of the code in graph files, "module:name#flags"; None if it cannot be imported."""
     if code.file_name is not None:
         return code.file_name
     if code.kind == "source" or not identity.is_importable(code.fn):
@@ -179,8 +179,8 @@ def file_name(code: Code) -> str | None:
 def pickled(
     code: Code, call: Callable[..., Any], node: str, memory: pickling.Memory | None = None
 ) -> tuple[bytes, list[pickling.Span]]:
-    """`call` as bytes for a worker process; CodeError says why it cannot be sent. Without `memory` to see
-    whether it can."""
+    """`call` pickled for a worker process; CodeError if that is impossible. Without `memory` it is only
+    tried out."""
     name = identity.name_of(code.fn)
     try:
         data, spans = pickling.dumps(call, memory) if memory is not None else (pickle.dumps(call, 5), [])
@@ -204,7 +204,7 @@ def pickled(
 
 
 def _main_can_be_imported() -> bool:
-    """By multiprocessing's rules: a script, or a module that runs by `python -m`."""
+    """Whether __main__ is a script or a module run by `python -m`, as multiprocessing requires."""
     main = sys.modules.get("__main__")
     path = getattr(main, "__file__", None)
     spec = getattr(main, "__spec__", None)
@@ -214,13 +214,13 @@ def _main_can_be_imported() -> bool:
 
 
 def check_options(op: str, variant: str, version: str | None, seed_globals: bool) -> None:
-    """Raise what is wrong with the options that all user code has."""
+    """Check the options that all user code has."""
     one_of("variant", variant, ("inline", "threads", "processes"))
     if version is not None and not (
         isinstance(version, str) and re.fullmatch(r"[^#,\x00-\x1f\ud800-\udfff]+", version)
     ):
         raise ArgumentError(
-            f"{op}: version is a text that stands for the code, such as '2', without '#' and ','; not {version!r:.60}",
+            f"{op}: version is a text that identifies the code, such as '2', without '#' and ','; not {version!r:.60}",
             node=op,
             op=op,
             param="version",
@@ -240,7 +240,7 @@ def check_options(op: str, variant: str, version: str | None, seed_globals: bool
 
 
 def check_function(op: str, fn: object) -> None:
-    """Raise when calling `fn` would give something that only looks like a result."""
+    """Refuse functions whose result is not a value: generators and coroutines."""
     plain: Any = fn
     while isinstance(plain, functools.partial):
         plain = plain.func
@@ -299,7 +299,7 @@ def _iterable(value: Any) -> Iterable[Any]:
 
 
 def _kept(value: Any) -> Any:
-    """A copy of arrays, which may show memory that goes away with the call."""
+    """A copy of arrays, whose memory may be gone after the call."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, tuple):

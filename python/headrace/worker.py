@@ -1,13 +1,13 @@
 """Worker processes; host.py starts them and is the other end of their socket.
 
-One process, the nursery, imports what the user's functions need, once. For each worker it
-forks: it has one thread, so that is safe, takes a millisecond, and workers share the
-pages of modules and data. Where an import has started threads the nursery forks nothing
-and says so; the parent then starts every worker as a process of its own.
+One process, the nursery, imports once what the user's functions need, and forks a worker on
+request. It has a single thread, so forking is safe; it takes a millisecond, and workers share
+the pages of modules and data. If an import has started threads, the nursery reports that
+instead, and the parent starts every worker as a separate nursery.
 
-Messages on the socket FD: a JSON line with a body behind it from the parent, a JSON line
-back. When the socket or the parent ends, all end; a nursery without workers ends by
-itself after a while.
+Messages on the socket are JSON objects, with descriptors attached to those of the parent. All
+processes end when the socket is closed or the parent dies; a nursery without workers ends
+after some idle time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 HEADER_BYTES = 1 << 16
-IDLE_SECONDS = 20.0  # without workers, after which a nursery ends
+IDLE_SECONDS = 20.0  # after which a nursery without workers ends
 _PR_SET_PDEATHSIG = 1
 
 importing = False  # the user's script or functions, in this process
@@ -35,7 +35,7 @@ Found = tuple[str, Callable[..., Any]]
 
 
 def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """A message and the descriptors that came with it; None at the end."""
+    """A message and its descriptors; None at end of file."""
     data, fds, _, _ = socket.recv_fds(sock, HEADER_BYTES, 2)
     return (json.loads(data), fds) if data else None
 
@@ -45,7 +45,7 @@ def _reply(sock: socket.socket, **message: Any) -> None:
 
 
 def _load(fds: list[int]) -> dict[str, Found]:
-    """Take the functions from the parent's memory files and import what they need."""
+    """The functions from the parent's memory files, with what they need imported."""
     global importing
     importing = True
     try:
@@ -88,7 +88,7 @@ def _serve(fd: int, found: dict[str, Found]) -> int:
     try:
         _headrace.serve(fd, found.get)
         return 0
-    except BaseException:  # noqa: BLE001 - the engine sees the socket close; here are the words
+    except BaseException:  # noqa: BLE001 - the engine sees the socket close; print the reason
         traceback.print_exc()
         return 1
 
@@ -118,7 +118,7 @@ def _reap(children: set[int]) -> None:
 
 
 def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
-    """Fork and kill as the parent says, until it goes."""
+    """Forks and kills workers on request, until the parent ends."""
     children: set[int] = set()
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_read, False)
@@ -157,12 +157,12 @@ def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
 
 def main(fd: int) -> None:
     """Run a nursery on the socket `fd`."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a thread of the engine, which blocks all, may have started it
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # engine threads block all signals, and a process inherits that
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["HEADRACE_WORKER"] = "1"
     with contextlib.suppress(BrokenPipeError, ConnectionResetError), socket.socket(fileno=fd) as sock:
         sock.set_inheritable(False)
-        _nursery(sock)  # those two: the parent is gone
+        _nursery(sock)  # the two errors mean that the parent has ended
 
 
 def _nursery(sock: socket.socket) -> None:
@@ -175,7 +175,7 @@ def _nursery(sock: socket.socket) -> None:
         _reply(sock, error=f"{type(error).__name__}: {error}", detail=traceback.format_exc())
         return
     gc.collect()
-    gc.freeze()  # what was imported is never looked at again, and its pages stay shared
+    gc.freeze()  # the collector never visits what was imported, so its pages stay shared
     threads = len(os.listdir("/proc/self/task"))
     _reply(sock, threads=threads)
     _loop(sock, found)

@@ -1,4 +1,4 @@
-"""Headrace in other frameworks; each module is imported only when asked for.
+"""Headrace in other frameworks; each module is imported on demand.
 
     headrace.adapters.lightning     DataModule, Batches
     headrace.adapters.huggingface   Trainer, FromPipelines
@@ -6,5 +6,5 @@
     headrace.adapters.tensorflow    a tf.data.Dataset
     headrace.adapters.ray           iter_torch_batches in Ray Train
 
-A plain PyTorch loop, Accelerate and torchtitan need none: a loader has what they call.
+A plain PyTorch loop, Accelerate and torchtitan need none: a loader has the methods that they call.
 """

@@ -1,4 +1,4 @@
-"""What the adapters do when several ranks train together."""
+"""What adapters share if several ranks train together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..states import merge_states
 
 
 def even_steps(pipeline: Pipeline, options: LoaderOptions) -> LoaderOptions:
-    """`options` with a choice of `even` by which no rank runs dry, unless they have one."""
+    """`options` with a value of `even` that gives all ranks the same number of steps, unless it is set."""
     rank, world = rank_and_world(options.get("rank"), options.get("world"))
     graph = pipeline._built.graph
     if world < 2 or graph.epoch_size({})["shards"] or "even" in options:
@@ -20,9 +20,9 @@ def even_steps(pipeline: Pipeline, options: LoaderOptions) -> LoaderOptions:
 
 
 def state_of_all(loader: Loader, state: dict[str, Any]) -> dict[str, Any]:
-    """`state` of this rank; where ranks stand at places of their own, those of all of them.
+    """The state of this rank, or those of all ranks if they can be at different positions.
 
-    Then it is a collective of torch.distributed: all ranks call it.
+    In the latter case it is a collective of torch.distributed, which all ranks must call.
     """
     if not loader.ranks_differ:
         return state
@@ -34,7 +34,7 @@ def state_of_all(loader: Loader, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def state_of_rank(loader: Loader, state: Any) -> Any:
-    """This rank's part of what `state_of_all` gave; with another number of ranks, all of it."""
+    """This rank's state from the result of `state_of_all`, merged if the number of ranks differs."""
     states = state.get("ranks") if isinstance(state, dict) else None
     if states is None:
         return state

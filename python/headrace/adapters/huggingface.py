@@ -1,12 +1,12 @@
-"""Hugging Face Trainer: pipelines in the place of datasets.
+"""Hugging Face Trainer: pipelines instead of datasets.
 
     from headrace.adapters.huggingface import Trainer
     Trainer(model, args, train_dataset=train, eval_dataset=test).train()
 
-The pipelines batch, so the batch sizes, samplers, workers and collators of
-TrainingArguments do not matter for them. The place in the training data is kept in
-trainer_state.json. On resume the Trainer drops the batches of the epoch that it has had;
-it is given placeholders for those, and nothing is read twice.
+Pipelines make batches, so the batch sizes, samplers, workers and collators of TrainingArguments
+are ignored. The position in the training data is saved in trainer_state.json. On resume the
+Trainer skips the batches of the epoch that it has already seen; it receives placeholders for
+them, so that nothing is read twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ._ranks import even_steps, state_of_all, state_of_rank
 
 
 class Records(IterableDataset):  # type: ignore[misc,type-arg,no-untyped-call,unused-ignore]
-    """What the Trainer takes for the data set: counts records, gives batches."""
+    """The data set as the Trainer sees it: the length in records, items in batches."""
 
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
@@ -43,9 +43,9 @@ class Records(IterableDataset):  # type: ignore[misc,type-arg,no-untyped-call,un
 
 
 class Batches:
-    """A loader with what Trainer and Accelerate look for in a DataLoader."""
+    """A loader with the attributes that Trainer and Accelerate expect of a DataLoader."""
 
-    # What skip_first_batches hands to a torch DataLoader over `dataset`.
+    # Attributes that skip_first_batches passes to a torch DataLoader over `dataset`.
     batch_size = None  # the data set batches
     drop_last = False
     num_workers = 0
@@ -54,8 +54,8 @@ class Batches:
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
         self.dataset = Records(self)
-        self._given = 0  # batches of the epoch under way
-        self._missed = 0  # batches of it that were trained on before this run
+        self._given = 0  # batches of the current epoch
+        self._missed = 0  # those that an earlier run has trained on
         self._total = 0  # batches of the training
         self._before = 0  # epochs of the training that Trainer does not count
         self._counted = loader.pipeline.record_count is not None
@@ -85,10 +85,10 @@ class Batches:
         return {"loader": loader, "batches": self._given, "total": self._total}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there.
+        """Resume from a state.
 
-        Without a length, Trainer takes all steps for one epoch: it drops as many batches
-        as there were in all, and counts epochs from 0 again.
+        Without a length, Trainer treats all steps as one epoch: it skips as many batches as
+        there were in total, and counts epochs from 0 again.
         """
         place = state_of_rank(self.loader, state["loader"])
         self.loader.load_state_dict(place)
@@ -98,25 +98,25 @@ class Batches:
 
 
 def batches(pipeline: Pipeline, **options: Any) -> Batches:
-    """What `get_train_dataloader` of a Trainer of your own can return."""
+    """For `get_train_dataloader` of your own Trainer to return."""
     given: LoaderOptions = {"output": "torch", **options}  # type: ignore[typeddict-item]
     return Batches(pipeline.loader(**even_steps(pipeline, given)))
 
 
 class KeepsPlace(TrainerCallback, ExportableState):  # type: ignore[misc,type-arg,no-untyped-call,unused-ignore]
-    """Saves the place in the training data with the Trainer's state, and goes back to it."""
+    """Saves the position in the training data with the Trainer's state, and restores it."""
 
     def __init__(self) -> None:
         self._batches: Batches | None = None
         self._gathered: dict[str, Any] | None = None
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Only rank 0 is asked for the state; where ranks stand apart, it is gathered here."""
+        """Gathers the states of all ranks if they differ; Trainer only asks rank 0."""
         if control.should_save and self._batches is not None and self._batches.loader.ranks_differ:
             self._gathered = self._batches.state_dict()
 
     def state(self) -> dict[str, Any]:
-        """What the Trainer writes to trainer_state.json."""
+        """The state that the Trainer writes to trainer_state.json."""
         found = self._batches
         if found is None or found.loader.ranks_differ:
             place = self._gathered
@@ -125,7 +125,7 @@ class KeepsPlace(TrainerCallback, ExportableState):  # type: ignore[misc,type-ar
         return {"args": {}, "attributes": {"place": place}}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Load the place, if the run is one that goes on."""
+        """Restores the position if the run resumes."""
         found = kwargs.get("train_dataloader")
         self._batches = found if isinstance(found, Batches) else None
         saved = state.stateful_callbacks.get(type(self).__name__)
@@ -134,12 +134,12 @@ class KeepsPlace(TrainerCallback, ExportableState):  # type: ignore[misc,type-ar
         place = saved["attributes"].get("place") if isinstance(saved, dict) else None
         if place is not None:
             self._batches.load_state_dict(place)
-        else:  # a checkpoint without: the Trainer reads the batches of this epoch and drops them
+        else:  # a checkpoint without a state: the Trainer reads and drops the batches of this epoch
             self._batches.set_epoch(int(state.epoch))
 
 
 class _Length:
-    """Stands for a pipeline while Trainer.__init__ looks at the data set."""
+    """Replaces a pipeline while Trainer.__init__ inspects the data set."""
 
     def __init__(self, records: int) -> None:
         self._records = records

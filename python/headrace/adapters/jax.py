@@ -1,7 +1,7 @@
 """JAX: batches as global arrays on a mesh of devices.
 
-On one device `pipeline.loader(output="jax")` is all that is needed. With several, each
-process reads its share and the arrays of all make one, cut along its first dimension.
+On one device `pipeline.loader(output="jax")` is enough. With several, each process reads its
+share, and the arrays of all processes form one array, sharded along its first dimension.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ._ranks import even_steps
 
 
 def loader(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Loader:
-    """A loader of this process's share: JAX says which of how many it is.
+    """A loader of this process's share; rank and world are those of JAX.
 
-    All processes make as many steps, unless `even` says otherwise. The batch size is that
+    All processes make the same number of steps, unless `even` is given. The batch size is that
     of one process.
     """
     given: LoaderOptions = {"output": "numpy", **options}
@@ -37,8 +37,8 @@ def on_devices(batches: Iterable[Batch], sharding: Any) -> Iterator[dict[str, ja
         train = loader(pipeline, epochs=90)
         for batch in on_devices(train, sharding): ...       # train.state_dict() for the checkpoint
 
-    Copies to devices run while the host goes on. Byte strings and ragged fields have no
-    place there; leave them out by `select` before the batch.
+    Copies to devices are asynchronous. Byte strings and ragged fields cannot be on a device;
+    drop them by `select` before the batch.
     """
     make: Any = jax.make_array_from_process_local_data
     for batch in batches:

@@ -1,11 +1,10 @@
-"""Lightning: loaders whose place is kept in the checkpoint.
+"""Lightning: loaders whose position is saved in the checkpoint.
 
-Lightning saves and loads the state of any loader that has one. Three habits make a plain
-loader resume wrongly, and `Batches` knows them. At the end of an epoch Lightning stops
-asking before the loader can say that it is over, so a state there means "next epoch" and
-not "no batch left". From a checkpoint of an epoch's end it does not load the state at all,
-it tells the epoch to `sampler.set_epoch`. And where the length is not known it takes one
-batch in advance.
+Lightning saves and loads the state of any loader that has one. A plain loader would resume
+wrongly in three cases that `Batches` handles. At the end of an epoch Lightning stops before the
+loader can report the end, so a state saved there means "next epoch" and not "no batch left". It
+does not load the state of a checkpoint at the end of an epoch, but calls `sampler.set_epoch`. And
+if the length is unknown, it prefetches one batch.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ except ImportError:
 
 
 class Batches:
-    """A loader as Lightning's Trainer drives it; each `for` is one epoch.
+    """A loader for Lightning's Trainer; each `for` is one epoch.
 
     Args:
         loader: made with epochs=1, the default.
-        same: give epoch 0 each time, as validation wants it.
+        same: run epoch 0 each time, for validation.
     """
 
-    batch_sampler = None  # looked for where there is a sampler
+    batch_sampler = None  # Lightning looks for it in a sampler
 
     def __init__(self, loader: Loader, *, same: bool = False) -> None:
         self.loader = loader
         self._same = same
         self._resumed = False
-        self._wanted: int | None = None  # the epoch to begin with
-        self._early: dict[str, Any] | None = None  # the state in front of the batch taken in advance
+        self._wanted: int | None = None  # the epoch to start with
+        self._early: dict[str, Any] | None = None  # the state before the prefetched batch
         try:
             len(loader)
             self._ahead = False
@@ -80,15 +79,15 @@ class Batches:
         return self
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next `for` give this epoch; the one under way goes on."""
+        """Run this epoch in the next `for`; a running loop is not affected."""
         self._wanted = None if self._same else epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last batch that was trained on."""
+        """The position after the last batch that was trained on."""
         return state_of_all(self.loader, self._early if self._early is not None else self.loader.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there; from the end of an epoch with the next."""
+        """Resume from a state; from one at the end of an epoch with the next epoch."""
         self.loader.load_state_dict(state_of_rank(self.loader, state))
         self._resumed = True
         self._wanted = self._early = None
@@ -97,12 +96,12 @@ class Batches:
 class DataModule(LightningDataModule):  # type: ignore[misc,unused-ignore]
     """Pipelines for `Trainer.fit(model, DataModule(train, val))`.
 
-    Checkpoints hold the place in the training data, also in the middle of an epoch. With
-    several ranks each reads its share, and all make as many steps (`even="repeat"`).
+    Checkpoints hold the position in the training data, even within an epoch. With several
+    ranks each reads its share, in the same number of steps (`even="repeat"`).
 
     Args:
-        train, val, test, predict: pipelines that end in batches; several for all but train
-            may be given as a list.
+        train, val, test, predict: pipelines that end in batches; all but train may
+            be lists of several.
         options: of `Pipeline.loader`, without epochs; `train_options` for training only.
     """
 

@@ -1,4 +1,4 @@
-"""Ray Train: what `ray.train.get_dataset_shard` gives, from a pipeline.
+"""Ray Train: the equivalent of `ray.train.get_dataset_shard` for a pipeline.
 
     def train_loop_per_worker(config):
         shard = headrace.adapters.ray.shard(config["train"])
@@ -6,7 +6,7 @@
             for batch in shard.iter_torch_batches():
                 ...
 
-A pipeline can be pickled as its graph file (`to_yaml`) or be made in the worker. Each
+Send the pipeline as a graph file (`to_yaml`), or make it in the worker. Each
 worker reads its own share from the files; nothing goes through Ray's object store.
 """
 
@@ -45,19 +45,19 @@ class Shard:
         return len(self.loader)
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last batch, for the checkpoint; the same on all workers, but
-        where a filter lets each stand at a place of its own."""
+        """The position after the last batch, for the checkpoint; the same on all workers unless
+        a filter leaves them at different positions."""
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there, also on another number of workers."""
+        """Resume from a state, with any number of workers."""
         self.loader.load_state_dict(state)
 
 
 def shard(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Shard:
-    """The share of the Ray Train worker that calls; all of it outside of Ray Train.
+    """The share of the calling Ray Train worker; the whole pipeline outside of Ray Train.
 
-    All workers make as many steps, unless `even` says otherwise. `options` are those of
+    All workers make the same number of steps, unless `even` is given. `options` are those of
     `Pipeline.loader`.
     """
     rank, world, device = _worker()
@@ -74,5 +74,5 @@ def _worker() -> tuple[int, int, str | None]:
         context = train.get_context()
         rank, world = context.get_world_rank(), context.get_world_size()
         return rank or 0, world or 1, str(get_device())
-    except (ImportError, RuntimeError):  # RuntimeError: not in a training
+    except (ImportError, RuntimeError):  # RuntimeError: not in a training run
         return 0, 1, None

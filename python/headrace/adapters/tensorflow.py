@@ -1,4 +1,4 @@
-"""TensorFlow: a pipeline as a tf.data.Dataset, for Keras and whatever takes one."""
+"""TensorFlow: a pipeline as a tf.data.Dataset, for Keras and others."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def dataset(
     """The batches of a pipeline, or of a loader of it, as a tf.data.Dataset.
 
     Each iteration of the data set runs the loader's next epochs. tf.data copies arrays into
-    its own memory, and reads ahead of the training: to go on later, keep the number of the
-    epoch and call `set_epoch` of a loader of your own.
+    its own memory and reads ahead of the training: to resume, save the number of the epoch and
+    call `set_epoch` of your own loader.
 
     Args:
         source: a pipeline, or a loader with output="numpy".
-        pairs: give (features, target) of these two fields, as Keras' fit wants them,
-            instead of a dict of all.
+        pairs: return (features, target) from these two fields, as Keras' fit expects, instead
+            of a dict of all.
         options: those of `Pipeline.loader`, for a pipeline.
     """
     if isinstance(source, Pipeline):
