@@ -344,7 +344,12 @@ def test_stats_stay_after_the_run() -> None:
     loader = hr.range(100).batch(10).loader()
     list(loader)
     assert loader.stats()["records"] == 100
-    assert any(n["node"] == "source.range" for n in loader.node_stats())
+    nodes = {n["node"]: n for n in loader.node_stats()}
+    assert nodes["source.range"]["records"] == 100 and nodes["source.range"]["bytes_written"] == 800
+    assert nodes["batch.stack"]["records"] == 100 and nodes["batch.stack"]["records_out"] == 10
+    for node in nodes.values():
+        assert 0 <= node["worker_seconds"] <= node["seconds"] and node["wait_seconds"] >= 0
+        assert node["record_ns"] >= 0 and node["record_ns_variance"] >= 0 and node["bytes_in"] >= node["bytes_read"]
 
 
 def test_progress_shows_and_ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@
  * so that load on the machine does not matter.
  */
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -262,6 +264,61 @@ TEST(every_kind_of_node_reports)
                 check_failed(__FILE__, __LINE__, "%s reports no time", m.names[i]);
         check_sum("all kinds", &m);
     }
+}
+
+struct reading {
+    struct hr_iter *iter;
+    atomic_bool stop;
+    uint64_t times;
+};
+
+static void *read_all(void *user)
+{
+    struct reading *r = user;
+
+    for (; !atomic_load(&r->stop); r->times++) {
+        struct hr_iter_stats stats;
+        struct hr_node_stats node;
+        uint64_t last = 0;
+        char *trace;
+
+        hr_iter_stats(r->iter, &stats);
+        for (size_t i = stats.node_count; i-- > 0; last = node.records) {
+            CHECK_OK(hr_iter_node_stats(r->iter, i, &node));
+            CHECK(node.records >= last); /* a record passes earlier nodes first */
+        }
+        CHECK_OK(hr_iter_trace(r->iter, &trace, NULL));
+        hr_free(trace);
+    }
+    return NULL;
+}
+
+/* A copy is made under the lock: what is read belongs together at any time. */
+TEST(stats_and_trace_may_be_read_while_records_run)
+{
+    struct outcome_job job =
+        outcome_job_text("headrace: 1\npipeline:\n  - source.range: {n: 300000}\n"
+                         "  - debug.identity: {}\n"
+                         "  - record.filter: {expr: \"value % 3 != 1\"}\n");
+    struct hr_error error = {0};
+    struct hr_graph *graph = outcome_graph(&job, &error);
+    struct reading reading = {0};
+    struct hr_batch *batch;
+    pthread_t reader;
+    enum hr_err code;
+
+    outcome_job_threads(&job, 2);
+    job.options.trace = true;
+    CHECK_OK(hr_iter_open(graph, &job.options, &reading.iter, &error));
+    CHECK(pthread_create(&reader, NULL, read_all, &reading) == 0);
+    while ((code = hr_iter_next(reading.iter, &batch, &error)) == HR_OK)
+        hr_batch_unref(batch);
+    CHECK_ERR(HR_ERR_END, code);
+    atomic_store(&reading.stop, true);
+    CHECK(pthread_join(reader, NULL) == 0);
+    CHECK(reading.times > 0);
+    hr_iter_close(reading.iter);
+    hr_graph_unref(graph);
 }
 
 TEST(inputs_are_no_outputs)

@@ -40,6 +40,11 @@ def json_is_one_object_with_its_keys():
     names = [node["node"] for node in result["nodes"]]
     assert names[0] == "source.files" and names[-1] == "batch.stack"
     assert all({"op", "records", "seconds", "fused_into"} <= set(node) for node in result["nodes"])
+    for node in result["nodes"]:
+        assert 0 <= node["worker_seconds"] <= node["seconds"] and node["wait_seconds"] >= 0, node
+        assert node["record_ns"] >= 0 and node["record_ns_variance"] >= 0, node
+        assert sum(node["bytes"].values()) >= node["bytes_out"], node
+    assert sum(node["seconds"] for node in result["nodes"]) <= 1.02 * result["cpu_seconds"], result
 
 
 @test
