@@ -153,6 +153,15 @@ static struct hr_block *empty_block(struct hr_stage *stage)
  * held for long after the others of their block. */
 #define COLUMN_ROW_MAX 2048
 
+/* Whether values of the result are stored side by side: not where some of them may cross
+ * a cut as descriptions. */
+static bool has_column(const struct hr_stage *stage, const struct hr_out_field *out)
+{
+    if (out->bytes < 0 || (!stage->direct && out->bytes > COLUMN_ROW_MAX))
+        return false;
+    return !stage->program.plan->describes || out->field->ndim == 0;
+}
+
 enum hr_err
 hr__block_columns(struct hr_stage *stage, struct hr_block *block, uint32_t size)
 {
@@ -162,7 +171,7 @@ hr__block_columns(struct hr_stage *stage, struct hr_block *block, uint32_t size)
     if (p->expand.op != NULL)
         return HR_OK;
     for (size_t f = 0; f < p->out_count && code == HR_OK; f++) {
-        if (p->out[f].bytes < 0 || (!stage->direct && p->out[f].bytes > COLUMN_ROW_MAX))
+        if (!has_column(stage, &p->out[f]))
             continue;
         code = hr__column_get(stage->engine->pool, &p->out[f], size, &block->columns[f]);
     }

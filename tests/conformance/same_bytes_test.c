@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 #include "core/cpu.h"
+#include "core/str.h"
 #include "graph/graph.h"
+#include "opt/opt.h"
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
@@ -215,6 +217,40 @@ TEST(making_photos_early_changes_bytes_in_mode_close_only_and_leaves_one_digest)
         outcome_free(plain);
         outcome_free(early);
     }
+}
+
+/* Of 2 kB and less, which lie side by side in a block where they are made. */
+TEST(a_cut_between_edits_of_small_images_changes_no_byte)
+{
+    static const char text[] =
+        HEAD DECODE_CLOSE "  - image.center_crop: {size: [14, 48]}\n"
+                          "  - image.resize_shortest: {size: 5}\n" BATCH;
+    struct outcome_job job = job_text(text, photos_good());
+    struct hr_graph *graph = outcome_graph(&job, NULL);
+    struct hr_opt_settings settings = {.cpus = 2, .ordered = true, .fuse = true};
+    struct outcome *whole = outcome_run(&job);
+
+    CHECK(graph != NULL);
+    CHECK_OK(hr_graph_freeze(graph, NULL));
+    for (uint32_t node = 2; node < 4; node++) { /* the decode, the crop */
+        struct hr_plan plan;
+        struct outcome *o;
+        struct hr_str out;
+
+        settings.cuts = &node;
+        settings.cut_count = 1;
+        CHECK_OK(hr__plan_make(graph, &settings, &plan, NULL));
+        hr__str_init(&out);
+        hr__plan_print(&plan, HR_GRAPH_YAML, &out);
+        job.options.plan = hr__str_text(&out);
+        o = outcome_run(&job);
+        outcome_check_same(whole, o, 0, graph->nodes[node].name);
+        outcome_free(o);
+        hr__str_finish(&out);
+        hr__plan_finish(&plan);
+    }
+    outcome_free(whole);
+    hr_graph_unref(graph);
 }
 
 TEST(a_filter_that_drops_a_third_leaves_one_digest)
