@@ -1,8 +1,8 @@
 /*
  * Batches, and what keeps their memory alive.
  *
- * A hold is a C object, not a Python one: DLPack tensors keep it beyond the interpreter's
- * lock, and its count tells whether a field is the last to show the memory.
+ * A hold is a C object, not a Python one: DLPack tensors release it without the
+ * interpreter's lock, and its count shows whether a field is the last view of the memory.
  */
 #include "ext.h"
 
@@ -111,7 +111,7 @@ static PyObject *batch_names(PyObject *self, void *unused)
     return names;
 }
 
-/* "image, label": for a message. */
+/* "image, label", for messages. */
 static void list_names(struct hr_batch *batch, char *text, size_t room)
 {
     struct hr_field_view view;

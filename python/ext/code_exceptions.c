@@ -23,7 +23,8 @@ static PyObject *path_bytes(const uint32_t *children, size_t depth)
     return PyBytes_FromStringAndSize(bytes, (Py_ssize_t)(4 * depth));
 }
 
-/* Sorts by the order of records; never as far as to compare exceptions. */
+/* Sorts by the order of records; the exception's address comes last but one, so that
+ * exceptions are never compared. */
 static PyObject *kept_entry(struct ext_call *frame, PyObject *exception)
 {
     struct hr_code_record record = {0};
@@ -35,8 +36,8 @@ static PyObject *kept_entry(struct ext_call *frame, PyObject *exception)
         record.node, (unsigned long long)record.index, (Py_ssize_t)exception, exception);
 }
 
-/* Add to a list of KEPT_MAX at most; a new reference to the entry that is too much, or
- * NULL. Drops nothing: the registry is locked. */
+/* Adds to a list of at most KEPT_MAX entries. Returns a new reference to the entry that
+ * was displaced, or NULL. Drops no reference, since the registry is locked. */
 static PyObject *insert_kept(PyObject *kept, PyObject *entry)
 {
     PyObject *last;
@@ -49,7 +50,7 @@ static PyObject *insert_kept(PyObject *kept, PyObject *entry)
     return last;
 }
 
-/* Keep the exception when there is room, or in the place of one that is later. */
+/* Keeps the exception if there is room or if a kept one is later. */
 static void keep(struct ext_call *frame, PyObject *exception)
 {
     struct ext_registry *registry = frame->registry;
@@ -73,7 +74,7 @@ static void keep(struct ext_call *frame, PyObject *exception)
     PyErr_Clear();
 }
 
-/* An exception that ends more than the record, unless this module raised it. */
+/* Keeps an exception that ends more than the record, unless this module raised it. */
 static void keep_fatal(struct ext_call *frame, PyObject *exception)
 {
     struct ext_registry *registry = frame->registry;
@@ -148,7 +149,7 @@ PyObject *ext_kept_take(struct ext_registry *registry, const struct hr_error *er
     return exception;
 }
 
-/* What the traceback says, for hr_iter_detail and worker processes. */
+/* Passes the traceback's text on, for hr_iter_detail and worker processes. */
 static void tell_detail(struct ext_call *frame, PyObject *exception)
 {
     PyObject *text = ext_exception_text(exception), *bytes = ext_utf8(text);

@@ -57,7 +57,7 @@ static int kind_of(const char *name)
     return -1;
 }
 
-/* The list whose __getitem__ `function` is, borrowed from it, or NULL. */
+/* The list whose __getitem__ `function` is (borrowed), or NULL. */
 static PyObject *list_of(PyObject *function)
 {
     PyObject *list, *own;
@@ -117,7 +117,7 @@ int ext_registry_visit(struct ext_registry *registry, visitproc visit, void *arg
     return 0;
 }
 
-/* Take a function off the list, and the code that it is of. */
+/* Removes a function and its code from the registry. */
 static struct ext_code *take_code(struct ext_registry *registry, PyObject **ret_function)
 {
     struct ext_code *code;

@@ -1,27 +1,27 @@
 /*
  * Values between the engine and user code.
  *
- * What user code is given may be kept by it for ever, but the engine's memory is there
- * for one call only, and an array cannot be moved once it is shown. So arrays are copies
- * in bytes objects of their own (docs/decisions/0012 has the cost). What comes back is
- * copied into the room that the engine gives, unless it is an input unchanged.
+ * User code may keep its arguments forever, but the engine's memory is valid for one call
+ * only, and an exported array cannot be moved. So arrays are copies in separate bytes
+ * objects (docs/decisions/0012 has the cost). Results are copied into memory that the
+ * engine provides, unless they are unchanged inputs.
  */
 #include "ext.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Below this many bytes a copy is shorter than letting go of the interpreter's lock. */
+/* Below this many bytes a copy takes less time than releasing the interpreter's lock. */
 #define LONG_BYTES (256 << 10)
 
 /* ---- numpy ---- */
 
-/* What the extension needs of it. */
+/* Loads what the extension needs of NumPy. */
 struct numpy {
     PyObject *ndarray, *asarray, *dtypes[EXT_DTYPES];
 };
 
-/* -1 with an exception set; release what is there either way. */
+/* -1 with an exception set; the caller releases in either case. */
 static int import_numpy(struct numpy *ret)
 {
     PyObject *module = PyImport_ImportModule("numpy");
@@ -44,7 +44,7 @@ static void release_numpy(struct numpy *numpy)
         Py_XDECREF(numpy->dtypes[i]);
 }
 
-/* The first thread that has all of it gives it to the state. */
+/* The first thread that has loaded everything stores it in the state. */
 static int load_numpy(struct ext_state *state)
 {
     struct numpy numpy = {NULL};
@@ -187,7 +187,8 @@ static bool same_buffer(const Py_buffer *a, const Py_buffer *b)
            memcmp(a->strides, b->strides, (size_t)a->ndim * sizeof *a->strides) == 0;
 }
 
-/* The input that `value` is, or shows whole (when `buffer` is given), or -1. */
+/* The index of the input that `value` is, or of which it is a complete view (if
+ * `buffer` is given), or -1. */
 static Py_ssize_t
 find_input(PyObject *value, const Py_buffer *buffer, const struct ext_inputs *inputs)
 {
@@ -210,7 +211,7 @@ find_input(PyObject *value, const Py_buffer *buffer, const struct ext_inputs *in
     return -1;
 }
 
-/* True when the output is the input that `value` is and was passed on. */
+/* True if `value` is an input and was passed on as the output. */
 static bool pass(struct hr_code_call *call, size_t at, PyObject *value,
                  const Py_buffer *buffer, const struct ext_inputs *inputs)
 {
@@ -242,7 +243,7 @@ static enum hr_err store_bytes(struct hr_code_call *call, size_t at, const char 
     return code;
 }
 
-/* `dtype` is what the elements of `from` are; HR_DTYPE_NONE when nothing of ours. */
+/* `dtype` is that of the elements of `from`; HR_DTYPE_NONE if it is not one of ours. */
 static enum hr_err
 store_buffer(struct hr_code_call *call, size_t at, const struct hr_field_info *info,
              enum hr_dtype dtype, Py_buffer *from, struct hr_error *reterr)
@@ -270,7 +271,7 @@ store_buffer(struct hr_code_call *call, size_t at, const struct hr_field_info *i
     return code;
 }
 
-/* As an array of the declared dtype: lists, tuples, numbers in place of arrays. */
+/* Converts lists, tuples and numbers to an array of the declared dtype. */
 static PyObject *
 cast_array(struct ext_state *state, PyObject *array, PyObject *value, enum hr_dtype dtype)
 {
@@ -292,7 +293,7 @@ cast_array(struct ext_state *state, PyObject *array, PyObject *value, enum hr_dt
     return cast;
 }
 
-/* The bits of an array of ml_dtypes.bfloat16, which shows no buffer; else NULL. */
+/* The bits of an array of ml_dtypes.bfloat16, which has no buffer protocol; else NULL. */
 static PyObject *brain_bits(PyObject *array)
 {
     PyObject *dtype = PyObject_GetAttrString(array, "dtype"), *name, *bits = NULL;
@@ -308,7 +309,7 @@ static PyObject *brain_bits(PyObject *array)
     return bits;
 }
 
-/* `array` in the machine's order of bytes; steals it. */
+/* `array` in native byte order; steals the reference. */
 static PyObject *native_array(PyObject *array)
 {
     PyObject *dtype = PyObject_GetAttrString(array, "dtype"), *native, *made = NULL;
@@ -331,8 +332,8 @@ static bool is_swapped(const Py_buffer *buffer)
     return buffer->format != NULL && strchr(">!", buffer->format[0]) != NULL;
 }
 
-/* What numpy.asarray makes of something that shows no buffer, or one in another order of
- * bytes; *ret_brain: the bits of bfloat16. */
+/* The result of numpy.asarray for objects without a buffer or in foreign byte order.
+ * *ret_brain is set if it holds the bits of bfloat16. */
 static PyObject *
 make_array(struct ext_state *state, PyObject *value, enum hr_dtype dtype, bool *ret_brain)
 {
@@ -379,7 +380,7 @@ store_scalar(struct hr_code_call *call, size_t at, const struct hr_field_info *i
     return code;
 }
 
-/* What `value` shows: through its buffer, DLPack, or the array that NumPy makes of it. */
+/* Reads `value` through its buffer, DLPack, or numpy.asarray. */
 static enum hr_err
 store_shown(struct hr_code_call *call, size_t at, const struct hr_field_info *info,
             enum hr_dtype dtype, PyObject *value, const struct ext_inputs *inputs,
@@ -424,7 +425,7 @@ store_array(struct ext_state *state, struct hr_code_call *call, size_t at,
         PyObject_GetBuffer(value, &buffer, PyBUF_FULL_RO) == 0) {
         dtype = ext_dtype_of_format(buffer.format, buffer.itemsize);
         if (dtype == HR_U16 && info->dtype == HR_BF16)
-            dtype = HR_BF16; /* its bits: NumPy has no other way to give them */
+            dtype = HR_BF16; /* its bits; NumPy offers no other way */
         if (buffer.ndim == 0 && info->ndim == 0 && info->dtype != HR_DTYPE_NONE)
             code = store_scalar(call, at, info, value, reterr); /* numpy.int64(3) */
         else if (is_swapped(&buffer))

@@ -1,7 +1,5 @@
-/*
- * XXH3-128 over bytes in order, as `headrace run --digest` prints it. Several threads may
- * add to one digest: each addition is made whole.
- */
+/* XXH3-128 over bytes in order, as printed by `headrace run --digest`. Several threads
+ * may add to one digest; additions are atomic. */
 #include "ext.h"
 
 struct ext_digest {

@@ -1,9 +1,9 @@
 /*
- * Fields as DLPack tensors: the versioned capsule for consumers that ask for it, which
- * says that the memory is read-only, else the old one, which cannot say so.
+ * Fields as DLPack tensors: the versioned capsule, which can mark memory as read-only,
+ * for consumers that ask for it, else the old one, which cannot.
  *
  * A tensor holds the batch, not a Python object: deleters run in any thread, without the
- * interpreter's lock, and after its end.
+ * interpreter's lock, and even after the interpreter has ended.
  */
 #include "ext.h"
 
@@ -39,8 +39,8 @@ static void delete_versioned(struct dl_managed_versioned *self)
 }
 
 /* A consumer renames the capsule and deletes the tensor itself. One that refuses the
- * tensor drops the capsule with its exception set, which must stay: hence no asking by
- * trial. */
+ * tensor drops the capsule with an exception set, which must be preserved; so the name
+ * is compared, not tried. */
 static void capsule_destructor(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, "dltensor"))
@@ -141,7 +141,7 @@ static const char *obstacle(const struct ext_field *field)
     return NULL;
 }
 
-/* What the consumer asks for: -1 with an exception, else whether it reads versions. */
+/* Whether the consumer supports versioned capsules; -1 with an exception set. */
 static int read_version(PyObject *max_version)
 {
     PyObject *first;
@@ -157,7 +157,7 @@ static int read_version(PyObject *max_version)
     return major >= DL_MAJOR;
 }
 
-/* 0 when `device` is the host's memory or None. */
+/* 0 if `device` is the host's memory or None. */
 static int check_device(PyObject *device)
 {
     int type = DL_CPU, id = 0;

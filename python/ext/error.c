@@ -1,6 +1,4 @@
-/*
- * Errors of the library as exceptions, and exceptions of user code as words.
- */
+/* Errors of the library as exceptions, and exceptions of user code as text. */
 #include "ext.h"
 
 #include <stdarg.h>
@@ -26,7 +24,7 @@ PyObject *ext_error_create(PyObject *module)
     return class;
 }
 
-/* Sets and steals; nothing is lost but the part when it cannot be made. */
+/* Sets an attribute; steals `value`. On failure only that attribute is missing. */
 static void set_part(PyObject *error, const char *name, PyObject *value)
 {
     if (value == NULL || PyObject_SetAttrString(error, name, value) < 0)
@@ -116,7 +114,7 @@ PyObject *ext_exception_take(void)
     return value;
 }
 
-/* An attribute of an attribute ...; steals `object`, which may be NULL. */
+/* Follows a chain of attributes; steals `object`, which may be NULL. */
 static PyObject *attribute(PyObject *object, const char *name)
 {
     PyObject *value = object != NULL ? PyObject_GetAttrString(object, name) : NULL;
@@ -125,7 +123,7 @@ static PyObject *attribute(PyObject *object, const char *name)
     return value;
 }
 
-/* Where it was raised: the innermost frame. */
+/* The innermost frame, where it was raised. */
 static void place_of(PyObject *exception, char *text, size_t room)
 {
     PyObject *at = PyException_GetTraceback(exception), *next, *line, *file;
@@ -167,7 +165,7 @@ PyObject *ext_utf8(PyObject *text)
     return bytes;
 }
 
-/* str(exception) in one line; "" where it has none. */
+/* str(exception) in one line; "" if that fails. */
 static void said_by(PyObject *exception, char *text, size_t room)
 {
     PyObject *words = PyObject_Str(exception), *bytes = ext_utf8(words);

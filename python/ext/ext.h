@@ -1,11 +1,11 @@
 /*
- * ext.h - the objects of headrace._headrace and what its files know of each other.
+ * ext.h - the objects of headrace._headrace and the interfaces between its files.
  *
- * One object per handle of the library, on its public headers and CPython's limited API
- * alone. All state is in the module object or in handles, but for two things that must
- * outlive both: the counts of live objects and the number of forks (DLPack deleters may
- * run when no interpreter is left). Every call into the library that can wait lets go of
- * the interpreter's lock.
+ * One object per handle of the library. Uses only the library's public headers and
+ * CPython's limited API. All state is in the module object or in handles, except two
+ * things that must outlive both: the counts of live objects and the number of forks
+ * (DLPack deleters may run after the interpreter has ended). Every call into the library
+ * that can block releases the interpreter's lock.
  */
 #ifndef PYTHON_EXT_H
 #define PYTHON_EXT_H
@@ -32,12 +32,12 @@ struct ext_iter;
 struct ext_state {
     PyObject *error; /* the class Error */
     PyTypeObject *graph, *iter, *batch, *field, *digest;
-    atomic_bool numpy;            /* the three below are there: user code needed them */
+    atomic_bool numpy;            /* the three below are set: user code needed them */
     PyObject *ndarray, *asarray;  /* of numpy */
     PyObject *dtypes[EXT_DTYPES]; /* numpy's, by enum hr_dtype */
-    struct ext_mutex mutex;       /* of the list, and to set what numpy has */
-    struct ext_iter *iters;       /* that are open, for the end of the interpreter */
-    atomic_bool ending;           /* the interpreter is */
+    struct ext_mutex mutex; /* guards the list, and setting the members from numpy */
+    struct ext_iter *iters; /* open ones, to close at the interpreter's exit */
+    atomic_bool ending;     /* the interpreter is */
 };
 
 struct ext_state *ext_state_of(PyObject *module);
@@ -53,14 +53,15 @@ enum ext_kind {
     EXT_FIELD,
     EXT_DIGEST,
     EXT_CODE,   /* functions given to graphs */
-    EXT_HOLD,   /* memory of batches, held by whatever shows it */
-    EXT_EXPORT, /* DLPack tensors that were not deleted */
+    EXT_HOLD,   /* memory of batches, held by views */
+    EXT_EXPORT, /* DLPack tensors not yet deleted */
     EXT_KINDS,
 };
 void ext_count(enum ext_kind kind, int by);
 
-/* Forks between the process that imported the module and this one. A handle that was made
- * at another number has threads and locks which do not exist here. */
+/* Number of forks between the process that imported the module and this one. A handle
+ * that was made at a different number refers to threads and locks that do not exist
+ * here. */
 unsigned ext_forks(void);
 
 /* ---- error.c ---- */
@@ -72,21 +73,21 @@ PyObject *ext_error_create(PyObject *module);
 PyObject *ext_raise(struct ext_state *state, const struct hr_error *error,
                     const char *detail, PyObject *cause);
 
-/* Raise Error with a code and words of this module. */
+/* Raises Error with a code and a message of this module; returns NULL. */
 PyObject *ext_fail(struct ext_state *state, enum hr_err code, const char *param,
                    const char *format, ...);
 
-/* Take the exception that is set, normalised, with its traceback in it. */
+/* Takes the exception that is set, normalised, with its traceback attached. */
 PyObject *ext_exception_take(void);
 
-/* "TypeError: words (file.py:12)" of an exception; clears what goes wrong meanwhile. */
+/* Writes "TypeError: message (file.py:12)"; clears exceptions raised meanwhile. */
 void ext_exception_words(PyObject *exception, char *text, size_t room);
 
-/* `text` as bytes in UTF-8, surrogates escaped; NULL, and no exception set, when `text`
- * is NULL or there is no memory. */
+/* `text` as bytes in UTF-8, surrogates escaped; NULL without an exception if `text` is
+ * NULL or memory is short. */
 PyObject *ext_utf8(PyObject *text);
 
-/* The whole traceback as text; NULL (and no exception set) when there is none. */
+/* The whole traceback as text; NULL without an exception if there is none. */
 PyObject *ext_exception_text(PyObject *exception);
 
 /* ---- op.c ---- */
@@ -99,16 +100,15 @@ PyObject *ext_merge_states(PyObject *module, PyObject *states);
 struct ext_code;
 struct ext_call;
 
-/*
- * What user code belongs to: a graph, or a run of serve(). It owns the functions, so that
- * the cycle collector sees them through the graph's object. Calls that run and functions
- * that the library has hold it beyond its owner, when it is gone and owns nothing.
- */
+/* The user code of a graph, or of a run of serve(). The registry owns the functions, so
+ * that the cycle collector reaches them through the graph's object. Calls in progress
+ * and functions registered with the library keep the registry alive after its owner,
+ * but then it is empty (`gone`). */
 struct ext_registry {
     atomic_int refs;
     struct ext_state *state;
-    bool serves;      /* in a worker process: what would end a program ends a record */
-    atomic_bool keep; /* exceptions of records are worth keeping: an error ends the run */
+    bool serves;      /* in a worker process, where SystemExit fails a record only */
+    atomic_bool keep; /* whether to keep exceptions: an error ends the run */
     struct ext_mutex mutex; /* all below */
     bool gone;
     int runs;       /* iterators that are open */
@@ -116,7 +116,7 @@ struct ext_registry {
     struct ext_code *codes;
     struct ext_call *calls; /* threads inside of its code */
     PyObject *kept;  /* list of (node, record, order, exception): see ext_kept_take */
-    PyObject *fatal; /* KeyboardInterrupt, SystemExit out of user code */
+    PyObject *fatal; /* KeyboardInterrupt or SystemExit from user code */
 };
 
 struct ext_graph {
@@ -124,49 +124,49 @@ struct ext_graph {
     struct hr_graph *graph;
     struct ext_registry *registry;
     struct ext_host *host;
-    PyThread_type_lock lock; /* one thread at a time in the handle */
-    atomic_ulong owner;      /* thread that holds it, 0: none */
+    PyThread_type_lock lock; /* serialises access to the handle */
+    atomic_ulong owner;      /* thread that holds the lock, 0 for none */
     unsigned forks;
 };
 
 extern PyType_Spec ext_graph_spec;
 
-/* Around all that changes the graph, or reads what freezing writes. -1 with an Error set
- * when this thread is in it already. */
+/* Around everything that changes the graph or reads what freezing writes. -1 with an
+ * Error set if this thread already holds the lock. */
 int ext_graph_lock(struct ext_graph *graph);
 void ext_graph_unlock(struct ext_graph *graph);
 
 /* ---- iter.c ---- */
 
-/* How long a wait lasts before signals are looked at. */
+/* Interval at which waits check for signals. */
 #define EXT_SLICE_MS 40
 
 extern PyType_Spec ext_iter_spec;
 
 /* ---- options.c ---- */
 
-/* Read a dict of options. Gives an object that keeps the strings of *ret_options, or NULL
- * with an exception set. */
+/* Reads a dict of options. Returns an object that owns the strings of *ret_options, or
+ * NULL with an exception set. */
 PyObject *ext_options_read(struct ext_state *state, PyObject *dict,
                            struct hr_iter_options *ret_options);
 
 PyObject *ext_iter_stats_dict(const struct hr_iter_stats *stats);
 PyObject *ext_node_stats_list(const struct hr_iter *iter);
 
-/* Close all iterators: the interpreter ends. */
+/* Closes all iterators, at the interpreter's exit. */
 PyObject *ext_iters_close(PyObject *module, PyObject *unused);
 
 /* ---- batch.c, field.c ---- */
 
-/* What keeps bytes alive: a reference to a batch, or to a buffer. Counted by itself, so
- * that Field.writable() can tell whether anybody else is there. */
+/* Keeps bytes alive: a reference to a batch or a buffer. Has its own count, so that
+ * Field.writable() can check that there is no other holder. */
 struct ext_hold {
     atomic_int refs;
     unsigned forks;
     struct hr_batch *batch;
     struct hr_buffer *buffer;
 };
-/* A new one; takes over the reference. NULL with MemoryError set: then it is unreffed. */
+/* Takes over the reference, also on failure: NULL with MemoryError set. */
 struct ext_hold *ext_hold_create(struct hr_batch *batch, struct hr_buffer *buffer);
 struct ext_hold *ext_hold_ref(struct ext_hold *hold);
 /* Needs no interpreter. */
@@ -188,7 +188,7 @@ struct ext_field {
     struct ext_hold *hold;
     struct hr_field_view view; /* its name is not used */
     bool writable;
-    atomic_int exports; /* buffers that were handed out and not released */
+    atomic_int exports; /* buffers exported and not yet released */
 };
 
 extern PyType_Spec ext_field_spec;
@@ -199,7 +199,7 @@ PyObject *ext_field_create(struct ext_state *state, PyObject *name, struct ext_h
 
 /* The struct-module format of a dtype ("f", "B"); bfloat16 has none and is "H". */
 const char *ext_dtype_format(enum hr_dtype dtype);
-/* And back; HR_DTYPE_NONE when no dtype of ours has this format. */
+/* The inverse; HR_DTYPE_NONE if no dtype of ours has this format. */
 enum hr_dtype ext_dtype_of_format(const char *format, Py_ssize_t item_bytes);
 
 /* ---- dlpack.c ---- */
@@ -212,7 +212,7 @@ struct ext_field *ext_field_copy(struct ext_field *field);
 
 /* ---- tensor.c ---- */
 
-/* A tensor of another library, and the bytes it shows. */
+/* A tensor of another library, and its bytes. */
 struct ext_tensor {
     enum hr_dtype dtype;
     Py_buffer buffer; /* not for PyBuffer_Release */
@@ -220,8 +220,8 @@ struct ext_tensor {
     Py_ssize_t shape[HR_MAX_DIMS], strides[HR_MAX_DIMS];
 };
 
-/* Read `value` through DLPack. False, and no exception set, when it has none, or nothing
- * that this process can read. */
+/* Reads `value` through DLPack. False, without an exception, if it does not support
+ * that or its memory cannot be read by this process. */
 bool ext_tensor_open(PyObject *value, struct ext_tensor *ret_tensor);
 void ext_tensor_close(struct ext_tensor *tensor);
 
@@ -239,24 +239,24 @@ enum ext_code_kind {
     EXT_EXPAND,
 };
 
-/* A function that the library knows by hr_code.user. When its registry is gone, calls are
- * cancelled. */
+/* A function, known to the library by hr_code.user. Once its registry is gone, calls
+ * are cancelled. */
 struct ext_code {
     atomic_int refs;
     struct ext_code *next;
     struct ext_registry *registry; /* a reference */
-    PyObject *function;            /* owned by the registry; NULL when that is gone */
-    PyObject *list; /* the one whose items a source gives, borrowed, or NULL */
+    PyObject *function;            /* owned by the registry; NULL once that is gone */
+    PyObject *list; /* the list whose items a source returns (borrowed), or NULL */
     enum ext_code_kind kind;
 };
 
-/* A registry with one reference; NULL with MemoryError set. Unref needs no interpreter.
- */
+/* A registry with one reference; NULL with MemoryError set. Unref may run without an
+ * interpreter. */
 struct ext_registry *ext_registry_create(struct ext_state *state);
 void ext_registry_unref(struct ext_registry *registry);
 
-/* Make `function` known to the registry; -1 with an exception set. `ret_code->user` has a
- * reference that release drops. */
+/* Registers `function`; -1 with an exception set. `ret_code->user` holds a reference,
+ * which release drops. */
 int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *function,
                     struct hr_code *ret_code);
 int ext_registry_visit(struct ext_registry *registry, visitproc visit, void *arg);
@@ -267,21 +267,22 @@ void ext_registry_clear(struct ext_registry *registry);
 void ext_registry_begin(struct ext_registry *registry);
 void ext_registry_end(struct ext_registry *registry);
 
-/* Ask the threads in user code of this registry to end soon: an exception is raised in
- * them when they next run a line of Python. Not while several iterators share the code.
- */
+/* Asks threads in user code of this registry to end: KeyboardInterrupt is raised in
+ * them when they next run Python code. Does nothing while several iterators share the
+ * code. */
 void ext_registry_interrupt(struct ext_registry *registry);
 
-/* Whether this thread is inside of user code of this registry. */
+/* Whether this thread is in user code of this registry. */
 bool ext_registry_is_here(const struct ext_registry *registry);
 
-/* The exception behind an error of the library, a new reference, or NULL. */
+/* The exception that caused an error of the library: a new reference, or NULL. */
 PyObject *ext_kept_take(struct ext_registry *registry, const struct hr_error *error);
 
-/* What is no error and ended user code, such as SystemExit; a new reference, or NULL. */
+/* The exception that ended user code without being an error, such as SystemExit: a new
+ * reference, or NULL. */
 PyObject *ext_fatal_take(struct ext_registry *registry);
 
-/* Whether there is one, and it can be of one run only. */
+/* Whether there is one, and it must be from this run. */
 bool ext_fatal_is_due(struct ext_registry *registry);
 
 PyObject *ext_current_record(PyObject *module, PyObject *unused);
@@ -298,21 +299,21 @@ void ext_host_clear(struct ext_graph *graph);
 
 /* ---- number.c ---- */
 
-/* int, float or bool, of the number at `at`. NULL with an exception set. */
+/* The number at `at` as int, float or bool. NULL with an exception set. */
 PyObject *ext_number(enum hr_dtype dtype, const void *at);
 
-/* The number that `value` is, as `dtype`, to `at`. -1 with an exception set: what does
- * not fit an integer raises OverflowError. */
+/* Stores the number `value` as `dtype` at `at`. -1 with an exception set: OverflowError
+ * if it does not fit an integer type. */
 int ext_number_store(PyObject *value, enum hr_dtype dtype, void *at);
 
 bool ext_is_int(enum hr_dtype dtype);
 
 /* ---- convert.c ---- */
 
-/* Fields of a record are fewer. */
+/* More than a record can have fields. */
 #define EXT_INPUTS_MAX 64
 
-/* What user code is called with, a reference each. */
+/* The arguments of a call of user code; owns a reference to each. */
 struct ext_inputs {
     size_t count;
     PyObject *items[EXT_INPUTS_MAX];
@@ -324,9 +325,9 @@ PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, si
 /* The items of a field of byte strings, as a list of bytes. */
 PyObject *ext_strings(const struct hr_field_view *view);
 
-/* Store what user code returned as output `at`. `inputs` is what it was given: one that
- * came back is passed on. HR_OK, or the code of an error: with words in *reterr, or with
- * an exception set. */
+/* Stores a value that user code returned as output `at`. A value that is one of
+ * `inputs` is passed on without a copy. HR_OK, or the code of an error, with *reterr
+ * filled or an exception set. */
 enum hr_err
 ext_output(struct ext_state *state, struct hr_code_call *call, size_t at, PyObject *value,
            const struct ext_inputs *inputs, struct hr_error *reterr);

@@ -2,7 +2,7 @@
  * A field of a batch: shape, bytes and the buffer protocol.
  *
  * Read-only, because records may share memory with other batches and fields. writable()
- * gives the memory itself when this field is provably its last holder, else a copy.
+ * returns the memory itself if this field is provably its only holder, else a copy.
  */
 #include "ext.h"
 
@@ -10,8 +10,8 @@
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are shown as they are");
 
-/* "l", not "q": NumPy's int64 is C's long here, and its longlong compares unequal in
- * places. bfloat16 has no format of its own. */
+/* "l", not "q": NumPy's int64 is C's long here, and longlong is treated as a different
+ * type in places. bfloat16 has no format. */
 static const char *const formats[EXT_DTYPES] = {
     [HR_U8] = "B",   [HR_I16] = "h",  [HR_I32] = "i", [HR_I64] = "l",
     [HR_F16] = "e",  [HR_BF16] = "H", [HR_F32] = "f", [HR_F64] = "d",
@@ -225,8 +225,9 @@ struct ext_field *ext_field_copy(struct ext_field *field)
     return (struct ext_field *)copy;
 }
 
-/* Whether this field alone shows the memory. Then it has a second reference to its hold,
- * the caller's, which a thread that asks at the same time meets. */
+/* Whether this field is the only view of the memory. If so, it takes a second reference
+ * to its hold for the caller, so that a thread that asks at the same time gets false.
+ * */
 static bool claim(struct ext_field *field)
 {
     int alone = 1;

@@ -1,9 +1,9 @@
 /*
- * Graphs: built, read, frozen, told about.
+ * Graphs: building, reading, freezing and describing them.
  *
- * A graph that is not frozen is for one thread at a time, and freezing lets go of the
- * interpreter's lock; so each has a lock of its own, for readers, too. What a file
- * declares (params) never changes.
+ * A graph that is not frozen must be used by one thread at a time, and freezing releases
+ * the interpreter's lock; so each graph has a lock, which readers take, too. The
+ * parameters that a file declares never change.
  */
 #include "ext.h"
 
@@ -119,7 +119,7 @@ static void graph_dealloc(PyObject *self)
 /* ---- reading ---- */
 
 /* A dict of str to str as the library's parameters; PyMem_Free() it. NULL with an
- * exception set. The strings stay the dict's. */
+ * exception set. The dict keeps owning the strings. */
 static struct hr_graph_param *read_params(PyObject *dict, size_t *ret_count)
 {
     struct hr_graph_param *params;
@@ -146,7 +146,7 @@ static struct hr_graph_param *read_params(PyObject *dict, size_t *ret_count)
     return params;
 }
 
-/* A graph out of a file, or out of `text` when that is not NULL. */
+/* A graph from a file, or from `text` if that is not NULL. */
 static PyObject *read_graph(PyTypeObject *type, const char *name, const char *text,
                             Py_ssize_t bytes, PyObject *dict)
 {
@@ -154,7 +154,7 @@ static PyObject *read_graph(PyTypeObject *type, const char *name, const char *te
     struct hr_graph *graph = NULL;
     size_t count = 0;
     enum hr_err code;
-    /* The dict may change while the lock is let go: its strings must stay. */
+    /* The dict may change while the interpreter's lock is released: keep its strings. */
     PyObject *copy = PyDict_Check(dict) ? PyDict_Copy(dict) : Py_NewRef(dict);
     struct hr_graph_param *params = copy != NULL ? read_params(copy, &count) : NULL;
 
@@ -264,7 +264,7 @@ static PyObject *graph_code(PyObject *self, PyObject *args)
     ext_graph_unlock(graph);
     if (result == HR_OK)
         Py_RETURN_NONE;
-    code.release(code.user); /* its function stays with the graph: it is never called */
+    code.release(code.user); /* the function stays with the graph, but is never called */
     return ext_raise(graph->registry->state, &error, NULL, NULL);
 }
 
@@ -301,7 +301,7 @@ static PyObject *graph_freeze(PyObject *self, PyObject *unused)
 
 /* ---- telling ---- */
 
-/* Text of the library as str; frees it. */
+/* Converts text of the library to str and frees it. */
 static PyObject *take_text(char *text)
 {
     PyObject *string = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
@@ -350,7 +350,7 @@ static PyObject *graph_print(PyObject *self, PyObject *args)
 typedef enum hr_err plan_fn(struct hr_graph *graph, const struct hr_iter_options *options,
                             bool json, char **ret_text, struct hr_error *reterr);
 
-/* (options, json) -> what `tell` says of the plan. */
+/* (options, json) -> the text that `tell` prints about the plan. */
 static PyObject *tell_plan(PyObject *self, PyObject *args, plan_fn *tell)
 {
     struct hr_iter_options options;
@@ -441,7 +441,7 @@ static PyObject *graph_epoch_size(PyObject *self, PyObject *args)
 
 /* ---- lists ---- */
 
-/* Append and steal; NULL when either is NULL or it fails. */
+/* Appends and steals `item`; NULL if either is NULL or appending fails. */
 static PyObject *append(PyObject *list, PyObject *item)
 {
     if (list == NULL || item == NULL || PyList_Append(list, item) < 0)

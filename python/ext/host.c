@@ -1,6 +1,6 @@
 /*
- * How worker processes are started: two Python functions as struct hr_code_host. Like
- * functions of user code they are the graph's; the library may outlive them.
+ * How worker processes are started: two Python functions as struct hr_code_host. Like the
+ * functions of user code they belong to the graph; the library may outlive them.
  */
 #include "ext.h"
 
@@ -12,7 +12,7 @@ struct ext_host {
     PyObject *start, *kill; /* NULL once the graph is gone */
 };
 
-/* A reference to one of the two, which the graph may be dropping; NULL when it has. */
+/* A new reference to one of the two functions; NULL once the graph has dropped them. */
 static PyObject *function_of(struct ext_host *host, PyObject *const *which)
 {
     PyObject *function;
@@ -31,7 +31,7 @@ static void host_release(void *user)
         free(host);
 }
 
-/* Clears the exception into words. */
+/* Turns the exception into an error and clears it. */
 static enum hr_err fail(struct hr_error *reterr)
 {
     PyObject *exception = ext_exception_take();
@@ -86,7 +86,7 @@ static void host_kill(void *user, int64_t id)
     PyGILState_Release(lock);
 }
 
-/* The graph's reference, and its functions with it: calls that come later find none. */
+/* Drops the graph's reference and its functions: later calls find none. */
 static void drop(struct ext_host *host)
 {
     PyObject *start, *kill;

@@ -164,8 +164,8 @@ static int refuse(struct ext_iter *iter, const char *why)
     return -1;
 }
 
-/* Whether this thread cannot wait for the lock: it has it, or is user code that whoever
- * has it waits for. */
+/* Whether this thread cannot wait for the lock: it holds it, or runs user code that the
+ * thread which holds it waits for. */
 static bool is_within(const struct ext_iter *iter)
 {
     return atomic_load(&iter->owner) == PyThread_get_thread_ident() ||
@@ -213,7 +213,7 @@ static int wait_turn(struct ext_iter *iter)
     return got < 0 ? -1 : 0;
 }
 
-/* -1 with an exception set, unless this thread is in the handle from here on. */
+/* Takes the lock for a call into the handle; -1 with an exception set. */
 static int enter(struct ext_iter *iter)
 {
     if (is_closed(iter) || atomic_load(&iter->abandoned))
@@ -235,7 +235,8 @@ static int enter(struct ext_iter *iter)
     return refuse(iter, "the iterator is closed");
 }
 
-/* Whether it was cancelled meanwhile: then it is closed. -1 with an exception set. */
+/* Ends a call into the handle; closes it if close() was called meanwhile. -1 with an
+ * exception set. */
 static int leave(struct ext_iter *iter)
 {
     int result =
@@ -342,7 +343,7 @@ static void list_open(struct ext_iter *iter, struct ext_state *state)
     ext_mutex_unlock(&state->mutex);
 }
 
-/* Take one off the list; a new reference, or NULL when the list is empty. */
+/* Removes an iterator from the list; a new reference, or NULL if the list is empty. */
 static struct ext_iter *pop_open(struct ext_state *state)
 {
     struct ext_iter *iter;
@@ -420,9 +421,9 @@ static int iter_traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* Before the collector clears what the user's code needs, and before dealloc. Nobody else
- * is in the handle, who would hold a reference; but the end of the interpreter may have
- * come by one, and then closes it. */
+/* Runs before the collector clears what user code needs, and before dealloc. No other
+ * thread uses the handle, since it would hold a reference, except ext_iters_close,
+ * which then closes it. */
 static void iter_finalize(PyObject *self)
 {
     PyObject *type, *value, *traceback;
@@ -443,7 +444,7 @@ static void iter_finalize(PyObject *self)
 
 static int iter_clear(PyObject *self)
 {
-    (void)self; /* the graph clears what it has; this must keep it until dealloc */
+    (void)self; /* the graph clears its own references; ours must live until dealloc */
     return 0;
 }
 
@@ -482,7 +483,7 @@ PyObject *ext_iters_close(PyObject *module, PyObject *unused)
 
 /* ---- next ---- */
 
-/* A handler of a signal raised: close without waiting for long, keep its exception. */
+/* A signal's handler raised: closes after a short wait, preserving the exception. */
 static void interrupted(struct ext_iter *iter)
 {
     PyObject *type, *value, *traceback;
@@ -508,7 +509,7 @@ static void raise_failure(struct ext_iter *iter, const struct hr_error *error)
     interrupted(iter);
 }
 
-/* The batch, NULL with an exception set, or NULL at the end. */
+/* The next batch; NULL with an exception set, or without one at the end. */
 static struct hr_batch *wait_batch(struct ext_iter *iter)
 {
     struct hr_batch *batch = NULL;
@@ -523,8 +524,8 @@ static struct hr_batch *wait_batch(struct ext_iter *iter)
             interrupted(iter);
             return NULL;
         }
-        /* Raised in code that this thread ran, or by code that asks to leave: not to wait
-         * for the records before it, nor to be lost behind the end. */
+        /* User code raised an exception that ends the program, such as SystemExit:
+         * raise it now, without waiting for earlier records. */
         if (batch == NULL && ext_fatal_is_due(iter->graph->registry)) {
             raise_failure(iter, &error);
             return NULL;
@@ -535,8 +536,8 @@ static struct hr_batch *wait_batch(struct ext_iter *iter)
     return batch;
 }
 
-/* A daemon thread whose iterator the end of the interpreter cancelled: it must not come
- * back, for what it would print meets an interpreter that is going. */
+/* Never returns: for daemon threads whose iterator was cancelled by the interpreter's
+ * exit, during which they must not run Python code. */
 static void park(void)
 {
     PyErr_Clear();
@@ -599,7 +600,7 @@ static PyObject *take_text(char *text)
     return string;
 }
 
-/* What hr_iter_save or hr_iter_trace prints. */
+/* The text of hr_iter_save or hr_iter_trace. */
 static PyObject *
 iter_text(struct ext_iter *iter,
           enum hr_err (*print)(const struct hr_iter *, char **, struct hr_error *))

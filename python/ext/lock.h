@@ -1,12 +1,12 @@
 /*
- * lock.h - what guards the extension's own state where the interpreter has no lock.
+ * lock.h - guards the extension's own state if the interpreter has no lock.
  *
- * With the interpreter's lock, what C does between two calls that let go of it happens at
- * once, and everything here is nothing. A free-threaded CPython has no such lock; there
- * a mutex guards what several threads may change. Its rules: only a thread that may use
- * the interpreter takes it, and meanwhile runs no Python, drops no reference and waits
- * for nothing. So nobody holds one while the world is stopped, be it for the collector or
- * for a fork.
+ * With the interpreter's lock, C code between two calls that release it is atomic, and
+ * everything here is empty. A free-threaded CPython has no such lock; there a mutex
+ * guards what several threads may change. Only a thread attached to the interpreter may
+ * take it, and while holding it runs no Python code, drops no reference and waits for
+ * nothing. So no thread holds one while the world is stopped, for the collector or for a
+ * fork.
  */
 #ifndef PYTHON_LOCK_H
 #define PYTHON_LOCK_H
@@ -34,8 +34,9 @@ static inline void ext_mutex_unlock(struct ext_mutex *mutex)
     PyMutex_Unlock(&mutex->mutex);
 }
 
-/* A new reference to an object that another thread may be freeing; false when it is. Its
- * memory must be there, and ext_allow_try_ref must have been called when it was made. */
+/* Takes a reference to an object that another thread may be freeing; false if it is.
+ * Its memory must still exist, and ext_allow_try_ref must have been called after its
+ * creation. */
 static inline bool ext_try_ref(PyObject *object)
 {
     return PyUnstable_TryIncRef(object) != 0;

@@ -1,5 +1,5 @@
 /*
- * The module headrace._headrace: its table, its state, and what belongs to no object.
+ * The module headrace._headrace: its functions, its state, and its globals.
  *
  * Sub-interpreters are refused: user code runs in threads that the engine made, and
  * PyGILState_Ensure, all that the limited API has for them, knows the main interpreter

@@ -32,7 +32,7 @@ static double from_brain(uint16_t bits)
     return (double)value;
 }
 
-/* To the nearest, ties to even; `value` is not a NaN. */
+/* Rounds to nearest, ties to even; `value` is not a NaN. */
 static uint16_t to_brain(double value)
 {
     float narrow = (float)value;
@@ -124,7 +124,7 @@ bool ext_is_int(enum hr_dtype dtype)
     return limits[dtype].max != 0;
 }
 
-/* -1 with an exception set. Little-endian, as all that the library runs on. */
+/* -1 with an exception set. Little-endian, like all platforms of the library. */
 static int store_int(PyObject *value, enum hr_dtype dtype, void *at)
 {
     PyObject *index = PyLong_CheckExact(value) ? Py_NewRef(value) : PyNumber_Index(value);

@@ -1,5 +1,6 @@
 /*
- * The table of ops as Python dicts; headrace/ makes methods, checks and help of it.
+ * The table of ops as Python dicts, from which headrace/ derives methods, checks and
+ * help.
  */
 #include "ext.h"
 

@@ -1,5 +1,5 @@
 /*
- * struct hr_iter_options from a dict by name, and the meters of a run as dicts.
+ * struct hr_iter_options from a dict, and the statistics of a run as dicts.
  */
 #include "ext.h"
 
@@ -42,7 +42,7 @@ static const char *const variants[] = {"threads", "inline", NULL};
 static const char *const on_errors[] = {"fail", "skip", "substitute", NULL};
 static const char *const evens[] = {"none", "drop", "repeat", NULL};
 
-/* The place of a word in a list, -1 with an exception set. */
+/* The index of a word in a list; -1 with an exception set. */
 static int choose(const char *name, PyObject *value, const char *const *words)
 {
     const char *word = PyUnicode_AsUTF8AndSize(value, NULL);
@@ -56,7 +56,7 @@ static int choose(const char *name, PyObject *value, const char *const *words)
     return -1;
 }
 
-/* Sets an exception on failure; the caller asks for it. */
+/* Sets an exception on failure; the caller checks PyErr_Occurred. */
 static void store(const struct option *option, PyObject *value, void *to)
 {
     long number;

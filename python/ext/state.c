@@ -1,10 +1,9 @@
 /*
- * ext/state.c - states of iterators: those of all ranks made one. An iterator's own is in
- * iter.c.
+ * Merges the states of all ranks. Saving an iterator's own state is in iter.c.
  */
 #include "ext.h"
 
-/* The texts of a list of str; they live as long as its items. */
+/* The texts of a list of str, valid as long as its items. */
 static const char **texts_of(PyObject *list, Py_ssize_t count)
 {
     const char **texts = PyMem_Malloc(((size_t)count + 1) * sizeof *texts);

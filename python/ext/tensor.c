@@ -3,7 +3,7 @@
  * object has no buffer protocol (torch, jax). NumPy could convert most of them, too, but
  * has no bfloat16.
  *
- * The capsule is kept for as long as its bytes are read and never consumed: it deletes
+ * The capsule is kept while its bytes are read, and never consumed, so that it deletes
  * its tensor itself.
  */
 #include "ext.h"
@@ -35,7 +35,7 @@ static enum hr_dtype dtype_of(const struct dl_tensor *tensor)
     return HR_DTYPE_NONE;
 }
 
-/* Fill *ret from a tensor that can be read here; false when it cannot. */
+/* Fills *ret from a tensor; false if its memory cannot be read here. */
 static bool show(const struct dl_tensor *tensor, struct ext_tensor *ret)
 {
     Py_buffer *buffer = &ret->buffer;
@@ -54,7 +54,7 @@ static bool show(const struct dl_tensor *tensor, struct ext_tensor *ret)
     buffer->len = buffer->itemsize;
     for (int i = buffer->ndim - 1; i >= 0; i--) {
         ret->shape[i] = tensor->shape[i];
-        /* Without strides it is compact. */
+        /* Without strides it is contiguous. */
         ret->strides[i] =
             tensor->strides != NULL ? tensor->strides[i] * buffer->itemsize : buffer->len;
         buffer->len *= ret->shape[i];

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-/* One object, looked up once per call, since that is a function call by itself. */
+/* One object, looked up once per call, since the lookup is a function call. */
 static _Thread_local struct ext_thread {
     struct ext_call *current;
     unsigned long long calls;
@@ -34,7 +34,7 @@ extern int __cxa_thread_atexit_impl(void (*destroy)(void *object), void *object,
                                     void *library) __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* At the end of a thread of the engine: drop the hold of first_enter. */
+/* At the end of a thread of the engine: drops what first_enter holds. */
 static void forget_thread(void *unused)
 {
     (void)unused;
@@ -45,7 +45,7 @@ static void forget_thread(void *unused)
     PyGILState_Release(PyGILState_UNLOCKED);
 }
 
-/* The thread's state is made here and is alive until forget_thread. */
+/* Creates the thread's state, which lives until forget_thread. */
 static void first_enter(void)
 {
     this_thread.foreign = true;
@@ -100,7 +100,7 @@ static int make_inputs(struct ext_state *state, const struct hr_code_call *call,
     return 0;
 }
 
-/* Few inputs go without a tuple around them. */
+/* Avoids a tuple for up to three inputs. */
 static PyObject *call_with(PyObject *function, const struct ext_inputs *inputs)
 {
     PyObject *const *items = inputs->items;
@@ -166,8 +166,8 @@ take_children(struct ext_state *state, struct hr_code_call *call, PyObject *valu
     return code == HR_OK && PyErr_Occurred() != NULL ? HR_ERR_ARGUMENT : code;
 }
 
-/* The end of the data, as the sequence and the iterator protocol have it. An IndexError
- * out of deeper frames is a mistake in there. */
+/* Whether the exception means the end of the data, by the sequence or iterator
+ * protocol; clears it if so. An IndexError from deeper frames is an error. */
 static bool says_end(void)
 {
     PyObject *type, *value, *traceback, *deeper = NULL;
@@ -187,21 +187,21 @@ static bool says_end(void)
     return end;
 }
 
-/* A new reference to an item of `list`; NULL, with no exception, when there is no list or
- * no such item. */
+/* A new reference to an item of `list`; NULL, without an exception, if there is no list
+ * or item. */
 static PyObject *list_item(PyObject *list, uint64_t index)
 {
     PyObject *item = NULL;
 
     if (list != NULL && index < (uint64_t)PyList_Size(list)) {
         item = ext_list_item(list, (Py_ssize_t)index);
-        if (item == NULL) /* another thread has shortened it */
+        if (item == NULL) /* another thread has shortened the list */
             PyErr_Clear();
     }
     return item;
 }
 
-/* An item of a list needs no call; any other code has no list. */
+/* Returns an item of a list without a call; other code has no list. */
 static PyObject *make_record(PyObject *function, PyObject *list, uint64_t index)
 {
     PyObject *number, *value = list_item(list, index);
@@ -240,7 +240,7 @@ call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind 
     PyObject *value;
     int truth;
 
-    if (make_inputs(state, frame->call, &inputs) < 0) /* our memory, no record's fault */
+    if (make_inputs(state, frame->call, &inputs) < 0) /* no record is at fault */
         return PyErr_ExceptionMatches(PyExc_MemoryError) ? HR_ERR_MEMORY
                                                          : HR_ERR_ARGUMENT;
     value = call_with(function, &inputs);
@@ -260,9 +260,8 @@ call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind 
     return code;
 }
 
-/* A call begins. A new reference to the function, or NULL when the registry is gone, or
- * when its run is about to end with what another call raised: no more code is to run
- * then. */
+/* Registers a call. A new reference to the function, or NULL if the registry is gone or
+ * the run is about to end because another call raised: then no more code may run. */
 static PyObject *
 push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
 {
@@ -313,8 +312,8 @@ static bool is_plain(PyObject *item)
            PyUnicode_CheckExact(item) || PyBytes_CheckExact(item);
 }
 
-/* An item of a list that is converted without anybody's code: no call to register. What
- * does not work out is done again as one, for its words. */
+/* Converts a plain item of a list, which runs no Python code, so that no call has to be
+ * registered. On failure the caller repeats it as a call, to get the message. */
 static bool take_plain(struct ext_code *code, struct hr_code_call *call)
 {
     static const struct ext_inputs nothing = {0};
@@ -336,7 +335,7 @@ static bool take_plain(struct ext_code *code, struct hr_code_call *call)
     return taken;
 }
 
-/* Under the interpreter's lock, by enter. */
+/* Called with the interpreter's lock, which enter has taken. */
 enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
 {
     struct ext_code *code = user;
