@@ -57,9 +57,11 @@ struct hr_iter_options {
     enum hr_on_error on_error;
     int64_t errors_max; /* fail after this many bad records; 0: 1 + 1 % of the records, at
                            least 100 */
-    const char *ledger; /* JSONL file to append bad records to; NULL: none */
-    const char *state;  /* text from hr_iter_save to resume from; NULL: start */
-    bool trace;         /* record spans for hr_iter_trace */
+    /* File to append bad records to, as lines of JSON in the order of records, each once
+     * the consumer has passed it (docs/formats/ledger.md); NULL: none. */
+    const char *ledger;
+    const char *state; /* text from hr_iter_save to resume from; NULL: start */
+    bool trace;        /* record spans for hr_iter_trace */
     int64_t rank,
         world; /* of this consumer; 0, 0: as in the graph (order.shard), else 0 of 1 */
     enum hr_even even; /* with rank and world */

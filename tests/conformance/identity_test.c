@@ -539,3 +539,27 @@ TEST(after_a_batch_the_message_names_the_batch)
     hr__free(made);
     outcome_free(o);
 }
+
+/* Spans have the identity in every stage, for children and over ranks. */
+TEST(the_trace_has_the_identities_of_records)
+{
+    struct outcome_job job = ledger_job(all_worlds, 2);
+    struct hr_graph *graph = outcome_graph(&job, NULL);
+    struct hr_iter *iter;
+    char *json;
+
+    job.options.trace = true;
+    job.options.rank = 1;
+    job.options.world = 2;
+    iter = open_iter(graph, &job, NULL);
+    CHECK(!take(iter, 100000));
+    CHECK_OK(hr_iter_trace(iter, &json, NULL));
+    CHECK_HAS(json, "\"epoch\":1,\"position\":149,");
+    CHECK(strstr(json, "\"position\":148,") == NULL); /* of the other rank */
+    CHECK_HAS(json, "\"cat\":\"stage 3\"");
+    CHECK_HAS(json, "\"children\":[0,0]}");
+    hr_free(json);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    unlink(ledger);
+}
