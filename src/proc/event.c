@@ -3,6 +3,7 @@
  */
 #include "proc/event.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -27,6 +28,7 @@ void hr__event_signal(struct hr_event *event, atomic_uint *word, unsigned value,
 {
     char byte = 0;
 
+    assert(event->fd >= 0 && word != other_sleeps);
     atomic_store(word, value);
     if (atomic_load(other_sleeps) != 0)
         while (send(event->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
@@ -86,6 +88,7 @@ hr__event_wait(struct hr_event *event, const atomic_uint *word, unsigned old,
     enum hr_event_outcome verdict = HR_EVENT_SIGNALLED;
     uint64_t from;
 
+    assert(event->fd >= 0 && atomic_load(own_sleeps) == 0);
     if (changed(word, old))
         return HR_EVENT_SIGNALLED;
     from = hr__now_ns();

@@ -6,6 +6,7 @@
  */
 #include "proc/proc_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -60,7 +61,9 @@ send_hello(struct hr_peer *peer, size_t program_bytes, struct hr_error *reterr)
     struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
     ssize_t sent;
 
+    assert(peer->event.fd >= 0);
     for (int i = 0; i < HR_PROC_CHANNELS; i++) {
+        assert(peer->channels[i]->in.fd >= 0 && peer->channels[i]->out.fd >= 0);
         fds[2 * i] = peer->channels[i]->in.fd;
         fds[2 * i + 1] = peer->channels[i]->out.fd;
     }
@@ -163,6 +166,7 @@ enum hr_err hr__peer_begin(struct hr_peer *peer, struct hr_error *reterr)
     enum hr_err code = HR_ERR_END;
     struct hr_str program;
 
+    assert(peer->event.fd < 0); /* the one before has gone */
     hr__str_init(&program);
     hr__proc_program_write(peer->program, &program);
     if (!hr__str_ok(&program))

@@ -99,12 +99,13 @@ static enum hr_err post(struct hr_proc *proc, struct hr_error *reterr)
     struct hr_proc_progress *progress = &proc->progress;
     struct hr_proc_record *first = progress->records + progress->done;
     size_t left = progress->alone ? 1 : progress->count - progress->done;
-    size_t bytes, id_bytes, out_max;
+    size_t bytes, id_bytes, out_max = 0;
     size_t n = hr__proc_fit(proc, first, left, &id_bytes, &bytes);
     struct hr_proc_in_head *in, *words;
     struct hr_peer *peer = proc->peer;
     enum hr_err code = share_out(proc, bytes, &out_max, reterr);
 
+    assert(progress->done < progress->count && n > 0 && n <= left);
     progress->posted = 0;
     progress->under_way = code == HR_ERR_LIMIT;
     if (code == HR_ERR_LIMIT)
@@ -235,6 +236,7 @@ collect(struct hr_proc *proc, struct request_result *result, struct hr_error *re
     bool lies;
     size_t taken;
 
+    assert(progress->under_way && progress->done < progress->count);
     if (progress->posted == 0) {
         progress->under_way = false;
         *result = (struct request_result){.end = REQUEST_FULL};
@@ -269,6 +271,7 @@ static void bad_record(struct hr_proc_progress *progress, enum hr_err code, uint
 {
     struct hr_proc_record *record = &progress->records[progress->done++];
 
+    assert(progress->done <= progress->count && code < HR_OK);
     record->error.code = code;
     record->code = code;
     record->drop = false;

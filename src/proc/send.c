@@ -40,6 +40,7 @@ size_t hr__proc_fit(struct hr_proc *proc, const struct hr_proc_record *records,
     size_t limit = proc->bytes_max == SIZE_MAX ? SIZE_MAX : proc->bytes_max / 2;
     size_t total = slack, n, id_bytes;
 
+    assert(count > 0);
     count = count < HR_PROC_COUNT_MAX ? count : HR_PROC_COUNT_MAX;
     id_bytes = deepest_id(records, count);
     for (n = 0; n < count; n++) {

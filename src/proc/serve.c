@@ -9,6 +9,7 @@
  */
 #include "proc/serve.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -255,6 +256,7 @@ static void answer(struct hr_server *server, unsigned request, uint32_t done,
     struct hr_proc_out_head *out = (struct hr_proc_out_head *)server->out->base;
     struct hr_proc_in_head *first = (struct hr_proc_in_head *)server->ins[0].base;
 
+    assert(done <= server->count && server->out_at >= server->map.results.end);
     out->done = done;
     out->full = server->full;
     out->used = server->out_at;

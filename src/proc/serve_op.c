@@ -134,6 +134,7 @@ begin(struct hr_server *server, struct hr_serve_step *step, struct hr_error *ret
 {
     const struct hr_proc_slots *alias = &step->step->alias;
 
+    assert(alias->count % 2 == 0);
     for (size_t i = 0; i < alias->count; i += 2) {
         size_t from = alias->at[i], to = alias->at[i + 1];
 

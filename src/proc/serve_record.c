@@ -37,6 +37,7 @@ place_output(struct hr_server *server, size_t slot, size_t bytes,
 {
     size_t column = server->columns[slot];
 
+    assert(slot < server->program.slot_count && column <= server->map.results.count);
     if (column != 0) {
         const struct hr_wire_lane *lane = &server->map.results.lanes[column - 1];
 
@@ -83,6 +84,8 @@ pass(struct hr_code_call *call, size_t at, size_t input, struct hr_error *reterr
     size_t from = step_of(call)->step->inputs[input];
     size_t to = step_of(call)->step->outputs[at];
 
+    assert(input < call->input_count && at < call->output_count);
+    assert(hr__value_is_made(&server->values[from]));
     (void)reterr;
     server->values[to] = server->values[from];
     server->places[to] = server->places[from];
@@ -175,8 +178,10 @@ static void set_column(struct hr_server *server, size_t i, void *data)
     const struct hr_field *field = server->map.inputs.lanes[i].field;
     int64_t dims[HR_MAX_DIMS];
 
-    for (int d = 0; d < field->ndim; d++)
+    for (int d = 0; d < field->ndim; d++) {
+        assert(field->dims[d].size >= 0); /* a column's are known */
         dims[d] = field->dims[d].size;
+    }
     server->values[i].owner = NULL;
     hr__value_set_tensor(&server->values[i], field->dtype, field->ndim, dims, data, NULL);
     server->values[i].shared = true;

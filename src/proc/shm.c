@@ -3,6 +3,7 @@
  */
 #include "proc/shm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,6 +19,7 @@ static enum hr_err map(struct hr_shm *shm, size_t bytes, struct hr_error *reterr
     int access = shm->writable ? PROT_READ | PROT_WRITE : PROT_READ;
     void *base = MAP_FAILED;
 
+    assert(shm->fd >= 0 && bytes > shm->bytes);
     errno = ENOMEM;
     if (!hr__fault(HR_FAULT_ALLOC) && shm->old_count < HR_SHM_OLD_MAX)
         base = mmap(NULL, bytes, access, MAP_SHARED, shm->fd, 0);
@@ -33,6 +35,7 @@ static enum hr_err map(struct hr_shm *shm, size_t bytes, struct hr_error *reterr
 
 static enum hr_err lengthen(struct hr_shm *shm, size_t bytes, struct hr_error *reterr)
 {
+    assert(shm->writable);
     bytes = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
     errno = ENOMEM;
     if (hr__fault(HR_FAULT_ALLOC) || ftruncate(shm->fd, (off_t)bytes) != 0)
@@ -125,6 +128,7 @@ void hr__shm_unmap_old(struct hr_shm *shm)
 
 void hr__shm_trim(struct hr_shm *shm, size_t keep)
 {
+    assert(shm->writable);
     keep = (keep + PAGE - 1) & ~(size_t)(PAGE - 1);
     if (keep < shm->bytes)
         fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)keep,

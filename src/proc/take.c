@@ -10,6 +10,7 @@
 #include "op/ragged.h"
 #include "proc/proc_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -287,8 +288,10 @@ static bool make_templates(struct taking *taking)
 
         if (map->results.lanes[r].bytes == 0)
             continue;
-        for (int d = 0; d < field->ndim; d++)
+        for (int d = 0; d < field->ndim; d++) {
+            assert(field->dims[d].size >= 0); /* a column's are known */
             dims[d] = field->dims[d].size;
+        }
         tensor_of(&taking->templates[r], field, dims, NULL);
     }
     return true;
@@ -302,6 +305,7 @@ hr__proc_take(struct hr_proc *proc, struct hr_proc_record *records, size_t done,
     size_t each = proc->map.expand ? 0 : proc->map.results.count, i;
     struct hr_value *values;
 
+    assert(proc->map.results.end <= proc->out.bytes);
     if (!make_templates(&taking) || (values = room_for(&taking, done * each)) == NULL)
         return HR_ERR_MEMORY;
     for (i = 0; i < done; i++) {
