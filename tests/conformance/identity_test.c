@@ -288,7 +288,7 @@ static int compare_lines(const void *a, const void *b)
 /* Lines in alphabetical order, each once. */
 static char *sorted(char *text)
 {
-    size_t count = 0, bytes = strlen(text) + 2;
+    size_t count = 0, length = 0, bytes = strlen(text) + 2;
     char **lines = calloc(bytes, sizeof *lines), *made = calloc(bytes, 1), *save;
     const char *last = "";
 
@@ -300,7 +300,7 @@ static char *sorted(char *text)
     for (size_t i = 0; i < count; i++) {
         if (strcmp(lines[i], last) == 0)
             continue;
-        strcat(strcat(made, lines[i]), "\n");
+        length += (size_t)snprintf(made + length, bytes - length, "%s\n", lines[i]);
         last = lines[i];
     }
     free(lines);
