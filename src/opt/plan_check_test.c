@@ -63,6 +63,7 @@ static char *edited(const char *graph_text, const char *from, int nth, const cha
     struct outcome_job job = outcome_job_text(graph_text);
     struct hr_graph *graph = outcome_graph(&job, NULL);
     char *text = NULL, *at, *made;
+    size_t room;
 
     outcome_job_threads(&job, 2);
     CHECK(graph != NULL);
@@ -72,9 +73,10 @@ static char *edited(const char *graph_text, const char *from, int nth, const cha
         at = strstr(at + 1, from);
     if (at == NULL)
         check_failed(__FILE__, __LINE__, "there is no \"%s\" in\n%s", from, text);
-    made = malloc(strlen(text) + strlen(to) + 1);
+    room = strlen(text) + strlen(to) + 1;
+    made = malloc(room);
     CHECK(made != NULL);
-    sprintf(made, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    snprintf(made, room, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
     hr_free(text);
     hr_graph_unref(graph);
     return made;
@@ -300,12 +302,12 @@ static void edit(struct editor *e)
 
 static char *text_of(const struct editor *e)
 {
-    char *text = calloc(e->count + 1, sizeof e->lines[0]);
-    size_t length = 0;
+    size_t room = (e->count + 1) * sizeof e->lines[0], length = 0;
+    char *text = calloc(room, 1);
 
     CHECK(text != NULL);
     for (size_t i = 0; i < e->count; i++)
-        length += (size_t)sprintf(text + length, "%s\n", e->lines[i]);
+        length += (size_t)snprintf(text + length, room - length, "%s\n", e->lines[i]);
     return text;
 }
 
