@@ -80,7 +80,7 @@ static const char *filled(const char *text)
             made[length++] = *text;
             continue;
         }
-        length += (size_t)sprintf(made + length, "%s", path);
+        length += (size_t)snprintf(made + length, sizeof made - length, "%s", path);
         text = strchr(text, '}');
     }
     made[length] = '\0';
