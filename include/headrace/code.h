@@ -125,8 +125,9 @@ struct hr_code_host {
     void (*release)(void *user);
 };
 
-/* Sets the host for nodes with `variant: processes`. Must precede freeze. Without a host,
- * hr_iter_open fails for such nodes. */
+/* Sets the host for steps that run in worker processes: nodes with `variant: processes`,
+ * and any step that a plan puts there. Must precede freeze. Without a host, hr_iter_open
+ * fails for such steps. */
 HR_API HR_CHECK enum hr_err
 hr_graph_code_host(struct hr_graph *graph, const struct hr_code_host *host,
                    struct hr_error *reterr);

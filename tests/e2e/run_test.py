@@ -66,7 +66,7 @@ def the_digest_covers_the_bytes_in_order():
 def one_digest_for_any_threads_and_variant():
     digests = {run_json(*vision("--digest", "--epochs", 2, *more))["digest"]
                for more in (["--threads", 1], ["--threads", 2], ["--threads", 3], ["--threads", 8],
-                            ["--variant", "inline"])}
+                            ["--variant", "inline"], ["--variant", "processes", "--threads", 2])}
     assert len(digests) == 1, digests
 
 
