@@ -88,7 +88,7 @@ def command() -> str:
 def nothing_left() -> Iterator[None]:
     """Every handle that a test makes is gone when it is over.
 
-    Or soon: user code that goes on for more than a second is not waited for when an error or a
+    Or soon after: user code that runs for more than a second is not waited for if an error or a
     signal ends its run.
     """
     gc.collect()

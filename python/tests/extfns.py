@@ -1,6 +1,6 @@
 """What the tests of the extension share: small graphs, and rounds of all it does.
 
-A round gets, uses and gives up everything it makes, so that whoever counts before and after
+A round creates, uses and releases everything it needs, so that a count before and after
 some rounds sees what is lost (test_ext_refs.py, tools/debug-python). Nothing here needs
 pytest or NumPy itself: programs of their own start faster, and an interpreter that counts
 references sees those of NumPy from PyPI only in part. What an array is comes from `arrays`.

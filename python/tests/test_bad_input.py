@@ -350,6 +350,6 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("where", ["first look", "inline", "behind the consumer"])
+@pytest.mark.parametrize("where", ["first look", "inline", "after the consumer"])
 def test_ctrl_c_ends_code_that_would_sleep_for_every_record(where: str) -> None:
     assert run_python("-c", SLEEPER, where).stdout == "interrupted True\n"

@@ -537,7 +537,7 @@ def test_an_iterator_read_once_loses_nothing() -> None:
         list(pipe.loader(output="numpy"))
 
 
-def test_generators_start_anew_each_epoch() -> None:
+def test_generators_start_again_in_each_epoch() -> None:
     starts: list[int] = []
 
     def numbers() -> Any:

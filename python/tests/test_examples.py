@@ -1,4 +1,4 @@
-"""The examples run, in the frameworks that are installed, and go on where they were stopped.
+"""The examples run in the frameworks that are installed, and resume where they were stopped.
 
 `make check-adapters` makes an environment with all of them; elsewhere what is absent is skipped.
 """
@@ -63,7 +63,7 @@ def losses(text: str) -> list[str]:
 
 
 def goes_on(head: list[str], rest: list[str], whole: list[str]) -> bool:
-    """Whether `rest` goes on where `head` was killed: in a step that was saved it may not have come to telling."""
+    """Whether `rest` resumes where `head` was killed, possibly after a step was saved but before it was printed."""
     lost = len(whole) - len(head) - len(rest)
     return lost in (0, 1) and head == whole[: len(head)] and rest == whole[len(head) + lost :]
 
@@ -80,7 +80,7 @@ def needs(*names: str) -> pytest.MarkDecorator:
 
 
 @needs("torch")
-def test_torch_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_torch_resumes_after_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
     whole = losses(run("train_torch.py", photos / "train", tmp_path / "whole.pt"))
     assert len(whole) == 8
     head = losses(run("train_torch.py", photos / "train", tmp_path / "broken.pt", "--save-every", 1, kill_at="epoch 1"))
@@ -99,7 +99,7 @@ def test_huggingface_example(photos: pathlib.Path, tmp_path: pathlib.Path) -> No
 
 
 @needs("jax")
-def test_jax_goes_on_behind_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_jax_resumes_after_a_kill(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
     whole = losses(run("train_jax.py", photos / "train", tmp_path / "whole.npz"))
     assert len(whole) == 6
     head = losses(run("train_jax.py", photos / "train", tmp_path / "broken.npz", "--save-every", 1, kill_at="epoch 1"))

@@ -51,7 +51,7 @@ def no_process_is_left() -> Iterator[None]:
 
 
 def script(text: str, *args: str) -> subprocess.Popen[str]:
-    """A process that runs `text` behind the imports that all of these need."""
+    """A process that runs `text` after the imports that all of these need."""
     head = (
         "import json, os, signal, sys, threading, time\nfrom headrace import _headrace as ext\n"
         "sys.path.insert(0, sys.argv[1])\nfrom extfns import coded, graph\n"

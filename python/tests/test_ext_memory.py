@@ -85,7 +85,7 @@ def test_writable_copies_while_an_array_is_out() -> None:
 
 
 @pytest.mark.parametrize("version", [None, (0, 8), (1, 0), (1, 3)])
-def test_a_capsule_that_nobody_consumes_frees_what_it_holds(version: tuple[int, int] | None) -> None:
+def test_a_capsule_that_is_never_consumed_frees_what_it_holds(version: tuple[int, int] | None) -> None:
     field = first(graph()).field("value")
     capsule = field.__dlpack__(max_version=version)
     assert ("dltensor_versioned" in repr(capsule)) == (version is not None and version[0] >= 1)

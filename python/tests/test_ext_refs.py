@@ -37,7 +37,7 @@ def lasting() -> list[Any]:
 
 @pytest.fixture
 def quiet() -> Iterator[None]:
-    """The collector runs when it is told to."""
+    """The collector runs only when it is called."""
     gc.collect()
     gc.disable()
     yield

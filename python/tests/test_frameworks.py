@@ -75,7 +75,7 @@ def seen(folder: pathlib.Path, which: str, world: int) -> list[Seen]:
 @needs("torch", "lightning")
 @pytest.mark.parametrize("pipe", ["counted", "filtered"])
 def test_two_ranks_of_lightning(pipe: str, tmp_path: pathlib.Path) -> None:
-    """They make as many steps, and go on exactly: as two, and where it is possible as one."""
+    """They make the same number of steps, and resume exactly: as two, and as one if that is possible."""
     script(tmp_path, LIGHTNING, tmp_path, pipe, 2, "-")
     whole = seen(tmp_path, "whole", 2)
     assert [e for e, _ in whole[0]] == [e for e, _ in whole[1]]
@@ -247,7 +247,7 @@ for dtype in ("uint8", "int8", "uint16", "int16", "int32", "float16", "float32",
     assert batch.value.unsafe_buffer_pointer() == np.asarray(batch.raw("value")).ctypes.data, dtype
 batch = next(iter(numbers.cast("bfloat16", field="value").batch(8).loader(output="jax", threads=0)))
 assert batch.value.dtype == "bfloat16" and float(batch.value[7].sum()) == 105
-wide = next(iter(numbers.batch(8).loader(output="jax", threads=0)))  # JAX has no 64 bits unless it is told to
+wide = next(iter(numbers.batch(8).loader(output="jax", threads=0)))  # JAX has no 64-bit types by default
 assert wide.value.dtype == "int32" and int(wide.value[7].sum()) == 105
 
 kept = [batch.value for batch in hr.range(4000).cast("int32", field="value").batch(1000).loader(output="jax", threads=1)]

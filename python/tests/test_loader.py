@@ -48,7 +48,7 @@ def test_one_epoch_can_be_had_by_number() -> None:
     assert numbers(loader) == wanted[1]
 
 
-def test_a_loop_that_was_left_begins_anew_with_the_next_epoch() -> None:
+def test_after_a_loop_that_was_left_the_next_epoch_starts() -> None:
     loader = hr.range(20).batch(5).loader(output="numpy")
     for batch in loader:
         assert batch.epoch == 0
@@ -89,7 +89,7 @@ def test_len_is_the_number_of_batches(pipe: hr.Pipeline, options: dict[str, Any]
     assert len(loader) == length == len(list(loader))
 
 
-def test_len_behind_a_filter_is_not_known() -> None:
+def test_len_after_a_filter_is_not_known() -> None:
     with pytest.raises(TypeError, match="filter"):
         len(hr.range(10).where("value < 5").loader())
 

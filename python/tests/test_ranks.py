@@ -16,7 +16,7 @@ import headrace as hr
 
 
 def take(loader: hr.Loader, steps: int | None) -> list[int]:
-    """Values of so many batches, None: of all."""
+    """The values of the first `steps` batches; of all if None."""
     got: list[int] = []
     for number, batch in enumerate(loader if steps != 0 else [], 1):
         got += batch.value.tolist()

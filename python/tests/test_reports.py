@@ -196,7 +196,7 @@ def samples(kind: str) -> hr.Pipeline:
 def train(
     pipe: hr.Pipeline, world: int, state: Any, steps: int | None, **options: Any
 ) -> tuple[list[int], Any, set[int]]:
-    """(samples seen by all ranks, the state of rank 0, numbers of steps) of a life of so many steps."""
+    """(samples seen by all ranks, the state of rank 0, numbers of steps) after `steps` steps."""
     seen: list[int] = []
     states, counts = [], set()
     for rank in range(world):
@@ -236,7 +236,7 @@ def test_no_sample_is_lost_or_repeated_on_resume(kind: str, worlds: tuple[int, i
 
 @pytest.mark.parametrize("kind", ["map-style", "huggingface map-style"])
 @pytest.mark.parametrize("even", ["drop", "repeat"])
-def test_ranks_make_as_many_steps_before_and_behind_a_resume(kind: str, even: Any, children: Any) -> None:
+def test_ranks_make_equal_steps_before_and_after_a_resume(kind: str, even: Any, children: Any) -> None:
     """huggingface/datasets#6623: shares that differ by a record make steps that differ by one."""
     pipe = samples(kind).shuffle().batch(7)
     head, state, _ = train(pipe, 8, None, 2, even=even)

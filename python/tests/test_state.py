@@ -28,8 +28,8 @@ def take(loader: Any, count: int | None = None) -> list[list[float]]:
     return got
 
 
-def state_behind(pipe: hr.Pipeline, batches: int, **options: Any) -> dict[str, Any]:
-    """The state behind so many batches."""
+def state_after(pipe: hr.Pipeline, batches: int, **options: Any) -> dict[str, Any]:
+    """The state after `batches` batches."""
     loader = pipe.loader(output="numpy", threads=1, **options)
     take(loader, batches)
     return loader.state_dict()
@@ -164,7 +164,7 @@ def test_states_of_other_data_are_refused(change: str, tmp_path: pathlib.Path) -
     def pipe() -> hr.Pipeline:
         return hr.files(tmp_path, suffixes=["bin"]).shuffle().batch(3)
 
-    state = state_behind(pipe(), 2)
+    state = state_after(pipe(), 2)
     if change == "longer":
         (tmp_path / "12.bin").write_bytes(b"x")
     elif change == "shorter":
@@ -177,7 +177,7 @@ def test_states_of_other_data_are_refused(change: str, tmp_path: pathlib.Path) -
 
 
 def test_states_of_a_dataset_of_another_length_are_refused() -> None:
-    state = state_behind(hr.from_dataset(userfns.Squares(20)).batch(3), 2)
+    state = state_after(hr.from_dataset(userfns.Squares(20)).batch(3), 2)
     for count in (19, 21):
         with pytest.raises(hr.StateMismatchError, match=f"20 records per epoch, here are {count}|other parameters"):
             hr.from_dataset(userfns.Squares(count)).batch(3).loader().load_state_dict(state)
@@ -186,7 +186,7 @@ def test_states_of_a_dataset_of_another_length_are_refused() -> None:
 def test_a_state_that_lies_is_refused_or_does_no_harm() -> None:
     """Edited at random: an error of ours, or an epoch that ends; never a crash, never a hang."""
     pipe = hr.range(60).shuffle().where("value % 3 != 0").shuffle(window=8).batch(4)
-    whole = state_behind(pipe, 3)
+    whole = state_after(pipe, 3)
     chance = random.Random(2)
     values: list[Any] = [-1, 0, 1, 7, 10**18, 1 << 60, 1 << 63, 1e300, None, True, "x", [], {}, [1, 2, 3], [1 << 59]]
     refused = 0
@@ -209,9 +209,9 @@ def test_a_state_that_lies_is_refused_or_does_no_harm() -> None:
 
 
 def test_a_state_that_was_refused_is_not_forgotten() -> None:
-    """Else the next loop would begin the epoch anew, without a word."""
+    """Otherwise the next loop would silently start the epoch over."""
     pipe = hr.range(60).batch(4)
-    state = state_behind(pipe, 3)
+    state = state_after(pipe, 3)
     engine = {**json.loads(state["engine"]), "position": 61}
     loader = pipe.loader(output="numpy")
     loader.load_state_dict({**state, "engine": json.dumps(engine)})
@@ -285,7 +285,7 @@ def test_worlds_may_change_within_an_epoch(variant: Any) -> None:
 
 
 def states_of(pipe: hr.Pipeline, world: int, steps: int, **options: Any) -> tuple[list[dict[str, Any]], list[float]]:
-    """The states of all ranks behind so many steps, and what these gave."""
+    """The states of all ranks after some steps, and the values of these."""
     states, seen = [], []
     for rank in range(world):
         loader = pipe.loader(rank=rank, world=world, output="numpy", threads=1, **options)
@@ -373,13 +373,13 @@ def test_ranks_may_all_take_the_state_of_one_and_merge_later() -> None:
 def test_a_loader_that_already_ran_takes_another_state() -> None:
     pipe = hr.range(40).shuffle().batch(4)
     whole = take(pipe.loader(output="numpy"))
-    early, late = state_behind(pipe, 2), state_behind(pipe, 7)
+    early, late = state_after(pipe, 2), state_after(pipe, 7)
     loader = pipe.loader(output="numpy")
     run = iter(loader)
     next(run)
     loader.load_state_dict(late)  # in the middle of a run
     assert list(run) == [] and take(loader) == whole[7:]
-    loader.load_state_dict(early)  # and behind one
+    loader.load_state_dict(early)  # and after one
     assert take(loader) == whole[2:]
 
 
@@ -443,7 +443,7 @@ def test_far_into_an_epoch_is_found_as_fast_as_near() -> None:
 
     n = 10**9
     pipe = hr.range(n).shuffle().map(note, outputs={"value": "int64"}, version="1").batch(256)
-    near = state_behind(pipe, 3)
+    near = state_after(pipe, 3)
     engine = json.loads(near["engine"])
     counts = []
     for share in (1, 90):
@@ -460,7 +460,7 @@ def test_far_into_an_epoch_is_found_as_fast_as_near() -> None:
 def test_states_are_small_and_take_as_long_late_in_an_epoch() -> None:
     """Compared within one run: a quarter of an epoch of 1.28 M records, and nine tenths of it."""
     pipe = hr.range(1_281_167).shuffle().batch(256)
-    state = state_behind(pipe, 3)
+    state = state_after(pipe, 3)
     engine = json.loads(state["engine"])
     best = dict.fromkeys((25, 90), float("inf"))
     for _ in range(7):
@@ -476,7 +476,7 @@ def test_states_are_small_and_take_as_long_late_in_an_epoch() -> None:
     assert best[90] < 3 * best[25]
 
 
-def test_an_iterator_that_nobody_asks_leaves_the_state() -> None:
+def test_an_iterator_that_is_never_used_keeps_the_state() -> None:
     """Lightning calls iter() once to see whether it can."""
 
     def make() -> hr.Loader:

@@ -41,7 +41,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def kill_after_saves(process: subprocess.Popen[str], checkpoint: pathlib.Path, saves: int, seconds: float) -> None:
-    """Kill it a moment after it has saved so many times."""
+    """Kills it a moment after it has saved `saves` times."""
     last = None
     until = time.monotonic() + 60
     while saves >= 0:  # the first look sees the run before

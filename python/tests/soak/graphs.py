@@ -1,7 +1,7 @@
 """Pipelines drawn at random, with functions that worker processes find by name.
 
 A drawn pipeline is a dict for json, so that every rank's process builds the same. Each
-record has an `id` that tells which it is: its number, or its parent's and the child's.
+record has a unique `id`: its number, or its parent's and the child's.
 """
 
 from __future__ import annotations

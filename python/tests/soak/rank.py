@@ -1,8 +1,8 @@
 """A rank of a training run, as a process: `rank.py FOLDER RANK WORLD`.
 
-FOLDER has job.json: the pipeline, and the states to go on from. The rank writes what each
+FOLDER has job.json: the pipeline, and the states to resume from. The rank writes what each
 step got to log-RANK, and its state every few steps to a file of its own: written beside,
-synced, renamed, as checkpoints should be. It may be told to die while it writes one.
+synced, renamed, as checkpoints should be. On request it dies while it writes one.
 """
 
 from __future__ import annotations

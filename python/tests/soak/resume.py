@@ -1,10 +1,10 @@
 """Kill, resume, compare: `make soak-resume`, or resume.py --trials N --seed S.
 
 A trial draws a pipeline and trains on it with ranks that are processes. All of them are
-killed with SIGKILL at a random moment; the next world, of another size, goes on from the
+killed with SIGKILL at a random moment; the next world, of another size, resumes from the
 last step of which every rank has a complete state, until the last world ends by itself.
-What was trained on behind that step counts as lost and is done again. The records of all
-worlds together must then be those of a run that nobody disturbed: none lost, none twice,
+Records trained on after that step count as lost and are repeated. The records of all
+worlds together must then be those of an undisturbed run: none lost, none twice,
 the same bytes, and where places are known beforehand in the same order. Meanwhile worker
 processes are killed alone, and ranks die while they write a state.
 
@@ -37,7 +37,7 @@ import rank as ranks
 
 import headrace as hr
 
-END = 1 << 30  # the step behind the last of an epoch
+END = 1 << 30  # the step after the last of an epoch
 TIMEOUT_S = 300.0  # of a world; only a hang takes so long
 
 Place = tuple[int, int]  # epoch, steps done in it
@@ -173,7 +173,7 @@ class World:
 
 
 def _state_at(have: dict[Place, str], place: Place) -> str | None:
-    """A rank that has ended the epoch stands behind its last step, whatever others do."""
+    """A rank that has ended the epoch stays after its last step, whatever others do."""
     if place in have:
         return have[place]
     epoch, step = place
@@ -203,7 +203,7 @@ def kill_a_worker(chance: random.Random, parents: list[int]) -> bool:
 
 
 def can_move(spec: graphs.Spec) -> bool:
-    """Whether the world may change within an epoch; a window behind a filter forbids it."""
+    """Whether the world may change within an epoch; a window after a filter forbids it."""
     return not spec["window"]
 
 
@@ -258,7 +258,7 @@ def trial(folder: pathlib.Path, chance: random.Random, worlds: list[int], comman
 
 
 def undisturbed(spec: graphs.Spec, folder: pathlib.Path, number: int, size: int) -> Steps:
-    """What a rank gets when nobody is killed."""
+    """What a rank receives if none is killed."""
     loader = ranks.loader_of({"spec": spec, "data": str(folder), "states": [], "bare": True}, number, size)
     return {(epoch, step): ranks.digests(batch) for epoch in range(spec["epochs"]) for step, batch in enumerate(loader)}
 
