@@ -78,7 +78,8 @@ static void change(const struct hr_plan_item *item, void *object)
     int64_t value;
 
     if (item->type == HR_PLAN_REASON) {
-        strcpy(hr__plan_item_text(item, object), "because: \"x\", 'y'\n- \xc3\xa4 # no");
+        snprintf(hr__plan_item_text(item, object), HR_PLAN_REASON_MAX, "%s",
+                 "because: \"x\", 'y'\n- \xc3\xa4 # no");
         return;
     }
     value = hr__plan_item_get(item, object);
