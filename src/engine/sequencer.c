@@ -103,7 +103,7 @@ begin(struct hr_stage *stage, size_t k, uint64_t epoch, struct hr_error *error)
         .output = &s->node->schema,
         .pool = engine->pool,
         .seed = engine->options.seed,
-        .draw_id = s->number,
+        .draw_id = s->node->draw_id,
         .epoch = (uint32_t)epoch,
         .error = error,
     };

@@ -270,7 +270,7 @@ static enum hr_err window_next(void *sequencer, struct hr_sequence_record *recor
                                bool *ret_any, bool *ret_more, struct hr_error *error)
 {
     struct window *w = sequencer;
-    struct hr_record_id id = {.seed = w->seed, .epoch = w->epoch};
+    struct hr_record_id id = {.seed = w->seed, .draw_epoch = w->epoch};
     uint64_t first = w->number * (uint64_t)w->params->window, from;
     struct hr_value *values = record->values;
 
@@ -280,7 +280,7 @@ static enum hr_err window_next(void *sequencer, struct hr_sequence_record *recor
     if (!w->draining)
         return HR_OK;
     from = shuffle_map(w->params, w->cache, first + w->count, first + w->at, &id,
-                       (uint32_t)w->draw_id) -
+                       w->draw_id) -
            first;
     assert(from < w->count);
     *record = w->records[from];

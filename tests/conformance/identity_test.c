@@ -32,6 +32,7 @@
 #define GRAY_NEVER "  - image.grayscale: {p: 0, channels: 3}\n"
 #define FILTER_NONE "  - record.filter: {expr: \"label >= 0\"}\n"
 #define TAKE_ALL "  - order.take: {count: 1000000}\n"
+#define WINDOW "  - order.shuffle: {window: 16}\n"
 #define BATCH "  - batch.stack: {size: 7}\n"
 
 static struct outcome *run_photos(const char *text)
@@ -90,6 +91,40 @@ TEST(another_name_or_place_among_its_kind_gives_other_draws)
         outcome_free(other);
     }
     outcome_free(whole);
+}
+
+TEST(nodes_before_a_window_change_nothing_of_its_order)
+{
+    static const char *const texts[] = {
+        PHOTOS_HEAD TAKE_ALL FILTER_NONE WINDOW BATCH,
+        PHOTOS_HEAD FILTER_NONE "  - debug.identity: {}\n" WINDOW BATCH,
+    };
+    struct outcome *whole = run_photos(PHOTOS_HEAD FILTER_NONE WINDOW BATCH);
+
+    CHECK_EQ_INT(whole->records, PHOTOS);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct outcome *other = run_photos(texts[i]);
+
+        outcome_check_same(whole, other, 0, texts[i]);
+        outcome_free(other);
+    }
+    outcome_free(whole);
+}
+
+TEST(a_window_has_another_order_in_each_epoch)
+{
+    struct outcome_job job =
+        outcome_job_text("headrace: 1\npipeline:\n  - source.range: {n: 96}\n"
+                         "  - record.filter: {expr: \"value >= 0\"}\n" WINDOW
+                         "  - batch.stack: {size: 8}\n");
+    struct outcome *o;
+
+    job.options.epochs = 2;
+    o = outcome_run(&job);
+    CHECK_EQ_INT(o->batches, 24);
+    for (size_t i = 0; i < 12; i++)
+        CHECK(o->hashes[i] != o->hashes[12 + i]);
+    outcome_free(o);
 }
 
 /* ---- the ledger: graphs with bad records in every stage ---- */
