@@ -122,7 +122,7 @@ struct hr_lazy {
     const struct hr_lazy_class *class;
 };
 
-/* The class with this name, or NULL; the list is next to that of the ops. */
+/* The class with this name, or NULL; ops/lazy_classes.c has the list. */
 const struct hr_lazy_class *hr__lazy_class_find(const char *name);
 
 /* Force a value if it is deferred (see above); anything else is left, or copied into

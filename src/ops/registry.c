@@ -1,11 +1,8 @@
 /*
- * ops/registry.c - the list of all operators, one line each in ops.def, and of the
- * classes of deferred values.
+ * ops/registry.c - the list of all operators, one line each in ops.def. It is alone in
+ * its file, because tests link a longer list in its place (tests/contract/contract.c).
  */
-#include <string.h>
-
 #include "op/op.h"
-#include "ops/image_job.h"
 
 #define HR_OP(symbol) extern const struct hr_op hr_op_##symbol;
 #include "ops/ops.def"
@@ -22,14 +19,4 @@ const struct hr_op *const *hr__op_list(size_t *ret_count)
 {
     *ret_count = sizeof list / sizeof list[0] - 1;
     return list;
-}
-
-const struct hr_lazy_class *hr__lazy_class_find(const char *name)
-{
-    static const struct hr_lazy_class *const classes[] = {&hr__image_class};
-
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (strcmp(classes[i]->name, name) == 0)
-            return classes[i];
-    return NULL;
 }
