@@ -126,7 +126,8 @@ struct hr_range; /* store/store.h */
 /* A thread's private things. The engine owns it. */
 struct hr_thread {
     struct hr_arena arena;    /* until the record is delivered */
-    struct hr_reader *reader; /* ranges of objects, page-cached or read ahead */
+    struct hr_reader *reader; /* ranges of objects, page-cached or read ahead; NULL in a
+                                 worker process, where no source reads */
     struct hr_pool *pool;     /* buffers that outlive the record */
     struct hr_thread_object *objects;
     struct hr_charge *charges; /* per node; NULL when this record is not timed. See

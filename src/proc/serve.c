@@ -329,6 +329,7 @@ static void server_finish(struct hr_server *server)
     hr__proc_map_finish(&server->map);
     hr__free(server->children);
     hr__arena_finish(&server->thread.arena);
+    hr_pool_unref(server->thread.pool);
     hr__arena_finish(&server->lasting);
     for (int i = 0; i < HR_PROC_CHANNELS; i++) {
         hr__shm_close(&server->ins[i]);
@@ -355,6 +356,9 @@ hr__proc_serve(int fd, const struct hr_code *(*find)(void *user, const char *nam
         return HR_OK;
     hr__arena_init(&server.lasting);
     hr__arena_init(&server.thread.arena);
+    server.thread.pool = hr_pool_create(0);
+    if (code == HR_OK && server.thread.pool == NULL)
+        code = hr__fail(error, HR_ERR_MEMORY, "out of memory in a worker process");
     if (code == HR_OK)
         code = adopt(&server, fds, hello.program_bytes, error);
     if (code == HR_OK)
