@@ -81,7 +81,7 @@ const struct hr_op hr_op_batch_pad = {
            "rounded up to `multiple`.",
     .version = 1,
     .kind = HR_OP_SEQUENCE,
-    .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_BATCHED | HR_TRAIT_GROWS,
     HR_PARAMS(pad_params, struct pad),
     .infer = pad_infer,
     .sequence =

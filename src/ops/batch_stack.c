@@ -80,7 +80,7 @@ const struct hr_op hr_op_batch_stack = {
            "(see batch.pad). Byte strings become a list of byte strings.",
     .version = 1,
     .kind = HR_OP_SEQUENCE,
-    .traits = HR_TRAIT_PURE,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_BATCHED,
     HR_PARAMS(stack_params, struct stack),
     .infer = stack_infer,
     .sequence =
