@@ -71,7 +71,7 @@ def batch_pad(
 ) -> Pipeline:
     """Join records of differing shapes to batches.
 
-    Operator `batch.pad`, kind batch, version 1; pure, grows.
+    Operator `batch.pad`, kind batch, version 1; pure, grows, batched.
 
     Each dimension of a field is padded at its end to the largest of the batch, rounded
     up to `multiple`.
@@ -108,7 +108,7 @@ def batch_stack(
 ) -> Pipeline:
     """Join records of one shape to batches.
 
-    Operator `batch.stack`, kind batch, version 1; pure.
+    Operator `batch.stack`, kind batch, version 1; pure, batched.
 
     Every tensor field gains a first dimension. Shapes must agree within a batch (see
     batch.pad). Byte strings become a list of byte strings.
