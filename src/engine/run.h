@@ -7,6 +7,7 @@
 #ifndef HR_ENGINE_RUN_H
 #define HR_ENGINE_RUN_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -114,6 +115,7 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
                                       : hr__store_keep(runner, value, row));
             continue;
         }
+        assert(!p->plan->describes || out->field->ndim == 0);
         to = (char *)hr_buffer_data(block->columns[f]) + (size_t)at * (size_t)out->bytes;
         if (value->kind == HR_VALUE_TENSOR && value->bytes == 8 && out->bytes == 8 &&
             value->ndim == 0)

@@ -204,7 +204,8 @@ static void check_cut(const char *mode, uint32_t after)
 
     snprintf(words, sizeof words,
              "headrace: 1\npipeline:\n  - source.files: {path: '%s'}\n"
-             "  - image.decode: {mode: %s}\n  - image.random_resized_crop: {size: 24}\n"
+             "  - image.decode: {mode: %s}\n  - image.center_crop: {size: 20}\n"
+             "  - image.random_resized_crop: {size: 24}\n"
              "  - image.flip: {}\n  - image.normalize: {mean: half, std: half}\n"
              "  - tensor.layout: {order: chw}\n  - batch.stack: {size: 10}\n",
              photos_good(), mode);
@@ -230,7 +231,7 @@ static void check_cut(const char *mode, uint32_t after)
 
 TEST(a_cut_inside_a_group_carries_the_description)
 {
-    for (uint32_t after = 1; after < 5; after++) {
+    for (uint32_t after = 1; after < 6; after++) {
         check_cut("exact", after);
         check_cut("close", after);
     }
