@@ -41,8 +41,10 @@ static void destroy(struct hr_engine *engine)
     hr__free(engine->runners);
     for (; engine->out_count > 0; engine->out_count--) {
         hr_batch_unref(engine->out[engine->out_head]);
+        hr__place_clear(&engine->out_place[engine->out_head]);
         engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
     }
+    hr__place_clear(&engine->place);
     for (size_t i = 0; i < engine->stage_count; i++)
         hr__stage_finish(&engine->stages[i]);
     hr__reader_destroy(engine->reader);
