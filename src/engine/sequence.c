@@ -313,16 +313,68 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
     return ok;
 }
 
+static bool is_plain(const struct hr_block *block, uint32_t at, uint8_t status)
+{
+    return block->status[at] == status && block->bad[at] == NULL;
+}
+
+/* Records from block->at on that need no look one by one: those that were dropped, and
+ * runs of good ones in columns. Returns false if the rest must be resumed later. */
+static bool sequence_rows(struct hr_stage *stage, struct hr_block *block)
+{
+    const struct hr_program *p = &stage->program;
+
+    while (block->at < block->size) {
+        uint32_t count = 0, taken = 0;
+
+        if (is_plain(block, block->at, HR_RECORD_DROPPED)) {
+            block->at++;
+            continue;
+        }
+        while (block->at + count < block->size &&
+               is_plain(block, block->at + count, HR_RECORD_GOOD))
+            count++;
+        if (count == 0)
+            return true;
+        if (!hr__sequence_drain(stage) || !hr__stage_has_room(stage))
+            return false;
+        for (size_t f = 0; f < p->out_count; f++)
+            stage->columns[f] = (char *)hr_buffer_data(block->columns[f]) +
+                                (size_t)block->at * (size_t)p->out[f].bytes;
+        if (!hr__sequence_add_rows(stage, &block->ids[block->at], count, &taken))
+            return false;
+        enter_record(stage, block, block->at + taken - 1);
+        leave_record(stage, block);
+        block->at += taken;
+    }
+    return true;
+}
+
+static bool has_columns(const struct hr_stage *stage, const struct hr_block *block)
+{
+    for (size_t f = 0; f < stage->program.out_count; f++)
+        if (block->columns[f] == NULL)
+            return false;
+    return true;
+}
+
 /* Take the block on as far as it goes. True when it is done with. */
 static bool sequence_block(struct hr_stage *stage, struct hr_block *block)
 {
+    bool rows;
+
     if (!hr__sequence_begin(stage, block->epoch))
         return false;
     if (is_whole_batch(stage, block) && !deliver_block(stage, block))
         return false;
-    for (; block->at < block->size; block->at++)
-        if (!sequence_record(stage, block, block->at))
+    rows =
+        stage->columns != NULL && stage->source_ended == 0 && has_columns(stage, block);
+    for (; block->at < block->size; block->at++) {
+        if (rows && !sequence_rows(stage, block))
             return false;
+        if (block->at < block->size && !sequence_record(stage, block, block->at))
+            return false;
+    }
     return hr__sequence_drain(stage) && (!block->last || end_epoch(stage, block));
 }
 

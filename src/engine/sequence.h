@@ -19,6 +19,11 @@ HR_CHECK bool hr__sequence_begin(struct hr_stage *stage, uint64_t epoch);
  * for the caller to clear. Nothing is draining when this is called. */
 HR_CHECK bool
 hr__sequence_add(struct hr_stage *stage, size_t k, struct hr_sequence_record *record);
+/* The same for up to `count` records whose fields begin at stage->columns, which is not
+ * NULL. */
+HR_CHECK bool
+hr__sequence_add_rows(struct hr_stage *stage, const struct hr_record_id *ids,
+                      uint32_t count, uint32_t *ret_taken);
 /* Passes on all that next() has to give. */
 HR_CHECK bool hr__sequence_drain(struct hr_stage *stage);
 /* The epoch ends: passes on all that is held. */

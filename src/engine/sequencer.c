@@ -20,6 +20,21 @@
 
 /* ---- life ---- */
 
+/* Whether all results lie in columns, and the first sequencer takes many at once. A limit
+ * on records is checked record by record. */
+static bool takes_rows(const struct hr_stage *stage)
+{
+    const struct hr_program *p = &stage->program;
+
+    if (stage->sequencer_count == 0 || stage->sequencers[0].op->add_rows == NULL ||
+        p->expand.op != NULL || stage->engine->options.records_max > 0)
+        return false;
+    for (size_t f = 0; f < p->out_count; f++)
+        if (p->out[f].bytes < 0)
+            return false;
+    return true;
+}
+
 enum hr_err hr__sequencers_init(struct hr_stage *stage, struct hr_error *reterr)
 {
     const struct hr_plan_stage *plan = stage->program.plan;
@@ -38,6 +53,11 @@ enum hr_err hr__sequencers_init(struct hr_stage *stage, struct hr_error *reterr)
         assert(s->op->begin != NULL && s->op->add != NULL && s->op->end != NULL);
         s->row = hr__calloc(s->fields + 1, sizeof *s->row);
         if (s->row == NULL)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    if (takes_rows(stage)) {
+        stage->columns = hr__calloc(stage->program.out_count + 1, sizeof *stage->columns);
+        if (stage->columns == NULL)
             return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     }
     return HR_OK;
@@ -67,7 +87,9 @@ void hr__sequencers_finish(struct hr_stage *stage)
             hr__row_clear(s->row, s->fields);
         hr__free(s->row);
     }
+    hr__free(stage->columns);
     hr__free(stage->sequencers);
+    stage->columns = NULL;
     stage->sequencers = NULL;
     stage->sequencer_count = 0;
 }
@@ -348,6 +370,26 @@ bool hr__sequence_add(struct hr_stage *stage, size_t k, struct hr_sequence_recor
         }
     }
     return hr__emit(stage, record, stage->sequence_epoch - 1);
+}
+
+bool hr__sequence_add_rows(struct hr_stage *stage, const struct hr_record_id *ids,
+                           uint32_t count, uint32_t *ret_taken)
+{
+    struct hr_sequencer *s = &stage->sequencers[0];
+    enum hr_sequence_verdict verdict = HR_SEQUENCE_HELD;
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    assert(stage->columns != NULL && !s->draining && !s->ended && count > 0);
+    code = s->op->add_rows(s->state, ids, stage->columns, count, ret_taken, &verdict,
+                           &error);
+    if (code != HR_OK)
+        return failed(stage, 0, code, &error);
+    assert(*ret_taken > 0 && *ret_taken <= count);
+    assert(verdict == HR_SEQUENCE_HELD || verdict == HR_SEQUENCE_READY);
+    s->came += *ret_taken;
+    s->draining = verdict == HR_SEQUENCE_READY;
+    return true;
 }
 
 /* One output of a sequencer to those after it. */

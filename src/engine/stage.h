@@ -64,9 +64,10 @@ struct hr_stage {
     uint64_t sequence_epoch;           /* 1 + the epoch that the sequencers are in */
     uint64_t source_ended, source_end; /* 1 + epoch that its source has ended, where */
     uint64_t skip_children;            /* of the next record, of a restored state */
-    bool counted;  /* places of outputs count from a mark, see hr__emit() */
-    uint64_t room; /* outputs that may go out before the lock is asked again */
-    bool uneven;   /* bad records were skipped in this epoch */
+    char **columns; /* of the records given to add_rows; NULL where it is not used */
+    bool counted;   /* places of outputs count from a mark, see hr__emit() */
+    uint64_t room;  /* outputs that may go out before the lock is asked again */
+    bool uneven;    /* bad records were skipped in this epoch */
     /* Places of the stage's input: before and after the record that is sequenced, and the
      * mark of its expansion, made when it is needed first. */
     struct hr_place before, after;

@@ -70,6 +70,14 @@ struct hr_op_sequence {
     HR_CHECK enum hr_err (*add)(void *sequencer, struct hr_sequence_record *record,
                                 enum hr_sequence_verdict *ret_verdict,
                                 struct hr_error *error);
+    /* Optional, the same for `count` records whose fields all have fixed sizes: field f
+     * of record i lies at columns[f] + i * hr__field_bytes(). *ret_taken of them, at
+     * least one, are copied; the verdict is HELD or READY. */
+    HR_CHECK enum hr_err (*add_rows)(void *sequencer, const struct hr_record_id *ids,
+                                     char *const *columns, uint32_t count,
+                                     uint32_t *ret_taken,
+                                     enum hr_sequence_verdict *ret_verdict,
+                                     struct hr_error *error);
     /* The next output, into record->values (all NONE on entry). *ret_any: there was one;
      * *ret_more: there are more. NULL for ops that only pass and drop. */
     HR_CHECK enum hr_err (*next)(void *sequencer, struct hr_sequence_record *record,

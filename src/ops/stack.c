@@ -239,13 +239,14 @@ struct stacker {
     struct hr_record_id first;  /* of the first record held */
     int64_t *row_bytes;         /* per field; -1: kept in rows */
     struct hr_buffer **columns; /* per field, NULL without row bytes */
+    bool keeps_rows;            /* there are fields without row bytes */
     struct hr_value *rows;      /* room x fields */
     size_t kept_bytes;          /* of the values in rows */
 };
 
 static void clear_rows(struct stacker *s)
 {
-    for (size_t i = 0; i < (size_t)s->count * s->schema->count; i++)
+    for (size_t i = 0; s->keeps_rows && i < (size_t)s->count * s->schema->count; i++)
         hr__value_clear(&s->rows[i]);
     s->count = 0;
     s->kept_bytes = 0;
@@ -306,6 +307,8 @@ enum hr_err hr__stacker_begin(const struct hr_sequence_begin *begin,
     }
     for (size_t f = 0; f < s->schema->count; f++)
         s->row_bytes[f] = hr__field_bytes(&s->schema->fields[f]);
+    for (size_t f = 0; f < s->schema->count; f++)
+        s->keeps_rows = s->keeps_rows || s->row_bytes[f] < 0;
     *sequencer = s;
     return HR_OK;
 }
@@ -325,13 +328,28 @@ static enum hr_err begin_batch(struct stacker *s, struct hr_error *error)
     return HR_OK;
 }
 
+/* Room for the next record; memory of a batch is taken when its first one comes. */
+static enum hr_err
+make_room(struct stacker *s, const struct hr_record_id *id, struct hr_error *error)
+{
+    assert(!s->full && s->count < s->spec.size);
+    if (s->count == s->room && s->keeps_rows)
+        HR_TRY(grow(s, error));
+    if (s->count == 0) {
+        HR_TRY(begin_batch(s, error));
+        s->first = *id;
+    }
+    return HR_OK;
+}
+
 static enum hr_err
 add_field(struct stacker *s, size_t f, struct hr_value *value, struct hr_error *error)
 {
-    struct hr_value *row = &s->rows[(size_t)s->count * s->schema->count + f];
     char *to;
 
     if (s->row_bytes[f] < 0) {
+        struct hr_value *row = &s->rows[(size_t)s->count * s->schema->count + f];
+
         *row = *value;
         value->kind = HR_VALUE_NONE;
         value->owner = NULL;
@@ -360,16 +378,35 @@ enum hr_err hr__stacker_add(void *sequencer, struct hr_sequence_record *record,
 {
     struct stacker *s = sequencer;
 
-    assert(!s->full && s->count < s->spec.size);
-    if (s->count == s->room)
-        HR_TRY(grow(s, error));
-    if (s->count == 0) {
-        HR_TRY(begin_batch(s, error));
-        s->first = record->id;
-    }
+    HR_TRY(make_room(s, &record->id, error));
     for (size_t f = 0; f < s->schema->count; f++)
         HR_TRY(add_field(s, f, &record->values[f], error));
     s->full = ++s->count == s->spec.size;
+    *ret_verdict = s->full ? HR_SEQUENCE_READY : HR_SEQUENCE_HELD;
+    return HR_OK;
+}
+
+enum hr_err
+hr__stacker_add_rows(void *sequencer, const struct hr_record_id *ids,
+                     char *const *columns, uint32_t count, uint32_t *ret_taken,
+                     enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
+{
+    struct stacker *s = sequencer;
+    uint64_t left;
+
+    HR_TRY(make_room(s, ids, error));
+    left = (uint64_t)(s->spec.size - s->count);
+    count = count < left ? count : (uint32_t)left;
+    for (size_t f = 0; f < s->schema->count; f++) {
+        size_t bytes = (size_t)s->row_bytes[f];
+
+        assert(s->row_bytes[f] >= 0);
+        memcpy((char *)hr_buffer_data(s->columns[f]) + (size_t)s->count * bytes,
+               columns[f], count * bytes);
+    }
+    s->count += count;
+    s->full = s->count == s->spec.size;
+    *ret_taken = count;
     *ret_verdict = s->full ? HR_SEQUENCE_READY : HR_SEQUENCE_HELD;
     return HR_OK;
 }

@@ -41,6 +41,10 @@ HR_CHECK enum hr_err
 hr__stacker_add(void *sequencer, struct hr_sequence_record *record,
                 enum hr_sequence_verdict *ret_verdict, struct hr_error *error);
 HR_CHECK enum hr_err
+hr__stacker_add_rows(void *sequencer, const struct hr_record_id *ids,
+                     char *const *columns, uint32_t count, uint32_t *ret_taken,
+                     enum hr_sequence_verdict *ret_verdict, struct hr_error *error);
+HR_CHECK enum hr_err
 hr__stacker_next(void *sequencer, struct hr_sequence_record *record, bool *ret_any,
                  bool *ret_more, struct hr_error *error);
 HR_CHECK enum hr_err
@@ -51,8 +55,8 @@ uint64_t hr__stacker_held_bytes(const void *sequencer);
 uint64_t hr__stacker_held_records(const void *sequencer);
 
 #define HR_STACKER                                                                       \
-    .add = hr__stacker_add, .next = hr__stacker_next, .flush = hr__stacker_flush,        \
-    .save = hr__stacker_save, .end = hr__stacker_end,                                    \
+    .add = hr__stacker_add, .add_rows = hr__stacker_add_rows, .next = hr__stacker_next,  \
+    .flush = hr__stacker_flush, .save = hr__stacker_save, .end = hr__stacker_end,        \
     .held_bytes = hr__stacker_held_bytes, .held_records = hr__stacker_held_records,      \
     .replays = true
 
