@@ -89,6 +89,27 @@ TEST(two_windows_behind_a_filter_both_shuffle)
     check_equivalent(two, NULL);
 }
 
+TEST(a_window_after_a_filter_shuffles_by_epoch_seed_and_node)
+{
+    static const char text[] =
+        GRAPH(RANGE(60) DROP_THIRD "  - order.shuffle: {window: 64}\n" BATCH(64));
+    static const char named[] =
+        GRAPH(RANGE(60) DROP_THIRD "  - order.shuffle: {window: 64}\n"
+                                   "    name: mine\n" BATCH(64));
+    struct hr_iter_options options;
+    struct outcome *epochs, *node;
+
+    hr_iter_options_init(&options);
+    options.epochs = 2;
+    epochs = run(text, 2, &options);
+    node = run(named, 2, &options);
+    CHECK_EQ_INT(epochs->batches, 2);
+    CHECK(epochs->hashes[0] != epochs->hashes[1]);
+    CHECK(epochs->hashes[0] != node->hashes[0]);
+    outcome_free(epochs);
+    outcome_free(node);
+}
+
 TEST(batches_are_taken_apart_and_made_anew)
 {
     struct outcome *o;

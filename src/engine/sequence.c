@@ -334,9 +334,11 @@ static bool sequence_rows(struct hr_stage *stage, struct hr_block *block)
         while (block->at + count < block->size &&
                is_plain(block, block->at + count, HR_RECORD_GOOD))
             count++;
+        if (!hr__sequence_drain(stage))
+            return false;
         if (count == 0)
             return true;
-        if (!hr__sequence_drain(stage) || !hr__stage_has_room(stage))
+        if (!hr__stage_has_room(stage))
             return false;
         for (size_t f = 0; f < p->out_count; f++)
             stage->columns[f] = (char *)hr_buffer_data(block->columns[f]) +
@@ -347,7 +349,7 @@ static bool sequence_rows(struct hr_stage *stage, struct hr_block *block)
         leave_record(stage, block);
         block->at += taken;
     }
-    return true;
+    return hr__sequence_drain(stage);
 }
 
 static bool has_columns(const struct hr_stage *stage, const struct hr_block *block)
@@ -367,13 +369,15 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block)
         return false;
     if (is_whole_batch(stage, block) && !deliver_block(stage, block))
         return false;
-    rows =
-        stage->columns != NULL && stage->source_ended == 0 && has_columns(stage, block);
-    for (; block->at < block->size; block->at++) {
-        if (rows && !sequence_rows(stage, block))
+    rows = stage->columns != NULL && has_columns(stage, block);
+    while (block->at < block->size) {
+        if (rows && stage->source_ended == 0 && !sequence_rows(stage, block))
             return false;
-        if (block->at < block->size && !sequence_record(stage, block, block->at))
+        if (block->at == block->size)
+            break;
+        if (!sequence_record(stage, block, block->at))
             return false;
+        block->at++;
     }
     return hr__sequence_drain(stage) && (!block->last || end_epoch(stage, block));
 }

@@ -270,7 +270,7 @@ static enum hr_err window_next(void *sequencer, struct hr_sequence_record *recor
                                bool *ret_any, bool *ret_more, struct hr_error *error)
 {
     struct window *w = sequencer;
-    struct hr_record_id id = {.seed = w->seed, .draw_epoch = w->epoch};
+    struct hr_record_id id = {.seed = w->seed, .epoch = w->epoch, .draw_epoch = w->epoch};
     uint64_t first = w->number * (uint64_t)w->params->window, from;
     struct hr_value *values = record->values;
 
