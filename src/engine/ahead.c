@@ -3,6 +3,8 @@
  */
 #include "engine/run.h"
 
+#include <assert.h>
+
 /* Tells the reader what the source will want next, while reads have to wait. */
 void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
 {
@@ -13,6 +15,7 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     uint64_t to = from + (uint64_t)engine->ahead_depth, next;
     struct hr_range range;
 
+    assert(claim->stage != NULL && claim->block != NULL);
     if (claim->stage->number > 0 || p->path_count != 1)
         return;
     n = &engine->graph->nodes[p->paths[0].source];

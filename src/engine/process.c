@@ -316,6 +316,7 @@ bool hr__process_begin(struct hr_pass *pass, const struct hr_segment *segment,
     hr__pass_prepare(pass, segment->from, segment->made, segment->made_count);
     if (chunk->live_count == 0)
         return false;
+    assert(segment->kind == HR_SEGMENT_PROCESS && chunk->live_count <= chunk->room);
     was = hr__meter_begin(runner, node);
     code = open_peer(pass, segment, proc);
     if (code == HR_OK) {
@@ -345,6 +346,7 @@ void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
     uint64_t bytes = pass->bytes;
     enum hr_err code;
 
+    assert(proc != NULL && segment->kind == HR_SEGMENT_PROCESS);
     hr__proc_stats(proc, &before);
     code = hr__proc_end(hr__proc_channel(proc, chunk->channel), &runner->error);
     hr__proc_stats(proc, &after);

@@ -54,6 +54,7 @@ static enum hr_err init_chunks(struct hr_runner *runner, const struct hr_stage *
 {
     struct hr_chunk *chunks = &runner->chunks[2 * stage->number];
 
+    assert(stage->number < runner->engine->stage_count);
     HR_TRY(chunk_init(&chunks[0], stage));
     if (!stage->program.processes)
         return HR_OK;
@@ -112,6 +113,7 @@ static void finish_stage(struct hr_runner *runner, const struct hr_stage *stage)
 enum hr_err
 hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
 {
+    assert(number >= 0 && number <= engine->thread_count);
     runner->engine = engine;
     runner->number = number;
     hr__arena_init(&runner->thread.arena);

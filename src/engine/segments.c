@@ -4,6 +4,7 @@
  */
 #include "engine/program.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool lists(const uint16_t *list, size_t count, uint16_t slot)
@@ -102,6 +103,7 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
     }
     if (!needed)
         return true;
+    assert(p->segment_count == 0 && p->segments == NULL);
     p->segments = hr__arena_zalloc(&p->arena, count * sizeof *p->segments);
     if (p->segments == NULL)
         return false;

@@ -4,6 +4,7 @@
  */
 #include "engine/engine.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -64,6 +65,8 @@ static struct hr_node_meter sum_node(const struct hr_engine *engine, size_t node
 {
     struct hr_node_meter sum = {0};
 
+    hr__engine_assert_locked(engine);
+    assert(node < engine->graph->count);
     for (int i = 0; i <= engine->thread_count; i++) {
         const struct hr_node_meter *m = &engine->runners[i].meter.shown_nodes[node];
 
@@ -89,6 +92,8 @@ static struct hr_stage_meter sum_stage(const struct hr_engine *engine, size_t st
 {
     struct hr_stage_meter sum = {0};
 
+    hr__engine_assert_locked(engine);
+    assert(stage < engine->stage_count);
     for (int i = 0; i <= engine->thread_count; i++) {
         const struct hr_stage_meter *m = &engine->runners[i].meter.shown_stages[stage];
 

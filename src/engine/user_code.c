@@ -8,6 +8,7 @@
 #include "engine/run.h"
 #include "op/code_call.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -162,6 +163,7 @@ static void settle(struct thread_call *c, enum hr_err code)
     struct hr_runner *runner = pass->runner;
     char *text = c->detail;
 
+    assert(code != HR_OK && *hr__pass_status(pass, c->row) == HR_RECORD_OPEN);
     c->detail = NULL;
     if (code == HR_ERR_END) {
         hr__pass_ended(pass, c->row, c->step->node, HR_RECORD_END);
@@ -222,6 +224,7 @@ static void call_rows(struct thread_call *c, size_t at)
     uint64_t last = trace ? hr__ticks() : 0;
     uint32_t done = 0;
 
+    assert(runner->meter.bucket == c->step->node); /* time is this node's */
     for (; done < pass->chunk->live_count && !hr__pass_stopped(pass); done++) {
         c->row = pass->chunk->live[done];
         hr__pass_time_begin(pass, c->row, c->step->node);

@@ -376,7 +376,8 @@ TEST(worker_processes_say_what_each_step_took)
     first = node(&m, "debug.spin");
     second = node(&m, "debug.spin2");
     CHECK_EQ_INT(first->records, 2000);
-    CHECK(m.worker_sum > 0 && m.worker_sum <= children * 1.01);
+    /* Starting them is no node's time. */
+    CHECK(m.worker_sum >= children * 0.85 && m.worker_sum <= children * 1.01);
     CHECK_WITHIN(0.10, first->worker_seconds, 2000 * 100e-6);
     CHECK_WITHIN(0.10, second->worker_seconds, 2000 * 20e-6 * 10.9);
     CHECK_WITHIN(0.05, m.sum - m.worker_sum, m.cpu);
