@@ -49,9 +49,10 @@ enum hr_err hr__process_host(struct hr_engine *engine, const struct hr_program *
         if (program->segments[i].kind != HR_SEGMENT_PROCESS)
             continue;
         if (engine->graph->codes->host.start == NULL) {
-            hr__fail(reterr, HR_ERR_STATE,
-                     "it wants worker processes, and nobody said how to start them "
-                     "(hr_graph_code_host); or use variant: threads");
+            hr__fail(
+                reterr, HR_ERR_STATE,
+                "it runs in worker processes, but the graph has no host to start them "
+                "(hr_graph_code_host); or use variant: threads");
             hr__graph_blame(engine->graph,
                             hr__program_step(program, program->segments[i].from)->node,
                             reterr);
@@ -120,7 +121,7 @@ open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc
     return code;
 }
 
-/* The peer cannot be had or does not answer: nobody's record is to blame. Code that says
+/* The peer cannot be started or does not answer: no record is at fault. Code that says
  * "cancelled" by itself ends the run as well, and the consumer hears of it. */
 static void
 give_up(struct hr_pass *pass, const struct hr_segment *segment, enum hr_err code)

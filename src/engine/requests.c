@@ -3,8 +3,8 @@
  * are sent, which steps run there, which values come back. Read-only once made.
  *
  * A slot of the row becomes a slot of the request. Inputs are what the steps read before
- * any of them has made it. What comes back is what they made and somebody uses later; a
- * value that the next user edits further comes back as its description.
+ * any of them has made it. What comes back is what they made and a later step or the
+ * batch uses; a value that the next step edits further comes back as its description.
  */
 #include <assert.h>
 #include <string.h>
@@ -253,7 +253,7 @@ struct results {
     bool *described;
 };
 
-/* The first step after the segment that has to do with the slot goes on editing. */
+/* The first step after the segment that uses the slot edits its description. */
 static bool is_edited(const struct packer *k, uint16_t slot)
 {
     for (size_t i = k->segment->to; i < k->p->step_count; i++) {

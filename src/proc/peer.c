@@ -77,10 +77,10 @@ send_hello(struct hr_peer *peer, size_t program_bytes, struct hr_error *reterr)
     if (sent < 0 && errno != EPIPE && errno != ECONNRESET)
         return hr__fail_errno(reterr, HR_ERR_IO, errno,
                               "cannot talk to a worker process");
-    return HR_OK; /* a peer that has gone shows when its answer is waited for */
+    return HR_OK; /* the end of a peer is seen when waiting for its answer */
 }
 
-/* HR_ERR_END: the peer has gone. */
+/* Returns HR_ERR_END if the peer has ended. */
 static enum hr_err receive_ready(struct hr_peer *peer, struct hr_proc_ready *ready)
 {
     struct pollfd poller = {.fd = peer->event.fd, .events = POLLIN};
@@ -166,7 +166,7 @@ enum hr_err hr__peer_begin(struct hr_peer *peer, struct hr_error *reterr)
     enum hr_err code = HR_ERR_END;
     struct hr_str program;
 
-    assert(peer->event.fd < 0); /* the one before has gone */
+    assert(peer->event.fd < 0); /* no peer is running */
     hr__str_init(&program);
     hr__proc_program_write(peer->program, &program);
     if (!hr__str_ok(&program))

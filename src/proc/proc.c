@@ -1,16 +1,15 @@
 /*
  * proc/proc.c - the parent's side: requests, and what happens when a peer dies.
  *
- * The records of a run are cut into requests: one, unless memory is bounded too tightly
- * or the peer dies. Whatever ends a request early, the records before the one that was
- * running are done; what they made is copied away, and the next request begins at that
- * record. A record at which three peers in a row died travels alone the third time and is
- * then bad by itself. The peer does requests in their order, so a death belongs to the
- * oldest one, which is therefore always the first to be waited for; that of the other
- * channel is posted to the successor once more.
+ * The records of a run are split into requests: one, unless memory is tight or the peer
+ * dies. When a request ends early, the records before the running one are complete; their
+ * results are copied, and the next request starts at that record. A record at which two
+ * peers in a row died is sent alone; if it kills a third one, it is bad. The peer runs
+ * requests in order, so a death belongs to the oldest one, which is always waited for
+ * first; the request of the other channel is sent to the successor again.
  *
- * Left out: seeing death within microseconds through a robust futex. End of file comes
- * when the kernel has freed the peer's memory, 0.3 s for one of 4 GiB.
+ * Left out: detecting death within microseconds with a robust futex. End of file comes
+ * only after the kernel has freed the peer's memory, 0.3 s for 4 GiB.
  */
 #include "proc/proc_internal.h"
 
@@ -21,12 +20,12 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 
-#define RECENT_REQUESTS 64 /* after so many that needed less, a peak is given back */
+#define RECENT_REQUESTS 64 /* requests between two looks at the peak use */
 
 /* ---- memory ---- */
 
-/* Give back what only a peak needed. Only between requests whose results are no longer
- * shown. */
+/* Returns memory that only a peak needed. Only between requests, when no results of the
+ * channel are in use. */
 static void give_back(struct hr_proc *proc)
 {
     if (++proc->requests < RECENT_REQUESTS)
@@ -43,7 +42,8 @@ static void give_back(struct hr_proc *proc)
     proc->in_recent = proc->out_recent = HR_PROC_SHM_START;
 }
 
-/* Let `in` have this many bytes and `out` the rest of what is allowed. */
+/* Gives `in` this many bytes and `out` the rest of the limit. HR_ERR_LIMIT if `in` alone
+ * exceeds it. */
 static enum hr_err share_out(struct hr_proc *proc, size_t in_bytes, size_t *ret_out_max,
                              struct hr_error *reterr)
 {
@@ -81,8 +81,8 @@ static void count_out(struct hr_proc *proc, uint64_t used)
 
 enum trip_end {
     REQUEST_DONE,
-    REQUEST_FULL, /* the record behind those done found no room */
-    REQUEST_DIED, /* at the record behind those done, if `blamed` */
+    REQUEST_FULL, /* the record after those done did not fit */
+    REQUEST_DIED, /* at the record after those done, if `blamed` */
 };
 
 struct request_result {
@@ -93,7 +93,7 @@ struct request_result {
     const char *nonsense; /* the peer lives but cannot be believed */
 };
 
-/* The next request of the channel's progress: as many records as may go together. */
+/* Sends the next request of the channel: as many records as fit together. */
 static enum hr_err post(struct hr_proc *proc, struct hr_error *reterr)
 {
     struct hr_proc_progress *progress = &proc->progress;
@@ -127,7 +127,7 @@ static enum hr_err post(struct hr_proc *proc, struct hr_error *reterr)
     return HR_OK;
 }
 
-/* What a peer that died has left: records complete before the one it was at. */
+/* After a peer died: the records before the one it was running are complete. */
 static void look_back(struct hr_proc *proc, struct request_result *result)
 {
     const struct hr_proc_out_head *head = hr__peer_out_head(proc->peer);
@@ -171,7 +171,7 @@ static void count_time(struct hr_proc *proc)
         add_time(&proc->times[i], &times[i]);
 }
 
-/* What a peer says in its answer. */
+/* Reads the peer's answer. */
 static void receive(struct hr_proc *proc, struct request_result *result)
 {
     struct hr_proc_out_head *head = hr__proc_out_head(proc);
@@ -196,12 +196,12 @@ static void receive(struct hr_proc *proc, struct request_result *result)
     count_out(proc, used);
 }
 
-/* Wait until the peer has answered the request. HR_EVENT_ENDED, too, when it cannot have:
- * then *ret_nonsense. */
+/* Waits until the peer has answered the request. Also HR_EVENT_ENDED, with *ret_nonsense
+ * set, if its counter is impossible. */
 static enum hr_event_outcome wait_for(struct hr_proc *proc, bool *ret_nonsense)
 {
     struct hr_peer *peer = proc->peer;
-    unsigned behind = HR_PROC_CHANNELS;
+    unsigned unanswered = HR_PROC_CHANNELS;
 
     *ret_nonsense = false;
     for (;;) {
@@ -209,22 +209,22 @@ static enum hr_event_outcome wait_for(struct hr_proc *proc, bool *ret_nonsense)
         unsigned seen = atomic_load(&words->response);
         enum hr_event_outcome verdict;
 
-        if (peer->request - seen > behind) {
+        if (peer->request - seen > unanswered) {
             *ret_nonsense = true;
             return HR_EVENT_ENDED;
         }
-        behind = peer->request - seen;
-        if (behind <= peer->request - proc->progress.request)
+        unanswered = peer->request - seen;
+        if (unanswered <= peer->request - proc->progress.request)
             return HR_EVENT_SIGNALLED;
         verdict = hr__event_wait(&peer->event, &words->response, seen,
                                  &hr__peer_in_head(peer)->sleeping, peer->cancel);
         if (verdict != HR_EVENT_SIGNALLED)
             return verdict;
-        behind--;
+        unanswered--;
     }
 }
 
-/* See how the request went, and take what it brought. */
+/* Waits for the outcome of the request and takes its results. */
 static enum hr_err
 collect(struct hr_proc *proc, struct request_result *result, struct hr_error *reterr)
 {
@@ -282,7 +282,7 @@ static void bad_record(struct hr_proc_progress *progress, enum hr_err code, uint
     progress->deaths = 0;
 }
 
-/* A record that is too large for the memory that it may have. */
+/* The next record exceeds the memory limit by itself: it is bad. */
 static void too_large(struct hr_proc *proc, struct hr_proc_progress *progress)
 {
     struct hr_error *error = &progress->records[progress->done].error;
@@ -317,8 +317,7 @@ static void fail_record(struct hr_proc *proc, struct hr_proc_progress *progress,
     bad_record(progress, HR_ERR_IO, step);
 }
 
-/* Results that were given must not be lost by what comes later; but a run that fails
- * gives none. */
+/* A run that fails has no results. */
 static void forget(struct hr_proc_progress *progress)
 {
     for (size_t i = 0; i < progress->count; i++) {
@@ -339,8 +338,8 @@ static void post_again(struct hr_proc *proc)
         forget(progress);
 }
 
-/* A new peer in the place of this one. What both channels had posted goes to it, that of
- * `first` first. */
+/* Replaces the peer. Requests of both channels that were under way are sent to the new
+ * one, that of `first` first. */
 static enum hr_err
 begin_again(struct hr_peer *peer, struct hr_proc *first, struct hr_error *reterr)
 {
@@ -375,7 +374,7 @@ static enum hr_err after_death(struct hr_proc *proc, const struct request_result
     return HR_OK;
 }
 
-/* Receive the outcome of a request; the next one is posted unless all is done. */
+/* Receives the outcome of a request, and sends the next one unless all is done. */
 static enum hr_err step_on(struct hr_proc *proc, struct hr_error *reterr)
 {
     struct hr_proc_progress *progress = &proc->progress;
@@ -417,8 +416,8 @@ static void finish(struct hr_proc *proc)
         forget(progress);
 }
 
-/* A request of the other channel that comes before this one: its end is received first,
- * and its results are brought to where no successor's memory can replace them. */
+/* Receives the outcome of an older request of the other channel first, and copies its
+ * results, which would be lost if the peer were replaced. */
 static void finish_older(struct hr_proc *proc)
 {
     for (int i = 0; i < HR_PROC_CHANNELS; i++) {

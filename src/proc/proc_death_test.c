@@ -1,6 +1,6 @@
 /*
- * proc/proc_death_test.c - peers that die, are killed or hang: what is lost, who is
- * blamed, what stays behind.
+ * proc/proc_death_test.c - peers that die, are killed or hang: which records are lost,
+ * which are blamed, and what leaks.
  */
 #include "proc/proc_test_util.h"
 

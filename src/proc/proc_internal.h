@@ -81,7 +81,7 @@ static inline struct hr_proc_out_head *hr__peer_out_head(const struct hr_peer *p
 }
 
 /* peer.c: a peer that is ready; one that ends before gets three tries. Its memory is new:
- * what the channels held is gone. */
+ * what the channels held is lost. */
 HR_CHECK enum hr_err hr__peer_begin(struct hr_peer *peer, struct hr_error *reterr);
 /* Let it go, politely or not. */
 void hr__peer_part(struct hr_peer *peer, bool kill);
@@ -102,8 +102,8 @@ hr__proc_put(struct hr_proc *proc, const struct hr_proc_record *records, size_t 
  * Take the results of the first `done` records of the request that was put last.
  * *ret_taken of them were sound: fewer than `done` when the peer has written nonsense
  * (*ret_nonsense says what; else it is NULL). Everything is checked once it is copied,
- * so the peer may go on writing. Fails when memory is out, or with the error of a record
- * that says HR_ERR_CANCELLED.
+ * so the peer may still be writing. Fails when memory is out, or with the error of a
+ * record that says HR_ERR_CANCELLED.
  */
 HR_CHECK enum hr_err
 hr__proc_take(struct hr_proc *proc, struct hr_proc_record *records, size_t done,

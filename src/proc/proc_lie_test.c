@@ -1,6 +1,6 @@
 /*
- * proc/proc_lie_test.c - peers that write nonsense, and messages that nobody sound would
- * send: made up here, so that no peer has to be started for each.
+ * proc/proc_lie_test.c - peers that write nonsense, and messages that no sound peer would
+ * send, made up here so that no process has to be started for each.
  */
 #include "proc/proc_test_util.h"
 

@@ -4,8 +4,8 @@
  * One thread: wait for a request, do its records in order, answer; then the next one,
  * which may lie ready in the other channel. Before each record its number goes to shared
  * memory, so that the parent knows which one killed the process. It ends when the parent
- * closes the socket. It changes no signal and no limit: that is the business of whoever
- * calls.
+ * closes the socket. It changes no signal and no limit: that is left to the
+ * caller.
  */
 #include "proc/serve.h"
 
@@ -31,7 +31,7 @@ static void close_all(const int fds[FDS])
         close(fds[i]);
 }
 
-/* HR_ERR_END when the parent has gone. The descriptors are the caller's. */
+/* Returns HR_ERR_END if the parent has ended. The caller owns the descriptors. */
 static enum hr_err receive_hello(int fd, struct hr_proc_hello *hello, int ret_fds[FDS],
                                  struct hr_error *reterr)
 {

@@ -33,7 +33,7 @@ struct hr_serve_step {
     const struct hr_proc_step *step;
 
     /* User code. */
-    const struct hr_code *code; /* NULL: nobody has it */
+    const struct hr_code *code; /* NULL: unknown here */
     bool enters;                /* first of the steps whose code has this lock */
     void *token;
 

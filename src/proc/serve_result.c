@@ -3,7 +3,7 @@
  *
  * A result lies in its column, or is described and lies at the next free place of `out`.
  * An input that comes back unchanged is named, not copied. A deferred value is made
- * straight in `out`, or described where the parent is to go on editing it.
+ * straight in `out`, or described if the parent edits it further.
  */
 #include <assert.h>
 #include <string.h>

@@ -46,7 +46,7 @@ HR_CHECK enum hr_err hr__shm_map_all(struct hr_shm *shm, struct hr_error *reterr
 /* Unmap what growing has left. */
 void hr__shm_unmap_old(struct hr_shm *shm);
 
-/* Give the pages behind `keep` back to the system. */
+/* Returns the pages after `keep` to the system. */
 void hr__shm_trim(struct hr_shm *shm, size_t keep);
 
 #endif

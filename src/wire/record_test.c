@@ -503,7 +503,7 @@ static void read_all(const void *data, size_t bytes, struct hr_arena *arena)
     CHECK(sum != 1);
 }
 
-/* A changed schema gets its hash right, so that the checks behind the hash are met. */
+/* A changed schema gets its hash right, so that the checks after the hash are reached. */
 static void mend_hash(uint8_t *data, size_t bytes)
 {
     struct hr_hash128 hash;
