@@ -549,6 +549,7 @@ TEST(worker_processes_without_a_host_are_refused_at_open)
             &w, 1, NULL);
 
     CHECK_ERR(HR_ERR_STATE, o->code);
-    CHECK_HAS(o->error.message, "node 'code.map' (code.map): it runs in worker processes");
+    CHECK_HAS(o->error.message,
+              "node 'code.map' (code.map): it runs in worker processes");
     outcome_free(o);
 }
