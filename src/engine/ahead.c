@@ -19,7 +19,7 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     if (claim->stage->number > 0 || p->path_count != 1)
         return;
     n = &engine->graph->nodes[p->paths[0].source];
-    if (n->op->ahead == NULL || !hr__reader_is_cold(engine->reader))
+    if (n->op->source.ahead == NULL || !hr__reader_is_cold(engine->reader))
         return;
     to = to < p->paths[0].n ? to : p->paths[0].n;
     next = __atomic_load_n(&engine->ahead_next, __ATOMIC_RELAXED);
@@ -27,7 +27,7 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
         struct hr_record_id id;
 
         hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, NULL, &id);
-        if (n->op->ahead(n->params, n->state, id.index, &range))
+        if (n->op->source.ahead(n->params, n->state, id.index, &range))
             hr__reader_ahead(engine->reader, &range);
         __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);
     }

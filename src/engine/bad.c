@@ -88,8 +88,9 @@ static void locate(const struct hr_runner *runner, uint32_t source,
     assert(n->op->kind == HR_OP_SOURCE);
     if (error->file[0] != '\0') /* by the op, which knew better */
         file = unused;
-    if (n->op->locate != NULL)
-        (void)n->op->locate(n->params, n->state, id->index, file, sizeof unused, &offset);
+    if (n->op->source.locate != NULL)
+        (void)n->op->source.locate(n->params, n->state, id->index, file, sizeof unused,
+                                   &offset);
     error->record = (int64_t)id->index + 1;
     error->epoch = id->epoch;
     error->position = (int64_t)id->position;

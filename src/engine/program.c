@@ -156,7 +156,8 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
     struct hr_program *p = c->program;
     struct hr_path *path = &p->paths[p->path_count];
     const struct hr_graph_node *n = &c->graph->nodes[source];
-    uint64_t count = n->op->count != NULL ? n->op->count(n->params, n->state) : 0;
+    uint64_t count =
+        n->op->source.count != NULL ? n->op->source.count(n->params, n->state) : 0;
 
     path->source = source;
     path->count = c->order_count;

@@ -239,8 +239,8 @@ enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
     set_costs(&sum, ret_stats);
     set_bytes(&sum, ret_stats);
     ret_stats->fused_into = engine->graph->nodes[group_of(engine, (uint32_t)at)].name;
-    if (node->state != NULL && node->op->keeps != NULL)
-        node->op->keeps(node->state, &kept);
+    if (node->state != NULL && node->op->learner.keeps != NULL)
+        node->op->learner.keeps(node->state, &kept);
     ret_stats->kept_entries = kept.entries;
     ret_stats->kept_bytes = kept.bytes;
     ret_stats->kept_hits = kept.hits;

@@ -163,8 +163,8 @@ void hr__graph_rest(struct hr_graph *graph)
     for (size_t i = 0; i < graph->count; i++) {
         const struct hr_graph_node *node = &graph->nodes[i];
 
-        if (node->state != NULL && node->op->rest != NULL)
-            node->op->rest(node->state);
+        if (node->state != NULL && node->op->learner.rest != NULL)
+            node->op->learner.rest(node->state);
     }
 }
 
@@ -173,8 +173,8 @@ void hr__graph_pause(struct hr_graph *graph)
     for (size_t i = 0; i < graph->count; i++) {
         const struct hr_graph_node *node = &graph->nodes[i];
 
-        if (node->state != NULL && node->op->pause != NULL)
-            node->op->pause(node->state);
+        if (node->state != NULL && node->op->learner.pause != NULL)
+            node->op->learner.pause(node->state);
     }
 }
 

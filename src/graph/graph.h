@@ -59,8 +59,8 @@ struct hr_graph_node {
     /* frozen: */
     struct hr_schema schema; /* after the node */
     void *state;             /* op->open */
-    const char *side_file;   /* hr_op.side_file, of this node or one before it; or NULL */
-    size_t field_count;      /* bound fields in table order */
+    const char *side_file; /* of hr_op_learner, of this node or one before it; or NULL */
+    size_t field_count;    /* bound fields in table order */
     const char **field_names;
     enum hr_param_access *field_access;
     struct hr_bindings *bindings;  /* names that op->binds returned, or NULL */
@@ -120,9 +120,9 @@ HR_CHECK enum hr_err hr__graph_node_params(const struct hr_graph *graph, size_t 
 HR_CHECK enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t at,
                                           struct hr_graph_param_info *ret_info);
 
-/* Calls hr_op.rest of all nodes: an iterator over the graph has ended. */
+/* Calls hr_op_learner.rest of all nodes: an iterator over the graph has ended. */
 void hr__graph_rest(struct hr_graph *graph);
-/* Calls hr_op.pause of all nodes: an epoch has ended. */
+/* Calls hr_op_learner.pause of all nodes: an epoch has ended. */
 void hr__graph_pause(struct hr_graph *graph);
 
 /* Consumers of a node's output. */

@@ -218,7 +218,7 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
                  name_of(c, fact->unsteady), name_of(c, fact->unsteady));
         return wrong(c, node, HR_ERR_GRAPH);
     }
-    if (n->op->open_ended != NULL && n->op->open_ended(n->params))
+    if (n->op->source.open_ended != NULL && n->op->source.open_ended(n->params))
         fact->unsteady = node;
     if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND)
         fact->unsteady = node;

@@ -377,7 +377,8 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
 /* The node's own, or that of the first input that has one. */
 static const char *side_file(const struct hr_graph *graph, const struct hr_graph_node *n)
 {
-    const char *file = n->op->side_file != NULL ? n->op->side_file(n->params) : NULL;
+    const char *file =
+        n->op->learner.side_file != NULL ? n->op->learner.side_file(n->params) : NULL;
 
     for (size_t i = 0; file == NULL && i < n->input_count; i++)
         file = graph->nodes[n->inputs[i]].side_file;
@@ -468,7 +469,9 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
 
     switch (n->op->kind) {
     case HR_OP_SOURCE:
-        records = n->op->count != NULL ? count_of(n->op->count(n->params, n->state)) : -1;
+        records = n->op->source.count != NULL
+                      ? count_of(n->op->source.count(n->params, n->state))
+                      : -1;
         break;
     case HR_OP_ORDER:
         if (records >= 0 && n->op->order.count != NULL)

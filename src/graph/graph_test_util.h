@@ -78,8 +78,8 @@ static const struct hr_op op_source = {
     .infer = source_infer,
     .open = source_open,
     .close = source_close,
-    .count = source_count,
     .identity = source_identity,
+    .source = {.count = source_count},
 };
 
 struct fields {

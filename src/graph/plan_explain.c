@@ -32,8 +32,8 @@ static void print_line(const struct hr_plan *plan, uint32_t node, const char *ma
 /* What the node's state has to say of itself. */
 static void tell(const struct hr_graph_node *n, struct hr_str *out)
 {
-    if (n->op->tell != NULL && n->state != NULL)
-        n->op->tell(n->state, out);
+    if (n->op->learner.tell != NULL && n->state != NULL)
+        n->op->learner.tell(n->state, out);
 }
 
 static void print_state(const struct hr_plan *plan, uint32_t node, const char *mark,

@@ -194,7 +194,22 @@ struct hr_kept {
 /* Count of a SOURCE whose number of records is known only at its end. */
 #define HR_COUNT_UNKNOWN (UINT64_MAX >> 2)
 
-/* ---- hooks of a kind ---- */
+/* ---- hooks by what an op is ---- */
+
+/* SOURCE: an op that makes records out of an index. */
+struct hr_op_source {
+    bool (*open_ended)(const void *params); /* count gives HR_COUNT_UNKNOWN; may be NULL
+                                             */
+    uint64_t (*count)(const void *params, const void *state);
+    /* Where a record lies, as a URI and an offset in bytes; false when it lies in no
+     * object. */
+    bool (*locate)(const void *params, const void *state, uint64_t index, char *uri,
+                   size_t room, uint64_t *ret_offset);
+    /* What apply() will read for record `index`, so that the engine can fetch it early;
+     * false: nothing. NULL for sources that read nothing record by record. */
+    bool (*ahead)(const void *params, const void *state, uint64_t index,
+                  struct hr_range *ret_range);
+};
 
 /* ORDER: an op that chooses records by number. */
 struct hr_op_order {
@@ -216,6 +231,23 @@ struct hr_op_expand {
     HR_CHECK enum hr_err (*child)(struct hr_op_ctx *ctx, uint64_t at,
                                   const struct hr_value *parents,
                                   struct hr_value *children, size_t count);
+};
+
+/* An op whose state learns from records what makes later ones cheaper. */
+struct hr_op_learner {
+    /* A file beside the data in which nodes below may keep what they learn about it;
+     * NULL: none. Sources have it; the others use it (hr_open.side_file). */
+    const char *(*side_file)(const void *params);
+    /* An iterator over the graph has ended: write down what was learnt. Other iterators
+     * may run. */
+    void (*rest)(void *state);
+    /* An epoch has ended and more follow: the same without making anyone wait. */
+    void (*pause)(void *state);
+    /* What the state holds of what it learnt. */
+    void (*keeps)(const void *state, struct hr_kept *ret_kept);
+    /* Appends a line for explain about what the state holds; nothing when there is
+     * nothing to say. */
+    void (*tell)(const void *state, struct hr_str *out);
 };
 
 /* ---- the descriptor ---- */
@@ -247,33 +279,9 @@ struct hr_op {
     HR_CHECK enum hr_err (*open)(const struct hr_open *open, void **ret_state);
     void (*close)(void *state);
 
-    /* A file beside the data in which nodes below may keep what they learn about it;
-     * NULL: none. */
-    const char *(*side_file)(const void *params);
-    /* An iterator over the graph has ended: time to write down what was learnt. Other
-     * iterators may run. */
-    void (*rest)(void *state);
-    /* An epoch has ended, others go on: the same without making anybody wait. */
-    void (*pause)(void *state);
-    /* What the state holds of what it learnt. */
-    void (*keeps)(const void *state, struct hr_kept *ret_kept);
-    /* A line about what the state holds, for explain; nothing when there is nothing to
-     * say. */
-    void (*tell)(const void *state, struct hr_str *out);
-
-    /* SOURCE: records in all; bytes that identify the data (names, sizes, content
-     * hashes); where a record lives, as a URI and an offset in bytes (false when it lies
-     * in no object). */
-    bool (*open_ended)(const void *params); /* count gives HR_COUNT_UNKNOWN; may be NULL
-                                             */
-    uint64_t (*count)(const void *params, const void *state);
+    /* Hashes what output bytes depend on beside the parameters: names, sizes or content
+     * of a source's data, the identity of the user's code. NULL: nothing. */
     void (*identity)(const void *params, const void *state, struct hr_hasher *hasher);
-    bool (*locate)(const void *params, const void *state, uint64_t index, char *uri,
-                   size_t room, uint64_t *ret_offset);
-    /* SOURCE: what apply() will read for record `index`, so that the engine can fetch it
-     * early; false: nothing. NULL for sources that read nothing record by record. */
-    bool (*ahead)(const void *params, const void *state, uint64_t index,
-                  struct hr_range *ret_range);
 
     /* SOURCE, MAP, FILTER, ZIP: do one record. On failure ctx->error is set and fields
      * are in any valid state. */
@@ -289,9 +297,11 @@ struct hr_op {
      * and the engine makes the calls, a run of records at a time (op/code_table.h). */
     const struct hr_code_use *(*code)(const void *state);
 
+    struct hr_op_source source;
     struct hr_op_order order;
     struct hr_op_expand expand;
     struct hr_op_sequence sequence; /* SEQUENCE; ORDER where the count is not known */
+    struct hr_op_learner learner;
 };
 
 /* ---- registry ---- */

@@ -49,6 +49,5 @@ const struct hr_op hr_op_code_source = {
     .param_count = sizeof source_params / sizeof source_params[0],
     HR_CODE_OP,
     .infer = source_infer,
-    .open_ended = source_open_ended,
-    .count = source_count,
+    .source = {.open_ended = source_open_ended, .count = source_count},
 };

@@ -26,7 +26,7 @@ TEST(every_op_says_what_it_is)
               (op->sequence.begin != NULL && op->sequence.end != NULL));
         CHECK((op->kind == HR_OP_EXPAND && op->code == NULL) ==
               (op->expand.child != NULL));
-        CHECK((op->kind == HR_OP_SOURCE) == (op->count != NULL));
+        CHECK((op->kind == HR_OP_SOURCE) == (op->source.count != NULL));
         for (size_t k = 0; k < op->param_count; k++) {
             const struct hr_param *p = &op->params[k];
             CHECK(p->help != NULL && p->help[strlen(p->help) - 1] != '.');
@@ -218,13 +218,14 @@ TEST(files_are_read_ahead_where_they_live)
     b.id.index = 0;
     CHECK_OK(bench_op(&b, "source.files", params));
     files = &b.nodes[b.node_count - 1];
-    CHECK(files->op->ahead(files->params, files->state, 0, &range));
+    CHECK(files->op->source.ahead(files->params, files->state, 0, &range));
     CHECK_EQ_INT(range.offset, 0);
     CHECK(range.bytes == HR_RANGE_REST);
-    CHECK(files->op->locate(files->params, files->state, 0, uri, sizeof uri, &offset));
+    CHECK(files->op->source.locate(files->params, files->state, 0, uri, sizeof uri,
+                                   &offset));
     CHECK_EQ_STR(range.uri, uri);
     CHECK_HAS(uri, "ahead/a.jpg");
-    CHECK(!files->op->ahead(files->params, files->state, 1, &range));
+    CHECK(!files->op->source.ahead(files->params, files->state, 1, &range));
     bench_finish(&b);
 }
 

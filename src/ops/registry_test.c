@@ -36,7 +36,8 @@ TEST(descriptors_are_whole)
         ok = ok && op->infer != NULL;
         switch (op->kind) {
         case HR_OP_SOURCE:
-            ok = ok && (op->apply != NULL || op->code != NULL) && op->count != NULL;
+            ok =
+                ok && (op->apply != NULL || op->code != NULL) && op->source.count != NULL;
             break;
         case HR_OP_ORDER:
             ok = ok && op->order.count != NULL && op->order.map != NULL;
@@ -57,6 +58,29 @@ TEST(descriptors_are_whole)
         }
         if (!ok)
             check_failed(__FILE__, __LINE__, "%s lacks something", op->name);
+    }
+}
+
+static bool is_set(const void *hooks, size_t bytes)
+{
+    static const char none[256];
+
+    CHECK(bytes <= sizeof none);
+    return memcmp(hooks, none, bytes) != 0;
+}
+
+TEST(hooks_of_a_group_are_set_only_by_ops_of_its_kind)
+{
+    EACH(op)
+    {
+        enum hr_op_kind kind = op->kind;
+
+        CHECK(kind == HR_OP_SOURCE || !is_set(&op->source, sizeof op->source));
+        CHECK(kind == HR_OP_ORDER || !is_set(&op->order, sizeof op->order));
+        CHECK(kind == HR_OP_EXPAND || !is_set(&op->expand, sizeof op->expand));
+        CHECK(kind == HR_OP_SEQUENCE || kind == HR_OP_ORDER ||
+              !is_set(&op->sequence, sizeof op->sequence));
+        CHECK(op->open != NULL || !is_set(&op->learner.rest, sizeof op->learner.rest));
     }
 }
 

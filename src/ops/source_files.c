@@ -230,10 +230,8 @@ const struct hr_op hr_op_source_files = {
     .infer = files_infer,
     .open = files_open,
     .close = files_close,
-    .side_file = files_side_file,
-    .count = files_count,
     .identity = files_identity,
-    .locate = files_locate,
-    .ahead = files_ahead,
     .apply = files_apply,
+    .source = {.count = files_count,  .locate = files_locate, .ahead = files_ahead},
+    .learner = {.side_file = files_side_file},
 };

@@ -224,8 +224,7 @@ const struct hr_op hr_op_source_idx = {
     .infer = idx_infer,
     .open = idx_open,
     .close = idx_close,
-    .count = idx_count,
     .identity = idx_identity,
-    .locate = idx_locate,
     .apply = idx_apply,
+    .source = {.count = idx_count, .locate = idx_locate},
 };

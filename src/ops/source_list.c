@@ -191,8 +191,7 @@ const struct hr_op hr_op_source_list = {
     .infer = list_infer,
     .open = list_open,
     .close = list_close,
-    .count = list_count,
     .identity = list_identity,
-    .locate = list_locate,
     .apply = list_apply,
+    .source = {.count = list_count, .locate = list_locate},
 };

@@ -57,6 +57,6 @@ const struct hr_op hr_op_source_range = {
     .traits = HR_TRAIT_PURE,
     HR_PARAMS(range_params, struct range),
     .infer = range_infer,
-    .count = range_count,
     .apply = range_apply,
+    .source = {.count = range_count},
 };
