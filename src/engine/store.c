@@ -168,6 +168,25 @@ enum hr_err hr__store_described(struct hr_runner *runner, const struct hr_value 
     return hr__wire_value_get(&region, &head, ret_value, &runner->error);
 }
 
+/* What the op left in the arena, or showed of memory that is not its parent's, is copied:
+ * children outlive both. */
+static enum hr_err
+keep_child(struct hr_runner *runner, const struct hr_program *p, struct hr_value *child)
+{
+    for (size_t f = 0; f < p->child_count; f++) {
+        struct hr_value kept = {0};
+
+        if (child[f].owner != NULL)
+            continue;
+        if (child[f].kind == HR_VALUE_NONE)
+            return hr__fail(&runner->error, HR_ERR_INTERNAL, "field '%s' was not made",
+                            p->children[f].field->name);
+        HR_TRY(hr__store_keep(runner, &child[f], &kept));
+        child[f] = kept;
+    }
+    return HR_OK;
+}
+
 enum hr_err
 hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
                    struct hr_block *block, uint32_t at, struct hr_value *slots)
@@ -196,9 +215,12 @@ hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
         code = children->values == NULL ? HR_ERR_MEMORY : HR_OK;
     }
     for (uint64_t i = 0; code == HR_OK && i < count; i++) {
+        struct hr_value *child = &children->values[i * p->child_count];
+
         children->count = i + 1;
-        code = p->expand.op->expand.child(
-            ctx, i, parents, &children->values[i * p->child_count], p->child_count);
+        code = p->expand.op->expand.child(ctx, i, parents, child, p->child_count);
+        if (code == HR_OK)
+            code = keep_child(runner, p, child);
     }
     if (code == HR_OK)
         count_children(runner, p, parents, children);

@@ -227,7 +227,10 @@ struct hr_op_order {
 struct hr_op_expand {
     /* Number of children of the record in the fields. */
     HR_CHECK enum hr_err (*count)(struct hr_op_ctx *ctx, uint64_t *ret_count);
-    /* Make child `at` of it (fields in, fields out); it may share the parent's bytes. */
+    /* Make child `at` of it: `parents` are the fields of the input schema in order (all
+     * made), `children` the `count` fields of the output schema, NONE on entry. All of
+     * them are to be made: in the arena, or showing a parent's bytes with a reference to
+     * its owner. */
     HR_CHECK enum hr_err (*child)(struct hr_op_ctx *ctx, uint64_t at,
                                   const struct hr_value *parents,
                                   struct hr_value *children, size_t count);
