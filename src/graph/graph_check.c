@@ -204,7 +204,7 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
         if (fact->sharded == NO_NODE)
             fact->sharded = input->sharded;
     }
-    if (kind == HR_OP_EXPAND) {
+    if (kind == HR_OP_EXPAND || n->op->sequence.numbers) {
         fact->depth++;
         HR_TRY(check_depth(c, node));
     }
@@ -220,7 +220,8 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     }
     if (n->op->source.open_ended != NULL && n->op->source.open_ended(n->params))
         fact->unsteady = node;
-    if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND)
+    if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND ||
+        (kind == HR_OP_SEQUENCE && n->op->sequence.count == NULL))
         fact->unsteady = node;
     if (kind != HR_OP_SOURCE && kind != HR_OP_ORDER && kind != HR_OP_ZIP)
         fact->worked = true;

@@ -95,12 +95,18 @@ struct hr_op_sequence {
     void (*end)(void *sequencer); /* never NULL */
     /* Bytes held in buffers, for the memory budget; NULL: too few to count. */
     uint64_t (*held_bytes)(const void *sequencer);
-    /* Records held that flush(HR_FLUSH_LIMIT) would give; NULL: 0. */
+    /* Records held that flush(HR_FLUSH_LIMIT) would give. For ops with `runs` only: of
+     * others a resumed run could not repeat the flush. NULL: the run ends with the output
+     * that reaches the limit. */
     uint64_t (*held_records)(const void *sequencer);
 
     /* Input records held at most, those that make up an output included; NULL: 0. */
     uint64_t (*holds)(const void *params);
     bool replays; /* it holds records that save() does not write down */
+    /* An output has the identity of one of its inputs: of the first, or of its own. With
+     * `numbers` it is a child of that input, with a number (hr__record_child), because
+     * several outputs may begin in one. */
+    bool numbers;
 
     /* How many of n records the outputs hold in all (a batch holds all of its records),
      * n < HR_COUNT_UNKNOWN. NULL: known only at the end. */
