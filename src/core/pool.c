@@ -38,7 +38,8 @@ struct hr_pool {
     pthread_mutex_t lock; /* guards everything below */
     size_t bytes_max;
     size_t used_bytes, idle_bytes, peak_bytes;
-    size_t live; /* buffers in use */
+    size_t keep_bytes; /* idle blocks are kept while there are fewer bytes; 0: always */
+    size_t live;       /* buffers in use */
     uint64_t gets, misses;
     struct hr_buffer *heads;
     size_t head_count;
@@ -334,7 +335,7 @@ void hr__pool_put(struct hr_buffer *buffer)
 {
     struct hr_pool *pool = buffer->pool;
     struct size_class *of = &pool->classes[buffer->size_class];
-    bool closed, last;
+    bool closed, last, keep;
 
     assert(buffer->kind == HR_BUFFER_POOLED);
     HR_POISON(buffer->data, class_bytes(buffer->size_class));
@@ -342,19 +343,29 @@ void hr__pool_put(struct hr_buffer *buffer)
     count_out(pool, buffer->size_class);
     closed = pool->closed;
     last = closed && pool->live == 0;
-    if (!closed) {
+    keep = !closed && (pool->keep_bytes == 0 || pool->used_bytes + pool->idle_bytes +
+                                                        class_bytes(buffer->size_class) <=
+                                                    pool->keep_bytes);
+    if (keep) {
         buffer->next = of->idle;
         of->idle = buffer;
         of->idle_count++;
         pool->idle_bytes += class_bytes(buffer->size_class);
     }
     pthread_mutex_unlock(&pool->lock);
-    if (closed)
+    if (!keep)
         free_block(buffer);
     if (last) {
         free_heads(pool->heads);
         destroy(pool);
     }
+}
+
+void hr__pool_keep(struct hr_pool *pool, size_t bytes)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->keep_bytes = bytes;
+    pthread_mutex_unlock(&pool->lock);
 }
 
 struct hr_buffer *hr__pool_head_get(struct hr_pool *pool)

@@ -2,6 +2,7 @@
  * core/pool_test.c - size classes, budget, trimming after peaks, threads.
  */
 #include "core/alloc.h"
+#include "core/buffer.h"
 #include "core/clock.h"
 #include "core/poison.h"
 #include "core/thread.h"
@@ -220,5 +221,23 @@ TEST(a_get_and_put_is_cheap)
 #ifndef HR_HAS_ASAN
     CHECK(best < 1000 * 1000);
 #endif
+    hr_pool_unref(pool);
+}
+
+TEST(a_pool_keeps_no_more_idle_bytes_than_it_is_told)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_buffer *a, *b;
+    struct hr_pool_stats stats;
+
+    CHECK_OK(hr_pool_get(pool, 1 << 20, &a));
+    CHECK_OK(hr_pool_get(pool, 3 << 20, &b));
+    hr__pool_keep(pool, 3 << 20);
+    hr_buffer_unref(a); /* with `b` in use there is no room for it */
+    hr_pool_stats(pool, &stats);
+    CHECK_EQ_INT(stats.idle_bytes, 0);
+    hr_buffer_unref(b);
+    hr_pool_stats(pool, &stats);
+    CHECK_EQ_INT(stats.idle_bytes, 3 << 20);
     hr_pool_unref(pool);
 }

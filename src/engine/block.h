@@ -53,10 +53,14 @@ struct hr_block {
     uint64_t epoch, first;
     uint32_t size, claimed, done;
     uint32_t holes;
-    bool last;   /* the epoch ends behind it */
-    uint32_t at; /* the sequencer's next record, and child of it */
+    uint32_t ready; /* records from 0 on that are done, see `complete` */
+    bool last;      /* the epoch ends behind it */
+    uint32_t at;    /* the sequencer's next record, and child of it */
     uint64_t child;
     uint8_t *status;
+    uint8_t *complete;      /* per record, guarded by the lock: it is done */
+    uint64_t *result_bytes; /* that wait here for the sequencer */
+    uint64_t *input_bytes;  /* later stages: of the record's input */
     struct hr_bad **bad;
     struct hr_value
         *rows; /* size x results; in direct stages only fields without a column */

@@ -1,6 +1,7 @@
 /*
  * engine/engine.c - an engine's life: plan, memory, threads, and the consumer's side.
  */
+#include "engine/budget.h"
 #include "engine/run.h"
 
 #include <assert.h>
@@ -92,6 +93,13 @@ static size_t stage_of(const struct hr_runner *runner, const struct hr_claim *cl
                                 : runner->under_way->pass.stage->number;
 }
 
+/* What the arena keeps for later records. */
+static uint64_t scratch_of(const struct hr_arena *arena)
+{
+    return arena->recent_bytes > arena->used_bytes ? arena->recent_bytes
+                                                   : arena->used_bytes;
+}
+
 /* Under the lock: do one piece of work, if there is any. */
 static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
 {
@@ -113,6 +121,8 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
                            hr__meter_records(&runner->meter, stage_of(runner, &claim)));
     begin = runner->meter.since;
     hr__run_claim(runner, &claim);
+    if (claim.stage != NULL)
+        hr__budget_measure(&claim, scratch_of(&runner->thread.arena));
     hr__meter_switch(&runner->meter, was);
     begin = runner->meter.since - begin;
     pthread_mutex_lock(&engine->lock);
@@ -302,6 +312,7 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     if (engine->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(init_stages(engine, reterr));
+    hr__budget_init(engine);
     HR_TRY(init_reader(engine, reterr));
     HR_TRY(find_begin(engine, reterr));
     engine->errors_max = errors_allowed(engine);

@@ -48,6 +48,8 @@ struct hr_engine {
     /* The expansion whose children a place without a mark counts: the first one, when no
      * node before it sees records in order. Or HR_NO_NODE. */
     uint32_t child_node;
+    struct hr_sizes
+        sizes; /* of records, as far as known; with a budget, under the lock */
     /* Where this consumer's positions of an epoch begin: at global position `base` in
      * `base_epoch` (a state was restored), at 0 in all others; and what was done in that
      * epoch already after `base`. */

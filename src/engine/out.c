@@ -5,6 +5,7 @@
  * Records for the next stage are added to one of its blocks without the lock; the block
  * is published when it is full, or when a thread has nothing else to do for that stage.
  */
+#include "engine/budget.h"
 #include "engine/sequence.h"
 
 #include <assert.h>
@@ -47,15 +48,24 @@ static struct hr_block *empty_block(struct hr_stage *stage)
     return NULL;
 }
 
+/* Batches that may wait for the consumer: fewer when they turn out larger. */
+static size_t batches_allowed(const struct hr_engine *engine)
+{
+    size_t allowed = engine->plan.memory.batches_ahead;
+
+    return allowed < engine->out_max ? allowed : engine->out_max;
+}
+
 bool hr__stage_has_room_locked(const struct hr_stage *stage)
 {
     struct hr_engine *engine = stage->engine;
 
     hr__engine_assert_locked(engine);
     if (hr__stage_is_final(stage))
-        return stage->direct || engine->out_count < engine->out_max;
-    return stage->filling != NULL ||
-           empty_block(&engine->stages[stage->number + 1]) != NULL;
+        return stage->direct || engine->out_count < batches_allowed(engine);
+    return hr__budget_has_room(&engine->stages[stage->number + 1]) &&
+           (stage->filling != NULL ||
+            empty_block(&engine->stages[stage->number + 1]) != NULL);
 }
 
 /* A block of the next stage to fill. */
@@ -111,6 +121,8 @@ static bool set_filling_base(struct hr_stage *stage)
 
 static bool next_has_room(struct hr_stage *stage)
 {
+    if (!hr__budget_has_room(&stage->engine->stages[stage->number + 1]))
+        return false;
     if (stage->filling != NULL)
         return true;
     return get_block(stage) && (!stage->counted || set_filling_base(stage));
@@ -130,8 +142,8 @@ bool hr__stage_has_room(struct hr_stage *stage)
     pthread_mutex_lock(&engine->lock);
     if (stage->direct)
         stage->room = 1;
-    else if (engine->out_count < engine->out_max)
-        stage->room = engine->out_max - engine->out_count;
+    else if (engine->out_count < batches_allowed(engine))
+        stage->room = batches_allowed(engine) - engine->out_count;
     pthread_mutex_unlock(&engine->lock);
     return stage->room > 0;
 }
@@ -155,6 +167,7 @@ push_batch(struct hr_stage *stage, struct hr_batch *batch, struct hr_place *afte
     engine->out[at] = batch;
     hr__place_move(&engine->out_place[at], after);
     engine->out_count++;
+    hr__budget_output(stage, batch->bytes);
     engine->sequenced_records += (uint64_t)batch->records;
     if (engine->options.records_max > 0 &&
         engine->sequenced_records >= (uint64_t)engine->options.records_max)
@@ -305,6 +318,12 @@ pass_on(struct hr_stage *stage, struct hr_sequence_record *record, uint64_t epoc
     block->epoch = epoch;
     block->ids[at] = record->id;
     block->records[at] = record->records;
+    block->input_bytes[at] = 0;
+    for (size_t f = 0; f < in; f++)
+        block->input_bytes[at] +=
+            record->values[f].kind == HR_VALUE_NONE ? 0 : record->values[f].bytes;
+    atomic_fetch_add(&stage->engine->stages[next->number].in_bytes,
+                     block->input_bytes[at]);
     memcpy(&block->inputs[at * in], record->values, in * sizeof *record->values);
     memset(record->values, 0, in * sizeof *record->values);
     block->size++;

@@ -320,18 +320,18 @@ static bool is_plain(const struct hr_block *block, uint32_t at, uint8_t status)
 
 /* Records from block->at on that need no look one by one: those that were dropped, and
  * runs of good ones in columns. Returns false if the rest must be resumed later. */
-static bool sequence_rows(struct hr_stage *stage, struct hr_block *block)
+static bool sequence_rows(struct hr_stage *stage, struct hr_block *block, uint32_t end)
 {
     const struct hr_program *p = &stage->program;
 
-    while (block->at < block->size) {
+    while (block->at < end) {
         uint32_t count = 0, taken = 0;
 
         if (is_plain(block, block->at, HR_RECORD_DROPPED)) {
             block->at++;
             continue;
         }
-        while (block->at + count < block->size &&
+        while (block->at + count < end &&
                is_plain(block, block->at + count, HR_RECORD_GOOD))
             count++;
         if (!hr__sequence_drain(stage))
@@ -360,8 +360,9 @@ static bool has_columns(const struct hr_stage *stage, const struct hr_block *blo
     return true;
 }
 
-/* Take the block on as far as it goes. True when it is done with. */
-static bool sequence_block(struct hr_stage *stage, struct hr_block *block)
+/* Passes on the records before `end`, all of which are done. Returns false if the rest
+ * must be resumed later. */
+static bool sequence_block(struct hr_stage *stage, struct hr_block *block, uint32_t end)
 {
     bool rows;
 
@@ -370,21 +371,23 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block)
     if (is_whole_batch(stage, block) && !deliver_block(stage, block))
         return false;
     rows = stage->columns != NULL && has_columns(stage, block);
-    while (block->at < block->size) {
-        if (rows && stage->source_ended == 0 && !sequence_rows(stage, block))
+    while (block->at < end) {
+        if (rows && stage->source_ended == 0 && !sequence_rows(stage, block, end))
             return false;
-        if (block->at == block->size)
+        if (block->at == end)
             break;
         if (!sequence_record(stage, block, block->at))
             return false;
         block->at++;
     }
-    return hr__sequence_drain(stage) && (!block->last || end_epoch(stage, block));
+    return hr__sequence_drain(stage) &&
+           (end < block->size || !block->last || end_epoch(stage, block));
 }
 
 /* Under the lock: the block that is to be sequenced next. */
 static struct hr_block *next_block(struct hr_stage *stage)
 {
+    const struct hr_engine *engine = stage->engine;
     struct hr_block *best = NULL, *first = NULL;
 
     for (size_t i = 0; i < stage->block_count; i++) {
@@ -397,6 +400,10 @@ static struct hr_block *next_block(struct hr_stage *stage)
             (first == NULL || block->number < first->number))
             first = block;
     }
+    /* Records that fill a budget cannot wait for their whole block. */
+    if (first != NULL && first->state == HR_BLOCK_OPEN && !stage->direct &&
+        engine->plan.memory.budget > 0 && (first->ready > first->at || stage->stalled))
+        return first;
     if (best == NULL || best == first)
         return best;
     /* In completion order, except that an epoch ends only after all its blocks. */
@@ -416,19 +423,26 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
 {
     struct hr_engine *engine = stage->engine;
     struct hr_block *block = stage->sequencing ? NULL : next_block(stage);
+    uint32_t from, end;
     struct hr_block *unused;
     unsigned was;
-    bool done;
+    bool passed, done;
 
     hr__engine_assert_locked(engine);
     if (block == NULL || !hr__stage_has_room_locked(stage))
         return false;
-    assert(block->state == HR_BLOCK_READY && block->done == block->size);
+    end = block->state == HR_BLOCK_READY ? block->size : block->ready;
+    from = block->at;
+    assert(from <= end && end <= block->size);
+    assert(block->state != HR_BLOCK_READY || block->done == block->size);
     stage->sequencing = true;
     stage->sequencer = runner;
     pthread_mutex_unlock(&engine->lock);
     was = hr__meter_begin(runner, last_node(stage));
-    done = sequence_block(stage, block);
+    passed = sequence_block(stage, block, end);
+    for (; from < block->at; from++)
+        stage->released_bytes += block->result_bytes[from];
+    done = passed && end == block->size;
     if (done)
         hr__block_clear(stage, block);
     unused = hr__unused_filling(stage);
@@ -442,6 +456,10 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     hr__meter_show(&runner->meter);
     stage->sequencing = false;
     stage->sequencer = NULL;
+    stage->stalled = !passed;
+    assert(stage->result_bytes >= stage->released_bytes);
+    stage->result_bytes -= stage->released_bytes;
+    stage->released_bytes = 0;
     if (done) {
         block->state = HR_BLOCK_EMPTY;
         stage->live--;

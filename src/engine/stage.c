@@ -1,6 +1,7 @@
 /*
  * A stage's bookkeeping: opening blocks, handing out chunks of them, taking them back.
  */
+#include "engine/budget.h"
 #include "engine/run.h"
 #include "engine/sequence.h"
 
@@ -18,10 +19,14 @@ static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
 
     hr__program_results(p, &results);
     block->status = hr__calloc(size, sizeof *block->status);
+    block->complete = hr__calloc(size, sizeof *block->complete);
+    block->result_bytes = hr__calloc(size, sizeof *block->result_bytes);
     block->bad = hr__calloc(size, sizeof(void *));
     block->rows = hr__calloc(size * (results + 1), sizeof *block->rows);
     block->columns = hr__calloc(results + 1, sizeof(void *));
     block->ids = hr__calloc(size, sizeof *block->ids);
+    if (block->complete == NULL || block->result_bytes == NULL)
+        return HR_ERR_MEMORY;
     if (block->status == NULL || block->bad == NULL || block->rows == NULL ||
         block->columns == NULL || block->ids == NULL)
         return HR_ERR_MEMORY;
@@ -35,7 +40,9 @@ static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
     block->inputs = hr__calloc(size * (p->in_count + 1), sizeof *block->inputs);
     block->records = hr__calloc(size, sizeof *block->records);
     block->places = hr__calloc(size, sizeof *block->places);
-    return block->inputs != NULL && block->records != NULL && block->places != NULL
+    block->input_bytes = hr__calloc(size, sizeof *block->input_bytes);
+    return block->inputs != NULL && block->input_bytes != NULL &&
+                   block->records != NULL && block->places != NULL
                ? HR_OK
                : HR_ERR_MEMORY;
 }
@@ -84,6 +91,9 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
         block->columns[f] = NULL;
     }
     memset(block->status, HR_RECORD_OPEN, stage->block_size);
+    memset(block->complete, 0, stage->block_size);
+    memset(block->result_bytes, 0, stage->block_size * sizeof *block->result_bytes);
+    block->ready = 0;
     block->size = block->claimed = block->done = block->holes = block->at = 0;
     block->child = 0;
     block->last = false;
@@ -91,9 +101,13 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
 
 static void block_finish(struct hr_stage *stage, struct hr_block *block)
 {
-    if (block->status != NULL && block->bad != NULL && block->columns != NULL)
+    if (block->status != NULL && block->bad != NULL && block->columns != NULL &&
+        block->complete != NULL && block->result_bytes != NULL)
         hr__block_clear(stage, block);
     hr__free(block->status);
+    hr__free(block->complete);
+    hr__free(block->result_bytes);
+    hr__free(block->input_bytes);
     hr__free(block->bad);
     hr__free(block->rows);
     hr__free(block->columns);
@@ -251,6 +265,14 @@ static void end_numbers(struct hr_stage *stage)
     hr__engine_fail(stage->engine, stage->number, &error, NULL);
 }
 
+/* A plan that was divided again may allow fewer blocks than there are. */
+static size_t blocks_allowed(const struct hr_stage *stage)
+{
+    size_t allowed = stage->program.plan->memory.block_count;
+
+    return allowed < stage->block_count ? allowed : stage->block_count;
+}
+
 static struct hr_block *open_positions(struct hr_stage *stage)
 {
     struct hr_engine *engine = stage->engine;
@@ -260,7 +282,7 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     uint32_t size;
     enum hr_err code;
 
-    if (stage->exhausted || block == NULL || live >= stage->block_count ||
+    if (stage->exhausted || block == NULL || live >= blocks_allowed(stage) ||
         too_early(engine))
         return NULL;
     if (stage->epoch >= engine->epochs_max) {
@@ -356,7 +378,10 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
     assert(block->state == HR_BLOCK_OPEN && block->claimed < block->size);
     left = block->size - block->claimed;
     chunk = choose_chunk(stage, left);
-    chunk = chunk < left ? chunk : left;
+    chunk = hr__budget_admit(stage, chunk < left ? chunk : left);
+    if (chunk == 0)
+        return false;
+    stage->running += chunk;
     *ret_claim = (struct hr_claim){.stage = stage,
                                    .block = block,
                                    .at = block->claimed,
@@ -385,6 +410,12 @@ void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim, ui
     block->done += claim->count;
     for (uint32_t i = claim->at; i < claim->at + claim->count; i++)
         block->holes += block->status[i] != HR_RECORD_GOOD;
+    memset(&block->complete[claim->at], 1, claim->count);
+    while (block->ready < block->size && block->complete[block->ready])
+        block->ready++;
     if (block->done == block->size)
         block->state = HR_BLOCK_READY;
+    assert(stage->running >= claim->count);
+    stage->running -= claim->count;
+    hr__budget_complete(stage, claim);
 }

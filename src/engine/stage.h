@@ -7,8 +7,11 @@
 #ifndef HR_ENGINE_STAGE_H
 #define HR_ENGINE_STAGE_H
 
+#include <stdatomic.h>
+
 #include "engine/block.h"
 #include "op/sequence.h"
+#include "opt/memory.h"
 
 struct hr_engine;
 struct hr_runner;
@@ -50,6 +53,14 @@ struct hr_stage {
     double record_ns;    /* moving estimates; they decide the size of chunks */
     double record_bytes; /* of scratch; where there is user code */
 
+    /* Memory, where the plan has a budget; see budget.c. */
+    uint64_t running;           /* records that are claimed and not done */
+    uint64_t result_bytes;      /* of records that are done and wait for the sequencer */
+    atomic_size_t in_bytes;     /* of inputs that are not claimed yet */
+    struct hr_stage_sizes seen; /* largest so far */
+    bool unknown_sizes;         /* schemas do not say how large results are */
+    bool stalled; /* the sequencer stopped for want of room, with outputs to give */
+
     /* stage 0: positions */
     uint64_t epoch, position, epoch_count;
     uint64_t cut; /* epochs below need no more records (a stream op said END) */
@@ -67,7 +78,8 @@ struct hr_stage {
     char **columns; /* of the records given to add_rows; NULL where it is not used */
     bool counted;   /* places of outputs count from a mark, see hr__emit() */
     uint64_t room;  /* outputs that may go out before the lock is asked again */
-    bool uneven;    /* bad records were skipped in this epoch */
+    uint64_t released_bytes; /* results passed on, not subtracted yet */
+    bool uneven;             /* bad records were skipped in this epoch */
     /* Places of the stage's input: before and after the record that is sequenced, and the
      * mark of its expansion, made when it is needed first. */
     struct hr_place before, after;
@@ -87,6 +99,7 @@ struct hr_claim {
     double record_ns; /* what a record of the stage takes; 0: unknown */
     /* What running it told: scratch of its records; ticks that are nobody's. */
     uint64_t bytes, lost_ticks;
+    uint64_t result_bytes, result_max, item_max, scratch; /* see budget.c */
 };
 HR_CHECK enum hr_err hr__stage_init(struct hr_stage *stage, struct hr_engine *engine,
                                     size_t number, struct hr_error *reterr);

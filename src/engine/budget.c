@@ -1,0 +1,184 @@
+/*
+ * engine/budget.c - counting what records hold, and dividing the plan again.
+ */
+#include "engine/budget.h"
+
+#include <assert.h>
+
+#include "core/buffer.h"
+#include "core/error.h"
+#include "engine/engine.h"
+
+/* A size that grew by less than an eighth changes nothing. */
+static bool has_grown(uint64_t seen, uint64_t known)
+{
+    return seen > known + known / 8;
+}
+
+static bool has_budget(const struct hr_engine *engine)
+{
+    return engine->plan.memory.budget > 0;
+}
+
+/* Of the budget: what buffers of records may take, idle ones included. */
+static uint64_t record_bytes(const struct hr_plan_memory *m)
+{
+    uint64_t fixed = m->program + m->scratch;
+
+    return m->budget > 2 * fixed ? m->budget - fixed : m->budget / 2;
+}
+
+void hr__budget_init(struct hr_engine *engine)
+{
+    if (!has_budget(engine))
+        return;
+    hr__pool_keep(engine->pool, record_bytes(&engine->plan.memory));
+    hr__sizes_estimate(&engine->plan, &engine->sizes);
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        struct hr_stage *stage = &engine->stages[i];
+        const struct hr_program *p = &stage->program;
+
+        for (size_t f = 0; f < p->out_count; f++)
+            stage->unknown_sizes = stage->unknown_sizes || p->out[f].bytes < 0;
+        stage->unknown_sizes = stage->unknown_sizes || p->expand.op != NULL;
+    }
+}
+
+uint32_t hr__budget_admit(const struct hr_stage *stage, uint32_t count)
+{
+    const struct hr_engine *engine = stage->engine;
+    uint64_t limit, each, used, room;
+
+    hr__engine_assert_locked(engine);
+    if (!has_budget(engine) || stage->direct)
+        return count;
+    if (stage->unknown_sizes && stage->seen.records == 0)
+        return stage->running > 0 ? 0 : 1; /* the first one is measured alone */
+    limit = stage->program.plan->memory.block_bytes;
+    each = engine->sizes.stages[stage->number].result;
+    used = stage->result_bytes + hr__bytes_times(stage->running, each);
+    room = used < limit ? (limit - used) / (each > 0 ? each : 1) : 0;
+    if (room == 0 && stage->running == 0 && stage->result_bytes == 0)
+        room = 1;
+    return count < room ? count : (uint32_t)room;
+}
+
+static uint64_t row_bytes(const struct hr_value *row, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t f = 0; f < count; f++)
+        bytes += row[f].kind == HR_VALUE_NONE ? 0 : row[f].bytes;
+    return bytes;
+}
+
+void hr__budget_measure(struct hr_claim *claim, uint64_t scratch)
+{
+    const struct hr_program *p = &claim->stage->program;
+    struct hr_block *block = claim->block;
+
+    if (!has_budget(claim->stage->engine))
+        return;
+    claim->scratch = scratch;
+    for (uint32_t i = claim->at; i < claim->at + claim->count; i++) {
+        uint64_t bytes = 0;
+
+        if (block->children != NULL)
+            for (uint64_t c = 0; c < block->children[i].count; c++) {
+                uint64_t item = row_bytes(&block->children[i].values[c * p->child_count],
+                                          p->child_count);
+
+                bytes += item;
+                claim->item_max = item > claim->item_max ? item : claim->item_max;
+            }
+        else
+            bytes = row_bytes(&block->rows[i * p->out_count], p->out_count);
+        block->result_bytes[i] = bytes;
+        claim->result_bytes += bytes;
+        claim->result_max = bytes > claim->result_max ? bytes : claim->result_max;
+    }
+}
+
+/* The largest sizes that were seen, where they are larger than what is known. */
+static bool grow_sizes(struct hr_engine *engine)
+{
+    bool grown = false;
+
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        const struct hr_stage_sizes *seen = &engine->stages[i].seen;
+        struct hr_stage_sizes *known = &engine->sizes.stages[i];
+        uint64_t batch =
+            hr__bytes_times((uint64_t)engine->stages[i].program.runs.size, seen->item);
+
+        if (seen->records == 0)
+            continue;
+        batch = known->batch > 0 && batch > seen->batch ? batch : seen->batch;
+        grown = grown || has_grown(seen->result, known->result) ||
+                has_grown(seen->item, known->item) ||
+                has_grown(seen->scratch, known->scratch) ||
+                (known->batch > 0 && has_grown(batch, known->batch));
+        if (engine->stages[i].unknown_sizes && known->records == 0)
+            grown = true; /* estimates may have been too large, too */
+        known->records = seen->records;
+        if (grown) {
+            known->result = seen->result > 0 ? seen->result : 1;
+            known->item = seen->item > 0 ? seen->item : 1;
+            known->scratch =
+                seen->scratch > known->scratch ? seen->scratch : known->scratch;
+            known->batch = known->batch > 0 && batch > 0 ? batch : known->batch;
+        }
+    }
+    return grown;
+}
+
+static void revise(struct hr_engine *engine)
+{
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    if (!grow_sizes(engine))
+        return;
+    code = hr__plan_divide(&engine->plan, &engine->sizes, engine->options.ahead_bytes,
+                           true, &error);
+    if (code == HR_ERR_LIMIT)
+        hr__engine_fail(engine, engine->stage_count - 1, &error, NULL);
+}
+
+void hr__budget_complete(struct hr_stage *stage, const struct hr_claim *claim)
+{
+    struct hr_stage_sizes *seen = &stage->seen;
+    uint64_t item =
+        stage->program.expand.op != NULL ? claim->item_max : claim->result_max;
+    uint64_t inputs = 0;
+
+    hr__engine_assert_locked(stage->engine);
+    if (!has_budget(stage->engine))
+        return;
+    stage->result_bytes += claim->result_bytes;
+    for (uint32_t i = claim->at; stage->number > 0 && i < claim->at + claim->count; i++)
+        inputs += claim->block->input_bytes[i];
+    atomic_fetch_sub(&stage->in_bytes, inputs);
+    seen->records += claim->count;
+    seen->result = claim->result_max > seen->result ? claim->result_max : seen->result;
+    seen->item = item > seen->item ? item : seen->item;
+    seen->scratch = claim->scratch > seen->scratch ? claim->scratch : seen->scratch;
+    revise(stage->engine);
+}
+
+void hr__budget_output(struct hr_stage *stage, uint64_t bytes)
+{
+    hr__engine_assert_locked(stage->engine);
+    if (!has_budget(stage->engine) || bytes <= stage->seen.batch)
+        return;
+    stage->seen.batch = bytes;
+    revise(stage->engine);
+}
+
+bool hr__budget_has_room(const struct hr_stage *stage)
+{
+    const struct hr_engine *engine = stage->engine;
+    uint64_t held = atomic_load_explicit(&stage->in_bytes, memory_order_relaxed);
+
+    return !has_budget(engine) || held == 0 ||
+           held < stage->program.plan->memory.queue_bytes;
+}
