@@ -53,6 +53,20 @@ struct hr_graph *outcome_graph(const struct outcome_job *job, struct hr_error *r
     return NULL;
 }
 
+static uint64_t hash_ragged(const struct hr_field_view *view, uint64_t hash)
+{
+    int64_t items = view->dims[0];
+
+    for (int l = 0; l < view->levels; l++) {
+        hash = hr__hash64(view->splits[l], ((size_t)items + 1) * 8, hash);
+        if (l + 1 < view->levels)
+            items = view->splits[l][items];
+    }
+    if (view->shapes != NULL)
+        hash = hr__hash64(view->shapes, (size_t)(items * view->item_ndim) * 8, hash);
+    return hash;
+}
+
 uint64_t outcome_hash(const struct hr_batch *batch)
 {
     struct hr_field_view view;
@@ -63,8 +77,7 @@ uint64_t outcome_hash(const struct hr_batch *batch)
         hash = hr__hash64(view.name, strlen(view.name), hash);
         hash = hr__hash64(view.dims, sizeof view.dims[0] * (size_t)view.ndim, hash);
         hash = hr__hash64(view.data, view.bytes, hash);
-        if (view.offsets != NULL)
-            hash = hr__hash64(view.offsets, ((size_t)view.dims[0] + 1) * 8, hash);
+        hash = hash_ragged(&view, hash);
     }
     return hash;
 }
