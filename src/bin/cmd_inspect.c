@@ -160,8 +160,21 @@ static void print_tensor(const struct hr_field_view *view, int64_t record)
 
 static void print_ragged(const struct hr_field_view *view, int64_t record)
 {
-    printf("%s, %lld elements\n", hr_dtype_name(view->dtype),
-           (long long)(view->offsets[record + 1] - view->offsets[record]));
+    int64_t items = view->offsets[record + 1] - view->offsets[record];
+    const char *type =
+        view->dtype == HR_DTYPE_NONE ? "bytes" : hr_dtype_name(view->dtype);
+
+    if (view->levels > 1) {
+        printf("%s, a batch of %lld\n", type, (long long)items);
+    } else if (view->shapes == NULL) {
+        printf("%s, %lld elements\n", type, (long long)items);
+    } else {
+        printf("%s[", type);
+        for (int d = 0; d < view->item_ndim; d++)
+            printf("%s%lld", d > 0 ? ", " : "",
+                   (long long)view->shapes[record * view->item_ndim + d]);
+        printf("]\n");
+    }
 }
 
 static void print_record(const struct hr_batch *batch, int64_t record, int64_t number)
@@ -174,7 +187,7 @@ static void print_record(const struct hr_batch *batch, int64_t record, int64_t n
         if (hr_batch_field(batch, i, &view) != HR_OK)
             continue;
         printf("  %-16s ", view.name);
-        if (view.dtype == HR_DTYPE_NONE)
+        if (view.dtype == HR_DTYPE_NONE && view.levels <= 1)
             print_bytes(&view, record);
         else if (view.offsets != NULL)
             print_ragged(&view, record);

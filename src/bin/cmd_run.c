@@ -98,24 +98,37 @@ static const struct cli_example run_examples[] = {
 
 /* ---- digest ---- */
 
+/* As little-endian int64. */
+static void
+digest_numbers(struct hr_digest *digest, const int64_t *numbers, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint8_t bytes[8];
+
+        for (int b = 0; b < 8; b++)
+            bytes[b] = (uint8_t)((uint64_t)numbers[i] >> (8 * b));
+        hr_digest_add(digest, bytes, sizeof(bytes));
+    }
+}
+
 enum hr_err run_digest_batch(struct hr_digest *digest, const struct hr_batch *batch)
 {
     for (size_t i = 0; i < hr_batch_field_count(batch); i++) {
         struct hr_field_view view;
         enum hr_err code = hr_batch_field(batch, i, &view);
+        int64_t items;
 
         if (code != HR_OK)
             return code;
+        items = view.dims[0];
         hr_digest_add(digest, view.data, view.bytes);
-        if (view.offsets == NULL)
-            continue;
-        for (int64_t k = 0; k <= view.dims[0]; k++) {
-            uint8_t bytes[8];
-
-            for (int b = 0; b < 8; b++)
-                bytes[b] = (uint8_t)((uint64_t)view.offsets[k] >> (8 * b));
-            hr_digest_add(digest, bytes, sizeof(bytes));
+        for (int l = 0; l < view.levels; l++) {
+            digest_numbers(digest, view.splits[l], items + 1);
+            if (l + 1 < view.levels)
+                items = view.splits[l][items];
         }
+        if (view.shapes != NULL)
+            digest_numbers(digest, view.shapes, items * view.item_ndim);
     }
     return HR_OK;
 }
