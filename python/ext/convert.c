@@ -124,41 +124,52 @@ static PyObject *array_object(struct ext_state *state, const struct hr_field_vie
     return array;
 }
 
-PyObject *ext_strings(const struct hr_field_view *view)
+/* Items [from, to) of a level. */
+static PyObject *
+string_list(const struct hr_field_view *view, int level, int64_t from, int64_t to)
 {
-    PyObject *list = PyList_New((Py_ssize_t)view->dims[0]);
+    const int64_t *splits = view->splits[level];
+    PyObject *list = PyList_New((Py_ssize_t)(to - from));
 
-    for (int64_t i = 0; list != NULL && i < view->dims[0]; i++) {
-        PyObject *item = PyBytes_FromStringAndSize(
-            (const char *)view->data + view->offsets[i],
-            (Py_ssize_t)(view->offsets[i + 1] - view->offsets[i]));
+    for (int64_t i = from; list != NULL && i < to; i++) {
+        PyObject *item =
+            level + 1 < view->levels
+                ? string_list(view, level + 1, splits[i], splits[i + 1])
+                : PyBytes_FromStringAndSize((const char *)view->data + splits[i],
+                                            (Py_ssize_t)(splits[i + 1] - splits[i]));
 
-        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)(i - from), item) < 0)
             Py_CLEAR(list);
     }
     return list;
 }
 
-/* (values, offsets) */
+PyObject *ext_strings(const struct hr_field_view *view)
+{
+    return string_list(view, 0, 0, view->dims[0]);
+}
+
+/* (values, splits of each level, shapes if items have more than one dimension) */
 static PyObject *ragged_object(struct ext_state *state, const struct hr_field_view *view)
 {
-    struct hr_field_view values = *view, offsets = *view;
-    PyObject *first, *second;
+    int shaped = view->item_ndim > 1, count = 1 + view->levels + shaped;
+    PyObject *tuple = PyTuple_New(count);
+    struct hr_field_view part;
 
-    values.ndim = offsets.ndim = 1;
-    values.dims[0] = view->offsets[view->dims[0]];
-    values.strides[0] = (int64_t)hr_dtype_size(view->dtype);
-    offsets.dtype = HR_I64;
-    offsets.data = view->offsets;
-    offsets.dims[0] = view->dims[0] + 1;
-    offsets.strides[0] = (int64_t)sizeof(int64_t);
-    first = array_object(state, &values);
-    second = first != NULL ? array_object(state, &offsets) : NULL;
-    if (second == NULL) {
-        Py_XDECREF(first);
-        return NULL;
+    for (int i = 0; tuple != NULL && i < count; i++) {
+        PyObject *array;
+
+        if (i == 0)
+            ext_ragged_values(view, &part);
+        else if (i <= view->levels)
+            ext_ragged_splits(view, i - 1, &part);
+        else
+            ext_ragged_shapes(view, &part);
+        array = array_object(state, &part);
+        if (array == NULL || PyTuple_SetItem(tuple, i, array) < 0)
+            Py_CLEAR(tuple);
     }
-    return Py_BuildValue("(NN)", first, second);
+    return tuple;
 }
 
 PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, size_t at)

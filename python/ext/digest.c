@@ -81,15 +81,25 @@ static PyObject *digest_hexdigest(PyObject *self, PyObject *unused)
     return PyUnicode_FromString(text);
 }
 
-static void add_offsets(struct hr_digest *digest, const int64_t *offsets, int64_t count)
+/* As little-endian int64. */
+static void add_numbers(struct hr_digest *digest, const int64_t *numbers, int64_t count)
 {
-    for (int64_t i = 0; i <= count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         uint8_t bytes[8];
 
         for (int b = 0; b < 8; b++)
-            bytes[b] = (uint8_t)((uint64_t)offsets[i] >> (8 * b));
+            bytes[b] = (uint8_t)((uint64_t)numbers[i] >> (8 * b));
         hr_digest_add(digest, bytes, sizeof bytes);
     }
+}
+
+static void add_ragged(struct hr_digest *digest, const struct hr_field_view *view)
+{
+    for (int l = 0; l < view->levels; l++)
+        add_numbers(digest, view->splits[l], ext_ragged_items(view, l) + 1);
+    if (view->shapes != NULL)
+        add_numbers(digest, view->shapes,
+                    ext_ragged_items(view, view->levels - 1) * view->item_ndim);
 }
 
 PyObject *ext_digest_batch(PyObject *module, PyObject *args)
@@ -106,8 +116,7 @@ PyObject *ext_digest_batch(PyObject *module, PyObject *args)
     ext_mutex_lock(&digest->mutex);
     for (size_t i = 0; hr_batch_field(batch->hold->batch, i, &view) == HR_OK; i++) {
         hr_digest_add(digest->digest, view.data, view.bytes);
-        if (view.offsets != NULL)
-            add_offsets(digest->digest, view.offsets, view.dims[0]);
+        add_ragged(digest->digest, &view);
     }
     ext_mutex_unlock(&digest->mutex);
     Py_RETURN_NONE;

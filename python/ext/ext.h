@@ -323,7 +323,15 @@ struct ext_inputs {
 PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, size_t at);
 
 /* The items of a field of byte strings, as a list of bytes. */
+/* The byte strings of a field; of nested batches lists of lists. */
 PyObject *ext_strings(const struct hr_field_view *view);
+/* Parts of a ragged field as arrays: all elements, the splits of a level, the shapes of
+ * its items (which have item_ndim > 1). Items of a level. */
+int64_t ext_ragged_items(const struct hr_field_view *view, int level);
+void ext_ragged_values(const struct hr_field_view *view, struct hr_field_view *ret_part);
+void ext_ragged_splits(const struct hr_field_view *view, int level,
+                       struct hr_field_view *ret_part);
+void ext_ragged_shapes(const struct hr_field_view *view, struct hr_field_view *ret_part);
 
 /* Stores a value that user code returned as output `at`. A value that is one of
  * `inputs` is passed on without a copy. HR_OK, or the code of an error, with *reterr

@@ -255,7 +255,57 @@ static PyObject *field_writable(PyObject *self, PyObject *unused)
     return shown;
 }
 
-static PyObject *need_offsets(PyObject *self)
+/* ---- ragged fields ---- */
+
+int64_t ext_ragged_items(const struct hr_field_view *view, int level)
+{
+    int64_t items = view->dims[0];
+
+    for (int l = 0; l < level; l++)
+        items = view->splits[l][items];
+    return items;
+}
+
+/* Makes the view, whose dims are set, that of a contiguous array. */
+static void set_array(struct hr_field_view *view, enum hr_dtype dtype, int ndim)
+{
+    int64_t step = (int64_t)hr_dtype_size(dtype);
+
+    view->dtype = dtype;
+    view->ndim = ndim;
+    for (int d = ndim; d-- > 0; step *= view->dims[d])
+        view->strides[d] = step;
+    view->bytes = (size_t)step;
+    view->offsets = view->shapes = NULL;
+    view->levels = view->item_ndim = 0;
+}
+
+void ext_ragged_values(const struct hr_field_view *view, struct hr_field_view *ret_part)
+{
+    *ret_part = *view;
+    ret_part->dims[0] = ext_ragged_items(view, view->levels);
+    set_array(ret_part, view->dtype == HR_DTYPE_NONE ? HR_U8 : view->dtype, 1);
+}
+
+void ext_ragged_splits(const struct hr_field_view *view, int level,
+                       struct hr_field_view *ret_part)
+{
+    *ret_part = *view;
+    ret_part->data = view->splits[level];
+    ret_part->dims[0] = ext_ragged_items(view, level) + 1;
+    set_array(ret_part, HR_I64, 1);
+}
+
+void ext_ragged_shapes(const struct hr_field_view *view, struct hr_field_view *ret_part)
+{
+    *ret_part = *view;
+    ret_part->data = view->shapes;
+    ret_part->dims[0] = ext_ragged_items(view, view->levels - 1);
+    ret_part->dims[1] = view->item_ndim;
+    set_array(ret_part, HR_I64, 2);
+}
+
+static PyObject *need_ragged(PyObject *self)
 {
     if (of(self)->view.offsets != NULL)
         return self;
@@ -263,38 +313,74 @@ static PyObject *need_offsets(PyObject *self)
                     "the field has records of one shape: it is an array by itself");
 }
 
+static PyObject *show_part(PyObject *self, const struct hr_field_view *part)
+{
+    return ext_field_create(ext_state(self), of(self)->name, of(self)->hold, part, false);
+}
+
 static PyObject *field_values(PyObject *self, PyObject *unused)
 {
-    struct ext_field *field = of(self);
-    struct hr_field_view view = field->view;
+    struct hr_field_view part;
 
     (void)unused;
-    if (need_offsets(self) == NULL)
+    if (need_ragged(self) == NULL)
         return NULL;
-    view.dtype = view.dtype == HR_DTYPE_NONE ? HR_U8 : view.dtype;
-    view.ndim = 1;
-    view.dims[0] = view.offsets[field->view.dims[0]];
-    view.strides[0] = (int64_t)hr_dtype_size(view.dtype);
-    view.offsets = NULL;
-    return ext_field_create(ext_state(self), field->name, field->hold, &view, false);
+    ext_ragged_values(&of(self)->view, &part);
+    return show_part(self, &part);
+}
+
+static PyObject *field_splits(PyObject *self, PyObject *args)
+{
+    struct hr_field_view part;
+    int level = 0;
+
+    if (!PyArg_ParseTuple(args, "|i:splits", &level) || need_ragged(self) == NULL)
+        return NULL;
+    if (level < 0 || level >= of(self)->view.levels)
+        return ext_fail(ext_state(self), HR_ERR_RANGE, NULL,
+                        "level %d: the field has levels 0 to %d", level,
+                        of(self)->view.levels - 1);
+    ext_ragged_splits(&of(self)->view, level, &part);
+    return show_part(self, &part);
 }
 
 static PyObject *field_offsets(PyObject *self, PyObject *unused)
 {
-    struct ext_field *field = of(self);
-    struct hr_field_view view = field->view;
+    struct hr_field_view part;
 
     (void)unused;
-    if (need_offsets(self) == NULL)
+    if (need_ragged(self) == NULL)
         return NULL;
-    view.dtype = HR_I64;
-    view.ndim = 1;
-    view.data = view.offsets;
-    view.dims[0]++;
-    view.strides[0] = (int64_t)sizeof(int64_t);
-    view.bytes = (size_t)view.dims[0] * sizeof(int64_t);
-    view.offsets = NULL;
-    return ext_field_create(ext_state(self), field->name, field->hold, &view, false);
+    ext_ragged_splits(&of(self)->view, 0, &part);
+    return show_part(self, &part);
+}
+
+static PyObject *field_shapes(PyObject *self, PyObject *unused)
+{
+    struct hr_field_view part;
+
+    (void)unused;
+    if (need_ragged(self) == NULL)
+        return NULL;
+    if (of(self)->view.shapes == NULL)
+        return ext_fail(ext_state(self), HR_ERR_TYPE, NULL,
+                        "the field's items have %d dimension%s: splits() has their sizes",
+                        of(self)->view.item_ndim,
+                        of(self)->view.item_ndim == 1 ? "" : "s");
+    ext_ragged_shapes(&of(self)->view, &part);
+    return show_part(self, &part);
+}
+
+static PyObject *field_levels(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(of(self)->view.levels);
+}
+
+static PyObject *field_item_ndim(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(of(self)->view.item_ndim);
 }
 
 static PyObject *field_bytes_list(PyObject *self, PyObject *unused)
@@ -314,31 +400,44 @@ static PyObject *field_bytes_list(PyObject *self, PyObject *unused)
 static PyMethodDef field_methods[] = {
     {"writable",          field_writable,                                METH_NOARGS,
      "writable() -> Field\n--\n\n"
-     "The same memory, writable, while nothing else holds it; else a copy."               },
+     "The same memory, writable, while nothing else holds it; else a copy."                },
     {"values",            field_values,                                  METH_NOARGS,
-     "values() -> Field\n--\n\nAll items of a ragged field behind each other."            },
+     "values() -> Field\n--\n\nAll elements of a ragged field, stored contiguously."       },
     {"offsets",           field_offsets,                                 METH_NOARGS,
      "offsets() -> Field\n--\n\n"
-     "Where records begin in values(): int64, one more than there are records."           },
+     "splits(0): where records begin in values() if levels is 1."                          },
+    {"splits",            field_splits,                                  METH_VARARGS,
+     "splits(level=0) -> Field\n--\n\n"
+     "Where the items of a level begin in the next level, in values() for the last: "
+     "int64, "
+     "one more than the level has items."                                                  },
+    {"shapes",            field_shapes,                                  METH_NOARGS,
+     "shapes() -> Field\n--\n\n"
+     "Sizes of items of two or more dimensions: int64 [items, item_ndim]."                 },
     {"bytes_list",        field_bytes_list,                              METH_NOARGS,
-     "bytes_list() -> list[bytes]\n--\n\nThe byte strings."                               },
+     "bytes_list() -> list[bytes]\n--\n\nThe byte strings; of nested batches lists of "
+     "lists."                                                                              },
     {"__dlpack__",        (PyCFunction)(void (*)(void))ext_field_dlpack,
      METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule that keeps the memory alive."                                      },
+     "A DLPack capsule that keeps the memory alive."                                       },
     {"__dlpack_device__", ext_field_dlpack_device,                       METH_NOARGS,
-     "__dlpack_device__() -> tuple[int, int]\n--\n\n(1, 0): memory of the host."          },
-    {NULL,                NULL,                                          0,           NULL},
+     "__dlpack_device__() -> tuple[int, int]\n--\n\n(1, 0): memory of the host."           },
+    {NULL,                NULL,                                          0,            NULL},
 };
 
 static PyGetSetDef field_getset[] = {
-    {"name",    field_name,    NULL, "Its name.",                                  NULL},
-    {"dtype",   field_dtype,   NULL, "\"float32\"; None for byte strings.",        NULL},
-    {"shape",   field_shape,   NULL, "Sizes; the first is the number of records.", NULL},
-    {"strides", field_strides, NULL, "Steps in bytes.",                            NULL},
-    {"nbytes",  field_nbytes,  NULL, "Bytes of all its elements.",                 NULL},
-    {"ragged",  field_ragged,  NULL, "Whether records differ in length.",          NULL},
-    {NULL,      NULL,          NULL, NULL,                                         NULL},
+    {"name",      field_name,      NULL, "Its name.",                                    NULL},
+    {"dtype",     field_dtype,     NULL, "\"float32\"; None for byte strings.",          NULL},
+    {"shape",     field_shape,     NULL, "Sizes; the first is the number of records.",   NULL},
+    {"strides",   field_strides,   NULL, "Steps in bytes.",                              NULL},
+    {"nbytes",    field_nbytes,    NULL, "Bytes of all its elements.",                   NULL},
+    {"ragged",    field_ragged,    NULL, "Whether records differ in length.",            NULL},
+    {"levels",    field_levels,    NULL,
+     "Batches that a ragged field is nested in; 0 for others.",                          NULL},
+    {"item_ndim", field_item_ndim, NULL, "Dimensions of its items; 0 for byte strings.",
+     NULL                                                                                    },
+    {NULL,        NULL,            NULL, NULL,                                           NULL},
 };
 
 static PyMemberDef field_members[] = {

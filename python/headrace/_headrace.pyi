@@ -145,9 +145,15 @@ class Field:
     def ragged(self) -> bool: ...
     def writable(self) -> Field:
         """The same memory, writable, if nothing else refers to the batch; else a copy."""
-    def values(self) -> Field: ...  # of a ragged field: all items, stored contiguously
-    def offsets(self) -> Field: ...  # int64, one more than there are records
-    def bytes_list(self) -> list[bytes]: ...  # of a field of byte strings
+    @property
+    def levels(self) -> int: ...  # batches that a ragged field is nested in; 0 for others
+    @property
+    def item_ndim(self) -> int: ...  # of a ragged field's items; 0 for byte strings
+    def values(self) -> Field: ...  # of a ragged field: all elements, stored contiguously
+    def offsets(self) -> Field: ...  # splits(0)
+    def splits(self, level: int = 0, /) -> Field: ...  # int64, one more than the level has items
+    def shapes(self) -> Field: ...  # int64 [items, item_ndim], if item_ndim > 1
+    def bytes_list(self) -> list[Any]: ...  # of a field of byte strings; nested batches: lists of lists
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None

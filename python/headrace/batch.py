@@ -17,6 +17,69 @@ from ._numpy import np
 from .errors import ArgumentError, NotFoundError, StateError, UnsupportedError, translated
 
 
+class Ragged(tuple[Any, ...]):
+    """A field whose records differ in size: (values, splits of each level, shapes).
+
+        values, offsets = batch.ids         lists: record i is values[offsets[i]:offsets[i + 1]]
+        values, offsets, shapes = batch.boxes   items of two or more dimensions, [n, 4] or images
+        batch.boxes.item(3)                 a record, in its shape: a view of the values
+        batch.boxes.items()                 all of them
+
+    In a batch of batches there are splits for each level: item k of a level is
+    [splits[k], splits[k + 1]) of the next level, of the values in the last; item() of it is a
+    Ragged with one level less. Arrays are those of the library that the loader was asked for.
+    """
+
+    __slots__ = ()
+
+    @property
+    def values(self) -> Any:
+        """The elements of all records, stored contiguously."""
+        return self[0]
+
+    @property
+    def shapes(self) -> Any:
+        """Sizes of the items, [items, dimensions]; None if they have one dimension."""
+        return self[-1] if len(self[-1].shape) == 2 else None
+
+    @property
+    def splits(self) -> tuple[Any, ...]:
+        """Where items begin: one array for each level."""
+        return tuple(self[1:]) if self.shapes is None else tuple(self[1:-1])
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return int(self[1].shape[0]) - 1
+
+    def item(self, at: int) -> Any:
+        """Record `at`: an array, or a Ragged if it is a batch itself. Negative numbers count from the end."""
+        records, shapes = self.records, self.shapes
+        if not -records <= at < records:
+            raise IndexError(f"record {at} of {records}")
+        at %= records
+        start, end = int(self[1][at]), int(self[1][at + 1])
+        if len(self.splits) == 1:
+            part = self.values[start:end]
+            return part if shapes is None else part.reshape(tuple(int(n) for n in shapes[at]))
+        parts = []
+        for splits in self.splits[1:]:
+            inner = splits[start : end + 1]
+            items = slice(start, end)
+            start, end = int(inner[0]), int(inner[-1])
+            parts.append(inner - start)
+        return Ragged((self.values[start:end], *parts, *(() if shapes is None else (shapes[items],))))
+
+    def items(self) -> list[Any]:
+        """All records."""
+        return [self.item(i) for i in range(self.records)]
+
+
+def _parts(field: _headrace.Field, convert: Callable[[_headrace.Field], Any]) -> Ragged:
+    shapes = (field.shapes(),) if field.item_ndim > 1 else ()
+    return Ragged(map(convert, (field.values(), *map(field.splits, range(field.levels)), *shapes)))
+
+
 class Batch(Mapping[str, Any]):
     """Fields of some records, stacked.
 
@@ -26,8 +89,9 @@ class Batch(Mapping[str, Any]):
 
     A field whose name is that of a method or property of this class is an item only.
 
-    Byte strings are a list of bytes; ragged fields are (values, offsets), where record i is
-    values[offsets[i]:offsets[i + 1]].
+    Byte strings are a list of bytes; ragged fields are a `Ragged`: (values, offsets), where record
+    i is values[offsets[i]:offsets[i + 1]], and `batch.boxes.item(i)`. In batches of batches, strings
+    are lists of lists.
 
     Frameworks that move a batch rebuild it by `type(batch)(values)`, which this class supports.
     """
@@ -122,7 +186,7 @@ class Batch(Mapping[str, Any]):
 
         def moved(value: Any) -> Any:
             if isinstance(value, tuple):
-                return tuple(map(moved, value))
+                return type(value)(map(moved, value))
             return value.to(*args, **options) if hasattr(value, "to") else value
 
         return _batch_of({name: moved(self[name]) for name in self}, self.records, self.epoch)
@@ -135,7 +199,7 @@ class Batch(Mapping[str, Any]):
 
 def _shown(value: Any) -> str:
     """Type and shape in short."""
-    if isinstance(value, tuple) and len(value) == 2:
+    if isinstance(value, tuple) and len(value) >= 2:
         return f"ragged {_shown(value[0])}"
     if isinstance(value, list) or not hasattr(value, "shape"):
         return f"{type(value[0]).__name__}[{len(value)}]" if isinstance(value, list) and value else type(value).__name__
@@ -177,7 +241,7 @@ def _equal(one: Any, other: Any) -> bool:
 def _count(values: Mapping[str, Any]) -> int:
     """Records in what fields became."""
     for value in values.values():
-        if isinstance(value, tuple) and len(value) == 2:
+        if isinstance(value, tuple) and len(value) >= 2:
             return len(value[1]) - 1
         if hasattr(value, "__len__") and getattr(value, "ndim", None) != 0:
             return len(value)
@@ -185,11 +249,11 @@ def _count(values: Mapping[str, Any]) -> int:
 
 
 def to_numpy(field: _headrace.Field) -> Any:
-    """A read-only NumPy view of the field; (values, offsets) if it is ragged."""
+    """A read-only NumPy view of the field; a Ragged of such views if it is ragged."""
     if field.dtype is None:
         return field.bytes_list()
     if field.ragged:
-        return _array(field.values()), _array(field.offsets())
+        return _parts(field, _array)
     return _array(field)
 
 
@@ -208,11 +272,11 @@ def _array(field: _headrace.Field) -> np.ndarray[Any, Any]:
 
 
 def to_torch(field: _headrace.Field) -> Any:
-    """A torch view of the field; (values, offsets) if it is ragged."""
+    """A torch view of the field; a Ragged of such views if it is ragged."""
     if field.dtype is None:
         return field.bytes_list()
     if field.ragged:
-        return to_torch(field.values()), to_torch(field.offsets())
+        return _parts(field, to_torch)
     return _torch_from_dlpack()(field.__dlpack__())
 
 
@@ -225,13 +289,13 @@ def _torch_from_dlpack() -> Callable[[object], Any]:
 
 
 def to_jax(field: _headrace.Field) -> Any:
-    """A JAX array of the field; (values, offsets) if it is ragged."""
+    """A JAX array of the field; a Ragged of such arrays if it is ragged."""
     import jax
 
     if field.dtype is None:
         return field.bytes_list()
     if field.ragged:
-        return to_jax(field.values()), to_jax(field.offsets())
+        return _parts(field, to_jax)
     return jax.dlpack.from_dlpack(field)
 
 
@@ -266,7 +330,7 @@ class Device:
     def __call__(self, field: _headrace.Field) -> Any:
         made = to_torch(field)
         if isinstance(made, tuple):
-            return tuple(map(self._move, made))
+            return type(made)(map(self._move, made))
         return made if isinstance(made, list) else self._move(made)
 
     def _move(self, tensor: Any) -> Any:
