@@ -15,6 +15,7 @@ static bool has_grown(uint64_t seen, uint64_t known)
     return seen > known + known / 8;
 }
 
+/* Also without the lock: no division changes the budget. */
 static bool has_budget(const struct hr_engine *engine)
 {
     return engine->plan.memory.budget > 0;
@@ -28,10 +29,20 @@ static uint64_t record_bytes(const struct hr_plan_memory *m)
     return m->budget > 2 * fixed ? m->budget - fixed : m->budget / 2;
 }
 
+/* Sequencers ask for room without the lock, while the plan may be divided again. */
+static void set_queue_bytes(struct hr_engine *engine)
+{
+    for (size_t i = 0; i < engine->stage_count; i++)
+        atomic_store_explicit(&engine->stages[i].in_bytes_max,
+                              engine->plan.stages[i].memory.queue_bytes,
+                              memory_order_relaxed);
+}
+
 void hr__budget_init(struct hr_engine *engine)
 {
     if (!has_budget(engine))
         return;
+    set_queue_bytes(engine);
     hr__pool_keep(engine->pool, record_bytes(&engine->plan.memory));
     hr__sizes_estimate(&engine->plan, &engine->sizes);
     for (size_t i = 0; i < engine->stage_count; i++) {
@@ -140,6 +151,7 @@ static void revise(struct hr_engine *engine)
         return;
     code = hr__plan_divide(&engine->plan, &engine->sizes, engine->options.ahead_bytes,
                            true, &error);
+    set_queue_bytes(engine);
     if (code == HR_ERR_LIMIT)
         hr__engine_fail(engine, engine->stage_count - 1, &error, NULL);
 }
@@ -180,5 +192,5 @@ bool hr__budget_has_room(const struct hr_stage *stage)
     uint64_t held = atomic_load_explicit(&stage->in_bytes, memory_order_relaxed);
 
     return !has_budget(engine) || held == 0 ||
-           held < stage->program.plan->memory.queue_bytes;
+           held < atomic_load_explicit(&stage->in_bytes_max, memory_order_relaxed);
 }

@@ -5,6 +5,7 @@
 #include "engine/engine_test_util.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -24,6 +25,53 @@ TEST(a_budget_that_is_too_small_is_refused_with_the_least_that_would_do)
     o = run(GRAPH(RANGE(100) BATCH(10)), 1, &options);
     CHECK_ERR(HR_ERR_END, o->code);
     outcome_free(o);
+}
+
+/* Files of 64 bytes to 100 kB: their sizes grow from record to record. */
+static void write_growing_files(const char *dir)
+{
+    static const char zeros[100000];
+    size_t size = 64;
+    char path[512];
+
+    CHECK(mkdir(dir, 0777) == 0);
+    snprintf(path, sizeof path, "%s/a", dir);
+    CHECK(mkdir(path, 0777) == 0);
+    for (int i = 0; i < 140; i++, size += size / 20 + 1) {
+        FILE *file;
+
+        snprintf(path, sizeof path, "%s/a/%03d.jpg", dir, i);
+        file = fopen(path, "w");
+        CHECK(file != NULL && size <= sizeof zeros);
+        CHECK(fwrite(zeros, 1, size, file) == size && fclose(file) == 0);
+    }
+}
+
+/* Most of what this checks shows under TSan: other threads run and sequence records while
+ * one divides the plan. */
+TEST(a_plan_is_divided_again_while_records_run)
+{
+    struct hr_iter_options options;
+    struct outcome *whole, *limited;
+    char dir[256], text[1024];
+
+    snprintf(dir, sizeof dir, "%s/growing", check_temp_dir());
+    write_growing_files(dir);
+    snprintf(text, sizeof text,
+             GRAPH("  - source.files: {path: '%s', labels: folder}\n"
+                   "  - record.filter: {expr: \"label >= 0\"}\n" BATCH(
+                       4) "  - batch.unbatch: {}\n"
+                          "  - record.filter: {expr: \"label >= 0\"}\n" BATCH(4)),
+             dir);
+    hr_iter_options_init(&options);
+    options.epochs = 2;
+    whole = run(text, 0, &options);
+    CHECK_ERR(HR_ERR_END, whole->code);
+    options.memory_bytes = 64000000;
+    limited = run(text, 4, &options);
+    outcome_check_same(whole, limited, 0, "with a budget");
+    outcome_free(whole);
+    outcome_free(limited);
 }
 
 TEST(waiting_for_a_time_gives_nothing_until_a_batch_is_there)

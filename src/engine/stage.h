@@ -56,7 +56,8 @@ struct hr_stage {
     /* Memory, where the plan has a budget; see budget.c. */
     uint64_t running;           /* records that are claimed and not done */
     uint64_t result_bytes;      /* of records that are done and wait for the sequencer */
-    atomic_size_t in_bytes;     /* of inputs that are not claimed yet */
+    atomic_size_t in_bytes;     /* of inputs that have no result yet */
+    atomic_size_t in_bytes_max; /* that may wait; the plan's queue_bytes */
     struct hr_stage_sizes seen; /* largest so far */
     bool unknown_sizes;         /* schemas do not say how large results are */
     bool stalled; /* the sequencer stopped for want of room, with outputs to give */

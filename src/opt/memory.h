@@ -60,7 +60,8 @@ void hr__sizes_merge(struct hr_sizes *sizes, const struct hr_sizes *measured);
  * To revise the plan of a run, call it again with measured sizes and `running`: then
  * counts of records, blocks and threads never grow, because arrays of these lengths
  * exist. Limits in bytes may grow or shrink; a queue that holds more than a new limit
- * drains first.
+ * drains first. Nothing is written but limits, threads, `help_ns` and their reasons: the
+ * rest of the plan, plan->memory.budget included, may be read by other threads meanwhile.
  */
 HR_CHECK enum hr_err
 hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes, uint64_t read_ahead,

@@ -368,17 +368,16 @@ static bool shrink(struct division *d, bool keep_read_ahead)
 
 /* ---- the division ---- */
 
-/* The sum with everything reduced as far as possible; does not change the plan. */
-static uint64_t least(struct division *d, bool keep_read_ahead)
+/* The sum with everything reduced as far as possible. In a copy: threads read parts of
+ * the plan that the division leaves alone. */
+static uint64_t least(const struct division *d, bool keep_read_ahead)
 {
-    struct hr_plan saved = *d->plan;
-    uint64_t bytes;
+    struct hr_plan reduced = *d->plan;
+    struct division of_reduced = {&reduced, d->sizes};
 
-    while (shrink(d, keep_read_ahead))
-        (void)sum(d);
-    bytes = sum(d);
-    *d->plan = saved;
-    return bytes;
+    while (shrink(&of_reduced, keep_read_ahead))
+        (void)sum(&of_reduced);
+    return sum(&of_reduced);
 }
 
 /* A short figure, rounded up: given as the budget it is enough. Units beyond TB cannot be
