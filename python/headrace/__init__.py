@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _headrace, ops
-from .batch import Batch
+from .batch import Batch, Ragged
 from .build import Field
 from .dataset import from_dataset, from_generator, from_iterable
 from .errors import (
@@ -90,6 +90,7 @@ __all__ = [
     "NotFoundError",
     "OutOfMemoryError",
     "Pipeline",
+    "Ragged",
     "RangeError",
     "ReadError",
     "ShapeError",

@@ -11,7 +11,6 @@ import pytest
 
 import headrace as hr
 from headrace import _headrace
-from headrace.batch import Ragged
 
 
 def made(x: int) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def same(record: dict[str, Any], x: int) -> None:
 def test_records_of_a_batch_have_their_shapes() -> None:
     at = 0
     for batch in pipe().batch(4, ragged=True).loader(output="numpy"):
-        assert isinstance(batch.boxes, Ragged) and batch.boxes.records == batch.records
+        assert isinstance(batch.boxes, hr.Ragged) and batch.boxes.records == batch.records
         values, offsets = batch.ids
         assert len(offsets) == batch.records + 1 and len(values) == offsets[-1]
         assert batch.ids.shapes is None and batch.boxes.shapes.shape == (batch.records, 2)
@@ -59,7 +58,7 @@ def test_records_of_nested_batches_have_their_shapes() -> None:
     for outer in pipe().batch(2, ragged=True).batch(3, ragged=True).loader(output="numpy"):
         inner = {n: outer[n] if n == "text" else outer[n].items() for n in ("boxes", "ids", "picture", "text")}
         for b in range(outer.records):
-            assert isinstance(inner["boxes"][b], Ragged) and len(inner["boxes"][b].splits) == 1
+            assert isinstance(inner["boxes"][b], hr.Ragged) and len(inner["boxes"][b].splits) == 1
             for i in range(len(inner["text"][b])):
                 same({n: v[b][i] if n == "text" else v[b].item(i) for n, v in inner.items()}, at)
                 at += 1
@@ -112,7 +111,7 @@ def test_user_code_is_given_splits_and_shapes() -> None:
 def test_ragged_fields_are_pickled_copied_and_compared() -> None:
     (batch,) = pipe().batch(20, ragged=True).loader(output="numpy")
     for other in (pickle.loads(pickle.dumps(batch)), copy.deepcopy(batch)):
-        assert other == batch and isinstance(other.boxes, Ragged)
+        assert other == batch and isinstance(other.boxes, hr.Ragged)
         assert (other.picture.item(3) == batch.picture.item(3)).all()
     assert "ragged float32" in repr(batch)
 
