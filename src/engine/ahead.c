@@ -11,13 +11,14 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     struct hr_engine *engine = runner->engine;
     const struct hr_program *p = &claim->stage->program;
     const struct hr_graph_node *n;
-    uint64_t from = claim->block->first + claim->at + claim->count;
-    uint64_t to = from + (uint64_t)engine->ahead_depth, next;
+    uint64_t from, to, next;
     struct hr_range range;
 
-    assert(claim->stage != NULL && claim->block != NULL);
+    assert(claim->count > 0); /* else the block is not the runner's to read */
     if (claim->stage->number > 0 || p->path_count != 1)
         return;
+    from = claim->block->first + claim->at + claim->count;
+    to = from + (uint64_t)engine->ahead_depth;
     n = &engine->graph->nodes[p->paths[0].source];
     if (n->op->source.ahead == NULL || !hr__reader_is_cold(engine->reader))
         return;

@@ -696,8 +696,6 @@ static void overlap(struct hr_runner *runner, struct hr_claim *claim)
     struct hr_chunk *older = runner->under_way;
     uint64_t lost_ticks = 0;
 
-    if (claim->stage != NULL && claim->count == 0)
-        return; /* the end of an epoch */
     runner->under_way = NULL;
     if (claim->stage != NULL) {
         runner->under_way = begin(runner, claim);
@@ -733,6 +731,8 @@ void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim)
         overlap(runner, claim);
         return;
     }
+    if (claim->count == 0)
+        return; /* only the end of an epoch: the block is the sequencer's already */
     if (runner->engine->done.count > 0 && claim->stage->number == 0)
         drop_done(runner->engine, claim);
     hr__run_ahead(runner, claim);
