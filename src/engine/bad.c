@@ -131,6 +131,7 @@ bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *l
 
     return engine->options.on_error == HR_ON_ERROR_SUBSTITUTE && stage->number == 0 &&
            last != NULL && !last->fatal && !hr__error_is_fatal(last->error.code) &&
-           attempt < engine->errors_max && attempt + 1 < stage->program.paths[0].n &&
+           attempt < engine->errors_max &&
+           attempt + 1 < hr__path_global_count(&stage->program.paths[0]) &&
            !atomic_load_explicit(&engine->stop, memory_order_relaxed);
 }

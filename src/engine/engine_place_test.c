@@ -305,3 +305,74 @@ TEST(a_place_far_into_a_huge_epoch_is_found_at_once)
     outcome_free(o);
     outcome_free(rest);
 }
+
+/* ---- every place of every rank ---- */
+
+#define SKIP "  - order.skip: {count: 2}\n"
+#define TAKE "  - order.take: {count: 41}\n"
+#define REPEAT "  - order.repeat: {count: 4}\n"
+#define FAIL "  - debug.fail: {at: [0, 2, 4, 6, 50, 51], message: broken}\n"
+
+/* Runs one rank, sharded by the options or by the graph, and resumes it after each of its
+ * batches. */
+static struct outcome *
+run_rank(const char *steps, const char *tail, int rank, int world, bool by_options)
+{
+    struct hr_iter_options options;
+    struct outcome_job job;
+    struct outcome *whole;
+    char text[512], words[64], shard[64] = "";
+
+    hr_iter_options_init(&options);
+    options.on_error = HR_ON_ERROR_SUBSTITUTE;
+    options.errors_max = 1000000;
+    if (by_options) {
+        options.rank = rank;
+        options.world = world;
+    } else {
+        snprintf(shard, sizeof shard, "  - order.shard: {rank: %d, world: %d}\n", rank,
+                 world);
+    }
+    snprintf(text, sizeof text, GRAPH("%s%s%s"), steps, shard, tail);
+    job = outcome_job_with(text, 0, &options);
+    whole = outcome_run(&job);
+    if (whole->code != HR_ERR_END)
+        check_failed(__FILE__, __LINE__, "%s: %s", text, whole->error.message);
+    for (size_t i = 0; i < whole->batches; i++) {
+        struct outcome *rest;
+
+        job.options.state = whole->states[i];
+        rest = outcome_run(&job);
+        snprintf(words, sizeof words, "rank %d of %d after batch %zu", rank, world, i);
+        outcome_check_same(whole, rest, i + 1, words);
+        outcome_free(rest);
+    }
+    return whole;
+}
+
+TEST(every_rank_resumes_after_each_batch_however_it_is_sharded)
+{
+    static const char *const steps[] = {
+        RANGE(52),
+        RANGE(52) SKIP,
+        RANGE(52) REPEAT,
+        RANGE(52) SKIP REPEAT,
+        RANGE(52) SHUFFLE TAKE REPEAT SKIP,
+    };
+    static const char *const tails[] = {BATCH(9), FAIL BATCH(9)};
+    static const int worlds[] = {1, 5, 18};
+
+    for (size_t i = 0; i < 5 * 2 * 3; i++) {
+        int world = worlds[i % 3];
+
+        for (int rank = 0; rank < world; rank++) {
+            const char *tail = tails[i / 3 % 2];
+            struct outcome *by_graph = run_rank(steps[i / 6], tail, rank, world, false);
+            struct outcome *by_options = run_rank(steps[i / 6], tail, rank, world, true);
+
+            outcome_check_same(by_graph, by_options, 0, "sharded by the options");
+            outcome_free(by_graph);
+            outcome_free(by_options);
+        }
+    }
+}

@@ -20,12 +20,11 @@ static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *
 {
     const struct hr_iter_options *o = &engine->options;
     uint64_t base = base_of(engine, epoch), at;
-    struct hr_record_id id = {0};
 
-    if (o->world == 0 && (path->count == 0 || !path->orders[0].shards))
+    if (o->world == 0 && !hr__path_shards(path))
         return position; /* an order.shard in stream form: each rank visits all */
     if (o->world == 0)
-        return hr__order_map(path->orders, base, position, &id);
+        return hr__path_share(path, base, position);
     at = base + position * (uint64_t)o->world + (uint64_t)o->rank;
     return at < path->n || path->n == 0 ? at : at % path->n; /* HR_EVEN_REPEAT */
 }
@@ -34,22 +33,21 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, uint64_t attempt,
                     struct hr_thread *thread, struct hr_record_id *ret_id)
 {
-    uint64_t n = path->n > 0 ? path->n : 1, at = position;
-    bool sharded = engine->options.world == 0; /* by an order op of the graph */
+    uint64_t n = hr__path_global_count(path), at;
 
     assert(epoch < HR_DRAW_EPOCHS_MAX);
     ret_id->seed = engine->options.seed;
     ret_id->epoch = ret_id->draw_epoch = (uint32_t)epoch;
     ret_id->depth = 0;
-    ret_id->position = global_of(engine, path, epoch, position);
-    if (!sharded)
-        at = ret_id->position;
+    if (thread != NULL && hr__path_shards(path))
+        hr__thread_charge(thread, path->orders[0].node);
+    ret_id->position = at = global_of(engine, path, epoch, position);
     if (attempt > 0)
-        at = (at + attempt) % n;
+        at = (at + attempt) % (n > 0 ? n : 1);
     if (path->count == 0)
         ret_id->index = at; /* no order op at all: the commonest of all cheap graphs */
     else
-        hr__path_map(path, sharded ? base_of(engine, epoch) : 0, at, thread, ret_id);
+        hr__path_map(path, at, thread, ret_id);
     if (attempt > 0)
         ret_id->draw_epoch |= HR_EPOCH_SUBSTITUTE;
 }

@@ -376,33 +376,39 @@ void hr__program_finish(struct hr_program *program)
     memset(program, 0, sizeof *program);
 }
 
-uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
-                       struct hr_record_id *id)
+uint64_t hr__path_share(const struct hr_path *path, uint64_t base, uint64_t position)
 {
-    bool rest = order->shards && base > 0;
-    uint64_t place =
-        order->op->order.map(order->params, order->state,
-                             rest ? HR_COUNT_UNKNOWN : order->n, at, id, order->draw_id);
+    const struct hr_order *order = &path->orders[0];
+    struct hr_record_id id = {0};
+    uint64_t at;
 
-    return rest ? (base + place) % order->n : place;
+    assert(hr__path_shards(path));
+    at = order->op->order.map(order->params, order->state,
+                              base > 0 ? HR_COUNT_UNKNOWN : order->n, position, &id,
+                              order->draw_id);
+    return base > 0 ? (base + at) % order->n : at;
 }
 
-void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
-                  struct hr_thread *thread, struct hr_record_id *id)
+void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_thread *thread,
+                  struct hr_record_id *id)
 {
     uint64_t at = position;
 
-    for (size_t i = 0; i < path->count; i++) {
+    for (size_t i = hr__path_shards(path); i < path->count; i++) {
+        const struct hr_order *order = &path->orders[i];
+
+        assert(!order->shards);
         if (thread != NULL)
-            hr__thread_charge(thread, path->orders[i].node);
-        at = hr__order_map(&path->orders[i], base, at, id);
+            hr__thread_charge(thread, order->node);
+        at = order->op->order.map(order->params, order->state, order->n, at, id,
+                                  order->draw_id);
     }
     id->index = at;
 }
 
 uint64_t hr__path_count(const struct hr_path *path, uint64_t base)
 {
-    if (base > 0 && path->count > 0 && path->orders[0].shards)
+    if (base > 0 && hr__path_shards(path))
         return path->orders[0].op->order.count(path->orders[0].params,
                                                path->orders[0].n - base);
     return path->n;

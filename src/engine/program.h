@@ -139,17 +139,27 @@ hr__program_init(struct hr_program *program, const struct hr_plan *plan, size_t 
                  struct hr_error *reterr);
 void hr__program_finish(struct hr_program *program);
 
-/* Where an order op sends position `at` of its own; one that shards shares the rest from
- * `base` on, and goes on at the beginning of the epoch where that is not enough. */
-uint64_t hr__order_map(const struct hr_order *order, uint64_t base, uint64_t at,
-                       struct hr_record_id *id);
+static inline bool hr__path_shards(const struct hr_path *path)
+{
+    return path->count > 0 && path->orders[0].shards;
+}
 
-/* Sets id->index to what `path` reads at `position` of the epoch, for a consumer that
- * started the epoch at global position `base`. Reads seed and draw_epoch of `id`; may
- * change draw_epoch (repeat). Time is charged to the order ops, unless `thread` is NULL.
- */
-void hr__path_map(const struct hr_path *path, uint64_t base, uint64_t position,
-                  struct hr_thread *thread, struct hr_record_id *id);
+/* Positions of an epoch over all ranks. */
+static inline uint64_t hr__path_global_count(const struct hr_path *path)
+{
+    return hr__path_shards(path) ? path->orders[0].n : path->n;
+}
+
+/* The global position of a rank's `position`, for a path that shards: the ranks share the
+ * positions from `base` on, and wrap around to the beginning of the epoch where `even`
+ * needs more. */
+uint64_t hr__path_share(const struct hr_path *path, uint64_t base, uint64_t position);
+
+/* Sets id->index to what `path` reads at a global position of the epoch. Reads seed and
+ * draw_epoch of `id`; may change draw_epoch (repeat). Time is charged to the order ops,
+ * unless `thread` is NULL. */
+void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_thread *thread,
+                  struct hr_record_id *id);
 
 /* Positions in an epoch for a consumer that started it at global position `base`. */
 uint64_t hr__path_count(const struct hr_path *path, uint64_t base);

@@ -491,8 +491,7 @@ static enum hr_err
 apply(struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
 {
     const struct hr_path *path = &engine->stages[0].program.paths[0];
-    bool shards = path->count > 0 && path->orders[0].shards;
-    uint64_t n = shards ? path->orders[0].n : path->n;
+    uint64_t n = hr__path_global_count(path);
 
     HR_TRY(check_identity(engine, s, reterr));
     if (s->world != 0 && !is_own(engine, s))
