@@ -1,11 +1,12 @@
 /*
- * engine/ahead.c - read-ahead: what the source will read soon, told to the reader.
+ * engine/ahead.c - read-ahead: names to the reader what the source will read next.
  */
 #include "engine/run.h"
 
 #include <assert.h>
 
-/* Tells the reader what the source will want next, while reads have to wait. */
+/* Names the ranges of the next positions to the reader while reads miss the page cache.
+ */
 void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
 {
     struct hr_engine *engine = runner->engine;

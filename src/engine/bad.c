@@ -11,7 +11,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 
-/* The node is named; the graph file is not, since it is not what is wrong. */
+/* Names the node, but not its line: the graph file is not at fault. */
 void hr__run_blame(struct hr_runner *runner, uint32_t node)
 {
     struct hr_error *error = &runner->error;
@@ -26,8 +26,8 @@ void hr__run_blame(struct hr_runner *runner, uint32_t node)
     hr__meter_node(runner, node)->errors++;
 }
 
-/* Which path the failed step's records come by. Records of later stages have the identity
- * that the first source gave them. */
+/* The path of the failed step's records. Records of later stages keep the identity from
+ * the first source. */
 static size_t blamed_path(const struct hr_runner *runner, const struct hr_stage *stage,
                           const struct hr_error *error)
 {
@@ -42,7 +42,7 @@ static size_t blamed_path(const struct hr_runner *runner, const struct hr_stage 
     return 0;
 }
 
-/* Whether the node's record is a batch, or was part of one: then its identity is that of
+/* Whether the node's record is a batch or comes from one; then its identity is that of
  * the batch's first record. */
 static bool is_of_batch(const struct hr_graph *graph, const char *name)
 {
@@ -59,8 +59,8 @@ static bool is_of_batch(const struct hr_graph *graph, const char *name)
     return false;
 }
 
-/* Appends where the record is to a message that names no file. */
-static void tell_place(const struct hr_graph *graph, struct hr_error *error)
+/* Appends the record, or its file, to the message. */
+static void append_place(const struct hr_graph *graph, struct hr_error *error)
 {
     const char *of = is_of_batch(graph, error->node) ? "the batch that begins with " : "";
     size_t length = strlen(error->message), room = sizeof error->message - length;
@@ -86,7 +86,7 @@ static void locate(const struct hr_runner *runner, uint32_t source,
     uint64_t offset = 0;
 
     assert(n->op->kind == HR_OP_SOURCE);
-    if (error->file[0] != '\0') /* by the op, which knew better */
+    if (error->file[0] != '\0') /* the op has set it */
         file = unused;
     if (n->op->source.locate != NULL)
         (void)n->op->source.locate(n->params, n->state, id->index, file, sizeof unused,
@@ -97,7 +97,7 @@ static void locate(const struct hr_runner *runner, uint32_t source,
     error->offset = (int64_t)offset;
     error->depth = id->depth;
     memcpy(error->children, id->child, sizeof error->children);
-    tell_place(runner->engine->graph, error);
+    append_place(runner->engine->graph, error);
 }
 
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,

@@ -1,5 +1,5 @@
 /*
- * engine/batch.c - batches: one allocation per field, whatever the records were.
+ * engine/batch.c - batches: one buffer per field.
  */
 #include "engine/batch.h"
 

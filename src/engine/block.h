@@ -1,12 +1,12 @@
 /*
- * engine/block.h - records on their way through a stage.
+ * engine/block.h - the records that are in a stage.
  *
  * Who owns a block: while it is FILLING, the sequencer of the stage before, or the lock
- * when that sequencer is at rest. While it is EMPTY or OPEN, `state`, `claimed`, `done`,
- * `holes` and the numbers above them are guarded by the engine's lock. The entries of the
- * arrays that a claim names belong to the runner that has the claim, without the lock.
- * Once the block is READY, which is set under the lock, all of it belongs to the stage's
- * sequencer.
+ * if that sequencer is not running. While it is EMPTY or OPEN, `state`, `claimed`,
+ * `done`, `holes` and the numbers above them are guarded by the engine's lock. The
+ * entries of the arrays that a claim names belong to the runner that has the claim,
+ * without the lock. Once the block is READY, which is set under the lock, all of it
+ * belongs to the stage's sequencer.
  */
 #ifndef HR_ENGINE_BLOCK_H
 #define HR_ENGINE_BLOCK_H
@@ -22,7 +22,7 @@ enum hr_record_status {
     HR_RECORD_DROPPED, /* by a filter */
     HR_RECORD_BAD,
     HR_RECORD_UNRUN, /* the run was stopped */
-    HR_RECORD_END,   /* the source has none here nor behind */
+    HR_RECORD_END,   /* the source ended before this position */
 };
 
 /* A bad attempt at a record; several when substitutes were bad too. */
@@ -30,8 +30,8 @@ struct hr_bad {
     struct hr_error error;  /* with the file, where there is one */
     struct hr_record_id id; /* in the source that the file belongs to */
     char *detail;           /* or NULL */
-    bool fatal;             /* not the record's fault: no policy may hide it */
-    bool noted;             /* counted, and in the ledger: set in the first attempt */
+    bool fatal;             /* no record is at fault: on_error does not apply */
+    bool noted;             /* in the counters and the ledger; set in the first attempt */
     struct hr_bad *next;
 };
 
@@ -49,17 +49,17 @@ enum hr_block_state {
 
 struct hr_block {
     enum hr_block_state state;
-    uint64_t number; /* of blocks of its stage */
+    uint64_t number; /* counts the blocks of its stage from 0 */
     uint64_t epoch, first;
     uint32_t size, claimed, done;
     uint32_t holes;
     uint32_t ready; /* records from 0 on that are done, see `complete` */
-    bool last;      /* the epoch ends behind it */
-    uint32_t at;    /* the sequencer's next record, and child of it */
+    bool last;      /* the epoch ends with it */
+    uint32_t at;    /* the record that is sequenced next, and its child */
     uint64_t child;
     uint8_t *status;
     uint8_t *complete;      /* per record, guarded by the lock: it is done */
-    uint64_t *result_bytes; /* that wait here for the sequencer */
+    uint64_t *result_bytes; /* of the results that wait for the sequencer */
     uint64_t *input_bytes;  /* later stages: of the record's input */
     struct hr_bad **bad;
     struct hr_value
@@ -73,17 +73,17 @@ struct hr_block {
     struct hr_children *children;
 };
 
-/* Memory for results of fixed size, written in place: all of them in a direct stage. On
- * failure the block has no columns. */
+/* Allocates columns for results of fixed size, which are written in place; in a direct
+ * stage that is all of them. On failure the block has no columns. */
 HR_CHECK enum hr_err
 hr__block_columns(struct hr_stage *stage, struct hr_block *block, uint32_t size);
 
-/* Releases all that the block holds; by its owner, outside of the lock. It may be opened
- * again once its state is EMPTY. */
+/* Releases everything that the block holds. Called by its owner, without the lock. The
+ * block can be opened again once its state is EMPTY. */
 void hr__block_clear(struct hr_stage *stage, struct hr_block *block);
 void hr__children_clear(struct hr_children *children, size_t fields);
 
-/* Errors that are not the record's: no policy may hide them. */
+/* Errors that no record is at fault for: on_error does not apply to them. */
 static inline bool hr__error_is_fatal(enum hr_err code)
 {
     return code == HR_ERR_MEMORY || code == HR_ERR_INTERNAL || code == HR_ERR_CANCELLED ||

@@ -1,5 +1,5 @@
 /*
- * engine/budget.c - counting what records hold, and dividing the plan again.
+ * engine/budget.c - counts what records hold, and divides the budget again.
  */
 #include "engine/budget.h"
 
@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "engine/engine.h"
 
-/* A size that grew by less than an eighth changes nothing. */
+/* Growth by less than an eighth is ignored. */
 static bool has_grown(uint64_t seen, uint64_t known)
 {
     return seen > known + known / 8;
@@ -21,7 +21,7 @@ static bool has_budget(const struct hr_engine *engine)
     return engine->plan.memory.budget > 0;
 }
 
-/* Of the budget: what buffers of records may take, idle ones included. */
+/* The part of the budget for buffers of records, pooled ones included. */
 static uint64_t record_bytes(const struct hr_plan_memory *m)
 {
     uint64_t fixed = m->program + m->scratch;
@@ -110,7 +110,7 @@ void hr__budget_measure(struct hr_claim *claim, uint64_t scratch)
     }
 }
 
-/* The largest sizes that were seen, where they are larger than what is known. */
+/* Raises the known sizes to the largest seen. Returns whether any grew. */
 static bool grow_sizes(struct hr_engine *engine)
 {
     bool grown = false;

@@ -1,11 +1,11 @@
 /*
  * engine/budget.h - keeping a run within the memory that its plan divides.
  *
- * Threads take records only as far as a stage's results have room in its bytes, and a
- * sequencer passes on only as far as the next stage's inputs have; an empty place always
- * takes one. Sizes begin as estimates from schemas; when records turn out larger, the
- * plan is divided again, and the run ends with the least that would do where that fails.
- * Nothing of this is done without a budget.
+ * Threads claim records only while the results of the stage fit its bytes, and a
+ * sequencer passes records on only while the next stage's inputs fit; a stage that holds
+ * nothing always takes one. Sizes start as estimates from schemas. When records turn out
+ * larger, the budget is divided again; if that fails, the run ends with an error that
+ * names the least budget that works. Without a budget none of this happens.
  */
 #ifndef HR_ENGINE_BUDGET_H
 #define HR_ENGINE_BUDGET_H
@@ -15,15 +15,16 @@
 /* When the engine opens. */
 void hr__budget_init(struct hr_engine *engine);
 
-/* Under the lock: how many of `count` records a thread may take now. */
+/* Returns how many of `count` records a thread may claim now. Under the lock. */
 uint32_t hr__budget_admit(const struct hr_stage *stage, uint32_t count);
-/* Outside of the lock, by the thread that has run the claim: what its records hold. */
+/* Measures what the claim's records hold. By the thread that ran the claim, without the
+ * lock. */
 void hr__budget_measure(struct hr_claim *claim, uint64_t scratch);
-/* Under the lock: the same is counted; the plan may be divided again. */
+/* Adds that to the stage's sums; may divide the budget again. Under the lock. */
 void hr__budget_complete(struct hr_stage *stage, const struct hr_claim *claim);
-/* Under the lock: a batch or record of this size leaves the stage. */
+/* A batch or record of this size leaves the stage. Under the lock. */
 void hr__budget_output(struct hr_stage *stage, uint64_t bytes);
-/* Whether another input fits in front of the stage. By any thread. */
+/* Whether the stage has room for another input. Any thread. */
 bool hr__budget_has_room(const struct hr_stage *stage);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * engine/close.c - how a run ends, in bounded time whatever user code does.
+ * engine/close.c - ends a run in bounded time, whatever user code does.
  *
- * A thread is inside the engine while it works for it: the runners' threads from start to
- * end, the consumer during hr_iter_next. Stopping waits for them to leave. User code may
- * never return, so closing does not wait for longer than CLOSE_NS: threads that are still
- * inside are left behind, and the last one to leave frees the engine.
+ * A thread is inside the engine while it works for it: the engine's threads from start to
+ * end, the consumer's during hr_iter_next. Stopping waits for them to leave. User code
+ * may never return, so closing waits for CLOSE_NS at most; after that, the last thread to
+ * leave frees the engine.
  */
 #include "engine/run.h"
 
@@ -20,7 +20,7 @@
 
 #define CLOSE_NS ((uint64_t)2000000000)
 #define NAMED_MAX 4 /* threads, in messages */
-/* For what a thread does after it has left, such as destructors of thread-local objects.
+/* Time for what a thread does after leaving, such as destructors of thread-local objects.
  */
 #define JOIN_NS ((uint64_t)500000000)
 
@@ -79,7 +79,7 @@ void hr__engine_leave(struct hr_runner *runner)
 
 /* ---- stopping ---- */
 
-/* Whether the calling thread is inside: it cannot wait for itself. Under the lock. */
+/* Whether the calling thread is inside, and so would wait for itself. Under the lock. */
 static bool is_own_code(const struct hr_engine *engine)
 {
     for (int i = 0; i <= engine->thread_count; i++)
@@ -123,8 +123,8 @@ name_thread(const struct hr_runner *runner, struct hr_str *words, struct hr_erro
     reterr->record = record != UINT64_MAX ? (int64_t)record + 1 : 0;
 }
 
-/* Names the threads that are inside; under the lock. Which of them the others wait for is
- * known to user code alone. */
+/* Names the threads that are inside, under the lock. The engine cannot know which of them
+ * the others wait for. */
 static enum hr_err name_stuck(const struct hr_engine *engine, struct hr_error *reterr)
 {
     struct hr_error parts = {0};
@@ -181,9 +181,9 @@ hr__engine_stop(struct hr_engine *engine, uint64_t timeout_ns, struct hr_error *
 
 /* ---- closing ---- */
 
-/* Ends the worker processes of threads that have left; those still inside may use theirs.
- * Not under the lock: the host may wait for an interpreter. A thread that is still
- * starting a process keeps the host busy: then all of it is left to the last one out. */
+/* Ends the worker processes of threads that have left; threads inside may use theirs. Not
+ * under the lock, since the host may wait for an interpreter. While a thread is starting
+ * a process the host is busy: then the last thread to leave does this. */
 static void finish_idle(struct hr_engine *engine)
 {
     if (pthread_mutex_trylock(&engine->host_lock) != 0)

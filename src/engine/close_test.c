@@ -79,7 +79,7 @@ static void wait_for(const atomic_int *count, int at_least)
         usleep(1000);
 }
 
-TEST(closing_leaves_a_thread_in_user_code_behind)
+TEST(closing_does_not_wait_for_a_thread_in_user_code)
 {
     static const char *const texts[] = {
         GRAPH(RANGE(1000) GATED("threads") BATCH(10)),

@@ -1,6 +1,6 @@
 /*
- * engine/code_end_test.c - sources that end where their code says so: at any place, with
- * whatever stands behind them. And runs of user code in which any allocation fails.
+ * engine/code_end_test.c - sources whose code decides where they end: at any place, with
+ * any ops after them. And runs of user code in which any allocation fails.
  */
 #include "engine/code_test_util.h"
 

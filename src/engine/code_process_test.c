@@ -1,6 +1,6 @@
 /*
  * engine/code_process_test.c - user code in worker processes: the same bytes as in
- * threads, whoever dies, and nobody waits for one that hangs.
+ * threads, whichever process dies, and no wait for a process that hangs.
  *
  * A peer is this program again: a constructor sees the variable that the host sets,
  * serves, and ends before any test would run.
@@ -34,8 +34,8 @@ static enum hr_err call_hang(void *user, struct hr_code_call *call, struct hr_er
     return HR_OK;
 }
 
-/* Says once that it is at work, some records after the one at which the last peer died:
- * one that dies three times at one record is another test. */
+/* Reports once that it is working, some records after the one at which the last peer
+ * died: dying three times at one record is another test. */
 static enum hr_err call_slow(void *user, struct hr_code_call *call, struct hr_error *e)
 {
     struct timespec nap = {.tv_nsec = 200000};
@@ -181,8 +181,8 @@ TEST(processes_give_the_same_bytes_as_threads)
     check_processes(GRAPH(RANGE(100) TEXTS BATCH(16) MAP_BATCH), &w, NULL);
 }
 
-/* The graph of `text` with the plan that the graph of `planned` has; *ret_peers is how
- * many worker processes there were. */
+/* Runs the graph of `text` with the plan of the graph of `planned`; *ret_peers is the
+ * number of worker processes. */
 static struct outcome *
 run_planned(const char *text, const char *planned, struct world *w, size_t *ret_peers)
 {
@@ -239,8 +239,8 @@ TEST(a_fork_into_processes_keeps_both_sides)
         &w, NULL);
 }
 
-/* Some records' images are deferred when the code comes, those of others are not: the
- * flip is drawn, and the crop finds some images small enough. */
+/* The images of some records are deferred when they reach the code, others are not: the
+ * flip is random, and some images are small enough for the crop. */
 #define FLIP "  - image.flip: {p: 0.67}\n"
 #define JITTER "  - image.color_jitter: {brightness: 0.3}\n"
 
@@ -436,7 +436,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-TEST(nobody_waits_for_code_that_hangs_in_a_process)
+TEST(closing_does_not_wait_for_code_that_hangs_in_a_process)
 {
 #define HANG "  - code.map: {code: hang, fields: value, outputs: \"value: int64\"}\n"
     char text[1024];

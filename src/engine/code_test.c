@@ -1,7 +1,6 @@
 /*
- * engine/code_test.c - user code in a graph: it gives what the built-in op of the same
- * meaning gives, the same bytes whatever runs it, and its failures are told by node,
- * field and record.
+ * engine/code_test.c - user code in a graph: it gives the same bytes as the built-in op
+ * of the same meaning, wherever it runs, and failures name node, field and record.
  */
 #include "engine/code_test_util.h"
 
@@ -57,7 +56,7 @@ TEST(code_gives_the_same_bytes_in_any_number_of_threads_and_after_restarts)
                      &w, NULL);
 }
 
-TEST(epochs_draw_anew_and_records_keep_their_keys_in_any_order)
+TEST(epochs_draw_again_and_records_keep_their_keys_in_any_order)
 {
     struct world w = {.end = INT64_MAX};
     struct hr_iter_options options;
@@ -127,7 +126,7 @@ static enum hr_err call_picture(void *user, struct hr_code_call *call, struct hr
     return code;
 }
 
-/* Sees what was declared and a picture of that shape, and passes it on. */
+/* Checks the declaration and the shape of the picture, and passes it on. */
 static enum hr_err call_look(void *user, struct hr_code_call *call, struct hr_error *e)
 {
     struct hr_field_info info;
@@ -191,7 +190,7 @@ TEST(pictures_pass_between_code_and_image_ops)
     outcome_free(b);
 }
 
-/* Behind a resize to 4 x 4 of what is declared as this: the dims, or none when it is no
+/* The dims after a resize to 4 x 4 of a field that is declared so; 0 if it is not an
  * image. */
 static void check_image(const char *declared, int64_t first, int64_t last)
 {
@@ -231,7 +230,7 @@ TEST(a_declaration_says_whether_an_image_stays_one_and_how_it_lies)
     check_image("image: uint8[7, 9]", 0, 0);
 }
 
-TEST(a_batch_is_a_record_behind_a_batch_op)
+TEST(a_batch_is_a_record_after_a_batch_op)
 {
     struct world w = {.end = INT64_MAX};
     struct hr_field_view view;

@@ -1,5 +1,5 @@
 /*
- * engine/done.c - layers of records that were done ahead of others, and their text.
+ * engine/done.c - layers of records done ahead of others, and their text form.
  */
 #include "engine/done.h"
 
@@ -110,9 +110,10 @@ static uint64_t number(const struct hr_doc *list, size_t at)
 
 static enum hr_err damaged(struct hr_error *reterr)
 {
-    return hr__fail(reterr, HR_ERR_FORMAT,
-                    "the iterator state is damaged: \"done\" is no list of lists of a "
-                    "base, a world, and a number or two for each of its ranks");
+    return hr__fail(
+        reterr, HR_ERR_FORMAT,
+        "the iterator state is damaged: \"done\" must be a list of lists of a "
+        "base, a world, and a number or two for each of its ranks");
 }
 
 static enum hr_err

@@ -1,12 +1,12 @@
 /*
- * engine/done.h - which records of an epoch are behind a state although others before
- * them are not.
+ * engine/done.h - the records of an epoch that were done ahead of others, as a saved
+ * state lists them.
  *
- * Ranks that filter, expand or skip stand at different places after the same number of
- * steps. A state merged from theirs begins at the place of the hindmost, and remembers
- * how far each of the others had come: one layer per world that was left so. To a new
- * world these records are as if a filter had dropped them, so any number of ranks can
- * share what lies between, and a layer is forgotten once all have passed it.
+ * Ranks that filter, expand or skip records reach different places in the same number of
+ * steps. A merged state starts at the slowest rank and records how far each of the others
+ * had come, in one layer per former world. The new world treats those records as dropped,
+ * so any number of ranks can divide what remains, and a layer is removed once every rank
+ * has passed it.
  */
 #ifndef HR_ENGINE_DONE_H
 #define HR_ENGINE_DONE_H
@@ -14,11 +14,11 @@
 #include "core/doc.h"
 #include "core/str.h"
 
-/* Of what states tell, seeds apart: sums of a few of them do not wrap. */
+/* Limit of every number in a state except seeds: sums of a few do not wrap. */
 #define HR_STATE_NUMBER_MAX ((uint64_t)1 << 60)
 
 /* Rank r of `world` had done its positions below ends[r].positions, counted from global
- * position `base`, and so many children of the record there. */
+ * position `base`, and ends[r].children children of the record there. */
 struct hr_done_end {
     uint64_t positions, children;
 };
@@ -31,24 +31,24 @@ struct hr_done_layer {
 struct hr_done {
     struct hr_done_layer *layers;
     size_t count;
-    uint64_t end; /* no global position from here on is done, nor begun */
+    uint64_t end; /* no global position from here on was begun */
 };
 
 void hr__done_finish(struct hr_done *done);
 
-/* Add a layer; `ends` are copied. */
+/* Adds a layer; copies `ends`. */
 HR_CHECK enum hr_err hr__done_add(struct hr_done *done, uint64_t base, uint64_t world,
                                   const struct hr_done_end *ends);
 
-/* Is the record at this global position done; else how many of its children are. */
+/* Whether the record at this global position is done; if not, *ret_children of its
+ * children are. */
 bool hr__done_has(const struct hr_done *done, uint64_t position, uint64_t *ret_children);
 
-/* As a list of lists of numbers, `"done":[[base,world,ends...,children...]]`; layers that
- * end at or before `base` are left out. The children are there only where some are done.
- */
+/* Prints a list of lists of numbers, `"done":[[base,world,ends...,children...]]`, without
+ * the layers that end at or before `base`. Children are printed only if some are done. */
 void hr__done_print(const struct hr_done *done, uint64_t base, struct hr_str *out);
 
-/* The reverse, of the value. HR_ERR_FORMAT when it is damaged. */
+/* The reverse. HR_ERR_FORMAT if the value is damaged. */
 HR_CHECK enum hr_err hr__done_parse(const struct hr_doc *doc, struct hr_done *ret_done,
                                     struct hr_error *reterr);
 

@@ -1,5 +1,5 @@
 /*
- * engine/engine.c - an engine's life: plan, memory, threads, and the consumer's side.
+ * engine/engine.c - opening an engine, its threads, and the consumer's side.
  */
 #include "engine/budget.h"
 #include "engine/run.h"
@@ -19,7 +19,7 @@
 
 /* Sleepers look at the cancel flag this often, so a signal handler need not wake them. */
 #define WAIT_MS 50
-/* Time that is not divided yet when a thread goes to sleep, at most. */
+/* Largest interval left undivided when a thread goes to sleep. */
 #define ASLEEP_NS 20000u
 
 /* ---- threads ---- */
@@ -50,8 +50,8 @@ sleep_on(struct hr_runner *runner, pthread_cond_t *condition, uint64_t until_ns)
     hr__meter_switch(&runner->meter, was);
 }
 
-/* The plan lets another thread work on the stage. Where requests overlap, each thread has
- * two claims. */
+/* Whether the plan lets another thread work on the stage. A thread whose requests overlap
+ * has two claims. */
 static bool may_claim(const struct hr_stage *stage)
 {
     const struct hr_plan_stage *plan = stage->program.plan;
@@ -76,8 +76,8 @@ static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
     return false;
 }
 
-/* Whether a worker process is to have records ready behind those that it has: not where
- * that could leave another worker process without. */
+/* Whether to queue a second request for a worker process: not if that could leave another
+ * worker process idle. */
 static bool may_overlap(const struct hr_runner *runner)
 {
     const struct hr_stage *stage = runner->under_way->pass.stage;
@@ -86,21 +86,21 @@ static bool may_overlap(const struct hr_runner *runner)
     return stage->record_ns > 0 && stage->record_ns < most;
 }
 
-/* Whose records the claim is about, or those that are under way. */
+/* The stage of the claim, or of the outstanding request. */
 static size_t stage_of(const struct hr_runner *runner, const struct hr_claim *claim)
 {
     return claim->stage != NULL ? claim->stage->number
                                 : runner->under_way->pass.stage->number;
 }
 
-/* What the arena keeps for later records. */
+/* Memory that the arena keeps for later records. */
 static uint64_t scratch_of(const struct hr_arena *arena)
 {
     return arena->recent_bytes > arena->used_bytes ? arena->recent_bytes
                                                    : arena->used_bytes;
 }
 
-/* Under the lock: do one piece of work, if there is any. */
+/* Does one piece of work, if there is any, and returns whether it did. Under the lock. */
 static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
 {
     struct hr_claim claim = {0};
@@ -204,8 +204,8 @@ static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
     return HR_OK;
 }
 
-/* Children are counted by places without a mark where each record of the expansion is one
- * of the source. */
+/* Places without a mark count children if each record of the expansion is a source
+ * record. */
 static uint32_t find_child_node(const struct hr_engine *engine)
 {
     for (size_t i = 0; i < engine->stage_count; i++) {
@@ -243,7 +243,7 @@ static enum hr_err init_reader(struct hr_engine *engine, struct hr_error *reterr
     return hr__reader_create(&options, &engine->reader, reterr);
 }
 
-/* Held for well under a microsecond: waiting for the engine's lock spins a little. */
+/* The engine's lock is held for well under a microsecond, so waiters spin first. */
 static void init_locks(struct hr_engine *engine)
 {
     pthread_condattr_t monotonic;
@@ -262,7 +262,7 @@ static void init_locks(struct hr_engine *engine)
     pthread_condattr_destroy(&monotonic);
 }
 
-/* Where the run begins: with its first epoch, or where a saved state says. */
+/* Sets where the run begins: its first epoch, or the place of a saved state. */
 static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
 {
     struct hr_iter_options *o = &engine->options;
@@ -287,7 +287,7 @@ static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
     return HR_OK;
 }
 
-/* Bad records that are not too many: a hundredth of an epoch, and 100 at least. */
+/* Default limit of bad records: one percent of an epoch, at least 100. */
 static uint64_t errors_allowed(const struct hr_engine *engine)
 {
     uint64_t n = engine->stages[0].epoch_count;
@@ -367,7 +367,7 @@ void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_err
         pthread_cond_signal(&engine->ready);
 }
 
-/* All that is to come has come; behind a failed stage: all that is in order before the
+/* Whether everything has been output; after a failure, everything that precedes the
  * error. */
 static bool drained(const struct hr_engine *engine)
 {
@@ -403,8 +403,8 @@ static struct hr_batch *pop(struct hr_engine *engine)
     return batch;
 }
 
-/* Whether the consumer's own thread makes batches too: always inline; with threads where
- * a wake-up costs more than the batch. */
+/* Whether the consumer's thread makes batches too: always if there are no threads;
+ * otherwise if waking one costs more than the batch. */
 static bool helps(const struct hr_engine *engine)
 {
     const struct hr_stage *last = &engine->stages[engine->stage_count - 1];
@@ -446,10 +446,9 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
         }
         if (helps(engine) && work_once(engine, &engine->runners[engine->thread_count]))
             continue;
-        /* It may have helped up to here and left a full block behind: a thread that
-         * sleeps since then has to see it. */
+        /* It may have filled a block while it helped: a sleeping thread must see that. */
         if (engine->idle > 0 && engine->plan.memory.release_wait_ns > 0)
-            pthread_cond_broadcast(&engine->work); /* all may begin */
+            pthread_cond_broadcast(&engine->work); /* any of them may have work */
         else if (engine->idle > 0)
             pthread_cond_signal(&engine->work);
         begin = hr__now_ns();
@@ -460,8 +459,8 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
     }
 }
 
-/* The bad records of what the consumer has taken. Without the lock: the place and how
- * the run ended change in the consumer's thread only. */
+/* Writes the bad records of what the consumer has taken. Without the lock: only the
+ * consumer's thread changes its place and sees how the run ended. */
 static void write_ledger(struct hr_engine *engine, enum hr_err code)
 {
     if (code == HR_ERR_END && !engine->finished)

@@ -3,11 +3,11 @@
  *
  * Each stage hands out positions in blocks; threads claim chunks of a block, run the
  * records to completion, and put what they made into the block. The stage's sequencer,
- * which is whichever thread finds a block complete, takes the records in order: straight
- * on as a batch when the block is one (direct), else through holes, children and the
- * stage's sequencers (op/sequence.h). One mutex guards all bookkeeping; it is taken once
- * per chunk, and chunks are sized so that this does not show. Records are made and copied
- * outside of it.
+ * run by whichever thread completes a block, passes the records on in order: as a whole
+ * batch if the block is one (direct), else past holes, with children, through the stage's
+ * sequencers (op/sequence.h). One mutex guards all bookkeeping. It is taken once per
+ * chunk, and chunks are long enough for that cost to be negligible. Records are made and
+ * copied without it.
  */
 #ifndef HR_ENGINE_ENGINE_H
 #define HR_ENGINE_ENGINE_H
@@ -41,7 +41,7 @@ struct hr_engine {
     int ahead_depth;
     size_t out_max;
     uint64_t errors_max, epochs_max;
-    uint64_t earlier_records; /* before the state that the run goes on from */
+    uint64_t earlier_records; /* before the state that the run resumed from */
     uint64_t open_ns, start_ticks;
     char fingerprint[HR_FINGERPRINT_BYTES];
     struct hr_code_host host; /* the graph's; called under `host_lock` */
@@ -51,12 +51,12 @@ struct hr_engine {
     struct hr_sizes
         sizes; /* of records, as far as known; with a budget, under the lock */
     /* Where this consumer's positions of an epoch begin: at global position `base` in
-     * `base_epoch` (a state was restored), at 0 in all others; and what was done in that
-     * epoch already after `base`. */
+     * `base_epoch` (a state was restored), at 0 in all others; and which records after
+     * `base` were already done. */
     uint64_t base_epoch, base;
     struct hr_done done;
 
-    /* Each thread by itself. */
+    /* Synchronised by their own means. */
     struct hr_stage stages[HR_PLAN_STAGES_MAX]; /* see stage.h */
     pthread_mutex_t host_lock;
     atomic_bool cancelled, stop;
@@ -68,14 +68,14 @@ struct hr_engine {
     /* Guarded by `lock`. */
     pthread_mutex_t lock;
     pthread_cond_t work, ready; /* for threads; for the consumer */
-    pthread_cond_t left; /* a thread has left; see close.c, as for the three below */
-    int inside;          /* threads */
+    pthread_cond_t left;        /* a thread has left; this and the next three: close.c */
+    int inside;                 /* threads */
     bool stop_asked, closed;
     int idle; /* threads that sleep */
     bool consumer_waits;
     atomic_bool finished; /* records_max has gone into batches; read without the lock */
-    /* Stage whose sequencer met the error that ends the run, -1 for none. It and the
-     * stages before it do no more; later ones finish what precedes the error. */
+    /* Stage whose sequencer met the error that ends the run; -1 for none. That stage and
+     * those before it stop; later stages finish what precedes the error. */
     atomic_int fail_stage; /* read without the lock */
     struct hr_error error;
     char *detail;      /* long text about `error`, or NULL */
@@ -93,14 +93,14 @@ struct hr_engine {
     uint64_t first_batch_ns, wait_ns, blocked_ns;
 };
 
-/* Holds in every function that says "under the lock". */
+/* Called by every function that says "under the lock". */
 static inline void hr__engine_assert_locked(const struct hr_engine *engine)
 {
     hr__assert_locked(&engine->lock);
 }
 
-/* hr__engine_map in a few instructions, for the cheapest of all graphs: no order ops, and
- * records that cost some ns. False where it is not as simple. */
+/* The fast case of hr__engine_map, for graphs without order ops, whose records may cost
+ * only nanoseconds. Returns false if the general function is needed. */
 static inline bool
 hr__engine_map_plain(const struct hr_engine *engine, const struct hr_path *path,
                      uint64_t epoch, uint64_t position, struct hr_record_id *ret_id)
@@ -127,19 +127,21 @@ hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
 HR_CHECK enum hr_err
 hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_plan *ret_plan, struct hr_error *reterr);
-/* *ret_batch is NULL when none came until `until_ns` of the clock (UINT64_MAX: never). */
+/* Waits until the clock shows `until_ns` at most (UINT64_MAX: no limit); then *ret_batch
+ * is NULL. */
 HR_CHECK enum hr_err
 hr__engine_next(struct hr_engine *engine, uint64_t until_ns, struct hr_batch **ret_batch,
                 struct hr_error *reterr);
-/* Under the lock: the run ends at this stage with this error. One at a later stage comes
- * earlier in the order of records and takes its place. *detail (detail may be NULL) is
- * taken over when the error is. */
+/* Ends the run at this stage with this error. An error of a later stage replaces it,
+ * since it comes earlier in the order of records. Takes *detail over if it keeps the
+ * error; `detail` may be NULL. Under the lock. */
 void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_error *error,
                      char **detail);
 bool hr__stage_failed(const struct hr_stage *stage);
 
-/* epoch_size.c. Whether the options are in range; whether they fit the graph: from there
- * on world is 0 only if the graph has an order.shard; see hr_graph_epoch_size. */
+/* epoch_size.c. hr__engine_check_options checks ranges. hr__engine_set_world checks rank
+ * and world against the graph; afterwards world is 0 only if the graph has an
+ * order.shard. For the size of an epoch see hr_graph_epoch_size. */
 HR_CHECK enum hr_err
 hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reterr);
 HR_CHECK enum hr_err
@@ -159,8 +161,8 @@ HR_CHECK enum hr_err
 hr__engine_stop(struct hr_engine *engine, uint64_t timeout_ns, struct hr_error *reterr);
 void hr__engine_close(struct hr_engine *engine);
 
-/* sequence.c: find a block that can go on and take it on; true when something was done.
- * Called under the lock, which is let go meanwhile. */
+/* sequence.c: sequences one block that is ready, if there is one, and returns whether it
+ * did anything. Called under the lock, which it releases while it works. */
 bool hr__engine_pump(struct hr_engine *engine, struct hr_runner *runner);
 
 /* stats.c */

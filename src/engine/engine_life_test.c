@@ -1,6 +1,6 @@
 /*
  * engine/engine_life_test.c - budgets, waiting, cancelling, closing, and failures of the
- * system: how a run ends that is not left alone.
+ * system: runs that end early.
  */
 #include "engine/engine_test_util.h"
 
@@ -119,7 +119,7 @@ TEST(cancelling_ends_a_wait)
     hr_graph_unref(graph);
 }
 
-TEST(closing_in_the_middle_leaves_nothing_behind)
+TEST(closing_in_the_middle_leaks_nothing)
 {
     for (int i = 0; i < 20; i++) {
         struct hr_graph *graph = load(GRAPH(RANGE(100000) SHUFFLE DROP_THIRD BATCH(10)));

@@ -1,6 +1,6 @@
 /*
- * engine/engine_place_test.c - ranks that share an epoch, and runs that go on from a
- * state: every record once, wherever it was stopped and whoever goes on.
+ * engine/engine_place_test.c - ranks that share an epoch, and runs that resume from a
+ * state: every record once, wherever a run stopped and whichever rank resumes it.
  */
 #include "engine/engine_test_util.h"
 
@@ -34,7 +34,7 @@ static void collect(const char *text, const struct hr_iter_options *options,
     hr_graph_unref(graph);
 }
 
-TEST(ranks_divide_an_epoch_and_divide_the_rest_anew)
+TEST(ranks_divide_an_epoch_and_divide_the_rest_again)
 {
     static const char text[] = GRAPH(RANGE(1003) SHUFFLE BATCH(8));
     struct hr_iter_options options;
@@ -56,7 +56,7 @@ TEST(ranks_divide_an_epoch_and_divide_the_rest_anew)
         CHECK_EQ_INT(seen[i], 1);
 }
 
-TEST(a_sharding_op_divides_the_rest_anew)
+TEST(a_sharding_op_divides_the_rest_again)
 {
     char text[512], *state = NULL;
     struct hr_iter_options options;
@@ -106,7 +106,7 @@ TEST(an_op_that_shards_after_a_filter_divides_what_the_filter_keeps)
     }
 }
 
-/* The state of two ranks, taken over by a consumer that names none, and the reverse; a
+/* A consumer without a rank resumes the state of two ranks, and the reverse; also with a
  * path that is longer than its source. */
 TEST(one_consumer_takes_over_from_two_ranks)
 {
@@ -150,7 +150,7 @@ static int64_t sum(const int64_t *numbers, int count)
 
 /* Five ranks do 400 of 1003 records; four share the rest: 150 and 3 over, or 151 less 1.
  */
-TEST(even_shares_are_even_and_go_on_with_other_ranks)
+TEST(even_shares_are_even_and_resume_with_other_ranks)
 {
     static const char text[] = GRAPH(RANGE(1003) SHUFFLE BATCH(8));
     static const enum hr_even evens[] = {HR_EVEN_DROP, HR_EVEN_REPEAT};
@@ -183,7 +183,7 @@ TEST(even_shares_are_even_and_go_on_with_other_ranks)
 }
 
 /* 128 records for three ranks: the last one makes record 0 again. */
-TEST(what_fills_up_even_shares_is_the_same_behind_a_restart)
+TEST(what_fills_up_even_shares_is_the_same_after_a_restart)
 {
     static const char *const texts[] = {
         GRAPH(RANGE(128) BATCH(3)),
@@ -212,7 +212,7 @@ TEST(what_fills_up_even_shares_is_the_same_behind_a_restart)
 }
 
 /* Two ranks take over from one; three begin. */
-TEST(what_stands_in_for_a_bad_record_is_the_same_for_all_worlds)
+TEST(the_substitute_of_a_bad_record_is_the_same_for_all_worlds)
 {
     static const char text[] = GRAPH(
         RANGE(101) SHUFFLE "  - debug.fail: {every: 5, message: broken}\n" BATCH(8));
@@ -248,8 +248,7 @@ TEST(even_without_a_rank_is_refused)
     hr_iter_options_init(&options);
     options.even = HR_EVEN_DROP;
     CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_open(graph, &options, &iter, &error));
-    CHECK_EQ_STR(error.message,
-                 "even shares are those of a rank: give rank and world, too");
+    CHECK_EQ_STR(error.message, "even shares need a rank: give rank and world, too");
     hr_graph_unref(graph);
 }
 

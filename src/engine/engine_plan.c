@@ -1,6 +1,6 @@
 /*
- * engine/engine_plan.c - the plan that a run with these options obeys: the one that was
- * given, or the one that opt makes from what can be observed here.
+ * engine/engine_plan.c - the plan of a run with these options: the one given, or the one
+ * that opt makes from what can be observed here.
  */
 #include "engine/engine.h"
 
@@ -20,7 +20,8 @@ static bool has_cut(const struct hr_plan *plan)
     return false;
 }
 
-/* A record that fails after a cut would need the stages before it to run once more. */
+/* To substitute a record that failed after a cut, the stages before it would have to run
+ * again. */
 static enum hr_err
 check_policy(const struct hr_plan *plan, const struct hr_iter_options *options,
              const char *name, struct hr_error *reterr)

@@ -2,7 +2,7 @@
  * engine/engine_test.c - the same bytes, whatever runs them: threads, order of
  * completion, restarts, filters, bad records.
  *
- * Graphs of numbers show order and counts; what they share with photos is everything but
+ * Graphs of numbers test order and counts; they use the same paths as photos, except for
  * the kernels. The tests of ops and tests/e2e cover those.
  */
 #include "engine/engine_test_util.h"
@@ -53,7 +53,7 @@ TEST(a_filter_that_drops_a_third_changes_nothing_about_order)
     check_equivalent(GRAPH(RANGE(1000) SHUFFLE DROP_THIRD BATCH(10)), NULL);
 }
 
-TEST(stream_ops_behind_a_filter_keep_their_counts_over_restarts)
+TEST(take_and_skip_after_a_filter_keep_their_counts_over_restarts)
 {
     check_equivalent(GRAPH(RANGE(1000) DROP_THIRD
                            "  - order.skip: {count: 11}\n"
@@ -61,7 +61,7 @@ TEST(stream_ops_behind_a_filter_keep_their_counts_over_restarts)
                      NULL);
 }
 
-TEST(a_window_shuffle_behind_a_filter_restarts_anywhere)
+TEST(a_window_shuffle_after_a_filter_restarts_anywhere)
 {
     check_equivalent(
         GRAPH(RANGE(700) DROP_THIRD "  - order.shuffle: {window: 64}\n" BATCH(10)), NULL);
@@ -72,7 +72,7 @@ TEST(a_window_shuffle_behind_a_filter_restarts_anywhere)
                      NULL);
 }
 
-TEST(two_windows_behind_a_filter_both_shuffle)
+TEST(two_windows_after_a_filter_both_shuffle)
 {
     static const char two[] =
         GRAPH(RANGE(300) DROP_THIRD "  - order.shuffle: {window: 16}\n"
@@ -110,7 +110,7 @@ TEST(a_window_after_a_filter_shuffles_by_epoch_seed_and_node)
     outcome_free(node);
 }
 
-TEST(batches_are_taken_apart_and_made_anew)
+TEST(batches_are_taken_apart_and_stacked_again)
 {
     struct outcome *o;
 
@@ -146,7 +146,7 @@ TEST(strings_come_out_of_batches_as_they_went_in)
     a = run(direct, 2, NULL);
     b = run(around, 2, NULL);
     CHECK_EQ_INT(a->batches, 10);
-    outcome_check_same(a, b, 0, "batches made anew");
+    outcome_check_same(a, b, 0, "batches stacked again");
     outcome_free(a);
     outcome_free(b);
     check_equivalent(around, NULL);
@@ -162,7 +162,7 @@ TEST(a_graph_without_batches_gives_batches_of_one)
     check_equivalent(GRAPH(RANGE(50) SHUFFLE DROP_THIRD), NULL);
 }
 
-/* Record 25 is bad, and in no batch: neither of the two plans looks at it. */
+/* Record 25 is bad but in no batch: neither of the two plans runs it. */
 TEST(a_bad_record_that_no_batch_takes_is_seen_by_no_plan)
 {
 #define BAD_TAIL                                                                         \
@@ -232,7 +232,7 @@ TEST(bad_records_are_substituted_with_the_same_bytes_for_all)
     outcome_free(o);
 }
 
-TEST(a_bad_record_fails_the_run_behind_the_batches_before_it)
+TEST(a_bad_record_fails_the_run_after_the_batches_before_it)
 {
     struct outcome *o =
         run(GRAPH(RANGE(100) "  - debug.fail: {at: [57], message: broken}\n" BATCH(10)),

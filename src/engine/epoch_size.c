@@ -1,6 +1,6 @@
 /*
- * engine/epoch_size.c - who takes part in a run, and how much each of them gets: options
- * against the graph, and the size of an epoch without running it.
+ * engine/epoch_size.c - checks ranks and worlds against the graph, and computes the size
+ * of an epoch without running it.
  */
 #include "engine/engine.h"
 
@@ -25,7 +25,7 @@ hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reter
                         (long long)o->rank, (long long)o->world);
     if (o->even != HR_EVEN_NONE && o->world == 0)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "even shares are those of a rank: give rank and world, too");
+                        "even shares need a rank: give rank and world, too");
     return HR_OK;
 }
 
@@ -53,16 +53,16 @@ enum hr_err hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_op
 
 /* ---- the size of an epoch ---- */
 
-/* What a node outputs: records, and items, which are batches after a batch op. -1:
- * unknown before the run. */
+/* Outputs of a node: records, and items, which are batches after a batch op. -1: unknown
+ * before the run. */
 struct amount {
     int64_t records, items;
 };
 
 static const struct amount unknown = {-1, -1};
 
-/* Whether ranks share the node's records by number: only order ops and one-to-one ops
- * lead to it. */
+/* Whether ranks divide the node's records by number: only order ops and one-to-one ops
+ * precede it. */
 static bool is_shared(const struct hr_graph *graph, const struct hr_graph_node *node)
 {
     if (node->op->kind == HR_OP_SEQUENCE || node->op->kind == HR_OP_EXPAND ||

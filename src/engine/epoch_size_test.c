@@ -1,6 +1,5 @@
 /*
- * engine/epoch_size_test.c - the size of an epoch that is foretold is the one that is
- * run.
+ * engine/epoch_size_test.c - the computed size of an epoch is the size that is run.
  */
 #include "engine/engine_test_util.h"
 
@@ -29,7 +28,7 @@ static struct counted count(struct hr_graph *graph, const struct hr_iter_options
     return counted;
 }
 
-/* For every rank of `world`: what was foretold, and that `batches_least` is the least. */
+/* For every rank of `world`: what was computed, and that `batches_least` is the least. */
 static void check_world(struct hr_graph *graph, int64_t world, enum hr_even even)
 {
     int64_t least = INT64_MAX, told = -1;
@@ -53,7 +52,7 @@ static void check_world(struct hr_graph *graph, int64_t world, enum hr_even even
     CHECK_EQ_INT(told, least);
 }
 
-TEST(every_rank_gets_the_batches_that_were_foretold)
+TEST(every_rank_gets_the_batches_that_were_computed)
 {
     static const char *const ends[] = {
         "",

@@ -1,5 +1,5 @@
 /*
- * engine/ledger.c - lines of the ledger: JSON objects, sorted, written in one write each.
+ * engine/ledger.c - the ledger's lines: JSON objects, sorted, one write each.
  */
 #include "engine/ledger.h"
 
@@ -41,7 +41,7 @@ hr__ledger_open(struct hr_ledger *ledger, const char *path, struct hr_error *ret
     return HR_OK;
 }
 
-/* Takes the first line out. */
+/* Removes the first line. */
 static struct hr_ledger_line *take_first(struct hr_ledger *ledger)
 {
     struct hr_ledger_line *line = ledger->lines;
@@ -77,7 +77,7 @@ static void add_text(struct hr_str *line, const char *key, const char *text)
     hr__str_add_json(line, text, strlen(text));
 }
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 static char *print_line(const struct hr_bad *bad, const char *outcome)
 {
     struct hr_str line;
@@ -101,7 +101,7 @@ static char *print_line(const struct hr_bad *bad, const char *outcome)
     return text;
 }
 
-/* Order of records, then of stages. Lines of one stage come in order. */
+/* Orders by record, then by stage. Lines of one stage arrive in order. */
 static int compare_lines(const struct hr_ledger_line *a, const struct hr_ledger_line *b)
 {
     int order = (a->epoch > b->epoch) - (a->epoch < b->epoch);
@@ -156,7 +156,7 @@ static void write_line(const struct hr_ledger *ledger, const char *text)
     }
 }
 
-/* Whether a run that begins at the place does not run the line's record again. */
+/* Whether a run that starts at the place would not run the line's record again. */
 static bool
 precedes(const struct hr_ledger_line *line, uint64_t epoch, const struct hr_place *place)
 {

@@ -1,11 +1,11 @@
 /*
  * engine/ledger.h - the ledger of bad records.
  *
- * Sequencers meet bad records ahead of the consumer, those of different stages at the
- * same time. A line waits here until the consumer has taken a batch that its record
- * precedes, so that the file holds the bad records of what was consumed, in the order of
- * records: the same lines in every variant, and each once when a run is saved, closed and
- * resumed. Without order (unordered plans) lines are written as they come.
+ * Sequencers meet bad records before the consumer has the batches around them, and
+ * several stages may do so at once. A line waits here until the consumer has taken a
+ * batch that follows its record. So the file lists the bad records of what was consumed,
+ * in the order of records: the same lines in every variant, each once even if a run is
+ * saved, closed and resumed. Unordered plans write lines at once.
  */
 #ifndef HR_ENGINE_LEDGER_H
 #define HR_ENGINE_LEDGER_H
@@ -21,8 +21,8 @@ struct hr_ledger_line;
 struct hr_ledger {
     int fd; /* -1: none is kept */
     pthread_mutex_t lock;
-    struct hr_ledger_line *lines; /* not written yet, in the order of records */
-    atomic_size_t waiting;        /* of them; written under the lock */
+    struct hr_ledger_line *lines; /* not yet written; in the order of records */
+    atomic_size_t waiting;        /* number of lines; written under the lock */
 };
 
 /* No ledger is kept. */
@@ -30,22 +30,22 @@ void hr__ledger_init(struct hr_ledger *ledger);
 /* Opens `path` for appending. */
 HR_CHECK enum hr_err
 hr__ledger_open(struct hr_ledger *ledger, const char *path, struct hr_error *reterr);
-/* Drops the lines that wait. */
+/* Discards the lines that wait. */
 void hr__ledger_finish(struct hr_ledger *ledger);
 
 /* A record of stage `stage` is bad; `after` is the place after it in the stage's input.
- * `ends`: the run ends with it. Called by that stage's sequencer. A line for which there
- * is no memory is lost: the counters of the run still have it. */
+ * `ends`: the run ends with it. Called by that stage's sequencer. If memory runs out the
+ * line is lost; the run's counters still include it. */
 void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t stage,
                     uint64_t epoch, const struct hr_place *after, const char *outcome,
                     bool ends);
 
-/* Writes the lines of records before the place (NULL: all lines). Called by the
- * consumer. A line that cannot be written is lost. */
+/* Writes the lines of records before the place (NULL: all lines). Called by the consumer.
+ * Lines that cannot be written are lost. */
 void hr__ledger_write(struct hr_ledger *ledger, uint64_t epoch,
                       const struct hr_place *place);
-/* Writes the line with which the run ended, at this stage, and those before it; nothing
- * if it ended for another reason. */
+/* Writes the line of the record that ended the run at this stage, and those before it;
+ * nothing if the run ended for another reason. */
 void hr__ledger_write_end(struct hr_ledger *ledger, size_t stage);
 
 #endif

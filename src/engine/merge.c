@@ -1,10 +1,10 @@
 /*
- * engine/merge.c - one state of those that all ranks of a world saved at the same step,
- * for any world.
+ * engine/merge.c - merges the states that all ranks of a world saved at the same step
+ * into one, for any world.
  *
- * It begins at the place of the hindmost rank and names, in a layer of struct hr_done,
- * what the others had done beyond it. Layers that the states carry already stay, as far
- * as something of them is still ahead. Nothing is opened: the graph is not needed for it.
+ * It starts at the slowest rank and lists, in a layer of struct hr_done, what the others
+ * have already done beyond that. Layers of earlier merges are kept until they have been
+ * passed. The graph is not needed.
  */
 #include "engine/engine.h"
 
@@ -17,21 +17,21 @@ struct merge {
     struct hr_doc **docs;
     struct hr_saved *saved; /* by rank */
     size_t count;
-    struct hr_saved *starts; /* of ranks that made no step yet, whichever they are */
+    struct hr_saved *starts; /* of ranks that have made no step yet */
     size_t start_count;
 };
 
-/* Whether a rank that saved before its first step gave back what it was given to begin
- * from: a state that is good for any rank. It then stands at the beginning of that. */
+/* Whether the state was saved before the rank's first step, and so repeats what the rank
+ * started from: a state that suits any rank. Moves it to the start of that. */
 static bool is_start(const struct merge *m, struct hr_saved *one)
 {
-    uint64_t behind;
+    uint64_t passed;
 
     if (one->world == m->count || (one->world > 0 && !one->even) ||
-        __builtin_mul_overflow(one->end_position, one->world, &behind) ||
-        behind > HR_STATE_NUMBER_MAX)
+        __builtin_mul_overflow(one->end_position, one->world, &passed) ||
+        passed > HR_STATE_NUMBER_MAX)
         return false;
-    one->base += behind;
+    one->base += passed;
     one->position = one->child = one->end_position = one->end_child = 0;
     one->node_count = 0;
     return true;
@@ -85,7 +85,7 @@ parse(struct merge *m, const char *text, size_t at, struct hr_error *reterr)
     return code;
 }
 
-/* The ranks of which there is no other state saved before their first step. */
+/* Fills in the initial state of ranks that have none. */
 static void place_starts(struct merge *m)
 {
     for (size_t r = 0; r < m->count; r++)
@@ -117,17 +117,17 @@ static enum hr_err check(const struct merge *m, struct hr_error *reterr)
         if (!one->moves)
             return hr__fail(
                 reterr, HR_ERR_STATE,
-                "states cannot be merged: behind a filter, a window shuffle, take or "
-                "skip "
-                "(or batches that are taken apart) ties a state to its rank and world");
+                "states cannot be merged: after a filter, a window shuffle, take or "
+                "skip (or batches that are taken apart) ties a state to its rank and "
+                "world");
         if (strcmp(one->fingerprint, first->fingerprint) != 0 || one->seed != first->seed)
             return hr__fail(reterr, HR_ERR_STATE,
-                            "states cannot be merged: those of ranks 0 and %zu are of "
-                            "other graphs, data sets or seeds",
+                            "states cannot be merged: ranks 0 and %zu ran different "
+                            "graphs, data sets or seeds",
                             r);
         if (one->epoch != first->epoch)
             return hr__fail(reterr, HR_ERR_STATE,
-                            "states cannot be merged: rank 0 stands in epoch %llu, rank "
+                            "states cannot be merged: rank 0 is in epoch %llu, rank "
                             "%zu in epoch %llu; save all ranks at the same step",
                             (unsigned long long)first->epoch, r,
                             (unsigned long long)one->epoch);
@@ -140,7 +140,7 @@ static enum hr_err check(const struct merge *m, struct hr_error *reterr)
     return HR_OK;
 }
 
-/* Where the new world begins; the rest of what was done becomes a layer. */
+/* Finds where the new world begins; what was done beyond that becomes a layer. */
 static enum hr_err add_layer(struct merge *m, uint64_t *ret_base, struct hr_error *reterr)
 {
     struct hr_saved *first = &m->saved[0];
@@ -159,8 +159,9 @@ static enum hr_err add_layer(struct merge *m, uint64_t *ret_base, struct hr_erro
         more |= ends[r].positions | ends[r].children;
     }
     if (__builtin_mul_overflow(least, m->count, &steps) || steps > HR_STATE_NUMBER_MAX)
-        code = hr__fail(reterr, HR_ERR_FORMAT,
-                        "states cannot be merged: they stand beyond any epoch's end");
+        code = hr__fail(
+            reterr, HR_ERR_FORMAT,
+            "states cannot be merged: their places are beyond the end of any epoch");
     else if (more > 0)
         code = hr__done_add(&first->done, first->base + steps, m->count, ends);
     hr__free(ends);

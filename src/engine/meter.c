@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "engine/engine.h"
 
-/* A reading costs 0.2 percent of it. */
+/* One reading costs 0.2 percent of this. */
 #define PERIOD_NS 100000.0
 
 static size_t bucket_count(const struct hr_meter *meter)
@@ -65,9 +65,9 @@ static double inside_ns(const struct hr_meter *meter)
     return hr__ticks_to_ns(ticks);
 }
 
-/* CPU time per wall time of the pending buckets. What is missing to their wall time was
- * spent outside as far as that goes, since the engine's own sleep is not among them; what
- * is too much is the price of that sleep. */
+/* CPU time per wall time of the pending buckets. A shortfall is attributed to the
+ * consumer's own code as far as possible, since the engine's own sleep is not among the
+ * buckets; an excess is the cost of going to sleep. */
 static double find_ratio(const struct hr_meter *meter, double inside, double cpu_ns)
 {
     double outside = hr__ticks_to_ns(meter->pending[hr__meter_outside(meter)]);

@@ -1,6 +1,6 @@
 /*
  * engine/out.c - what leaves a stage: batches to the consumer, records and batches to the
- * next stage, and whether there is room for them.
+ * next stage, and the room for them.
  *
  * Records for the next stage are added to one of its blocks without the lock; the block
  * is published when it is full, or when a thread has nothing else to do for that stage.
@@ -48,7 +48,7 @@ static struct hr_block *empty_block(struct hr_stage *stage)
     return NULL;
 }
 
-/* Batches that may wait for the consumer: fewer when they turn out larger. */
+/* Batches that may wait for the consumer; fewer if they turn out larger than planned. */
 static size_t batches_allowed(const struct hr_engine *engine)
 {
     size_t allowed = engine->plan.memory.batches_ahead;
@@ -68,7 +68,7 @@ bool hr__stage_has_room_locked(const struct hr_stage *stage)
             empty_block(&engine->stages[stage->number + 1]) != NULL);
 }
 
-/* A block of the next stage to fill. */
+/* Takes an empty block of the next stage to fill. Returns false if there is none. */
 static bool get_block(struct hr_stage *stage)
 {
     struct hr_engine *engine = stage->engine;
@@ -91,8 +91,8 @@ static bool get_block(struct hr_stage *stage)
     return true;
 }
 
-/* Outputs of sequencers are counted from where the last of them stood before the block's
- * first record. */
+/* Outputs of sequencers are counted from the place of the last sequencer before the
+ * block's first record. */
 static bool set_filling_base(struct hr_stage *stage)
 {
     struct hr_sequencer *last = &stage->sequencers[stage->sequencer_count - 1];
@@ -178,7 +178,7 @@ push_batch(struct hr_stage *stage, struct hr_batch *batch, struct hr_place *afte
     stage->room--;
 }
 
-/* A record as a batch of one. */
+/* Makes a batch of one record. */
 static enum hr_err
 make_single(struct hr_stage *stage, const char *field, struct hr_value *value,
             struct hr_value *ret_value, struct hr_error *error)
@@ -200,7 +200,7 @@ make_single(struct hr_stage *stage, const char *field, struct hr_value *value,
         hr__value_set_tensor(ret_value, (enum hr_dtype)value->dtype, value->ndim + 1,
                              dims, value->data, value->owner);
         value->owner = NULL;
-    } else { /* a small piece of a buffer that others use too */
+    } else { /* a small piece of a shared buffer */
         enum hr_err code = hr_pool_get(stage->engine->pool, value->bytes, &buffer);
 
         if (code != HR_OK)

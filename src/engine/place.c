@@ -8,7 +8,7 @@
 
 #include "core/alloc.h"
 
-/* Chains are as long as a graph has sequencers and expansions. */
+/* Iterative: a chain has a mark per sequencer and expansion of the graph. */
 static void mark_unref(struct hr_mark *mark)
 {
     while (mark != NULL && __atomic_fetch_sub(&mark->refs, 1, __ATOMIC_ACQ_REL) == 1) {
@@ -45,7 +45,7 @@ const struct hr_place *hr__place_source(const struct hr_place *place)
     return place;
 }
 
-/* The places that lead to a place, from the source on. */
+/* Collects the places that lead to a place, from the source on. */
 static size_t chain_of(const struct hr_place *place,
                        const struct hr_place *chain[HR_PLACE_MARKS_MAX + 1])
 {

@@ -13,8 +13,8 @@ static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
     return epoch == engine->base_epoch ? engine->base : 0;
 }
 
-/* Place in the epoch's order, all ranks together: what the order ops are asked for, those
- * in front of an order.shard where the graph has one. */
+/* Position in the epoch's order over all ranks: the input of the order ops, or of those
+ * before an order.shard if the graph has one. */
 static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *path,
                           uint64_t epoch, uint64_t position)
 {
@@ -45,7 +45,7 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
     if (attempt > 0)
         at = (at + attempt) % (n > 0 ? n : 1);
     if (path->count == 0)
-        ret_id->index = at; /* no order op at all: the commonest of all cheap graphs */
+        ret_id->index = at; /* no order op: the most common cheap graph */
     else
         hr__path_map(path, at, thread, ret_id);
     if (attempt > 0)

@@ -1,5 +1,5 @@
 /*
- * engine/positions.h - which record a consumer's position is. Any thread.
+ * engine/positions.h - maps the consumer's positions to records. Any thread.
  */
 #ifndef HR_ENGINE_POSITIONS_H
 #define HR_ENGINE_POSITIONS_H
@@ -15,13 +15,13 @@ struct hr_engine;
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, uint64_t attempt,
                     struct hr_thread *thread, struct hr_record_id *ret_id);
-/* The consumer's positions in the epoch. */
+/* Number of the consumer's positions in the epoch. */
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
-/* Epochs have numbers below this: random draws count each pass of an order.repeat as an
+/* Upper bound of epoch numbers: random draws count each pass of an order.repeat as an
  * epoch, up to HR_DRAW_EPOCHS_MAX. */
 uint64_t hr__engine_epochs_max(const struct hr_engine *engine);
-/* Whether another world did the record at this position of stage 0; else how many of its
- * children. */
+/* Whether another world did the record at this position of stage 0; if not, *ret_children
+ * of its children are done. */
 bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,
                         uint64_t *ret_children);
 

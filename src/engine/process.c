@@ -1,9 +1,9 @@
 /*
  * engine/process.c - steps in a worker process: all records of a chunk in one request.
  *
- * A runner has a peer per request, started when it is first needed; its two chunks have a
- * channel each in it. What comes back lies in memory that both sides map, good until the
- * channel's next request; by then it has been copied to where it is to stay.
+ * A runner starts a peer per segment on first use; each of its two chunks has a channel
+ * to it. Results are in memory that both sides map, valid until the channel's next
+ * request; by then they have been copied to their final place.
  */
 #include "engine/run.h"
 
@@ -24,7 +24,7 @@ host_start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
     enum hr_err code;
 
     pthread_mutex_lock(&engine->host_lock);
-    if (atomic_load(&engine->cancelled)) /* closing relies on it: see finish_idle */
+    if (atomic_load(&engine->cancelled)) /* closing relies on this: see finish_idle */
         code = hr__fail(reterr, HR_ERR_CANCELLED, "cancelled");
     else
         code = host->start(host->user, fd, ret_id, reterr);
@@ -101,7 +101,7 @@ void hr__process_finish(struct hr_chunk *chunk, const struct hr_program *p)
     hr__free(chunk->shipped);
 }
 
-/* What the run needs of the peer's memory is the user's to bound, with all the rest. */
+/* Starts the peer if there is none. Its memory limit is left to the user. */
 static enum hr_err
 open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc **proc)
 {
@@ -121,8 +121,8 @@ open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc
     return code;
 }
 
-/* The peer cannot be started or does not answer: no record is at fault. Code that says
- * "cancelled" by itself ends the run as well, and the consumer hears of it. */
+/* The peer cannot be started or does not answer: no record is at fault. User code that
+ * returns "cancelled" ends the run too, with an error that the consumer gets. */
 static void
 give_up(struct hr_pass *pass, const struct hr_segment *segment, enum hr_err code)
 {
@@ -196,7 +196,7 @@ keep_children(struct hr_pass *pass, const struct hr_proc_record *record, uint32_
     return HR_OK;
 }
 
-/* The step that ended the record. */
+/* The node of the step that ended the record. */
 static uint32_t failed_node(const struct hr_pass *pass, const struct hr_segment *segment,
                             const struct hr_proc_record *record)
 {
@@ -258,9 +258,9 @@ static void unload(struct hr_pass *pass, const struct hr_segment *segment, uint3
     hr__pass_fail(pass, row, failed_node(pass, segment, record), record->detail, false);
 }
 
-/* What the request took in the worker process: wall time of its nodes, of which `cpu_ns`
- * on a core. Some of it belongs to nodes before the segment, whose deferred values are
- * made there. */
+/* Charges what the request took in the worker process: wall time per node, of which
+ * `cpu_ns` was on a core. Some belongs to nodes before the segment, whose deferred values
+ * are made there. */
 static void
 add_times(struct hr_pass *pass, const struct hr_proc_time *times, uint64_t cpu_ns)
 {

@@ -1,7 +1,6 @@
 /*
- * engine/program.c - compiling a stage. Every field of every schema carries the number of
- * its value (set at freeze), so compiling is renumbering: value numbers become slots of a
- * row.
+ * engine/program.c - compiles a stage. Every field of every schema has the number of its
+ * value, set at freeze; compiling maps these numbers to slots of a row.
  */
 #include "engine/program.h"
 
@@ -17,11 +16,11 @@ struct compiler {
     size_t stage;
     uint16_t *slot_of; /* value number -> slot + 1; value_count + 1 of them */
     bool full;         /* more slots than a row can have */
-    uint32_t below[HR_GRAPH_NODES_MAX];   /* node -> the ORDER node that it was reached
-                                             through, + 1 */
+    uint32_t below[HR_GRAPH_NODES_MAX]; /* node -> 1 + the ORDER node that it was reached
+                                           through */
     uint16_t path_of[HR_GRAPH_NODES_MAX]; /* node -> path + 1 */
     uint32_t
-        orders[HR_GRAPH_NODES_MAX]; /* ORDER nodes from the root down to where we are */
+        orders[HR_GRAPH_NODES_MAX]; /* ORDER nodes from the root to the current node */
     size_t order_count;
 };
 
@@ -45,8 +44,8 @@ static uint16_t slot(struct compiler *c, int value)
     return (uint16_t)(*known - 1);
 }
 
-/* A field that an op may write but that its records do not have (labels that nobody asked
- * for) has no value number: what is written there goes no further. */
+/* An optional field that its records do not have (labels that were not asked for) has no
+ * value number: what is written there is discarded. */
 static uint16_t bound_slot(struct compiler *c, const struct hr_graph_node *n, size_t at)
 {
     int value = hr__graph_bound_value(c->graph, n, at);
@@ -90,8 +89,8 @@ bind_aliases(struct compiler *c, struct hr_step *step, const struct hr_graph_nod
     return true;
 }
 
-/* Slots to be made before the step, as the graph says, and after it, where the plan ends
- * a group early. */
+/* Lists the slots to be made before the step, as the graph requires, and after it, if the
+ * plan ends a group early. */
 static bool bind_forces(struct compiler *c, struct hr_step *step,
                         const struct hr_graph_node *n, const struct hr_plan_step *planned)
 {
@@ -150,7 +149,7 @@ make_order(struct hr_order *order, const struct hr_graph *graph, uint32_t node)
     order->shards = (n->op->traits & HR_TRAIT_SHARDS) != 0;
 }
 
-/* A source was met: the order ops passed on the way down are its path. */
+/* At a source: the order ops passed on the way down become its path. */
 static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_path)
 {
     struct hr_program *p = c->program;
@@ -177,7 +176,7 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
     return HR_OK;
 }
 
-/* Give every node of the one-to-one part the path of its first source. */
+/* Gives every node of the one-to-one part the path of its first source. */
 static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error *reterr)
 {
     const struct hr_graph_node *n = &c->graph->nodes[node];
@@ -189,9 +188,9 @@ static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error
     if (c->path_of[node] != 0) {
         if (c->below[node] == below)
             return HR_OK;
-        hr__fail(
-            reterr, HR_ERR_GRAPH,
-            "it is reached through two different orders; add the source twice instead");
+        hr__fail(reterr, HR_ERR_GRAPH,
+                 "one source is reached through two different orders; add the source "
+                 "twice instead");
         hr__graph_blame(c->graph, node, reterr);
         return HR_ERR_GRAPH;
     }

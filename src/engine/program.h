@@ -1,7 +1,6 @@
 /*
- * engine/program.h - a stage of a plan made ready to run: names have become slots, nodes
- * have become steps with everything they need beside them. Read-only while threads run
- * it.
+ * engine/program.h - a compiled stage: names resolved to slots, and nodes to steps that
+ * hold all they need. Read-only while threads run it.
  */
 #ifndef HR_ENGINE_PROGRAM_H
 #define HR_ENGINE_PROGRAM_H
@@ -9,7 +8,7 @@
 #include "graph/plan.h"
 #include "proc/proc.h"
 
-/* An order op on the way from a position to a source index. */
+/* An order op between a position and a source index. */
 struct hr_order {
     const struct hr_op *op;
     const void *params;
@@ -20,7 +19,7 @@ struct hr_order {
     bool shards;
 };
 
-/* From a record's position in the epoch to the index that one source reads: outermost op
+/* Maps a record's position in the epoch to the index that one source reads; outermost op
  * first. */
 struct hr_path {
     struct hr_order *orders;
@@ -37,17 +36,17 @@ struct hr_step {
     uint64_t draw_id;
     enum hr_plan_variant variant;
     uint16_t field_count, before_count, after_count, clear_count, alias_count;
-    bool plain; /* nothing but a call of apply: no share, force or clear */
+    bool plain; /* only a call of apply: no aliases, nothing to make or clear */
     uint16_t
-        path; /* whose identity the record has here; for a SOURCE also what it reads */
+        path; /* whose identity the record has here; for a SOURCE also where it reads */
     uint16_t *fields; /* bound fields' slots, in table order */
-    uint16_t *before; /* slots whose deferred values are made before the step */
-    uint16_t *after;  /* ... at once after it */
-    uint16_t *clear;  /* slots that the step has taken out of the record */
-    uint16_t *alias;  /* pairs from, to: made alike before the step (a fork) */
-    uint32_t group;   /* node that heads its composed work */
+    uint16_t *before; /* slots to be made before the step */
+    uint16_t *after;  /* slots to be made right after it */
+    uint16_t *clear;  /* slots that the step removes from the record */
+    uint16_t *alias;  /* pairs from, to: aliased before the step (a fork) */
+    uint32_t group;   /* head node of its group */
     const enum hr_param_access *access; /* of the bound fields; the graph's */
-    const struct hr_code_use *code;     /* user code: inputs, outputs are its fields */
+    const struct hr_code_use *code;     /* of user code: its inputs and outputs */
     uint16_t *finals; /* user code: per output, 1 + the stage's result that it is, when no
                          later step touches it; else 0 */
 };
@@ -61,11 +60,11 @@ struct hr_out_field {
 
 /*
  * A stage with user code or worker processes is run segment by segment, many records at a
- * time, so that an interpreter's lock is taken and a worker process is visited once for
- * all of them. Steps are numbered; step_count stands for the expansion.
+ * time: an interpreter's lock is taken, or a request sent, once for all of them. Steps
+ * are numbered; step_count stands for the expansion.
  */
 enum hr_segment_kind {
-    HR_SEGMENT_LOCAL,   /* steps of our own */
+    HR_SEGMENT_LOCAL,   /* ops of the library, in this thread */
     HR_SEGMENT_CODE,    /* one step of user code in this thread */
     HR_SEGMENT_PROCESS, /* steps of any kind in a worker process */
 };
@@ -75,8 +74,8 @@ struct hr_segment {
     uint16_t from, to;
     struct hr_proc_program *program;
     uint16_t *inputs,
-        *results;   /* PROCESS: slots of the row that are sent and that come back */
-    uint16_t *made; /* PROCESS: those inputs that may be deferred and are made first */
+        *results;   /* PROCESS: slots of the row that are sent; that are received */
+    uint16_t *made; /* PROCESS: the inputs that may be deferred and must be made */
     size_t made_count;
 };
 
@@ -88,28 +87,26 @@ struct hr_program {
     size_t path_count;
     size_t slot_count;
     uint16_t *in_slots; /* later stages: slot of each field of the records that come in */
-    uint16_t *in_kept;  /* of those that may come as descriptions: 1 + the slot that keeps
-                           what the description refers to; else 0 */
+    uint16_t *in_kept;  /* of each that may arrive as a description: 1 + the slot that
+                           holds what it refers to; else 0 */
     size_t in_count;
-    struct hr_out_field *out; /* fields behind the steps */
+    struct hr_out_field *out; /* fields after the steps */
     size_t out_count;
     struct hr_step expand;         /* op NULL when there is none */
     struct hr_out_field *children; /* fields of the children */
     size_t child_count;
     const struct hr_schema *leaving;   /* of the records that leave the stage */
     const struct hr_graph_node *batch; /* of a direct stage, else NULL */
-    struct hr_sequence_runs runs; /* of the last node that joins runs; size 0: none */
-    /* Where the results of a record go first: the first node of the sequence, which the
-     * time of storing belongs to; HR_NO_NODE for none. */
+    struct hr_sequence_runs runs;      /* of the last joining node; size 0: none */
+    /* The first node of the sequence, which is charged for storing results; HR_NO_NODE
+     * for none. */
     uint32_t store_node;
-    /* Nodes that a record passes in this stage before it is stored, in this order: order
-     * ops from the last one on, sources, steps, the expansion or `store_node`. Never
-     * none.
-     */
+    /* The nodes that a record passes before it is stored, in this order: order ops from
+     * the last one on, sources, steps, the expansion or `store_node`. Never empty. */
     uint32_t *nodes;
     size_t node_count;
     struct hr_segment *segments;
-    size_t segment_count;    /* 0: all steps are our own, records run one by one */
+    size_t segment_count;    /* 0: all steps run in this thread, record by record */
     bool expands_in_segment; /* the expansion is user code, or in a worker process */
     bool processes;          /* some of them go to a worker process */
     struct hr_arena arena;   /* holds all of the above */
@@ -121,19 +118,20 @@ hr__program_step(const struct hr_program *program, size_t at)
     return at < program->step_count ? &program->steps[at] : &program->expand;
 }
 
-/* segments.c: whether a step from `from` on has to do with the slot; 1 + the result of
- * the stage that the slot is, 0 for none. */
+/* segments.c: whether a step at or after `from` uses the slot; 1 + the stage's result
+ * that the slot holds, or 0. */
 bool hr__program_touches(const struct hr_program *program, size_t from, uint16_t slot);
 uint16_t hr__program_result(const struct hr_program *program, uint16_t slot);
 
-/* requests.c: describe a segment to its worker process. False when out of memory. */
+/* requests.c: builds the description of a segment for its worker process. Returns false
+ * when out of memory. */
 HR_CHECK bool hr__segment_pack(struct hr_program *program, struct hr_segment *segment,
                                const struct hr_graph *graph);
 
-/* segments.c: cut the steps into segments. False when out of memory. */
+/* segments.c: cuts the steps into segments. Returns false when out of memory. */
 HR_CHECK bool hr__program_cut(struct hr_program *program, const struct hr_graph *graph);
 
-/* Compile stage `at` of the plan. hr__program_finish() it, also after failure. */
+/* Compiles stage `at` of the plan. Call hr__program_finish() also after failure. */
 HR_CHECK enum hr_err
 hr__program_init(struct hr_program *program, const struct hr_plan *plan, size_t at,
                  struct hr_error *reterr);
@@ -150,8 +148,8 @@ static inline uint64_t hr__path_global_count(const struct hr_path *path)
     return hr__path_shards(path) ? path->orders[0].n : path->n;
 }
 
-/* The global position of a rank's `position`, for a path that shards: the ranks share the
- * positions from `base` on, and wrap around to the beginning of the epoch where `even`
+/* The global position of a rank's `position`, for a path that shards: the ranks divide
+ * the positions from `base` on, and wrap around to the beginning of the epoch if `even`
  * needs more. */
 uint64_t hr__path_share(const struct hr_path *path, uint64_t base, uint64_t position);
 
@@ -164,8 +162,7 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
 /* Positions in an epoch for a consumer that started it at global position `base`. */
 uint64_t hr__path_count(const struct hr_path *path, uint64_t base);
 
-/* Fields that a record has where it leaves the stage for the next one or for its batcher.
- */
+/* The fields of a record that leaves the stage for the next one or for its sequencers. */
 const struct hr_out_field *
 hr__program_results(const struct hr_program *program, size_t *ret_count);
 

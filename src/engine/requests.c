@@ -1,10 +1,10 @@
 /*
- * engine/requests.c - describing a segment to its worker process: which values of the row
- * are sent, which steps run there, which values come back. Read-only once made.
+ * engine/requests.c - describes a segment to its worker process: which values of the row
+ * are sent, which steps run there, and which values come back. Read-only once made.
  *
- * A slot of the row becomes a slot of the request. Inputs are what the steps read before
- * any of them has made it. What comes back is what they made and a later step or the
- * batch uses; a value that the next step edits further comes back as its description.
+ * Slots of the row map to slots of the request. Inputs are what the steps read before any
+ * of them made it. Results are what they made and a later step or the batch uses; a value
+ * that the next step edits comes back as its description.
  */
 #include <assert.h>
 #include <string.h>
@@ -64,8 +64,7 @@ static const struct hr_field *find_value(const struct hr_schema *schema, int val
     return NULL;
 }
 
-/* The field that a value is where it comes into the node; a fork's is that of its origin.
- */
+/* The field of a value where it enters the node; an alias has its origin's field. */
 static const struct hr_field *
 field_before(const struct packer *k, const struct hr_graph_node *n, int value)
 {
@@ -79,7 +78,8 @@ field_before(const struct packer *k, const struct hr_graph_node *n, int value)
     return field;
 }
 
-/* The children of an expansion are made of all fields that the record has. */
+/* Whether the record at this step is the parent of an expansion, which reads all its
+ * fields. */
 static bool is_parent(const struct packer *k, size_t at)
 {
     const struct hr_step *step = hr__program_step(k->p, at);
@@ -105,7 +105,7 @@ static void step_inputs(struct packer *k, const struct hr_field **fields, size_t
     const struct hr_step *step = hr__program_step(k->p, at);
     const struct hr_graph_node *n = node_of(k, at);
 
-    /* The forks of the first step are made before anything is sent. */
+    /* Aliases of the first step are made before anything is sent. */
     for (size_t i = 0; at > k->segment->from && i < step->alias_count; i++) {
         add_input(k, fields, step->alias[2 * i], field_before(k, n, n->aliases[i].from));
         k->made[step->alias[2 * i + 1]] = true;
@@ -134,8 +134,8 @@ static void pack_inputs(struct packer *k)
     k->program->input_fields = fields;
 }
 
-/* User code in the worker gets its inputs made by this side, which decodes in parallel
- * and sends pixels; ops get descriptions. */
+/* Inputs of user code are made on this side, whose threads decode in parallel; ops get
+ * descriptions. */
 static void pack_made(struct packer *k)
 {
     struct hr_segment *segment = k->segment;
@@ -253,7 +253,7 @@ struct results {
     bool *described;
 };
 
-/* The first step after the segment that uses the slot edits its description. */
+/* Whether the first later step that uses the slot edits its description. */
 static bool is_edited(const struct packer *k, uint16_t slot)
 {
     for (size_t i = k->segment->to; i < k->p->step_count; i++) {
@@ -303,7 +303,8 @@ static void step_results(struct packer *k, struct results *r, size_t at)
                        find_value(&n->schema, hr__graph_bound_value(k->graph, n, i)));
 }
 
-/* User code fills its outputs for each child; an op makes all fields of one. */
+/* The results of an expansion: user code fills its outputs for each child, an op all
+ * fields. */
 static void child_results(struct packer *k, struct results *r)
 {
     const struct hr_step *step = &k->p->expand;

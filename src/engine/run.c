@@ -1,17 +1,17 @@
 /*
  * engine/run.c - the loop that runs records.
  *
- * A runner takes the records of a claim through their stage in passes. What happens to a
- * record is the same everywhere: its row of slots is begun, steps run on it, what they
- * left is stored. Only the order differs. Where all steps are our own, each record goes
- * through all of them at once, in one row that stays in cache: numbers pass in 27 ns
- * each. Where there is user code, all rows of a pass go through the stage segment by
- * segment, so that an interpreter is entered and a worker process visited once for all.
- * A record that fails leaves its pass; when another may stand in for it, that one goes
- * through alone afterwards, because the memory of a request is good until the next one.
+ * A runner takes the records of a claim through their stage in passes. Each record gets a
+ * row of slots, steps run on it, and its results are stored; only the order differs. If
+ * all steps are ops of the library in this thread, each record goes through all of them
+ * at once, in one row that stays in cache: 27 ns for a record of one number. Otherwise
+ * all rows of a pass go through the stage segment by segment, so that an interpreter is
+ * entered, or a request sent, once for all of them. A record that fails leaves its pass.
+ * Its substitute, if allowed, runs alone afterwards, since the memory of a request is
+ * valid only until the next one.
  *
- * A pass with requests pauses when the first of them is on its way, and resumes when the
- * next pass has come as far: so the worker process always has records to do.
+ * A pass pauses once its first request is sent, and resumes when the next pass has got as
+ * far, so the worker process always has work.
  */
 #include "engine/run.h"
 
@@ -22,7 +22,7 @@
 #include "core/error.h"
 #include "op/thread.h"
 
-/* Scratch of small records is released together: what is in cache stays there. */
+/* Scratch of small records is released together, which keeps it in cache. */
 #define SCRATCH_KEPT 16384
 
 /* ---- timing and tracing ---- */
@@ -80,7 +80,8 @@ has_made_fields(const struct hr_step *step, const struct hr_op_ctx *ctx)
     return true;
 }
 
-/* What the step is given and what it takes away, before it runs; what it made, after. */
+/* Counts what the step reads and removes, before it runs, and what it made, afterwards.
+ */
 static void add_bytes(struct hr_charge *charge, const struct hr_step *step,
                       const struct hr_op_ctx *ctx, bool after)
 {
@@ -124,7 +125,7 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
     return HR_OK;
 }
 
-/* Steps [from, to) on a row. It stays open unless one fails or drops it. */
+/* Runs steps [from, to) on a row, which stays open unless one fails or drops it. */
 static inline void
 run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to, bool timed)
 {
@@ -158,7 +159,7 @@ run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to, bool timed)
 
 /* ---- rows ---- */
 
-/* The record's identities: one per source, by way of its order ops. */
+/* Sets the record's identities: one per source, mapped by its order ops. */
 static inline void
 set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool timed)
 {
@@ -179,7 +180,8 @@ set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool 
     }
 }
 
-/* What came as a description is deferred again; its bytes stay in a slot of their own. */
+/* Turns inputs that are descriptions into deferred values; their bytes stay in slots of
+ * their own. */
 static bool take_descriptions(struct hr_pass *pass, uint32_t row)
 {
     const struct hr_program *p = &pass->stage->program;
@@ -202,8 +204,8 @@ static bool take_descriptions(struct hr_pass *pass, uint32_t row)
     return true;
 }
 
-/* The record's identities, or the values that come from the stage before. False when that
- * failed: the record is bad. */
+/* Sets the row's identities, or takes its values from the stage before. Returns false if
+ * that failed: the record is bad. */
 static inline bool begin_row(struct hr_pass *pass, uint32_t row, bool timed)
 {
     const struct hr_program *p = &pass->stage->program;
@@ -226,7 +228,7 @@ static inline bool begin_row(struct hr_pass *pass, uint32_t row, bool timed)
     return !pass->stage[-1].program.plan->describes || take_descriptions(pass, row);
 }
 
-/* What goes into the batch, or waits for it. */
+/* Counts the bytes that are stored in the batch or the block. */
 static void count_stored(struct hr_pass *pass, const struct hr_value *slots)
 {
     const struct hr_program *p = &pass->stage->program;
@@ -240,9 +242,8 @@ static void count_stored(struct hr_pass *pass, const struct hr_value *slots)
     }
 }
 
-/* The block keeps the identity of each record. Not at once after set_positions: reading
- * 16 bytes that were written by eights a moment ago waits for the stores, 5 ns a record.
- */
+/* Copies the record's identity to the block. Not right after set_positions: loading 16
+ * bytes that were just stored as two words stalls for 5 ns per record. */
 static inline void keep_id(struct hr_pass *pass, uint32_t row)
 {
     const struct hr_record_id *id = hr__pass_ids(pass, row);
@@ -253,7 +254,7 @@ static inline void keep_id(struct hr_pass *pass, uint32_t row)
     memcpy(&pass->block->ids[pass->at + row], id, offsetof(struct hr_record_id, child));
 }
 
-/* Stores what the steps left, or makes children of it. */
+/* Stores the results of the steps, or makes the children. */
 static inline void finish_row(struct hr_pass *pass, uint32_t row, bool timed)
 {
     struct hr_runner *runner = pass->runner;
@@ -274,7 +275,7 @@ static inline void finish_row(struct hr_pass *pass, uint32_t row, bool timed)
         return;
     }
     runner->error.code = code;
-    if (runner->error.node[0] == '\0') /* a deferred value: its describer is at fault */
+    if (runner->error.node[0] == '\0') /* a deferred value: blame its group */
         hr__run_blame(runner, p->step_count > 0 ? p->steps[p->step_count - 1].group : 0);
     hr__run_note_bad(runner, pass->stage, pass->block, pass->at + row,
                      hr__pass_ids(pass, row), NULL, false);
@@ -342,13 +343,13 @@ void hr__pass_compact(struct hr_pass *pass)
     chunk->live_count = kept;
 }
 
-/* Another world did it; a substitute is never one of those. */
+/* Whether another world did the record; substitutes are never skipped. */
 static inline bool is_done(const struct hr_pass *pass, uint32_t row)
 {
     return pass->attempt == 0 && *hr__pass_status(pass, row) == HR_RECORD_DROPPED;
 }
 
-/* ---- straight: record by record ---- */
+/* ---- record by record ---- */
 
 static inline void run_record(struct hr_pass *pass, bool timed)
 {
@@ -371,7 +372,7 @@ static void run_timed(struct hr_pass *pass)
     hr__sample_finish(pass->runner, pass->stage, sample);
 }
 
-/* The records [at, at + count) of the pass's block, each in row 0 of a pass of its own.
+/* Runs records [at, at + count) of the pass's block, each in row 0 of a pass of its own.
  */
 static void run_straight(struct hr_pass *pass)
 {
@@ -402,7 +403,7 @@ static void run_straight(struct hr_pass *pass)
             *hr__pass_status(&one, 0) = HR_RECORD_UNRUN;
 }
 
-/* ---- by segments: all rows through one, then all through the next ---- */
+/* ---- segment by segment ---- */
 
 struct hr_op_ctx *hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t row)
 {
@@ -455,13 +456,13 @@ void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *made, siz
     hr__pass_compact(pass);
 }
 
-/* A row whose turn it is to be timed, if there is room for one more. */
+/* Begins to time the row, if there is room for another sample. */
 static void add_sample(struct hr_pass *pass, uint32_t row)
 {
     struct hr_chunk *chunk = pass->chunk;
 
     if (chunk->sample_count == HR_SAMPLES_MAX) {
-        /* The next row, in the next pass. */
+        /* Time the first row of the next pass instead. */
         pass->runner->meter.samplers[pass->stage->number].left = 1;
         return;
     }
@@ -544,8 +545,8 @@ static void finish_rows(struct hr_pass *pass)
     clear_rows(pass, pass->count);
 }
 
-/* Segments from `at` on; with `pause` until a request is on its way. Returns its segment,
- * all when the rows are through. */
+/* Runs segments from `at` on; with `pause`, stops once a request is sent and returns its
+ * segment. Returns segment_count when all are done. */
 static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
 {
     const struct hr_program *p = &pass->stage->program;
@@ -581,7 +582,7 @@ static void run_pass(struct hr_pass *pass)
     finish_rows(pass);
 }
 
-/* A bad record again, with the next ones by number in its place. */
+/* Runs substitutes for a bad record until one is good or none is allowed. */
 static void substitute(struct hr_pass *pass, uint32_t at)
 {
     const struct hr_block *block = pass->block;
@@ -657,7 +658,7 @@ static void swap_arenas(struct hr_runner *runner, struct hr_chunk *chunk)
     chunk->arena = own;
 }
 
-/* Claims of a stage with requests are one pass each. */
+/* Begins the claim, which is one pass in a stage with requests. */
 static struct hr_chunk *begin(struct hr_runner *runner, const struct hr_claim *claim)
 {
     struct hr_chunk *chunk =
@@ -689,8 +690,9 @@ static void end(struct hr_runner *runner, struct hr_chunk *chunk)
     swap_arenas(runner, chunk);
 }
 
-/* The records of this claim (stage NULL: none) are begun, those that were under way are
- * ended: *claim becomes theirs, with stage NULL when there were none. */
+/* Begins the records of this claim (stage NULL: none) and completes those of the
+ * outstanding one. On return *claim is the completed claim, with stage NULL if there was
+ * none. */
 static void overlap(struct hr_runner *runner, struct hr_claim *claim)
 {
     struct hr_chunk *older = runner->under_way;
@@ -714,7 +716,7 @@ static void overlap(struct hr_runner *runner, struct hr_claim *claim)
                                .lost_ticks = older->pass.lost_ticks + lost_ticks};
 }
 
-/* What another world did is as if it were filtered out. */
+/* Records that another world did count as dropped. */
 static void drop_done(const struct hr_engine *engine, const struct hr_claim *claim)
 {
     struct hr_block *block = claim->block;

@@ -1,8 +1,8 @@
 /*
- * engine/run.h - what the files that run records share: run.c (the loop), runner.c (its
- * rows and contexts), bad.c (records that fail), ahead.c (what will be read), store.c
- * (what a record leaves), user_code.c (the user's code in this thread), process.c (in a
- * worker process). All of it belongs to one runner, and none is called under the lock.
+ * engine/run.h - shared by the files that run records: run.c (the loop), runner.c (its
+ * rows and contexts), bad.c (records that fail), ahead.c (read-ahead), store.c (results),
+ * user_code.c (user code in this thread), process.c (steps in a worker process).
+ * Everything here belongs to one runner; nothing is called under the lock.
  */
 #ifndef HR_ENGINE_RUN_H
 #define HR_ENGINE_RUN_H
@@ -14,13 +14,13 @@
 #include "engine/engine.h"
 #include "engine/sample.h"
 
-/* Rows of a chunk at most. */
+/* Largest number of rows in a chunk. */
 #define HR_CHUNK_ROWS 512
 
 struct hr_proc;
 struct hr_proc_record;
 
-/* `count` records of a block on their way through the stage. */
+/* `count` records of a block that are being run. */
 struct hr_pass {
     struct hr_runner *runner;
     struct hr_stage *stage;
@@ -29,16 +29,16 @@ struct hr_pass {
     uint32_t at, count; /* row 0 is record `at` */
     double record_ns;   /* see struct hr_claim */
     uint64_t attempt;
-    uint64_t bytes;      /* that the rows needed beyond the arena */
-    uint64_t lost_ticks; /* spent on what no record is at fault for */
+    uint64_t bytes;      /* needed by the rows beyond the arena */
+    uint64_t lost_ticks; /* not charged to any record */
 };
 
-/* The rows of a pass. Where a stage has requests there are two of these, which a runner
- * takes in turns: while a worker process has the records of one, those of the other are
- * made ready and stored. */
+/* The rows of a pass. If a stage has requests, a runner alternates between two of these:
+ * while a worker process has the records of one, the runner prepares and stores those of
+ * the other. */
 struct hr_chunk {
     uint32_t room, live_count;
-    uint32_t *live;           /* rows still on their way, in order */
+    uint32_t *live;           /* rows that are still open, in order */
     struct hr_value *rows;    /* room x slot_count + 1 */
     struct hr_record_id *ids; /* room x path_count, at least one */
     uint8_t *sample_of;       /* per row: 1 + its sample; 0: it is not timed */
@@ -48,27 +48,28 @@ struct hr_chunk {
     struct hr_proc_record *records;
     struct hr_value *shipped; /* room x most inputs of a request */
 
-    /* Where there are requests. */
+    /* Only in stages with requests. */
     unsigned channel;      /* in the worker processes */
     struct hr_arena arena; /* the runner's own while these records run */
-    struct hr_pass pass;   /* the one that is under way */
-    size_t waits_at;       /* segment whose request it is; all: none */
+    struct hr_pass pass;   /* the current one */
+    size_t waits_at;       /* segment of the outstanding request; segment_count: none */
     uint64_t begin_ticks;  /* when it began, for the trace */
 };
 
 /* bad.c */
-/* Name the node in runner->error, unless a deeper one is named; count the error. */
+/* Names the node in runner->error unless the error names one already, and counts the
+ * error. */
 void hr__run_blame(struct hr_runner *runner, uint32_t node);
-/* runner->error is why record `at` is bad; it is cleared. `ids`: its identities, one per
- * path. Takes `detail` over. */
+/* Marks record `at` bad because of runner->error, which it clears. `ids` are the record's
+ * identities, one per path. Takes `detail` over. */
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
                       struct hr_block *block, uint32_t at, const struct hr_record_id *ids,
                       char *detail, bool fatal);
-/* May another record stand in for this bad one? */
+/* Whether another record may replace this bad one. */
 bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,
                             uint64_t attempt);
 
-/* ahead.c: tell the reader what the source will read after this claim. */
+/* ahead.c: names to the reader what the source will read after this claim. */
 void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim);
 
 /* store.c */
@@ -77,26 +78,27 @@ HR_CHECK enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value 
 HR_CHECK enum hr_err
 hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
                    struct hr_block *block, uint32_t at, struct hr_value *slots);
-/* Make a value that outlives the record: its bytes in a buffer. `value` is left as it is,
- * or its owner moves. */
+/* Makes a value that outlives the record, with its bytes in a buffer. `value` stays
+ * valid; its owner may move to the result. */
 HR_CHECK enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
                                     struct hr_value *ret_value);
-/* A deferred value as one that waits for the next stage: BYTES, which hold its
- * description and what that refers to. A made value is kept as it is. */
+/* Stores a deferred value for the next stage: as BYTES that hold its description and what
+ * that refers to. A made value is kept as it is. */
 HR_CHECK enum hr_err
 hr__store_description(struct hr_runner *runner, struct hr_value *value,
                       struct hr_value *ret_value);
-/* The deferred value that such bytes describe, in this record's arena. It refers to them,
- * so `kept` stays until the record ends. */
+/* The reverse: the deferred value that such bytes describe, in this record's arena. It
+ * refers to the bytes, so `kept` must live until the record ends. */
 HR_CHECK enum hr_err
 hr__store_described(struct hr_runner *runner, const struct hr_value *kept,
                     struct hr_value *ret_value);
-/* Memory that outlives the record, aligned to 16; small pieces share a buffer. */
+/* Allocates memory that outlives the record, aligned to 16. Small pieces share a buffer.
+ */
 HR_CHECK enum hr_err hr__store_memory(struct hr_runner *runner, size_t bytes,
                                       void **ret_memory, struct hr_buffer **ret_owner);
 
-/* What the steps left in the slots, to the batch or to the block. Here, because numbers
- * pass in a few ns each. */
+/* Stores the results of the steps in the batch or the block. Inline, since a record of
+ * numbers takes only a few ns. */
 static inline enum hr_err
 hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
                   struct hr_block *block, uint32_t at, struct hr_value *slots)
@@ -153,7 +155,7 @@ struct hr_op_ctx *hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t 
  * compiled, since rows differ: a flip by chance defers the image of some of them only. */
 void hr__pass_prepare(struct hr_pass *pass, size_t at, const uint16_t *made,
                       size_t count);
-/* Only rows that are open stay in `live`. */
+/* Removes rows that are no longer open from `live`. */
 void hr__pass_compact(struct hr_pass *pass);
 /* Row `row` failed in `node` with runner->error. Takes `detail` over. */
 void hr__pass_fail(struct hr_pass *pass, uint32_t row, uint32_t node, char *detail,
@@ -162,12 +164,12 @@ static inline uint8_t *hr__pass_status(const struct hr_pass *pass, uint32_t row)
 {
     return &pass->block->status[pass->at + row];
 }
-/* Rows that are still open will not be run; they have come to `node`. */
+/* Rows that are still open, before `node`, will not be run. */
 void hr__pass_give_up(struct hr_pass *pass, uint32_t node);
-/* The row ended in `node`: its status says how. */
+/* The row ended in `node` with this status. */
 void hr__pass_ended(struct hr_pass *pass, uint32_t row, uint32_t node,
                     enum hr_record_status status);
-/* While a row is timed, its time is charged to `node`, from begin to end. */
+/* If the row is timed, its time from begin to end is charged to `node`. */
 static inline void hr__pass_time_begin(struct hr_pass *pass, uint32_t row, uint32_t node)
 {
     const struct hr_chunk *chunk = pass->chunk;
@@ -182,8 +184,8 @@ static inline void hr__pass_time_end(struct hr_pass *pass)
 }
 bool hr__pass_stopped(const struct hr_pass *pass);
 
-/* The thread is in the user code of `node` from here on, at source index `record`, or
- * UINT64_MAX; then it is out of it. For messages only. */
+/* Note, for messages, that the thread enters user code of `node` at source index `record`
+ * (UINT64_MAX: none), and that it has returned. */
 static inline void
 hr__runner_in_code(struct hr_runner *runner, uint32_t node, uint64_t record)
 {
@@ -195,15 +197,15 @@ static inline void hr__runner_out_of_code(struct hr_runner *runner)
     atomic_store_explicit(&runner->code_node, 0, memory_order_relaxed);
 }
 
-/* user_code.c, process.c: all open rows through a segment. A request has two halves; the
- * second one is due when the first says so. */
+/* user_code.c, process.c: run all open rows through a segment. A request has two halves;
+ * hr__process_begin returns whether hr__process_end must follow. */
 void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment);
 bool hr__process_begin(struct hr_pass *pass, const struct hr_segment *segment,
                        struct hr_proc **proc);
 void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
                      struct hr_proc *proc);
-/* At open: where the program's requests go. Refused when the graph has no host for them.
- */
+/* At open: sets the host that starts worker processes. Fails if the program has requests
+ * and the graph has no host. */
 HR_CHECK enum hr_err
 hr__process_host(struct hr_engine *engine, const struct hr_program *program,
                  struct hr_error *reterr);

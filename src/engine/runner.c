@@ -1,5 +1,5 @@
 /*
- * engine/runner.c - a runner's life: rows for the records of each stage, contexts for the
+ * engine/runner.c - creates runners: rows for the records of each stage, contexts for the
  * ops, a meter.
  */
 #include "engine/run.h"
@@ -11,7 +11,7 @@
 
 /* ---- rows ---- */
 
-/* One row where a record goes through all steps at once, else one for each record of a
+/* Allocates one row if a record goes through all steps at once, else one per record of a
  * chunk. */
 static enum hr_err chunk_init(struct hr_chunk *chunk, const struct hr_stage *stage)
 {

@@ -1,6 +1,6 @@
 /*
- * engine/runner.h - a thread of the engine, or the consumer's inside of hr_iter_next,
- * with all that it needs to run records of any stage. Only that thread touches it, but
+ * engine/runner.h - a thread of the engine, or the consumer's thread during hr_iter_next,
+ * with all that it needs to run records of any stage. Only that thread uses it, except
  * for the fields that say otherwise.
  */
 #ifndef HR_ENGINE_RUNNER_H
@@ -24,18 +24,17 @@ struct hr_runner {
     struct hr_thread thread; /* first */
     struct hr_engine *engine;
     int number;
-    pthread_t handle; /* for the caller's own: of the latest hr_iter_next */
+    pthread_t handle; /* for the consumer: of the latest hr_iter_next */
     bool started;
-    bool inside; /* by the engine's lock; see close.c */
-    /* What user code it is in: 1 + node, 0 for none; source index, UINT64_MAX for none.
-     */
+    bool inside; /* guarded by the engine's lock; see close.c */
+    /* The user code that it is in: 1 + node, or 0; source index, or UINT64_MAX. */
     atomic_uint code_node;
     atomic_ullong code_record;
     struct hr_op_ctx **ctxs; /* per stage: one per step, then the expansion */
     struct hr_meter meter;
-    struct hr_chunk *chunks; /* two per stage; the second one where there are requests */
-    struct hr_chunk *under_way; /* whose records a worker process has, or NULL */
-    unsigned turn;              /* which of the two is next */
+    struct hr_chunk *chunks;    /* two per stage; the second is used only with requests */
+    struct hr_chunk *under_way; /* the chunk with an outstanding request, or NULL */
+    unsigned turn;              /* which of the two chunks is next */
     struct hr_buffer *slab;     /* small results share it */
     size_t slab_used;
     struct hr_error error;
@@ -46,11 +45,10 @@ struct hr_runner {
 
 HR_CHECK enum hr_err
 hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number);
-/* By any thread, once no thread uses the runner any more. */
+/* Any thread, once no thread uses the runner. */
 void hr__runner_finish(struct hr_runner *runner);
-/* Runs the claim, outside of the lock. On return *claim is the completed claim, which is
- * an earlier one where a worker process has the records meanwhile, or none (stage NULL).
- */
+/* Runs the claim, without the lock. On return *claim is the completed claim: an earlier
+ * one if the records are with a worker process now, or none (stage NULL). */
 void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * engine/sample.c - choosing records to time, and adding up what they cost. See sample.h.
+ * engine/sample.c - chooses records to time and adds up their costs. See sample.h.
  */
 #include "engine/sample.h"
 
@@ -10,16 +10,18 @@
 #include "core/clock.h"
 #include "engine/engine.h"
 
-/* Part of a record's time that its timing may cost, averaged over all records. */
+/* Fraction of all records' time that timing may cost. */
 #define BUDGET 0.004
 /* What timing a record costs: by itself and per node, by the TSC and by the CPU clock. */
 #define SAMPLE_NS 60.0
 #define TICKS_NODE_NS 25.0
 #define CLOCK_NODE_NS 260.0
-/* From here on the CPU clock is read; below, a record of this length is looked into. */
+/* From this mean on the CPU clock is read; below it, a record of this length is checked.
+ */
 #define CLOCK_NS 20000.0
 
-/* Records from one that is timed to the next, when each is with the same chance. */
+/* Draws the distance to the next timed record, if each is timed with the same
+ * probability. */
 static uint64_t draw_gap(struct hr_sampler *sampler)
 {
     double u;
@@ -35,7 +37,7 @@ static double rate_for(size_t nodes, uint32_t count, double record_ns, bool cloc
     double each = SAMPLE_NS + (double)nodes * (clock ? CLOCK_NODE_NS : TICKS_NODE_NS);
     double rate = record_ns > 0 ? BUDGET * record_ns / each : 1;
 
-    /* A pass has room for so many; half of it, as the number varies. */
+    /* Aim at half of a pass's room for samples, since their number varies. */
     if (count > HR_SAMPLES_MAX && rate * count > HR_SAMPLES_MAX / 2)
         rate = HR_SAMPLES_MAX / 2 / (double)count;
     return rate < 1 ? rate : 1;
@@ -83,7 +85,8 @@ void hr__sample_pause(struct hr_runner *runner)
     hr__thread_timing_end(&runner->thread);
 }
 
-/* What of a long record's wall time was spent off the core; it is taken off `longest`. */
+/* The part of a long record's wall time that was spent off the core; subtracted from
+ * `longest`. */
 static double
 find_lost(struct hr_runner *runner, const struct hr_stage *stage,
           const struct hr_sample *sample, double tick_ns, uint32_t *ret_longest)

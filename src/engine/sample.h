@@ -1,17 +1,16 @@
 /*
  * engine/sample.h - records that are timed, chosen at random.
  *
- * A stage's records are timed with a chance that keeps the cost of timing at 0.4 percent
- * of theirs: all of them where they take long. Which ones is drawn, since every n-th
- * could always be the same part of a pattern. A timed record counts as many times as the
- * chance is small, so that sums stay right when the chance changes. The sums say how the
- * CPU time of the stage's bucket (meter.h) divides over its nodes; what they sum to by
- * themselves does not matter.
+ * Each record of a stage is timed with a probability that keeps the cost of timing at 0.4
+ * percent of the records' own; slow records are all timed. The choice is random because
+ * every n-th record may always be the same part of a pattern. A timed record is weighted
+ * by the inverse of the probability, so sums stay right when that changes. The sums only
+ * determine how the CPU time of the stage's bucket (meter.h) is divided over its nodes;
+ * their total does not matter.
  *
- * Where records take 20 us and more, the thread's CPU clock is read at each change of
- * node. Below that the TSC must do. A record that took long by it may have been
- * interrupted: then the time that the thread was off its core is taken off the node
- * that took longest.
+ * If records take 20 us or more, the thread's CPU clock is read at each change of node;
+ * otherwise the TSC. A record that looks slow by the TSC may have been interrupted: then
+ * the time that the thread was off its core is subtracted from its slowest node.
  */
 #ifndef HR_ENGINE_SAMPLE_H
 #define HR_ENGINE_SAMPLE_H
@@ -20,18 +19,18 @@
 
 struct hr_stage;
 
-/* Timed records of a pass at most. */
+/* Largest number of timed records in a pass. */
 #define HR_SAMPLES_MAX 16
 
 struct hr_sample {
     struct hr_charge *charges; /* per node of the graph */
-    double weight;             /* records that it stands for */
+    double weight;             /* number of records that it stands for */
     bool clock;
     uint32_t row;
 };
 
-/* The chance of the stage's records from here on; `count` of them come, of `record_ns`
- * each (0: unknown) and on their way through `nodes` nodes. */
+/* Sets the probability for the stage's next `count` records, which take `record_ns` each
+ * (0: unknown) and pass `nodes` nodes. */
 void hr__sampler_aim(struct hr_runner *runner, size_t stage, size_t nodes, uint32_t count,
                      double record_ns);
 
@@ -43,11 +42,11 @@ static inline bool hr__sampler_takes(struct hr_sampler *sampler)
 
 void hr__sample_init(struct hr_runner *runner, const struct hr_stage *stage,
                      struct hr_sample *sample);
-/* A part of the record, beginning in `node`, up to hr__sample_pause. */
+/* Times a part of the record, starting in `node`, up to hr__sample_pause. */
 void hr__sample_resume(struct hr_runner *runner, const struct hr_sample *sample,
                        uint32_t node);
 void hr__sample_pause(struct hr_runner *runner);
-/* The record is through: adds what it has cost to the meter. */
+/* The record is done: adds its cost to the meter. */
 void hr__sample_finish(struct hr_runner *runner, const struct hr_stage *stage,
                        const struct hr_sample *sample);
 

@@ -1,5 +1,5 @@
 /*
- * engine/segments.c - cutting a stage with user code or worker processes into segments.
+ * engine/segments.c - cuts a stage with user code or worker processes into segments.
  * Read-only once made.
  */
 #include "engine/program.h"
@@ -21,7 +21,7 @@ static bool touches(const struct hr_step *step, uint16_t slot)
            lists(step->alias, 2 * (size_t)step->alias_count, slot);
 }
 
-/* The expansion counts as a step when a segment makes the children. */
+/* The expansion counts as a step if a segment makes the children. */
 static size_t step_total(const struct hr_program *p)
 {
     return p->step_count + p->expands_in_segment;
@@ -72,7 +72,7 @@ static enum hr_segment_kind kind_of(const struct hr_step *step)
                                               : HR_SEGMENT_LOCAL;
 }
 
-/* A request knows one identity per record. User code there is given no forks. */
+/* A request has one identity per record, and user code in it gets no aliases. */
 static bool
 goes_on(const struct hr_program *p, const struct hr_segment *segment, size_t at)
 {

@@ -2,10 +2,10 @@
  * engine/sequence.c - records in order.
  *
  * A thread takes complete blocks of a stage and passes each good record, or its children,
- * to the stage's sequencers and on to what follows. It stops where there is no room and
- * resumes there later, so the position is kept in the block (record, child) and in the
- * sequencers. Only the thread that set `sequencing` touches any of this; the lock is
- * taken for blocks, counts and failures.
+ * to the stage's sequencers and what follows. If there is no room it stops and resumes
+ * later, so its position is kept in the block (record, child) and in the sequencers. Only
+ * the thread that set `sequencing` touches any of this; the lock is taken for blocks,
+ * counts and failures.
  */
 #include "engine/sequence.h"
 
@@ -23,7 +23,7 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
     struct hr_place source = {.at = block->first + at + 1};
     const struct hr_place *after = stage->number == 0 ? &source : &block->places[at];
 
-    if (block->bad[at]->noted) /* and its substitute waits for room */
+    if (block->bad[at]->noted) /* its substitute waits for room */
         return true;
     block->bad[at]->noted = true;
     for (struct hr_bad *bad = block->bad[at]; bad != NULL; bad = bad->next) {
@@ -57,13 +57,13 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
     return true;
 }
 
-/* Whether the first sequencer only copies what lies in columns. */
+/* Whether all results are in columns and go to a sequencer that takes many at once. */
 static bool copies_columns(const struct hr_stage *stage)
 {
     return stage->sequencer_count > 0 && stage->sequencers[0].op->runs != NULL;
 }
 
-/* Field values of a record that lie in columns of the block. */
+/* Sets the record's values that are in columns of the block. */
 static void show_columns(struct hr_stage *stage, struct hr_block *block, uint32_t at,
                          struct hr_value *row)
 {
@@ -113,16 +113,16 @@ id_of(const struct hr_stage *stage, const struct hr_block *block, uint32_t at,
     return id;
 }
 
-/* Positions of the epoch from here on are beyond the source's end. */
+/* Whether this position of the epoch is at or after the source's end. */
 static bool
-is_behind_end(const struct hr_stage *stage, const struct hr_block *block, uint32_t at)
+is_past_end(const struct hr_stage *stage, const struct hr_block *block, uint32_t at)
 {
     return stage->source_ended == block->epoch + 1 &&
            block->first + at >= stage->source_end;
 }
 
-/* The source has no record here. Blocks of the epoch that were begun behind it give
- * nothing. An epoch without any record is the last where epochs have no number. */
+/* The source ended at this position. Blocks of the epoch after it output nothing. If the
+ * number of epochs is open, an epoch without any record is the last. */
 static void end_source(struct hr_stage *stage, const struct hr_block *block, uint32_t at)
 {
     struct hr_engine *engine = stage->engine;
@@ -137,7 +137,7 @@ static void end_source(struct hr_stage *stage, const struct hr_block *block, uin
     pthread_mutex_unlock(&engine->lock);
 }
 
-/* Children that another world has done are left out. */
+/* Skips children that another world has done. */
 static void skip_done(struct hr_stage *stage, struct hr_block *block)
 {
     uint64_t done;
@@ -166,7 +166,7 @@ static int64_t records_of(const struct hr_stage *stage, const struct hr_block *b
     return 1;
 }
 
-/* The record is about to be sequenced: where the run stands before and after it. */
+/* Notes the places before and after the record that is sequenced next. */
 static void enter_record(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
     if (stage->number > 0) {
@@ -194,7 +194,7 @@ static void leave_record(struct hr_stage *stage, struct hr_block *block)
     block->child = 0;
 }
 
-/* The children of a good record, or the record itself. */
+/* Passes on the children of a good record, or the record itself. */
 static bool pass_children(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
     size_t count;
@@ -224,10 +224,11 @@ static bool pass_children(struct hr_stage *stage, struct hr_block *block, uint32
     return hr__sequence_drain(stage);
 }
 
-/* One record of a block, all its children. Returns false if it must be resumed later. */
+/* Sequences one record of a block with all its children. Returns false if it must be
+ * resumed later. */
 static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
-    if (stage->source_ended != 0 && is_behind_end(stage, block, at))
+    if (stage->source_ended != 0 && is_past_end(stage, block, at))
         return true;
     if (block->status[at] == HR_RECORD_END) {
         end_source(stage, block, at);
@@ -239,7 +240,7 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
         struct hr_error error = {0};
 
         hr__stage_fail(stage, HR_ERR_MEMORY, &error,
-                       NULL); /* not even for the error was there memory */
+                       NULL); /* no memory even for the error */
         return false;
     }
     if (block->status[at] == HR_RECORD_UNRUN)
@@ -257,7 +258,7 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
     return true;
 }
 
-/* The epoch is over: pass on what the sequencers hold, and tell the next stage. */
+/* Ends the epoch: passes on what the sequencers hold, and notifies the next stage. */
 static bool end_epoch(struct hr_stage *stage, struct hr_block *block)
 {
     return hr__sequence_flush(stage) && hr__emit_epoch_end(stage, block->epoch);
@@ -272,7 +273,7 @@ static bool is_whole_batch(const struct hr_stage *stage, const struct hr_block *
 
     return stage->direct && block->at == 0 && block->size > 0 && block->holes == 0 &&
            stage->sequencers[0].op->held_records(stage->sequencers[0].state) == 0 &&
-           !(stage->source_ended != 0 && is_behind_end(stage, block, 0)) &&
+           !(stage->source_ended != 0 && is_past_end(stage, block, 0)) &&
            !(p->runs.drop_last && block->size < stage->block_size) &&
            (limit == 0 || engine->sequenced_records + block->size <= limit);
 }
@@ -318,8 +319,8 @@ static bool is_plain(const struct hr_block *block, uint32_t at, uint8_t status)
     return block->status[at] == status && block->bad[at] == NULL;
 }
 
-/* Records from block->at on that need no look one by one: those that were dropped, and
- * runs of good ones in columns. Returns false if the rest must be resumed later. */
+/* Sequences records from block->at on without looking at each: dropped ones, and runs of
+ * good ones in columns. Returns false if the rest must be resumed later. */
 static bool sequence_rows(struct hr_stage *stage, struct hr_block *block, uint32_t end)
 {
     const struct hr_program *p = &stage->program;
@@ -360,7 +361,7 @@ static bool has_columns(const struct hr_stage *stage, const struct hr_block *blo
     return true;
 }
 
-/* Passes on the records before `end`, all of which are done. Returns false if the rest
+/* Sequences the records before `end`, all of which are done. Returns false if the rest
  * must be resumed later. */
 static bool sequence_block(struct hr_stage *stage, struct hr_block *block, uint32_t end)
 {
@@ -384,7 +385,7 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block, uint3
            (end < block->size || !block->last || end_epoch(stage, block));
 }
 
-/* Under the lock: the block that is to be sequenced next. */
+/* The block to sequence next, or NULL. Under the lock. */
 static struct hr_block *next_block(struct hr_stage *stage)
 {
     const struct hr_engine *engine = stage->engine;
@@ -400,7 +401,7 @@ static struct hr_block *next_block(struct hr_stage *stage)
             (first == NULL || block->number < first->number))
             first = block;
     }
-    /* Records that fill a budget cannot wait for their whole block. */
+    /* Records that use up a budget cannot wait for their whole block. */
     if (first != NULL && first->state == HR_BLOCK_OPEN && !stage->direct &&
         engine->plan.memory.budget > 0 && (first->ready > first->at || stage->stalled))
         return first;
@@ -413,7 +414,7 @@ static struct hr_block *next_block(struct hr_stage *stage)
                : NULL;
 }
 
-/* The node that the sequencer's time belongs to unless it says otherwise. */
+/* The node that sequencing is charged to unless a sequencer says otherwise. */
 static uint32_t last_node(const struct hr_stage *stage)
 {
     return hr__plan_stage_end(stage->program.plan);

@@ -1,13 +1,13 @@
 /*
  * engine/sequencer.c - the nodes at a stage's end that see records in order.
  *
- * A record goes from sequencer to sequencer until one takes it. One that has outputs to
- * give is drained first, the last one before those before it, so that outputs keep their
- * order, and whenever there is no room all of this stops where it is.
+ * A record goes from sequencer to sequencer until one takes it. Sequencers with pending
+ * outputs are drained first, the last one first, which keeps outputs in order. All of
+ * this stops whenever there is no room.
  *
- * Where a run stands after an output is found from the end to the beginning: a sequencer
- * that can save its state now needs the place of its next input, and one that holds
- * records needs its base, the place and state at which it held none.
+ * The place after an output is found from the last sequencer backwards: a sequencer that
+ * can save its state now needs the place of its next input; one that holds records needs
+ * its base, the place and state at which it held none.
  */
 #include "engine/sequence.h"
 
@@ -20,8 +20,8 @@
 
 /* ---- life ---- */
 
-/* Whether all results lie in columns, and the first sequencer takes many at once. A limit
- * on records is checked record by record. */
+/* Whether all results are in columns and the first sequencer takes many at once. Not with
+ * a limit on records, which is checked record by record. */
 static bool takes_rows(const struct hr_stage *stage)
 {
     const struct hr_program *p = &stage->program;
@@ -138,7 +138,8 @@ begin(struct hr_stage *stage, size_t k, uint64_t epoch, struct hr_error *error)
 
 /* ---- places ---- */
 
-/* Whether the state is known without replaying inputs; appends it. */
+/* Whether the sequencer can save its state without replaying inputs; if so, appends the
+ * state. */
 static bool can_save(const struct hr_sequencer *s, struct hr_str *out)
 {
     if (s->skip > 0 || (s->draining && s->op->replays))
@@ -157,7 +158,7 @@ static bool set_base(struct hr_stage *stage, size_t k)
     saved = can_save(s, &text);
     if (!saved || !hr__sequence_place(stage, k, &input)) {
         hr__str_finish(&text);
-        return !saved; /* it still holds records of the base that it has */
+        return !saved; /* it still holds records since its base */
     }
     drop_base(s);
     hr__place_move(&s->base, &input);
@@ -165,7 +166,7 @@ static bool set_base(struct hr_stage *stage, size_t k)
     return s->base_state != NULL || no_memory(stage);
 }
 
-/* After the outputs of sequencer `k` that its base and their number tell. */
+/* The place of sequencer `k` as its base and the number of outputs since. */
 static bool place_by_base(struct hr_stage *stage, size_t k, struct hr_place *ret_place)
 {
     struct hr_sequencer *s = &stage->sequencers[k];
@@ -186,7 +187,7 @@ static bool place_by_base(struct hr_stage *stage, size_t k, struct hr_place *ret
     return true;
 }
 
-/* After the children of the record that are consumed. */
+/* The place after the children of the record that are consumed. */
 static bool place_of_input(struct hr_stage *stage, struct hr_place *ret_place)
 {
     uint32_t expand = stage->program.plan->expand;
@@ -310,7 +311,7 @@ void hr__sequence_end_epoch_early(struct hr_stage *stage, uint64_t epoch)
     pthread_mutex_unlock(&engine->lock);
 }
 
-/* One more output of the sequencer: false when it is to be left out. */
+/* Counts an output of the sequencer. Returns false if it must be skipped. */
 static bool counts(struct hr_sequencer *s)
 {
     s->out++;
@@ -322,7 +323,7 @@ static bool counts(struct hr_sequencer *s)
     return false;
 }
 
-/* The run's limit on records cuts the batch that is gathered. */
+/* Whether the run's limit on records ends the batch that is being gathered. */
 static bool limit_reached(const struct hr_stage *stage, const struct hr_sequencer *s)
 {
     const struct hr_engine *engine = stage->engine;
@@ -392,7 +393,7 @@ bool hr__sequence_add_rows(struct hr_stage *stage, const struct hr_record_id *id
     return true;
 }
 
-/* One output of a sequencer to those after it. */
+/* Passes one output of a sequencer to those after it. */
 static bool give(struct hr_stage *stage, size_t k)
 {
     struct hr_sequencer *s = &stage->sequencers[k];
@@ -435,7 +436,7 @@ bool hr__sequence_drain(struct hr_stage *stage)
         }
         if (!hr__stage_has_room(stage) || !give(stage, k - 1))
             return false;
-        k = stage->sequencer_count; /* one after it may have outputs now */
+        k = stage->sequencer_count; /* a later one may have outputs now */
     }
     return true;
 }

@@ -1,5 +1,6 @@
 /*
- * A stage's bookkeeping: opening blocks, handing out chunks of them, taking them back.
+ * engine/stage.c - a stage's bookkeeping: opens blocks, hands out chunks of them, takes
+ * them back.
  */
 #include "engine/budget.h"
 #include "engine/run.h"
@@ -163,12 +164,12 @@ static struct hr_block *empty_block(struct hr_stage *stage)
     return NULL;
 }
 
-/* Larger records of a stage that is not direct have buffers of their own: they may be
- * held for long after the others of their block. */
+/* In a stage that is not direct, larger records have buffers of their own, since they may
+ * be held long after the rest of their block. */
 #define COLUMN_ROW_MAX 2048
 
-/* Whether values of the result are stored side by side: not where some of them may cross
- * a cut as descriptions. */
+/* Whether values of the result are stored in a column: not if some may cross a cut as
+ * descriptions. */
 static bool has_column(const struct hr_stage *stage, const struct hr_out_field *out)
 {
     if (out->bytes < 0 || (!stage->direct && out->bytes > COLUMN_ROW_MAX))
@@ -210,8 +211,8 @@ begin_block(struct hr_stage *stage, struct hr_block *block, uint64_t epoch,
     return block;
 }
 
-/* The number of positions that the epoch has for this engine. With drop_last the rest is
- * not even begun, unless holes may have to be filled from it. */
+/* The number of positions of the epoch for this engine. With drop_last, positions after
+ * the last full batch are not begun unless they may have to fill holes. */
 static uint64_t positions(const struct hr_stage *stage)
 {
     const struct hr_engine *engine = stage->engine;
@@ -240,7 +241,8 @@ static void next_epoch(struct hr_stage *stage)
         stage->exhausted = true;
 }
 
-/* The consumer took a batch a moment ago, and the one that it had before is not back. */
+/* Whether the consumer has just taken a batch and has not released the previous one yet.
+ */
 static bool too_early(const struct hr_engine *engine)
 {
     const struct hr_plan_memory *memory = &engine->plan.memory;
@@ -253,7 +255,7 @@ static bool too_early(const struct hr_engine *engine)
     return pool.idle_bytes < memory->batch;
 }
 
-/* Fails the run, once all that precedes has been sequenced. */
+/* Fails the run once everything before has been sequenced. */
 static void end_numbers(struct hr_stage *stage)
 {
     struct hr_error error = {0};
@@ -265,7 +267,7 @@ static void end_numbers(struct hr_stage *stage)
     hr__engine_fail(stage->engine, stage->number, &error, NULL);
 }
 
-/* A plan that was divided again may allow fewer blocks than there are. */
+/* A budget that was divided again may allow fewer blocks than there are. */
 static size_t blocks_allowed(const struct hr_stage *stage)
 {
     size_t allowed = stage->program.plan->memory.block_count;
@@ -293,11 +295,11 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     left = n - stage->position;
     size = left < stage->block_size ? (uint32_t)left : stage->block_size;
     code = hr__block_columns(stage, block, size);
-    if (code != HR_OK && stage->direct) { /* others do without columns */
+    if (code != HR_OK && stage->direct) { /* other stages do without columns */
         struct hr_error error = {0};
 
         if (stage->live > 0 || engine->out_count > 0)
-            return NULL; /* memory will come back */
+            return NULL; /* memory will be released */
         hr__fail(&error, code, "no memory for a batch of %u records", size);
         hr__engine_fail(engine, stage->number, &error, NULL);
         return NULL;
@@ -309,8 +311,8 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     return block;
 }
 
-/* The oldest block that has records to claim. What the stage before has gathered for this
- * one is not kept waiting while a thread has nothing else to do. */
+/* The oldest block with records to claim. If there is none, publishes what the stage
+ * before has gathered so far, since this thread has nothing else to do. */
 static struct hr_block *open_inputs(struct hr_stage *stage)
 {
     struct hr_stage *before = stage - 1;
@@ -337,8 +339,8 @@ bool hr__stage_drained(const struct hr_stage *stage)
            (stage->number > 0 || stage->exhausted);
 }
 
-/* Of a block that has `left` records. Requests are shared out evenly, and less and less
- * at a time, so that all workers end at once. */
+/* The size of the next chunk of a block with `left` records. Requests are divided evenly
+ * and shrink towards the end, so that all workers finish together. */
 static uint32_t choose_chunk(const struct hr_stage *stage, uint32_t left)
 {
     const struct hr_plan_stage *plan = stage->program.plan;
@@ -369,7 +371,7 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
         block = stage->number == 0 ? open_positions(stage) : open_inputs(stage);
         if (block == NULL)
             return false;
-        if (block->state == HR_BLOCK_READY) { /* empty: only the end of an epoch */
+        if (block->state == HR_BLOCK_READY) { /* empty: only marks the end of an epoch */
             *ret_claim = (struct hr_claim){.stage = stage, .block = block};
             return true;
         }

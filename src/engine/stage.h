@@ -17,10 +17,10 @@ struct hr_engine;
 struct hr_runner;
 
 /*
- * A node of the stage's sequence while it runs; for the thread that sequences.
+ * The running form of a sequencer node; used only by the thread that sequences.
  *
- * `base` is where its state was last complete without the records that it holds: the
- * place of its next input then, and its state as text. Its outputs since are counted.
+ * `base` is the last point at which it held no records: the place of its next input
+ * there, and its state as text. Outputs since then are counted.
  */
 struct hr_sequencer {
     const struct hr_op_sequence *op;
@@ -29,14 +29,14 @@ struct hr_sequencer {
     void *state;     /* op->begin made it */
     struct hr_value *row;
     size_t fields;        /* of its outputs */
-    bool draining;        /* next() has outputs to give */
+    bool draining;        /* next() has more outputs */
     bool flushed, ended;  /* in this epoch */
-    uint64_t skip;        /* outputs to leave out, of a restored state */
+    uint64_t skip;        /* outputs to leave out after a restore */
     struct hr_place base; /* of its input */
     char *base_state;     /* NULL: not yet made */
-    struct hr_mark *mark; /* of `base`, made when it is needed first */
+    struct hr_mark *mark; /* of `base`; made on first use */
     uint64_t out;         /* outputs since `base`, those left out included */
-    uint64_t came, gave;  /* records in and out, not added to the meter yet */
+    uint64_t came, gave;  /* records in and out that the meter does not have yet */
 };
 
 struct hr_stage {
@@ -49,56 +49,56 @@ struct hr_stage {
     size_t block_count, live;
     struct hr_block *open;
     uint64_t blocks_opened;
-    int claims;          /* that were taken and are not complete */
-    double record_ns;    /* moving estimates; they decide the size of chunks */
-    double record_bytes; /* of scratch; where there is user code */
+    int claims;          /* taken and not completed */
+    double record_ns;    /* moving averages; the size of chunks follows from them */
+    double record_bytes; /* scratch; only with user code */
 
-    /* Memory, where the plan has a budget; see budget.c. */
-    uint64_t running;           /* records that are claimed and not done */
+    /* Memory, only if the plan has a budget; see budget.c. */
+    uint64_t running;           /* records claimed and not done */
     uint64_t result_bytes;      /* of records that are done and wait for the sequencer */
     atomic_size_t in_bytes;     /* of inputs that have no result yet */
     atomic_size_t in_bytes_max; /* that may wait; the plan's queue_bytes */
     struct hr_stage_sizes seen; /* largest so far */
-    bool unknown_sizes;         /* schemas do not say how large results are */
-    bool stalled; /* the sequencer stopped for want of room, with outputs to give */
+    bool unknown_sizes;         /* the schema does not determine the size of results */
+    bool stalled;               /* the sequencer has outputs but no room for them */
 
     /* stage 0: positions */
     uint64_t epoch, position, epoch_count;
-    uint64_t cut; /* epochs below need no more records (a stream op said END) */
+    uint64_t cut; /* epochs below this need no more records (a sequencer ended them) */
     bool exhausted;
 
-    /* The sequencer: what follows is for the thread that set `sequencing`, under the
-     * lock, and for the lock while it is false. */
+    /* The sequencers. What follows belongs to the thread that set `sequencing` (under the
+     * lock); while it is false, the lock guards it. */
     bool sequencing;
-    struct hr_runner *sequencer; /* the thread that does; its meter counts what is done */
+    struct hr_runner *sequencer; /* the thread that sequences; its meter is charged */
     struct hr_sequencer *sequencers;
     size_t sequencer_count;
     uint64_t sequence_epoch;           /* 1 + the epoch that the sequencers are in */
-    uint64_t source_ended, source_end; /* 1 + epoch that its source has ended, where */
-    uint64_t skip_children;            /* of the next record, of a restored state */
+    uint64_t source_ended, source_end; /* 1 + epoch that ended early; where */
+    uint64_t skip_children; /* children of the next record to skip after a restore */
     char **columns; /* of the records given to add_rows; NULL where it is not used */
     bool counted;   /* places of outputs count from a mark, see hr__emit() */
-    uint64_t room;  /* outputs that may go out before the lock is asked again */
+    uint64_t room;  /* outputs that may leave before the lock is taken again */
     uint64_t released_bytes; /* results passed on, not subtracted yet */
     bool uneven;             /* bad records were skipped in this epoch */
     /* Places of the stage's input: before and after the record that is sequenced, and the
-     * mark of its expansion, made when it is needed first. */
+     * mark of its expansion, made on first use. */
     struct hr_place before, after;
     struct hr_mark *parent;
-    uint64_t children, child; /* it has; of which are consumed */
+    uint64_t children, child; /* of that record; how many are consumed */
     /* The next stage's block that outputs go into, or NULL; the place before the first of
      * them when this stage has sequencers, see hr__emit(). */
     struct hr_block *filling;
     struct hr_place filling_base;
 };
 
-/* Consecutive records of a block that a runner takes through their stage. */
+/* Consecutive records of a block that one runner runs. */
 struct hr_claim {
     struct hr_stage *stage;
     struct hr_block *block;
     uint32_t at, count;
-    double record_ns; /* what a record of the stage takes; 0: unknown */
-    /* What running it told: scratch of its records; ticks that are nobody's. */
+    double record_ns; /* expected time of a record; 0: unknown */
+    /* Set by running it: scratch of its records, and ticks not charged to any node. */
     uint64_t bytes, lost_ticks;
     uint64_t result_bytes, result_max, item_max, scratch; /* see budget.c */
 };

@@ -1,17 +1,16 @@
 /*
- * engine/state.c - an iterator's place as JSON, and resuming from it. The format is
+ * engine/state.c - prints an iterator's place as JSON and resumes from it. The format is
  * docs/formats/state.md.
  *
  * The same rank of the same world resumes exactly at the place, under any plan of the
- * graph: nodes that see records in order save what they hold, or what to leave out of
- * their outputs.
+ * graph: sequencers save what they hold, or how many outputs to skip.
  *
- * Other ranks and worlds begin at a global position. Where every position is a record,
- * all ranks of the old world are equally far after the same number of steps ("even"), so
- * any one state will do. Otherwise each rank stands elsewhere ("end"), and the states of
- * all ranks must be merged: merge.c. World 0 is that of a merged state. After a window,
- * or where records are counted after a filter, no position of the source tells what is
- * done: such a state stays with its rank and world ("moves" is false).
+ * Other ranks and worlds begin at a global position. If every position is a record, all
+ * ranks of the old world have come equally far after the same number of steps ("even"),
+ * so the state of any one suffices. Otherwise each rank is elsewhere ("end"), and the
+ * states of all ranks must be merged: merge.c. A merged state has world 0. After a
+ * window, or if records are counted after a filter, no source position tells what is
+ * done: such a state is valid only for its rank and world ("moves" is false).
  */
 #include "engine/engine.h"
 #include "engine/sequence.h"
@@ -35,8 +34,7 @@ static const struct hr_graph_node *sharding_node(const struct hr_engine *engine)
     return NULL;
 }
 
-/* This consumer's number, and of how many that share the epoch: by the options, else by
- * the graph. */
+/* This consumer's rank and world: from the options, else from the graph. */
 static void get_share(const struct hr_engine *engine, uint64_t *rank, uint64_t *world)
 {
     const struct hr_graph_node *node;
@@ -71,7 +69,7 @@ static bool expands(const struct hr_stage *stage)
     return stage->program.plan->expand != HR_NO_NODE;
 }
 
-/* Whether a position of the source tells what is done. */
+/* Whether a source position tells what is done. */
 static bool moves(const struct hr_engine *engine)
 {
     for (size_t i = 0; i < engine->stage_count; i++) {
@@ -93,12 +91,12 @@ static bool steps_are_even(const struct hr_engine *engine)
         if (engine->plan.stages[i].filters || expands(&engine->stages[i]))
             return false;
     if (engine->options.records_max > 0 && engine->options.world != 1)
-        return false; /* it cuts a batch wherever it falls */
+        return false; /* the limit may end any batch early */
     return moves(engine);
 }
 
-/* Whether it is the same place for all ranks at the same step. Where bad records are
- * skipped no rank knows how many another one had. */
+/* Whether all ranks are at the same place at the same step. If bad records are skipped, a
+ * rank cannot know how many the others had. */
 static bool is_even(const struct hr_engine *engine)
 {
     bool skips = engine->options.on_error == HR_ON_ERROR_SKIP;
@@ -108,7 +106,7 @@ static bool is_even(const struct hr_engine *engine)
            (engine->epoch != engine->base_epoch || engine->done.end <= engine->base);
 }
 
-/* Records that a step takes. */
+/* Records per step. */
 static uint64_t step_size(const struct hr_engine *engine)
 {
     uint64_t size = 1;
@@ -129,7 +127,7 @@ static uint64_t step_size(const struct hr_engine *engine)
     return size;
 }
 
-/* A last batch that is short ends the share of the longest rank, too. */
+/* A short last batch ends the longest rank's share, too. */
 static uint64_t step_end(const struct hr_engine *engine, uint64_t position)
 {
     uint64_t size = step_size(engine);
@@ -155,7 +153,7 @@ static void print_node(const struct hr_graph *graph, const struct hr_place *plac
     hr__str_add(out, "}");
 }
 
-/* The marks that lead to a place, from the source on. */
+/* Prints the marks that lead to a place, from the source on. */
 static void print_nodes(const struct hr_graph *graph, const struct hr_place *place,
                         struct hr_str *out)
 {
@@ -212,9 +210,9 @@ static enum hr_err get(const struct hr_doc *doc, const char *key, uint64_t *ret_
 
     if (value == NULL || value->kind != HR_DOC_INT || value->as.integer < 0 ||
         (uint64_t)value->as.integer > HR_STATE_NUMBER_MAX)
-        return hr__fail(reterr, HR_ERR_FORMAT,
-                        "the iterator state is damaged: \"%s\" is missing or no number",
-                        key);
+        return hr__fail(
+            reterr, HR_ERR_FORMAT,
+            "the iterator state is damaged: \"%s\" is missing or not a number", key);
     *ret_value = (uint64_t)value->as.integer;
     return HR_OK;
 }
@@ -352,7 +350,7 @@ static enum hr_err refuse_move(const struct hr_engine *engine, const struct hr_s
         (unsigned long long)rank_of(engine), (unsigned long long)world_of(engine), why);
 }
 
-/* Another rank or world saved it: begin at a global position instead. */
+/* Another rank or world saved it: begins at a global position instead. */
 static enum hr_err
 move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
 {
@@ -363,27 +361,26 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
             engine, s,
             "after a filter, a window shuffle, take or skip (or batches that are taken "
             "apart) ties a state to its rank and world. Give each rank its own state, "
-            "and "
-            "shuffle before the filter to be free to change the world",
+            "and shuffle before the filter to be free to change the world",
             reterr);
     if (!s->even || !steps_are_even(engine))
         return refuse_move(
             engine, s,
-            "ranks that filter, expand or skip records stand at different places: "
+            "ranks that filter, expand or skip records reach different places: "
             "give each rank its own state, or merge those of all ranks "
             "(hr_state_merge, in Python hr.merge_states)",
             reterr);
     if (__builtin_mul_overflow(step_end(engine, s->end_position), s->world, &done) ||
         done > HR_STATE_NUMBER_MAX)
         return hr__fail(reterr, HR_ERR_STATE,
-                        "the iterator state stands beyond the epoch's end");
+                        "the iterator state's place is beyond the epoch's end");
     s->base += done;
     s->position = s->child = 0;
     s->node_count = 0;
     return HR_OK;
 }
 
-/* Whether to resume exactly there. Ranks that may have been given the state of another
+/* Whether to resume exactly there. Ranks that may have been given another rank's state
  * all begin at the same place, so that their states can be merged. */
 static bool is_own(const struct hr_engine *engine, const struct hr_saved *s)
 {
@@ -391,15 +388,15 @@ static bool is_own(const struct hr_engine *engine, const struct hr_saved *s)
            (s->world == 1 || !s->even || !moves(engine));
 }
 
-/* A walk through the stages along what a state says of their nodes. */
+/* Walks the stages and the saved nodes of a state together. */
 struct walk {
     struct hr_engine *engine;
     const struct hr_saved *saved;
-    size_t used;           /* saved nodes that were met */
+    size_t used;           /* saved nodes that were used */
     struct hr_place place; /* after the nodes passed so far */
 };
 
-/* What is saved of the node, if it is the next one that something is saved of. */
+/* The saved state of the node, if the node is the next saved one. */
 static const struct hr_saved_node *saved_of(struct walk *w, uint32_t node)
 {
     const struct hr_saved_node *next = &w->saved->nodes[w->used];
@@ -464,7 +461,7 @@ restore_stage(struct walk *w, struct hr_stage *stage, struct hr_error *reterr)
     return HR_OK;
 }
 
-/* Sets all stages to where the state stands. */
+/* Moves all stages to the place of the state. */
 static enum hr_err restore_stages(struct hr_engine *engine, const struct hr_saved *s,
                                   struct hr_error *reterr)
 {
@@ -478,8 +475,8 @@ static enum hr_err restore_stages(struct hr_engine *engine, const struct hr_save
     if (code == HR_OK &&
         (w.used < s->node_count || (s->child > 0 && engine->child_node == HR_NO_NODE)))
         code = hr__fail(reterr, HR_ERR_STATE,
-                        "the iterator state names node '%s', which the graph has not in "
-                        "that place",
+                        "the iterator state names node '%s', which the graph does "
+                        "not have in that place",
                         w.used < s->node_count ? s->nodes[w.used].node : "");
     if (code == HR_OK)
         hr__place_move(&engine->place, &w.place);
@@ -498,8 +495,9 @@ apply(struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
         HR_TRY(move(engine, s, reterr));
     if (s->world == 0 &&
         (!moves(engine) || s->node_count > 0 || s->position > 0 || s->child > 0))
-        return hr__fail(reterr, HR_ERR_FORMAT,
-                        "the iterator state is damaged: no merged state stands there");
+        return hr__fail(
+            reterr, HR_ERR_FORMAT,
+            "the iterator state is damaged: no merged state can be at this place");
     engine->base_epoch = s->epoch;
     engine->base = s->base < n ? s->base : n;
     engine->done = s->done;
@@ -510,10 +508,9 @@ apply(struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
                  engine->options.records_max > 0 &&
                      s->records >= (uint64_t)engine->options.records_max);
     if (s->position > hr__engine_positions(engine, s->epoch))
-        return hr__fail(
-            reterr, HR_ERR_STATE,
-            "the iterator state stands at position %llu, beyond the epoch's end",
-            (unsigned long long)s->position);
+        return hr__fail(reterr, HR_ERR_STATE,
+                        "the iterator state is at position %llu, beyond the epoch's end",
+                        (unsigned long long)s->position);
     engine->stages[0].position = s->position;
     return restore_stages(engine, s, reterr);
 }

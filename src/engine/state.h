@@ -10,15 +10,15 @@
 
 struct hr_engine;
 
-/* A node's part of a state. The texts lie in the document. */
+/* A node's part of a state. The texts point into the document. */
 struct hr_saved_node {
-    const char *node, *state; /* its name; what its sequencer saved, "" for nothing */
-    uint64_t skip;            /* outputs to leave out */
+    const char *node, *state; /* its name; the text that its sequencer saved, or "" */
+    uint64_t skip;            /* outputs to skip */
 };
 #define HR_SAVED_NODES_MAX HR_PLACE_MARKS_MAX
 
-/* A state that was read, of this or another engine. `fingerprint` lies in the document;
- * `done` is the caller's to finish. */
+/* A parsed state, of this or another engine. `fingerprint` points into the document; the
+ * caller must finish `done`. */
 #define HR_STATE_VERSION 3
 struct hr_saved {
     const char *fingerprint;
@@ -26,9 +26,9 @@ struct hr_saved {
     bool moves, even;
     uint64_t epoch, position, child;
     /* For other worlds: all positions below end_position, and end_child children of the
-     * record there, have gone into batches or were dropped. */
+     * record there, were put into batches or dropped. */
     uint64_t end_position, end_child;
-    struct hr_saved_node nodes[HR_SAVED_NODES_MAX]; /* in the order of the records */
+    struct hr_saved_node nodes[HR_SAVED_NODES_MAX]; /* in the order of records */
     size_t node_count;
     struct hr_done done;
 };
@@ -38,7 +38,7 @@ HR_CHECK enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_s
 HR_CHECK enum hr_err
 hr__state_restore(struct hr_engine *engine, const char *json, struct hr_error *reterr);
 
-/* merge.c: one state of those of all ranks of a world, for any world. */
+/* merge.c: merges the states of all ranks of a world into one, for any world. */
 HR_CHECK enum hr_err hr__state_merge(const char *const *states, size_t count,
                                      struct hr_str *out, struct hr_error *reterr);
 

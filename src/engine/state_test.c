@@ -1,6 +1,6 @@
 /*
- * engine/state_test.c - states that other ranks and worlds take over, and states that
- * lie.
+ * engine/state_test.c - states that other ranks and worlds resume, and hostile
+ * states.
  */
 #include <string.h>
 
@@ -46,7 +46,7 @@ open_rank(const struct training *t, int rank, int world, const char *state,
     return code;
 }
 
-/* Each rank of a world goes on from the state, makes so many steps (-1: all) and saves.
+/* Each rank of a world resumes from the state, makes `steps` steps (-1: all) and saves.
  */
 static void train(struct training *t, const char *state, int world, int64_t steps)
 {
@@ -112,7 +112,7 @@ TEST(ranks_that_filter_hand_the_rest_to_any_world)
     forget(&t);
 }
 
-/* Two worlds follow each other so fast that what was done in the first is not passed. */
+/* The second world ends before it has passed what was done in the first. */
 TEST(what_was_done_ahead_is_remembered_over_several_worlds)
 {
     struct training t = {.text = GRAPH(RANGE(1003) SHUFFLE DROP_THIRD BATCH(1))};
@@ -131,8 +131,7 @@ TEST(what_was_done_ahead_is_remembered_over_several_worlds)
     forget(&t);
 }
 
-/* It gives back what it began from: a merged state, or that of a rank of another world.
- */
+/* It saves the state that it started from: a merged one, or one of another world. */
 TEST(a_rank_that_made_no_step_yet_can_be_merged_with_others)
 {
     static const char *const texts[] = {GRAPH(RANGE(1003) SHUFFLE DROP_THIRD BATCH(8)),
@@ -168,7 +167,7 @@ TEST(a_rank_that_made_no_step_yet_can_be_merged_with_others)
     }
 }
 
-TEST(a_rank_of_the_same_world_goes_on_from_its_own_state_only)
+TEST(a_rank_of_the_same_world_resumes_from_its_own_state_only)
 {
     struct training t = {.text = GRAPH(RANGE(1003) SHUFFLE DROP_THIRD BATCH(8))};
     struct hr_error error = {0};
@@ -201,7 +200,7 @@ TEST(a_short_last_batch_ends_the_share_of_all_ranks)
     forget(&t);
 }
 
-TEST(bad_records_that_were_skipped_make_states_those_of_their_ranks)
+TEST(skipped_bad_records_tie_states_to_their_ranks)
 {
     struct training t = {
         .text = GRAPH(RANGE(1003) "  - debug.fail: {at: [0, 2, 4, 6, 700]}\n" BATCH(8)),
@@ -223,7 +222,7 @@ TEST(bad_records_that_were_skipped_make_states_those_of_their_ranks)
     forget(&t);
 }
 
-TEST(one_rank_that_has_met_no_bad_record_is_followed_by_any_world)
+TEST(a_state_without_bad_records_resumes_in_any_world)
 {
     struct training t = {.text =
                              GRAPH(RANGE(1003) "  - debug.fail: {at: [700]}\n" BATCH(8)),
@@ -236,7 +235,7 @@ TEST(one_rank_that_has_met_no_bad_record_is_followed_by_any_world)
     forget(&t);
 }
 
-TEST(a_window_behind_a_filter_ties_a_state_to_its_rank)
+TEST(a_window_after_a_filter_ties_a_state_to_its_rank)
 {
     struct training t = {.text = GRAPH(RANGE(1003) DROP_THIRD
                                        "  - order.shuffle: {window: 16}\n" BATCH(8))};
@@ -270,7 +269,7 @@ TEST(states_that_do_not_belong_together_are_not_merged)
     CHECK_HAS(error.message, "a world of 2 ranks, and the states of all");
     states[1] = other.states[1];
     CHECK_ERR(HR_ERR_STATE, hr_state_merge(states, 2, &merged, &error));
-    CHECK_HAS(error.message, "other graphs");
+    CHECK_HAS(error.message, "ran different graphs");
     states[1] = "{";
     CHECK_ERR(HR_ERR_FORMAT, hr_state_merge(states, 2, &merged, &error));
     states[1] = NULL;
@@ -298,7 +297,7 @@ static char *with(const char *state, const char *key, const char *value)
 }
 
 /* Numbers that the engine does arithmetic on are checked. */
-TEST(states_that_lie_are_refused_or_end_the_epoch)
+TEST(hostile_states_are_refused_or_end_the_epoch)
 {
     static const char *const lies[][2] = {
         {"\"headrace_state\":", "1"                                             },
@@ -342,7 +341,7 @@ TEST(states_that_lie_are_refused_or_end_the_epoch)
     forget(&t);
 }
 
-TEST(merged_states_that_lie_are_refused)
+TEST(hostile_merged_states_are_refused)
 {
     static const char *const lies[] = {
         "[]]",

@@ -1,6 +1,6 @@
 /*
- * engine/stats.c - what the meters say: what the threads have shown (hr__meter_show),
- * read under the lock.
+ * engine/stats.c - statistics, from the meters' copies that threads have made
+ * (hr__meter_show), read under the lock.
  */
 #include "engine/engine.h"
 
@@ -60,7 +60,7 @@ static void add_time(struct hr_time *sum, const struct hr_time *time)
     sum->wait_ns += time->wait_ns;
 }
 
-/* What all threads have shown of a node; under the lock. */
+/* Sums a node's meters over all threads; under the lock. */
 static struct hr_node_meter sum_node(const struct hr_engine *engine, size_t node)
 {
     struct hr_node_meter sum = {0};
@@ -103,7 +103,7 @@ static struct hr_stage_meter sum_stage(const struct hr_engine *engine, size_t st
     return sum;
 }
 
-/* The stage whose records pass the node, or NULL. */
+/* The stage in which records pass the node, or NULL. */
 static const struct hr_stage *stage_of(const struct hr_engine *engine, size_t node)
 {
     for (size_t i = 0; i < engine->stage_count; i++) {
@@ -121,7 +121,7 @@ static double part(double of, double all, bool last)
     return all > 0 ? of / all : last ? 1 : 0;
 }
 
-/* Adds to `sum->own` the node's part of what the stage's records took. */
+/* Adds to `sum->own` the node's part of the time of the stage's records. */
 static void divide_stage(const struct hr_engine *engine, const struct hr_stage *stage,
                          size_t node, struct hr_node_meter *sum)
 {
@@ -151,8 +151,8 @@ static bool sees_in_order(const struct hr_plan_stage *stage, size_t node)
     return false;
 }
 
-/* Records that came to the node: those that began the stage, less those that ended in a
- * step before it. Sequencers count by themselves. */
+/* Counts the records that reached the node: those that began the stage, less those that
+ * ended in an earlier step. Sequencers count by themselves. */
 static void count_records(const struct hr_engine *engine, const struct hr_stage *stage,
                           size_t node, struct hr_node_meter *sum)
 {

@@ -1,6 +1,6 @@
 /*
- * engine/store.c - what a record leaves: bytes straight in the batch where its place is
- * known, else values of its own that wait in the block, or children.
+ * engine/store.c - stores results: bytes written straight into the batch if the record's
+ * place is known, else values that wait in the block, or children.
  */
 #include "engine/run.h"
 
@@ -17,16 +17,16 @@ enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,
                              const struct hr_out_field *out, char *to)
 {
     if (value->data == to && value->kind == HR_VALUE_TENSOR)
-        return HR_OK; /* the user's code put it there */
+        return HR_OK; /* user code wrote it there */
     if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_DEFERRED) ||
         hr__value_count(value) * (int64_t)hr_dtype_size((enum hr_dtype)value->dtype) !=
             out->bytes)
         return hr__fail(&runner->error, HR_ERR_INTERNAL,
-                        "field '%s' is not what was inferred for it", out->field->name);
+                        "field '%s' does not match its schema", out->field->name);
     return hr__value_force(&runner->thread, value, to, &runner->error);
 }
 
-/* A page of its own for anything larger than a part of a slab. */
+/* Anything larger than a part of a slab gets a buffer of its own. */
 #define SLAB_BYTES ((size_t)32 << 10)
 #define PIECE_BYTES ((size_t)2 << 10)
 
@@ -127,7 +127,7 @@ count_children(struct hr_runner *runner, const struct hr_program *p,
         charge->bytes[HR_BYTES_WRITTEN] += children->values[i].bytes;
 }
 
-/* The head lies before the payload, in one buffer of the pool: payloads are aligned. */
+/* The header precedes the payload in one pooled buffer; payloads are aligned. */
 #define PAYLOAD_AT (hr__wire_align(sizeof(struct hr_wire_value)))
 
 enum hr_err hr__store_description(struct hr_runner *runner, struct hr_value *value,
@@ -168,8 +168,8 @@ enum hr_err hr__store_described(struct hr_runner *runner, const struct hr_value 
     return hr__wire_value_get(&region, &head, ret_value, &runner->error);
 }
 
-/* What the op left in the arena, or showed of memory that is not its parent's, is copied:
- * children outlive both. */
+/* Copies what the op left in the arena, or in memory that is not its parent's: children
+ * outlive both. */
 static enum hr_err
 keep_child(struct hr_runner *runner, const struct hr_program *p, struct hr_value *child)
 {
@@ -179,7 +179,8 @@ keep_child(struct hr_runner *runner, const struct hr_program *p, struct hr_value
         if (child[f].owner != NULL)
             continue;
         if (child[f].kind == HR_VALUE_NONE)
-            return hr__fail(&runner->error, HR_ERR_INTERNAL, "field '%s' was not made",
+            return hr__fail(&runner->error, HR_ERR_INTERNAL,
+                            "field '%s' of a child was not made",
                             p->children[f].field->name);
         HR_TRY(hr__store_keep(runner, &child[f], &kept));
         child[f] = kept;

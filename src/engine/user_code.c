@@ -1,9 +1,8 @@
 /*
- * engine/user_code.c - the user's code in this thread: entered once for all records of a
- * chunk.
+ * engine/user_code.c - user code in this thread, called once for all records of a chunk.
  *
- * What it makes lies where it is to stay: in the batch when the place is known, in memory
- * of its own when the record is to wait, else in the arena.
+ * Its outputs are allocated in their final place: in the batch if the record's place is
+ * known, in memory of their own if the record must wait, else in the arena.
  */
 #include "engine/run.h"
 #include "op/code_call.h"
@@ -94,7 +93,7 @@ pass_on(struct hr_code_call *call, size_t at, size_t input, struct hr_error *ret
     struct hr_runner *runner = of(call)->pass->runner;
     struct hr_value *from = call->inputs[input], kept = {0};
 
-    if (call->kind == HR_OP_EXPAND && from->owner == NULL) { /* children stay longer */
+    if (call->kind == HR_OP_EXPAND && from->owner == NULL) { /* children outlive it */
         if (hr__store_keep(runner, from, &kept) != HR_OK)
             return hr__fail(reterr, HR_ERR_MEMORY, "no memory for field '%s'",
                             call->output_fields[at]->name);

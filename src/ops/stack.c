@@ -356,12 +356,11 @@ add_field(struct stacker *s, size_t f, struct hr_value *value, struct hr_error *
         s->kept_bytes += row->bytes;
         return HR_OK;
     }
-    /* A record that is not what was inferred would be written over its neighbours. */
+    /* A record that does not match its schema would overwrite its neighbours. */
     if (value->kind != HR_VALUE_TENSOR ||
         hr__value_count(value) * (int64_t)hr_dtype_size((enum hr_dtype)value->dtype) !=
             s->row_bytes[f])
-        return hr__fail(error, HR_ERR_INTERNAL,
-                        "field '%s' is not what was inferred for it",
+        return hr__fail(error, HR_ERR_INTERNAL, "field '%s' does not match its schema",
                         s->schema->fields[f].name);
     to = (char *)hr_buffer_data(s->columns[f]) +
          (size_t)s->count * (size_t)s->row_bytes[f];

@@ -116,8 +116,8 @@ static enum hr_err pack_column(struct hr_server *server, const struct hr_wire_la
     if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_DEFERRED) ||
         (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype) !=
             lane->bytes)
-        return hr__fail(reterr, HR_ERR_INTERNAL,
-                        "field '%s' is not what was inferred for it", lane->field->name);
+        return hr__fail(reterr, HR_ERR_INTERNAL, "field '%s' does not match its schema",
+                        lane->field->name);
     return hr__value_force(&server->thread, value, server->out->base + at, reterr);
 }
 
