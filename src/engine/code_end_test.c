@@ -4,7 +4,7 @@
  */
 #include "engine/code_test_util.h"
 
-TEST(a_source_that_ends_gives_what_one_of_that_length_gives)
+TEST(a_source_that_ends_equals_one_of_that_length)
 {
     for (int64_t end = 0; end < 40; end++) {
         char text[256];
@@ -26,7 +26,7 @@ TEST(a_source_that_ends_gives_what_one_of_that_length_gives)
     }
 }
 
-TEST(an_end_is_the_same_for_all_with_stream_ops_epochs_and_bad_records)
+TEST(an_end_is_the_same_in_every_plan_with_sequencers_epochs_and_bad_records)
 {
     static const char *const graphs[] = {
         GRAPH(ENDLESS BATCH(8)),

@@ -244,7 +244,7 @@ TEST(a_fork_into_processes_keeps_both_sides)
 #define FLIP "  - image.flip: {p: 0.67}\n"
 #define JITTER "  - image.color_jitter: {brightness: 0.3}\n"
 
-TEST(user_code_is_given_made_images_whatever_edits_them_by_chance)
+TEST(user_code_gets_made_images_after_random_edits)
 {
     static const char *const graphs[] = {
         GRAPH(RANGE(100) SHUFFLE TILES FLIP SUM BATCH(16)),
@@ -291,7 +291,7 @@ TEST(a_source_ends_and_records_fail_in_processes_as_in_threads)
     check_processes(GRAPH(RANGE(200) SHUFFLE MAP THIRD BATCH(8)), &bad, &options);
 }
 
-TEST(a_failure_in_a_process_is_told_as_one_in_a_thread)
+TEST(a_failure_in_a_process_is_reported_like_one_in_a_thread)
 {
     struct world w = {.end = INT64_MAX, .every = 50};
     struct outcome *a = run(GRAPH(RANGE(100) THIRD MAP BATCH(10)), &w, 1, NULL);
@@ -394,7 +394,7 @@ TEST(a_record_at_which_every_peer_dies_is_bad_by_itself)
     outcome_free(o);
 }
 
-TEST(a_host_that_cannot_start_a_peer_ends_the_run_whatever_the_policy)
+TEST(a_host_that_cannot_start_a_peer_ends_the_run_under_any_policy)
 {
     struct world w = {.end = INT64_MAX};
     struct hr_iter_options options;

@@ -6,7 +6,7 @@
 
 /* ---- meaning ---- */
 
-TEST(code_gives_what_the_built_in_op_of_the_same_meaning_gives)
+TEST(code_gives_the_same_as_the_built_in_op_of_that_meaning)
 {
     check_alike(GRAPH(CODE_RANGE(1000) SHUFFLE BATCH(16)),
                 GRAPH(RANGE(1000) SHUFFLE BATCH(16)));
@@ -70,7 +70,7 @@ TEST(epochs_draw_again_and_records_keep_their_keys_in_any_order)
     outcome_free(o);
 }
 
-TEST(fields_that_are_named_are_taken_and_all_others_stay)
+TEST(named_fields_are_dropped_and_all_others_stay)
 {
     static const struct {
         const char *graph, *fields;
@@ -218,7 +218,7 @@ static void check_image(const char *declared, int64_t first, int64_t last)
     hr_graph_unref(graph);
 }
 
-TEST(a_declaration_says_whether_an_image_stays_one_and_how_it_lies)
+TEST(a_declaration_decides_whether_a_field_is_an_image_and_its_layout)
 {
     check_image("image: uint8[7, 9, 3]", 4, 3);
     check_image("image: uint8[-1, -1, -1]", 4, -1);
@@ -370,7 +370,7 @@ TEST(skipping_and_substituting_count_what_they_should)
     outcome_free(o);
 }
 
-TEST(a_failure_names_node_and_record_and_brings_its_long_text)
+TEST(a_failure_names_node_and_record_and_has_its_detail)
 {
     for (int threads = 0; threads < 3; threads++) {
         struct world w = {.end = INT64_MAX, .every = 50};
@@ -391,7 +391,7 @@ TEST(a_failure_names_node_and_record_and_brings_its_long_text)
     CHECK_EQ_STR(hr_iter_detail(NULL), "");
 }
 
-TEST(the_ledger_has_the_long_text)
+TEST(the_ledger_has_the_detail)
 {
     struct world w = {.end = INT64_MAX, .every = 50};
     struct hr_iter_options options;
@@ -414,7 +414,7 @@ TEST(the_ledger_has_the_long_text)
     CHECK_HAS(text, "\"detail\":\"Traceback:\\n  line 1\\n\"");
 }
 
-TEST(what_is_not_as_declared_is_refused_with_names)
+TEST(outputs_that_differ_from_the_declaration_are_refused_by_name)
 {
     static const struct {
         int value;
@@ -462,7 +462,7 @@ static void refused(const char *text, enum hr_err code, const char *words)
     hr_graph_unref(graph);
 }
 
-TEST(a_graph_that_cannot_be_is_refused_at_freeze)
+TEST(an_impossible_graph_is_refused_at_freeze)
 {
     refused(GRAPH(RANGE(4) "  - code.map: {code: mapp, outputs: \"value: int64\"}\n"),
             HR_ERR_NOT_FOUND,

@@ -1,6 +1,6 @@
 /*
- * engine/code_test_util.h - what the tests of user code share: pieces of code, running a
- * graph with them, comparing runs.
+ * engine/code_test_util.h - shared by the tests of user code: functions, runs of graphs
+ * with them, comparisons.
  */
 #ifndef HR_ENGINE_CODE_TEST_UTIL_H
 #define HR_ENGINE_CODE_TEST_UTIL_H
@@ -17,11 +17,11 @@
 
 /* ---- code ---- */
 
-/* What all code of a test shares. */
+/* Shared by all user code of a test. */
 struct world {
     atomic_int entered, left, calls, inside, most, released;
     int64_t end;   /* of a source without a count */
-    int64_t every; /* each n-th record fails; 0: none */
+    int64_t every; /* every n-th record fails; 0: none */
 };
 
 static inline void *enter(void *user)
@@ -136,7 +136,7 @@ call_third(void *user, struct hr_code_call *call, struct hr_error *e)
     return HR_OK;
 }
 
-/* value % 3 children, each with the value and its place. */
+/* value % 3 children, each with the value and its number. */
 static inline enum hr_err
 call_expand(void *user, struct hr_code_call *call, struct hr_error *e)
 {
@@ -171,7 +171,7 @@ call_key(void *user, struct hr_code_call *call, struct hr_error *e)
     return put_int(call, 0, (int64_t)(record.key[0] ^ record.key[1]), e);
 }
 
-/* Anything at all, by the value. */
+/* A different outcome for each value. */
 static inline enum hr_err
 call_shapes(void *user, struct hr_code_call *call, struct hr_error *e)
 {
@@ -252,8 +252,7 @@ call_tile(void *user, struct hr_code_call *call, struct hr_error *e)
     return code;
 }
 
-/* The bytes of a contiguous or strided image as one number, which depends on their order.
- */
+/* A hash of the bytes of a contiguous or strided image. */
 static inline int64_t image_sum(struct hr_code_call *call, size_t at)
 {
     struct hr_field_view view;
@@ -326,7 +325,7 @@ static const struct piece codes[] = {
 
 /* ---- runs ---- */
 
-/* A graph gets these pieces of code, then what a test wants more; NULL: nothing. */
+/* Registers these functions and what `more` adds; NULL: nothing. */
 struct set_up {
     struct world *world;
     enum hr_err (*more)(void *user, struct hr_graph *graph);
@@ -360,7 +359,7 @@ code_job(const char *text, struct set_up *up, int threads,
     return job;
 }
 
-/* NULL with *reterr (may be NULL). */
+/* Returns NULL on failure, with *reterr (may be NULL). */
 static inline struct hr_graph *
 load(const char *text, struct world *w, struct hr_error *reterr)
 {
@@ -398,8 +397,8 @@ check_equivalent(const char *text, struct world *w, const struct hr_iter_options
     CHECK_EQ_INT(w->entered, w->left);
 }
 
-/* How a run ended whose allocation `nth` failed, of `calls`: well when there were fewer,
- * else perhaps, and in words when not. */
+/* Checks a run in which allocation `nth` of `calls` failed: if it failed, it has a
+ * message. */
 static inline void check_survived(const struct outcome *o, uint64_t calls, uint64_t nth)
 {
     CHECK(o->code != HR_OK);
@@ -409,7 +408,7 @@ static inline void check_survived(const struct outcome *o, uint64_t calls, uint6
         CHECK(o->error.message[0] != '\0');
 }
 
-/* The two graphs give the same batches. */
+/* Checks that the two graphs give the same batches. */
 static inline void check_alike(const char *a, const char *b)
 {
     struct world w = {.end = INT64_MAX};

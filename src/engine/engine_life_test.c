@@ -10,7 +10,7 @@
 
 #include "core/alloc.h"
 
-TEST(a_budget_that_is_too_small_is_refused_with_the_least_that_would_do)
+TEST(a_budget_that_is_too_small_is_refused_with_the_least_that_works)
 {
     struct hr_iter_options options;
     struct outcome *o;
@@ -49,7 +49,7 @@ static void write_growing_files(const char *dir)
 
 /* Most of what this checks shows under TSan: other threads run and sequence records while
  * one divides the plan. */
-TEST(a_plan_is_divided_again_while_records_run)
+TEST(a_budget_is_divided_again_while_records_run)
 {
     struct hr_iter_options options;
     struct outcome *whole, *limited;
@@ -74,7 +74,7 @@ TEST(a_plan_is_divided_again_while_records_run)
     outcome_free(limited);
 }
 
-TEST(waiting_for_a_time_gives_nothing_until_a_batch_is_there)
+TEST(a_timed_wait_returns_no_batch_before_one_is_ready)
 {
     struct hr_graph *graph =
         load(GRAPH(RANGE(20) "  - debug.sleep: {ms: 5}\n" BATCH(20)));
@@ -135,7 +135,7 @@ TEST(closing_in_the_middle_leaks_nothing)
     }
 }
 
-TEST(nothing_is_to_be_had_of_an_empty_source)
+TEST(an_empty_source_gives_no_batches)
 {
     struct hr_iter_options options;
     struct outcome *o;

@@ -108,7 +108,7 @@ TEST(an_op_that_shards_after_a_filter_divides_what_the_filter_keeps)
 
 /* A consumer without a rank resumes the state of two ranks, and the reverse; also with a
  * path that is longer than its source. */
-TEST(one_consumer_takes_over_from_two_ranks)
+TEST(one_consumer_resumes_the_state_of_two_ranks)
 {
     static const char *const texts[] = {
         GRAPH(RANGE(60) BATCH(4)),

@@ -163,7 +163,7 @@ TEST(a_graph_without_batches_gives_batches_of_one)
 }
 
 /* Record 25 is bad but in no batch: neither of the two plans runs it. */
-TEST(a_bad_record_that_no_batch_takes_is_seen_by_no_plan)
+TEST(a_bad_record_that_no_batch_takes_is_ignored_by_every_plan)
 {
 #define BAD_TAIL                                                                         \
     RANGE(26)                                                                            \

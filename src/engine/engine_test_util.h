@@ -1,5 +1,5 @@
 /*
- * engine/engine_test_util.h - what the tests of the engine share: graphs of numbers, and
+ * engine/engine_test_util.h - shared by the tests of the engine: graphs of numbers, and
  * running them.
  */
 #ifndef HR_ENGINE_ENGINE_TEST_UTIL_H

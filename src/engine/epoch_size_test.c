@@ -79,7 +79,7 @@ TEST(every_rank_gets_the_batches_that_were_computed)
         }
 }
 
-TEST(what_only_the_data_tells_is_unknown)
+TEST(sizes_that_depend_on_data_are_unknown)
 {
     struct hr_graph *graph = load(GRAPH(RANGE(100) DROP_THIRD BATCH(4)));
     struct hr_iter_options options;
@@ -112,7 +112,7 @@ TEST(skipping_bad_records_makes_ranks_differ)
     hr_graph_unref(graph);
 }
 
-TEST(the_share_of_an_order_shard_is_that_of_its_rank)
+TEST(an_order_shard_has_the_share_of_its_rank)
 {
     struct hr_graph *graph =
         load(GRAPH(RANGE(10) "  - order.shard: {rank: 2, world: 3}\n" BATCH(2)));

@@ -113,7 +113,7 @@ TEST(ranks_that_filter_hand_the_rest_to_any_world)
 }
 
 /* The second world ends before it has passed what was done in the first. */
-TEST(what_was_done_ahead_is_remembered_over_several_worlds)
+TEST(records_done_ahead_are_remembered_over_several_worlds)
 {
     struct training t = {.text = GRAPH(RANGE(1003) SHUFFLE DROP_THIRD BATCH(1))};
 
