@@ -69,20 +69,20 @@ def batch_pad(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Join records of differing shapes to batches.
+    """Stack records of differing shapes into batches.
 
     Operator `batch.pad`, kind batch, version 1; pure, grows, batched.
 
-    Each dimension of a field is padded at its end to the largest of the batch, rounded
+    Each dimension of a field is padded at its end to the largest in the batch, rounded
     up to `multiple`.
 
     Args:
         pipeline: what the operator reads.
         size: records in a batch; int, 1 to 16777216, in records, required.
         drop_last: leave out the last batch when it is not full; bool, default false.
-        value: what the space behind shorter records is filled with; float, default 0.
-        multiple: round padded dimensions up to a multiple of it; int, 1 to 1048576, in
-            elements, default 1.
+        value: value of the padding after shorter records; float, default 0.
+        multiple: round padded dimensions up to a multiple of this; int, 1 to 1048576,
+            in elements, default 1.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -106,7 +106,7 @@ def batch_stack(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Join records of one shape to batches.
+    """Stack records of one shape into batches.
 
     Operator `batch.stack`, kind batch, version 1; pure, batched.
 
@@ -118,8 +118,8 @@ def batch_stack(
         size: records in a batch; int, 1 to 16777216, in records, required.
         drop_last: leave out the last batch when it is not full; bool, default false.
         ragged: tensors whose size differs between records (lists, boxes, images) keep
-            their sizes, stored one after the other with offsets; else they are refused;
-            bool, default false.
+            their sizes and are stored one after the other, with offsets; else they are
+            refused; bool, default false.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -144,7 +144,7 @@ def batch_unbatch(
 
     Operator `batch.unbatch`, kind expand, version 1; pure, zero copy.
 
-    Records are numbered anew: record i of batch b is child i of b. Padding stays.
+    Record i of batch b is child i of b, and its identity says so. Padding stays.
 
     Args:
         pipeline: what the operator reads.
@@ -180,9 +180,9 @@ def debug_fail(
         pipeline: what the operator reads.
         every: fail for each n-th record of the source; 0: do not; int, 0 to 1e+15, in
             records, default 0.
-        probability: fail by chance, for the same records in every run; float, 0 to 1,
-            default 0.
-        at: fail for the source's records of these numbers; list of ints, 0 to 64 items,
+        probability: fail with this probability, for the same records in every run;
+            float, 0 to 1, default 0.
+        at: fail for records with these source indices; list of ints, 0 to 64 items,
             each at least 0, default [].
         message: what the error says; string, default made to fail by debug.fail.
         name: what the node is called in messages and files; the operator's name by default.
@@ -232,7 +232,7 @@ def debug_sleep(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Wait without using a processor.
+    """Wait without using the CPU.
 
     Operator `debug.sleep`, kind map, version 1; pure.
 
@@ -262,7 +262,7 @@ def debug_spin(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Use a processor for some time.
+    """Use the CPU for some time.
 
     Operator `debug.spin`, kind map, version 1; pure.
 
@@ -271,7 +271,7 @@ def debug_spin(
         us: CPU time that each record costs; float, 0 to 1000000000, in us, required.
         every: every n-th record by source index costs more; 0: none; int, 0 to 1e+15,
             default 0.
-        factor: times as much as the others; float, 0 to 1000000, default 1.
+        factor: how many times as much; float, 0 to 1000000, default 1.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -296,12 +296,12 @@ def flow_zip(
 
     Operator `flow.zip`, kind zip, version 1; pure, defers, zero copy.
 
-    All inputs must have the same number of records. Field names must differ; `prefix:
-    [a_, b_]` makes them so.
+    All inputs must have the same number of records. Field names must differ; see
+    `prefix`.
 
     Args:
         pipelines: what is joined.
-        prefix: put before the field names of each input, in order; [] for none; list of
+        prefix: prefixes of each input's field names, in order; [] for none; list of
             fields, 0 to 8 items, default [].
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
@@ -964,17 +964,17 @@ def order_repeat(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Go through the data several times in an epoch.
+    """Repeat the data within an epoch.
 
     Operator `order.repeat`, kind order, version 1; pure, grows.
 
-    A shuffle before it gives every pass an order of its own; behind it, the passes are
-    mixed. Random ops draw anew in every pass.
+    A shuffle before it gives every pass its own order; a shuffle after it mixes the
+    passes. Random ops draw again in every pass.
 
     Args:
         pipeline: what the operator reads.
-        count: how often the data is gone through in an epoch; int, 1 to 1000000, in
-            passes, required.
+        count: number of passes over the data in an epoch; int, 1 to 1000000, in passes,
+            required.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1002,17 +1002,17 @@ def order_shard(
 
     Operator `order.shard`, kind order, version 1; pure, shrinks, shards.
 
-    Every rank must use the same graph and seed. Behind an op that drops records the
-    epoch's length is not known, so there the shares may differ by one whatever `even`
-    says, and every rank does the work of all before it.
+    Every rank must use the same graph and seed. After an op that drops records the
+    epoch's length is unknown: shares may differ by one whatever `even` says, and every
+    rank runs all records up to here.
 
     Args:
         pipeline: what the operator reads.
         rank: number of this process, from 0; int, 0 to 1000000, required.
-        world: how many processes share the records; int, 1 to 1000000, required.
-        even: what is done when the records cannot be shared evenly: none (some ranks
-            get one more), drop the rest, or repeat records from the beginning; enum,
-            one of none, drop, repeat, default none.
+        world: number of processes that divide the records; int, 1 to 1000000, required.
+        even: if the records do not divide evenly: none (some ranks get one more), drop
+            the rest, or repeat records from the beginning; enum, one of none, drop,
+            repeat, default none.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1035,21 +1035,21 @@ def order_shuffle(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Visit the records in a random order, another one each epoch.
+    """Visit the records in a random order, different in each epoch.
 
     Operator `order.shuffle`, kind order, version 1; random.
 
-    With `window: 0` every order of the whole epoch is possible, at no cost in memory. A
-    window keeps neighbours near each other (for slow disks), and is needed behind an op
-    that drops records, where the epoch's length is not known: there, each block of
-    `window` records is gathered and then given out in random order. The order depends
-    on seed, epoch and the node's name, never on threads.
+    With `window: 0` the whole epoch is shuffled, without using memory. A window keeps
+    neighbours near each other (for slow disks), and is needed after an op that drops
+    records, where the epoch's length is unknown: there, each `window` records are
+    gathered and then output in random order. The order depends on seed, epoch and the
+    node's name, never on threads.
 
     Args:
         pipeline: what the operator reads.
-        window: shuffle within blocks of so many records; 0: over the whole epoch; int,
-            0 to 1000000000000, in records, default 0.
-        seed: mixed with the run's seed, for another order of the same records; int, 0
+        window: number of records that are shuffled together; 0: the whole epoch; int, 0
+            to 1000000000000, in records, default 0.
+        seed: mixed into the run's seed, for another order of the same records; int, 0
             to 9e+15, default 0.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
@@ -1072,7 +1072,7 @@ def order_skip(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Leave out the first records.
+    """Skip the first records.
 
     Operator `order.skip`, kind order, version 1; pure, shrinks.
 
@@ -1081,7 +1081,7 @@ def order_skip(
 
     Args:
         pipeline: what the operator reads.
-        count: how many records are left out; int, 0 to 1e+15, in records, required.
+        count: number of records to skip; int, 0 to 1e+15, in records, required.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1107,11 +1107,12 @@ def order_take(
 
     Operator `order.take`, kind order, version 1; pure, shrinks.
 
-    Behind a shuffle these are other records every epoch; before it, the same.
+    After a shuffle these are different records in every epoch; before it, the same
+    ones.
 
     Args:
         pipeline: what the operator reads.
-        count: how many records remain; int, 0 to 1e+15, in records, required.
+        count: number of records to keep; int, 0 to 1e+15, in records, required.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1138,7 +1139,7 @@ def record_drop(
 
     Args:
         pipeline: what the operator reads.
-        fields: the fields that go; list of fields, required.
+        fields: the fields to remove; list of fields, required.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1226,7 +1227,7 @@ def record_select(
 
     Args:
         pipeline: what the operator reads.
-        fields: the fields that remain; list of fields, required.
+        fields: the fields to keep; list of fields, required.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1344,7 +1345,7 @@ def source_list(
 
     Args:
         path: the text file, or its URI; path, required.
-        skip_empty: leave out lines without a character; bool, default false.
+        skip_empty: skip empty lines; bool, default false.
         field: the field that holds a line, without its line ending; field, default
             text.
         name: what the node is called in messages and files; the operator's name by default.
@@ -1375,7 +1376,7 @@ def source_range(
     Record `i` holds `start + i * step` as an int64 scalar.
 
     Args:
-        n: how many numbers; int, 0 to 1e+15, in records, required.
+        n: number of records; int, 0 to 1e+15, in records, required.
         start: the first number; int, -1e+15 to 1e+15, default 0.
         step: the difference between consecutive numbers; int, -1000 to 1000, default 1.
         field: the field that holds the number; field, default value.
@@ -1408,8 +1409,8 @@ def tensor_cast(
 
     Images as torchvision's ToDtype(scale=True): uint8 times 1/255 is a float in 0..1.
     Back to uint8 the value times 255 is rounded to the nearest level (torchvision
-    multiplies by 255.999 and cuts off). Other tensors keep their values: floats are cut
-    off towards zero, and what does not fit is clamped.
+    multiplies by 255.999 and truncates). Other tensors keep their values: floats are
+    truncated, and values out of range are clamped.
 
     Args:
         pipeline: what the operator reads.
@@ -1446,8 +1447,8 @@ def tensor_layout(
 
     Args:
         pipeline: what the operator reads.
-        order: hwc: a pixel's channels lie together; chw: one plane per channel; enum,
-            one of hwc, chw, required.
+        order: hwc: the channels of a pixel are adjacent; chw: one plane per channel;
+            enum, one of hwc, chw, required.
         field: the field with the image; field, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
@@ -1475,7 +1476,7 @@ def tensor_one_hot(
 
     Operator `tensor.one_hot`, kind map, version 1; pure, dtype, grows.
 
-    int64 scalar to float32 `[classes]`. A number outside of 0..classes - 1 is an error.
+    int64 scalar to float32 `[classes]`. A number outside 0..classes - 1 is an error.
 
     Args:
         pipeline: what the operator reads.

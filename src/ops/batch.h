@@ -1,5 +1,5 @@
 /*
- * ops/batch.h - what the batching ops share.
+ * ops/batch.h - shared by the ops that make batches.
  */
 #ifndef HR_OPS_BATCH_H
 #define HR_OPS_BATCH_H
@@ -17,7 +17,7 @@
 HR_CHECK enum hr_err
 hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last, bool ragged);
 
-/* How many of n records batches hold. */
+/* Number of n records that go into batches. */
 uint64_t hr__batch_count(uint64_t n, int64_t size, bool drop_last);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * batch.pad - records of differing shapes to batches.
+ * batch.pad - stacks records of differing shapes into batches.
  */
 #include "ops/batch.h"
 #include "ops/stack.h"
@@ -15,10 +15,10 @@ static const struct hr_param pad_params[] = {
     HR_P_BATCH_SIZE(struct pad),
     HR_P_DROP_LAST(struct pad),
     HR_P_FLOAT(struct pad, value, .fallback = "0",
-               .help = "what the space behind shorter records is filled with"),
+               .help = "value of the padding after shorter records"),
     HR_P_INT(struct pad, multiple, .fallback = "1", HR_RANGE(1, 1 << 20),
              .unit = "elements",
-             .help = "round padded dimensions up to a multiple of it"),
+             .help = "round padded dimensions up to a multiple of this"),
 };
 
 static enum hr_err pad_infer(struct hr_infer *infer)
@@ -76,8 +76,8 @@ static uint64_t pad_count(const void *params, uint64_t n)
 
 const struct hr_op hr_op_batch_pad = {
     .name = "batch.pad",
-    .summary = "join records of differing shapes to batches",
-    .doc = "Each dimension of a field is padded at its end to the largest of the batch, "
+    .summary = "stack records of differing shapes into batches",
+    .doc = "Each dimension of a field is padded at its end to the largest in the batch, "
            "rounded up to `multiple`.",
     .version = 1,
     .kind = HR_OP_SEQUENCE,

@@ -1,8 +1,8 @@
 /*
- * batch.stack - records to batches: one tensor per field, all of one shape.
+ * batch.stack - stacks records of one shape into batches: one tensor per field.
  *
- * Where the engine knows the places of records beforehand, they are written straight into
- * the batch; else ops/stack.c gathers them.
+ * If the engine knows a record's place in the batch beforehand, it writes the record
+ * straight there; otherwise ops/stack.c gathers records.
  */
 #include "ops/batch.h"
 #include "ops/stack.h"
@@ -18,9 +18,10 @@ static const struct hr_param stack_params[] = {
     HR_P_DROP_LAST(struct stack),
     HR_P_BOOL(
         struct stack, ragged, .fallback = "false",
-        .help = "tensors whose size differs between records (lists, boxes, images) keep "
-                "their "
-                "sizes, stored one after the other with offsets; else they are refused"),
+        .help =
+            "tensors whose size differs between records (lists, boxes, images) keep "
+            "their sizes and are stored one after the other, with offsets; else they are "
+            "refused"),
 };
 
 static enum hr_err stack_infer(struct hr_infer *infer)
@@ -75,7 +76,7 @@ static uint64_t stack_count(const void *params, uint64_t n)
 
 const struct hr_op hr_op_batch_stack = {
     .name = "batch.stack",
-    .summary = "join records of one shape to batches",
+    .summary = "stack records of one shape into batches",
     .doc = "Every tensor field gains a first dimension. Shapes must agree within a batch "
            "(see batch.pad). Byte strings become a list of byte strings.",
     .version = 1,

@@ -1,5 +1,5 @@
 /*
- * batch.unbatch - batches back to records, without a copy.
+ * batch.unbatch - takes batches apart into records, without a copy.
  */
 #include "op/op.h"
 #include "op/ragged.h"
@@ -37,7 +37,7 @@ static enum hr_err unbatch_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-/* The first field tells how many records there are. */
+/* The number of records is read from the first field. */
 static enum hr_err unbatch_binds(const void *params, const struct hr_schema *input,
                                  struct hr_bindings *bindings, struct hr_error *error)
 {
@@ -98,7 +98,7 @@ const struct hr_op hr_op_batch_unbatch = {
     .name = "batch.unbatch",
     .summary = "take batches apart into records",
     .doc =
-        "Records are numbered anew: record i of batch b is child i of b. Padding stays.",
+        "Record i of batch b is child i of b, and its identity says so. Padding stays.",
     .version = 1,
     .kind = HR_OP_EXPAND,
     .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY,

@@ -1,10 +1,10 @@
 /*
- * ops/code_common.c - what the four ops of user code share.
+ * ops/code_common.c - shared by the four ops of user code.
  *
- * The code itself is opaque: what it reads and makes stands in the parameters, so that
- * schemas are known before any of it runs. Fields that are named to be read are taken: a
- * record does not carry on what was only raw material. When none is named all are read,
- * and then only those that are made anew go.
+ * The code is opaque: its inputs and outputs are declared in the parameters, so schemas
+ * are known before any of it runs. Inputs that are named are used up: they are dropped
+ * from the record unless the code outputs them. If none is named the code reads all
+ * fields, and all stay except those that it outputs.
  */
 #include "ops/code_common.h"
 
@@ -36,7 +36,8 @@ static const char *skip_space(const char *at)
     return at + strspn(at, " \t");
 }
 
-/* Letters, digits and '_' into `word`; NULL when there are none or too many. */
+/* Copies letters, digits and '_' to `word`. Returns NULL if there are none or too many.
+ */
 static const char *take_word(const char *at, char *word, size_t room)
 {
     size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -191,7 +192,7 @@ input_name(const struct hr_code_params *p, const struct hr_schema *input, size_t
     return p->fields.count > 0 ? p->fields.values[at] : input->fields[at].name;
 }
 
-/* A filter makes nothing and takes nothing. */
+/* A filter has no outputs and drops no fields. */
 static enum hr_err
 add_bindings(const struct hr_code_params *p, const struct hr_schema *input,
              const struct hr_field *outputs, struct hr_bindings *bindings,
@@ -239,8 +240,8 @@ static bool may_be_channels(const struct hr_dim *dim)
     return dim->size == 1 || dim->size == 3 || dim->size == 4;
 }
 
-/* The layout that dims called height and width tell. `first` is the first dim behind
- * those of a batch. */
+/* The layout that follows from dims named height and width. `first` is the first dim
+ * after those of the batch. */
 static enum hr_layout named_layout(const struct hr_field *f, int first)
 {
     const struct hr_dim *d = &f->dims[first];
@@ -252,7 +253,8 @@ static enum hr_layout named_layout(const struct hr_field *f, int first)
                                                              : HR_LAYOUT_NONE;
 }
 
-/* The layout of an image whose short end is channels; `old` when both may be. */
+/* The layout of an image whose channels are the dim of 1, 3 or 4; `old` if that is
+ * ambiguous. */
 static enum hr_layout
 short_end(const struct hr_field *f, enum hr_layout old, bool unknown_fits)
 {
@@ -265,9 +267,9 @@ short_end(const struct hr_field *f, enum hr_layout old, bool unknown_fits)
     return hwc ? HR_LAYOUT_HWC : chw ? HR_LAYOUT_CHW : HR_LAYOUT_NONE;
 }
 
-/* What the numbers mean is not declared: a field that was there under this name, dtype
- * and rank keeps its meaning, and so does an image while its dims can be one's. Dims that
- * are called height and width make an image, as the name does for uint8. */
+/* Meanings are not declared. A field that had this name, dtype and number of dims before
+ * keeps its meaning, and an image stays one while its dims fit an image. Dims named
+ * height and width make an image, as does the name `image` for uint8. */
 static void give_meaning(struct hr_field *f, struct hr_schema *input, int batch_rank)
 {
     const struct hr_field *old = input != NULL ? hr__schema_find(input, f->name) : NULL;

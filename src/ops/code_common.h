@@ -1,5 +1,5 @@
 /*
- * ops/code_common.h - what the four ops of user code share: parameters, fields, state.
+ * ops/code_common.h - shared by the four ops of user code: parameters, fields, state.
  */
 #ifndef HR_OPS_CODE_COMMON_H
 #define HR_OPS_CODE_COMMON_H
@@ -35,17 +35,17 @@ extern const char *const hr__code_variants[];
               .help = "threads: in the engine's threads, several at once; inline: in "   \
                       "them, one call at a time; processes: in worker processes")
 
-/* A declaration ("image: uint8[height, width, 3]") as a field; slot 0. */
+/* Parses a declaration ("image: uint8[height, width, 3]"). The field's slot is 0. */
 HR_CHECK enum hr_err hr__code_declaration(const char *text, struct hr_field *ret_field,
                                           struct hr_error *error);
 
 /* hr_op.binds: the fields read, then the outputs. */
 HR_CHECK enum hr_err hr__code_binds(const void *params, const struct hr_schema *input,
                                     struct hr_bindings *bindings, struct hr_error *error);
-/* hr_op.infer: the outputs take their places; with `alone` nothing else remains. */
+/* hr_op.infer: adds the outputs; with `alone` all other fields are removed. */
 HR_CHECK enum hr_err hr__code_infer(struct hr_infer *infer, bool alone);
 
-/* The hooks of that name: the state holds what was given for the name `code`. */
+/* Hooks: the state holds the user code registered under the name `code`. */
 HR_CHECK enum hr_err hr__code_open(const struct hr_open *open, void **ret_state);
 void hr__code_close(void *state);
 void hr__code_identity(const void *params, const void *state, struct hr_hasher *hasher);

@@ -1,5 +1,5 @@
 /*
- * code.expand - the user's code makes any number of records of one.
+ * code.expand - user code makes any number of records from one.
  */
 #include "ops/code_common.h"
 
@@ -18,10 +18,10 @@ static enum hr_err expand_infer(struct hr_infer *infer)
 
 const struct hr_op hr_op_code_expand = {
     .name = "code.expand",
-    .summary = "your own code makes many records of one",
-    .doc = "Records are numbered anew: child i of a record has an identity of its own. "
-           "A child is what the code made; to keep a field of the parent it passes it "
-           "on.",
+    .summary = "your own code makes many records from one",
+    .doc =
+        "Child i of a record has an identity of its own. A child has the fields that the "
+        "code made; to keep a field of the parent, output it.",
     .version = 1,
     .kind = HR_OP_EXPAND,
     .params = expand_params,

@@ -1,5 +1,5 @@
 /*
- * code.filter - the user's code says which records stay.
+ * code.filter - user code decides which records stay.
  */
 #include "ops/code_common.h"
 
@@ -17,8 +17,8 @@ static enum hr_err filter_infer(struct hr_infer *infer)
 
 const struct hr_op hr_op_code_filter = {
     .name = "code.filter",
-    .summary = "your own code says which records stay",
-    .doc = "record.filter does the same by an expression and decodes no image for it.",
+    .summary = "your own code decides which records stay",
+    .doc = "record.filter does the same with an expression and decodes no image for it.",
     .version = 1,
     .kind = HR_OP_FILTER,
     .params = filter_params,

@@ -1,13 +1,13 @@
 /*
- * code.map - the user's code makes one record of another; behind a batch op, one batch of
+ * code.map - user code makes one record from another; after a batch op, one batch from
  * another.
  */
 #include "ops/code_common.h"
 
 static const struct hr_param map_params[] = {
     HR_P_CODE_NAME,
-    HR_P_CODE_FIELDS("the fields that the code reads; those that it does not make anew "
-                     "are gone afterwards; absent: it reads all, and all stay"),
+    HR_P_CODE_FIELDS("the fields that the code reads; those that it does not output "
+                     "are dropped; absent: it reads all, and all stay"),
     HR_P_CODE_OUTPUTS,
     HR_P_BOOL(struct hr_code_params, keep, .fallback = "true",
               .help = "fields that the code neither takes nor makes stay; false: the "

@@ -1,8 +1,8 @@
 /*
- * code.source - records that the user's code makes, by number.
+ * code.source - records that user code makes, by number.
  *
- * Without a count the code says where the data ends (HR_ERR_END). Then no order op may
- * ask for records by number, since nobody knows which there are.
+ * Without a count the code reports the end of the data (HR_ERR_END). Then no order op may
+ * ask for records by number, since their number is unknown.
  */
 #include "ops/code_common.h"
 
@@ -10,7 +10,7 @@ static const struct hr_param source_params[] = {
     HR_P_CODE_NAME,
     HR_P_INT(struct hr_code_params, count, .fallback = "-1", HR_RANGE(-1, 1e15),
              .unit = "records",
-             .help = "how many; -1: the code says where the data ends"),
+             .help = "number of records; -1: the code reports the end of the data"),
     HR_P_CODE_OUTPUTS,
     HR_P_CODE_VARIANT,
 };

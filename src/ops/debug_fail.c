@@ -1,5 +1,5 @@
 /*
- * debug.fail - fails for chosen records, to try what happens then.
+ * debug.fail - fails for chosen records, to test error handling.
  */
 #include "op/op.h"
 
@@ -14,9 +14,9 @@ static const struct hr_param fail_params[] = {
     HR_P_INT(struct fail, every, .fallback = "0", HR_RANGE(0, 1e15), .unit = "records",
              .help = "fail for each n-th record of the source; 0: do not"),
     HR_P_FLOAT(struct fail, probability, .fallback = "0", HR_RANGE(0, 1),
-               .help = "fail by chance, for the same records in every run"),
+               .help = "fail with this probability, for the same records in every run"),
     HR_P_INTS(struct fail, at, .fallback = "[]", .items_min = 0, .items_max = HR_LIST_MAX,
-              HR_MIN(0), .help = "fail for the source's records of these numbers"),
+              HR_MIN(0), .help = "fail for records with these source indices"),
     HR_P_STRING(struct fail, message, .fallback = "made to fail by debug.fail",
                 .help = "what the error says"),
 };

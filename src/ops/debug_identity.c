@@ -1,5 +1,5 @@
 /*
- * debug.identity - does nothing, so that a pass or the executor's own cost can be tried.
+ * debug.identity - does nothing, to test passes and measure the executor's own cost.
  */
 #include "op/op.h"
 

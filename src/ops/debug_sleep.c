@@ -1,5 +1,5 @@
 /*
- * debug.sleep - waits, to stand for a slow device or network.
+ * debug.sleep - waits, to simulate a slow device or network.
  */
 #include <errno.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static enum hr_err sleep_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_debug_sleep = {
     .name = "debug.sleep",
-    .summary = "wait without using a processor",
+    .summary = "wait without using the CPU",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_TEST_ONLY,

@@ -1,5 +1,5 @@
 /*
- * debug.spin - uses a processor for a while, to stand for an expensive op.
+ * debug.spin - uses the CPU for a while, to simulate an expensive op.
  */
 #include "core/clock.h"
 #include "op/op.h"
@@ -15,7 +15,7 @@ static const struct hr_param spin_params[] = {
     HR_P_INT(struct spin, every, .fallback = "0", HR_RANGE(0, 1e15),
              .help = "every n-th record by source index costs more; 0: none"),
     HR_P_FLOAT(struct spin, factor, .fallback = "1", HR_RANGE(0, 1e6),
-               .help = "times as much as the others"),
+               .help = "how many times as much"),
 };
 
 static enum hr_err spin_infer(struct hr_infer *infer)
@@ -38,7 +38,7 @@ static enum hr_err spin_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_debug_spin = {
     .name = "debug.spin",
-    .summary = "use a processor for some time",
+    .summary = "use the CPU for some time",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_TEST_ONLY,

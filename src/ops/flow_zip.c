@@ -1,7 +1,7 @@
 /*
- * flow.zip - one record out of one of each input, position by position.
+ * flow.zip - joins one record of each input into one, position by position.
  *
- * The inputs' fields stand side by side in the row already; only names must differ.
+ * The inputs' fields are already in the same row; only their names must differ.
  */
 #include "op/op.h"
 
@@ -15,8 +15,7 @@ struct zip {
 static const struct hr_param zip_params[] = {
     HR_P_FIELDS(struct zip, prefix, .fallback = "[]", .items_min = 0, .items_max = 8,
                 .access = HR_ACCESS_NONE,
-                .help =
-                    "put before the field names of each input, in order; [] for none"),
+                .help = "prefixes of each input's field names, in order; [] for none"),
 };
 
 static enum hr_err
@@ -84,8 +83,7 @@ const struct hr_op hr_op_flow_zip = {
     .name = "flow.zip",
     .summary = "join the records of several inputs, position by position",
     .doc = "All inputs must have the same number of records. Field names must differ; "
-           "`prefix: [a_, b_]` makes "
-           "them so.",
+           "see `prefix`.",
     .version = 1,
     .kind = HR_OP_ZIP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY | HR_TRAIT_DEFERS,

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-TEST(every_op_says_what_it_is)
+TEST(every_op_is_described)
 {
     size_t count;
     const struct hr_op *const *ops = hr__op_list(&count);
@@ -202,7 +202,7 @@ TEST(files_have_bytes_labels_and_paths)
     bench_finish(&b);
 }
 
-/* The engine asks for ranges before records run: they must be what apply() reads. */
+/* The engine asks for ranges before records run: they must equal what apply() reads. */
 TEST(files_are_read_ahead_where_they_live)
 {
     const struct bench_node *files;
@@ -288,7 +288,7 @@ TEST(shuffle_permutes_globally_and_in_windows)
     bench_finish(&b);
 }
 
-/* Sums over three epochs and several lengths, which fight for the kept permutations. */
+/* Sums over three epochs and several lengths, which compete for cached permutations. */
 static void *shuffle_thread(void *user)
 {
     uint64_t *sum = user;
@@ -319,7 +319,7 @@ TEST(shuffle_gives_the_same_from_many_threads)
     bench_finish(&b);
 }
 
-/* What the sequencer of `order` says of record `at` of a sequence. */
+/* The verdict of the sequencer of `order` on record `at`. */
 static enum hr_sequence_verdict verdict_on(int at)
 {
     struct hr_sequence_begin begin = {.params = node.params, .error = &b.error};
@@ -513,7 +513,7 @@ TEST(unbatch_shows_rows_and_strings)
     bench_finish(&b);
 }
 
-TEST(debug_ops_fail_and_wait_as_told)
+TEST(debug_ops_fail_and_wait_as_their_parameters_say)
 {
     bench_init(&b);
     b.id.index = 4;

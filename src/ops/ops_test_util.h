@@ -69,7 +69,7 @@ static inline void bench_init(struct bench *b)
     b->id.seed = 1;
 }
 
-/* A fresh record. */
+/* Begins a new record. */
 static inline void bench_clear(struct bench *b)
 {
     for (int i = 0; i < BENCH_SLOTS; i++)
@@ -166,7 +166,7 @@ static inline enum hr_err bench_bind(struct bench *b, struct bench_node *n)
     return HR_OK;
 }
 
-/* Infer, and find each bound field's value. */
+/* Infers the schema and finds each bound field's value. */
 static inline enum hr_err
 bench_infer(struct bench *b, struct bench_node *n, struct hr_value **values)
 {
@@ -198,7 +198,7 @@ bench_infer(struct bench *b, struct bench_node *n, struct hr_value **values)
     return HR_OK;
 }
 
-/* What the schema promised is what came. */
+/* Checks the values against the schema. */
 static inline void bench_check(struct bench *b)
 {
     for (size_t i = 0; i < b->schema.count; i++) {
@@ -241,8 +241,8 @@ bench_apply(struct bench *b, struct bench_node *n, struct hr_value **values)
     return HR_OK;
 }
 
-/* One op on the record. Params as YAML flow text, or NULL. On failure the
- * schema is as before. */
+/* Runs one op on the record. Params are YAML flow text, or NULL. On failure the schema is
+ * unchanged. */
 static inline enum hr_err bench_op(struct bench *b, const char *name, const char *params)
 {
     struct hr_value *values[HR_LIST_MAX * 3];

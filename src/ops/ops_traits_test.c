@@ -1,7 +1,7 @@
 /*
- * ops/ops_traits_test.c - what ops declare of themselves is true: by whole runs, and by
- * what freezing a graph makes of them. The optimizer believes traits, so each one is
- * checked. Those about pixels are in pixel_traits_test.c.
+ * ops/ops_traits_test.c - traits are true, as whole runs and frozen graphs show. The
+ * optimizer relies on traits, so each is checked. Those about pixels are in
+ * pixel_traits_test.c.
  */
 #include "ops/ops_test_util.h"
 #include "ops/traits_test_util.h"
@@ -63,7 +63,7 @@ static void make_inputs(void)
     write_file("pictures.idx", pictures, sizeof pictures, idx);
 }
 
-/* `text` with ${files}, ${list} and ${idx} in it replaced; in static memory. */
+/* Replaces ${files}, ${list} and ${idx} in `text`; the result is in static memory. */
 static const char *filled(const char *text)
 {
     static char made[4096];
@@ -212,7 +212,7 @@ TEST(every_op_has_a_row)
 
 /* ---- by whole runs ---- */
 
-/* True if the row gives other bytes under another seed and epoch. */
+/* Whether the row gives other bytes with another seed and epoch. */
 static bool draws(const struct row *row)
 {
     struct outcome *first = run(row, true, 1, 0), *again = run(row, true, 1, 0);
@@ -246,7 +246,7 @@ TEST(pure_ops_give_the_same_whatever_the_seed_and_the_epoch_and_random_ones_do_n
     }
 }
 
-/* Bytes that the op adds; less than 0 where it takes some away. */
+/* Bytes that the op adds; negative if it removes some. */
 static int64_t bytes_added(const struct row *row)
 {
     struct outcome *with = run(row, true, 1, 0), *without = run(row, false, 1, 0);
@@ -257,7 +257,7 @@ static int64_t bytes_added(const struct row *row)
     return added;
 }
 
-TEST(ops_that_shrink_or_grow_do)
+TEST(ops_shrink_or_grow_where_they_declare_it)
 {
     EACH_OP(row, op)
     {
@@ -327,7 +327,7 @@ TEST(ops_that_shard_give_each_record_to_one_rank)
 
 /* ---- by frozen graphs ---- */
 
-TEST(ops_are_for_tests_only_where_their_names_say_so)
+TEST(only_debug_ops_are_for_tests)
 {
     EACH(row, op)
     CHECK(((op->traits & HR_TRAIT_TEST_ONLY) != 0) ==
@@ -362,7 +362,8 @@ TEST(ops_take_batches_where_they_say_so)
     }
 }
 
-/* Both are about fields that keep their names; others must not change them at all. */
+/* Both traits concern fields that keep their names; ops without them must not change
+ * either. */
 TEST(ops_change_dtypes_and_layouts_where_they_say_so)
 {
     EACH(row, op)
@@ -404,7 +405,7 @@ is_value_of(const struct hr_graph *graph, const struct hr_graph_node *n, int slo
     return false;
 }
 
-/* No value is made: every field is one of the inputs'. */
+/* No value is made: every output field is an input field. */
 TEST(ops_that_copy_nothing_pass_on_their_inputs_values)
 {
     EACH(row, op)

@@ -1,8 +1,8 @@
 /*
  * order.repeat - several passes over the data in one epoch.
  *
- * Each pass is an epoch of its own to what lies upstream (number epoch * count + pass),
- * so shuffles and random ops there differ from pass to pass.
+ * For nodes upstream each pass is an epoch of its own (number epoch * count + pass), so
+ * shuffles and random ops there differ from pass to pass.
  */
 #include "op/op.h"
 
@@ -12,7 +12,7 @@ struct repeat {
 
 static const struct hr_param repeat_params[] = {
     HR_P_INT(struct repeat, count, .required = true, HR_RANGE(1, 1000000),
-             .unit = "passes", .help = "how often the data is gone through in an epoch"),
+             .unit = "passes", .help = "number of passes over the data in an epoch"),
 };
 
 static enum hr_err repeat_infer(struct hr_infer *infer)
@@ -41,10 +41,10 @@ static uint64_t repeat_map(const void *params, void *state, uint64_t n, uint64_t
 
 const struct hr_op hr_op_order_repeat = {
     .name = "order.repeat",
-    .summary = "go through the data several times in an epoch",
-    .doc =
-        "A shuffle before it gives every pass an order of its own; behind it, the passes "
-        "are mixed. Random ops draw anew in every pass.",
+    .summary = "repeat the data within an epoch",
+    .doc = "A shuffle before it gives every pass its own order; a shuffle after it mixes "
+           "the "
+           "passes. Random ops draw again in every pass.",
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,

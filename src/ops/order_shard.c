@@ -1,9 +1,9 @@
 /*
  * order.shard - this rank's share of the records.
  *
- * Rank r of w takes the positions r, r + w, r + 2w, ... so that w ranks together go
- * through the epoch in its order. Neither rank nor world changes what a record is: both
- * stay out of the fingerprint.
+ * Rank r of w takes positions r, r + w, r + 2w, ..., so that w ranks together visit the
+ * epoch in its order. Neither rank nor world changes any record, so the fingerprint
+ * includes neither.
  */
 #include "op/share.h"
 #include "ops/ordinal.h"
@@ -24,11 +24,11 @@ static const struct hr_param shard_params[] = {
     HR_P_INT(struct shard, rank, .required = true, HR_RANGE(0, 1000000),
              .not_identity = true, .help = "number of this process, from 0"),
     HR_P_INT(struct shard, world, .required = true, HR_RANGE(1, 1000000),
-             .not_identity = true, .help = "how many processes share the records"),
+             .not_identity = true, .help = "number of processes that divide the records"),
     HR_P_ENUM(struct shard, even, .fallback = "none", .names = evens,
-              .help = "what is done when the records cannot be shared evenly: none (some "
-                      "ranks get one more), drop the rest, or repeat records from the "
-                      "beginning"),
+              .help =
+                  "if the records do not divide evenly: none (some ranks get one more), "
+                  "drop the rest, or repeat records from the beginning"),
 };
 
 static uint64_t shard_count(const void *params, uint64_t n)
@@ -86,9 +86,10 @@ shard_add(void *sequencer, struct hr_sequence_record *record,
 const struct hr_op hr_op_order_shard = {
     .name = "order.shard",
     .summary = "this process's share of the records",
-    .doc = "Every rank must use the same graph and seed. Behind an op that drops records "
-           "the epoch's length is not known, so there the shares may differ by one "
-           "whatever `even` says, and every rank does the work of all before it.",
+    .doc =
+        "Every rank must use the same graph and seed. After an op that drops records "
+        "the epoch's length is unknown: shares may differ by one whatever `even` says, "
+        "and every rank runs all records up to here.",
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS | HR_TRAIT_SHARDS,

@@ -1,11 +1,11 @@
 /*
  * order.shuffle - visit the records in another order every epoch.
  *
- * The order is a keyed permutation of positions (core/perm.h), so nothing is buffered
- * and any position can be asked for by any thread. Making a permutation costs up to a
- * few microseconds, so the last few are kept: in slots that a reader checks with a
- * sequence number around its copy, because threads must not write anything shared per
- * record. A slot that is being replaced is simply computed anew.
+ * The order is a keyed permutation of positions (core/perm.h): nothing is buffered, and
+ * any thread can map any position. Making a permutation takes up to a few microseconds,
+ * so the last few are cached, in slots that readers validate with a sequence number
+ * around their copy, because threads must not write shared memory per record. A reader
+ * that finds its slot being replaced computes the permutation itself.
  */
 #include "ops/ordinal.h"
 
@@ -24,18 +24,19 @@ struct shuffle {
 static const struct hr_param shuffle_params[] = {
     HR_P_INT(struct shuffle, window, .fallback = "0", HR_RANGE(0, 1e12),
              .unit = "records",
-             .help = "shuffle within blocks of so many records; 0: over the whole epoch"),
+             .help = "number of records that are shuffled together; 0: the whole epoch"),
     HR_P_INT(struct shuffle, seed, .fallback = "0", HR_RANGE(0, 9e15),
-             .help = "mixed with the run's seed, for another order of the same records"),
+             .help = "mixed into the run's seed, for another order of the same records"),
 };
 
 #define SLOTS 8
 #define WINDOW_NUMBER_MAX ((uint64_t)1 << 60) /* records before a window */
-#define TABLE_MAX HR_PERM_TABLE /* below, hr_perm has a table that must be copied */
+#define TABLE_MAX                                                                        \
+    HR_PERM_TABLE /* below this, hr_perm has a table that must be copied                 \
+                   */
 #define PERM_WORDS (sizeof(struct hr_perm) / sizeof(uint64_t))
 
-/* What a permutation depends on: the number of records, and the stream that its draws
- * come from. */
+/* What a permutation depends on: the number of records and the random stream. */
 struct key {
     uint64_t n, seed, epoch, block;
 };
@@ -85,7 +86,7 @@ static bool holds(struct slot *slot, const struct key *key)
            atomic_load_explicit(&slot->block, memory_order_relaxed) == key->block;
 }
 
-/* False when the slot holds another permutation or is being written. */
+/* Returns false if the slot holds another permutation or is being written. */
 static bool
 look_up(struct slot *slot, const struct key *key, uint64_t at, uint64_t *ret_place)
 {
@@ -171,7 +172,7 @@ static uint64_t shuffle_map(const void *params, void *state, uint64_t n, uint64_
     return first + permute(state, &key, at - first);
 }
 
-/* ---- windows of records whose number is not known ---- */
+/* ---- windows over records whose number is not known ---- */
 
 struct window {
     const struct shuffle *params;
@@ -180,7 +181,7 @@ struct window {
     uint32_t epoch;
     size_t fields;
     uint64_t number;          /* of this window in the epoch */
-    uint64_t count, at, room; /* records held; next to go out; rows allocated */
+    uint64_t count, at, room; /* records held; the next output; rows allocated */
     bool draining;
     struct hr_sequence_record *records; /* values point into rows */
     struct hr_value *rows;
@@ -336,13 +337,13 @@ static uint64_t window_held_bytes(const void *sequencer)
 
 const struct hr_op hr_op_order_shuffle = {
     .name = "order.shuffle",
-    .summary = "visit the records in a random order, another one each epoch",
+    .summary = "visit the records in a random order, different in each epoch",
     .doc =
-        "With `window: 0` every order of the whole epoch is possible, at no cost in "
-        "memory. A window keeps neighbours near each other (for slow disks), and is "
-        "needed behind an op that drops records, where the epoch's length is not known: "
-        "there, each block of `window` records is gathered and then given out in random "
-        "order. The order depends on seed, epoch and the node's name, "
+        "With `window: 0` the whole epoch is shuffled, without using memory. "
+        "A window keeps neighbours near each other (for slow disks), and is needed after "
+        "an op that drops records, where the epoch's length is unknown: there, each "
+        "`window` records are gathered and then output in random order. The order "
+        "depends on seed, epoch and the node's name, "
         "never on threads.",
     .version = 1,
     .kind = HR_OP_ORDER,

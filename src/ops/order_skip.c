@@ -9,7 +9,7 @@ struct skip {
 
 static const struct hr_param skip_params[] = {
     HR_P_INT(struct skip, count, .required = true, HR_RANGE(0, 1e15), .unit = "records",
-             .help = "how many records are left out"),
+             .help = "number of records to skip"),
 };
 
 static uint64_t skip_count(const void *params, uint64_t n)
@@ -47,7 +47,7 @@ static enum hr_err skip_add(void *sequencer, struct hr_sequence_record *record,
 
 const struct hr_op hr_op_order_skip = {
     .name = "order.skip",
-    .summary = "leave out the first records",
+    .summary = "skip the first records",
     .doc =
         "With order.take this splits data: `take: 1000` for one part, `skip: 1000` for "
         "the rest.",

@@ -9,7 +9,7 @@ struct take {
 
 static const struct hr_param take_params[] = {
     HR_P_INT(struct take, count, .required = true, HR_RANGE(0, 1e15), .unit = "records",
-             .help = "how many records remain"),
+             .help = "number of records to keep"),
 };
 
 static uint64_t take_count(const void *params, uint64_t n)
@@ -48,7 +48,8 @@ static enum hr_err take_add(void *sequencer, struct hr_sequence_record *record,
 const struct hr_op hr_op_order_take = {
     .name = "order.take",
     .summary = "keep the first records",
-    .doc = "Behind a shuffle these are other records every epoch; before it, the same.",
+    .doc = "After a shuffle these are different records in every epoch; before it, the "
+           "same ones.",
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,

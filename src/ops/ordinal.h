@@ -1,5 +1,5 @@
 /*
- * ops/ordinal.h - sequencers that judge records by their ordinal alone: take, skip and
+ * ops/ordinal.h - sequencers that decide by a record's ordinal alone: take, skip and
  * shard where the number of records is not known.
  */
 #ifndef HR_OPS_ORDINAL_H
@@ -9,7 +9,7 @@
 
 struct hr_ordinal {
     const void *params;
-    uint64_t next; /* ordinal in the epoch of the next record */
+    uint64_t next; /* ordinal of the next record in the epoch */
 };
 
 /* Hooks of struct hr_op_sequence; the op has its own add. */
@@ -24,7 +24,7 @@ void hr__ordinal_end(void *sequencer);
     .sequence.begin = hr__ordinal_begin, .sequence.save = hr__ordinal_save,              \
     .sequence.restore = hr__ordinal_restore, .sequence.end = hr__ordinal_end
 
-/* A number that a sequencer saved as text. HR_ERR_FORMAT for anything else, or above
+/* Parses a number that a sequencer saved. HR_ERR_FORMAT for anything else, and above
  * `most`. */
 HR_CHECK enum hr_err hr__saved_number(const char *text, uint64_t most,
                                       uint64_t *ret_number, struct hr_error *error);

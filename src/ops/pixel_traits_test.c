@@ -1,6 +1,5 @@
 /*
- * ops/pixel_traits_test.c - what ops declare about pixels, bytes and descriptions is
- * true.
+ * ops/pixel_traits_test.c - traits about pixels, bytes and descriptions are true.
  *
  * An op gets an image of random levels and several identities to draw with. Pointwise ops
  * are checked by permuting pixels and by changing one, geometric ones by pixels that are
@@ -35,7 +34,8 @@ static void finish(struct result *r)
     free(r->data);
 }
 
-/* The op on an image of uint8, drawing for identity `id`. finish() the result. */
+/* Runs the op on an image of uint8, with the draws of identity `id`. Call finish() on the
+ * result. */
 static struct result apply(const struct row *row, uint8_t *levels, uint64_t id)
 {
     struct result r = {0};
@@ -181,7 +181,7 @@ TEST(affine_ops_are_a_line_per_channel)
     bench_finish(&b);
 }
 
-/* All pixels differ; each comes out once at most, and nothing else does. */
+/* All pixels differ; each occurs in the output at most once, and no other does. */
 TEST(geometric_ops_move_and_drop_pixels_only)
 {
     uint8_t levels[BYTES];
@@ -214,7 +214,7 @@ TEST(geometric_ops_move_and_drop_pixels_only)
     bench_finish(&b);
 }
 
-/* A flat image stays flat; of levels 0 and 255 others are made. */
+/* A flat image stays flat; levels 0 and 255 give others in between. */
 TEST(resampling_ops_interpolate)
 {
     uint8_t levels[BYTES];
@@ -241,10 +241,10 @@ TEST(resampling_ops_interpolate)
     bench_finish(&b);
 }
 
-/* ---- where results lie ---- */
+/* ---- memory of results ---- */
 
-/* Also where it is the record's alone: no op works in place, so the optimizer may let any
- * two of them share an input. */
+/* Also if the record alone uses the input: no op works in place, so any two may use the
+ * same input. */
 TEST(no_op_writes_over_its_input)
 {
     uint8_t levels[BYTES], kept[BYTES];
@@ -276,7 +276,7 @@ TEST(no_op_writes_over_its_input)
 
 /* ---- descriptions ---- */
 
-/* What is described stays described after an op that defers. */
+/* A deferred value stays deferred after an op with DEFERS. */
 TEST(ops_that_defer_edit_descriptions)
 {
     size_t bytes;
@@ -304,7 +304,7 @@ TEST(ops_that_defer_edit_descriptions)
     free(photo);
 }
 
-/* A window of what is decoded is the window of all of it. */
+/* Decoding a window gives that window of the whole image. */
 TEST(ops_that_decode_decode_in_windows)
 {
     size_t bytes, all, some;
@@ -334,7 +334,7 @@ TEST(ops_that_decode_decode_in_windows)
 
 /* ---- nothing copied ---- */
 
-/* Records of one batch lie in its memory. */
+/* Records of a batch point into its memory. */
 TEST(expansions_that_copy_nothing_show_their_parents_bytes)
 {
     int64_t numbers[4] = {3, 1, 4, 1}, dims[1] = {4};
@@ -353,7 +353,7 @@ TEST(expansions_that_copy_nothing_show_their_parents_bytes)
     }
 }
 
-/* A second visit to a record shows the same bytes. */
+/* Reading a record again gives the same bytes. */
 TEST(sources_that_copy_nothing_show_their_files_bytes)
 {
     static const unsigned char pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,  2,

@@ -1,7 +1,7 @@
 /*
- * record.drop - take fields out of the records.
+ * record.drop - removes fields from records.
  *
- * The fields are taken, so the caller removes them from schema and row.
+ * The fields are bound as taken; the caller removes them from schema and row.
  */
 #include "op/op.h"
 
@@ -11,7 +11,7 @@ struct drop {
 
 static const struct hr_param drop_params[] = {
     HR_P_FIELDS(struct drop, fields, .required = true, .access = HR_ACCESS_TAKE,
-                .help = "the fields that go"),
+                .help = "the fields to remove"),
 };
 
 static enum hr_err drop_infer(struct hr_infer *infer)

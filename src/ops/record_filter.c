@@ -1,10 +1,11 @@
 /*
- * record.filter - keep the records for which a condition holds.
+ * record.filter - keeps the records for which a condition holds.
  *
- * An expression must be checked against a schema before it can be evaluated, and open()
- * sees none; so infer leaves what the expression needs to know of its fields behind the
- * parameters, as plain data, and open makes the checked expression from it. Sizes of an
- * image are read off its description: no pixel is made to throw a photo away.
+ * An expression must be checked against a schema before it can be evaluated, but open()
+ * gets no schema. So infer stores what the expression needs to know about its fields
+ * after the parameters, as plain data, and open builds the checked expression from it.
+ * Sizes of an image are read from its description: no pixel is made in order to drop a
+ * photo.
  */
 #include <assert.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static const struct hr_param filter_params[] = {
                 .help = "the condition, such as \"label < 10 and image.height >= 64\""),
 };
 
-/* The checked expression; *ret_expr is the caller's. */
+/* Builds the checked expression; the caller owns *ret_expr. */
 static enum hr_err make(const struct filter *p, const struct hr_schema *schema,
                         struct hr_expr **ret_expr, struct hr_error *error)
 {
@@ -33,7 +34,8 @@ static enum hr_err make(const struct filter *p, const struct hr_schema *schema,
     err = hr__expr_check(expr, schema, error);
     if (err == HR_OK && hr__expr_kind(expr) != HR_OPERAND_BOOL)
         err = hr__fail(error, HR_ERR_TYPE,
-                       "the condition is neither true nor false: compare with something");
+                       "the condition must be true or false, not a number or string: "
+                       "compare with something");
     if (err != HR_OK) {
         hr__expr_destroy(expr);
         return err;

@@ -1,5 +1,5 @@
 /*
- * record.rename - other names for fields. A matter of schemas only.
+ * record.rename - renames fields. It changes schemas only.
  */
 #include "op/op.h"
 

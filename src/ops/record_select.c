@@ -1,7 +1,7 @@
 /*
- * record.select - only the named fields, in the named order.
+ * record.select - keeps the named fields, in the named order.
  *
- * Fields are a matter of schemas: at run time nothing is left to do.
+ * It changes schemas only: there is nothing to do per record.
  */
 #include "op/op.h"
 
@@ -15,7 +15,7 @@ struct select {
 
 static const struct hr_param select_params[] = {
     HR_P_FIELDS(struct select, fields, .required = true, .access = HR_ACCESS_READ,
-                .help = "the fields that remain"),
+                .help = "the fields to keep"),
 };
 
 static enum hr_err select_infer(struct hr_infer *infer)

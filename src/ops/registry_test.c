@@ -1,5 +1,5 @@
 /*
- * ops/registry_test.c - the list of all operators: what every descriptor must keep to.
+ * ops/registry_test.c - the list of all operators, and rules that every descriptor keeps.
  */
 #include "core/alloc.h"
 #include "op/op.h"

@@ -1,5 +1,5 @@
 /*
- * source.idx - the items of an IDX file, and of a second one their labels.
+ * source.idx - the items of an IDX file, with labels from a second one.
  *
  * The header is read when the graph is checked, so that shapes are known before any data.
  * Items with one-byte elements are used in place; wider ones are copied and converted to

@@ -1,9 +1,9 @@
 /*
- * source.list - the lines of a text as records.
+ * source.list - the lines of a text file as records.
  *
- * The text stays where its store can show it (a file is mapped, and must not be cut
- * shorter while it is in use). The place of every 16th line is noted at open, half a byte
- * a line: finding a line is a jump and a short scan.
+ * The text is used in place where its store can map it (the file must not be truncated
+ * meanwhile). open() notes where every 16th line begins, half a byte per line; finding a
+ * line is a jump and a short scan.
  */
 #include <string.h>
 
@@ -22,8 +22,7 @@ struct list {
 static const struct hr_param list_params[] = {
     HR_P_PATH(struct list, path, .required = true, .not_identity = true,
               .help = "the text file, or its URI"),
-    HR_P_BOOL(struct list, skip_empty, .fallback = "false",
-              .help = "leave out lines without a character"),
+    HR_P_BOOL(struct list, skip_empty, .fallback = "false", .help = "skip empty lines"),
     HR_P_FIELD(struct list, field, .fallback = "text", .access = HR_ACCESS_WRITE,
                .help = "the field that holds a line, without its line ending"),
 };
@@ -45,7 +44,8 @@ static enum hr_err list_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-/* The line at `at`: its length without LF or CR LF, and where the next begins. */
+/* Returns the length of the line at `at` without LF or CR LF; sets where the next begins.
+ */
 static size_t line_at(const struct lines *lines, size_t at, size_t *ret_next)
 {
     const char *begin = lines->text + at;

@@ -10,7 +10,7 @@ struct range {
 
 static const struct hr_param range_params[] = {
     HR_P_INT(struct range, n, .required = true, HR_RANGE(0, 1e15), .unit = "records",
-             .help = "how many numbers"),
+             .help = "number of records"),
     HR_P_INT(struct range, start, .fallback = "0", HR_RANGE(-1e15, 1e15),
              .help = "the first number"),
     HR_P_INT(struct range, step, .fallback = "1", HR_RANGE(-1000, 1000),

@@ -36,7 +36,7 @@ static const char *dims_text(const struct hr_value *value, char *text, size_t ro
     return text;
 }
 
-/* The smallest shape that holds all records; *ret_pad when some are smaller. */
+/* The smallest shape that holds all records; sets *ret_pad if some are smaller. */
 static enum hr_err
 common_shape(const struct hr_field *field, const struct hr_value *first, size_t stride,
              int64_t records, const struct hr_stack_spec *spec, int64_t *ret_dims,
@@ -121,7 +121,7 @@ static void fill_value(void *data, enum hr_dtype dtype, int64_t count, double va
     }
 }
 
-/* Copy a record's tensor into the corner of a larger one. */
+/* Copies a record's tensor into the corner of a larger one. */
 static void copy_corner(const struct hr_value *value, const int64_t *dims, int d,
                         const char *from, char *to, size_t item)
 {
@@ -189,7 +189,7 @@ static bool joins_ragged(const struct hr_field *field, const struct hr_stack_spe
            (spec->ragged && hr__field_has_unknown_dims(field));
 }
 
-/* The value of `records` rows that lie in `column`, whose reference it takes over. */
+/* Sets the value to `records` rows of `column`, whose reference it takes over. */
 static void set_column(struct hr_value *value, const struct hr_field *field,
                        int64_t records, struct hr_buffer *column)
 {
@@ -234,7 +234,7 @@ struct stacker {
     struct hr_stack_spec spec;
     const struct hr_schema *schema; /* of one record */
     struct hr_pool *pool;
-    int64_t count, room; /* records held; rows that there is memory for */
+    int64_t count, room; /* records held; rows allocated */
     bool full;
     struct hr_record_id first;  /* of the first record held */
     int64_t *row_bytes;         /* per field; -1: kept in rows */
@@ -267,7 +267,7 @@ void hr__stacker_end(void *sequencer)
     hr__free(s);
 }
 
-/* Rows for values that wait; few at first, since a batch may be of millions. */
+/* Grows the rows for values that wait: few at first, since a batch may have millions. */
 static enum hr_err grow(struct stacker *s, struct hr_error *error)
 {
     int64_t room = s->room == 0 ? 64 : 2 * s->room;
@@ -328,7 +328,8 @@ static enum hr_err begin_batch(struct stacker *s, struct hr_error *error)
     return HR_OK;
 }
 
-/* Room for the next record; memory of a batch is taken when its first one comes. */
+/* Makes room for the next record; the memory of a batch is allocated with its first
+ * record. */
 static enum hr_err
 make_room(struct stacker *s, const struct hr_record_id *id, struct hr_error *error)
 {
@@ -365,7 +366,7 @@ add_field(struct stacker *s, size_t f, struct hr_value *value, struct hr_error *
     to = (char *)hr_buffer_data(s->columns[f]) +
          (size_t)s->count * (size_t)s->row_bytes[f];
     if (value->bytes == 8 && value->ndim == 0)
-        memcpy(to, value->data, 8); /* numbers, by far the most frequent */
+        memcpy(to, value->data, 8); /* numbers, by far the most common */
     else
         hr__value_copy(value, to);
     hr__value_clear(value);

@@ -1,9 +1,9 @@
 /*
- * ops/stack.h - consecutive records joined to one, field by field: what batch.stack and
- * batch.pad are made of.
+ * ops/stack.h - joins consecutive records field by field; the common part of batch.stack
+ * and batch.pad.
  *
- * Fields of one fixed shape are copied into a column as they come; all others are kept
- * until the batch is full.
+ * Fields of one fixed shape are copied into a column as records arrive; all others are
+ * kept until the batch is full.
  */
 #ifndef HR_OPS_STACK_H
 #define HR_OPS_STACK_H
@@ -21,10 +21,10 @@ struct hr_stack_spec {
 };
 
 /*
- * The joined values of `records` records (at least 1): a field with a column shows its
- * first rows (the reference moves), of others the values rows[f], rows[f + stride], ...,
- * which stay the caller's. `columns` may be NULL. HR_ERR_SHAPE names the field and both
- * shapes. On failure values may be partly made, and the caller clears them.
+ * Joins the values of `records` records (at least 1). A field with a column gets its
+ * first rows (the reference moves); others are joined from rows[f], rows[f + stride],
+ * ..., which the caller still owns. `columns` may be NULL. HR_ERR_SHAPE names the field
+ * and both shapes. On failure some values may be set; the caller clears them.
  */
 HR_CHECK enum hr_err
 hr__stack_join(struct hr_pool *pool, const struct hr_schema *schema, int64_t records,
@@ -32,8 +32,8 @@ hr__stack_join(struct hr_pool *pool, const struct hr_schema *schema, int64_t rec
                const struct hr_stack_spec *spec, struct hr_value *ret_values,
                struct hr_error *reterr);
 
-/* A sequencer that stacks: hooks of struct hr_op_sequence. hr__stacker_begin is for the
- * op's own begin. */
+/* Hooks of struct hr_op_sequence for a sequencer that stacks. The op's own begin calls
+ * hr__stacker_begin. */
 HR_CHECK enum hr_err
 hr__stacker_begin(const struct hr_sequence_begin *begin, const struct hr_stack_spec *spec,
                   void **sequencer);

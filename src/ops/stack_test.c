@@ -1,11 +1,11 @@
 /*
- * ops/stack_test.c - putting records together: stacked, padded, ragged, strings.
+ * ops/stack_test.c - joining records: stacked, padded, ragged, strings.
  */
 #include "op/ragged.h"
 #include "ops/stack.h"
 #include "tests/support/check.h"
 
-/* Three 1-d int16 tensors of lengths 2, 0, 3, and what is known of their field. */
+/* Three 1-d int16 tensors of lengths 2, 0 and 3, and their field. */
 struct lists {
     struct hr_schema schema;
     int16_t data[3][3];

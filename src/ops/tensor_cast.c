@@ -1,8 +1,8 @@
 /*
- * tensor.cast - another element type.
+ * tensor.cast - converts to another element type.
  *
- * For images it is an edit of the description, and keeps their meaning: levels 0..255 of
- * uint8 become 0..1 of floats and back. Plain tensors are converted at once.
+ * For images it edits the description and keeps the meaning: levels 0..255 of uint8
+ * become floats 0..1, and back. Other tensors are converted at once.
  */
 #include <math.h>
 
@@ -61,8 +61,7 @@ static enum hr_err cast_infer(struct hr_infer *infer)
 
     if (field->kind != HR_FIELD_TENSOR)
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
-                              "field \"%s\" is no tensor, it cannot be cast",
-                              field->name);
+                              "field \"%s\" must be a tensor to be cast", field->name);
     if (hr__field_is_image(field))
         HR_TRY(infer_image(infer, p));
     field->dtype = (enum hr_dtype)p->dtype;
@@ -79,7 +78,7 @@ static bool is_image(const struct hr_value *value)
     return value->kind == HR_VALUE_DEFERRED || value->layout != HR_LAYOUT_NONE;
 }
 
-/* One element to a double and, for integers, an exact int64. */
+/* Loads an element as a double and, for integers, as an exact int64. */
 static double load(enum hr_dtype dtype, const char *from, int64_t *ret_whole)
 {
     float number;
@@ -111,7 +110,7 @@ static double load(enum hr_dtype dtype, const char *from, int64_t *ret_whole)
     }
 }
 
-/* Floats to integers: towards zero, clamped; NaN is 0. */
+/* Converts a float to an integer: truncated and clamped; NaN gives 0. */
 static int64_t whole_of(double number)
 {
     if (isnan(number))
@@ -219,8 +218,8 @@ const struct hr_op hr_op_tensor_cast = {
     .summary = "convert to another element type",
     .doc = "Images as torchvision's ToDtype(scale=True): uint8 times 1/255 is a float in "
            "0..1. Back to uint8 the value times 255 is rounded to the nearest level "
-           "(torchvision multiplies by 255.999 and cuts off). Other tensors keep their "
-           "values: floats are cut off towards zero, and what does not fit is clamped.",
+           "(torchvision multiplies by 255.999 and truncates). Other tensors keep their "
+           "values: floats are truncated, and values out of range are clamped.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_DTYPE | HR_TRAIT_POINTWISE | HR_TRAIT_AFFINE |

@@ -12,8 +12,9 @@ struct layout {
 static const char *const orders[] = {"hwc", "chw", NULL};
 
 static const struct hr_param layout_params[] = {
-    HR_P_ENUM(struct layout, order, .required = true, .names = orders,
-              .help = "hwc: a pixel's channels lie together; chw: one plane per channel"),
+    HR_P_ENUM(
+        struct layout, order, .required = true, .names = orders,
+        .help = "hwc: the channels of a pixel are adjacent; chw: one plane per channel"),
     HR_P_IMAGE(struct layout),
 };
 

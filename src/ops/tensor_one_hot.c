@@ -1,5 +1,5 @@
 /*
- * tensor.one_hot - a class number as a row of zeros with a one.
+ * tensor.one_hot - turns a class number into a row of zeros with a one.
  */
 #include "op/op.h"
 
@@ -24,7 +24,7 @@ static enum hr_err one_hot_infer(struct hr_infer *infer)
 
     if (field->kind != HR_FIELD_TENSOR || field->ndim != 0 || field->dtype != HR_I64)
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
-                              "field \"%s\" is no int64 scalar, so it is no class number",
+                              "field \"%s\" must be an int64 scalar to be a class number",
                               field->name);
     field->dtype = HR_F32;
     field->meaning = HR_MEANING_NONE;
@@ -53,9 +53,8 @@ static enum hr_err one_hot_apply(struct hr_op_ctx *ctx)
 const struct hr_op hr_op_tensor_one_hot = {
     .name = "tensor.one_hot",
     .summary = "class numbers to rows of zeros and a one",
-    .doc =
-        "int64 scalar to float32 `[classes]`. A number outside of 0..classes - 1 is an "
-        "error.",
+    .doc = "int64 scalar to float32 `[classes]`. A number outside 0..classes - 1 is an "
+           "error.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_DTYPE | HR_TRAIT_GROWS,

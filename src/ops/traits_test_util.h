@@ -1,6 +1,6 @@
 /*
- * ops/traits_test_util.h - every op, with parameters under which its traits show, and
- * what it is given. A new op needs a row here.
+ * ops/traits_test_util.h - every op, with parameters that exercise its traits, and its
+ * input. A new op needs a row here.
  */
 #ifndef HR_OPS_TRAITS_TEST_UTIL_H
 #define HR_OPS_TRAITS_TEST_UTIL_H
