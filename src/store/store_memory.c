@@ -97,7 +97,7 @@ hr__memory_put(const char *uri, const void *data, size_t bytes, struct hr_error 
 {
     struct hr_buffer *copy = NULL, *old = NULL;
     char *own = NULL;
-    const char *name;
+    const char *name = NULL;
     bool found, kept;
     size_t at;
 
@@ -126,7 +126,7 @@ hr__memory_put(const char *uri, const void *data, size_t bytes, struct hr_error 
 bool hr__memory_remove(const char *uri)
 {
     struct item old = {NULL, NULL, 0};
-    const char *name;
+    const char *name = NULL;
     bool found;
     size_t at;
 
