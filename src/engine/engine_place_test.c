@@ -307,7 +307,7 @@ TEST(a_place_far_into_a_huge_epoch_is_found_at_once)
 
 /* ---- every place of every rank ---- */
 
-#define SKIP "  - order.skip: {count: 2}\n"
+#define SKIP_TWO "  - order.skip: {count: 2}\n"
 #define TAKE "  - order.take: {count: 41}\n"
 #define REPEAT "  - order.repeat: {count: 4}\n"
 #define FAIL "  - debug.fail: {at: [0, 2, 4, 6, 50, 51], message: broken}\n"
@@ -353,10 +353,10 @@ TEST(every_rank_resumes_after_each_batch_however_it_is_sharded)
 {
     static const char *const steps[] = {
         RANGE(52),
-        RANGE(52) SKIP,
+        RANGE(52) SKIP_TWO,
         RANGE(52) REPEAT,
-        RANGE(52) SKIP REPEAT,
-        RANGE(52) SHUFFLE TAKE REPEAT SKIP,
+        RANGE(52) SKIP_TWO REPEAT,
+        RANGE(52) SHUFFLE TAKE REPEAT SKIP_TWO,
     };
     static const char *const tails[] = {BATCH(9), FAIL BATCH(9)};
     static const int worlds[] = {1, 5, 18};
