@@ -36,9 +36,8 @@ struct hr_step {
     uint64_t draw_id;
     enum hr_plan_variant variant;
     uint16_t field_count, before_count, after_count, clear_count, alias_count;
-    bool plain; /* only a call of apply: no aliases, nothing to make or clear */
-    uint16_t
-        path; /* whose identity the record has here; for a SOURCE also where it reads */
+    bool plain;       /* only a call of apply: no aliases, nothing to make or clear */
+    uint16_t path;    /* whose identity the record has; a SOURCE also reads by it */
     uint16_t *fields; /* bound fields' slots, in table order */
     uint16_t *before; /* slots to be made before the step */
     uint16_t *after;  /* slots to be made right after it */

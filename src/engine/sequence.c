@@ -306,8 +306,8 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
     enter_record(stage, block, block->size - 1);
     stage->children = stage->child = 1;
     block->at = block->size;
-    first->came += block->size;
-    first->gave++;
+    first->received += block->size;
+    first->given++;
     ok = hr__sequence_add(stage, 1, &record);
     hr__row_clear(first->row, first->fields);
     leave_record(stage, block);

@@ -316,7 +316,7 @@ static bool counts(struct hr_sequencer *s)
 {
     s->out++;
     if (s->skip == 0) {
-        s->gave++;
+        s->given++;
         return true;
     }
     s->skip--;
@@ -345,7 +345,7 @@ bool hr__sequence_add(struct hr_stage *stage, size_t k, struct hr_sequence_recor
         assert(!s->draining);
         if (s->ended)
             return true;
-        s->came++;
+        s->received++;
         code = s->op->add(s->state, record, &verdict, &error);
         if (code == HR_OK && verdict == HR_SEQUENCE_HELD && limit_reached(stage, s)) {
             code = s->op->flush(s->state, HR_FLUSH_LIMIT, &error);
@@ -388,7 +388,7 @@ bool hr__sequence_add_rows(struct hr_stage *stage, const struct hr_record_id *id
         return failed(stage, 0, code, &error);
     assert(*ret_taken > 0 && *ret_taken <= count);
     assert(verdict == HR_SEQUENCE_HELD || verdict == HR_SEQUENCE_READY);
-    s->came += *ret_taken;
+    s->received += *ret_taken;
     s->draining = verdict == HR_SEQUENCE_READY;
     return true;
 }
@@ -468,8 +468,8 @@ void hr__sequencers_count(struct hr_stage *stage)
         struct hr_sequencer *s = &stage->sequencers[k];
         struct hr_node_meter *meter = hr__meter_node(stage->sequencer, s->number);
 
-        meter->records_in += s->came;
-        meter->records_out += s->gave;
-        s->came = s->gave = 0;
+        meter->records_in += s->received;
+        meter->records_out += s->given;
+        s->received = s->given = 0;
     }
 }

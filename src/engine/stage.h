@@ -28,15 +28,15 @@ struct hr_sequencer {
     uint32_t number; /* of the node */
     void *state;     /* op->begin made it */
     struct hr_value *row;
-    size_t fields;        /* of its outputs */
-    bool draining;        /* next() has more outputs */
-    bool flushed, ended;  /* in this epoch */
-    uint64_t skip;        /* outputs to leave out after a restore */
-    struct hr_place base; /* of its input */
-    char *base_state;     /* NULL: not yet made */
-    struct hr_mark *mark; /* of `base`; made on first use */
-    uint64_t out;         /* outputs since `base`, those left out included */
-    uint64_t came, gave;  /* records in and out that the meter does not have yet */
+    size_t fields;            /* of its outputs */
+    bool draining;            /* next() has more outputs */
+    bool flushed, ended;      /* in this epoch */
+    uint64_t skip;            /* outputs to leave out after a restore */
+    struct hr_place base;     /* of its input */
+    char *base_state;         /* NULL: not yet made */
+    struct hr_mark *mark;     /* of `base`; made on first use */
+    uint64_t out;             /* outputs since `base`, those left out included */
+    uint64_t received, given; /* records in and out that the meter does not have yet */
 };
 
 struct hr_stage {

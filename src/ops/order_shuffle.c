@@ -31,9 +31,7 @@ static const struct hr_param shuffle_params[] = {
 
 #define SLOTS 8
 #define WINDOW_NUMBER_MAX ((uint64_t)1 << 60) /* records before a window */
-#define TABLE_MAX                                                                        \
-    HR_PERM_TABLE /* below this, hr_perm has a table that must be copied                 \
-                   */
+#define TABLE_MAX HR_PERM_TABLE /* below, hr_perm has a table that must be copied */
 #define PERM_WORDS (sizeof(struct hr_perm) / sizeof(uint64_t))
 
 /* What a permutation depends on: the number of records and the random stream. */
