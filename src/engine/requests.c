@@ -253,7 +253,8 @@ struct results {
     bool *described;
 };
 
-/* Whether the first later step that uses the slot edits its description. */
+/* Whether the first later step that uses the slot edits its description, or the slot
+ * crosses the cut at the end of the stage as one. */
 static bool is_edited(const struct packer *k, uint16_t slot)
 {
     for (size_t i = k->segment->to; i < k->p->step_count; i++) {
@@ -264,7 +265,7 @@ static bool is_edited(const struct packer *k, uint16_t slot)
         if (lists(step->fields, step->field_count, slot))
             return !lists(step->before, step->before_count, slot);
     }
-    return false;
+    return k->p->plan->describes && hr__program_result(k->p, slot) != 0;
 }
 
 static void add_result(struct packer *k, struct results *r, uint16_t slot,
