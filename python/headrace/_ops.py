@@ -45,6 +45,7 @@ __all__ = [
     "order_take",
     "record_drop",
     "record_filter",
+    "record_kind",
     "record_rename",
     "record_select",
     "source_files",
@@ -372,7 +373,7 @@ def image_center_crop(
     pipeline: Pipeline,
     size: int | Sequence[int],
     *,
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -388,7 +389,8 @@ def image_center_crop(
         pipeline: what the operator reads.
         size: [height, width], or one number for both; list of ints, 1 to 2 items, each
             1 to 65535, in pixels, required.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -397,7 +399,7 @@ def image_center_crop(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"size": size, "field": field}
-    defaults: dict[str, Any] = {"field": "image"}
+    defaults: dict[str, Any] = {"field": ("image",)}
     return pipeline._then("image.center_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -544,7 +546,7 @@ def image_flip(
     *,
     p: float = 0.5,
     direction: Literal["horizontal", "vertical"] = "horizontal",
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -561,7 +563,8 @@ def image_flip(
         p: probability that the image is mirrored; float, 0 to 1, default 0.5.
         direction: horizontal swaps left and right; enum, one of horizontal, vertical,
             default horizontal.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -570,7 +573,7 @@ def image_flip(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"p": p, "direction": direction, "field": field}
-    defaults: dict[str, Any] = {"p": 0.5, "direction": "horizontal", "field": "image"}
+    defaults: dict[str, Any] = {"p": 0.5, "direction": "horizontal", "field": ("image",)}
     return pipeline._then("image.flip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -696,7 +699,7 @@ def image_pad(
     *,
     fill: float | Sequence[float] = 0,
     mode: Literal["constant", "edge", "reflect"] = "constant",
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -717,7 +720,8 @@ def image_pad(
             (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
         mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
             them; enum, one of constant, edge, reflect, default constant.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -726,7 +730,7 @@ def image_pad(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"padding": padding, "fill": fill, "mode": mode, "field": field}
-    defaults: dict[str, Any] = {"fill": 0, "mode": "constant", "field": "image"}
+    defaults: dict[str, Any] = {"fill": 0, "mode": "constant", "field": ("image",)}
     return pipeline._then("image.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -739,7 +743,7 @@ def image_random_crop(
     pad_if_needed: bool = False,
     fill: float | Sequence[float] = 0,
     mode: Literal["constant", "edge", "reflect"] = "constant",
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -764,7 +768,8 @@ def image_random_crop(
             (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
         mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
             them; enum, one of constant, edge, reflect, default constant.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -773,7 +778,7 @@ def image_random_crop(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"size": size, "padding": padding, "pad_if_needed": pad_if_needed, "fill": fill, "mode": mode, "field": field}
-    defaults: dict[str, Any] = {"padding": 0, "pad_if_needed": False, "fill": 0, "mode": "constant", "field": "image"}
+    defaults: dict[str, Any] = {"padding": 0, "pad_if_needed": False, "fill": 0, "mode": "constant", "field": ("image",)}
     return pipeline._then("image.random_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -786,7 +791,7 @@ def image_random_resized_crop(
     ratio: float | Sequence[float] = (0.75, 1.3333333333333333),
     interpolation: Literal["nearest", "bilinear", "bicubic", "box", "lanczos"] = "bilinear",
     antialias: bool = True,
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -814,7 +819,8 @@ def image_random_resized_crop(
             bilinear, bicubic, box, lanczos, default bilinear.
         antialias: average over all pixels that a new pixel covers when shrinking;
             nearest never does; bool, default true.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -823,7 +829,7 @@ def image_random_resized_crop(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"size": size, "scale": scale, "ratio": ratio, "interpolation": interpolation, "antialias": antialias, "field": field}
-    defaults: dict[str, Any] = {"scale": (0.08, 1), "ratio": (0.75, 1.3333333333333333), "interpolation": "bilinear", "antialias": True, "field": "image"}
+    defaults: dict[str, Any] = {"scale": (0.08, 1), "ratio": (0.75, 1.3333333333333333), "interpolation": "bilinear", "antialias": True, "field": ("image",)}
     return pipeline._then("image.random_resized_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -834,7 +840,7 @@ def image_resize(
     *,
     interpolation: Literal["nearest", "bilinear", "bicubic", "box", "lanczos"] = "bilinear",
     antialias: bool = True,
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -855,7 +861,8 @@ def image_resize(
             bilinear, bicubic, box, lanczos, default bilinear.
         antialias: average over all pixels that a new pixel covers when shrinking;
             nearest never does; bool, default true.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -864,7 +871,7 @@ def image_resize(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"size": size, "interpolation": interpolation, "antialias": antialias, "field": field}
-    defaults: dict[str, Any] = {"interpolation": "bilinear", "antialias": True, "field": "image"}
+    defaults: dict[str, Any] = {"interpolation": "bilinear", "antialias": True, "field": ("image",)}
     return pipeline._then("image.resize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -876,7 +883,7 @@ def image_resize_shortest(
     max_size: int = 0,
     interpolation: Literal["nearest", "bilinear", "bicubic", "box", "lanczos"] = "bilinear",
     antialias: bool = True,
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -899,7 +906,8 @@ def image_resize_shortest(
             bilinear, bicubic, box, lanczos, default bilinear.
         antialias: average over all pixels that a new pixel covers when shrinking;
             nearest never does; bool, default true.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -908,7 +916,7 @@ def image_resize_shortest(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"size": size, "max_size": max_size, "interpolation": interpolation, "antialias": antialias, "field": field}
-    defaults: dict[str, Any] = {"max_size": 0, "interpolation": "bilinear", "antialias": True, "field": "image"}
+    defaults: dict[str, Any] = {"max_size": 0, "interpolation": "bilinear", "antialias": True, "field": ("image",)}
     return pipeline._then("image.resize_shortest", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -1183,6 +1191,47 @@ def record_filter(
     params: dict[str, Any] = {"expr": expr}
     defaults: dict[str, Any] = {}
     return pipeline._then("record.filter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("record.kind")
+def record_kind(
+    pipeline: Pipeline,
+    field: str,
+    kind: Literal["image", "mask", "boxes", "points"],
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Declare a field to be an image, a mask, boxes or points.
+
+    Operator `record.kind`, kind map, version 1; pure, zero copy.
+
+    Ops that move an image (crops, flips, resizes, pads) take a list of fields: the
+    image first, then what moves with it, each by its kind. A **mask** is an image of
+    labels: it is resized by the nearest pixel and padded with label 0 (or by the op's
+    `mode`), and ops on colours refuse it. **Boxes** are rows of x1, y1, x2, y2 and
+    **points** rows of x, y, in pixels of the image, where 0 is its left or top edge. A
+    crop clips boxes to its window; a box that lies outside stays as a row of no width
+    or no height, so that rows still agree with labels. Points are never clipped. A
+    decoded photo that is declared a mask is decoded in full: a reduced scale would mix
+    labels.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field to declare; field, required.
+        kind: image, mask: uint8 [height, width, channels]; boxes: float32 [n, 4];
+            points: float32 [n, 2]; enum, one of image, mask, boxes, points, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "kind": kind}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("record.kind", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("record.rename")
@@ -1522,6 +1571,7 @@ class Methods:
     take = order_take
     drop = record_drop
     where = record_filter
+    kind = record_kind
     rename = record_rename
     select = record_select
     cast = tensor_cast

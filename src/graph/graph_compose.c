@@ -12,6 +12,9 @@
  * groups and the fingerprint covers them; a plan may end a group early only where that
  * changes no byte (hr__graph_may_split).
  *
+ * A node that moves several fields has each in the group of its own description, and is
+ * counted to that of the first, the image that the others follow.
+ *
  * Descriptions are followed by the numbers of their values, so a field that is renamed
  * stays in its group. At a fork each branch continues with a copy of the description: two
  * views of a photo are two windows of one decode, and share what they decode.
@@ -156,25 +159,28 @@ join(struct compose *c, struct hr_graph_node *n, size_t at, struct described *v)
 {
     uint32_t node = (uint32_t)(n - c->graph->nodes), traits = n->op->traits;
     struct described fresh = {.deferred = true, .head = node};
+    bool first = !n->describes; /* fields that follow may be in groups of their own */
+    char other[sizeof n->reason], *reason = first ? n->reason : other;
 
     assert(traits & HR_TRAIT_DEFERS);
     if (v->deferred && v->resampled && (traits & HR_TRAIT_RESAMPLING)) {
-        snprintf(n->reason, sizeof n->reason,
+        snprintf(reason, sizeof n->reason,
                  "starts a new group: '%s' is already resampled by '%s', and two "
                  "resamplings are not one",
                  n->field_names[at], name_of(c, v->head));
         make_field(c, n, at, v);
         *v = fresh;
     } else if (v->deferred) {
-        snprintf(n->reason, sizeof n->reason, "composed with '%s': %s",
-                 name_of(c, v->head), gain_of(c, v, n->op));
+        snprintf(reason, sizeof n->reason, "composed with '%s': %s", name_of(c, v->head),
+                 gain_of(c, v, n->op));
     } else {
-        snprintf(n->reason, sizeof n->reason, "begins a description of '%s'",
+        snprintf(reason, sizeof n->reason, "begins a description of '%s'",
                  n->field_names[at]);
         *v = fresh;
     }
     n->describes = true;
-    n->group = v->head;
+    if (first)
+        n->group = v->head;
     if (strictness_of(&c->graph->nodes[v->head]) > n->strictness)
         n->strictness = strictness_of(&c->graph->nodes[v->head]);
     v->resampled = v->resampled || (traits & HR_TRAIT_RESAMPLING);
@@ -208,8 +214,10 @@ static void compose_fields(struct compose *c, struct hr_graph_node *n)
         if (!(n->op->traits & HR_TRAIT_DEFERS)) {
             if (value_of(c, value)->deferred)
                 need_bytes(c, n, i, value_of(c, value));
-        } else if (changes(n, i) && field != NULL && hr__field_is_image(field)) {
+        } else if (changes(n, i) && field != NULL && hr__field_has_pixels(field)) {
             join(c, n, i, value_of(c, value));
+        } else if (changes(n, i) && value_of(c, value)->deferred) {
+            need_bytes(c, n, i, value_of(c, value));
         }
     }
 }

@@ -144,7 +144,7 @@ type_of(struct check *c, const struct hr_expr_node *node, const struct hr_field 
                              text);
     }
     if (member != HR_MEMBER_VALUE) {
-        if (hr__field_is_image(field))
+        if (hr__field_has_pixels(field))
             return HR_OK;
         return hr__expr_fail(c->error, HR_ERR_TYPE, node->column,
                              "field \"%s\" is %s, not an image, so it has no %s",
@@ -159,7 +159,7 @@ type_of(struct check *c, const struct hr_expr_node *node, const struct hr_field 
                              "field \"%s\" is %s; only single numbers and strings can be "
                              "compared, or its sizes, such as %s.%s",
                              field->name, text, field->name,
-                             hr__field_is_image(field) ? "height" : "length");
+                             hr__field_has_pixels(field) ? "height" : "length");
     switch (field->dtype) {
     case HR_BOOL:
         *ret_kind = HR_OPERAND_BOOL;

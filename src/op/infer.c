@@ -4,7 +4,7 @@
  * Encoded bytes where pixels are needed is the most common wrong order; the message says
  * which op fixes it. That name is for people only: no decision depends on it.
  */
-#include "op/op.h"
+#include "op/kind.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -49,6 +49,10 @@ enum hr_err hr__infer_image(struct hr_infer *infer, size_t field)
     assert(field < infer->field_count);
     if (hr__field_is_image(f))
         return HR_OK;
+    if (hr__kind_of(f) != NULL)
+        return hr__infer_fail(infer, f->name, HR_ERR_TYPE,
+                              "field \"%s\" is of kind %s, and this needs an image",
+                              f->name, hr__kind_of(f)->name);
     if (f->meaning == HR_MEANING_ENCODED)
         return hr__infer_fail(
             infer, f->name, HR_ERR_TYPE,

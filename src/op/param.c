@@ -186,11 +186,12 @@ static int word_index(const char *const *names, const char *text)
 
 static void fill_list(const struct hr_param *param, const struct hr_doc *list, void *to)
 {
-    size_t count = list->as.list.count;
+    bool one = list->kind != HR_DOC_LIST;
+    size_t count = one ? 1 : list->as.list.count;
 
-    assert(list->kind == HR_DOC_LIST && count <= HR_LIST_MAX);
+    assert(count <= HR_LIST_MAX && (!one || param->one_is_item));
     for (size_t i = 0; i < count; i++) {
-        const struct hr_doc *item = list->as.list.items[i];
+        const struct hr_doc *item = one ? list : list->as.list.items[i];
 
         if (param->type == HR_PARAM_INTS)
             ((struct hr_ints *)to)->values[i] = item->as.integer;

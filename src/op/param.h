@@ -74,7 +74,9 @@ struct hr_param {
     double min, max;
     int items_min, items_max; /* lists; one scalar is accepted as a list of one. 0, 0: 1
                                  to HR_LIST_MAX */
-    const char *const *names; /* ENUM, ends with NULL */
+    bool one_is_item; /* lists: the canonical form of one item is the item, so that a
+                       * FIELD can become FIELDS and graphs keep their fingerprints */
+    const char *const *names;             /* ENUM, ends with NULL */
     const struct hr_param_alias *aliases; /* ends with {NULL, NULL} */
     const char *unit;                     /* "pixels", "degrees", "bytes"; NULL: none */
     const char *help;                     /* one sentence, starts small, no full stop */

@@ -280,6 +280,10 @@ canon_list(struct hr_param_parse *p, const struct hr_doc *value, struct hr_doc *
     if (value->kind == HR_DOC_MAP)
         return wrong_type(p, value);
     HR_TRY(check_count(p, value, count));
+    if (p->param->one_is_item && count == 1) {
+        p->at = items != NULL && items[0]->line > 0 ? items[0] : p->at;
+        return canon_item(p, items != NULL ? items[0] : value, ret);
+    }
     list = hr__doc_new(HR_DOC_LIST);
     if (list == NULL)
         return HR_OK;

@@ -62,6 +62,13 @@ bool hr__field_is_image(const struct hr_field *field)
             field->meaning == HR_MEANING_IMAGE_NORMAL);
 }
 
+bool hr__field_has_pixels(const struct hr_field *field)
+{
+    return hr__field_is_image(field) ||
+           (field->kind == HR_FIELD_TENSOR && field->layout != HR_LAYOUT_NONE &&
+            field->ndim >= 3 && field->meaning == HR_MEANING_MASK);
+}
+
 /* The last three dims are the image's, those before them the batch's. */
 struct hr_dim *hr__field_height(struct hr_field *field)
 {

@@ -33,6 +33,9 @@ enum hr_meaning {
     HR_MEANING_IMAGE_U8,     /* 0..255 */
     HR_MEANING_IMAGE_UNIT,   /* floats 0..1 */
     HR_MEANING_IMAGE_NORMAL, /* floats after normalisation: any range */
+    HR_MEANING_MASK,         /* an image of labels */
+    HR_MEANING_BOXES,        /* rows of x1, y1, x2, y2 in pixels of an image */
+    HR_MEANING_POINTS,       /* rows of x, y */
 };
 
 enum hr_layout {
@@ -73,7 +76,10 @@ struct hr_field *hr__schema_put(struct hr_schema *schema, const char *name);
 void hr__schema_remove(struct hr_schema *schema, size_t at);
 
 bool hr__field_is_image(const struct hr_field *field);
-/* Sizes of an image field by meaning, whatever its layout; HR_DIM_UNKNOWN when unknown.
+/* An image or a mask: pixels in rows and columns, whose values may be deferred. */
+bool hr__field_has_pixels(const struct hr_field *field);
+/* Sizes of a field with pixels by meaning, whatever its layout; HR_DIM_UNKNOWN when
+ * unknown.
  */
 struct hr_dim *hr__field_height(struct hr_field *field);
 struct hr_dim *hr__field_width(struct hr_field *field);

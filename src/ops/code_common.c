@@ -278,7 +278,7 @@ static void give_meaning(struct hr_field *f, struct hr_schema *input, int batch_
 
     if (old != NULL && old->kind == f->kind && old->dtype == f->dtype &&
         old->ndim == f->ndim) {
-        bool image = hr__field_is_image(old);
+        bool image = hr__field_has_pixels(old);
 
         if (image && layout == HR_LAYOUT_NONE)
             layout = short_end(f, old->layout, true);

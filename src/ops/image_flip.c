@@ -1,11 +1,10 @@
 /*
  * image.flip - mirrors an image with a probability.
  */
-#include "ops/image_job.h"
-#include "ops/image_size.h"
+#include "ops/move.h"
 
 struct flip {
-    const char *field;
+    struct hr_names field; /* first, for HR_MOVE_STATE */
     double p;
     int direction;
 };
@@ -17,23 +16,27 @@ static const struct hr_param flip_params[] = {
                .help = "probability that the image is mirrored"),
     HR_P_ENUM(struct flip, direction, .fallback = "horizontal", .names = directions,
               .help = "horizontal swaps left and right"),
-    HR_P_IMAGE(struct flip),
+    HR_P_MOVED(struct flip),
 };
 
 static enum hr_err flip_infer(struct hr_infer *infer)
 {
-    return hr__infer_image(infer, 0);
+    return hr__infer_moved(infer);
 }
 
 static enum hr_err flip_apply(struct hr_op_ctx *ctx)
 {
     const struct flip *p = ctx->params;
+    struct hr_move move;
     struct hr_rng rng;
 
     hr__op_rng(ctx, &rng);
     if (hr__rng_double(&rng) >= p->p)
         return HR_OK;
-    return hr__image_flip(ctx, 0, p->direction == 0, p->direction == 1);
+    HR_TRY(hr__move_begin(ctx, &move));
+    move.flip_x = p->direction == 0;
+    move.flip_y = p->direction == 1;
+    return hr__move(ctx, &move);
 }
 
 const struct hr_op hr_op_image_flip = {
@@ -46,6 +49,7 @@ const struct hr_op hr_op_image_flip = {
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_DEFERS,
     HR_PARAMS(flip_params, struct flip),
+    HR_MOVE_STATE,
     .infer = flip_infer,
     .apply = flip_apply,
 };

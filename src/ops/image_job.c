@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/kind.h"
+
 const struct hr_lazy_class hr__image_class = {
     .name = "image",
     .force = hr__image_force,
@@ -312,6 +314,22 @@ enum hr_err hr__image_flip(struct hr_op_ctx *ctx, size_t field, bool x, bool y)
     image->flip_y ^= y;
     image->node_store = ctx->node;
     return HR_OK;
+}
+
+enum hr_err
+hr__image_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
+{
+    HR_TRY(hr__image_frame(ctx, field, move->left, move->top, move->right, move->bottom,
+                           (enum hr_pad_mode)move->pad_mode, move->fill));
+    if (move->x != 0 || move->y != 0 ||
+        move->crop_width != move->width + move->left + move->right ||
+        move->crop_height != move->height + move->top + move->bottom)
+        HR_TRY(hr__image_crop(ctx, field, move->x, move->y, move->crop_width,
+                              move->crop_height));
+    if (move->to_width != move->crop_width || move->to_height != move->crop_height)
+        HR_TRY(hr__image_resize(ctx, field, move->to_width, move->to_height, move->filter,
+                                move->antialias));
+    return hr__image_flip(ctx, field, move->flip_x, move->flip_y);
 }
 
 enum hr_err hr__image_affine(struct hr_op_ctx *ctx, size_t field, const float scale[4],

@@ -91,6 +91,10 @@ HR_CHECK enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t
 HR_CHECK enum hr_err hr__image_resize(struct hr_op_ctx *ctx, size_t field, int32_t width,
                                       int32_t height, int filter, bool antialias);
 HR_CHECK enum hr_err hr__image_flip(struct hr_op_ctx *ctx, size_t field, bool x, bool y);
+/* All of a move: pad, crop, resize, mirror. */
+struct hr_move; /* op/kind.h */
+HR_CHECK enum hr_err
+hr__image_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move);
 HR_CHECK enum hr_err hr__image_affine(struct hr_op_ctx *ctx, size_t field,
                                       const float scale[4], const float bias[4]);
 HR_CHECK enum hr_err

@@ -3,9 +3,10 @@
  */
 #include "ops/image_padding.h"
 #include "ops/image_size.h"
+#include "ops/move.h"
 
 struct pad {
-    const char *field;
+    struct hr_names field; /* first, for HR_MOVE_STATE */
     struct hr_ints padding;
     struct hr_floats fill;
     int mode;
@@ -18,7 +19,7 @@ static const struct hr_param pad_params[] = {
                       "[left, top, right, bottom]"),
     HR_P_FILL(struct pad),
     HR_P_PAD_MODE(struct pad),
-    HR_P_IMAGE(struct pad),
+    HR_P_MOVED(struct pad),
 };
 
 static int64_t grown(int64_t size, int32_t before, int32_t after)
@@ -32,13 +33,15 @@ static enum hr_err pad_infer(struct hr_infer *infer)
     struct hr_field *field = infer->fields[0];
     struct hr_sides sides = hr__sides(&p->padding);
 
+    HR_TRY(hr__infer_moved(infer));
     HR_TRY(hr__infer_pixels(infer, 0));
     if (p->padding.count == 3)
         return hr__infer_fail(infer, "padding", HR_ERR_ARGUMENT,
                               "padding has 1, 2 or 4 numbers, not 3");
     HR_TRY(hr__infer_fill(infer, &p->fill));
-    hr__infer_size(field, grown(hr__field_width(field)->size, sides.left, sides.right),
-                   grown(hr__field_height(field)->size, sides.top, sides.bottom));
+    hr__infer_moved_size(infer,
+                         grown(hr__field_width(field)->size, sides.left, sides.right),
+                         grown(hr__field_height(field)->size, sides.top, sides.bottom));
     return HR_OK;
 }
 
@@ -46,11 +49,13 @@ static enum hr_err pad_apply(struct hr_op_ctx *ctx)
 {
     const struct pad *p = ctx->params;
     struct hr_sides sides = hr__sides(&p->padding);
-    float fill[4];
+    struct hr_move move;
 
-    hr__fill_levels(&p->fill, fill);
-    return hr__image_frame(ctx, 0, sides.left, sides.top, sides.right, sides.bottom,
-                           (enum hr_pad_mode)p->mode, fill);
+    HR_TRY(hr__move_begin(ctx, &move));
+    move.pad_mode = p->mode;
+    hr__fill_levels(&p->fill, move.fill);
+    hr__move_pad(&move, sides.left, sides.top, sides.right, sides.bottom);
+    return hr__move(ctx, &move);
 }
 
 const struct hr_op hr_op_image_pad = {
@@ -63,6 +68,7 @@ const struct hr_op hr_op_image_pad = {
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,
     HR_PARAMS(pad_params, struct pad),
+    HR_MOVE_STATE,
     .infer = pad_infer,
     .apply = pad_apply,
 };

@@ -3,9 +3,10 @@
  */
 #include "ops/image_padding.h"
 #include "ops/image_size.h"
+#include "ops/move.h"
 
 struct random_crop {
-    const char *field;
+    struct hr_names field; /* first, for HR_MOVE_STATE */
     struct hr_ints size, padding;
     bool pad_if_needed;
     struct hr_floats fill;
@@ -23,19 +24,19 @@ static const struct hr_param random_crop_params[] = {
               .help = "pad images that are smaller than size; else they are an error"),
     HR_P_FILL(struct random_crop),
     HR_P_PAD_MODE(struct random_crop),
-    HR_P_IMAGE(struct random_crop),
+    HR_P_MOVED(struct random_crop),
 };
 
 static enum hr_err random_crop_infer(struct hr_infer *infer)
 {
     const struct random_crop *p = infer->params;
 
-    HR_TRY(hr__infer_image(infer, 0));
+    HR_TRY(hr__infer_moved(infer));
     if (p->padding.count == 3)
         return hr__infer_fail(infer, "padding", HR_ERR_ARGUMENT,
                               "padding has 1, 2 or 4 numbers, not 3");
     HR_TRY(hr__infer_fill(infer, &p->fill));
-    hr__infer_size(infer->fields[0], hr__size_width(&p->size), hr__size_height(&p->size));
+    hr__infer_moved_size(infer, hr__size_width(&p->size), hr__size_height(&p->size));
     return HR_OK;
 }
 
@@ -61,11 +62,13 @@ static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
     const struct random_crop *p = ctx->params;
     int32_t to_width = hr__size_width(&p->size), to_height = hr__size_height(&p->size);
     struct hr_sides sides = hr__sides(&p->padding);
-    int32_t width, height, channels, x, y;
+    int32_t width, height, x, y;
+    struct hr_move move;
     struct hr_rng rng;
-    float fill[4];
 
-    HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
+    HR_TRY(hr__move_begin(ctx, &move));
+    width = move.width;
+    height = move.height;
     if (p->pad_if_needed) {
         pad_needed(width, to_width, &sides.left, &sides.right);
         pad_needed(height, to_height, &sides.top, &sides.bottom);
@@ -77,13 +80,14 @@ static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
                         "cannot crop %dx%d from an image of %dx%d; pad_if_needed would "
                         "frame it",
                         (int)to_width, (int)to_height, (int)width, (int)height);
-    hr__fill_levels(&p->fill, fill);
-    HR_TRY(hr__image_frame(ctx, 0, sides.left, sides.top, sides.right, sides.bottom,
-                           (enum hr_pad_mode)p->mode, fill));
+    move.pad_mode = p->mode;
+    hr__fill_levels(&p->fill, move.fill);
+    hr__move_pad(&move, sides.left, sides.top, sides.right, sides.bottom);
     hr__op_rng(ctx, &rng);
     y = draw(&rng, height - to_height);
     x = draw(&rng, width - to_width);
-    return hr__image_crop(ctx, 0, x, y, to_width, to_height);
+    hr__move_crop(&move, x, y, to_width, to_height);
+    return hr__move(ctx, &move);
 }
 
 const struct hr_op hr_op_image_random_crop = {
@@ -95,6 +99,7 @@ const struct hr_op hr_op_image_random_crop = {
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
     HR_PARAMS(random_crop_params, struct random_crop),
+    HR_MOVE_STATE,
     .infer = random_crop_infer,
     .apply = random_crop_apply,
 };

@@ -4,11 +4,11 @@
 #include <math.h>
 
 #include "kernel/resample.h"
-#include "ops/image_job.h"
 #include "ops/image_size.h"
+#include "ops/move.h"
 
 struct rrc {
-    const char *field;
+    struct hr_names field; /* first, for HR_MOVE_STATE */
     struct hr_ints size;
     struct hr_floats scale, ratio;
     int interpolation;
@@ -24,21 +24,21 @@ static const struct hr_param rrc_params[] = {
                 .items_min = 2, .items_max = 2, HR_RANGE(0, 1000), .min_open = true,
                 .help = "smallest and largest width / height of the window"),
     HR_P_INTERPOLATION(struct rrc),
-    HR_P_IMAGE(struct rrc),
+    HR_P_MOVED(struct rrc),
 };
 
 static enum hr_err rrc_infer(struct hr_infer *infer)
 {
     const struct rrc *p = infer->params;
 
-    HR_TRY(hr__infer_image(infer, 0));
+    HR_TRY(hr__infer_moved(infer));
     if (p->scale.values[0] > p->scale.values[1])
         return hr__infer_fail(infer, "scale", HR_ERR_RANGE,
                               "scale: the smaller number comes first");
     if (p->ratio.values[0] > p->ratio.values[1])
         return hr__infer_fail(infer, "ratio", HR_ERR_RANGE,
                               "ratio: the smaller number comes first");
-    hr__infer_size(infer->fields[0], hr__size_width(&p->size), hr__size_height(&p->size));
+    hr__infer_moved_size(infer, hr__size_width(&p->size), hr__size_height(&p->size));
     return HR_OK;
 }
 
@@ -80,16 +80,17 @@ choose(const struct rrc *p, struct hr_rng *rng, int32_t width, int32_t height)
 static enum hr_err rrc_apply(struct hr_op_ctx *ctx)
 {
     const struct rrc *p = ctx->params;
-    int32_t width, height, channels;
     struct window window;
+    struct hr_move move;
     struct hr_rng rng;
 
-    HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
+    HR_TRY(hr__move_begin(ctx, &move));
     hr__op_rng(ctx, &rng);
-    window = choose(p, &rng, width, height);
-    HR_TRY(hr__image_crop(ctx, 0, window.x, window.y, window.width, window.height));
-    return hr__image_resize(ctx, 0, hr__size_width(&p->size), hr__size_height(&p->size),
-                            p->interpolation, p->antialias);
+    window = choose(p, &rng, move.width, move.height);
+    hr__move_crop(&move, window.x, window.y, window.width, window.height);
+    hr__move_resize(&move, hr__size_width(&p->size), hr__size_height(&p->size),
+                    p->interpolation, p->antialias);
+    return hr__move(ctx, &move);
 }
 
 const struct hr_op hr_op_image_random_resized_crop = {
@@ -104,6 +105,7 @@ const struct hr_op hr_op_image_random_resized_crop = {
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_RESAMPLING | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
     HR_PARAMS(rrc_params, struct rrc),
+    HR_MOVE_STATE,
     .infer = rrc_infer,
     .apply = rrc_apply,
 };

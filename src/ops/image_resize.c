@@ -1,11 +1,11 @@
 /*
  * image.resize - resizes to a fixed height and width.
  */
-#include "ops/image_job.h"
 #include "ops/image_size.h"
+#include "ops/move.h"
 
 struct resize {
-    const char *field;
+    struct hr_names field; /* first, for HR_MOVE_STATE */
     struct hr_ints size;
     int interpolation;
     bool antialias;
@@ -14,24 +14,27 @@ struct resize {
 static const struct hr_param resize_params[] = {
     HR_P_SIZE(struct resize),
     HR_P_INTERPOLATION(struct resize),
-    HR_P_IMAGE(struct resize),
+    HR_P_MOVED(struct resize),
 };
 
 static enum hr_err resize_infer(struct hr_infer *infer)
 {
     const struct resize *p = infer->params;
 
-    HR_TRY(hr__infer_image(infer, 0));
-    hr__infer_size(infer->fields[0], hr__size_width(&p->size), hr__size_height(&p->size));
+    HR_TRY(hr__infer_moved(infer));
+    hr__infer_moved_size(infer, hr__size_width(&p->size), hr__size_height(&p->size));
     return HR_OK;
 }
 
 static enum hr_err resize_apply(struct hr_op_ctx *ctx)
 {
     const struct resize *p = ctx->params;
+    struct hr_move move;
 
-    return hr__image_resize(ctx, 0, hr__size_width(&p->size), hr__size_height(&p->size),
-                            p->interpolation, p->antialias);
+    HR_TRY(hr__move_begin(ctx, &move));
+    hr__move_resize(&move, hr__size_width(&p->size), hr__size_height(&p->size),
+                    p->interpolation, p->antialias);
+    return hr__move(ctx, &move);
 }
 
 const struct hr_op hr_op_image_resize = {
@@ -45,6 +48,7 @@ const struct hr_op hr_op_image_resize = {
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_RESAMPLING | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
     HR_PARAMS(resize_params, struct resize),
+    HR_MOVE_STATE,
     .infer = resize_infer,
     .apply = resize_apply,
 };

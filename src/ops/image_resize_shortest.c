@@ -1,11 +1,11 @@
 /*
  * image.resize_shortest - resizes the shorter side to a fixed length, keeping the aspect.
  */
-#include "ops/image_job.h"
 #include "ops/image_size.h"
+#include "ops/move.h"
 
 struct shortest {
-    const char *field;
+    struct hr_names field; /* first, for HR_MOVE_STATE */
     int64_t size, max_size;
     int interpolation;
     bool antialias;
@@ -19,7 +19,7 @@ static const struct hr_param shortest_params[] = {
              .help = "make both sides smaller when the longer would exceed this; 0: no "
                      "limit"),
     HR_P_INTERPOLATION(struct shortest),
-    HR_P_IMAGE(struct shortest),
+    HR_P_MOVED(struct shortest),
 };
 
 /* Truncates to whole numbers, like torchvision. */
@@ -45,7 +45,7 @@ static enum hr_err shortest_infer(struct hr_infer *infer)
     struct hr_field *field = infer->fields[0];
     int64_t width, height;
 
-    HR_TRY(hr__infer_image(infer, 0));
+    HR_TRY(hr__infer_moved(infer));
     if (p->max_size > 0 && p->max_size < p->size)
         return hr__infer_fail(infer, "max_size", HR_ERR_RANGE,
                               "max_size %lld is below size %lld", (long long)p->max_size,
@@ -56,24 +56,25 @@ static enum hr_err shortest_infer(struct hr_infer *infer)
         sides(p, width, height, &width, &height);
     else
         width = height = -1;
-    hr__infer_size(field, width, height);
+    hr__infer_moved_size(infer, width, height);
     return HR_OK;
 }
 
 static enum hr_err shortest_apply(struct hr_op_ctx *ctx)
 {
     const struct shortest *p = ctx->params;
-    int32_t width, height, channels;
     int64_t to_width, to_height;
+    struct hr_move move;
 
-    HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
-    sides(p, width, height, &to_width, &to_height);
+    HR_TRY(hr__move_begin(ctx, &move));
+    sides(p, move.width, move.height, &to_width, &to_height);
     if (to_width > HR_IMAGE_SIDE_MAX || to_height > HR_IMAGE_SIDE_MAX)
         return hr__fail(ctx->error, HR_ERR_LIMIT,
-                        "an image of %dx%d would become %lldx%lld", (int)width,
-                        (int)height, (long long)to_width, (long long)to_height);
-    return hr__image_resize(ctx, 0, (int32_t)to_width, (int32_t)to_height,
-                            p->interpolation, p->antialias);
+                        "an image of %dx%d would become %lldx%lld", (int)move.width,
+                        (int)move.height, (long long)to_width, (long long)to_height);
+    hr__move_resize(&move, (int32_t)to_width, (int32_t)to_height, p->interpolation,
+                    p->antialias);
+    return hr__move(ctx, &move);
 }
 
 const struct hr_op hr_op_image_resize_shortest = {
@@ -87,6 +88,7 @@ const struct hr_op hr_op_image_resize_shortest = {
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_RESAMPLING | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
     HR_PARAMS(shortest_params, struct shortest),
+    HR_MOVE_STATE,
     .infer = shortest_infer,
     .apply = shortest_apply,
 };

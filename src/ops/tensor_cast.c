@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "op/kind.h"
 #include "ops/image_job.h"
 #include "ops/image_size.h"
 
@@ -64,6 +65,15 @@ static enum hr_err cast_infer(struct hr_infer *infer)
                               "field \"%s\" must be a tensor to be cast", field->name);
     if (hr__field_is_image(field))
         HR_TRY(infer_image(infer, p));
+    if (field->meaning == HR_MEANING_MASK && is_float(p->dtype))
+        return hr__infer_fail(infer, "dtype", HR_ERR_TYPE,
+                              "field \"%s\" is a mask: its labels are cast to integers",
+                              field->name);
+    if (hr__kind_of(field) != NULL && field->dtype != (enum hr_dtype)p->dtype &&
+        !hr__field_is_image(field)) { /* it no longer moves with an image */
+        field->meaning = HR_MEANING_NONE;
+        field->layout = HR_LAYOUT_NONE;
+    }
     field->dtype = (enum hr_dtype)p->dtype;
     return HR_OK;
 }

@@ -57,6 +57,7 @@ static const struct row rows[] = {
     {"order.take",                "{count: 5}",                                              NUMBERS },
     {"record.drop",               "{fields: [label]}",                                       PICTURES},
     {"record.filter",             "{expr: \"label != 1\"}",                                  PICTURES},
+    {"record.kind",               "{field: image, kind: image}",                             PICTURES},
     {"record.rename",             "{fields: {label: class}}",                                PICTURES},
     {"record.select",             "{fields: [image]}",                                       PICTURES},
     {"source.files",              "{path: '${files}', labels: folder}",                      NULL    },

@@ -15,7 +15,7 @@ static uint64_t field_estimate(const struct hr_field *field)
     uint64_t bytes = hr_dtype_size(field->dtype);
 
     if (field->kind != HR_FIELD_TENSOR ||
-        (!hr__field_is_image(field) && hr__field_bytes(field) < 0))
+        (!hr__field_has_pixels(field) && hr__field_bytes(field) < 0))
         return UNKNOWN_BYTES;
     for (int d = 0; d < field->ndim; d++)
         bytes = hr__bytes_times(bytes, field->dims[d].size >= 0

@@ -59,7 +59,7 @@ static const enum hr_dtype dtypes[] = {HR_U8,  HR_I16, HR_I32,  HR_I64, HR_F16, 
 static void random_field(uint64_t *dice, struct hr_field *field)
 {
     field->kind = (enum hr_field_kind)pick(dice, 4);
-    field->meaning = (enum hr_meaning)pick(dice, 7);
+    field->meaning = (enum hr_meaning)pick(dice, HR_MEANING_POINTS + 1);
     if (field->kind == HR_FIELD_RAGGED || field->kind == HR_FIELD_STRINGS)
         field->levels = 1 + (int)pick(dice, 3);
     if (field->kind == HR_FIELD_BYTES || field->kind == HR_FIELD_STRINGS)

@@ -9,7 +9,8 @@
 _Static_assert(HR_FIELD_TENSOR == 0 && HR_FIELD_BYTES == 1 && HR_FIELD_RAGGED == 2 &&
                    HR_FIELD_STRINGS == 3,
                "kinds of fields are part of the format");
-_Static_assert(HR_MEANING_NONE == 0 && HR_MEANING_IMAGE_NORMAL == 6,
+_Static_assert(HR_MEANING_NONE == 0 && HR_MEANING_IMAGE_NORMAL == 6 &&
+                   HR_MEANING_POINTS == 9,
                "meanings are part of the format");
 _Static_assert(HR_LAYOUT_NONE == 0 && HR_LAYOUT_CHW == 2,
                "layouts are part of the format");
@@ -106,7 +107,7 @@ static bool head_is_sound(const struct field_head *head)
 
     return head->kind <= HR_FIELD_STRINGS && nested == (head->levels > 0) &&
            head->levels <= HR_FIELD_LEVELS_MAX && head->ndim <= HR_MAX_DIMS &&
-           head->meaning <= HR_MEANING_IMAGE_NORMAL && head->layout <= HR_LAYOUT_CHW &&
+           head->meaning <= HR_MEANING_POINTS && head->layout <= HR_LAYOUT_CHW &&
            (hr_dtype_size((enum hr_dtype)head->dtype) > 0 ||
             (!typed && head->dtype == HR_DTYPE_NONE));
 }

@@ -1,0 +1,127 @@
+/*
+ * kind_boxes.c - boxes and points, in pixels of the image that they belong to: x runs
+ * from 0 at its left edge to its width, y from 0 at its top edge to its height.
+ */
+#include "ops/kinds.h"
+
+static bool is_table(const struct hr_field *field, int64_t columns)
+{
+    return field->dtype == HR_F32 && field->ndim == 2 &&
+           (field->dims[1].size == columns || field->dims[1].size == HR_DIM_UNKNOWN);
+}
+
+static bool boxes_accepts(const struct hr_field *field)
+{
+    return is_table(field, 4);
+}
+
+static bool points_accepts(const struct hr_field *field)
+{
+    return is_table(field, 2);
+}
+
+/* One axis of a move: result = (at + shift) * scale, mirrored at `size`. */
+struct axis {
+    double shift, scale, size;
+    bool flip;
+};
+
+static void axes_of(const struct hr_move *move, struct axis *ret_x, struct axis *ret_y)
+{
+    *ret_x = (struct axis){(double)move->left - move->x,
+                           (double)move->to_width / move->crop_width, move->to_width,
+                           move->flip_x};
+    *ret_y = (struct axis){(double)move->top - move->y,
+                           (double)move->to_height / move->crop_height, move->to_height,
+                           move->flip_y};
+}
+
+static double moved(const struct axis *axis, float at)
+{
+    double to = ((double)at + axis->shift) * axis->scale;
+
+    return axis->flip ? axis->size - to : to;
+}
+
+static float clipped(double at, double size)
+{
+    return (float)(at < 0 ? 0 : at > size ? size : at);
+}
+
+/* Both ends of a side, in order and within the image. */
+static void move_side(const struct axis *axis, float *low, float *high)
+{
+    double a = moved(axis, *low), b = moved(axis, *high);
+
+    *low = clipped(axis->flip ? b : a, axis->size);
+    *high = clipped(axis->flip ? a : b, axis->size);
+}
+
+/* A copy of the rows in the arena, which takes the value's place. */
+static enum hr_err
+copy_rows(struct hr_op_ctx *ctx, size_t field, int64_t columns, float **ret_numbers)
+{
+    struct hr_value *value = ctx->fields[field];
+    int64_t dims[2] = {value->dims[0], columns};
+    void *numbers;
+
+    if (value->kind != HR_VALUE_TENSOR || value->dtype != HR_F32 || value->ndim != 2 ||
+        value->dims[1] != columns)
+        return hr__fail(ctx->error, HR_ERR_SHAPE, "the field is no float32 [n, %d]",
+                        (int)columns);
+    HR_TRY(
+        hr__op_alloc(ctx, (size_t)hr__value_count(value) * sizeof(float) + 1, &numbers));
+    hr__value_copy(value, numbers);
+    hr__value_clear(value);
+    hr__value_set_tensor(value, HR_F32, 2, dims, numbers, NULL);
+    *ret_numbers = numbers;
+    return HR_OK;
+}
+
+static enum hr_err
+boxes_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
+{
+    struct axis x, y;
+    float *box;
+
+    HR_TRY(copy_rows(ctx, field, 4, &box));
+    axes_of(move, &x, &y);
+    for (int64_t i = 0; i < ctx->fields[field]->dims[0]; i++, box += 4) {
+        move_side(&x, &box[0], &box[2]);
+        move_side(&y, &box[1], &box[3]);
+    }
+    return HR_OK;
+}
+
+static enum hr_err
+points_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
+{
+    struct axis x, y;
+    float *point;
+
+    HR_TRY(copy_rows(ctx, field, 2, &point));
+    axes_of(move, &x, &y);
+    for (int64_t i = 0; i < ctx->fields[field]->dims[0]; i++, point += 2) {
+        point[0] = (float)moved(&x, point[0]);
+        point[1] = (float)moved(&y, point[1]);
+    }
+    return HR_OK;
+}
+
+const struct hr_kind hr__kind_boxes = {
+    .name = "boxes",
+    .wants = "float32 [n, 4]",
+    .meaning = HR_MEANING_BOXES,
+    .meaning_last = HR_MEANING_BOXES,
+    .accepts = boxes_accepts,
+    .move = boxes_move,
+};
+
+const struct hr_kind hr__kind_points = {
+    .name = "points",
+    .wants = "float32 [n, 2]",
+    .meaning = HR_MEANING_POINTS,
+    .meaning_last = HR_MEANING_POINTS,
+    .accepts = points_accepts,
+    .move = points_move,
+};

@@ -1,0 +1,26 @@
+/*
+ * kind_image.c - images: moved with the interpolation and the fill that the op names.
+ */
+#include "ops/image_job.h"
+#include "ops/kinds.h"
+
+static bool image_accepts(const struct hr_field *field)
+{
+    return field->dtype == HR_U8 && field->ndim == 3;
+}
+
+static enum hr_err
+image_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
+{
+    return hr__image_move(ctx, field, move);
+}
+
+const struct hr_kind hr__kind_image = {
+    .name = "image",
+    .wants = "uint8 [height, width, channels]",
+    .meaning = HR_MEANING_IMAGE_U8,
+    .meaning_last = HR_MEANING_IMAGE_NORMAL,
+    .pixels = true,
+    .accepts = image_accepts,
+    .move = image_move,
+};

@@ -1,0 +1,34 @@
+/*
+ * kind_mask.c - masks: an image of labels. Moving one takes the nearest pixel and fills
+ * with label 0, so that no label is made that was not there.
+ */
+#include "kernel/resample.h"
+#include "ops/image_job.h"
+#include "ops/kinds.h"
+
+static bool mask_accepts(const struct hr_field *field)
+{
+    return field->dtype == HR_U8 && field->ndim == 3;
+}
+
+static enum hr_err
+mask_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
+{
+    struct hr_move nearest = *move;
+
+    nearest.filter = HR_FILTER_NEAREST;
+    nearest.antialias = false;
+    for (int i = 0; i < 4; i++)
+        nearest.fill[i] = 0;
+    return hr__image_move(ctx, field, &nearest);
+}
+
+const struct hr_kind hr__kind_mask = {
+    .name = "mask",
+    .wants = "uint8 [height, width, channels]",
+    .meaning = HR_MEANING_MASK,
+    .meaning_last = HR_MEANING_MASK,
+    .pixels = true,
+    .accepts = mask_accepts,
+    .move = mask_move,
+};

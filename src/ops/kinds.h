@@ -1,0 +1,14 @@
+/*
+ * ops/kinds.h - the kinds of field, one file each.
+ */
+#ifndef HR_OPS_KINDS_H
+#define HR_OPS_KINDS_H
+
+#include "op/kind.h"
+
+extern const struct hr_kind hr__kind_image, hr__kind_mask, hr__kind_boxes,
+    hr__kind_points;
+
+extern const char *const hr__kind_names[]; /* ends with NULL */
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * move.c - moves all fields of an op's list by one draw.
+ */
+#include "ops/move.h"
+
+#include <assert.h>
+
+#include "core/alloc.h"
+#include "ops/image_job.h"
+#include "ops/kinds.h"
+
+/* State of an op with more than one field: the kind and the name of each. */
+struct followers {
+    size_t count;
+    struct {
+        const struct hr_kind *kind;
+        const char *name; /* the parameters' */
+    } items[HR_LIST_MAX];
+};
+
+enum hr_err hr__move_open(const struct hr_open *open, void **ret_state)
+{
+    const struct hr_names *names = open->params;
+    struct hr_schema *schema = (struct hr_schema *)(uintptr_t)open->input;
+    struct followers *state;
+
+    *ret_state = NULL;
+    if (names->count == 1)
+        return HR_OK;
+    state = hr__calloc(1, sizeof *state);
+    if (state == NULL)
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
+    for (int i = 0; i < names->count; i++) {
+        const struct hr_field *field = hr__schema_find(schema, names->values[i]);
+
+        state->items[i].name = names->values[i];
+        state->items[i].kind = field != NULL ? hr__kind_of(field) : NULL;
+        if (state->items[i].kind == NULL) {
+            hr__free(state);
+            return hr__fail(open->error, HR_ERR_TYPE, "field \"%s\" cannot move",
+                            names->values[i]);
+        }
+    }
+    state->count = (size_t)names->count;
+    *ret_state = state;
+    return HR_OK;
+}
+
+void hr__move_close(void *state)
+{
+    hr__free(state);
+}
+
+/* ---- infer ---- */
+
+enum hr_err hr__infer_moved(struct hr_infer *infer)
+{
+    HR_TRY(hr__infer_image(infer, 0));
+    for (size_t i = 1; i < infer->field_count; i++) {
+        const struct hr_field *f = infer->fields[i];
+        char text[128];
+
+        if (hr__kind_of(f) == NULL)
+            return hr__infer_fail(infer, "field", HR_ERR_TYPE,
+                                  "field \"%s\" is %s and cannot move with an image: "
+                                  "declare it a mask, boxes or points with record.kind",
+                                  f->name, hr__field_text(f, text, sizeof text));
+        for (size_t k = 0; k < i; k++)
+            if (infer->fields[k] == f)
+                return hr__infer_fail(infer, "field", HR_ERR_ARGUMENT,
+                                      "field \"%s\" is listed twice", f->name);
+    }
+    return HR_OK;
+}
+
+void hr__infer_moved_size(struct hr_infer *infer, int64_t width, int64_t height)
+{
+    for (size_t i = 0; i < infer->field_count; i++)
+        if (hr__field_has_pixels(infer->fields[i]))
+            hr__infer_size(infer->fields[i], width, height);
+}
+
+/* ---- the move ---- */
+
+enum hr_err hr__move_begin(struct hr_op_ctx *ctx, struct hr_move *ret_move)
+{
+    int32_t width, height, channels;
+
+    HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
+    *ret_move = (struct hr_move){.width = width, .height = height};
+    hr__move_crop(ret_move, 0, 0, width, height);
+    return HR_OK;
+}
+
+void hr__move_pad(struct hr_move *move, int32_t left, int32_t top, int32_t right,
+                  int32_t bottom)
+{
+    move->left = left;
+    move->top = top;
+    move->right = right;
+    move->bottom = bottom;
+    hr__move_crop(move, 0, 0, move->width + left + right, move->height + top + bottom);
+}
+
+void hr__move_crop(struct hr_move *move, int32_t x, int32_t y, int32_t width,
+                   int32_t height)
+{
+    assert(x >= 0 && y >= 0 && width > 0 && height > 0);
+    assert(x + width <= move->width + move->left + move->right);
+    assert(y + height <= move->height + move->top + move->bottom);
+    move->x = x;
+    move->y = y;
+    move->crop_width = move->to_width = width;
+    move->crop_height = move->to_height = height;
+}
+
+void hr__move_resize(struct hr_move *move, int32_t width, int32_t height, int filter,
+                     bool antialias)
+{
+    move->to_width = width;
+    move->to_height = height;
+    move->filter = filter;
+    move->antialias = antialias;
+}
+
+static enum hr_err
+check_sizes(struct hr_op_ctx *ctx, const struct followers *f, const struct hr_move *move)
+{
+    int32_t width, height, channels;
+
+    for (size_t i = 1; i < f->count; i++) {
+        if (!f->items[i].kind->pixels)
+            continue;
+        HR_TRY(hr__image_size(ctx, i, &width, &height, &channels));
+        if (width != move->width || height != move->height)
+            return hr__fail(ctx->error, HR_ERR_SHAPE,
+                            "\"%s\" is %dx%d and \"%s\" is %dx%d: they cannot move "
+                            "together",
+                            f->items[0].name, (int)move->width, (int)move->height,
+                            f->items[i].name, (int)width, (int)height);
+    }
+    return HR_OK;
+}
+
+enum hr_err hr__move(struct hr_op_ctx *ctx, const struct hr_move *move)
+{
+    const struct followers *f = ctx->state;
+
+    if (f == NULL) {
+        assert(ctx->field_count == 1);
+        return hr__image_move(ctx, 0, move);
+    }
+    assert(f->count == ctx->field_count);
+    HR_TRY(check_sizes(ctx, f, move));
+    for (size_t i = 0; i < f->count; i++)
+        HR_TRY(f->items[i].kind->move(ctx, i, move));
+    return HR_OK;
+}
