@@ -323,7 +323,10 @@ static void add_value(struct random_graph *m, const struct hr_param *p)
         break;
     case HR_PARAM_FIELDS:
     case HR_PARAM_STRINGS:
-        add(m, "[%s]", any_field(m));
+        add(m, "[%s", any_field(m));
+        if (p->one_is_item && below(m, 2) == 0)
+            add(m, ", %s", any_field(m));
+        add(m, "]");
         break;
     case HR_PARAM_MAP:
         add(m, "{%s: other}", any_field(m));
@@ -344,6 +347,8 @@ static bool wants(struct random_graph *m, const struct hr_param *p)
 {
     if (p->required)
         return true;
+    if (p->one_is_item) /* the image, and what moves with it */
+        return !has_field(m, p->fallback) || below(m, 3) == 0;
     if (p->type == HR_PARAM_FIELD && p->access != HR_ACCESS_WRITE && p->fallback != NULL)
         return !has_field(m, p->fallback);
     return p->type != HR_PARAM_FIELD && p->type != HR_PARAM_PATH &&
@@ -452,16 +457,13 @@ static void grow(struct random_graph *m, size_t steps)
     }
 }
 
-/* Adds two branches and joins them. */
-static void fork_and_join(struct random_graph *m)
+static void add_branches(struct random_graph *m, size_t number, bool flips)
 {
-    size_t length = m->length, number = m->forks++;
-
     add(m, "  - debug.identity: {}\n    name: fork%zu\n", number);
     for (int branch = 0; branch < 2; branch++) {
         add(m, "  - debug.identity: {}\n    name: branch%zu_%d\n    inputs: [fork%zu]\n",
             number, branch, number);
-        if (has_field(m, "image") && below(m, 2) == 0)
+        if (flips && below(m, 2) == 0)
             add(m, "  - image.flip: {}\n    name: end%zu_%d\n", number, branch);
         else
             add(m, "  - debug.identity: {}\n    name: end%zu_%d\n", number, branch);
@@ -470,6 +472,17 @@ static void fork_and_join(struct random_graph *m)
         "  - flow.zip: {prefix: [left%zu_, right%zu_]}\n    inputs: [end%zu_0, "
         "end%zu_1]\n",
         number, number, number, number);
+}
+
+/* Adds two branches and joins them. */
+static void fork_and_join(struct random_graph *m)
+{
+    size_t length = m->length, number = m->forks++;
+
+    add_branches(m, number, has_field(m, "image"));
+    if (keep(m, length))
+        return;
+    add_branches(m, number, false); /* "image" may have become a mask */
     if (!keep(m, length))
         check_failed(__FILE__, __LINE__, "a fork is refused in\n%s", m->text);
 }
