@@ -2,9 +2,8 @@
  * engine/merge.c - merges the states that all ranks of a world saved at the same step
  * into one, for any world.
  *
- * It starts at the slowest rank and lists, in a layer of struct hr_done, what the others
- * have already done beyond that. Layers of earlier merges are kept until they have been
- * passed. The graph is not needed.
+ * It begins at the first record that is not done and lists the later ones that are
+ * (struct hr_done). The graph is not needed.
  */
 #include "engine/engine.h"
 
@@ -93,20 +92,6 @@ static void place_starts(struct merge *m)
             m->saved[r] = m->starts[--m->start_count];
 }
 
-static bool same_done(const struct hr_done *a, const struct hr_done *b)
-{
-    if (a->count != b->count || a->end != b->end)
-        return false;
-    for (size_t i = 0; i < a->count; i++) {
-        const struct hr_done_layer *x = &a->layers[i], *y = &b->layers[i];
-
-        if (x->base != y->base || x->world != y->world ||
-            memcmp(x->ends, y->ends, x->world * sizeof *x->ends) != 0)
-            return false;
-    }
-    return true;
-}
-
 static enum hr_err check(const struct merge *m, struct hr_error *reterr)
 {
     const struct hr_saved *first = &m->saved[0];
@@ -131,7 +116,7 @@ static enum hr_err check(const struct merge *m, struct hr_error *reterr)
                             "%zu in epoch %llu; save all ranks at the same step",
                             (unsigned long long)first->epoch, r,
                             (unsigned long long)one->epoch);
-        if (one->base != first->base || !same_done(&one->done, &first->done))
+        if (one->base != first->base || !hr__done_equal(&one->done, &first->done))
             return hr__fail(reterr, HR_ERR_STATE,
                             "states cannot be merged: ranks 0 and %zu began the epoch at "
                             "different places",
@@ -140,36 +125,25 @@ static enum hr_err check(const struct merge *m, struct hr_error *reterr)
     return HR_OK;
 }
 
-/* Finds where the new world begins; what was done beyond that becomes a layer. */
-static enum hr_err add_layer(struct merge *m, uint64_t *ret_base, struct hr_error *reterr)
+/* Adds to the first state's done records what all ranks did since they began, and sets
+ * *ret_base to where the new world begins. */
+static enum hr_err add_done(struct merge *m, uint64_t *ret_base, struct hr_error *reterr)
 {
     struct hr_saved *first = &m->saved[0];
-    struct hr_done_end *ends = hr__calloc(m->count, sizeof *ends);
-    uint64_t least = UINT64_MAX, more = 0, steps;
-    enum hr_err code = HR_OK;
+    struct hr_done *done = &first->done;
 
-    if (ends == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    for (size_t r = 0; r < m->count; r++)
-        if (m->saved[r].end_position < least)
-            least = m->saved[r].end_position;
     for (size_t r = 0; r < m->count; r++) {
-        ends[r].positions = m->saved[r].end_position - least;
-        ends[r].children = m->saved[r].end_child;
-        more |= ends[r].positions | ends[r].children;
+        const struct hr_saved *one = &m->saved[r];
+        uint64_t from = first->base + r;
+
+        HR_TRY(hr__done_add(done, from, one->end_position, m->count, reterr));
+        HR_TRY(hr__done_add_children(done, from + one->end_position * m->count,
+                                     one->end_child, reterr));
     }
-    if (__builtin_mul_overflow(least, m->count, &steps) || steps > HR_STATE_NUMBER_MAX)
-        code = hr__fail(
-            reterr, HR_ERR_FORMAT,
-            "states cannot be merged: their places are beyond the end of any epoch");
-    else if (more > 0)
-        code = hr__done_add(&first->done, first->base + steps, m->count, ends);
-    hr__free(ends);
-    if (code == HR_OK)
-        *ret_base = first->base + steps;
-    else if (code == HR_ERR_MEMORY)
-        hr__fail(reterr, code, "out of memory");
-    return code;
+    HR_TRY(hr__done_normalise(done, reterr));
+    *ret_base = hr__done_first_open(done, first->base);
+    hr__done_cut(done, *ret_base);
+    return HR_OK;
 }
 
 static void print(const struct merge *m, uint64_t base, struct hr_str *out)
@@ -188,10 +162,10 @@ static void print(const struct merge *m, uint64_t base, struct hr_str *out)
                  "\"even\":%s,\"end\":[0,0]",
                  (unsigned long long)first->seed, (unsigned long long)first->epoch,
                  (unsigned long long)base, (unsigned long long)records,
-                 first->done.end > base ? "false" : "true");
-    if (first->done.end > base) {
+                 hr__done_is_empty(&first->done) ? "true" : "false");
+    if (!hr__done_is_empty(&first->done)) {
         hr__str_add(out, ",");
-        hr__done_print(&first->done, base, out);
+        hr__done_print(&first->done, out);
     }
     hr__str_add(out, "}");
 }
@@ -229,8 +203,8 @@ enum hr_err hr__state_merge(const char *const *states, size_t count, struct hr_s
         place_starts(&m);
         code = check(&m, reterr);
     }
-    if (code == HR_OK)
-        code = add_layer(&m, &base, reterr);
+    if (code == HR_OK && (code = add_done(&m, &base, reterr)) != HR_OK)
+        hr__error_prefix(reterr, "states cannot be merged");
     if (code == HR_OK) {
         print(&m, base, out);
         if (!hr__str_ok(out))

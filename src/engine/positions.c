@@ -87,7 +87,7 @@ bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t
                         uint64_t *ret_children)
 {
     *ret_children = 0;
-    return engine->done.count > 0 && epoch == engine->base_epoch &&
+    return !hr__done_is_empty(&engine->done) && epoch == engine->base_epoch &&
            hr__done_has(
                &engine->done,
                global_of(engine, &engine->stages[0].program.paths[0], epoch, position),

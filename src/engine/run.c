@@ -735,7 +735,7 @@ void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim)
     }
     if (claim->count == 0)
         return; /* only the end of an epoch: the block is the sequencer's already */
-    if (runner->engine->done.count > 0 && claim->stage->number == 0)
+    if (!hr__done_is_empty(&runner->engine->done) && claim->stage->number == 0)
         drop_done(runner->engine, claim);
     hr__run_ahead(runner, claim);
     if (claim->stage->program.processes)

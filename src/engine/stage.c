@@ -219,7 +219,7 @@ static uint64_t positions(const struct hr_stage *stage)
     uint64_t n = stage->epoch_count, whole = (uint64_t)engine->graph->whole;
 
     if (whole > 0 && engine->options.on_error != HR_ON_ERROR_SKIP &&
-        engine->done.count == 0)
+        hr__done_is_empty(&engine->done))
         n -= n % whole;
     return n;
 }

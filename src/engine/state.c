@@ -103,7 +103,7 @@ static bool is_even(const struct hr_engine *engine)
 
     return steps_are_even(engine) && !(skips && world_of(engine) > 1) &&
            !engine->place.uneven &&
-           (engine->epoch != engine->base_epoch || engine->done.end <= engine->base);
+           (engine->epoch != engine->base_epoch || hr__done_is_empty(&engine->done));
 }
 
 /* Records per step. */
@@ -192,9 +192,9 @@ enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
         moves(engine) ? "true" : "false", even ? "true" : "false",
         (unsigned long long)(even ? step_end(engine, source->at) : source->at),
         (unsigned long long)source->child);
-    if (first && engine->done.end > base) {
+    if (first && !hr__done_is_empty(&engine->done)) {
         hr__str_add(out, ",");
-        hr__done_print(&engine->done, base, out);
+        hr__done_print(&engine->done, out);
     }
     print_nodes(engine->graph, &engine->place, out);
     hr__str_add(out, "}");
@@ -316,7 +316,7 @@ enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved
     s.end_position = end[0];
     s.end_child = end[1];
     if (done != NULL)
-        HR_TRY(hr__done_parse(done, &s.done, reterr));
+        HR_TRY(hr__done_parse(done, hr__doc_get(doc, "parts"), &s.done, reterr));
     *ret_saved = s;
     return HR_OK;
 }
@@ -502,6 +502,7 @@ apply(struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
     engine->base = s->base < n ? s->base : n;
     engine->done = s->done;
     memset(&s->done, 0, sizeof s->done);
+    hr__done_cut(&engine->done, engine->base);
     engine->epoch = s->epoch;
     engine->earlier_records = engine->sequenced_records = s->records;
     atomic_store(&engine->finished,

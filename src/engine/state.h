@@ -19,7 +19,7 @@ struct hr_saved_node {
 
 /* A parsed state, of this or another engine. `fingerprint` points into the document; the
  * caller must finish `done`. */
-#define HR_STATE_VERSION 3
+#define HR_STATE_VERSION 4
 struct hr_saved {
     const char *fingerprint;
     uint64_t seed, base, world, rank, records;
