@@ -89,6 +89,18 @@ TEST(two_windows_after_a_filter_both_shuffle)
     check_equivalent(two, NULL);
 }
 
+TEST(a_bad_record_after_the_last_one_taken_does_not_matter)
+{
+    struct outcome *o =
+        run(GRAPH(RANGE(300) DROP_THIRD "  - debug.fail: {at: [40]}\n"
+                                        "  - order.take: {count: 20}\n" BATCH(5)),
+            0, NULL);
+
+    CHECK_EQ_INT(o->code, HR_ERR_END);
+    CHECK_EQ_INT(o->records, 20);
+    outcome_free(o);
+}
+
 TEST(a_window_after_a_filter_shuffles_by_epoch_seed_and_node)
 {
     static const char text[] =

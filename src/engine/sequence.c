@@ -224,6 +224,15 @@ static bool pass_children(struct hr_stage *stage, struct hr_block *block, uint32
     return hr__sequence_drain(stage);
 }
 
+/* No later record of the epoch has an output. */
+static bool epoch_has_ended(const struct hr_stage *stage)
+{
+    for (size_t k = 0; k < stage->sequencer_count; k++)
+        if (stage->sequencers[k].ended)
+            return true;
+    return false;
+}
+
 /* Sequences one record of a block with all its children. Returns false if it must be
  * resumed later. */
 static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint32_t at)
@@ -234,6 +243,8 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
         end_source(stage, block, at);
         return true;
     }
+    if (epoch_has_ended(stage))
+        return true; /* whether it is bad does not matter */
     if (block->child == 0 && block->bad[at] != NULL && !note_bad(stage, block, at))
         return false;
     if (block->status[at] == HR_RECORD_BAD && block->bad[at] == NULL) {
