@@ -8,6 +8,7 @@ import os
 import pathlib
 import secrets
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts background jobs with SIGINT ignored, which the programs under test would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "memory: measures the memory of processes, which says nothing under ASan")
 
 
