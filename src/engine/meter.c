@@ -67,7 +67,7 @@ static double inside_ns(const struct hr_meter *meter)
 
 /* CPU time per wall time of the pending buckets. A shortfall is attributed to the
  * consumer's own code as far as possible, since the engine's own sleep is not among the
- * buckets; an excess is the cost of going to sleep. */
+ * buckets; an excess is the cost of the engine's going to sleep. */
 static double find_ratio(const struct hr_meter *meter, double inside, double cpu_ns)
 {
     double outside = hr__ticks_to_ns(meter->pending[hr__meter_outside(meter)]);
@@ -76,7 +76,7 @@ static double find_ratio(const struct hr_meter *meter, double inside, double cpu
     if (inside <= 0)
         return 1;
     if (lost < 0)
-        return cpu_ns / (inside + outside);
+        return (cpu_ns - outside) / inside;
     return lost > outside ? 1 - (lost - outside) / inside : 1;
 }
 
