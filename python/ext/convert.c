@@ -128,9 +128,15 @@ static PyObject *array_object(struct ext_state *state, const struct hr_field_vie
 static PyObject *
 string_list(const struct hr_field_view *view, int level, int64_t from, int64_t to)
 {
-    const int64_t *splits = view->splits[level];
-    PyObject *list = PyList_New((Py_ssize_t)(to - from));
+    const int64_t *splits;
+    PyObject *list;
 
+    if (level >= HR_RAGGED_LEVELS) { /* no view has so many */
+        PyErr_SetString(PyExc_SystemError, "too many ragged levels");
+        return NULL;
+    }
+    splits = view->splits[level];
+    list = PyList_New((Py_ssize_t)(to - from));
     for (int64_t i = from; list != NULL && i < to; i++) {
         PyObject *item =
             level + 1 < view->levels

@@ -28,6 +28,10 @@ def masked(image: np.ndarray, label: int) -> tuple[np.ndarray, int]:
     return np.zeros((224, 224), np.uint8), label
 
 
+def labelled() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.zeros((40, 60, 3), np.uint8), np.zeros((40, 60, 1), np.uint8), np.array([[5, 5, 20, 30]], np.float32)
+
+
 def mixup(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"image": batch["image"] * 0.5 + batch["image"][::-1] * 0.5, "label": batch["label"]}
 
@@ -47,6 +51,7 @@ def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
         "numbers": numbers,
         "lines": hr.from_iterable(["a b", "c d e"]),
         "photos": photos,
+        "labelled": hr.from_dataset([labelled(), labelled()], names=["image", "mask", "boxes"]),
         "augment": userfns.brighten,
         "masked": masked,
         "mixup": mixup,
