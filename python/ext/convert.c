@@ -124,25 +124,18 @@ static PyObject *array_object(struct ext_state *state, const struct hr_field_vie
     return array;
 }
 
-/* Items [from, to) of a level. */
-static PyObject *
-string_list(const struct hr_field_view *view, int level, int64_t from, int64_t to)
+/* Items [from, to) of the first of `levels` levels of strings. */
+static PyObject *string_list(const char *data, const int64_t *const *splits, int levels,
+                             int64_t from, int64_t to)
 {
-    const int64_t *splits;
-    PyObject *list;
+    PyObject *list = PyList_New((Py_ssize_t)(to - from));
 
-    if (level >= HR_RAGGED_LEVELS) { /* no view has so many */
-        PyErr_SetString(PyExc_SystemError, "too many ragged levels");
-        return NULL;
-    }
-    splits = view->splits[level];
-    list = PyList_New((Py_ssize_t)(to - from));
     for (int64_t i = from; list != NULL && i < to; i++) {
+        int64_t begin = splits[0][i], end = splits[0][i + 1];
         PyObject *item =
-            level + 1 < view->levels
-                ? string_list(view, level + 1, splits[i], splits[i + 1])
-                : PyBytes_FromStringAndSize((const char *)view->data + splits[i],
-                                            (Py_ssize_t)(splits[i + 1] - splits[i]));
+            levels > 1
+                ? string_list(data, splits + 1, levels - 1, begin, end)
+                : PyBytes_FromStringAndSize(data + begin, (Py_ssize_t)(end - begin));
 
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)(i - from), item) < 0)
             Py_CLEAR(list);
@@ -152,7 +145,7 @@ string_list(const struct hr_field_view *view, int level, int64_t from, int64_t t
 
 PyObject *ext_strings(const struct hr_field_view *view)
 {
-    return string_list(view, 0, 0, view->dims[0]);
+    return string_list(view->data, view->splits, view->levels, 0, view->dims[0]);
 }
 
 /* (values, splits of each level, shapes if items have more than one dimension) */
