@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/clock.h"
 #include "op/op.h"
 #include "tests/support/check.h"
 
@@ -115,12 +114,9 @@ static bool is_same(const struct hr_record_id *a, const struct hr_record_id *b)
 
 TEST(random_names_that_differ_have_streams_that_differ)
 {
-    const char *given = getenv("HEADRACE_TEST_SEED");
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : hr__now_ns();
     struct hr_rng rng;
 
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)seed);
-    hr__rng_init(&rng, seed, 0, 0);
+    hr__rng_init(&rng, check_seed(), 0, 0);
     for (int i = 0; i < 200000; i++) {
         struct hr_record_id a = random_id(&rng), b = random_id(&rng);
         uint64_t node = hr__rng_below(&rng, 1000), other = hr__rng_below(&rng, 1000);

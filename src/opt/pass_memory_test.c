@@ -5,9 +5,6 @@
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
 
-#include <stdlib.h>
-#include <sys/random.h>
-
 #include "core/rng.h"
 #include "core/str.h"
 #include "opt/memory.h"
@@ -56,19 +53,6 @@ static void finish(struct made *made)
     hr_graph_unref(made->graph);
 }
 
-static uint64_t fresh_seed(void)
-{
-    const char *given = getenv("HEADRACE_TEST_SEED");
-    uint64_t seed = 0;
-
-    if (given != NULL)
-        seed = strtoull(given, NULL, 0);
-    else
-        CHECK(getrandom(&seed, sizeof seed, 0) == sizeof seed);
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)seed);
-    return seed;
-}
-
 /* Turn `turn` of a test. */
 static struct hr_rng rng_of(uint64_t seed, int turn)
 {
@@ -111,7 +95,7 @@ static void check_limits(const struct hr_plan *plan)
 
 TEST(any_budget_is_kept_or_refused_with_a_figure_that_then_works)
 {
-    uint64_t seed = fresh_seed();
+    uint64_t seed = check_seed();
 
     for (int i = 0; i < 2000; i++) {
         struct hr_rng rng = rng_of(seed, i);
@@ -145,7 +129,7 @@ TEST(any_budget_is_kept_or_refused_with_a_figure_that_then_works)
 
 TEST(a_running_plan_is_revised_by_measured_sizes_and_never_grows_its_arrays)
 {
-    uint64_t seed = fresh_seed();
+    uint64_t seed = check_seed();
 
     for (int i = 0; i < 500; i++) {
         struct hr_rng rng = rng_of(seed, i);

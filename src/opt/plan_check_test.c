@@ -6,7 +6,6 @@
 #include "tests/support/outcome.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "core/rng.h"
 
@@ -42,19 +41,6 @@
     "  - flow.zip: {prefix: [l_, r_]}\n"                                                 \
     "    inputs: [left, right]\n"                                                        \
     "  - batch.stack: {size: 8}\n"
-
-static uint64_t seed_of_test(void)
-{
-    const char *given = getenv("HEADRACE_TEST_SEED");
-    uint64_t seed = 0;
-
-    if (given != NULL)
-        seed = strtoull(given, NULL, 0);
-    else
-        CHECK(getrandom(&seed, sizeof seed, 0) == sizeof seed);
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)seed);
-    return seed;
-}
 
 /* The plan of two threads with the n-th occurrence of `from` replaced by `to`; free() it.
  */
@@ -335,7 +321,7 @@ static void check_edited(struct editor *e, const char *graph, const struct outco
 TEST(any_edited_plan_gives_the_same_bytes_or_is_refused_with_a_place)
 {
     const char *const graphs[] = {CHAIN, DIRECT, FORK};
-    uint64_t seed = seed_of_test();
+    uint64_t seed = check_seed();
     size_t ran = 0;
 
     for (uint64_t i = 0; i < 900; i++) {

@@ -155,28 +155,19 @@ static void check_hashes(const struct outcome *whole, const struct saved *saved)
     }
 }
 
-static uint64_t seed_of_test(void)
-{
-    const char *given = getenv("HEADRACE_TEST_SEED");
-
-    return given != NULL ? strtoull(given, NULL, 0) : (uint64_t)getpid();
-}
-
 /* `name` is the name of the file to resume from. */
 static void check_kills(struct outcome_job job, const char *name)
 {
     static struct saved saved;
     struct outcome *whole = outcome_run(&job);
-    uint64_t seed = seed_of_test();
     struct hr_rng rng;
     char path[512];
     int killed = 0;
 
     CHECK_ERR(HR_ERR_END, whole->code);
-    printf("# %zu batches, HEADRACE_TEST_SEED=%llu\n", whole->batches,
-           (unsigned long long)seed);
+    printf("# %zu batches\n", whole->batches);
     snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
-    hr__rng_init(&rng, seed, 0, 0);
+    hr__rng_init(&rng, check_seed(), 0, 0);
     for (int i = 0; i < KILLS; i++) {
         int status;
 

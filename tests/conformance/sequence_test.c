@@ -7,8 +7,6 @@
 #include "tests/support/check.h"
 #include "tests/support/sequencer.h"
 
-#include <sys/random.h>
-
 #define INPUTS 40
 
 static struct hr_pool *pool;
@@ -230,11 +228,8 @@ TEST(hostile_states_are_refused)
         "18446744073709551616",
     };
     struct hr_rng rng;
-    uint32_t seed;
 
-    CHECK_EQ_INT(getrandom(&seed, sizeof seed, 0), sizeof seed);
-    printf("# seed %u\n", seed);
-    hr__rng_init(&rng, seed, 0, 0);
+    hr__rng_init(&rng, check_seed(), 0, 0);
     EACH(c)
     {
         for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)

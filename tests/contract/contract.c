@@ -8,7 +8,6 @@
 #include "tests/contract/contract.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -74,21 +73,6 @@ __attribute__((constructor(102))) static void serve(void)
 
 /* ---- jobs ---- */
 
-uint64_t contract_seed(void)
-{
-    static uint64_t seed;
-    const char *given = getenv("HEADRACE_TEST_SEED");
-    uint32_t drawn;
-
-    if (seed != 0)
-        return seed;
-    CHECK_EQ_INT(getrandom(&drawn, sizeof drawn, 0), sizeof drawn);
-    seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)drawn + 1;
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)seed);
-    fflush(stdout);
-    return seed;
-}
-
 static const char *ledger_path(void)
 {
     static char path[512];
@@ -101,7 +85,7 @@ struct outcome_job contract_job(const char *text)
 {
     struct outcome_job job = outcome_job_text(text);
 
-    job.options.seed = contract_seed();
+    job.options.seed = check_seed();
     job.options.epochs = 2;
     job.options.on_error = HR_ON_ERROR_SKIP;
     job.options.errors_max = 100000;
@@ -129,7 +113,7 @@ const char *contract_text(int lines, int words_max, const char **ret_text)
     struct hr_rng rng;
     struct hr_str out;
 
-    hr__rng_init(&rng, contract_seed(), 0, 7);
+    hr__rng_init(&rng, check_seed(), 0, 7);
     hr__str_init(&out);
     for (int i = 0; i < lines; i++)
         add_line(&out, &rng, words_max);

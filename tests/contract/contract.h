@@ -47,7 +47,4 @@ struct hr_field_view contract_field(const struct hr_batch *batch, const char *na
  * lines in *ret_text as one string (in static memory, valid until the next call). */
 const char *contract_text(int lines, int words_max, const char **ret_text);
 
-/* Drawn when the program starts, printed; $HEADRACE_TEST_SEED sets it. */
-uint64_t contract_seed(void);
-
 #endif

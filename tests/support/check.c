@@ -13,6 +13,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,23 @@ void check_skip(const char *why)
 {
     check_reason = why;
     longjmp(check_leave, CHECK_SKIPPED);
+}
+
+uint64_t check_seed(void)
+{
+    static bool known;
+    static uint64_t seed;
+    const char *given = getenv("HEADRACE_TEST_SEED");
+    uint32_t drawn;
+
+    if (known)
+        return seed;
+    CHECK_EQ_INT(getrandom(&drawn, sizeof drawn, 0), sizeof drawn);
+    seed = given != NULL ? strtoull(given, NULL, 0) : drawn;
+    known = true;
+    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)seed);
+    fflush(stdout); /* so that a crash has printed it */
+    return seed;
 }
 
 const char *check_source_dir(void)

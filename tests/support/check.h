@@ -27,6 +27,10 @@ const char *check_data_dir(void);
 const char *check_source_dir(void);
 const char *check_temp_dir(void);
 
+/* The program's seed: $HEADRACE_TEST_SEED, else drawn, below 2^32; printed with the first
+ * call. */
+uint64_t check_seed(void);
+
 /* Number of open file descriptors; compare before and after to detect leaks. */
 int check_open_files(void);
 
