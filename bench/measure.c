@@ -458,6 +458,26 @@ bench_example(const char *name, const struct hr_graph_param *params, size_t coun
     return graph;
 }
 
+void bench_add_run(struct bench *bench, const char *row, struct hr_graph *graph,
+                   const struct hr_iter_options *options, int64_t records)
+{
+    double wall = bench_now(), cpu = bench_cpu_seconds();
+    struct hr_error error = {0};
+    struct hr_iter *iter = NULL;
+    struct hr_batch *batch = NULL;
+    enum hr_err code;
+
+    bench_must(hr_iter_open(graph, options, &iter, &error), &error);
+    while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK)
+        hr_batch_unref(batch);
+    if (code != HR_ERR_END)
+        bench_must(code, &error);
+    hr_iter_close(iter);
+    wall = bench_now() - wall;
+    cpu = bench_cpu_seconds() - cpu;
+    bench_add(bench, row, wall * 1e9 / (double)records, cpu * 1e9 / (double)records);
+}
+
 double bench_child(char *line, size_t room, const char *const *args)
 {
     extern char **environ;

@@ -108,6 +108,11 @@ const char *bench_photos(struct bench *bench, char *path, size_t room);
 struct hr_graph *
 bench_example(const char *name, const struct hr_graph_param *params, size_t count);
 
+/* Opens a run of the graph, drops its batches and closes it; adds the time of all that
+ * per record, in ns. */
+void bench_add_run(struct bench *bench, const char *row, struct hr_graph *graph,
+                   const struct hr_iter_options *options, int64_t records);
+
 /* Starts the program args[0] and reads the line that it prints, without its newline;
  * returns seconds from the start to that line. */
 double bench_child(char *line, size_t room, const char *const *args);

@@ -20,12 +20,7 @@ static void run(struct bench *bench, const char *row, enum hr_variant variant,
 {
     struct hr_graph_param param = {"n", "4000000"};
     struct hr_iter_options options;
-    struct hr_error error = {0};
-    struct hr_iter *iter = NULL;
-    struct hr_batch *batch = NULL;
     struct hr_graph *graph;
-    double wall, cpu;
-    enum hr_err code;
 
     bench_pin(cpus);
     graph = bench_example("noop", &param, 1);
@@ -33,19 +28,9 @@ static void run(struct bench *bench, const char *row, enum hr_variant variant,
     options.variant = variant;
     options.threads = threads;
     options.fuse = fuse;
-    wall = bench_now();
-    cpu = bench_cpu_seconds();
-    bench_must(hr_iter_open(graph, &options, &iter, &error), &error);
-    while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK)
-        hr_batch_unref(batch);
-    if (code != HR_ERR_END)
-        bench_must(code, &error);
-    hr_iter_close(iter);
-    wall = bench_now() - wall;
-    cpu = bench_cpu_seconds() - cpu;
+    bench_add_run(bench, row, graph, &options, RECORDS);
     hr_graph_unref(graph);
     bench_pin(0);
-    bench_add(bench, row, wall * 1e9 / RECORDS, cpu * 1e9 / RECORDS);
 }
 
 int main(int argc, char **argv)

@@ -30,26 +30,12 @@ static void run(struct bench *bench, const char *row, const char *text)
     struct hr_iter_options options;
     struct hr_error error = {0};
     struct hr_graph *graph = NULL;
-    struct hr_batch *batch = NULL;
-    struct hr_iter *iter = NULL;
-    double wall, cpu;
-    enum hr_err code;
 
     bench_must(hr_graph_parse(text, strlen(text), row, NULL, 0, &graph, &error), &error);
     hr_iter_options_init(&options);
     options.variant = HR_VARIANT_INLINE;
-    wall = bench_now();
-    cpu = bench_cpu_seconds();
-    bench_must(hr_iter_open(graph, &options, &iter, &error), &error);
-    while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK)
-        hr_batch_unref(batch);
-    if (code != HR_ERR_END)
-        bench_must(code, &error);
-    hr_iter_close(iter);
-    wall = bench_now() - wall;
-    cpu = bench_cpu_seconds() - cpu;
+    bench_add_run(bench, row, graph, &options, RECORDS);
     hr_graph_unref(graph);
-    bench_add(bench, row, wall * 1e9 / RECORDS, cpu * 1e9 / RECORDS);
 }
 
 int main(int argc, char **argv)
