@@ -4,11 +4,7 @@
  * fingerprint, so that the checks after that one are reached; the first byte chooses the
  * graph.
  */
-#include "core/str.h"
-#include "headrace/engine.h"
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/graph_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -25,16 +21,7 @@ static const char *const texts[] = {
 };
 #define GRAPHS (sizeof texts / sizeof texts[0])
 
-static struct hr_graph *graph_of(size_t at)
-{
-    static struct hr_graph *graphs[GRAPHS];
-
-    if (graphs[at] == NULL && (hr_graph_parse(texts[at], strlen(texts[at]), "fuzz.yaml",
-                                              NULL, 0, &graphs[at], NULL) != HR_OK ||
-                               hr_graph_freeze(graphs[at], NULL) != HR_OK))
-        abort();
-    return graphs[at];
-}
+static struct hr_graph *graphs[GRAPHS];
 
 /* The plan as it is read; NULL when it is refused. */
 static char *read_back(struct hr_graph *graph, const char *plan)
@@ -53,22 +40,14 @@ static char *read_back(struct hr_graph *graph, const char *plan)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    char fingerprint[HR_FINGERPRINT_BYTES], *once, *twice;
+    char *once, *twice;
     struct hr_graph *graph;
     struct hr_str text;
 
     if (bytes < 1)
         return 0;
-    graph = graph_of(data[0] % GRAPHS);
-    if (hr_graph_fingerprint(graph, fingerprint) != HR_OK)
-        abort();
-    hr__str_init(&text);
-    for (size_t i = 1; i < bytes; i++) {
-        if (data[i] == '@')
-            hr__str_add(&text, fingerprint);
-        else
-            hr__str_add_bytes(&text, (const char *)&data[i], 1);
-    }
+    graph = fuzz_graph(&graphs[data[0] % GRAPHS], texts[data[0] % GRAPHS]);
+    fuzz_text(&text, graph, data + 1, bytes - 1);
     once = read_back(graph, hr__str_text(&text));
     if (once != NULL) {
         twice = read_back(graph, once);

@@ -4,11 +4,7 @@
  * the graph's fingerprint, so that the code after that check is reached; the first byte
  * chooses the graph.
  */
-#include "core/str.h"
-#include "headrace/engine.h"
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/graph_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -27,16 +23,7 @@ static const char *const texts[] = {
 };
 #define GRAPHS (sizeof texts / sizeof texts[0])
 
-static struct hr_graph *graph_of(size_t at)
-{
-    static struct hr_graph *graphs[GRAPHS];
-
-    if (graphs[at] == NULL && (hr_graph_parse(texts[at], strlen(texts[at]), "fuzz.yaml",
-                                              NULL, 0, &graphs[at], NULL) != HR_OK ||
-                               hr_graph_freeze(graphs[at], NULL) != HR_OK))
-        abort();
-    return graphs[at];
-}
+static struct hr_graph *graphs[GRAPHS];
 
 /* Reads a little and saves: a state that was accepted can be resumed from. */
 static void resume(struct hr_iter *iter)
@@ -57,21 +44,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct hr_error error = {0};
     struct hr_graph *graph;
     struct hr_str text;
-    char fingerprint[HR_FINGERPRINT_BYTES], *merged;
+    char *merged;
     const char *states[1];
 
     if (bytes < 1)
         return 0;
-    graph = graph_of(data[0] % GRAPHS);
-    if (hr_graph_fingerprint(graph, fingerprint) != HR_OK)
-        abort();
-    hr__str_init(&text);
-    for (size_t i = 1; i < bytes; i++) {
-        if (data[i] == '@')
-            hr__str_add(&text, fingerprint);
-        else
-            hr__str_add_bytes(&text, (const char *)&data[i], 1);
-    }
+    graph = fuzz_graph(&graphs[data[0] % GRAPHS], texts[data[0] % GRAPHS]);
+    fuzz_text(&text, graph, data + 1, bytes - 1);
     hr_iter_options_init(&options);
     options.variant = HR_VARIANT_INLINE;
     options.world = data[0] / GRAPHS % 3;
