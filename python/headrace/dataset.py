@@ -260,21 +260,30 @@ class Pass:
     def __call__(self, index: int) -> Any:
         record = _headrace.current_record()
         epoch = record[1] if record is not None else 0
-        with self._lock:
-            item = self._at(epoch, index)
-        return self._stream.apart(item)
+        run = self._epochs.get(epoch)
+        if run is None or run.is_behind(index):
+            with self._lock:
+                run = self._begin(epoch, index)
+        return self._stream.apart(run.at(index))
 
-    def _at(self, epoch: int, index: int) -> Any:
+    def _begin(self, epoch: int, index: int) -> _Epoch:
         run = self._epochs.get(epoch)
         if run is None or run.is_behind(index):
             run = self._epochs[epoch] = _Epoch(self._stream.begin())
             for old in [e for e in self._epochs if e < epoch - 1 or e > epoch + 1]:
                 del self._epochs[old]
-        return run.at(index)
+        return run
+
+
+_LOOK_S = 0.1  # how often a waiting thread looks around: close() may have interrupted it
 
 
 class _Epoch:
-    """One pass over an iterable.
+    """One pass over an iterable. One thread at a time reads it; others wait for their record.
+
+    A thread that waits gets its record as soon as it is read, although the reader may be
+    long in getting the next one. It registers before it looks, and the reader looks for
+    those registered after it has stored a record or stopped reading.
 
     The stash is bounded, since records of other ranks are read but never asked for. Threads
     stay close to each other if items are large, because they take few of them at a time.
@@ -284,39 +293,76 @@ class _Epoch:
 
     def __init__(self, iterator: Iterator[Any]) -> None:
         self._iterator = iterator
+        self._reading = threading.Lock()  # held by the reader
         self._next = 0
+        self._ended = False
         self._stash: dict[int, Any] = {}
         self._bytes = 0
-        self._ended = False
+        self._lock = threading.Lock()  # guards the stash's bytes
+        self._waiting: dict[int, threading.Lock] = {}  # by record; released to wake the thread
 
     def is_behind(self, index: int) -> bool:
         """Whether record `index` was returned before, which means that another run has begun."""
         return index < self._next and index not in self._stash
 
     def at(self, index: int) -> Any:
-        if index in self._stash:
-            return self._take(index)
+        while not self._reading.acquire(blocking=False):
+            if self._wait(index):
+                return self._take(index)
+        try:
+            return self._take(index) if index in self._stash else self._read(index)
+        finally:
+            self._reading.release()
+            if self._waiting:
+                self._call_one()
+
+    def _wait(self, index: int) -> bool:
+        """Waits until there may be no reader; returns True if the record is there."""
+        called = threading.Lock()
+        called.acquire()
+        self._waiting[index] = called
+        if index not in self._stash and self._reading.locked():
+            called.acquire(timeout=_LOOK_S)
+        self._waiting.pop(index, None)
+        return index in self._stash
+
+    def _call_one(self) -> None:
+        """When there is no reader: the thread that waits for the first record may become it."""
+        first = min(tuple(self._waiting), default=None)
+        called = self._waiting.pop(first, None) if first is not None else None
+        if called is not None:
+            called.release()
+
+    def _read(self, index: int) -> Any:
+        """The reader's part: reads up to record `index`."""
         while not self._ended:
             try:
                 item = next(self._iterator)
             except StopIteration:
                 self._ended = True
                 break
-            self._next += 1
-            if self._next - 1 == index:
+            number = self._next
+            if number == index:
+                self._next += 1
                 return item
-            self._put(self._next - 1, item)
+            self._put(number, item)
+            self._next += 1  # later than the stash, for is_behind()
+            called = self._waiting.pop(number, None)
+            if called is not None:
+                called.release()
         raise StopIteration
 
     def _put(self, index: int, item: Any) -> None:
-        self._stash[index] = item
-        self._bytes += _bytes(item)
+        with self._lock:
+            self._stash[index] = item
+            self._bytes += _bytes(item)
         while len(self._stash) > self.ITEMS_MAX or (self._bytes > self.BYTES_MAX and len(self._stash) > self.ITEMS_MIN):
             self._take(next(iter(self._stash)))
 
     def _take(self, index: int) -> Any:
-        item = self._stash.pop(index)
-        self._bytes -= _bytes(item)
+        with self._lock:
+            item = self._stash.pop(index)
+            self._bytes -= _bytes(item)
         return item
 
 

@@ -22,7 +22,7 @@ import pytest
 import headrace as hr
 import stuckfns
 from conftest import run_script
-from headrace import _headrace
+from headrace import _headrace, dataset
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -244,6 +244,41 @@ def test_a_with_block_ends(gate: Gate, threads: int) -> None:
     with pytest.warns(RuntimeWarning, match="'records-1' of node"):
         in_thread(loop)
     gate.open()
+
+
+def test_a_record_that_was_read_does_not_wait_for_the_next(gate: Gate) -> None:
+    """A thread is in the generator at record 20. Others get what was read before, whether
+    they asked before or after."""
+    read = dataset.Stream(gate.records, once=False, name="records").reader()
+    started = Gate()
+    wanted = {index: Flag() for index in (3, 19)}
+
+    def slow_start() -> Iterator[int]:
+        started.wait()
+        yield from gate.records()
+
+    early = dataset.Stream(slow_start, once=False, name="slow_start").reader()
+    threading.Thread(target=early, args=(20,), daemon=True).start()
+    assert started.reached.wait(LIMIT)
+    for index, got in wanted.items():
+        threading.Thread(target=lambda i, g: early(i) == i and g.set(), args=(index, got), daemon=True).start()
+    time.sleep(0.05)
+    started.open()
+    assert all(got.wait(LIMIT) for got in wanted.values())
+    gate.reached = Flag()
+    threading.Thread(target=read, args=(20,), daemon=True).start()
+    assert gate.reached.wait(LIMIT)
+    in_thread(lambda: [read(i) for i in range(20)])
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3, 8])
+def test_batches_arrive_while_a_later_record_is_awaited(threads: int) -> None:
+    for _ in range(20):
+        gate = Gate()
+        with generated(gate).loader(threads=threads) as loader:
+            run = iter(loader)
+            in_thread(lambda run=run: [next(run) for _ in range(5 if threads > 0 else 1)])
+            gate.open()
 
 
 def test_the_collector_ends_a_loop(gate: Gate) -> None:

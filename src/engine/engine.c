@@ -60,14 +60,28 @@ static bool may_claim(const struct hr_stage *stage)
     return plan->parallelism >= stage->engine->thread_count || stage->claims < most;
 }
 
-static bool claim_any(struct hr_engine *engine, struct hr_claim *ret_claim)
+static bool is_under_way(const struct hr_stage *stage)
 {
+    return stage->claims > 0 || stage->sequencing;
+}
+
+static bool claim_any(struct hr_runner *runner, struct hr_claim *ret_claim)
+{
+    struct hr_engine *engine = runner->engine;
+    bool helper = engine->thread_count > 0 && runner->number == engine->thread_count;
+    bool older = false; /* records are under way that precede what would be claimed */
+
     if (engine->finished)
         return false;
     for (size_t i = engine->stage_count;
          i-- > 0 && !hr__stage_failed(&engine->stages[i]);) {
         struct hr_stage *stage = &engine->stages[i];
 
+        older = older || is_under_way(stage);
+        /* User code may block for any time. The consumer runs it only for records that
+         * its next batch needs, since other threads may have completed that by then. */
+        if (helper && older && stage->program.segment_count > 0)
+            continue;
         if (!may_claim(stage) || !hr__stage_claim(stage, ret_claim))
             continue;
         stage->claims++;
@@ -111,10 +125,10 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
     if (hr__engine_pump(engine, runner))
         return true;
     if (runner->under_way == NULL) {
-        if (!claim_any(engine, &claim))
+        if (!claim_any(runner, &claim))
             return false;
     } else if (may_overlap(runner)) {
-        (void)claim_any(engine, &claim);
+        (void)claim_any(runner, &claim);
     }
     pthread_mutex_unlock(&engine->lock);
     was = hr__meter_switch(&runner->meter,
