@@ -381,12 +381,13 @@ void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_err
         pthread_cond_signal(&engine->ready);
 }
 
-/* Whether everything has been output; after a failure, everything that precedes the
- * error. */
+/* Whether everything has been output and counted; after a failure, everything that
+ * precedes the error. */
 static bool drained(const struct hr_engine *engine)
 {
-    if (engine->finished)
-        return true;
+    if (engine
+            ->finished) /* before the thread that output the last batch has counted it */
+        return !engine->stages[engine->stage_count - 1].sequencing;
     for (size_t i = (size_t)(engine->fail_stage + 1); i < engine->stage_count; i++)
         if (!hr__stage_drained(&engine->stages[i]))
             return false;

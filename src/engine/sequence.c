@@ -478,7 +478,8 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     }
     if (engine->idle > 0)
         pthread_cond_broadcast(&engine->work);
-    if (engine->consumer_waits && (engine->fail_stage >= 0 || stage->live == 0))
+    if (engine->consumer_waits &&
+        (engine->fail_stage >= 0 || stage->live == 0 || engine->finished))
         pthread_cond_signal(&engine->ready);
     return true;
 }

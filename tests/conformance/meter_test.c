@@ -271,6 +271,23 @@ TEST(every_kind_of_node_reports)
     }
 }
 
+/* The consumer has the last batch before the thread that output it has counted it. */
+TEST(at_the_end_everything_is_counted)
+{
+    for (int i = 0; i < 300; i++) {
+        struct outcome_job job =
+            outcome_job_text("headrace: 1\npipeline:\n  - source.range: {n: 1000}\n"
+                             "  - batch.stack: {size: 100}\n    name: last\n");
+        struct measured m;
+
+        job.options.records_max = i % 2 == 0 ? 200 : 0;
+        outcome_job_threads(&job, 1 + i % 3);
+        m = measure(&job);
+        CHECK_EQ_INT(m.records, i % 2 == 0 ? 200 : 1000);
+        CHECK(node(&m, "last")->records >= (uint64_t)m.records);
+    }
+}
+
 struct reading {
     struct hr_iter *iter;
     atomic_bool stop;
