@@ -1,6 +1,6 @@
 /*
- * cmd_explain.c - headrace explain: the plan with its reasons; with --measure, how
- * results and speed of the ops' modes differ.
+ * cmd_explain.c - headrace explain: the plan with its reasons; with --measure, what the
+ * nodes cost, and how results and speed of the ops' modes differ.
  */
 #include "explain.h"
 
@@ -14,8 +14,9 @@ static const struct cli_option explain_table[] = {
     CLI_OPTION_PARAM,
     PLAN_OPTIONS,
     {"measure", 0, CLI_FLAG, AT(measure), NULL,
-     "instead of the plan: run some records in modes exact, close and fast, and show "
-     "how far close and fast are from exact, and the time each takes"},
+     "instead of the plan: run some records and show what each node costs; then run "
+     "them in modes exact, close and fast, and show how far close and fast are from "
+     "exact, and the time each takes"},
     {"records", 0, CLI_INT, AT(records), "N",
      "number of records to measure; default 200", 1, INT64_MAX},
     {"seed", 0, CLI_INT, AT(seed), "S",
@@ -30,7 +31,7 @@ static const struct cli_example explain_examples[] = {
     {"headrace explain examples/vision_rrc.yaml -p data=photos",
      "stages, what is composed, where pixels are decoded, and why"},
     {"headrace explain --measure examples/vision_rrc.yaml -p data=photos",
-     "what mode close and fast change on your photos, in grey levels, and how much time they save"},
+     "what each node costs; what modes close and fast change on your photos, in grey levels, and the time they save"},
 };
 /* clang-format on */
 
@@ -86,7 +87,7 @@ const struct cli_command cmd_explain = {
     .text = "Prints the graph's plan: its stages, which nodes are composed into one "
             "kernel call, where pixels are decoded, and the reason for each. Opens the "
             "graph's sources but runs nothing. With --measure it runs the first records "
-            "in every mode and compares the results.",
+            "and shows what each node and each mode costs.",
     CLI_OPTIONS(explain_table, struct explain_options),
     CLI_EXAMPLES(explain_examples),
     .defaults = &explain_defaults,
