@@ -305,16 +305,9 @@ CONTRACT_OP(letters_op)
 /* ---- tests ---- */
 
 #define FAIL "  - debug.fail: {probability: 0.1}\n"
-static char graph_text[2048];
-
 static struct outcome_job job_after(const char *more)
 {
-    const char *lines;
-    const char *path = contract_text(90, 9, &lines);
-
-    snprintf(graph_text, sizeof graph_text,
-             "headrace: 1\npipeline:\n  - source.list: {path: '%s'}\n%s", path, more);
-    return contract_job(graph_text);
+    return contract_lines(90, 9, more);
 }
 
 TEST(buckets_have_one_digest)

@@ -125,6 +125,18 @@ const char *contract_text(int lines, int words_max, const char **ret_text)
     return path;
 }
 
+struct outcome_job contract_lines(int lines, int words_max, const char *nodes)
+{
+    static char graph[4096];
+    const char *text;
+    int length = snprintf(graph, sizeof graph,
+                          "headrace: 1\npipeline:\n  - source.list: {path: '%s'}\n%s",
+                          contract_text(lines, words_max, &text), nodes);
+
+    CHECK(length < (int)sizeof graph);
+    return contract_job(graph);
+}
+
 void contract_take(const struct outcome_job *job, struct contract_batches *ret_batches)
 {
     struct hr_error error = {0};

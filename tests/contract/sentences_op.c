@@ -178,16 +178,9 @@ CONTRACT_OP(sentences_op)
 #define FAIL "  - debug.fail: {probability: 0.15}\n"
 #define BATCH "  - batch.stack: {size: 4}\n"
 
-static char graph_text[2048];
-
 static struct outcome_job job_after(const char *more)
 {
-    const char *lines;
-    const char *path = contract_text(LINES, 12, &lines);
-
-    snprintf(graph_text, sizeof graph_text,
-             "headrace: 1\npipeline:\n  - source.list: {path: '%s'}\n%s", path, more);
-    return contract_job(graph_text);
+    return contract_lines(LINES, 12, more);
 }
 
 TEST(sentences_have_one_digest_and_one_ledger)

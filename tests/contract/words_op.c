@@ -83,16 +83,9 @@ static const struct hr_op words_op = {
 CONTRACT_OP(words_op)
 
 #define LINES 60
-static char graph_text[2048];
-
 static struct outcome_job job_after(const char *more)
 {
-    const char *lines;
-    const char *path = contract_text(LINES, 9, &lines);
-
-    snprintf(graph_text, sizeof graph_text,
-             "headrace: 1\npipeline:\n  - source.list: {path: '%s'}\n%s", path, more);
-    return contract_job(graph_text);
+    return contract_lines(LINES, 9, more);
 }
 
 TEST(lists_of_any_length_have_one_digest)
