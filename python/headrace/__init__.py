@@ -45,7 +45,7 @@ from .errors import (
 )
 from .fieldspec import Spec, spec
 from .pipeline import Pipeline
-from .sources import files, from_yaml, idx, lines, load, range, zip
+from .sources import files, from_yaml, idx, lines, load, range, tar, zip
 from .sources import lines as list
 from .user_code import rng
 
@@ -115,5 +115,6 @@ __all__ = [
     "rng",
     "show",
     "spec",
+    "tar",
     "zip",
 ]

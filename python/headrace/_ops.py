@@ -52,6 +52,7 @@ __all__ = [
     "source_idx",
     "source_list",
     "source_range",
+    "source_tar",
     "tensor_cast",
     "tensor_layout",
     "tensor_one_hot",
@@ -1439,6 +1440,49 @@ def source_range(
     params: dict[str, Any] = {"n": n, "start": start, "step": step, "field": field}
     defaults: dict[str, Any] = {"start": 0, "step": 1, "field": "value"}
     return Pipeline._source("source.range", params, defaults, name=name)
+
+
+@checked_op("source.tar")
+def source_tar(
+    path: PathLike,
+    fields: Mapping[str, str],
+    *,
+    keys: bool = False,
+    key_field: str = "key",
+    name: str | None = None,
+) -> Pipeline:
+    """Records of tar archives, as WebDataset packs them.
+
+    Operator `source.tar`, kind source, version 1; pure.
+
+    Members that follow each other and have the same key are one record: the key is the
+    name up to the first dot of its last part, the ending is what follows it. Each field
+    takes the member with its ending (case ignored); members that no field takes are
+    ignored, and a record that lacks one is bad. Members whose ending is cls, cls2,
+    class, count, index, inx or id are decimal integers and become int64; all others are
+    bytes. Records can be read in any order, so shuffle, shard and resume work as for
+    files; compressed archives are refused. A damaged header costs the records that it
+    lies in. The identity of the source is the names and sizes of the members: a member
+    whose bytes change but not its size goes unnoticed.
+
+    Args:
+        path: an archive; or several: "train-{000..099}.tar", "{a,b}.tar", a pattern
+            such as "shards/*.tar", or a folder; path, required.
+        fields: field: the ending of its member, or several that stand for each other,
+            as in {image: jpg|jpeg|png, label: cls}; map, required.
+        keys: add the key of each record as a field; bool, default false.
+        key_field: the field that holds the key, when keys are wanted; field, default
+            key.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "fields": fields, "keys": keys, "key_field": key_field}
+    defaults: dict[str, Any] = {"keys": False, "key_field": "key"}
+    return Pipeline._source("source.tar", params, defaults, name=name)
 
 
 @checked_op("tensor.cast")

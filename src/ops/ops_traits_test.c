@@ -11,12 +11,13 @@
 #include "graph/graph.h"
 #include "headrace/code.h"
 #include "tests/support/outcome.h"
+#include "tests/support/tar.h"
 
 #define IDS 24 /* identities to draw with */
 
 /* ---- what they are given ---- */
 
-static char files[512], list[512], idx[512];
+static char files[512], list[512], idx[512], tar[512];
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
 {
@@ -46,7 +47,8 @@ static void make_inputs(void)
     static const char lines[] = "one\ntwo\nthree\n";
     static const unsigned char pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,  2,
                                              0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 70, 8};
-    char folder[512];
+    char folder[512], name[16];
+    struct hr_str archive;
 
     if (files[0] != '\0')
         return;
@@ -61,9 +63,20 @@ static void make_inputs(void)
     write_photo("files/c/3.jpg", 50, 50);
     write_file("lines.txt", lines, sizeof lines - 1, list);
     write_file("pictures.idx", pictures, sizeof pictures, idx);
+    hr__str_init(&archive);
+    for (int i = 0; i < 24; i++) {
+        snprintf(name, sizeof name, "%02d.bin", i);
+        tar_member(&archive, name, name, sizeof name);
+        snprintf(name, sizeof name, "%02d.cls", i);
+        tar_member(&archive, name, name, 2);
+    }
+    tar_end(&archive);
+    write_file("some.tar", archive.text, archive.length, tar);
+    hr__str_finish(&archive);
 }
 
-/* Replaces ${files}, ${list} and ${idx} in `text`; the result is in static memory. */
+/* Replaces ${files}, ${list}, ${idx} and ${tar} in `text`; the result is in static
+ * memory. */
 static const char *filled(const char *text)
 {
     static char made[4096];
@@ -73,6 +86,7 @@ static const char *filled(const char *text)
         const char *path = strncmp(text, "${files}", 8) == 0  ? files
                            : strncmp(text, "${list}", 7) == 0 ? list
                            : strncmp(text, "${idx}", 6) == 0  ? idx
+                           : strncmp(text, "${tar}", 6) == 0  ? tar
                                                               : NULL;
 
         CHECK(length + sizeof files < sizeof made);

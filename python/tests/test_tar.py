@@ -1,0 +1,166 @@
+"""source.tar: archives written by Python's tarfile, whole and damaged."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import random
+import tarfile
+from typing import Any
+
+import pytest
+
+import headrace as hr
+
+FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+BLOCK = 512
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    return random.Random(seed)
+
+
+def write(path: pathlib.Path, members: list[tuple[str, bytes]], format: int = tarfile.PAX_FORMAT) -> None:
+    with tarfile.open(path, "w", format=format) as archive:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            if name.endswith("/"):
+                info.type = tarfile.DIRTYPE
+            archive.addfile(info, io.BytesIO(data))
+
+
+def samples(rng: random.Random, count: int, long: bool = True) -> list[tuple[str, bytes, int]]:
+    """Keys, bytes and labels. Some records are larger than what is read through a window."""
+    made = []
+    for i in range(count):
+        folder = "/".join("d" * rng.randrange(1, 60) for _ in range(rng.randrange(3))) if long else "d"
+        key = f"{folder}/{i:06d}{'ü' * rng.randrange(3)}".lstrip("/")
+        size = rng.choice([0, 1, 511, 512, 513, rng.randrange(3000), rng.randrange(100_000)])
+        made.append((key, rng.randbytes(size), rng.randrange(-5, 2**40)))
+    return made
+
+
+def members(made: list[tuple[str, bytes, int]], rng: random.Random) -> list[tuple[str, bytes]]:
+    out: list[tuple[str, bytes]] = []
+    for key, data, label in made:
+        two = [(f"{key}.a.bin", data), (f"{key}.cls", f" {label}\n"[rng.randrange(2) :].encode())]
+        rng.shuffle(two)
+        out += two
+        if rng.random() < 0.2:
+            out.append((f"{key}.json", b"{}"))
+        if rng.random() < 0.2:
+            out.append(("folder/", b""))
+    return out
+
+
+def read(path: Any, **options: Any) -> list[tuple[str, bytes, int]]:
+    pipe = hr.tar(path, fields={"data": "a.bin", "label": "cls"}, keys=True)
+    got = []
+    for batch in pipe.batch(7, ragged=True).loader(output="numpy", **options):
+        got += list(zip(batch["key"], batch["data"], batch["label"].tolist(), strict=True))
+    return [(key.decode(), data, label) for key, data, label in got]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("threads", [0, 3])
+def test_what_tarfile_writes_is_read(tmp_path: pathlib.Path, rng: random.Random, format: str, threads: int) -> None:
+    made = samples(rng, 200)
+    for at in range(4):
+        write(tmp_path / f"s-{at:03d}.tar", members(made[at::4], rng), FORMATS[format])
+    wanted = [one for at in range(4) for one in made[at::4]]
+    assert read(tmp_path / "s-{000..003}.tar", threads=threads) == wanted
+    assert read(tmp_path / "*.tar", threads=threads) == wanted
+    assert read(tmp_path, threads=threads) == wanted
+
+
+def test_records_are_shuffled_and_resumed(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    made = samples(rng, 101)
+    write(tmp_path / "s.tar", members(made, rng))
+    pipe = hr.tar(tmp_path / "s.tar", fields={"data": "a.bin", "label": "cls"}).shuffle().batch(4, ragged=True)
+    runs = []
+    for threads in (0, 2):
+        loader = pipe.loader(seed=3, threads=threads, output="numpy")
+        runs.append([x for batch in loader for x in batch["label"].tolist()])
+    assert runs[0] == runs[1] != [label for _, _, label in made]
+    assert sorted(runs[0]) == sorted(label for _, _, label in made)
+    loader = pipe.loader(seed=3, threads=2, output="numpy")
+    run = iter(loader)
+    head = [x for _ in range(9) for x in next(run)["label"].tolist()]
+    again = pipe.loader(seed=3, threads=0, output="numpy")
+    again.load_state_dict(loader.state_dict())
+    assert head + [x for batch in again for x in batch["label"].tolist()] == runs[0]
+
+
+def test_damage_is_found_and_the_other_records_are_read(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    made = samples(rng, 30, long=False)
+    path = tmp_path / "s.tar"
+    write(path, members(made, rng))
+    whole = bytearray(path.read_bytes())
+    wanted = {key: (data, label) for key, data, label in made}
+    for _ in range(40):
+        at = rng.randrange(len(whole))
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        bad = tmp_path / "bad.jsonl"
+        bad.unlink(missing_ok=True)
+        got = read(path, on_error="skip", ledger=bad)
+        same = [key for key, data, label in got if wanted.get(key) == (data, label)]
+        assert len(same) >= len(made) - 2, at
+        for line in bad.read_text().splitlines() if bad.exists() else []:
+            assert "s.tar" in line and "byte" in line, line
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ([("a.jpg", b"x")], "s.tar: byte 0: the record has no member 'cls' for field 'label'"),
+        ([("a.bin", b"x"), ("a.cls", b"one")], "member 'a.cls' is no integer: \"one\""),
+        ([("a.bin", b"x"), ("a.cls", b"99999999999999999999")], "is no integer"),
+        ([("a.bin", b"x"), ("a.BIN", b"y"), ("a.cls", b"1")], "member 'a.BIN' is the second one for field 'data'"),
+    ],
+)
+def test_bad_records_say_what_is_wrong(tmp_path: pathlib.Path, content: Any, match: str) -> None:
+    write(tmp_path / "s.tar", content)
+    with pytest.raises(hr.HeadraceError, match=match):
+        list(hr.tar(tmp_path / "s.tar", fields={"data": "bin|jpg", "label": "cls"}).batch(1, ragged=True).loader())
+
+
+def test_a_cut_archive_loses_its_last_record_only(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "s.tar"
+    write(path, [(f"{i}.bin", bytes([i]) * 700) for i in range(5)])
+    data = path.read_bytes()
+    path.write_bytes(data[: 4 * 3 * BLOCK + 600])
+    loader = hr.tar(path, fields={"data": "bin"}).batch(1, ragged=True).loader(output="numpy")
+    run = iter(loader)
+    for i in range(4):
+        assert next(run)["data"] == [bytes([i]) * 700]
+    with pytest.raises(hr.FormatError, match="byte 6144: the archive ends in a member"):
+        next(run)
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"a": ".jpg"}, "without a dot"),
+        ({"a": "jpg|cls"}, "some bytes"),
+        ({"a": "jpg", "b": "png|jpg"}, '"jpg" is the ending of two fields'),
+        ({"a": "jpg|"}, "without a dot"),
+    ],
+)
+def test_endings_are_checked(tmp_path: pathlib.Path, fields: dict[str, str], match: str) -> None:
+    with pytest.raises(hr.HeadraceError, match=match):
+        hr.tar(tmp_path / "s.tar", fields=fields).batch(1, ragged=True).loader()
+
+
+def test_what_is_no_archive_is_refused(tmp_path: pathlib.Path) -> None:
+    with tarfile.open(tmp_path / "s.tar", "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("a.bin"))
+    (tmp_path / "t.tar").write_text("no archive " * 100)
+    for name, match in (("s.tar", "gunzip"), ("t.tar", "no tar archive"), ("none.tar", "none.tar")):
+        with pytest.raises(hr.HeadraceError, match=match):
+            list(hr.tar(tmp_path / name, fields={"data": "bin"}).batch(1, ragged=True).loader())

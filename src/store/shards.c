@@ -1,0 +1,182 @@
+/*
+ * store/shards.c - the names of a data set's shards.
+ */
+#include "store/shards.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "store/index.h"
+#include "store/store.h"
+
+struct find {
+    const char *pattern, *ending;
+    struct hr_shards *shards;
+    struct hr_error *error;
+};
+
+static enum hr_err add(struct find *find, const char *uri)
+{
+    struct hr_shards *shards = find->shards;
+    size_t room = shards->room > 0 ? 2 * shards->room : 16;
+    char **uris = shards->uris;
+
+    if (shards->count == HR_SHARDS_MAX)
+        return hr__fail(find->error, HR_ERR_LIMIT, "%s means more than %zu shards",
+                        find->pattern, HR_SHARDS_MAX);
+    if (shards->count == shards->room) {
+        uris = hr__realloc(uris, room * sizeof *uris);
+        if (uris == NULL)
+            return hr__fail(find->error, HR_ERR_MEMORY, "out of memory");
+        shards->uris = uris;
+        shards->room = room;
+    }
+    uris[shards->count] = hr__strdup(uri);
+    if (uris[shards->count] == NULL)
+        return hr__fail(find->error, HR_ERR_MEMORY, "out of memory");
+    shards->count++;
+    return HR_OK;
+}
+
+/* The files of a folder or of a pattern with stars. */
+static enum hr_err add_files(struct find *find, const char *root)
+{
+    struct hr_index_options options = {
+        .root = root, .suffixes = &find->ending, .suffix_count = 1, .recursive = true};
+    char path[HR_URI_MAX];
+    struct hr_index *index;
+    enum hr_err code;
+
+    HR_TRY(hr__index_open(&options, &index, find->error));
+    code = HR_OK;
+    for (uint64_t i = 0; i < hr__index_count(index) && code == HR_OK; i++) {
+        code = hr__index_path(index, i, path, sizeof path, NULL);
+        if (code == HR_OK)
+            code = add(find, path);
+        else
+            hr__fail(find->error, code, "the path of a file below %s is too long", root);
+    }
+    hr__index_unref(index);
+    return code;
+}
+
+static enum hr_err add_any(struct find *find, const char *name)
+{
+    struct hr_object object;
+
+    if (hr__store_open(name, &object, NULL) != HR_OK)
+        return add_files(find, name);
+    hr__store_close(&object);
+    return add(find, name);
+}
+
+static enum hr_err expand(struct find *find, const char *text, int depth);
+
+/* Goes on with `text` where its braces, from `open` to `close`, are replaced. */
+static enum hr_err replace(struct find *find, const char *text, const char *open,
+                           const char *close, const char *by, size_t by_bytes, int depth)
+{
+    char next[HR_URI_MAX];
+    size_t head = (size_t)(open - text), tail = strlen(close + 1);
+
+    if (head + by_bytes + tail >= sizeof next)
+        return hr__fail(find->error, HR_ERR_LIMIT, "%s: a name is too long",
+                        find->pattern);
+    memcpy(next, text, head);
+    memcpy(next + head, by, by_bytes);
+    memcpy(next + head + by_bytes, close + 1, tail + 1);
+    return expand(find, next, depth + 1);
+}
+
+/* Digits before `end`; *ret_bytes is 0 if there are none, or too many. */
+static uint64_t read_digits(const char *at, const char *end, size_t *ret_bytes)
+{
+    uint64_t number = 0;
+    size_t bytes = 0;
+
+    for (; at + bytes < end && at[bytes] >= '0' && at[bytes] <= '9'; bytes++)
+        number = number * 10 + (uint64_t)(at[bytes] - '0');
+    *ret_bytes = bytes <= 18 ? bytes : 0;
+    return number;
+}
+
+/* "000..099" between the braces. */
+static bool is_range(const char *open, const char *close, uint64_t *ret_first,
+                     uint64_t *ret_last, size_t *ret_width)
+{
+    size_t last;
+
+    *ret_first = read_digits(open + 1, close, ret_width);
+    if (*ret_width == 0 || strncmp(open + 1 + *ret_width, "..", 2) != 0)
+        return false;
+    *ret_last = read_digits(open + 3 + *ret_width, close, &last);
+    return last > 0 && open + 3 + *ret_width + last == close;
+}
+
+static enum hr_err expand_range(struct find *find, const char *text, const char *open,
+                                const char *close, int depth)
+{
+    uint64_t first, last;
+    size_t width;
+    char number[32];
+
+    if (!is_range(open, close, &first, &last, &width) || first > last)
+        return hr__fail(find->error, HR_ERR_ARGUMENT,
+                        "%s: \"%.*s\" is neither a range such as {000..099} nor a list "
+                        "such as {a,b}",
+                        find->pattern, (int)(close + 1 - open), open);
+    for (uint64_t i = first; i <= last; i++) {
+        int bytes =
+            snprintf(number, sizeof number, "%0*llu", (int)width, (unsigned long long)i);
+
+        HR_TRY(replace(find, text, open, close, number, (size_t)bytes, depth));
+    }
+    return HR_OK;
+}
+
+static enum hr_err expand(struct find *find, const char *text, int depth)
+{
+    const char *open = strchr(text, '{'), *close, *at, *comma;
+
+    if (open == NULL)
+        return add_any(find, text);
+    close = strchr(open, '}');
+    if (close == NULL || depth > 8)
+        return hr__fail(find->error, HR_ERR_ARGUMENT,
+                        close == NULL ? "%s: a brace is not closed"
+                                      : "%s: more than eight pairs of braces",
+                        find->pattern);
+    if (memchr(open, ',', (size_t)(close - open)) == NULL)
+        return expand_range(find, text, open, close, depth);
+    for (at = open + 1;; at = comma + 1) {
+        comma = memchr(at, ',', (size_t)(close - at));
+        HR_TRY(replace(find, text, open, close, at,
+                       (size_t)((comma != NULL ? comma : close) - at), depth));
+        if (comma == NULL)
+            return HR_OK;
+    }
+}
+
+enum hr_err hr__shards_find(const char *pattern, const char *ending,
+                            struct hr_shards *ret_shards, struct hr_error *reterr)
+{
+    struct find find = {
+        .pattern = pattern, .ending = ending, .shards = ret_shards, .error = reterr};
+    struct hr_object object;
+
+    if (hr__store_open(pattern, &object, NULL) == HR_OK) { /* its name may have braces */
+        hr__store_close(&object);
+        return add(&find, pattern);
+    }
+    return expand(&find, pattern, 0);
+}
+
+void hr__shards_finish(struct hr_shards *shards)
+{
+    for (size_t i = 0; i < shards->count; i++)
+        hr__free(shards->uris[i]);
+    hr__free(shards->uris);
+    *shards = (struct hr_shards){0};
+}

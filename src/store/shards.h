@@ -1,0 +1,29 @@
+/*
+ * store/shards.h - the names of a data set's shards.
+ */
+#ifndef HR_STORE_SHARDS_H
+#define HR_STORE_SHARDS_H
+
+#include "headrace/base.h"
+
+#define HR_SHARDS_MAX ((size_t)1 << 20)
+
+struct hr_shards {
+    char **uris;
+    size_t count, room;
+};
+
+/*
+ * Finds the shards that `pattern` means, in order: braces first, "{000..099}" (as many
+ * digits as the first bound has) and "{train,extra}"; what comes of each is a file, or
+ * else a folder or a pattern as in store/index.h, of which files with this ending
+ * (".tar") are taken. *ret_shards is zeroed by the caller, who ends with
+ * hr__shards_finish(), also after a failure. HR_ERR_NOT_FOUND, HR_ERR_ARGUMENT for
+ * malformed braces, HR_ERR_LIMIT, HR_ERR_MEMORY.
+ */
+HR_CHECK enum hr_err
+hr__shards_find(const char *pattern, const char *ending, struct hr_shards *ret_shards,
+                struct hr_error *reterr);
+void hr__shards_finish(struct hr_shards *shards);
+
+#endif
