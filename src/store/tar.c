@@ -49,25 +49,34 @@ static bool read_number(const char *text, size_t room, uint64_t *ret_number)
 
 static bool is_zero(const unsigned char *block)
 {
-    uint64_t any = 0;
-
     for (size_t i = 0; i < HR_TAR_BLOCK; i++)
-        any |= block[i];
-    return any == 0;
+        if (block[i] != 0)
+            return false;
+    return true;
+}
+
+/* The sum of a block's bytes. Even and odd bytes are added in lanes of 16 bits, which
+ * hold 64 times two bytes. */
+static uint32_t sum_of(const void *block)
+{
+    const uint64_t even = 0x00ff00ff00ff00ff;
+    uint64_t words[HR_TAR_BLOCK / 8], lanes = 0;
+
+    memcpy(words, block, sizeof words);
+    for (size_t i = 0; i < HR_TAR_BLOCK / 8; i++)
+        lanes += (words[i] & even) + (words[i] >> 8 & even);
+    return (uint32_t)((lanes & 0xffff) + (lanes >> 16 & 0xffff) + (lanes >> 32 & 0xffff) +
+                      (lanes >> 48));
 }
 
 /* The sum of the header's bytes, its own field taken as spaces. */
 static bool has_checksum(const struct head *head)
 {
-    const unsigned char *at = (const unsigned char *)head;
-    size_t from = offsetof(struct head, checksum);
-    uint32_t sum = ' ' * sizeof head->checksum;
+    uint32_t sum = sum_of(head) + ' ' * sizeof head->checksum;
     uint64_t wanted;
 
-    for (size_t i = 0; i < HR_TAR_BLOCK; i++)
-        sum += at[i];
     for (size_t i = 0; i < sizeof head->checksum; i++)
-        sum -= at[from + i];
+        sum -= (unsigned char)head->checksum[i];
     return read_number(head->checksum, sizeof head->checksum, &wanted) && wanted == sum;
 }
 
