@@ -11,6 +11,7 @@
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
+#include "tests/support/tar.h"
 
 #include <stdlib.h>
 
@@ -145,6 +146,30 @@ TEST(lines_and_arrays_are_read_where_they_lie)
     check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
                "  - source.idx: {path: \"${data}\"}\n  - batch.stack: {size: 2}\n",
                path, "mem://some.idx", NULL);
+}
+
+TEST(records_of_archives_are_read_from_any_store)
+{
+    static const char data[40000]; /* too large for a window */
+    char path[600], name[32];
+    struct hr_str text;
+
+    hr__str_init(&text);
+    for (int i = 0; i < 9; i++) {
+        snprintf(name, sizeof name, "%d.bin", i);
+        tar_member(&text, name, data, (size_t)(i * i * 600));
+        snprintf(name, sizeof name, "%d.cls", i);
+        tar_member(&text, name, name, 1);
+    }
+    tar_end(&text);
+    snprintf(path, sizeof path, "%s/some.tar", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, text.text, text.length, NULL));
+    CHECK_OK(hr__memory_put("mem://some.tar", text.text, text.length, NULL));
+    hr__str_finish(&text);
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.tar: {path: \"${data}\", fields: {data: bin, label: cls}}\n"
+               "  - order.shuffle: {}\n  - batch.stack: {size: 2, ragged: true}\n",
+               path, "mem://some.tar", NULL);
 }
 
 TEST(a_list_of_labels_names_objects)
