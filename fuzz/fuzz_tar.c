@@ -42,10 +42,8 @@ static void parse_record(const char *text, uint64_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    const char *uri = "mem://fuzz.tar", *found;
-    struct hr_tar_index *index;
-    struct hr_hash128 identity;
-    uint64_t at, size;
+    static const char uri[] = "mem://fuzz.tar";
+    struct hr_shard_index *index;
     char *text;
 
     if (bytes < 1 || (text = malloc(bytes)) == NULL)
@@ -54,14 +52,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (data[0] % 2 == 1)
         repair(text, bytes);
     if (hr__memory_put(uri, text, bytes, NULL) == HR_OK &&
-        hr__tar_index_open(&uri, 1, &index, NULL) == HR_OK) {
-        for (uint64_t i = 0; i < hr__tar_index_count(index); i++) {
-            hr__tar_index_record(index, i, &found, &identity, &at, &size);
-            if (at > bytes || size > bytes - at || size == 0)
+        hr__shard_index_open(uri, ".tar", hr__tar_scan, &index, NULL) == HR_OK) {
+        for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
+            struct hr_shard_place place = hr__shard_index_place(index, i);
+
+            if (place.offset > bytes || place.bytes > bytes - place.offset)
                 abort();
-            parse_record(text + at, size);
+            parse_record(text + place.offset, place.bytes);
         }
-        hr__tar_index_close(index);
+        hr__shard_index_close(index);
     }
     free(text);
     return 0;

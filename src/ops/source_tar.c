@@ -2,11 +2,9 @@
  * source.tar - records of tar archives, by the convention of WebDataset.
  *
  * Headers are read when the graph is opened (store/tar.h), so that records can be taken
- * in any order. A small record is read through the thread's window, which reads ahead
- * while records follow each other; a large one through the reader, which can fetch it
- * early. Each record's headers are checked again when it is read.
+ * in any order, and again when a record is read.
  */
-#include "op/op.h"
+#include "ops/shard_source.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,14 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/alloc.h"
-#include "store/reader.h"
-#include "store/shards.h"
 #include "store/tar.h"
-#include "store/window.h"
-
-/* Records from this size on are read through the reader. */
-#define LARGE_BYTES ((uint64_t)32 << 10)
 
 struct tar {
     const char *path;
@@ -191,145 +182,18 @@ static enum hr_err tar_infer(struct hr_infer *infer)
 static enum hr_err tar_open(const struct hr_open *open, void **ret_state)
 {
     const struct tar *p = open->params;
-    struct hr_shards shards = {0};
-    struct hr_tar_index *index = NULL;
-    enum hr_err code = hr__shards_find(p->path, ".tar", &shards, open->error);
 
-    if (code == HR_OK)
-        code = hr__tar_index_open((const char *const *)shards.uris, shards.count, &index,
-                                  open->error);
-    hr__shards_finish(&shards);
-    if (code != HR_OK)
-        return code;
-    *ret_state = index;
-    return HR_OK;
-}
-
-static void tar_close(void *state)
-{
-    hr__tar_index_close(state);
-}
-
-static uint64_t tar_count(const void *params, const void *state)
-{
-    (void)params;
-    return hr__tar_index_count(state);
-}
-
-static void tar_identity(const void *params, const void *state, struct hr_hasher *hasher)
-{
-    struct hr_hash128 hash = hr__tar_index_identity(state);
-
-    (void)params;
-    hr__hasher_add(hasher, &hash.low, sizeof hash.low);
-    hr__hasher_add(hasher, &hash.high, sizeof hash.high);
-}
-
-static bool tar_locate(const void *params, const void *state, uint64_t index, char *uri,
-                       size_t room, uint64_t *ret_offset)
-{
-    struct hr_hash128 identity;
-    const char *shard;
-    uint64_t bytes;
-    size_t length;
-
-    (void)params;
-    if (index >= hr__tar_index_count(state))
-        return false;
-    hr__tar_index_record(state, index, &shard, &identity, ret_offset, &bytes);
-    length = strlen(shard);
-    if (length >= room)
-        return false;
-    memcpy(uri, shard, length + 1);
-    return true;
-}
-
-/* Where a record lies; false if its shard's name is too long for a range. */
-static bool
-range_of(const struct hr_tar_index *index, uint64_t at, struct hr_range *ret_range)
-{
-    const char *uri;
-    size_t length;
-
-    hr__tar_index_record(index, at, &uri, &ret_range->identity, &ret_range->offset,
-                         &ret_range->bytes);
-    length = strlen(uri);
-    if (length >= sizeof ret_range->uri)
-        return false;
-    memcpy(ret_range->uri, uri, length + 1);
-    return true;
-}
-
-static bool tar_ahead(const void *params, const void *state, uint64_t index,
-                      struct hr_range *ret_range)
-{
-    (void)params;
-    return index < hr__tar_index_count(state) && range_of(state, index, ret_range) &&
-           ret_range->bytes >= LARGE_BYTES;
+    return hr__shard_source_open(p->path, ".tar", hr__tar_scan, ret_state, open->error);
 }
 
 /* ---- records ---- */
 
-static enum hr_err window_create(void **ret_object, struct hr_error *reterr)
-{
-    *ret_object = hr__calloc(1, sizeof(struct hr_window));
-    return *ret_object != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-}
-
-static void window_destroy(void *object)
-{
-    hr__window_finish(object);
-    hr__free(object);
-}
-
-static const struct hr_thread_class window_class = {"tar window", window_create,
-                                                    window_destroy};
-
-/* The bytes of a record, and the buffer that they are in; without one they are valid
- * until the thread's next record. */
-struct record {
-    const char *uri;
-    uint64_t offset, bytes;
-    const char *data;
-    struct hr_buffer *owner;
-};
-
-static enum hr_err read_large(struct hr_op_ctx *ctx, struct record *record)
-{
-    struct hr_range range; /* 4 kB, not cleared */
-
-    if (!range_of(ctx->state, ctx->id->index, &range))
-        return hr__fail(ctx->error, HR_ERR_LIMIT, "the path of a file is too long");
-    HR_TRY(hr__reader_take(ctx->thread->reader, &range, &record->owner, ctx->error));
-    record->data = hr_buffer_data(record->owner);
-    return HR_OK;
-}
-
 static enum hr_err
-read_small(struct hr_op_ctx *ctx, struct hr_hash128 identity, struct record *record)
+fail_member(struct hr_op_ctx *ctx, const struct hr_shard_record *record, uint64_t at,
+            const char *what)
 {
-    struct hr_window *window;
-    const void *data;
-    void *object;
-
-    HR_TRY(hr__thread_object(ctx->thread, &window_class, &object, ctx->error));
-    window = object;
-    HR_TRY(hr__window_open(window, record->uri, ctx->error));
-    if (window->object.identity.low != identity.low ||
-        window->object.identity.high != identity.high)
-        return hr__fail(ctx->error, HR_ERR_STATE, "%s changed since the graph was opened",
-                        record->uri);
-    HR_TRY(
-        hr__window_get(window, record->offset, (size_t)record->bytes, &data, ctx->error));
-    record->data = data;
-    return HR_OK;
-}
-
-static enum hr_err fail_member(struct hr_op_ctx *ctx, const struct record *record,
-                               uint64_t at, const char *what)
-{
-    return hr__fail(ctx->error, HR_ERR_FORMAT, "%s: byte %llu: %s", record->uri,
-                    (unsigned long long)(record->offset + at), what);
+    return hr__fail(ctx->error, HR_ERR_FORMAT, "%s: byte %llu: %s", record->place.uri,
+                    (unsigned long long)(record->place.offset + at), what);
 }
 
 static enum hr_err set_integer(struct hr_op_ctx *ctx, const char *data, size_t bytes,
@@ -357,24 +221,8 @@ static enum hr_err set_integer(struct hr_op_ctx *ctx, const char *data, size_t b
                     name, bytes < 32 ? (int)bytes : 32, data);
 }
 
-static enum hr_err set_bytes(struct hr_op_ctx *ctx, const struct record *record,
-                             const char *data, size_t bytes, struct hr_value *value)
-{
-    void *memory;
-
-    if (record->owner != NULL) {
-        hr__value_set_bytes(value, data, bytes, hr_buffer_ref(record->owner));
-        value->shared = true;
-        return HR_OK;
-    }
-    HR_TRY(hr__op_alloc(ctx, bytes + 1, &memory));
-    memcpy(memory, data, bytes);
-    hr__value_set_bytes(value, memory, bytes, NULL);
-    return HR_OK;
-}
-
 /* Sets the field that takes members with this ending, if one does. */
-static enum hr_err set_member(struct hr_op_ctx *ctx, const struct record *record,
+static enum hr_err set_member(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
                               const struct hr_tar_member *member, const char *ending,
                               size_t ending_bytes, const char *data)
 {
@@ -391,7 +239,7 @@ static enum hr_err set_member(struct hr_op_ctx *ctx, const struct record *record
                             p->fields.keys[i]);
         if (content_of(ending, ending_bytes) == CONTENT_INTEGER)
             return set_integer(ctx, data, (size_t)member->bytes, member->name, value);
-        return set_bytes(ctx, record, data, (size_t)member->bytes, value);
+        return hr__shard_source_bytes(ctx, record, data, (size_t)member->bytes, value);
     }
     return HR_OK;
 }
@@ -410,21 +258,22 @@ set_key(struct hr_op_ctx *ctx, const struct hr_tar_member *member, size_t bytes)
     return HR_OK;
 }
 
-static enum hr_err read_members(struct hr_op_ctx *ctx, const struct record *record)
+static enum hr_err
+read_members(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
 {
     struct hr_tar_member member;
     struct hr_error why = {0};
     size_t key, ending, need;
 
-    for (uint64_t at = 0; at < record->bytes; at += member.next) {
-        enum hr_err code = hr__tar_parse(record->data + at, (size_t)(record->bytes - at),
-                                         &member, &need, &why);
+    for (uint64_t at = 0; at < record->place.bytes; at += member.next) {
+        enum hr_err code = hr__tar_parse(
+            record->data + at, (size_t)(record->place.bytes - at), &member, &need, &why);
 
         if (code != HR_OK)
             return fail_member(ctx, record, at,
                                code == HR_ERR_FORMAT ? why.message
                                                      : "the archive ends in a header");
-        if (member.data + member.bytes > record->bytes - at)
+        if (member.data + member.bytes > record->place.bytes - at)
             return fail_member(ctx, record, at, "the archive ends in a member");
         if (!hr__tar_key(&member, &key, &ending))
             continue;
@@ -435,7 +284,8 @@ static enum hr_err read_members(struct hr_op_ctx *ctx, const struct record *reco
     return HR_OK;
 }
 
-static enum hr_err check_complete(struct hr_op_ctx *ctx, const struct record *record)
+static enum hr_err
+check_complete(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
 {
     const struct tar *p = ctx->params;
 
@@ -443,26 +293,18 @@ static enum hr_err check_complete(struct hr_op_ctx *ctx, const struct record *re
         if (ctx->fields[FIELD_FIRST + i]->kind == HR_VALUE_NONE)
             return hr__fail(ctx->error, HR_ERR_FORMAT,
                             "%s: byte %llu: the record has no member '%s' for field '%s'",
-                            record->uri, (unsigned long long)record->offset,
+                            record->place.uri, (unsigned long long)record->place.offset,
                             p->fields.values[i], p->fields.keys[i]);
     return HR_OK;
 }
 
 static enum hr_err tar_apply(struct hr_op_ctx *ctx)
 {
-    struct record record = {0};
-    struct hr_hash128 identity;
+    struct hr_shard_record record;
     enum hr_err code;
 
-    if (ctx->id->index >= hr__tar_index_count(ctx->state))
-        return hr__fail(ctx->error, HR_ERR_RANGE, "there is no record %llu",
-                        (unsigned long long)ctx->id->index);
-    hr__tar_index_record(ctx->state, ctx->id->index, &record.uri, &identity,
-                         &record.offset, &record.bytes);
-    code = record.bytes >= LARGE_BYTES ? read_large(ctx, &record)
-                                       : read_small(ctx, identity, &record);
-    if (code == HR_OK)
-        code = read_members(ctx, &record);
+    HR_TRY(hr__shard_source_read(ctx, &record));
+    code = read_members(ctx, &record);
     if (code == HR_OK)
         code = check_complete(ctx, &record);
     hr_buffer_unref(record.owner);
@@ -492,8 +334,8 @@ const struct hr_op hr_op_source_tar = {
     .infer = tar_infer,
     .binds = tar_binds,
     .open = tar_open,
-    .close = tar_close,
-    .identity = tar_identity,
+    .close = hr__shard_source_close,
+    .identity = hr__shard_source_identity,
     .apply = tar_apply,
-    .source = {.count = tar_count, .locate = tar_locate, .ahead = tar_ahead},
+    .source = HR_SHARD_SOURCE,
 };

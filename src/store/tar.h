@@ -10,8 +10,7 @@
 #ifndef HR_STORE_TAR_H
 #define HR_STORE_TAR_H
 
-#include "core/hash.h"
-#include "store/store.h"
+#include "store/shard_index.h"
 
 #define HR_TAR_BLOCK 512
 #define HR_TAR_NAME_MAX 1024 /* bytes, with the NUL; longer ones are HR_ERR_FORMAT */
@@ -40,30 +39,12 @@ hr__tar_parse(const void *data, size_t have, struct hr_tar_member *ret_member,
 bool hr__tar_key(const struct hr_tar_member *member, size_t *ret_key, size_t *ret_ending);
 
 /*
- * The records of archives, in their order. Made once, then read by any thread. Takes 16
- * bytes per record.
- *
- * A damaged header costs the records that it lies in: its record reaches to the next
- * header that is whole, and is found to be damaged when it is read.
+ * Finds the records of an archive, for hr__shard_index_open(): each from its first header
+ * to the end of its last member. Hashes names and sizes of the members. A damaged header
+ * costs the records that it lies in: what lies between it and the next header that is
+ * whole is a record of its own, so that reading it reports the damage. HR_ERR_FORMAT for
+ * a file without a header, HR_ERR_UNSUPPORTED for a compressed one.
  */
-struct hr_tar_index;
-
-/* HR_ERR_FORMAT for a file without a tar header, HR_ERR_UNSUPPORTED for a compressed one;
- * HR_ERR_NOT_FOUND, HR_ERR_IO, HR_ERR_MEMORY. */
-HR_CHECK enum hr_err
-hr__tar_index_open(const char *const *uris, size_t count, struct hr_tar_index **ret_index,
-                   struct hr_error *reterr);
-void hr__tar_index_close(struct hr_tar_index *index); /* NULL is fine */
-
-uint64_t hr__tar_index_count(const struct hr_tar_index *index);
-
-/* A hash of the keys, endings and sizes of all members, in order. */
-struct hr_hash128 hr__tar_index_identity(const struct hr_tar_index *index);
-
-/* Where record `at` (< count) lies: from its first header to the end of its last member.
- * *ret_uri is the index's. */
-void hr__tar_index_record(const struct hr_tar_index *index, uint64_t at,
-                          const char **ret_uri, struct hr_hash128 *ret_identity,
-                          uint64_t *ret_offset, uint64_t *ret_bytes);
+HR_CHECK enum hr_err hr__tar_scan(struct hr_shard_scan *scan);
 
 #endif

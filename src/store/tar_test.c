@@ -162,40 +162,40 @@ static void write_records(struct hr_str *text, int count)
 
 static uint64_t count_of(const char *path)
 {
-    struct hr_tar_index *index;
+    struct hr_shard_index *index;
     uint64_t count;
 
-    CHECK_OK(hr__tar_index_open(&path, 1, &index, &error));
-    count = hr__tar_index_count(index);
-    hr__tar_index_close(index);
+    CHECK_OK(hr__shard_index_open(path, ".tar", hr__tar_scan, &index, &error));
+    count = hr__shard_index_count(index);
+    hr__shard_index_close(index);
     return count;
 }
 
 TEST(members_with_one_key_are_a_record)
 {
-    const char *uris[2] = {"mem://one.tar", "mem://two.tar"}, *uri;
-    struct hr_tar_index *index;
-    struct hr_hash128 identity;
+    const char *uris[2] = {"mem://one.tar", "mem://two.tar"};
+    struct hr_shard_index *index;
     struct hr_str text;
-    uint64_t at, bytes;
 
     hr__str_init(&text);
     write_records(&text, 30);
     CHECK_OK(hr__memory_put(uris[0], text.text, text.length, NULL));
     CHECK_OK(hr__memory_put(uris[1], text.text, text.length, NULL));
-    CHECK_OK(hr__tar_index_open(uris, 2, &index, &error));
-    CHECK_EQ_INT(hr__tar_index_count(index), 60);
+    CHECK_OK(hr__shard_index_open("mem://{one,two}.tar", ".tar", hr__tar_scan, &index,
+                                  &error));
+    CHECK_EQ_INT(hr__shard_index_count(index), 60);
     for (uint64_t i = 0; i < 60; i++) {
+        struct hr_shard_place place = hr__shard_index_place(index, i);
         size_t need;
 
-        hr__tar_index_record(index, i, &uri, &identity, &at, &bytes);
-        CHECK_EQ_STR(uri, uris[i / 30]);
-        CHECK(at + bytes <= text.length && bytes >= 1025);
-        CHECK_OK(hr__tar_parse(text.text + at, bytes, &member, &need, NULL));
+        CHECK_EQ_STR(place.uri, uris[i / 30]);
+        CHECK(place.offset + place.bytes <= text.length && place.bytes >= 1025);
+        CHECK_OK(
+            hr__tar_parse(text.text + place.offset, place.bytes, &member, &need, NULL));
         CHECK_EQ_INT(atoi(member.name + 7), i % 30);
         CHECK_EQ_INT(member.bytes, i % 30 * 97 % 1500);
     }
-    hr__tar_index_close(index);
+    hr__shard_index_close(index);
     hr__str_finish(&text);
 }
 
@@ -246,10 +246,10 @@ static void check_refused(const char *name, const struct hr_str *text, enum hr_e
                           const char *part)
 {
     const char *path = put(name, text);
-    struct hr_tar_index *index;
+    struct hr_shard_index *index;
 
     error = (struct hr_error){0};
-    CHECK_ERR(code, hr__tar_index_open(&path, 1, &index, &error));
+    CHECK_ERR(code, hr__shard_index_open(path, ".tar", hr__tar_scan, &index, &error));
     CHECK_HAS(error.message, part);
     CHECK_HAS(error.message, name);
 }

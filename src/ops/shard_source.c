@@ -1,0 +1,163 @@
+/*
+ * ops/shard_source.c - what sources of records in shards share.
+ */
+#include "ops/shard_source.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "store/reader.h"
+
+/* Records from this size on are read through the reader. */
+#define LARGE_BYTES ((uint64_t)32 << 10)
+
+enum hr_err
+hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
+                      void **ret_state, struct hr_error *reterr)
+{
+    struct hr_shard_index *index;
+
+    HR_TRY(hr__shard_index_open(pattern, ending, scan, &index, reterr));
+    *ret_state = index;
+    return HR_OK;
+}
+
+void hr__shard_source_close(void *state)
+{
+    hr__shard_index_close(state);
+}
+
+void hr__shard_source_identity(const void *params, const void *state,
+                               struct hr_hasher *hasher)
+{
+    struct hr_hash128 hash = hr__shard_index_identity(state);
+
+    (void)params;
+    hr__hasher_add(hasher, &hash.low, sizeof hash.low);
+    hr__hasher_add(hasher, &hash.high, sizeof hash.high);
+}
+
+uint64_t hr__shard_source_count(const void *params, const void *state)
+{
+    (void)params;
+    return hr__shard_index_count(state);
+}
+
+bool hr__shard_source_locate(const void *params, const void *state, uint64_t index,
+                             char *uri, size_t room, uint64_t *ret_offset)
+{
+    struct hr_shard_place place;
+    size_t length;
+
+    (void)params;
+    if (index >= hr__shard_index_count(state))
+        return false;
+    place = hr__shard_index_place(state, index);
+    length = strlen(place.uri);
+    if (length >= room)
+        return false;
+    memcpy(uri, place.uri, length + 1);
+    *ret_offset = place.offset;
+    return true;
+}
+
+/* False if the shard's name is too long for a range. */
+static bool range_of(const struct hr_shard_place *place, struct hr_range *ret_range)
+{
+    size_t length = strlen(place->uri);
+
+    if (length >= sizeof ret_range->uri)
+        return false;
+    memcpy(ret_range->uri, place->uri, length + 1);
+    ret_range->identity = place->identity;
+    ret_range->offset = place->offset;
+    ret_range->bytes = place->bytes;
+    return true;
+}
+
+bool hr__shard_source_ahead(const void *params, const void *state, uint64_t index,
+                            struct hr_range *ret_range)
+{
+    struct hr_shard_place place;
+
+    (void)params;
+    if (index >= hr__shard_index_count(state))
+        return false;
+    place = hr__shard_index_place(state, index);
+    return place.bytes >= LARGE_BYTES && range_of(&place, ret_range);
+}
+
+static enum hr_err window_create(void **ret_object, struct hr_error *reterr)
+{
+    *ret_object = hr__calloc(1, sizeof(struct hr_window));
+    return *ret_object != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+}
+
+static void window_destroy(void *object)
+{
+    hr__window_finish(object);
+    hr__free(object);
+}
+
+static const struct hr_thread_class window_class = {"shard window", window_create,
+                                                    window_destroy};
+
+static enum hr_err read_small(struct hr_op_ctx *ctx, struct hr_shard_record *record)
+{
+    const struct hr_shard_place *place = &record->place;
+    struct hr_window *window;
+    const void *data;
+    void *object;
+
+    HR_TRY(hr__thread_object(ctx->thread, &window_class, &object, ctx->error));
+    window = object;
+    HR_TRY(hr__window_open(window, place->uri, ctx->error));
+    if (window->object.identity.low != place->identity.low ||
+        window->object.identity.high != place->identity.high)
+        return hr__fail(ctx->error, HR_ERR_STATE, "%s changed since the graph was opened",
+                        place->uri);
+    HR_TRY(
+        hr__window_get(window, place->offset, (size_t)place->bytes, &data, ctx->error));
+    record->data = data;
+    return HR_OK;
+}
+
+static enum hr_err read_large(struct hr_op_ctx *ctx, struct hr_shard_record *record)
+{
+    struct hr_range range; /* 4 kB, not cleared */
+
+    if (!range_of(&record->place, &range))
+        return hr__fail(ctx->error, HR_ERR_LIMIT, "the path of a file is too long");
+    HR_TRY(hr__reader_take(ctx->thread->reader, &range, &record->owner, ctx->error));
+    record->data = hr_buffer_data(record->owner);
+    return HR_OK;
+}
+
+enum hr_err
+hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record)
+{
+    if (ctx->id->index >= hr__shard_index_count(ctx->state))
+        return hr__fail(ctx->error, HR_ERR_RANGE, "there is no record %llu",
+                        (unsigned long long)ctx->id->index);
+    ret_record->place = hr__shard_index_place(ctx->state, ctx->id->index);
+    ret_record->owner = NULL;
+    return ret_record->place.bytes >= LARGE_BYTES ? read_large(ctx, ret_record)
+                                                  : read_small(ctx, ret_record);
+}
+
+enum hr_err
+hr__shard_source_bytes(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
+                       const char *data, size_t bytes, struct hr_value *value)
+{
+    void *memory;
+
+    if (record->owner != NULL) {
+        hr__value_set_bytes(value, data, bytes, hr_buffer_ref(record->owner));
+        value->shared = true;
+        return HR_OK;
+    }
+    HR_TRY(hr__op_alloc(ctx, bytes + 1, &memory));
+    memcpy(memory, data, bytes);
+    hr__value_set_bytes(value, memory, bytes, NULL);
+    return HR_OK;
+}

@@ -1,0 +1,51 @@
+/*
+ * ops/shard_source.h - what sources of records in shards share. Their state is a struct
+ * hr_shard_index.
+ *
+ * A small record is read through a window of the thread's, which reads ahead while
+ * records follow each other; a large one through the reader, which can fetch it early.
+ */
+#ifndef HR_OPS_SHARD_SOURCE_H
+#define HR_OPS_SHARD_SOURCE_H
+
+#include "op/op.h"
+#include "store/shard_index.h"
+
+/* Opens the shards; `ret_state` as hr_op.open's. */
+HR_CHECK enum hr_err
+hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
+                      void **ret_state, struct hr_error *reterr);
+void hr__shard_source_close(void *state);
+void hr__shard_source_identity(const void *params, const void *state,
+                               struct hr_hasher *hasher);
+
+/* hr_op.source */
+uint64_t hr__shard_source_count(const void *params, const void *state);
+bool hr__shard_source_locate(const void *params, const void *state, uint64_t index,
+                             char *uri, size_t room, uint64_t *ret_offset);
+bool hr__shard_source_ahead(const void *params, const void *state, uint64_t index,
+                            struct hr_range *ret_range);
+#define HR_SHARD_SOURCE                                                                  \
+    {                                                                                    \
+        .count = hr__shard_source_count, .locate = hr__shard_source_locate,              \
+        .ahead = hr__shard_source_ahead                                                  \
+    }
+
+/* The bytes of a record: in `owner`, to which the caller has a reference; or, if that is
+ * NULL, valid until the thread's next record. */
+struct hr_shard_record {
+    struct hr_shard_place place;
+    const char *data;
+    struct hr_buffer *owner;
+};
+
+/* Reads the record of the context. */
+HR_CHECK enum hr_err
+hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record);
+
+/* Sets a field to `bytes` of the record's bytes, at `data`. */
+HR_CHECK enum hr_err
+hr__shard_source_bytes(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
+                       const char *data, size_t bytes, struct hr_value *value);
+
+#endif

@@ -1,0 +1,161 @@
+/*
+ * store/shard_index.c - where the records of shards lie.
+ */
+#include "store/shard_index.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "store/shards.h"
+
+struct shard {
+    char *uri;
+    struct hr_hash128 identity;
+    uint64_t first; /* number of its first record */
+};
+
+struct extent {
+    uint64_t at, bytes;
+};
+
+struct hr_shard_index {
+    struct shard *shards;
+    size_t shard_count;
+    struct extent *records;
+    uint64_t count, room;
+    struct hr_hash128 identity;
+};
+
+enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint64_t end)
+{
+    struct hr_shard_index *index = scan->index;
+    uint64_t room = index->room > 0 ? 2 * index->room : 1024;
+    struct extent *records;
+
+    assert(at < end && end <= scan->window.object.bytes);
+    if (index->count == index->room) {
+        records = hr__realloc(index->records, (size_t)room * sizeof *records);
+        if (records == NULL)
+            return hr__fail(scan->error, HR_ERR_MEMORY,
+                            "out of memory for the index of %s", scan->window.uri);
+        index->records = records;
+        index->room = room;
+    }
+    index->records[index->count++] = (struct extent){.at = at, .bytes = end - at};
+    return HR_OK;
+}
+
+static enum hr_err
+scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn *one)
+{
+    struct hr_shard_index *index = scan->index;
+
+    for (size_t i = 0; i < shards->count; i++) {
+        struct shard *shard = &index->shards[index->shard_count++];
+
+        shard->uri = shards->uris[i];
+        shards->uris[i] = NULL;
+        shard->first = index->count;
+        HR_TRY(hr__window_open(&scan->window, shard->uri, scan->error));
+        shard->identity = scan->window.object.identity;
+        HR_TRY(one(scan));
+    }
+    index->identity = hr__hasher_value(scan->hasher);
+    return HR_OK;
+}
+
+static enum hr_err build(struct hr_shards *shards, hr_shard_scan_fn *one,
+                         struct hr_shard_index *index, struct hr_error *reterr)
+{
+    struct hr_shard_scan *scan = hr__calloc(1, sizeof *scan);
+    struct hr_hasher *hasher = hr__hasher_create();
+    enum hr_err code = HR_ERR_MEMORY;
+
+    index->shards = hr__calloc(shards->count + 1, sizeof *index->shards);
+    if (scan != NULL && hasher != NULL && index->shards != NULL) {
+        scan->index = index;
+        scan->hasher = hasher;
+        scan->error = reterr;
+        code = scan_all(scan, shards, one);
+        hr__window_finish(&scan->window);
+    } else {
+        hr__fail(reterr, code, "out of memory");
+    }
+    hr__hasher_destroy(hasher);
+    hr__free(scan);
+    return code;
+}
+
+enum hr_err
+hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
+                     struct hr_shard_index **ret_index, struct hr_error *reterr)
+{
+    struct hr_shard_index *index = hr__calloc(1, sizeof *index);
+    struct hr_shards shards = {0};
+    enum hr_err code;
+
+    if (index == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = hr__shards_find(pattern, ending, &shards, reterr);
+    if (code == HR_OK)
+        code = build(&shards, scan, index, reterr);
+    hr__shards_finish(&shards);
+    if (code != HR_OK) {
+        hr__shard_index_close(index);
+        return code;
+    }
+    *ret_index = index;
+    return HR_OK;
+}
+
+void hr__shard_index_close(struct hr_shard_index *index)
+{
+    if (index == NULL)
+        return;
+    for (size_t i = 0; i < index->shard_count; i++)
+        hr__free(index->shards[i].uri);
+    hr__free(index->shards);
+    hr__free(index->records);
+    hr__free(index);
+}
+
+uint64_t hr__shard_index_count(const struct hr_shard_index *index)
+{
+    return index->count;
+}
+
+struct hr_hash128 hr__shard_index_identity(const struct hr_shard_index *index)
+{
+    return index->identity;
+}
+
+/* The last shard whose first record is at most `at`. */
+static const struct shard *shard_of(const struct hr_shard_index *index, uint64_t at)
+{
+    size_t low = 0, high = index->shard_count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (index->shards[middle].first <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &index->shards[low];
+}
+
+struct hr_shard_place
+hr__shard_index_place(const struct hr_shard_index *index, uint64_t at)
+{
+    const struct shard *shard;
+
+    assert(at < index->count);
+    shard = shard_of(index, at);
+    return (struct hr_shard_place){.uri = shard->uri,
+                                   .identity = shard->identity,
+                                   .offset = index->records[at].at,
+                                   .bytes = index->records[at].bytes};
+}

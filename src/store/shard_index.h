@@ -1,0 +1,49 @@
+/*
+ * store/shard_index.h - where the records of a data set lie that is packed into shards.
+ *
+ * An index is made once, by a format's scan of every shard, and then read by any thread.
+ * It takes 16 bytes per record.
+ */
+#ifndef HR_STORE_SHARD_INDEX_H
+#define HR_STORE_SHARD_INDEX_H
+
+#include "core/hash.h"
+#include "store/window.h"
+
+struct hr_shard_index;
+
+/* What a format's scan of one shard works with. */
+struct hr_shard_scan {
+    struct hr_window window; /* the shard is open */
+    struct hr_hasher
+        *hasher;            /* of what identifies the records: names, sizes, checksums */
+    struct hr_error *error; /* or NULL; messages name window.uri */
+    struct hr_shard_index *index;
+};
+typedef enum hr_err hr_shard_scan_fn(struct hr_shard_scan *scan);
+
+/* Adds the next record: the bytes of the shard from `at` to `end`, which is larger. */
+HR_CHECK enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint64_t end);
+
+/* Scans the shards that `pattern` means (store/shards.h). The scan's errors, those of
+ * hr__shards_find(), and HR_ERR_MEMORY. */
+HR_CHECK enum hr_err
+hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
+                     struct hr_shard_index **ret_index, struct hr_error *reterr);
+void hr__shard_index_close(struct hr_shard_index *index); /* NULL is fine */
+
+uint64_t hr__shard_index_count(const struct hr_shard_index *index);
+
+/* A hash of what the scans have hashed. */
+struct hr_hash128 hr__shard_index_identity(const struct hr_shard_index *index);
+
+struct hr_shard_place {
+    const char *uri;            /* the index's */
+    struct hr_hash128 identity; /* of the object; see hr_object */
+    uint64_t offset, bytes;
+};
+/* Where record `at` (< count) lies. */
+struct hr_shard_place
+hr__shard_index_place(const struct hr_shard_index *index, uint64_t at);
+
+#endif
