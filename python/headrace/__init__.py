@@ -45,7 +45,7 @@ from .errors import (
 )
 from .fieldspec import Spec, spec
 from .pipeline import Pipeline
-from .sources import files, from_yaml, idx, lines, load, range, tar, zip
+from .sources import files, from_yaml, idx, lines, load, range, tar, tfrecord, zip
 from .sources import lines as list
 from .user_code import rng
 
@@ -116,5 +116,6 @@ __all__ = [
     "show",
     "spec",
     "tar",
+    "tfrecord",
     "zip",
 ]

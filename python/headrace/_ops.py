@@ -53,6 +53,7 @@ __all__ = [
     "source_list",
     "source_range",
     "source_tar",
+    "source_tfrecord",
     "tensor_cast",
     "tensor_layout",
     "tensor_one_hot",
@@ -1483,6 +1484,38 @@ def source_tar(
     params: dict[str, Any] = {"path": path, "fields": fields, "keys": keys, "key_field": key_field}
     defaults: dict[str, Any] = {"keys": False, "key_field": "key"}
     return Pipeline._source("source.tar", params, defaults, name=name)
+
+
+@checked_op("source.tfrecord")
+def source_tfrecord(
+    path: PathLike,
+    *,
+    field: str = "data",
+    name: str | None = None,
+) -> Pipeline:
+    """Records of TFRecord files, as bytes.
+
+    Operator `source.tfrecord`, kind source, version 1; pure.
+
+    Records can be read in any order, so shuffle, shard and resume work as for files;
+    compressed files are refused. Checksums are checked: a record whose data is damaged
+    is bad, and a damaged length costs the record that it belongs to. The identity of
+    the source is the lengths and checksums of its records, hence its contents.
+
+    Args:
+        path: a file; or several: "train-{000..099}.tfrecord", a pattern such as
+            "data/train.tfrecord-*", or a folder of .tfrecord files; path, required.
+        field: the field that holds a record's data; field, default data.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "field": field}
+    defaults: dict[str, Any] = {"field": "data"}
+    return Pipeline._source("source.tfrecord", params, defaults, name=name)
 
 
 @checked_op("tensor.cast")

@@ -17,7 +17,7 @@
 
 /* ---- what they are given ---- */
 
-static char files[512], list[512], idx[512], tar[512];
+static char files[512], list[512], idx[512], tar[512], tfrecord[512];
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
 {
@@ -73,21 +73,24 @@ static void make_inputs(void)
     tar_end(&archive);
     write_file("some.tar", archive.text, archive.length, tar);
     hr__str_finish(&archive);
+    snprintf(tfrecord, sizeof tfrecord, "%s/fuzz/corpus/tfrecord/whole",
+             check_source_dir());
 }
 
-/* Replaces ${files}, ${list}, ${idx} and ${tar} in `text`; the result is in static
- * memory. */
+/* Replaces ${files}, ${list}, ${idx}, ${tar} and ${tfrecord} in `text`; the result is in
+ * static memory. */
 static const char *filled(const char *text)
 {
     static char made[4096];
     size_t length = 0;
 
     for (; *text != '\0'; text++) {
-        const char *path = strncmp(text, "${files}", 8) == 0  ? files
-                           : strncmp(text, "${list}", 7) == 0 ? list
-                           : strncmp(text, "${idx}", 6) == 0  ? idx
-                           : strncmp(text, "${tar}", 6) == 0  ? tar
-                                                              : NULL;
+        const char *path = strncmp(text, "${files}", 8) == 0       ? files
+                           : strncmp(text, "${list}", 7) == 0      ? list
+                           : strncmp(text, "${idx}", 6) == 0       ? idx
+                           : strncmp(text, "${tar}", 6) == 0       ? tar
+                           : strncmp(text, "${tfrecord}", 11) == 0 ? tfrecord
+                                                                   : NULL;
 
         CHECK(length + sizeof files < sizeof made);
         if (path == NULL) {

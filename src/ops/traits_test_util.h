@@ -20,7 +20,7 @@ struct row {
 
 #define CODE "{code: draw, fields: value, outputs: \"value: int64\"}"
 
-/* In order of name. ${files}, ${list}, ${idx} and ${tar} are made for the test. */
+/* In order of name. ${files}, ${list}, ${idx}, ${tar} and ${tfrecord} are made for the test. */
 static const struct row rows[] = {
     {"batch.pad",                 "{size: 3}",                                               PICTURES},
     {"batch.stack",               "{size: 3}",                                               NUMBERS },
@@ -65,6 +65,7 @@ static const struct row rows[] = {
     {"source.list",               "{path: '${list}'}",                                       NULL    },
     {"source.range",              "{n: 24}",                                                 NULL    },
     {"source.tar",                "{path: '${tar}', fields: {data: bin, label: cls}}",       NULL    },
+    {"source.tfrecord",           "{path: '${tfrecord}'}",                                   NULL    },
     {"tensor.cast",               "{field: image, dtype: float32}",                          PICTURES},
     {"tensor.layout",             "{order: chw}",                                            PICTURES},
     {"tensor.one_hot",            "{field: label, classes: 3}",                              PICTURES},

@@ -40,11 +40,13 @@ static enum hr_err add(struct find *find, const char *uri)
     return HR_OK;
 }
 
-/* The files of a folder or of a pattern with stars. */
+/* The files of a folder that have the ending, or those of a pattern. */
 static enum hr_err add_files(struct find *find, const char *root)
 {
-    struct hr_index_options options = {
-        .root = root, .suffixes = &find->ending, .suffix_count = 1, .recursive = true};
+    struct hr_index_options options = {.root = root,
+                                       .suffixes = &find->ending,
+                                       .suffix_count = strpbrk(root, "*?[") == NULL,
+                                       .recursive = true};
     char path[HR_URI_MAX];
     struct hr_index *index;
     enum hr_err code;

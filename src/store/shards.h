@@ -16,8 +16,8 @@ struct hr_shards {
 /*
  * Finds the shards that `pattern` means, in order: braces first, "{000..099}" (as many
  * digits as the first bound has) and "{train,extra}"; what comes of each is a file, or
- * else a folder or a pattern as in store/index.h, of which files with this ending
- * (".tar") are taken. *ret_shards is zeroed by the caller, who ends with
+ * else a pattern as in store/index.h, or a folder, whose files with this ending (".tar")
+ * are taken. *ret_shards is zeroed by the caller, who ends with
  * hr__shards_finish(), also after a failure. HR_ERR_NOT_FOUND, HR_ERR_ARGUMENT for
  * malformed braces, HR_ERR_LIMIT, HR_ERR_MEMORY.
  */

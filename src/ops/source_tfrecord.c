@@ -1,0 +1,74 @@
+/*
+ * source.tfrecord - records of TFRecord files.
+ *
+ * Lengths are read when the graph is opened (store/tfrecord.h), so that records can be
+ * taken in any order; both checksums are checked when a record is read.
+ */
+#include "ops/shard_source.h"
+
+#include "store/tfrecord.h"
+
+struct tfrecord {
+    const char *path, *field;
+};
+
+static const struct hr_param tfrecord_params[] = {
+    HR_P_PATH(struct tfrecord, path, .required = true, .not_identity = true,
+              .help = "a file; or several: \"train-{000..099}.tfrecord\", a pattern such "
+                      "as \"data/train.tfrecord-*\", or a folder of .tfrecord files"),
+    HR_P_FIELD(struct tfrecord, field, .fallback = "data", .access = HR_ACCESS_WRITE,
+               .help = "the field that holds a record's data"),
+};
+
+static enum hr_err tfrecord_infer(struct hr_infer *infer)
+{
+    infer->fields[0]->kind = HR_FIELD_BYTES;
+    infer->output->records = -1;
+    return HR_OK;
+}
+
+static enum hr_err tfrecord_open(const struct hr_open *open, void **ret_state)
+{
+    const struct tfrecord *p = open->params;
+
+    return hr__shard_source_open(p->path, ".tfrecord", hr__tfrecord_scan, ret_state,
+                                 open->error);
+}
+
+static enum hr_err tfrecord_apply(struct hr_op_ctx *ctx)
+{
+    struct hr_shard_record record;
+    const char *data, *wrong;
+    enum hr_err code;
+    size_t bytes;
+
+    HR_TRY(hr__shard_source_read(ctx, &record));
+    wrong = hr__tfrecord_check(record.data, record.place.bytes, &data, &bytes);
+    if (wrong == NULL)
+        code = hr__shard_source_bytes(ctx, &record, data, bytes, ctx->fields[0]);
+    else
+        code = hr__fail(ctx->error, HR_ERR_FORMAT, "%s: byte %llu: %s", record.place.uri,
+                        (unsigned long long)record.place.offset, wrong);
+    hr_buffer_unref(record.owner);
+    return code;
+}
+
+const struct hr_op hr_op_source_tfrecord = {
+    .name = "source.tfrecord",
+    .summary = "records of TFRecord files, as bytes",
+    .doc = "Records can be read in any order, so shuffle, shard and resume work as for "
+           "files; compressed files are refused. Checksums are checked: a record whose "
+           "data is damaged is bad, and a damaged length costs the record that it "
+           "belongs to. The identity of the source is the lengths and checksums of its "
+           "records, hence its contents.",
+    .version = 1,
+    .kind = HR_OP_SOURCE,
+    .traits = HR_TRAIT_PURE,
+    HR_PARAMS(tfrecord_params, struct tfrecord),
+    .infer = tfrecord_infer,
+    .open = tfrecord_open,
+    .close = hr__shard_source_close,
+    .identity = hr__shard_source_identity,
+    .apply = tfrecord_apply,
+    .source = HR_SHARD_SOURCE,
+};

@@ -1,0 +1,136 @@
+/*
+ * store/tfrecord.c - TFRecord files.
+ */
+#include "store/tfrecord.h"
+
+#include <string.h>
+
+#include "core/crc32c.h"
+#include "core/error.h"
+
+#define OVERHEAD ((uint64_t)(HR_TFRECORD_HEAD + HR_TFRECORD_TAIL))
+
+static uint32_t masked_crc(const void *data, size_t bytes)
+{
+    uint32_t crc = hr__crc32c(0, data, bytes);
+
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+static uint64_t read_number(const void *at, int bytes)
+{
+    const unsigned char *from = at;
+    uint64_t number = 0;
+
+    for (int i = bytes; i-- > 0;)
+        number = number << 8 | from[i];
+    return number;
+}
+
+static bool has_length(const void *head, uint64_t *ret_length)
+{
+    *ret_length = read_number(head, 8);
+    return read_number((const char *)head + 8, 4) == masked_crc(head, 8);
+}
+
+const char *hr__tfrecord_check(const void *record, uint64_t bytes, const char **ret_data,
+                               size_t *ret_bytes)
+{
+    uint64_t length;
+
+    if (bytes < HR_TFRECORD_HEAD)
+        return "the file ends in a record's length";
+    if (!has_length(record, &length))
+        return "a record's length is damaged: its checksum is wrong";
+    if (bytes < OVERHEAD || length > bytes - OVERHEAD)
+        return "the file ends in a record";
+    *ret_data = (const char *)record + HR_TFRECORD_HEAD;
+    *ret_bytes = (size_t)length;
+    if (read_number(*ret_data + length, 4) != masked_crc(*ret_data, (size_t)length))
+        return "a record's data is damaged: its checksum is wrong";
+    return NULL;
+}
+
+/* The length at `at`; *ret_valid is false if its checksum is wrong or the file ends. */
+static enum hr_err read_length(struct hr_shard_scan *scan, uint64_t at,
+                               uint64_t *ret_length, bool *ret_valid)
+{
+    const void *head;
+
+    *ret_valid = false;
+    if (scan->window.object.bytes - at < HR_TFRECORD_HEAD)
+        return HR_OK;
+    HR_TRY(hr__window_get(&scan->window, at, HR_TFRECORD_HEAD, &head, scan->error));
+    *ret_valid = has_length(head, ret_length);
+    return HR_OK;
+}
+
+/* There is no record in the file. */
+static enum hr_err fail_all(struct hr_shard_scan *scan)
+{
+    const unsigned char *data;
+    const void *got;
+
+    if (scan->window.object.bytes >= 2 &&
+        hr__window_get(&scan->window, 0, 2, &got, NULL) == HR_OK) {
+        data = got;
+        if ((data[0] == 0x1f && data[1] == 0x8b) ||
+            (data[0] == 0x78 && (data[0] * 256 + data[1]) % 31 == 0))
+            return hr__fail(scan->error, HR_ERR_UNSUPPORTED,
+                            "%s is compressed, and a record in a compressed file cannot "
+                            "be found without reading all before it: write it without "
+                            "compression",
+                            scan->window.uri);
+    }
+    return hr__fail(scan->error, HR_ERR_FORMAT,
+                    "%s: no TFRecord file: byte 0: the checksum of the first record's "
+                    "length is wrong",
+                    scan->window.uri);
+}
+
+/* Adds what lies between a damaged length at *at and the next that is right. */
+static enum hr_err skip_damage(struct hr_shard_scan *scan, uint64_t *at)
+{
+    uint64_t from = *at, end = scan->window.object.bytes, length;
+    bool valid = false;
+
+    while (!valid && ++*at < end)
+        HR_TRY(read_length(scan, *at, &length, &valid));
+    hr__hasher_add(scan->hasher, &from, sizeof from);
+    return hr__shard_add(scan, from, *at);
+}
+
+static enum hr_err add_whole(struct hr_shard_scan *scan, uint64_t at, uint64_t length)
+{
+    const void *tail;
+
+    HR_TRY(hr__window_get(&scan->window, at + HR_TFRECORD_HEAD + length, HR_TFRECORD_TAIL,
+                          &tail, scan->error));
+    hr__hasher_add(scan->hasher, &length, sizeof length);
+    hr__hasher_add(scan->hasher, tail, HR_TFRECORD_TAIL);
+    return hr__shard_add(scan, at, at + length + OVERHEAD);
+}
+
+enum hr_err hr__tfrecord_scan(struct hr_shard_scan *scan)
+{
+    uint64_t end = scan->window.object.bytes, length;
+    bool valid;
+
+    for (uint64_t at = 0; at < end;) {
+        HR_TRY(read_length(scan, at, &length, &valid));
+        if (!valid) {
+            bool first = at == 0;
+
+            HR_TRY(skip_damage(scan, &at));
+            if (first && at == end)
+                return fail_all(scan);
+        } else if (end - at < OVERHEAD || length > end - at - OVERHEAD) {
+            hr__hasher_add(scan->hasher, &at, sizeof at);
+            return hr__shard_add(scan, at, end);
+        } else {
+            HR_TRY(add_whole(scan, at, length));
+            at += length + OVERHEAD;
+        }
+    }
+    return HR_OK;
+}
