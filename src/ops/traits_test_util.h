@@ -20,7 +20,8 @@ struct row {
 
 #define CODE "{code: draw, fields: value, outputs: \"value: int64\"}"
 
-/* In order of name. ${files}, ${list}, ${idx}, ${tar} and ${tfrecord} are made for the test. */
+/* In order of name. ${files}, ${list}, ${idx}, ${tar} and ${tfrecord} are made for the
+ * test. */
 static const struct row rows[] = {
     {"batch.pad",                 "{size: 3}",                                               PICTURES},
     {"batch.stack",               "{size: 3}",                                               NUMBERS },
