@@ -156,10 +156,10 @@ static void leave(struct hr_server *server)
 
 /* ---- requests ---- */
 
-/* Records of this length and longer are all timed, the shorter ones one of 32 by
- * chance: reading clocks would be a part of what they cost. */
+/* Records of this length and longer are all timed. Of shorter ones so few, chosen at
+ * random, that timing them takes about 1 % of the time. */
 #define ALL_NS 10000.0
-#define RARE 32
+#define RARE_MAX 1000
 /* From here on by the CPU clock, which takes 200 ns. */
 #define CLOCK_NS 20000.0
 
@@ -185,29 +185,42 @@ static void add_charges(struct hr_server *server, double weight, bool clock)
     }
 }
 
-static void run_record(struct hr_server *server, double ns)
+/* One of how many records is timed, if a record takes this long. */
+static uint32_t rarity(double ns)
 {
-    bool all = ns >= ALL_NS, clock = ns > CLOCK_NS;
+    double rare = ALL_NS / ns;
 
+    return rare < 1 ? 1 : rare > RARE_MAX ? RARE_MAX : (uint32_t)rare;
+}
+
+/* How records of a request are timed. */
+struct timing {
+    uint32_t rare, most; /* one of `rare`: those for which the dice show at most `most` */
+    bool clock;
+};
+
+static inline void run_record(struct hr_server *server, const struct timing *timing)
+{
     server->dice = server->dice * 1664525u + 1013904223u;
-    if (!all && (server->dice >> 16) % RARE != 0) {
+    if (server->dice > timing->most) {
         if (!hr__serve_record(server))
             server->full = true;
         return;
     }
     hr__thread_timing_begin(&server->thread, server->charges,
-                            server->program.steps[0].number, clock);
+                            server->program.steps[0].number, timing->clock);
     if (!hr__serve_record(server))
         server->full = true;
     hr__thread_timing_end(&server->thread);
-    add_charges(server, all ? 1 : RARE, clock);
+    add_charges(server, timing->rare, timing->clock);
 }
 
 /* Records from the first on, until all are done, one finds no room, or one says that the
  * run is over. */
 static void run_records(struct hr_server *server, uint64_t request)
 {
-    double ns = record_ns(server); /* once: it divides */
+    double ns = record_ns(server);
+    const struct timing timing = {rarity(ns), UINT32_MAX / rarity(ns), ns > CLOCK_NS};
 
     enter(server);
     for (server->at = 0; server->at < server->count; server->at++) {
@@ -216,7 +229,7 @@ static void run_records(struct hr_server *server, uint64_t request)
         atomic_store_explicit(&head->running_step, 0, memory_order_relaxed);
         atomic_store_explicit(&head->running, request << 32 | server->at,
                               memory_order_release);
-        run_record(server, ns);
+        run_record(server, &timing);
         if (server->full)
             break;
         if (server->stopped) {

@@ -94,7 +94,7 @@ HR_CHECK enum hr_err hr__serve_prepare(struct hr_server *server, struct hr_error
 void hr__serve_begin(struct hr_server *server);
 
 /* Runs record number server->at and writes down what became of it. False when it found no
- * room in `out`: then nothing is written. */
+ * room in `out`: then it is not done. */
 bool hr__serve_record(struct hr_server *server);
 
 /* serve_op.c: find the op of a step, read its parameters, open its state; and back. */

@@ -93,15 +93,8 @@ size_t hr__wire_id_bytes(const struct hr_record_id *id)
 
 void hr__wire_id_put_deep(const struct hr_record_id *id, void *to, size_t bytes)
 {
-    const struct hr_wire_id wire = {.seed = id->seed,
-                                    .position = id->position,
-                                    .index = id->index,
-                                    .epoch = id->epoch,
-                                    .draw_epoch = id->draw_epoch,
-                                    .depth = id->depth};
-
     assert(bytes >= hr__wire_id_bytes(id) && bytes <= HR_WIRE_ID_BYTES_MAX);
-    memcpy(to, &wire, ID_HEAD);
+    memcpy(to, id, ID_HEAD);
     memset((char *)to + ID_HEAD, 0, bytes - ID_HEAD);
     memcpy((char *)to + ID_HEAD, id->child, id->depth * sizeof(uint32_t));
 }

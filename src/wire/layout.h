@@ -66,13 +66,14 @@ bool hr__wire_id_get_deep(const void *from, size_t bytes, struct hr_record_id *r
 /* Write to `to`; `bytes` is at least hr__wire_id_bytes(id). */
 static inline void hr__wire_id_put(const struct hr_record_id *id, void *to, size_t bytes)
 {
-    const struct hr_wire_id wire = {
-        id->seed, id->position, id->index, id->epoch, id->draw_epoch, 0, {0}};
+    const size_t head = offsetof(struct hr_wire_id, child);
 
-    if (bytes == sizeof wire && id->depth == 0)
-        memcpy(to, &wire, sizeof wire);
-    else
-        hr__wire_id_put_deep(id, to, bytes);
+    if (bytes == sizeof(struct hr_wire_id) && id->depth == 0) {
+        memcpy(to, id, head);
+        memset((char *)to + head, 0, sizeof(struct hr_wire_id) - head);
+        return;
+    }
+    hr__wire_id_put_deep(id, to, bytes);
 }
 
 /* The identity in place, unchecked, for a reader that trusts the writer: all up to
