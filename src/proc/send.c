@@ -9,16 +9,28 @@
 #include <assert.h>
 #include <string.h>
 
-static size_t record_bytes(const struct hr_proc_map *map, const struct hr_value *inputs)
+/* Bytes of each record apart from payloads. */
+static size_t fixed_bytes(const struct hr_proc_map *map, size_t id_bytes, bool *ret_wide)
+{
+    size_t bytes = id_bytes;
+
+    *ret_wide = false;
+    for (size_t i = 0; i < map->inputs.count; i++) {
+        size_t column = map->inputs.lanes[i].bytes;
+
+        bytes += column > 0 ? column : sizeof(struct hr_wire_value);
+        *ret_wide = *ret_wide || column == 0;
+    }
+    return bytes;
+}
+
+static size_t payload_bytes(const struct hr_proc_map *map, const struct hr_value *inputs)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < map->inputs.count; i++) {
-        if (map->inputs.lanes[i].bytes > 0)
-            bytes += map->inputs.lanes[i].bytes;
-        else
-            bytes += sizeof(struct hr_wire_value) + hr__wire_value_bytes(&inputs[i]);
-    }
+    for (size_t i = 0; i < map->inputs.count; i++)
+        if (map->inputs.lanes[i].bytes == 0)
+            bytes += hr__wire_value_bytes(&inputs[i]);
     return bytes;
 }
 
@@ -38,13 +50,18 @@ size_t hr__proc_fit(struct hr_proc *proc, const struct hr_proc_record *records,
 {
     size_t slack = HR_PROC_HEAD + HR_WIRE_ALIGN * (proc->map.inputs.count + 3);
     size_t limit = proc->bytes_max == SIZE_MAX ? SIZE_MAX : proc->bytes_max / 2;
-    size_t total = slack, n, id_bytes;
+    size_t total = slack, n, id_bytes, fixed;
+    bool wide;
 
     assert(count > 0);
     count = count < HR_PROC_COUNT_MAX ? count : HR_PROC_COUNT_MAX;
     id_bytes = deepest_id(records, count);
+    fixed = fixed_bytes(&proc->map, id_bytes, &wide);
     for (n = 0; n < count; n++) {
-        size_t bytes = id_bytes + record_bytes(&proc->map, records[n].inputs);
+        size_t bytes = fixed;
+
+        if (wide)
+            bytes += payload_bytes(&proc->map, records[n].inputs);
 
         if (n > 0 && total + bytes > limit)
             break;
@@ -66,14 +83,16 @@ static inline enum hr_err
 put_column(const struct hr_wire_lane *lane, char *to, const struct hr_value *value,
            struct hr_error *reterr)
 {
+    if (value->kind == HR_VALUE_TENSOR && value->ndim == 0 && value->bytes == 8 &&
+        lane->bytes == 8) {
+        memcpy(to, value->data, 8);
+        return HR_OK;
+    }
     if (value->kind != HR_VALUE_TENSOR ||
         (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype) !=
             lane->bytes)
         return misfit(lane, reterr);
-    if (lane->bytes == 8 && value->ndim == 0)
-        memcpy(to, value->data, 8);
-    else
-        hr__value_copy(value, to);
+    hr__value_copy(value, to);
     return HR_OK;
 }
 

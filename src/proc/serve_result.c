@@ -108,11 +108,8 @@ static enum hr_err pack_column(struct hr_server *server, const struct hr_wire_la
                                size_t slot, struct hr_error *reterr)
 {
     struct hr_value *value = &server->values[slot];
-    const struct hr_serve_place *place = &server->places[slot];
     size_t at = lane->at + server->at * lane->step;
 
-    if (place->where == HR_SERVE_OUT && place->at == at)
-        return HR_OK;
     if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_DEFERRED) ||
         (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype) !=
             lane->bytes)
@@ -121,22 +118,31 @@ static enum hr_err pack_column(struct hr_server *server, const struct hr_wire_la
     return hr__value_force(&server->thread, value, server->out->base + at, reterr);
 }
 
+static enum hr_err pack_wide(struct hr_server *server, const struct hr_wire_lane *lane,
+                             size_t result, struct hr_error *reterr)
+{
+    size_t slot = server->program.results[result];
+    struct hr_wire_value wire; /* clearing it would cost a record 10 ns */
+
+    HR_TRY(hr__serve_describe(server, result, &server->values[slot],
+                              &server->places[slot], &wire, reterr));
+    memcpy(server->out->base + lane->at + server->at * lane->step, &wire, sizeof wire);
+    return HR_OK;
+}
+
 enum hr_err hr__serve_pack(struct hr_server *server, struct hr_error *reterr)
 {
     assert(!server->map.expand);
     for (size_t r = 0; r < server->map.results.count; r++) {
         const struct hr_wire_lane *lane = &server->map.results.lanes[r];
         size_t slot = server->program.results[r];
-        struct hr_wire_value wire; /* clearing it would cost a column 10 ns */
+        const struct hr_serve_place *place = &server->places[slot];
 
-        if (lane->bytes > 0) {
+        if (lane->bytes == 0)
+            HR_TRY(pack_wide(server, lane, r, reterr));
+        else if (place->where != HR_SERVE_OUT ||
+                 place->at != lane->at + server->at * lane->step)
             HR_TRY(pack_column(server, lane, slot, reterr));
-            continue;
-        }
-        HR_TRY(hr__serve_describe(server, r, &server->values[slot], &server->places[slot],
-                                  &wire, reterr));
-        memcpy(server->out->base + lane->at + server->at * lane->step, &wire,
-               sizeof wire);
     }
     return HR_OK;
 }
