@@ -27,17 +27,6 @@
 
 /* ---- timing and tracing ---- */
 
-struct hr_charge *hr__run_charge(struct hr_runner *runner, uint32_t node)
-{
-    struct hr_charge *charge;
-
-    if (runner->thread.charges == NULL)
-        return NULL;
-    charge = &runner->thread.charges[node];
-    charge->ran = true;
-    return charge;
-}
-
 void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
                   const struct hr_record_id *id, uint64_t begin, uint64_t end)
 {
@@ -282,19 +271,22 @@ static inline void finish_row(struct hr_pass *pass, uint32_t row, bool timed)
     *hr__pass_status(pass, row) = HR_RECORD_BAD;
 }
 
-static inline void clear_rows(struct hr_pass *pass, uint32_t count)
+static inline void clear_rows(struct hr_pass *pass, uint32_t from, uint32_t to)
 {
     struct hr_value *rows = hr__pass_slots(pass, 0);
     size_t slots = pass->stage->program.slot_count + 1;
-    struct hr_arena *arena = &pass->runner->thread.arena;
 
-    for (size_t i = 0; i < count * slots; i++) {
+    for (size_t i = from * slots; i < to * slots; i++) {
         if (rows[i].owner != NULL)
             hr__value_clear(&rows[i]);
         rows[i].kind = HR_VALUE_NONE;
     }
-    if (arena->used_bytes > SCRATCH_KEPT)
-        hr__arena_reset(arena);
+}
+
+static inline void clear_scratch(struct hr_runner *runner)
+{
+    if (runner->thread.arena.used_bytes > SCRATCH_KEPT)
+        hr__arena_reset(&runner->thread.arena);
 }
 
 bool hr__pass_stopped(const struct hr_pass *pass)
@@ -358,7 +350,8 @@ static inline void run_record(struct hr_pass *pass, bool timed)
     if (*hr__pass_status(pass, 0) == HR_RECORD_OPEN)
         finish_row(pass, 0, timed);
     keep_id(pass, 0);
-    clear_rows(pass, 1);
+    clear_rows(pass, 0, 1);
+    clear_scratch(pass->runner);
 }
 
 static void run_timed(struct hr_pass *pass)
@@ -404,18 +397,6 @@ static void run_straight(struct hr_pass *pass)
 }
 
 /* ---- segment by segment ---- */
-
-struct hr_op_ctx *hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t row)
-{
-    const struct hr_step *step = hr__program_step(&pass->stage->program, at);
-    struct hr_op_ctx *ctx = &pass->runner->ctxs[pass->stage->number][at];
-    struct hr_value *slots = hr__pass_slots(pass, row);
-
-    ctx->id = &hr__pass_ids(pass, row)[step->path];
-    for (size_t i = 0; i < step->field_count; i++)
-        ctx->fields[i] = &slots[step->fields[i]];
-    return ctx;
-}
 
 static enum hr_err prepare_row(struct hr_pass *pass, const struct hr_step *step,
                                const uint16_t *made, size_t count, uint32_t row)
@@ -538,11 +519,14 @@ static void finish_rows(struct hr_pass *pass)
         hr__pass_time_begin(pass, row, p->nodes[p->node_count - 1]);
         finish_row(pass, row, chunk->sample_of[row] > 0);
         hr__pass_time_end(pass);
+        clear_rows(pass, row, row + 1); /* while it is in cache */
     }
+    if (chunk->live_count < pass->count)
+        clear_rows(pass, 0, pass->count);
     for (uint32_t i = 0; i < chunk->sample_count; i++)
         hr__sample_finish(runner, pass->stage, &chunk->samples[i]);
     pass->bytes += runner->thread.arena.used_bytes;
-    clear_rows(pass, pass->count);
+    clear_scratch(runner);
 }
 
 /* Runs segments from `at` on; with `pause`, stops once a request is sent and returns its

@@ -132,7 +132,15 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
 void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
                   const struct hr_record_id *id, uint64_t begin, uint64_t end);
 /* Where the bytes that pass `node` are added up while a record is timed, or NULL. */
-struct hr_charge *hr__run_charge(struct hr_runner *runner, uint32_t node);
+static inline struct hr_charge *hr__run_charge(struct hr_runner *runner, uint32_t node)
+{
+    struct hr_charge *charges = runner->thread.charges;
+
+    if (charges == NULL)
+        return NULL;
+    charges[node].ran = true;
+    return &charges[node];
+}
 /* Bytes of these values. */
 uint64_t hr__run_bytes(struct hr_value *const *values, size_t count);
 
@@ -148,8 +156,18 @@ static inline struct hr_record_id *hr__pass_ids(const struct hr_pass *pass, uint
     return &pass->chunk->ids[row * (paths > 0 ? paths : 1)];
 }
 
-/* Point the context of step `at` (step_count: the expansion) at a row. */
-struct hr_op_ctx *hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t row);
+/* Points the context of step `at` (step_count: the expansion) at a row. */
+static inline void hr__pass_bind(const struct hr_pass *pass, size_t at, uint32_t row)
+{
+    const struct hr_step *step = hr__program_step(&pass->stage->program, at);
+    struct hr_op_ctx *ctx = &pass->runner->ctxs[pass->stage->number][at];
+    struct hr_value *slots = hr__pass_slots(pass, row);
+
+    ctx->id = &hr__pass_ids(pass, row)[step->path];
+    for (size_t i = 0; i < step->field_count; i++)
+        ctx->fields[i] = &slots[step->fields[i]];
+}
+
 /* Runs the fork before step `at` and makes the values in the slots `made`, in every row;
  * rows where that fails leave the pass. Which slots is decided when the stage is
  * compiled, since rows differ: a flip by chance defers the image of some of them only. */
