@@ -163,6 +163,8 @@ static void *run_thread(void *user)
 
         if (work_once(engine, runner))
             continue;
+        if (engine->consumer_waits && engine->out_count > 0)
+            pthread_cond_signal(&engine->ready);
         engine->idle++;
         begin = hr__now_ns();
         sleep_on(runner, &engine->work, UINT64_MAX);
@@ -381,12 +383,10 @@ void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_err
         pthread_cond_signal(&engine->ready);
 }
 
-/* Whether everything has been output and counted; after a failure, everything that
- * precedes the error. */
-static bool drained(const struct hr_engine *engine)
+bool hr__engine_drained(const struct hr_engine *engine)
 {
-    if (engine
-            ->finished) /* before the thread that output the last batch has counted it */
+    hr__engine_assert_locked(engine);
+    if (engine->finished) /* before the thread that output the last batch counted it */
         return !engine->stages[engine->stage_count - 1].sequencing;
     for (size_t i = (size_t)(engine->fail_stage + 1); i < engine->stage_count; i++)
         if (!hr__stage_drained(&engine->stages[i]))
@@ -441,19 +441,32 @@ static enum hr_err how_it_ended(struct hr_engine *engine, struct hr_error *reter
     return engine->error.code;
 }
 
+/* Sleeps until batches are ready. If waking this thread costs more than making one, until
+ * half of those that may be ready are, but no longer than `help_ns`: a later record may
+ * block its thread for any time. */
+static void wait_for_batches(struct hr_engine *engine, bool several, uint64_t until_ns)
+{
+    uint64_t begin = hr__now_ns(), soon_ns = begin + engine->plan.help_ns;
+
+    engine->wake_at = several ? (engine->out_max + 1) / 2 : 1;
+    engine->consumer_waits = true;
+    sleep_on(&engine->runners[engine->thread_count], &engine->ready,
+             several && soon_ns < until_ns ? soon_ns : until_ns);
+    engine->consumer_waits = false;
+    engine->wait_ns += hr__now_ns() - begin;
+}
+
 static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
                                struct hr_batch **ret_batch, struct hr_error *reterr)
 {
-    for (;;) {
-        uint64_t begin;
-
+    for (bool waited = false;; waited = true) {
         if (atomic_load_explicit(&engine->cancelled, memory_order_relaxed))
             return hr__fail(reterr, HR_ERR_CANCELLED, "cancelled");
         if (engine->out_count > 0) {
             *ret_batch = pop(engine);
             return HR_OK;
         }
-        if (drained(engine))
+        if (hr__engine_drained(engine))
             return how_it_ended(engine, reterr);
         if (until_ns != UINT64_MAX && hr__now_ns() >= until_ns) {
             *ret_batch = NULL;
@@ -466,11 +479,7 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             pthread_cond_broadcast(&engine->work); /* any of them may have work */
         else if (engine->idle > 0)
             pthread_cond_signal(&engine->work);
-        begin = hr__now_ns();
-        engine->consumer_waits = true;
-        sleep_on(&engine->runners[engine->thread_count], &engine->ready, until_ns);
-        engine->consumer_waits = false;
-        engine->wait_ns += hr__now_ns() - begin;
+        wait_for_batches(engine, helps(engine) && !waited, until_ns);
     }
 }
 

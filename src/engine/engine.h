@@ -73,6 +73,7 @@ struct hr_engine {
     bool stop_asked, closed;
     int idle; /* threads that sleep */
     bool consumer_waits;
+    size_t wake_at;       /* it is woken when so many batches are ready */
     atomic_bool finished; /* records_max has gone into batches; read without the lock */
     /* Stage whose sequencer met the error that ends the run; -1 for none. That stage and
      * those before it stop; later stages finish what precedes the error. */
@@ -132,6 +133,9 @@ hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *opti
 HR_CHECK enum hr_err
 hr__engine_next(struct hr_engine *engine, uint64_t until_ns, struct hr_batch **ret_batch,
                 struct hr_error *reterr);
+/* Whether everything has been output and counted; after a failure, everything that
+ * precedes the error. Under the lock. */
+bool hr__engine_drained(const struct hr_engine *engine);
 /* Ends the run at this stage with this error. An error of a later stage replaces it,
  * since it comes earlier in the order of records. Takes *detail over if it keeps the
  * error; `detail` may be NULL. Under the lock. */

@@ -172,7 +172,7 @@ push_batch(struct hr_stage *stage, struct hr_batch *batch, struct hr_place *afte
     if (engine->options.records_max > 0 &&
         engine->sequenced_records >= (uint64_t)engine->options.records_max)
         atomic_store(&engine->finished, true);
-    if (engine->consumer_waits)
+    if (engine->consumer_waits && engine->out_count >= engine->wake_at)
         pthread_cond_signal(&engine->ready);
     pthread_mutex_unlock(&engine->lock);
     stage->room--;

@@ -478,8 +478,7 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     }
     if (engine->idle > 0)
         pthread_cond_broadcast(&engine->work);
-    if (engine->consumer_waits &&
-        (engine->fail_stage >= 0 || stage->live == 0 || engine->finished))
+    if (engine->consumer_waits && (engine->fail_stage >= 0 || hr__engine_drained(engine)))
         pthread_cond_signal(&engine->ready);
     return true;
 }
