@@ -11,6 +11,10 @@
 
 #include <stddef.h>
 
+/* Scratch of small records is released once there is this much, which keeps it in cache.
+ */
+#define HR_SCRATCH_KEPT 16384
+
 struct hr_arena_block;
 struct hr_arena {
     char *at, *end;

@@ -22,9 +22,6 @@
 #include "core/error.h"
 #include "op/thread.h"
 
-/* Scratch of small records is released together, which keeps it in cache. */
-#define SCRATCH_KEPT 16384
-
 /* ---- timing and tracing ---- */
 
 void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
@@ -285,7 +282,7 @@ static inline void clear_rows(struct hr_pass *pass, uint32_t from, uint32_t to)
 
 static inline void clear_scratch(struct hr_runner *runner)
 {
-    if (runner->thread.arena.used_bytes > SCRATCH_KEPT)
+    if (runner->thread.arena.used_bytes > HR_SCRATCH_KEPT)
         hr__arena_reset(&runner->thread.arena);
 }
 

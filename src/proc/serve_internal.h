@@ -48,7 +48,7 @@ struct hr_server {
     struct hr_shm ins[HR_PROC_CHANNELS], outs[HR_PROC_CHANNELS];
     struct hr_shm *in, *out; /* of the request's channel */
     struct hr_arena lasting; /* the program and what is made from it */
-    struct hr_thread thread; /* its arena is of one record */
+    struct hr_thread thread; /* its arena is scratch of the last records */
     struct hr_proc_program program;
     struct hr_proc_map map;
     struct hr_serve_step *steps;

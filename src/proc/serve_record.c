@@ -281,8 +281,10 @@ run_steps(struct hr_server *server, struct hr_proc_status *status, struct hr_err
     return server->map.expand ? HR_OK : hr__serve_pack(server, error);
 }
 
-static void clear_error(struct hr_error *error)
+static inline void clear_error(struct hr_error *error)
 {
+    if (error->code == HR_OK && error->message[0] == '\0')
+        return;
     error->code = HR_OK;
     error->message[0] = error->node[0] = error->op[0] = error->param[0] = error->file[0] =
         '\0';
@@ -294,7 +296,7 @@ static void clear_record(struct hr_server *server)
 {
     for (size_t i = 0; server->has_ops && i < server->program.slot_count; i++)
         hr__value_clear(&server->values[i]);
-    if (server->thread.arena.used_bytes > 0)
+    if (server->thread.arena.used_bytes > HR_SCRATCH_KEPT)
         hr__arena_reset(&server->thread.arena);
     if (server->detail != NULL)
         hr__free(server->detail);
