@@ -65,6 +65,9 @@ struct hr_code_record {
     uint64_t draw_epoch;
     size_t depth; /* expansions that the record has passed: numbers in `children` */
     const uint32_t *children; /* its number among the children of each; for the call */
+    /* In a worker process: how many workers ended early in its place before it, so that
+     * a replacement can draw other random numbers. 0 elsewhere. */
+    uint32_t replaced;
 };
 HR_API void
 hr_code_record(const struct hr_code_call *call, struct hr_code_record *ret_record);

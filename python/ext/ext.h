@@ -117,6 +117,12 @@ struct ext_registry {
     struct ext_call *calls; /* threads inside of its code */
     PyObject *kept;  /* list of (node, record, order, exception): see ext_kept_take */
     PyObject *fatal; /* KeyboardInterrupt or SystemExit from user code */
+
+    /* In a worker process, which has one thread: called in the first call of its code and
+     * in the first of each further epoch; NULL: nothing is. */
+    PyObject *begin;
+    bool begun;
+    uint64_t begun_epoch;
 };
 
 struct ext_graph {

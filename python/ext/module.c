@@ -75,12 +75,12 @@ static PyMethodDef functions[] = {
     {"op_list",          ext_op_list,        METH_NOARGS,
      "op_list() -> list[OpInfo]\n--\n\nAll ops with their parameters, in order of name."                    },
     {"serve",            ext_serve,          METH_VARARGS,
-     "serve(fd, find)\n--\n\n"
+     "serve(fd, find, begin=None)\n--\n\n"
      "Serve calls of user code on a socket until the other side closes it."                                 },
     {"current_record",   ext_current_record, METH_NOARGS,
      "current_record() -> tuple | None\n--\n\n"
-     "(seed, epoch, index, key0, key1, node, call) of the record in the hands of user\n"
-     "code in this thread."                                                                                 },
+     "(seed, epoch, index, key0, key1, node, call, replaced) of the record in the hands\n"
+     "of user code in this thread."                                                                         },
     {"digest_batch",     ext_digest_batch,   METH_VARARGS,
      "digest_batch(digest, batch)\n--\n\n"
      "Add a batch to a digest as `headrace run --digest` does."                                             },

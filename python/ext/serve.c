@@ -66,11 +66,11 @@ PyObject *ext_serve(PyObject *module, PyObject *args)
 {
     struct hr_error error = {0};
     struct serving *serving;
-    PyObject *function, *result;
+    PyObject *function, *begin = NULL, *result;
     enum hr_err code;
     int fd;
 
-    if (!PyArg_ParseTuple(args, "iO:serve", &fd, &function))
+    if (!PyArg_ParseTuple(args, "iO|O:serve", &fd, &function, &begin))
         return NULL;
     serving = calloc(1, sizeof *serving);
     if (serving == NULL)
@@ -81,6 +81,7 @@ PyObject *ext_serve(PyObject *module, PyObject *args)
         return NULL;
     }
     serving->registry->serves = true;
+    serving->registry->begin = begin;
     serving->find = function;
     Py_BEGIN_ALLOW_THREADS;
     code = hr_code_serve(fd, find, serving, &error);

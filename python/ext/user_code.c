@@ -335,6 +335,28 @@ static bool take_plain(struct ext_code *code, struct hr_code_call *call)
     return taken;
 }
 
+/* In a worker process: announces the first call, and the first of each further epoch.
+ * -1 with an exception set. */
+static int begin_epoch(struct ext_call *frame)
+{
+    struct ext_registry *registry = frame->registry;
+    struct hr_code_record record = {0};
+    PyObject *result;
+
+    if (registry->begin == NULL)
+        return 0;
+    hr_code_record(frame->call, &record);
+    if (registry->begun && registry->begun_epoch == record.draw_epoch)
+        return 0;
+    result = PyObject_CallNoArgs(registry->begin);
+    if (result == NULL)
+        return -1;
+    Py_DECREF(result);
+    registry->begun = true;
+    registry->begun_epoch = record.draw_epoch;
+    return 0;
+}
+
 /* Called with the interpreter's lock, which enter has taken. */
 enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error *reterr)
 {
@@ -351,7 +373,9 @@ enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error
         snprintf(reterr->message, sizeof reterr->message, "the run was given up");
         return HR_ERR_CANCELLED;
     }
-    if (code->kind == EXT_SOURCE)
+    if (begin_epoch(&frame) < 0)
+        result = HR_ERR_ARGUMENT;
+    else if (code->kind == EXT_SOURCE)
         result = call_source(&frame, state, function, code->list, reterr);
     else
         result = call_record(&frame, state, code->kind, function, reterr);
@@ -372,8 +396,8 @@ PyObject *ext_current_record(PyObject *module, PyObject *unused)
         Py_RETURN_NONE;
     hr_code_record(this_thread.current->call, &record);
     return Py_BuildValue(
-        "(KKKKKsK)", (unsigned long long)record.seed,
+        "(KKKKKsKI)", (unsigned long long)record.seed,
         (unsigned long long)record.draw_epoch, (unsigned long long)record.index,
         (unsigned long long)record.key[0], (unsigned long long)record.key[1], record.node,
-        this_thread.current->number);
+        this_thread.current->number, (unsigned)record.replaced);
 }

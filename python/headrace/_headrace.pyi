@@ -160,13 +160,17 @@ class Field:
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
-def serve(fd: int, find: Callable[[str], tuple[str, Callable[..., Any]] | None]) -> None:
-    """In a worker process: hr_code_serve. `find` gives (kind, function) of a name."""
+def serve(
+    fd: int, find: Callable[[str], tuple[str, Callable[..., Any]] | None], begin: Callable[[], object] = ...
+) -> None:
+    """In a worker process: hr_code_serve. `find` gives (kind, function) of a name; `begin` is
+    called, as part of the first call of such a function, and of the first in each further epoch."""
 
-def current_record() -> tuple[int, int, int, int, int, str, int] | None:
-    """(seed, epoch, index, key0, key1, node, call) of the record that user code is processing in
-    this thread, or None. call: a number unique to the call in this thread, so that hr.rng()
-    restarts its sequence if a record is retried."""
+def current_record() -> tuple[int, int, int, int, int, str, int, int] | None:
+    """(seed, epoch, index, key0, key1, node, call, replaced) of the record that user code is
+    processing in this thread, or None. call: a number unique to the call in this thread, so that
+    hr.rng() restarts its sequence if a record is retried. replaced: how many worker processes ended
+    early in the place of this one."""
 
 class Digest:
     def __init__(self) -> None: ...

@@ -21,7 +21,7 @@ from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
 from .node import Node, numbered, to_json
 from .pickling import Memory, PickledCode
-from .user_code import Code, Probe, callable_of, file_name, pickled
+from .user_code import Code, Probe, SeedCall, callable_of, file_name, pickled
 
 if TYPE_CHECKING:
     from .host import Host
@@ -202,6 +202,8 @@ def _probe(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...]) -> An
         def call(*values: Any) -> Any:
             return code.fn(dict(zip(inputs, values, strict=True)))
 
+    if "seed" in code.flags:
+        call = SeedCall(call, code.kind == "expand")
     if "batch" in code.flags:
         return _probe_batch(node, call, prefix, inputs)
     probe = Probe(call, code.kind == "expand")

@@ -7,13 +7,14 @@ resume in the middle, its first records are read again and dropped.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
-from . import _headrace, fieldspec
+from . import _headrace, fieldspec, seeding
 from ._check import checked_op, nearest
 from ._numpy import np
 from ._types import Variant
@@ -177,7 +178,8 @@ def from_dataset(
     if count == 0:
         raise GraphError(f"{what}: the dataset is empty")
     try:
-        first = dataset[0]
+        with seeding.seeded(0) if seed_globals else contextlib.nullcontext():
+            first = dataset[0]
     except Exception as error:
         raise CodeError(f"{what}: item 0 raised {type(error).__name__}: {error}", record=0) from error
     layout = Layout(first, names, what)

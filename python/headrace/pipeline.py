@@ -165,8 +165,9 @@ class Pipeline(Methods):
                 one), "inline" (one at a time), or "processes" (in worker processes; the function
                 must be at the top level of a module). The records are the same.
             version: identifies the function in fingerprints, instead of its bytecode.
-            seed_globals: seed random, numpy.random and torch before each call by the
-                record (not with "threads"); not needed for hr.rng().
+            seed_globals: seed random, numpy.random and torch's CPU generator before each call by
+                the record (not with "threads"; "inline" restores them after it); not needed for
+                hr.rng(). Worker processes seed them once per epoch in any case, each differently.
 
         Raises:
             CodeError: the function cannot be sent to a worker process, or it is not known what

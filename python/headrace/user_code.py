@@ -23,10 +23,10 @@ import pickle
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from . import _headrace, identity, pickling
+from . import _headrace, identity, pickling, seeding
 from ._check import one_of
 from ._numpy import np
 from .errors import ArgumentError, CodeError, DtypeError
@@ -96,24 +96,22 @@ class DictCall(RecordCall):
 
 
 class SeedCall:
-    """Seeds the global generators with the record's key before each call. Can be pickled."""
+    """Calls a function with the global generators seeded by the record's key. Can be pickled."""
 
-    __slots__ = ("fn",)
+    __slots__ = ("expands", "fn")
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
+    def __init__(self, fn: Callable[..., Any], expands: bool) -> None:
+        self.fn, self.expands = fn, expands
 
     def __call__(self, *values: Any) -> Any:
-        import random
+        if self.expands:
+            return self._children(values)
+        with seeding.seeded(seeding.record_key()):
+            return self.fn(*values)
 
-        record = _headrace.current_record()
-        key = record[3] if record is not None else 0
-        random.seed(key)
-        np.random.seed([key & 0xFFFFFFFF, key >> 32])
-        torch = sys.modules.get("torch")
-        if torch is not None:
-            torch.manual_seed(key & 0x7FFFFFFFFFFFFFFF)
-        return self.fn(*values)
+    def _children(self, values: tuple[Any, ...]) -> Iterator[Any]:
+        with seeding.seeded(seeding.record_key()):
+            yield from self.fn(*values)
 
 
 def rng() -> np.random.Generator:
@@ -161,7 +159,7 @@ def callable_of(code: Code, inputs: tuple[str, ...], outputs: tuple[str, ...]) -
     if "record" in code.flags:
         kind = DictCall if "batch" in code.flags else RecordCall
         call = kind(call, code.kind, inputs, outputs)
-    return SeedCall(call) if "seed" in code.flags else call
+    return SeedCall(call, code.kind == "expand") if "seed" in code.flags else call
 
 
 def file_name(code: Code) -> str | None:

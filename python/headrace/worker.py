@@ -83,10 +83,10 @@ def _die_with_parent(parent: int) -> None:
 
 
 def _serve(fd: int, found: dict[str, Found]) -> int:
-    from . import _headrace
+    from . import _headrace, seeding
 
     try:
-        _headrace.serve(fd, found.get)
+        _headrace.serve(fd, found.get, seeding.begin_epoch)
         return 0
     except BaseException:  # noqa: BLE001 - the engine sees the socket close; print the reason
         traceback.print_exc()

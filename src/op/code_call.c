@@ -171,7 +171,8 @@ void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret
                                 .node = call->node,
                                 .draw_epoch = id->draw_epoch & ~HR_EPOCH_SUBSTITUTE,
                                 .depth = id->depth,
-                                .children = id->child};
+                                .children = id->child,
+                                .replaced = call->replaced};
     ret_record->key[0] = hr__rng_u64(&rng);
     ret_record->key[1] = hr__rng_u64(&rng);
 }

@@ -41,7 +41,8 @@ struct hr_code_call {
     /* What the code did; hr__code_run clears them. */
     uint64_t made; /* bit per output: given room or passed; of the child begun last */
     uint64_t child_count;
-    bool keep; /* FILTER */
+    bool keep;         /* FILTER */
+    uint32_t replaced; /* see struct hr_code_record */
 };
 
 /* Calls the code and checks that it kept the contract: a known error code, HR_ERR_END

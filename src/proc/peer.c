@@ -47,7 +47,8 @@ void hr__peer_part(struct hr_peer *peer, bool kill)
 static enum hr_err
 send_hello(struct hr_peer *peer, size_t program_bytes, struct hr_error *reterr)
 {
-    struct hr_proc_hello hello = {HR_PROC_MAGIC, HR_PROC_VERSION, program_bytes};
+    struct hr_proc_hello hello = {HR_PROC_MAGIC, HR_PROC_VERSION, program_bytes,
+                                  peer->replaced};
     int fds[2 * HR_PROC_CHANNELS];
     union {
         char room[CMSG_SPACE(sizeof fds)];

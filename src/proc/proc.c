@@ -344,8 +344,8 @@ static enum hr_err
 begin_again(struct hr_peer *peer, struct hr_proc *first, struct hr_error *reterr)
 {
     hr__peer_part(peer, true);
-    HR_TRY(hr__peer_begin(peer, reterr));
     peer->replaced++;
+    HR_TRY(hr__peer_begin(peer, reterr));
     post_again(first);
     for (int i = 0; i < HR_PROC_CHANNELS; i++)
         if (peer->channels[i] != first)

@@ -35,6 +35,22 @@ TEST(a_peer_that_dies_once_or_twice_is_replaced_and_nothing_is_lost)
     }
 }
 
+TEST(user_code_learns_how_many_workers_it_replaces)
+{
+    struct single s = {0};
+    struct numbers *n = numbers_make(3);
+    struct hr_proc *proc;
+
+    single_numbers(&s, "replaced");
+    proc = open_program(&s.program, 0);
+    run_program(proc, n->records, 3);
+    CHECK_EQ_INT(number(&n->records[0], 0), 0);
+    CHECK_EQ_INT(number(&n->records[1], 0), 2);
+    CHECK_EQ_INT(number(&n->records[2], 0), 2);
+    close_program(proc);
+    free(n);
+}
+
 TEST(a_record_that_kills_three_peers_is_bad_by_itself)
 {
     struct single s = {0};

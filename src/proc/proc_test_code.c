@@ -177,6 +177,19 @@ static enum hr_err code_die(void *user, struct hr_code_call *call, struct hr_err
     return give_number(call, 0, v + 1, error);
 }
 
+/* Dies at 1 until it has been replaced twice; gives how often it was replaced. */
+static enum hr_err
+code_replaced(void *user, struct hr_code_call *call, struct hr_error *error)
+{
+    struct hr_code_record record;
+
+    (void)user;
+    hr_code_record(call, &record);
+    if (number_of(call, 0) == 1 && record.replaced < 2)
+        raise(SIGKILL);
+    return give_number(call, 0, record.replaced, error);
+}
+
 static enum hr_err
 code_hang(void *user, struct hr_code_call *call, struct hr_error *error)
 {
@@ -295,6 +308,7 @@ static const struct hr_code codes[] = {
     {"die_once",  (void *)1,    code_die,      NULL, NULL, NULL},
     {"die_twice", (void *)2,    code_die,      NULL, NULL, NULL},
     {"die",       (void *)1000, code_die,      NULL, NULL, NULL},
+    {"replaced",  NULL,         code_replaced, NULL, NULL, NULL},
     {"hang",      NULL,         code_hang,     NULL, NULL, NULL},
     {"stop",      NULL,         code_stop,     NULL, NULL, NULL},
     {"slow",      NULL,         code_slow,     NULL, NULL, NULL},

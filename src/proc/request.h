@@ -21,7 +21,7 @@
 #include "wire/layout.h"
 
 #define HR_PROC_MAGIC 0x68727063u
-#define HR_PROC_VERSION 3u
+#define HR_PROC_VERSION 4u
 #define HR_PROC_CHANNELS 2
 #define HR_PROC_HEAD 4096 /* bytes that a head takes */
 #define HR_PROC_DETAIL_MAX 65536
@@ -90,6 +90,7 @@ hr__proc_program_read(const void *bytes, size_t count, struct hr_arena *arena,
 struct hr_proc_hello {
     uint32_t magic, version;
     uint64_t program_bytes; /* after the head of channel 0's `in` */
+    uint64_t replaced;      /* see struct hr_code_record */
 };
 struct hr_proc_ready {
     uint32_t magic, version;

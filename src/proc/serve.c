@@ -367,6 +367,7 @@ hr__proc_serve(int fd, const struct hr_code *(*find)(void *user, const char *nam
     code = receive_hello(fd, &hello, fds, error);
     if (code == HR_ERR_END)
         return HR_OK;
+    server.replaced = (uint32_t)hello.replaced;
     hr__arena_init(&server.lasting);
     hr__arena_init(&server.thread.arena);
     server.thread.pool = hr_pool_create(0);

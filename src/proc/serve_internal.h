@@ -59,6 +59,7 @@ struct hr_server {
     bool *results;   /* per slot: comes back as the user code makes it */
     bool has_ops;    /* some steps are ops: values may own memory and change */
     struct hr_error error;
+    uint32_t replaced; /* see struct hr_code_record */
 
     uint64_t cpu_ns; /* of this thread, when it answered last */
 

@@ -366,7 +366,8 @@ static enum hr_err prepare_code(struct hr_server *server, struct hr_serve_step *
                                        .output_count = from->output_count,
                                        .inputs = inputs,
                                        .input_names = names,
-                                       .output_fields = from->output_fields};
+                                       .output_fields = from->output_fields,
+                                       .replaced = server->replaced};
     return HR_OK;
 }
 
