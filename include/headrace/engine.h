@@ -41,7 +41,7 @@ enum hr_even {
 };
 
 struct hr_iter_options {
-    uint64_t seed;
+    uint64_t seed;       /* below 2^63 */
     int64_t epochs;      /* number of epochs; 0: endless */
     int64_t epoch_first; /* number of the first epoch, default 0 */
     int64_t records_max; /* stop after this many records in total; 0: no limit */

@@ -316,7 +316,7 @@ class Pipeline(Methods):
 
         Args:
             epochs: passes of one `for`; None: unlimited. Default 1.
-            seed: of order and augmentation. Default 0.
+            seed: of order and augmentation, below 2**63. Default 0.
             threads: of the engine; None: one per CPU that this process may use; 0: all work is done
                 in the thread that runs the loop.
             ordered: batches in the order of their records (default), else in completion order.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VERSION = 2
 KEYS = ("fingerprint", "nodes", "records", "seed", "first", "at", "epochs", "engine")
 _NODES_MAX = 320  # bytes of text about the operators
-_NUMBER_MAX = 1 << 60
+_NUMBER_MAX = (1 << 63) - 1  # the engine's own numbers have closer limits, which it checks
 
 
 def about(built: Built) -> dict[str, Any]:

@@ -19,6 +19,9 @@ hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reter
         return hr__fail(
             reterr, HR_ERR_ARGUMENT,
             "epochs, first epoch, record and error limits must not be negative");
+    if (o->seed > INT64_MAX) /* states hold it as JSON */
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "seed must be below 2^63, not %llu",
+                        (unsigned long long)o->seed);
     if (o->world < 0 || (o->world > 0 && (o->rank < 0 || o->rank >= o->world)))
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "rank must be 0 to world - 1, not %lld of %lld",

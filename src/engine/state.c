@@ -297,10 +297,11 @@ enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved
             (unsigned long long)version, HR_STATE_VERSION);
     s.fingerprint = hr__doc_get_string(doc, "fingerprint");
     seed = hr__doc_get(doc, "seed");
-    if (s.fingerprint == NULL || seed == NULL || seed->kind != HR_DOC_INT)
+    if (s.fingerprint == NULL || seed == NULL || seed->kind != HR_DOC_INT ||
+        seed->as.integer < 0)
         return hr__fail(reterr, HR_ERR_FORMAT,
                         "the iterator state is damaged: \"fingerprint\" or \"seed\" is "
-                        "missing");
+                        "missing or out of range");
     s.seed = (uint64_t)seed->as.integer;
     HR_TRY(get(doc, "epoch", &s.epoch, reterr));
     HR_TRY(get(doc, "base", &s.base, reterr));

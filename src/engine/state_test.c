@@ -26,25 +26,43 @@ struct training {
     int world;
 };
 
+static enum hr_err open_with(const struct training *t, struct hr_iter_options *options,
+                             struct hr_iter **ret_iter, struct hr_error *error)
+{
+    struct hr_graph *graph = NULL;
+    enum hr_err code;
+
+    options->threads = 1;
+    options->on_error = t->on_error;
+    CHECK_OK(
+        hr_graph_parse(t->text, strlen(t->text), "graph.yaml", NULL, 0, &graph, NULL));
+    code = hr_iter_open(graph, options, ret_iter, error);
+    hr_graph_unref(graph);
+    return code;
+}
+
 static enum hr_err
 open_rank(const struct training *t, int rank, int world, const char *state,
           struct hr_iter **ret_iter, struct hr_error *error)
 {
-    struct hr_graph *graph = NULL;
     struct hr_iter_options options;
-    enum hr_err code;
 
     hr_iter_options_init(&options);
     options.rank = rank;
     options.world = world;
-    options.threads = 1;
     options.state = state;
-    options.on_error = t->on_error;
-    CHECK_OK(
-        hr_graph_parse(t->text, strlen(t->text), "graph.yaml", NULL, 0, &graph, NULL));
-    code = hr_iter_open(graph, &options, ret_iter, error);
-    hr_graph_unref(graph);
-    return code;
+    return open_with(t, &options, ret_iter, error);
+}
+
+static enum hr_err open_seed(const struct training *t, uint64_t seed, const char *state,
+                             struct hr_iter **ret_iter, struct hr_error *error)
+{
+    struct hr_iter_options options;
+
+    hr_iter_options_init(&options);
+    options.seed = seed;
+    options.state = state;
+    return open_with(t, &options, ret_iter, error);
 }
 
 /* Each rank of a world resumes from the state, makes `steps` steps (-1: all) and saves.
@@ -297,6 +315,28 @@ static char *with(const char *state, const char *key, const char *value)
     return hr__str_take(&text);
 }
 
+TEST(every_seed_below_2_to_the_63rd_is_saved_and_resumed)
+{
+    static const uint64_t seeds[] = {0, ((uint64_t)1 << 60) + 1, INT64_MAX};
+    const struct training t = {.text = GRAPH(RANGE(1003) SHUFFLE BATCH(8))};
+    struct hr_error error = {0};
+    struct hr_iter *iter = NULL;
+
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        char *state;
+
+        CHECK_OK(open_seed(&t, seeds[i], NULL, &iter, &error));
+        CHECK_OK(hr_iter_save(iter, &state, NULL));
+        hr_iter_close(iter);
+        CHECK_OK(open_seed(&t, seeds[i], state, &iter, &error));
+        hr_iter_close(iter);
+        hr_free(state);
+    }
+    CHECK_ERR(HR_ERR_ARGUMENT,
+              open_seed(&t, (uint64_t)INT64_MAX + 1, NULL, &iter, &error));
+    CHECK_HAS(error.message, "seed must be below 2^63");
+}
+
 /* Numbers that the engine does arithmetic on are checked. */
 TEST(hostile_states_are_refused_or_end_the_epoch)
 {
@@ -305,6 +345,7 @@ TEST(hostile_states_are_refused_or_end_the_epoch)
         {"\"headrace_state\":", "null"                                          },
         {"\"fingerprint\":",    "3"                                             },
         {"\"seed\":",           "\"a\""                                         },
+        {"\"seed\":",           "-1"                                            },
         {"\"epoch\":",          "-1"                                            },
         {"\"base\":",           "9223372036854775807"                           },
         {"\"position\":",       "1152921504606846976"                           },
