@@ -84,6 +84,9 @@ struct hr_error {
     char param[64];                        /* parameter or field name */
     char file[512];                        /* graph file or data file */
     char message[768];                     /* one sentence, no newline */
+    /* What user code raised, for its binding: the exception's class and its bases, most
+     * derived first, as "module:name", separated by spaces. */
+    char raised[256];
 };
 
 /* Element types of tensors. The values are part of file formats: never renumber them. */

@@ -170,6 +170,7 @@ ext_call_fail(struct ext_call *frame, enum hr_err code, struct hr_error *reterr)
         return code;
     ext_exception_words(exception, words, sizeof words);
     snprintf(reterr->message, sizeof reterr->message, "%s", words);
+    ext_exception_classes(exception, reterr->raised, sizeof reterr->raised);
     reterr->code = code;
     tell_detail(frame, exception);
     if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception) &&

@@ -10,10 +10,11 @@ static const char error_doc[] =
 
 PyObject *ext_error_create(PyObject *module)
 {
-    PyObject *parts = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:L,s:i,s:i,s:(),s:s}", "code", "", "message",
-        "", "node", "", "op", "", "param", "", "file", "", "line", 0, "column", 0,
-        "record", (long long)-1, "epoch", 0, "position", 0, "children", "detail", "");
+    PyObject *parts =
+        Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:L,s:i,s:i,s:(),s:s,s:s}",
+                      "code", "", "message", "", "node", "", "op", "", "param", "",
+                      "file", "", "line", 0, "column", 0, "record", (long long)-1,
+                      "epoch", 0, "position", 0, "children", "detail", "", "raised", "");
     PyObject *class = NULL;
 
     (void)module;
@@ -76,6 +77,7 @@ PyObject *ext_raise(struct ext_state *state, const struct hr_error *error,
     set_part(exception, "epoch", PyLong_FromLongLong(error->epoch));
     set_part(exception, "position", PyLong_FromLongLong(error->position));
     set_part(exception, "children", children_of(error));
+    set_part(exception, "raised", text_of(error->raised));
     if (detail != NULL)
         set_part(exception, "detail", text_of(detail));
     if (cause != NULL)
@@ -199,6 +201,45 @@ void ext_exception_words(PyObject *exception, char *text, size_t room)
              said[0] != '\0' ? ": " : "", said, place);
     Py_XDECREF(name);
     Py_XDECREF(class);
+}
+
+/* Adds " module:qualname" of a class if there is room for all of it. */
+static void add_class(PyObject *class, char *text, size_t room)
+{
+    PyObject *module = PyObject_GetAttrString(class, "__module__");
+    PyObject *name = PyObject_GetAttrString(class, "__qualname__");
+    PyObject *words = NULL, *bytes;
+    size_t used = strlen(text);
+    int length = -1;
+
+    if (module != NULL && name != NULL)
+        words = PyUnicode_FromFormat("%s%S:%S", used > 0 ? " " : "", module, name);
+    bytes = ext_utf8(words);
+    if (bytes != NULL)
+        length = snprintf(text + used, room - used, "%s", PyBytes_AsString(bytes));
+    if (length < 0 || (size_t)length >= room - used)
+        text[used] = '\0';
+    PyErr_Clear();
+    Py_XDECREF(bytes);
+    Py_XDECREF(words);
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+}
+
+void ext_exception_classes(PyObject *exception, char *text, size_t room)
+{
+    PyObject *classes = PyObject_GetAttrString((PyObject *)Py_TYPE(exception), "__mro__");
+    Py_ssize_t count =
+        classes != NULL && PyTuple_Check(classes) ? PyTuple_Size(classes) : 0;
+
+    text[0] = '\0';
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyTuple_GetItem(classes, i) != PyExc_Exception)
+            add_class(PyTuple_GetItem(classes, i), text, room);
+        else
+            break;
+    PyErr_Clear();
+    Py_XDECREF(classes);
 }
 
 PyObject *ext_exception_text(PyObject *exception)

@@ -87,6 +87,10 @@ void ext_exception_words(PyObject *exception, char *text, size_t room);
  * NULL or memory is short. */
 PyObject *ext_utf8(PyObject *text);
 
+/* Writes the exception's class and its bases up to Exception as hr_error.raised has them;
+ * clears exceptions raised meanwhile. */
+void ext_exception_classes(PyObject *exception, char *text, size_t room);
+
 /* The whole traceback as text; NULL without an exception if there is none. */
 PyObject *ext_exception_text(PyObject *exception);
 

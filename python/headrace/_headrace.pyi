@@ -22,6 +22,7 @@ class Error(Exception):
     position: int  # in the epoch's order, over all ranks
     children: tuple[int, ...]  # its number among the children of each expansion
     detail: str  # a traceback from a worker process, or ""
+    raised: str  # "module:name" of what user code raised and of its bases, separated by spaces
     # __cause__ is the exception that user code raised in this process, if there is one.
 
 class ParamInfo(TypedDict):

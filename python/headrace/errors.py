@@ -7,6 +7,8 @@ attributes, and the message is a complete sentence that says what to do.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -61,7 +63,7 @@ class HeadraceError(Exception):
         children: tuple[int, ...] = (),
         detail: str = "",
     ) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)  # not super(): a base may be the user's own class
         self.message = message
         self.code = code or self.default_code
         self.node, self.op, self.param = node, op, param
@@ -76,8 +78,8 @@ class HeadraceError(Exception):
         return _rebuild, (type(self), self.message, {p: getattr(self, p) for p in _PARTS})
 
 
-def _rebuild(kind: type[HeadraceError], message: str, parts: dict[str, Any]) -> HeadraceError:
-    return kind(message, **parts)
+def _rebuild(kind: type[HeadraceError], message: str, parts: dict[str, Any], raised: Any = None) -> HeadraceError:
+    return (kind if raised is None else _code_error(raised))(message, **parts)
 
 
 class ArgumentError(HeadraceError, TypeError):
@@ -177,11 +179,22 @@ class InternalError(HeadraceError):
 class CodeError(HeadraceError):
     """The user's own code failed, or cannot be run.
 
+    If it raised an exception, the error is of that exception's class as well, so that `except
+    ValueError` catches it: of the first class among it and its bases that this process has
+    imported and that can be combined with this one.
+
     `__cause__` is the exception that it raised; from a worker process it is a
     `WorkerTraceback` with the text of the traceback there.
     """
 
     default_code = "HR_ERR_ARGUMENT"
+    _raised: type[Exception] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .identity import is_importable
+
+        raised = self._raised if is_importable(self._raised) else None
+        return _rebuild, (CodeError, self.message, {p: getattr(self, p) for p in _PARTS}, raised)
 
 
 class WorkerTraceback(Exception):
@@ -189,6 +202,35 @@ class WorkerTraceback(Exception):
 
     def __str__(self) -> str:
         return f"in a worker process:\n\n{self.args[0]}"
+
+
+@functools.lru_cache(64)
+def _code_error(raised: Any) -> type[CodeError]:
+    """CodeError as a subclass of `raised` as well; TypeError if the two cannot be combined."""
+    about = {"__module__": __name__, "__doc__": CodeError.__doc__, "_raised": raised}
+    return type("CodeError", (CodeError, raised), about)
+
+
+def _raised_classes(error: _headrace.Error, cause: BaseException | None) -> Iterator[Any]:
+    """The class of the exception that user code raised, and its bases, as far as they are known here."""
+    from .identity import find
+
+    names = error.raised.replace("__mp_main__:", "__main__:").split()
+    for kind in map(find, names) if cause is None else type(cause).__mro__:
+        known = isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(CodeError, kind)
+        if known and not issubclass(kind, (StopIteration, StopAsyncIteration)):  # these would end the loop
+            yield kind
+
+
+def _made(kind: type[HeadraceError], error: _headrace.Error, cause: BaseException | None) -> HeadraceError:
+    parts = {part: getattr(error, part) for part in _PARTS}
+    if not error.file:  # a position in the generated JSON does not help the user
+        parts["line"] = parts["column"] = 0
+    if kind is CodeError:
+        for raised in _raised_classes(error, cause):
+            with contextlib.suppress(Exception):  # it has a layout or a constructor of its own
+                return _code_error(raised)(error.message, **parts)
+    return kind(error.message, **parts)
 
 
 _CLASSES: dict[str, type[HeadraceError]] = {
@@ -216,18 +258,13 @@ def translate(error: _headrace.Error) -> HeadraceError:
     """The public error of a library error, with its cause."""
     kind = _CLASSES.get(error.code, HeadraceError)
     cause = error.__cause__
-    if cause is None and error.detail:
-        cause = WorkerTraceback(error.detail)
-    raised = cause is not None and not isinstance(cause, _headrace.Error)
+    raised = (cause is not None or error.detail != "") and not isinstance(cause, _headrace.Error)
     if raised or (kind in (ArgumentError, ReadError) and error.op.startswith("code.") and error.record >= 0):
         kind = CodeError
     elif kind is NotFoundError and (error.file or "No such file" in error.message):
         kind = MissingFileError
-    parts = {part: getattr(error, part) for part in _PARTS}
-    if not error.file:  # a position in the generated JSON does not help the user
-        parts["line"] = parts["column"] = 0
-    made = kind(error.message, **parts)
-    made.__cause__ = cause
+    made = _made(kind, error, cause)
+    made.__cause__ = WorkerTraceback(error.detail) if cause is None and error.detail else cause
     return made
 
 

@@ -171,8 +171,9 @@ class Pipeline(Methods):
 
         Raises:
             CodeError: the function cannot be sent to a worker process, or it is not known what
-                it returns. Exceptions that it raises in the run become CodeError with the
-                original as __cause__, or are handled by the loader's on_error.
+                it returns. Exceptions that it raises in the run become CodeErrors that are of
+                their own class, too, with the original as __cause__, or are handled by the
+                loader's on_error.
         """
         return self._code("map", fn, fields, outputs, variant, version, seed_globals, name)
 

@@ -21,7 +21,7 @@
 #include "wire/layout.h"
 
 #define HR_PROC_MAGIC 0x68727063u
-#define HR_PROC_VERSION 4u
+#define HR_PROC_VERSION 5u
 #define HR_PROC_CHANNELS 2
 #define HR_PROC_HEAD 4096 /* bytes that a head takes */
 #define HR_PROC_DETAIL_MAX 65536

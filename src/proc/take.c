@@ -222,6 +222,7 @@ static void terminate(struct hr_error *error)
     error->param[sizeof error->param - 1] = '\0';
     error->file[sizeof error->file - 1] = '\0';
     error->message[sizeof error->message - 1] = '\0';
+    error->raised[sizeof error->raised - 1] = '\0';
 }
 
 static bool take_failure(struct taking *taking, struct hr_proc_record *record,

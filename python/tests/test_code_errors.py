@@ -1,0 +1,92 @@
+"""Errors of user code are of the class that it raised, wherever it runs."""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+import pickle
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+
+import headrace as hr
+import raisefns
+
+VARIANTS = ["threads", "inline", "processes"]
+
+
+def caught(fn: Any, variant: Any) -> hr.CodeError:
+    pipe = hr.range(3).map(fn, fields="value", outputs={"value": hr.spec("int64")}, variant=variant, name="n").batch(3)
+    with pytest.raises(hr.CodeError) as error:
+        list(pipe.loader(threads=1))
+    assert error.value.node == "n" and error.value.record == 0
+    return error.value
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    ("fn", "kind", "words"),
+    [
+        (raisefns.value_error, ValueError, "no value"),
+        (raisefns.mine, raisefns.Mine, "mine 0"),
+        (raisefns.local, LookupError, "local"),
+        (raisefns.decode_error, UnicodeDecodeError, "can't decode"),
+        (raisefns.os_error, FileNotFoundError, "no such thing"),
+        (raisefns.stop, hr.CodeError, "StopIteration"),
+        (raisefns.group, hr.CodeError, "several"),
+        (raisefns.plain, hr.CodeError, "just so"),
+    ],
+)
+def test_the_class_of_an_exception_is_kept(fn: Any, kind: type[Exception], words: str, variant: Any) -> None:
+    error = caught(fn, variant)
+    assert isinstance(error, kind) and not isinstance(error, StopIteration)
+    assert words in str(error) and words in str(error.__cause__) + type(error.__cause__).__name__
+    assert type(error).__name__ == "CodeError"
+    if variant == "processes":
+        assert isinstance(error.__cause__, hr.WorkerTraceback)
+        assert "Traceback" in str(error.__cause__) and f"in {fn.__name__}" in str(error.__cause__)
+    else:
+        assert type(error.__cause__).__name__ in str(error)
+
+
+def test_what_is_no_error_is_a_code_error_in_a_worker() -> None:
+    error = caught(raisefns.leave, "processes")
+    assert "leaving" in str(error) and not isinstance(error, SystemExit)
+
+
+@pytest.mark.parametrize("fn", [raisefns.mine, raisefns.local, raisefns.decode_error])
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+def test_such_errors_can_be_copied_and_pickled(fn: Any, variant: Any) -> None:
+    error = caught(fn, variant)
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert isinstance(again, hr.CodeError) and str(again) == str(error) and again.record == 0
+        assert isinstance(again, type(error).__bases__[1]) == (fn is not raisefns.local or variant == "processes")
+
+
+def test_a_class_of_main_is_kept(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        textwrap.dedent("""\
+            import headrace as hr
+
+            class Odd(Exception):
+                pass
+
+            def check(x):
+                if x % 2:
+                    raise Odd(x)
+                return x
+
+            if __name__ == "__main__":
+                pipe = hr.range(4).map(check, outputs={"value": hr.spec("int64")}, variant="processes").batch(2)
+                try:
+                    list(pipe.loader())
+                except Odd as error:
+                    print("caught", error.record)
+            """)
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "caught 1", done.stderr
