@@ -79,8 +79,11 @@ static bool claim_any(struct hr_runner *runner, struct hr_claim *ret_claim)
 
         older = older || is_under_way(stage);
         /* User code may block for any time. The consumer runs it only for records that
-         * its next batch needs, since other threads may have completed that by then. */
-        if (helper && older && stage->program.segment_count > 0)
+         * its next batch needs, since other threads may have completed that by then, and
+         * in its own thread, where the code can serve signals: it waits neither for a
+         * call in another thread nor for a worker process. */
+        if (helper && ((older && stage->program.segment_count > 0) ||
+                       stage->program.one_at_a_time || stage->program.processes))
             continue;
         if (!may_claim(stage) || !hr__stage_claim(stage, ret_claim))
             continue;

@@ -108,6 +108,7 @@ struct hr_program {
     size_t segment_count;    /* 0: all steps run in this thread, record by record */
     bool expands_in_segment; /* the expansion is user code, or in a worker process */
     bool processes;          /* some of them go to a worker process */
+    bool one_at_a_time;      /* some user code is in one call at a time */
     struct hr_arena arena;   /* holds all of the above */
 };
 

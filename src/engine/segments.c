@@ -118,6 +118,9 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
         segment->from = (uint16_t)i;
         segment->to = (uint16_t)(i + 1);
         p->segment_count++;
+        if (segment->kind == HR_SEGMENT_CODE &&
+            hr__program_step(p, i)->variant == HR_PLAN_INLINE)
+            p->one_at_a_time = true;
     }
     for (size_t i = 0; i < p->segment_count; i++) {
         if (p->segments[i].kind != HR_SEGMENT_PROCESS)
