@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _headrace
 from ._check import nearest
-from ._numpy import np
 from .errors import CodeError, GraphError, HeadraceError, translated
 from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
@@ -204,45 +203,25 @@ def _probe(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...]) -> An
 
     if "seed" in code.flags:
         call = SeedCall(call, code.kind == "expand")
-    if "batch" in code.flags:
-        return _probe_batch(node, call, prefix, inputs)
-    probe = Probe(call, code.kind == "expand")
+    batch = "batch" in code.flags
+    probe = Probe(call, code.kind == "expand", most=1 if batch else 64)
     probing = Code("filter", probe, inputs, None, "inline", version="probe")
     last = Node("code.filter", {}, (node.inputs[0],), "headrace-probe", probing)
-    for batch in _run(build(last, probing=True), records=1):
-        del batch
+    for _ in _run(build(last, probing=True), records=2 if batch else 1):
+        pass
     if not probe.done:
-        raise _bad(node, code, _why_not(probe)) from probe.error
+        raise _bad(node, code, _why_not(probe, "batch" if batch else "record")) from probe.error
     return probe.value
 
 
-def _why_not(probe: Probe) -> str:
+def _why_not(probe: Probe, what: str) -> str:
     if probe.error is not None:
         e = probe.error
         return (
-            f"raised {type(e).__name__}: {e} for the first {probe.tries} record(s), so it is not known what "
+            f"raised {type(e).__name__}: {e} for the first {probe.tries} {what}(s), so it is not known what "
             "it returns; declare outputs={'name': hr.spec(dtype, shape)} or fix it"
         )
-    return "was given no record, so it is not known what it returns; declare outputs={'name': hr.spec(dtype, shape)}"
-
-
-def _probe_batch(node: Node, call: Any, prefix: Built, inputs: tuple[str, ...]) -> Any:
-    for batch in _run(prefix, records=2):
-        values = []
-        for name in inputs:
-            one = batch.field(name)
-            values.append(one.bytes_list() if one.dtype is None else np.asarray(one))
-        assert node.code is not None
-        try:
-            return call(*values)
-        except Exception as error:
-            raise _bad(
-                node,
-                node.code,
-                f"raised {type(error).__name__}: {error} for the first batch; declare outputs= or fix it",
-            ) from error
-    assert node.code is not None
-    raise _bad(node, node.code, "was given no batch, so it is not known what it returns; declare outputs=")
+    return f"was given no {what}, so it is not known what it returns; declare outputs={{'name': hr.spec(dtype, shape)}}"
 
 
 def _run(built: Built, records: int) -> Any:

@@ -230,8 +230,9 @@ class Pipeline(Methods):
     ) -> Pipeline:
         """Apply your own function to each batch, after `batch()`.
 
-        Like `map`, but values are arrays of a whole batch. Without `fields` the function
-        receives and returns a dict of them.
+        Like `map`, but values are arrays of a whole batch, lists of bytes, or for ragged fields
+        tuples (values, offsets). Without `fields` the function receives and returns a dict of
+        them.
         """
         if not build.is_batched(self._node):
             raise GraphError("map_batch works on batches: call .batch(size) before it, or use .map", op="code.map")

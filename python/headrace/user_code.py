@@ -257,12 +257,10 @@ def check_function(op: str, fn: object) -> None:
 
 
 class Probe:
-    """A filter that calls a function on record after record until one is good."""
+    """A filter that calls a function on record after record, up to `most`, until one is good."""
 
-    LIMIT = 64
-
-    def __init__(self, call: Callable[..., Any], expands: bool) -> None:
-        self.call, self.expands = call, expands
+    def __init__(self, call: Callable[..., Any], expands: bool, most: int) -> None:
+        self.call, self.expands, self.most = call, expands, most
         self.inputs: tuple[Any, ...] = ()
         self.value: Any = None
         self.done = False
@@ -270,7 +268,7 @@ class Probe:
         self.tries = 0
 
     def __call__(self, *values: Any) -> bool:
-        if self.done or self.tries >= self.LIMIT:
+        if self.done or self.tries >= self.most:
             return True
         self.tries += 1
         try:
@@ -282,7 +280,7 @@ class Probe:
             value = _kept(value)
         except Exception as error:  # noqa: BLE001 - user code raises what it likes
             self.error = self.error or error
-            return self.tries >= self.LIMIT
+            return self.tries >= self.most
         self.value, self.done = value, True
         return True
 
