@@ -184,5 +184,8 @@ def digest_batch(digest: Digest, batch: Batch) -> None:
 def merge_states(states: Sequence[str]) -> str:
     """Merge the states of all ranks (hr_state_merge)."""
 
+def _close_iterators() -> None:
+    """Close all iterators; from now on threads that are in one never return. For the end of the program."""
+
 def live_objects() -> dict[str, int]:
     """Handles alive by class, for leak tests."""

@@ -7,6 +7,7 @@ dict for json or torch.save; batches in flight do not count.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
@@ -424,6 +425,7 @@ class Loader:
                 return
             host.acquire()
             self._host = host
+            _with_host.add(self)
         try:
             host.wait_imported()
         except BaseException:
@@ -434,6 +436,7 @@ class Loader:
     def _drop_host(self) -> None:
         with self._lock:
             host, self._host = self._host, None
+            _with_host.discard(self)
         if host is not None:
             host.release()
 
@@ -577,6 +580,18 @@ class Loader:
     def __repr__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self._options.items())
         return f"<Loader({shown}) of {len(self._built.nodes)} nodes>"
+
+
+_with_host: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_workers() -> None:
+    """Ends worker processes while the modules that this needs are still whole, which they are not
+    when the interpreter deletes what is left. Iterators end first: they use the workers."""
+    _headrace._close_iterators()
+    for loader in list(_with_host):
+        loader._drop_host()
 
 
 class UnknownLengthError(StateError, TypeError):
