@@ -50,7 +50,8 @@ HR_BEGIN_DECLS
     X(HR_ERR_CANCELLED, -12, "cancelled")                                                \
     X(HR_ERR_END, -13, "end of data")                                                    \
     X(HR_ERR_GRAPH, -14, "wrong graph")                                                  \
-    X(HR_ERR_INTERNAL, -15, "internal error")
+    X(HR_ERR_INTERNAL, -15, "internal error")                                            \
+    X(HR_ERR_TIMEOUT, -16, "took too long")
 
 enum hr_err {
 #define HR_ERR_ENUM(name, value, text) name = (value),

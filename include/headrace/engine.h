@@ -69,7 +69,11 @@ struct hr_iter_options {
                           threads, variant, ordered, fuse, memory_bytes and
                           ahead_bytes, which are then ignored */
     const char *plan_name; /* its file, for messages; NULL: "plan" */
-    uint64_t reserved[6];  /* zero */
+    /* hr_iter_next fails with HR_ERR_TIMEOUT, which names the user code and record that a
+     * thread has been at longest, once it has waited this long for a batch; 0: waits for
+     * ever. Needs threads; the consumer's thread then makes no batches itself. */
+    uint64_t timeout_ns;
+    uint64_t reserved[5]; /* zero */
 };
 
 /* Defaults: seed 0, one epoch, ordered, fused, threads, fail. */

@@ -32,9 +32,10 @@ static const struct option {
     OPTION(memory_bytes, OPTION_U64),  OPTION(ahead_bytes, OPTION_U64),
     OPTION(on_error, OPTION_ON_ERROR), OPTION(errors_max, OPTION_I64),
     OPTION(ledger, OPTION_TEXT),       OPTION(state, OPTION_TEXT),
-    OPTION(trace, OPTION_BOOL),        OPTION(rank, OPTION_I64),
-    OPTION(world, OPTION_I64),         OPTION(even, OPTION_EVEN),
-    OPTION(plan, OPTION_TEXT),         OPTION(plan_name, OPTION_TEXT),
+    OPTION(timeout_ns, OPTION_U64),    OPTION(trace, OPTION_BOOL),
+    OPTION(rank, OPTION_I64),          OPTION(world, OPTION_I64),
+    OPTION(even, OPTION_EVEN),         OPTION(plan, OPTION_TEXT),
+    OPTION(plan_name, OPTION_TEXT),
 #undef OPTION
 };
 

@@ -40,6 +40,7 @@ from .errors import (
     ShapeError,
     StateError,
     StateMismatchError,
+    StuckError,
     UnsupportedError,
     WorkerTraceback,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "Spec",
     "StateError",
     "StateMismatchError",
+    "StuckError",
     "UnknownLengthError",
     "UnsupportedError",
     "WorkerTraceback",

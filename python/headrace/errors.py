@@ -172,6 +172,13 @@ class CancelledError(HeadraceError):
     default_code = "HR_ERR_CANCELLED"
 
 
+class StuckError(HeadraceError, TimeoutError):
+    """No batch came within the loader's `timeout`; node and record are those of the user code that a
+    thread or worker process has been in for the longest."""
+
+    default_code = "HR_ERR_TIMEOUT"
+
+
 class InternalError(HeadraceError):
     """A defect of Headrace."""
 
@@ -249,6 +256,7 @@ _CLASSES: dict[str, type[HeadraceError]] = {
         UnsupportedError,
         StateError,
         CancelledError,
+        StuckError,
         InternalError,
     )
 }

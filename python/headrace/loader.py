@@ -51,6 +51,7 @@ class LoaderOptions(TypedDict, total=False):
     plan: str | os.PathLike[str] | None
     on_error: OnError
     errors_max: int | None
+    timeout: float | None
     ledger: PathLike | None
     rank: int | None
     world: int | None
@@ -92,6 +93,19 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             raise ArgumentError(f"loader(): {name} is decided by the plan; edit it there", param=name)
     if options.get("epochs") == 0:
         raise ArgumentError("loader(): epochs=0 would give no batches; None means unlimited", param="epochs")
+    timeout = options.get("timeout")
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9
+    ):
+        raise ArgumentError(
+            f"loader(): timeout is a number of seconds above 0, or None; not {timeout!r:.60}", param="timeout"
+        )
+    if timeout is not None and options.get("threads") == 0:
+        raise ArgumentError(
+            "loader(): a timeout needs threads: with threads=0 the thread that runs the loop makes the batches, and "
+            "cannot look at the clock meanwhile",
+            param="timeout",
+        )
     one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
     one_of("even", options.get("even", "none"), ("none", "drop", "repeat", "steps"))
     one_of("output", options.get("output"), (None, "torch", "numpy", "jax", "headrace"))
@@ -110,6 +124,7 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
         "memory_bytes": int(options.get("memory") or 0),
         "on_error": options.get("on_error", "fail"),
         "errors_max": int(options.get("errors_max") or 0),
+        "timeout_ns": int((options.get("timeout") or 0) * 1e9),
     }
     ledger, plan = options.get("ledger"), options.get("plan")
     if ledger is not None:

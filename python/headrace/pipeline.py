@@ -328,6 +328,10 @@ class Pipeline(Methods):
             on_error: how bad records are handled: "fail" (default), "skip", or "substitute" (by the
                 next good record).
             errors_max: fail after this many bad records; None: 1 + 1 %, at least 100.
+            timeout: seconds to wait for a batch. After that the loop gets a StuckError, which names the
+                function and the record that a thread or worker process has been at for the longest; other
+                waits, such as for files, name the threads only. It needs threads (not threads=0), and does
+                not count the imports before worker processes start. None (default): wait for ever.
             ledger: a file to append bad records to, one JSON object a line.
             rank, world: number of this consumer, and of all that share the records. Default: those
                 of torch.distributed if it is initialised, else RANK and WORLD_SIZE, else 0 of 1.

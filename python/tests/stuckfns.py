@@ -19,3 +19,15 @@ class HangsInWorkers:
 
     def __reduce__(self) -> object:
         return time.sleep, (100_000,)
+
+
+def stays_at_37(value: int) -> int:
+    """Interruptible, so that its thread ends with the run."""
+    while value == 37:
+        time.sleep(0.01)
+    return value
+
+
+def slow(value: int) -> int:
+    time.sleep(0.05)
+    return value

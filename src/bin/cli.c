@@ -69,6 +69,7 @@ int cli_library(const struct hr_error *error)
     case HR_ERR_MEMORY:
     case HR_ERR_INTERNAL:
     case HR_ERR_CANCELLED:
+    case HR_ERR_TIMEOUT:
         return cli_failed("%s", text);
     default:
         return cli_usage("%s", text);

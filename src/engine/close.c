@@ -123,29 +123,71 @@ name_thread(const struct hr_runner *runner, struct hr_str *words, struct hr_erro
     reterr->record = record != UINT64_MAX ? (int64_t)record + 1 : 0;
 }
 
-/* Names the threads that are inside, under the lock. The engine cannot know which of them
- * the others wait for. */
+/* The thread that has been in the same user code at longest; -1 if none is in any. */
+static int longest_in_code(const struct hr_engine *engine)
+{
+    uint64_t since = UINT64_MAX;
+    int longest = -1;
+
+    for (int i = 0; i <= engine->thread_count; i++) {
+        const struct hr_runner *runner = &engine->runners[i];
+
+        if (runner->inside && atomic_load(&runner->code_node) != 0 &&
+            atomic_load(&runner->code_since) < since) {
+            since = atomic_load(&runner->code_since);
+            longest = i;
+        }
+    }
+    return longest;
+}
+
+/* Names the first `count` threads that are inside, that which has been in user code at
+ * longest first: the engine cannot know which of them the others wait for. Under the
+ * lock. */
+static void name_threads(const struct hr_engine *engine, int count, struct hr_str *words,
+                         struct hr_error *parts)
+{
+    int longest = longest_in_code(engine), named = 0, inside = 0;
+
+    if (longest >= 0 && longest < count) {
+        name_thread(&engine->runners[longest], words, parts);
+        named++;
+    }
+    for (int i = 0; i < count; i++) {
+        inside += engine->runners[i].inside;
+        if (!engine->runners[i].inside || i == longest || named >= NAMED_MAX)
+            continue;
+        if (named++ > 0)
+            hr__str_add(words, "; ");
+        name_thread(&engine->runners[i], words, parts);
+    }
+    if (inside > named)
+        hr__str_addf(words, "; and %d more", inside - named);
+}
+
 static enum hr_err name_stuck(const struct hr_engine *engine, struct hr_error *reterr)
 {
     struct hr_error parts = {0};
     struct hr_str words;
-    int named = 0;
 
     hr__str_init(&words);
-    for (int i = 0; i <= engine->thread_count && named < NAMED_MAX; i++) {
-        if (!engine->runners[i].inside)
-            continue;
-        if (named++ > 0)
-            hr__str_add(&words, "; ");
-        name_thread(&engine->runners[i], &words, &parts);
-    }
-    if (engine->inside > named)
-        hr__str_addf(&words, "; and %d more", engine->inside - named);
+    name_threads(engine, engine->thread_count + 1, &words, &parts);
     hr__fail(&parts, HR_ERR_LIMIT, "still running: %s", hr__str_text(&words));
     hr__str_finish(&words);
     if (reterr != NULL)
         *reterr = parts;
     return HR_ERR_LIMIT;
+}
+
+void hr__engine_time_out(const struct hr_engine *engine, struct hr_error *error)
+{
+    struct hr_str words;
+
+    hr__str_init(&words);
+    name_threads(engine, engine->thread_count, &words, error);
+    hr__fail(error, HR_ERR_TIMEOUT, "no batch came within %g s; running: %s",
+             (double)engine->options.timeout_ns / 1e9, hr__str_text(&words));
+    hr__str_finish(&words);
 }
 
 static void wait_left(struct hr_engine *engine, uint64_t until_ns)

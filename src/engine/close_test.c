@@ -55,8 +55,8 @@ static enum hr_err add_gate(void *user, struct hr_graph *graph)
     return hr_graph_code(graph, "gated", &made, NULL);
 }
 
-static struct hr_iter *
-open_gated(const char *text, struct gate *gate, struct world *w, int threads)
+static struct hr_iter *open_timed(const char *text, struct gate *gate, struct world *w,
+                                  int threads, uint64_t timeout_ns)
 {
     struct set_up up = {w, add_gate, gate};
     struct outcome_job job = code_job(text, &up, threads, NULL);
@@ -67,10 +67,17 @@ open_gated(const char *text, struct gate *gate, struct world *w, int threads)
     hr_iter_options_init(&options);
     options.threads = threads;
     options.variant = threads == 0 ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
+    options.timeout_ns = timeout_ns;
     CHECK(graph != NULL);
     CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
     hr_graph_unref(graph); /* the iterator keeps it */
     return iter;
+}
+
+static struct hr_iter *
+open_gated(const char *text, struct gate *gate, struct world *w, int threads)
+{
+    return open_timed(text, gate, w, threads, 0);
 }
 
 static void wait_for(const atomic_int *count, int at_least)
@@ -124,6 +131,31 @@ TEST(stopping_names_the_thread_the_node_the_code_and_the_record)
     CHECK_OK(hr_iter_stop(iter, 0, &error));
     hr_iter_close(iter);
     CHECK_EQ_INT(gate.released, 1);
+}
+
+TEST(a_timeout_names_the_user_code_and_the_record_that_a_thread_is_at)
+{
+    struct gate gate = {.open = false};
+    struct world w = {.end = 1000};
+    struct hr_iter *iter = open_timed(GRAPH(RANGE(1000) GATED("threads") BATCH(10)),
+                                      &gate, &w, 2, 3000000000u);
+    struct hr_error error = {0};
+    struct hr_batch *batch;
+    int batches = 0;
+
+    while (hr_iter_next(iter, &batch, &error) == HR_OK) {
+        batches++;
+        hr_batch_unref(batch);
+    }
+    CHECK_EQ_INT(batches, 2);
+    CHECK_EQ_INT(error.code, HR_ERR_TIMEOUT);
+    CHECK_HAS(error.message, "no batch came within 3 s");
+    CHECK_HAS(error.message, "'gated'");
+    CHECK_EQ_STR(error.node, "slow");
+    CHECK_EQ_INT(error.record, 21);
+    CHECK_ERR(HR_ERR_TIMEOUT, hr_iter_next(iter, &batch, NULL)); /* it stays failed */
+    atomic_store(&gate.open, true);
+    hr_iter_close(iter);
 }
 
 TEST(after_a_stop_closing_does_not_wait)

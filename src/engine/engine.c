@@ -220,6 +220,10 @@ static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
     engine->out_max = engine->plan.memory.batches_ahead;
+    if (engine->options.timeout_ns > 0 && engine->thread_count == 0)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "a timeout needs threads: without any, the consumer's own thread "
+                        "makes the batches, and cannot look at the clock meanwhile");
     return HR_OK;
 }
 
@@ -405,6 +409,7 @@ static struct hr_batch *pop(struct hr_engine *engine)
     assert(engine->out_count > 0 && batch != NULL);
     hr__place_move(&engine->place, &engine->out_place[engine->out_head]);
     engine->epoch = (uint64_t)batch->epoch;
+    engine->waiting_ns = 0;
     engine->popped_ns = engine->plan.memory.release_wait_ns > 0 ? hr__now_ns() : 0;
     engine->out_head = (engine->out_head + 1) % HR_OUT_MAX;
     engine->out_count--;
@@ -430,6 +435,8 @@ static bool helps(const struct hr_engine *engine)
 
     if (engine->thread_count == 0)
         return true;
+    if (engine->options.timeout_ns > 0)
+        return false;
     return engine->stages[0].record_ns > 0 &&
            engine->stages[0].record_ns * records < (double)engine->plan.help_ns;
 }
@@ -459,9 +466,24 @@ static void wait_for_batches(struct hr_engine *engine, bool several, uint64_t un
     engine->wait_ns += hr__now_ns() - begin;
 }
 
+/* No batch came in time: the run fails with an error that says what is running. */
+static void time_out(struct hr_engine *engine)
+{
+    struct hr_error error = {0};
+
+    hr__engine_time_out(engine, &error);
+    hr__engine_fail(engine, engine->stage_count - 1, &error, NULL);
+}
+
 static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
                                struct hr_batch **ret_batch, struct hr_error *reterr)
 {
+    uint64_t timeout_ns = engine->options.timeout_ns, late_ns = UINT64_MAX;
+
+    if (timeout_ns > 0 && engine->waiting_ns == 0)
+        engine->waiting_ns = hr__now_ns();
+    if (timeout_ns > 0 && timeout_ns < UINT64_MAX - engine->waiting_ns)
+        late_ns = engine->waiting_ns + timeout_ns;
     for (bool waited = false;; waited = true) {
         if (atomic_load_explicit(&engine->cancelled, memory_order_relaxed))
             return hr__fail(reterr, HR_ERR_CANCELLED, "cancelled");
@@ -471,6 +493,10 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
         }
         if (hr__engine_drained(engine))
             return how_it_ended(engine, reterr);
+        if (late_ns != UINT64_MAX && hr__now_ns() >= late_ns) {
+            time_out(engine);
+            continue;
+        }
         if (until_ns != UINT64_MAX && hr__now_ns() >= until_ns) {
             *ret_batch = NULL;
             return HR_OK;
@@ -482,7 +508,8 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             pthread_cond_broadcast(&engine->work); /* any of them may have work */
         else if (engine->idle > 0)
             pthread_cond_signal(&engine->work);
-        wait_for_batches(engine, helps(engine) && !waited, until_ns);
+        wait_for_batches(engine, helps(engine) && !waited,
+                         until_ns < late_ns ? until_ns : late_ns);
     }
 }
 

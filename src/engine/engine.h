@@ -74,6 +74,7 @@ struct hr_engine {
     int idle; /* threads that sleep */
     bool consumer_waits;
     size_t wake_at;       /* it is woken when so many batches are ready */
+    uint64_t waiting_ns;  /* since when the consumer wants a batch; 0: it has one */
     atomic_bool finished; /* records_max has gone into batches; read without the lock */
     /* Stage whose sequencer met the error that ends the run; -1 for none. That stage and
      * those before it stop; later stages finish what precedes the error. */
@@ -163,6 +164,9 @@ void hr__engine_enter(struct hr_runner *runner);
 void hr__engine_leave(struct hr_runner *runner);
 HR_CHECK enum hr_err
 hr__engine_stop(struct hr_engine *engine, uint64_t timeout_ns, struct hr_error *reterr);
+/* HR_ERR_TIMEOUT, which says what the engine's threads are doing. Under the lock, in the
+ * consumer's thread. */
+void hr__engine_time_out(const struct hr_engine *engine, struct hr_error *error);
 void hr__engine_close(struct hr_engine *engine);
 
 /* sequence.c: sequences one block that is ready, if there is one, and returns whether it

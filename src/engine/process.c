@@ -101,6 +101,16 @@ void hr__process_finish(struct hr_chunk *chunk, const struct hr_program *p)
     hr__free(chunk->shipped);
 }
 
+/* The worker process of the runner, which waits for it, is at this record. */
+static void show_record(void *user, uint32_t node, const struct hr_record_id *id)
+{
+    struct hr_runner *runner = user;
+
+    if (atomic_load(&runner->code_node) != node + 1 ||
+        atomic_load(&runner->code_record) != id->index)
+        hr__runner_in_code(runner, node, id->index);
+}
+
 /* Starts the peer if there is none. Its memory limit is left to the user. */
 static enum hr_err
 open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc **proc)
@@ -117,6 +127,8 @@ open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc
     code = hr__proc_open(&engine->host, segment->program, 0, &engine->cancelled, proc,
                          &pass->runner->error);
     hr__runner_out_of_code(pass->runner);
+    if (code == HR_OK)
+        hr__proc_watch(*proc, show_record, pass->runner);
     pass->lost_ticks += hr__ticks() - begin;
     return code;
 }
@@ -350,6 +362,7 @@ void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
     assert(proc != NULL && segment->kind == HR_SEGMENT_PROCESS);
     hr__proc_stats(proc, &before);
     code = hr__proc_end(hr__proc_channel(proc, chunk->channel), &runner->error);
+    hr__runner_out_of_code(runner);
     hr__proc_stats(proc, &after);
     engine->shared_bytes += after.shared_bytes - before.shared_bytes;
     if (code == HR_OK) {

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "engine/engine.h"
 #include "engine/sample.h"
@@ -207,6 +208,7 @@ bool hr__pass_stopped(const struct hr_pass *pass);
 static inline void
 hr__runner_in_code(struct hr_runner *runner, uint32_t node, uint64_t record)
 {
+    atomic_store_explicit(&runner->code_since, hr__ticks(), memory_order_relaxed);
     atomic_store_explicit(&runner->code_record, record, memory_order_relaxed);
     atomic_store_explicit(&runner->code_node, node + 1, memory_order_relaxed);
 }

@@ -27,9 +27,10 @@ struct hr_runner {
     pthread_t handle; /* for the consumer: of the latest hr_iter_next */
     bool started;
     bool inside; /* guarded by the engine's lock; see close.c */
-    /* The user code that it is in: 1 + node, or 0; source index, or UINT64_MAX. */
+    /* The user code that it is in: 1 + node, or 0; source index, or UINT64_MAX; since
+     * when, in ticks. */
     atomic_uint code_node;
-    atomic_ullong code_record;
+    atomic_ullong code_record, code_since;
     struct hr_op_ctx **ctxs; /* per stage: one per step, then the expansion */
     struct hr_meter meter;
     struct hr_chunk *chunks;    /* two per stage; the second is used only with requests */

@@ -72,7 +72,11 @@ sleep_until(struct hr_event *event, const atomic_uint *word, unsigned old,
             verdict = HR_EVENT_CANCELLED;
             break;
         }
-        if (poll(&poller, 1, cancel != NULL ? POLL_MS : -1) > 0 && !drain(event->fd)) {
+        if (poll(&poller, 1, cancel != NULL ? POLL_MS : -1) == 0) {
+            verdict = changed(word, old) ? HR_EVENT_SIGNALLED : HR_EVENT_LATE;
+            break;
+        }
+        if (!drain(event->fd)) {
             verdict = changed(word, old) ? HR_EVENT_SIGNALLED : HR_EVENT_ENDED;
             break;
         }

@@ -23,6 +23,7 @@ struct hr_event {
 enum hr_event_outcome {
     HR_EVENT_SIGNALLED,
     HR_EVENT_ENDED, /* the other side closed the socket or died */
+    HR_EVENT_LATE,  /* with `cancel`: not yet, after some milliseconds; wait again */
     HR_EVENT_CANCELLED,
 };
 

@@ -196,6 +196,25 @@ static void receive(struct hr_proc *proc, struct request_result *result)
     count_out(proc, used);
 }
 
+/* Tells the watcher which record the peer is at; the peer may write nonsense there. */
+static void tell_at(const struct hr_peer *peer)
+{
+    const struct hr_proc_out_head *head = hr__peer_out_head(peer);
+    uint64_t running = atomic_load(&head->running);
+    uint32_t record = (uint32_t)running, step = atomic_load(&head->running_step);
+
+    if (peer->at == NULL || step >= peer->program->step_count)
+        return;
+    for (int i = 0; i < HR_PROC_CHANNELS; i++) {
+        const struct hr_proc_progress *progress = &peer->channels[i]->progress;
+
+        if (progress->under_way && progress->request == running >> 32 &&
+            record < progress->posted)
+            peer->at(peer->at_user, peer->program->steps[step].number,
+                     progress->records[progress->done + record].id);
+    }
+}
+
 /* Waits until the peer has answered the request. Also HR_EVENT_ENDED, with *ret_nonsense
  * set, if its counter is impossible. */
 static enum hr_event_outcome wait_for(struct hr_proc *proc, bool *ret_nonsense)
@@ -218,6 +237,10 @@ static enum hr_event_outcome wait_for(struct hr_proc *proc, bool *ret_nonsense)
             return HR_EVENT_SIGNALLED;
         verdict = hr__event_wait(&peer->event, &words->response, seen,
                                  &hr__peer_in_head(peer)->sleeping, peer->cancel);
+        if (verdict == HR_EVENT_LATE) {
+            tell_at(peer);
+            continue;
+        }
         if (verdict != HR_EVENT_SIGNALLED)
             return verdict;
         unanswered--;
@@ -557,6 +580,14 @@ hr__proc_open(const struct hr_code_host *host, const struct hr_proc_program *pro
 struct hr_proc *hr__proc_channel(struct hr_proc *proc, unsigned channel)
 {
     return proc->peer->channels[channel % HR_PROC_CHANNELS];
+}
+
+void hr__proc_watch(struct hr_proc *proc,
+                    void (*at)(void *user, uint32_t node, const struct hr_record_id *id),
+                    void *user)
+{
+    proc->peer->at = at;
+    proc->peer->at_user = user;
 }
 
 void hr__proc_close(struct hr_proc *proc)

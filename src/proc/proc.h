@@ -115,6 +115,12 @@ HR_CHECK enum hr_err hr__proc_begin(struct hr_proc *proc, struct hr_proc_record 
                                     size_t count, struct hr_error *reterr);
 HR_CHECK enum hr_err hr__proc_end(struct hr_proc *proc, struct hr_error *reterr);
 
+/* While the caller waits for the peer, and every few milliseconds, `at` is called with
+ * the node and the record that the peer is at. Set after hr__proc_open. */
+void hr__proc_watch(struct hr_proc *proc,
+                    void (*at)(void *user, uint32_t node, const struct hr_record_id *id),
+                    void *user);
+
 /* End the peer (at once when it is in the middle of a call) and free, all channels. NULL
  * is fine. */
 void hr__proc_close(struct hr_proc *proc);

@@ -19,6 +19,8 @@ struct hr_peer {
     struct hr_proc *channels[HR_PROC_CHANNELS];
     struct hr_event event; /* fd -1: there is none */
     int64_t id;
+    void (*at)(void *user, uint32_t node, const struct hr_record_id *id); /* or NULL */
+    void *at_user;
     bool broken;      /* it was not waited for, and its answers are not wanted */
     unsigned request; /* number of the last one */
     uint64_t replaced;

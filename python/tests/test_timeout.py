@@ -1,0 +1,63 @@
+"""loader(timeout=): a record at which the code stays is named."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import headrace as hr
+import stuckfns
+
+SPEC = ["value: int64"]
+
+
+@pytest.mark.parametrize("variant", ["threads", "inline", "processes"])
+@pytest.mark.filterwarnings("ignore:closed a run that has not ended")
+def test_a_stuck_record_is_named(variant: Any, children: Any) -> None:
+    pipe = hr.range(1000).map(stuckfns.stays_at_37, fields="value", outputs=SPEC, variant=variant, name="mine").batch(4)
+    seen = 0
+    with pytest.raises(hr.StuckError, match=r"no batch came within 2 s.*stays_at_37.*'mine'.*record 37") as caught:
+        for _ in pipe.loader(threads=2, timeout=2):
+            seen += 1
+    assert isinstance(caught.value, TimeoutError)
+    assert seen <= 9 and (caught.value.node, caught.value.record) == ("mine", 37)
+
+
+@pytest.mark.filterwarnings("ignore:closed a run that has not ended")
+def test_a_stuck_iterable_is_named() -> None:
+    release = threading.Event()
+
+    def items() -> Any:
+        yield from range(10)
+        release.wait(60)
+
+    with pytest.raises(hr.StuckError, match="record 10"):
+        list(hr.from_generator(items).batch(2).loader(threads=2, timeout=2))
+    release.set()
+
+
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+def test_only_the_wait_for_a_batch_counts(variant: Any) -> None:
+    pipe = hr.range(40).map(stuckfns.slow, fields="value", outputs=SPEC, variant=variant).batch(2)
+    got = []
+    for batch in pipe.loader(threads=2, timeout=3, output="numpy"):
+        got += batch.value.tolist()
+        if len(got) == 10:
+            time.sleep(3.5)  # the loop's own time
+    assert got == list(range(40))
+
+
+def test_what_a_timeout_cannot_do_is_refused() -> None:
+    pipe = hr.range(4).batch(2)
+    with pytest.raises(hr.ArgumentError, match="a timeout needs threads"):
+        pipe.loader(threads=0, timeout=1)
+    plan = pipe.plan(threads=0)
+    with pytest.raises(hr.HeadraceError, match="a timeout needs threads"):
+        list(pipe.loader(plan=plan, timeout=1))
+    for wrong in (0, -1, True, "1", float("nan"), float("inf")):
+        options: Any = {"timeout": wrong}
+        with pytest.raises(hr.ArgumentError, match="timeout is a number of seconds"):
+            pipe.loader(**options)
