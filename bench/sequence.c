@@ -19,6 +19,8 @@ static const struct {
     {"batch",                         SOURCE STACK                                      },
     {"filter, batch",                 SOURCE FILTER STACK                               },
     {"filter, skip, batch",           SOURCE FILTER "  - order.skip: {count: 1}\n" STACK},
+    {"filter, skip, filter, batch",
+     SOURCE FILTER "  - order.skip: {count: 1}\n" FILTER STACK                          },
     {"filter, window of 1000, batch",
      SOURCE FILTER "  - order.shuffle: {window: 1000}\n" STACK                          },
     {"batch, unbatch, batch",         SOURCE STACK UNBATCH STACK                        },
