@@ -8,7 +8,6 @@
 #include "tests/contract/contract.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
@@ -179,82 +178,17 @@ struct trial {
     struct outcome_job job;
     struct hr_graph *graph;
     struct outcome *whole;
-    char *ledger;           /* of `whole` */
     char *plans[PLANS_MAX]; /* as text: with a cut, with steps in processes */
     size_t plan_count;
     struct peers peers;
 };
 
-static int compare_lines(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Its lines in alphabetical order: those of different stages are written in an order that
- * depends on how far ahead a window was filled. */
-static char *sorted(char *text)
-{
-    size_t count = 0, room = 1;
-    struct hr_str made;
-    char **lines, *rest;
-
-    for (const char *at = text; *at != '\0'; at++)
-        room += *at == '\n';
-    lines = calloc(room, sizeof *lines);
-    CHECK(lines != NULL);
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest))
-        lines[count++] = line;
-    qsort(lines, count, sizeof *lines, compare_lines);
-    hr__str_init(&made);
-    for (size_t i = 0; i < count; i++)
-        hr__str_addf(&made, "%s\n", lines[i]);
-    free(lines);
-    hr__free(text);
-    return hr__str_take(&made);
-}
-
-static char *read_ledger(void)
-{
-    char *text;
-    size_t bytes;
-
-    if (access(ledger_path(), F_OK) != 0)
-        return hr__strdup("");
-    CHECK_OK(hr__file_read(ledger_path(), 1 << 24, &text, &bytes, NULL));
-    unlink(ledger_path());
-    return sorted(text);
-}
-
-/* Fails with the first line that differs. */
-static void check_ledger(const char *whole, const char *other, const char *words)
-{
-    size_t same = 0, begin;
-
-    while (whole[same] != '\0' && whole[same] == other[same])
-        same++;
-    if (whole[same] == other[same])
-        return;
-    for (begin = same; begin > 0 && whole[begin - 1] != '\n'; begin--)
-        continue;
-    check_failed(__FILE__, __LINE__, "%s: a line of the ledger is\n%.*s, not\n%.*s",
-                 words, (int)strcspn(other + begin, "\n"), other + begin,
-                 (int)strcspn(whole + begin, "\n"), whole + begin);
-}
-
 static void check_same(const struct trial *t, const struct outcome_job *job, size_t skip,
                        const char *words)
 {
     struct outcome *other = outcome_run(job);
-    char *ledger = read_ledger();
-    const char *difference = outcome_difference(t->whole, other, skip);
 
-    if (difference != NULL)
-        check_failed(__FILE__, __LINE__, "%s: %s; the ledger is\n%s", words, difference,
-                     ledger);
-    if (skip == 0)
-        check_ledger(t->ledger, ledger, words);
-    hr__free(ledger);
+    outcome_check_same(t->whole, other, skip, words);
     outcome_free(other);
 }
 
@@ -377,7 +311,6 @@ static void check_cut_states(const struct trial *t)
     job.states = true;
     cut = outcome_run(&job);
     outcome_check_same(t->whole, cut, 0, "states under the last plan");
-    hr__free(read_ledger());
     check_restarts(t, cut->states, "under the last plan");
     outcome_free(cut);
 }
@@ -400,7 +333,6 @@ struct outcome *contract_check(struct outcome_job job)
     if (t.whole->code != HR_ERR_END)
         check_failed(__FILE__, __LINE__, "%s", t.whole->error.message);
     CHECK(t.whole->batches > 2);
-    t.ledger = read_ledger();
     make_plans(&t);
     check_variants(&t);
     check_plans(&t);
@@ -410,6 +342,5 @@ struct outcome *contract_check(struct outcome_job job)
         hr__free(t.plans[--t.plan_count]);
     hr_graph_unref(t.graph);
     peers_finish(&t.peers);
-    hr__free(t.ledger);
     return t.whole;
 }

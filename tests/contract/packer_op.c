@@ -67,6 +67,7 @@ static enum hr_err pack_begin(const struct hr_sequence_begin *begin, void **sequ
     s->params = begin->params;
     s->pool = begin->pool;
     s->seed = begin->seed;
+    s->seed = begin->seed;
     s->flushing = false;
     s->count = 0;
     for (s->field = 0;
