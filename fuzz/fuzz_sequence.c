@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         abort();
     hr__str_init(&text);
     hr__str_add_bytes(&text, (const char *)data + 1, bytes - 1);
-    if (s.op->restore(s.state, hr__str_text(&text), &s.error) != HR_OK) {
+    if (sequencer_restore(&s, hr__str_text(&text)) != HR_OK) {
         if (s.error.message[0] == '\0')
             abort();
     } else {

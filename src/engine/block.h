@@ -70,6 +70,7 @@ struct hr_block {
     int64_t *records;        /* later stages: that each input stands for, see
                                 struct hr_sequence_record */
     struct hr_place *places; /* later stages: after each input */
+    struct hr_place end;     /* later stages, with `last`: of the epoch */
     struct hr_children *children;
 };
 

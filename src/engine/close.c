@@ -50,6 +50,8 @@ static void destroy(struct hr_engine *engine)
     hr__reader_destroy(engine->reader);
     hr_pool_unref(engine->pool);
     hr__ledger_finish(&engine->ledger);
+    for (size_t i = 0; i < engine->stage_count; i++)
+        hr__marks_finish(&engine->stages[i].marks);
     hr__done_finish(&engine->done);
     hr__plan_finish(&engine->plan);
     hr__free(engine->detail);

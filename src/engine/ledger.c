@@ -139,6 +139,19 @@ void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t s
     pthread_mutex_unlock(&ledger->lock);
 }
 
+void hr__ledger_settle(struct hr_ledger *ledger, size_t stage, uint64_t epoch,
+                       const struct hr_place *place)
+{
+    if (atomic_load_explicit(&ledger->waiting, memory_order_relaxed) == 0)
+        return;
+    pthread_mutex_lock(&ledger->lock);
+    for (struct hr_ledger_line *line = ledger->lines; line != NULL; line = line->next)
+        if (line->epoch == epoch && line->stage <= stage &&
+            hr__place_compare(&line->after, place) > 0)
+            hr__place_copy(&line->after, place);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
 /* ---- writing ---- */
 
 static void write_line(const struct hr_ledger *ledger, const char *text)

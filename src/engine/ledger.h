@@ -40,6 +40,12 @@ void hr__ledger_add(struct hr_ledger *ledger, const struct hr_bad *bad, size_t s
                     uint64_t epoch, const struct hr_place *after, const char *outcome,
                     bool ends);
 
+/* The epoch ended at this place: a run that starts there reads no more of it. So the
+ * lines of later places, of this stage and those before it, move to the place. Called by
+ * that stage's sequencer. */
+void hr__ledger_settle(struct hr_ledger *ledger, size_t stage, uint64_t epoch,
+                       const struct hr_place *place);
+
 /* Writes the lines of records before the place (NULL: all lines). Called by the consumer.
  * Lines that cannot be written are lost. */
 void hr__ledger_write(struct hr_ledger *ledger, uint64_t epoch,

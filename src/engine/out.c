@@ -91,41 +91,13 @@ static bool get_block(struct hr_stage *stage)
     return true;
 }
 
-/* Outputs of sequencers are counted from the place of the last sequencer before the
- * block's first record. */
-static bool set_filling_base(struct hr_stage *stage)
-{
-    struct hr_sequencer *last = &stage->sequencers[stage->sequencer_count - 1];
-    struct hr_place place = {0};
-    struct hr_mark *mark;
-
-    if (!hr__sequence_place(stage, stage->sequencer_count, &place))
-        return false;
-    if (place.mark != NULL && place.mark->node == last->number) {
-        hr__place_move(&stage->filling_base, &place);
-        return true;
-    }
-    mark =
-        hr__mark_create(last->number, hr__mark_order(stage, stage->sequencer_count - 1),
-                        &place, hr__strdup(""));
-    if (mark == NULL) {
-        struct hr_error error = {0};
-
-        hr__stage_fail(stage, HR_ERR_MEMORY, &error, NULL);
-        return false;
-    }
-    hr__place_clear(&stage->filling_base);
-    stage->filling_base.mark = mark;
-    return true;
-}
-
 static bool next_has_room(struct hr_stage *stage)
 {
     if (!hr__budget_has_room(&stage->engine->stages[stage->number + 1]))
         return false;
     if (stage->filling != NULL)
         return true;
-    return get_block(stage) && (!stage->counted || set_filling_base(stage));
+    return get_block(stage);
 }
 
 bool hr__stage_has_room(struct hr_stage *stage)
@@ -308,13 +280,9 @@ pass_on(struct hr_stage *stage, struct hr_sequence_record *record, uint64_t epoc
 
     assert(block->state == HR_BLOCK_FILLING && at < next->block_size);
     assert(in == stage->program.leaving->count);
-    if (stage->counted) {
-        hr__place_copy(&block->places[at], &stage->filling_base);
-        block->places[at].at = ++stage->filling_base.at;
-        block->places[at].uneven = stage->uneven;
-    } else if (!hr__sequence_place(stage, stage->sequencer_count, &block->places[at])) {
+    if (!hr__sequence_place(stage, stage->sequencer_count, &block->places[at]))
         return false;
-    }
+    stage->next_quiet = false;
     block->epoch = epoch;
     block->ids[at] = record->id;
     block->records[at] = record->records;
@@ -342,7 +310,8 @@ bool hr__emit_epoch_end(struct hr_stage *stage, uint64_t epoch)
 {
     if (hr__stage_is_final(stage))
         return true;
-    if (!hr__stage_has_room(stage))
+    if (!hr__stage_has_room(stage) ||
+        !hr__sequence_place(stage, stage->sequencer_count, &stage->filling->end))
         return false;
     stage->filling->epoch = epoch;
     stage->filling->last = true;

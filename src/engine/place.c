@@ -8,35 +8,102 @@
 
 #include "core/alloc.h"
 
+/* ---- marks; a free one has the next in input.mark ---- */
+
+static void release(struct hr_mark *mark)
+{
+    struct hr_marks *marks = mark->marks;
+
+    if (mark->state != NULL)
+        hr__free(mark->state);
+    mark->input.mark = atomic_load_explicit(&marks->released, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&marks->released, &mark->input.mark,
+                                                  mark, memory_order_release,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+/* Takes a reference away. Returns whether it was the last one. */
+static bool is_unused(struct hr_mark *mark)
+{
+    return __atomic_load_n(&mark->refs, __ATOMIC_ACQUIRE) == 1 ||
+           __atomic_fetch_sub(&mark->refs, 1, __ATOMIC_ACQ_REL) == 1;
+}
+
 /* Iterative: a chain has a mark per sequencer and expansion of the graph. */
 static void mark_unref(struct hr_mark *mark)
 {
-    while (mark != NULL && __atomic_fetch_sub(&mark->refs, 1, __ATOMIC_ACQ_REL) == 1) {
+    while (mark != NULL && is_unused(mark)) {
         struct hr_mark *input = mark->input.mark;
 
-        hr__free(mark->state);
-        hr__free(mark);
+        release(mark);
         mark = input;
     }
 }
 
-struct hr_mark *
-hr__mark_create(uint32_t node, uint32_t order, struct hr_place *input, char *state)
+static struct hr_mark *take_free(struct hr_marks *marks)
 {
-    struct hr_mark *mark = hr__malloc(sizeof *mark);
+    struct hr_mark *mark = marks->free;
 
-    if (mark == NULL || state == NULL) {
-        hr__free(mark);
-        hr__free(state);
+    if (mark == NULL)
+        mark = atomic_exchange_explicit(&marks->released, NULL, memory_order_acquire);
+    if (mark == NULL)
+        return hr__malloc(sizeof *mark);
+    marks->free = mark->input.mark;
+    return mark;
+}
+
+struct hr_mark *hr__mark_number(struct hr_marks *marks, uint32_t node, uint32_t order,
+                                struct hr_place *input, uint64_t number)
+{
+    struct hr_mark *mark = take_free(marks);
+
+    if (mark == NULL) {
         hr__place_clear(input);
         return NULL;
     }
     assert(input->mark == NULL || input->mark->order < order);
-    *mark = (struct hr_mark){
-        .refs = 1, .node = node, .order = order, .input = *input, .state = state};
+    *mark = (struct hr_mark){.marks = marks,
+                             .refs = 1,
+                             .node = node,
+                             .order = order,
+                             .input = *input,
+                             .number = number};
     memset(input, 0, sizeof *input);
     return mark;
 }
+
+struct hr_mark *hr__mark_create(struct hr_marks *marks, uint32_t node, uint32_t order,
+                                struct hr_place *input, char *state)
+{
+    struct hr_mark *mark = NULL;
+
+    if (state != NULL)
+        mark = hr__mark_number(marks, node, order, input, 0);
+    else
+        hr__place_clear(input);
+    if (mark != NULL)
+        mark->state = state;
+    else
+        hr__free(state);
+    return mark;
+}
+
+void hr__marks_finish(struct hr_marks *marks)
+{
+    for (;;) {
+        struct hr_mark *mark = marks->free;
+
+        if (mark == NULL)
+            mark = atomic_exchange(&marks->released, NULL);
+        if (mark == NULL)
+            break;
+        marks->free = mark->input.mark;
+        hr__free(mark);
+    }
+}
+
+/* ---- places ---- */
 
 const struct hr_place *hr__place_source(const struct hr_place *place)
 {

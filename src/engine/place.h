@@ -3,13 +3,17 @@
  * begin there, under any plan of the same graph.
  *
  * Usually that is a position of the source and a number of children: begin there, and
- * skip the first `child` children of its record. After a sequencer that holds records, or
+ * skip the first `child` children of its record. After a sequencer that has a state, or
  * an expansion whose parent is not a source record, it is a mark and a count: begin at
  * the mark, and skip the first `at` records that its node outputs.
+ *
+ * A place depends only on the records before it: it is the same with any number of
+ * threads and wherever the plan is cut. So places order what stages found concurrently.
  */
 #ifndef HR_ENGINE_PLACE_H
 #define HR_ENGINE_PLACE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,18 +31,33 @@ struct hr_place {
 
 #define HR_PLACE_MARKS_MAX 64 /* sequencers and expansions between source and output */
 
+struct hr_marks;
+
 /* A node's state at a place of its input. Shared and never changed. */
 struct hr_mark {
-    uint32_t refs;        /* by __atomic */
-    uint32_t node, order; /* later nodes have larger orders */
+    struct hr_marks *marks; /* where it returns to */
+    uint32_t refs;          /* by __atomic */
+    uint32_t node, order;   /* later nodes have larger orders */
     struct hr_place input;
-    char *state; /* what hr_op_sequence.save printed; "" for none */
+    char *state;     /* what hr_op_sequence.save printed; "" for none; NULL: */
+    uint64_t number; /* hr_op_sequence.number */
 };
 
-/* Takes over `input` and `state` (may be NULL), also on failure. Returns NULL when out of
- * memory. */
-struct hr_mark *
-hr__mark_create(uint32_t node, uint32_t order, struct hr_place *input, char *state);
+/* Marks of one owner for reuse, since some stages need one per record. Any thread may
+ * release a mark; one at a time creates them. All zero at first. */
+struct hr_marks {
+    struct hr_mark *free;
+    _Atomic(struct hr_mark *) released;
+};
+
+/* Both take over `input`, and the first `state` (may be NULL), also on failure. Return
+ * NULL when out of memory. */
+struct hr_mark *hr__mark_create(struct hr_marks *marks, uint32_t node, uint32_t order,
+                                struct hr_place *input, char *state);
+struct hr_mark *hr__mark_number(struct hr_marks *marks, uint32_t node, uint32_t order,
+                                struct hr_place *input, uint64_t number);
+/* After all marks were released. */
+void hr__marks_finish(struct hr_marks *marks);
 
 /* The source position at the end of its chain of marks. */
 const struct hr_place *hr__place_source(const struct hr_place *place);

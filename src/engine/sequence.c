@@ -14,6 +14,17 @@
 
 #include "core/error.h"
 
+/* No later record of the epoch has an output. */
+static bool epoch_has_ended(const struct hr_stage *stage)
+{
+    for (size_t k = 0; k < stage->sequencer_count; k++)
+        if (stage->sequencers[k].ended)
+            return true;
+    return false;
+}
+
+/* Counts and lists the record's bad attempts, or ends the run with one. Returns false if
+ * the record must be resumed later. */
 static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at)
 {
     struct hr_engine *engine = stage->engine;
@@ -24,6 +35,12 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
     const struct hr_place *after = stage->number == 0 ? &source : &block->places[at];
 
     if (block->bad[at]->noted) /* its substitute waits for room */
+        return true;
+    if (!hr__stage_is_final(stage) && !stage->next_quiet) {
+        stage->waits = true;
+        return false;
+    }
+    if (stage->ended_epoch == block->epoch + 1)
         return true;
     block->bad[at]->noted = true;
     for (struct hr_bad *bad = block->bad[at]; bad != NULL; bad = bad->next) {
@@ -224,15 +241,6 @@ static bool pass_children(struct hr_stage *stage, struct hr_block *block, uint32
     return hr__sequence_drain(stage);
 }
 
-/* No later record of the epoch has an output. */
-static bool epoch_has_ended(const struct hr_stage *stage)
-{
-    for (size_t k = 0; k < stage->sequencer_count; k++)
-        if (stage->sequencers[k].ended)
-            return true;
-    return false;
-}
-
 /* Sequences one record of a block with all its children. Returns false if it must be
  * resumed later. */
 static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint32_t at)
@@ -243,8 +251,6 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
         end_source(stage, block, at);
         return true;
     }
-    if (epoch_has_ended(stage))
-        return true; /* whether it is bad does not matter */
     if (block->child == 0 && block->bad[at] != NULL && !note_bad(stage, block, at))
         return false;
     if (block->status[at] == HR_RECORD_BAD && block->bad[at] == NULL) {
@@ -257,21 +263,27 @@ static bool sequence_record(struct hr_stage *stage, struct hr_block *block, uint
     if (block->status[at] == HR_RECORD_UNRUN)
         return false;
     stage->uneven = stage->uneven || block->status[at] == HR_RECORD_BAD;
+    if (block->status[at] != HR_RECORD_GOOD) /* a later stage would not see it, either */
+        return true;
     enter_record(stage, block, at);
-    if (block->status[at] == HR_RECORD_GOOD) {
-        skip_done(stage, block);
-        if (!pass_children(stage, block, at))
-            return false;
-        leave_record(stage, block);
-    } else {
-        hr__place_copy(&stage->before, &stage->after);
-    }
+    skip_done(stage, block);
+    if (!pass_children(stage, block, at))
+        return false;
+    leave_record(stage, block);
     return true;
 }
 
 /* Ends the epoch: passes on what the sequencers hold, and notifies the next stage. */
 static bool end_epoch(struct hr_stage *stage, struct hr_block *block)
 {
+    struct hr_place end = {.at = block->first + block->size};
+
+    if (stage->source_ended == block->epoch + 1)
+        end.at = stage->source_end;
+    if (!epoch_has_ended(stage)) {
+        hr__place_copy(&stage->after, stage->number > 0 ? &block->end : &end);
+        hr__place_copy(&stage->before, &stage->after);
+    }
     return hr__sequence_flush(stage) && hr__emit_epoch_end(stage, block->epoch);
 }
 
@@ -380,10 +392,11 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block, uint3
 
     if (!hr__sequence_begin(stage, block->epoch))
         return false;
-    if (is_whole_batch(stage, block) && !deliver_block(stage, block))
+    if (!epoch_has_ended(stage) && is_whole_batch(stage, block) &&
+        !deliver_block(stage, block))
         return false;
     rows = stage->columns != NULL && has_columns(stage, block);
-    while (block->at < end) {
+    while (block->at < end && !epoch_has_ended(stage)) {
         if (rows && stage->source_ended == 0 && !sequence_rows(stage, block, end))
             return false;
         if (block->at == end)
@@ -392,6 +405,8 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block, uint3
             return false;
         block->at++;
     }
+    if (epoch_has_ended(stage))
+        block->at = end;
     return hr__sequence_drain(stage) &&
            (end < block->size || !block->last || end_epoch(stage, block));
 }
@@ -425,6 +440,20 @@ static struct hr_block *next_block(struct hr_stage *stage)
                : NULL;
 }
 
+/* Whether nothing waits for the outputs before the next record to pass the later stages,
+ * or they have. Under the lock. */
+static bool may_resume(struct hr_stage *stage)
+{
+    const struct hr_stage *last = &stage->engine->stages[stage->engine->stage_count - 1];
+
+    for (const struct hr_stage *later = stage + 1; stage->waits && later <= last; later++)
+        if (!hr__stage_drained(later))
+            return false;
+    stage->next_quiet = stage->waits;
+    stage->waits = false;
+    return true;
+}
+
 /* The node that sequencing is charged to unless a sequencer says otherwise. */
 static uint32_t last_node(const struct hr_stage *stage)
 {
@@ -441,7 +470,7 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     bool passed, done;
 
     hr__engine_assert_locked(engine);
-    if (block == NULL || !hr__stage_has_room_locked(stage))
+    if (block == NULL || !hr__stage_has_room_locked(stage) || !may_resume(stage))
         return false;
     end = block->state == HR_BLOCK_READY ? block->size : block->ready;
     from = block->at;
@@ -468,6 +497,8 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     hr__meter_show(&runner->meter);
     stage->sequencing = false;
     stage->sequencer = NULL;
+    if (stage->waits && stage->filling != NULL)
+        hr__publish_locked(stage);
     stage->stalled = !passed;
     assert(stage->result_bytes >= stage->released_bytes);
     stage->result_bytes -= stage->released_bytes;

@@ -41,8 +41,6 @@ HR_CHECK bool
 hr__sequence_place(struct hr_stage *stage, size_t k, struct hr_place *ret_place);
 /* Adds the records that passed to the meter of this thread. */
 void hr__sequencers_count(struct hr_stage *stage);
-/* The epoch needs no more records. */
-void hr__sequence_end_epoch_early(struct hr_stage *stage, uint64_t epoch);
 
 /* The order of marks: of sequencer `k`, and of the stage's expansion, which precedes it.
  */

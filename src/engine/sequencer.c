@@ -5,9 +5,9 @@
  * outputs are drained first, the last one first, which keeps outputs in order. All of
  * this stops whenever there is no room.
  *
- * The place after an output is found from the last sequencer backwards: a sequencer that
- * can save its state now needs the place of its next input; one that holds records needs
- * its base, the place and state at which it held none.
+ * The place after an output is found from the last sequencer backwards: a sequencer whose
+ * state is cheap to save now needs the place of its next input; any other has a base, a
+ * place and state in the past, and counts outputs since.
  */
 #include "engine/sequence.h"
 
@@ -49,8 +49,8 @@ enum hr_err hr__sequencers_init(struct hr_stage *stage, struct hr_error *reterr)
         s->node = &stage->engine->graph->nodes[s->number];
         s->op = &s->node->op->sequence;
         s->fields = s->node->schema.count;
-        stage->counted = stage->counted || s->op->runs == NULL;
         assert(s->op->begin != NULL && s->op->add != NULL && s->op->end != NULL);
+        assert(s->op->number == NULL || (s->op->next == NULL && s->op->save == NULL));
         s->row = hr__calloc(s->fields + 1, sizeof *s->row);
         if (s->row == NULL)
             return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -132,6 +132,7 @@ begin(struct hr_stage *stage, size_t k, uint64_t epoch, struct hr_error *error)
 
     assert(!s->draining);
     s->flushed = s->ended = false;
+    s->skip = 0;
     drop_base(s);
     return s->op->begin(&b, &s->state);
 }
@@ -144,7 +145,15 @@ static bool can_save(const struct hr_sequencer *s, struct hr_str *out)
 {
     if (s->skip > 0 || (s->draining && s->op->replays))
         return false;
-    return s->op->save == NULL ? !s->op->replays : s->op->save(s->state, out);
+    return hr__sequence_save(s->op, s->state, out);
+}
+
+/* Whether its state may be long. Then places count from a base, which is renewed after
+ * OUTPUTS_MAX outputs. */
+#define OUTPUTS_MAX 16
+static bool saves_rarely(const struct hr_sequencer *s)
+{
+    return s->op->save != NULL && !s->op->replays;
 }
 
 static bool set_base(struct hr_stage *stage, size_t k)
@@ -174,16 +183,39 @@ static bool place_by_base(struct hr_stage *stage, size_t k, struct hr_place *ret
     char *state;
 
     assert(s->base_state != NULL);
+    if (s->out + s->skip == 0 && s->base_state[0] == '\0') {
+        hr__place_copy(ret_place, &s->base);
+        return true;
+    }
     if (s->mark == NULL) {
         hr__place_copy(&input, &s->base);
         state = hr__strdup(s->base_state);
-        s->mark = hr__mark_create(s->number, hr__mark_order(stage, k), &input, state);
+        s->mark = hr__mark_create(&stage->marks, s->number, hr__mark_order(stage, k),
+                                  &input, state);
         if (s->mark == NULL)
             return no_memory(stage);
     }
     marked = (struct hr_place){
         .mark = s->mark, .at = s->out + s->skip, .uneven = stage->uneven};
     hr__place_copy(ret_place, &marked);
+    return true;
+}
+
+/* The same for one whose state is a number. */
+static bool place_by_number(struct hr_stage *stage, size_t k, struct hr_place *ret_place)
+{
+    struct hr_sequencer *s = &stage->sequencers[k];
+    uint64_t number = s->op->number(s->state);
+
+    if (!hr__sequence_place(stage, k, ret_place))
+        return false;
+    if (number == 0)
+        return true;
+    ret_place->mark = hr__mark_number(&stage->marks, s->number, hr__mark_order(stage, k),
+                                      ret_place, number);
+    if (ret_place->mark == NULL)
+        return no_memory(stage);
+    ret_place->uneven = stage->uneven;
     return true;
 }
 
@@ -208,8 +240,8 @@ static bool place_of_input(struct hr_stage *stage, struct hr_place *ret_place)
     }
     if (stage->parent == NULL) {
         hr__place_copy(&input, &stage->before);
-        stage->parent =
-            hr__mark_create(expand, hr__expand_order(stage), &input, hr__strdup(""));
+        stage->parent = hr__mark_create(&stage->marks, expand, hr__expand_order(stage),
+                                        &input, hr__strdup(""));
         if (stage->parent == NULL)
             return no_memory(stage);
     }
@@ -232,8 +264,10 @@ bool hr__sequence_place(struct hr_stage *stage, size_t k, struct hr_place *ret_p
         return true;
     }
     s = &stage->sequencers[k - 1];
+    if (s->op->number != NULL && s->skip == 0)
+        return place_by_number(stage, k - 1, ret_place);
     hr__str_init(&text);
-    if (!can_save(s, &text)) {
+    if (saves_rarely(s) || !can_save(s, &text)) {
         hr__str_finish(&text);
         return place_by_base(stage, k - 1, ret_place);
     }
@@ -246,7 +280,7 @@ bool hr__sequence_place(struct hr_stage *stage, size_t k, struct hr_place *ret_p
         hr__place_move(ret_place, &input);
         return true;
     }
-    mark = hr__mark_create(s->number, hr__mark_order(stage, k - 1), &input,
+    mark = hr__mark_create(&stage->marks, s->number, hr__mark_order(stage, k - 1), &input,
                            hr__str_take(&text));
     if (mark == NULL)
         return no_memory(stage);
@@ -262,7 +296,7 @@ bool hr__sequence_begin(struct hr_stage *stage, uint64_t epoch)
         return true;
     hr__place_clear(&stage->before);
     hr__place_clear(&stage->after);
-    stage->children = stage->child = 0;
+    stage->children = stage->child = stage->skip_children = 0;
     stage->uneven = false;
     for (size_t k = 0; k < stage->sequencer_count; k++) {
         struct hr_error error = {0};
@@ -274,6 +308,40 @@ bool hr__sequence_begin(struct hr_stage *stage, uint64_t epoch)
             return false;
     }
     stage->sequence_epoch = epoch + 1;
+    return true;
+}
+
+static bool has_ended(const struct hr_sequencer *s)
+{
+    return s->op->ended != NULL && s->op->ended(s->state);
+}
+
+/* The sequencer needs no more records of the epoch. */
+static void end_epoch(struct hr_stage *stage, size_t k, uint64_t epoch)
+{
+    struct hr_engine *engine = stage->engine;
+
+    stage->sequencers[k].ended = true;
+    pthread_mutex_lock(&engine->lock);
+    if (engine->stages[0].cut < epoch + 1)
+        engine->stages[0].cut = epoch + 1;
+    for (size_t i = 0; i <= stage->number; i++)
+        if (engine->stages[i].ended_epoch < epoch + 1)
+            engine->stages[i].ended_epoch = epoch + 1;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* The same during a run, after the sequencer was given its last record. */
+static bool end_epoch_here(struct hr_stage *stage, size_t k)
+{
+    uint64_t epoch = stage->sequence_epoch - 1;
+    struct hr_place place = {0};
+
+    end_epoch(stage, k, epoch);
+    if (!hr__sequence_place(stage, k + 1, &place))
+        return false;
+    hr__ledger_settle(&stage->engine->ledger, stage->number, epoch, &place);
+    hr__place_clear(&place);
     return true;
 }
 
@@ -294,21 +362,13 @@ enum hr_err hr__sequencer_restore(struct hr_stage *stage, size_t k, uint64_t epo
         hr__error_prefix(reterr, "the iterator state is damaged");
         return code;
     }
+    if (state[0] != '\0' && has_ended(s))
+        end_epoch(stage, k, epoch);
     s->skip = skip;
     hr__place_copy(&s->base, input);
     s->base_state = hr__strdup(state);
     return s->base_state != NULL ? HR_OK
                                  : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-}
-
-void hr__sequence_end_epoch_early(struct hr_stage *stage, uint64_t epoch)
-{
-    struct hr_engine *engine = stage->engine;
-
-    pthread_mutex_lock(&engine->lock);
-    if (engine->stages[0].cut < epoch + 1)
-        engine->stages[0].cut = epoch + 1;
-    pthread_mutex_unlock(&engine->lock);
 }
 
 /* Counts an output of the sequencer. Returns false if it must be skipped. */
@@ -353,15 +413,15 @@ bool hr__sequence_add(struct hr_stage *stage, size_t k, struct hr_sequence_recor
         }
         if (code != HR_OK)
             return failed(stage, k, code, &error);
+        if (has_ended(s) && !end_epoch_here(stage, k))
+            return false;
         switch (verdict) {
         case HR_SEQUENCE_PASS:
             if (!counts(s))
                 return true;
+            if (saves_rarely(s) && s->out >= OUTPUTS_MAX && !set_base(stage, k))
+                return false;
             break;
-        case HR_SEQUENCE_END:
-            s->ended = true;
-            hr__sequence_end_epoch_early(stage, stage->sequence_epoch - 1);
-            return true;
         case HR_SEQUENCE_READY:
             s->draining = true;
             return true;
@@ -413,7 +473,8 @@ static bool give(struct hr_stage *stage, size_t k)
     if (!any)
         return true;
     ok = counts(s);
-    if (!more && s->op->replays && s->skip == 0 && !set_base(stage, k)) {
+    if (!more && s->skip == 0 && (s->op->replays || s->out >= OUTPUTS_MAX) &&
+        !set_base(stage, k)) {
         hr__row_clear(s->row, s->fields);
         return false;
     }

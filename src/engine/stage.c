@@ -96,6 +96,7 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
     memset(block->result_bytes, 0, stage->block_size * sizeof *block->result_bytes);
     block->ready = 0;
     block->size = block->claimed = block->done = block->holes = block->at = 0;
+    hr__place_clear(&block->end);
     block->child = 0;
     block->last = false;
 }
@@ -150,7 +151,6 @@ void hr__stage_finish(struct hr_stage *stage)
     hr__place_clear(&parent);
     hr__place_clear(&stage->before);
     hr__place_clear(&stage->after);
-    hr__place_clear(&stage->filling_base);
     hr__program_finish(&stage->program);
 }
 

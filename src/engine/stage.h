@@ -77,7 +77,6 @@ struct hr_stage {
     uint64_t source_ended, source_end; /* 1 + epoch that ended early; where */
     uint64_t skip_children; /* children of the next record to skip after a restore */
     char **columns; /* of the records given to add_rows; NULL where it is not used */
-    bool counted;   /* places of outputs count from a mark, see hr__emit() */
     uint64_t room;  /* outputs that may leave before the lock is taken again */
     uint64_t released_bytes; /* results passed on, not subtracted yet */
     bool uneven;             /* bad records were skipped in this epoch */
@@ -86,10 +85,14 @@ struct hr_stage {
     struct hr_place before, after;
     struct hr_mark *parent;
     uint64_t children, child; /* of that record; how many are consumed */
-    /* The next stage's block that outputs go into, or NULL; the place before the first of
-     * them when this stage has sequencers, see hr__emit(). */
-    struct hr_block *filling;
-    struct hr_place filling_base;
+    struct hr_marks marks;
+    struct hr_block *filling; /* the next stage's block that outputs go into, or NULL */
+    /* A bad record counts once all outputs before it have passed the later stages, since
+     * one of those may end the epoch. Whether the next record is bad and waits for that;
+     * whether they have; 1 + the epoch that this stage or a later one has ended, written
+     * only while there are outputs that have not passed. */
+    bool waits, next_quiet;
+    uint64_t ended_epoch;
 };
 
 /* Consecutive records of a block that one runner runs. */

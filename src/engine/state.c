@@ -140,13 +140,16 @@ static uint64_t step_end(const struct hr_engine *engine, uint64_t position)
 static void print_node(const struct hr_graph *graph, const struct hr_place *place,
                        bool first, struct hr_str *out)
 {
-    const char *name = graph->nodes[place->mark->node].name;
+    const struct hr_mark *mark = place->mark;
+    const char *name = graph->nodes[mark->node].name;
 
     hr__str_add(out, first ? ",\"nodes\":[{\"node\":" : ",{\"node\":");
     hr__str_add_json(out, name, strlen(name));
-    if (place->mark->state[0] != '\0') {
+    if (mark->state == NULL) {
+        hr__str_addf(out, ",\"state\":\"%llu\"", (unsigned long long)mark->number);
+    } else if (mark->state[0] != '\0') {
         hr__str_add(out, ",\"state\":");
-        hr__str_add_json(out, place->mark->state, strlen(place->mark->state));
+        hr__str_add_json(out, mark->state, strlen(mark->state));
     }
     if (place->at > 0)
         hr__str_addf(out, ",\"skip\":%llu", (unsigned long long)place->at);
@@ -409,10 +412,12 @@ static const struct hr_saved_node *saved_of(struct walk *w, uint32_t node)
     return next;
 }
 
-static enum hr_err pass(struct walk *w, uint32_t node, uint32_t order, const char *state,
-                        uint64_t skip, struct hr_error *error)
+static enum hr_err
+pass(struct walk *w, struct hr_stage *stage, uint32_t node, uint32_t order,
+     const char *state, uint64_t skip, struct hr_error *error)
 {
-    struct hr_mark *mark = hr__mark_create(node, order, &w->place, hr__strdup(state));
+    struct hr_mark *mark =
+        hr__mark_create(&stage->marks, node, order, &w->place, hr__strdup(state));
 
     if (mark == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
@@ -436,7 +441,7 @@ restore_expansion(struct walk *w, struct hr_stage *stage, struct hr_error *reter
     if (saved == NULL)
         return HR_OK;
     stage->skip_children = saved->skip;
-    return pass(w, node, hr__expand_order(stage), "", saved->skip, reterr);
+    return pass(w, stage, node, hr__expand_order(stage), "", saved->skip, reterr);
 }
 
 static enum hr_err
@@ -455,7 +460,7 @@ restore_stage(struct walk *w, struct hr_stage *stage, struct hr_error *reterr)
                                      saved != NULL ? saved->state : "",
                                      saved != NULL ? saved->skip : 0, reterr));
         if (saved != NULL)
-            HR_TRY(pass(w, stage->sequencers[k].number, hr__mark_order(stage, k),
+            HR_TRY(pass(w, stage, stage->sequencers[k].number, hr__mark_order(stage, k),
                         saved->state, saved->skip, reterr));
     }
     stage->sequence_epoch = epoch + 1;

@@ -11,7 +11,7 @@
  *     add        a record; the verdict says what becomes of it
  *     next       while the op has records to give (HR_SEQUENCE_READY, or after flush)
  *     flush      the epoch ends: next() gives what is still held
- *     save, restore, end
+ *     save or number, restore, end
  */
 #ifndef HR_OP_SEQUENCE_H
 #define HR_OP_SEQUENCE_H
@@ -25,7 +25,6 @@
 enum hr_sequence_verdict {
     HR_SEQUENCE_PASS,  /* the record is an output as it is */
     HR_SEQUENCE_DROP,  /* it is no output; its values are left to the caller */
-    HR_SEQUENCE_END,   /* the same, and so for all later records of the epoch */
     HR_SEQUENCE_HELD,  /* its values were taken */
     HR_SEQUENCE_READY, /* HELD, and next() has outputs to give */
 };
@@ -78,6 +77,9 @@ struct hr_op_sequence {
                                      uint32_t *ret_taken,
                                      enum hr_sequence_verdict *ret_verdict,
                                      struct hr_error *error);
+    /* Optional: no later record of the epoch is needed. Asked after add() and restore().
+     */
+    bool (*ended)(const void *sequencer);
     /* The next output, into record->values (all NONE on entry). *ret_any: there was one;
      * *ret_more: there are more. NULL for ops that only pass and drop. */
     HR_CHECK enum hr_err (*next)(void *sequencer, struct hr_sequence_record *record,
@@ -87,8 +89,12 @@ struct hr_op_sequence {
                                   struct hr_error *error);
     /* Append the state as text, at most HR_SEQUENCE_STATE_MAX bytes, nothing for the
      * state after begin(). With `replays`, false while records are held; without, it is
-     * called at any time, also between two outputs of next(). NULL: there is no state. */
+     * called at any time, also between two outputs of next(). NULL: there is no state, or
+     * there is `number`. */
     bool (*save)(const void *sequencer, struct hr_str *out);
+    /* Instead of save(), for ops without next(): the state is one number, 0 after
+     * begin(), that increases with every record. Its text is the number in decimal. */
+    uint64_t (*number)(const void *sequencer);
     /* After begin(). HR_ERR_FORMAT when the text is damaged. */
     HR_CHECK enum hr_err (*restore)(void *sequencer, const char *text,
                                     struct hr_error *error);
@@ -131,5 +137,17 @@ struct hr_op_sequence {
 };
 
 #define HR_SEQUENCE_STATE_MAX ((size_t)1 << 20)
+
+/* Appends the state as text. False while the sequencer holds records that it cannot write
+ * down. */
+static inline bool hr__sequence_save(const struct hr_op_sequence *op,
+                                     const void *sequencer, struct hr_str *out)
+{
+    uint64_t number = op->number != NULL ? op->number(sequencer) : 0;
+
+    if (number > 0)
+        hr__str_addf(out, "%llu", (unsigned long long)number);
+    return op->save != NULL ? op->save(sequencer, out) : !op->replays;
+}
 
 #endif

@@ -320,9 +320,10 @@ TEST(shuffle_gives_the_same_from_many_threads)
 }
 
 /* The verdict of the sequencer of `order` on record `at`. */
-static enum hr_sequence_verdict verdict_on(int at)
+static enum hr_sequence_verdict verdict_on(int at, bool *ret_ended)
 {
     struct hr_sequence_begin begin = {.params = node.params, .error = &b.error};
+    bool (*ended)(const void *) = order->sequence.ended;
     struct hr_sequence_record record = {.records = 1};
     enum hr_sequence_verdict verdict = HR_SEQUENCE_PASS;
     void *sequencer = NULL;
@@ -330,6 +331,8 @@ static enum hr_sequence_verdict verdict_on(int at)
     CHECK_OK(order->sequence.begin(&begin, &sequencer));
     for (int i = 0; i <= at; i++)
         CHECK_OK(order->sequence.add(sequencer, &record, &verdict, &b.error));
+    CHECK_EQ_INT(order->sequence.number(sequencer), at + 1);
+    *ret_ended = ended != NULL && ended(sequencer);
     order->sequence.end(sequencer);
     return verdict;
 }
@@ -337,17 +340,22 @@ static enum hr_sequence_verdict verdict_on(int at)
 TEST(take_skip_and_repeat_choose_positions)
 {
     struct hr_record_id id = {.epoch = 4, .draw_epoch = 4};
+    bool ended;
 
     bench_init(&b);
     open_order("order.take", "{count: 5}");
     CHECK_EQ_INT(order->order.count(node.params, 3), 3);
     CHECK_EQ_INT(order->order.count(node.params, 30), 5);
-    CHECK_EQ_INT(verdict_on(5), HR_SEQUENCE_END);
+    CHECK_EQ_INT(verdict_on(3, &ended), HR_SEQUENCE_PASS);
+    CHECK(!ended);
+    CHECK_EQ_INT(verdict_on(4, &ended), HR_SEQUENCE_PASS);
+    CHECK(ended);
+    CHECK_EQ_INT(verdict_on(5, &ended), HR_SEQUENCE_DROP);
     bench_node_finish(&node);
     open_order("order.skip", "{count: 5}");
     CHECK_EQ_INT(order->order.count(node.params, 3), 0);
     CHECK_EQ_INT(mapped(30, 2, &id), 7);
-    CHECK_EQ_INT(verdict_on(4), HR_SEQUENCE_DROP);
+    CHECK_EQ_INT(verdict_on(4, &ended), HR_SEQUENCE_DROP);
     bench_node_finish(&node);
     open_order("order.repeat", "{count: 3}");
     CHECK_EQ_INT(order->order.count(node.params, 10), 30);

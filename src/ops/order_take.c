@@ -41,8 +41,15 @@ static enum hr_err take_add(void *sequencer, struct hr_sequence_record *record,
     const struct take *p = o->params;
 
     (void)record, (void)error;
-    *ret_verdict = o->next++ < (uint64_t)p->count ? HR_SEQUENCE_PASS : HR_SEQUENCE_END;
+    *ret_verdict = o->next++ < (uint64_t)p->count ? HR_SEQUENCE_PASS : HR_SEQUENCE_DROP;
     return HR_OK;
+}
+
+static bool take_ended(const void *sequencer)
+{
+    const struct hr_ordinal *o = sequencer;
+
+    return o->next >= (uint64_t)((const struct take *)o->params)->count;
 }
 
 const struct hr_op hr_op_order_take = {
@@ -59,4 +66,5 @@ const struct hr_op hr_op_order_take = {
     .order.map = take_map,
     HR_ORDINAL,
     .sequence.add = take_add,
+    .sequence.ended = take_ended,
 };

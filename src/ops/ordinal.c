@@ -3,8 +3,6 @@
  */
 #include "ops/ordinal.h"
 
-#include <inttypes.h>
-
 #include "core/alloc.h"
 
 /* Sums of a few of these do not wrap. */
@@ -23,13 +21,9 @@ enum hr_err hr__ordinal_begin(const struct hr_sequence_begin *begin, void **sequ
     return HR_OK;
 }
 
-bool hr__ordinal_save(const void *sequencer, struct hr_str *out)
+uint64_t hr__ordinal_number(const void *sequencer)
 {
-    const struct hr_ordinal *o = sequencer;
-
-    if (o->next > 0)
-        hr__str_addf(out, "%" PRIu64, o->next);
-    return true;
+    return ((const struct hr_ordinal *)sequencer)->next;
 }
 
 enum hr_err hr__saved_number(const char *text, uint64_t most, uint64_t *ret_number,

@@ -15,13 +15,13 @@ struct hr_ordinal {
 /* Hooks of struct hr_op_sequence; the op has its own add. */
 HR_CHECK enum hr_err
 hr__ordinal_begin(const struct hr_sequence_begin *begin, void **sequencer);
-bool hr__ordinal_save(const void *sequencer, struct hr_str *out);
+uint64_t hr__ordinal_number(const void *sequencer);
 HR_CHECK enum hr_err
 hr__ordinal_restore(void *sequencer, const char *text, struct hr_error *error);
 void hr__ordinal_end(void *sequencer);
 
 #define HR_ORDINAL                                                                       \
-    .sequence.begin = hr__ordinal_begin, .sequence.save = hr__ordinal_save,              \
+    .sequence.begin = hr__ordinal_begin, .sequence.number = hr__ordinal_number,          \
     .sequence.restore = hr__ordinal_restore, .sequence.end = hr__ordinal_end
 
 /* Parses a number that a sequencer saved. HR_ERR_FORMAT for anything else, and above

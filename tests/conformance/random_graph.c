@@ -547,3 +547,59 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
         add_batch(m);
     }
 }
+
+static void add_sequence_step(struct random_graph *m)
+{
+    size_t length = m->length;
+
+    switch (below(m, 9)) {
+    case 0:
+    case 1:
+        add(m, "  - debug.fail: {probability: 0.%02d}\n", 1 + (int)below(m, 15));
+        break;
+    case 2:
+        add(m, "  - record.filter: {expr: \"value %% %d != 1\"}\n", 2 + (int)below(m, 5));
+        break;
+    case 3:
+        add(m, "  - order.take: {count: %d}\n", (int)below(m, 80));
+        break;
+    case 4:
+        add(m, "  - order.skip: {count: %d}\n", (int)below(m, 20));
+        break;
+    case 5:
+        add(m, "  - order.shard: {rank: 0, world: %d}\n", 2 + (int)below(m, 2));
+        break;
+    case 6:
+        add(m, "  - order.shuffle: {window: %d}\n", 1 + (int)below(m, 12));
+        break;
+    case 7:
+        add(m,
+            "  - code.expand: {code: few, fields: [value], outputs: "
+            "[\"value: int64[]\", \"child%zu: int64\"]}\n",
+            m->codes);
+        m->codes++;
+        break;
+    case 8:
+        add(m, "  - batch.stack: {size: %d}\n", 1 + (int)below(m, 5));
+        add(m, "  - debug.fail: {probability: 0.%02d}\n  - batch.unbatch: {}\n",
+            (int)below(m, 9));
+        break;
+    }
+    keep(m, length);
+}
+
+void random_graph_sequence(struct random_graph *m, uint64_t seed)
+{
+    size_t length;
+
+    *m = (struct random_graph){0};
+    hr__rng_init(&m->rng, seed, 0, 1);
+    add(m, "headrace: 1\npipeline:\n  - source.range: {n: %d}\n",
+        20 + (int)below(m, 200));
+    CHECK(keep(m, 0));
+    for (uint64_t steps = 2 + below(m, 7); steps > 0; steps--)
+        add_sequence_step(m);
+    length = m->length;
+    add(m, "  - batch.stack: {size: %d}\n", 1 + (int)below(m, 6));
+    keep(m, length);
+}

@@ -27,6 +27,10 @@ struct random_graph {
 /* Graph number `seed`; `photos` is a folder. Unref m->graph afterwards. */
 void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos);
 
+/* The same for a graph over numbers whose records fail, are dropped, counted, shuffled,
+ * expanded, and put into batches and taken out again. */
+void random_graph_sequence(struct random_graph *m, uint64_t seed);
+
 /* A number below n, for choices of the test that belong to the graph. */
 uint64_t random_graph_below(struct random_graph *m, uint64_t n);
 

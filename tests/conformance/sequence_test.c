@@ -76,8 +76,8 @@ static bool resumes(const struct sequencer *whole, int64_t at, const char *name)
     CHECK(text.length <= HR_SEQUENCE_STATE_MAX && (at > 0 || text.length == 0));
     CHECK_OK(sequencer_begin(&rest, 0));
     if (saved && text.length > 0)
-        CHECK_OK(rest.op->restore(rest.state, hr__str_text(&text), &rest.error));
-    rest.ended = first.ended;
+        CHECK_OK(sequencer_restore(&rest, hr__str_text(&text)));
+    CHECK(!saved || rest.ended == first.ended);
     feed(&rest, at, INPUTS);
     CHECK_OK(sequencer_flush(&rest));
     if (saved &&
@@ -197,7 +197,7 @@ static void check_refused(const char *name, const char *text, bool must)
     if (s.op->restore == NULL)
         return;
     CHECK_OK(sequencer_begin(&s, 0));
-    code = s.op->restore(s.state, text, &s.error);
+    code = sequencer_restore(&s, text);
     if ((must && code == HR_OK) || (code != HR_OK && s.error.message[0] == '\0'))
         check_failed(__FILE__, __LINE__, "%s: \"%s\" gives %s (%s)", name, text,
                      hr_err_name(code), s.error.message);

@@ -5,7 +5,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "core/alloc.h"
+#include "core/file.h"
 #include "core/hash.h"
 #include "tests/support/check.h"
 
@@ -90,7 +94,34 @@ static void *grown(void *memory, size_t count, size_t bytes)
     return memory;
 }
 
-static void add(struct outcome *o, const struct outcome_job *job,
+static size_t ledger_bytes(const struct outcome_job *job)
+{
+    struct stat found;
+
+    return job->options.ledger != NULL && stat(job->options.ledger, &found) == 0
+               ? (size_t)found.st_size
+               : 0;
+}
+
+/* The lines after the first `skip` bytes. */
+static char *read_ledger(const struct outcome_job *job, size_t skip)
+{
+    char *text = NULL, *lines;
+    size_t bytes;
+
+    if (job->options.ledger == NULL)
+        return NULL;
+    if (access(job->options.ledger, F_OK) != 0) /* the run was never opened */
+        return hr__strdup("");
+    CHECK_OK(hr__file_read(job->options.ledger, 1 << 26, &text, &bytes, NULL));
+    CHECK(skip <= bytes);
+    lines = hr__strdup(text + skip);
+    hr__free(text);
+    return lines;
+}
+
+/* `before`: bytes of the ledger before the run. */
+static void add(struct outcome *o, const struct outcome_job *job, size_t before,
                 const struct hr_iter *iter, struct hr_batch *batch)
 {
     size_t at = o->batches;
@@ -100,10 +131,12 @@ static void add(struct outcome *o, const struct outcome_job *job,
         o->sizes = grown(o->sizes, o->room, sizeof *o->sizes);
         o->hashes = grown(o->hashes, o->room, sizeof *o->hashes);
         o->states = grown(o->states, o->room, sizeof *o->states);
+        o->listed = grown(o->listed, o->room, sizeof *o->listed);
     }
     o->sizes[at] = hr_batch_records(batch);
     o->hashes[at] = outcome_hash(batch);
     o->states[at] = NULL;
+    o->listed[at] = ledger_bytes(job) - before;
     o->records += o->sizes[at];
     o->batches++;
     if (job->states)
@@ -124,6 +157,7 @@ static void record_stats(struct outcome *o, const struct hr_iter *iter)
 struct outcome *outcome_run(const struct outcome_job *job)
 {
     struct outcome *o = calloc(1, sizeof *o);
+    size_t before = ledger_bytes(job);
     struct hr_graph *graph;
     struct hr_iter *iter = NULL;
     struct hr_batch *batch;
@@ -135,13 +169,14 @@ struct outcome *outcome_run(const struct outcome_job *job)
                             : hr_iter_open(graph, &job->options, &iter, &o->error);
     while (o->code == HR_OK &&
            (o->code = hr_iter_next(iter, &batch, &o->error)) == HR_OK) {
-        add(o, job, iter, batch);
+        add(o, job, before, iter, batch);
         hr_batch_unref(batch);
     }
     if (iter != NULL)
         record_stats(o, iter);
     hr_iter_close(iter);
     hr_graph_unref(graph);
+    o->ledger = read_ledger(job, before);
     return o;
 }
 
@@ -153,7 +188,27 @@ void outcome_free(struct outcome *o)
     free(o->sizes);
     free(o->hashes);
     free(o->states);
+    free(o->listed);
+    hr__free(o->ledger);
     free(o);
+}
+
+/* Describes the first line that differs, in `room` bytes of `text`; false if all are
+ * equal. */
+static bool lines_differ(const char *whole, const char *other, char *text, size_t room)
+{
+    size_t same = 0, begin;
+
+    while (whole[same] != '\0' && whole[same] == other[same])
+        same++;
+    if (whole[same] == other[same])
+        return false;
+    for (begin = same; begin > 0 && whole[begin - 1] != '\n'; begin--)
+        continue;
+    snprintf(text, room, "a line of the ledger is\n%.*s, not\n%.*s",
+             (int)strcspn(other + begin, "\n"), other + begin,
+             (int)strcspn(whole + begin, "\n"), whole + begin);
+    return true;
 }
 
 const char *
@@ -177,6 +232,10 @@ outcome_difference(const struct outcome *whole, const struct outcome *other, siz
                  whole->batches, hr_err_name(whole->code), whole->error.message);
         return text;
     }
+    if (whole->ledger != NULL && other->ledger != NULL &&
+        lines_differ(whole->ledger + (skip > 0 ? whole->listed[skip - 1] : 0),
+                     other->ledger, text, sizeof text))
+        return text;
     return NULL;
 }
 

@@ -21,6 +21,8 @@ struct outcome {
     int64_t *sizes;         /* records of each batch */
     uint64_t *hashes;       /* of each batch */
     char **states;          /* after each batch; NULLs if not saved */
+    char *ledger;           /* lines that the run appended; NULL if it kept none */
+    size_t *listed;         /* their bytes after each batch */
     struct hr_batch *first; /* or NULL */
     struct hr_iter_stats stats;
     struct hr_node_stats nodes[OUTCOME_NODES]; /* of a successful run; without names */
@@ -58,8 +60,9 @@ uint64_t outcome_hash(const struct hr_batch *batch);
 struct outcome *outcome_run(const struct outcome_job *job);
 void outcome_free(struct outcome *outcome);
 
-/* NULL if `other` equals `whole` without its first `skip` batches and ended the same way;
- * else a description of the difference, in static memory. */
+/* NULL if `other` equals `whole` without its first `skip` batches and ended the same way,
+ * with the same ledger where both have one; else a description of the difference, in
+ * static memory. */
 const char *
 outcome_difference(const struct outcome *whole, const struct outcome *other, size_t skip);
 

@@ -94,6 +94,19 @@ static inline enum hr_err sequencer_begin(struct sequencer *s, uint32_t epoch)
     return s->op->begin(&begin, &s->state);
 }
 
+static inline bool sequencer_has_ended(const struct sequencer *s)
+{
+    return s->op->ended != NULL && s->op->ended(s->state);
+}
+
+static inline enum hr_err sequencer_restore(struct sequencer *s, const char *text)
+{
+    enum hr_err code = s->op->restore(s->state, text, &s->error);
+
+    s->ended = code == HR_OK && sequencer_has_ended(s);
+    return code;
+}
+
 static inline void sequencer_end(struct sequencer *s)
 {
     if (s->state != NULL)
@@ -191,7 +204,7 @@ static inline enum hr_err sequencer_add(struct sequencer *s, int64_t number)
     if (code == HR_OK && verdict == HR_SEQUENCE_PASS)
         sequencer_note(s, &record, s->input->count);
     sequencer_clear(values, s->input->count);
-    s->ended = verdict == HR_SEQUENCE_END;
+    s->ended = sequencer_has_ended(s);
     return code == HR_OK && verdict == HR_SEQUENCE_READY ? sequencer_drain(s) : code;
 }
 
@@ -207,7 +220,7 @@ static inline enum hr_err sequencer_flush(struct sequencer *s)
 /* False while it holds what it cannot write down. */
 static inline bool sequencer_save(const struct sequencer *s, struct hr_str *out)
 {
-    return s->op->save == NULL ? !s->op->replays : s->op->save(s->state, out);
+    return hr__sequence_save(s->op, s->state, out);
 }
 
 #endif
