@@ -89,16 +89,25 @@ TEST(two_windows_after_a_filter_both_shuffle)
     check_equivalent(two, NULL);
 }
 
+/* Whether take is in the stage of the bad record or a later one. */
 TEST(a_bad_record_after_the_last_one_taken_does_not_matter)
 {
-    struct outcome *o =
-        run(GRAPH(RANGE(300) DROP_THIRD "  - debug.fail: {at: [40]}\n"
-                                        "  - order.take: {count: 20}\n" BATCH(5)),
-            0, NULL);
+    static const char *const texts[] = {
+        GRAPH(RANGE(300) DROP_THIRD "  - debug.fail: {at: [30]}\n"
+                                    "  - order.take: {count: 20}\n" BATCH(5)),
+        GRAPH(RANGE(300) "  - debug.fail: {at: [20]}\n" BATCH(
+            4) "  - batch.unbatch: {}\n"
+               "  - order.take: {count: 20}\n" BATCH(5)),
+    };
 
-    CHECK_EQ_INT(o->code, HR_ERR_END);
-    CHECK_EQ_INT(o->records, 20);
-    outcome_free(o);
+    for (int i = 0; i < 8; i++) {
+        struct outcome *o = run(texts[i % 2], i / 2, NULL);
+
+        CHECK_EQ_INT(o->code, HR_ERR_END);
+        CHECK_EQ_INT(o->records, 20);
+        CHECK_EQ_INT(o->stats.errors, 0);
+        outcome_free(o);
+    }
 }
 
 TEST(a_window_after_a_filter_shuffles_by_epoch_seed_and_node)

@@ -43,6 +43,7 @@ struct trial {
     char text[RANDOM_GRAPH_MAX];
     struct outcome_job job;
     struct outcome *whole;
+    bool limited; /* by errors_max: a run that resumes counts from 0 again */
 };
 
 static void check_same(const struct trial *t, const struct outcome_job *job, size_t skip,
@@ -140,7 +141,7 @@ static void run_resumed(struct trial *t, const char *name, int times)
 {
     struct outcome_job job = t->job;
 
-    for (int i = 0; i < times && t->whole->batches > 0; i++) {
+    for (int i = 0; i < times && t->whole->batches > 0 && !t->limited; i++) {
         uint64_t at = random_graph_below(t->m, t->whole->batches);
 
         job.options.state = t->whole->states[at];
@@ -207,7 +208,7 @@ static void run_killed(struct trial *t, const char *name, int threads)
     bool whole;
     pid_t pid;
 
-    if (t->whole->batches == 0)
+    if (t->whole->batches == 0 || t->limited)
         return;
     at = random_graph_below(t->m, t->whole->batches);
     outcome_job_threads(&job, (int)random_graph_below(t->m, (uint64_t)threads + 1));
@@ -316,7 +317,7 @@ static void resume_with(struct trial *t, const struct hr_plan *plan, const char 
     struct hr_str text;
     uint64_t at;
 
-    if (t->whole->batches == 0)
+    if (t->whole->batches == 0 || t->limited)
         return;
     at = random_graph_below(t->m, t->whole->batches);
     job.options.state = t->whole->states[at];
@@ -408,7 +409,9 @@ static void check_mode(struct random_graph *m, uint64_t seed, const char *mode)
     if (strstr(t.text, "order.repeat") != NULL &&
         t.job.options.on_error == HR_ON_ERROR_SUBSTITUTE)
         t.job.options.on_error = HR_ON_ERROR_SKIP;
-    t.job.options.errors_max = 1000000;
+    t.limited = random_graph_below(m, 4) == 0;
+    t.job.options.errors_max =
+        t.limited ? 1 + (int64_t)random_graph_below(m, 9) : 1000000;
     snprintf(ledger, sizeof ledger, "%s/ledger", check_temp_dir());
     t.job.options.ledger = ledger;
     t.job.states = true;
