@@ -348,7 +348,7 @@ static bool sequence_rows(struct hr_stage *stage, struct hr_block *block, uint32
 {
     const struct hr_program *p = &stage->program;
 
-    while (block->at < end) {
+    while (block->at < end && !epoch_has_ended(stage)) {
         uint32_t count = 0, taken = 0;
 
         if (is_plain(block, block->at, HR_RECORD_DROPPED)) {
@@ -399,7 +399,7 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block, uint3
     while (block->at < end && !epoch_has_ended(stage)) {
         if (rows && stage->source_ended == 0 && !sequence_rows(stage, block, end))
             return false;
-        if (block->at == end)
+        if (block->at == end || epoch_has_ended(stage))
             break;
         if (!sequence_record(stage, block, block->at))
             return false;

@@ -581,6 +581,8 @@ static void add_sequence_step(struct random_graph *m)
         break;
     case 8:
         add(m, "  - batch.stack: {size: %d}\n", 1 + (int)below(m, 5));
+        if (below(m, 3) == 0)
+            add(m, "  - order.take: {count: %d}\n", 1 + (int)below(m, 20));
         add(m, "  - debug.fail: {probability: 0.%02d}\n  - batch.unbatch: {}\n",
             (int)below(m, 9));
         break;
