@@ -1,9 +1,8 @@
 /*
- * fuzz/fuzz_index.c - any bytes as a saved index, and as a list of files.
+ * fuzz/fuzz_index.c - any bytes as a saved index.
  *
- * The first byte chooses: even bytes are read as a saved index, first as they are, then
- * with repaired checksums, so that the checks after them are reached; odd ones as CSV or
- * JSON lines. All names of an accepted index are read.
+ * They are read first as they are, then with repaired checksums, so that the checks after
+ * them are reached. All names of an accepted index are read.
  */
 #include "core/alloc.h"
 #include "fuzz/repair.h"
@@ -47,12 +46,12 @@ static void parse(const void *data, size_t bytes)
     hr__index_saved_close(&saved);
 }
 
-static void parse_saved(const uint8_t *data, size_t bytes)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     char *copy = hr__aligned_alloc(64, bytes > 64 ? bytes : 64);
 
     if (copy == NULL)
-        return;
+        return 0;
     memcpy(copy, data, bytes);
     parse(copy, bytes);
     if (bytes >= 64) {
@@ -60,21 +59,5 @@ static void parse_saved(const uint8_t *data, size_t bytes)
         parse(copy, bytes);
     }
     hr__free(copy);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    struct hr_index_list list = {0};
-
-    if (bytes == 0)
-        return 0;
-    if (data[0] % 2 == 0) {
-        parse_saved(data + 1, bytes - 1);
-        return 0;
-    }
-    if (hr__index_list_parse((const char *)data + 1, bytes - 1,
-                             data[0] % 4 == 1 ? "x.csv" : "x.jsonl", &list,
-                             NULL) == HR_OK)
-        hr__index_list_finish(&list);
     return 0;
 }

@@ -97,6 +97,9 @@ struct hr_node_info {
     const char *name, *op;
     size_t input_count;
     struct hr_node inputs[8];
+    /* What a source of a frozen graph found when it was opened, for people: the columns
+     * of a labels file; NULL if there is nothing to say. */
+    const char *note;
 };
 HR_API size_t hr_graph_node_count(const struct hr_graph *graph);
 HR_API HR_CHECK enum hr_err hr_graph_node_info(const struct hr_graph *graph, size_t at,

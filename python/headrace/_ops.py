@@ -1296,6 +1296,10 @@ def source_files(
     path: PathLike,
     *,
     labels: str | PathLike = "none",
+    path_column: str | PathLike = "path",
+    label_column: str | PathLike = "label",
+    columns: str | Sequence[str] = ("*",),
+    skip: Literal["none", "unlisted", "missing", "both"] = "none",
     suffixes: str | Sequence[str] = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"),
     recursive: bool = True,
     paths: bool = False,
@@ -1312,13 +1316,29 @@ def source_files(
     Files follow the bytes of their paths below `path`, so record numbers agree on every
     machine. `labels: folder` numbers the folders directly below `path` in order of
     name, as torchvision's ImageFolder does. Names that begin with a dot are ignored.
-    The fields `label` (int64) and `path` exist only when asked for.
+    The fields `label` and `path` exist only when asked for.  A labels file is CSV (RFC
+    4180) or JSON lines (one object a line), and decides which files there are and their
+    order. The first line of a CSV file names the columns; without such a line the
+    columns are path and label. The type of a column follows from all of its cells:
+    whole numbers are int64, other numbers float64, true and false (of JSON) bool.
+    Labels that are texts are classes, numbered in the order of their names; any other
+    text is a byte string. A cell without a value, a file without a line and a line
+    without a file are errors.
 
     Args:
         path: a folder, its URI, or a pattern such as "photos/?x/*.jpg" (two stars: any
             number of folders); path, required.
         labels: none; folder (the rank of the first folder below path); or the path of a
-            CSV or JSONL file of path and label; string, default none.
+            CSV or JSONL file that lists the files; string, default none.
+        path_column: the column of the labels file that holds paths, relative to path;
+            string, default path.
+        label_column: the column that holds labels: numbers, or names of classes; ""
+            when there is none; string, default label.
+        columns: the further columns that become fields; * stands for all; list of
+            strings, 0 to 64 items, default ["*"].
+        skip: what to leave out instead of failing: unlisted (files without a line in
+            the labels file), missing (lines without a file), both; enum, one of none,
+            unlisted, missing, both, default none.
         suffixes: endings of the names to include, case ignored; [] for all files; list
             of fields, 0 to 64 items, default [jpg, jpeg, png, webp, ppm, pgm, pbm,
             pnm].
@@ -1339,8 +1359,8 @@ def source_files(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "labels": labels, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
-    defaults: dict[str, Any] = {"labels": "none", "suffixes": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"), "recursive": True, "paths": False, "field": "data", "label": "label", "path_field": "path"}
+    params: dict[str, Any] = {"path": path, "labels": labels, "path_column": path_column, "label_column": label_column, "columns": columns, "skip": skip, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
+    defaults: dict[str, Any] = {"labels": "none", "path_column": "path", "label_column": "label", "columns": ("*",), "skip": "none", "suffixes": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"), "recursive": True, "paths": False, "field": "data", "label": "label", "path_field": "path"}
     return Pipeline._source("source.files", params, defaults, name=name)
 
 

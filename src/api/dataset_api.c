@@ -56,7 +56,7 @@ enum hr_err hr_index_write(const char *root, const char *path,
             .files = hr__index_count(index),
             .folders = stats.folders,
             .folders_rescanned = stats.folders_rescanned,
-            .classes = hr__index_label_count(index),
+            .classes = hr__index_classes(index)->count,
             .bytes = stat(path, &info) == 0 ? (uint64_t)info.st_size : 0,
         };
     hr__index_unref(index);

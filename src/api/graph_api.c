@@ -136,6 +136,8 @@ hr_graph_node_info(const struct hr_graph *graph, size_t at, struct hr_node_info 
     info.input_count = node->input_count;
     for (size_t i = 0; i < node->input_count; i++)
         info.inputs[i].id = node->inputs[i];
+    if (graph->frozen && node->op->source.note != NULL)
+        info.note = node->op->source.note(node->state);
     *ret_info = info;
     return HR_OK;
 }

@@ -100,6 +100,8 @@ static void print_fields(const struct hr_graph *graph)
             print_type(&field);
         }
         printf("\n");
+        if (node.note != NULL)
+            printf("  %-28s%s\n", "", node.note);
     }
 }
 

@@ -50,6 +50,7 @@ static void json_node(struct json *json, const struct hr_graph *graph, size_t at
     json_open(json, NULL, '{');
     json_text(json, "node", node.name);
     json_text(json, "op", node.op);
+    json_text(json, "note", node.note);
     json_open(json, "inputs", '[');
     for (size_t i = 0; i < node.input_count; i++)
         json_u64(json, NULL, node.inputs[i].id);

@@ -41,6 +41,28 @@ uint64_t hr__fault_calls(void)
     return atomic_load(&fault_calls);
 }
 
+bool hr__array_room(void *array, size_t count, size_t *room, size_t need,
+                    size_t item_bytes)
+{
+    size_t wanted = *room < 16 ? 16 : *room;
+    void *old, *grown; /* `array` points to a pointer of any type: copied, not cast */
+
+    if (need <= *room - count)
+        return true;
+    while (wanted - count < need) {
+        if (wanted > SIZE_MAX / 2 / item_bytes)
+            return false;
+        wanted *= 2;
+    }
+    memcpy(&old, array, sizeof old);
+    grown = hr__realloc(old, wanted * item_bytes);
+    if (grown == NULL)
+        return false;
+    memcpy(array, &grown, sizeof grown);
+    *room = wanted;
+    return true;
+}
+
 uint64_t hr__alloc_count(void)
 {
     return atomic_load_explicit(&alloc_count, memory_order_relaxed);

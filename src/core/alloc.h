@@ -25,6 +25,10 @@ void *hr__pages_alloc(size_t bytes);
 void hr__pages_free(void *pages, size_t bytes);
 #define HR_PAGES_MIN ((size_t)2 << 20)
 
+/* Grows *array to hold `need` more items of `item_bytes`; false if out of memory. */
+bool hr__array_room(void *array, size_t count, size_t *room, size_t need,
+                    size_t item_bytes);
+
 /* Allocations made since the start of the process. */
 uint64_t hr__alloc_count(void);
 

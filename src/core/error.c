@@ -89,3 +89,24 @@ void hr__error_prefix(struct hr_error *error, const char *format, ...)
     format_message(error, old, format, args);
     va_end(args);
 }
+
+enum hr_err hr__fail_in(struct hr_error *error, enum hr_err code, const char *path,
+                        int line, int column, const char *format, ...)
+{
+    char what[sizeof error->message], place[48] = "";
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (error != NULL) {
+        error->line = line;
+        error->column = column;
+        snprintf(error->file, sizeof error->file, "%s", path);
+    }
+    if (line > 0 && column > 0)
+        snprintf(place, sizeof place, ":%d:%d", line, column);
+    else if (line > 0)
+        snprintf(place, sizeof place, ":%d", line);
+    return hr__fail(error, code, "%s%s: %s", path, place, what);
+}

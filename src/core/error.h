@@ -28,4 +28,9 @@ void hr__error_prefix(struct hr_error *error, const char *format, ...) HR_PRINTF
             return hr_try_;                                                              \
     } while (0)
 
+/* An error at a place in a file of text: sets file, line and column (0: unknown), and a
+ * message that begins with them. Returns `code`. */
+enum hr_err hr__fail_in(struct hr_error *error, enum hr_err code, const char *path,
+                        int line, int column, const char *format, ...) HR_PRINTF(6, 7);
+
 #endif

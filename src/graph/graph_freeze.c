@@ -165,7 +165,7 @@ static enum hr_err name_fields(struct hr_graph_node *n, const struct hr_schema *
         more = n->bindings = hr__calloc(1, sizeof *more);
         if (more == NULL)
             return no_memory(error);
-        HR_TRY(op->binds(n->params, input, more, error));
+        HR_TRY(op->binds(n->params, n->state, input, more, error));
         own = more->count;
     }
     n->field_names = hr__calloc(count + own + 1, sizeof *n->field_names);
@@ -328,6 +328,7 @@ run_infer(struct hr_graph_node *n, const struct hr_schema *inputs, struct hr_err
         .fields = fields,
         .field_count = n->field_count,
         .error = error,
+        .state = n->state,
     };
     enum hr_err code;
 
@@ -356,6 +357,8 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
     if (code == HR_OK)
         code = gather_inputs(f, n, &inputs);
     n->schema.records = -1;
+    if (code == HR_OK && n->op->source.prepare != NULL)
+        code = n->op->source.prepare(n->params, &n->state, f->error);
     if (code == HR_OK)
         code = name_fields(
             n, n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL,
@@ -410,9 +413,10 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
     struct hr_open open = {.params = n->params, .error = f->error};
+    void *state = n->state;
     enum hr_err code;
 
-    assert(n->state == NULL);
+    assert(n->state == NULL || n->op->source.prepare != NULL);
     n->side_file = side_file(f->graph, n);
     if (n->op->open == NULL)
         return HR_OK;
@@ -422,11 +426,11 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
     open.twin = twin(f, node);
     if (n->input_count > 0)
         open.input = &f->graph->nodes[n->inputs[0]].schema;
-    code = n->op->open(&open, &n->state);
-    if (code != HR_OK) {
-        n->state = NULL;
+    code = n->op->open(&open, &state);
+    if (code == HR_OK)
+        n->state = state;
+    else
         hr__graph_blame(f->graph, node, f->error);
-    }
     return code;
 }
 

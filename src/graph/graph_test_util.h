@@ -161,10 +161,12 @@ static const struct hr_param view_params[] = {
     HR_P_FIELD(struct fields, to, .access = HR_ACCESS_WRITE, .help = "result"),
 };
 
-static enum hr_err view_binds(const void *params, const struct hr_schema *input,
-                              struct hr_bindings *bindings, struct hr_error *error)
+static enum hr_err
+view_binds(const void *params, const void *state, const struct hr_schema *input,
+           struct hr_bindings *bindings, struct hr_error *error)
 {
     (void)params;
+    (void)state;
     if (hr__schema_find((struct hr_schema *)(uintptr_t)input, "extra") == NULL)
         return HR_OK;
     return hr__bind(bindings, "extra", HR_ACCESS_READ, error);

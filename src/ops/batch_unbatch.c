@@ -38,10 +38,12 @@ static enum hr_err unbatch_infer(struct hr_infer *infer)
 }
 
 /* The number of records is read from the first field. */
-static enum hr_err unbatch_binds(const void *params, const struct hr_schema *input,
-                                 struct hr_bindings *bindings, struct hr_error *error)
+static enum hr_err
+unbatch_binds(const void *params, const void *state, const struct hr_schema *input,
+              struct hr_bindings *bindings, struct hr_error *error)
 {
     (void)params;
+    (void)state;
     if (input->count == 0)
         return hr__fail(error, HR_ERR_GRAPH, "the batches have no fields");
     return hr__bind(bindings, input->fields[0].name, HR_ACCESS_READ, error);

@@ -214,13 +214,15 @@ add_bindings(const struct hr_code_params *p, const struct hr_schema *input,
     return HR_OK;
 }
 
-enum hr_err hr__code_binds(const void *params, const struct hr_schema *input,
-                           struct hr_bindings *bindings, struct hr_error *error)
+enum hr_err
+hr__code_binds(const void *params, const void *state, const struct hr_schema *input,
+               struct hr_bindings *bindings, struct hr_error *error)
 {
     const struct hr_code_params *p = params;
     struct hr_field *outputs = hr__calloc((size_t)p->outputs.count + 1, sizeof *outputs);
     enum hr_err code;
 
+    (void)state;
     if (outputs == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
     code = parse_outputs(p, outputs, error);

@@ -40,8 +40,9 @@ HR_CHECK enum hr_err hr__code_declaration(const char *text, struct hr_field *ret
                                           struct hr_error *error);
 
 /* hr_op.binds: the fields read, then the outputs. */
-HR_CHECK enum hr_err hr__code_binds(const void *params, const struct hr_schema *input,
-                                    struct hr_bindings *bindings, struct hr_error *error);
+HR_CHECK enum hr_err
+hr__code_binds(const void *params, const void *state, const struct hr_schema *input,
+               struct hr_bindings *bindings, struct hr_error *error);
 /* hr_op.infer: adds the outputs; with `alone` all other fields are removed. */
 HR_CHECK enum hr_err hr__code_infer(struct hr_infer *infer, bool alone);
 

@@ -157,8 +157,10 @@ static inline enum hr_err bench_bind(struct bench *b, struct bench_node *n)
 {
     n->count = hr__params_bindings(n->op->params, n->op->param_count, n->params, n->names,
                                    n->access, HR_LIST_MAX * 2);
+    if (n->op->source.prepare != NULL)
+        HR_TRY(n->op->source.prepare(n->params, &n->state, &b->error));
     if (n->op->binds != NULL)
-        HR_TRY(n->op->binds(n->params, &b->schema, &n->more, &b->error));
+        HR_TRY(n->op->binds(n->params, n->state, &b->schema, &n->more, &b->error));
     for (size_t i = 0; i < n->more.count; i++) {
         n->names[n->count] = n->more.items[i].name;
         n->access[n->count++] = n->more.items[i].access;
@@ -173,7 +175,8 @@ bench_infer(struct bench *b, struct bench_node *n, struct hr_value **values)
     struct hr_field *fields[HR_LIST_MAX * 3];
     struct hr_schema input = b->schema;
     struct hr_infer infer = {n->op,      n->params, &input,   n->op->kind != HR_OP_SOURCE,
-                             &b->schema, fields,    n->count, &b->error};
+                             &b->schema, fields,    n->count, &b->error,
+                             n->state};
 
     for (size_t i = 0; i < n->count; i++) {
         struct hr_field *field = bench_field(b, n->names[i]);

@@ -44,14 +44,16 @@ static enum hr_err make(const struct filter *p, const struct hr_schema *schema,
     return HR_OK;
 }
 
-static enum hr_err filter_binds(const void *params, const struct hr_schema *input,
-                                struct hr_bindings *bindings, struct hr_error *error)
+static enum hr_err
+filter_binds(const void *params, const void *state, const struct hr_schema *input,
+             struct hr_bindings *bindings, struct hr_error *error)
 {
     enum hr_err code = HR_OK;
     const char *const *names;
     struct hr_expr *expr;
     size_t count;
 
+    (void)state;
     HR_TRY(make(params, input, &expr, error));
     names = hr__expr_fields(expr, &count);
     for (size_t i = 0; code == HR_OK && i < count; i++)

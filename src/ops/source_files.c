@@ -3,26 +3,34 @@
  *
  * Names are listed when the graph is opened (store/index.h); bytes are read record by
  * record through the thread's reader, which fetches them early where reads have to wait.
- * The source's identity is a hash of names and labels, not of contents: a file that
- * changes under the same name goes unnoticed.
+ * A labels file is read when the graph is checked, because its columns become fields
+ * (ops/label_table.h). The source's identity is a hash of names, labels and columns, not
+ * of contents: a file that changes under the same name goes unnoticed.
  */
-#include "op/op.h"
+#include "ops/label_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/str.h"
 #include "store/index.h"
 #include "store/reader.h"
 
 struct files {
     const char *path;
     const char *labels;
+    const char *path_column, *label_column;
+    struct hr_names columns;
+    int skip;
     struct hr_names suffixes;
     bool recursive, paths;
     const char *index;
     const char *field, *label, *path_field;
 };
+
+enum { SKIP_NONE, SKIP_UNLISTED, SKIP_MISSING, SKIP_BOTH };
+static const char *const skip_words[] = {"none", "unlisted", "missing", "both", NULL};
 
 static const struct hr_param files_params[] = {
     HR_P_PATH(struct files, path, .required = true,
@@ -31,7 +39,19 @@ static const struct hr_param files_params[] = {
               .not_identity = true),
     HR_P_STRING(struct files, labels, .fallback = "none",
                 .help = "none; folder (the rank of the first folder below path); or the "
-                        "path of a CSV or JSONL file of path and label"),
+                        "path of a CSV or JSONL file that lists the files"),
+    HR_P_STRING(struct files, path_column, .fallback = "path",
+                .help =
+                    "the column of the labels file that holds paths, relative to path"),
+    HR_P_STRING(struct files, label_column, .fallback = "label",
+                .help = "the column that holds labels: numbers, or names of classes; "
+                        "\"\" when there is none"),
+    HR_P_STRINGS(struct files, columns, .fallback = "[\"*\"]", .items_min = 0,
+                 .items_max = HR_LIST_MAX,
+                 .help = "the further columns that become fields; * stands for all"),
+    HR_P_ENUM(struct files, skip, .names = skip_words, .fallback = "none",
+              .help = "what to leave out instead of failing: unlisted (files without a "
+                      "line in the labels file), missing (lines without a file), both"),
     HR_P_FIELDS(
         struct files, suffixes, .fallback = "[jpg, jpeg, png, webp, ppm, pgm, pbm, pnm]",
         .items_min = 0, .items_max = HR_LIST_MAX, .access = HR_ACCESS_NONE,
@@ -54,11 +74,71 @@ static const struct hr_param files_params[] = {
                .help = "the field that holds the path, when paths are wanted"),
 };
 
-enum { FIELD_DATA, FIELD_LABEL, FIELD_PATH };
+enum { FIELD_DATA, FIELD_LABEL, FIELD_PATH, FIELD_COLUMNS };
 
-static bool has_labels(const struct files *p)
+struct state {
+    struct hr_label_table table; /* the labels file */
+    struct hr_index *index;
+    char *note;
+};
+
+static bool is_table(const struct files *p)
 {
-    return strcmp(p->labels, "none") != 0;
+    return strcmp(p->labels, "none") != 0 && strcmp(p->labels, "folder") != 0;
+}
+
+static bool has_label(const struct files *p)
+{
+    return strcmp(p->labels, "none") != 0 && (!is_table(p) || p->label_column[0] != '\0');
+}
+
+static void files_close(void *made)
+{
+    struct state *state = made;
+
+    hr__label_table_finish(&state->table);
+    hr__index_unref(state->index);
+    hr__free(state->note);
+    hr__free(state);
+}
+
+static enum hr_err
+files_prepare(const void *params, void **ret_state, struct hr_error *error)
+{
+    const struct files *p = params;
+    const struct hr_label_names names = {
+        .path = p->path_column,
+        .label = p->label_column,
+        .more = p->columns.values,
+        .more_count = (size_t)p->columns.count,
+        .taken = {p->field, p->label, p->path_field},
+    };
+    struct state *state = hr__calloc(1, sizeof *state);
+    enum hr_err err = HR_OK;
+
+    if (state == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    if (is_table(p))
+        err = hr__label_table_read(p->labels, &names, &state->table, error);
+    if (err == HR_OK)
+        *ret_state = state;
+    else
+        files_close(state);
+    return err;
+}
+
+static enum hr_err
+files_binds(const void *params, const void *made, const struct hr_schema *input,
+            struct hr_bindings *bindings, struct hr_error *error)
+{
+    const struct state *state = made;
+
+    (void)params;
+    (void)input;
+    for (size_t i = 0; i < state->table.more_count; i++)
+        HR_TRY(hr__bind(bindings, hr__label_table_more(&state->table, i)->name,
+                        HR_ACCESS_WRITE, error));
+    return HR_OK;
 }
 
 static void remove_field(struct hr_infer *infer, size_t at)
@@ -71,6 +151,7 @@ static void remove_field(struct hr_infer *infer, size_t at)
 static enum hr_err files_infer(struct hr_infer *infer)
 {
     const struct files *p = infer->params;
+    const struct state *state = infer->state;
     struct hr_field *data = infer->fields[FIELD_DATA];
     struct hr_field *label = infer->fields[FIELD_LABEL];
     struct hr_field *path = infer->fields[FIELD_PATH];
@@ -83,12 +164,17 @@ static enum hr_err files_infer(struct hr_infer *infer)
     label->kind = HR_FIELD_TENSOR;
     label->dtype = HR_I64;
     label->meaning = HR_MEANING_LABEL;
+    if (is_table(p) && has_label(p))
+        hr__label_table_label(&state->table, label);
+    for (size_t i = 0; i < state->table.more_count; i++)
+        hr__label_table_field(hr__label_table_more(&state->table, i),
+                              infer->fields[FIELD_COLUMNS + i]);
     path->kind = HR_FIELD_BYTES;
     path->meaning = HR_MEANING_TEXT;
     infer->output->records = -1;
     if (!p->paths)
         remove_field(infer, FIELD_PATH);
-    if (!has_labels(p))
+    if (!has_label(p))
         remove_field(infer, FIELD_LABEL);
     return HR_OK;
 }
@@ -102,10 +188,32 @@ static const char *with_dot(const char *suffix, char *text, size_t room)
     return text;
 }
 
+/* "labels.csv: header "path", "class", ...; 2 files without a line are skipped" */
+static char *make_note(const struct state *state)
+{
+    struct hr_index_stats stats;
+    struct hr_str text;
+
+    hr__index_stats(state->index, &stats);
+    hr__str_init(&text);
+    hr__label_table_note(&state->table, hr__index_table(state->index), &text);
+    if (stats.unlisted > 0)
+        hr__str_addf(&text, "; files without a line, skipped: %llu",
+                     (unsigned long long)stats.unlisted);
+    if (stats.missing > 0)
+        hr__str_addf(&text, "; lines without a file, skipped: %llu",
+                     (unsigned long long)stats.missing);
+    if (!hr__str_ok(&text)) {
+        hr__str_finish(&text);
+        return NULL;
+    }
+    return hr__str_take(&text);
+}
+
 static enum hr_err files_open(const struct hr_open *open, void **ret_state)
 {
     const struct files *p = open->params;
-    bool folders = strcmp(p->labels, "folder") == 0;
+    struct state *state = *ret_state;
     const char *suffixes[HR_LIST_MAX];
     char dotted[HR_LIST_MAX][64];
     struct hr_index_options options = {
@@ -113,22 +221,26 @@ static enum hr_err files_open(const struct hr_open *open, void **ret_state)
         .suffixes = suffixes,
         .suffix_count = (size_t)p->suffixes.count,
         .recursive = p->recursive,
-        .folder_labels = folders,
-        .label_file = has_labels(p) && !folders ? p->labels : NULL,
+        .folder_labels = strcmp(p->labels, "folder") == 0,
+        .table = is_table(p) ? &state->table.table : NULL,
+        .path_column = state->table.path,
+        .label_column = state->table.label,
+        .skip_unlisted = p->skip == SKIP_UNLISTED || p->skip == SKIP_BOTH,
+        .skip_missing = p->skip == SKIP_MISSING || p->skip == SKIP_BOTH,
         .saved = p->index,
     };
-    struct hr_index *index;
 
     for (int i = 0; i < p->suffixes.count; i++)
         suffixes[i] = with_dot(p->suffixes.values[i], dotted[i], sizeof dotted[i]);
-    HR_TRY(hr__index_open(&options, &index, open->error));
-    *ret_state = index;
+    HR_TRY(hr__index_open(&options, &state->index, open->error));
+    if (is_table(p) && (state->note = make_note(state)) == NULL)
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     return HR_OK;
 }
 
-static void files_close(void *state)
+static const char *files_note(const void *state)
 {
-    hr__index_unref(state);
+    return ((const struct state *)state)->note;
 }
 
 static const char *files_side_file(const void *params)
@@ -139,28 +251,33 @@ static const char *files_side_file(const void *params)
 static uint64_t files_count(const void *params, const void *state)
 {
     (void)params;
-    return hr__index_count(state);
+    return hr__index_count(((const struct state *)state)->index);
 }
 
 static void
 files_identity(const void *params, const void *state, struct hr_hasher *hasher)
 {
-    struct hr_hash128 hash = hr__index_identity(state);
+    struct hr_hash128 hash = hr__index_identity(((const struct state *)state)->index);
 
     (void)params;
     hr__hasher_add(hasher, &hash.low, sizeof hash.low);
     hr__hasher_add(hasher, &hash.high, sizeof hash.high);
 }
 
+static bool path_at(const void *state, uint64_t at, char *path, size_t room)
+{
+    const struct hr_index *index = ((const struct state *)state)->index;
+
+    return at < hr__index_count(index) &&
+           hr__index_path(index, at, path, room, NULL) == HR_OK;
+}
+
 static bool files_locate(const void *params, const void *state, uint64_t index,
                          char *path, size_t room, uint64_t *ret_offset)
 {
     (void)params;
-    if (index >= hr__index_count(state) ||
-        hr__index_path(state, index, path, room, NULL) != HR_OK)
-        return false;
     *ret_offset = 0;
-    return true;
+    return path_at(state, index, path, room);
 }
 
 static bool files_ahead(const void *params, const void *state, uint64_t index,
@@ -168,46 +285,59 @@ static bool files_ahead(const void *params, const void *state, uint64_t index,
 {
     (void)params;
     hr__range_whole(ret_range);
-    return index < hr__index_count(state) &&
-           hr__index_path(state, index, ret_range->uri, sizeof ret_range->uri, NULL) ==
-               HR_OK;
+    return path_at(state, index, ret_range->uri, sizeof ret_range->uri);
 }
 
-static enum hr_err set_label(struct hr_op_ctx *ctx)
+static enum hr_err set_class(struct hr_op_ctx *ctx, const struct hr_index *index)
 {
     void *memory;
 
     HR_TRY(hr__op_alloc(ctx, sizeof(int64_t), &memory));
-    *(int64_t *)memory = hr__index_label(ctx->state, ctx->id->index);
+    *(int64_t *)memory = hr__index_label(index, ctx->id->index);
     hr__value_set_tensor(ctx->fields[FIELD_LABEL], HR_I64, 0, NULL, memory, NULL);
     return HR_OK;
 }
 
-static enum hr_err set_path(struct hr_op_ctx *ctx, const char *path, size_t length)
+static enum hr_err set_label(struct hr_op_ctx *ctx, const struct state *state)
 {
-    void *memory;
+    const struct hr_table *table = hr__index_table(state->index);
+    const struct hr_table_column *column;
 
-    HR_TRY(hr__op_alloc(ctx, length + 1, &memory));
-    memcpy(memory, path, length + 1);
-    hr__value_set_bytes(ctx->fields[FIELD_PATH], memory, length, NULL);
+    if (!is_table(ctx->params))
+        return set_class(ctx, state->index);
+    column = &table->columns[state->table.label];
+    if (column->type == HR_TABLE_TEXT)
+        return set_class(ctx, state->index);
+    return hr__label_table_set(ctx, column, ctx->fields[FIELD_LABEL]);
+}
+
+static enum hr_err set_columns(struct hr_op_ctx *ctx, const struct state *state)
+{
+    const struct hr_table *table = hr__index_table(state->index);
+
+    for (size_t i = 0; i < state->table.more_count; i++)
+        HR_TRY(hr__label_table_set(ctx, &table->columns[state->table.more[i]],
+                                   ctx->fields[FIELD_COLUMNS + i]));
     return HR_OK;
 }
 
 static enum hr_err files_apply(struct hr_op_ctx *ctx)
 {
     const struct files *p = ctx->params;
+    const struct state *state = ctx->state;
     struct hr_range range; /* 4 kB, not cleared */
     struct hr_buffer *buffer;
     size_t length;
 
     hr__range_whole(&range);
-    if (hr__index_path(ctx->state, ctx->id->index, range.uri, sizeof range.uri,
+    if (hr__index_path(state->index, ctx->id->index, range.uri, sizeof range.uri,
                        &length) != HR_OK)
         return hr__fail(ctx->error, HR_ERR_LIMIT, "the path of a file is too long");
-    if (has_labels(p))
-        HR_TRY(set_label(ctx));
+    if (has_label(p))
+        HR_TRY(set_label(ctx, state));
     if (p->paths)
-        HR_TRY(set_path(ctx, range.uri, length));
+        HR_TRY(hr__label_table_set_text(ctx, ctx->fields[FIELD_PATH], range.uri, length));
+    HR_TRY(set_columns(ctx, state));
     HR_TRY(hr__reader_take(ctx->thread->reader, &range, &buffer, ctx->error));
     hr__value_set_bytes(ctx->fields[FIELD_DATA], hr_buffer_data(buffer),
                         hr_buffer_bytes(buffer), buffer);
@@ -221,17 +351,31 @@ const struct hr_op hr_op_source_files = {
         "Files follow the bytes of their paths below `path`, so record numbers agree on "
         "every machine. `labels: folder` numbers the folders directly below `path` in "
         "order of name, as torchvision's ImageFolder does. Names that begin with a dot "
-        "are ignored. The fields `label` (int64) and `path` exist only when asked "
-        "for.",
+        "are ignored. The fields `label` and `path` exist only when asked for.\n\n"
+        "A labels file is CSV (RFC 4180) or JSON lines (one object a line), and decides "
+        "which files there are and their order. The first line of a CSV file names the "
+        "columns; without such a line the columns are path and label. The type of a "
+        "column "
+        "follows from all of its cells: whole numbers are int64, other numbers float64, "
+        "true and false (of JSON) bool. Labels that are texts are classes, numbered in "
+        "the "
+        "order of their names; any other text is a byte string. A cell without a value, "
+        "a "
+        "file without a line and a line without a file are errors.",
     .version = 1,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,
     HR_PARAMS(files_params, struct files),
+    .binds = files_binds,
     .infer = files_infer,
     .open = files_open,
     .close = files_close,
     .identity = files_identity,
     .apply = files_apply,
-    .source = {.count = files_count,  .locate = files_locate, .ahead = files_ahead},
-    .learner = {.side_file = files_side_file},
+    .source = {.prepare = files_prepare,
+               .note = files_note,
+               .count = files_count,
+               .locate = files_locate,
+               .ahead = files_ahead},
+    .learner = {.side_file = files_side_file    },
 };

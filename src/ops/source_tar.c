@@ -94,11 +94,13 @@ static bool takes(const char *endings, const char *ending, size_t bytes)
 
 /* ---- schema ---- */
 
-static enum hr_err tar_binds(const void *params, const struct hr_schema *input,
-                             struct hr_bindings *bindings, struct hr_error *error)
+static enum hr_err
+tar_binds(const void *params, const void *state, const struct hr_schema *input,
+          struct hr_bindings *bindings, struct hr_error *error)
 {
     const struct tar *p = params;
 
+    (void)state;
     (void)input;
     for (int i = 0; i < p->fields.count; i++)
         HR_TRY(hr__bind(bindings, p->fields.keys[i], HR_ACCESS_WRITE, error));

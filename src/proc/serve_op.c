@@ -48,7 +48,7 @@ static enum hr_err check_fields(const struct hr_serve_step *step, struct hr_erro
     if (more == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for '%s'", step->op->name);
     if (step->op->binds != NULL)
-        code = step->op->binds(step->ctx.params, step->step->input, more, reterr);
+        code = step->op->binds(step->ctx.params, NULL, step->step->input, more, reterr);
     count += more->count;
     hr__free(more);
     if (code == HR_OK && count != step->step->fields.count)

@@ -34,7 +34,7 @@ static bool add_run(struct order *order, const struct frame *frame, uint32_t end
 {
     if (end <= frame->file)
         return true;
-    if (!hr__index_room(&order->runs, order->run_count, &order->run_room, 2,
+    if (!hr__array_room(&order->runs, order->run_count, &order->run_room, 2,
                         sizeof *order->runs))
         return false;
     order->runs[order->run_count++] = (struct hr_index_run){
@@ -73,7 +73,7 @@ static uint32_t first_after(const struct hr_index_names *names, uint32_t from,
 static bool
 push_frame(struct order *order, const struct hr_index_folder *folder, int32_t label)
 {
-    if (!hr__index_room(&order->stack, order->depth, &order->stack_room, 1,
+    if (!hr__array_room(&order->stack, order->depth, &order->stack_room, 1,
                         sizeof *order->stack))
         return false;
     order->stack[order->depth++] = (struct frame){.folder = folder, .label = label};
@@ -109,7 +109,7 @@ enum hr_err hr__index_order(struct hr_index *index, struct hr_error *reterr)
 
     while (ok && order.depth > 0)
         ok = step(&order, index);
-    ok = ok && hr__index_room(&order.runs, order.run_count, &order.run_room, 1,
+    ok = ok && hr__array_room(&order.runs, order.run_count, &order.run_room, 1,
                               sizeof *order.runs);
     hr__free(order.stack);
     if (!ok) {
@@ -134,20 +134,63 @@ enum hr_err hr__index_unlabelled(const char *name, size_t bytes, const char *roo
                     (int)bytes, name, root, (unsigned long long)count);
 }
 
-static int compare_classes(const void *a, const void *b)
+static enum hr_err unknown_folder(const struct hr_index *index, const char *root,
+                                  const char *name, struct hr_error *reterr)
 {
-    const struct hr_index_folder *const *x = a, *const *y = b;
+    struct hr_str what;
 
-    return strcmp((*x)->name, (*y)->name);
+    hr__str_init(&what);
+    hr__index_class_tail(&index->classes, name, &what);
+    hr__fail(reterr, HR_ERR_ARGUMENT, "folder %s%s%s: class %s", root,
+             root[0] != '\0' && root[strlen(root) - 1] == '/' ? "" : "/", name,
+             hr__str_text(&what));
+    hr__str_finish(&what);
+    return HR_ERR_ARGUMENT;
 }
 
-/* Ranks the folders in root by plain name; paths sort differently ("a-b/" < "a/"). */
+/* Numbers the folders in root by plain name; paths sort differently ("a-b/" < "a/"). */
 static enum hr_err
-rank_classes(struct hr_index *index, const struct hr_index_options *options,
-             struct hr_error *reterr)
+number_folders(struct hr_index *index, const struct hr_index_options *options,
+               struct hr_class_set *set, struct hr_error *reterr)
 {
     const struct hr_index_folder *root = index->tree.root;
+    bool given = options->class_count > 0;
+    uint32_t *ranks = NULL;
+
+    if (given)
+        HR_TRY(hr__index_given_classes(options, set, &index->classes, reterr));
+    for (uint32_t i = 0; i < root->child_count; i++) {
+        struct hr_index_folder *child = root->children[i];
+        int64_t number = given ? hr__class_find(set, child->name, child->name_bytes)
+                               : hr__class_add(set, child->name, child->name_bytes);
+
+        if (number < 0 && given)
+            return unknown_folder(index, options->root, child->name, reterr);
+        if (number < 0)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+        child->number = (uint32_t)number;
+    }
+    if (given)
+        return HR_OK;
+    ranks = hr__malloc(set->count * sizeof *ranks + 1);
+    if (ranks == NULL || hr__class_close(set, ranks, &index->classes) != HR_OK) {
+        hr__free(ranks);
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    for (uint32_t i = 0; i < root->child_count; i++)
+        root->children[i]->number = ranks[root->children[i]->number];
+    hr__free(ranks);
+    return HR_OK;
+}
+
+static enum hr_err
+folder_classes(struct hr_index *index, const struct hr_index_options *options,
+               struct hr_error *reterr)
+{
+    const struct hr_index_folder *root = index->tree.root;
+    struct hr_class_set set = {0};
     char name[HR_INDEX_PATH_MAX];
+    enum hr_err err;
 
     if (root->names.count > 0) {
         size_t bytes = hr__index_name(&root->names, 0, name);
@@ -155,17 +198,9 @@ rank_classes(struct hr_index *index, const struct hr_index_options *options,
         return hr__index_unlabelled(name, bytes, options->root, root->names.count,
                                     reterr);
     }
-    if (root->child_count == 0)
-        return HR_OK;
-    index->classes = hr__malloc(root->child_count * sizeof *index->classes);
-    if (index->classes == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    memcpy(index->classes, root->children, root->child_count * sizeof *index->classes);
-    index->class_count = root->child_count;
-    qsort(index->classes, index->class_count, sizeof *index->classes, compare_classes);
-    for (size_t i = 0; i < index->class_count; i++)
-        index->classes[i]->number = (uint32_t)i;
-    return HR_OK;
+    err = number_folders(index, options, &set, reterr);
+    hr__class_set_free(&set);
+    return err;
 }
 
 static enum hr_err
@@ -241,7 +276,7 @@ static void note_stats(struct hr_index *index)
     stats->skipped = tree->skipped;
     stats->bytes_resident += tree->heap_bytes + index->saved.map.bytes +
                              index->saved.record_count * sizeof(uint32_t) +
-                             index->class_count * sizeof *index->classes + sizeof *index;
+                             index->classes.bytes + sizeof *index;
 }
 
 static enum hr_err
@@ -252,15 +287,16 @@ open_tree(struct hr_index *index, const struct hr_index_options *options,
 
     index->options_hash = pattern->hash;
     index->folder_labels = options->folder_labels;
+    index->labels_count = options->folder_labels && options->class_count == 0;
     HR_TRY(make_prefix(index, pattern->base, reterr));
     HR_TRY(find_files(index, options, pattern, &differs, reterr));
     if (options->folder_labels)
-        HR_TRY(rank_classes(index, options, reterr));
+        HR_TRY(folder_classes(index, options, reterr));
     HR_TRY(hr__index_order(index, reterr));
     if (index->count == 0)
         return no_files(options, pattern, reterr);
     if (index->saved.records != NULL && !index->tree.differs &&
-        index->saved.identity_has_labels == index->folder_labels)
+        index->saved.identity_has_labels == index->labels_count)
         index->identity = index->saved.identity;
     else
         HR_TRY(hr__index_identify(index, reterr));
@@ -270,15 +306,29 @@ open_tree(struct hr_index *index, const struct hr_index_options *options,
     return HR_OK;
 }
 
-static enum hr_err finish_list(struct hr_index *index, struct hr_error *reterr)
+static uint64_t list_bytes(const struct hr_index_list *list)
 {
-    const struct hr_index_list *list = &index->list;
+    uint64_t bytes = list->labels != NULL ? list->table.rows * sizeof *list->labels : 0;
 
-    index->is_list = true;
-    index->count = list->count;
+    for (size_t i = 0; i < list->table.column_count; i++) {
+        const struct hr_table_column *column = &list->table.columns[i];
+
+        if (column->used)
+            bytes += column->type == HR_TABLE_TEXT
+                         ? column->text_room + column->offset_room * sizeof(uint64_t)
+                         : column->cells * sizeof(int64_t);
+    }
+    return bytes;
+}
+
+static enum hr_err
+finish_list(struct hr_index *index, const struct hr_index_options *options,
+            struct hr_class_set *set, struct hr_error *reterr)
+{
+    HR_TRY(hr__index_list_labels(&index->list, options, set, &index->classes, reterr));
+    index->count = index->list.table.rows;
     index->stats.bytes_resident =
-        sizeof *index + list->offset[list->count] + (list->count + 1) * sizeof(uint64_t) +
-        list->class_bytes + (list->labels != NULL ? list->count * sizeof(int64_t) : 0);
+        sizeof *index + list_bytes(&index->list) + index->classes.bytes;
     return hr__index_identify(index, reterr);
 }
 
@@ -287,12 +337,19 @@ static enum hr_err
 open_store(struct hr_index *index, const struct hr_index_options *options,
            const struct hr_index_pattern *pattern, struct hr_error *reterr)
 {
-    HR_TRY(make_prefix(index, pattern->base, reterr));
-    HR_TRY(hr__index_list_store(options, pattern, &index->list, &index->stats.skipped,
-                                reterr));
-    if (index->list.count == 0)
-        return no_files(options, pattern, reterr);
-    return finish_list(index, reterr);
+    struct hr_class_set set = {0};
+    enum hr_err err = make_prefix(index, pattern->base, reterr);
+
+    index->is_list = true;
+    if (err == HR_OK)
+        err = hr__index_list_store(options, pattern, &index->list, &set,
+                                   &index->stats.skipped, reterr);
+    if (err == HR_OK && index->list.table.rows == 0)
+        err = no_files(options, pattern, reterr);
+    if (err == HR_OK)
+        err = finish_list(index, options, &set, reterr);
+    hr__class_set_free(&set);
+    return err;
 }
 
 static enum hr_err check_root(const char *root, struct hr_error *reterr)
@@ -311,17 +368,24 @@ static enum hr_err
 open_list(struct hr_index *index, const struct hr_index_options *options, bool remote,
           struct hr_error *reterr)
 {
+    struct hr_index_list *list = &index->list;
+    struct hr_class_set set = {0};
+    enum hr_err err;
+
     if (options->folder_labels)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "labels come from %s or from folders, not from both",
-                        options->label_file);
+                        list->table.path);
     if (!remote)
         HR_TRY(check_root(options->root, reterr));
     HR_TRY(make_prefix(index, options->root, reterr));
-    HR_TRY(hr__index_list_read(options->label_file, &index->list, reterr));
-    if (index->list.count == 0)
-        return hr__fail(reterr, HR_ERR_NOT_FOUND, "no files in %s", options->label_file);
-    return finish_list(index, reterr);
+    HR_TRY(hr__index_list_check(list, reterr));
+    HR_TRY(hr__index_list_match(list, options, &index->stats, reterr));
+    if (list->table.rows == 0)
+        return hr__fail(reterr, HR_ERR_NOT_FOUND, "no files in %s", list->table.path);
+    err = finish_list(index, options, &set, reterr);
+    hr__class_set_free(&set);
+    return err;
 }
 
 /* By pattern: from folders, or from another store. */
@@ -348,17 +412,29 @@ enum hr_err hr__index_open(const struct hr_index_options *options,
     enum hr_err err;
     bool remote;
 
-    if (options->root == NULL || options->root[0] == '\0')
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "the name of the folder is missing");
     index = hr__calloc(1, sizeof *index);
-    if (index == NULL)
+    if (index == NULL) {
+        if (options->table != NULL)
+            hr__table_finish(options->table);
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
     atomic_init(&index->refs, 1);
+    if (options->table != NULL) {
+        index->is_list = true;
+        index->list.table = *options->table;
+        index->list.path = options->path_column;
+        index->list.label = options->label_column;
+        *options->table = (struct hr_table){0};
+    }
+    if (options->root == NULL || options->root[0] == '\0') {
+        hr__index_unref(index);
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "the name of the folder is missing");
+    }
     remote = hr__store_is_remote(options->root, &own.root);
     if (remote)
         own.root = options->root; /* names of its files are URIs */
-    err = options->label_file != NULL ? open_list(index, &own, remote, reterr)
-                                      : open_pattern(index, &own, remote, reterr);
+    err = index->is_list ? open_list(index, &own, remote, reterr)
+                         : open_pattern(index, &own, remote, reterr);
     if (err == HR_OK)
         *ret_index = index;
     else
@@ -381,7 +457,7 @@ void hr__index_unref(struct hr_index *index)
     hr__index_saved_close(&index->saved);
     hr__index_list_finish(&index->list);
     hr__free(index->runs);
-    hr__free(index->classes);
+    hr__classes_free(&index->classes);
     hr__free(index->prefix);
     hr__free(index);
 }
@@ -429,9 +505,8 @@ enum hr_err hr__index_path(const struct hr_index *index, uint64_t at, char *path
     size_t begin = index->prefix_bytes, bytes;
 
     if (index->is_list) {
-        const char *text = index->list.pool + index->list.offset[at];
+        const char *text = hr__index_list_path(&index->list, at, &bytes);
 
-        bytes = index->list.offset[at + 1] - index->list.offset[at];
         if (text[0] == '/')
             begin = 0;
         if (room <= begin || room - begin <= bytes)
@@ -455,21 +530,25 @@ enum hr_err hr__index_path(const struct hr_index *index, uint64_t at, char *path
 
 int64_t hr__index_label(const struct hr_index *index, uint64_t at)
 {
-    if (index->is_list)
-        return index->list.labels != NULL ? index->list.labels[at] : -1;
-    return index->folder_labels ? run_of(index, at)->label : -1;
+    const struct hr_index_list *list = &index->list;
+
+    if (!index->is_list)
+        return index->folder_labels ? run_of(index, at)->label : -1;
+    if (list->labels != NULL)
+        return list->labels[at];
+    if (list->label >= 0 && list->table.columns[list->label].type == HR_TABLE_INT)
+        return ((const int64_t *)list->table.columns[list->label].numbers)[at];
+    return -1;
 }
 
-size_t hr__index_label_count(const struct hr_index *index)
+const struct hr_table *hr__index_table(const struct hr_index *index)
 {
-    return index->is_list ? index->list.class_count : index->class_count;
+    return index->is_list ? &index->list.table : NULL;
 }
 
-const char *hr__index_label_name(const struct hr_index *index, size_t label)
+const struct hr_classes *hr__index_classes(const struct hr_index *index)
 {
-    if (label >= hr__index_label_count(index))
-        return NULL;
-    return index->is_list ? index->list.classes[label] : index->classes[label]->name;
+    return &index->classes;
 }
 
 struct hr_hash128 hr__index_identity(const struct hr_index *index)

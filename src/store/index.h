@@ -12,6 +12,8 @@
 
 #include "core/hash.h"
 #include "headrace/base.h"
+#include "store/classes.h"
+#include "store/table.h"
 #include <stdatomic.h>
 
 struct hr_index;
@@ -29,15 +31,22 @@ struct hr_index_options {
     /* label = rank of the first folder below root among the sorted folder names there, as
      * in torchvision's ImageFolder; files directly in root are then an error. */
     bool folder_labels;
-    /* Or NULL. A list of path,label: CSV, or JSONL when the name ends in .jsonl or the
-     * text begins with '{'. Only listed files, in listed order; paths are relative to
-     * root unless they begin with '/'. Excludes folder_labels and patterns. */
-    const char *label_file;
+    /* Names of classes in the order of their numbers, or NULL: those found, sorted. A
+     * class that is not among them is HR_ERR_ARGUMENT. */
+    const char *const *classes;
+    size_t class_count;
+    /* Or NULL. A table (store/table.h) whose used column `path_column` lists the files,
+     * which keep its order; paths are relative to root unless they begin with '/'.
+     * Excludes folder_labels and patterns. The index takes it over, also on failure. */
+    struct hr_table *table;
+    int path_column, label_column; /* label_column -1: no labels */
+    /* Files below root without a line, and lines without a file: skipped, or
+     * HR_ERR_NOT_FOUND, which names the first. */
+    bool skip_unlisted, skip_missing;
     /* Or NULL. Path of a saved index: used when it fits and is whole, rewritten when
-     * folders changed, made when absent. Ignored with label_file, and for folders that
-     * are not local. Failing to write it is no error and appears in the stats only. Best
-     * kept outside of root: writing it there changes a folder, which each open then reads
-     * again. */
+     * folders changed, made when absent. Ignored for folders that are not local. Failing
+     * to write it is no error and appears in the stats only. Best kept outside of root:
+     * writing it there changes a folder, which each open then reads again. */
     const char *saved;
     int threads;               /* 0: one per available CPU */
     const atomic_bool *cancel; /* or NULL; true makes open return HR_ERR_CANCELLED */
@@ -64,16 +73,18 @@ uint64_t hr__index_count(const struct hr_index *index);
 HR_CHECK enum hr_err hr__index_path(const struct hr_index *index, uint64_t at, char *path,
                                     size_t room, size_t *ret_length);
 
-/* The label of file `at`; -1 when there are none. */
+/* The number of file `at`'s class, or its label if these are whole numbers; -1 when there
+ * are none. */
 int64_t hr__index_label(const struct hr_index *index, uint64_t at);
 
-/* The number of class names (0 without labels and with integer labels), and the name of
- * class `label` (NULL if out of range). */
-size_t hr__index_label_count(const struct hr_index *index);
-const char *hr__index_label_name(const struct hr_index *index, size_t label);
+/* The table that the index was made from, file `at` being its row `at`; or NULL. */
+const struct hr_table *hr__index_table(const struct hr_index *index);
 
-/* A hash of relative paths, their order, labels and class names. It does not depend on
- * root, on times, or on how the files were found. */
+/* The names of the classes; none without labels and with labels that are numbers. */
+const struct hr_classes *hr__index_classes(const struct hr_index *index);
+
+/* A hash of relative paths, their order, labels, class names and other used columns. It
+ * does not depend on root, on times, or on how the files were found. */
 struct hr_hash128 hr__index_identity(const struct hr_index *index);
 
 /* Write to `path` as docs/formats/source-index.md says. HR_ERR_UNSUPPORTED for an index
@@ -86,6 +97,7 @@ struct hr_index_stats {
     uint64_t folders_rescanned; /* read from the file system by this open */
     uint64_t skipped;           /* entries that are neither file nor folder, dangling or
                                    looping links; names left out by suffix or dot do not count */
+    uint64_t unlisted, missing; /* files without a line, lines without a file */
     uint64_t bytes_resident;    /* heap and map together */
     bool from_saved;            /* a saved index was used, at least for some folders */
     bool saved_damaged;         /* it existed but was damaged: rebuilt */

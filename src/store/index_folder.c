@@ -23,28 +23,6 @@
  * new time (clocks of file systems tick every two seconds at worst). */
 #define UNSURE_NS INT64_C(2000000000)
 
-bool hr__index_room(void *array, size_t count, size_t *room, size_t need,
-                    size_t item_bytes)
-{
-    size_t wanted = *room < 16 ? 16 : *room;
-    void *old, *grown; /* `array` points to a pointer of any type: copied, not cast */
-
-    if (need <= *room - count)
-        return true;
-    while (wanted - count < need) {
-        if (wanted > SIZE_MAX / 2 / item_bytes)
-            return false;
-        wanted *= 2;
-    }
-    memcpy(&old, array, sizeof old);
-    grown = hr__realloc(old, wanted * item_bytes);
-    if (grown == NULL)
-        return false;
-    memcpy(array, &grown, sizeof grown);
-    *room = wanted;
-    return true;
-}
-
 struct hr_index_folder *
 hr__index_folder_create(struct hr_index_folder *parent, const char *name, size_t bytes)
 {
@@ -140,8 +118,8 @@ add_file(struct hr_index_lister *lister, const char *name, size_t bytes)
 {
     struct hr_index_bytes *text = &lister->text;
 
-    if (!hr__index_room(&text->data, text->bytes, &text->room, bytes, 1) ||
-        !hr__index_room(&lister->files, lister->file_count, &lister->file_room, 1,
+    if (!hr__array_room(&text->data, text->bytes, &text->room, bytes, 1) ||
+        !hr__array_room(&lister->files, lister->file_count, &lister->file_room, 1,
                         sizeof *lister->files))
         return HR_ERR_MEMORY;
     if (text->bytes > UINT32_MAX - bytes)
@@ -161,7 +139,7 @@ add_folder(struct hr_index_lister *lister, struct hr_index_folder *parent,
 {
     struct hr_index_folder *folder;
 
-    if (!hr__index_room(&lister->folders, lister->folder_count, &lister->folder_room, 1,
+    if (!hr__array_room(&lister->folders, lister->folder_count, &lister->folder_room, 1,
                         sizeof *lister->folders))
         return HR_ERR_MEMORY;
     folder = hr__index_folder_create(parent, name, bytes);

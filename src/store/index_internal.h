@@ -9,6 +9,7 @@
 #ifndef HR_STORE_INDEX_INTERNAL_H
 #define HR_STORE_INDEX_INTERNAL_H
 
+#include "store/classes.h"
 #include "store/index.h"
 #include "store/index_parts.h"
 
@@ -171,26 +172,44 @@ hr__index_walk(const struct hr_index_options *options,
                struct hr_index_tree *ret_tree, struct hr_error *reterr);
 void hr__index_tree_finish(struct hr_index_tree *tree);
 
-/* Listed files. */
+/* Listed files: rows of a table. */
 struct hr_index_list {
-    uint64_t count;
-    uint64_t *offset; /* count + 1 */
-    char *pool;
-    int64_t *labels; /* or NULL */
-    char **classes;  /* sorted */
-    size_t class_count, class_bytes;
+    struct hr_table table;
+    int path, label; /* columns; label -1: none */
+    int64_t *labels; /* of a TEXT label column */
 };
-enum hr_err hr__index_list_read(const char *path, struct hr_index_list *ret_list,
-                                struct hr_error *reterr);
-enum hr_err hr__index_list_parse(const char *text, size_t bytes, const char *path,
-                                 struct hr_index_list *ret_list, struct hr_error *reterr);
+/* Checks that every path can be one. */
+enum hr_err
+hr__index_list_check(const struct hr_index_list *list, struct hr_error *reterr);
+/* Compares the paths with the files that are there, and removes lines without one if they
+ * are to be skipped. */
+enum hr_err
+hr__index_list_match(struct hr_index_list *list, const struct hr_index_options *options,
+                     struct hr_index_stats *stats, struct hr_error *reterr);
+/* Numbers the labels. `set` holds the classes known before. */
+enum hr_err
+hr__index_list_labels(struct hr_index_list *list, const struct hr_index_options *options,
+                      struct hr_class_set *set, struct hr_classes *classes,
+                      struct hr_error *reterr);
+const char *
+hr__index_list_path(const struct hr_index_list *list, uint64_t at, size_t *ret_bytes);
 void hr__index_list_finish(struct hr_index_list *list);
 
-/* What the store of the pattern's base lists. */
+/* options->classes as a set and as a value. HR_ERR_ARGUMENT for one given twice. */
+enum hr_err
+hr__index_given_classes(const struct hr_index_options *options, struct hr_class_set *set,
+                        struct hr_classes *ret_classes, struct hr_error *reterr);
+/* Appends what to say of a class that is not among the given ones. */
+struct hr_str;
+void hr__index_class_tail(const struct hr_classes *classes, const char *wrong,
+                          struct hr_str *out);
+
+/* What the store of the pattern's base lists, as a table of path and, with folder labels,
+ * label. `set` receives the folders, which are classes even without a file. */
 enum hr_err hr__index_list_store(const struct hr_index_options *options,
                                  const struct hr_index_pattern *pattern,
-                                 struct hr_index_list *ret_list, uint64_t *ret_skipped,
-                                 struct hr_error *reterr);
+                                 struct hr_index_list *list, struct hr_class_set *set,
+                                 uint64_t *ret_skipped, struct hr_error *reterr);
 
 /* HR_ERR_ARGUMENT: `count` files lie in root itself, where folders give the labels. */
 enum hr_err hr__index_unlabelled(const char *name, size_t bytes, const char *root,
@@ -213,9 +232,10 @@ struct hr_index {
     struct hr_index_saved saved;
     struct hr_index_run *runs; /* one more than run_count: the last is the end */
     size_t run_count;
-    struct hr_index_folder **classes; /* root's children by plain name */
-    size_t class_count;
+    struct hr_classes classes;
     bool folder_labels, is_list; /* is_list: names are in `list`, else in `tree` */
+    bool labels_count; /* in the identity of a tree: those of given classes do not, since
+                          they follow from the paths and from what was given */
     struct hr_index_list list;
     struct hr_hash128 identity, options_hash;
     struct hr_index_stats stats;
@@ -225,9 +245,5 @@ struct hr_index {
 enum hr_err hr__index_order(struct hr_index *index, struct hr_error *reterr);
 /* Computes the identity: see index_identity.c. */
 enum hr_err hr__index_identify(struct hr_index *index, struct hr_error *reterr);
-
-/* Grows *array to hold `need` more items of `item_bytes`; false if out of memory. */
-bool hr__index_room(void *array, size_t count, size_t *room, size_t need,
-                    size_t item_bytes);
 
 #endif

@@ -1,335 +1,330 @@
 /*
- * store/index_list.c - lists of files and labels: what the records mean.
+ * store/index_list.c - listed files: a table with a column of paths, and one of labels.
  *
- * A list is read in one pass into the bytes of the paths and one label each. If all
- * labels are integers they are kept; otherwise they are class names, and a label is the
- * rank of its name. A hash table finds class names while the list is read. The syntax of
- * records is in index_list_text.c.
+ * Labels that are numbers stay as they are; texts are class names, and a label is the
+ * rank of its name, or its place among the given classes. A table that was written by
+ * hand is compared with the files that are there: the names of both are hashed, and a
+ * path that no folder listed is looked up by itself.
  */
-#include "store/index_list.h"
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/str.h"
+#include "store/index_internal.h"
 #include "store/store.h"
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-#define FILE_BYTES_MAX ((size_t)16 << 30)
-
-enum hr_err hr__list_wrong(struct hr_list_reading *r, const char *what)
+static enum hr_err no_memory(struct hr_error *error)
 {
-    if (r->error != NULL) {
-        r->error->line = r->line;
-        r->error->column = 0;
-        strncpy(r->error->file, r->path, sizeof r->error->file - 1);
-        r->error->file[sizeof r->error->file - 1] = '\0';
+    return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+}
+
+/* ---- labels ---- */
+
+enum hr_err
+hr__index_given_classes(const struct hr_index_options *options, struct hr_class_set *set,
+                        struct hr_classes *ret_classes, struct hr_error *reterr)
+{
+    for (size_t i = 0; i < options->class_count; i++) {
+        const char *name = options->classes[i];
+        int64_t number = hr__class_add(set, name, strlen(name));
+
+        if (number < 0)
+            return no_memory(reterr);
+        if ((size_t)number < i)
+            return hr__fail(reterr, HR_ERR_ARGUMENT, "classes: \"%s\" is given twice",
+                            name);
     }
-    return hr__fail(r->error, HR_ERR_FORMAT, "%s:%d: %s", r->path, r->line, what);
-}
-
-enum hr_err hr__list_no_memory(struct hr_list_reading *r)
-{
-    return hr__fail(r->error, HR_ERR_MEMORY, "out of memory while reading %s", r->path);
-}
-
-bool hr__list_add_bytes(struct hr_index_bytes *to, const void *bytes, size_t count)
-{
-    if (!hr__index_room(&to->data, to->bytes, &to->room, count, 1))
-        return false;
-    if (count > 0)
-        memcpy(to->data + to->bytes, bytes, count);
-    to->bytes += count;
-    return true;
-}
-
-bool hr__list_number(struct hr_span text, int64_t *ret_number)
-{
-    size_t i = text.bytes > 0 && text.text[0] == '-';
-    uint64_t value = 0;
-    bool negative = i == 1;
-
-    if (i == text.bytes || text.bytes - i > 19)
-        return false;
-    for (; i < text.bytes; i++) {
-        if (text.text[i] < '0' || text.text[i] > '9')
-            return false;
-        value = value * 10 + (uint64_t)(text.text[i] - '0');
-    }
-    if (value > INT64_MAX)
-        return false;
-    *ret_number = negative ? -(int64_t)value : (int64_t)value;
-    return true;
-}
-
-static bool grow_table(struct hr_list_reading *r)
-{
-    size_t size = r->table_size == 0 ? 1024 : r->table_size * 2;
-    uint32_t *table = hr__calloc(size, sizeof *table);
-
-    if (table == NULL)
-        return false;
-    for (size_t i = 0; i < r->class_count; i++) {
-        const struct hr_list_class *name = &r->classes[i];
-        uint64_t slot = hr__hash64(r->class_text.data + name->at, name->bytes, 0);
-
-        while (table[slot & (size - 1)] != 0)
-            slot++;
-        table[slot & (size - 1)] = (uint32_t)i + 1;
-    }
-    hr__free(r->table);
-    r->table = table;
-    r->table_size = size;
-    return true;
-}
-
-/* The number of class `text`, added if it is new; -1 when out of memory. */
-static int64_t class_of(struct hr_list_reading *r, struct hr_span text)
-{
-    uint64_t slot = hr__hash64(text.text, text.bytes, 0);
-
-    if (r->class_count * 2 >= r->table_size && !grow_table(r))
-        return -1;
-    for (;; slot++) {
-        uint32_t *entry = &r->table[slot & (r->table_size - 1)];
-
-        if (*entry != 0) {
-            const struct hr_list_class *name = &r->classes[*entry - 1];
-
-            if (name->bytes == text.bytes &&
-                memcmp(r->class_text.data + name->at, text.text, text.bytes) == 0)
-                return *entry - 1;
-            continue;
-        }
-        if (r->class_count >= INT32_MAX ||
-            !hr__index_room(&r->classes, r->class_count, &r->class_room, 1,
-                            sizeof *r->classes) ||
-            !hr__list_add_bytes(&r->class_text, text.text, text.bytes))
-            return -1;
-        r->classes[r->class_count] =
-            (struct hr_list_class){r->class_text.bytes - text.bytes, text.bytes, 0};
-        *entry = (uint32_t)++r->class_count;
-        return (int64_t)r->class_count - 1;
-    }
-}
-
-enum hr_err hr__list_add_class(struct hr_list_reading *r, struct hr_span name)
-{
-    return class_of(r, name) < 0 ? hr__list_no_memory(r) : HR_OK;
-}
-
-static enum hr_err add_label(struct hr_list_reading *r, int64_t label)
-{
-    if (!hr__index_room(&r->labels, r->count, &r->label_room, 1, sizeof *r->labels))
-        return hr__list_no_memory(r);
-    r->labels[r->count] = label;
+    if (hr__class_close(set, NULL, ret_classes) != HR_OK)
+        return no_memory(reterr);
     return HR_OK;
 }
 
-static enum hr_err add_path(struct hr_list_reading *r, struct hr_span path)
+void hr__index_class_tail(const struct hr_classes *classes, const char *wrong,
+                          struct hr_str *out)
 {
-    if (path.bytes == 0)
-        return hr__list_wrong(r, "the path is empty");
-    if (path.bytes >= HR_INDEX_PATH_MAX)
-        return hr__list_wrong(r, "the path is too long");
-    if (memchr(path.text, '\0', path.bytes) != NULL)
-        return hr__list_wrong(r, "the path holds a zero byte");
-    if (!hr__index_room(&r->offset, r->count, &r->offset_room, 2, sizeof *r->offset) ||
-        !hr__list_add_bytes(&r->pool, path.text, path.bytes))
-        return hr__list_no_memory(r);
-    r->offset[r->count++] = r->pool.bytes - path.bytes;
-    r->offset[r->count] = r->pool.bytes;
-    return HR_OK;
+    const char *near = hr__nearest(wrong, classes->names, classes->count);
+
+    hr__str_addf(out, "\"%s\" is not among the %zu given classes", wrong, classes->count);
+    if (near != NULL)
+        hr__str_addf(out, "; did you mean \"%s\"?", near);
+    hr__str_add(out, classes->count > 0 ? ": " : "");
+    for (size_t i = 0; i < classes->count && i < 8; i++)
+        hr__str_addf(out, "%s\"%s\"", i > 0 ? ", " : "", classes->names[i]);
+    hr__str_add(out, classes->count > 8 ? ", ..." : "");
 }
 
-/* Whether labels are numbers is known only at the end of a CSV file; until then each text
- * is a class. */
-enum hr_err hr__list_add_record(struct hr_list_reading *r, struct hr_span path,
-                                struct hr_span label, bool has_label)
+static enum hr_err
+unknown_class(const struct hr_index_list *list, size_t row, const char *text,
+              size_t bytes, const struct hr_classes *classes, struct hr_error *reterr)
 {
-    int64_t class;
+    struct hr_str what;
+    char name[128];
 
-    if (r->count > 0 && has_label != r->labelled)
-        return hr__list_wrong(r, has_label
-                                     ? "has a label, the records before it have none"
-                                     : "has no label, the records before it have one");
-    if (has_label && label.bytes == 0)
-        return hr__list_wrong(r, "the label is empty");
-    if (has_label && memchr(label.text, '\0', label.bytes) != NULL)
-        return hr__list_wrong(r, "the label holds a zero byte");
-    r->labelled = has_label;
-    if (has_label) {
-        class = class_of(r, label);
-        if (class < 0)
-            return hr__list_no_memory(r);
-        HR_TRY(add_label(r, class));
+    hr__str_init(&what);
+    snprintf(name, sizeof name, "%.*s", (int)(bytes < 127 ? bytes : 127), text);
+    hr__index_class_tail(classes, name, &what);
+    hr__fail_in(reterr, HR_ERR_ARGUMENT, list->table.path, list->table.lines[row], 0,
+                "class %s", hr__str_text(&what));
+    hr__str_finish(&what);
+    return HR_ERR_ARGUMENT;
+}
+
+static enum hr_err
+number_labels(struct hr_index_list *list, const struct hr_index_options *options,
+              struct hr_class_set *set, struct hr_classes *classes,
+              struct hr_error *reterr)
+{
+    const struct hr_table_column *column = &list->table.columns[list->label];
+    bool given = options->class_count > 0;
+    uint32_t *ranks;
+    enum hr_err err;
+
+    list->labels = hr__malloc(list->table.rows * sizeof *list->labels + 1);
+    if (list->labels == NULL)
+        return no_memory(reterr);
+    for (size_t row = 0; row < list->table.rows; row++) {
+        size_t bytes;
+        const char *text = hr__table_text(column, row, &bytes);
+        int64_t number =
+            given ? hr__class_find(set, text, bytes) : hr__class_add(set, text, bytes);
+
+        if (number < 0)
+            return given ? unknown_class(list, row, text, bytes, classes, reterr)
+                         : no_memory(reterr);
+        list->labels[row] = number;
     }
-    return add_path(r, path);
+    if (given)
+        return HR_OK;
+    ranks = hr__malloc(set->count * sizeof *ranks + 1);
+    err = ranks != NULL ? hr__class_close(set, ranks, classes) : HR_ERR_MEMORY;
+    for (size_t row = 0; err == HR_OK && row < list->table.rows; row++)
+        list->labels[row] = ranks[list->labels[row]];
+    hr__free(ranks);
+    return err == HR_OK ? HR_OK : no_memory(reterr);
 }
 
-static bool all_are_numbers(const struct hr_list_reading *r)
+enum hr_err
+hr__index_list_labels(struct hr_index_list *list, const struct hr_index_options *options,
+                      struct hr_class_set *set, struct hr_classes *classes,
+                      struct hr_error *reterr)
 {
-    int64_t number;
+    enum hr_err err = HR_OK;
 
-    for (size_t i = 0; i < r->class_count; i++) {
-        if (!hr__list_number((struct hr_span){r->class_text.data + r->classes[i].at,
-                                              r->classes[i].bytes},
-                             &number))
-            return false;
+    if (list->label < 0)
+        return HR_OK;
+    if (list->table.columns[list->label].type != HR_TABLE_TEXT) {
+        if (options->class_count > 0)
+            return hr__fail(reterr, HR_ERR_ARGUMENT,
+                            "classes are given, but the labels of %s are numbers",
+                            list->table.path);
+        return HR_OK;
     }
-    return true;
+    if (options->class_count > 0)
+        err = hr__index_given_classes(options, set, classes, reterr);
+    if (err == HR_OK)
+        err = number_labels(list, options, set, classes, reterr);
+    return err;
 }
 
-static enum hr_err numbers_from_names(struct hr_list_reading *r)
-{
-    int64_t *numbers = hr__malloc(r->class_count * sizeof *numbers);
+/* ---- files that are there ---- */
 
-    if (numbers == NULL)
-        return hr__list_no_memory(r);
-    for (size_t i = 0; i < r->class_count; i++)
-        (void)hr__list_number(
-            (struct hr_span){r->class_text.data + r->classes[i].at, r->classes[i].bytes},
-            &numbers[i]);
-    for (size_t i = 0; i < r->count; i++)
-        r->labels[i] = numbers[r->labels[i]];
-    hr__free(numbers);
-    return HR_OK;
-}
-
-struct ranked {
-    char *text;
-    uint32_t class;
+struct match {
+    const struct hr_index_options *options;
+    struct hr_index_list *list;
+    struct hr_error *error;
+    uint64_t *slots; /* row + 1 by hash of the path; power of two */
+    size_t slot_count;
+    bool *found; /* by the first row with the path */
+    bool *keep;  /* rows that stay */
+    uint64_t unlisted, missing;
+    char first_unlisted[256];
 };
 
-static int compare_ranked(const void *a, const void *b)
+/* The path below root: "./a" is "a", and so is "/photos/a" below /photos. */
+static const char *path_of(const struct match *m, size_t row, size_t *ret_bytes)
 {
-    const struct ranked *x = a, *y = b;
+    const char *text = hr__index_list_path(m->list, row, ret_bytes);
+    const char *root = m->options->root;
+    size_t skip = text[0] == '/' ? strlen(root) : 0;
 
-    return strcmp(x->text, y->text);
+    if (skip > 0 && *ret_bytes > skip + 1 && memcmp(text, root, skip) == 0 &&
+        (text[skip] == '/' || root[skip - 1] == '/')) {
+        skip += text[skip] == '/';
+        text += skip;
+        *ret_bytes -= skip;
+    }
+    while (*ret_bytes > 2 && text[0] == '.' && text[1] == '/') {
+        text += 2;
+        *ret_bytes -= 2;
+    }
+    return text;
 }
 
-/* Sorts class names into one block after their pointers; labels become ranks. */
-static enum hr_err rank_names(struct hr_list_reading *r, struct hr_index_list *list)
+/* The slot of the path, or the free one where it belongs. */
+static uint64_t *slot_of(const struct match *m, const char *path, size_t bytes)
 {
-    size_t count = r->class_count;
-    size_t bytes = count * sizeof *list->classes + r->class_text.bytes + count;
-    struct ranked *ranked = hr__malloc(count * sizeof *ranked);
-    char **classes = hr__malloc(bytes);
-    char *text;
+    for (uint64_t at = hr__hash64(path, bytes, 0);; at++) {
+        uint64_t *slot = &m->slots[at & (m->slot_count - 1)];
+        const char *other;
+        size_t other_bytes;
 
-    if (ranked == NULL || classes == NULL) {
-        hr__free(ranked);
-        hr__free(classes);
-        return hr__list_no_memory(r);
+        if (*slot == 0)
+            return slot;
+        other = path_of(m, *slot - 1, &other_bytes);
+        if (other_bytes == bytes && memcmp(other, path, bytes) == 0)
+            return slot;
     }
-    text = (char *)(classes + count);
-    for (size_t i = 0; i < count; i++) {
-        memcpy(text, r->class_text.data + r->classes[i].at, r->classes[i].bytes);
-        text[r->classes[i].bytes] = '\0';
-        ranked[i] = (struct ranked){text, (uint32_t)i};
-        text += r->classes[i].bytes + 1;
+}
+
+static enum hr_err begin_match(struct match *m)
+{
+    size_t rows = m->list->table.rows;
+
+    for (m->slot_count = 64; m->slot_count < rows * 2;)
+        m->slot_count *= 2;
+    m->slots = hr__calloc(m->slot_count, sizeof *m->slots);
+    m->found = hr__calloc(rows + 1, sizeof *m->found);
+    m->keep = hr__calloc(rows + 1, sizeof *m->keep);
+    if (m->slots == NULL || m->found == NULL || m->keep == NULL)
+        return no_memory(m->error);
+    for (size_t row = 0; row < rows; row++) {
+        size_t bytes;
+        const char *path = path_of(m, row, &bytes);
+        uint64_t *slot = slot_of(m, path, bytes);
+
+        if (*slot == 0)
+            *slot = row + 1;
     }
-    qsort(ranked, count, sizeof *ranked, compare_ranked);
-    for (size_t i = 0; i < count; i++) {
-        classes[i] = ranked[i].text;
-        r->classes[ranked[i].class].rank = (uint32_t)i;
-    }
-    for (size_t i = 0; i < r->count; i++)
-        r->labels[i] = r->classes[r->labels[i]].rank;
-    hr__free(ranked);
-    list->classes = classes;
-    list->class_count = count;
-    list->class_bytes = bytes;
     return HR_OK;
 }
 
-static bool is_jsonl(const char *path, const char *text, size_t bytes)
+static enum hr_err match_files(struct match *m)
 {
-    size_t length = strlen(path);
-
-    return (length > 6 && strcasecmp(path + length - 6, ".jsonl") == 0) ||
-           (bytes > 0 && text[0] == '{');
-}
-
-static void shrink(void *array, size_t bytes)
-{
-    void *old, *small;
-
-    memcpy(&old, array, sizeof old);
-    small = hr__realloc(old, bytes);
-    if (small != NULL)
-        memcpy(array, &small, sizeof small);
-}
-
-enum hr_err hr__list_hand_over(struct hr_list_reading *r, struct hr_index_list *list)
-{
-    if (r->labelled && r->count > 0) {
-        if (!r->texts && all_are_numbers(r))
-            HR_TRY(numbers_from_names(r));
-        else
-            HR_TRY(rank_names(r, list));
-        shrink(&r->labels, r->count * sizeof *r->labels);
-        list->labels = r->labels;
-        r->labels = NULL;
-    }
-    if (r->count > 0) {
-        shrink(&r->pool.data, r->pool.bytes);
-        shrink(&r->offset, (r->count + 1) * sizeof *r->offset);
-    }
-    list->pool = r->pool.data;
-    list->offset = r->offset;
-    list->count = r->count;
-    r->pool.data = NULL;
-    r->offset = NULL;
-    return HR_OK;
-}
-
-void hr__list_free(struct hr_list_reading *r)
-{
-    hr__free(r->pool.data);
-    hr__free(r->offset);
-    hr__free(r->labels);
-    hr__free(r->class_text.data);
-    hr__free(r->classes);
-    hr__free(r->table);
-    hr__free(r->field.data);
-}
-
-enum hr_err hr__index_list_parse(const char *text, size_t bytes, const char *path,
-                                 struct hr_index_list *ret_list, struct hr_error *reterr)
-{
-    struct hr_index_list list = {0};
-    struct hr_list_reading r = {.path = path, .error = reterr, .end = text + bytes};
-    enum hr_err err;
-
-    r.at = text + (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
-    err = is_jsonl(path, r.at, (size_t)(r.end - r.at)) ? hr__list_read_jsonl(&r)
-                                                       : hr__list_read_csv(&r);
-    if (err == HR_OK)
-        err = hr__list_hand_over(&r, &list);
-    if (err == HR_OK)
-        *ret_list = list;
-    hr__list_free(&r);
-    return err;
-}
-
-enum hr_err hr__index_list_read(const char *path, struct hr_index_list *ret_list,
-                                struct hr_error *reterr)
-{
+    struct hr_index_options walk = *m->options;
+    struct hr_index *index = NULL;
+    char path[2 * HR_INDEX_PATH_MAX];
     size_t bytes;
-    char *text;
     enum hr_err err;
 
-    HR_TRY(hr__store_load(path, FILE_BYTES_MAX, &text, &bytes, reterr));
-    err = hr__index_list_parse(text, bytes, path, ret_list, reterr);
-    hr__free(text);
+    walk.table = NULL;
+    walk.class_count = 0;
+    err = hr__index_open(&walk, &index, m->error);
+    if (err == HR_ERR_NOT_FOUND)
+        return HR_OK;
+    for (uint64_t i = 0; err == HR_OK && i < hr__index_count(index); i++) {
+        uint64_t slot;
+
+        err = hr__index_path(index, i, path, sizeof path, &bytes);
+        if (err != HR_OK)
+            break;
+        slot = *slot_of(m, path + index->prefix_bytes, bytes - index->prefix_bytes);
+        if (slot != 0)
+            m->found[slot - 1] = true;
+        else if (m->unlisted++ == 0)
+            snprintf(m->first_unlisted, sizeof m->first_unlisted, "%s",
+                     path + index->prefix_bytes);
+    }
+    hr__index_unref(index);
     return err;
+}
+
+/* Whether the file of a row is there, although no folder listed it. */
+static enum hr_err look_up(struct match *m, size_t row, bool *ret_there)
+{
+    char path[2 * HR_INDEX_PATH_MAX];
+    const char *root = m->options->root;
+    size_t bytes, length = strlen(root);
+    const char *text = hr__index_list_path(m->list, row, &bytes);
+    struct hr_object object;
+    enum hr_err err;
+
+    snprintf(path, sizeof path, "%s%s%.*s", text[0] == '/' ? "" : root,
+             text[0] == '/' || length == 0 || root[length - 1] == '/' ? "" : "/",
+             (int)bytes, text);
+    err = hr__store_open(path, &object, m->error);
+    if (err == HR_OK)
+        hr__store_close(&object);
+    *ret_there = err == HR_OK;
+    if (err != HR_ERR_NOT_FOUND)
+        return err;
+    if (m->options->skip_missing)
+        return HR_OK;
+    return hr__fail_in(m->error, HR_ERR_NOT_FOUND, m->list->table.path,
+                       m->list->table.lines[row], 0,
+                       "there is no file %s: correct the path, which is relative to %s, "
+                       "or let such lines be skipped (skip: missing)",
+                       path, root);
+}
+
+static enum hr_err match_rows(struct match *m)
+{
+    for (size_t row = 0; row < m->list->table.rows; row++) {
+        size_t bytes;
+        const char *path = path_of(m, row, &bytes);
+        uint64_t first = *slot_of(m, path, bytes) - 1;
+
+        if (!m->found[first])
+            HR_TRY(look_up(m, row, &m->found[first]));
+        m->keep[row] = m->found[first];
+        m->missing += !m->keep[row];
+    }
+    if (m->unlisted > 0 && !m->options->skip_unlisted)
+        return hr__fail(m->error, HR_ERR_NOT_FOUND,
+                        "%s in %s has no line in %s (%llu such files): add it, or let "
+                        "such files be skipped (skip: unlisted)",
+                        m->first_unlisted, m->options->root, m->list->table.path,
+                        (unsigned long long)m->unlisted);
+    return HR_OK;
+}
+
+enum hr_err
+hr__index_list_match(struct hr_index_list *list, const struct hr_index_options *options,
+                     struct hr_index_stats *stats, struct hr_error *reterr)
+{
+    struct match m = {.options = options, .list = list, .error = reterr};
+    enum hr_err err = begin_match(&m);
+
+    if (err == HR_OK)
+        err = match_files(&m);
+    if (err == HR_OK)
+        err = match_rows(&m);
+    if (err == HR_OK && m.missing > 0)
+        hr__table_keep(&list->table, m.keep);
+    stats->unlisted = m.unlisted;
+    stats->missing = m.missing;
+    hr__free(m.slots);
+    hr__free(m.found);
+    hr__free(m.keep);
+    return err;
+}
+
+/* ---- paths ---- */
+
+enum hr_err
+hr__index_list_check(const struct hr_index_list *list, struct hr_error *reterr)
+{
+    for (size_t row = 0; row < list->table.rows; row++) {
+        size_t bytes;
+
+        (void)hr__index_list_path(list, row, &bytes);
+        if (bytes == 0 || bytes >= HR_INDEX_PATH_MAX)
+            return hr__fail_in(reterr, HR_ERR_FORMAT, list->table.path,
+                               list->table.lines[row], 0, "the path is %s",
+                               bytes == 0 ? "empty" : "too long");
+    }
+    return HR_OK;
+}
+
+const char *
+hr__index_list_path(const struct hr_index_list *list, uint64_t at, size_t *ret_bytes)
+{
+    return hr__table_text(&list->table.columns[list->path], at, ret_bytes);
 }
 
 void hr__index_list_finish(struct hr_index_list *list)
 {
-    hr__free(list->offset);
-    hr__free(list->pool);
+    hr__table_finish(&list->table);
     hr__free(list->labels);
-    hr__free(list->classes);
-    memset(list, 0, sizeof *list);
+    list->labels = NULL;
 }

@@ -386,7 +386,7 @@ write_file(const struct hr_index *index, const struct plan *plan,
            const struct parts *parts, const char *path, struct hr_error *reterr)
 {
     struct meta meta = {index->options_hash, index->identity, index->count,
-                        index->folder_labels ? META_HAS_LABELS : 0};
+                        index->labels_count ? META_HAS_LABELS : 0};
     const struct hr_index_piece pieces[KINDS - 1] = {
         {&meta,               sizeof meta                          },
         {parts->records,      plan->count * sizeof *parts->records },

@@ -7,8 +7,9 @@
  * set has the same order, labels and identity here as in local folders, but for classes
  * without any object, which only folders can have.
  */
+#include "core/alloc.h"
 #include "core/error.h"
-#include "store/index_list.h"
+#include "store/index_internal.h"
 #include "store/store.h"
 #include <string.h>
 
@@ -17,7 +18,9 @@
 struct gathering {
     const struct hr_index_options *options;
     const struct hr_index_pattern *pattern;
-    struct hr_list_reading list;
+    struct hr_table *table; /* path and label */
+    struct hr_class_set *set;
+    struct hr_error *error;
     uint64_t skipped, unlabelled;
     char first_unlabelled[256];
     enum hr_err err;
@@ -58,10 +61,23 @@ static void note_unlabelled(struct gathering *g, const char *name, size_t bytes)
     g->first_unlabelled[bytes] = '\0';
 }
 
+static enum hr_err
+add_file(struct gathering *g, const char *name, size_t bytes, size_t class_bytes)
+{
+    struct hr_table_place nowhere = {0};
+
+    if (!hr__table_add_row(g->table, 0) ||
+        !hr__table_put(g->table, 0, name, bytes, HR_SEEN_TEXT, nowhere) ||
+        (g->options->folder_labels &&
+         !hr__table_put(g->table, 1, name, class_bytes, HR_SEEN_TEXT, nowhere)))
+        return hr__fail(g->error, HR_ERR_MEMORY, "out of memory");
+    return HR_OK;
+}
+
 static enum hr_err take_name(struct gathering *g, const char *name, size_t bytes)
 {
     const char *slash = memchr(name, '/', bytes);
-    struct hr_span class = {name, slash != NULL ? (size_t)(slash - name) : 0};
+    size_t class_bytes = slash != NULL ? (size_t)(slash - name) : 0;
     bool labels = g->options->folder_labels;
     uint64_t states;
     size_t file;
@@ -72,15 +88,17 @@ static enum hr_err take_name(struct gathering *g, const char *name, size_t bytes
     }
     if (!enter_folders(g, name, bytes, &states, &file))
         return HR_OK;
-    if (labels && slash != NULL) /* a folder is a class whatever files it has */
-        HR_TRY(hr__list_add_class(&g->list, class));
+    /* a folder is a class whatever files it has, unless the classes are given */
+    if (labels && slash != NULL && g->options->class_count == 0 &&
+        hr__class_add(g->set, name, class_bytes) < 0)
+        return hr__fail(g->error, HR_ERR_MEMORY, "out of memory");
     if (!hr__index_pattern_accepts(g->pattern, states, name + file, bytes - file))
         return HR_OK;
     if (labels && slash == NULL) {
         note_unlabelled(g, name, bytes);
         return HR_OK;
     }
-    return hr__list_add_record(&g->list, (struct hr_span){name, bytes}, class, labels);
+    return add_file(g, name, bytes, class_bytes);
 }
 
 static bool gather(void *user, const char *name, size_t bytes, uint64_t size)
@@ -90,36 +108,52 @@ static bool gather(void *user, const char *name, size_t bytes, uint64_t size)
 
     (void)size;
     if (options->cancel != NULL && atomic_load(options->cancel))
-        g->err = hr__fail(g->list.error, HR_ERR_CANCELLED, "cancelled while listing %s",
+        g->err = hr__fail(g->error, HR_ERR_CANCELLED, "cancelled while listing %s",
                           options->root);
     else
         g->err = take_name(g, name, bytes);
-    if (options->progress != NULL && g->list.count % PROGRESS_EVERY == 1)
-        options->progress(g->list.count, options->progress_user);
+    if (options->progress != NULL && g->table->rows % PROGRESS_EVERY == 1)
+        options->progress(g->table->rows, options->progress_user);
     return g->err == HR_OK;
+}
+
+static enum hr_err begin(struct hr_index_list *list,
+                         const struct hr_index_options *options, struct hr_error *error)
+{
+    struct hr_table *table = &list->table;
+    struct hr_table_place nowhere = {0};
+
+    list->label = options->folder_labels ? 1 : -1;
+    table->path = hr__strdup(options->root);
+    if (table->path == NULL || hr__table_add_column(table, "path", 4, nowhere) < 0 ||
+        (options->folder_labels && hr__table_add_column(table, "label", 5, nowhere) < 0))
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < table->column_count; i++)
+        HR_TRY(hr__table_use_text(table, (int)i, error));
+    return HR_OK;
 }
 
 enum hr_err hr__index_list_store(const struct hr_index_options *options,
                                  const struct hr_index_pattern *pattern,
-                                 struct hr_index_list *ret_list, uint64_t *ret_skipped,
-                                 struct hr_error *reterr)
+                                 struct hr_index_list *list, struct hr_class_set *set,
+                                 uint64_t *ret_skipped, struct hr_error *reterr)
 {
     struct gathering g = {
         .options = options,
         .pattern = pattern,
-        .list = {.path = options->root, .error = reterr, .texts = true},
+        .table = &list->table,
+        .set = set,
+        .error = reterr,
     };
-    enum hr_err err = hr__store_list(pattern->base, gather, &g, reterr);
+    enum hr_err err = begin(list, options, reterr);
 
+    if (err == HR_OK)
+        err = hr__store_list(pattern->base, gather, &g, reterr);
     if (err == HR_OK)
         err = g.err;
     if (err == HR_OK && g.unlabelled > 0)
         err = hr__index_unlabelled(g.first_unlabelled, strlen(g.first_unlabelled),
                                    options->root, g.unlabelled, reterr);
-    if (err == HR_OK)
-        err = hr__list_hand_over(&g.list, ret_list);
-    if (err == HR_OK)
-        *ret_skipped = g.skipped;
-    hr__list_free(&g.list);
+    *ret_skipped = g.skipped;
     return err;
 }

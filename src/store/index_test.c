@@ -22,8 +22,8 @@ TEST(files_come_in_the_order_of_path_bytes)
     CHECK_EQ_STR(listing(index), "a/1.jpg\na/10.jpg\na/2.JPG\na/note.txt\na/sub/3.jpeg\n"
                                  "b-1/y.jpg\nb.jpg\nb/x.jpg\n");
     CHECK_EQ_INT(hr__index_label(index, 0), -1);
-    CHECK_EQ_INT(hr__index_label_count(index), 0);
-    CHECK(hr__index_label_name(index, 0) == NULL);
+    CHECK_EQ_INT(hr__index_classes(index)->count, 0);
+    CHECK_EQ_INT(hr__index_classes(index)->count, 0);
     hr__index_unref(index);
 }
 
@@ -151,10 +151,9 @@ TEST(folder_labels_are_ranks_of_plain_names)
     opt.folder_labels = true;
     index = open_ok(&opt);
     CHECK_EQ_STR(listing(index), "a-b/2=1\na/1=0\na/z/3=0\nc/4=2\n");
-    CHECK_EQ_INT(hr__index_label_count(index), 4);
-    CHECK_EQ_STR(hr__index_label_name(index, 1), "a-b");
-    CHECK_EQ_STR(hr__index_label_name(index, 3), "empty");
-    CHECK(hr__index_label_name(index, 4) == NULL);
+    CHECK_EQ_INT(hr__index_classes(index)->count, 4);
+    CHECK_EQ_STR(hr__index_classes(index)->names[1], "a-b");
+    CHECK_EQ_STR(hr__index_classes(index)->names[3], "empty");
     hr__index_unref(index);
 }
 
@@ -364,8 +363,25 @@ TEST(opening_reports_progress_and_can_be_cancelled)
     CHECK(index == NULL);
 }
 
+static enum hr_err
+read_list(struct hr_index_options *opt, const char *path, struct hr_error *error)
+{
+    static struct hr_table table;
+    enum hr_err err = hr__table_read(path, "path", &table, error);
+
+    if (err == HR_OK)
+        err = hr__table_use_text(&table, 0, error);
+    if (err == HR_OK)
+        err = hr__table_use(&table, 1, error);
+    if (err != HR_OK)
+        hr__table_finish(&table);
+    opt->table = &table;
+    opt->label_column = 1;
+    return err;
+}
+
 /* The n-th call of each kind fails: an error with a message or a correct result. */
-static void torture(struct hr_index_options opt, unsigned kinds)
+static void torture(struct hr_index_options opt, unsigned kinds, const char *list)
 {
     int before = check_open_files();
 
@@ -378,11 +394,13 @@ static void torture(struct hr_index_options opt, unsigned kinds)
         if (opt.saved != NULL && nth % 2 == 0)
             (void)unlink(opt.saved);
         hr__fault_arm(kinds, nth);
-        err = hr__index_open(&opt, &index, &error);
+        err = list != NULL ? read_list(&opt, list, &error) : HR_OK;
+        if (err == HR_OK)
+            err = hr__index_open(&opt, &index, &error);
         calls = hr__fault_calls();
         hr__fault_arm(0, 0);
         if (err == HR_OK)
-            CHECK_EQ_INT(hr__index_count(index), opt.label_file != NULL ? 3 : 36);
+            CHECK_EQ_INT(hr__index_count(index), list != NULL ? 3 : 36);
         else
             CHECK(index == NULL && error.message[0] != '\0' && error.code == err);
         hr__index_unref(index);
@@ -394,24 +412,28 @@ static void torture(struct hr_index_options opt, unsigned kinds)
 
 TEST(every_call_may_fail_once)
 {
-    static const char csv[] = "a,x\nb,y\nc,x\n";
+    static const char csv[] = "path,label\na,x\nb,y\nc,x\n";
     static const char jsonl[] =
-        "{\"path\":\"a\\u0062\"}\n{\"path\":\"b\"}\n{\"path\":\"c\"}\n";
+        "{\"path\":\"\\u0061\",\"label\":1}\n{\"path\":\"b\",\"label\":2}\n"
+        "{\"path\":\"c\",\"label\":2}\n";
     struct hr_index_options opt;
 
     begin_saved("torture");
     opt = options();
     opt.folder_labels = true;
     opt.saved = saved_path;
-    torture(opt, HR_FAULT_ALLOC);
-    torture(opt, HR_FAULT_OPEN);
-    torture(opt, HR_FAULT_READ);
-    torture(opt, HR_FAULT_WRITE);
-    torture(opt, HR_FAULT_THREAD);
+    torture(opt, HR_FAULT_ALLOC, NULL);
+    torture(opt, HR_FAULT_OPEN, NULL);
+    torture(opt, HR_FAULT_READ, NULL);
+    torture(opt, HR_FAULT_WRITE, NULL);
+    torture(opt, HR_FAULT_THREAD, NULL);
     opt.saved = NULL;
     opt.folder_labels = false;
-    opt.label_file = list_text("t.csv", csv, strlen(csv));
-    torture(opt, HR_FAULT_ALLOC | HR_FAULT_OPEN | HR_FAULT_READ);
-    opt.label_file = list_text("t.jsonl", jsonl, strlen(jsonl));
-    torture(opt, HR_FAULT_ALLOC);
+    begin_tree("torture_list");
+    put("a");
+    put("b");
+    put("c");
+    torture(opt, HR_FAULT_ALLOC | HR_FAULT_OPEN | HR_FAULT_READ,
+            list_text("t.csv", csv, strlen(csv)));
+    torture(opt, HR_FAULT_ALLOC, list_text("t.jsonl", jsonl, strlen(jsonl)));
 }

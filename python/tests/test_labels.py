@@ -1,0 +1,233 @@
+"""Labels from CSV and JSON lines: every column as Python's own readers give it, and nothing by guessing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import pathlib
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import headrace as hr
+
+SETTINGS = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], print_blob=True
+)
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """a.jpg, b.jpg, c.jpg: not pictures, which nobody here decodes."""
+    made = tmp_path / "photos"
+    made.mkdir()
+    for name in "abc":
+        (made / f"{name}.jpg").write_bytes(name.encode())
+    return made
+
+
+def records(pipe: hr.Pipeline) -> list[dict[str, Any]]:
+    made = []
+    for batch in pipe.batch(100).loader(output="numpy"):
+        fields = {name: batch[name] for name in batch}
+        made += [{k: v[i] for k, v in fields.items()} for i in range(len(fields["data"]))]
+    return made
+
+
+def refused(folder: pathlib.Path, text: str, name: str = "l.csv", **options: Any) -> hr.HeadraceError:
+    path = folder.parent / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(hr.HeadraceError) as caught:
+        _ = hr.files(folder, labels=path, **options).fields
+    return caught.value
+
+
+# ---- what issue 14, A1 names ----
+
+
+def test_a_header_with_other_names_is_refused_with_the_candidates(folder: pathlib.Path) -> None:
+    error = refused(folder, "path,class\na.jpg,cat\n")
+    assert (error.file, error.line, error.column) == (str(folder.parent / "l.csv"), 1, 1)
+    assert 'no column is called "label"; the columns are "path", "class": set label_column' in str(error)
+    error = refused(folder, "filename,class\na.jpg,cat\n")  # was record 501
+    assert 'no column is called "path"; the columns are "filename", "class": set path_column' in str(error)
+    assert "did you mean" in str(refused(folder, "path,labels\na.jpg,1\n"))
+
+
+def test_spaces_around_names_and_values_do_not_count(folder: pathlib.Path) -> None:
+    (folder.parent / "l.csv").write_text('path, label\na.jpg, cat\n b.jpg ,dog \nc.jpg, " cat"\n')
+    pipe = hr.files(folder, labels=folder.parent / "l.csv")
+    assert [r["label"] for r in records(pipe)] == [1, 2, 0]  # " cat", "cat", "dog"
+
+
+def test_numbers_stay_numbers(folder: pathlib.Path) -> None:
+    (folder.parent / "l.csv").write_text("a.jpg,0.0\nb.jpg,3.7\nc.jpg,-1\n")  # were ranks
+    pipe = hr.files(folder, labels=folder.parent / "l.csv")
+    assert [f.text() for f in pipe.fields] == ["bytes", "float64"]
+    assert [r["label"] for r in records(pipe)] == [0.0, 3.7, -1.0]
+
+
+def test_columns_are_chosen_by_name_and_every_other_one_is_a_field(folder: pathlib.Path) -> None:
+    (folder.parent / "l.csv").write_text(
+        'class,"file name",weight,fold,caption\ndog,a.jpg,1,0,"one, two"\ncat,b.jpg,2.5,1,""\ndog,c.jpg,3,2,"x\ny"\n'
+    )
+    chosen = {"labels": folder.parent / "l.csv", "path_column": "file name", "label_column": "class"}
+    pipe = hr.files(folder, **chosen)
+    assert {f.name: f.text() for f in pipe.fields} == {
+        "data": "bytes",
+        "label": "int64",
+        "weight": "float64",
+        "fold": "int64",
+        "caption": "bytes",
+    }
+    made = records(pipe)
+    assert [r["label"] for r in made] == [1, 0, 1]
+    assert [r["weight"] for r in made] == [1, 2.5, 3]
+    assert [r["fold"] for r in made] == [0, 1, 2]
+    assert [r["caption"] for r in made] == [b"one, two", b"", b"x\ny"]
+    assert [f.name for f in hr.files(folder, columns="fold", **chosen).fields] == ["data", "label", "fold"]
+    assert [f.name for f in hr.files(folder, columns=[], **chosen).fields] == ["data", "label"]
+    error = refused(folder, "path,label,wait\na.jpg,1,2\n", columns=["weight"])
+    assert 'no column is called "weight"' in str(error)
+
+
+def test_columns_survive_shuffle_and_resume(folder: pathlib.Path) -> None:
+    (folder.parent / "l.csv").write_text(
+        "path,label,n\n" + "".join(f"{c}.jpg,{i},{i * 10}\n" for i, c in enumerate("abc"))
+    )
+    pipe = hr.files(folder, labels=folder.parent / "l.csv").shuffle()
+    made = records(pipe)
+    assert sorted(r["data"] for r in made) == [b"a", b"b", b"c"]
+    assert all(r["n"] == 10 * r["label"] == 10 * b"abc".index(r["data"]) for r in made)
+
+
+def test_a_missing_value_is_an_error_with_its_place(folder: pathlib.Path) -> None:
+    error = refused(folder, "path,label,w\na.jpg,1,2\nb.jpg,,3\n")
+    assert (error.line, error.column) == (3, 7)
+    assert 'column "label": the value is missing' in str(error)
+    error = refused(folder, "path,label,w\na.jpg,1,2\nb.jpg,1,nan\n")
+    assert (error.line, error.column) == (3, 9)
+    assert 'column "w"' in str(error)
+    error = refused(folder, '{"path": "a.jpg", "label": 1}\n{"path": "b.jpg"}\n', "l.jsonl")
+    assert error.line == 2
+    assert 'column "label": the value is missing' in str(error)
+
+
+def test_photos_without_a_line_and_lines_without_a_photo(folder: pathlib.Path) -> None:
+    error = refused(folder, "a.jpg,1\nb.jpg,2\n")
+    assert "c.jpg in" in str(error) and "(1 such files)" in str(error) and "skip: unlisted" in str(error)
+    error = refused(folder, "a.jpg,1\nb.jpg,2\nc.jpg,3\nd.jpg,4\n")
+    assert error.line == 4 and "d.jpg" in str(error) and "skip: missing" in str(error)
+    (folder.parent / "l.csv").write_text("d.jpg,4\nb.jpg,2\na.jpg,1\n")
+    pipe = hr.files(folder, labels=folder.parent / "l.csv", skip="both")
+    assert [r["label"] for r in records(pipe)] == [2, 1]
+
+
+def test_no_label_is_ever_minus_one(folder: pathlib.Path) -> None:
+    error = refused(folder, "a.jpg\nb.jpg\nc.jpg\n")
+    assert "1 columns and no header" in str(error)
+    (folder.parent / "l.csv").write_text("path,n\na.jpg,1\nb.jpg,2\nc.jpg,3\n")
+    pipe = hr.files(folder, labels=folder.parent / "l.csv", label_column="")
+    assert [f.name for f in pipe.fields] == ["data", "n"]
+    (folder.parent / "l.csv").write_text("a.jpg\nb.jpg\nc.jpg\n")
+    assert [f.name for f in hr.files(folder, labels=folder.parent / "l.csv", label_column="").fields] == ["data"]
+
+
+def test_inspect_says_what_was_found(folder: pathlib.Path, command: str) -> None:
+    (folder.parent / "l.csv").write_text(",filename,class,w\n0,a.jpg,cat,1.5\n1,x.jpg,dog,2\n")
+    pipe = hr.files(folder, labels=folder.parent / "l.csv", path_column="filename", label_column="class", skip="both")
+    pipe.save(folder.parent / "g.yaml")
+    done = subprocess.run(
+        [command, "inspect", folder.parent / "g.yaml"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "w float64" in done.stdout
+    assert 'header "", "filename", "class", "w"; paths from "filename", labels from "class" (text)' in done.stdout
+    assert "columns without a name, left out: 1" in done.stdout
+    assert "files without a line, skipped: 2; lines without a file, skipped: 1" in done.stdout
+
+
+def test_a_column_with_the_name_of_a_field_is_refused(folder: pathlib.Path) -> None:
+    error = refused(folder, "path,label,data\na.jpg,1,x\n")
+    assert (error.line, error.column) == (1, 12)
+    assert "rename that one with field" in str(error)
+
+
+def test_the_fingerprint_covers_columns(folder: pathlib.Path) -> None:
+    prints = []
+    for n in (1, 2):
+        (folder.parent / "l.csv").write_text(f"path,label,n\na.jpg,1,{n}\n")
+        prints.append(hr.files(folder, labels=folder.parent / "l.csv", skip="unlisted").fingerprint)
+    assert prints[0] != prints[1]
+
+
+# ---- what Python writes, Headrace reads ----
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+numbers = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1),
+)
+
+
+def same(got: Any, wanted: Any) -> bool:
+    if isinstance(wanted, str):
+        return bool(got == wanted.encode())
+    if isinstance(wanted, float):
+        return float(got) == wanted and math.copysign(1, got) == math.copysign(1, wanted)
+    return bool(np.asarray(got) == wanted)
+
+
+def read_back(folder: pathlib.Path, name: str, text: str, **options: Any) -> list[dict[str, Any]]:
+    (folder.parent / name).write_bytes(text.encode())
+    return records(hr.files(folder, labels=folder.parent / name, skip="unlisted", **options))
+
+
+@SETTINGS
+@given(
+    column=st.one_of(numbers, st.lists(texts.map("x".__add__), min_size=1)),  # "x": never a number
+    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+    terminator=st.sampled_from(["\r\n", "\n"]),
+    mark=st.booleans(),
+)
+def test_what_csv_writer_writes(
+    folder: pathlib.Path, column: list[Any], quoting: Any, terminator: str, mark: bool
+) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=quoting, lineterminator=terminator)
+    writer.writerow(["path", "label", "value"])
+    writer.writerows(["a.jpg", i, value] for i, value in enumerate(column))
+    made = read_back(folder, "l.csv", ("\ufeff" if mark else "") + text.getvalue())
+    assert [r["label"] for r in made] == list(range(len(column)))
+    assert all(same(r["value"], v) for r, v in zip(made, column, strict=True))
+
+
+@SETTINGS
+@given(st.lists(st.text('ab,"\r\n .x', min_size=1, max_size=8).map(str.strip).filter(bool), min_size=1))
+def test_what_csv_writer_leaves_unquoted(folder: pathlib.Path, column: list[str]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["path", "label", "value"])
+    writer.writerows(["a.jpg", 0, value] for value in column)
+    assert [r["value"] for r in read_back(folder, "l.csv", text.getvalue())] == [v.encode() for v in column]
+
+
+@SETTINGS
+@given(
+    column=st.one_of(numbers, st.lists(texts, min_size=1), st.lists(st.booleans(), min_size=1)),
+    ascii_only=st.booleans(),
+    name=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12).filter(
+        lambda n: n.lower() not in ("path", "label", "data")
+    ),
+)
+def test_what_json_dumps_writes(folder: pathlib.Path, column: list[Any], ascii_only: bool, name: str) -> None:
+    lines = [{"path": "a.jpg", name: value, "label": i} for i, value in enumerate(column)]
+    text = "\n".join(json.dumps(line, ensure_ascii=ascii_only) for line in lines)
+    made = read_back(folder, "l.jsonl", text)
+    assert [r["label"] for r in made] == list(range(len(column)))
+    assert all(same(r[name], v) for r, v in zip(made, column, strict=True))
