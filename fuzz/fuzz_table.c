@@ -24,10 +24,12 @@ static uint64_t read_cells(const struct hr_table *table)
             __builtin_trap();
         for (size_t row = 0; row < table->rows; row++) {
             size_t length = column->type == HR_TABLE_BOOL ? 1 : sizeof(int64_t);
-            const char *at = (const char *)column->numbers + row * length;
+            const char *at;
 
             if (column->type == HR_TABLE_TEXT)
                 at = hr__table_text(column, row, &length);
+            else
+                at = (const char *)column->numbers + row * length;
             sum += hr__hash64(at, length, sum);
         }
     }

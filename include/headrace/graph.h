@@ -120,6 +120,8 @@ struct hr_field_info {
     int ndim;
     int64_t dims[HR_MAX_DIMS];          /* -1: unknown before data is read */
     const char *dim_names[HR_MAX_DIMS]; /* "height"; "" if unnamed */
+    const char *const *classes;         /* names of class numbers, the graph's; or NULL */
+    size_t class_count;                 /* 0 if the field holds no classes with names */
 };
 HR_API size_t hr_graph_field_count(const struct hr_graph *graph, size_t node);
 HR_API HR_CHECK enum hr_err

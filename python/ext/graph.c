@@ -487,7 +487,7 @@ static PyObject *graph_nodes(PyObject *self, PyObject *unused)
 
 static PyObject *field_dict(const struct hr_field_info *info)
 {
-    PyObject *shape = PyList_New(0), *dims = PyList_New(0);
+    PyObject *shape = PyList_New(0), *dims = PyList_New(0), *classes = PyList_New(0);
     const char *dtype = info->dtype != HR_DTYPE_NONE ? hr_dtype_name(info->dtype) : NULL;
 
     for (int i = 0; i < info->ndim; i++) {
@@ -495,14 +495,20 @@ static PyObject *field_dict(const struct hr_field_info *info)
         dims = append(dims, PyUnicode_FromString(
                                 info->dim_names[i] != NULL ? info->dim_names[i] : ""));
     }
-    if (shape == NULL || dims == NULL) {
+    for (size_t i = 0; i < info->class_count; i++)
+        classes =
+            append(classes, PyUnicode_DecodeUTF8(info->classes[i],
+                                                 (Py_ssize_t)strlen(info->classes[i]),
+                                                 "surrogateescape"));
+    if (shape == NULL || dims == NULL || classes == NULL) {
         Py_XDECREF(shape);
         Py_XDECREF(dims);
+        Py_XDECREF(classes);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:z,s:O,s:N,s:N}", "name", info->name, "dtype", dtype,
+    return Py_BuildValue("{s:s,s:z,s:O,s:N,s:N,s:N}", "name", info->name, "dtype", dtype,
                          "ragged", info->ragged ? Py_True : Py_False, "shape", shape,
-                         "dims", dims);
+                         "dims", dims, "classes", classes);
 }
 
 /* The graph is locked. */

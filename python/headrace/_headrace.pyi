@@ -56,6 +56,7 @@ class FieldInfo(TypedDict):
     ragged: bool
     shape: list[int]  # -1: known only at run time
     dims: list[str]  # names, "" if there is none
+    classes: list[str]  # names of class numbers; none for other fields
 
 def version() -> str: ...
 def op_list() -> list[OpInfo]: ...

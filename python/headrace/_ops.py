@@ -1299,6 +1299,7 @@ def source_files(
     path_column: str | PathLike = "path",
     label_column: str | PathLike = "label",
     columns: str | Sequence[str] = ("*",),
+    classes: str | Sequence[str] | None = None,
     skip: Literal["none", "unlisted", "missing", "both"] = "none",
     suffixes: str | Sequence[str] = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"),
     recursive: bool = True,
@@ -1336,6 +1337,9 @@ def source_files(
             when there is none; string, default label.
         columns: the further columns that become fields; * stands for all; list of
             strings, 0 to 64 items, default ["*"].
+        classes: names of the classes in the order of their numbers, such as those of
+            the training set; default: those found, in order of name; list of strings, 1
+            to 16777216 items, optional.
         skip: what to leave out instead of failing: unlisted (files without a line in
             the labels file), missing (lines without a file), both; enum, one of none,
             unlisted, missing, both, default none.
@@ -1359,7 +1363,7 @@ def source_files(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "labels": labels, "path_column": path_column, "label_column": label_column, "columns": columns, "skip": skip, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
+    params: dict[str, Any] = {"path": path, "labels": labels, "path_column": path_column, "label_column": label_column, "columns": columns, "classes": classes, "skip": skip, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
     defaults: dict[str, Any] = {"labels": "none", "path_column": "path", "label_column": "label", "columns": ("*",), "skip": "none", "suffixes": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"), "recursive": True, "paths": False, "field": "data", "label": "label", "path_field": "path"}
     return Pipeline._source("source.files", params, defaults, name=name)
 

@@ -11,7 +11,7 @@ import functools
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from . import _headrace
 from ._check import nearest
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 
 
 class Field(NamedTuple):
-    """A field of the records (after a batch op: of the batches) that a pipeline outputs."""
+    """A field of the records (after a batch op: of the batches) that a pipeline outputs.
+
+    classes: names of the classes in the order of their numbers, for labels that have names.
+    """
 
     name: str
     spec: Spec
     ragged: bool = False
+    classes: tuple[str, ...] = ()
 
     @property
     def dtype(self) -> str:
@@ -46,6 +50,24 @@ class Field(NamedTuple):
     def text(self) -> str:
         """As "float32[3, 224, 224]"."""
         return ("ragged " if self.ragged else "") + self.spec.text()
+
+
+class Fields(tuple[Field, ...]):
+    """The fields in order; `fields["label"]` is the one of that name."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str, /) -> Field: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> tuple[Field, ...]: ...
+    def __getitem__(self, key: Any, /) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        names = [field.name for field in self]
+        if key not in names:
+            raise KeyError(f"there is no field '{key}'{nearest(key, names)}; fields are {', '.join(names)}")
+        return super().__getitem__(names.index(key))
 
 
 class Resolved(NamedTuple):
@@ -82,7 +104,7 @@ def op_kinds() -> dict[str, str]:
     return {op["name"]: op["kind"] for op in _headrace.op_list()}
 
 
-def fields_of(graph: _headrace.Graph) -> tuple[Field, ...]:
+def fields_of(graph: _headrace.Graph) -> Fields:
     """The schema of a frozen graph's output."""
     infos = graph.nodes()
     used = {i for info in infos for i in info["inputs"]}
@@ -92,8 +114,9 @@ def fields_of(graph: _headrace.Graph) -> tuple[Field, ...]:
         dims: tuple[Dim, ...] = tuple(
             size if size >= 0 else name or None for size, name in zip(f["shape"], f["dims"], strict=True)
         )
-        made.append(Field(f["name"], Spec(f["dtype"] or "bytes", dims if f["dtype"] else ()), f["ragged"]))
-    return tuple(made)
+        spec = Spec(f["dtype"] or "bytes", dims if f["dtype"] else ())
+        made.append(Field(f["name"], spec, f["ragged"], tuple(f["classes"])))
+    return Fields(made)
 
 
 def is_batched(node: Node) -> bool:

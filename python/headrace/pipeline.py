@@ -278,8 +278,9 @@ class Pipeline(Methods):
         return build.build(self._node)
 
     @property
-    def fields(self) -> tuple[build.Field, ...]:
-        """The fields of the records or batches. Checks the whole pipeline and opens its sources."""
+    def fields(self) -> build.Fields:
+        """The fields of the records or batches, by place or by name: `pipe.fields["label"].classes` are
+        the names of its classes. Checks the whole pipeline and opens its sources."""
         return self._built.fields
 
     @property

@@ -77,7 +77,7 @@ def test_columns_are_chosen_by_name_and_every_other_one_is_a_field(folder: pathl
     (folder.parent / "l.csv").write_text(
         'class,"file name",weight,fold,caption\ndog,a.jpg,1,0,"one, two"\ncat,b.jpg,2.5,1,""\ndog,c.jpg,3,2,"x\ny"\n'
     )
-    chosen = {"labels": folder.parent / "l.csv", "path_column": "file name", "label_column": "class"}
+    chosen: dict[str, Any] = {"labels": folder.parent / "l.csv", "path_column": "file name", "label_column": "class"}
     pipe = hr.files(folder, **chosen)
     assert {f.name: f.text() for f in pipe.fields} == {
         "data": "bytes",
@@ -164,6 +164,85 @@ def test_the_fingerprint_covers_columns(folder: pathlib.Path) -> None:
         (folder.parent / "l.csv").write_text(f"path,label,n\na.jpg,1,{n}\n")
         prints.append(hr.files(folder, labels=folder.parent / "l.csv", skip="unlisted").fingerprint)
     assert prints[0] != prints[1]
+
+
+# ---- what issue 14, A5 names ----
+
+
+@pytest.fixture
+def animals(tmp_path: pathlib.Path) -> pathlib.Path:
+    """train/cat, train/dog; val/cat, val/zebra; test/dog."""
+    for name in ("train/cat", "train/dog", "val/cat", "val/zebra", "test/dog"):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        (folder / "1.jpg").write_bytes(name.encode())
+    return tmp_path
+
+
+def test_label_folder_and_labels_folders_are_refused_with_the_nearest(animals: pathlib.Path) -> None:
+    with pytest.raises(hr.ArgumentError, match="did you mean labels: folder") as caught:
+        _ = hr.files(animals / "train", label="folder").fields  # was: no labels
+    assert caught.value.param == "label"
+    with pytest.raises(hr.ArgumentError, match='no file "folders"; did you mean "folder"') as caught:
+        _ = hr.files(animals / "train", labels="folders").fields
+    assert caught.value.param == "labels"
+
+
+def test_classes_are_shown_and_follow_the_field(animals: pathlib.Path, command: str) -> None:
+    pipe = hr.files(animals / "train", labels="folder")
+    assert pipe.fields["label"].classes == ("cat", "dog")
+    assert pipe.fields["data"].classes == ()
+    later = pipe.shuffle().rename(fields={"label": "kind"}).batch(2)
+    assert later.fields["kind"].classes == ("cat", "dog")
+    assert pipe.map(lambda y: y + 1, fields="label").fields["label"].classes == ()  # other numbers
+    with pytest.raises(KeyError, match="did you mean 'label'"):
+        _ = pipe.fields["lable"]
+    pipe.save(animals / "g.yaml")
+    args = [command, "inspect", str(animals / "g.yaml"), "--no-records"]
+    assert (
+        "label int64 (2 classes: cat, dog)"
+        in subprocess.run(args, capture_output=True, text=True, check=True, timeout=60).stdout
+    )
+    shown = json.loads(subprocess.run([*args, "--json"], capture_output=True, check=True, timeout=60).stdout)
+    assert shown["nodes"][0]["fields"][1]["classes"] == ["cat", "dog"]
+
+
+def test_a_validation_set_never_gets_other_numbers(animals: pathlib.Path) -> None:
+    train = hr.files(animals / "train", labels="folder")
+    classes = train.fields["label"].classes
+    with pytest.raises(hr.ArgumentError, match='class "zebra" is not among the 2 given classes'):
+        _ = hr.files(animals / "val", labels="folder", classes=classes).fields
+    test = hr.files(animals / "test", labels="folder", classes=classes)
+    assert [r["label"] for r in records(test)] == [1]  # 0 without classes
+    (animals / "v.csv").write_text("path,label\ncat/1.jpg,cat\nzebra/1.jpg,zebra\n")
+    with pytest.raises(hr.ArgumentError, match='v.csv:3: class "zebra"'):
+        _ = hr.files(animals / "val", labels=animals / "v.csv", classes=classes).fields
+    turned = hr.files(animals / "train", labels="folder", classes=["dog", "cat"])
+    assert [r["label"] for r in records(turned)] == [1, 0]
+    assert turned.fingerprint != train.fingerprint
+    assert hr.files(animals / "train", labels="folder", classes=classes).fingerprint == train.fingerprint
+
+
+def test_any_number_of_classes(animals: pathlib.Path) -> None:
+    names = [f"class {i:05}" for i in range(3000)]
+    (animals / "l.csv").write_text("path,label\n" + "".join(f"cat/1.jpg,{name}\n" for name in names[::-1]))
+    pipe = hr.files(animals / "train", labels=animals / "l.csv", skip="unlisted")
+    assert list(pipe.fields["label"].classes) == names
+    assert [r["label"] for r in records(pipe)] == list(range(2999, -1, -1))
+    again = hr.from_yaml(
+        hr.files(animals / "train", labels=animals / "l.csv", skip="unlisted", classes=names).to_yaml()
+    )
+    assert again.fingerprint == pipe.fingerprint
+
+
+def test_given_classes_and_a_saved_index(animals: pathlib.Path) -> None:
+    """What is saved with given classes is not taken for what the folders give."""
+    options: dict[str, Any] = {"labels": "folder", "index": animals / "i.index"}
+    plain = hr.files(animals / "train", labels="folder").fingerprint
+    turned = hr.files(animals / "train", labels="folder", classes=["dog", "cat"]).fingerprint
+    for _ in range(2):
+        assert hr.files(animals / "train", classes=["dog", "cat"], **options).fingerprint == turned
+        assert hr.files(animals / "train", **options).fingerprint == plain
 
 
 # ---- what Python writes, Headrace reads ----

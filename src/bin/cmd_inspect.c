@@ -81,6 +81,19 @@ static void print_type(const struct hr_field_info *field)
     printf("]");
 }
 
+#define CLASSES_SHOWN 8
+
+/* " (3 classes: ant, bee, cat)" */
+static void print_classes(const struct hr_field_info *field)
+{
+    if (field->class_count == 0)
+        return;
+    printf(" (%zu class%s:", field->class_count, field->class_count == 1 ? "" : "es");
+    for (size_t i = 0; i < field->class_count && i < CLASSES_SHOWN; i++)
+        printf("%s %s", i > 0 ? "," : "", field->classes[i]);
+    printf("%s)", field->class_count > CLASSES_SHOWN ? ", ..." : "");
+}
+
 static void print_fields(const struct hr_graph *graph)
 {
     struct hr_node_info node;
@@ -98,6 +111,8 @@ static void print_fields(const struct hr_graph *graph)
             printf("%s%s%s%s ", k > 0 ? ", " : "", term_bold(stdout), field.name,
                    term_plain(stdout));
             print_type(&field);
+            if (node.input_count == 0)
+                print_classes(&field);
         }
         printf("\n");
         if (node.note != NULL)

@@ -37,6 +37,10 @@ static void json_field(struct json *json, const struct hr_field_info *field)
     for (int i = 0; i < field->ndim; i++)
         json_text(json, NULL, field->dim_names[i]);
     json_close(json, ']');
+    json_open(json, "classes", '[');
+    for (size_t i = 0; i < field->class_count; i++)
+        json_text(json, NULL, field->classes[i]);
+    json_close(json, ']');
     json_close(json, '}');
 }
 

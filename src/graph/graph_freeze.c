@@ -192,6 +192,8 @@ bind_fields(struct hr_graph_node *n, struct hr_field **fields, struct hr_error *
         const char *name = n->field_names[i];
 
         fields[i] = hr__schema_find(&n->schema, name);
+        if (fields[i] != NULL && n->field_access[i] == HR_ACCESS_WRITE)
+            fields[i]->classes = NULL;
         if (fields[i] == NULL && n->field_access[i] != HR_ACCESS_WRITE)
             return missing(n, name, &n->schema, error);
         if (fields[i] == NULL)

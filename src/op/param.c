@@ -246,6 +246,9 @@ static void fill(const struct hr_param *param, const struct hr_doc *value, void 
     case HR_PARAM_STRINGS:
         fill_list(param, value, to);
         break;
+    case HR_PARAM_TEXTS:
+        *(const struct hr_doc **)to = value;
+        break;
     default:
         *(const char **)to = value->as.string.text;
     }
@@ -300,7 +303,8 @@ static bool holds_text(const struct hr_param *table, size_t count)
         enum hr_param_type type = table[i].type;
 
         if (type == HR_PARAM_STRING || type == HR_PARAM_PATH || type == HR_PARAM_FIELD ||
-            type == HR_PARAM_FIELDS || type == HR_PARAM_MAP || type == HR_PARAM_STRINGS)
+            type == HR_PARAM_FIELDS || type == HR_PARAM_MAP || type == HR_PARAM_STRINGS ||
+            type == HR_PARAM_TEXTS)
             return true;
     }
     return false;

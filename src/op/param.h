@@ -28,6 +28,8 @@ enum hr_param_type {
     HR_PARAM_FIELDS,  /* struct hr_names: field names; bound to slots in order */
     HR_PARAM_MAP,     /* struct hr_pairs: name -> name */
     HR_PARAM_STRINGS, /* struct hr_names: any texts */
+    HR_PARAM_TEXTS,   /* const struct hr_doc *: a list of texts of any length, the
+                         canonical value; NULL when absent */
 };
 
 /* How an op uses the field that a FIELD(S) parameter names. */
@@ -137,6 +139,7 @@ const char *hr__param_type_name(enum hr_param_type type);
 #define HR_P_FIELDS(s, f, ...) HR_P(HR_PARAM_FIELDS, s, f, __VA_ARGS__)
 #define HR_P_MAP(s, f, ...) HR_P(HR_PARAM_MAP, s, f, __VA_ARGS__)
 #define HR_P_STRINGS(s, f, ...) HR_P(HR_PARAM_STRINGS, s, f, __VA_ARGS__)
+#define HR_P_TEXTS(s, f, ...) HR_P(HR_PARAM_TEXTS, s, f, __VA_ARGS__)
 #define HR_RANGE(low, high) .has_min = true, .min = (low), .has_max = true, .max = (high)
 #define HR_MIN(low) .has_min = true, .min = (low)
 

@@ -238,6 +238,7 @@ canon_item(struct hr_param_parse *p, const struct hr_doc *value, struct hr_doc *
     case HR_PARAM_FLOATS:
         return canon_float(p, value, ret);
     case HR_PARAM_STRINGS:
+    case HR_PARAM_TEXTS:
         return canon_text(p, value, ret);
     default:
         return canon_field(p, value, ret);

@@ -22,6 +22,7 @@ const char *hr__param_type_name(enum hr_param_type type)
         [HR_PARAM_FLOATS] = "list of floats",
         [HR_PARAM_FIELDS] = "list of fields",
         [HR_PARAM_STRINGS] = "list of strings",
+        [HR_PARAM_TEXTS] = "list of strings",
         [HR_PARAM_MAP] = "map",
     };
 
@@ -81,6 +82,7 @@ void hr__param_range_text(const struct hr_param *param, struct hr_str *out)
     case HR_PARAM_FLOATS:
     case HR_PARAM_FIELDS:
     case HR_PARAM_STRINGS:
+    case HR_PARAM_TEXTS:
         add_items(param, out);
         add_bounds(param, out);
         break;

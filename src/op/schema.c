@@ -180,4 +180,8 @@ void hr__field_info(const struct hr_field *field, struct hr_field_info *ret_info
         ret_info->dims[i] = field->dims[i].size;
         ret_info->dim_names[i] = field->dims[i].name;
     }
+    if (field->classes != NULL) {
+        ret_info->classes = field->classes->names;
+        ret_info->class_count = field->classes->count;
+    }
 }

@@ -44,6 +44,13 @@ enum hr_layout {
     HR_LAYOUT_CHW,
 };
 
+/* Names of classes by number. The state of the node that made the field owns them; they
+ * are there once it is open. */
+struct hr_field_classes {
+    const char *const *names;
+    size_t count;
+};
+
 struct hr_field {
     char name[HR_FIELD_NAME_MAX + 1];
     enum hr_field_kind kind;
@@ -51,9 +58,10 @@ struct hr_field {
     int ndim;
     struct hr_dim dims[HR_MAX_DIMS];
     enum hr_meaning meaning;
-    enum hr_layout layout; /* images */
-    int levels;            /* RAGGED, STRINGS: batches that it is nested in, at least 1 */
-    int slot;              /* set by the compiler of a stage; ops leave it alone */
+    enum hr_layout layout;                  /* images */
+    const struct hr_field_classes *classes; /* LABEL; or NULL */
+    int levels; /* RAGGED, STRINGS: batches that it is nested in, at least 1 */
+    int slot;   /* set by the compiler of a stage; ops leave it alone */
 };
 
 /* Fields in order; a value type that holds its own storage. */

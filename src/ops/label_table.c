@@ -212,6 +212,11 @@ void hr__label_table_field(const struct hr_table_column *column, struct hr_field
     field->meaning = text ? HR_MEANING_TEXT : HR_MEANING_NONE;
 }
 
+bool hr__label_table_has_classes(const struct hr_label_table *table)
+{
+    return table->table.columns[table->label].type == HR_TABLE_TEXT;
+}
+
 void hr__label_table_label(const struct hr_label_table *table, struct hr_field *field)
 {
     enum hr_table_type type = table->table.columns[table->label].type;

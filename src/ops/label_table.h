@@ -33,6 +33,9 @@ void hr__label_table_finish(struct hr_label_table *table);
 const struct hr_table_column *
 hr__label_table_more(const struct hr_label_table *table, size_t i);
 
+/* Whether the labels are names of classes. */
+bool hr__label_table_has_classes(const struct hr_label_table *table);
+
 /* Set the type of a field: of the labels, of a column. */
 void hr__label_table_label(const struct hr_label_table *table, struct hr_field *field);
 void hr__label_table_field(const struct hr_table_column *column, struct hr_field *field);

@@ -16,12 +16,14 @@
 #include "core/str.h"
 #include "store/index.h"
 #include "store/reader.h"
+#include "store/store.h"
 
 struct files {
     const char *path;
     const char *labels;
     const char *path_column, *label_column;
     struct hr_names columns;
+    const struct hr_doc *classes; /* a list of texts, or NULL */
     int skip;
     struct hr_names suffixes;
     bool recursive, paths;
@@ -49,6 +51,11 @@ static const struct hr_param files_params[] = {
     HR_P_STRINGS(struct files, columns, .fallback = "[\"*\"]", .items_min = 0,
                  .items_max = HR_LIST_MAX,
                  .help = "the further columns that become fields; * stands for all"),
+    HR_P_TEXTS(struct files, classes, .items_min = 1, .items_max = 1 << 24,
+               .help =
+                   "names of the classes in the order of their numbers, such as those "
+                   "of the training set; default: those found, in order of name",
+               .not_identity = true),
     HR_P_ENUM(struct files, skip, .names = skip_words, .fallback = "none",
               .help = "what to leave out instead of failing: unlisted (files without a "
                       "line in the labels file), missing (lines without a file), both"),
@@ -79,6 +86,8 @@ enum { FIELD_DATA, FIELD_LABEL, FIELD_PATH, FIELD_COLUMNS };
 struct state {
     struct hr_label_table table; /* the labels file */
     struct hr_index *index;
+    struct hr_field_classes classes; /* of the index */
+    const char **given;              /* classes; the texts are the parameter's */
     char *note;
 };
 
@@ -98,8 +107,63 @@ static void files_close(void *made)
 
     hr__label_table_finish(&state->table);
     hr__index_unref(state->index);
+    hr__free(state->given);
     hr__free(state->note);
     hr__free(state);
+}
+
+static bool exists(const char *uri)
+{
+    struct hr_object object;
+
+    if (hr__store_open(uri, &object, NULL) != HR_OK)
+        return false;
+    hr__store_close(&object);
+    return true;
+}
+
+/* Words that mean something else than they say: `label` is the name of a field. */
+static enum hr_err check_words(const struct files *p, struct hr_error *error)
+{
+    static const char *const words[] = {"folder", "none"};
+    const char *near = hr__nearest(p->labels, words, 2);
+
+    if (strcmp(p->labels, "none") == 0 && strcmp(p->label, "label") != 0) {
+        bool folder = hr__nearest(p->label, words, 1) != NULL;
+
+        snprintf(error->param, sizeof error->param, "label");
+        return hr__fail(error, HR_ERR_ARGUMENT,
+                        "label is the name of the field that holds labels, and there are "
+                        "none: %s",
+                        folder ? "did you mean labels: folder?"
+                               : "set labels to folder or to a file");
+    }
+    if (is_table(p) && near != NULL && !exists(p->labels)) {
+        snprintf(error->param, sizeof error->param, "labels");
+        return hr__fail(error, HR_ERR_ARGUMENT,
+                        "labels is none, folder or a file, and there is no file \"%s\"; "
+                        "did you mean \"%s\"?",
+                        p->labels, near);
+    }
+    if (!has_label(p) && p->classes != NULL)
+        return hr__fail(
+            error, HR_ERR_ARGUMENT,
+            "classes are given, and there are no labels: set labels to folder "
+            "or to a file");
+    return HR_OK;
+}
+
+static enum hr_err
+list_given(const struct files *p, struct state *state, struct hr_error *error)
+{
+    if (p->classes == NULL)
+        return HR_OK;
+    state->given = hr__malloc(p->classes->as.list.count * sizeof *state->given + 1);
+    if (state->given == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < p->classes->as.list.count; i++)
+        state->given[i] = p->classes->as.list.items[i]->as.string.text;
+    return HR_OK;
 }
 
 static enum hr_err
@@ -113,12 +177,15 @@ files_prepare(const void *params, void **ret_state, struct hr_error *error)
         .more_count = (size_t)p->columns.count,
         .taken = {p->field, p->label, p->path_field},
     };
-    struct state *state = hr__calloc(1, sizeof *state);
-    enum hr_err err = HR_OK;
+    struct state *state;
+    enum hr_err err;
 
+    HR_TRY(check_words(p, error));
+    state = hr__calloc(1, sizeof *state);
     if (state == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    if (is_table(p))
+    err = list_given(p, state, error);
+    if (err == HR_OK && is_table(p))
         err = hr__label_table_read(p->labels, &names, &state->table, error);
     if (err == HR_OK)
         *ret_state = state;
@@ -164,6 +231,8 @@ static enum hr_err files_infer(struct hr_infer *infer)
     label->kind = HR_FIELD_TENSOR;
     label->dtype = HR_I64;
     label->meaning = HR_MEANING_LABEL;
+    if (!is_table(p) || (has_label(p) && hr__label_table_has_classes(&state->table)))
+        label->classes = &state->classes;
     if (is_table(p) && has_label(p))
         hr__label_table_label(&state->table, label);
     for (size_t i = 0; i < state->table.more_count; i++)
@@ -223,6 +292,8 @@ static enum hr_err files_open(const struct hr_open *open, void **ret_state)
         .recursive = p->recursive,
         .folder_labels = strcmp(p->labels, "folder") == 0,
         .table = is_table(p) ? &state->table.table : NULL,
+        .classes = state->given,
+        .class_count = p->classes != NULL ? p->classes->as.list.count : 0,
         .path_column = state->table.path,
         .label_column = state->table.label,
         .skip_unlisted = p->skip == SKIP_UNLISTED || p->skip == SKIP_BOTH,
@@ -233,6 +304,8 @@ static enum hr_err files_open(const struct hr_open *open, void **ret_state)
     for (int i = 0; i < p->suffixes.count; i++)
         suffixes[i] = with_dot(p->suffixes.values[i], dotted[i], sizeof dotted[i]);
     HR_TRY(hr__index_open(&options, &state->index, open->error));
+    state->classes.names = hr__index_classes(state->index)->names;
+    state->classes.count = hr__index_classes(state->index)->count;
     if (is_table(p) && (state->note = make_note(state)) == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     return HR_OK;

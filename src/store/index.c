@@ -279,6 +279,23 @@ static void note_stats(struct hr_index *index)
                              index->classes.bytes + sizeof *index;
 }
 
+/* Whether the given classes are others than those of the folders, in another order, or
+ * more: labels are then not what they would be without. */
+static bool
+renumbers(const struct hr_index *index, const struct hr_index_options *options)
+{
+    const struct hr_index_folder *root = index->tree.root;
+    const char *const *names = options->classes;
+
+    if (options->class_count == 0)
+        return false;
+    for (size_t i = 1; i < options->class_count; i++) {
+        if (strcmp(names[i - 1], names[i]) > 0)
+            return true;
+    }
+    return options->class_count != root->child_count;
+}
+
 static enum hr_err
 open_tree(struct hr_index *index, const struct hr_index_options *options,
           const struct hr_index_pattern *pattern, struct hr_error *reterr)
@@ -287,11 +304,11 @@ open_tree(struct hr_index *index, const struct hr_index_options *options,
 
     index->options_hash = pattern->hash;
     index->folder_labels = options->folder_labels;
-    index->labels_count = options->folder_labels && options->class_count == 0;
     HR_TRY(make_prefix(index, pattern->base, reterr));
     HR_TRY(find_files(index, options, pattern, &differs, reterr));
     if (options->folder_labels)
         HR_TRY(folder_classes(index, options, reterr));
+    index->labels_count = options->folder_labels && !renumbers(index, options);
     HR_TRY(hr__index_order(index, reterr));
     if (index->count == 0)
         return no_files(options, pattern, reterr);
@@ -303,7 +320,10 @@ open_tree(struct hr_index *index, const struct hr_index_options *options,
     note_stats(index);
     if (differs)
         index->stats.save_failed = hr__index_save(index, options->saved, NULL) != HR_OK;
-    return HR_OK;
+    if (index->labels_count == options->folder_labels)
+        return HR_OK;
+    index->labels_count = true;
+    return hr__index_identify(index, reterr);
 }
 
 static uint64_t list_bytes(const struct hr_index_list *list)

@@ -234,8 +234,8 @@ struct hr_index {
     size_t run_count;
     struct hr_classes classes;
     bool folder_labels, is_list; /* is_list: names are in `list`, else in `tree` */
-    bool labels_count; /* in the identity of a tree: those of given classes do not, since
-                          they follow from the paths and from what was given */
+    bool labels_count; /* in the identity of a tree. A saved index does not have those
+                          that follow from given classes */
     struct hr_index_list list;
     struct hr_hash128 identity, options_hash;
     struct hr_index_stats stats;

@@ -40,7 +40,7 @@ static bool add_cell(struct hr_table_column *column, const char *text, size_t by
 {
     uint64_t from = column->offset != NULL ? column->offset[column->cells] : 0;
 
-    if (!hr__array_room(&column->text, from, &column->text_room, bytes, 1) ||
+    if (!hr__array_room(&column->text, from, &column->text_room, bytes + 1, 1) ||
         !hr__array_room(&column->offset, column->cells, &column->offset_room, 2,
                         sizeof *column->offset))
         return false;

@@ -323,6 +323,7 @@ static void add_value(struct random_graph *m, const struct hr_param *p)
         break;
     case HR_PARAM_FIELDS:
     case HR_PARAM_STRINGS:
+    case HR_PARAM_TEXTS:
         add(m, "[%s", any_field(m));
         if (p->one_is_item && below(m, 2) == 0)
             add(m, ", %s", any_field(m));
