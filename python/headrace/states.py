@@ -94,7 +94,8 @@ def refuse_others(state: Mapping[str, Any], built: Built, seed: int) -> None:
     """Raises StateMismatchError unless it is a state of this pipeline and seed."""
     if state["fingerprint"] != built.fingerprint:
         raise StateMismatchError(
-            f"the state belongs to another pipeline or data set: {_difference(state, about(built))} "
+            "the state belongs to another pipeline or data set: "
+            f"{_class_difference(state, built) or _difference(state, about(built))} "
             f"(fingerprint {state['fingerprint']}, here {built.fingerprint})",
             param="fingerprint",
         )
@@ -122,6 +123,28 @@ def refuse_ranks(state: Mapping[str, Any], rank: int, world: int) -> None:
         ),
         param="rank",
     )
+
+
+def _class_difference(state: Mapping[str, Any], built: Built) -> str:
+    """The first class of a source that had another number or name when the state was saved, or ""."""
+    saved = json.loads(state["engine"]).get("classes", []) if state["engine"] is not None else []
+    here = {
+        (info["name"], field["name"]): field["classes"]
+        for at, info in enumerate(built.graph.nodes())
+        for field in built.graph.fields(at)
+    }
+    for item in saved:
+        then, now = item["names"], here.get((item["node"], item["field"]))
+        if now is None or then == now:
+            continue
+        at = next((i for i, (a, b) in enumerate(zip(then, now, strict=False)) if a != b), min(len(then), len(now)))
+        was = f"was '{then[at]}'" if at < len(then) else "did not exist"
+        is_ = f"is '{now[at]}'" if at < len(now) else "does not exist"
+        return (
+            f"other classes of field '{item['field']}': class {at} {was} then, and {is_} now ({len(then)} classes "
+            f"then, {len(now)} now); give {item['node']} those of then (classes=)"
+        )
+    return ""
 
 
 def _difference(state: Mapping[str, Any], here: Mapping[str, Any]) -> str:

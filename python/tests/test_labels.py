@@ -223,6 +223,29 @@ def test_a_validation_set_never_gets_other_numbers(animals: pathlib.Path) -> Non
     assert hr.files(animals / "train", labels="folder", classes=classes).fingerprint == train.fingerprint
 
 
+def test_a_state_of_other_classes_is_refused_by_name(animals: pathlib.Path) -> None:
+    def loader(folder: str) -> hr.Loader:
+        return hr.files(animals / folder, labels="folder").repeat(4).batch(1).loader()
+
+    run = loader("train")
+    for _ in zip(range(3), run, strict=False):
+        pass
+    state = run.state_dict()
+    resumed = loader("train")
+    resumed.load_state_dict(state)
+    assert len(list(resumed)) == 5
+    other = loader("val")
+    with pytest.raises(hr.HeadraceError) as caught:
+        other.load_state_dict(state)
+        list(other)
+    assert "other classes of field 'label': class 1 was 'dog' then, and is 'zebra' now" in str(caught.value)
+    (animals / "train/emu").mkdir()
+    with pytest.raises(hr.HeadraceError, match="class 2 did not exist then, and is 'emu' now .2 classes then, 3 now"):
+        more = loader("train")
+        more.load_state_dict(state)
+        list(more)
+
+
 def test_any_number_of_classes(animals: pathlib.Path) -> None:
     names = [f"class {i:05}" for i in range(3000)]
     (animals / "l.csv").write_text("path,label\n" + "".join(f"cat/1.jpg,{name}\n" for name in names[::-1]))

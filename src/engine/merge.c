@@ -167,6 +167,10 @@ static void print(const struct merge *m, uint64_t base, struct hr_str *out)
         hr__str_add(out, ",");
         hr__done_print(&first->done, out);
     }
+    if (first->classes != NULL) {
+        hr__str_add(out, ",\"classes\":");
+        hr__doc_print_json(first->classes, false, out);
+    }
     hr__str_add(out, "}");
 }
 

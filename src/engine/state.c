@@ -200,6 +200,7 @@ enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
         hr__done_print(&engine->done, out);
     }
     print_nodes(engine->graph, &engine->place, out);
+    hr__state_print_classes(engine->graph, out);
     hr__str_add(out, "}");
     return hr__str_ok(out) ? HR_OK : HR_ERR_MEMORY;
 }
@@ -317,6 +318,7 @@ enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved
     HR_TRY(get_flag(doc, "even", &s.even, reterr));
     HR_TRY(get_end(doc, end, reterr));
     HR_TRY(get_nodes(doc, &s, reterr));
+    s.classes = hr__doc_get(doc, "classes");
     s.end_position = end[0];
     s.end_child = end[1];
     if (done != NULL)
@@ -330,6 +332,8 @@ enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved
 static enum hr_err check_identity(const struct hr_engine *engine,
                                   const struct hr_saved *s, struct hr_error *reterr)
 {
+    if (strcmp(s->fingerprint, engine->fingerprint) != 0)
+        HR_TRY(hr__state_check_classes(engine->graph, s->classes, reterr));
     if (strcmp(s->fingerprint, engine->fingerprint) != 0)
         return hr__fail(
             reterr, HR_ERR_STATE,

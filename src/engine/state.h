@@ -31,12 +31,21 @@ struct hr_saved {
     struct hr_saved_node nodes[HR_SAVED_NODES_MAX]; /* in the order of records */
     size_t node_count;
     struct hr_done done;
+    const struct hr_doc *classes; /* as written, unchecked; or NULL */
 };
 HR_CHECK enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved,
                                      struct hr_error *reterr);
 HR_CHECK enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out);
 HR_CHECK enum hr_err
 hr__state_restore(struct hr_engine *engine, const char *json, struct hr_error *reterr);
+
+/* state_classes.c: appends the names of the classes of all sources, if there are any. */
+struct hr_graph;
+void hr__state_print_classes(const struct hr_graph *graph, struct hr_str *out);
+/* HR_ERR_STATE, which names the first difference, if the graph has other classes. */
+HR_CHECK enum hr_err
+hr__state_check_classes(const struct hr_graph *graph, const struct hr_doc *classes,
+                        struct hr_error *reterr);
 
 /* merge.c: merges the states of all ranks of a world into one, for any world. */
 HR_CHECK enum hr_err hr__state_merge(const char *const *states, size_t count,

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/str.h"
 #include "headrace/engine.h"
@@ -423,4 +424,60 @@ TEST(hostile_merged_states_are_refused)
         CHECK_HAS(error.message, "\"done\" must be a list");
     }
     forget(&t);
+}
+
+/* A state of a run over folders a and b, after one batch. */
+static char *state_of_folders(const char *text, const char *state, struct hr_error *error)
+{
+    struct training t = {.text = text};
+    struct hr_iter *iter = NULL;
+    struct hr_batch *batch = NULL;
+    char *made = NULL;
+
+    if (open_rank(&t, 0, 1, state, &iter, error) != HR_OK)
+        return NULL;
+    CHECK_OK(hr_iter_next(iter, &batch, error));
+    hr_batch_unref(batch);
+    CHECK_OK(hr_iter_save(iter, &made, error));
+    hr_iter_close(iter);
+    return made;
+}
+
+static void put(const char *name)
+{
+    char path[600];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
+    (void)mkdir(path, 0755);
+    snprintf(path, sizeof path, "%s/%s/1.jpg", check_temp_dir(), name);
+    file = fopen(path, "w");
+    CHECK(file != NULL && fclose(file) == 0);
+}
+
+TEST(a_state_of_other_classes_is_refused_by_their_names)
+{
+    struct hr_error error = {0};
+    char text[800], *state, *merged, *again;
+
+    put("ant");
+    put("bee");
+    snprintf(text, sizeof text,
+             GRAPH("  - source.files: {path: %s, labels: folder}\n" BATCH(1)),
+             check_temp_dir());
+    state = state_of_folders(text, NULL, &error);
+    CHECK_HAS(state, "\"classes\":[{\"node\":\"source.files\",\"field\":\"label\","
+                     "\"names\":[\"ant\",\"bee\"]}]");
+    again = state_of_folders(text, state, &error);
+    CHECK(again != NULL);
+    CHECK_OK(hr_state_merge((const char *const[]){state}, 1, &merged, &error));
+    put("bat");
+    CHECK(state_of_folders(text, state, &error) == NULL);
+    CHECK_EQ_INT(error.code, HR_ERR_STATE);
+    CHECK_HAS(error.message, "class 1 was \"bee\" then, and is \"bat\" now");
+    CHECK(state_of_folders(text, merged, &error) == NULL);
+    CHECK_HAS(error.message, "(2 classes then, 3 now)");
+    hr_free(state);
+    hr_free(again);
+    hr_free(merged);
 }
