@@ -75,7 +75,8 @@ enum hr_graph_format {
 };
 
 /* The graph as NUL-terminated text that reads back as the same graph; free with
- * hr_free(). A graph from a file keeps its params and ${} as written. */
+ * hr_free(). A graph from a file keeps its params and ${} as written. A frozen graph
+ * also has the names of the classes that its sources found. */
 HR_API HR_CHECK enum hr_err
 hr_graph_print(const struct hr_graph *graph, enum hr_graph_format format, char **ret_text,
                struct hr_error *reterr);

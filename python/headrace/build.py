@@ -129,6 +129,11 @@ def is_batched(node: Node) -> bool:
     return any(map(is_batched, node.inputs))
 
 
+def has_labels(node: Node) -> bool:
+    """Whether a source before `node` has labels, whose classes are known once it is open."""
+    return node.params.get("labels", "none") != "none" or any(map(has_labels, node.inputs))
+
+
 # ---- user code ----
 
 

@@ -358,9 +358,9 @@ class Pipeline(Methods):
         """The pipeline as a graph file, which `hr.from_yaml` and the `headrace` command read.
 
         Functions of modules are saved by their names; others get names such as "lambda-1",
-        which cannot be loaded.
+        which cannot be loaded. Labels have their classes in it, for which their sources are opened.
         """
-        graph, _ = build.assemble(numbered(self._node))
+        graph = self._built.graph if build.has_labels(self._node) else build.assemble(numbered(self._node))[0]
         with translated():
             return graph.print("yaml")
 

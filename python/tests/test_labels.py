@@ -223,6 +223,17 @@ def test_a_validation_set_never_gets_other_numbers(animals: pathlib.Path) -> Non
     assert hr.files(animals / "train", labels="folder", classes=classes).fingerprint == train.fingerprint
 
 
+def test_a_saved_graph_has_the_classes(animals: pathlib.Path) -> None:
+    pipe = hr.files(animals / "train", labels="folder").batch(1)
+    text = pipe.to_yaml()
+    assert "classes" in text and "cat" in text and "dog" in text
+    again = hr.from_yaml(text)
+    assert again.fingerprint == pipe.fingerprint
+    assert again.to_yaml() == text
+    with pytest.raises(hr.ArgumentError, match='"zebra" is not among the 2 given classes'):
+        _ = hr.from_yaml(text.replace(str(animals / "train"), str(animals / "val"))).fields
+
+
 def test_a_state_of_other_classes_is_refused_by_name(animals: pathlib.Path) -> None:
     def loader(folder: str) -> hr.Loader:
         return hr.files(animals / folder, labels="folder").repeat(4).batch(1).loader()

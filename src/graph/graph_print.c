@@ -98,12 +98,61 @@ static bool has_params(const struct hr_graph_node *n)
     return n->given != NULL && n->given->kind == HR_DOC_MAP && n->given->as.map.count > 0;
 }
 
+/* The classes that a frozen source found and was not given. */
+static const struct hr_field_classes *
+found_classes(const struct hr_graph *graph, const struct hr_graph_node *n)
+{
+    const char *param = n->op->source.classes_param;
+
+    if (!graph->frozen || param == NULL ||
+        (n->given != NULL && hr__doc_get(n->given, param) != NULL))
+        return NULL;
+    for (size_t i = 0; i < n->schema.count; i++) {
+        if (n->schema.fields[i].classes != NULL)
+            return n->schema.fields[i].classes;
+    }
+    return NULL;
+}
+
+/* Adds them to a node's parameters, so that the text gives these numbers anywhere. */
+static bool add_classes(const struct hr_graph *graph, const struct hr_graph_node *n,
+                        struct hr_doc *params)
+{
+    const struct hr_field_classes *found = found_classes(graph, n);
+    struct hr_doc *list, *names;
+    bool ok = true;
+
+    if (found == NULL || params == NULL || params->kind != HR_DOC_MAP)
+        return params != NULL;
+    list = hr__doc_new(HR_DOC_LIST);
+    for (size_t i = 0; ok && list != NULL && i < found->count; i++)
+        ok = append(list, hr__doc_string(found->names[i]));
+    names = list != NULL && ok ? escape(list) : NULL;
+    hr__doc_destroy(list);
+    return set(params, n->op->source.classes_param, names);
+}
+
+/* In the nodes that the file has, in its order. */
+static bool add_written_classes(const struct hr_graph *graph, struct hr_doc *list)
+{
+    for (size_t i = 0; list->kind == HR_DOC_LIST && i < list->as.list.count &&
+                       i < graph->private->written_nodes;
+         i++) {
+        const struct hr_graph_node *n = &graph->nodes[i];
+        struct hr_doc *params = hr__doc_get(list->as.list.items[i], n->op->name);
+
+        if (params != NULL && !add_classes(graph, n, params))
+            return false;
+    }
+    return true;
+}
+
 static struct hr_doc *item_of(const struct hr_graph *graph, size_t at, bool short_form)
 {
     const struct hr_graph_node *n = &graph->nodes[at];
     bool empty = !has_params(n);
     char *usual = hr__graph_auto_name(graph, at, n->op->name);
-    struct hr_doc *item = NULL;
+    struct hr_doc *item = NULL, *params;
     bool named, ok;
 
     assert(at < graph->count);
@@ -116,7 +165,9 @@ static struct hr_doc *item_of(const struct hr_graph *graph, size_t at, bool shor
     item = hr__doc_new(HR_DOC_MAP);
     if (item == NULL)
         return NULL;
-    ok = set(item, n->op->name, empty ? hr__doc_new(HR_DOC_MAP) : escape(n->given));
+    params = empty ? hr__doc_new(HR_DOC_MAP) : escape(n->given);
+    ok = add_classes(graph, n, params);
+    ok = set(item, n->op->name, params) && ok;
     ok = ok && (!named || set(item, "name", hr__doc_string(n->name)));
     if (ok && !short_form && n->input_count > 0)
         ok = set(item, "inputs", input_list(graph, n));
@@ -199,7 +250,8 @@ part_of(const struct hr_graph *graph, const char *key, const struct hr_doc *writ
     made = hr__doc_copy(written);
     if (made == NULL || strcmp(key, "pipeline") != 0)
         return made;
-    if (!add_items(graph, made, graph->private->written_nodes, false)) {
+    if (!add_written_classes(graph, made) ||
+        !add_items(graph, made, graph->private->written_nodes, false)) {
         hr__doc_destroy(made);
         return NULL;
     }

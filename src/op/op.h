@@ -206,6 +206,9 @@ struct hr_op_source {
     /* What was found when the source was opened, for people; NULL: nothing to say. The
      * text is the state's. */
     const char *(*note)(const void *state);
+    /* The parameter that fixes the names of the classes that it found (a list), so that a
+     * printed graph has them; NULL: none. */
+    const char *classes_param;
     bool (*open_ended)(const void *params); /* count gives HR_COUNT_UNKNOWN; may be NULL
                                              */
     uint64_t (*count)(const void *params, const void *state);

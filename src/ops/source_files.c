@@ -447,8 +447,9 @@ const struct hr_op hr_op_source_files = {
     .apply = files_apply,
     .source = {.prepare = files_prepare,
                .note = files_note,
+               .classes_param = "classes",
                .count = files_count,
                .locate = files_locate,
                .ahead = files_ahead},
-    .learner = {.side_file = files_side_file    },
+    .learner = {.side_file = files_side_file},
 };

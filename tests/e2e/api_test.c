@@ -67,6 +67,36 @@ TEST(a_printed_graph_reads_back_the_same)
     hr_graph_unref(graph);
 }
 
+TEST(a_printed_graph_has_the_classes_that_it_found)
+{
+    const struct hr_synth_photos what = {
+        .count = 4, .classes = 2, .width = 32, .height = 24};
+    struct hr_field_info label;
+    struct hr_graph *graph, *again;
+    char folder[600], text[1200], *printed;
+
+    snprintf(folder, sizeof folder, "%s/classes", check_temp_dir());
+    CHECK_OK(hr_synth_photos(folder, &what, NULL, NULL, NULL));
+    snprintf(text, sizeof text,
+             "headrace: 1\nparams: {d: {type: path, default: %s}}\npipeline:\n"
+             "  - source.files: {path: \"${d}\", labels: folder}\n"
+             "  - batch.stack: {size: 4}\n",
+             folder);
+    graph = parse(text, "g.yaml");
+    CHECK_OK(hr_graph_field_info(graph, 1, 1, &label));
+    CHECK_EQ_INT(label.class_count, 2);
+    CHECK_EQ_STR(label.classes[1], "class_0001");
+    CHECK_OK(hr_graph_print(graph, HR_GRAPH_JSON, &printed, NULL));
+    CHECK_HAS(printed, "\"${d}\"");
+    CHECK_HAS(printed, "\"classes\"");
+    CHECK_HAS(printed, "\"class_0001\"");
+    again = parse(printed, "g.json");
+    check_same(graph, again);
+    hr_free(printed);
+    hr_graph_unref(again);
+    hr_graph_unref(graph);
+}
+
 TEST(batches_outlive_their_iterator)
 {
     struct hr_graph *graph = hr_graph_ref(parse(three, "three.yaml"));
