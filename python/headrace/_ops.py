@@ -291,6 +291,7 @@ def debug_spin(
 def flow_zip(
     *pipelines: Pipeline,
     prefix: str | Sequence[str] = (),
+    paired: bool = True,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -299,13 +300,18 @@ def flow_zip(
 
     Operator `flow.zip`, kind zip, version 1; pure, defers, zero copy.
 
-    All inputs must have the same number of records. Field names must differ; see
-    `prefix`.
+    All inputs must have the same number of records, known beforehand: filters,
+    expansions and batches come after it. A shuffle belongs after it, too: it moves the
+    joined records, and costs the same. Shuffles before it must all have the same
+    `seed`, else the records would be mispaired and the graph is refused. Field names
+    must differ; see `prefix`.
 
     Args:
         pipelines: what is joined.
         prefix: prefixes of each input's field names, in order; [] for none; list of
             fields, 0 to 8 items, default [].
+        paired: refuse inputs whose random orders differ; false joins them as they come,
+            to pair records at random; bool, default true.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -315,8 +321,8 @@ def flow_zip(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"prefix": prefix}
-    defaults: dict[str, Any] = {"prefix": ()}
+    params: dict[str, Any] = {"prefix": prefix, "paired": paired}
+    defaults: dict[str, Any] = {"prefix": (), "paired": True}
     return Pipeline._join(pipelines, "flow.zip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -1040,27 +1046,28 @@ def order_shuffle(
     pipeline: Pipeline,
     *,
     window: int = 0,
-    seed: int = 0,
+    seed: int = -1,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
     """Visit the records in a random order, different in each epoch.
 
-    Operator `order.shuffle`, kind order, version 1; random.
+    Operator `order.shuffle`, kind order, version 2; random.
 
     With `window: 0` the whole epoch is shuffled, without using memory. A window keeps
     neighbours near each other (for slow disks), and is needed after an op that drops
     records, where the epoch's length is unknown: there, each `window` records are
-    gathered and then output in random order. The order depends on seed, epoch and the
-    node's name, never on threads.
+    gathered and then output in random order. The order depends on the run's seed, the
+    epoch, and `seed` or else the node's name, never on threads: shuffles with an equal
+    `seed` and `window` give equal numbers of records the same order.
 
     Args:
         pipeline: what the operator reads.
         window: number of records that are shuffled together; 0: the whole epoch; int, 0
             to 1000000000000, in records, default 0.
-        seed: mixed into the run's seed, for another order of the same records; int, 0
-            to 9e+15, default 0.
+        seed: decides the order together with the run's seed; -1: the node's name does;
+            int, -1 to 9e+15, default -1.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1069,7 +1076,7 @@ def order_shuffle(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"window": window, "seed": seed}
-    defaults: dict[str, Any] = {"window": 0, "seed": 0}
+    defaults: dict[str, Any] = {"window": 0, "seed": -1}
     return pipeline._then("order.shuffle", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 

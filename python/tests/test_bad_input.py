@@ -143,7 +143,7 @@ def test_copies_and_pickles_of_a_pipeline_are_equal() -> None:
     base = hr.range(9)
     for pipe in (
         base,
-        hr.zip(base.shuffle(seed=1), base.shuffle(seed=2), prefix=["a_", "b_"]).batch(2),
+        hr.zip(base.shuffle(seed=1), base.shuffle(seed=2), prefix=["a_", "b_"], paired=False).batch(2),
         base.map(userfns.double).filter(userfns.is_even).batch(2),
         hr.from_dataset([1, 2, 3]).map(userfns.double),
         hr.from_yaml(base.shuffle().to_yaml()),

@@ -83,7 +83,7 @@ def test_the_choice_of_even_is_no_part_of_a_state() -> None:
 
 
 def test_pipelines_of_several_sources_have_even_shares() -> None:
-    pipe = hr.zip(hr.range(10), hr.range(10).shuffle(), prefix=["a_", "b_"]).batch(4)
+    pipe = hr.zip(hr.range(10), hr.range(10), prefix=["a_", "b_"]).shuffle().batch(4)
     counts = [sum(b.records for b in one) for one in ranks(pipe, 4, even="drop")]
     assert counts == [2, 2, 2, 2]
 

@@ -72,6 +72,74 @@ TEST(a_window_shuffle_after_a_filter_restarts_anywhere)
                      NULL);
 }
 
+TEST(orders_after_one_to_one_ops_are_those_before_them)
+{
+    static const char before[] = GRAPH(
+        RANGE(300) SHUFFLE "  - order.skip: {count: 20}\n"
+                           "  - order.repeat: {count: 2}\n"
+                           "  - order.take: {count: 400}\n"
+                           "  - tensor.cast: {dtype: float32, field: value}\n" BATCH(10));
+    static const char after[] = GRAPH(
+        RANGE(300) "  - debug.identity: {}\n" SHUFFLE "  - order.skip: {count: 20}\n"
+                   "  - tensor.cast: {dtype: float32, field: value}\n"
+                   "  - order.repeat: {count: 2}\n"
+                   "  - debug.identity: {}\n"
+                   "  - order.take: {count: 400}\n" BATCH(10));
+    struct outcome *one = run(before, 2, NULL), *other = run(after, 2, NULL);
+
+    CHECK_EQ_INT(one->records, 400);
+    CHECK_EQ_INT(other->batches, one->batches);
+    for (size_t i = 0; i < one->batches; i++)
+        CHECK(one->hashes[i] == other->hashes[i]);
+    outcome_free(one);
+    outcome_free(other);
+    check_equivalent(after, NULL);
+}
+
+/* Two sources that a zip joins after work on each of them; `of_each` on both. */
+#define PAIRS(of_each, then)                                                             \
+    GRAPH(RANGE(90) "    name: images\n"                                                 \
+                    "  - tensor.cast: {dtype: float32, field: value}\n" of_each          \
+                    "    name: a\n" RANGE(90) of_each                                    \
+          "    name: b\n"                                                                \
+          "  - flow.zip: {prefix: [a_, b_]}\n    inputs: [a, b]\n" then BATCH(9))
+
+TEST(pairs_stay_pairs_behind_shuffles_before_and_after_their_zip)
+{
+    static const char *const texts[] = {
+        PAIRS("  - debug.identity: {}\n", SHUFFLE),
+        PAIRS("  - order.shuffle:\n      seed: 3\n", ""),
+        PAIRS("  - order.shuffle:\n      seed: 3\n",
+              "  - order.skip: {count: 9}\n" SHUFFLE),
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct hr_graph *graph = load(texts[i]);
+        int64_t moved = 0, at = 0;
+        struct hr_iter *iter;
+        struct hr_batch *batch;
+
+        CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+        while (hr_iter_next(iter, &batch, NULL) == HR_OK) {
+            struct hr_field_view a, b;
+
+            CHECK_OK(hr_batch_find(batch, "a_value", &a));
+            CHECK_OK(hr_batch_find(batch, "b_value", &b));
+            for (int k = 0; k < 9; k++, at++) {
+                int64_t value = ((const int64_t *)b.data)[k];
+
+                CHECK(((const float *)a.data)[k] == (float)value);
+                moved += value != at;
+            }
+            hr_batch_unref(batch);
+        }
+        CHECK(moved > 60 && at >= 81);
+        hr_iter_close(iter);
+        hr_graph_unref(graph);
+        check_equivalent(texts[i], NULL);
+    }
+}
+
 TEST(two_windows_after_a_filter_both_shuffle)
 {
     static const char two[] =

@@ -133,6 +133,13 @@ size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);
 int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_node *node,
                           size_t at);
 
+/* RANDOM ORDER nodes: see hr_op_order.draws_by_params. */
+static inline bool hr__node_draws_by_params(const struct hr_graph_node *node)
+{
+    return node->op->order.draws_by_params != NULL &&
+           node->op->order.draws_by_params(node->params);
+}
+
 /* Whether a plan may make the values of this node's group earlier than the graph says,
  * because no byte changes. */
 bool hr__graph_may_split(const struct hr_graph *graph, uint32_t node);

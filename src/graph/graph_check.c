@@ -2,10 +2,10 @@
  * graph/graph_check.c - what can be checked by a graph's wiring and the kinds of its ops,
  * before any schema is known.
  *
- * Directly after a source, order ops are functions of a record's number. After a filter,
- * an expansion or a source of unknown length they need a stream form. After one-to-one
- * ops both would be possible; an order op is rejected there, because before the work it
- * costs less and gives the same records.
+ * Where every op before them is one to one, order ops are functions of a record's number:
+ * they map positions before any work is done, wherever they stand. After a filter, an
+ * expansion or a source of unknown length they need a stream form. A zip joins records by
+ * number, so nothing before it may drop, make or batch records.
  */
 #include "graph/graph_private.h"
 
@@ -20,9 +20,9 @@
 struct fact {
     bool placed;
     unsigned depth; /* most expansions on a path from a source, including the node */
-    bool worked;    /* the node or one before it reads records */
     uint32_t
         unsteady; /* the node, or the nearest before it, that drops or makes records */
+    uint32_t batched; /* the node, or the nearest before it, that makes batches */
     uint32_t sharded; /* the node, or the one before it, with SHARDS */
 };
 
@@ -134,7 +134,6 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
 {
     const struct hr_graph_node *n = &c->graph->nodes[node];
     const struct fact *fact = &c->facts[node];
-    uint32_t before = n->inputs[0];
 
     assert(n->op->kind == HR_OP_ORDER && n->input_count == 1);
     if (fact->sharded != NO_NODE) {
@@ -163,16 +162,34 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
                  name_of(c, fact->unsteady), name_of(c, fact->unsteady), blocks);
         return wrong(c, node, HR_ERR_GRAPH);
     }
-    if (fact->unsteady == NO_NODE && fact->worked) {
-        while (c->graph->nodes[before].op->kind == HR_OP_ORDER)
-            before = c->graph->nodes[before].inputs[0];
+    if (fact->unsteady == NO_NODE && fact->batched != NO_NODE) {
         hr__fail(c->error, HR_ERR_GRAPH,
-                 "it selects records by number, so it must directly follow a source or "
-                 "another order op: put it before '%s'",
-                 name_of(c, before));
+                 "it selects records by number, and '%s' has made batches of them: put "
+                 "it before '%s'",
+                 name_of(c, fact->batched), name_of(c, fact->batched));
         return wrong(c, node, HR_ERR_GRAPH);
     }
     return HR_OK;
+}
+
+static enum hr_err check_zip(const struct check *c, uint32_t node)
+{
+    const struct fact *fact = &c->facts[node];
+    uint32_t by = fact->unsteady != NO_NODE ? fact->unsteady : fact->batched;
+
+    if (by == NO_NODE)
+        return HR_OK;
+    if (c->graph->nodes[by].op->kind == HR_OP_SOURCE)
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it joins record by record, and '%s' knows only at the end how many it "
+                 "has: give '%s' a count",
+                 name_of(c, by), name_of(c, by));
+    else
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it joins its inputs record by record, and '%s' drops, makes or batches "
+                 "the records of one: records would be mispaired. Put '%s' after '%s'",
+                 name_of(c, by), name_of(c, by), name_of(c, node));
+    return wrong(c, node, HR_ERR_GRAPH);
 }
 
 /* A record's identity has room for this many child numbers. */
@@ -193,14 +210,15 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     enum hr_op_kind kind = n->op->kind;
 
     assert(fact->placed);
-    fact->unsteady = fact->sharded = NO_NODE;
+    fact->unsteady = fact->batched = fact->sharded = NO_NODE;
     for (size_t i = 0; i < n->input_count; i++) {
         const struct fact *input = &c->facts[n->inputs[i]];
 
-        fact->worked = fact->worked || input->worked;
         fact->depth = fact->depth > input->depth ? fact->depth : input->depth;
         if (fact->unsteady == NO_NODE)
             fact->unsteady = input->unsteady;
+        if (fact->batched == NO_NODE)
+            fact->batched = input->batched;
         if (fact->sharded == NO_NODE)
             fact->sharded = input->sharded;
     }
@@ -210,21 +228,15 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     }
     if (kind == HR_OP_ORDER)
         HR_TRY(check_order(c, node));
-    if (kind == HR_OP_ZIP && fact->unsteady != NO_NODE &&
-        c->graph->nodes[fact->unsteady].op->kind == HR_OP_SOURCE) {
-        hr__fail(c->error, HR_ERR_GRAPH,
-                 "it joins record by record, and '%s' knows only at the end how many it "
-                 "has: give '%s' a count",
-                 name_of(c, fact->unsteady), name_of(c, fact->unsteady));
-        return wrong(c, node, HR_ERR_GRAPH);
-    }
+    if (kind == HR_OP_ZIP)
+        HR_TRY(check_zip(c, node));
     if (n->op->source.open_ended != NULL && n->op->source.open_ended(n->params))
         fact->unsteady = node;
     if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND ||
         (kind == HR_OP_SEQUENCE && n->op->sequence.count == NULL))
         fact->unsteady = node;
-    if (kind != HR_OP_SOURCE && kind != HR_OP_ORDER && kind != HR_OP_ZIP)
-        fact->worked = true;
+    if (kind == HR_OP_SEQUENCE)
+        fact->batched = node;
     if (n->op->traits & HR_TRAIT_SHARDS)
         fact->sharded = node;
     return HR_OK;

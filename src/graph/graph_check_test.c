@@ -68,8 +68,8 @@ TEST(wrong_orders_are_refused_with_what_would_mend_them)
             "image");
     refused(HEAD "- test.source\n- test.flip: {from: data}\n", HR_ERR_TYPE, 4, 21,
             "is encoded bytes, not pixels: put image.decode before it");
-    refused(HEAD "- test.source\n- test.decode\n- test.shuffle\n", HR_ERR_GRAPH, 5, 3,
-            "put it before 'test.decode'");
+    refused(HEAD "- test.source\n- test.batch: {size: 2}\n- test.shuffle\n", HR_ERR_GRAPH,
+            5, 3, "'test.batch' has made batches of them: put it before 'test.batch'");
     refused(HEAD "- test.source\n- test.filter\n- test.shuffle\n", HR_ERR_GRAPH, 5, 3,
             "after 'test.filter' that is known only at the end: put it before "
             "'test.filter'");
@@ -83,7 +83,8 @@ TEST(wrong_orders_are_refused_with_what_would_mend_them)
             HR_ERR_GRAPH, 5, 3, "single records");
     refused(HEAD "- test.source: {n: 3}\n- test.source: {n: 4}\n- test.zip:\n  inputs: "
                  "[test.source, test.source2]\n",
-            HR_ERR_GRAPH, 5, 3, "'test.source' has 3, 'test.source2' has 4");
+            HR_ERR_GRAPH, 5, 3,
+            "records would be mispaired: 'test.source' has 3, 'test.source2' has 4");
     refused(HEAD "- test.source\n- test.view: {more: [label], to: label}\n", HR_ERR_GRAPH,
             4, 22, "field \"label\" is named twice");
     refused(HEAD
@@ -106,6 +107,7 @@ TEST(right_orders_pass_and_count)
         {"- test.source\n- test.batch: {size: 30, drop_last: true}\n",             90 },
         {"- test.source\n- test.batch: {size: 30}\n- test.unbatch\n- test.decode\n"
          "- test.batch: {size: 7}\n",                                     100},
+        {"- test.source\n- test.decode\n- test.shuffle\n",                         100},
         {"- test.source\n- test.decode: {to: data}\n- test.flip: {from: data}\n",  100},
         {"- test.source:\n  name: a\n- test.source:\n  name: b\n- test.zip:\n  inputs: "
          "[a, "
@@ -120,6 +122,75 @@ TEST(right_orders_pass_and_count)
         graph = parse(text);
         freeze(graph);
         CHECK_EQ_INT(hr_graph_record_count(graph), right[i].records);
+        hr_graph_unref(graph);
+    }
+}
+
+/* Inputs a and b of a zip, with these steps each. */
+#define PAIRS(a, b)                                                                      \
+    HEAD "- test.source\n" a "  name: a\n- test.source\n" b                              \
+         "  name: b\n- test.zip:\n  name: pairs\n  inputs: [a, b]\n"
+
+#define TAKE "- test.take:\n    size: 5\n"
+#define SHUFFLE(seed) "- test.shuffle:\n    seed: " #seed "\n"
+
+static int line_of(const char *text, const char *part)
+{
+    int line = 1;
+
+    for (const char *at = text; at < strstr(text, part); at++)
+        line += *at == '\n';
+    return line;
+}
+
+TEST(a_zip_of_records_that_may_not_belong_together_is_refused)
+{
+    static const char *const mispaired[] = {
+        PAIRS(SHUFFLE(1), "- test.decode:\n"),
+        PAIRS("- test.decode:\n", SHUFFLE(1)),
+        PAIRS(SHUFFLE(1), SHUFFLE(2)),
+        PAIRS("- test.shuffle:\n", "- test.shuffle:\n"),
+        PAIRS(SHUFFLE(1), SHUFFLE(1) SHUFFLE(2)),
+        PAIRS(SHUFFLE(1) TAKE, TAKE SHUFFLE(1)),
+    };
+    static const char *const unknown[] = {
+        PAIRS("- test.filter:\n", "- test.filter:\n"),
+        PAIRS("- test.decode:\n", "- test.expand:\n"),
+        PAIRS("- test.batch:\n    size: 2\n", "- test.decode:\n"),
+    };
+
+    for (size_t i = 0; i < sizeof mispaired / sizeof mispaired[0]; i++)
+        refused(mispaired[i], HR_ERR_GRAPH, line_of(mispaired[i], "- test.zip"), 3,
+                "so records would be mispaired. Put one \"- test.shuffle: {}\" after "
+                "'pairs' instead (in Python zip(...).shuffle()), or give each input \"- "
+                "test.shuffle: {seed: 1}\". To pair records at random, set \"paired: "
+                "false\" on 'pairs'");
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+        refused(unknown[i], HR_ERR_GRAPH, line_of(unknown[i], "- test.zip"), 3,
+                "records would be mispaired. Put '");
+}
+
+TEST(a_zip_of_records_that_stay_paired_passes)
+{
+    static const char *const paired[] = {
+        PAIRS(SHUFFLE(1), SHUFFLE(1)),
+        PAIRS("- test.decode:\n" SHUFFLE(1), SHUFFLE(1) "- test.decode:\n"),
+        PAIRS(SHUFFLE(1) TAKE, SHUFFLE(1) TAKE),
+        /* chosen by the user, then shuffled alike */
+        HEAD "- test.source: {n: 7}\n" TAKE SHUFFLE(1) "  name: a\n"
+                                                       "- test.source: {n: 5}\n" SHUFFLE(
+                                                           1) "  name: b\n- test.zip:\n"
+                                                              "  inputs: [a, b]\n",
+        HEAD "- test.source\n- test.shuffle:\n  name: both\n- test.view:\n  inputs: "
+             "both\n  name: a\n- test.view:\n  inputs: both\n  name: b\n- test.zip:\n"
+             "  inputs: [a, b]\n",
+    };
+
+    for (size_t i = 0; i < sizeof paired / sizeof paired[0]; i++) {
+        struct hr_graph *graph = parse(paired[i]);
+
+        freeze(graph);
+        CHECK(hr_graph_record_count(graph) > 0);
         hr_graph_unref(graph);
     }
 }

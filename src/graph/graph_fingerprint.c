@@ -116,7 +116,7 @@ static enum hr_err identify(struct hr_graph *graph, uint32_t node)
         add_u64(hasher, input.low);
         add_u64(hasher, input.high);
     }
-    if (n->op->traits & HR_TRAIT_RANDOM)
+    if ((n->op->traits & HR_TRAIT_RANDOM) && !hr__node_draws_by_params(n))
         add_u64(hasher, n->draw_id);
     add_composition(graph, node, hasher);
     if (n->op->identity != NULL)

@@ -436,30 +436,6 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
     return code;
 }
 
-static enum hr_err
-count_zip(struct freeze *f, const struct hr_graph_node *n, int64_t *ret)
-{
-    const struct hr_graph_node *nodes = f->graph->nodes;
-
-    assert(n->input_count > 0);
-    *ret = nodes[n->inputs[0]].schema.records;
-    for (size_t i = 1; i < n->input_count; i++) {
-        int64_t first = *ret, other = nodes[n->inputs[i]].schema.records;
-
-        if (other == first)
-            continue;
-        if (first >= 0 && other >= 0)
-            return hr__fail(
-                f->error, HR_ERR_GRAPH,
-                "its inputs have different numbers of records: '%s' has %lld, "
-                "'%s' has %lld",
-                nodes[n->inputs[0]].name, (long long)first, nodes[n->inputs[i]].name,
-                (long long)other);
-        *ret = -1;
-    }
-    return HR_OK;
-}
-
 static int64_t count_of(uint64_t records)
 {
     return records < HR_COUNT_UNKNOWN ? (int64_t)records : -1;
@@ -497,7 +473,7 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
             records = count_of(n->op->sequence.count(n->params, (uint64_t)records));
         break;
     case HR_OP_ZIP:
-        code = count_zip(f, n, &records);
+        code = hr__graph_check_pairs(f->graph, node, f->error);
         break;
     default:
         break;

@@ -58,6 +58,11 @@ hr__graph_substitute(const struct hr_graph *graph, const struct hr_doc *written,
 HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
                                      uint32_t *ret_output, struct hr_error *reterr);
 
+/* graph_pairs.c: fails if a zip would join records that are not known to belong together.
+ * Needs the record counts of the nodes before it. */
+HR_CHECK enum hr_err
+hr__graph_check_pairs(const struct hr_graph *graph, uint32_t zip, struct hr_error *error);
+
 /* graph_compose.c: groups and where values are made. Needs schemas and record counts. */
 HR_CHECK enum hr_err
 hr__graph_compose(struct hr_graph *graph, const uint32_t *order, struct hr_error *reterr);

@@ -249,11 +249,27 @@ static enum hr_err take_add(void *sequencer, struct hr_sequence_record *record,
     return HR_OK;
 }
 
+struct shuffle {
+    int64_t seed;
+};
+
+static const struct hr_param shuffle_params[] = {
+    HR_P_INT(struct shuffle, seed, .fallback = "-1", .help = "decides the order"),
+};
+
+static bool shuffle_draws_by_params(const void *params)
+{
+    return ((const struct shuffle *)params)->seed >= 0;
+}
+
 static const struct hr_op op_shuffle = {.name = "test.shuffle",
                                         .kind = HR_OP_ORDER,
                                         .traits = HR_TRAIT_RANDOM,
-                                        NONE,
-                                        .order.count = same_count};
+                                        .version = 1,
+                                        HR_PARAMS(shuffle_params, struct shuffle),
+                                        .infer = keep,
+                                        .order.count = same_count,
+                                        .order.draws_by_params = shuffle_draws_by_params};
 static const struct hr_op op_take = {.name = "test.take",
                                      .kind = HR_OP_ORDER,
                                      SIZE,

@@ -230,8 +230,17 @@ struct hr_op_order {
      * `id`; may change draw_epoch (repeat). `state` is open()'s, `draw_id` the node's. */
     uint64_t (*map)(const void *params, void *state, uint64_t n, uint64_t at,
                     struct hr_record_id *id, uint64_t draw_id);
+    /* RANDOM: with these parameters the draws do not depend on `draw_id`, so that nodes
+     * with equal parameters give equal numbers of records the same order. NULL: never. */
+    bool (*draws_by_params)(const void *params);
     /* SHARDS: this rank, and the number of ranks. */
     void (*share)(const void *params, uint64_t *ret_rank, uint64_t *ret_world);
+};
+
+/* ZIP: an op that joins one record of each input. */
+struct hr_op_zip {
+    /* Inputs in different random orders are meant. NULL: they are refused. */
+    bool (*unpaired)(const void *params);
 };
 
 /* EXPAND: an op that makes many records of one. */
@@ -315,6 +324,7 @@ struct hr_op {
 
     struct hr_op_source source;
     struct hr_op_order order;
+    struct hr_op_zip zip;
     struct hr_op_expand expand;
     struct hr_op_sequence sequence; /* SEQUENCE; ORDER where the count is not known */
     struct hr_op_learner learner;

@@ -10,12 +10,16 @@
 
 struct zip {
     struct hr_names prefix;
+    bool paired;
 };
 
 static const struct hr_param zip_params[] = {
     HR_P_FIELDS(struct zip, prefix, .fallback = "[]", .items_min = 0, .items_max = 8,
                 .access = HR_ACCESS_NONE,
                 .help = "prefixes of each input's field names, in order; [] for none"),
+    HR_P_BOOL(struct zip, paired, .fallback = "true", .not_identity = true,
+              .help = "refuse inputs whose random orders differ; false joins them as "
+                      "they come, to pair records at random"),
 };
 
 static enum hr_err
@@ -79,11 +83,20 @@ static enum hr_err zip_apply(struct hr_op_ctx *ctx)
     return HR_OK;
 }
 
+static bool zip_unpaired(const void *params)
+{
+    return !((const struct zip *)params)->paired;
+}
+
 const struct hr_op hr_op_flow_zip = {
     .name = "flow.zip",
     .summary = "join the records of several inputs, position by position",
-    .doc = "All inputs must have the same number of records. Field names must differ; "
-           "see `prefix`.",
+    .doc =
+        "All inputs must have the same number of records, known beforehand: filters, "
+        "expansions and batches come after it. A shuffle belongs after it, too: it moves "
+        "the joined records, and costs the same. Shuffles before it must all have the "
+        "same `seed`, else the records would be mispaired and the graph is refused. "
+        "Field names must differ; see `prefix`.",
     .version = 1,
     .kind = HR_OP_ZIP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY | HR_TRAIT_DEFERS,
@@ -92,4 +105,5 @@ const struct hr_op hr_op_flow_zip = {
     HR_PARAMS(zip_params, struct zip),
     .infer = zip_infer,
     .apply = zip_apply,
+    .zip.unpaired = zip_unpaired,
 };

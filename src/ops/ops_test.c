@@ -288,6 +288,38 @@ TEST(shuffle_permutes_globally_and_in_windows)
     bench_finish(&b);
 }
 
+/* How many of n positions two nodes of an open order map alike. */
+static uint64_t mapped_alike(uint64_t n, uint64_t seed, uint64_t other_seed)
+{
+    uint64_t same = 0;
+
+    for (uint64_t at = 0; at < n; at++) {
+        struct hr_record_id one = {.seed = seed, .draw_epoch = 3};
+        struct hr_record_id two = {.seed = other_seed, .draw_epoch = 3};
+
+        same += order->order.map(node.params, node.state, n, at, &one, 1) ==
+                order->order.map(node.params, node.state, n, at, &two, 2);
+    }
+    return same;
+}
+
+TEST(shuffles_of_one_seed_give_one_order_whatever_their_nodes)
+{
+    uint64_t n = 1000 + check_seed() % 9000;
+
+    bench_init(&b);
+    open_order("order.shuffle", "{seed: 0}");
+    CHECK(order->order.draws_by_params(node.params));
+    CHECK(mapped_alike(n, 5, 5) == n);
+    CHECK(mapped_alike(n, 5, 6) < n / 10);
+    bench_node_finish(&node);
+    open_order("order.shuffle", NULL);
+    CHECK(!order->order.draws_by_params(node.params));
+    CHECK(mapped_alike(n, 5, 5) < n / 10);
+    bench_node_finish(&node);
+    bench_finish(&b);
+}
+
 /* Sums over three epochs and several lengths, which compete for cached permutations. */
 static void *shuffle_thread(void *user)
 {

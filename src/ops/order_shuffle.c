@@ -25,8 +25,9 @@ static const struct hr_param shuffle_params[] = {
     HR_P_INT(struct shuffle, window, .fallback = "0", HR_RANGE(0, 1e12),
              .unit = "records",
              .help = "number of records that are shuffled together; 0: the whole epoch"),
-    HR_P_INT(struct shuffle, seed, .fallback = "0", HR_RANGE(0, 9e15),
-             .help = "mixed into the run's seed, for another order of the same records"),
+    HR_P_INT(struct shuffle, seed, .fallback = "-1", HR_RANGE(-1, 9e15),
+             .help = "decides the order together with the run's seed; -1: the node's "
+                     "name does"),
 };
 
 #define SLOTS 8
@@ -149,10 +150,23 @@ static uint64_t permute(struct cache *cache, const struct key *key, uint64_t at)
     return place;
 }
 
+/* Takes the place of a node's draw_id. */
+static uint64_t seed_id(int64_t seed)
+{
+    static const char name[] = "order.shuffle seed";
+
+    return hr__hash64(&seed, sizeof seed, hr__hash64(name, sizeof name, 0));
+}
+
 static uint64_t shuffle_count(const void *params, uint64_t n)
 {
     (void)params;
     return n;
+}
+
+static bool draws_by_params(const void *params)
+{
+    return ((const struct shuffle *)params)->seed >= 0;
 }
 
 static uint64_t shuffle_map(const void *params, void *state, uint64_t n, uint64_t at,
@@ -162,7 +176,7 @@ static uint64_t shuffle_map(const void *params, void *state, uint64_t n, uint64_
     uint64_t window = p->window > 0 ? (uint64_t)p->window : n, first = at - at % window;
     struct key key = {
         .n = n - first < window ? n - first : window,
-        .seed = id->seed ^ draw_id ^ hr__rng_mix((uint64_t)p->seed),
+        .seed = id->seed ^ (p->seed >= 0 ? seed_id(p->seed) : draw_id),
         .epoch = id->draw_epoch,
         .block = first / window,
     };
@@ -341,9 +355,10 @@ const struct hr_op hr_op_order_shuffle = {
         "A window keeps neighbours near each other (for slow disks), and is needed after "
         "an op that drops records, where the epoch's length is unknown: there, each "
         "`window` records are gathered and then output in random order. The order "
-        "depends on seed, epoch and the node's name, "
-        "never on threads.",
-    .version = 1,
+        "depends on the run's seed, the epoch, and `seed` or else the node's name, "
+        "never on threads: shuffles with an equal `seed` and `window` give equal numbers "
+        "of records the same order.",
+    .version = 2,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_RANDOM,
     HR_PARAMS(shuffle_params, struct shuffle),
@@ -352,6 +367,7 @@ const struct hr_op hr_op_order_shuffle = {
     .close = shuffle_close,
     .order.count = shuffle_count,
     .order.map = shuffle_map,
+    .order.draws_by_params = draws_by_params,
     .sequence =
         {
                    .begin = window_begin,

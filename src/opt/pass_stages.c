@@ -98,7 +98,7 @@ static enum hr_err make_stages(struct cut *cut, struct hr_error *reterr)
 {
     enum hr_err code;
 
-    HR_TRY(hr__shape_find(cut->graph, &cut->shape, reterr));
+    hr__shape_find(cut->graph, &cut->shape);
     begin_stage(cut->plan);
     code = add_root_steps(cut, cut->shape.root);
     for (size_t i = 0; code == HR_OK && i < cut->shape.spine_count; i++)

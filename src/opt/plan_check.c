@@ -295,7 +295,7 @@ static enum hr_err check(struct check *c)
     bool direct[HR_PLAN_STAGES_MAX];
     const struct where top = {1, 1};
 
-    HR_TRY(hr__shape_find(c->graph, &c->shape, c->error));
+    hr__shape_find(c->graph, &c->shape);
     for (size_t i = 0; i < c->plan->stage_count; i++)
         direct[i] = c->plan->stages[i].direct;
     for (c->at = 0; c->at < c->plan->stage_count; c->at++) {

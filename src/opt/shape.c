@@ -6,8 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum hr_err hr__shape_find(const struct hr_graph *graph, struct hr_shape *ret_shape,
-                           struct hr_error *reterr)
+void hr__shape_find(const struct hr_graph *graph, struct hr_shape *ret_shape)
 {
     struct hr_shape *shape = ret_shape;
     uint32_t back[HR_GRAPH_NODES_MAX], at = graph->output;
@@ -15,21 +14,13 @@ enum hr_err hr__shape_find(const struct hr_graph *graph, struct hr_shape *ret_sh
 
     memset(shape, 0, sizeof *shape);
     for (; !graph->nodes[at].by_number; at = graph->nodes[at].inputs[0]) {
-        if (graph->nodes[at].input_count != 1) {
-            hr__fail(reterr, HR_ERR_GRAPH,
-                     "its inputs do not keep their number of records, so they cannot be "
-                     "joined record by record; put filters, expansions and batches after "
-                     "it");
-            hr__graph_blame(graph, at, reterr);
-            return HR_ERR_GRAPH;
-        }
+        assert(graph->nodes[at].input_count == 1); /* graph_check.c: no zip */
         back[count++] = at;
     }
     shape->root = at;
     shape->spine_count = count;
     for (size_t i = 0; i < count; i++)
         shape->spine[i] = back[count - 1 - i];
-    return HR_OK;
 }
 
 bool hr__node_is_index_order(const struct hr_graph *graph, uint32_t node)

@@ -18,10 +18,7 @@ struct hr_shape {
     size_t spine_count;
 };
 
-/* Fails, naming the node, when branches that do not keep their number of records are
- * joined. */
-HR_CHECK enum hr_err hr__shape_find(const struct hr_graph *graph,
-                                    struct hr_shape *ret_shape, struct hr_error *reterr);
+void hr__shape_find(const struct hr_graph *graph, struct hr_shape *ret_shape);
 
 /* An ORDER node that is a function of the position: no step, no stream op. */
 bool hr__node_is_index_order(const struct hr_graph *graph, uint32_t node);

@@ -475,11 +475,13 @@ static void add_branches(struct random_graph *m, size_t number, bool flips)
         number, number, number, number);
 }
 
-/* Adds two branches and joins them. */
+/* Adds two branches and joins them, where the number of records is known. */
 static void fork_and_join(struct random_graph *m)
 {
     size_t length = m->length, number = m->forks++;
 
+    if (hr_graph_record_count(m->graph) < 0)
+        return;
     add_branches(m, number, has_field(m, "image"));
     if (keep(m, length))
         return;

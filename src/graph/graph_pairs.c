@@ -1,0 +1,105 @@
+/*
+ * graph/graph_pairs.c - whether a zip joins records that belong together.
+ *
+ * A zip joins by number. Inputs stay paired if no random order is between them and the
+ * zip, or if the same one is: one node that both share, or orders whose draws follow from
+ * equal parameters and equal numbers of records. What is before the first random order
+ * chooses which records are pairs, and is the user's decision: `skip: 1` on one side
+ * pairs neighbours.
+ */
+#include "graph/graph_private.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The ORDER nodes between a zip and the source of one input, from the zip on, without
+ * those before the first random order. */
+struct orders {
+    uint32_t nodes[HR_GRAPH_NODES_MAX];
+    size_t count;
+};
+
+static void find_orders(const struct hr_graph *graph, uint32_t node, struct orders *ret)
+{
+    size_t count = 0;
+
+    ret->count = 0;
+    for (;;) {
+        const struct hr_graph_node *n = &graph->nodes[node];
+
+        if (n->op->kind == HR_OP_ORDER)
+            ret->nodes[count++] = node;
+        if (n->op->kind == HR_OP_ORDER && (n->op->traits & HR_TRAIT_RANDOM))
+            ret->count = count;
+        if (n->input_count == 0)
+            return;
+        node = n->inputs[0]; /* a zip among them was checked itself */
+    }
+}
+
+static bool same_order(const struct hr_graph *graph, uint32_t one, uint32_t other)
+{
+    const struct hr_graph_node *a = &graph->nodes[one], *b = &graph->nodes[other];
+
+    if (one == other)
+        return true;
+    if (a->op != b->op || !hr__doc_equal(a->canonical, b->canonical) ||
+        graph->nodes[a->inputs[0]].schema.records !=
+            graph->nodes[b->inputs[0]].schema.records)
+        return false;
+    return !(a->op->traits & HR_TRAIT_RANDOM) || hr__node_draws_by_params(a);
+}
+
+static enum hr_err refuse_orders(const struct hr_graph *graph, uint32_t zip,
+                                 uint32_t order, struct hr_error *error)
+{
+    const char *op = graph->nodes[order].op->name, *dot = strrchr(op, '.');
+
+    return hr__fail(error, HR_ERR_GRAPH,
+                    "'%s' does not give its inputs the same order, so records would be "
+                    "mispaired. Put one \"- %s: {}\" after '%s' instead (in Python "
+                    "zip(...).%s()), or give each input \"- %s: {seed: 1}\". To pair "
+                    "records at random, set \"paired: false\" on '%s'",
+                    graph->nodes[order].name, op, graph->nodes[zip].name,
+                    dot != NULL ? dot + 1 : op, op, graph->nodes[zip].name);
+}
+
+static enum hr_err check_count(const struct hr_graph *graph, uint32_t zip, size_t input,
+                               struct hr_error *error)
+{
+    const struct hr_graph_node *nodes = graph->nodes;
+    uint32_t first = nodes[zip].inputs[0], other = nodes[zip].inputs[input];
+
+    if (nodes[first].schema.records == nodes[other].schema.records)
+        return HR_OK;
+    return hr__fail(error, HR_ERR_GRAPH,
+                    "its inputs have different numbers of records, so records would be "
+                    "mispaired: '%s' has %lld, '%s' has %lld. Each record needs one in "
+                    "every input",
+                    nodes[first].name, (long long)nodes[first].schema.records,
+                    nodes[other].name, (long long)nodes[other].schema.records);
+}
+
+enum hr_err
+hr__graph_check_pairs(const struct hr_graph *graph, uint32_t zip, struct hr_error *error)
+{
+    const struct hr_graph_node *n = &graph->nodes[zip];
+    struct orders first, other;
+
+    assert(n->op->kind == HR_OP_ZIP && n->input_count > 0);
+    find_orders(graph, n->inputs[0], &first);
+    for (size_t i = 1; i < n->input_count; i++) {
+        HR_TRY(check_count(graph, zip, i, error));
+        if (n->op->zip.unpaired != NULL && n->op->zip.unpaired(n->params))
+            continue;
+        find_orders(graph, n->inputs[i], &other);
+        for (size_t k = 0; k < first.count || k < other.count; k++) {
+            if (k < first.count && k < other.count &&
+                same_order(graph, first.nodes[k], other.nodes[k]))
+                continue;
+            return refuse_orders(
+                graph, zip, k < other.count ? other.nodes[k] : first.nodes[k], error);
+        }
+    }
+    return HR_OK;
+}
