@@ -41,9 +41,7 @@ def save(path: pathlib.Path, parts: dict[str, object]) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    loader = pipeline(options.photos, options.batch).loader(
-        seed=1, even="repeat", device="cpu", progress=sys.stderr.isatty()
-    )
+    loader = pipeline(options.photos, options.batch).loader(seed=1, device="cpu", progress=sys.stderr.isatty())
     torch.manual_seed(1)
     classes = sum(one.is_dir() and not one.name.startswith(".") for one in options.photos.iterdir())
     model = network(classes)

@@ -38,7 +38,14 @@ enum hr_even {
     HR_EVEN_NONE,   /* some ranks get one record more */
     HR_EVEN_DROP,   /* the remainder is dropped */
     HR_EVEN_REPEAT, /* shares are filled up with records from the beginning */
+    HR_EVEN_PAD,    /* the same, and every batch has one more field, HR_PAD_FIELD: bool
+                       [records], false for the records that only fill up a share. So all
+                       ranks together deliver each record of the epoch once, in equally
+                       many batches. Refused where that cannot be (HR_ERR_UNSUPPORTED):
+                       after filters and expansions, with drop_last, and with
+                       HR_ON_ERROR_SKIP, on more than one rank */
 };
+#define HR_PAD_FIELD "valid"
 
 struct hr_iter_options {
     uint64_t seed;       /* below 2^63 */

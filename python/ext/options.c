@@ -41,7 +41,7 @@ static const struct option {
 
 static const char *const variants[] = {"threads", "inline", NULL};
 static const char *const on_errors[] = {"fail", "skip", "substitute", NULL};
-static const char *const evens[] = {"none", "drop", "repeat", NULL};
+static const char *const evens[] = {"none", "drop", "repeat", "pad", NULL};
 
 /* The index of a word in a list; -1 with an exception set. */
 static int choose(const char *name, PyObject *value, const char *const *words)

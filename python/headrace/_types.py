@@ -23,3 +23,4 @@ Variant: TypeAlias = Literal["inline", "threads", "processes"]
 Output: TypeAlias = Literal["torch", "numpy", "jax", "headrace"]
 OnError: TypeAlias = Literal["fail", "skip", "substitute"]
 Even: TypeAlias = Literal["none", "drop", "repeat", "steps"]
+Shard: TypeAlias = Literal["auto"] | tuple[int, int] | None

@@ -30,8 +30,9 @@ class EqualSteps:
         dist = torch.distributed
         if not (dist.is_available() and dist.is_initialized()):
             raise ArgumentError(
-                "even='steps' needs torch.distributed, which is not initialised; call "
-                "torch.distributed.init_process_group() first, or use even='drop' or 'repeat'",
+                "ranks cannot know in advance that they make equal steps (a filter, an iterable, skipped records), and "
+                "to agree in each step they need torch.distributed, which is not initialised: call "
+                "torch.distributed.init_process_group() first, or accept unequal steps with even='none'",
                 param="even",
             )
         self._torch, self._dist = torch, dist

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpack
 
-from . import _headrace, _numpy, batch, build, states
+from . import _headrace, _numpy, batch, build, share, states
 from ._check import nearest, one_of
-from ._types import Even, OnError, Output, PathLike
+from ._types import Even, OnError, Output, PathLike, Shard
 from .batch import Batch
 from .equal_steps import EqualSteps
 from .errors import (
@@ -53,9 +53,9 @@ class LoaderOptions(TypedDict, total=False):
     errors_max: int | None
     timeout: float | None
     ledger: PathLike | None
-    rank: int | None
-    world: int | None
-    even: Even
+    shard: Shard
+    even: Even | None
+    eval: bool
     output: Output | None
     device: Any
     pin_memory: bool
@@ -68,11 +68,12 @@ _NAMES = tuple(LoaderOptions.__annotations__)
 def _checked(options: Mapping[str, Any]) -> LoaderOptions:
     for name in options:
         if name not in _NAMES:
-            hint = nearest(name, _NAMES) or "."
+            ranks = " Ranks are given as shard=(rank, world)." if name in ("rank", "world", "num_replicas") else ""
+            hint = ranks or nearest(name, _NAMES) or "."
             raise ArgumentError(
                 f"loader(): there is no argument '{name}'{hint} Arguments are: {', '.join(_NAMES)}", param=name
             )
-    for name in ("epochs", "seed", "threads", "memory", "errors_max", "rank", "world"):
+    for name in ("epochs", "seed", "threads", "memory", "errors_max"):
         value = options.get(name)
         if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__")):
             raise ArgumentError(f"loader(): {name} is a whole number, not {value!r}", param=name)
@@ -80,7 +81,7 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             raise ArgumentError(f"loader(): {name} must not be negative ({value})", param=name)
         if value is not None and value >= 1 << 63:
             raise ArgumentError(f"loader(): {name} must be below 2 to the 63rd ({value:.3g})", param=name)
-    for name in ("ordered", "pin_memory", "progress"):
+    for name in ("ordered", "pin_memory", "progress", "eval"):
         if not isinstance(options.get(name, False), bool):
             raise ArgumentError(f"loader(): {name} is True or False, not {options[name]!r:.60}", param=name)
     if not isinstance(options.get("ledger"), (str, os.PathLike, type(None))):
@@ -107,7 +108,12 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             param="timeout",
         )
     one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
-    one_of("even", options.get("even", "none"), ("none", "drop", "repeat", "steps"))
+    share.check(options.get("shard", "auto"))
+    one_of("even", options.get("even"), (None, "none", "drop", "repeat", "steps"))
+    if options.get("eval") and options.get("even") is not None:
+        raise ArgumentError(
+            "loader(): eval=True pads the shares, which gives equal steps; leave out even=", param="even"
+        )
     one_of("output", options.get("output"), (None, "torch", "numpy", "jax", "headrace"))
     return options  # type: ignore[return-value]
 
@@ -136,23 +142,6 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
     elif plan is not None:
         made["plan"] = plan
     return made
-
-
-def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
-    """The arguments, else those of torch.distributed, else RANK and WORLD_SIZE, else 0, 0."""
-    if (rank is None) != (world is None):
-        raise ArgumentError("loader(): give rank and world both, or neither", param="rank")
-    if rank is not None and world is not None:
-        if world < 1:
-            raise ArgumentError(f"loader(): world must be at least 1, not {world}", param="world")
-        return int(rank), int(world)
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
-        return int(torch.distributed.get_rank()), int(torch.distributed.get_world_size())
-    try:
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    except (KeyError, ValueError):
-        return 0, 0
 
 
 def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
@@ -314,7 +303,6 @@ class Loader:
         self._options = options
         self._engine = engine_options(options)
         self._epochs = options.get("epochs", 1)
-        self.rank, self.world = rank_and_world(options.get("rank"), options.get("world"))
         self._convert = _converter(options)
         self._built = pipeline._built
         if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
@@ -337,30 +325,45 @@ class Loader:
             self._progress = Progress(self._built.record_count)
 
     def _take_share(self, options: LoaderOptions) -> None:
-        even = options.get("even", "none")
+        even = options.get("even")
         if self._built.graph.epoch_size({})["shards"]:
-            if even != "none" or options.get("world") is not None:
+            given = [name for name in ("shard", "even", "eval") if options.get(name) not in (None, "auto", False)]
+            if given:
                 raise ArgumentError(
                     "the pipeline shards already (order.shard); give its even= there, or leave .shard() out and give "
-                    "rank, world and even to the loader",
-                    param="even" if even != "none" else "world",
+                    "shard=, even= and eval= to the loader",
+                    param=given[0],
                 )
-            self.rank, self.world = 0, 0
-        else:
-            self._engine |= {"rank": self.rank, "world": max(self.world, 1)}
-        if even == "steps":
+            self.rank, self.world, self.even = 0, 0, "none"
+            with translated():
+                self._epoch_size = self._built.graph.epoch_size(self._engine)
+            return
+        found = share.find(options.get("shard", "auto"))
+        self.rank, self.world, _ = found
+        self._engine |= {"rank": self.rank, "world": self.world}
+        self.even = "pad" if options.get("eval") else even or self._equal(options)
+        if self.even == "steps":
             self._equal_steps = EqualSteps() if self.world > 1 else None
         else:
-            self._engine["even"] = even
+            self._engine["even"] = self.even
         with translated():
             self._epoch_size = self._built.graph.epoch_size(self._engine)
-        if even in ("drop", "repeat") and self.world > 1 and self._epoch_size["batches"] < 0:
+        if self.even in ("drop", "repeat") and self.world > 1 and self._epoch_size["batches"] < 0:
             raise UnsupportedError(
-                f"even='{even}' divides the records before they are read, but this pipeline's number of records is "
-                "known only after a filter, an expansion or an iterable: ranks would make unequal steps. "
+                f"even='{self.even}' divides the records before they are read, but this pipeline's number of records "
+                "is known only after a filter, an expansion or an iterable: ranks would make unequal steps. "
                 "even='steps' ends an epoch for all ranks when the first has no batch left",
                 param="even",
             )
+        share.tell(found, self.even, self._epoch_size, self._built.record_count)
+
+    def _equal(self, options: LoaderOptions) -> Even:
+        """The value of `even` that gives the ranks of this pipeline equal steps."""
+        if self.world == 1:
+            return "none"
+        with translated():
+            differ = self._built.graph.epoch_size(self._engine)["ranks_differ"]
+        return "steps" if differ else "repeat"
 
     # ---- runs ----
 
@@ -464,8 +467,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Batches that one `for` gives. TypeError if that is known only at run time, or epochs=None."""
-        steps = self._options.get("even") == "steps"
-        batches = self._epoch_size["batches_least" if steps else "batches"]
+        batches = self._epoch_size["batches_least" if self.even == "steps" else "batches"]
         if batches < 0 or self._epochs is None:
             raise UnknownLengthError(
                 "the number of batches is not known before the run"

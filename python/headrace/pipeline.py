@@ -334,13 +334,18 @@ class Pipeline(Methods):
                 waits, such as for files, name the threads only. It needs threads (not threads=0), and does
                 not count the imports before worker processes start. None (default): wait for ever.
             ledger: a file to append bad records to, one JSON object a line.
-            rank, world: number of this consumer, and of all that share the records. Default: those
-                of torch.distributed if it is initialised, else RANK and WORLD_SIZE, else 0 of 1.
-            even: "none": some ranks may get one more record than others; "drop": drop the rest;
-                "repeat": repeat records from the start of the epoch; "steps": the first rank
+            shard: which share of the records: "auto" (default): that of this rank of
+                torch.distributed if it is initialised, else of RANK and WORLD_SIZE, else all; None:
+                all, whatever the ranks; or (rank, world). The logger "headrace" says which (INFO).
+            even: how several ranks make the same number of steps: "repeat": records from the start of
+                the epoch are repeated; "drop": the rest is dropped; "steps": the first rank
                 without a batch ends the epoch for all, which works after filters and with
                 skipped records (the ranks agree through torch.distributed, by a small
-                all-reduce per step). All but "none" give all ranks the same number of steps.
+                all-reduce per step). Default: "repeat", or "steps" where the number of records is
+                not known. "none": some ranks may make one step more.
+            eval: for validation: all ranks together get each record once, in equally many steps;
+                batches have a field `valid`, bool [records], False for records that only
+                fill up the last batch of a rank.
             output: "torch", "numpy", "jax" or "headrace" (fields as they are). Default: "torch" if
                 torch is imported, else "numpy".
             device: a torch device to copy the fields to, such as "cuda".

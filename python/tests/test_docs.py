@@ -41,7 +41,7 @@ def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
     photos = hr.files(pictures, labels="folder").decode().resize((24, 24))
     numbers = hr.range(8)
     for rank in range(2):
-        loader = numbers.batch(2).loader(rank=rank, world=2)
+        loader = numbers.batch(2).loader(shard=(rank, 2))
         next(iter(loader))
         (folder / f"loader-{rank}.json").write_text(json.dumps(loader.state_dict()))
     return {

@@ -377,7 +377,7 @@ one = shard(hr.range(10).batch(4), seed=1)
 got = [b["value"] for b in one.iter_torch_batches()]
 assert isinstance(got[0], torch.Tensor) and [len(b) for b in got] == [4, 4, 2] and len(one) == 3
 assert [b["value"].tolist() for b in one.iter_batches()] == [b.tolist() for b in got]
-parts = [Shard(hr.range(10).batch(4).loader(rank=r, world=3, even="repeat", output="torch")) for r in range(3)]
+parts = [Shard(hr.range(10).batch(4).loader(shard=(r, 3), even="repeat", output="torch")) for r in range(3)]
 print([len(list(p.iter_torch_batches(device="cpu"))) for p in parts])
 """
     assert script(tmp_path, text) == "[1, 1, 1]"

@@ -201,7 +201,7 @@ assert values(again) == values(run)
 
 class Titan(Stateful):
     def __init__(self, rank, world):
-        self.loader, self.rank, self.world = make(rank=rank, world=world, even="repeat"), rank, world
+        self.loader, self.rank, self.world = make(shard=(rank, world), even="repeat"), rank, world
     def state_dict(self):
         return {f"dp_rank_{self.rank}": pickle.dumps(self.loader.state_dict()), "world_size": self.world}
     def load_state_dict(self, state):

@@ -74,14 +74,14 @@ def test_epochs_none_has_no_end() -> None:
         (hr.range(10).batch(4, drop_last=True), {}, 2),
         (hr.range(10).batch(4), {"epochs": 3}, 9),
         (hr.range(10), {}, 10),
-        (hr.range(10).batch(2), {"rank": 0, "world": 3}, 2),
-        (hr.range(10).batch(2), {"rank": 2, "world": 3}, 2),
-        (hr.range(10).batch(3), {"rank": 0, "world": 3, "even": "drop"}, 1),
-        (hr.range(10).batch(3), {"rank": 2, "world": 3, "even": "repeat"}, 2),
+        (hr.range(10).batch(2), {"shard": (0, 3), "even": "none"}, 2),
+        (hr.range(10).batch(2), {"shard": (2, 3), "even": "none"}, 2),
+        (hr.range(10).batch(3), {"shard": (0, 3), "even": "drop"}, 1),
+        (hr.range(10).batch(3), {"shard": (2, 3), "even": "repeat"}, 2),
         (hr.range(10).batch(4).map_batch(lambda b: b), {}, 3),
         (hr.range(10).batch(4).unbatch(), {}, 10),
         (hr.range(10).batch(4, drop_last=True).unbatch().batch(3), {}, 3),
-        (hr.range(23).batch(4, drop_last=True).unbatch().batch(3), {"rank": 1, "world": 2}, 3),
+        (hr.range(23).batch(4, drop_last=True).unbatch().batch(3), {"shard": (1, 2), "even": "none"}, 3),
     ],
 )
 def test_len_is_the_number_of_batches(pipe: hr.Pipeline, options: dict[str, Any], length: int) -> None:
@@ -100,7 +100,7 @@ def test_len_after_a_filter_is_not_known() -> None:
 @pytest.mark.parametrize("world", [1, 2, 3, 8])
 def test_ranks_share_an_epoch(world: int) -> None:
     pipe = hr.range(103).shuffle().batch(4)
-    shares = [numbers(pipe.loader(rank=r, world=world, output="numpy")) for r in range(world)]
+    shares = [numbers(pipe.loader(shard=(r, world), even="none", output="numpy")) for r in range(world)]
     assert sorted([x for one in shares for x in one]) == list(range(103))
 
 
@@ -108,7 +108,7 @@ def test_ranks_share_an_epoch(world: int) -> None:
 def test_even_shares_make_as_many_steps(even: Any) -> None:
     """huggingface/datasets#6623: a rank that runs dry."""
     pipe = hr.range(103).shuffle().map(lambda x: x).batch(4)
-    shares = [numbers(pipe.loader(rank=r, world=8, even=even, output="numpy")) for r in range(8)]
+    shares = [numbers(pipe.loader(shard=(r, 8), even=even, output="numpy")) for r in range(8)]
     assert {len(s) for s in shares} == {12 if even == "drop" else 13}
     everything = {x for one in shares for x in one}
     assert len(everything) == (96 if even == "drop" else 103)
@@ -116,7 +116,7 @@ def test_even_shares_make_as_many_steps(even: Any) -> None:
 
 def test_even_shares_leave_random_operators_as_they_are(vision: hr.Pipeline) -> None:
     plain = list(vision.loader(output="numpy"))
-    even = list(vision.loader(output="numpy", rank=0, world=1, even="drop"))
+    even = list(vision.loader(output="numpy", shard=(0, 1), even="drop"))
     assert all(np.array_equal(a.image, b.image) for a, b in zip(plain, even, strict=True))
 
 

@@ -42,7 +42,7 @@ def test_images_and_masks_stay_paired(folders: tuple[pathlib.Path, pathlib.Path]
     pipe = SHUFFLES[shuffles](*map(hr.files, folders), seed).batch(16)
     orders = []
     for rank in range(2):
-        for batch in pipe.loader(epochs=3, seed=seed, rank=rank, world=2, output="numpy"):
+        for batch in pipe.loader(epochs=3, seed=seed, shard=(rank, 2), output="numpy"):
             assert (batch.image == batch.mask).all(), (shuffles, seed)
             orders += batch.image[:, 0, 0, 0].tolist()
     assert len(orders) == 120 and set(orders) == set(range(40))

@@ -145,8 +145,10 @@ def test_names_and_hints_do_not_count() -> None:
         (lambda: hr.range(3).loader(threads="2"), hr.ArgumentError, "whole number"),
         (lambda: hr.range(3).loader(output="tensorflow"), hr.ArgumentError, "numpy"),
         (lambda: hr.range(3).loader(epochs=0), hr.ArgumentError, "epochs"),
-        (lambda: hr.range(3).loader(rank=1), hr.ArgumentError, "both"),
-        (lambda: hr.range(3).loader(rank=3, world=2), hr.ArgumentError, "3 of 2"),
+        (lambda: hr.range(3).loader(rank=1), hr.ArgumentError, "shard=(rank, world)"),
+        (lambda: hr.range(3).loader(shard=(3, 2)), hr.ArgumentError, "0 to world - 1"),
+        (lambda: hr.range(3).loader(shard="all"), hr.ArgumentError, "a pair"),
+        (lambda: hr.range(3).loader(eval=True, even="drop"), hr.ArgumentError, "leave out even="),
     ],
 )
 def test_mistakes_are_answered_with_what_to_do(make: object, kind: type[Exception], words: str) -> None:

@@ -29,7 +29,8 @@ def ranks(pipe: hr.Pipeline, world: int | None, **options: Any) -> list[hr.Loade
     """Loaders of all ranks; None: one that names no rank."""
     if world is None:
         return [pipe.loader(threads=0, output="numpy", **options)]
-    return [pipe.loader(rank=r, world=world, threads=0, output="numpy", **options) for r in range(world)]
+    options = {"even": "none", **options}
+    return [pipe.loader(shard=(r, world), threads=0, output="numpy", **options) for r in range(world)]
 
 
 @pytest.mark.parametrize("even", ["none", "drop", "repeat"])
@@ -75,11 +76,11 @@ def test_other_ranks_do_the_rest(even: Any, first: int | None, then: int | None)
 
 def test_the_choice_of_even_is_no_part_of_a_state() -> None:
     pipe = hr.range(50).shuffle().batch(4)
-    loader = pipe.loader(rank=0, world=2, even="repeat", output="numpy")
+    loader = pipe.loader(shard=(0, 2), even="repeat", output="numpy")
     head = take(loader, 3)
-    again = pipe.loader(rank=0, world=2, even="drop", output="numpy")
+    again = pipe.loader(shard=(0, 2), even="drop", output="numpy")
     again.load_state_dict(loader.state_dict())
-    assert head + take(again, None) == take(pipe.loader(rank=0, world=2, output="numpy"), None)
+    assert head + take(again, None) == take(pipe.loader(shard=(0, 2), output="numpy"), None)
 
 
 def test_pipelines_of_several_sources_have_even_shares() -> None:
@@ -117,15 +118,15 @@ def test_repeated_epochs_go_on_with_other_ranks() -> None:
 def test_even_shares_of_what_is_not_counted_are_refused(even: Any) -> None:
     pipe = hr.range(20).where("value % 3 != 0").batch(4)
     with pytest.raises(hr.UnsupportedError, match="even='steps'"):
-        pipe.loader(rank=0, world=2, even=even)
-    assert len(take(pipe.loader(rank=0, world=1, even=even, output="numpy"), None)) == 13
+        pipe.loader(shard=(0, 2), even=even)
+    assert len(take(pipe.loader(shard=(0, 1), even=even, output="numpy"), None)) == 13
 
 
 def test_equal_steps_want_torch_distributed() -> None:
     pytest.importorskip("torch")
     with pytest.raises(hr.ArgumentError, match="init_process_group"):
-        hr.range(20).batch(4).loader(rank=0, world=2, even="steps")
-    assert len(list(hr.range(20).batch(4).loader(rank=0, world=1, even="steps"))) == 5
+        hr.range(20).batch(4).loader(shard=(0, 2), even="steps")
+    assert len(list(hr.range(20).batch(4).loader(shard=(0, 1), even="steps"))) == 5
 
 
 def test_a_pipeline_that_shards_takes_no_even() -> None:
@@ -133,7 +134,7 @@ def test_a_pipeline_that_shards_takes_no_even() -> None:
     with pytest.raises(hr.ArgumentError, match="shards already"):
         pipe.loader(even="drop")
     with pytest.raises(hr.ArgumentError, match="shards already"):
-        pipe.loader(rank=0, world=2)
+        pipe.loader(shard=(0, 2))
 
 
 def test_where_ranks_stand_apart_a_state_says_whose_it_is() -> None:

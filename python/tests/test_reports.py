@@ -200,7 +200,7 @@ def train(
     seen: list[int] = []
     states, counts = [], set()
     for rank in range(world):
-        with pipe.loader(rank=rank, world=world, threads=2, output="numpy", **options) as loader:
+        with pipe.loader(shard=(rank, world), threads=2, output="numpy", **{"even": "none", **options}) as loader:
             if state is not None:
                 loader.load_state_dict(state)
             done = 0

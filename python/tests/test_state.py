@@ -275,7 +275,7 @@ def test_worlds_may_change_within_an_epoch(variant: Any) -> None:
     for world, steps in [(1, 20), (2, 15), (3, 12), (8, 7), (1, None)]:
         states = []
         for rank in range(world):
-            loader = pipe.loader(rank=rank, world=world, output="numpy", threads=1)
+            loader = pipe.loader(shard=(rank, world), even="none", output="numpy", threads=1)
             if state is not None:
                 loader.load_state_dict(state)
             seen += [x for one in take(loader, steps) for x in one]
@@ -288,7 +288,7 @@ def states_of(pipe: hr.Pipeline, world: int, steps: int, **options: Any) -> tupl
     """The states of all ranks after some steps, and the values of these."""
     states, seen = [], []
     for rank in range(world):
-        loader = pipe.loader(rank=rank, world=world, output="numpy", threads=1, **options)
+        loader = pipe.loader(shard=(rank, world), even="none", output="numpy", threads=1, **options)
         seen += [x for one in take(loader, steps) for x in one]
         states.append(loader.state_dict())
     return states, seen
@@ -309,7 +309,7 @@ def test_ranks_at_different_places_hand_over_by_merged_states(pipe: hr.Pipeline)
     for world, steps in [(1, 20), (2, 15), (3, 12), (8, 7), (1, None)]:
         states = []
         for rank in range(world):
-            loader = pipe.loader(rank=rank, world=world, output="numpy", threads=1, on_error="skip")
+            loader = pipe.loader(shard=(rank, world), even="none", output="numpy", threads=1, on_error="skip")
             if state is not None:
                 loader.load_state_dict(state)
             seen += [x for one in take(loader, steps) for x in one]
@@ -327,12 +327,12 @@ def test_a_state_of_another_rank_is_refused_where_ranks_differ() -> None:
     pipe = hr.range(997).shuffle().where("value % 3 != 1").batch(4)
     states, _ = states_of(pipe, 2, 10)
     with pytest.raises(hr.StateMismatchError, match=r"rank 0 of 2, this is rank 1 of 2.*merge_states"):
-        pipe.loader(rank=1, world=2).load_state_dict(states[0])
+        pipe.loader(shard=(1, 2), even="none").load_state_dict(states[0])
     with pytest.raises(hr.StateMismatchError, match="rank 1 of 2, this is rank 0 of 1"):
         pipe.loader().load_state_dict(states[1])
     window = hr.range(997).where("value % 3 != 1").shuffle(window=16).batch(4)
     with pytest.raises(hr.StateMismatchError, match="window"):
-        window.loader(rank=0, world=3).load_state_dict(states_of(window, 2, 10)[0][0])
+        window.loader(shard=(0, 3), even="none").load_state_dict(states_of(window, 2, 10)[0][0])
 
 
 def test_states_that_were_not_saved_together_are_not_merged() -> None:
@@ -345,7 +345,7 @@ def test_states_that_were_not_saved_together_are_not_merged() -> None:
         hr.merge_states([states[0], states[0]])
     with pytest.raises(hr.StateError, match="fingerprint is"):
         hr.merge_states([states[0], further[1]])
-    fresh = pipe.loader(rank=1, world=2).state_dict()
+    fresh = pipe.loader(shard=(1, 2), even="none").state_dict()
     with pytest.raises(hr.StateError, match="between epochs"):
         hr.merge_states([states[0], fresh])
     for wrong in ([], {}, states[0], None):
@@ -360,7 +360,7 @@ def test_ranks_may_all_take_the_state_of_one_and_merge_later() -> None:
     states, seen = states_of(pipe, 2, 10)
     later = []
     for rank in range(2):
-        loader = pipe.loader(rank=rank, world=2, output="numpy", threads=1)
+        loader = pipe.loader(shard=(rank, 2), even="none", output="numpy", threads=1)
         loader.load_state_dict(states[0])
         seen += [x for one in take(loader, 10) for x in one]
         later.append(loader.state_dict())

@@ -69,9 +69,10 @@ static const struct cli_option run_table[] = {
      "rank of this consumer, with --world", 0, UINT32_MAX},
     {"world", 0, CLI_INT, AT(world), "W",
      "number of consumers that split the records", 0, UINT32_MAX},
-    {"even", 0, CLI_CHOICE, AT(even), "none|drop|repeat",
+    {"even", 0, CLI_CHOICE, AT(even), "none|drop|repeat|pad",
      "how to split records that do not divide evenly: some ranks get one more (default), the "
-     "remainder is dropped, or ranks are filled up with records from the beginning"},
+     "remainder is dropped, or ranks are filled up with records from the beginning, which pad "
+     "marks in a field \"valid\""},
     {"digest", 0, CLI_FLAG, AT(digest), NULL,
      "print an XXH3-128 of all delivered bytes, in delivery order"},
     {"batch-digests", 0, CLI_TEXT, AT(batch_digests), "FILE",

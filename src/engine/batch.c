@@ -8,15 +8,15 @@
 #include "core/alloc.h"
 #include "core/error.h"
 
-struct hr_batch *hr__batch_create(const struct hr_schema *schema)
+struct hr_batch *hr__batch_create(const struct hr_schema *schema, const char *more)
 {
-    size_t count = schema->count;
+    size_t count = schema->count + (more != NULL);
     size_t text = 0;
     struct hr_batch *batch;
     char *at;
 
     for (size_t i = 0; i < count; i++)
-        text += strlen(schema->fields[i].name) + 1;
+        text += strlen(i < schema->count ? schema->fields[i].name : more) + 1;
     batch = hr__calloc(1, sizeof *batch +
                               count * (sizeof(struct hr_value) + sizeof(char *)) + text);
     if (batch == NULL)
@@ -27,9 +27,10 @@ struct hr_batch *hr__batch_create(const struct hr_schema *schema)
     batch->names = (const char **)(batch->values + count);
     at = (char *)(batch->names + count);
     for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(schema->fields[i].name) + 1;
+        const char *name = i < schema->count ? schema->fields[i].name : more;
+        size_t length = strlen(name) + 1;
 
-        memcpy(at, schema->fields[i].name, length);
+        memcpy(at, name, length);
         batch->names[i] = at;
         at += length;
     }

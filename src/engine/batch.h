@@ -17,9 +17,9 @@ struct hr_batch {
     struct hr_value *values;
 };
 
-/* Creates a batch with a value per field of the schema, all NONE. Returns NULL when out
- * of memory. */
-struct hr_batch *hr__batch_create(const struct hr_schema *schema);
+/* Creates a batch with a value per field of the schema, and for one more field named
+ * `more` unless that is NULL; all NONE. Returns NULL when out of memory. */
+struct hr_batch *hr__batch_create(const struct hr_schema *schema, const char *more);
 
 /* Allocates a column: `records` rows of the field. */
 HR_CHECK enum hr_err

@@ -56,6 +56,127 @@ TEST(ranks_divide_an_epoch_and_divide_the_rest_again)
         CHECK_EQ_INT(seen[i], 1);
 }
 
+/* Counts the records of a rank's first `batches` batches that are no padding. Returns the
+ * number of batches. */
+static int64_t
+collect_valid(struct hr_graph *graph, const struct hr_iter_options *options,
+              int64_t *seen, int64_t batches, char **ret_state)
+{
+    struct hr_iter *iter;
+    struct hr_batch *batch;
+    int64_t got = 0;
+
+    CHECK_OK(hr_iter_open(graph, options, &iter, NULL));
+    for (; batches != got && hr_iter_next(iter, &batch, NULL) == HR_OK; got++) {
+        struct hr_field_view values, valid;
+        int64_t padding = 0;
+
+        CHECK_OK(hr_batch_find(batch, "value", &values));
+        CHECK_OK(hr_batch_find(batch, HR_PAD_FIELD, &valid));
+        CHECK(valid.dtype == HR_BOOL && valid.ndim == 1);
+        CHECK_EQ_INT(valid.dims[0], values.dims[0]);
+        for (int64_t i = 0; i < valid.dims[0]; i++) {
+            bool good = ((const bool *)valid.data)[i];
+
+            seen[((const int64_t *)values.data)[i]] += good;
+            padding += !good;
+        }
+        CHECK(padding <= 1 && (options->world > 1 || padding == 0));
+        hr_batch_unref(batch);
+    }
+    if (ret_state != NULL)
+        CHECK_OK(hr_iter_save(iter, ret_state, NULL));
+    hr_iter_close(iter);
+    return got;
+}
+
+static void check_once(const int64_t *seen, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        CHECK_EQ_INT(seen[i], 1);
+}
+
+/* n records on `world` ranks; after `steps` of them the rest on `then`. */
+static void
+check_padded(int64_t n, int64_t world, int64_t then, int64_t steps, const char *end)
+{
+    struct hr_iter_options options;
+    struct hr_graph *graph;
+    char text[512], *state = NULL;
+    int64_t seen[128] = {0}, all = -1;
+
+    snprintf(text, sizeof text, "headrace: 1\npipeline:\n  - source.range: {n: %lld}\n%s",
+             (long long)n, end);
+    graph = load(text);
+    hr_iter_options_init(&options);
+    options.even = HR_EVEN_PAD;
+    options.world = world;
+    for (options.rank = 0; options.rank < world; options.rank++) {
+        hr_free(state);
+        collect_valid(graph, &options, seen, steps, &state);
+    }
+    options.world = then;
+    options.state = state;
+    for (options.rank = 0; options.rank < then; options.rank++) {
+        int64_t batches = collect_valid(graph, &options, seen, -1, NULL);
+
+        CHECK(all == -1 || batches == all);
+        all = batches;
+    }
+    check_once(seen, n);
+    hr_free(state);
+    hr_graph_unref(graph);
+}
+
+TEST(padded_shares_cover_an_epoch_once_in_equal_steps)
+{
+    static const char *const ends[] = {
+        "",
+        BATCH(4),
+        SHUFFLE BATCH(16),
+        "  - debug.identity: {}\n" SHUFFLE BATCH(3),
+        "  - batch.pad: {size: 5}\n",
+    };
+    uint64_t chance = check_seed();
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        for (int64_t n = 1; n < 100; n += 6)
+            for (int64_t world = 1; world < 5; world++, chance++)
+                check_padded(n, world, 1 + (int64_t)(chance % 5), (int64_t)(chance % 7),
+                             ends[i]);
+    check_padded(97, 2, 2, 0, BATCH(16));
+}
+
+TEST(padding_that_could_not_be_marked_is_refused_by_node)
+{
+    static const struct {
+        const char *text, *words;
+    } refused[] = {
+        {GRAPH(RANGE(97) "  - batch.stack: {size: 16, drop_last: true}\n"),
+         "(batch.stack): it drops the last records"                                 },
+        {GRAPH(RANGE(97) DROP_THIRD BATCH(16)),
+         "(batch.stack): after it the number of a rank's records is known only when"},
+        {GRAPH(RANGE(97) BATCH(16) "  - batch.unbatch: {}\n"),
+         "(batch.unbatch): after it the number"                                     },
+        {GRAPH(RANGE(97) "  - record.rename: {fields: {value: valid}}\n" BATCH(16)),
+         "have a field \"valid\""                                                   },
+    };
+    struct hr_iter_options options;
+    struct hr_epoch_size size;
+
+    hr_iter_options_init(&options);
+    options.even = HR_EVEN_PAD;
+    options.world = 2;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct hr_graph *graph = load(refused[i].text);
+        struct hr_error error = {0};
+
+        CHECK(hr_graph_epoch_size(graph, &options, &size, &error) != HR_OK);
+        CHECK_HAS(error.message, refused[i].words);
+        hr_graph_unref(graph);
+    }
+}
+
 TEST(a_sharding_op_divides_the_rest_again)
 {
     char text[512], *state = NULL;

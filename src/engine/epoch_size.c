@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "op/share.h"
@@ -40,6 +41,46 @@ static bool graph_shards(const struct hr_graph *graph)
     return false;
 }
 
+/* HR_EVEN_PAD: batches must be runs of the rank's consecutive records, all of them. */
+static enum hr_err check_padding(const struct hr_graph *graph,
+                                 const struct hr_iter_options *o, struct hr_error *reterr)
+{
+    uint32_t at = graph->output;
+    const struct hr_graph_node *n = &graph->nodes[at];
+    struct hr_sequence_runs runs = {0};
+
+    for (size_t i = 0; i < n->schema.count; i++)
+        if (strcmp(n->schema.fields[i].name, HR_PAD_FIELD) == 0)
+            return hr__fail(reterr, HR_ERR_ARGUMENT,
+                            "the records have a field \"" HR_PAD_FIELD
+                            "\", which marks padding: rename it");
+    while (!n->by_number && n->op->kind == HR_OP_MAP)
+        n = &graph->nodes[at = n->inputs[0]];
+    if (!n->by_number && n->op->sequence.runs != NULL &&
+        graph->nodes[n->inputs[0]].by_number)
+        n->op->sequence.runs(n->params, &runs);
+    if (runs.drop_last) {
+        hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                 "it drops the last records, and padded shares are to deliver every "
+                 "record: set drop_last: false");
+        hr__graph_blame(graph, at, reterr);
+        return HR_ERR_UNSUPPORTED;
+    }
+    if (o->world > 1 && !n->by_number && runs.size == 0) {
+        hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                 "after it the number of a rank's records is known only when they are "
+                 "made, so shares cannot be padded: let every rank run all records "
+                 "(rank 0 of 1; in Python shard=None)");
+        hr__graph_blame(graph, at, reterr);
+        return HR_ERR_UNSUPPORTED;
+    }
+    if (o->world > 1 && o->on_error == HR_ON_ERROR_SKIP)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "skipping bad records makes shares unequal, which were padded to "
+                        "be equal: fail or substitute");
+    return HR_OK;
+}
+
 enum hr_err hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_options *o,
                                  struct hr_error *reterr)
 {
@@ -51,7 +92,7 @@ enum hr_err hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_op
             "the graph shards already (order.shard); give rank and world in one place");
     if (o->world == 0 && !shards)
         o->world = 1;
-    return HR_OK;
+    return o->even == HR_EVEN_PAD ? check_padding(graph, o, reterr) : HR_OK;
 }
 
 /* ---- the size of an epoch ---- */

@@ -185,27 +185,48 @@ make_single(struct hr_stage *stage, const char *field, struct hr_value *value,
     return HR_OK;
 }
 
+/* HR_EVEN_PAD: which records of the batch are not padding. */
+static enum hr_err
+mark_padding(const struct hr_stage *stage, const struct hr_sequence_record *record,
+             struct hr_value *ret_value, struct hr_error *error)
+{
+    int64_t count = record->records;
+    int64_t padding = hr__engine_padding(stage->engine, record->id.position, count);
+    struct hr_buffer *buffer;
+    bool *valid;
+
+    if (hr_pool_get(stage->engine->pool, (size_t)count, &buffer) != HR_OK)
+        return hr__fail(error, HR_ERR_MEMORY, "no memory for field '%s'", HR_PAD_FIELD);
+    valid = hr_buffer_data(buffer);
+    for (int64_t i = 0; i < count; i++)
+        valid[i] = i < count - padding;
+    hr__value_set_tensor(ret_value, HR_BOOL, 1, &count, valid, buffer);
+    return HR_OK;
+}
+
 static enum hr_err make_batch(struct hr_stage *stage, struct hr_sequence_record *record,
                               struct hr_batch **ret_batch, struct hr_error *error)
 {
     const struct hr_schema *schema = stage->program.leaving;
-    struct hr_batch *batch = hr__batch_create(schema);
+    bool pads = stage->engine->options.even == HR_EVEN_PAD;
+    struct hr_batch *batch = hr__batch_create(schema, pads ? HR_PAD_FIELD : NULL);
+    enum hr_err code = HR_OK;
 
     if (batch == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
     batch->records = record->records;
+    if (pads)
+        code = mark_padding(stage, record, &batch->values[schema->count], error);
     if (schema->batch_rank > 0) {
         memcpy(batch->values, record->values, schema->count * sizeof *record->values);
         memset(record->values, 0, schema->count * sizeof *record->values);
     }
-    for (size_t f = 0; schema->batch_rank == 0 && f < schema->count; f++) {
-        enum hr_err code = make_single(stage, schema->fields[f].name, &record->values[f],
-                                       &batch->values[f], error);
-
-        if (code != HR_OK) {
-            hr_batch_unref(batch);
-            return code;
-        }
+    for (size_t f = 0; code == HR_OK && schema->batch_rank == 0 && f < schema->count; f++)
+        code = make_single(stage, schema->fields[f].name, &record->values[f],
+                           &batch->values[f], error);
+    if (code != HR_OK) {
+        hr_batch_unref(batch);
+        return code;
     }
     *ret_batch = batch;
     return HR_OK;

@@ -14,19 +14,26 @@ static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
 }
 
 /* Position in the epoch's order over all ranks: the input of the order ops, or of those
- * before an order.shard if the graph has one. */
+ * before an order.shard if the graph has one. Behind the last one for records that fill
+ * up a share; these begin again at 0. */
 static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *path,
                           uint64_t epoch, uint64_t position)
 {
     const struct hr_iter_options *o = &engine->options;
-    uint64_t base = base_of(engine, epoch), at;
+    uint64_t base = base_of(engine, epoch);
 
     if (o->world == 0 && !hr__path_shards(path))
         return position; /* an order.shard in stream form: each rank visits all */
     if (o->world == 0)
         return hr__path_share(path, base, position);
-    at = base + position * (uint64_t)o->world + (uint64_t)o->rank;
-    return at < path->n || path->n == 0 ? at : at % path->n; /* HR_EVEN_REPEAT */
+    return base + position * (uint64_t)o->world + (uint64_t)o->rank;
+}
+
+static uint64_t wrapped(const struct hr_path *path, uint64_t at)
+{
+    uint64_t n = hr__path_global_count(path);
+
+    return at < n || n == 0 ? at : at % n;
 }
 
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
@@ -41,7 +48,8 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
     ret_id->depth = 0;
     if (thread != NULL && hr__path_shards(path))
         hr__thread_charge(thread, path->orders[0].node);
-    ret_id->position = at = global_of(engine, path, epoch, position);
+    ret_id->position = global_of(engine, path, epoch, position);
+    at = wrapped(path, ret_id->position);
     if (attempt > 0)
         at = (at + attempt) % (n > 0 ? n : 1);
     if (path->count == 0)
@@ -50,6 +58,19 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
         hr__path_map(path, at, thread, ret_id);
     if (attempt > 0)
         ret_id->draw_epoch |= HR_EPOCH_SUBSTITUTE;
+}
+
+int64_t
+hr__engine_padding(const struct hr_engine *engine, uint64_t position, int64_t records)
+{
+    uint64_t n = engine->stages[0].program.paths[0].n;
+    uint64_t world = (uint64_t)engine->options.world, good;
+
+    assert(world > 0 && records >= 0);
+    if (world == 1) /* also where a record gives many, which have its position */
+        return 0;
+    good = position < n ? (n - position - 1) / world + 1 : 0;
+    return good < (uint64_t)records ? records - (int64_t)good : 0;
 }
 
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
@@ -86,10 +107,11 @@ uint64_t hr__engine_epochs_max(const struct hr_engine *engine)
 bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t position,
                         uint64_t *ret_children)
 {
+    const struct hr_path *path = &engine->stages[0].program.paths[0];
+
     *ret_children = 0;
     return !hr__done_is_empty(&engine->done) && epoch == engine->base_epoch &&
-           hr__done_has(
-               &engine->done,
-               global_of(engine, &engine->stages[0].program.paths[0], epoch, position),
-               ret_children);
+           hr__done_has(&engine->done,
+                        wrapped(path, global_of(engine, path, epoch, position)),
+                        ret_children);
 }

@@ -10,11 +10,16 @@ struct hr_engine;
 
 /* Sets *ret_id to the record at the consumer's `position` of the epoch, as `path` reads
  * it. A bad record's n-th substitute (`attempt`) is the n-th following record over all
- * ranks, wrapping around; it keeps the bad record's position. Time is charged to
+ * ranks, wrapping around; it keeps the bad record's position. A record that only fills up
+ * a share has a position of its own, behind the epoch's last. Time is charged to
  * the order ops on the way, unless `thread` is NULL. */
 void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
                     uint64_t epoch, uint64_t position, uint64_t attempt,
                     struct hr_thread *thread, struct hr_record_id *ret_id);
+/* How many of `records` consecutive records of this rank, from one at `position` of the
+ * epoch's order on, only fill up its share: they are the last ones. */
+int64_t
+hr__engine_padding(const struct hr_engine *engine, uint64_t position, int64_t records);
 /* Number of the consumer's positions in the epoch. */
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
 /* Upper bound of epoch numbers: random draws count each pass of an order.repeat as an

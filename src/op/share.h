@@ -15,7 +15,7 @@ hr__share_count(uint64_t n, uint64_t rank, uint64_t world, enum hr_even even)
 {
     if (even == HR_EVEN_DROP)
         return n / world;
-    if (even == HR_EVEN_REPEAT)
+    if (even == HR_EVEN_REPEAT || even == HR_EVEN_PAD)
         return n / world + (n % world != 0);
     return n / world + (rank < n % world);
 }

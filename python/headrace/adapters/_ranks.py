@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..loader import Loader, LoaderOptions, rank_and_world
-from ..pipeline import Pipeline
+from ..loader import Loader
 from ..states import merge_states
-
-
-def even_steps(pipeline: Pipeline, options: LoaderOptions) -> LoaderOptions:
-    """`options` with a value of `even` that gives all ranks the same number of steps, unless it is set."""
-    rank, world = rank_and_world(options.get("rank"), options.get("world"))
-    graph = pipeline._built.graph
-    if world < 2 or graph.epoch_size({})["shards"] or "even" in options:
-        return options
-    size = graph.epoch_size({"rank": rank, "world": world, "on_error": options.get("on_error", "fail")})
-    return {**options, "even": "steps" if size["ranks_differ"] else "repeat"}
 
 
 def state_of_all(loader: Loader, state: dict[str, Any]) -> dict[str, Any]:

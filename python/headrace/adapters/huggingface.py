@@ -21,7 +21,7 @@ from transformers.trainer_callback import ExportableState
 
 from ..loader import Loader, LoaderOptions, UnknownLengthError
 from ..pipeline import Pipeline
-from ._ranks import even_steps, state_of_all, state_of_rank
+from ._ranks import state_of_all, state_of_rank
 
 # Without the frameworks their classes are Any to mypy, hence the ignores.
 
@@ -100,7 +100,7 @@ class Batches:
 def batches(pipeline: Pipeline, **options: Any) -> Batches:
     """For `get_train_dataloader` of your own Trainer to return."""
     given: LoaderOptions = {"output": "torch", **options}  # type: ignore[typeddict-item]
-    return Batches(pipeline.loader(**even_steps(pipeline, given)))
+    return Batches(pipeline.loader(**given))
 
 
 class KeepsPlace(TrainerCallback, ExportableState):  # type: ignore[misc,type-arg,no-untyped-call,unused-ignore]

@@ -15,20 +15,16 @@ from ..batch import Batch
 from ..errors import ShapeError
 from ..loader import Loader, LoaderOptions
 from ..pipeline import Pipeline
-from ._ranks import even_steps
 
 
 def loader(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Loader:
-    """A loader of this process's share; rank and world are those of JAX.
+    """A loader of this process's share; rank and world are those of JAX, unless `shard` is given.
 
     All processes make the same number of steps, unless `even` is given. The batch size is that
     of one process.
     """
-    given: LoaderOptions = {"output": "numpy", **options}
-    world = jax.process_count()
-    if "world" not in given:
-        given = {**given, "rank": jax.process_index(), "world": world}
-    return pipeline.loader(**even_steps(pipeline, given))
+    given: LoaderOptions = {"output": "numpy", "shard": (jax.process_index(), jax.process_count()), **options}
+    return pipeline.loader(**given)
 
 
 def on_devices(batches: Iterable[Batch], sharding: Any) -> Iterator[dict[str, jax.Array]]:

@@ -16,7 +16,7 @@ from ..batch import Batch
 from ..errors import ArgumentError
 from ..loader import Loader, LoaderOptions, UnknownLengthError
 from ..pipeline import Pipeline
-from ._ranks import even_steps, state_of_all, state_of_rank
+from ._ranks import state_of_all, state_of_rank
 
 try:
     from lightning.pytorch import LightningDataModule
@@ -97,7 +97,8 @@ class DataModule(LightningDataModule):  # type: ignore[misc,unused-ignore]
     """Pipelines for `Trainer.fit(model, DataModule(train, val))`.
 
     Checkpoints hold the position in the training data, even within an epoch. With several
-    ranks each reads its share, in the same number of steps (`even="repeat"`).
+    ranks each reads its share, in the same number of steps. `eval=True` with
+    `train_options={"eval": False}` marks the records that fill up shares of validation data.
 
     Args:
         train, val, test, predict: pipelines that end in batches; all but train may
@@ -126,7 +127,7 @@ class DataModule(LightningDataModule):  # type: ignore[misc,unused-ignore]
 
     def _batches(self, pipeline: Pipeline, options: LoaderOptions, same: bool) -> Batches:
         given: LoaderOptions = {"output": "torch", **options}
-        return Batches(pipeline.loader(**even_steps(pipeline, given)), same=same)
+        return Batches(pipeline.loader(**given), same=same)
 
     def _evaluation(self, pipelines: Pipeline | Sequence[Pipeline] | None) -> Batches | list[Batches]:
         if isinstance(pipelines, Pipeline):

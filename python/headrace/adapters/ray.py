@@ -17,7 +17,6 @@ from typing import Any, Unpack
 
 from ..loader import Loader, LoaderOptions
 from ..pipeline import Pipeline
-from ._ranks import even_steps
 
 
 class Shard:
@@ -61,8 +60,8 @@ def shard(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Shard:
     `Pipeline.loader`.
     """
     rank, world, device = _worker()
-    given: LoaderOptions = {"output": "torch", "rank": rank, "world": world, **options}
-    return Shard(pipeline.loader(**even_steps(pipeline, given)), device)
+    given: LoaderOptions = {"output": "torch", "shard": (rank, world), **options}
+    return Shard(pipeline.loader(**given), device)
 
 
 def _worker() -> tuple[int, int, str | None]:

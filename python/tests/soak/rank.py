@@ -49,7 +49,7 @@ def loader_of(job: dict[str, Any], rank: int, world: int) -> hr.Loader:
     """The loader of this rank, at the place that the job names."""
     spec = job["spec"]
     even = spec["tail"] if spec["tail"] in ("drop", "repeat") else "none"
-    place: dict[str, Any] = {} if world == 1 and job["bare"] else {"rank": rank, "world": world}
+    place: dict[str, Any] = {} if world == 1 and job["bare"] else {"shard": (rank, world)}
     pipe = graphs.build(spec, pathlib.Path(job["data"]))
     loader = pipe.loader(epochs=1, seed=spec["seed"], threads=spec["threads"], even=even, output="numpy", **place)
     states = job["states"]
