@@ -523,7 +523,7 @@ def test_ranks_share_an_iterable_without_hoarding(monkeypatch: pytest.MonkeyPatc
     reader = dataset.Stream.reader
     monkeypatch.setattr(dataset.Stream, "reader", lambda stream: passes.append(reader(stream)) or passes[-1])
     pipe = hr.from_iterable(np.zeros(200_000, np.uint8) + np.uint8(i % 256) for i in range(2000))
-    seen = [b.value[0, 0] for b in pipe.batch(1).loader(shard=(5, 8), output="numpy", threads=2)]
+    seen = [b.value[0, 0] for b in pipe.batch(1).loader(shard=(5, 8), even="none", output="numpy", threads=2)]
     assert seen == [i % 256 for i in range(5, 2000, 8)]
     stashes = [len(e._stash) for one in passes for e in one._epochs.values()]
     assert stashes and sum(stashes) <= 512
