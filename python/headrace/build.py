@@ -97,6 +97,18 @@ class Built:
         count = self.graph.record_count()
         return None if count < 0 else count
 
+    @functools.cached_property
+    def changing_part(self) -> tuple[str, str] | None:
+        """Names of a take or skip and of a shuffle before it, which select other records in every epoch."""
+        infos = self.graph.nodes()
+        for info in infos:
+            before = list(info["inputs"]) if info["op"] in ("order.take", "order.skip") else []
+            for at in before:  # grows
+                if infos[at]["op"] == "order.shuffle":
+                    return info["name"], infos[at]["name"]
+                before += infos[at]["inputs"]
+        return None
+
 
 @functools.cache
 def op_kinds() -> dict[str, str]:

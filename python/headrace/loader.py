@@ -13,6 +13,7 @@ import functools
 import os
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
@@ -319,6 +320,7 @@ class Loader:
         self._stats: dict[str, Any] = {}
         self._node_stats: list[dict[str, Any]] = []
         self._progress: Any = None
+        self._warned = False
         if options.get("progress", False):
             from .progress import Progress
 
@@ -393,6 +395,7 @@ class Loader:
     def _start(self, first: int | None, epochs: int | None) -> Run:
         self._refuse_closed()
         self._stop_run(replaced=True)
+        self._warn_of_changing_part(epochs != 1 or (first or self._next_epoch) > 0)
         self._take_host()
         state, self._last = self._state, None
         if state is not None:
@@ -409,6 +412,20 @@ class Loader:
         if self._progress is not None:
             self._progress.begin(run)
         return run
+
+    def _warn_of_changing_part(self, several_epochs: bool) -> None:
+        if not several_epochs or self._warned:
+            return
+        self._warned = True
+        if self._built.changing_part is not None:
+            part, shuffle = self._built.changing_part
+            warnings.warn(
+                f"'{part}' comes after '{shuffle}', which has another order in every epoch, so it selects other "
+                "records in every epoch: a training and a validation set made like this overlap. To select the same "
+                f"records, put '{part}' before '{shuffle}'",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _refuse_closed(self) -> None:
         if self._closed:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import types
+import warnings
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,24 @@ def test_rank_and_world_come_from_torch_distributed() -> None:
         assert (loader.rank, loader.world) == (0, 1) and numbers(loader) == list(range(8))
     finally:
         torch.distributed.destroy_process_group()
+
+
+def test_shuffle_and_take_under_several_epochs_is_warned_of_by_name() -> None:
+    """A training and a validation set cut out of a shuffle overlap from the second epoch on."""
+    parts = [hr.range(40).shuffle(seed=1).take(30, name="train"), hr.range(40).shuffle(seed=1).skip(30, name="val")]
+    with pytest.warns(UserWarning, match="put 'train' before 'order.shuffle'") as seen:
+        for _ in parts[0].batch(10).loader(epochs=2):
+            pass
+    assert [one.filename for one in seen] == [__file__]
+    val = parts[1].cast("float32", field="value").batch(10).loader()
+    list(val)
+    with pytest.warns(UserWarning, match="'val' comes after 'order.shuffle'"):
+        list(val)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(val)  # said once
+        list(parts[0].batch(10).loader())
+        list(hr.range(40).take(30).shuffle().batch(10).loader(epochs=3))
 
 
 # ---- outputs ----
