@@ -85,7 +85,7 @@ def test_one_worker_draws_the_same_again() -> None:
 
 def test_ranks_and_resumed_runs_draw_numbers_of_their_own() -> None:
     pipe = drawing(drawfns.draws, variant="processes")
-    ranks = [run(pipe, threads=0, rank=rank, world=2) for rank in range(2)]
+    ranks = [run(pipe, threads=0, shard=(rank, 2)) for rank in range(2)]
     check_distinct(ranks[0] + ranks[1])
     loader = pipe.loader(threads=0, output="numpy")
     for batch in loader:
