@@ -31,8 +31,8 @@ struct hr_buffer {
 /* Returns a pooled buffer to its pool after the last unref. */
 void hr__pool_put(struct hr_buffer *buffer);
 
-/* From here on a buffer that comes back is freed, not kept for reuse, while those in use
- * and idle are more than `bytes` together; 0: all are kept. Never fails a request. */
+/* From here on idle buffers are freed, not kept for reuse, while those in use and idle
+ * are more than `bytes` together; 0: all are kept. Never fails a request. */
 void hr__pool_keep(struct hr_pool *pool, size_t bytes);
 
 /* Take and return a header without data, so that views of pooled buffers need no

@@ -149,20 +149,30 @@ static void trim_classes(struct hr_pool *pool, struct hr_buffer **drop)
     }
 }
 
-/* Locked. Moves idle blocks to *drop, largest first, until `bytes` more fit the
- * budget. */
+/* Locked. Moves idle blocks to *drop, largest first, until `bytes` more fit `limit` or
+ * none is left. */
+static void
+drop_beyond(struct hr_pool *pool, size_t limit, size_t bytes, struct hr_buffer **drop)
+{
+    hr__assert_locked(&pool->lock);
+    for (uint32_t i = pool->class_end; i-- > 0;) {
+        while (pool->classes[i].idle_count > 0 &&
+               pool->used_bytes + pool->idle_bytes + bytes > limit)
+            drop_idle(pool, i, pool->classes[i].idle_count - 1, drop);
+    }
+}
+
+/* Locked. Makes room for `bytes` more; false if the pool's limit does not allow them. */
 static bool make_room(struct hr_pool *pool, size_t bytes, struct hr_buffer **drop)
 {
     hr__assert_locked(&pool->lock);
+    if (pool->keep_bytes > 0)
+        drop_beyond(pool, pool->keep_bytes, bytes, drop);
     if (pool->bytes_max == 0)
         return true;
     if (pool->used_bytes > pool->bytes_max || bytes > pool->bytes_max - pool->used_bytes)
         return false;
-    for (uint32_t i = pool->class_end; i-- > 0;) {
-        while (pool->classes[i].idle_count > 0 &&
-               pool->used_bytes + pool->idle_bytes + bytes > pool->bytes_max)
-            drop_idle(pool, i, pool->classes[i].idle_count - 1, drop);
-    }
+    drop_beyond(pool, pool->bytes_max, bytes, drop);
     return true;
 }
 

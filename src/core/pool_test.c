@@ -239,5 +239,9 @@ TEST(a_pool_keeps_no_more_idle_bytes_than_it_is_told)
     hr_buffer_unref(b);
     hr_pool_stats(pool, &stats);
     CHECK_EQ_INT(stats.idle_bytes, 3 << 20);
+    CHECK_OK(hr_pool_get(pool, 1 << 20, &a)); /* of another class: `b` has to go */
+    hr_pool_stats(pool, &stats);
+    CHECK_EQ_INT(stats.idle_bytes, 0);
+    hr_buffer_unref(a);
     hr_pool_unref(pool);
 }
