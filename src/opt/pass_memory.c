@@ -26,7 +26,7 @@
 #define READ_AHEAD_BYTES ((uint64_t)16 << 20)
 #define READ_AHEAD_LEAST ((uint64_t)1 << 20)
 #define READ_AHEAD_FILES 64
-/* One direction of a channel; each process has two channels. */
+/* One direction of a channel, at least; each process has two channels. */
 #define CHANNEL_BYTES ((uint64_t)2 << 20)
 #define CHANNELS 4
 /* Limits on a block and a queue without a budget. */
@@ -63,24 +63,44 @@ static uint64_t runners(const struct hr_plan *plan)
 }
 
 /* Sequences of steps in worker processes: a thread has one process for each. */
+static uint64_t stage_process_runs(const struct hr_plan_stage *stage)
+{
+    uint64_t count = 0;
+    bool inside = false;
+
+    for (size_t k = 0; k < stage->step_count; k++) {
+        bool process = stage->steps[k].variant == HR_PLAN_PROCESSES;
+
+        count += process && !inside;
+        inside = process;
+    }
+    return count + (!inside && stage->expand != HR_NO_NODE &&
+                    stage->expand_variant == HR_PLAN_PROCESSES);
+}
+
 static uint64_t process_runs(const struct hr_plan *plan)
 {
     uint64_t count = 0;
 
-    for (size_t i = 0; i < plan->stage_count; i++) {
-        const struct hr_plan_stage *stage = &plan->stages[i];
-        bool inside = false;
-
-        for (size_t k = 0; k < stage->step_count; k++) {
-            bool process = stage->steps[k].variant == HR_PLAN_PROCESSES;
-
-            count += process && !inside;
-            inside = process;
-        }
-        count += !inside && stage->expand != HR_NO_NODE &&
-                 stage->expand_variant == HR_PLAN_PROCESSES;
-    }
+    for (size_t i = 0; i < plan->stage_count; i++)
+        count += stage_process_runs(&plan->stages[i]);
     return count;
+}
+
+/* A request has at least one record, however large. */
+static uint64_t channel_bytes(const struct division *d)
+{
+    uint64_t bytes = CHANNEL_BYTES;
+
+    for (size_t i = 0; i < d->plan->stage_count; i++) {
+        uint64_t in = input_bytes(d, i), out = d->sizes->stages[i].result;
+
+        if (stage_process_runs(&d->plan->stages[i]) == 0)
+            continue;
+        bytes = in > bytes ? in : bytes;
+        bytes = out > bytes ? out : bytes;
+    }
+    return bytes;
 }
 
 /* ---- defaults ---- */
@@ -143,7 +163,7 @@ static void want(struct division *d, uint64_t read_ahead, bool running)
 
     m->batch = output_bytes(d);
     m->program = PROGRAM_BYTES;
-    m->channel = requests ? CHANNEL_BYTES : 0;
+    m->channel = requests ? channel_bytes(d) : 0;
     m->scratch = 0;
     m->read_ahead = read_ahead > 0 ? read_ahead : READ_AHEAD_BYTES;
     m->read_ahead_files = READ_AHEAD_FILES;
