@@ -65,13 +65,23 @@ static bool is_under_way(const struct hr_stage *stage)
     return stage->claims > 0 || stage->sequencing;
 }
 
+/* A budget that was divided again may allow fewer threads than there are. */
+static bool is_spare(const struct hr_runner *runner)
+{
+    const struct hr_engine *engine = runner->engine;
+
+    hr__engine_assert_locked(engine);
+    return runner->number < engine->thread_count &&
+           runner->number >= engine->plan.threads;
+}
+
 static bool claim_any(struct hr_runner *runner, struct hr_claim *ret_claim)
 {
     struct hr_engine *engine = runner->engine;
     bool helper = engine->thread_count > 0 && runner->number == engine->thread_count;
     bool older = false; /* records are under way that precede what would be claimed */
 
-    if (engine->finished)
+    if (engine->finished || is_spare(runner))
         return false;
     for (size_t i = engine->stage_count;
          i-- > 0 && !hr__stage_failed(&engine->stages[i]);) {
@@ -170,7 +180,7 @@ static void *run_thread(void *user)
             pthread_cond_signal(&engine->ready);
         engine->idle++;
         begin = hr__now_ns();
-        sleep_on(runner, &engine->work, UINT64_MAX);
+        sleep_on(runner, is_spare(runner) ? &engine->left : &engine->work, UINT64_MAX);
         engine->blocked_ns += hr__now_ns() - begin;
         engine->idle--;
     }
