@@ -58,8 +58,9 @@ struct hr_iter_options {
     bool fuse;    /* compose nodes; false runs every node by itself (for comparison)
                      where that changes no byte: not after a decode in mode close or fast */
     uint64_t memory_bytes; /* budget for batches, read-ahead, scratch and worker
-                              processes' shared memory; 0: three batches of output (two if
-                              they are large and made in processes) */
+                              processes' shared memory; opening looks at up to 512 records
+                              to divide it. 0: three batches of output (two if they are
+                              large and made in processes) */
     uint64_t ahead_bytes;  /* part of it for file read-ahead; 0: automatic */
     enum hr_on_error on_error;
     int64_t errors_max; /* fail after this many bad records; 0: 1 + 1 % of the records, at

@@ -183,10 +183,11 @@ static enum hr_err plan_of(struct hr_graph *graph, const struct hr_iter_options 
                            struct hr_plan *ret_plan, struct hr_error *reterr)
 {
     struct hr_iter_options defaults;
+    struct hr_sizes sizes;
 
     hr_iter_options_init(&defaults);
     HR_TRY(hr_graph_freeze(graph, reterr));
-    return hr__engine_plan(graph, options != NULL ? options : &defaults, ret_plan,
+    return hr__engine_plan(graph, options != NULL ? options : &defaults, ret_plan, &sizes,
                            reterr);
 }
 

@@ -44,14 +44,14 @@ void hr__budget_init(struct hr_engine *engine)
         return;
     set_queue_bytes(engine);
     hr__pool_keep(engine->pool, record_bytes(&engine->plan.memory));
-    hr__sizes_estimate(&engine->plan, &engine->sizes);
     for (size_t i = 0; i < engine->stage_count; i++) {
         struct hr_stage *stage = &engine->stages[i];
         const struct hr_program *p = &stage->program;
 
         for (size_t f = 0; f < p->out_count; f++)
             stage->unknown_sizes = stage->unknown_sizes || p->out[f].bytes < 0;
-        stage->unknown_sizes = stage->unknown_sizes || p->expand.op != NULL;
+        stage->unknown_sizes = (stage->unknown_sizes || p->expand.op != NULL) &&
+                               !engine->sizes.stages[i].known;
     }
 }
 
@@ -110,6 +110,11 @@ void hr__budget_measure(struct hr_claim *claim, uint64_t scratch)
     }
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Raises the known sizes to the largest seen. Returns whether any grew. */
 static bool grow_sizes(struct hr_engine *engine)
 {
@@ -131,12 +136,16 @@ static bool grow_sizes(struct hr_engine *engine)
         if (engine->stages[i].unknown_sizes && known->records == 0)
             grown = true; /* estimates may have been too large, too */
         known->records = seen->records;
-        if (grown) {
+        if (grown && !known->known) {
             known->result = seen->result > 0 ? seen->result : 1;
             known->item = seen->item > 0 ? seen->item : 1;
-            known->scratch =
-                seen->scratch > known->scratch ? seen->scratch : known->scratch;
-            known->batch = known->batch > 0 && batch > 0 ? batch : known->batch;
+        }
+        if (grown) {
+            known->result = larger(seen->result, known->result);
+            known->item = larger(seen->item, known->item);
+            known->scratch = larger(seen->scratch, known->scratch);
+            if (known->batch > 0 && batch > 0)
+                known->batch = known->known ? larger(batch, known->batch) : batch;
         }
     }
     return grown;

@@ -226,7 +226,8 @@ static enum hr_err start_threads(struct hr_engine *engine, struct hr_error *rete
 static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
 {
     HR_TRY(hr__engine_set_world(engine->graph, &engine->options, reterr));
-    HR_TRY(hr__engine_plan(engine->graph, &engine->options, &engine->plan, reterr));
+    HR_TRY(hr__engine_plan(engine->graph, &engine->options, &engine->plan, &engine->sizes,
+                           reterr));
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
     engine->out_max = engine->plan.memory.batches_ahead;

@@ -125,10 +125,15 @@ HR_CHECK enum hr_err
 hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_engine **ret_engine, struct hr_error *reterr);
 /* engine_plan.c: the plan that a run of this frozen graph with these options obeys;
- * hr__plan_finish() it. */
+ * hr__plan_finish() it. With a budget also the sizes of its records, from a survey. */
 HR_CHECK enum hr_err
 hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
-                struct hr_plan *ret_plan, struct hr_error *reterr);
+                struct hr_plan *ret_plan, struct hr_sizes *ret_sizes,
+                struct hr_error *reterr);
+/* survey.c: raises `most`, one per node, to the sizes of records of the first epoch. */
+HR_CHECK enum hr_err
+hr__engine_survey(const struct hr_plan *plan, const struct hr_iter_options *options,
+                  struct hr_extent *most, struct hr_error *reterr);
 /* Waits until the clock shows `until_ns` at most (UINT64_MAX: no limit); then *ret_batch
  * is NULL. */
 HR_CHECK enum hr_err

@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "opt/memory.h"
 #include "opt/opt.h"
 #include "opt/shape.h"
 
@@ -54,27 +55,57 @@ make(const struct hr_graph *graph, struct hr_opt_settings *settings,
     return code;
 }
 
-enum hr_err
-hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
-                struct hr_plan *ret_plan, struct hr_error *reterr)
+static enum hr_err
+measure(const struct hr_plan *plan, const struct hr_iter_options *options,
+        struct hr_sizes *ret_sizes, struct hr_error *reterr)
+{
+    struct hr_extent *extents = hr__extents_create(plan->graph);
+    enum hr_err code;
+
+    if (extents == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a plan");
+    code = hr__engine_survey(plan, options, extents, reterr);
+    if (code == HR_OK)
+        hr__sizes_estimate(plan, extents, ret_sizes);
+    hr__free(extents);
+    return code;
+}
+
+static enum hr_err
+read_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
+          struct hr_plan *ret_plan, struct hr_error *reterr)
 {
     const char *name = options->plan_name != NULL ? options->plan_name : "plan";
+
+    HR_TRY(hr__plan_read(graph, options->plan, strlen(options->plan), name, ret_plan,
+                         reterr));
+    return check_policy(ret_plan, options, name, reterr);
+}
+
+enum hr_err
+hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
+                struct hr_plan *ret_plan, struct hr_sizes *ret_sizes,
+                struct hr_error *reterr)
+{
     struct hr_opt_settings settings = {
         .cpus = hr__cpu_count(),
         .threads = options->variant == HR_VARIANT_INLINE ? -1 : options->threads,
         .ordered = options->ordered,
         .fuse = options->fuse,
-        .memory_bytes = options->memory_bytes,
         .read_ahead_bytes = options->ahead_bytes,
     };
-    struct hr_plan plan;
+    struct hr_plan plan = {0};
     enum hr_err code;
 
+    code = options->plan != NULL
+               ? read_plan(graph, options, &plan, reterr)
+               : make(graph, &settings, options->variant, &plan, reterr);
     if (options->plan == NULL)
-        return make(graph, &settings, options->variant, ret_plan, reterr);
-    HR_TRY(
-        hr__plan_read(graph, options->plan, strlen(options->plan), name, &plan, reterr));
-    code = check_policy(&plan, options, name, reterr);
+        plan.memory.budget = options->memory_bytes;
+    if (code == HR_OK && plan.memory.budget > 0)
+        code = measure(&plan, options, ret_sizes, reterr);
+    if (code == HR_OK && plan.memory.budget > 0 && options->plan == NULL)
+        code = hr__plan_divide(&plan, ret_sizes, options->ahead_bytes, false, reterr);
     if (code != HR_OK) {
         hr__plan_finish(&plan);
         return code;

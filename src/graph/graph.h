@@ -120,6 +120,12 @@ HR_CHECK enum hr_err hr__graph_node_params(const struct hr_graph *graph, size_t 
 HR_CHECK enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t at,
                                           struct hr_graph_param_info *ret_info);
 
+/* The schema after a node of a frozen graph whose inputs have these schemas, such as the
+ * sizes of one record. The numbers of new values are not set. */
+HR_CHECK enum hr_err
+hr__graph_infer(const struct hr_graph *graph, uint32_t node,
+                const struct hr_schema *inputs, struct hr_schema *ret_output);
+
 /* Calls hr_op_learner.rest of all nodes: an iterator over the graph has ended. */
 void hr__graph_rest(struct hr_graph *graph);
 /* Calls hr_op_learner.pause of all nodes: an epoch has ended. */

@@ -185,19 +185,19 @@ static enum hr_err name_fields(struct hr_graph_node *n, const struct hr_schema *
 }
 
 /* Finds or adds the bound fields in the output schema. */
-static enum hr_err
-bind_fields(struct hr_graph_node *n, struct hr_field **fields, struct hr_error *error)
+static enum hr_err bind_fields(const struct hr_graph_node *n, struct hr_schema *output,
+                               struct hr_field **fields, struct hr_error *error)
 {
     for (size_t i = 0; i < n->field_count; i++) {
         const char *name = n->field_names[i];
 
-        fields[i] = hr__schema_find(&n->schema, name);
+        fields[i] = hr__schema_find(output, name);
         if (fields[i] != NULL && n->field_access[i] == HR_ACCESS_WRITE)
             fields[i]->classes = NULL;
         if (fields[i] == NULL && n->field_access[i] != HR_ACCESS_WRITE)
-            return missing(n, name, &n->schema, error);
+            return missing(n, name, output, error);
         if (fields[i] == NULL)
-            fields[i] = hr__schema_put(&n->schema, name);
+            fields[i] = hr__schema_put(output, name);
         if (fields[i] == NULL)
             return hr__fail(error, HR_ERR_LIMIT,
                             "a record has at most %d fields, no room for \"%s\"",
@@ -215,7 +215,7 @@ static bool is_written(const struct hr_graph_node *n, const char *name)
     return false;
 }
 
-static void remove_taken(struct hr_graph_node *n)
+static void remove_taken(const struct hr_graph_node *n, struct hr_schema *output)
 {
     for (size_t i = 0; i < n->field_count; i++) {
         const char *name = n->field_names[i];
@@ -223,9 +223,9 @@ static void remove_taken(struct hr_graph_node *n)
 
         if (n->field_access[i] != HR_ACCESS_TAKE || is_written(n, name))
             continue;
-        field = hr__schema_find(&n->schema, name);
+        field = hr__schema_find(output, name);
         if (field != NULL)
-            hr__schema_remove(&n->schema, (size_t)(field - n->schema.fields));
+            hr__schema_remove(output, (size_t)(field - output->fields));
     }
 }
 
@@ -318,7 +318,8 @@ static void number_values(struct freeze *f, struct hr_graph_node *n)
 }
 
 static enum hr_err
-run_infer(struct hr_graph_node *n, const struct hr_schema *inputs, struct hr_error *error)
+run_infer(const struct hr_graph_node *n, const struct hr_schema *inputs,
+          struct hr_schema *output, struct hr_error *error)
 {
     struct hr_field **fields = hr__calloc(n->field_count + 1, sizeof *fields);
     struct hr_infer infer = {
@@ -326,7 +327,7 @@ run_infer(struct hr_graph_node *n, const struct hr_schema *inputs, struct hr_err
         .params = n->params,
         .inputs = inputs,
         .input_count = n->input_count,
-        .output = &n->schema,
+        .output = output,
         .fields = fields,
         .field_count = n->field_count,
         .error = error,
@@ -336,14 +337,30 @@ run_infer(struct hr_graph_node *n, const struct hr_schema *inputs, struct hr_err
 
     if (fields == NULL)
         return no_memory(error);
-    code = bind_fields(n, fields, error);
+    code = bind_fields(n, output, fields, error);
     if (code == HR_OK && n->op->infer != NULL) {
         code = n->op->infer(&infer);
         if (code != HR_OK && error->param[0] != '\0')
             point_at(n, error->param, error);
     }
     hr__free(fields);
+    if (code == HR_OK)
+        remove_taken(n, output);
     return code;
+}
+
+enum hr_err hr__graph_infer(const struct hr_graph *graph, uint32_t node,
+                            const struct hr_schema *inputs, struct hr_schema *ret_output)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+    struct hr_error error = {0};
+
+    assert(graph->frozen);
+    if (n->input_count > 0)
+        *ret_output = inputs[0];
+    else
+        *ret_output = (struct hr_schema){.records = -1};
+    return run_infer(n, inputs, ret_output, &error);
 }
 
 static enum hr_err infer_node(struct freeze *f, uint32_t node)
@@ -366,9 +383,7 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
             n, n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL,
             f->error);
     if (code == HR_OK)
-        code = run_infer(n, inputs, f->error);
-    if (code == HR_OK)
-        remove_taken(n);
+        code = run_infer(n, inputs, &n->schema, f->error);
     if (code == HR_OK)
         number_values(f, n);
     else

@@ -9,6 +9,7 @@
 #define HR_OPT_MEMORY_H
 
 #include "graph/plan.h"
+#include "opt/extent.h"
 
 /*
  * Sizes of the records of a stage in bytes, each the largest seen or expected, because
@@ -16,6 +17,7 @@
  */
 struct hr_stage_sizes {
     uint64_t records; /* measured; 0: the other members are estimates */
+    bool known;       /* estimated from records that were looked at, not from schemas */
     uint64_t result;  /* a record after the steps, or all of its children */
     uint64_t item;    /* one child if the stage expands, else the same as result */
     uint64_t scratch; /* of a thread while it runs a record, besides the result */
@@ -42,13 +44,11 @@ static inline uint64_t hr__bytes_plus(uint64_t a, uint64_t b)
     return a < HR_PLAN_BYTES_MAX - b ? a + b : HR_PLAN_BYTES_MAX;
 }
 
-/* Sizes from schemas alone: an unknown dimension of an image counts as 512, any other
- * field of unknown size as 4 KiB. */
-void hr__sizes_estimate(const struct hr_plan *plan, struct hr_sizes *ret_sizes);
-
-/* Replaces the sizes of the stages that were measured (records > 0). Measured sizes are
- * at least 1. */
-void hr__sizes_merge(struct hr_sizes *sizes, const struct hr_sizes *measured);
+/* Sizes from schemas, and from records where `extents` (one per node, or NULL) knows
+ * them. Else an unknown dimension of an image counts as 512, any other field of unknown
+ * size as 4 KiB. */
+void hr__sizes_estimate(const struct hr_plan *plan, const struct hr_extent *extents,
+                        struct hr_sizes *ret_sizes);
 
 /*
  * Divides plan->memory.budget (0: uses the defaults): sets plan->memory and the memory of

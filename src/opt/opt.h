@@ -12,8 +12,7 @@ struct hr_opt_settings {
     int threads; /* wanted; 0: as many as cpus; -1: inline */
     bool ordered;
     bool fuse;
-    uint64_t memory_bytes;     /* budget; 0: none */
-    uint64_t read_ahead_bytes; /* of it; 0: chosen */
+    uint64_t read_ahead_bytes; /* 0: chosen */
     const uint32_t *cuts;      /* nodes after which to cut a stage in two */
     size_t cut_count;
     /* Per node: its step runs in a worker process if it can. NULL: none but the user code
@@ -21,8 +20,9 @@ struct hr_opt_settings {
     const bool *processes;
 };
 
-/* Make a plan; hr__plan_finish() it. Fails when the graph has a form that the engine does
- * not run (a zip of branches that filter), naming the node. */
+/* Make a plan without a budget (opt/memory.h divides one); hr__plan_finish() it. Fails
+ * when the graph has a form that the engine does not run (a zip of branches that filter),
+ * naming the node. */
 HR_CHECK enum hr_err
 hr__plan_make(const struct hr_graph *graph, const struct hr_opt_settings *settings,
               struct hr_plan *ret_plan, struct hr_error *reterr);

@@ -43,7 +43,7 @@ static struct made make(const char *text, int threads)
     if (made.graph == NULL || hr_graph_freeze(made.graph, &error) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
     CHECK_OK(hr__plan_make(made.graph, &settings, &made.plan, NULL));
-    hr__sizes_estimate(&made.plan, &made.sizes);
+    hr__sizes_estimate(&made.plan, NULL, &made.sizes);
     return made;
 }
 

@@ -16,8 +16,7 @@ run_passes(struct hr_plan *plan, const struct hr_opt_settings *settings,
         HR_TRY(hr__pass_cut(plan, settings->cuts[i], reterr));
     hr__pass_compose(plan, settings->fuse);
     hr__pass_parallel(plan, settings);
-    hr__sizes_estimate(plan, &sizes);
-    plan->memory.budget = settings->memory_bytes;
+    hr__sizes_estimate(plan, NULL, &sizes);
     HR_TRY(hr__plan_divide(plan, &sizes, settings->read_ahead_bytes, false, reterr));
     return settings->cut_count > 0 ? hr__plan_check(plan, "cut", reterr) : HR_OK;
 }

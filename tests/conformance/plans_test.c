@@ -11,6 +11,7 @@
 
 #include "core/str.h"
 #include "headrace/code.h"
+#include "opt/memory.h"
 #include "opt/opt.h"
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
@@ -87,6 +88,7 @@ static uint32_t node_of(const struct hr_graph *graph, const char *name)
 
 struct request {
     struct hr_opt_settings settings;
+    uint64_t memory; /* the budget */
     uint32_t cuts[8];
 };
 
@@ -102,7 +104,7 @@ ask(struct request *r, const struct hr_graph *graph, const char *key, char *valu
     } else if (strcmp(key, "ordered") == 0) {
         s->ordered = strcmp(value, "true") == 0;
     } else if (strcmp(key, "memory") == 0) {
-        CHECK(hr__bytes_parse(value, &s->memory_bytes));
+        CHECK(hr__bytes_parse(value, &r->memory));
     } else if (strcmp(key, "cuts") == 0) {
         char *rest = NULL;
 
@@ -137,6 +139,23 @@ static void ask_all(struct request *r, const struct hr_graph *graph, const char 
 
 /* ---- the plan as text ---- */
 
+static enum hr_err make(const struct hr_graph *graph, const struct request *r,
+                        struct hr_plan *ret_plan, struct hr_error *error)
+{
+    struct hr_sizes sizes;
+    enum hr_err code;
+
+    HR_TRY(hr__plan_make(graph, &r->settings, ret_plan, error));
+    if (r->memory == 0)
+        return HR_OK;
+    ret_plan->memory.budget = r->memory;
+    hr__sizes_estimate(ret_plan, NULL, &sizes);
+    code = hr__plan_divide(ret_plan, &sizes, 0, false, error);
+    if (code != HR_OK)
+        hr__plan_finish(ret_plan);
+    return code;
+}
+
 static void
 print(const struct hr_graph *graph, const struct request *r, struct hr_str *out)
 {
@@ -145,7 +164,7 @@ print(const struct hr_graph *graph, const struct request *r, struct hr_str *out)
     struct hr_str text;
     const char *graph_line, *rest;
 
-    if (hr__plan_make(graph, &r->settings, &plan, &error) != HR_OK) {
+    if (make(graph, r, &plan, &error) != HR_OK) {
         hr__str_addf(out, "%s\n", error.message);
         return;
     }

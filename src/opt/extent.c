@@ -1,0 +1,161 @@
+/*
+ * opt/extent.c - sizes of records from node to node.
+ */
+#include "opt/extent.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+struct hr_extent *hr__extents_create(const struct hr_graph *graph)
+{
+    return hr__calloc(graph->count, sizeof(struct hr_extent));
+}
+
+/* The records that a node joins into one; 1 if it joins none. */
+static uint64_t joined(const struct hr_graph_node *n)
+{
+    struct hr_sequence_runs runs = {.size = 1};
+
+    if (n->op->sequence.runs != NULL)
+        n->op->sequence.runs(n->params, &runs);
+    return runs.size > 0 ? (uint64_t)runs.size : 1;
+}
+
+/* The records in a batch that the node takes apart. */
+static uint64_t taken_apart(const struct hr_graph *graph, uint32_t node)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+    int rank = n->schema.batch_rank;
+
+    while (n->input_count > 0) {
+        n = &graph->nodes[n->inputs[0]];
+        if (n->op->sequence.runs != NULL && n->schema.batch_rank == rank + 1)
+            return joined(n);
+    }
+    return 1;
+}
+
+/* A side that an op leaves open, such as one of a rotation, is at most the diagonal. */
+static int64_t diagonal(const struct hr_field *field)
+{
+    struct hr_field copy = *field;
+    double height = (double)hr__field_height(&copy)->size;
+    double width = (double)hr__field_width(&copy)->size;
+
+    return height < 0 || width < 0 ? HR_DIM_UNKNOWN
+                                   : (int64_t)ceil(sqrt(height * height + width * width));
+}
+
+static void close_field(const struct hr_graph_node *n, struct hr_schema *input,
+                        struct hr_field *field)
+{
+    const struct hr_field *before = hr__schema_find(input, field->name);
+
+    if (n->op->sequence.runs != NULL && field->ndim > 0 && field->dims[0].size < 0)
+        field->dims[0].size = (int64_t)joined(n);
+    if (before == NULL || !hr__field_has_pixels(before) || !hr__field_has_pixels(field))
+        return;
+    if (hr__field_height(field)->size < 0)
+        hr__field_height(field)->size = diagonal(before);
+    if (hr__field_width(field)->size < 0)
+        hr__field_width(field)->size = diagonal(before);
+}
+
+/* Infers the node from its inputs, which are known. */
+static bool infer(const struct hr_graph *graph, uint32_t node,
+                  const struct hr_extent *all, struct hr_extent *ret)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+    struct hr_schema *inputs = hr__calloc(n->input_count + 1, sizeof *inputs);
+    uint64_t bytes = 0;
+
+    if (inputs == NULL)
+        return false;
+    for (size_t i = 0; i < n->input_count; i++) {
+        inputs[i] = all[n->inputs[i]].schema;
+        bytes += all[n->inputs[i]].bytes;
+    }
+    ret->known = hr__graph_infer(graph, node, inputs, &ret->schema) == HR_OK;
+    for (size_t f = 0; ret->known && f < ret->schema.count; f++)
+        close_field(n, &inputs[0], &ret->schema.fields[f]);
+    hr__free(inputs);
+    ret->bytes = bytes * joined(n);
+    if (n->op->kind == HR_OP_EXPAND)
+        ret->bytes = bytes / taken_apart(graph, node);
+    return ret->known;
+}
+
+void hr__extents_infer(const struct hr_graph *graph, uint32_t node, struct hr_extent *all)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    if (all[node].known)
+        return;
+    for (size_t i = 0; i < n->input_count; i++) {
+        hr__extents_infer(graph, n->inputs[i], all);
+        if (!all[n->inputs[i]].known)
+            return;
+    }
+    (void)infer(graph, node, all, &all[node]);
+}
+
+static void raise_to(struct hr_extent *most, const struct hr_extent *one)
+{
+    if (!one->known)
+        return;
+    if (!most->known) {
+        *most = *one;
+        return;
+    }
+    most->bytes = one->bytes > most->bytes ? one->bytes : most->bytes;
+    for (size_t f = 0; f < most->schema.count && f < one->schema.count; f++) {
+        struct hr_field *to = &most->schema.fields[f];
+        const struct hr_field *from = &one->schema.fields[f];
+
+        for (int d = 0; d < to->ndim && d < from->ndim; d++)
+            if (from->dims[d].size > to->dims[d].size)
+                to->dims[d].size = from->dims[d].size;
+    }
+}
+
+void hr__extents_add(const struct hr_graph *graph, struct hr_extent *one,
+                     struct hr_extent *most)
+{
+    hr__extents_infer(graph, graph->output, one);
+    for (uint32_t i = 0; i < graph->count; i++)
+        raise_to(&most[i], &one[i]);
+}
+
+static void close_node(const struct hr_graph *graph, uint32_t node, bool *done,
+                       struct hr_extent *most, struct hr_extent *scratch)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    if (done[node] || n->input_count == 0)
+        return;
+    done[node] = true;
+    for (size_t i = 0; i < n->input_count; i++) {
+        close_node(graph, n->inputs[i], done, most, scratch);
+        if (!most[n->inputs[i]].known)
+            return;
+    }
+    memset(scratch, 0, sizeof *scratch);
+    /* A node that was looked at is known better than what its inputs allow. */
+    if (infer(graph, node, most, scratch))
+        raise_to(&most[node], scratch);
+}
+
+enum hr_err hr__extents_close(const struct hr_graph *graph, struct hr_extent *most)
+{
+    bool *done = hr__calloc(graph->count, sizeof *done);
+    struct hr_extent *scratch = hr__calloc(1, sizeof *scratch);
+    enum hr_err code = done == NULL || scratch == NULL ? HR_ERR_MEMORY : HR_OK;
+
+    if (code == HR_OK)
+        close_node(graph, graph->output, done, most, scratch);
+    hr__free(done);
+    hr__free(scratch);
+    return code;
+}

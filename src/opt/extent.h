@@ -1,0 +1,37 @@
+/*
+ * opt/extent.h - how large the records of a graph get, by the sizes of some of them.
+ *
+ * The engine looks at records up to the first node that would make pixels; from there on
+ * schemas are inferred, as at freeze, but with the sizes that a record has.
+ */
+#ifndef HR_OPT_EXTENT_H
+#define HR_OPT_EXTENT_H
+
+#include "graph/graph.h"
+
+/* The largest record after a node. */
+struct hr_extent {
+    bool known;
+    struct hr_schema schema; /* dims: the largest of each */
+    uint64_t bytes;          /* of all fields that are not tensors */
+};
+
+/* One per node; NULL when out of memory. Free with hr__free(). */
+struct hr_extent *hr__extents_create(const struct hr_graph *graph);
+
+/* Infers a node that is not known, and before it its inputs. What cannot be inferred
+ * stays unknown. */
+void hr__extents_infer(const struct hr_graph *graph, uint32_t node,
+                       struct hr_extent *all);
+
+/* Infers the nodes of `one` that are not known up to `output`, then raises `most` to the
+ * sizes of `one`. */
+void hr__extents_add(const struct hr_graph *graph, struct hr_extent *one,
+                     struct hr_extent *most);
+
+/* After the last record: a batch may hold the tallest and the widest. Raises each node of
+ * `most` to what follows from its inputs. */
+HR_CHECK enum hr_err
+hr__extents_close(const struct hr_graph *graph, struct hr_extent *most);
+
+#endif
