@@ -27,7 +27,7 @@ help:
 	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
 	@echo 'make debug-python      the same under a debug build of Python, checking reference counts'
 	@echo 'make soak-resume       kill training runs, resume with other ranks, compare (TRIALS=50 SEED=)'
-	@echo 'make nightly           run thousands of random graphs and pipelines (GRAPHS=10000 SEED= EXAMPLES=2000)'
+	@echo 'make nightly           run thousands of random graphs and pipelines (GRAPHS=10000 SEED= BUDGETS=300 EXAMPLES=2000)'
 	@echo 'make torture           make the n-th allocation, read, open or thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
