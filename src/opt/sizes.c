@@ -120,7 +120,9 @@ scratch_estimate(const struct estimate *e, const struct hr_plan_stage *stage)
 
         if (traits_of(e, stage, i) & HR_TRAIT_DECODES)
             bytes = hr__bytes_plus(bytes, decode_estimate(e, stage, i));
-        if (traits_of(e, stage, i) & HR_TRAIT_DEFERS)
+        /* Pixels that are resampled twice are made in between. */
+        if ((traits_of(e, stage, i) & HR_TRAIT_DEFERS) &&
+            !(traits_of(e, stage, i) & HR_TRAIT_RESAMPLING))
             continue;
         bytes = hr__bytes_plus(bytes, node_estimate(e, node));
         if (i > 0 && (traits_of(e, stage, i - 1) & HR_TRAIT_DEFERS) &&
