@@ -48,24 +48,28 @@ static int64_t diagonal(const struct hr_field *field)
                                    : (int64_t)ceil(sqrt(height * height + width * width));
 }
 
+/* For one record an open side stays as it was, which keeps the aspect for ops that go by
+ * it; for the largest one it is the diagonal. */
 static void close_field(const struct hr_graph_node *n, struct hr_schema *input,
-                        struct hr_field *field)
+                        bool largest, struct hr_field *field)
 {
-    const struct hr_field *before = hr__schema_find(input, field->name);
+    struct hr_field *before = hr__schema_find(input, field->name);
 
     if (n->op->sequence.runs != NULL && field->ndim > 0 && field->dims[0].size < 0)
         field->dims[0].size = (int64_t)joined(n);
     if (before == NULL || !hr__field_has_pixels(before) || !hr__field_has_pixels(field))
         return;
     if (hr__field_height(field)->size < 0)
-        hr__field_height(field)->size = diagonal(before);
+        hr__field_height(field)->size =
+            largest ? diagonal(before) : hr__field_height(before)->size;
     if (hr__field_width(field)->size < 0)
-        hr__field_width(field)->size = diagonal(before);
+        hr__field_width(field)->size =
+            largest ? diagonal(before) : hr__field_width(before)->size;
 }
 
 /* Infers the node from its inputs, which are known. */
 static bool infer(const struct hr_graph *graph, uint32_t node,
-                  const struct hr_extent *all, struct hr_extent *ret)
+                  const struct hr_extent *all, bool largest, struct hr_extent *ret)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
     struct hr_schema *inputs = hr__calloc(n->input_count + 1, sizeof *inputs);
@@ -79,7 +83,7 @@ static bool infer(const struct hr_graph *graph, uint32_t node,
     }
     ret->known = hr__graph_infer(graph, node, inputs, &ret->schema) == HR_OK;
     for (size_t f = 0; ret->known && f < ret->schema.count; f++)
-        close_field(n, &inputs[0], &ret->schema.fields[f]);
+        close_field(n, &inputs[0], largest, &ret->schema.fields[f]);
     hr__free(inputs);
     ret->bytes = bytes * joined(n);
     if (n->op->kind == HR_OP_EXPAND)
@@ -98,7 +102,7 @@ void hr__extents_infer(const struct hr_graph *graph, uint32_t node, struct hr_ex
         if (!all[n->inputs[i]].known)
             return;
     }
-    (void)infer(graph, node, all, &all[node]);
+    (void)infer(graph, node, all, false, &all[node]);
 }
 
 static void raise_to(struct hr_extent *most, const struct hr_extent *one)
@@ -143,7 +147,7 @@ static void close_node(const struct hr_graph *graph, uint32_t node, bool *done,
     }
     memset(scratch, 0, sizeof *scratch);
     /* A node that was looked at is known better than what its inputs allow. */
-    if (infer(graph, node, most, scratch))
+    if (infer(graph, node, most, true, scratch))
         raise_to(&most[node], scratch);
 }
 
