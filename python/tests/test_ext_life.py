@@ -580,7 +580,8 @@ def test_nodes_fields_and_text_of_a_graph() -> None:
     made.freeze()
     assert [n["op"] for n in made.nodes()] == ["source.range", "batch.stack"]
     assert json.loads(made.nodes()[0]["params"]) == {"n": 30} and made.nodes()[1]["inputs"] == [0]
-    assert made.fields(0) == [{"name": "value", "dtype": "int64", "ragged": False, "shape": [], "dims": []}]
+    value = {"name": "value", "dtype": "int64", "ragged": False, "shape": [], "dims": [], "classes": []}
+    assert made.fields(0) == [value]
     assert made.record_count() == 30 and len(made.fingerprint()) == 32
     again = ext.Graph.parse(made.print("json"), "x.json", {})
     again.freeze()
