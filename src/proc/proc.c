@@ -405,8 +405,10 @@ static enum hr_err step_on(struct hr_proc *proc, struct hr_error *reterr)
     size_t left = progress->count - progress->done;
     struct request_result result = {0};
 
-    if (hr__peer_cancelled(proc->peer))
+    if (hr__peer_cancelled(proc->peer)) {
+        proc->peer->broken = true; /* the request may be running */
         return hr__peer_fail_cancelled(reterr);
+    }
     if (proc->peer->event.fd < 0)
         return begin_again(proc->peer, proc, reterr);
     HR_TRY(collect(proc, &result, reterr));

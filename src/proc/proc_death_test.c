@@ -179,3 +179,20 @@ TEST(a_call_that_hangs_is_cancelled_and_its_process_ended)
     close(ends[1]);
     free(n);
 }
+
+TEST(a_run_that_is_cancelled_before_it_waits_ends_its_process)
+{
+    struct single s = {0};
+    struct numbers *n = numbers_make(10);
+    struct hr_error error = {0};
+    atomic_bool cancel = false;
+    struct hr_proc *proc;
+
+    single_numbers(&s, "hang");
+    CHECK_OK(hr__proc_open(&host, &s.program, 0, &cancel, &proc, &error));
+    run_program(proc, n->records, 5);
+    cancel = true;
+    CHECK_ERR(HR_ERR_CANCELLED, hr__proc_run(proc, n->records, 10, &error));
+    CHECK_EQ_INT(close_program(proc), 0);
+    free(n);
+}
