@@ -344,15 +344,22 @@ def test_many_stuck_loops_outlive_their_loaders() -> None:
 
 
 SCRIPT = """
-import os, sys, threading
+import contextlib, os, sys, threading
 import headrace as hr
 
 reached, never = threading.Event(), threading.Event()
 
-def wait(value):
-    if value == 20:
+def stuck(layers=8):
+    # An interrupt that comes before it waits ends a layer; see Gate.wait.
+    with contextlib.suppress(KeyboardInterrupt):
+        if layers > 0:
+            stuck(layers - 1)
         reached.set()
         never.wait()
+
+def wait(value):
+    if value == 20:
+        stuck()
     return value
 
 loader = hr.range(100).map(wait).batch(4).loader(threads=int(sys.argv[2]))
