@@ -134,26 +134,42 @@ static void pack_inputs(struct packer *k)
     k->program->input_fields = fields;
 }
 
-/* Inputs of user code are made on this side, whose threads decode in parallel; ops get
- * descriptions. */
+static bool writes_slot(const struct hr_step *step, uint16_t slot)
+{
+    for (size_t i = 0; i < step->field_count; i++)
+        if (step->fields[i] == slot && writes(step->access[i]))
+            return true;
+    return false;
+}
+
+/* Whether a step of the segment needs the input made: user code does, since the threads
+ * on this side decode in parallel; an op makes it from a description. But what a step
+ * makes and does not write does not come back, so it must be made before it is sent. */
+static bool is_made_here(const struct packer *k, uint16_t slot)
+{
+    bool made = false;
+
+    for (size_t i = k->segment->from; i < k->segment->to; i++) {
+        const struct hr_step *step = hr__program_step(k->p, i);
+
+        made = made || lists(step->before, step->before_count, slot);
+        if (made && step->code != NULL)
+            return true;
+        if (writes_slot(step, slot))
+            return false;
+    }
+    return made && (hr__program_result(k->p, slot) != 0 ||
+                    hr__program_touches(k->p, k->segment->to, slot));
+}
+
 static void pack_made(struct packer *k)
 {
     struct hr_segment *segment = k->segment;
 
     segment->made = zalloc(k, k->program->input_count, sizeof *segment->made);
-    for (size_t i = 0; !k->failed && i < k->program->input_count; i++) {
-        uint16_t slot = segment->inputs[i];
-
-        for (size_t s = segment->from; s < segment->to; s++) {
-            const struct hr_step *step = hr__program_step(k->p, s);
-
-            if (!lists(step->fields, step->field_count, slot))
-                continue;
-            if (step->code != NULL && lists(step->before, step->before_count, slot))
-                segment->made[segment->made_count++] = slot;
-            break;
-        }
-    }
+    for (size_t i = 0; !k->failed && i < k->program->input_count; i++)
+        if (is_made_here(k, segment->inputs[i]))
+            segment->made[segment->made_count++] = segment->inputs[i];
 }
 
 /* ---- steps ---- */

@@ -10,26 +10,22 @@
 #include "graph/graph.h"
 #include "opt/opt.h"
 #include "tests/conformance/photos.h"
+#include "tests/conformance/random_graph.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
 #include "tests/support/peers.h"
 
-static const struct hr_code *no_code(void *user, const char *name)
-{
-    (void)user;
-    (void)name;
-    return NULL;
-}
-
 __attribute__((constructor)) static void serve(void)
 {
     if (peers_argument() != NULL)
-        peers_serve(no_code, NULL);
+        peers_serve(random_graph_code, NULL);
 }
 
 static enum hr_err prepare(void *user, struct hr_graph *graph, struct hr_error *reterr)
 {
-    return peers_host(user, graph, reterr);
+    enum hr_err code = random_graph_prepare(NULL, graph, reterr);
+
+    return code == HR_OK ? peers_host(user, graph, reterr) : code;
 }
 
 /* Runs the graph with nodes [from, to) away, if a plan can have them there. */
@@ -66,10 +62,12 @@ static struct outcome *run_away(const struct outcome_job *whole, const bool *awa
 static void check_places(const char *text, size_t nodes)
 {
     struct outcome_job job = outcome_job_text(text);
-    struct outcome *whole = outcome_run(&job);
+    struct outcome *whole;
     bool away[HR_GRAPH_NODES_MAX];
     char words[64];
 
+    job.prepare = random_graph_prepare;
+    whole = outcome_run(&job);
     for (size_t from = 0; from < nodes; from++) {
         for (size_t to = from + 1; to <= nodes; to++) {
             struct outcome *other;
@@ -152,6 +150,27 @@ TEST(two_views_of_a_photo)
              "  - batch.stack: {size: 4, drop_last: false}\n",
              photos_good());
     check_places(text, 7);
+}
+
+/* The filter reads pixels that only a description of is sent. */
+TEST(user_code_that_only_looks_at_pixels)
+{
+    static char text[4096];
+
+    snprintf(text, sizeof text,
+             "headrace: 1\n"
+             "pipeline:\n"
+             "  - source.files: {path: '%s', labels: folder}\n"
+             "  - image.decode: {}\n"
+             "  - image.flip: {p: 0.5}\n"
+             "  - record.select: {fields: [image]}\n"
+             "  - code.filter: {code: some, fields: [image]}\n"
+             "  - code.map: {code: reverse, fields: [image], "
+             "outputs: [\"image: uint8[-1, -1, 3]\"]}\n"
+             "  - image.resize: {size: [14, 9]}\n"
+             "  - batch.stack: {size: 4, drop_last: false}\n",
+             photos_good());
+    check_places(text, 8);
 }
 
 TEST(a_record_that_fails_away_fails_with_the_same_words)
