@@ -10,6 +10,7 @@ A module that user code imports later is seeded right after its import.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -129,9 +130,12 @@ def record_key() -> int:
     return record[3] | record[4] << 64 if record is not None else 0
 
 
+_exclusive = threading.RLock()  # the generators are those of all threads
+
+
 class seeded:
     """The generators as seeded with `key`, in a `with` block. After it they are as they were
-    before; in a worker process, where nobody else uses them, they stay."""
+    before; in a worker process, where nobody else uses them, they stay. Threads take turns."""
 
     __slots__ = ("_key", "_seeding")
 
@@ -142,12 +146,21 @@ class seeded:
     def __enter__(self) -> None:
         if _worker is not None:
             _seed_worker(self._key)
-        else:
+            return
+        _exclusive.acquire()
+        try:
             self._seeding = Seeding(self._key, keep=True)
+        except BaseException:
+            _exclusive.release()
+            raise
 
     def __exit__(self, *error: object) -> None:
-        if self._seeding is not None:
+        if self._seeding is None:
+            return
+        try:
             self._seeding.end()
+        finally:
+            _exclusive.release()
 
 
 def _seed_worker(key: int) -> None:

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import textwrap
+import time
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,20 @@ def test_seeding_by_the_record_gives_the_trainers_generators_back(threads: int) 
     data = [0, 1, 2]
     assert len(hr.from_dataset(Drawing(data), variant="inline", seed_globals=True).batch(3).fields) == 1
     assert states() == before
+
+
+def test_nodes_that_seed_by_the_record_take_turns() -> None:
+    def slow(value: int) -> int:
+        first = random.getrandbits(30)
+        time.sleep(0.002)
+        return first << 30 | random.getrandbits(30)
+
+    before = states()
+    pipe = hr.range(40)
+    for _ in range(3):
+        pipe = pipe.map(slow, variant="inline", seed_globals=True)
+    runs = [run(pipe.batch(4), threads=threads, seed=5) for threads in (0, 3)]
+    assert runs[0] == runs[1] and states() == before
 
 
 class Drawing:
