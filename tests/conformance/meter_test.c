@@ -221,7 +221,8 @@ TEST(long_records_that_vary_have_the_mean_that_is_true)
     check_varying(400, (int[]){50, 10, 100}, (int[]){100, 0, 1});
 }
 
-/* The first record of a block is the dear one: chosen by place, it would be all. */
+/* The first record of a block is the dear one: chosen by place, it would be all, a ratio
+ * of 33, or none, one of 0.38. */
 TEST(a_pattern_does_not_show)
 {
     struct outcome_job job =
@@ -232,7 +233,7 @@ TEST(a_pattern_does_not_show)
     struct measured m = measure(&job);
     double mean_us = (63 + 100) / 64.0;
 
-    CHECK_WITHIN(0.20, node(&m, "debug.spin")->seconds / node(&m, "debug.spin2")->seconds,
+    CHECK_WITHIN(0.40, node(&m, "debug.spin")->seconds / node(&m, "debug.spin2")->seconds,
                  (mean_us + 0.25) / 3.25);
     CHECK(node(&m, "debug.spin")->record_ns_variance >
           10 * node(&m, "debug.spin2")->record_ns_variance);
