@@ -3,10 +3,10 @@
     python3 tests/e2e/memory_test.py HEADRACE SOURCE_DIR [part of a name]
 
 Random graphs over photos of 0.1 to 12 megapixels and over lines of up to 2 MB run with random budgets, each in a
-process of its own, in `make nightly`. HEADRACE_TEST_GRAPHS is their number, HEADRACE_TEST_SEED the first seed; a graph that fails can be
-run alone with its own seed. What counts is the peak resident size of the process that the user starts. It contains what
-it shares with worker processes; their own heaps are not part of the budget, nor is a text file, whose pages the kernel
-takes back at any time.
+process of its own, in `make nightly`. HEADRACE_TEST_GRAPHS is their number, HEADRACE_TEST_SEED the first seed; a graph
+that fails can be run alone with its own seed. What counts is the peak resident size of the process that the user
+starts. It contains what it shares with worker processes; their own heaps are not part of the budget, nor is a text
+file, whose pages the kernel takes back at any time.
 """
 import os
 import random
