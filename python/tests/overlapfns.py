@@ -32,11 +32,14 @@ def until_300(x: int) -> int:
     return x
 
 
+def _parent(process: pathlib.Path) -> str:
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[1]
+    except OSError:  # it has just ended
+        return ""
+
+
 def nurseries() -> set[int]:
     """The processes that start workers: children of this one."""
     mine = str(os.getpid())
-    return {
-        int(p.name)
-        for p in pathlib.Path("/proc").iterdir()
-        if p.name.isdigit() and (p / "stat").exists() and (p / "stat").read_text().rpartition(")")[2].split()[1] == mine
-    }
+    return {int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and _parent(p) == mine}
