@@ -111,10 +111,11 @@ static void json_node(struct json *json, const struct hr_node_stats *node)
 
 void node_table_json(struct json *json, const struct hr_iter *iter)
 {
+    size_t count = node_count(iter);
     struct hr_node_stats node;
 
     json_open(json, "nodes", '[');
-    for (size_t i = 0; i < node_count(iter); i++)
+    for (size_t i = 0; i < count; i++)
         if (hr_iter_node_stats(iter, i, &node) == HR_OK)
             json_node(json, &node);
     json_close(json, ']');

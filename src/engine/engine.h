@@ -73,7 +73,7 @@ struct hr_engine {
     bool stop_asked, closed;
     int idle; /* threads that sleep */
     bool consumer_waits;
-    size_t wake_at;       /* it is woken when so many batches are ready */
+    size_t wake_at;       /* the number of ready batches at which it is woken */
     uint64_t waiting_ns;  /* since when the consumer wants a batch; 0: it has one */
     atomic_bool finished; /* records_max has gone into batches; read without the lock */
     /* Stage whose sequencer met the error that ends the run; -1 for none. That stage and

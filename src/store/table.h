@@ -1,9 +1,8 @@
 /*
  * store/table.h - a file of columns: CSV with or without a header, or JSON lines.
  *
- * A table is read whole. The type of a column follows from all of its cells; every cell
- * keeps the line it was read from, so that whoever finds something wrong can name it. A
- * column that is not used may hold anything.
+ * A table is read whole. The type of a column follows from all of its cells. Each cell
+ * keeps its line, for error messages. Columns that are not used are not checked.
  */
 #ifndef HR_STORE_TABLE_H
 #define HR_STORE_TABLE_H
