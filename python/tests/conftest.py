@@ -6,10 +6,12 @@ import ctypes
 import gc
 import os
 import pathlib
+import random
 import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -46,6 +48,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("memory"):
             item.add_marker(pytest.mark.skip(reason="ASan keeps what was freed, and shadows of all"))
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    """Random numbers from a fresh seed, which is printed if the test fails."""
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    return random.Random(seed)
 
 
 @pytest.fixture(scope="session")
@@ -153,3 +163,26 @@ def run_script(folder: pathlib.Path, text: str, *args: str, **options: object) -
         **options,  # type: ignore[call-overload]
     )
     return done
+
+
+def run_ranks(folder: pathlib.Path, script: str, world: int) -> list[tuple[str, str]]:
+    """Run a script once per rank, side by side, with rank, world and a path to meet at as
+    arguments. Returns stdout and stderr of each."""
+    file = folder / "train.py"
+    file.write_text(script)
+    path = os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(file), str(rank), str(world), str(folder / "meet")],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(world)
+    ]
+    try:
+        return [process.communicate(timeout=240) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import pathlib
 import random
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 import headrace as hr
+from conftest import run_ranks
 
 
 def take(loader: hr.Loader, steps: int | None) -> list[int]:
@@ -205,23 +203,5 @@ print("equal steps")
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_of_torch_make_equal_steps(world: int, tmp_path: pathlib.Path) -> None:
     """DistributedDataParallel waits for all ranks in each step: were one to run dry, this would hang."""
-    script = tmp_path / "train.py"
-    script.write_text(TRAIN)
-    path = os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(rank), str(world), str(tmp_path / "meet")],
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(world)
-    ]
-    try:
-        for process in processes:
-            out, err = process.communicate(timeout=240)
-            assert "equal steps" in out, err
-    finally:
-        for process in processes:
-            process.kill()
+    for out, err in run_ranks(tmp_path, TRAIN, world):
+        assert "equal steps" in out, err

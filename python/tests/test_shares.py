@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
 import pathlib
 import random
 import secrets
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import headrace as hr
+from conftest import run_ranks
 
 
 def rank_of(monkeypatch: pytest.MonkeyPatch, rank: int, world: int) -> None:
@@ -172,23 +170,5 @@ print("equal steps")
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_ranks_of_torch_train_and_validate_without_a_word_about_ranks(tmp_path: pathlib.Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
-    path = os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *(p for p in sys.path if p)])
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(rank), "2", str(tmp_path / "meet")],
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        for process in processes:
-            out, err = process.communicate(timeout=240)
-            assert "equal steps" in out, err
-    finally:
-        for process in processes:
-            process.kill()
+    for out, err in run_ranks(tmp_path, SCRIPT, 2):
+        assert "equal steps" in out, err

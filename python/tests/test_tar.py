@@ -16,13 +16,6 @@ FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarf
 BLOCK = 512
 
 
-@pytest.fixture
-def rng() -> random.Random:
-    seed = random.randrange(2**32)
-    print("seed", seed)
-    return random.Random(seed)
-
-
 def write(path: pathlib.Path, members: list[tuple[str, bytes]], format: int = tarfile.PAX_FORMAT) -> None:
     with tarfile.open(path, "w", format=format) as archive:
         for name, data in members:

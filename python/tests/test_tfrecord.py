@@ -39,13 +39,6 @@ def packed(data: bytes) -> bytes:
     return length + masked_crc(length) + data + masked_crc(data)
 
 
-@pytest.fixture
-def rng() -> random.Random:
-    seed = random.randrange(2**32)
-    print("seed", seed)
-    return random.Random(seed)
-
-
 def draw(rng: random.Random, count: int) -> list[bytes]:
     return [rng.randbytes(rng.choice([0, 1, rng.randrange(300), rng.randrange(3000)])) for _ in range(count)]
 
