@@ -47,6 +47,32 @@ enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint64_t end)
     return HR_OK;
 }
 
+/* As gzip, zlib and zstd begin. */
+static bool is_compressed(struct hr_shard_scan *scan)
+{
+    const unsigned char *data;
+    const void *got;
+
+    if (scan->window.object.bytes < 4 ||
+        hr__window_get(&scan->window, 0, 4, &got, NULL) != HR_OK)
+        return false;
+    data = got;
+    return (data[0] == 0x1f && data[1] == 0x8b) ||
+           (data[0] == 0x78 && (data[0] * 256 + data[1]) % 31 == 0) ||
+           memcmp(data, "\x28\xb5\x2f\xfd", 4) == 0;
+}
+
+enum hr_err hr__shard_fail(struct hr_shard_scan *scan, const char *what, const char *why)
+{
+    if (is_compressed(scan))
+        return hr__fail(scan->error, HR_ERR_UNSUPPORTED,
+                        "%s is compressed, and a record in a compressed file cannot be "
+                        "found without reading all before it: unpack it (gunzip, unzstd)",
+                        scan->window.uri);
+    return hr__fail(scan->error, HR_ERR_FORMAT, "%s: no %s: byte 0: %s", scan->window.uri,
+                    what, why);
+}
+
 static enum hr_err
 scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn *one)
 {

@@ -25,6 +25,11 @@ typedef enum hr_err hr_shard_scan_fn(struct hr_shard_scan *scan);
 /* Adds the next record: the bytes of the shard from `at` to `end`, which is larger. */
 HR_CHECK enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint64_t end);
 
+/* Fails for a shard without a record: HR_ERR_UNSUPPORTED if it is compressed, else
+ * HR_ERR_FORMAT, "SHARD: no `what`: byte 0: `why`". */
+HR_CHECK enum hr_err
+hr__shard_fail(struct hr_shard_scan *scan, const char *what, const char *why);
+
 /* Scans the shards that `pattern` means (store/shards.h). The scan's errors, those of
  * hr__shards_find(), and HR_ERR_MEMORY. */
 HR_CHECK enum hr_err

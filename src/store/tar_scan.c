@@ -88,28 +88,6 @@ static enum hr_err skip_damage(struct scan *scan)
     return hr__shard_add(scan->shard, from, scan->at);
 }
 
-/* There is no header in the file. Compressed archives are often called .tar, too. */
-static enum hr_err fail_all(struct scan *scan, const struct hr_error *why)
-{
-    const unsigned char *data;
-    const void *got;
-
-    if (scan->shard->window.object.bytes >= 4 &&
-        hr__window_get(&scan->shard->window, 0, 4, &got, NULL) == HR_OK) {
-        data = got;
-        if ((data[0] == 0x1f && data[1] == 0x8b) ||
-            (data[0] == 0x28 && data[1] == 0xb5 && data[2] == 0x2f && data[3] == 0xfd))
-            return hr__fail(scan->shard->error, HR_ERR_UNSUPPORTED,
-                            "%s is compressed, and a record in a compressed archive "
-                            "cannot be found without reading all before it: unpack it "
-                            "(gunzip, unzstd)",
-                            scan->shard->window.uri);
-    }
-    return hr__fail(scan->shard->error, HR_ERR_FORMAT, "%s: no tar archive: byte 0: %s",
-                    scan->shard->window.uri,
-                    why->message[0] != '\0' ? why->message : "it is too short");
-}
-
 /* A block of zeros ends an archive if another one or nothing follows. */
 static enum hr_err is_end(struct scan *scan, bool *ret_end)
 {
@@ -140,7 +118,9 @@ static enum hr_err scan_members(struct scan *scan)
 
             HR_TRY(skip_damage(scan));
             if (first && scan->at == scan->shard->window.object.bytes)
-                return fail_all(scan, &why);
+                return hr__shard_fail(scan->shard, "tar archive",
+                                      why.message[0] != '\0' ? why.message
+                                                             : "it is too short");
         }
     }
     return close_record(scan);

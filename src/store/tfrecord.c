@@ -65,29 +65,6 @@ static enum hr_err read_length(struct hr_shard_scan *scan, uint64_t at,
     return HR_OK;
 }
 
-/* There is no record in the file. */
-static enum hr_err fail_all(struct hr_shard_scan *scan)
-{
-    const unsigned char *data;
-    const void *got;
-
-    if (scan->window.object.bytes >= 2 &&
-        hr__window_get(&scan->window, 0, 2, &got, NULL) == HR_OK) {
-        data = got;
-        if ((data[0] == 0x1f && data[1] == 0x8b) ||
-            (data[0] == 0x78 && (data[0] * 256 + data[1]) % 31 == 0))
-            return hr__fail(scan->error, HR_ERR_UNSUPPORTED,
-                            "%s is compressed, and a record in a compressed file cannot "
-                            "be found without reading all before it: write it without "
-                            "compression",
-                            scan->window.uri);
-    }
-    return hr__fail(scan->error, HR_ERR_FORMAT,
-                    "%s: no TFRecord file: byte 0: the checksum of the first record's "
-                    "length is wrong",
-                    scan->window.uri);
-}
-
 /* Adds what lies between a damaged length at *at and the next that is right. */
 static enum hr_err skip_damage(struct hr_shard_scan *scan, uint64_t *at)
 {
@@ -123,7 +100,9 @@ enum hr_err hr__tfrecord_scan(struct hr_shard_scan *scan)
 
             HR_TRY(skip_damage(scan, &at));
             if (first && at == end)
-                return fail_all(scan);
+                return hr__shard_fail(scan, "TFRecord file",
+                                      "the checksum of the first record's length is "
+                                      "wrong");
         } else if (end - at < OVERHEAD || length > end - at - OVERHEAD) {
             hr__hasher_add(scan->hasher, &at, sizeof at);
             return hr__shard_add(scan, at, end);
