@@ -22,7 +22,9 @@ class HangsInWorkers:
 
 
 def stays_at_37(value: int) -> int:
-    """Interruptible, so that its thread ends with the run."""
+    """Interruptible, so that its thread ends with the run. At 36 other threads have time to queue up for inline code."""
+    if value == 36:
+        time.sleep(0.3)
     while value == 37:
         time.sleep(0.01)
     return value

@@ -108,14 +108,17 @@ name_thread(const struct hr_runner *runner, struct hr_str *words, struct hr_erro
     uint64_t record = atomic_load(&runner->code_record);
     const struct hr_graph_node *node;
     char name[16] = "?";
+    bool waits;
 
     (void)pthread_getname_np(runner->handle, name, sizeof name);
     hr__str_addf(words, "thread '%s'", name);
     if (at == 0)
         return;
     node = &runner->engine->graph->nodes[at - 1];
-    hr__str_addf(words, " in user code '%.99s' of node '%s' (%s)", code_name(node),
-                 node->name, node->op->name);
+    waits = atomic_load(&runner->code_since) == UINT64_MAX;
+    hr__str_addf(words, " %s user code '%.99s' of node '%s' (%s)",
+                 waits ? "waiting for" : "in", code_name(node), node->name,
+                 node->op->name);
     if (record != UINT64_MAX)
         hr__str_addf(words, " at record %llu", (unsigned long long)record);
     if (reterr == NULL || reterr->node[0] != '\0')

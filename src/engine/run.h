@@ -212,6 +212,13 @@ hr__runner_in_code(struct hr_runner *runner, uint32_t node, uint64_t record)
     atomic_store_explicit(&runner->code_record, record, memory_order_relaxed);
     atomic_store_explicit(&runner->code_node, node + 1, memory_order_relaxed);
 }
+/* Notes that the thread waits until another has left inline user code of `node`. It is
+ * never the thread that others wait for. */
+static inline void hr__runner_awaits_code(struct hr_runner *runner, uint32_t node)
+{
+    hr__runner_in_code(runner, node, UINT64_MAX);
+    atomic_store_explicit(&runner->code_since, UINT64_MAX, memory_order_relaxed);
+}
 static inline void hr__runner_out_of_code(struct hr_runner *runner)
 {
     atomic_store_explicit(&runner->code_node, 0, memory_order_relaxed);

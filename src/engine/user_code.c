@@ -255,7 +255,7 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     begin_call(&call, pass, step, segment->from);
     was = hr__meter_begin(pass->runner, step->node);
     if (step->variant == HR_PLAN_INLINE) {
-        hr__runner_in_code(pass->runner, step->node, UINT64_MAX);
+        hr__runner_awaits_code(pass->runner, step->node);
         pthread_mutex_lock(&use->lock);
         hr__runner_out_of_code(pass->runner);
     }
