@@ -32,6 +32,10 @@ struct hr_code_call;
  * enter, leave: called around a sequence of calls in one thread (for an interpreter's
  * lock); may be NULL. The return value of enter is passed to leave. release: called once
  * when the last reference is dropped, from any thread; may be NULL.
+ *
+ * may_wait: a call may take much longer than most, say because it waits for a socket. The
+ * consumer's thread then runs the code for records of its next batch only, so that no
+ * batch that is ready waits for a later record.
  */
 struct hr_code {
     const char *identity; /* identifies the code in fingerprints: must change if the
@@ -41,6 +45,7 @@ struct hr_code {
     void *(*enter)(void *user);
     void (*leave)(void *user, void *token);
     void (*release)(void *user);
+    bool may_wait;
 };
 
 /* Registers code as `name` with `graph`. Must precede freeze (HR_ERR_STATE after it);

@@ -104,7 +104,8 @@ int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *f
                                  .call = ext_code_call,
                                  .enter = ext_code_enter,
                                  .leave = ext_code_leave,
-                                 .release = code_release};
+                                 .release = code_release,
+                                 .may_wait = code->list == NULL};
     return 0;
 }
 

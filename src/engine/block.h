@@ -53,7 +53,7 @@ struct hr_block {
     uint64_t epoch, first;
     uint32_t size, claimed, done;
     uint32_t holes;
-    uint32_t ready; /* records from 0 on that are done, see `complete` */
+    uint32_t ready; /* while it is open: records from 0 on that are done */
     bool last;      /* the epoch ends with it */
     uint32_t at;    /* the record that is sequenced next, and its child */
     uint64_t child;

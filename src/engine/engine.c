@@ -75,6 +75,13 @@ static bool is_spare(const struct hr_runner *runner)
            runner->number >= engine->plan.threads;
 }
 
+/* Whether the next batch needs whichever records of the stage are claimed next: no others
+ * are under way, or all that are belong to the batch whose records are being claimed. */
+static bool is_awaited(const struct hr_stage *stage, bool older)
+{
+    return !older || (stage->direct && stage->open != NULL && stage->live == 1);
+}
+
 static bool claim_any(struct hr_runner *runner, struct hr_claim *ret_claim)
 {
     struct hr_engine *engine = runner->engine;
@@ -88,11 +95,11 @@ static bool claim_any(struct hr_runner *runner, struct hr_claim *ret_claim)
         struct hr_stage *stage = &engine->stages[i];
 
         older = older || is_under_way(stage);
-        /* User code may block for any time. The consumer runs it only for records that
-         * its next batch needs, since other threads may have completed that by then, and
-         * in its own thread, where the code can serve signals: it waits neither for a
-         * call in another thread nor for a worker process. */
-        if (helper && ((older && stage->program.segment_count > 0) ||
+        /* Where user code may wait, the consumer runs it only for records that its next
+         * batch needs, since other threads may have completed that by then. It waits
+         * neither for a call in another thread nor for a worker process, since only code
+         * in its own thread can serve signals. */
+        if (helper && ((stage->program.may_wait && !is_awaited(stage, older)) ||
                        stage->program.one_at_a_time || stage->program.processes))
             continue;
         if (!may_claim(stage) || !hr__stage_claim(stage, ret_claim))
@@ -475,6 +482,7 @@ static void wait_for_batches(struct hr_engine *engine, bool several, uint64_t un
              several && soon_ns < until_ns ? soon_ns : until_ns);
     engine->consumer_waits = false;
     engine->wait_ns += hr__now_ns() - begin;
+    atomic_fetch_add_explicit(&engine->code_clock, 1, memory_order_relaxed);
 }
 
 /* No batch came in time: the run fails with an error that says what is running. */

@@ -60,6 +60,7 @@ struct hr_engine {
     struct hr_stage stages[HR_PLAN_STAGES_MAX]; /* see stage.h */
     pthread_mutex_t host_lock;
     atomic_bool cancelled, stop;
+    atomic_ullong code_clock; /* advances whenever the consumer wakes; dates code_since */
     atomic_size_t shared_bytes; /* with worker processes */
     uint64_t ahead_next; /* by __atomic: first position not yet named to the reader */
     uint64_t errors, substituted; /* by __atomic: the sequencers add */

@@ -109,6 +109,7 @@ struct hr_program {
     bool expands_in_segment; /* the expansion is user code, or in a worker process */
     bool processes;          /* some of them go to a worker process */
     bool one_at_a_time;      /* some user code is in one call at a time */
+    bool may_wait;           /* a call of some user code may */
     struct hr_arena arena;   /* holds all of the above */
 };
 

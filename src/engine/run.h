@@ -208,7 +208,10 @@ bool hr__pass_stopped(const struct hr_pass *pass);
 static inline void
 hr__runner_in_code(struct hr_runner *runner, uint32_t node, uint64_t record)
 {
-    atomic_store_explicit(&runner->code_since, hr__ticks(), memory_order_relaxed);
+    atomic_store_explicit(
+        &runner->code_since,
+        atomic_load_explicit(&runner->engine->code_clock, memory_order_relaxed),
+        memory_order_relaxed);
     atomic_store_explicit(&runner->code_record, record, memory_order_relaxed);
     atomic_store_explicit(&runner->code_node, node + 1, memory_order_relaxed);
 }

@@ -28,7 +28,7 @@ struct hr_runner {
     bool started;
     bool inside; /* guarded by the engine's lock; see close.c */
     /* The user code that it is in: 1 + node, or 0; source index, or UINT64_MAX; since
-     * when, in ticks, or UINT64_MAX while it waits to enter. */
+     * when, by the engine's code_clock, or UINT64_MAX while it waits to enter. */
     atomic_uint code_node;
     atomic_ullong code_record, code_since;
     struct hr_op_ctx **ctxs; /* per stage: one per step, then the expansion */

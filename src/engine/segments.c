@@ -118,9 +118,12 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
         segment->from = (uint16_t)i;
         segment->to = (uint16_t)(i + 1);
         p->segment_count++;
-        if (segment->kind == HR_SEGMENT_CODE &&
-            hr__program_step(p, i)->variant == HR_PLAN_INLINE)
-            p->one_at_a_time = true;
+        if (segment->kind == HR_SEGMENT_CODE) {
+            const struct hr_step *step = hr__program_step(p, i);
+
+            p->one_at_a_time = p->one_at_a_time || step->variant == HR_PLAN_INLINE;
+            p->may_wait = p->may_wait || step->code->code->may_wait;
+        }
     }
     for (size_t i = 0; i < p->segment_count; i++) {
         if (p->segments[i].kind != HR_SEGMENT_PROCESS)

@@ -467,7 +467,7 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     uint32_t from, end;
     struct hr_block *unused;
     unsigned was;
-    bool passed, done;
+    bool passed, done, counted = stage->result_bytes > 0;
 
     hr__engine_assert_locked(engine);
     if (block == NULL || !hr__stage_has_room_locked(stage) || !may_resume(stage))
@@ -481,7 +481,7 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     pthread_mutex_unlock(&engine->lock);
     was = hr__meter_begin(runner, last_node(stage));
     passed = sequence_block(stage, block, end);
-    for (; from < block->at; from++)
+    for (; counted && from < block->at; from++)
         stage->released_bytes += block->result_bytes[from];
     done = passed && end == block->size;
     if (done)

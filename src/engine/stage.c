@@ -400,6 +400,7 @@ void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim, ui
     struct hr_block *block = claim->block;
     double each = claim->count > 0 ? (double)ns / claim->count : 0;
     double old = stage->program.segment_count > 0 ? 0.5 : 0.9;
+    uint32_t holes = 0;
 
     hr__engine_assert_locked(stage->engine);
     if (claim->count == 0)
@@ -411,12 +412,15 @@ void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim, ui
         stage->record_bytes * old + (double)claim->bytes / claim->count * (1 - old);
     block->done += claim->count;
     for (uint32_t i = claim->at; i < claim->at + claim->count; i++)
-        block->holes += block->status[i] != HR_RECORD_GOOD;
-    memset(&block->complete[claim->at], 1, claim->count);
-    while (block->ready < block->size && block->complete[block->ready])
-        block->ready++;
-    if (block->done == block->size)
+        holes += block->status[i] != HR_RECORD_GOOD;
+    block->holes += holes;
+    if (block->done == block->size) {
         block->state = HR_BLOCK_READY;
+    } else {
+        memset(&block->complete[claim->at], 1, claim->count);
+        while (block->complete[block->ready])
+            block->ready++;
+    }
     assert(stage->running >= claim->count);
     stage->running -= claim->count;
     hr__budget_complete(stage, claim);
