@@ -1224,13 +1224,17 @@ def record_kind(
     crop clips boxes to its window; a box that lies outside stays as a row of no width
     or no height, so that rows still agree with labels. Points are never clipped. A
     decoded photo that is declared a mask is decoded in full: a reduced scale would mix
-    labels.
+    labels. **Samples** are sound, as audio.decode makes it, at `rate` frames per
+    second.
 
     Args:
         pipeline: what the operator reads.
         field: the field to declare; field, required.
         kind: image, mask: uint8 [height, width, channels]; boxes: float32 [n, 4];
-            points: float32 [n, 2]; enum, one of image, mask, boxes, points, required.
+            points: float32 [n, 2]; samples: float32 [..., frames]; enum, one of image,
+            mask, boxes, points, samples, required.
+        rate: samples: frames per second, of all records; int, 0 to 10000000, in Hz,
+            default 0.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1238,8 +1242,8 @@ def record_kind(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"field": field, "kind": kind}
-    defaults: dict[str, Any] = {}
+    params: dict[str, Any] = {"field": field, "kind": kind, "rate": rate}
+    defaults: dict[str, Any] = {"rate": 0}
     return pipeline._then("record.kind", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 

@@ -39,7 +39,8 @@ struct hr_kind {
     bool pixels;
     /* True for a tensor field of a record that may be declared to be of this kind. */
     bool (*accepts)(const struct hr_field *field);
-    /* Moves the made or deferred value of a bound field. */
+    /* Moves the made or deferred value of a bound field; NULL for a kind that does not
+     * belong to an image. */
     HR_CHECK enum hr_err (*move)(struct hr_op_ctx *ctx, size_t field,
                                  const struct hr_move *move);
 };

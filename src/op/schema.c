@@ -161,6 +161,8 @@ const char *hr__field_text(const struct hr_field *field, char *text, size_t room
     default:
         if (field->ndim == 0)
             snprintf(text, room, "%s", dtype);
+        else if (field->meaning == HR_MEANING_SAMPLES && field->rate > 0)
+            snprintf(text, room, "%s [%s] at %d Hz", dtype, dims, (int)field->rate);
         else
             snprintf(text, room, "%s [%s]", dtype, dims);
     }

@@ -36,6 +36,7 @@ enum hr_meaning {
     HR_MEANING_MASK,         /* an image of labels */
     HR_MEANING_BOXES,        /* rows of x1, y1, x2, y2 in pixels of an image */
     HR_MEANING_POINTS,       /* rows of x, y */
+    HR_MEANING_SAMPLES,      /* sound: the last dim is time, those before it channels */
 };
 
 enum hr_layout {
@@ -58,11 +59,15 @@ struct hr_field {
     int ndim;
     struct hr_dim dims[HR_MAX_DIMS];
     enum hr_meaning meaning;
-    enum hr_layout layout;                  /* images */
+    enum hr_layout layout; /* images */
+    int32_t rate; /* SAMPLES: frames per second, 0 if it differs between records */
     const struct hr_field_classes *classes; /* LABEL; or NULL */
     int levels; /* RAGGED, STRINGS: batches that it is nested in, at least 1 */
     int slot;   /* set by the compiler of a stage; ops leave it alone */
 };
+
+/* Frames per second that a sound may have. */
+#define HR_RATE_MAX 10000000
 
 /* Fields in order; a value type that holds its own storage. */
 #define HR_SCHEMA_FIELDS_MAX 64

@@ -9,6 +9,12 @@
 static enum hr_err batch_field(struct hr_infer *infer, struct hr_field *field,
                                const struct hr_dim *batch, bool ragged)
 {
+    if (field->meaning == HR_MEANING_SAMPLES && field->rate == 0)
+        return hr__infer_fail(infer, NULL, HR_ERR_TYPE,
+                              "the sounds in field \"%s\" may have different rates and "
+                              "cannot share a batch: put audio.resample before it, or "
+                              "give audio.decode the `rate` that all files have",
+                              field->name);
     if (field->kind == HR_FIELD_RAGGED || field->kind == HR_FIELD_STRINGS) {
         if (field->levels == HR_FIELD_LEVELS_MAX)
             return hr__infer_fail(infer, NULL, HR_ERR_SHAPE,

@@ -7,16 +7,14 @@
 #include <string.h>
 
 static const struct hr_kind *const kinds[] = {
-    &hr__kind_image,
-    &hr__kind_mask,
-    &hr__kind_boxes,
-    &hr__kind_points,
+    &hr__kind_image, &hr__kind_mask, &hr__kind_boxes, &hr__kind_points, &hr__kind_samples,
 };
 
 #define COUNT (sizeof kinds / sizeof kinds[0])
 
 /* In the order of the list. */
-const char *const hr__kind_names[] = {"image", "mask", "boxes", "points", NULL};
+const char *const hr__kind_names[] = {"image",  "mask",    "boxes",
+                                      "points", "samples", NULL};
 _Static_assert(sizeof hr__kind_names / sizeof hr__kind_names[0] == COUNT + 1,
                "each kind has a name");
 

@@ -7,7 +7,7 @@
 #include "op/kind.h"
 
 extern const struct hr_kind hr__kind_image, hr__kind_mask, hr__kind_boxes,
-    hr__kind_points;
+    hr__kind_points, hr__kind_samples;
 
 extern const char *const hr__kind_names[]; /* ends with NULL */
 

@@ -60,7 +60,7 @@ enum hr_err hr__infer_moved(struct hr_infer *infer)
         const struct hr_field *f = infer->fields[i];
         char text[128];
 
-        if (hr__kind_of(f) == NULL)
+        if (hr__kind_of(f) == NULL || hr__kind_of(f)->move == NULL)
             return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                                   "field \"%s\" is %s and cannot move with an image: "
                                   "declare it a mask, boxes or points with record.kind",

@@ -9,6 +9,7 @@
 struct declare {
     const char *field;
     int kind;
+    int64_t rate;
 };
 
 static const struct hr_param kind_params[] = {
@@ -16,7 +17,9 @@ static const struct hr_param kind_params[] = {
                .help = "the field to declare"),
     HR_P_ENUM(struct declare, kind, .required = true, .names = hr__kind_names,
               .help = "image, mask: uint8 [height, width, channels]; boxes: float32 "
-                      "[n, 4]; points: float32 [n, 2]"),
+                      "[n, 4]; points: float32 [n, 2]; samples: float32 [..., frames]"),
+    HR_P_INT(struct declare, rate, .fallback = "0", HR_RANGE(0, HR_RATE_MAX),
+             .unit = "Hz", .help = "samples: frames per second, of all records"),
 };
 
 static const struct hr_kind *kind_of(const struct declare *p)
@@ -29,7 +32,8 @@ static const struct hr_kind *kind_of(const struct declare *p)
 
 static enum hr_err kind_infer(struct hr_infer *infer)
 {
-    const struct hr_kind *kind = kind_of(infer->params);
+    const struct declare *p = infer->params;
+    const struct hr_kind *kind = kind_of(p);
     struct hr_field *field = infer->fields[0];
     char text[128];
 
@@ -37,7 +41,11 @@ static enum hr_err kind_infer(struct hr_infer *infer)
         return hr__infer_fail(
             infer, "field", HR_ERR_TYPE, "field \"%s\" is %s; %s wants %s", field->name,
             hr__field_text(field, text, sizeof text), kind->name, kind->wants);
+    if ((p->rate > 0) != (kind->meaning == HR_MEANING_SAMPLES))
+        return hr__infer_fail(infer, "rate", HR_ERR_ARGUMENT,
+                              "samples need a rate, and no other kind has one");
     field->meaning = kind->meaning;
+    field->rate = (int32_t)p->rate;
     if (!kind->pixels)
         field->layout = HR_LAYOUT_NONE;
     else if (field->layout == HR_LAYOUT_NONE)
@@ -71,7 +79,7 @@ static enum hr_err kind_apply(struct hr_op_ctx *ctx)
 
 const struct hr_op hr_op_record_kind = {
     .name = "record.kind",
-    .summary = "declare a field to be an image, a mask, boxes or points",
+    .summary = "declare a field to be an image, a mask, boxes, points or samples",
     .doc =
         "Ops that move an image (crops, flips, resizes, pads) take a list of fields: the "
         "image first, then what moves with it, each by its kind. A **mask** is an image "
@@ -81,7 +89,8 @@ const struct hr_op hr_op_record_kind = {
         "or top edge. A crop clips boxes to its window; a box that lies outside stays as "
         "a row of no width or no height, so that rows still agree with labels. Points "
         "are never clipped. A decoded photo that is declared a mask is decoded in full: "
-        "a reduced scale would mix labels.",
+        "a reduced scale would mix labels. **Samples** are sound, as audio.decode makes "
+        "it, at `rate` frames per second.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY,

@@ -59,7 +59,9 @@ static const enum hr_dtype dtypes[] = {HR_U8,  HR_I16, HR_I32,  HR_I64, HR_F16, 
 static void random_field(uint64_t *dice, struct hr_field *field)
 {
     field->kind = (enum hr_field_kind)pick(dice, 4);
-    field->meaning = (enum hr_meaning)pick(dice, HR_MEANING_POINTS + 1);
+    field->meaning = (enum hr_meaning)pick(dice, HR_MEANING_SAMPLES + 1);
+    if (field->meaning == HR_MEANING_SAMPLES)
+        field->rate = (int32_t)pick(dice, 1 << 20);
     if (field->kind == HR_FIELD_RAGGED || field->kind == HR_FIELD_STRINGS)
         field->levels = 1 + (int)pick(dice, 3);
     if (field->kind == HR_FIELD_BYTES || field->kind == HR_FIELD_STRINGS)
@@ -272,7 +274,7 @@ static void check_schema(const struct hr_schema *a, const struct hr_schema *b)
 
         CHECK_EQ_STR(x->name, y->name);
         CHECK(x->kind == y->kind && x->dtype == y->dtype && x->ndim == y->ndim &&
-              x->meaning == y->meaning && x->layout == y->layout);
+              x->meaning == y->meaning && x->layout == y->layout && x->rate == y->rate);
         for (int d = 0; d < x->ndim; d++) {
             CHECK_EQ_INT(x->dims[d].size, y->dims[d].size);
             CHECK_EQ_STR(x->dims[d].name, y->dims[d].name);

@@ -10,12 +10,13 @@ _Static_assert(HR_FIELD_TENSOR == 0 && HR_FIELD_BYTES == 1 && HR_FIELD_RAGGED ==
                    HR_FIELD_STRINGS == 3,
                "kinds of fields are part of the format");
 _Static_assert(HR_MEANING_NONE == 0 && HR_MEANING_IMAGE_NORMAL == 6 &&
-                   HR_MEANING_POINTS == 9,
+                   HR_MEANING_SAMPLES == 10,
                "meanings are part of the format");
 _Static_assert(HR_LAYOUT_NONE == 0 && HR_LAYOUT_CHW == 2,
                "layouts are part of the format");
 
-/* A field: this head, its name, then for each dim a size and a name. */
+/* A field: this head, its name, the rate of SAMPLES, then for each dim a size and a name.
+ */
 struct field_head {
     uint8_t kind, dtype, ndim, meaning, layout, levels, name_bytes;
 };
@@ -51,6 +52,8 @@ void hr__wire_field_write(const struct hr_field *field, struct hr_str *out)
     assert(field->ndim >= 0 && field->ndim <= HR_MAX_DIMS);
     hr__str_add_bytes(out, &head, sizeof head);
     hr__str_add_bytes(out, field->name, head.name_bytes);
+    if (field->meaning == HR_MEANING_SAMPLES)
+        hr__str_add_bytes(out, &field->rate, sizeof field->rate);
     for (int i = 0; i < field->ndim; i++) {
         hr__str_add_bytes(out, &field->dims[i].size, sizeof(int64_t));
         write_name(field->dims[i].name, HR_DIM_NAME_MAX, out);
@@ -100,6 +103,11 @@ static bool take_dim(struct hr_wire_input *in, struct hr_dim *dim)
            dim->size >= HR_DIM_UNKNOWN;
 }
 
+static bool take_rate(struct hr_wire_input *in, int32_t *ret_rate)
+{
+    return hr__wire_take(in, ret_rate, sizeof *ret_rate) && *ret_rate >= 0;
+}
+
 static bool head_is_sound(const struct field_head *head)
 {
     bool typed = head->kind == HR_FIELD_TENSOR || head->kind == HR_FIELD_RAGGED;
@@ -107,7 +115,7 @@ static bool head_is_sound(const struct field_head *head)
 
     return head->kind <= HR_FIELD_STRINGS && nested == (head->levels > 0) &&
            head->levels <= HR_FIELD_LEVELS_MAX && head->ndim <= HR_MAX_DIMS &&
-           head->meaning <= HR_MEANING_POINTS && head->layout <= HR_LAYOUT_CHW &&
+           head->meaning <= HR_MEANING_SAMPLES && head->layout <= HR_LAYOUT_CHW &&
            (hr_dtype_size((enum hr_dtype)head->dtype) > 0 ||
             (!typed && head->dtype == HR_DTYPE_NONE));
 }
@@ -118,7 +126,8 @@ bool hr__wire_field_read(struct hr_wire_input *in, struct hr_field *ret_field)
     struct field_head head;
 
     if (!hr__wire_take(in, &head, sizeof head) || !head_is_sound(&head) ||
-        !take_name(in, field.name, head.name_bytes, HR_FIELD_NAME_MAX)) {
+        !take_name(in, field.name, head.name_bytes, HR_FIELD_NAME_MAX) ||
+        (head.meaning == HR_MEANING_SAMPLES && !take_rate(in, &field.rate))) {
         in->failed = true;
         return false;
     }
