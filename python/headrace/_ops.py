@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline
 
 __all__ = [
+    "audio_crop",
+    "audio_db",
+    "audio_decode",
+    "audio_gain",
+    "audio_log",
+    "audio_mel",
+    "audio_mono",
+    "audio_pad",
+    "audio_resample",
+    "audio_spectrogram",
+    "audio_trim",
     "batch_pad",
     "batch_stack",
     "batch_unbatch",
@@ -58,6 +69,478 @@ __all__ = [
     "tensor_layout",
     "tensor_one_hot",
 ]
+
+
+@checked_op("audio.crop")
+def audio_crop(
+    pipeline: Pipeline,
+    frames: int,
+    *,
+    at: Literal["random", "start", "center", "end"] = "random",
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Cut a piece of fixed length out of a sound.
+
+    Operator `audio.crop`, kind map, version 1; random.
+
+    A shorter sound gets silence at its end, so that all have `frames` frames.
+
+    Args:
+        pipeline: what the operator reads.
+        frames: length of the result; int, 1 to 1099511627776, in frames, required.
+        at: which piece of the sound; enum, one of random, start, center, end, default
+            random.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"frames": frames, "at": at, "field": field}
+    defaults: dict[str, Any] = {"at": "random", "field": "audio"}
+    return pipeline._then("audio.crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.db")
+def audio_db(
+    pipeline: Pipeline,
+    *,
+    of: Literal["power", "magnitude"] = "power",
+    amin: float = 1e-10,
+    ref: float = 1.0,
+    top_db: float = 80.0,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Spectrum in decibels.
+
+    Operator `audio.db`, kind map, version 1; pure.
+
+    10 * log10(max(x, amin) / ref), or 20 times it for magnitudes, as
+    torchaudio.transforms.AmplitudeToDB and librosa.power_to_db (whose top_db is 80,
+    too). `top_db` counts from the largest number of the record.
+
+    Args:
+        pipeline: what the operator reads.
+        of: what the numbers are: 10 or 20 times their decadic logarithm; enum, one of
+            power, magnitude, default power.
+        amin: smaller numbers count as this; float, 1.2e-38 to 1e+30, default 1e-10.
+        ref: the number of 0 dB; float, 1.2e-38 to 1e+30, default 1.
+        top_db: raise what is further than this below the record's largest; 0: nothing;
+            float, 0 to 1000000, in dB, default 80.
+        field: the field with the spectrum, or any float32 numbers; field, default
+            audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"of": of, "amin": amin, "ref": ref, "top_db": top_db, "field": field}
+    defaults: dict[str, Any] = {"of": "power", "amin": 1e-10, "ref": 1.0, "top_db": 80.0, "field": "audio"}
+    return pipeline._then("audio.db", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.decode")
+def audio_decode(
+    pipeline: Pipeline,
+    *,
+    field: str = "data",
+    to: str = "audio",
+    rate_to: str = "rate",
+    rate: int = 0,
+    start: int = 0,
+    frames: int = 0,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Decode a WAV file to samples.
+
+    Operator `audio.decode`, kind map, version 1; pure, grows.
+
+    Outputs float32 `[channels, frames]` in -1..1, as torchaudio.load does, and the
+    file's rate as an int64. WAV files of 8, 16, 24 and 32-bit integers and of 32 and
+    64-bit floats are read, plain, extensible or RF64. `start` and `frames` read a
+    window of a long file and nothing else of it. Rates never mix unnoticed: unless
+    `rate` is given, the sounds may differ in it, and mel spectrograms and batches
+    refuse them until audio.resample has given them one. A malformed header, a file that
+    is cut short, and floats that are not finite are errors.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the encoded bytes; it is dropped; field, default data.
+        to: the field that becomes the sound; field, default audio.
+        rate_to: the field that becomes the rate of the file, an int64; field, default
+            rate.
+        rate: the rate that all files have; a file with another one is a bad record. 0:
+            any; int, 0 to 10000000, in Hz, default 0.
+        start: the first frame to decode; int, 0 to 1e+15, in frames, default 0.
+        frames: how many to decode at most; 0: all that follow; int, 0 to 1e+15, in
+            frames, default 0.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "to": to, "rate_to": rate_to, "rate": rate, "start": start, "frames": frames}
+    defaults: dict[str, Any] = {"field": "data", "to": "audio", "rate_to": "rate", "rate": 0, "start": 0, "frames": 0}
+    return pipeline._then("audio.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.gain")
+def audio_gain(
+    pipeline: Pipeline,
+    db: float | Sequence[float],
+    *,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Change the level of a sound.
+
+    Operator `audio.gain`, kind map, version 1; random.
+
+    Multiplies all samples by 10^(db / 20); nothing is clipped. As
+    torchaudio.transforms.Vol with `db`, which clips.
+
+    Args:
+        pipeline: what the operator reads.
+        db: change of level: [least, most], drawn for each record; or one number; list
+            of floats, 1 to 2 items, each -200 to 200, in dB, required.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"db": db, "field": field}
+    defaults: dict[str, Any] = {"field": "audio"}
+    return pipeline._then("audio.gain", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.log")
+def audio_log(
+    pipeline: Pipeline,
+    *,
+    offset: float = 1e-06,
+    base: Literal["e", "2", "10"] = "e",
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Logarithm of a spectrum.
+
+    Operator `audio.log`, kind map, version 1; pure.
+
+    log(x + offset), within 3e-7 of the base-2 logarithm. What is not above 0 after the
+    addition counts as the least normal float32.
+
+    Args:
+        pipeline: what the operator reads.
+        offset: added before, so that silence has a logarithm; float, 0 to 1e+30,
+            default 1e-6.
+        base: base of the logarithm; enum, one of e, 2, 10, default e.
+        field: the field with the spectrum, or any float32 numbers; field, default
+            audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"offset": offset, "base": base, "field": field}
+    defaults: dict[str, Any] = {"offset": 1e-06, "base": "e", "field": "audio"}
+    return pipeline._then("audio.log", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.mel")
+def audio_mel(
+    pipeline: Pipeline,
+    *,
+    n_mels: int = 80,
+    f_min: float = 0.0,
+    f_max: float = 0.0,
+    scale: Literal["htk", "slaney"] = "htk",
+    norm: bool = False,
+    n_fft: int = 400,
+    win: int = 0,
+    hop: int = 0,
+    window: Literal["hann", "hamming", "blackman", "rectangular"] = "hann",
+    power: int = 2,
+    center: bool = True,
+    pad: Literal["reflect", "zero"] = "reflect",
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Mel spectrogram of a sound.
+
+    Operator `audio.mel`, kind map, version 1; pure, shrinks.
+
+    `[channels, frames]` becomes `[channels, n_mels, time]`. With its defaults, and
+    their n_mels, as torchaudio.transforms.MelSpectrogram; as
+    librosa.feature.melspectrogram with `scale: slaney, norm: true, n_fft: 2048, hop:
+    512, pad: zero, n_mels: 128`. Bands are computed in float64 from the exact
+    frequencies of the bins; torchaudio rounds half the rate down. A band between two
+    bins is 0 throughout: then use fewer bands or a larger n_fft.
+
+    Args:
+        pipeline: what the operator reads.
+        n_mels: number of bands; int, 1 to 4096, default 80.
+        f_min: lower end of the first band; float, 0 to 10000000, in Hz, default 0.
+        f_max: upper end of the last band; 0: half the rate; float, 0 to 10000000, in
+            Hz, default 0.
+        scale: the mel scale; enum, one of htk, slaney, default htk.
+        norm: divide each band by its width (slaney's norm); bool, default false.
+        n_fft: size of the transform; int, 2 to 1048576, in samples, default 400.
+        win: size of the window, in the middle of the transform; 0: n_fft; int, 0 to
+            1048576, in samples, default 0.
+        hop: from frame to frame; 0: half the window; int, 0 to 1048576, in samples,
+            default 0.
+        window: the window, periodic; enum, one of hann, hamming, blackman, rectangular,
+            default hann.
+        power: exponent of the magnitude: 2 gives power, 1 magnitude; int, 1 to 2,
+            default 2.
+        center: frame t has sample t * hop in its middle; false: it begins there; bool,
+            default true.
+        pad: with center, what lies beyond the ends: the sound mirrored, or zeros; enum,
+            one of reflect, zero, default reflect.
+        field: the field with the sound; it becomes the spectrum; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"n_mels": n_mels, "f_min": f_min, "f_max": f_max, "scale": scale, "norm": norm, "n_fft": n_fft, "win": win, "hop": hop, "window": window, "power": power, "center": center, "pad": pad, "field": field}
+    defaults: dict[str, Any] = {"n_mels": 80, "f_min": 0.0, "f_max": 0.0, "scale": "htk", "norm": False, "n_fft": 400, "win": 0, "hop": 0, "window": "hann", "power": 2, "center": True, "pad": "reflect", "field": "audio"}
+    return pipeline._then("audio.mel", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.mono")
+def audio_mono(
+    pipeline: Pipeline,
+    *,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Average the channels of a sound.
+
+    Operator `audio.mono`, kind map, version 1; pure, shrinks.
+
+    `[channels, frames]` becomes `[frames]`, as librosa.to_mono makes it.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field}
+    defaults: dict[str, Any] = {"field": "audio"}
+    return pipeline._then("audio.mono", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.pad")
+def audio_pad(
+    pipeline: Pipeline,
+    *,
+    frames: int = 0,
+    multiple: int = 1,
+    side: Literal["end", "start", "both"] = "end",
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Lengthen sounds with silence.
+
+    Operator `audio.pad`, kind map, version 1; pure, grows.
+
+    Longer sounds stay as they are. To give all sounds one length, use audio.crop, which
+    pads, too.
+
+    Args:
+        pipeline: what the operator reads.
+        frames: the length that shorter sounds get; int, 0 to 1099511627776, in frames,
+            default 0.
+        multiple: round lengths up to a multiple of this; int, 1 to 1099511627776, in
+            frames, default 1.
+        side: where the silence goes; both: half of it before the sound, rounded down;
+            enum, one of end, start, both, default end.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"frames": frames, "multiple": multiple, "side": side, "field": field}
+    defaults: dict[str, Any] = {"frames": 0, "multiple": 1, "side": "end", "field": "audio"}
+    return pipeline._then("audio.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.resample")
+def audio_resample(
+    pipeline: Pipeline,
+    rate: int,
+    *,
+    filter: Literal["hq", "torchaudio"] = "hq",
+    field: str = "audio",
+    rate_field: str | PathLike = "rate",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Change the rate of a sound.
+
+    Operator `audio.resample`, kind map, version 1; pure.
+
+    A polyphase filter; the result has frames * rate / old rate frames, rounded up.
+    Frames beyond the ends count as silence. **hq** passes 91.3 % of the lower Nyquist
+    frequency and stops all from 100 % on by 120 dB, like soxr's HQ. **torchaudio**
+    gives the numbers of torchaudio.functional.resample with its defaults: fast, and up
+    to a tenth of the band lets aliases through. All sounds have the same rate
+    afterwards. Ratios whose filter would take more than 64 MiB (two rates without a
+    large common divisor) are refused.
+
+    Args:
+        pipeline: what the operator reads.
+        rate: the new rate; int, 1 to 10000000, in Hz, required.
+        filter: hq: as good as soxr's HQ; torchaudio: the numbers of
+            torchaudio.functional.resample, faster and with aliases; enum, one of hq,
+            torchaudio, default hq.
+        field: the field with the sound; field, default audio.
+        rate_field: the field with the rate of each sound, for sounds that may have
+            different ones; it gets the new rate; string, default rate.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"rate": rate, "filter": filter, "field": field, "rate_field": rate_field}
+    defaults: dict[str, Any] = {"filter": "hq", "field": "audio", "rate_field": "rate"}
+    return pipeline._then("audio.resample", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.spectrogram")
+def audio_spectrogram(
+    pipeline: Pipeline,
+    *,
+    n_fft: int = 400,
+    win: int = 0,
+    hop: int = 0,
+    window: Literal["hann", "hamming", "blackman", "rectangular"] = "hann",
+    power: int = 2,
+    center: bool = True,
+    pad: Literal["reflect", "zero"] = "reflect",
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Short-time power spectrum of a sound.
+
+    Operator `audio.spectrogram`, kind map, version 1; pure.
+
+    `[channels, frames]` becomes `[channels, n_fft / 2 + 1, time]`. As
+    torchaudio.transforms.Spectrogram with its defaults; librosa.stft has hop = win / 4
+    and `pad: zero`. `power` is 1 or 2. All sizes are possible whose largest prime
+    factor is at most 1024; products of 2, 3 and 5 are fast. A sound shorter than half
+    the transform is mirrored repeatedly.
+
+    Args:
+        pipeline: what the operator reads.
+        n_fft: size of the transform; int, 2 to 1048576, in samples, default 400.
+        win: size of the window, in the middle of the transform; 0: n_fft; int, 0 to
+            1048576, in samples, default 0.
+        hop: from frame to frame; 0: half the window; int, 0 to 1048576, in samples,
+            default 0.
+        window: the window, periodic; enum, one of hann, hamming, blackman, rectangular,
+            default hann.
+        power: exponent of the magnitude: 2 gives power, 1 magnitude; int, 1 to 2,
+            default 2.
+        center: frame t has sample t * hop in its middle; false: it begins there; bool,
+            default true.
+        pad: with center, what lies beyond the ends: the sound mirrored, or zeros; enum,
+            one of reflect, zero, default reflect.
+        field: the field with the sound; it becomes the spectrum; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"n_fft": n_fft, "win": win, "hop": hop, "window": window, "power": power, "center": center, "pad": pad, "field": field}
+    defaults: dict[str, Any] = {"n_fft": 400, "win": 0, "hop": 0, "window": "hann", "power": 2, "center": True, "pad": "reflect", "field": "audio"}
+    return pipeline._then("audio.spectrogram", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.trim")
+def audio_trim(
+    pipeline: Pipeline,
+    *,
+    top_db: float = 60.0,
+    frame: int = 2048,
+    hop: int = 512,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Cut off silence before and after a sound.
+
+    Operator `audio.trim`, kind map, version 1; pure, shrinks.
+
+    As librosa.effects.trim with its defaults: silent is what in all channels is more
+    than `top_db` below the loudest part.
+
+    Args:
+        pipeline: what the operator reads.
+        top_db: what is softer than the loudest part by more than this is silence;
+            float, more than 0 and at most 200, in dB, default 60.
+        frame: samples whose mean power counts together; int, 1 to 16777216, in frames,
+            default 2048.
+        hop: from one mean to the next; int, 1 to 16777216, in frames, default 512.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"top_db": top_db, "frame": frame, "hop": hop, "field": field}
+    defaults: dict[str, Any] = {"top_db": 60.0, "frame": 2048, "hop": 512, "field": "audio"}
+    return pipeline._then("audio.trim", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("batch.pad")
@@ -1206,13 +1689,14 @@ def record_filter(
 def record_kind(
     pipeline: Pipeline,
     field: str,
-    kind: Literal["image", "mask", "boxes", "points"],
+    kind: Literal["image", "mask", "boxes", "points", "samples"],
     *,
+    rate: int = 0,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Declare a field to be an image, a mask, boxes or points.
+    """Declare a field to be an image, a mask, boxes, points or samples.
 
     Operator `record.kind`, kind map, version 1; pure, zero copy.
 
@@ -1658,6 +2142,17 @@ def tensor_one_hot(
 class Methods:
     """The operators under their short names; Pipeline inherits them."""
 
+    crop_audio = audio_crop
+    db = audio_db
+    decode_audio = audio_decode
+    gain = audio_gain
+    log_scale = audio_log
+    mel = audio_mel
+    mono = audio_mono
+    pad_audio = audio_pad
+    resample = audio_resample
+    spectrogram = audio_spectrogram
+    trim_audio = audio_trim
     padded_batch = batch_pad
     batch = batch_stack
     unbatch = batch_unbatch

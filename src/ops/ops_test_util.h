@@ -29,6 +29,7 @@ struct bench_node {
     const char *names[HR_LIST_MAX * 3];
     enum hr_param_access access[HR_LIST_MAX * 3];
     size_t count;
+    struct hr_schema input;
 };
 
 static inline void bench_node_finish(struct bench_node *n)
@@ -173,11 +174,11 @@ static inline enum hr_err
 bench_infer(struct bench *b, struct bench_node *n, struct hr_value **values)
 {
     struct hr_field *fields[HR_LIST_MAX * 3];
-    struct hr_schema input = b->schema;
-    struct hr_infer infer = {n->op,      n->params, &input,   n->op->kind != HR_OP_SOURCE,
-                             &b->schema, fields,    n->count, &b->error,
-                             n->state};
+    struct hr_infer infer = {
+        n->op,    n->params, &n->input, n->op->kind != HR_OP_SOURCE, &b->schema, fields,
+        n->count, &b->error, n->state};
 
+    n->input = b->schema;
     for (size_t i = 0; i < n->count; i++) {
         struct hr_field *field = bench_field(b, n->names[i]);
         if (n->access[i] == HR_ACCESS_WRITE) {
@@ -186,7 +187,7 @@ bench_infer(struct bench *b, struct bench_node *n, struct hr_value **values)
         } else if (field == NULL) {
             return hr__fail(&b->error, HR_ERR_GRAPH, "no field %s", n->names[i]);
         } else {
-            field = hr__schema_find(&input, n->names[i]);
+            field = hr__schema_find(&n->input, n->names[i]);
         }
         values[i] = &b->values[field->slot];
     }
@@ -229,7 +230,10 @@ bench_apply(struct bench *b, struct bench_node *n, struct hr_value **values)
                             .fields = values,
                             .field_count = n->count};
 
-    struct hr_open open = {.params = n->params, .input = &b->schema, .error = &b->error};
+    struct hr_open open = {.params = n->params,
+                           .input = &n->input,
+                           .output = &b->schema,
+                           .error = &b->error};
 
     if (n->op->open != NULL)
         HR_TRY(n->op->open(&open, &n->state));

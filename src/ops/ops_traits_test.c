@@ -12,12 +12,13 @@
 #include "headrace/code.h"
 #include "tests/support/outcome.h"
 #include "tests/support/tar.h"
+#include "tests/support/wav.h"
 
 #define IDS 24 /* identities to draw with */
 
 /* ---- what they are given ---- */
 
-static char files[512], list[512], idx[512], tar[512], tfrecord[512];
+static char files[512], sounds[512], list[512], idx[512], tar[512], tfrecord[512];
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
 {
@@ -42,6 +43,21 @@ static void write_photo(const char *name, int32_t width, int32_t height)
     hr__free(data);
 }
 
+/* Two channels: a tone between silences. */
+static void write_sound(const char *name, int frames)
+{
+    struct wav_head head = {1, 2, 8000, 16, 0};
+    int16_t samples[2000] = {0};
+    struct hr_str file;
+    char path[512];
+
+    for (int i = 300; i < 2 * frames - 300; i++)
+        samples[i] = (int16_t)(i * i % 20011);
+    wav_file(&file, &head, samples, (size_t)frames * 4);
+    write_file(name, file.text, file.length, path);
+    hr__str_finish(&file);
+}
+
 static void make_inputs(void)
 {
     static const char lines[] = "one\ntwo\nthree\n";
@@ -61,6 +77,12 @@ static void make_inputs(void)
     write_photo("files/a/1.jpg", 64, 48);
     write_photo("files/b/2.jpg", 40, 56);
     write_photo("files/c/3.jpg", 50, 50);
+    snprintf(sounds, sizeof sounds, "%s/sounds", check_temp_dir());
+    CHECK_EQ_INT(mkdir(sounds, 0700), 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "sounds/%d.wav", i);
+        write_sound(name, 700 + 100 * i);
+    }
     write_file("lines.txt", lines, sizeof lines - 1, list);
     write_file("pictures.idx", pictures, sizeof pictures, idx);
     hr__str_init(&archive);
@@ -77,8 +99,8 @@ static void make_inputs(void)
              check_source_dir());
 }
 
-/* Replaces ${files}, ${list}, ${idx}, ${tar} and ${tfrecord} in `text`; the result is in
- * static memory. */
+/* Replaces ${files}, ${sounds}, ${list}, ${idx}, ${tar} and ${tfrecord} in `text`; the
+ * result is in static memory. */
 static const char *filled(const char *text)
 {
     static char made[4096];
@@ -86,6 +108,7 @@ static const char *filled(const char *text)
 
     for (; *text != '\0'; text++) {
         const char *path = strncmp(text, "${files}", 8) == 0       ? files
+                           : strncmp(text, "${sounds}", 9) == 0    ? sounds
                            : strncmp(text, "${list}", 7) == 0      ? list
                            : strncmp(text, "${idx}", 6) == 0       ? idx
                            : strncmp(text, "${tar}", 6) == 0       ? tar

@@ -11,6 +11,8 @@
 #define NUMBERS "  - source.range: {n: 24}\n"
 #define FILES "  - source.files: {path: '${files}', labels: folder}\n"
 #define PICTURES FILES "  - image.decode: {mode: exact}\n"
+#define WAVS "  - source.files: {path: '${sounds}', suffixes: [.wav]}\n"
+#define SOUNDS WAVS "  - audio.decode: {rate: 8000}\n"
 #define BATCHES NUMBERS "  - batch.stack: {size: 4}\n"
 
 struct row {
@@ -20,9 +22,20 @@ struct row {
 
 #define CODE "{code: draw, fields: value, outputs: \"value: int64\"}"
 
-/* In order of name. ${files}, ${list}, ${idx}, ${tar} and ${tfrecord} are made for the
- * test. */
+/* In order of name. ${files}, ${sounds}, ${list}, ${idx}, ${tar} and ${tfrecord} are made
+ * for the test. */
 static const struct row rows[] = {
+    {"audio.crop",                "{frames: 300}",                                           SOUNDS  },
+    {"audio.db",                  "{}",                                                      SOUNDS  },
+    {"audio.decode",              "{}",                                                      WAVS    },
+    {"audio.gain",                "{db: [-6, 6]}",                                           SOUNDS  },
+    {"audio.log",                 "{}",                                                      SOUNDS  },
+    {"audio.mel",                 "{n_mels: 20}",                                            SOUNDS  },
+    {"audio.mono",                "{}",                                                      SOUNDS  },
+    {"audio.pad",                 "{multiple: 1000}",                                        SOUNDS  },
+    {"audio.resample",            "{rate: 16000}",                                           SOUNDS  },
+    {"audio.spectrogram",         "{}",                                                      SOUNDS  },
+    {"audio.trim",                "{frame: 100, hop: 50}",                                   SOUNDS  },
     {"batch.pad",                 "{size: 3}",                                               PICTURES},
     {"batch.stack",               "{size: 3}",                                               NUMBERS },
     {"batch.unbatch",             "{}",                                                      BATCHES },

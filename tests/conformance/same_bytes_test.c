@@ -1,19 +1,22 @@
 /*
- * tests/conformance/same_bytes_test.c - a graph over photos has one digest, however it is
- * run: number of threads, instruction set, read-ahead, memory, fusion, restarts after
- * each batch, in every mode; also if a filter drops a third, and if photos are broken.
- * Another seed or epoch has another digest. kill_test covers kill -9; src/engine has the
- * same tests on numbers.
+ * tests/conformance/same_bytes_test.c - a graph over photos or sounds has one digest,
+ * however it is run: number of threads, instruction set, read-ahead, memory, fusion,
+ * restarts after each batch, in every mode; also if a filter drops a third, and if photos
+ * are broken. Another seed or epoch has another digest. kill_test covers kill -9;
+ * src/engine has the same tests on numbers.
  */
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "core/cpu.h"
+#include "core/file.h"
 #include "core/str.h"
 #include "graph/graph.h"
 #include "opt/opt.h"
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
+#include "tests/support/wav.h"
 
 #define HEAD                                                                             \
     "headrace: 1\n"                                                                      \
@@ -345,6 +348,68 @@ TEST(a_run_that_starts_at_epoch_1_equals_the_second_epoch)
     "  - source.files: {path: \"${data}\"}\n"                                            \
     "  - order.shuffle: {}\n"                                                            \
     "  - order.take: {count: 24}\n"
+
+/* Mixed rates, one in seven files cut short. */
+static const char *sounds(void)
+{
+    static char dir[512];
+    char path[600];
+
+    if (dir[0] != '\0')
+        return dir;
+    snprintf(dir, sizeof dir, "%s/sounds", check_temp_dir());
+    CHECK_EQ_INT(mkdir(dir, 0700), 0);
+    for (int n = 0; n < 42; n++) {
+        struct wav_head head = {1, 1 + (uint32_t)n % 2, n % 3 ? 8000 : 11025, 16, 0};
+        int16_t samples[2000];
+        struct hr_str file;
+
+        for (int i = 0; i < 2000; i++)
+            samples[i] = (int16_t)(i * i * (n + 1) % 30011 - 15000);
+        wav_file(&file, &head, samples, 2000 + 40 * (size_t)n);
+        snprintf(path, sizeof path, "%s/%02d.wav", dir, n);
+        CHECK_OK(hr__file_replace(path, file.text, file.length - (n % 7 == 3), NULL));
+        hr__str_finish(&file);
+    }
+    return dir;
+}
+
+#define HEAR                                                                             \
+    "headrace: 1\n"                                                                      \
+    "params:\n"                                                                          \
+    "  data: {type: path}\n"                                                             \
+    "pipeline:\n"                                                                        \
+    "  - source.files: {path: \"${data}\", suffixes: [wav]}\n"                           \
+    "  - order.shuffle: {}\n"                                                            \
+    "  - audio.decode: {}\n"                                                             \
+    "  - audio.mono: {}\n"                                                               \
+    "  - audio.resample: {rate: 16000}\n"                                                \
+    "  - audio.gain: {db: [-6, 6]}\n"
+
+TEST(sounds_have_one_digest)
+{
+    static const char *const graphs[] = {
+        HEAR "  - audio.trim: {top_db: 30, frame: 256, hop: 64}\n"
+             "  - audio.mel: {hop: 160}\n"
+             "  - audio.db: {}\n"
+             "  - batch.pad: {size: 5}\n",
+        HEAR "  - audio.crop: {frames: 1500}\n"
+             "  - audio.spectrogram: {n_fft: 256, power: 1}\n"
+             "  - audio.log: {}\n"
+             "  - batch.stack: {size: 5}\n",
+    };
+
+    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
+        struct outcome_job job = job_text(graphs[i], sounds());
+        struct outcome *o;
+
+        job.options.on_error = HR_ON_ERROR_SKIP;
+        o = check_one_digest(job);
+        CHECK_EQ_INT(o->records, 36);
+        CHECK_EQ_INT(o->stats.errors, 6);
+        outcome_free(o);
+    }
+}
 
 TEST(real_photos_have_one_digest)
 {

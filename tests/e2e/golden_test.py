@@ -1,4 +1,4 @@
-"""Golden digests: the bytes of each image operator, over photos from a seed.
+"""Golden digests: the bytes of each operator on images and sounds, over computed ones.
 
 A changed digest means that an operator's version must be raised, or that there is a bug. All runs
 are in mode exact, in which results do not depend on composition. `make golden-update` rewrites
@@ -10,6 +10,7 @@ import json
 import os
 import struct
 import sys
+import wave
 import zlib
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -49,6 +50,17 @@ cases = {
                    "  - image.color_jitter: {brightness: 0.1, contrast: 0.1, saturation: 0.1, hue: 0.1}\n"
                    "  - image.gaussian_blur: {size: 5}\n",
 }
+sounds = {
+    "mono, resample": "  - audio.mono: {}\n  - audio.resample: {rate: 16000}\n",
+    "resample as torchaudio does": "  - audio.resample: {rate: 16000, filter: torchaudio}\n",
+    "spectrogram": "  - audio.resample: {rate: 16000}\n  - audio.spectrogram: {window: hamming, power: 1}\n",
+    "mel, db": "  - audio.mono: {}\n  - audio.resample: {rate: 16000}\n  - audio.mel: {hop: 160}\n  - audio.db: {}\n",
+    "mel of slaney, log": "  - audio.resample: {rate: 8000}\n"
+                          "  - audio.mel: {n_fft: 360, scale: slaney, norm: true}\n  - audio.log: {}\n",
+    "gain, trim, crop, pad": "  - audio.resample: {rate: 11025}\n  - audio.gain: {db: [-6, 6]}\n"
+                             "  - audio.trim: {top_db: 20, frame: 256, hop: 64}\n  - audio.crop: {frames: 900}\n"
+                             "  - audio.pad: {frames: 1000, side: both}\n",
+}
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
 got = {}
@@ -81,16 +93,49 @@ def pictures(jpeg):
     return folder
 
 
+def sound_files():
+    """Two channels of two sweeps each, by integers, at three rates."""
+    folder = temp / "wav"
+    if folder.exists():
+        return folder
+    folder.mkdir()
+    for number in range(9):
+        with wave.open(str(folder / f"sound_{number}.wav"), "wb") as file:
+            file.setnchannels(2)
+            file.setsampwidth(2)
+            file.setframerate((8000, 22050, 44100)[number % 3])
+            values = [(i * i * (c + 3) // (7 + number) + 37 * i) % 20011 - 10005 if 500 < i < 2500 else 0
+                      for i in range(3000 + 100 * number) for c in range(2)]
+            file.writeframes(struct.pack(f"<{len(values)}h", *values))
+    return folder
+
+
+def sound_case(name, steps):
+    def check():
+        begin = f"  - source.files: {{path: '{sound_files()}', suffixes: [wav]}}\n  - audio.decode: {{}}\n"
+        path = graph("golden.yaml", "pipeline:\n" + begin + steps + "  - batch.pad: {size: 4}\n")
+        compare(name, path)
+
+    add(name, check)
+
+
 def case(name, steps):
     def check():
         begin = head.format(pictures(name.startswith("jpeg")))
         if name.endswith("reduced scale"):
             begin = begin.replace("exact", "fast")
-        path = graph("golden.yaml", "pipeline:\n" + begin + steps + tail)
-        got[name] = run_json("run", path, "--digest", "--seed", 7)["digest"]
-        if not update:
-            assert got[name] == want.get(name), f"{name}: {got[name]}, not {want.get(name)} (make golden-update)"
+        compare(name, graph("golden.yaml", "pipeline:\n" + begin + steps + tail))
 
+    add(name, check)
+
+
+def compare(name, path):
+    got[name] = run_json("run", path, "--digest", "--seed", 7)["digest"]
+    if not update:
+        assert got[name] == want.get(name), f"{name}: {got[name]}, not {want.get(name)} (make golden-update)"
+
+
+def add(name, check):
     check.__name__ = "bytes_of_" + name.replace(", ", "_and_").replace(" ", "_")
     tests.append(check)
 
@@ -102,6 +147,8 @@ def write():
 
 for name, steps in cases.items():
     case(name, steps)
+for name, steps in sounds.items():
+    sound_case(name, steps)
 if update:
     write.__name__ = "golden_digests_are_written"
     tests.append(write)

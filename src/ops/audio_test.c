@@ -1,0 +1,377 @@
+/*
+ * ops/audio_test.c - the ops on sound, one record at a time.
+ */
+#include "ops/ops_test_util.h"
+
+#include <math.h>
+
+#include "codec/wav.h"
+#include "tests/support/wav.h"
+
+static struct bench b;
+static struct hr_str file;
+
+/* A record with a WAV file of 16-bit samples: frame * 10 + channel, as a ramp. */
+static void begin(uint32_t channels, uint32_t rate, int frames)
+{
+    struct wav_head head = {1, channels, rate, 16, 0};
+    int16_t samples[4000];
+
+    CHECK(frames * (int)channels <= 4000);
+    for (int i = 0; i < frames * (int)channels; i++)
+        samples[i] = (int16_t)(i / (int)channels * 10 + i % (int)channels);
+    hr__str_finish(&file);
+    wav_file(&file, &head, samples, (size_t)frames * channels * 2);
+    if (b.thread.pool == NULL)
+        bench_init(&b);
+    bench_clear(&b);
+    bench_put_bytes(&b, "data", file.text, file.length);
+}
+
+static void end(void)
+{
+    bench_finish(&b);
+    memset(&b, 0, sizeof b);
+    hr__str_finish(&file);
+}
+
+static double sample(int64_t channel, int64_t frame)
+{
+    const struct hr_value *value = bench_value(&b, "audio");
+    const char *at = value->data;
+
+    if (value->ndim > 1)
+        at += channel * value->strides[value->ndim - 2];
+    at += frame * value->strides[value->ndim - 1];
+    return (double)*(const float *)(const void *)at * 32768;
+}
+
+static int64_t frames(void)
+{
+    const struct hr_value *value = bench_value(&b, "audio");
+
+    return value->dims[value->ndim - 1];
+}
+
+#define REFUSED(code, op, params, words)                                                 \
+    do {                                                                                 \
+        CHECK_ERR(code, bench_op(&b, op, params));                                       \
+        CHECK_HAS(b.error.message, words);                                               \
+    } while (0)
+
+TEST(a_file_becomes_samples_by_channel_and_its_rate)
+{
+    begin(2, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK(bench_field(&b, "data") == NULL);
+    CHECK_EQ_INT(bench_field(&b, "audio")->rate, 0);
+    CHECK_EQ_INT(*(int64_t *)bench_value(&b, "rate")->data, 8000);
+    CHECK_EQ_INT(bench_value(&b, "audio")->dims[0], 2);
+    CHECK_EQ_INT(frames(), 50);
+    for (int i = 0; i < 50; i++)
+        CHECK(sample(0, i) == i * 10 && sample(1, i) == i * 10 + 1);
+    end();
+}
+
+TEST(a_window_is_decoded_alone)
+{
+    begin(2, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", "{start: 20, frames: 5}"));
+    CHECK_EQ_INT(frames(), 5);
+    for (int i = 0; i < 5; i++)
+        CHECK(sample(1, i) == (20 + i) * 10 + 1);
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", "{start: 48, frames: 5}"));
+    CHECK_EQ_INT(frames(), 2);
+    begin(1, 8000, 50);
+    REFUSED(HR_ERR_RANGE, "audio.decode", "{start: 50}",
+            "the file has 50 frames, and `start` is 50");
+    end();
+}
+
+TEST(rates_never_mix_unnoticed)
+{
+    begin(1, 8000, 50);
+    REFUSED(HR_ERR_FORMAT, "audio.decode", "{rate: 16000}",
+            "the file has 8000 Hz, and `rate` says that all have 16000");
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_EQ_INT(bench_field(&b, "audio")->rate, 8000);
+    begin(1, 8000, 900);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    REFUSED(HR_ERR_TYPE, "audio.mel", NULL,
+            "a mel spectrogram needs one: put "
+            "audio.resample before it");
+    REFUSED(HR_ERR_TYPE, "audio.spectrogram", NULL, "a spectrogram needs one");
+    REFUSED(HR_ERR_TYPE, "batch.pad", "{size: 2}", "cannot share a batch");
+    CHECK_OK(bench_op(&b, "audio.resample", "{rate: 16000}"));
+    CHECK_EQ_INT(bench_field(&b, "audio")->rate, 16000);
+    CHECK_EQ_INT(*(int64_t *)bench_value(&b, "rate")->data, 16000);
+    CHECK_EQ_INT(frames(), 1800);
+    CHECK_OK(bench_op(&b, "audio.mel", NULL));
+    end();
+}
+
+TEST(a_resampler_wants_to_know_the_rate)
+{
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate_to: hz}"));
+    REFUSED(HR_ERR_GRAPH, "audio.resample", "{rate: 16000}",
+            "there is no field \"rate\" that says which: name it as `rate_field`");
+    CHECK_OK(bench_op(&b, "audio.resample", "{rate: 4000, rate_field: hz}"));
+    CHECK_EQ_INT(*(int64_t *)bench_value(&b, "hz")->data, 4000);
+    CHECK_OK(bench_op(&b, "record.drop", "{fields: hz}"));
+    CHECK_OK(bench_op(&b, "audio.resample", "{rate: 8000, filter: torchaudio}"));
+    CHECK_OK(bench_op(&b, "audio.resample", "{rate: 8000}"));
+    CHECK_EQ_INT(frames(), 50);
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    *(int64_t *)bench_value(&b, "rate")->data = -5;
+    REFUSED(HR_ERR_RANGE, "audio.resample", "{rate: 16000}", "-5 Hz is no rate");
+    end();
+}
+
+TEST(more_rates_than_are_kept_are_resampled_too)
+{
+    static const char *const params[] = {"{rate: 7000}"};
+    struct bench_node node;
+
+    begin(1, 8000, 200);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_parse(&b, &node, "audio.resample", params[0]));
+    bench_node_finish(&node);
+    for (uint32_t rate = 1000; rate < 1040; rate++) {
+        begin(1, rate, 200);
+        CHECK_OK(bench_op(&b, "audio.decode", NULL));
+        CHECK_OK(bench_op(&b, "audio.resample", params[0]));
+        CHECK_EQ_INT(frames(), (200 * 7000 + rate - 1) / rate);
+    }
+    end();
+}
+
+TEST(what_is_no_sound_is_refused_with_its_name)
+{
+    static const float nan_sample[] = {0, NAN};
+    struct wav_head head = {3, 1, 8000, 32, 0};
+
+    begin(1, 8000, 4);
+    REFUSED(HR_ERR_TYPE, "audio.mono", "{field: data}", "put audio.decode before it");
+    file.text[20] = 85;
+    REFUSED(HR_ERR_UNSUPPORTED, "audio.decode", NULL, "MPEG audio");
+    memcpy(file.text, "fLaC", 4);
+    REFUSED(HR_ERR_UNSUPPORTED, "audio.decode", NULL, "the data looks like a FLAC file");
+    memcpy(file.text, "oops", 4);
+    REFUSED(HR_ERR_UNSUPPORTED, "audio.decode", NULL, "no sound file that is known");
+    bench_clear(&b);
+    bench_put_bytes(&b, "data", "", 0);
+    REFUSED(HR_ERR_UNSUPPORTED, "audio.decode", NULL, "an empty file");
+    REFUSED(HR_ERR_ARGUMENT, "audio.decode", "{rate_to: audio}", "a field of its own");
+    begin(1, 8000, 4);
+    hr__str_finish(&file);
+    wav_file(&file, &head, nan_sample, sizeof nan_sample);
+    bench_clear(&b);
+    bench_put_bytes(&b, "data", file.text, file.length);
+    REFUSED(HR_ERR_FORMAT, "audio.decode", NULL,
+            "frame 1 of channel 0 is not a finite number");
+    CHECK_OK(bench_op(&b, "source.range", "{n: 3}"));
+    REFUSED(HR_ERR_TYPE, "audio.gain", "{field: value, db: 3}",
+            "field \"value\" is int64, not a sound: declare it samples with record.kind");
+    REFUSED(HR_ERR_TYPE, "audio.log", "{field: value}", "this needs a float32 tensor");
+    end();
+}
+
+TEST(samples_are_a_kind_with_a_rate)
+{
+    begin(1, 8000, 900);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    REFUSED(HR_ERR_ARGUMENT, "record.kind", "{field: audio, kind: samples}",
+            "samples need a rate");
+    REFUSED(HR_ERR_ARGUMENT, "record.kind", "{field: audio, kind: boxes, rate: 5}", "");
+    CHECK_OK(bench_op(&b, "record.kind", "{field: audio, kind: samples, rate: 9000}"));
+    CHECK_OK(bench_op(&b, "audio.mel", NULL));
+    begin(1, 8000, 900);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(bench_op(&b, "tensor.cast", "{field: audio, dtype: float64}"));
+    REFUSED(HR_ERR_TYPE, "audio.mono", NULL,
+            "is float64 [channels, frames], not a sound");
+    end();
+}
+
+TEST(channels_are_averaged)
+{
+    begin(2, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.mono", NULL));
+    CHECK_EQ_INT(bench_value(&b, "audio")->ndim, 1);
+    for (int i = 0; i < 50; i++)
+        CHECK_NEAR(sample(0, i), i * 10 + 0.5, 0);
+    CHECK_OK(bench_op(&b, "audio.mono", NULL));
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.mono", NULL));
+    CHECK_EQ_INT(bench_value(&b, "audio")->ndim, 1);
+    CHECK_NEAR(sample(0, 7), 70, 0);
+    end();
+}
+
+TEST(a_gain_multiplies)
+{
+    double sum = 0;
+
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.gain", "{db: 20}"));
+    CHECK_NEAR(sample(0, 7), 700, 1e-3);
+    for (int i = 0; i < 200; i++) {
+        begin(1, 8000, 50);
+        b.id.index = (uint64_t)i;
+        CHECK_OK(bench_op(&b, "audio.decode", NULL));
+        CHECK_OK(bench_op(&b, "audio.gain", "{db: [-6, 6]}"));
+        CHECK(fabs(20 * log10(sample(0, 7) / 70)) <= 6.001);
+        sum += 20 * log10(sample(0, 7) / 70);
+    }
+    CHECK_NEAR(sum / 200, 0, 1.5);
+    REFUSED(HR_ERR_RANGE, "audio.gain", "{db: [6, -6]}",
+            "the smaller number comes first");
+    end();
+}
+
+TEST(sounds_are_padded_to_a_length_or_a_multiple)
+{
+    static const struct {
+        const char *params;
+        int frames, from;
+    } cases[] = {
+        {"{frames: 60}",               60, 0 },
+        {"{frames: 60, side: start}",  60, 10},
+        {"{frames: 61, side: both}",   61, 5 },
+        {"{multiple: 16}",             64, 0 },
+        {"{frames: 65, multiple: 16}", 80, 0 },
+        {"{frames: 20}",               50, 0 },
+        {"{frames: 20, multiple: 25}", 50, 0 },
+    };
+
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        begin(2, 8000, 50);
+        CHECK_OK(bench_op(&b, "audio.decode", NULL));
+        CHECK_OK(bench_op(&b, "audio.pad", cases[k].params));
+        CHECK_EQ_INT(frames(), cases[k].frames);
+        for (int i = 0; i < cases[k].frames; i++) {
+            int at = i - cases[k].from;
+
+            CHECK(sample(1, i) == (at >= 0 && at < 50 ? at * 10 + 1 : 0));
+        }
+    }
+    REFUSED(HR_ERR_ARGUMENT, "audio.pad", NULL, "it pads nothing");
+    end();
+}
+
+TEST(a_crop_has_its_length_whatever_the_sound_has)
+{
+    bool seen[31] = {false};
+
+    for (int i = 0; i < 400; i++) {
+        int from;
+
+        begin(2, 8000, 50);
+        b.id.index = (uint64_t)i;
+        CHECK_OK(bench_op(&b, "audio.decode", NULL));
+        CHECK_OK(bench_op(&b, "audio.crop", "{frames: 20}"));
+        CHECK_EQ_INT(bench_field(&b, "audio")->dims[1].size, 20);
+        from = (int)(sample(0, 0) / 10);
+        CHECK(from >= 0 && from <= 30);
+        seen[from] = true;
+        for (int k = 0; k < 20; k++)
+            CHECK(sample(1, k) == (from + k) * 10 + 1);
+    }
+    for (int i = 0; i <= 30; i++)
+        CHECK(seen[i]);
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.crop", "{frames: 40, at: end}"));
+    CHECK(sample(0, 0) == 100);
+    CHECK_OK(bench_op(&b, "audio.crop", "{frames: 20, at: center}"));
+    CHECK(sample(0, 0) == 200);
+    CHECK_OK(bench_op(&b, "audio.crop", "{frames: 10, at: start}"));
+    CHECK(sample(0, 0) == 200);
+    CHECK_OK(bench_op(&b, "audio.crop", "{frames: 15}"));
+    CHECK(sample(0, 9) == 290 && sample(0, 10) == 0 && sample(0, 14) == 0);
+    end();
+}
+
+/* Silence, a ramp, silence. */
+static void begin_quiet(int before, int loud, int after)
+{
+    struct wav_head head = {1, 1, 8000, 16, 0};
+    int16_t samples[4000] = {0};
+
+    begin(1, 8000, 1);
+    for (int i = 0; i < loud; i++)
+        samples[before + i] = (int16_t)(i % 2 ? 8000 : -8000);
+    hr__str_finish(&file);
+    wav_file(&file, &head, samples, (size_t)(before + loud + after) * 2);
+    bench_clear(&b);
+    bench_put_bytes(&b, "data", file.text, file.length);
+}
+
+TEST(silence_is_trimmed_as_librosa_does)
+{
+    begin_quiet(1000, 500, 800);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.trim", "{frame: 64, hop: 16}"));
+    /* Frames of 64 about multiples of 16 that meet [1000, 1500): 976 to 1520. */
+    CHECK_EQ_INT(frames(), 1536 - 976);
+    CHECK(sample(0, 1000 - 976) == -8000);
+    CHECK_OK(bench_op(&b, "audio.trim", NULL));
+    begin_quiet(300, 0, 0);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.trim", NULL));
+    CHECK_EQ_INT(frames(), 300);
+    begin_quiet(0, 0, 0);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.trim", NULL));
+    CHECK_EQ_INT(frames(), 0);
+    end();
+}
+
+TEST(spectra_have_the_announced_shape)
+{
+    begin(2, 8000, 900);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(bench_op(&b, "audio.crop", "{frames: 800}"));
+    CHECK_OK(bench_op(&b, "audio.mel", "{n_mels: 20, n_fft: 200, hop: 80}"));
+    CHECK_EQ_INT(bench_field(&b, "audio")->ndim, 3);
+    CHECK_EQ_INT(bench_field(&b, "audio")->dims[1].size, 20);
+    CHECK_EQ_INT(bench_field(&b, "audio")->dims[2].size, 11);
+    CHECK_OK(bench_op(&b, "audio.db", NULL));
+    REFUSED(HR_ERR_TYPE, "audio.gain", "{db: 1}", "not a sound");
+    begin(1, 8000, 300);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    REFUSED(HR_ERR_RANGE, "audio.spectrogram", "{n_fft: 200, win: 201}",
+            "a window of 201 samples is larger than the transform");
+    REFUSED(HR_ERR_RANGE, "audio.mel", "{f_min: 4000}", "the bands end at 4000 Hz");
+    REFUSED(HR_ERR_UNSUPPORTED, "audio.spectrogram", "{n_fft: 2062}", "prime factor");
+    REFUSED(HR_ERR_SHAPE, "audio.spectrogram", "{center: false}",
+            "a sound of 300 samples is too short for a frame of 400");
+    end();
+}
+
+TEST(decibels_and_logarithms_are_what_they_say)
+{
+    begin(1, 8000, 300);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(
+        bench_op(&b, "audio.db", "{of: magnitude, amin: 1e-5, ref: 0.5, top_db: 40}"));
+    for (int i = 0; i < 300; i++) {
+        double x = i * 10 / 32768.0, top = 20 * log10(2990 / 32768.0 / 0.5);
+        double want = 20 * log10(fmax(x, 1e-5) / 0.5);
+
+        CHECK_NEAR(sample(0, i) / 32768, fmax(want, top - 40), 1e-4);
+    }
+    begin(1, 8000, 300);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.log", "{offset: 0.001, base: 10}"));
+    for (int i = 0; i < 300; i++)
+        CHECK_NEAR(sample(0, i) / 32768, log10(i * 10 / 32768.0 + 0.001), 1e-5);
+    end();
+}
