@@ -1,0 +1,52 @@
+"""Writes tests/golden/sounds.npz: what torchaudio, librosa and soxr make of computed sounds.
+
+    python tests/sounds/peers.py
+
+Needs torchaudio (with torch), librosa and soxr; python/tests/test_audio.py compares our results with
+the file and needs none of them. The sounds are computed from whole numbers (sounds.py), so the
+file holds results only.
+"""
+import pathlib
+import sys
+import types
+
+import numpy as np
+
+try:
+    import torchaudio
+except OSError:  # a wheel for CUDA beside a CPU build of torch: its transforms are Python
+    extension = types.ModuleType("torchaudio._extension")
+    extension.__path__ = []
+    extension._IS_TORCHAUDIO_EXT_AVAILABLE = extension._IS_RIR_AVAILABLE = extension._IS_ALIGN_AVAILABLE = False
+    extension.fail_if_no_align = lambda function: function
+    sys.modules["torchaudio._extension"] = extension
+    for name in [name for name in sys.modules if name.startswith("torchaudio.") and name != extension.__name__]:
+        del sys.modules[name]
+    import torchaudio
+import librosa
+import soxr
+import torch
+
+root = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root / "python/tests"))
+from sounds import chirp, tones  # noqa: E402
+
+made = {}
+for rate in (44100, 8000, 48000, 22050):
+    sound = chirp(rate, 1200)
+    made[f"resample {rate}"] = torchaudio.functional.resample(torch.tensor(sound), rate, 16000).numpy()
+    made[f"soxr {rate}"] = soxr.resample(tones(rate), rate, 16000, quality="HQ").astype(np.float32)[1500:1800]
+
+sound = chirp(16000, 1800)
+tensor = torch.tensor(sound)
+T = torchaudio.transforms
+made["spectrogram"] = T.Spectrogram(400, hop_length=160)(tensor).numpy()
+made["magnitude"] = T.Spectrogram(512, win_length=400, hop_length=100, power=1, window_fn=torch.hamming_window)(tensor).numpy()
+made["left"] = T.Spectrogram(400, hop_length=160, center=False)(tensor).numpy()
+made["mel"] = T.MelSpectrogram(16000, n_fft=400, hop_length=160, n_mels=80)(tensor).numpy()
+made["mel db"] = T.AmplitudeToDB(top_db=80)(torch.tensor(made["mel"])).numpy()
+made["librosa mel"] = librosa.feature.melspectrogram(y=sound, sr=16000, n_fft=1024, hop_length=256, n_mels=64)
+made["librosa db"] = librosa.power_to_db(made["librosa mel"])
+quiet = np.concatenate([np.zeros(5000, np.float32), sound, np.zeros(7000, np.float32)])
+made["trim"] = np.array(librosa.effects.trim(quiet)[1])
+np.savez_compressed(root / "tests/golden/sounds.npz", **{name: np.asarray(v) for name, v in made.items()})
