@@ -41,6 +41,13 @@ enum hr_err hr__bind(struct hr_bindings *bindings, const char *name,
     return HR_OK;
 }
 
+void hr__infer_remove(struct hr_infer *infer, size_t field)
+{
+    assert(field < infer->field_count);
+    hr__schema_remove(infer->output,
+                      (size_t)(infer->fields[field] - infer->output->fields));
+}
+
 enum hr_err hr__infer_image(struct hr_infer *infer, size_t field)
 {
     const struct hr_field *f = infer->fields[field];

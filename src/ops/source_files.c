@@ -208,13 +208,6 @@ files_binds(const void *params, const void *made, const struct hr_schema *input,
     return HR_OK;
 }
 
-static void remove_field(struct hr_infer *infer, size_t at)
-{
-    size_t index = (size_t)(infer->fields[at] - infer->output->fields);
-
-    hr__schema_remove(infer->output, index);
-}
-
 static enum hr_err files_infer(struct hr_infer *infer)
 {
     const struct files *p = infer->params;
@@ -242,9 +235,9 @@ static enum hr_err files_infer(struct hr_infer *infer)
     path->meaning = HR_MEANING_TEXT;
     infer->output->records = -1;
     if (!p->paths)
-        remove_field(infer, FIELD_PATH);
+        hr__infer_remove(infer, FIELD_PATH);
     if (!has_label(p))
-        remove_field(infer, FIELD_LABEL);
+        hr__infer_remove(infer, FIELD_LABEL);
     return HR_OK;
 }
 

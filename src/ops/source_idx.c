@@ -45,8 +45,7 @@ static enum hr_err infer_labels(struct hr_infer *infer, int64_t items)
     struct hr_idx_header header;
 
     if (p->labels == NULL) {
-        hr__schema_remove(infer->output,
-                          (size_t)(infer->fields[1] - infer->output->fields));
+        hr__infer_remove(infer, 1);
         return HR_OK;
     }
     HR_TRY(hr__idx_peek(p->labels, &header, infer->error));
