@@ -18,10 +18,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Writes of fewer bytes are gathered, so that they cost no system call each. */
+#define GATHER_BYTES ((size_t)256 << 10)
+
 struct hr_file_writer {
     int fd;
     bool broken; /* a write failed */
     char *path, *temporary;
+    char *gathered;
+    size_t used;
 };
 
 static enum hr_err err_of_errno(int errnum)
@@ -166,6 +171,7 @@ static void free_writer(struct hr_file_writer *writer)
         close(writer->fd);
     hr__free(writer->path);
     hr__free(writer->temporary);
+    hr__free(writer->gathered);
     hr__free(writer);
 }
 
@@ -225,11 +231,9 @@ enum hr_err hr__file_begin(const char *path, struct hr_file_writer **ret_writer,
     return HR_OK;
 }
 
-enum hr_err hr__file_write(struct hr_file_writer *writer, const void *data, size_t bytes,
-                           struct hr_error *reterr)
+static enum hr_err write_out(struct hr_file_writer *writer, const char *at, size_t bytes,
+                             struct hr_error *reterr)
 {
-    const char *at = data;
-
     while (bytes > 0) {
         ssize_t done = -1;
 
@@ -246,6 +250,33 @@ enum hr_err hr__file_write(struct hr_file_writer *writer, const void *data, size
         at += done;
         bytes -= (size_t)done;
     }
+    return HR_OK;
+}
+
+static enum hr_err flush(struct hr_file_writer *writer, struct hr_error *reterr)
+{
+    size_t used = writer->used;
+
+    writer->used = 0;
+    return write_out(writer, writer->gathered, used, reterr);
+}
+
+enum hr_err hr__file_write(struct hr_file_writer *writer, const void *data, size_t bytes,
+                           struct hr_error *reterr)
+{
+    if (bytes > GATHER_BYTES - writer->used)
+        HR_TRY(flush(writer, reterr));
+    if (bytes > GATHER_BYTES)
+        return write_out(writer, data, bytes, reterr);
+    if (writer->gathered == NULL)
+        writer->gathered = hr__malloc(GATHER_BYTES);
+    if (writer->gathered == NULL) {
+        writer->broken = true;
+        return no_memory(reterr, "write", writer->path);
+    }
+    if (bytes > 0)
+        memcpy(writer->gathered + writer->used, data, bytes);
+    writer->used += bytes;
     return HR_OK;
 }
 
@@ -269,7 +300,7 @@ static void sync_folder(const char *path)
     close(fd);
 }
 
-static int flush_and_rename(struct hr_file_writer *writer)
+static int sync_and_rename(struct hr_file_writer *writer)
 {
     int fd = writer->fd;
 
@@ -292,7 +323,9 @@ enum hr_err hr__file_commit(struct hr_file_writer *writer, struct hr_error *rete
     if (writer->broken)
         err = hr__fail(reterr, HR_ERR_STATE, "cannot finish %s: an earlier write failed",
                        writer->path);
-    else if (flush_and_rename(writer) != 0)
+    else
+        err = flush(writer, reterr);
+    if (err == HR_OK && sync_and_rename(writer) != 0)
         err = fail_at(reterr, "write", writer->path);
     if (err != HR_OK) {
         hr__file_abort(writer);

@@ -147,13 +147,19 @@ TEST(pieces_are_joined_and_an_abort_removes_them)
 
 TEST(a_commit_after_a_failed_write_is_refused)
 {
+    static const char large[1 << 20]; /* not gathered */
     const char *path = path_of("f");
     struct hr_file_writer *writer;
 
     CHECK_OK(hr__file_begin(path, &writer, NULL));
     hr__fault_arm(HR_FAULT_WRITE, 1);
-    CHECK_ERR(HR_ERR_IO, hr__file_write(writer, "x", 1, NULL));
+    CHECK_ERR(HR_ERR_IO, hr__file_write(writer, large, sizeof large, NULL));
     hr__fault_arm(0, 0);
     CHECK_ERR(HR_ERR_STATE, hr__file_commit(writer, NULL));
+    CHECK_OK(hr__file_begin(path, &writer, NULL));
+    CHECK_OK(hr__file_write(writer, "x", 1, NULL));
+    hr__fault_arm(HR_FAULT_WRITE, 1);
+    CHECK_ERR(HR_ERR_IO, hr__file_commit(writer, NULL));
+    hr__fault_arm(0, 0);
     CHECK_EQ_INT(files_in_temp(), 0);
 }
