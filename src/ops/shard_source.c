@@ -3,6 +3,7 @@
  */
 #include "ops/shard_source.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -13,24 +14,37 @@
 
 enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                      void **ret_state, struct hr_error *reterr)
+                      size_t bytes, void **ret_state, struct hr_error *reterr)
 {
-    struct hr_shard_index *index;
+    struct hr_shard_source *source = hr__calloc(1, bytes);
+    enum hr_err code;
 
-    HR_TRY(hr__shard_index_open(pattern, ending, scan, &index, reterr));
-    *ret_state = index;
-    return HR_OK;
+    assert(bytes >= sizeof *source);
+    if (source == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = hr__shard_index_open(pattern, ending, scan, NULL, &source->index, reterr);
+    if (code == HR_OK)
+        *ret_state = source;
+    else
+        hr__free(source);
+    return code;
 }
 
 void hr__shard_source_close(void *state)
 {
-    hr__shard_index_close(state);
+    hr__shard_index_close(((struct hr_shard_source *)state)->index);
+    hr__free(state);
+}
+
+static const struct hr_shard_index *index_of(const void *state)
+{
+    return ((const struct hr_shard_source *)state)->index;
 }
 
 void hr__shard_source_identity(const void *params, const void *state,
                                struct hr_hasher *hasher)
 {
-    struct hr_hash128 hash = hr__shard_index_identity(state);
+    struct hr_hash128 hash = hr__shard_index_identity(index_of(state));
 
     (void)params;
     hr__hasher_add(hasher, &hash.low, sizeof hash.low);
@@ -40,7 +54,7 @@ void hr__shard_source_identity(const void *params, const void *state,
 uint64_t hr__shard_source_count(const void *params, const void *state)
 {
     (void)params;
-    return hr__shard_index_count(state);
+    return hr__shard_index_count(index_of(state));
 }
 
 bool hr__shard_source_locate(const void *params, const void *state, uint64_t index,
@@ -50,9 +64,9 @@ bool hr__shard_source_locate(const void *params, const void *state, uint64_t ind
     size_t length;
 
     (void)params;
-    if (index >= hr__shard_index_count(state))
+    if (index >= hr__shard_index_count(index_of(state)))
         return false;
-    place = hr__shard_index_place(state, index);
+    place = hr__shard_index_place(index_of(state), index);
     length = strlen(place.uri);
     if (length >= room)
         return false;
@@ -81,9 +95,9 @@ bool hr__shard_source_ahead(const void *params, const void *state, uint64_t inde
     struct hr_shard_place place;
 
     (void)params;
-    if (index >= hr__shard_index_count(state))
+    if (index >= hr__shard_index_count(index_of(state)))
         return false;
-    place = hr__shard_index_place(state, index);
+    place = hr__shard_index_place(index_of(state), index);
     return place.bytes >= LARGE_BYTES && range_of(&place, ret_range);
 }
 
@@ -136,10 +150,12 @@ static enum hr_err read_large(struct hr_op_ctx *ctx, struct hr_shard_record *rec
 enum hr_err
 hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record)
 {
-    if (ctx->id->index >= hr__shard_index_count(ctx->state))
+    const struct hr_shard_index *index = index_of(ctx->state);
+
+    if (ctx->id->index >= hr__shard_index_count(index))
         return hr__fail(ctx->error, HR_ERR_RANGE, "there is no record %llu",
                         (unsigned long long)ctx->id->index);
-    ret_record->place = hr__shard_index_place(ctx->state, ctx->id->index);
+    ret_record->place = hr__shard_index_place(index, ctx->id->index);
     ret_record->owner = NULL;
     return ret_record->place.bytes >= LARGE_BYTES ? read_large(ctx, ret_record)
                                                   : read_small(ctx, ret_record);

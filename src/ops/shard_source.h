@@ -1,6 +1,6 @@
 /*
- * ops/shard_source.h - what sources of records in shards share. Their state is a struct
- * hr_shard_index.
+ * ops/shard_source.h - what sources of records in shards share. Their state begins with a
+ * struct hr_shard_source.
  *
  * A small record is read through a window of the thread's, which reads ahead while
  * records follow each other; a large one through the reader, which can fetch it early.
@@ -11,11 +11,16 @@
 #include "op/op.h"
 #include "store/shard_index.h"
 
-/* Opens the shards; `ret_state` as hr_op.open's. */
+struct hr_shard_source {
+    struct hr_shard_index *index;
+};
+
+/* Makes a state of `bytes` bytes, zeros after its struct hr_shard_source, and opens the
+ * shards. */
 HR_CHECK enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                      void **ret_state, struct hr_error *reterr);
-void hr__shard_source_close(void *state);
+                      size_t bytes, void **ret_state, struct hr_error *reterr);
+void hr__shard_source_close(void *state); /* frees it */
 void hr__shard_source_identity(const void *params, const void *state,
                                struct hr_hasher *hasher);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/alloc.h"
 #include "store/tar.h"
 
 struct tar {
@@ -81,13 +82,19 @@ static bool next_ending(const char **at, const char **ret_ending, size_t *ret_by
     return true;
 }
 
+static bool is_ending(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    return a_bytes == b_bytes &&
+           (memcmp(a, b, a_bytes) == 0 || strncasecmp(a, b, a_bytes) == 0);
+}
+
 static bool takes(const char *endings, const char *ending, size_t bytes)
 {
     const char *one;
     size_t length;
 
     while (next_ending(&endings, &one, &length))
-        if (length == bytes && strncasecmp(one, ending, bytes) == 0)
+        if (is_ending(one, length, ending, bytes))
             return true;
     return false;
 }
@@ -175,17 +182,67 @@ static enum hr_err tar_infer(struct hr_infer *infer)
         HR_TRY(infer_field(infer, i));
     infer->output->records = -1;
     if (!p->keys)
-        hr__schema_remove(infer->output, (size_t)(key - infer->output->fields));
+        hr__infer_remove(infer, FIELD_KEY);
     return HR_OK;
 }
 
 /* ---- state ---- */
 
+struct ending {
+    const char *text; /* the parameter's */
+    size_t bytes;
+    int field; /* of the `fields` parameter */
+    bool integer;
+};
+
+struct state {
+    struct hr_shard_source source;
+    struct ending *endings;
+    size_t count;
+};
+
+static void tar_close(void *made)
+{
+    struct state *state = made;
+
+    hr__free(state->endings);
+    hr__shard_source_close(state);
+}
+
+/* Lists the endings of all fields; counts only while there is no room. */
+static void list_endings(const struct tar *p, struct state *state)
+{
+    const char *text;
+    size_t bytes;
+
+    state->count = 0;
+    for (int i = 0; i < p->fields.count; i++)
+        for (const char *rest = p->fields.values[i]; next_ending(&rest, &text, &bytes);) {
+            if (state->endings != NULL)
+                state->endings[state->count] = (struct ending){
+                    text, bytes, i, content_of(text, bytes) == CONTENT_INTEGER};
+            state->count++;
+        }
+}
+
 static enum hr_err tar_open(const struct hr_open *open, void **ret_state)
 {
     const struct tar *p = open->params;
+    struct state *state;
+    void *made;
 
-    return hr__shard_source_open(p->path, ".tar", hr__tar_scan, ret_state, open->error);
+    HR_TRY(hr__shard_source_open(p->path, ".tar", hr__tar_scan, sizeof *state, &made,
+                                 open->error));
+    state = made;
+    list_endings(p, state);
+    state->endings = hr__calloc(state->count + 1, sizeof *state->endings);
+    if (state->endings == NULL) {
+        tar_close(state);
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
+    }
+    list_endings(p, state);
+    *ret_state = state;
+    return HR_OK;
 }
 
 /* ---- records ---- */
@@ -226,20 +283,22 @@ static enum hr_err set_integer(struct hr_op_ctx *ctx, const char *data, size_t b
 /* Sets the field that takes members with this ending, if one does. */
 static enum hr_err set_member(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
                               const struct hr_tar_member *member, const char *ending,
-                              size_t ending_bytes, const char *data)
+                              size_t bytes, const char *data)
 {
+    const struct state *state = ctx->state;
     const struct tar *p = ctx->params;
 
-    for (int i = 0; i < p->fields.count; i++) {
-        struct hr_value *value = ctx->fields[FIELD_FIRST + i];
+    for (size_t i = 0; i < state->count; i++) {
+        const struct ending *one = &state->endings[i];
+        struct hr_value *value = ctx->fields[FIELD_FIRST + one->field];
 
-        if (!takes(p->fields.values[i], ending, ending_bytes))
+        if (!is_ending(one->text, one->bytes, ending, bytes))
             continue;
         if (value->kind != HR_VALUE_NONE)
             return hr__fail(ctx->error, HR_ERR_FORMAT,
                             "member '%s' is the second one for field '%s'", member->name,
-                            p->fields.keys[i]);
-        if (content_of(ending, ending_bytes) == CONTENT_INTEGER)
+                            p->fields.keys[one->field]);
+        if (one->integer)
             return set_integer(ctx, data, (size_t)member->bytes, member->name, value);
         return hr__shard_source_bytes(ctx, record, data, (size_t)member->bytes, value);
     }
@@ -336,7 +395,7 @@ const struct hr_op hr_op_source_tar = {
     .infer = tar_infer,
     .binds = tar_binds,
     .open = tar_open,
-    .close = hr__shard_source_close,
+    .close = tar_close,
     .identity = hr__shard_source_identity,
     .apply = tar_apply,
     .source = HR_SHARD_SOURCE,

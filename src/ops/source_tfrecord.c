@@ -31,8 +31,8 @@ static enum hr_err tfrecord_open(const struct hr_open *open, void **ret_state)
 {
     const struct tfrecord *p = open->params;
 
-    return hr__shard_source_open(p->path, ".tfrecord", hr__tfrecord_scan, ret_state,
-                                 open->error);
+    return hr__shard_source_open(p->path, ".tfrecord", hr__tfrecord_scan,
+                                 sizeof(struct hr_shard_source), ret_state, open->error);
 }
 
 static enum hr_err tfrecord_apply(struct hr_op_ctx *ctx)

@@ -92,7 +92,7 @@ scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn 
     return HR_OK;
 }
 
-static enum hr_err build(struct hr_shards *shards, hr_shard_scan_fn *one,
+static enum hr_err build(struct hr_shards *shards, hr_shard_scan_fn *one, void *user,
                          struct hr_shard_index *index, struct hr_error *reterr)
 {
     struct hr_shard_scan *scan = hr__calloc(1, sizeof *scan);
@@ -104,6 +104,7 @@ static enum hr_err build(struct hr_shards *shards, hr_shard_scan_fn *one,
         scan->index = index;
         scan->hasher = hasher;
         scan->error = reterr;
+        scan->user = user;
         code = scan_all(scan, shards, one);
         hr__window_finish(&scan->window);
     } else {
@@ -116,7 +117,8 @@ static enum hr_err build(struct hr_shards *shards, hr_shard_scan_fn *one,
 
 enum hr_err
 hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                     struct hr_shard_index **ret_index, struct hr_error *reterr)
+                     void *user, struct hr_shard_index **ret_index,
+                     struct hr_error *reterr)
 {
     struct hr_shard_index *index = hr__calloc(1, sizeof *index);
     struct hr_shards shards = {0};
@@ -126,7 +128,7 @@ hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     code = hr__shards_find(pattern, ending, &shards, reterr);
     if (code == HR_OK)
-        code = build(&shards, scan, index, reterr);
+        code = build(&shards, scan, user, index, reterr);
     hr__shards_finish(&shards);
     if (code != HR_OK) {
         hr__shard_index_close(index);

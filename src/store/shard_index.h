@@ -19,6 +19,7 @@ struct hr_shard_scan {
         *hasher;            /* of what identifies the records: names, sizes, checksums */
     struct hr_error *error; /* or NULL; messages name window.uri */
     struct hr_shard_index *index;
+    void *user;
 };
 typedef enum hr_err hr_shard_scan_fn(struct hr_shard_scan *scan);
 
@@ -30,11 +31,12 @@ HR_CHECK enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint
 HR_CHECK enum hr_err
 hr__shard_fail(struct hr_shard_scan *scan, const char *what, const char *why);
 
-/* Scans the shards that `pattern` means (store/shards.h). The scan's errors, those of
- * hr__shards_find(), and HR_ERR_MEMORY. */
+/* Scans the shards that `pattern` means (store/shards.h); `user` is the scan's. The
+ * scan's errors, those of hr__shards_find(), and HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
 hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                     struct hr_shard_index **ret_index, struct hr_error *reterr);
+                     void *user, struct hr_shard_index **ret_index,
+                     struct hr_error *reterr);
 void hr__shard_index_close(struct hr_shard_index *index); /* NULL is fine */
 
 uint64_t hr__shard_index_count(const struct hr_shard_index *index);

@@ -165,7 +165,7 @@ static uint64_t count_of(const char *path)
     struct hr_shard_index *index;
     uint64_t count;
 
-    CHECK_OK(hr__shard_index_open(path, ".tar", hr__tar_scan, &index, &error));
+    CHECK_OK(hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, &index, &error));
     count = hr__shard_index_count(index);
     hr__shard_index_close(index);
     return count;
@@ -181,8 +181,8 @@ TEST(members_with_one_key_are_a_record)
     write_records(&text, 30);
     CHECK_OK(hr__memory_put(uris[0], text.text, text.length, NULL));
     CHECK_OK(hr__memory_put(uris[1], text.text, text.length, NULL));
-    CHECK_OK(hr__shard_index_open("mem://{one,two}.tar", ".tar", hr__tar_scan, &index,
-                                  &error));
+    CHECK_OK(hr__shard_index_open("mem://{one,two}.tar", ".tar", hr__tar_scan, NULL,
+                                  &index, &error));
     CHECK_EQ_INT(hr__shard_index_count(index), 60);
     for (uint64_t i = 0; i < 60; i++) {
         struct hr_shard_place place = hr__shard_index_place(index, i);
@@ -249,7 +249,8 @@ static void check_refused(const char *name, const struct hr_str *text, enum hr_e
     struct hr_shard_index *index;
 
     error = (struct hr_error){0};
-    CHECK_ERR(code, hr__shard_index_open(path, ".tar", hr__tar_scan, &index, &error));
+    CHECK_ERR(code,
+              hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, &index, &error));
     CHECK_HAS(error.message, part);
     CHECK_HAS(error.message, name);
 }
