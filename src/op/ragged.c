@@ -373,6 +373,36 @@ hr__ragged_item(const struct hr_value *value, int64_t at, struct hr_pool *pool,
 
 /* ---- showing ---- */
 
+static void
+take_slice(const struct hr_value *value, int64_t at, struct hr_value *ret_item)
+{
+    struct hr_value item = *value;
+
+    item.data = (char *)value->data + at * value->strides[0];
+    item.ndim--;
+    item.bytes = value->bytes / (size_t)value->dims[0];
+    memmove(&item.dims[0], &item.dims[1], item.ndim * sizeof item.dims[0]);
+    memmove(&item.strides[0], &item.strides[1], item.ndim * sizeof item.strides[0]);
+    item.dims[item.ndim] = item.strides[item.ndim] = 0;
+    item.shared = true;
+    if (item.owner != NULL)
+        hr_buffer_ref(item.owner);
+    *ret_item = item;
+}
+
+enum hr_err hr__batch_item(const struct hr_value *value, int64_t at, struct hr_pool *pool,
+                           struct hr_value *ret_item, struct hr_error *reterr)
+{
+    if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_RAGGED) ||
+        value->ndim < 1 || at >= value->dims[0])
+        return hr__fail(reterr, HR_ERR_SHAPE,
+                        "the fields of a batch have different numbers of records");
+    if (value->kind == HR_VALUE_RAGGED)
+        return hr__ragged_item(value, at, pool, ret_item, reterr);
+    take_slice(value, at, ret_item);
+    return HR_OK;
+}
+
 void hr__value_view(const struct hr_value *value, const char *name,
                     struct hr_field_view *ret_view)
 {

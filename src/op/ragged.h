@@ -63,4 +63,9 @@ HR_CHECK enum hr_err
 hr__ragged_item(const struct hr_value *value, int64_t at, struct hr_pool *pool,
                 struct hr_value *ret_item, struct hr_error *reterr);
 
+/* Record `at` of a batch's value, a tensor or a ragged value: as above. */
+HR_CHECK enum hr_err
+hr__batch_item(const struct hr_value *value, int64_t at, struct hr_pool *pool,
+               struct hr_value *ret_item, struct hr_error *reterr);
+
 #endif

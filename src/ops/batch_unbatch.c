@@ -59,40 +59,13 @@ static enum hr_err unbatch_count(struct hr_op_ctx *ctx, uint64_t *ret_count)
     return HR_OK;
 }
 
-static void take_slice(const struct hr_value *parent, uint64_t at, struct hr_value *child)
-{
-    hr__value_clear(child);
-    *child = *parent;
-    child->data = (char *)parent->data + (int64_t)at * parent->strides[0];
-    child->ndim--;
-    child->bytes = parent->bytes / (size_t)parent->dims[0];
-    memmove(&child->dims[0], &child->dims[1], child->ndim * sizeof child->dims[0]);
-    memmove(&child->strides[0], &child->strides[1],
-            child->ndim * sizeof child->strides[0]);
-    child->dims[child->ndim] = child->strides[child->ndim] = 0;
-}
-
 static enum hr_err
 unbatch_child(struct hr_op_ctx *ctx, uint64_t at, const struct hr_value *parents,
               struct hr_value *children, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct hr_value *parent = &parents[i];
-        if ((parent->kind != HR_VALUE_TENSOR && parent->kind != HR_VALUE_RAGGED) ||
-            parent->ndim < 1 || (uint64_t)parent->dims[0] <= at)
-            return hr__fail(ctx->error, HR_ERR_SHAPE,
-                            "the fields of a batch have different numbers of records");
-        if (parent->kind == HR_VALUE_RAGGED) {
-            HR_TRY(hr__ragged_item(parent, (int64_t)at, ctx->thread->pool, &children[i],
-                                   ctx->error));
-            continue;
-        }
-        take_slice(parent, at, &children[i]);
-        children[i].shared = true;
-        children[i].owner = parent->owner;
-        if (parent->owner != NULL)
-            hr_buffer_ref(parent->owner);
-    }
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(hr__batch_item(&parents[i], (int64_t)at, ctx->thread->pool, &children[i],
+                              ctx->error));
     return HR_OK;
 }
 
