@@ -46,7 +46,7 @@ from .errors import (
 )
 from .fieldspec import Spec, spec
 from .pipeline import Pipeline
-from .sources import files, from_yaml, idx, lines, load, range, tar, tfrecord, zip
+from .sources import files, from_yaml, idx, lines, load, range, records, tar, tfrecord, zip
 from .sources import lines as list
 from .user_code import rng
 
@@ -114,6 +114,7 @@ __all__ = [
     "merge_states",
     "ops",
     "range",
+    "records",
     "rng",
     "show",
     "spec",

@@ -63,6 +63,7 @@ __all__ = [
     "source_idx",
     "source_list",
     "source_range",
+    "source_records",
     "source_tar",
     "source_tfrecord",
     "tensor_cast",
@@ -1960,6 +1961,40 @@ def source_range(
     params: dict[str, Any] = {"n": n, "start": start, "step": step, "field": field}
     defaults: dict[str, Any] = {"start": 0, "step": 1, "field": "value"}
     return Pipeline._source("source.range", params, defaults, name=name)
+
+
+@checked_op("source.records")
+def source_records(
+    path: PathLike,
+    *,
+    name: str | None = None,
+) -> Pipeline:
+    """Records of files that headrace pack has written.
+
+    Operator `source.records`, kind source, version 1; pure.
+
+    Reads Headrace's own container: every field of every record with its type, shape and
+    meaning, as it was at the end of the graph that was packed. Records can be read in
+    any order, so shuffle, shard and resume work as for files. Each record has a
+    checksum, which is checked: damage costs the records that it lies in. A file whose
+    schema or index is damaged is still read whole; a file without an end (its writer
+    was interrupted, or it was cut) is read up to its last whole record, and one more
+    record, which is bad, says so. The identity of the source is the sizes and checksums
+    of its records, hence its contents, however they are divided over files.
+
+    Args:
+        path: a file; or several: "train-{000..099}.records", a pattern such as
+            "packed/train-*.records", or a folder of .records files; path, required.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path}
+    defaults: dict[str, Any] = {}
+    return Pipeline._source("source.records", params, defaults, name=name)
 
 
 @checked_op("source.tar")

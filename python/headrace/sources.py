@@ -10,7 +10,16 @@ from typing import Any
 
 from . import _headrace, fieldspec, identity
 from ._check import path_of
-from ._ops import flow_zip, source_files, source_idx, source_list, source_range, source_tar, source_tfrecord
+from ._ops import (
+    flow_zip,
+    source_files,
+    source_idx,
+    source_list,
+    source_range,
+    source_records,
+    source_tar,
+    source_tfrecord,
+)
 from ._types import PathLike
 from .errors import ArgumentError, CodeError, GraphError, translated
 from .node import Node, Origin, is_text, to_json
@@ -21,6 +30,7 @@ files = source_files
 idx = source_idx
 lines = source_list
 range = source_range
+records = source_records
 tar = source_tar
 tfrecord = source_tfrecord
 zip = flow_zip

@@ -18,7 +18,8 @@
 
 /* ---- what they are given ---- */
 
-static char files[512], sounds[512], list[512], idx[512], tar[512], tfrecord[512];
+static char files[512], sounds[512], list[512], idx[512], records[512], tar[512],
+    tfrecord[512];
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
 {
@@ -97,10 +98,11 @@ static void make_inputs(void)
     hr__str_finish(&archive);
     snprintf(tfrecord, sizeof tfrecord, "%s/fuzz/corpus/tfrecord/whole",
              check_source_dir());
+    snprintf(records, sizeof records, "%s/fuzz/corpus/records/texts", check_source_dir());
 }
 
-/* Replaces ${files}, ${sounds}, ${list}, ${idx}, ${tar} and ${tfrecord} in `text`; the
- * result is in static memory. */
+/* Replaces ${files}, ${sounds}, ${list}, ${idx}, ${records}, ${tar} and ${tfrecord} in
+ * `text`; the result is in static memory. */
 static const char *filled(const char *text)
 {
     static char made[4096];
@@ -111,6 +113,7 @@ static const char *filled(const char *text)
                            : strncmp(text, "${sounds}", 9) == 0    ? sounds
                            : strncmp(text, "${list}", 7) == 0      ? list
                            : strncmp(text, "${idx}", 6) == 0       ? idx
+                           : strncmp(text, "${records}", 10) == 0  ? records
                            : strncmp(text, "${tar}", 6) == 0       ? tar
                            : strncmp(text, "${tfrecord}", 11) == 0 ? tfrecord
                                                                    : NULL;

@@ -22,8 +22,8 @@ struct row {
 
 #define CODE "{code: draw, fields: value, outputs: \"value: int64\"}"
 
-/* In order of name. ${files}, ${sounds}, ${list}, ${idx}, ${tar} and ${tfrecord} are made
- * for the test. */
+/* In order of name. ${files}, ${sounds}, ${list}, ${idx}, ${records}, ${tar} and
+ * ${tfrecord} are made for the test. */
 static const struct row rows[] = {
     {"audio.crop",                "{frames: 300}",                                           SOUNDS  },
     {"audio.db",                  "{}",                                                      SOUNDS  },
@@ -78,6 +78,7 @@ static const struct row rows[] = {
     {"source.idx",                "{path: '${idx}'}",                                        NULL    },
     {"source.list",               "{path: '${list}'}",                                       NULL    },
     {"source.range",              "{n: 24}",                                                 NULL    },
+    {"source.records",            "{path: '${records}'}",                                    NULL    },
     {"source.tar",                "{path: '${tar}', fields: {data: bin, label: cls}}",       NULL    },
     {"source.tfrecord",           "{path: '${tfrecord}'}",                                   NULL    },
     {"tensor.cast",               "{field: image, dtype: float32}",                          PICTURES},

@@ -47,7 +47,7 @@ make_room(struct hr_window *window, size_t bytes, struct hr_error *reterr)
 
     if (bytes <= window->room && window->room > 0)
         return HR_OK;
-    data = hr__malloc(room);
+    data = hr__aligned_alloc(64, room);
     if (data == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for %zu bytes of %s", bytes,
                         window->uri);

@@ -24,8 +24,8 @@ HR_CHECK enum hr_err
 hr__window_open(struct hr_window *window, const char *uri, struct hr_error *reterr);
 void hr__window_finish(struct hr_window *window);
 
-/* `bytes` bytes from `offset`; *ret_data is valid until the next call. HR_ERR_RANGE: not
- * inside the object. */
+/* `bytes` bytes from `offset`; *ret_data is valid until the next call, and aligned to 64
+ * if all offsets asked for are. HR_ERR_RANGE: not inside the object. */
 HR_CHECK enum hr_err
 hr__window_get(struct hr_window *window, uint64_t offset, size_t bytes,
                const void **ret_data, struct hr_error *reterr);

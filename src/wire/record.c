@@ -263,16 +263,16 @@ void hr__wire_block_close(struct hr_wire_block *block)
 }
 
 static enum hr_err
-get_value(const struct hr_wire_block *block, const struct hr_wire_lane *lane, size_t at,
+get_value(const struct hr_wire_region *region, const struct hr_wire_lane *lane, size_t at,
           struct hr_value *ret_value, struct hr_error *reterr)
 {
-    char *item = (char *)(uintptr_t)block->region.base + lane->at + at * lane->step;
+    char *item = (char *)(uintptr_t)region->base + lane->at + at * lane->step;
     int64_t dims[HR_MAX_DIMS];
     struct hr_wire_value wire;
 
     if (lane->bytes == 0) {
         memcpy(&wire, item, sizeof wire);
-        HR_TRY(hr__wire_value_get(&block->region, &wire, ret_value, reterr));
+        HR_TRY(hr__wire_value_get(region, &wire, ret_value, reterr));
         return hr__wire_value_fits(ret_value, lane->field, reterr);
     }
     for (int d = 0; d < lane->field->ndim; d++)
@@ -296,7 +296,7 @@ enum hr_err hr__wire_block_get(const struct hr_wire_block *block, size_t at,
     memset(values, 0, block->layout.count * sizeof *values);
     for (size_t f = 0; f < block->layout.count; f++) {
         enum hr_err code =
-            get_value(block, &block->layout.lanes[f], at, &values[f], reterr);
+            get_value(&block->region, &block->layout.lanes[f], at, &values[f], reterr);
 
         if (code != HR_OK) {
             values[f].owner = NULL;
@@ -308,4 +308,76 @@ enum hr_err hr__wire_block_get(const struct hr_wire_block *block, size_t at,
             values[f].owner = hr_buffer_ref(block->owner);
     }
     return HR_OK;
+}
+
+/* ---- single records of a known schema ---- */
+
+enum hr_err hr__wire_reader_init(struct hr_wire_reader *reader,
+                                 const struct hr_schema *schema, struct hr_error *reterr)
+{
+    static const size_t id_bytes[HR_WIRE_LAYOUTS] = {HR_WIRE_ID_BYTES,
+                                                     HR_WIRE_ID_BYTES_MAX};
+    const struct hr_field *fields[HR_SCHEMA_FIELDS_MAX];
+    struct hr_str text;
+    enum hr_err code;
+
+    *reader = (struct hr_wire_reader){0};
+    hr__str_init(&text);
+    hr__wire_schema_write(schema, &text);
+    code = hr__str_ok(&text) ? HR_OK : HR_ERR_MEMORY;
+    reader->hash = hr__hash128(hr__str_text(&text), text.length);
+    hr__str_finish(&text);
+    for (size_t i = 0; i < schema->count; i++)
+        fields[i] = &schema->fields[i];
+    for (size_t i = 0; code == HR_OK && i < HR_WIRE_LAYOUTS; i++) {
+        code = hr__wire_layout_init(&reader->layouts[i], fields, schema->count, true);
+        if (code == HR_OK)
+            hr__wire_lay(&reader->layouts[i], sizeof(struct block_head), 1, id_bytes[i]);
+    }
+    return code == HR_OK
+               ? HR_OK
+               : hr__fail(reterr, code, "out of memory for a schema of records");
+}
+
+void hr__wire_reader_finish(struct hr_wire_reader *reader)
+{
+    for (size_t i = 0; i < HR_WIRE_LAYOUTS; i++)
+        hr__wire_layout_finish(&reader->layouts[i]);
+}
+
+enum hr_err
+hr__wire_reader_open(const struct hr_wire_reader *reader, const void *data, size_t bytes,
+                     struct hr_arena *arena, struct hr_wire_single *ret_single,
+                     struct hr_error *reterr)
+{
+    const struct hr_wire_layout *layout;
+    struct hr_record_id id;
+    struct block_head head;
+
+    assert((uintptr_t)data % HR_WIRE_ALIGN == 0);
+    if (bytes < sizeof head)
+        return malformed(reterr, "it is shorter than its head");
+    memcpy(&head, data, sizeof head);
+    HR_TRY(check_head(&head, bytes, reterr));
+    if (head.records != 1 || head.schema_bytes != 0)
+        return malformed(reterr, "it is no single record");
+    if (head.hash[0] != reader->hash.low || head.hash[1] != reader->hash.high)
+        return malformed(reterr, "it is of another schema");
+    layout = &reader->layouts[head.id_bytes > HR_WIRE_ALIGN];
+    if (head.fields != layout->count || layout->end > bytes)
+        return malformed(reterr, "its records are cut");
+    if (!hr__wire_id_get((const char *)data + layout->ids, head.id_bytes, &id))
+        return malformed(reterr, "an identity");
+    ret_single->region =
+        (struct hr_wire_region){.base = data, .bytes = bytes, .arena = arena};
+    ret_single->layout = layout;
+    return HR_OK;
+}
+
+enum hr_err hr__wire_single_get(const struct hr_wire_single *single, size_t field,
+                                struct hr_value *ret_value, struct hr_error *reterr)
+{
+    assert(field < single->layout->count);
+    return get_value(&single->region, &single->layout->lanes[field], 0, ret_value,
+                     reterr);
 }

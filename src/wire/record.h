@@ -79,4 +79,38 @@ HR_CHECK enum hr_err hr__wire_block_get(const struct hr_wire_block *block, size_
                                         struct hr_record_id *ret_id,
                                         struct hr_value *values, struct hr_error *reterr);
 
+/* ---- single records of a known schema ---- */
+
+/* Reads blocks of one record that bring no schema, as a container holds: nothing is
+ * allocated per block. Read-only once made; any thread. */
+#define HR_WIRE_LAYOUTS 2 /* identities take one or two times HR_WIRE_ALIGN */
+struct hr_wire_reader {
+    struct hr_hash128 hash;
+    struct hr_wire_layout layouts[HR_WIRE_LAYOUTS];
+};
+
+/* The schema is borrowed. HR_ERR_MEMORY. Finish it also after failure. */
+HR_CHECK enum hr_err
+hr__wire_reader_init(struct hr_wire_reader *reader, const struct hr_schema *schema,
+                     struct hr_error *reterr);
+void hr__wire_reader_finish(struct hr_wire_reader *reader);
+
+struct hr_wire_single {
+    struct hr_wire_region region;
+    const struct hr_wire_layout *layout;
+};
+
+/* Opens a block; data, bytes and errors as in hr__wire_block_open. Deferred values are
+ * refused. */
+HR_CHECK enum hr_err
+hr__wire_reader_open(const struct hr_wire_reader *reader, const void *data, size_t bytes,
+                     struct hr_arena *arena, struct hr_wire_single *ret_single,
+                     struct hr_error *reterr);
+
+/* The value of a field. It is shared, owns nothing, and is valid while the block's bytes
+ * and arena are. */
+HR_CHECK enum hr_err
+hr__wire_single_get(const struct hr_wire_single *single, size_t field,
+                    struct hr_value *ret_value, struct hr_error *reterr);
+
 #endif

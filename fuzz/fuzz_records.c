@@ -1,0 +1,126 @@
+/*
+ * fuzz/fuzz_records.c - any bytes as a file of records. Checksums are put right first, so
+ * that mutations reach the checks after them. What the index finds must lie inside the
+ * file, in order; records of the file's schema are read whole.
+ */
+#include "core/alloc.h"
+#include "core/hash.h"
+#include "store/records.h"
+#include "store/store_memory.h"
+#include "wire/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static const char uri[] = "mem://fuzz.records";
+
+/* The checksums of all frames that follow each other from the beginning, and of the
+ * schema that records name. */
+static void mend(char *data, size_t bytes)
+{
+    struct hr_records_head head;
+    struct hr_hash128 schema = {0, 0};
+
+    for (size_t at = 0; bytes - at >= sizeof head; at += sizeof head + head.bytes) {
+        memcpy(&head, data + at, sizeof head);
+        if (head.bytes > bytes - at - sizeof head || head.bytes % 64 != 0)
+            return;
+        if (at == 0 && head.raw_bytes <= head.bytes)
+            schema = hr__hash128(data + sizeof head, head.raw_bytes);
+        if (head.kind == HR_RECORDS_RECORD && head.bytes >= 64)
+            memcpy(data + at + sizeof head + 40, &schema, sizeof schema);
+        head.checksum = hr__hash64(data + at + sizeof head, head.bytes, 0);
+        head.head_checksum =
+            hr__hash64(&head, offsetof(struct hr_records_head, head_checksum), 0);
+        memcpy(data + at, &head, sizeof head);
+    }
+}
+
+static void read_record(const struct hr_wire_reader *reader, size_t fields,
+                        const char *data, size_t bytes)
+{
+    struct hr_value value = {0};
+    struct hr_wire_single single;
+    struct hr_arena arena;
+    volatile uint64_t sum = 0;
+
+    if ((uintptr_t)data % HR_WIRE_ALIGN != 0)
+        return;
+    hr__arena_init(&arena);
+    if (hr__wire_reader_open(reader, data, bytes, &arena, &single, NULL) == HR_OK)
+        for (size_t f = 0; f < fields; f++)
+            if (hr__wire_single_get(&single, f, &value, NULL) == HR_OK &&
+                value.kind != HR_VALUE_TENSOR)
+                for (size_t i = 0; i < value.bytes; i++)
+                    sum += ((const uint8_t *)value.data)[i];
+    (void)sum;
+    hr__arena_finish(&arena);
+}
+
+static void read_all(const char *data, size_t bytes, const struct hr_shard_index *index,
+                     const struct hr_str *text)
+{
+    struct hr_wire_input in = {hr__str_text(text), text->length, false};
+    struct hr_schema *schema = hr__calloc(1, sizeof *schema);
+    struct hr_wire_reader reader;
+    bool typed;
+
+    if (schema == NULL)
+        return;
+    typed = hr__wire_schema_read(&in, schema) && in.left == 0 &&
+            hr__wire_reader_init(&reader, schema, NULL) == HR_OK;
+    for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
+        struct hr_shard_place place = hr__shard_index_place(index, i);
+        const char *found;
+        size_t length;
+
+        if (place.offset > bytes || place.bytes > bytes - place.offset)
+            abort();
+        if (hr__records_check(data + place.offset, place.bytes, &found, &length, NULL) ==
+                HR_OK &&
+            typed)
+            read_record(&reader, schema->count, found, length);
+    }
+    if (typed)
+        hr__wire_reader_finish(&reader);
+    hr__free(schema);
+}
+
+static void read_file(const char *data, size_t bytes)
+{
+    struct hr_window *window = hr__calloc(1, sizeof *window);
+    struct hr_records_scan scan = {0};
+    struct hr_shard_index *index;
+    struct hr_str text;
+    bool damaged;
+
+    hr__str_init(&text);
+    scan.schema = &text;
+    if (window != NULL && hr__window_open(window, uri, NULL) == HR_OK &&
+        hr__records_schema(window, &text, &damaged, NULL) == HR_OK &&
+        hr__shard_index_open(uri, ".records", hr__records_scan, &scan, &index, NULL) ==
+            HR_OK) {
+        read_all(data, bytes, index, &text);
+        hr__shard_index_close(index);
+    }
+    hr__window_finish(window);
+    hr__free(window);
+    hr__str_finish(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    char *copy = hr__aligned_alloc(64, bytes + 64);
+
+    if (copy == NULL)
+        return 0;
+    memcpy(copy, data, bytes);
+    if (bytes > 0 && data[bytes - 1] % 4 != 0) /* else as it is */
+        mend(copy, bytes);
+    if (hr__memory_put(uri, copy, bytes, NULL) == HR_OK)
+        read_file(copy, bytes);
+    hr__free(copy);
+    return 0;
+}

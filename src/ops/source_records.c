@@ -1,0 +1,249 @@
+/*
+ * source.records - records of Headrace's own container (docs/formats/container.md).
+ *
+ * The fields are those of the first file's schema, which is read when the graph is
+ * checked; all other files must have the same. A large record is used where it was read
+ * to, a small one is copied once, as a whole.
+ */
+#include "ops/shard_source.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/str.h"
+#include "store/records.h"
+#include "store/shards.h"
+#include "wire/record.h"
+
+struct records {
+    const char *path;
+};
+
+static const struct hr_param records_params[] = {
+    HR_P_PATH(struct records, path, .required = true, .not_identity = true,
+              .help =
+                  "a file; or several: \"train-{000..099}.records\", a pattern such as "
+                  "\"packed/train-*.records\", or a folder of .records files"),
+};
+
+struct state {
+    struct hr_shard_source source;
+    struct hr_str text; /* of the schema */
+    struct hr_schema schema;
+    struct hr_wire_reader reader;
+    char *note;
+};
+
+static void records_close(void *made)
+{
+    struct state *state = made;
+
+    hr__wire_reader_finish(&state->reader);
+    hr__str_finish(&state->text);
+    hr__free(state->note);
+    hr__shard_source_close(state);
+}
+
+/* ---- schema ---- */
+
+static enum hr_err
+parse_schema(struct state *state, const char *uri, struct hr_error *error)
+{
+    struct hr_wire_input in = {hr__str_text(&state->text), state->text.length, false};
+
+    if (!hr__wire_schema_read(&in, &state->schema) || in.left > 0)
+        return hr__fail(error, HR_ERR_FORMAT, "%s: its schema is malformed", uri);
+    for (size_t i = 0; i < state->schema.count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(state->schema.fields[i].name, state->schema.fields[k].name) == 0)
+                return hr__fail(error, HR_ERR_FORMAT, "%s: two fields are named '%s'",
+                                uri, state->schema.fields[i].name);
+    if (state->schema.count == 0 || state->schema.batch_rank > 0)
+        return hr__fail(error, HR_ERR_FORMAT, "%s: it holds no records with fields", uri);
+    return hr__wire_reader_init(&state->reader, &state->schema, error);
+}
+
+/* The schema of the first file. */
+static enum hr_err
+read_schema(struct state *state, const char *pattern, struct hr_error *error)
+{
+    struct hr_window *window = hr__calloc(1, sizeof *window);
+    struct hr_shards shards = {0};
+    bool damaged;
+    enum hr_err code;
+
+    if (window == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    code = hr__shards_find(pattern, HR_RECORDS_ENDING, &shards, error);
+    if (code == HR_OK)
+        code = hr__window_open(window, shards.uris[0], error);
+    if (code == HR_OK)
+        code = hr__records_schema(window, &state->text, &damaged, error);
+    if (code == HR_OK)
+        code = parse_schema(state, shards.uris[0], error);
+    hr__shards_finish(&shards);
+    hr__window_finish(window);
+    hr__free(window);
+    return code;
+}
+
+static enum hr_err
+records_prepare(const void *params, void **ret_state, struct hr_error *error)
+{
+    const struct records *p = params;
+    struct state *state = hr__calloc(1, sizeof *state);
+    enum hr_err code;
+
+    if (state == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    hr__str_init(&state->text);
+    code = read_schema(state, p->path, error);
+    if (code == HR_OK)
+        *ret_state = state;
+    else
+        records_close(state);
+    return code;
+}
+
+static enum hr_err
+records_binds(const void *params, const void *made, const struct hr_schema *input,
+              struct hr_bindings *bindings, struct hr_error *error)
+{
+    const struct state *state = made;
+
+    (void)params;
+    (void)input;
+    for (size_t i = 0; i < state->schema.count; i++)
+        HR_TRY(hr__bind(bindings, state->schema.fields[i].name, HR_ACCESS_WRITE, error));
+    return HR_OK;
+}
+
+static enum hr_err records_infer(struct hr_infer *infer)
+{
+    const struct state *state = infer->state;
+
+    assert(infer->field_count == state->schema.count);
+    for (size_t i = 0; i < infer->field_count; i++) {
+        int slot = infer->fields[i]->slot;
+
+        *infer->fields[i] = state->schema.fields[i];
+        infer->fields[i]->slot = slot;
+    }
+    infer->output->records = -1;
+    return HR_OK;
+}
+
+/* ---- state ---- */
+
+static enum hr_err records_open(const struct hr_open *open, void **ret_state)
+{
+    const struct records *p = open->params;
+    struct state *state = *ret_state;
+    struct hr_records_scan scan = {.schema = &state->text};
+    struct hr_str note;
+
+    HR_TRY(hr__shard_index_open(p->path, HR_RECORDS_ENDING, hr__records_scan, &scan,
+                                &state->source.index, open->error));
+    if (scan.damaged == 0)
+        return HR_OK;
+    hr__str_init(&note);
+    hr__str_addf(&note,
+                 "files whose schema or index is damaged or missing: %llu (their records "
+                 "were found without it; pack them again)",
+                 (unsigned long long)scan.damaged);
+    if (!hr__str_ok(&note)) {
+        hr__str_finish(&note);
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
+    }
+    state->note = hr__str_take(&note);
+    return HR_OK;
+}
+
+static const char *records_note(const void *state)
+{
+    return ((const struct state *)state)->note;
+}
+
+/* ---- records ---- */
+
+/* The contents where they can stay until the record is delivered: a small record's are
+ * in a window. */
+static enum hr_err keep(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
+                        const char **data, size_t bytes)
+{
+    void *copy;
+
+    if (record->owner != NULL && (uintptr_t)*data % HR_WIRE_ALIGN == 0)
+        return HR_OK;
+    HR_TRY(hr__op_alloc(ctx, bytes + HR_WIRE_ALIGN, &copy));
+    memcpy(copy, *data, bytes);
+    *data = copy;
+    return HR_OK;
+}
+
+static enum hr_err set_fields(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
+                              const char *data, size_t bytes)
+{
+    const struct state *state = ctx->state;
+    struct hr_wire_single single;
+
+    HR_TRY(keep(ctx, record, &data, bytes));
+    HR_TRY(hr__wire_reader_open(&state->reader, data, bytes, &ctx->thread->arena, &single,
+                                ctx->error));
+    for (size_t i = 0; i < ctx->field_count; i++) {
+        HR_TRY(hr__wire_single_get(&single, i, ctx->fields[i], ctx->error));
+        if (record->owner != NULL)
+            ctx->fields[i]->owner = hr_buffer_ref(record->owner);
+    }
+    return HR_OK;
+}
+
+static enum hr_err records_apply(struct hr_op_ctx *ctx)
+{
+    struct hr_shard_record record;
+    struct hr_error why = {0};
+    const char *data;
+    enum hr_err code;
+    size_t bytes;
+
+    HR_TRY(hr__shard_source_read(ctx, &record));
+    code = hr__records_check(record.data, record.place.bytes, &data, &bytes, &why);
+    if (code == HR_OK)
+        code = set_fields(ctx, &record, data, bytes);
+    else
+        hr__fail(ctx->error, code, "%s: byte %llu: %s", record.place.uri,
+                 (unsigned long long)record.place.offset, why.message);
+    hr_buffer_unref(record.owner);
+    return code;
+}
+
+const struct hr_op hr_op_source_records = {
+    .name = "source.records",
+    .summary = "records of files that headrace pack has written",
+    .doc =
+        "Reads Headrace's own container: every field of every record with its type, "
+        "shape and meaning, as it was at the end of the graph that was packed. Records "
+        "can be read in any order, so shuffle, shard and resume work as for files. Each "
+        "record has a checksum, which is checked: damage costs the records that it lies "
+        "in. A file whose schema or index is damaged is still read whole; a file without "
+        "an end (its writer was interrupted, or it was cut) is read up to its last whole "
+        "record, and one more record, which is bad, says so. The identity of the source "
+        "is the sizes and checksums of its records, hence its contents, however they "
+        "are divided over files.",
+    .version = 1,
+    .kind = HR_OP_SOURCE,
+    .traits = HR_TRAIT_PURE,
+    HR_PARAMS(records_params, struct records),
+    .binds = records_binds,
+    .infer = records_infer,
+    .open = records_open,
+    .close = records_close,
+    .identity = hr__shard_source_identity,
+    .apply = records_apply,
+    .source = {.prepare = records_prepare,
+               .note = records_note,
+               .count = hr__shard_source_count,
+               .locate = hr__shard_source_locate,
+               .ahead = hr__shard_source_ahead},
+};

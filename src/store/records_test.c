@@ -1,0 +1,312 @@
+/*
+ * store/records_test.c - files of records: as the page says, whole, damaged, cut, and
+ * with more appended.
+ */
+#include "core/alloc.h"
+#include "core/file.h"
+#include "core/hash.h"
+#include "core/rng.h"
+#include "store/records.h"
+#include "store/store_memory.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+
+static const char uri[] = "mem://test.records";
+static struct hr_rng rng;
+static struct hr_error error;
+
+static uint32_t below(uint32_t limit)
+{
+    return (uint32_t)hr__rng_below(&rng, limit);
+}
+
+/* ---- a file in memory ---- */
+
+#define RECORDS_MAX 40
+
+struct file {
+    struct hr_str bytes;
+    size_t records;
+    uint64_t at[RECORDS_MAX + 1], index; /* frames; the last one is the index */
+};
+
+/* A frame, written as docs/formats/container.md has it. */
+static void put_frame(struct hr_str *out, int kind, uint64_t number, uint64_t link,
+                      const void *data, size_t bytes)
+{
+    uint64_t words[8] = {
+        0, 1 | (uint64_t)kind << 32, number, (bytes + 63) / 64 * 64, bytes, link};
+    char *padded = hr__calloc(1, bytes + 64);
+
+    memcpy(words, "HRFRAME", 8);
+    if (bytes > 0)
+        memcpy(padded, data, bytes);
+    words[6] = hr__hash64(padded, (size_t)words[3], 0);
+    words[7] = hr__hash64(words, 56, 0);
+    hr__str_add_bytes(out, words, 64);
+    hr__str_add_bytes(out, padded, (size_t)words[3]);
+    hr__free(padded);
+}
+
+/* An index of the records from `first` on, and the end. */
+static void put_index(struct file *file, size_t first, uint64_t link)
+{
+    struct hr_str text;
+    uint64_t words[2] = {file->records - first, 6};
+
+    hr__str_init(&text);
+    hr__str_add_bytes(&text, words, sizeof words);
+    for (size_t i = first; i < file->records; i++) {
+        uint32_t entry[4] = {(uint32_t)file->at[i], 0, 0, 0};
+
+        memcpy(&entry[3], file->bytes.text + file->at[i] + 48, 4);
+        memcpy(&entry[2], file->bytes.text + file->at[i] + 24, 4);
+        entry[2] = entry[2] / 64 + 1;
+        hr__str_add_bytes(&text, entry, sizeof entry);
+    }
+    hr__str_add(&text, "schema");
+    file->index = file->bytes.length;
+    put_frame(&file->bytes, 3, first, link, text.text, text.length);
+    put_frame(&file->bytes, 4, file->records, file->index, NULL, 0);
+    hr__str_finish(&text);
+}
+
+static void put_records(struct file *file, size_t count)
+{
+    char data[1024];
+
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = 64 * below(sizeof data / 64 + 1);
+
+        for (size_t k = 0; k < bytes; k++)
+            data[k] = (char)hr__rng_u32(&rng);
+        file->at[file->records] = file->bytes.length;
+        put_frame(&file->bytes, 2, file->records++, 0, data, bytes);
+    }
+}
+
+static void make(struct file *file, size_t count)
+{
+    hr__rng_init(&rng, check_seed(), (uint32_t)count, 0);
+    *file = (struct file){0};
+    hr__str_init(&file->bytes);
+    put_frame(&file->bytes, 1, 0, 0, "schema", 6);
+    put_records(file, count);
+    put_index(file, 0, 0);
+}
+
+/* ---- reading it ---- */
+
+struct found {
+    struct hr_shard_index *index;
+    uint64_t count, damaged;
+};
+
+static enum hr_err find(const void *data, size_t bytes, struct found *found)
+{
+    struct hr_records_scan scan = {0};
+    struct hr_str schema;
+    enum hr_err code;
+
+    error = (struct hr_error){0};
+    *found = (struct found){0};
+    hr__str_init(&schema);
+    hr__str_add(&schema, "schema");
+    scan.schema = &schema;
+    CHECK_OK(hr__memory_put(uri, data, bytes, NULL));
+    code = hr__shard_index_open(uri, ".records", hr__records_scan, &scan, &found->index,
+                                &error);
+    hr__str_finish(&schema);
+    if (code != HR_OK)
+        return code;
+    found->count = hr__shard_index_count(found->index);
+    found->damaged = scan.damaged;
+    return HR_OK;
+}
+
+/* Reads the record; its contents must be those of `file`, if it is whole. */
+static bool is_whole(const struct file *file, const char *data, const struct found *found,
+                     uint64_t at)
+{
+    struct hr_shard_place place = hr__shard_index_place(found->index, at);
+    const char *got;
+    size_t bytes;
+
+    error = (struct hr_error){0};
+    if (hr__records_check(data + place.offset, place.bytes, &got, &bytes, &error) !=
+        HR_OK)
+        return false;
+    for (size_t i = 0; i < file->records; i++)
+        if (file->at[i] == place.offset) {
+            CHECK_BYTES(got, file->bytes.text + place.offset + 64, bytes);
+            return true;
+        }
+    check_failed(__FILE__, __LINE__, "a record at byte %llu was never written",
+                 (unsigned long long)place.offset);
+}
+
+static size_t
+count_whole(const struct file *file, const char *data, const struct found *found)
+{
+    size_t whole = 0;
+
+    for (uint64_t i = 0; i < found->count; i++)
+        whole += is_whole(file, data, found, i);
+    return whole;
+}
+
+/* ---- tests ---- */
+
+TEST(a_file_is_read_as_the_page_says)
+{
+    struct hr_hash128 identity;
+    struct found found;
+    struct file file;
+
+    make(&file, 20);
+    CHECK_OK(find(file.bytes.text, file.bytes.length, &found));
+    CHECK_EQ_INT(found.count, 20);
+    CHECK_EQ_INT(found.damaged, 0);
+    CHECK_EQ_INT(count_whole(&file, file.bytes.text, &found), 20);
+    identity = hr__shard_index_identity(found.index);
+    hr__shard_index_close(found.index);
+    /* without an index it is the same data, as the end alone says how much there is */
+    file.bytes.length = (size_t)file.index;
+    put_frame(&file.bytes, 4, 20, 0, NULL, 0);
+    CHECK_OK(find(file.bytes.text, file.bytes.length, &found));
+    CHECK_EQ_INT(found.count, 20);
+    CHECK_EQ_INT(found.damaged, 1);
+    CHECK(hr__hash_equal(identity, hr__shard_index_identity(found.index)));
+    hr__shard_index_close(found.index);
+    hr__str_finish(&file.bytes);
+}
+
+TEST(the_writer_writes_what_the_page_says)
+{
+    struct hr_records_writer *writer;
+    char path[512], *text;
+    struct file file;
+    uint64_t bytes;
+    size_t length;
+
+    make(&file, 30);
+    snprintf(path, sizeof path, "%s/a.records", check_temp_dir());
+    CHECK_OK(hr__records_create(path, "schema", 6, &writer, NULL));
+    for (size_t i = 0; i < file.records; i++) {
+        const char *frame = file.bytes.text + file.at[i];
+        uint64_t size;
+
+        memcpy(&size, frame + 24, 8);
+        CHECK_EQ_INT(hr__records_written(writer), file.at[i]);
+        CHECK_OK(hr__records_add(writer, frame + 64, (size_t)size, NULL));
+    }
+    CHECK_OK(hr__records_commit(writer, &bytes, NULL));
+    CHECK_OK(hr__file_read(path, (size_t)1 << 30, &text, &length, NULL));
+    CHECK_EQ_INT(length, file.bytes.length);
+    CHECK_EQ_INT(length, bytes);
+    CHECK_BYTES(text, file.bytes.text, length);
+    hr__free(text);
+    hr__str_finish(&file.bytes);
+}
+
+TEST(what_is_appended_is_read_too)
+{
+    struct found found;
+    struct file file;
+    uint64_t link;
+
+    make(&file, 7);
+    for (int more = 0; more < 3; more++) {
+        size_t first = file.records;
+
+        link = file.index;
+        put_records(&file, 4);
+        put_index(&file, first, link);
+        CHECK_OK(find(file.bytes.text, file.bytes.length, &found));
+        CHECK_EQ_INT(found.count, file.records);
+        CHECK_EQ_INT(found.damaged, 0);
+        CHECK_EQ_INT(count_whole(&file, file.bytes.text, &found), file.records);
+        hr__shard_index_close(found.index);
+    }
+    hr__str_finish(&file.bytes);
+}
+
+TEST(a_damaged_byte_anywhere_is_found_and_costs_one_record)
+{
+    struct found found;
+    struct file file;
+    char *data;
+
+    make(&file, 12);
+    data = hr__malloc(file.bytes.length);
+    for (size_t at = 0; at < file.bytes.length; at++) {
+        bool in_record = at >= file.at[0] && at < file.index;
+        size_t whole;
+
+        memcpy(data, file.bytes.text, file.bytes.length);
+        data[at] ^= (char)(1 << below(8));
+        CHECK_OK(find(data, file.bytes.length, &found));
+        whole = count_whole(&file, data, &found);
+        if (whole != file.records - in_record ||
+            (found.count == whole && found.damaged == 0))
+            check_failed(__FILE__, __LINE__, "byte %zu: %zu whole of %llu, %llu damaged",
+                         at, whole, (unsigned long long)found.count,
+                         (unsigned long long)found.damaged);
+        hr__shard_index_close(found.index);
+    }
+    hr__free(data);
+    hr__str_finish(&file.bytes);
+}
+
+TEST(a_cut_file_is_read_up_to_its_last_whole_record_and_says_so)
+{
+    struct found found;
+    struct file file;
+
+    make(&file, 12);
+    for (size_t bytes = 128; bytes < file.bytes.length; bytes++) {
+        size_t whole = 0;
+
+        while (whole < file.records &&
+               (whole + 1 < file.records ? file.at[whole + 1] : file.index) <= bytes)
+            whole++;
+        CHECK_OK(find(file.bytes.text, bytes, &found));
+        CHECK_EQ_INT(count_whole(&file, file.bytes.text, &found), whole);
+        CHECK_EQ_INT(found.count, whole + 1);
+        CHECK(!is_whole(&file, file.bytes.text, &found, whole));
+        CHECK_HAS(error.message, "end");
+        hr__shard_index_close(found.index);
+    }
+    CHECK_ERR(HR_ERR_FORMAT, find(file.bytes.text, 127, &found));
+    CHECK_ERR(HR_ERR_FORMAT, find("some text", 9, &found));
+    CHECK_ERR(HR_ERR_FORMAT, find("", 0, &found));
+    CHECK_HAS(error.message, "no file of records");
+    hr__str_finish(&file.bytes);
+}
+
+TEST(other_versions_and_compressed_records_are_refused_by_name)
+{
+    struct found found;
+    struct file file;
+    uint64_t words[8];
+
+    make(&file, 1);
+    memcpy(words, file.bytes.text + file.at[0], 64);
+    words[1] |= (uint64_t)1 << 40; /* compressed */
+    words[7] = hr__hash64(words, 56, 0);
+    memcpy(file.bytes.text + file.at[0], words, 64);
+    CHECK_OK(find(file.bytes.text, file.bytes.length, &found));
+    CHECK(!is_whole(&file, file.bytes.text, &found, 0));
+    CHECK_HAS(error.message, "compressed");
+    hr__shard_index_close(found.index);
+    file.bytes.length = 0;
+    put_frame(&file.bytes, 1, 0, 0, "schema", 6);
+    memcpy(words, file.bytes.text, 64);
+    words[1] += 1;
+    words[7] = hr__hash64(words, 56, 0);
+    memcpy(file.bytes.text, words, 64);
+    CHECK_ERR(HR_ERR_UNSUPPORTED, find(file.bytes.text, file.bytes.length, &found));
+    CHECK_HAS(error.message, "version 2");
+    hr__str_finish(&file.bytes);
+}
