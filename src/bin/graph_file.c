@@ -37,6 +37,62 @@ int graph_file_open(const char *path, const struct cli_params *params,
     return CLI_OK;
 }
 
+struct cut {
+    const struct hr_graph *from;
+    struct hr_graph *to;
+    struct hr_node *nodes; /* of `to`, by number in `from` */
+    bool *added;
+    struct hr_error error;
+};
+
+/* Adds the node after all that it reads from. */
+static enum hr_err add_node(struct cut *cut, size_t at)
+{
+    struct hr_node inputs[8];
+    struct hr_node_info node;
+    char *params = NULL;
+    enum hr_err code = hr_graph_node_info(cut->from, at, &node);
+
+    if (code != HR_OK || cut->added[at])
+        return code;
+    for (size_t i = 0; code == HR_OK && i < node.input_count; i++) {
+        code = add_node(cut, node.inputs[i].id);
+        inputs[i] = cut->nodes[node.inputs[i].id];
+    }
+    if (code == HR_OK)
+        code = hr_graph_node_params(cut->from, at, &params, &cut->error);
+    if (code == HR_OK)
+        code = hr_graph_add(cut->to, node.op, node.name, inputs, node.input_count, params,
+                            &cut->nodes[at], &cut->error);
+    hr_free(params);
+    cut->added[at] = true;
+    return code;
+}
+
+int graph_file_cut(const struct hr_graph *graph, size_t node, struct hr_graph **ret_graph)
+{
+    size_t count = hr_graph_node_count(graph);
+    struct cut cut = {.from = graph,
+                      .to = hr_graph_create(),
+                      .nodes = calloc(count + 1, sizeof(struct hr_node)),
+                      .added = calloc(count + 1, sizeof(bool))};
+    int code = CLI_OK;
+
+    if (cut.to == NULL || cut.nodes == NULL || cut.added == NULL)
+        code = cli_failed("out of memory");
+    else if (add_node(&cut, node) != HR_OK)
+        code = cli_library(&cut.error);
+    else
+        code = worker_host(cut.to);
+    free(cut.nodes);
+    free(cut.added);
+    if (code == CLI_OK)
+        *ret_graph = cut.to;
+    else
+        hr_graph_unref(cut.to);
+    return code;
+}
+
 void graph_file_print_params(const struct hr_graph *graph)
 {
     struct hr_graph_param_info info;

@@ -1,5 +1,5 @@
 /*
- * graph_file.h - shared by run, inspect, explain and bench: loading a graph file.
+ * graph_file.h - shared by run, pack, inspect, explain and bench: loading a graph file.
  */
 #ifndef BIN_GRAPH_FILE_H
 #define BIN_GRAPH_FILE_H
@@ -15,6 +15,11 @@ int graph_file_load(const char *path, const struct cli_params *params,
 /* The same, then freezes it. */
 int graph_file_open(const char *path, const struct cli_params *params,
                     struct hr_graph **ret_graph);
+
+/* A graph of node `node` of an unfrozen graph and all that it reads from. Nodes keep
+ * their names, hence their random draws. */
+int graph_file_cut(const struct hr_graph *graph, size_t node,
+                   struct hr_graph **ret_graph);
 
 /* --help-params: prints the parameters that the file declares, even if required ones are
  * missing on the command line. */

@@ -3,6 +3,7 @@
  */
 #include "store/tar.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,6 +233,35 @@ enum hr_err hr__tar_parse(const void *data, size_t have, struct hr_tar_member *r
         return hr__fail(reterr, HR_ERR_FORMAT, "a member of %llu bytes",
                         (unsigned long long)ret_member->bytes);
     ret_member->next = ret_member->data + round_up(ret_member->bytes);
+    return HR_OK;
+}
+
+enum hr_err hr__tar_head(const char *name, uint64_t bytes, char ret_head[HR_TAR_BLOCK],
+                         struct hr_error *reterr)
+{
+    struct head head = {
+        .type = '0', .magic = "ustar", .version = {'0', '0'}
+    };
+    size_t length = strlen(name);
+    char digits[16];
+
+    if (length == 0 || length >= sizeof head.name || bytes >> 33 != 0)
+        return hr__fail(
+            reterr, HR_ERR_LIMIT,
+            "the name or the size of member '%.100s' (%llu bytes) is too large "
+            "for a tar archive",
+            name, (unsigned long long)bytes);
+    memcpy(head.name, name, length);
+    memcpy(head.mode, "0000644", 8);
+    memcpy(head.uid, "0000000", 8);
+    memcpy(head.gid, "0000000", 8);
+    snprintf(digits, sizeof digits, "%011llo", (unsigned long long)bytes);
+    memcpy(head.size, digits, sizeof head.size);
+    memcpy(head.mtime, "00000000000", sizeof head.mtime);
+    memset(head.checksum, ' ', sizeof head.checksum);
+    snprintf(digits, sizeof digits, "%06o", sum_of(&head));
+    memcpy(head.checksum, digits, 7);
+    memcpy(ret_head, &head, sizeof head);
     return HR_OK;
 }
 

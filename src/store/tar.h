@@ -34,6 +34,12 @@ HR_CHECK enum hr_err
 hr__tar_parse(const void *data, size_t have, struct hr_tar_member *ret_member,
               size_t *ret_need, struct hr_error *reterr);
 
+/* Writes the header of a regular file, as ustar has it; contents follow, filled up with
+ * zeros to a multiple of HR_TAR_BLOCK. Always the same bytes: no time, user 0.
+ * HR_ERR_LIMIT from 100 bytes of name, or 8 GiB of contents, on. */
+HR_CHECK enum hr_err hr__tar_head(const char *name, uint64_t bytes,
+                                  char ret_head[HR_TAR_BLOCK], struct hr_error *reterr);
+
 /* The lengths of a name's key and of its ending, which follows after a dot. False: the
  * member belongs to no record (no ending, an empty stem, or "__name__" at the top). */
 bool hr__tar_key(const struct hr_tar_member *member, size_t *ret_key, size_t *ret_ending);

@@ -27,6 +27,20 @@ static uint64_t read_number(const void *at, int bytes)
     return number;
 }
 
+static void write_number(uint64_t number, int bytes, char *to)
+{
+    for (int i = 0; i < bytes; i++)
+        to[i] = (char)(number >> 8 * i);
+}
+
+void hr__tfrecord_frame(const void *data, size_t bytes, char ret_head[HR_TFRECORD_HEAD],
+                        char ret_tail[HR_TFRECORD_TAIL])
+{
+    write_number(bytes, 8, ret_head);
+    write_number(masked_crc(ret_head, 8), 4, ret_head + 8);
+    write_number(masked_crc(data, bytes), 4, ret_tail);
+}
+
 static bool has_length(const void *head, uint64_t *ret_length)
 {
     *ret_length = read_number(head, 8);

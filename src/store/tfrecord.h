@@ -26,4 +26,8 @@ HR_CHECK enum hr_err hr__tfrecord_scan(struct hr_shard_scan *scan);
 const char *hr__tfrecord_check(const void *record, uint64_t bytes, const char **ret_data,
                                size_t *ret_bytes);
 
+/* What comes before and after the data of a record. */
+void hr__tfrecord_frame(const void *data, size_t bytes, char ret_head[HR_TFRECORD_HEAD],
+                        char ret_tail[HR_TFRECORD_TAIL]);
+
 #endif

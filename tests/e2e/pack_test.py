@@ -1,0 +1,170 @@
+"""headrace pack: the same records in every format, whole after kills, the same files for any number of threads."""
+import json
+import os
+import random
+import signal
+import sys
+import tarfile
+import time
+
+sys.path.insert(0, os.path.dirname(__file__))
+from support import graph, main, one_line, photos, run, run_json, start, temp, test
+
+seed = int(os.environ.get("HEADRACE_TEST_SEED", random.randrange(1 << 32)))
+print(f"# HEADRACE_TEST_SEED={seed}")
+random.seed(seed)
+STACK = "  - batch.stack: {size: 7}\n"
+
+
+def files():
+    return f"  - source.files: {{path: '{photos()}', labels: folder}}\n"
+
+
+def pictures():
+    return files() + "  - image.decode: {}\n  - image.random_resized_crop: {size: 24}\n  - image.normalize: {mean: half, std: half}\n"
+
+
+def digest(name, text):
+    return run_json("run", graph(name, "pipeline:\n" + text), "--digest")["digest"]
+
+
+def shards(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def until(condition, running):
+    """Waits for the condition while the process runs."""
+    while not condition():
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.005)
+
+
+@test
+def packed_records_give_the_digest_of_their_graph():
+    sizes = files() + "  - image.decode: {}\n"  # each picture has its own size
+    for name, text in ("crops", pictures()), ("files", files()), ("sizes", sizes):
+        whole = graph(f"{name}.yaml", "pipeline:\n" + text + STACK.replace("stack", "pad" if name == "sizes" else "stack"))
+        packed = run_json("pack", whole, "-o", f"packed {name}", "--shard-records", random.randrange(1, 50))
+        assert packed["status"] == "complete" and packed["records"] == 40, packed
+        back = f"  - source.records: {{path: 'packed {name}'}}\n" + whole.read_text().splitlines(True)[-1]
+        assert run_json("run", whole, "--digest")["digest"] == digest("back.yaml", back), name
+
+
+@test
+def any_number_of_threads_writes_the_same_files():
+    whole = graph("crops.yaml", "pipeline:\n" + pictures() + "  - order.shuffle: {}\n" + STACK)
+    first = None
+    for at, how in enumerate((["--threads", 1], ["--threads", 3], ["--variant", "inline"], ["--variant", "processes"])):
+        run("pack", whole, "-o", f"same{at}", "--shard-bytes", "40k", *how)
+        made = shards(temp / f"same{at}")
+        assert len(made) > 5 and "part.json" in made and "part-000003.records" in made, made.keys()
+        first = first or made
+        assert made == first, how
+
+
+@test
+def a_killed_pack_continues_with_the_same_files():
+    numbers = graph("slow.yaml", "pipeline:\n  - source.range: {n: 200}\n  - order.shuffle: {}\n  - debug.sleep: {ms: 1}\n")
+    words = ["pack", numbers, "--shard-records", 11]
+    run(*words, "-o", "whole")
+    killed, folder = 0, temp / "killed"
+    for attempt in range(1000):
+        running = start(*words, "-o", folder, "--json")
+        had = len(list(folder.glob("*.records"))) if folder.exists() else 0
+        while running.poll() is None and not (killed < 8 and folder.exists() and len(list(folder.glob("*.records"))) > had):
+            time.sleep(0.001)
+        running.kill()
+        out, err = running.communicate()
+        if running.returncode == 0:
+            break
+        killed += 1
+    assert running.returncode == 0, err
+    assert json.loads(out)["records"] == 200 and json.loads(out)["resumed"] == (killed > 0), out
+    made, wanted = shards(folder), shards(temp / "whole")
+    assert made == wanted, [name for name in {**made, **wanted} if made.get(name) != wanted.get(name)]
+    again = run(*words, "-o", folder)
+    assert "complete already" in again.stdout, again
+    assert not list(folder.glob("*.tmp-*"))
+
+
+@test
+def ctrl_c_stops_cleanly_and_the_same_command_continues():
+    endless = graph("endless.yaml", "pipeline:\n  - source.range: {n: 50}\n  - debug.sleep: {ms: 1}\n")
+    folder, done = temp / "endless", -1
+    for _ in range(3):
+        running = start("pack", endless, "-o", folder, "--epochs", 1 << 40, "--shard-records", 5, "--json")
+        until(lambda: (folder / f"part-{done + 2:06d}.records").exists(), running)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate()
+        assert running.returncode == 130 and "same command" in err, (running.returncode, err)
+        result = json.loads(out)
+        assert result["status"] == "interrupted" and result["shards"] > done + 1, result
+        assert len(list(folder.glob("part-*"))) == result["shards"], "a shard is not whole"
+        done = result["shards"]
+
+
+@test
+def archives_are_what_tar_and_webdataset_make_of_them():
+    whole = graph("photos.yaml", "pipeline:\n" + files() + STACK)
+    run("pack", whole, "-o", "tars", "--format", "tar", "--shard-records", 15, "--prefix", "train")
+    with tarfile.open(temp / "tars/train-000002.tar") as archive:
+        names = archive.getnames()
+        label = archive.extractfile("00000030.label.cls").read()
+    assert names[:2] == ["00000030.data.jpg", "00000030.label.cls"] and len(names) == 20 and label.isdigit(), names
+    back = "  - source.tar: {path: 'tars', fields: {data: data.jpg, label: label.cls}}\n" + STACK
+    assert run_json("run", whole, "--digest")["digest"] == digest("back.yaml", back)
+
+
+@test
+def tfrecord_files_hold_one_byte_string():
+    one = graph("one.yaml", "pipeline:\n" + files() + "  - record.select: {fields: data}\n" + STACK)
+    run("pack", one, "-o", "tfrecords", "--format", "tfrecord", "--shard-bytes", "30k")
+    assert run_json("run", one, "--digest")["digest"] == digest("back.yaml", "  - source.tfrecord: {path: tfrecords}\n" + STACK)
+    done = run("pack", graph("two.yaml", "pipeline:\n" + files()), "-o", "no", "--format", "tfrecord", code=None)
+    assert done.returncode != 0
+    one_line(done, "one byte string", "record.select")
+
+
+@test
+def what_cannot_be_packed_is_refused_with_what_works():
+    whole = graph("crops.yaml", "pipeline:\n" + pictures() + STACK)
+    for words, parts in (
+            (["--at", "image.decod"], ["no node 'image.decod'", "image.decode"]),
+            (["--at", "batch.stack"], ["batch.stack", "batches"]),
+            (["--format", "tar"], ["image", "tar", "records"]),
+            (["--prefix", "../up"], ["prefix"]),
+            (["--prefix", ""], ["prefix"])):
+        done = run("pack", whole, "-o", "refused", *words, code=None)
+        assert done.returncode in (1, 2), done
+        one_line(done, *parts)
+    assert not list(temp.glob("up*")) and not list((temp / "refused").iterdir())
+    run("pack", whole, "-o", "other", "-q")
+    one_line(run("pack", whole, "-o", "other", "--seed", 1, code=None), "part.json", "other work", "seed 1")
+    (temp / "other/part.json").unlink()
+    one_line(run("pack", whole, "-o", "other", code=None), "part-000000.records", "exists")
+
+
+@test
+def a_node_in_the_middle_is_packed_with_the_same_draws():
+    whole = graph("crops.yaml", "pipeline:\n" + pictures() + STACK)
+    run("pack", whole, "-o", "middle", "--at", "image.random_resized_crop", "-q")
+    back = "  - source.records: {path: middle}\n  - image.normalize: {mean: half, std: half}\n" + STACK
+    assert run_json("run", whole, "--digest")["digest"] == digest("back.yaml", back)
+
+
+@test
+def damage_is_named_and_costs_one_record():
+    run("pack", graph("photos.yaml", "pipeline:\n" + files()), "-o", "damaged", "-q")
+    path = temp / "damaged/part-000000.records"
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 4
+    path.write_bytes(whole)
+    back = graph("back.yaml", "pipeline:\n  - source.records: {path: damaged}\n")
+    assert "part-000000.records: byte" in run("run", back, code=1).stderr
+    assert run_json("run", back, "--errors", "skip")["records"] == 39
+    whole[len(whole) // 2] ^= 4
+    path.write_bytes(whole[:-30])
+    assert run_json("run", back, "--errors", "skip")["records"] == 40
+
+
+main()
