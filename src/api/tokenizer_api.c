@@ -1,0 +1,357 @@
+/*
+ * api/tokenizer_api.c - headrace/tokenizer.h: files, arguments, batches of texts.
+ */
+#include "codec/bpe.h"
+#include "core/alloc.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/thread.h"
+#include "headrace/tokenizer.h"
+
+#include <string.h>
+
+/* ---- creation ---- */
+
+bool hr_tokenizer_pattern_find(const char *name, enum hr_tokenizer_pattern *ret_pattern)
+{
+#define FIND(pattern, value)                                                             \
+    if (strcmp(name, #pattern) == 0) {                                                   \
+        *ret_pattern = HR_PATTERN_##pattern;                                             \
+        return true;                                                                     \
+    }
+    HR_TOKENIZER_PATTERNS(FIND)
+#undef FIND
+    return false;
+}
+
+static enum hr_err null_argument(struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_ARGUMENT, "an argument is NULL");
+}
+
+/* The caller frees ret_file->data. */
+static enum hr_err
+read_file(const char *path, struct hr_bpe_file *ret_file, struct hr_error *reterr)
+{
+    char *data;
+    size_t bytes;
+
+    HR_TRY(hr__file_read(path, HR_TOKENIZER_FILE_MAX, &data, &bytes, reterr));
+    *ret_file = (struct hr_bpe_file){data, bytes, path};
+    return HR_OK;
+}
+
+static void free_file(struct hr_bpe_file *file)
+{
+    hr__free((char *)(uintptr_t)file->data);
+}
+
+enum hr_err
+hr_tokenizer_from_gpt2(const char *encoder_json, const char *vocab_bpe,
+                       struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
+{
+    struct hr_bpe_file encoder, merges;
+    enum hr_err err;
+
+    if (encoder_json == NULL || vocab_bpe == NULL || ret_tokenizer == NULL)
+        return null_argument(reterr);
+    HR_TRY(read_file(encoder_json, &encoder, reterr));
+    err = read_file(vocab_bpe, &merges, reterr);
+    if (err == HR_OK) {
+        err = hr__bpe_read_gpt2(&encoder, &merges, ret_tokenizer, reterr);
+        free_file(&merges);
+    }
+    free_file(&encoder);
+    return err;
+}
+
+enum hr_err
+hr_tokenizer_from_tiktoken(const char *path, enum hr_tokenizer_pattern pattern,
+                           struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
+{
+    struct hr_bpe_file file;
+    enum hr_err err;
+
+    if (path == NULL || ret_tokenizer == NULL)
+        return null_argument(reterr);
+    if ((unsigned)pattern > HR_PATTERN_llama3)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "there is no pattern %d", (int)pattern);
+    HR_TRY(read_file(path, &file, reterr));
+    err = hr__bpe_read_tiktoken(&file, pattern, ret_tokenizer, reterr);
+    free_file(&file);
+    return err;
+}
+
+enum hr_err hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_tokenizer,
+                                   struct hr_error *reterr)
+{
+    struct hr_bpe_file file;
+    enum hr_err err;
+
+    if (path == NULL || ret_tokenizer == NULL)
+        return null_argument(reterr);
+    HR_TRY(read_file(path, &file, reterr));
+    err = hr__bpe_read_json(&file, ret_tokenizer, reterr);
+    free_file(&file);
+    return err;
+}
+
+/* ---- one text ---- */
+
+static enum hr_err check_text(const void *text, size_t bytes, struct hr_error *reterr)
+{
+    if (text == NULL && bytes > 0)
+        return null_argument(reterr);
+    if (bytes > HR_TOKENIZER_TEXT_MAX)
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "a text of %zu bytes is longer than %zu: split it", bytes,
+                        HR_TOKENIZER_TEXT_MAX);
+    return HR_OK;
+}
+
+static enum hr_err out_of_memory(struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+}
+
+void hr_tokens_finish(struct hr_tokens *tokens)
+{
+    hr__free(tokens->ids);
+    *tokens = (struct hr_tokens){NULL};
+}
+
+enum hr_err
+hr_tokenizer_append(struct hr_tokenizer *tokenizer, const void *text, size_t bytes,
+                    struct hr_tokens *tokens, struct hr_error *reterr)
+{
+    struct hr_bpe_cache *cache;
+    enum hr_err err;
+
+    if (tokenizer == NULL || tokens == NULL)
+        return null_argument(reterr);
+    HR_TRY(check_text(text, bytes, reterr));
+    cache = hr__bpe_cache_take(tokenizer);
+    if (cache == NULL)
+        return out_of_memory(reterr);
+    err = hr__bpe_encode(cache, text, bytes, tokens);
+    hr__bpe_cache_give(cache);
+    return err == HR_OK ? HR_OK : out_of_memory(reterr);
+}
+
+enum hr_err
+hr_tokenizer_encode(struct hr_tokenizer *tokenizer, const void *text, size_t bytes,
+                    int32_t *ids, size_t room, size_t *ret_count, struct hr_error *reterr)
+{
+    bool fits = room >= bytes + HR_BPE_ROOM_MORE; /* then `ids` is never reallocated */
+    struct hr_tokens tokens = {fits ? ids : NULL, 0, fits ? room : 0};
+    enum hr_err err;
+
+    if ((ids == NULL && room > 0) || ret_count == NULL)
+        return null_argument(reterr);
+    err = hr_tokenizer_append(tokenizer, text, bytes, &tokens, reterr);
+    if (err == HR_OK) {
+        *ret_count = tokens.count;
+        if (tokens.count > room)
+            err = hr__fail(reterr, HR_ERR_LIMIT, "the text has %zu ids, room is for %zu",
+                           tokens.count, room);
+        else if (!fits && tokens.count > 0)
+            memcpy(ids, tokens.ids, tokens.count * sizeof *ids);
+    }
+    if (!fits)
+        hr_tokens_finish(&tokens);
+    return err;
+}
+
+/* ---- batches ---- */
+
+#define PART_BYTES ((size_t)64 << 10) /* less is not worth a thread */
+
+/* Consecutive texts, which one thread encodes and then copies to the result. */
+struct part {
+    struct batch *batch;
+    size_t first, end; /* texts */
+    struct hr_tokens own;
+    size_t at; /* of its first id in the result */
+    enum hr_err err;
+};
+
+struct batch {
+    struct hr_tokenizer *tokenizer;
+    const struct hr_tokenizer_text *texts;
+    int64_t *offsets;
+    struct hr_tokens *values;
+};
+
+/* Encodes the texts of a part; their ends become offsets within the part. */
+static void *encode_part(void *user)
+{
+    struct part *part = user;
+    struct batch *batch = part->batch;
+    struct hr_bpe_cache *cache = hr__bpe_cache_take(batch->tokenizer);
+
+    part->err = cache != NULL ? HR_OK : HR_ERR_MEMORY;
+    for (size_t i = part->first; i < part->end && part->err == HR_OK; i++) {
+        const struct hr_tokenizer_text *text = &batch->texts[i];
+
+        part->err = hr__bpe_encode(cache, text->data, text->bytes, &part->own);
+        batch->offsets[i + 1] = (int64_t)part->own.count;
+    }
+    if (cache != NULL)
+        hr__bpe_cache_give(cache);
+    return NULL;
+}
+
+static void *copy_part(void *user)
+{
+    struct part *part = user;
+    struct batch *batch = part->batch;
+
+    if (part->own.count > 0)
+        memcpy(batch->values->ids + part->at, part->own.ids,
+               part->own.count * sizeof *part->own.ids);
+    for (size_t i = part->first; i < part->end; i++)
+        batch->offsets[i + 1] += (int64_t)part->at;
+    return NULL;
+}
+
+/* Runs a step for all parts, each in a thread if the system gives one. */
+static void run_parts(struct part *parts, int count, void *(*step)(void *))
+{
+    pthread_t threads[HR_TOKENIZER_THREADS_MAX];
+    bool started[HR_TOKENIZER_THREADS_MAX];
+
+    for (int i = 1; i < count; i++)
+        started[i] =
+            hr__thread_start(&threads[i], "hr-tokenize", step, &parts[i], NULL) == HR_OK;
+    (void)step(&parts[0]);
+    for (int i = 1; i < count; i++) {
+        if (started[i])
+            pthread_join(threads[i], NULL);
+        else
+            (void)step(&parts[i]);
+    }
+}
+
+/* Parts of about equal bytes. */
+static void split_texts(struct batch *batch, size_t count, size_t bytes,
+                        struct part *parts, int part_count)
+{
+    size_t text = 0, seen = 0;
+
+    for (int i = 0; i < part_count; i++) {
+        size_t share = bytes / (size_t)part_count * (size_t)(i + 1);
+
+        parts[i] = (struct part){.batch = batch, .first = text};
+        while (text < count && (i + 1 == part_count || seen < share))
+            seen += batch->texts[text++].bytes;
+        parts[i].end = text;
+    }
+}
+
+static enum hr_err join_parts(struct batch *batch, struct part *parts, int count)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (parts[i].err != HR_OK)
+            return parts[i].err;
+        parts[i].at = total;
+        total += parts[i].own.count;
+    }
+    if (!hr__tokens_room(batch->values, total))
+        return HR_ERR_MEMORY;
+    run_parts(parts, count, copy_part);
+    batch->values->count = total;
+    return HR_OK;
+}
+
+static enum hr_err
+encode_parts(struct batch *batch, size_t count, size_t bytes, int part_count)
+{
+    struct part *parts = hr__calloc((size_t)part_count, sizeof *parts);
+    enum hr_err err;
+
+    if (parts == NULL)
+        return HR_ERR_MEMORY;
+    split_texts(batch, count, bytes, parts, part_count);
+    /* The result of a single part is the whole result. */
+    if (part_count == 1)
+        parts[0].own = *batch->values;
+    run_parts(parts, part_count, encode_part);
+    if (part_count == 1) {
+        *batch->values = parts[0].own;
+        err = parts[0].err;
+    } else {
+        err = join_parts(batch, parts, part_count);
+        for (int i = 0; i < part_count; i++)
+            hr_tokens_finish(&parts[i].own);
+    }
+    hr__free(parts);
+    return err;
+}
+
+enum hr_err hr_tokenizer_encode_batch(struct hr_tokenizer *tokenizer,
+                                      const struct hr_tokenizer_text *texts, size_t count,
+                                      int threads, struct hr_tokens *values,
+                                      int64_t *offsets, struct hr_error *reterr)
+{
+    struct batch batch = {tokenizer, texts, offsets, values};
+    size_t bytes = 0, most;
+    enum hr_err err;
+
+    if (tokenizer == NULL || (texts == NULL && count > 0) || values == NULL ||
+        offsets == NULL)
+        return null_argument(reterr);
+    if (threads < 0 || threads > HR_TOKENIZER_THREADS_MAX)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "threads must be 0 to %d, not %d",
+                        HR_TOKENIZER_THREADS_MAX, threads);
+    values->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        HR_TRY(check_text(texts[i].data, texts[i].bytes, reterr));
+        bytes += texts[i].bytes;
+    }
+    offsets[0] = 0;
+    most = threads > 0 ? (size_t)threads : (size_t)hr__cpu_count();
+    most = most < bytes / PART_BYTES + 1 ? most : bytes / PART_BYTES + 1;
+    most = most < HR_TOKENIZER_THREADS_MAX ? most : HR_TOKENIZER_THREADS_MAX;
+    err = encode_parts(&batch, count, bytes, (int)most);
+    if (err == HR_OK)
+        return HR_OK;
+    values->count = 0;
+    return out_of_memory(reterr);
+}
+
+/* ---- decoding ---- */
+
+int32_t hr_tokenizer_vocab_size(const struct hr_tokenizer *tokenizer)
+{
+    return (int32_t)hr__bpe_id_end(tokenizer);
+}
+
+enum hr_err hr_tokenizer_decode(const struct hr_tokenizer *tokenizer, const int32_t *ids,
+                                size_t count, void *text, size_t room, size_t *ret_bytes,
+                                struct hr_error *reterr)
+{
+    size_t written = 0;
+
+    if (tokenizer == NULL || (ids == NULL && count > 0) || (text == NULL && room > 0) ||
+        ret_bytes == NULL)
+        return null_argument(reterr);
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes;
+        const uint8_t *token = hr__bpe_token(tokenizer, ids[i], &bytes);
+
+        if (token == NULL)
+            return hr__fail(reterr, HR_ERR_RANGE, "id %d at position %zu is no token",
+                            (int)ids[i], i);
+        if (written + bytes <= room)
+            memcpy((char *)text + written, token, bytes);
+        written += bytes;
+    }
+    *ret_bytes = written;
+    return written <= room
+               ? HR_OK
+               : hr__fail(reterr, HR_ERR_LIMIT, "the text has %zu bytes, room is for %zu",
+                          written, room);
+}
