@@ -54,10 +54,17 @@ if TYPE_CHECKING:
     from .contact_sheet import show
     from .loader import Loader, UnknownLengthError
     from .states import merge_states
+    from .tokenizer import Tokenizer
 
 __version__ = _headrace.version()
 
-_LAZY = {"Loader": "loader", "UnknownLengthError": "loader", "merge_states": "states", "show": "contact_sheet"}
+_LAZY = {
+    "Loader": "loader",
+    "Tokenizer": "tokenizer",
+    "UnknownLengthError": "loader",
+    "merge_states": "states",
+    "show": "contact_sheet",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -99,6 +106,7 @@ __all__ = [
     "StateError",
     "StateMismatchError",
     "StuckError",
+    "Tokenizer",
     "UnknownLengthError",
     "UnsupportedError",
     "WorkerTraceback",

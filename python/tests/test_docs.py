@@ -44,6 +44,10 @@ def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
         loader = numbers.batch(2).loader(shard=(rank, 2))
         next(iter(loader))
         (folder / f"loader-{rank}.json").write_text(json.dumps(loader.state_dict()))
+    letters = [chr(b) for b in (*range(33, 127), *range(161, 173), *range(174, 256))]
+    letters += [chr(256 + i) for i in range(256 - len(letters))]
+    (folder / "encoder.json").write_text(json.dumps({letter: i for i, letter in enumerate([*letters, "he", "hel"])}))
+    (folder / "vocab.bpe").write_text("h e\nhe l\n")
     return {
         "hr": hr,
         "json": json,
