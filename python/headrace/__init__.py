@@ -48,6 +48,7 @@ from .fieldspec import Spec, spec
 from .pipeline import Pipeline
 from .sources import files, from_yaml, idx, lines, load, range, records, tar, tfrecord, zip
 from .sources import lines as list
+from .split import split
 from .user_code import rng
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ __all__ = [
     "rng",
     "show",
     "spec",
+    "split",
     "tar",
     "tfrecord",
     "zip",

@@ -53,6 +53,7 @@ __all__ = [
     "order_shard",
     "order_shuffle",
     "order_skip",
+    "order_split",
     "order_take",
     "record_drop",
     "record_filter",
@@ -1577,8 +1578,8 @@ def order_skip(
 
     Operator `order.skip`, kind order, version 1; pure, shrinks.
 
-    With order.take this splits data: `take: 1000` for one part, `skip: 1000` for the
-    rest.
+    For the parts of a data set use order.split, whose parts keep their records when
+    others are added.
 
     Args:
         pipeline: what the operator reads.
@@ -1593,6 +1594,59 @@ def order_skip(
     params: dict[str, Any] = {"count": count}
     defaults: dict[str, Any] = {}
     return pipeline._then("order.skip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("order.split")
+def order_split(
+    pipeline: Pipeline,
+    fractions: float | Sequence[float],
+    part: int,
+    *,
+    seed: int = 0,
+    by: str | PathLike = "path",
+    group: str | PathLike | None = None,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """One part of the data, such as the training set.
+
+    Operator `order.split`, kind order, version 1; pure, shrinks.
+
+    Graphs with equal `fractions`, `seed`, `by` and `group`, and each `part` in one of
+    them, divide the records: every record is in exactly one part, in every epoch,
+    whatever the run's seed and the ranks. The hash of a record's key decides, so
+    records keep their part when others are added or removed, and records with equal
+    keys are always in one part: `by: label` puts each class as a whole into one. Parts
+    have about the sizes that `fractions` says, the more records (or groups) the closer;
+    `headrace explain` shows them. A fraction that is cut in two leaves the other parts
+    as they are.  Keys are texts: numbers in decimal, names of classes rather than their
+    numbers. With `index`, records keep their part only if others are added after them.
+    It comes before any shuffle, filter or batch.
+
+    Args:
+        pipeline: what the operator reads.
+        fractions: the sizes of all parts; they add up to 1; list of floats, 2 to 64
+            items, each more than 0 and less than 1, required.
+        part: the part to keep, from 0; int, 0 to 63, required.
+        seed: decides, with a record's key, which part it is in; the run's seed does
+            not; int, 0 to 9e+15, default 0.
+        by: the key: path (of the file, below the source's folder), a field that the
+            source knows before it reads a record (a label, a column), or index (the
+            record's number in the source); string, default path.
+        group: a regular expression (POSIX, extended): what it matches in the key is
+            used in place of the key, so that "^[^/]+" keeps the files of a folder
+            together; string, optional.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"fractions": fractions, "part": part, "seed": seed, "by": by, "group": group}
+    defaults: dict[str, Any] = {"seed": 0, "by": "path"}
+    return pipeline._then("order.split", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("order.take")

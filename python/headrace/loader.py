@@ -422,7 +422,7 @@ class Loader:
             warnings.warn(
                 f"'{part}' comes after '{shuffle}', which has another order in every epoch, so it selects other "
                 "records in every epoch: a training and a validation set made like this overlap. To select the same "
-                f"records, put '{part}' before '{shuffle}'",
+                f"records, put '{part}' before '{shuffle}', or make both sets with hr.split()",
                 UserWarning,
                 stacklevel=4,
             )

@@ -95,7 +95,7 @@ uint64_t hr__engine_epochs_max(const struct hr_engine *engine)
 
         for (size_t k = 0; k < p->paths[i].count && passes <= HR_DRAW_EPOCHS_MAX; k++) {
             const struct hr_order *order = &p->paths[i].orders[k];
-            uint64_t of_one = order->op->order.count(order->params, 1);
+            uint64_t of_one = order->op->order.count(order->params, order->state, 1);
 
             passes *= of_one > 1 ? of_one : 1;
         }

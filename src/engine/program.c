@@ -169,7 +169,7 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
 
         make_order(order, c->graph, c->orders[i]);
         order->n = count;
-        count = order->op->order.count(order->params, count);
+        count = order->op->order.count(order->params, order->state, count);
     }
     path->n = count;
     *ret_path = (uint16_t)++p->path_count;
@@ -408,8 +408,8 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
 uint64_t hr__path_count(const struct hr_path *path, uint64_t base)
 {
     if (base > 0 && hr__path_shards(path))
-        return path->orders[0].op->order.count(path->orders[0].params,
-                                               path->orders[0].n - base);
+        return path->orders[0].op->order.count(
+            path->orders[0].params, path->orders[0].state, path->orders[0].n - base);
     return path->n;
 }
 

@@ -22,8 +22,9 @@ struct fact {
     unsigned depth; /* most expansions on a path from a source, including the node */
     uint32_t
         unsteady; /* the node, or the nearest before it, that drops or makes records */
-    uint32_t batched; /* the node, or the nearest before it, that makes batches */
-    uint32_t sharded; /* the node, or the one before it, with SHARDS */
+    uint32_t batched;  /* the node, or the nearest before it, that makes batches */
+    uint32_t sharded;  /* the node, or the one before it, with SHARDS */
+    uint32_t shuffled; /* the node, or the nearest before it, that orders at random */
 };
 
 struct check {
@@ -143,6 +144,14 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
                  name_of(c, fact->sharded), name_of(c, fact->sharded));
         return wrong(c, node, HR_ERR_GRAPH);
     }
+    if (fact->shuffled != NO_NODE && n->op->order.by != NULL) {
+        hr__fail(
+            c->error, HR_ERR_GRAPH,
+            "it lists the records that it chooses, and '%s' orders them otherwise in "
+            "every epoch: put it before '%s'",
+            name_of(c, fact->shuffled), name_of(c, fact->shuffled));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
     if (fact->unsteady != NO_NODE && !has_stream_form(n) &&
         c->graph->nodes[fact->unsteady].op->kind == HR_OP_SOURCE) {
         hr__fail(c->error, HR_ERR_GRAPH,
@@ -210,7 +219,7 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     enum hr_op_kind kind = n->op->kind;
 
     assert(fact->placed);
-    fact->unsteady = fact->batched = fact->sharded = NO_NODE;
+    fact->unsteady = fact->batched = fact->sharded = fact->shuffled = NO_NODE;
     for (size_t i = 0; i < n->input_count; i++) {
         const struct fact *input = &c->facts[n->inputs[i]];
 
@@ -221,6 +230,8 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
             fact->batched = input->batched;
         if (fact->sharded == NO_NODE)
             fact->sharded = input->sharded;
+        if (fact->shuffled == NO_NODE)
+            fact->shuffled = input->shuffled;
     }
     if (kind == HR_OP_EXPAND || n->op->sequence.numbers) {
         fact->depth++;
@@ -239,6 +250,8 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
         fact->batched = node;
     if (n->op->traits & HR_TRAIT_SHARDS)
         fact->sharded = node;
+    if (kind == HR_OP_ORDER && (n->op->traits & HR_TRAIT_RANDOM))
+        fact->shuffled = node;
     return HR_OK;
 }
 

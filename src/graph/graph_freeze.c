@@ -2,9 +2,9 @@
  * graph/graph_freeze.c - turns a built graph into a value.
  *
  * Wiring and kinds are checked first, then schemas are inferred node by node. States are
- * opened only if all of that is right, because opening a source may walk a million files.
- * Then records are counted, groups composed and fingerprints computed. A failure closes
- * what was opened and leaves the graph as it was.
+ * opened and records counted only if all of that is right, because opening a source may
+ * walk a million files. Then groups are composed and fingerprints computed. A failure
+ * closes what was opened and leaves the graph as it was.
  */
 #include "graph/graph_private.h"
 
@@ -430,8 +430,9 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
     struct hr_open open = {.params = n->params, .error = f->error};
+    struct hr_graph_keys keys;
     void *state = n->state;
-    enum hr_err code;
+    enum hr_err code = HR_OK;
 
     assert(n->state == NULL || n->op->source.prepare != NULL);
     n->side_file = side_file(f->graph, n);
@@ -443,11 +444,20 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
     open.twin = twin(f, node);
     if (n->input_count > 0)
         open.input = &f->graph->nodes[n->inputs[0]].schema;
-    code = n->op->open(&open, &state);
+    if (n->op->order.by != NULL) {
+        code =
+            hr__graph_keys(f->graph, node, n->op->order.by(n->params), &keys, f->error);
+        open.keys = &keys.base;
+    }
     if (code == HR_OK)
+        code = n->op->open(&open, &state);
+    if (code == HR_OK) {
         n->state = state;
-    else
-        hr__graph_blame(f->graph, node, f->error);
+        return HR_OK;
+    }
+    if (f->error->param[0] != '\0')
+        point_at(n, f->error->param, f->error);
+    hr__graph_blame(f->graph, node, f->error);
     return code;
 }
 
@@ -472,7 +482,8 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
         break;
     case HR_OP_ORDER:
         if (records >= 0 && n->op->order.count != NULL)
-            records = count_of(n->op->order.count(n->params, (uint64_t)records));
+            records =
+                count_of(n->op->order.count(n->params, n->state, (uint64_t)records));
         break;
     case HR_OP_FILTER:
         records = -1;
@@ -536,10 +547,10 @@ static enum hr_err freeze(struct freeze *f)
     HR_TRY(hr__graph_check(f->graph, f->order, &output, f->error));
     for (size_t i = 0; i < count; i++)
         HR_TRY(infer_node(f, f->order[i]));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         HR_TRY(open_node(f, f->order[i]));
-    for (size_t i = 0; i < count; i++)
         HR_TRY(count_node(f, f->order[i]));
+    }
     f->graph->value_count = f->values;
     HR_TRY(hr__graph_compose(f->graph, f->order, f->error));
     HR_TRY(hr__graph_identify(f->graph, f->order, f->error));

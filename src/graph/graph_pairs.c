@@ -3,9 +3,10 @@
  *
  * A zip joins by number. Inputs stay paired if no random order is between them and the
  * zip, or if the same one is: one node that both share, or orders whose draws follow from
- * equal parameters and equal numbers of records. What is before the first random order
- * chooses which records are pairs, and is the user's decision: `skip: 1` on one side
- * pairs neighbours.
+ * equal parameters and equal numbers of records. A choice by keys (order.by) counts as a
+ * random order; two with equal parameters are the same if they choose the same positions.
+ * What is before the first random order chooses which records are pairs, and is the
+ * user's decision: `skip: 1` on one side pairs neighbours.
  */
 #include "graph/graph_private.h"
 
@@ -29,7 +30,8 @@ static void find_orders(const struct hr_graph *graph, uint32_t node, struct orde
 
         if (n->op->kind == HR_OP_ORDER)
             ret->nodes[count++] = node;
-        if (n->op->kind == HR_OP_ORDER && (n->op->traits & HR_TRAIT_RANDOM))
+        if (n->op->kind == HR_OP_ORDER &&
+            ((n->op->traits & HR_TRAIT_RANDOM) || n->op->order.by != NULL))
             ret->count = count;
         if (n->input_count == 0)
             return;
@@ -47,6 +49,8 @@ static bool same_order(const struct hr_graph *graph, uint32_t one, uint32_t othe
         graph->nodes[a->inputs[0]].schema.records !=
             graph->nodes[b->inputs[0]].schema.records)
         return false;
+    if (a->op->order.by != NULL)
+        return a->op->order.same(a->state, b->state);
     return !(a->op->traits & HR_TRAIT_RANDOM) || hr__node_draws_by_params(a);
 }
 
@@ -55,6 +59,15 @@ static enum hr_err refuse_orders(const struct hr_graph *graph, uint32_t zip,
 {
     const char *op = graph->nodes[order].op->name, *dot = strrchr(op, '.');
 
+    if (graph->nodes[order].op->order.by != NULL)
+        return hr__fail(
+            error, HR_ERR_GRAPH,
+            "'%s' chooses other records in one of its inputs than in another, "
+            "so records would be mispaired. Put one \"- %s\" after '%s' "
+            "instead (in Python hr.%s(hr.zip(...), ...)). To pair records at "
+            "random, set \"paired: false\" on '%s'",
+            graph->nodes[order].name, op, graph->nodes[zip].name,
+            dot != NULL ? dot + 1 : op, graph->nodes[zip].name);
     return hr__fail(error, HR_ERR_GRAPH,
                     "'%s' does not give its inputs the same order, so records would be "
                     "mispaired. Put one \"- %s: {}\" after '%s' instead (in Python "

@@ -58,6 +58,19 @@ hr__graph_substitute(const struct hr_graph *graph, const struct hr_doc *written,
 HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
                                      uint32_t *ret_output, struct hr_error *reterr);
 
+/* graph_keys.c: the keys of the records that ORDER node `node` reads, by the name `by`.
+ * HR_ERR_ARGUMENT with the names that are known. */
+#define HR_KEY_INDEX SIZE_MAX
+struct hr_graph_keys {
+    struct hr_keys base;
+    const struct hr_graph *graph;
+    uint32_t node, source; /* the input, and the source that it reads first */
+    size_t key;            /* of the source, or HR_KEY_INDEX */
+};
+HR_CHECK enum hr_err
+hr__graph_keys(const struct hr_graph *graph, uint32_t node, const char *by,
+               struct hr_graph_keys *ret_keys, struct hr_error *error);
+
 /* graph_pairs.c: fails if a zip would join records that are not known to belong together.
  * Needs the record counts of the nodes before it. */
 HR_CHECK enum hr_err

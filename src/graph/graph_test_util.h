@@ -228,16 +228,17 @@ static const struct hr_op op_unbatch = {.name = "test.unbatch",
                                         .version = 1,
                                         .infer = rank_infer};
 
-static uint64_t same_count(const void *params, uint64_t n)
+static uint64_t same_count(const void *params, const void *state, uint64_t n)
 {
-    (void)params;
+    (void)params, (void)state;
     return n;
 }
 
-static uint64_t take_count(const void *params, uint64_t n)
+static uint64_t take_count(const void *params, const void *state, uint64_t n)
 {
     uint64_t size = (uint64_t)((const struct none *)params)->size;
 
+    (void)state;
     return n < size ? n : size;
 }
 

@@ -61,9 +61,11 @@ print_orders(const struct hr_plan *plan, uint32_t node, bool *seen, struct hr_st
     seen[node] = true;
     for (size_t i = 0; i < n->input_count; i++)
         print_orders(plan, n->inputs[i], seen, out);
-    if (n->op->kind == HR_OP_ORDER)
-        print_line(plan, node, " ",
-                   "a function of the record's number: no queue, no buffer", out);
+    if (n->op->kind != HR_OP_ORDER)
+        return;
+    print_line(plan, node, " ", "a function of the record's number: no queue, no buffer",
+               out);
+    print_state(plan, node, " ", out);
 }
 
 static bool group_continues(const struct hr_plan_stage *stage, size_t at)

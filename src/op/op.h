@@ -92,7 +92,8 @@ struct hr_infer {
         *fields; /* the op's bound fields in `output`, in table order, FIELDS unrolled */
     size_t field_count;
     struct hr_error *error; /* never NULL; node, op are filled in by the caller */
-    const void *state;      /* what hr_op_source.prepare made, or NULL */
+    const void *state;      /* what hr_op_source.prepare made, or NULL; once the graph is
+                             * frozen, what open() made */
 };
 
 /* Fields that an op binds by itself; see hr_op.binds. */
@@ -174,6 +175,14 @@ HR_CHECK enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **re
 struct hr_code_table; /* op/code_table.h */
 struct hr_code_use;
 
+/* What the records that an ORDER op reads are known by before they are read. */
+struct hr_keys {
+    uint64_t count; /* records */
+    /* Replaces *key by the key of the record at position `at` (< count). */
+    HR_CHECK enum hr_err (*get)(const struct hr_keys *keys, uint64_t at,
+                                struct hr_str *key, struct hr_error *error);
+};
+
 /* What an op's open() may look at. */
 struct hr_open {
     const void *params;
@@ -181,9 +190,10 @@ struct hr_open {
     const struct hr_schema *output; /* after the node */
     struct hr_code_table *codes;    /* the code that the graph was given */
     const char *side_file;          /* of the nearest node above that has one, or NULL */
-    void *twin;             /* state of another node of this op, below the same source,
-                               that is open already; or NULL. For what they share. */
-    struct hr_error *error; /* never NULL */
+    void *twin; /* state of another node of this op, below the same source,
+                   that is open already; or NULL. For what they share. */
+    const struct hr_keys *keys; /* of an op with order.by; else NULL */
+    struct hr_error *error;     /* never NULL */
 };
 
 /* What a node learnt from records, for later ones. */
@@ -220,12 +230,26 @@ struct hr_op_source {
      * false: nothing. NULL for sources that read nothing record by record. */
     bool (*ahead)(const void *params, const void *state, uint64_t index,
                   struct hr_range *ret_range);
+    /* What a record is known by before it is read: the name of the i-th such key ("path",
+     * fields such as "label"), NULL after the last. NULL: only by its number. */
+    const char *(*key_name)(const void *params, const void *state, size_t i);
+    /* Appends the i-th key of record `index`, a text: that of a number is decimal, that
+     * of a class its name, so that it stays the same when records are added. */
+    HR_CHECK enum hr_err (*key)(const void *params, const void *state, size_t i,
+                                uint64_t index, struct hr_str *out,
+                                struct hr_error *error);
 };
 
 /* ORDER: an op that chooses records by number. */
 struct hr_op_order {
     /* How many of n records remain; n < HR_COUNT_UNKNOWN. */
-    uint64_t (*count)(const void *params, uint64_t n);
+    uint64_t (*count)(const void *params, const void *state, uint64_t n);
+    /* The name of the key that records are chosen by, one of their source's or "index",
+     * their number there; open() then gets the keys. Nothing before such an op may order
+     * at random. NULL: they are chosen by position. */
+    const char *(*by)(const void *params);
+    /* With `by`: whether both states choose the same positions. */
+    bool (*same)(const void *state, const void *other);
     /* Which input position the output position `at` is. Reads seed and draw_epoch of
      * `id`; may change draw_epoch (repeat). `state` is open()'s, `draw_id` the node's. */
     uint64_t (*map)(const void *params, void *state, uint64_t n, uint64_t at,

@@ -257,6 +257,29 @@ hr__label_table_set(struct hr_op_ctx *ctx, const struct hr_table_column *column,
     return HR_OK;
 }
 
+void hr__label_table_text(const struct hr_table_column *column, uint64_t row,
+                          struct hr_str *out)
+{
+    const char *text;
+    size_t bytes;
+
+    switch (column->type) {
+    case HR_TABLE_TEXT:
+        text = hr__table_text(column, row, &bytes);
+        hr__str_add_bytes(out, text, bytes);
+        break;
+    case HR_TABLE_INT:
+        hr__str_addf(out, "%lld", (long long)((const int64_t *)column->numbers)[row]);
+        break;
+    case HR_TABLE_FLOAT:
+        hr__str_add_double(out, ((const double *)column->numbers)[row]);
+        break;
+    case HR_TABLE_BOOL:
+        hr__str_add(out, ((const bool *)column->numbers)[row] ? "true" : "false");
+        break;
+    }
+}
+
 void hr__label_table_note(const struct hr_label_table *table,
                           const struct hr_table *content, struct hr_str *out)
 {

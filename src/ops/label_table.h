@@ -48,6 +48,10 @@ HR_CHECK enum hr_err
 hr__label_table_set_text(struct hr_op_ctx *ctx, struct hr_value *value, const char *text,
                          size_t bytes);
 
+/* Appends the cell of a record as text. */
+void hr__label_table_text(const struct hr_table_column *column, uint64_t row,
+                          struct hr_str *out);
+
 /* Appends what was found, for people; `content` is the table, wherever it is now. */
 void hr__label_table_note(const struct hr_label_table *table,
                           const struct hr_table *content, struct hr_str *out);

@@ -376,8 +376,8 @@ TEST(take_skip_and_repeat_choose_positions)
 
     bench_init(&b);
     open_order("order.take", "{count: 5}");
-    CHECK_EQ_INT(order->order.count(node.params, 3), 3);
-    CHECK_EQ_INT(order->order.count(node.params, 30), 5);
+    CHECK_EQ_INT(order->order.count(node.params, node.state, 3), 3);
+    CHECK_EQ_INT(order->order.count(node.params, node.state, 30), 5);
     CHECK_EQ_INT(verdict_on(3, &ended), HR_SEQUENCE_PASS);
     CHECK(!ended);
     CHECK_EQ_INT(verdict_on(4, &ended), HR_SEQUENCE_PASS);
@@ -385,12 +385,12 @@ TEST(take_skip_and_repeat_choose_positions)
     CHECK_EQ_INT(verdict_on(5, &ended), HR_SEQUENCE_DROP);
     bench_node_finish(&node);
     open_order("order.skip", "{count: 5}");
-    CHECK_EQ_INT(order->order.count(node.params, 3), 0);
+    CHECK_EQ_INT(order->order.count(node.params, node.state, 3), 0);
     CHECK_EQ_INT(mapped(30, 2, &id), 7);
     CHECK_EQ_INT(verdict_on(4, &ended), HR_SEQUENCE_DROP);
     bench_node_finish(&node);
     open_order("order.repeat", "{count: 3}");
-    CHECK_EQ_INT(order->order.count(node.params, 10), 30);
+    CHECK_EQ_INT(order->order.count(node.params, node.state, 10), 30);
     CHECK_EQ_INT(mapped(10, 27, &id), 7);
     CHECK_EQ_INT(id.draw_epoch, 14);
     CHECK_EQ_INT(id.epoch, 4);
@@ -414,7 +414,7 @@ TEST(shards_cover_all_records_once)
             snprintf(params, sizeof params, "{rank: %d, world: 3, even: %s}", rank,
                      evens[even]);
             open_order("order.shard", params);
-            count = order->order.count(node.params, 10);
+            count = order->order.count(node.params, node.state, 10);
             total += count;
             for (uint64_t at = 0; at < count; at++)
                 seen[mapped(10, at, &id)]++;

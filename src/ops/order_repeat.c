@@ -24,8 +24,9 @@ static enum hr_err repeat_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-static uint64_t repeat_count(const void *params, uint64_t n)
+static uint64_t repeat_count(const void *params, const void *state, uint64_t n)
 {
+    (void)state;
     return n * (uint64_t)((const struct repeat *)params)->count;
 }
 

@@ -31,10 +31,11 @@ static const struct hr_param shard_params[] = {
                   "drop the rest, or repeat records from the beginning"),
 };
 
-static uint64_t shard_count(const void *params, uint64_t n)
+static uint64_t shard_count(const void *params, const void *state, uint64_t n)
 {
     const struct shard *p = params;
 
+    (void)state;
     return hr__share_count(n, (uint64_t)p->rank, (uint64_t)p->world,
                            (enum hr_even)p->even);
 }
@@ -49,7 +50,7 @@ static enum hr_err shard_infer(struct hr_infer *infer)
                               (long long)p->rank, (long long)p->world);
     if (infer->output->records >= 0)
         infer->output->records =
-            (int64_t)shard_count(p, (uint64_t)infer->output->records);
+            (int64_t)shard_count(p, NULL, (uint64_t)infer->output->records);
     return HR_OK;
 }
 

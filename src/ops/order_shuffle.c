@@ -158,9 +158,9 @@ static uint64_t seed_id(int64_t seed)
     return hr__hash64(&seed, sizeof seed, hr__hash64(name, sizeof name, 0));
 }
 
-static uint64_t shuffle_count(const void *params, uint64_t n)
+static uint64_t shuffle_count(const void *params, const void *state, uint64_t n)
 {
-    (void)params;
+    (void)params, (void)state;
     return n;
 }
 

@@ -12,10 +12,11 @@ static const struct hr_param skip_params[] = {
              .help = "number of records to skip"),
 };
 
-static uint64_t skip_count(const void *params, uint64_t n)
+static uint64_t skip_count(const void *params, const void *state, uint64_t n)
 {
     uint64_t count = (uint64_t)((const struct skip *)params)->count;
 
+    (void)state;
     return n > count ? n - count : 0;
 }
 
@@ -23,7 +24,7 @@ static enum hr_err skip_infer(struct hr_infer *infer)
 {
     if (infer->output->records >= 0)
         infer->output->records =
-            (int64_t)skip_count(infer->params, (uint64_t)infer->output->records);
+            (int64_t)skip_count(infer->params, NULL, (uint64_t)infer->output->records);
     return HR_OK;
 }
 
@@ -48,9 +49,9 @@ static enum hr_err skip_add(void *sequencer, struct hr_sequence_record *record,
 const struct hr_op hr_op_order_skip = {
     .name = "order.skip",
     .summary = "skip the first records",
-    .doc =
-        "With order.take this splits data: `take: 1000` for one part, `skip: 1000` for "
-        "the rest.",
+    .doc = "For the parts of a data set use order.split, whose parts keep their records "
+           "when "
+           "others are added.",
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,

@@ -12,10 +12,11 @@ static const struct hr_param take_params[] = {
              .help = "number of records to keep"),
 };
 
-static uint64_t take_count(const void *params, uint64_t n)
+static uint64_t take_count(const void *params, const void *state, uint64_t n)
 {
     uint64_t count = (uint64_t)((const struct take *)params)->count;
 
+    (void)state;
     return n < count ? n : count;
 }
 
@@ -23,7 +24,7 @@ static enum hr_err take_infer(struct hr_infer *infer)
 {
     if (infer->output->records >= 0)
         infer->output->records =
-            (int64_t)take_count(infer->params, (uint64_t)infer->output->records);
+            (int64_t)take_count(infer->params, NULL, (uint64_t)infer->output->records);
     return HR_OK;
 }
 

@@ -38,9 +38,12 @@ TEST(descriptors_are_whole)
         case HR_OP_SOURCE:
             ok =
                 ok && (op->apply != NULL || op->code != NULL) && op->source.count != NULL;
+            ok = ok && (op->source.key == NULL) == (op->source.key_name == NULL);
             break;
         case HR_OP_ORDER:
             ok = ok && op->order.count != NULL && op->order.map != NULL;
+            ok = ok && (op->order.by == NULL) == (op->order.same == NULL);
+            ok = ok && (op->order.by == NULL || op->open != NULL);
             break;
         case HR_OP_EXPAND:
             ok = ok && (op->code != NULL ||

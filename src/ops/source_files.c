@@ -354,6 +354,52 @@ static bool files_ahead(const void *params, const void *state, uint64_t index,
     return path_at(state, index, ret_range->uri, sizeof ret_range->uri);
 }
 
+/* The label, if there is one, the columns, and last the path, which a column may hide. */
+static const char *files_key_name(const void *params, const void *made, size_t i)
+{
+    const struct files *p = params;
+    const struct state *state = made;
+    const struct hr_table *table = hr__index_table(state->index);
+
+    if (has_label(p) && i-- == 0)
+        return p->label;
+    if (i < state->table.more_count)
+        return table->columns[state->table.more[i]].name;
+    return i == state->table.more_count ? "path" : NULL;
+}
+
+static enum hr_err add_path(const struct hr_index *index, uint64_t at, struct hr_str *out,
+                            struct hr_error *error)
+{
+    char path[HR_URI_MAX];
+    size_t length, root = hr__index_root_bytes(index, at);
+
+    if (hr__index_path(index, at, path, sizeof path, &length) != HR_OK)
+        return hr__fail(error, HR_ERR_LIMIT, "the path of a file is too long");
+    hr__str_add_bytes(out, path + root, length - root);
+    return HR_OK;
+}
+
+static enum hr_err files_key(const void *params, const void *made, size_t i,
+                             uint64_t index, struct hr_str *out, struct hr_error *error)
+{
+    const struct files *p = params;
+    const struct state *state = made;
+    const struct hr_table *table = hr__index_table(state->index);
+
+    if (has_label(p) && i-- == 0) {
+        if (state->classes.count > 0)
+            hr__str_add(out, state->classes.names[hr__index_label(state->index, index)]);
+        else
+            hr__label_table_text(&table->columns[state->table.label], index, out);
+    } else if (i < state->table.more_count) {
+        hr__label_table_text(&table->columns[state->table.more[i]], index, out);
+    } else {
+        return add_path(state->index, index, out, error);
+    }
+    return HR_OK;
+}
+
 static enum hr_err set_class(struct hr_op_ctx *ctx, const struct hr_index *index)
 {
     void *memory;
@@ -443,6 +489,8 @@ const struct hr_op hr_op_source_files = {
                .classes_param = "classes",
                .count = files_count,
                .locate = files_locate,
-               .ahead = files_ahead},
+               .ahead = files_ahead,
+               .key_name = files_key_name,
+               .key = files_key},
     .learner = {.side_file = files_side_file},
 };

@@ -175,7 +175,7 @@ static enum hr_err set_item(struct hr_op_ctx *ctx, const struct hr_idx *idx, int
     return HR_OK;
 }
 
-static enum hr_err set_label(struct hr_op_ctx *ctx, const struct hr_idx *idx, int64_t at)
+static int64_t label_at(const struct hr_idx *idx, int64_t at)
 {
     enum hr_dtype dtype = hr__idx_header(idx)->dtype;
     union {
@@ -184,14 +184,37 @@ static enum hr_err set_label(struct hr_op_ctx *ctx, const struct hr_idx *idx, in
         int16_t i16;
         int32_t i32;
     } raw = {0};
-    void *memory;
 
     hr__idx_item(idx, at, &raw);
+    return dtype == HR_U8    ? raw.u8
+           : dtype == HR_I8  ? raw.i8
+           : dtype == HR_I16 ? raw.i16
+                             : raw.i32;
+}
+
+static const char *idx_key_name(const void *params, const void *state, size_t i)
+{
+    return i == 0 && ((const struct files *)state)->labels != NULL
+               ? ((const struct source *)params)->label_field
+               : NULL;
+}
+
+static enum hr_err idx_key(const void *params, const void *state, size_t i,
+                           uint64_t index, struct hr_str *out, struct hr_error *error)
+{
+    const struct files *files = state;
+
+    (void)params, (void)i, (void)error;
+    hr__str_addf(out, "%lld", (long long)label_at(files->labels, (int64_t)index));
+    return HR_OK;
+}
+
+static enum hr_err set_label(struct hr_op_ctx *ctx, const struct hr_idx *idx, int64_t at)
+{
+    void *memory;
+
     HR_TRY(hr__op_alloc(ctx, sizeof(int64_t), &memory));
-    *(int64_t *)memory = dtype == HR_U8    ? raw.u8
-                         : dtype == HR_I8  ? raw.i8
-                         : dtype == HR_I16 ? raw.i16
-                                           : raw.i32;
+    *(int64_t *)memory = label_at(idx, at);
     hr__value_set_tensor(ctx->fields[1], HR_I64, 0, NULL, memory, NULL);
     return HR_OK;
 }
@@ -225,5 +248,8 @@ const struct hr_op hr_op_source_idx = {
     .close = idx_close,
     .identity = idx_identity,
     .apply = idx_apply,
-    .source = {.count = idx_count, .locate = idx_locate},
+    .source = {.count = idx_count,
+               .locate = idx_locate,
+               .key_name = idx_key_name,
+               .key = idx_key},
 };

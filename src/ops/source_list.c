@@ -163,6 +163,24 @@ static bool list_locate(const void *params, const void *state, uint64_t index, c
     return true;
 }
 
+static const char *list_key_name(const void *params, const void *state, size_t i)
+{
+    (void)state;
+    return i == 0 ? ((const struct list *)params)->field : NULL;
+}
+
+static enum hr_err list_key(const void *params, const void *state, size_t i,
+                            uint64_t index, struct hr_str *out, struct hr_error *error)
+{
+    const struct list *p = params;
+    const struct lines *lines = state;
+    size_t length, at = find_line(lines, p->skip_empty, index, &length);
+
+    (void)i, (void)error;
+    hr__str_add_bytes(out, lines->text + at, length);
+    return HR_OK;
+}
+
 static enum hr_err list_apply(struct hr_op_ctx *ctx)
 {
     const struct list *p = ctx->params;
@@ -193,5 +211,8 @@ const struct hr_op hr_op_source_list = {
     .close = list_close,
     .identity = list_identity,
     .apply = list_apply,
-    .source = {.count = list_count, .locate = list_locate},
+    .source = {.count = list_count,
+               .locate = list_locate,
+               .key_name = list_key_name,
+               .key = list_key},
 };

@@ -68,6 +68,7 @@ static const struct row rows[] = {
     {"order.shard",               "{rank: 0, world: 3}",                                     NUMBERS },
     {"order.shuffle",             "{}",                                                      NUMBERS },
     {"order.skip",                "{count: 5}",                                              NUMBERS },
+    {"order.split",               "{fractions: [0.5, 0.5], part: 0, by: index}",             NUMBERS },
     {"order.take",                "{count: 5}",                                              NUMBERS },
     {"record.drop",               "{fields: [label]}",                                       PICTURES},
     {"record.filter",             "{expr: \"label != 1\"}",                                  PICTURES},

@@ -519,16 +519,23 @@ tree_path(const struct hr_index_run *run, uint64_t i, char *path, size_t room)
     return bytes + name_bytes;
 }
 
+size_t hr__index_root_bytes(const struct hr_index *index, uint64_t at)
+{
+    size_t bytes;
+
+    if (index->is_list && hr__index_list_path(&index->list, at, &bytes)[0] == '/')
+        return 0;
+    return index->prefix_bytes;
+}
+
 enum hr_err hr__index_path(const struct hr_index *index, uint64_t at, char *path,
                            size_t room, size_t *ret_length)
 {
-    size_t begin = index->prefix_bytes, bytes;
+    size_t begin = hr__index_root_bytes(index, at), bytes;
 
     if (index->is_list) {
         const char *text = hr__index_list_path(&index->list, at, &bytes);
 
-        if (text[0] == '/')
-            begin = 0;
         if (room <= begin || room - begin <= bytes)
             return HR_ERR_LIMIT;
         memcpy(path + begin, text, bytes);

@@ -73,6 +73,10 @@ uint64_t hr__index_count(const struct hr_index *index);
 HR_CHECK enum hr_err hr__index_path(const struct hr_index *index, uint64_t at, char *path,
                                     size_t room, size_t *ret_length);
 
+/* The bytes at the beginning of that path that are root's, with the slash: 0 for a list's
+ * absolute path. */
+size_t hr__index_root_bytes(const struct hr_index *index, uint64_t at);
+
 /* The number of file `at`'s class, or its label if these are whole numbers; -1 when there
  * are none. */
 int64_t hr__index_label(const struct hr_index *index, uint64_t at);

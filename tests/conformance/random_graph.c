@@ -518,6 +518,16 @@ static void add_batch(struct random_graph *m)
     keep(m, length);
 }
 
+/* Refused if no record is in the part. */
+static void add_split(struct random_graph *m, const char *by)
+{
+    size_t length = m->length;
+
+    add(m, "  - order.split: {fractions: [0.6, 0.4], part: %d, seed: %d, by: %s}\n",
+        (int)below(m, 2), (int)below(m, 1000), by);
+    keep(m, length);
+}
+
 void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos)
 {
     size_t length;
@@ -529,6 +539,8 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
     if (below(m, 3) == 0) {
         add(m, "  - source.range: {n: %d}\n", 20 + (int)below(m, 100));
         CHECK(keep(m, 0));
+        if (below(m, 4) == 0)
+            add_split(m, "index");
         grow(m, 1 + below(m, 4));
     } else {
         add(m, "  - source.files: {path: '%s', labels: folder}\n", photos);
@@ -536,6 +548,8 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
         length = m->length;
         add(m, "  - order.take: {count: %d}\n", 4 + (int)below(m, 9));
         CHECK(keep(m, length));
+        if (below(m, 4) == 0)
+            add_split(m, below(m, 2) == 0 ? "path" : "index");
         grow(m, below(m, 2));
         length = m->length;
         add(m, "  - image.decode: {mode: exact}\n");

@@ -43,6 +43,7 @@ static const char stages[] =
     "  index: {type: path}\n"
     "pipeline:\n"
     "  - source.files: {path: \"${data}\", labels: folder, paths: true}\n"
+    "  - order.split: {fractions: [0.9, 0.1], part: 0, by: label, group: '.*'}\n"
     "  - image.decode: {}\n"
     "  - image.color_jitter: {brightness: 0.4, hue: 0.1}\n"
     "  - image.rotate: {degrees: 20}\n"
