@@ -338,6 +338,8 @@ TEST(ops_that_decode_decode_in_windows)
 TEST(expansions_that_copy_nothing_show_their_parents_bytes)
 {
     int64_t numbers[4] = {3, 1, 4, 1}, dims[1] = {4};
+    struct hr_thread thread = {0};
+    struct hr_op_ctx ctx = {.thread = &thread};
 
     EACH_WITH(HR_TRAIT_ZERO_COPY, row, op)
     {
@@ -347,7 +349,7 @@ TEST(expansions_that_copy_nothing_show_their_parents_bytes)
             continue;
         hr__value_set_tensor(&parent, HR_I64, 1, dims, numbers, NULL);
         for (uint64_t i = 0; i < 4; i++) {
-            CHECK_OK(op->expand.child(NULL, i, &parent, &child, 1));
+            CHECK_OK(op->expand.child(&ctx, i, &parent, &child, 1));
             CHECK(child.data == &numbers[i]);
         }
     }

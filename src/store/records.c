@@ -116,7 +116,7 @@ contents_at(struct hr_window *window, uint64_t at, enum hr_records_kind kind,
             struct hr_records_head *ret_head, const char **ret_data,
             struct hr_error *reterr)
 {
-    const void *data;
+    const void *data = NULL;
 
     HR_TRY(head_at(window, at, ret_head, reterr));
     if (ret_head->kind != kind)

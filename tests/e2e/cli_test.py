@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(__file__))
 from support import Skip, example, graph, headrace, main, one_line, photos, run, run_json, temp, test
 
-commands = ["run", "inspect", "explain", "plan", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
+commands = ["run", "inspect", "explain", "plan", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
 
 
 @test
