@@ -4,6 +4,7 @@
 #include "ops/stack.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,6 +83,10 @@ common_shape(const struct hr_field *field, const struct hr_value *first, size_t 
 
 static void fill_value(void *data, enum hr_dtype dtype, int64_t count, double value)
 {
+    if (value == 0 && !signbit(value)) { /* zeros of all types */
+        memset(data, 0, (size_t)count * hr_dtype_size(dtype));
+        return;
+    }
     for (int64_t i = 0; i < count; i++) {
         switch (dtype) {
         case HR_U8:
@@ -129,6 +134,10 @@ static void copy_corner(const struct hr_value *value, const int64_t *dims, int d
 
     if (d == value->ndim) {
         memcpy(to, from, item);
+        return;
+    }
+    if (d == value->ndim - 1 && value->strides[d] == (int64_t)item) {
+        memcpy(to, from, (size_t)value->dims[d] * item);
         return;
     }
     for (int k = d + 1; k < value->ndim; k++)
