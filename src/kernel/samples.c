@@ -225,6 +225,8 @@ void hr__sound_columns(const float *sound, int64_t count, enum hr_sound_edge edg
         first++;
     while (last > first && from + (int64_t)(last - 1) * step + (int64_t)rows > count)
         last--;
+    for (size_t r = 0; r < rows; r++)
+        memset(to + r * stride + columns, 0, (stride - columns) * sizeof *to);
     for (size_t c = 0; c < first; c++)
         edge_column(sound, count, edge, from + (int64_t)c * step, rows, to + c, stride);
     for (size_t c = last; c < columns; c++)

@@ -47,7 +47,8 @@ enum hr_sound_edge {
  * Cuts a sound into blocks of `block` samples and puts each into a column: row r, column
  * c of `to` is sample from + c * block + r, for r < rows <= block. `from` may be
  * negative; samples outside [0, count) follow `edge`. A kernel that works along columns
- * then has one block per lane.
+ * then has one block per lane. Further
+ * columns up to `stride`, which lanes may read, become 0.
  */
 void hr__sound_columns(const float *sound, int64_t count, enum hr_sound_edge edge,
                        int64_t from, size_t block, size_t rows, float *to, size_t stride,

@@ -51,7 +51,6 @@ struct hr_fft {
     struct hr_fft_stage stage[HR_FFT_STAGES_MAX];
     const float *window; /* size */
     const float *halves; /* pairs: exp(-2 pi i k / size), k <= size / 4; NULL for odd */
-    int32_t from, to;    /* the window is 0 outside [from, to) */
 };
 
 /* Weighted sums of neighbouring bins. */
@@ -66,10 +65,11 @@ struct hr_sound_table {
      * floats at y + r * y_stride; columns are a multiple of HR_SOUND_LANES. */
     void (*fir)(const struct hr_fir *fir, const float *x, size_t stride, size_t lead,
                 float *y, size_t y_stride, size_t columns);
-    /* Power (or magnitude, the square root) of HR_SOUND_LANES frames: x has sample s of
-     * frame f at row s % hop, column s / hop + f. `work`: 4 * (size + 1) *
-     * HR_SOUND_LANES floats. `out`: (size / 2 + 1) rows of HR_SOUND_LANES. */
-    void (*spectrum)(const struct hr_fft *fft, const float *x, size_t stride, size_t hop,
+    /* Power (or magnitude, the square root) of HR_SOUND_LANES frames: sample s of frame f
+     * is x[place[s] + f]. `work`: 4 * (size + 1) * HR_SOUND_LANES floats. `out`: (size /
+     * 2
+     * + 1) rows of HR_SOUND_LANES. */
+    void (*spectrum)(const struct hr_fft *fft, const float *x, const int32_t *place,
                      bool magnitude, float *work, float *out);
     /* out row b = sum of weights * rows of `in`. */
     void (*bands)(const struct hr_band *band, size_t count, const float *in, float *out);

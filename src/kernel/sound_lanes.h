@@ -181,6 +181,31 @@ HR_INLINE void dft5(struct cx *a)
     a[4] = cx_unturn(m1, n1);
 }
 
+HR_INLINE void dft8(struct cx *a)
+{
+    const float half = 0.70710678118654752440f;
+    struct cx even[4] = {a[0], a[2], a[4], a[6]}, odd[4] = {a[1], a[3], a[5], a[7]};
+    vf h = vf_set(half);
+
+    dft4(even);
+    dft4(odd);
+    odd[1] = (struct cx){(odd[1].re + odd[1].im) * h, (odd[1].im - odd[1].re) * h};
+    odd[3] = (struct cx){(odd[3].im - odd[3].re) * h, (odd[3].re + odd[3].im) * h};
+    a[0] = cx_add(even[0], odd[0]);
+    a[1] = cx_add(even[1], odd[1]);
+    a[2] = cx_turn(even[2], odd[2]);
+    a[3] = (struct cx){even[3].re + odd[3].re, even[3].im - odd[3].im};
+    a[4] = cx_sub(even[0], odd[0]);
+    a[5] = cx_sub(even[1], odd[1]);
+    a[6] = cx_unturn(even[2], odd[2]);
+    a[7] = (struct cx){even[3].re - odd[3].re, even[3].im + odd[3].im};
+}
+
+HR_INLINE bool has_code(int radix)
+{
+    return radix <= 5 || radix == 8;
+}
+
 HR_INLINE void dft(struct cx *a, const int radix)
 {
     if (radix == 2)
@@ -189,25 +214,48 @@ HR_INLINE void dft(struct cx *a, const int radix)
         dft3(a);
     else if (radix == 4)
         dft4(a);
-    else
+    else if (radix == 5)
         dft5(a);
+    else
+        dft8(a);
 }
 
-HR_INLINE void
-fft_stage(const struct hr_fft_stage *s, const float *in, float *out, const int radix)
+/* Number i that is transformed, from the samples of the frames times the window: a pair
+ * of samples for even sizes, a sample for odd ones. */
+HR_INLINE struct cx
+load_frames(const struct hr_fft *fft, const float *x, const int32_t *place, size_t i)
+{
+    if (fft->halves == NULL)
+        return (struct cx){vf_load(x + place[i]) * vf_set(fft->window[i]), vf_set(0)};
+    return (struct cx){vf_load(x + place[2 * i]) * vf_set(fft->window[2 * i]),
+                       vf_load(x + place[2 * i + 1]) * vf_set(fft->window[2 * i + 1])};
+}
+
+/* What a transform begins with. */
+struct frames {
+    const struct hr_fft *fft;
+    const float *x;
+    const int32_t *place;
+};
+
+/* A stage from `in` to `out`; the first one reads the frames instead of `in`. */
+HR_INLINE void fft_stage(const struct hr_fft_stage *s, const struct frames *frames,
+                         const float *in, float *out, const int radix, const bool first)
 {
     size_t stride = (size_t)s->stride, count = (size_t)s->count;
 
     for (size_t b = 0; b < count; b++) {
         const float *twiddle = s->twiddles + b * 2 * (size_t)(radix - 1);
 
-        for (size_t q = 0; q < stride; q++) {
-            const float *from = in + (b * stride + q) * CX_FLOATS;
+        for (size_t q = 0; q < (first ? 1 : stride); q++) {
+            size_t at = first ? b : b * stride + q, step = first ? count : count * stride;
             float *to = out + (b * (size_t)radix * stride + q) * CX_FLOATS;
-            struct cx a[5];
+            struct cx a[8];
 
             for (int j = 0; j < radix; j++)
-                a[j] = cx_load(from + (size_t)j * count * stride * CX_FLOATS);
+                a[j] = first ? load_frames(frames->fft, frames->x, frames->place,
+                                           at + (size_t)j * step)
+                             : cx_load(in + (at + (size_t)j * step) * CX_FLOATS);
             dft(a, radix);
             cx_store(to, a[0]);
             for (int j = 1; j < radix; j++)
@@ -244,22 +292,39 @@ static void fft_any(const struct hr_fft_stage *s, const float *in, float *out)
     }
 }
 
-static void fft_run(const struct hr_fft *fft, float *work, float **ret_result)
+/* All numbers as they are loaded, for a first stage of any radix, or none. */
+static void copy_frames(const struct frames *frames, float *out)
 {
+    for (size_t i = 0; i < (size_t)frames->fft->points; i++)
+        cx_store(out + i * CX_FLOATS,
+                 load_frames(frames->fft, frames->x, frames->place, i));
+}
+
+#define STAGE(radix)                                                                     \
+    (i == 0 ? fft_stage(s, frames, in, out, radix, true)                                 \
+            : fft_stage(s, frames, in, out, radix, false))
+
+static void fft_run(const struct frames *frames, float *work, float **ret_result)
+{
+    const struct hr_fft *fft = frames->fft;
     float *in = work, *out = work + (size_t)fft->points * CX_FLOATS;
 
+    if (fft->stages == 0 || !has_code(fft->stage[0].radix))
+        copy_frames(frames, in);
     for (int i = 0; i < fft->stages; i++) {
         const struct hr_fft_stage *s = &fft->stage[i];
         float *swap = in;
 
         if (s->radix == 2)
-            fft_stage(s, in, out, 2);
+            STAGE(2);
         else if (s->radix == 3)
-            fft_stage(s, in, out, 3);
+            STAGE(3);
         else if (s->radix == 4)
-            fft_stage(s, in, out, 4);
+            STAGE(4);
         else if (s->radix == 5)
-            fft_stage(s, in, out, 5);
+            STAGE(5);
+        else if (s->radix == 8)
+            STAGE(8);
         else
             fft_any(s, in, out);
         in = out;
@@ -273,30 +338,6 @@ HR_INLINE void store_power(float *at, struct cx a, bool magnitude)
     vf power = vf_fma(a.im, a.im, a.re * a.re);
 
     vf_store(at, magnitude ? vf_sqrt(power) : power);
-}
-
-/* Samples of the frames times the window, as complex numbers: pairs of samples for even
- * sizes, samples alone for odd ones. */
-static void load_frames(const struct hr_fft *fft, const float *x, size_t stride,
-                        size_t hop, float *work)
-{
-    bool even = fft->halves != NULL;
-    size_t row = (size_t)fft->from % hop;
-    const float *at = x + row * stride + (size_t)fft->from / hop;
-
-    if (!even || fft->from > 0 || fft->to < fft->size)
-        memset(work, 0, (size_t)fft->points * CX_FLOATS * sizeof *work);
-    for (size_t s = (size_t)fft->from; s < (size_t)fft->to; s++) {
-        float *to = work + (even ? s * HR_SOUND_LANES : s * CX_FLOATS);
-
-        vf_store(to, vf_load(at) * vf_set(fft->window[s]));
-        at += stride;
-        if (++row == hop) {
-            row = 0;
-            at -= hop * stride;
-            at++;
-        }
-    }
 }
 
 /* From the transform of pairs to that of samples: bins k and points - k together. */
@@ -322,14 +363,14 @@ split_halves(const struct hr_fft *fft, const float *z, bool magnitude, float *ou
     }
 }
 
-static void spectrum_run(const struct hr_fft *fft, const float *x, size_t stride,
-                         size_t hop, bool magnitude, float *work, float *out)
+static void spectrum_run(const struct hr_fft *fft, const float *x, const int32_t *place,
+                         bool magnitude, float *work, float *out)
 {
     for (size_t lane = 0; lane < HR_SOUND_LANES; lane += VL) {
+        const struct frames frames = {fft, x + lane, place};
         float *z;
 
-        load_frames(fft, x + lane, stride, hop, work + lane);
-        fft_run(fft, work + lane, &z);
+        fft_run(&frames, work + lane, &z);
         if (fft->halves != NULL)
             split_halves(fft, z, magnitude, out + lane);
         else

@@ -25,11 +25,11 @@ struct hr_spectrum {
 
 /* ---- transform ---- */
 
-/* The next radix for what is left of a length: 4, 2, 3, 5, then primes; 0 if that is
- * larger than HR_RADIX_MAX. */
+/* The next radix for what is left of a length: those with code of their own, then primes;
+ * 0 if that is larger than HR_RADIX_MAX. */
 static int32_t next_radix(int32_t left)
 {
-    static const int32_t first[] = {4, 2, 3, 5};
+    static const int32_t first[] = {8, 4, 2, 3, 5};
 
     for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
         if (left % first[i] == 0)
@@ -107,11 +107,11 @@ static double window_at(int window, int32_t at, int32_t width)
 
 static void put_window(struct hr_fft *fft, const struct hr_spectrum_options *o, float *to)
 {
-    fft->from = (o->size - o->width) / 2;
-    fft->to = fft->from + o->width;
+    int32_t before = (o->size - o->width) / 2;
+
     fft->window = to;
     for (int32_t i = 0; i < o->width; i++)
-        to[fft->from + i] = (float)window_at(o->window, i, o->width);
+        to[before + i] = (float)window_at(o->window, i, o->width);
 }
 
 static enum hr_err make_fft(struct hr_spectrum *s, struct hr_error *reterr)
@@ -269,6 +269,7 @@ put_frames(const float *from, size_t rows, size_t left, int64_t frames, float *t
 struct scratch {
     size_t stride, rows;
     float *x, *work, *bins, *bands;
+    int32_t *place; /* of each sample of a frame in x */
 };
 
 static enum hr_err
@@ -283,9 +284,13 @@ make_scratch(const struct hr_spectrum *s, struct hr_arena *arena, struct scratch
     m->work = hr__arena_alloc(arena, 4 * (size + 1) * lanes * sizeof *m->work);
     m->bins = hr__arena_alloc(arena, (size / 2 + 1) * lanes * sizeof *m->bins);
     m->bands = hr__arena_alloc(arena, ((size_t)s->bands + 1) * lanes * sizeof *m->bands);
-    return m->x == NULL || m->work == NULL || m->bins == NULL || m->bands == NULL
-               ? HR_ERR_MEMORY
-               : HR_OK;
+    m->place = hr__arena_alloc(arena, size * sizeof *m->place);
+    if (m->x == NULL || m->work == NULL || m->bins == NULL || m->bands == NULL ||
+        m->place == NULL)
+        return HR_ERR_MEMORY;
+    for (size_t i = 0; i < size; i++)
+        m->place[i] = (int32_t)(i % hop * m->stride + i / hop);
+    return HR_OK;
 }
 
 enum hr_err hr__spectrum_run(const struct hr_spectrum *s, struct hr_arena *arena,
@@ -303,9 +308,10 @@ enum hr_err hr__spectrum_run(const struct hr_spectrum *s, struct hr_arena *arena
 
         if (at == 0)
             hr__sound_columns(sound, count, edge, f * o->hop - before, (size_t)o->hop,
-                              m.rows, m.x, m.stride, m.stride);
-        table->spectrum(&s->fft, m.x + at, m.stride, (size_t)o->hop, o->magnitude, m.work,
-                        m.bins);
+                              m.rows, m.x, m.stride,
+                              (size_t)(frames - f < TILE ? frames - f : TILE) +
+                                  (size_t)((o->size - 1) / o->hop));
+        table->spectrum(&s->fft, m.x + at, m.place, o->magnitude, m.work, m.bins);
         if (s->bands > 0)
             table->bands(s->band, (size_t)s->bands, m.bins, m.bands);
         put_frames(s->bands > 0 ? m.bands : m.bins,
