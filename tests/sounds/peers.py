@@ -8,24 +8,12 @@ file holds results only.
 """
 import pathlib
 import sys
-import types
 
-import numpy as np
-
-try:
-    import torchaudio
-except OSError:  # a wheel for CUDA beside a CPU build of torch: its transforms are Python
-    extension = types.ModuleType("torchaudio._extension")
-    extension.__path__ = []
-    extension._IS_TORCHAUDIO_EXT_AVAILABLE = extension._IS_RIR_AVAILABLE = extension._IS_ALIGN_AVAILABLE = False
-    extension.fail_if_no_align = lambda function: function
-    sys.modules["torchaudio._extension"] = extension
-    for name in [name for name in sys.modules if name.startswith("torchaudio.") and name != extension.__name__]:
-        del sys.modules[name]
-    import torchaudio
 import librosa
+import numpy as np
 import soxr
 import torch
+from cpu_torchaudio import torchaudio
 
 root = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(root / "python/tests"))
