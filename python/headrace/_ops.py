@@ -553,6 +553,7 @@ def batch_pad(
     drop_last: bool = False,
     value: float = 0.0,
     multiple: int = 1,
+    lengths: str | Sequence[str] | None = None,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -562,7 +563,9 @@ def batch_pad(
     Operator `batch.pad`, kind batch, version 1; pure, grows, batched.
 
     Each dimension of a field is padded at its end to the largest in the batch, rounded
-    up to `multiple`.
+    up to `multiple`. For a field `x` in `lengths` batches have a field `x_length`,
+    int64: the sizes that its records had, `[batch]` where one of its dimensions differs
+    between records, else `[batch, n]` for the n that do, in their order.
 
     Args:
         pipeline: what the operator reads.
@@ -571,6 +574,8 @@ def batch_pad(
         value: value of the padding after shorter records; float, default 0.
         multiple: round padded dimensions up to a multiple of this; int, 1 to 1048576,
             in elements, default 1.
+        lengths: the fields whose sizes before padding are wanted: `x` adds `x_length`;
+            list of fields, optional.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -578,7 +583,7 @@ def batch_pad(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"size": size, "drop_last": drop_last, "value": value, "multiple": multiple}
+    params: dict[str, Any] = {"size": size, "drop_last": drop_last, "value": value, "multiple": multiple, "lengths": lengths}
     defaults: dict[str, Any] = {"drop_last": False, "value": 0.0, "multiple": 1}
     return pipeline._then("batch.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import pathlib
 import pickle
+import random
 from typing import Any
 
 import numpy as np
@@ -127,3 +129,60 @@ def test_shapes_change_the_digest() -> None:
         return sum_of.hexdigest()
 
     assert digest(True) != digest(False)
+
+
+# ---- lengths of padded batches ----
+
+
+def test_a_padded_batch_gives_lengths(rng: random.Random) -> None:
+    """Issue 14 A6: they are the sizes before padding."""
+    sizes = [rng.randrange(9) for _ in range(23)]
+    pipe = (
+        hr.from_dataset([np.arange(n, dtype=np.int32) for n in sizes])
+        .map(
+            lambda value: (value, np.ones((len(value) // 2, 4), np.float32)),
+            outputs={"ids": hr.spec("int32", (None,)), "boxes": hr.spec("float32", (None, 4))},
+        )
+        .padded_batch(5, value=-1, multiple=4, lengths=["ids", "boxes"])
+    )
+    assert [f"{f.name}: {f.text()}" for f in pipe.fields][2:] == [
+        "ids_length: int64[batch]",
+        "boxes_length: int64[batch]",
+    ]
+    for threads in (0, 2):
+        seen: list[int] = []
+        for batch in pipe.loader(threads=threads, output="numpy"):
+            ids = batch.ids
+            lengths = batch.ids_length
+            seen += lengths.tolist()
+            assert ((np.arange(ids.shape[1]) < lengths[:, None]) == (ids >= 0)).all()
+            assert batch.boxes_length.tolist() == [n // 2 for n in lengths.tolist()]
+            assert (batch.boxes[..., 0] > 0).sum(1).tolist() == batch.boxes_length.tolist()
+        assert seen == sizes
+
+
+def test_lengths_of_several_dimensions_have_a_column_for_each(pictures: pathlib.Path) -> None:
+    images = hr.files(pictures).decode()
+    (batch,) = images.padded_batch(30, lengths="image").loader(output="numpy")
+    single = [b.image.shape[1:3] for b in images.batch(1).loader(output="numpy")]
+    assert batch.image_length.tolist() == [list(shape) for shape in single]
+    (batch,) = images.resize((6, 5)).padded_batch(30, lengths="image").loader(output="numpy")
+    assert batch.image_length.tolist() == [6] * 30
+
+
+@pytest.mark.parametrize(
+    ("pipe", "words"),
+    [
+        (hr.range(5).padded_batch(2, lengths="value"), '"value" is one number a record'),
+        (hr.range(5).padded_batch(2, lengths="x"), 'no field "x"'),
+        (
+            hr.range(5).map(lambda v: {"a": np.ones(int(v)), "a_length": v}).padded_batch(2, lengths="a"),
+            "which is taken",
+        ),
+        (hr.range(5).map(lambda v: {"b": b"x"}).padded_batch(2, lengths="b"), '"b" is a list'),
+    ],
+)
+def test_lengths_that_cannot_be_given_are_refused(pipe: hr.Pipeline, words: str) -> None:
+    with pytest.raises(hr.HeadraceError, match=words) as caught:
+        pipe.fields  # noqa: B018
+    assert caught.value.op == "batch.pad"

@@ -122,7 +122,8 @@ struct hr_op_sequence {
      * knows the places of records beforehand it has them written there, and calls join
      * in place of the hooks above. NULL: not so. */
     void (*runs)(const void *params, struct hr_sequence_runs *ret_runs);
-    /* The joined values of `records` records (at least 1): a field with a column is its
+    /* The joined values of `records` records (at least 1), in the order of the output's
+     * schema, which begins with the fields of `schema`: a field with a column is its
      * first rows (the reference moves to the value), all others are joined of rows[f],
      * rows[f + stride], ..., which stay the caller's. On failure values may be partly
      * made, and the caller clears them. */

@@ -4,12 +4,18 @@
 #include "ops/batch.h"
 #include "ops/stack.h"
 
+#include <stdio.h>
+#include <string.h>
+
 struct pad {
     int64_t size;
     bool drop_last;
     double value;
     int64_t multiple;
+    struct hr_names lengths;
 };
+
+#define LENGTH_SUFFIX "_length"
 
 static const struct hr_param pad_params[] = {
     HR_P_BATCH_SIZE(struct pad),
@@ -19,13 +25,58 @@ static const struct hr_param pad_params[] = {
     HR_P_INT(struct pad, multiple, .fallback = "1", HR_RANGE(1, 1 << 20),
              .unit = "elements",
              .help = "round padded dimensions up to a multiple of this"),
+    HR_P_FIELDS(struct pad, lengths, .access = HR_ACCESS_READ,
+                .help = "the fields whose sizes before padding are wanted: `x` adds "
+                        "`x_length`"),
 };
+
+/* ---- lengths ---- */
+
+/* `item` is the field before it was batched. */
+static enum hr_err infer_length(struct hr_infer *infer, const struct hr_field *item,
+                                const struct hr_dim *batch)
+{
+    char name[HR_FIELD_NAME_MAX + sizeof LENGTH_SUFFIX];
+    int dims[HR_MAX_DIMS], count;
+    struct hr_field *field;
+
+    if (item->kind != HR_FIELD_TENSOR || item->ndim == 0)
+        return hr__infer_fail(
+            infer, "lengths", HR_ERR_SHAPE, "field \"%s\" is %s, which is not padded",
+            item->name, item->kind == HR_FIELD_TENSOR ? "one number a record" : "a list");
+    snprintf(name, sizeof name, "%s" LENGTH_SUFFIX, item->name);
+    if (strlen(name) > HR_FIELD_NAME_MAX || hr__schema_find(infer->output, name) != NULL)
+        return hr__infer_fail(
+            infer, "lengths", HR_ERR_ARGUMENT,
+            "the lengths of \"%s\" cannot be called \"%s\", which is %s: "
+            "rename it",
+            item->name, name, strlen(name) > HR_FIELD_NAME_MAX ? "too long" : "taken");
+    field = hr__schema_put(infer->output, name);
+    if (field == NULL)
+        return hr__infer_fail(infer, "lengths", HR_ERR_LIMIT,
+                              "a record has at most %d fields", HR_SCHEMA_FIELDS_MAX);
+    field->kind = HR_FIELD_TENSOR;
+    field->dtype = HR_I64;
+    field->dims[field->ndim++] = *batch;
+    count = hr__length_dims(item, dims);
+    if (count > 1)
+        hr__dim_set(&field->dims[field->ndim++], count);
+    return HR_OK;
+}
 
 static enum hr_err pad_infer(struct hr_infer *infer)
 {
     const struct pad *p = infer->params;
 
-    return hr__infer_batch(infer, p->size, p->drop_last, false);
+    HR_TRY(hr__infer_batch(infer, p->size, p->drop_last, false));
+    for (size_t i = 0; i < infer->field_count; i++) {
+        const struct hr_field *batch = infer->fields[i];
+
+        for (size_t f = 0; f < infer->inputs[0].count; f++)
+            if (strcmp(infer->inputs[0].fields[f].name, batch->name) == 0)
+                HR_TRY(infer_length(infer, &infer->inputs[0].fields[f], &batch->dims[0]));
+    }
+    return HR_OK;
 }
 
 static struct hr_stack_spec spec_of(const struct pad *p)
@@ -34,7 +85,8 @@ static struct hr_stack_spec spec_of(const struct pad *p)
                                   .drop_last = p->drop_last,
                                   .pad = true,
                                   .pad_value = p->value,
-                                  .pad_multiple = p->multiple};
+                                  .pad_multiple = p->multiple,
+                                  .lengths = &p->lengths};
 }
 
 static enum hr_err pad_begin(const struct hr_sequence_begin *begin, void **sequencer)
@@ -77,8 +129,12 @@ static uint64_t pad_count(const void *params, uint64_t n)
 const struct hr_op hr_op_batch_pad = {
     .name = "batch.pad",
     .summary = "stack records of differing shapes into batches",
-    .doc = "Each dimension of a field is padded at its end to the largest in the batch, "
-           "rounded up to `multiple`.",
+    .doc =
+        "Each dimension of a field is padded at its end to the largest in the batch, "
+        "rounded up to `multiple`. For a field `x` in `lengths` batches have a field "
+        "`x_length`, int64: the sizes that its records had, `[batch]` where one of its "
+        "dimensions differs between records, else `[batch, n]` for the n that do, in "
+        "their order.",
     .version = 1,
     .kind = HR_OP_SEQUENCE,
     .traits = HR_TRAIT_PURE | HR_TRAIT_BATCHED | HR_TRAIT_GROWS,

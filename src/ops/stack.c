@@ -213,6 +213,43 @@ static void set_column(struct hr_value *value, const struct hr_field *field,
     value->layout = (uint8_t)field->layout;
 }
 
+int hr__length_dims(const struct hr_field *field, int ret_dims[HR_MAX_DIMS])
+{
+    int count = 0;
+
+    for (int d = 0; d < field->ndim; d++)
+        if (field->dims[d].size < 0)
+            ret_dims[count++] = d;
+    if (count == 0)
+        ret_dims[count++] = 0;
+    return count;
+}
+
+/* The sizes of the field's records, of which `columns` holds those of one fixed shape. */
+static enum hr_err
+join_lengths(struct hr_pool *pool, const struct hr_field *field,
+             const struct hr_value *first, size_t stride, int64_t records,
+             struct hr_value *ret_value, struct hr_error *reterr)
+{
+    int dims[HR_MAX_DIMS], count = hr__length_dims(field, dims);
+    int64_t shape[2] = {records, count}, *to;
+    struct hr_buffer *buffer;
+    enum hr_err code = hr_pool_get(pool, (size_t)(records * count) * sizeof *to, &buffer);
+
+    if (code != HR_OK)
+        return hr__fail(reterr, code, "no memory for the lengths of field '%s'",
+                        field->name);
+    to = hr_buffer_data(buffer);
+    for (int64_t i = 0; i < records; i++)
+        for (int k = 0; k < count; k++)
+            *to++ = field->dims[dims[k]].size >= 0
+                        ? field->dims[dims[k]].size
+                        : first[(size_t)i * stride].dims[dims[k]];
+    hr__value_set_tensor(ret_value, HR_I64, count > 1 ? 2 : 1, shape,
+                         hr_buffer_data(buffer), buffer);
+    return HR_OK;
+}
+
 enum hr_err
 hr__stack_join(struct hr_pool *pool, const struct hr_schema *schema, int64_t records,
                struct hr_buffer **columns, const struct hr_value *rows, size_t stride,
@@ -233,6 +270,14 @@ hr__stack_join(struct hr_pool *pool, const struct hr_schema *schema, int64_t rec
             HR_TRY(stack_tensors(pool, field, &rows[f], stride, records, spec,
                                  &ret_values[f], reterr));
         }
+    }
+    for (int i = 0; spec->lengths != NULL && i < spec->lengths->count; i++) {
+        size_t f = 0;
+
+        while (strcmp(schema->fields[f].name, spec->lengths->values[i]) != 0)
+            f++;
+        HR_TRY(join_lengths(pool, &schema->fields[f], &rows[f], stride, records,
+                            &ret_values[schema->count + (size_t)i], reterr));
     }
     return HR_OK;
 }

@@ -17,12 +17,19 @@ struct hr_stack_spec {
                     agree */
     bool ragged; /* tensors with unknown dims keep their sizes: HR_VALUE_RAGGED */
     double pad_value;
-    int64_t pad_multiple; /* padded dims are rounded up to this */
+    int64_t pad_multiple;           /* padded dims are rounded up to this */
+    const struct hr_names *lengths; /* or NULL: fields whose records' sizes are joined,
+                                       too; these values follow those of the schema */
 };
 
+/* The dimensions whose sizes are the lengths of a record: those that differ between
+ * records, or the first one if none is known to. Returns how many there are. */
+int hr__length_dims(const struct hr_field *field, int ret_dims[HR_MAX_DIMS]);
+
 /*
- * Joins the values of `records` records (at least 1). A field with a column gets its
- * first rows (the reference moves); others are joined from rows[f], rows[f + stride],
+ * Joins the values of `records` records (at least 1), and lengths if there are. A field
+ * with a column gets its first rows (the reference moves); others are joined from
+ * rows[f], rows[f + stride],
  * ..., which the caller still owns. `columns` may be NULL. HR_ERR_SHAPE names the field
  * and both shapes. On failure some values may be set; the caller clears them.
  */

@@ -505,6 +505,7 @@ static void add_batch(struct random_graph *m)
 {
     size_t length = m->length;
     int size = 1 + (int)below(m, 9);
+    bool pads;
 
     if (!all_known(m) && below(m, 2) == 0) {
         add(m, "  - image.resize: {size: [%d, %d]}\n", 8 + (int)below(m, 40),
@@ -512,9 +513,10 @@ static void add_batch(struct random_graph *m)
         keep(m, length);
         length = m->length;
     }
-    add(m, "  - batch.%s: {size: %d, drop_last: %s}\n",
-        all_known(m) || below(m, 8) == 0 ? "stack" : "pad", size,
-        below(m, 3) == 0 ? "true" : "false");
+    pads = !all_known(m) && below(m, 8) > 0;
+    add(m, "  - batch.%s: {size: %d, drop_last: %s%s}\n", pads ? "pad" : "stack", size,
+        below(m, 3) == 0 ? "true" : "false",
+        pads && has_field(m, "image") && below(m, 2) == 0 ? ", lengths: image" : "");
     keep(m, length);
 }
 

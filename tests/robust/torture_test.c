@@ -52,7 +52,7 @@ static const char stages[] =
     "  - batch.pad: {size: 2}\n"
     "  - batch.unbatch: {}\n"
     "  - image.gaussian_blur: {size: 5}\n"
-    "  - batch.pad: {size: 2}\n";
+    "  - batch.pad: {size: 2, lengths: image}\n";
 
 struct torture {
     const char *text;
