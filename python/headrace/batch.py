@@ -96,12 +96,16 @@ class Batch(Mapping[str, Any]):
     Frameworks that move a batch rebuild it by `type(batch)(values)`, which this class supports.
     """
 
-    __slots__ = ("_batch", "_convert", "_made")
+    __slots__ = ("_batch", "_classes", "_convert", "_made")
 
     def __init__(
-        self, batch: _headrace.Batch | Mapping[str, Any], convert: Callable[[_headrace.Field], Any] | None = None
+        self,
+        batch: _headrace.Batch | Mapping[str, Any],
+        convert: Callable[[_headrace.Field], Any] | None = None,
+        classes: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self._made: dict[str, Any] = {}
+        self._classes = classes or {}
         if isinstance(batch, _headrace.Batch):
             self._batch: _headrace.Batch | _Values = batch
         else:
@@ -189,7 +193,9 @@ class Batch(Mapping[str, Any]):
                 return type(value)(map(moved, value))
             return value.to(*args, **options) if hasattr(value, "to") else value
 
-        return _batch_of({name: moved(self[name]) for name in self}, self.records, self.epoch)
+        made = _batch_of({name: moved(self[name]) for name in self}, self.records, self.epoch)
+        made._classes = self._classes
+        return made
 
     def __repr__(self) -> str:
         made = isinstance(self._batch, _Values)

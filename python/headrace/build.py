@@ -98,6 +98,11 @@ class Built:
         return None if count < 0 else count
 
     @functools.cached_property
+    def classes(self) -> dict[str, tuple[str, ...]]:
+        """Names of the classes of each field that has them."""
+        return {field.name: field.classes for field in self.fields if field.classes}
+
+    @functools.cached_property
     def changing_part(self) -> tuple[str, str] | None:
         """Names of a take or skip and of a shuffle before it, which select other records in every epoch."""
         infos = self.graph.nodes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,30 @@ from .errors import ArgumentError, DtypeError, NotFoundError, ShapeError
 _GAP = 2  # pixels between pictures
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 _STD = np.array([0.229, 0.224, 0.225], np.float32)
+
+# Printable ASCII: [95, 8 rows, 5 columns].
+_FONT = np.unpackbits(
+    np.frombuffer(
+        bytes.fromhex(
+            "000000000000005f00000007000700147f147f14242a7f2a12231308646236495620500008070300001c2241000041221c00"
+            "2a1c7f1c2a08083e080800807030000808080808000060600020100804023e5149453e00427f400072494949462141494d33"
+            "1814127f1027454545393c4a49493141211109073649494936464949291e0000140000004034000000081422411414141414"
+            "004122140802015909063e415d594e7c1211127c7f494949363e414141227f4141413e7f494949417f090909013e41415173"
+            "7f0808087f00417f41002040413f017f081422417f404040407f021c027f7f0408107f3e4141413e7f090909063e4151215e"
+            "7f09192946264949493203017f01033f4040403f1f2040201f3f4038403f631408146303047804036159494d43007f414141"
+            "0204081020004141417f04020102044040404040000307080020545478407f284444383844444428384444287f3854545418"
+            "00087e090218a4a49c787f0804047800447d40002040403d007f1028440000417f40007c047804787c080404783844444438"
+            "fc1824241818242418fc7c08040408485454542404043f44243c4040207c1c2040201c3c4030403c44281028444c9090907c"
+            "4464544c440008364100000077000000413608000201020402"
+        ),
+        np.uint8,
+    ).reshape(95, 5, 1),
+    axis=2,
+    bitorder="little",
+).transpose(0, 2, 1)
+_CAPTIONS = ("label", "path")
+_LETTER, _LINE = 6, 10  # pixels of a character and of a line of text, gaps included
+_LETTERS = 20  # pictures are at most this far apart for the sake of their captions
 
 
 class Sheet:
@@ -39,7 +63,14 @@ class Sheet:
 
 
 @checked
-def show(batch: Any, *, field: str | None = None, count: int = 64, columns: int | None = None) -> Sheet:
+def show(
+    batch: Any,
+    *,
+    field: str | None = None,
+    count: int = 64,
+    columns: int | None = None,
+    captions: str | Sequence[object] | None = _CAPTIONS,
+) -> Sheet:
     """Draw the images of a batch side by side.
 
     Args:
@@ -49,6 +80,9 @@ def show(batch: Any, *, field: str | None = None, count: int = 64, columns: int 
         field: the field with the images; by default the first suitable one.
         count: the maximum number of images.
         columns: pictures per row; by default those of a square.
+        captions: what is written below the images: names of fields, of which those that the batch
+            has are shown, one a line, classes by their names; or a list of texts, one an
+            image, for a batch that is an array. None: nothing.
 
     Returns:
         A Sheet, which a notebook shows.
@@ -60,11 +94,70 @@ def show(batch: Any, *, field: str | None = None, count: int = 64, columns: int 
     n, height, width, _ = images.shape
     columns = min(n, columns or int(np.ceil(np.sqrt(n))))
     rows = -(-n // columns)
-    sheet = np.full((rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3), 255, np.uint8)
+    lines = _captions(batch, captions, n)
+    letters = max((len(text) for line in lines for text in line), default=0)
+    across = max(width, _LETTER * min(letters, _LETTERS))
+    down = height + _LINE * len(lines)
+    sheet = np.full((rows * (down + _GAP) - _GAP, columns * (across + _GAP) - _GAP, 3), 255, np.uint8)
     for i, image in enumerate(images):
-        y, x = (i // columns) * (height + _GAP), (i % columns) * (width + _GAP)
+        y, x = (i // columns) * (down + _GAP), (i % columns) * (across + _GAP)
         sheet[y : y + height, x : x + width] = image
+        for k, line in enumerate(lines):
+            text = _text(line[i], across // _LETTER)
+            at = y + height + _LINE * k + 1
+            sheet[at : at + text.shape[0], x : x + text.shape[1]] = text[..., None]
     return Sheet(sheet)
+
+
+def _captions(batch: Any, captions: str | Sequence[object] | None, n: int) -> list[list[str]]:
+    """Lines below the images, each with a text for every image."""
+    if captions is None:
+        return []
+    if not isinstance(batch, Mapping):
+        if captions is _CAPTIONS:
+            return []
+        if isinstance(captions, str) or not hasattr(captions, "__len__") or len(captions) < n:
+            raise ArgumentError(
+                f"show(): captions are {n} texts, one for each image, not {captions!r:.60}", param="captions"
+            )
+        return [[_plain(one) for one in captions[:n]]]
+    names = (captions,) if isinstance(captions, str) else captions
+    lines = []
+    for name in names:
+        if name not in batch and captions is not _CAPTIONS:
+            raise NotFoundError(
+                f"there is no field {name!r} for the captions; fields: {', '.join(batch)}", param="captions"
+            )
+        if name in batch and hasattr(batch[name], "__len__") and len(batch[name]) >= n:
+            classes = getattr(batch, "_classes", {}).get(name, ())
+            lines.append([_plain(one, classes) for one in _items(batch[name])[:n]])
+    return lines
+
+
+def _items(values: Any) -> Any:
+    return values if isinstance(values, (list, tuple)) else _array(values)
+
+
+def _plain(value: Any, classes: Sequence[str] = ()) -> str:
+    """A value as one line of text; the last part of a path."""
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace").rstrip("/").rpartition("/")[2]
+    elif isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if classes and isinstance(value, (int, np.integer)) and 0 <= value < len(classes):
+        return classes[int(value)]
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else " ".join(str(value).split())
+
+
+def _text(text: str, most: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Dark letters on white, [8, pixels]; of a longer text the end."""
+    if len(text) > most:
+        text = "~" + text[len(text) - most + 1 :]
+    letters = [_FONT[ord(c) - 32 if " " <= c <= "~" else ord("?") - 32] for c in text]
+    made = np.full((8, _LETTER * len(letters)), 255, np.uint8)
+    for i, letter in enumerate(letters):
+        made[:, _LETTER * i : _LETTER * i + 5][letter > 0] = 0
+    return made
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:

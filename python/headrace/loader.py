@@ -219,7 +219,7 @@ class Run:
         if got.epoch != self.epoch:
             with self._lock:
                 self.epoch = max(self.epoch, got.epoch)
-        made = Batch(got, self._loader._convert)
+        made = Batch(got, self._loader._convert, self._loader._built.classes)
         if self._loader._progress is not None:
             self._loader._progress.advance(self)
         return made

@@ -20,7 +20,7 @@ import pytest
 import headrace as hr
 import userfns
 from conftest import run_script
-from headrace import _headrace
+from headrace import _headrace, contact_sheet
 
 
 def numbers(batches: Any) -> list[int]:
@@ -420,7 +420,7 @@ print(os.waitpid(pid, 0)[1], next(run).value[0])
 
 
 def test_show_draws_a_sheet(vision: hr.Pipeline, tmp_path: pathlib.Path) -> None:
-    sheet = hr.show(next(iter(vision.loader(output="numpy"))))
+    sheet = hr.show(next(iter(vision.loader(output="numpy"))), captions=None)
     sheet.save(tmp_path / "sheet.png")
     data = (tmp_path / "sheet.png").read_bytes()
     assert data.startswith(b"\x89PNG") and sheet.pixels.shape == (3 * 18 - 2, 3 * 18 - 2, 3)
@@ -434,9 +434,41 @@ def test_show_takes_any_layout(shape: tuple[int, ...]) -> None:
 
 
 def test_show_takes_fields_one_image_and_no_numbers(vision: hr.Pipeline) -> None:
-    assert hr.show(next(iter(vision.loader(output="headrace")))).pixels.shape == (52, 52, 3)
+    assert hr.show(next(iter(vision.loader(output="headrace"))), captions=None).pixels.shape == (52, 52, 3)
     assert hr.show(np.zeros((5, 6, 3), np.uint8)).pixels.shape == (5, 6, 3)
     assert hr.show(np.array([[[[np.nan, np.inf, -np.inf]]]])).pixels.shape == (1, 1, 3)
+
+
+def ink(sheet: contact_sheet.Sheet, top: int, left: int, letters: int) -> list[str]:
+    """The letters of a caption, one text of marks each."""
+    dark = sheet.pixels[top : top + 8, left : left + 6 * letters, 0] == 0
+    return ["".join("#" if dot else "." for dot in dark[:, 6 * i : 6 * i + 5].ravel()) for i in range(letters)]
+
+
+def test_show_writes_captions(pictures: pathlib.Path) -> None:
+    """Issue 14 A6: names of classes and files are below the pictures."""
+    images = hr.files(pictures, labels="folder", paths=True).decode().resize((20, 20))
+    batch = next(iter(images.batch(6).loader(output="numpy")))
+    sheet = hr.show(batch, columns=3)
+    assert sheet.pixels.shape == (2 * (20 + 2 * 10 + 2) - 2, 3 * (6 * 6 + 2) - 2, 3)  # "00.ppm" has six letters
+    letter = {
+        c: ink(hr.show(np.full((1, 9, 9, 3), 255, np.uint8), captions=[c]), 10, 0, 1)[0] for c in "ab0123456789.pm"
+    }
+    assert len(set(letter.values())) == len(letter) and "#" in letter["."]
+    for i, path in enumerate(batch.path):
+        top, left = i // 3 * 42 + 21, i % 3 * 38
+        assert ink(sheet, top, left, 1) == [letter["abc"[batch.label[i]]]]
+        assert ink(sheet, top + 10, left, 6) == [letter[c] for c in path.decode().rpartition("/")[2]]
+    assert (hr.show(batch.to("cpu") if hasattr(batch.image, "to") else batch).pixels != 255).any()
+    numbers = hr.show({"image": batch.image, "label": batch.label}, count=1)
+    assert ink(numbers, 21, 0, 1) == [letter[str(batch.label[0])]]
+    long = hr.show(np.full((1, 9, 9, 3), 255, np.uint8), captions=["a" * 99 + "b1"])
+    assert long.pixels.shape == (19, 120, 3) and ink(long, 10, 108, 2) == [letter["b"], letter["1"]]
+    with pytest.raises(hr.NotFoundError, match="'lable' for the captions; fields: "):
+        hr.show(batch, captions="lable")
+    for wrong in ("label", ["a"], 3):
+        with pytest.raises(hr.ArgumentError, match="6 texts, one for each image"):
+            hr.show(batch.image, captions=wrong)  # type: ignore[arg-type]
 
 
 def test_show_refuses_what_is_no_picture() -> None:
