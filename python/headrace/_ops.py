@@ -70,6 +70,7 @@ __all__ = [
     "tensor_cast",
     "tensor_layout",
     "tensor_one_hot",
+    "text_tokenize_bpe",
 ]
 
 
@@ -2233,6 +2234,56 @@ def tensor_one_hot(
     return pipeline._then("tensor.one_hot", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("text.tokenize_bpe")
+def text_tokenize_bpe(
+    pipeline: Pipeline,
+    *,
+    field: str = "text",
+    to: str = "tokens",
+    json: PathLike | None = None,
+    ranks: PathLike | None = None,
+    pattern: Literal["r50k", "cl100k", "o200k", "llama3"] = "r50k",
+    encoder: PathLike | None = None,
+    merges: PathLike | None = None,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Text to token ids by byte-level BPE.
+
+    Operator `text.tokenize_bpe`, kind map, version 1; pure.
+
+    A byte string to int32 `[tokens]`, whose length differs between records: collect
+    batches with `batch.pad` or with `ragged: true`. The ids are those of tiktoken's
+    `encode_ordinary` and of Hugging Face's tokenizers without special tokens: text that
+    looks like a special token is ordinary text. Each byte that is not part of a
+    well-formed UTF-8 character is encoded as it is. `json` must be a byte-level BPE
+    without normalizer, with the pattern of GPT-2, Llama 3 or o200k. The contents of the
+    files, not their paths, are part of the fingerprint. Each thread uses about 20 MB in
+    addition to the memory of the iterator.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the text; it is dropped; field, default text.
+        to: the field that becomes the ids; field, default tokens.
+        json: Hugging Face's tokenizer.json; path, optional.
+        ranks: or a rank file of tiktoken; path, optional.
+        pattern: with ranks: how text is split into words; enum, one of r50k, cl100k,
+            o200k, llama3, default r50k.
+        encoder: or GPT-2's encoder.json, with merges; path, optional.
+        merges: GPT-2's vocab.bpe, with encoder; path, optional.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "to": to, "json": json, "ranks": ranks, "pattern": pattern, "encoder": encoder, "merges": merges}
+    defaults: dict[str, Any] = {"field": "text", "to": "tokens", "pattern": "r50k"}
+    return pipeline._then("text.tokenize_bpe", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 class Methods:
     """The operators under their short names; Pipeline inherits them."""
 
@@ -2278,3 +2329,4 @@ class Methods:
     cast = tensor_cast
     layout = tensor_layout
     one_hot = tensor_one_hot
+    tokenize_bpe = text_tokenize_bpe

@@ -259,7 +259,8 @@ static enum hr_err take(struct pack *pack, const struct hr_batch *batch)
     return save_manifest(pack);
 }
 
-/* What a call that was killed has left: "part-000003.tar.tmp-...", "part.json.tmp-...". */
+/* What a call that was killed has left: "part-000003.tar.tmp-...", "part.json.tmp-...".
+ */
 static bool is_leftover(const struct pack *pack, const char *name)
 {
     size_t length = strlen(pack->prefix);

@@ -10,6 +10,7 @@
 #ifndef HR_CODEC_BPE_H
 #define HR_CODEC_BPE_H
 
+#include "core/hash.h"
 #include "headrace/tokenizer.h"
 
 /* A file's bytes and its name for messages. */
@@ -43,6 +44,9 @@ void hr__bpe_cache_give(struct hr_bpe_cache *cache);
 
 /* Room for `more` ids; false when out of memory. */
 bool hr__tokens_room(struct hr_tokens *tokens, size_t more);
+
+/* Of the pattern, the tokens and the merges: equal if all ids are. */
+struct hr_hash128 hr__bpe_hash(const struct hr_tokenizer *tokenizer);
 
 /* The largest id + 1. */
 uint32_t hr__bpe_id_end(const struct hr_tokenizer *tokenizer);

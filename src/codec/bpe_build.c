@@ -84,6 +84,7 @@ static bool grow_ids(struct hr_bpe_builder *b, uint32_t id)
     lengths = hr__realloc(t->lengths, room * sizeof *lengths);
     if (lengths == NULL)
         return false;
+    memset(starts + b->ids_room, 0, (room - b->ids_room) * sizeof *starts);
     memset(lengths + b->ids_room, 0, (room - b->ids_room) * sizeof *lengths);
     t->lengths = lengths;
     b->ids_room = room;
@@ -363,6 +364,28 @@ static enum hr_err find_itself(struct hr_tokenizer *t, struct hr_error *reterr)
     return HR_OK;
 }
 
+/* Over tokens in order of id and merges in order of their pair. */
+static enum hr_err
+hash_all(struct hr_bpe_builder *b, uint32_t ranks, struct hr_error *reterr)
+{
+    struct hr_tokenizer *t = b->t;
+    struct hr_hasher *hasher = hr__hasher_create();
+    const uint32_t head[4] = {t->pattern, t->whole, t->id_end, ranks};
+
+    if (hasher == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    hr__hasher_add(hasher, head, sizeof head);
+    hr__hasher_add(hasher, t->lengths, t->id_end * sizeof *t->lengths);
+    for (uint32_t id = 0; id < t->id_end; id++)
+        hr__hasher_add(hasher, t->bytes + t->starts[id], t->lengths[id]);
+    hr__hasher_add(hasher, b->merges, b->merge_count * sizeof *b->merges);
+    if (t->merged != NULL)
+        hr__hasher_add(hasher, t->merged, ranks * sizeof *t->merged);
+    t->hash = hr__hasher_value(hasher);
+    hr__hasher_destroy(hasher);
+    return HR_OK;
+}
+
 enum hr_err hr__bpe_finish(struct hr_bpe_builder *b, uint32_t *merged, uint32_t ranks,
                            struct hr_error *reterr)
 {
@@ -371,11 +394,17 @@ enum hr_err hr__bpe_finish(struct hr_bpe_builder *b, uint32_t *merged, uint32_t 
     t->merged = merged;
     HR_TRY(check_bytes(t, reterr));
     HR_TRY(check_merges(b, reterr));
+    HR_TRY(hash_all(b, ranks, reterr));
     HR_TRY(build_pairs(b, reterr));
     HR_TRY(build_bytes(t, reterr));
     if (merged != NULL)
         simplify_merged(t, ranks);
     return find_itself(t, reterr);
+}
+
+struct hr_hash128 hr__bpe_hash(const struct hr_tokenizer *t)
+{
+    return t->hash;
 }
 
 uint32_t hr__bpe_id_end(const struct hr_tokenizer *t)

@@ -45,6 +45,7 @@ struct hr_tokenizer {
     uint32_t *merged; /* [ranks]: id of a merge's token; NULL: rank + merged_base */
     uint32_t merged_base;
     uint8_t *itself; /* [id_end]: 1: the token's bytes are encoded as that token */
+    struct hr_hash128 hash;
     struct hr_bpe_place places[HR_TOKENIZER_CACHES]; /* idle caches */
 };
 

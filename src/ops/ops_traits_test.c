@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include "codec/bpe_test_util.h"
 #include "graph/graph.h"
 #include "headrace/code.h"
 #include "tests/support/outcome.h"
@@ -19,7 +20,19 @@
 /* ---- what they are given ---- */
 
 static char files[512], sounds[512], list[512], idx[512], records[512], tar[512],
-    tfrecord[512];
+    tfrecord[512], ranks[512];
+static const struct {
+    const char *name, *path;
+} inputs[] = {
+    {"${files}",    files   },
+    {"${sounds}",   sounds  },
+    {"${list}",     list    },
+    {"${idx}",      idx     },
+    {"${records}",  records },
+    {"${tar}",      tar     },
+    {"${tfrecord}", tfrecord},
+    {"${ranks}",    ranks   },
+};
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
 {
@@ -65,10 +78,13 @@ static void make_inputs(void)
     static const unsigned char pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,  2,
                                              0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 70, 8};
     char folder[512], name[16];
+    static struct tiny tiny;
+    struct hr_rng rng;
     struct hr_str archive;
 
     if (files[0] != '\0')
         return;
+    hr__rng_init(&rng, check_seed(), 0, 0);
     snprintf(files, sizeof files, "%s/files", check_temp_dir());
     CHECK_EQ_INT(mkdir(files, 0700), 0);
     for (int i = 0; i < 3; i++) {
@@ -96,28 +112,27 @@ static void make_inputs(void)
     tar_end(&archive);
     write_file("some.tar", archive.text, archive.length, tar);
     hr__str_finish(&archive);
+    tiny_draw(&tiny, &rng);
+    tiny_ranks(&tiny, &archive);
+    write_file("some.tiktoken", archive.text, archive.length, ranks);
+    hr__str_finish(&archive);
     snprintf(tfrecord, sizeof tfrecord, "%s/fuzz/corpus/tfrecord/whole",
              check_source_dir());
     snprintf(records, sizeof records, "%s/fuzz/corpus/records/texts", check_source_dir());
 }
 
-/* Replaces ${files}, ${sounds}, ${list}, ${idx}, ${records}, ${tar} and ${tfrecord} in
- * `text`; the result is in static memory. */
+/* Replaces the names of inputs in `text`; the result is in static memory. */
 static const char *filled(const char *text)
 {
     static char made[4096];
     size_t length = 0;
 
     for (; *text != '\0'; text++) {
-        const char *path = strncmp(text, "${files}", 8) == 0       ? files
-                           : strncmp(text, "${sounds}", 9) == 0    ? sounds
-                           : strncmp(text, "${list}", 7) == 0      ? list
-                           : strncmp(text, "${idx}", 6) == 0       ? idx
-                           : strncmp(text, "${records}", 10) == 0  ? records
-                           : strncmp(text, "${tar}", 6) == 0       ? tar
-                           : strncmp(text, "${tfrecord}", 11) == 0 ? tfrecord
-                                                                   : NULL;
+        const char *path = NULL;
 
+        for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+            if (strncmp(text, inputs[i].name, strlen(inputs[i].name)) == 0)
+                path = inputs[i].path;
         CHECK(length + sizeof files < sizeof made);
         if (path == NULL) {
             made[length++] = *text;
@@ -392,7 +407,7 @@ TEST(ops_take_batches_where_they_say_so)
         make_inputs();
         snprintf(text, sizeof text, "headrace: 1\npipeline:\n" BATCHES "  - %s: %s\n",
                  row->op, row->params);
-        job = job_of(text);
+        job = job_of(filled(text));
         graph = outcome_graph(&job, &error);
         CHECK(graph != NULL);
         refused = hr_graph_freeze(graph, &error) != HR_OK &&

@@ -13,6 +13,7 @@
 #define PICTURES FILES "  - image.decode: {mode: exact}\n"
 #define WAVS "  - source.files: {path: '${sounds}', suffixes: [.wav]}\n"
 #define SOUNDS WAVS "  - audio.decode: {rate: 8000}\n"
+#define LINES "  - source.list: {path: '${list}'}\n"
 #define BATCHES NUMBERS "  - batch.stack: {size: 4}\n"
 
 struct row {
@@ -22,8 +23,7 @@ struct row {
 
 #define CODE "{code: draw, fields: value, outputs: \"value: int64\"}"
 
-/* In order of name. ${files}, ${sounds}, ${list}, ${idx}, ${records}, ${tar} and
- * ${tfrecord} are made for the test. */
+/* In order of name. What is written ${...} is made for the test. */
 static const struct row rows[] = {
     {"audio.crop",                "{frames: 300}",                                           SOUNDS  },
     {"audio.db",                  "{}",                                                      SOUNDS  },
@@ -85,6 +85,7 @@ static const struct row rows[] = {
     {"tensor.cast",               "{field: image, dtype: float32}",                          PICTURES},
     {"tensor.layout",             "{order: chw}",                                            PICTURES},
     {"tensor.one_hot",            "{field: label, classes: 3}",                              PICTURES},
+    {"text.tokenize_bpe",         "{ranks: '${ranks}'}",                                     LINES   },
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
