@@ -7,6 +7,7 @@
 #include "out.h"
 #include "plan_options.h"
 #include "progress.h"
+#include "record_options.h"
 #include "stop.h"
 #include "term.h"
 
@@ -16,11 +17,10 @@
 struct pack_options {
     struct cli_params params;
     struct plan_options plan;
-    const char *folder, *at, *prefix, *bad_records;
+    struct record_options records;
+    const char *folder, *at, *prefix;
     int format; /* enum hr_pack_format */
-    int64_t shard_bytes, shard_records, epochs, limit, seed, epoch_first;
-    int errors; /* enum hr_on_error */
-    int64_t errors_max;
+    int64_t shard_bytes, shard_records;
     bool json, quiet, help_params;
 };
 
@@ -44,21 +44,10 @@ static const struct cli_option pack_table[] = {
      "a shard ends with the record that makes it as large; default 256 MiB"},
     {"shard-records", 0, CLI_INT, AT(shard_records), "N",
      "or with this many records"},
-    {"epochs", 0, CLI_INT, AT(epochs), "N",
+    {"epochs", 0, CLI_INT, AT(records.epochs), "N",
      "number of epochs; default 1", 1},
-    {"limit", 0, CLI_INT, AT(limit), "RECORDS",
-     "stop after this many records"},
-    {"seed", 0, CLI_INT, AT(seed), "S",
-     "seed for order and augmentation; default 0"},
-    {"epoch", 0, CLI_INT, AT(epoch_first), "E",
-     "number of the first epoch; default 0", 0, UINT32_MAX},
+    RECORD_OPTIONS,
     PLAN_OPTIONS,
-    {"errors", 0, CLI_CHOICE, AT(errors), "fail|skip|substitute",
-     "what to do on a bad record; default fail"},
-    {"errors-max", 0, CLI_INT, AT(errors_max), "N",
-     "fail after this many bad records; default 1 + 1 % of all, at least 100"},
-    {"bad-records", 0, CLI_TEXT, AT(bad_records), "FILE",
-     "append each bad record to FILE, one JSON object per line"},
     CLI_OPTION_JSON,
     {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
      "no progress output, no report"},
@@ -230,13 +219,7 @@ pack_graph(struct hr_graph *graph, const struct pack_options *o, const char *pat
     int code;
 
     hr_iter_options_init(&options);
-    options.seed = (uint64_t)o->seed;
-    options.epochs = o->epochs;
-    options.epoch_first = o->epoch_first;
-    options.records_max = o->limit;
-    options.on_error = (enum hr_on_error)o->errors;
-    options.errors_max = o->errors_max;
-    options.ledger = o->bad_records;
+    record_options_set(&o->records, &options);
     code = plan_options_set(&o->plan, &options, &plan);
     if (code == CLI_OK)
         code = out_folder(o->folder);
@@ -271,7 +254,8 @@ static int pack_run(void *values, const struct cli_rest *rest)
     return code;
 }
 
-static const struct pack_options pack_defaults = {.plan = PLAN_DEFAULTS, .epochs = 1};
+static const struct pack_options pack_defaults = {.plan = PLAN_DEFAULTS,
+                                                  .records = RECORD_DEFAULTS};
 
 const struct cli_command cmd_pack = {
     .name = "pack",

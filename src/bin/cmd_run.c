@@ -45,21 +45,10 @@ struct run {
 static const struct cli_option run_table[] = {
     CLI_OPTION_PARAM,
     CLI_OPTION_HELP_PARAMS,
-    {"epochs", 0, CLI_INT, AT(epochs), "N",
+    {"epochs", 0, CLI_INT, AT(records.epochs), "N",
      "number of epochs, 0 for endless; default 1"},
-    {"limit", 0, CLI_INT, AT(limit), "RECORDS",
-     "stop after this many records"},
-    {"seed", 0, CLI_INT, AT(seed), "S",
-     "seed for order and augmentation; default 0"},
-    {"epoch", 0, CLI_INT, AT(epoch_first), "E",
-     "number of the first epoch; default 0", 0, UINT32_MAX},
+    RECORD_OPTIONS,
     PLAN_OPTIONS,
-    {"errors", 0, CLI_CHOICE, AT(errors), "fail|skip|substitute",
-     "what to do on a bad record; default fail"},
-    {"errors-max", 0, CLI_INT, AT(errors_max), "N",
-     "fail after this many bad records; default 1 + 1 % of all, at least 100"},
-    {"bad-records", 0, CLI_TEXT, AT(bad_records), "FILE",
-     "append each bad record to FILE, one JSON object per line"},
     {"state", 0, CLI_TEXT, AT(state), "FILE",
      "resume from FILE if it exists, and save the position there at the end and on "
      "Ctrl-C; a finished run keeps it, so that running again has nothing left to do"},
@@ -241,13 +230,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     const struct run_options *o = run->options;
 
     hr_iter_options_init(ret);
-    ret->seed = (uint64_t)o->seed;
-    ret->epochs = o->epochs;
-    ret->epoch_first = o->epoch_first;
-    ret->records_max = o->limit;
-    ret->on_error = (enum hr_on_error)o->errors;
-    ret->errors_max = o->errors_max;
-    ret->ledger = o->bad_records;
+    record_options_set(&o->records, ret);
     ret->state = run->state;
     ret->trace = o->trace != NULL;
     ret->rank = o->rank;
@@ -271,9 +254,9 @@ static int open_run(struct run *run)
         return code;
     if (run->result.resumed && !run->options->quiet)
         fprintf(stderr, "headrace: resuming from %s\n", run->options->state);
-    run->progress.epochs = run->options->epochs;
-    run->progress.limit = run->options->limit;
-    run->progress.epoch_first = run->options->epoch_first;
+    run->progress.epochs = run->options->records.epochs;
+    run->progress.limit = run->options->records.limit;
+    run->progress.epoch_first = run->options->records.epoch_first;
     return CLI_OK;
 }
 
@@ -441,7 +424,8 @@ static int run_run(void *values, const struct cli_rest *rest)
     return code;
 }
 
-static const struct run_options run_defaults = {.plan = PLAN_DEFAULTS, .epochs = 1};
+static const struct run_options run_defaults = {.plan = PLAN_DEFAULTS,
+                                                .records = RECORD_DEFAULTS};
 
 const struct cli_command cmd_run = {
     .name = "run",

@@ -8,14 +8,13 @@
 #include "headrace/dataset.h"
 #include "headrace/engine.h"
 #include "plan_options.h"
+#include "record_options.h"
 
 struct run_options {
     struct cli_params params;
     struct plan_options plan;
-    int64_t epochs, limit, seed, epoch_first;
-    int errors; /* enum hr_on_error */
-    int64_t errors_max;
-    const char *bad_records, *state, *trace, *batch_digests;
+    struct record_options records;
+    const char *state, *trace, *batch_digests;
     int64_t save_every, rank, world;
     int even; /* enum hr_even */
     bool digest, json, quiet, help_params;
