@@ -24,6 +24,7 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     if (n->op->source.ahead == NULL || !hr__reader_is_cold(engine->reader))
         return;
     to = to < p->paths[0].n ? to : p->paths[0].n;
+    to = to < engine->positions_max ? to : engine->positions_max;
     next = __atomic_load_n(&engine->ahead_next, __ATOMIC_RELAXED);
     for (uint64_t at = next > from && next <= to ? next : from; at < to; at++) {
         struct hr_record_id id;

@@ -303,6 +303,28 @@ static void init_locks(struct hr_engine *engine)
     pthread_condattr_destroy(&monotonic);
 }
 
+/* Whether the output's records are those of the positions, one each, as they are or in
+ * batches. */
+static bool keeps_records(const struct hr_graph *graph)
+{
+    const struct hr_graph_node *n = &graph->nodes[graph->output];
+
+    if (!n->by_number && n->op->sequence.runs != NULL)
+        n = &graph->nodes[n->inputs[0]];
+    return n->by_number && n->schema.records >= 0;
+}
+
+/* With a limit on records, no position is begun whose record would go into no batch. */
+static uint64_t positions_needed(const struct hr_engine *engine)
+{
+    const struct hr_iter_options *o = &engine->options;
+
+    if (o->records_max == 0 || o->state != NULL || o->world != 1 ||
+        o->on_error == HR_ON_ERROR_SKIP || !keeps_records(engine->graph))
+        return UINT64_MAX;
+    return (uint64_t)o->records_max;
+}
+
 /* Sets where the run begins: its first epoch, or the place of a saved state. */
 static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
 {
@@ -311,6 +333,7 @@ static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
     uint64_t end = (uint64_t)o->epoch_first + (uint64_t)o->epochs;
 
     engine->base_epoch = UINT64_MAX;
+    engine->positions_max = positions_needed(engine);
     engine->epoch = (uint64_t)o->epoch_first;
     if (o->state != NULL)
         HR_TRY(hr__state_restore(engine, o->state, reterr));

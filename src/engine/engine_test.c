@@ -367,6 +367,42 @@ TEST(a_limit_cuts_the_last_batch)
     outcome_free(o);
 }
 
+/* Threads begin no records beyond the limit, and the run ends all the same. */
+TEST(a_limit_ends_runs_whose_records_are_all_needed)
+{
+    static const struct {
+        const char *text;
+        int64_t epochs, limit, records; /* records delivered */
+    } cases[] = {
+        {GRAPH(RANGE(7)),                                                    0, 25,  25 },
+        {GRAPH(RANGE(7) SHUFFLE BATCH(10)),                                  0, 25,  25 },
+        {GRAPH(RANGE(7) BATCH(3)),                                           2, 25,  14 },
+        {GRAPH(RANGE(25) "  - batch.stack: {size: 10, drop_last: true}\n"),  0, 35,  35 },
+        {GRAPH(RANGE(25) "  - batch.stack: {size: 10, drop_last: true}\n"),  1, 30,  20 },
+        {GRAPH(RANGE(25) BATCH(10) "  - batch.unbatch: {}\n" BATCH(4)),      0, 53,  53 },
+        {GRAPH(RANGE(100) DROP_THIRD BATCH(10)),                             0, 333, 333},
+        {GRAPH(RANGE(100) "  - debug.fail: {probability: 0.2}\n" BATCH(10)), 0, 333, 333},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int threads = 0; threads < 4; threads++) {
+            struct hr_iter_options options;
+            struct outcome *o;
+
+            hr_iter_options_init(&options);
+            options.epochs = cases[i].epochs;
+            options.records_max = cases[i].limit;
+            options.on_error =
+                threads % 2 == 0 ? HR_ON_ERROR_SKIP : HR_ON_ERROR_SUBSTITUTE;
+            options.errors_max = 1000;
+            o = run(cases[i].text, threads, &options);
+            CHECK_ERR(HR_ERR_END, o->code);
+            CHECK_EQ_INT(o->records, cases[i].records);
+            outcome_free(o);
+        }
+    }
+}
+
 TEST(a_limit_counts_what_came_before_a_restart)
 {
     struct hr_iter_options options;

@@ -294,6 +294,10 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     n = stage->epoch < stage->cut ? stage->position : positions(stage);
     left = n - stage->position;
     size = left < stage->block_size ? (uint32_t)left : stage->block_size;
+    if (size > engine->positions_max - stage->positions_opened)
+        size = (uint32_t)(engine->positions_max - stage->positions_opened);
+    if (size == 0 && left > 0)
+        return NULL; /* the run's limit on records needs no more */
     code = hr__block_columns(stage, block, size);
     if (code != HR_OK && stage->direct) { /* other stages do without columns */
         struct hr_error error = {0};
@@ -306,6 +310,7 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     }
     begin_block(stage, block, stage->epoch, stage->position, size, size == left);
     stage->position += size;
+    stage->positions_opened += size;
     if (size == left)
         next_epoch(stage);
     return block;
@@ -414,6 +419,8 @@ void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim, ui
     for (uint32_t i = claim->at; i < claim->at + claim->count; i++)
         holes += block->status[i] != HR_RECORD_GOOD;
     block->holes += holes;
+    if (stage->number == 0)
+        stage->positions_opened -= holes;
     if (block->done == block->size) {
         block->state = HR_BLOCK_READY;
     } else {

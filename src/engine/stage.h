@@ -64,6 +64,7 @@ struct hr_stage {
 
     /* stage 0: positions */
     uint64_t epoch, position, epoch_count;
+    uint64_t positions_opened; /* in all epochs, less those without a record */
     uint64_t cut; /* epochs below this need no more records (a sequencer ended them) */
     bool exhausted;
 

@@ -161,6 +161,16 @@ def limit_stops_after_that_many_records():
 
 
 @test
+def a_limit_costs_as_many_records_as_it_says():
+    for limit in (1, 10):
+        for more in (["--threads", 4], ["--variant", "inline"], ["--variant", "processes"], ["--errors", "substitute"]):
+            result = run_json(*vision("--limit", limit, *more))
+            counts = {node["node"]: node["records"] for node in result["nodes"]}
+            assert result["records"] == limit, (limit, more, result["records"])
+            assert counts["source.files"] == counts["image.decode"] == limit, (limit, more, counts)
+
+
+@test
 def every_example_runs():
     for name in ("vision_rrc.yaml", "vision_eval.yaml", "simclr.yaml", "simclr_views.yaml"):
         result = run_json("run", example(name), "-p", f"data={photos()}", "-p", "batch=8", "-p", "size=40")
