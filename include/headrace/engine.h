@@ -261,7 +261,11 @@ HR_API void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_
 HR_API HR_CHECK enum hr_err hr_iter_node_stats(const struct hr_iter *iter, size_t at,
                                                struct hr_node_stats *ret_stats);
 
-/* The spans recorded so far as Chrome/Perfetto trace JSON; free with hr_free(). */
+/* The spans recorded so far as Chrome/Perfetto trace JSON; free with hr_free(). There is
+ * one for each record in a stage, for each node's part of it, and for each time that the
+ * consumer waits. Their "args" have the op, the thread, the number of the batch in the
+ * run, if it is known when the record runs, and the record's identity. A thread records
+ * up to 100000 of them. */
 HR_API HR_CHECK enum hr_err
 hr_iter_trace(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr);
 

@@ -498,12 +498,15 @@ static enum hr_err how_it_ended(struct hr_engine *engine, struct hr_error *reter
 static void wait_for_batches(struct hr_engine *engine, bool several, uint64_t until_ns)
 {
     uint64_t begin = hr__now_ns(), soon_ns = begin + engine->plan.help_ns;
+    struct hr_runner *runner = &engine->runners[engine->thread_count];
+    uint64_t ticks = hr__ticks();
 
     engine->wake_at = several ? (engine->out_max + 1) / 2 : 1;
     engine->consumer_waits = true;
-    sleep_on(&engine->runners[engine->thread_count], &engine->ready,
-             several && soon_ns < until_ns ? soon_ns : until_ns);
+    sleep_on(runner, &engine->ready, several && soon_ns < until_ns ? soon_ns : until_ns);
     engine->consumer_waits = false;
+    if (engine->options.trace)
+        hr__span_wait(runner, engine->delivered_batches, ticks);
     engine->wait_ns += hr__now_ns() - begin;
     atomic_fetch_add_explicit(&engine->code_clock, 1, memory_order_relaxed);
 }

@@ -296,14 +296,20 @@ add_times(struct hr_pass *pass, const struct hr_proc_time *times, uint64_t cpu_n
     }
 }
 
-static void trace(struct hr_pass *pass, uint64_t begin, uint64_t end)
+static void trace(struct hr_pass *pass, const struct hr_segment *segment, uint64_t begin,
+                  uint64_t end)
 {
+    const struct hr_program *p = &pass->stage->program;
+    uint32_t node = segment->to - segment->from == 1
+                        ? hr__program_step(p, segment->from)->node
+                        : HR_NO_NODE;
     const struct hr_chunk *chunk = pass->chunk;
     uint64_t each = (end - begin) / chunk->live_count;
 
+    (void)hr__span_begin(pass->runner);
     for (uint32_t i = 0; i < chunk->live_count; i++)
-        hr__run_span(pass->runner, pass->stage, hr__pass_ids(pass, chunk->live[i]),
-                     begin + i * each, begin + (i + 1) * each);
+        hr__span_record(pass->runner, pass, hr__pass_ids(pass, chunk->live[i]), node,
+                        begin + i * each, begin + (i + 1) * each);
 }
 
 static size_t shared_bytes(const struct hr_proc *proc)
@@ -367,7 +373,7 @@ void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
     engine->shared_bytes += after.shared_bytes - before.shared_bytes;
     if (code == HR_OK) {
         if (engine->options.trace)
-            trace(pass, chunk->begin_ticks, hr__ticks());
+            trace(pass, segment, chunk->begin_ticks, hr__ticks());
         add_times(pass, hr__proc_times(hr__proc_channel(proc, chunk->channel)),
                   after.cpu_ns - before.cpu_ns);
         for (uint32_t i = 0; i < chunk->live_count; i++)

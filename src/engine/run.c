@@ -24,15 +24,76 @@
 
 /* ---- timing and tracing ---- */
 
-void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
-                  const struct hr_record_id *id, uint64_t begin, uint64_t end)
+static void add_span(struct hr_runner *runner, const struct hr_span *span)
 {
-    size_t count = atomic_load_explicit(&runner->span_count, memory_order_relaxed);
+    if (runner->span_next < runner->span_room)
+        runner->spans[runner->span_next++] = *span;
+}
 
-    if (count == runner->span_room)
-        return;
-    runner->spans[count] = (struct hr_span){begin, end, *id, (uint32_t)stage->number};
-    atomic_store_explicit(&runner->span_count, count + 1, memory_order_release);
+static void publish_spans(struct hr_runner *runner)
+{
+    atomic_store_explicit(&runner->span_count, runner->span_next, memory_order_release);
+}
+
+void hr__span_part(struct hr_thread *thread, uint32_t node, uint64_t begin, uint64_t end)
+{
+    struct hr_runner *runner = (struct hr_runner *)thread; /* its first member */
+    size_t first = atomic_load_explicit(&runner->span_count, memory_order_relaxed);
+    struct hr_span *last =
+        runner->span_next > first ? &runner->spans[runner->span_next - 1] : NULL;
+
+    if (last != NULL && last->node == node)
+        last->end = end;
+    else
+        add_span(runner,
+                 &(struct hr_span){
+                     .begin = begin, .end = end, .node = node, .kind = HR_SPAN_NODE});
+}
+
+uint64_t hr__span_begin(struct hr_runner *runner)
+{
+    runner->span_next = atomic_load_explicit(&runner->span_count, memory_order_relaxed);
+    return hr__ticks();
+}
+
+/* A direct stage makes a batch of each block, unless bad records leave holes. */
+static int64_t batch_of(const struct hr_pass *pass)
+{
+    const struct hr_engine *engine = pass->runner->engine;
+    bool whole = pass->stage->direct && engine->options.on_error != HR_ON_ERROR_SKIP;
+
+    return whole ? (int64_t)pass->block->number : -1;
+}
+
+void hr__span_record(struct hr_runner *runner, const struct hr_pass *pass,
+                     const struct hr_record_id *id, uint32_t node, uint64_t begin,
+                     uint64_t end)
+{
+    size_t first = atomic_load_explicit(&runner->span_count, memory_order_relaxed);
+    struct hr_span span = {.begin = begin,
+                           .end = end,
+                           .node = node,
+                           .kind = node == HR_NO_NODE ? HR_SPAN_RECORD : HR_SPAN_NODE};
+
+    if (span.kind == HR_SPAN_NODE)
+        runner->span_next = first;
+    add_span(runner, &span);
+    for (size_t i = first; i < runner->span_next; i++) {
+        runner->spans[i].id = *id;
+        runner->spans[i].stage = (uint32_t)pass->stage->number;
+        runner->spans[i].batch = batch_of(pass);
+    }
+    publish_spans(runner);
+}
+
+void hr__span_wait(struct hr_runner *runner, uint64_t batch, uint64_t begin)
+{
+    (void)hr__span_begin(runner);
+    add_span(runner, &(struct hr_span){.begin = begin,
+                                       .end = hr__ticks(),
+                                       .batch = (int64_t)batch,
+                                       .kind = HR_SPAN_WAIT});
+    publish_spans(runner);
 }
 
 uint64_t hr__run_bytes(struct hr_value *const *values, size_t count)
@@ -375,7 +436,7 @@ static void run_straight(struct hr_pass *pass)
 
     hr__sampler_aim(runner, stage, pass->stage->program.node_count, 0, pass->record_ns);
     for (uint32_t i = 0; i < pass->count && !hr__pass_stopped(&one); i++, one.at++) {
-        uint64_t begin = trace ? hr__ticks() : 0;
+        uint64_t begin = trace ? hr__span_begin(runner) : 0;
 
         done++;
         if (is_done(&one, 0))
@@ -386,7 +447,8 @@ static void run_straight(struct hr_pass *pass)
         else
             run_record(&one, false);
         if (trace)
-            hr__run_span(runner, pass->stage, hr__pass_ids(&one, 0), begin, hr__ticks());
+            hr__span_record(runner, pass, hr__pass_ids(&one, 0), HR_NO_NODE, begin,
+                            hr__ticks());
     }
     for (; done < pass->count; done++, one.at++)
         if (!is_done(&one, 0))
@@ -484,7 +546,7 @@ static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
     bool trace = runner->engine->options.trace;
 
     for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
-        uint64_t begin = trace ? hr__ticks() : 0;
+        uint64_t begin = trace ? hr__span_begin(runner) : 0;
         uint32_t row = pass->chunk->live[i];
 
         if (hr__pass_stopped(pass)) {
@@ -497,8 +559,8 @@ static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
         run_row(pass, row, segment->from, segment->to, pass->chunk->sample_of[row] > 0);
         hr__pass_time_end(pass);
         if (trace)
-            hr__run_span(runner, pass->stage, hr__pass_ids(pass, row), begin,
-                         hr__ticks());
+            hr__span_record(runner, pass, hr__pass_ids(pass, row), HR_NO_NODE, begin,
+                            hr__ticks());
     }
 }
 

@@ -129,9 +129,18 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
     return HR_OK;
 }
 
-/* run.c */
-void hr__run_span(struct hr_runner *runner, const struct hr_stage *stage,
-                  const struct hr_record_id *id, uint64_t begin, uint64_t end);
+/* run.c: spans of the trace, in ticks. hr_thread.part: a node's part of a record; it is
+ * recorded with the record, or dropped by hr__span_begin. */
+void hr__span_part(struct hr_thread *thread, uint32_t node, uint64_t begin, uint64_t end);
+/* Drops parts without a record; returns now. */
+uint64_t hr__span_begin(struct hr_runner *runner);
+/* A record's steps, with the parts since hr__span_begin; or of one node only, if `node`
+ * is not HR_NO_NODE. */
+void hr__span_record(struct hr_runner *runner, const struct hr_pass *pass,
+                     const struct hr_record_id *id, uint32_t node, uint64_t begin,
+                     uint64_t end);
+/* The consumer slept until now; `batch` is the one that it wants. */
+void hr__span_wait(struct hr_runner *runner, uint64_t batch, uint64_t begin);
 /* Where the bytes that pass `node` are added up while a record is timed, or NULL. */
 static inline struct hr_charge *hr__run_charge(struct hr_runner *runner, uint32_t node)
 {

@@ -134,6 +134,7 @@ hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
         runner->spans = hr__malloc(runner->span_room * sizeof *runner->spans);
         if (runner->spans == NULL)
             return HR_ERR_MEMORY;
+        runner->thread.part = hr__span_part;
     }
     return HR_OK;
 }

@@ -12,10 +12,19 @@
 #include "engine/meter.h"
 #include "engine/stage.h"
 
+/* What a thread did, for the trace. */
+enum hr_span_kind {
+    HR_SPAN_RECORD, /* a record's steps of a stage that one thread runs together */
+    HR_SPAN_NODE,   /* a node's part of it */
+    HR_SPAN_WAIT,   /* the consumer slept */
+};
+
 struct hr_span {
-    uint64_t begin, end; /* ticks */
-    struct hr_record_id id;
-    uint32_t stage;
+    uint64_t begin, end;    /* ticks */
+    struct hr_record_id id; /* but of WAIT */
+    int64_t batch;          /* of the run, from 0; -1: not known yet */
+    uint32_t stage, node;   /* node of NODE */
+    enum hr_span_kind kind;
 };
 
 struct hr_chunk; /* engine/run.h */
@@ -41,6 +50,7 @@ struct hr_runner {
     struct hr_error error;
     struct hr_span *spans; /* read by others up to span_count */
     atomic_size_t span_count;
+    size_t span_next; /* those from span_count on are of a record that is not done */
     size_t span_room;
 };
 

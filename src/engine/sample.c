@@ -48,7 +48,9 @@ void hr__sampler_aim(struct hr_runner *runner, size_t stage, size_t nodes, uint3
 {
     struct hr_sampler *sampler = &runner->meter.samplers[stage];
     bool clock = record_ns == 0 || record_ns > CLOCK_NS;
-    double rate = rate_for(nodes, count, record_ns, clock);
+    double rate = runner->engine->options.trace
+                      ? 1 /* spans of all nodes are wanted */
+                      : rate_for(nodes, count, record_ns, clock);
 
     if (sampler->rate == 0)
         hr__rng_init(&sampler->rng, (uint64_t)runner->number, 0, stage);

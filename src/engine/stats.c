@@ -248,10 +248,40 @@ enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
     return HR_OK;
 }
 
+/* {"name":..,"cat":..,...,"args":{"op":..,"thread":..,"batch":..,"epoch":..,...}} */
+static void print_span(const struct hr_engine *engine, int thread,
+                       const struct hr_span *span, struct hr_str *out)
+{
+    const struct hr_graph_node *node =
+        span->kind == HR_SPAN_NODE ? &engine->graph->nodes[span->node] : NULL;
+    const char *name = node != NULL                   ? node->name
+                       : span->kind == HR_SPAN_RECORD ? "record"
+                                                      : "wait";
+
+    hr__str_add(out, ",\n{\"name\":");
+    hr__str_add_json(out, name, strlen(name));
+    if (span->kind == HR_SPAN_WAIT)
+        hr__str_add(out, ",\"cat\":\"consumer\"");
+    else
+        hr__str_addf(out, ",\"cat\":\"stage %u\"", span->stage + 1);
+    hr__str_addf(out,
+                 ",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
+                 "\"thread\":%d",
+                 thread, hr__ticks_to_ns(span->begin - engine->start_ticks) / 1e3,
+                 hr__ticks_to_ns(span->end - span->begin) / 1e3, thread);
+    if (node != NULL)
+        hr__str_addf(out, ",\"op\":\"%s\"", node->op->name);
+    if (span->batch >= 0)
+        hr__str_addf(out, ",\"batch\":%lld", (long long)span->batch);
+    if (span->kind != HR_SPAN_WAIT) {
+        hr__str_add(out, ",");
+        hr__record_json(&span->id, out);
+    }
+    hr__str_add(out, "}}");
+}
+
 enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out)
 {
-    bool first = true;
-
     hr__str_add(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     for (int i = 0; i <= engine->thread_count; i++) {
         const struct hr_runner *runner = &engine->runners[i];
@@ -261,21 +291,9 @@ enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out)
             out,
             "%s{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{"
             "\"name\":\"%s %d\"}}",
-            i == 0 ? "" : ",", i, i < engine->thread_count ? "thread" : "caller", i);
-        first = false;
-        for (size_t k = 0; k < count; k++) {
-            const struct hr_span *span = &runner->spans[k];
-
-            hr__str_addf(
-                out,
-                "%s\n{\"name\":\"record\",\"cat\":\"stage %u\",\"ph\":\"X\",\"pid\":1,"
-                "\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{",
-                first ? "" : ",", span->stage + 1, i,
-                hr__ticks_to_ns(span->begin - engine->start_ticks) / 1e3,
-                hr__ticks_to_ns(span->end - span->begin) / 1e3);
-            hr__record_json(&span->id, out);
-            hr__str_add(out, "}}");
-        }
+            i == 0 ? "" : ",\n", i, i < engine->thread_count ? "thread" : "caller", i);
+        for (size_t k = 0; k < count; k++)
+            print_span(engine, i, &runner->spans[k], out);
     }
     hr__str_add(out, "]}\n");
     return hr__str_ok(out) ? HR_OK : HR_ERR_MEMORY;

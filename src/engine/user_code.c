@@ -232,7 +232,8 @@ static void call_rows(struct thread_call *c, size_t at)
         if (trace) {
             uint64_t now = hr__ticks();
 
-            hr__run_span(runner, pass->stage, hr__pass_ids(pass, c->row), last, now);
+            hr__span_record(runner, pass, hr__pass_ids(pass, c->row), c->step->node, last,
+                            now);
             last = now;
         }
     }

@@ -138,6 +138,8 @@ struct hr_thread {
     bool charge_clock;
     uint64_t charge_since, charge_cpu_since;
     uint64_t charge_price, charge_cpu_price;
+    /* Or NULL. Called with each part of a timed record; begin and end in ticks. */
+    void (*part)(struct hr_thread *thread, uint32_t node, uint64_t begin, uint64_t end);
 };
 
 /* The thread's object of this class. */

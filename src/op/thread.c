@@ -70,11 +70,15 @@ static uint64_t beyond(uint64_t spent, uint64_t price)
 void hr__thread_charge(struct hr_thread *thread, uint32_t node)
 {
     struct hr_charge *running;
+    uint64_t now;
 
     if (thread->charges == NULL)
         return;
     running = &thread->charges[thread->charge_node];
-    running->ticks += beyond(hr__ticks() - thread->charge_since, thread->charge_price);
+    now = hr__ticks();
+    running->ticks += beyond(now - thread->charge_since, thread->charge_price);
+    if (thread->part != NULL)
+        thread->part(thread, thread->charge_node, thread->charge_since, now);
     if (thread->charge_clock) {
         uint64_t cpu_ns = hr__cpu_thread_ns();
 

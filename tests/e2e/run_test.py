@@ -239,10 +239,31 @@ def memory_below_one_batch_is_refused():
 
 
 @test
-def the_trace_is_json():
-    run(*vision("--trace", temp / "trace.json", "-q"))
-    trace = json.loads((temp / "trace.json").read_text())
-    assert trace, "no spans"
+def the_trace_says_which_op_ran_for_which_record_and_batch_and_when_the_consumer_waited():
+    for threads in (1, 3):
+        run(*vision("--trace", temp / "trace.json", "-q", "--threads", threads))
+        events = json.loads((temp / "trace.json").read_text())["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        records = [e for e in spans if e["name"] == "record"]
+        assert sorted(e["args"]["position"] for e in records) == list(range(40))
+        for e in records:
+            assert e["args"]["batch"] == e["args"]["position"] // 7 and e["args"]["thread"] == e["tid"], e
+        ops = [e for e in spans if "op" in e["args"]]
+        assert {e["args"]["op"] for e in ops} >= {"source.files", "image.decode", "batch.stack"}
+        for e in ops:
+            whole = next(r for r in records if r["args"]["position"] == e["args"]["position"])
+            assert e["tid"] == whole["tid"] and whole["ts"] - 0.01 <= e["ts"], (e, whole)
+            assert e["ts"] + e["dur"] <= whole["ts"] + whole["dur"] + 0.01, (e, whole)
+
+
+@test
+def the_trace_has_the_waits_of_the_consumer():
+    for threads in (1, 2):
+        result = run_json("run", slow(40), "--trace", temp / "waits.json", "--threads", threads)
+        events = json.loads((temp / "waits.json").read_text())["traceEvents"]
+        waits = [e for e in events if e.get("cat") == "consumer"]
+        assert all(e["name"] == "wait" and e["args"]["batch"] <= 8 and e["tid"] == threads for e in waits), waits
+        assert bool(waits) == (result["wait_seconds"] > 0), result["wait_seconds"]
 
 
 @test
