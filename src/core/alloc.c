@@ -148,6 +148,14 @@ void *hr__pages_alloc(size_t bytes)
     return map + head;
 }
 
+void hr__pages_release(void *at, size_t bytes)
+{
+    size_t head = -(uintptr_t)at & 4095;
+
+    if (bytes > head && bytes - head >= 4096)
+        (void)madvise((char *)at + head, (bytes - head) & ~(size_t)4095, MADV_DONTNEED);
+}
+
 void hr__pages_free(void *pages, size_t bytes)
 {
     if (pages != NULL)

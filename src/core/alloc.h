@@ -24,6 +24,9 @@ void hr__free(void *block); /* NULL is fine; also frees aligned blocks */
 void *hr__pages_alloc(size_t bytes);
 void hr__pages_free(void *pages, size_t bytes);
 #define HR_PAGES_MIN ((size_t)2 << 20)
+/* Gives the whole pages among these bytes back to the system; their contents are lost.
+ * The memory stays allocated. */
+void hr__pages_release(void *at, size_t bytes);
 
 /* Grows *array to hold `need` more items of `item_bytes`; false if out of memory. */
 bool hr__array_room(void *array, size_t count, size_t *room, size_t need,

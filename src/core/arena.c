@@ -2,8 +2,9 @@
  * core/arena.c - see arena.h.
  *
  * Each new block of a round is twice as large as the one before, so a round needs few of
- * them; the reset frees all but one. With a single block, pieces allocated one after
- * another are adjacent in memory. Pieces cannot be freed singly and have no destructors.
+ * them, and gives back what the one before has left over; the reset frees all but one.
+ * With a single block, pieces allocated one after another are adjacent in memory. Pieces
+ * cannot be freed singly and have no destructors.
  */
 #include "core/arena.h"
 #include "core/alloc.h"
@@ -15,6 +16,7 @@
 
 #define BLOCK_MIN ((size_t)64 << 10)
 #define HEAD_BYTES 64
+#define RELEASE_MIN ((size_t)1 << 20) /* less is not worth a system call */
 
 struct hr_arena_block {
     struct hr_arena_block *next;
@@ -62,6 +64,16 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* The rest of the block stays unused until the reset, but earlier rounds have used it: it
+ * would count twice beside the block that takes its place. */
+static void release_rest(struct hr_arena *arena)
+{
+    size_t rest = (size_t)(arena->end - arena->at);
+
+    if (rest >= RELEASE_MIN)
+        hr__pages_release(arena->at, rest);
+}
+
 static struct hr_arena_block *grow(struct hr_arena *arena, size_t need)
 {
     size_t bytes = larger(need, larger(BLOCK_MIN, arena->recent_bytes));
@@ -73,6 +85,7 @@ static struct hr_arena_block *grow(struct hr_arena *arena, size_t need)
     block = hr__aligned_alloc(64, HEAD_BYTES + bytes);
     if (block == NULL)
         return NULL;
+    release_rest(arena);
     block->bytes = bytes;
     block->next = arena->blocks;
     arena->blocks = block;

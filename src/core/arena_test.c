@@ -7,6 +7,7 @@
 #include "tests/support/check.h"
 
 #include <stdint.h>
+#include <sys/mman.h>
 
 static void use(struct hr_arena *arena, size_t pieces, size_t bytes)
 {
@@ -52,6 +53,41 @@ TEST(memory_of_a_peak_is_freed)
         hr__arena_reset(&arena);
     }
     CHECK(arena.end - arena.at < 1 << 20);
+    hr__arena_finish(&arena);
+}
+
+/* Pages of the piece that are in memory. */
+static size_t resident(const char *piece, size_t bytes)
+{
+    uintptr_t from = ((uintptr_t)piece + 4095) & ~(uintptr_t)4095;
+    size_t count = ((uintptr_t)piece + bytes - from) / 4096, pages = 0;
+    unsigned char *in = hr__malloc(count);
+
+    CHECK(in != NULL && mincore((void *)from, count * 4096, in) == 0);
+    for (size_t i = 0; i < count; i++)
+        pages += in[i] & 1;
+    hr__free(in);
+    return pages;
+}
+
+TEST(a_block_that_is_too_small_keeps_only_what_the_round_uses_of_it)
+{
+    const size_t bytes = 8 << 20, used = 1 << 20;
+    struct hr_arena arena;
+    char *piece;
+
+    hr__arena_init(&arena);
+    piece = hr__arena_alloc(&arena, bytes);
+    CHECK(piece != NULL);
+    memset(piece, 1, bytes);
+    CHECK(resident(piece, bytes) >= bytes / 4096 - 1);
+    hr__arena_reset(&arena);
+    CHECK(hr__arena_alloc(&arena, used) == piece);
+    memset(piece, 2, used);
+    CHECK(hr__arena_alloc(&arena, bytes) != NULL);
+    CHECK_EQ_INT(resident(piece + used + 4096, bytes - used - 8192), 0);
+    for (size_t i = 0; i < used; i++)
+        CHECK_EQ_INT(piece[i], 2);
     hr__arena_finish(&arena);
 }
 
