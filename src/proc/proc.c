@@ -24,10 +24,13 @@
 
 /* ---- memory ---- */
 
-/* Returns memory that only a peak needed. Only between requests, when no results of the
- * channel are in use. */
+/* Returns memory that only a peak needed, and the mappings before the last growth, whose
+ * pages count twice as resident. Only between requests, when no results of the channel
+ * are in use. */
 static void give_back(struct hr_proc *proc)
 {
+    hr__shm_unmap_old(&proc->in);
+    hr__shm_unmap_old(&proc->out);
     if (++proc->requests < RECENT_REQUESTS)
         return;
     if (proc->in_held > 2 * proc->in_recent) {
