@@ -288,6 +288,53 @@ TEST(shuffle_permutes_globally_and_in_windows)
     bench_finish(&b);
 }
 
+/* Batches that were taken apart: each record shows an eighth of a buffer. */
+TEST(a_window_keeps_only_the_bytes_of_its_records)
+{
+    enum { RECORDS = 40, PARTS = 8, BYTES = 10000 };
+    struct hr_schema schema = {.count = 1};
+    struct hr_sequence_begin begin = {.input = &schema, .output = &schema};
+    enum hr_sequence_verdict verdict = HR_SEQUENCE_PASS;
+    struct hr_buffer *batch = NULL;
+    struct hr_pool_stats stats;
+    void *window = NULL;
+
+    bench_init(&b);
+    open_order("order.shuffle", "{window: 40}");
+    begin.params = node.params;
+    begin.state = node.state;
+    begin.pool = b.thread.pool;
+    begin.error = &b.error;
+    CHECK_OK(order->sequence.begin(&begin, &window));
+    for (int i = 0; i < RECORDS; i++) {
+        struct hr_value value = {0};
+        struct hr_sequence_record record = {.values = &value, .records = 1};
+
+        CHECK_OK(hr_pool_get(b.thread.pool, (size_t)PARTS * BYTES, &batch));
+        memset(hr_buffer_data(batch), i, (size_t)PARTS * BYTES);
+        hr__value_set_tensor(&value, HR_U8, 3, (const int64_t[]){100, 50, 2},
+                             (char *)hr_buffer_data(batch) + BYTES, batch);
+        value.layout = HR_LAYOUT_CHW;
+        CHECK_OK(order->sequence.add(window, &record, &verdict, &b.error));
+        CHECK_EQ_INT(value.kind, HR_VALUE_NONE);
+    }
+    CHECK_EQ_INT(verdict, HR_SEQUENCE_READY);
+    hr_pool_stats(b.thread.pool, &stats);
+    CHECK(stats.used_bytes < 2 * RECORDS * BYTES);
+    for (bool more = true, any; more;) {
+        struct hr_value value = {0};
+        struct hr_sequence_record record = {.values = &value, .records = 1};
+
+        CHECK_OK(order->sequence.next(window, &record, &any, &more, &b.error));
+        CHECK(any && value.bytes == BYTES && value.layout == HR_LAYOUT_CHW);
+        CHECK_EQ_INT(((char *)value.data)[0], ((char *)value.data)[BYTES - 1]);
+        hr__value_clear(&value);
+    }
+    order->sequence.end(window);
+    bench_node_finish(&node);
+    bench_finish(&b);
+}
+
 /* How many of n positions two nodes of an open order map alike. */
 static uint64_t mapped_alike(uint64_t n, uint64_t seed, uint64_t other_seed)
 {

@@ -197,6 +197,7 @@ struct window {
     bool draining;
     struct hr_sequence_record *records; /* values point into rows */
     struct hr_value *rows;
+    struct hr_pool *pool;
 };
 
 static bool window_possible(const void *params)
@@ -235,6 +236,7 @@ static enum hr_err window_begin(const struct hr_sequence_begin *begin, void **se
     w->draw_id = begin->draw_id;
     w->epoch = begin->epoch;
     w->fields = begin->input->count;
+    w->pool = begin->pool;
     w->number = w->at = 0;
     w->draining = false;
     *sequencer = w;
@@ -261,6 +263,30 @@ static enum hr_err window_grow(struct window *w, struct hr_error *error)
     return HR_OK;
 }
 
+/* Smaller values share buffers that are small, too. */
+#define OWN_BYTES_MIN 2048
+
+/* Copies a tensor that shows part of a larger buffer, such as a batch that was taken
+ * apart: records that leave in another order would each keep all of it. */
+static enum hr_err own(struct window *w, struct hr_value *value, struct hr_error *error)
+{
+    uint8_t layout = value->layout;
+    struct hr_buffer *buffer;
+    enum hr_err code;
+
+    if (value->kind != HR_VALUE_TENSOR || value->owner == NULL ||
+        value->bytes < OWN_BYTES_MIN || hr_buffer_bytes(value->owner) < 2 * value->bytes)
+        return HR_OK;
+    code = hr_pool_get(w->pool, value->bytes, &buffer);
+    if (code != HR_OK)
+        return hr__fail(error, code, "no memory for a record of %zu bytes", value->bytes);
+    hr__value_copy(value, hr_buffer_data(buffer));
+    hr__value_set_tensor(value, (enum hr_dtype)value->dtype, value->ndim, value->dims,
+                         hr_buffer_data(buffer), buffer);
+    value->layout = layout;
+    return HR_OK;
+}
+
 static enum hr_err
 window_add(void *sequencer, struct hr_sequence_record *record,
            enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
@@ -270,6 +296,8 @@ window_add(void *sequencer, struct hr_sequence_record *record,
     assert(!w->draining);
     if (w->count == w->room)
         HR_TRY(window_grow(w, error));
+    for (size_t f = 0; f < w->fields; f++)
+        HR_TRY(own(w, &record->values[f], error));
     w->records[w->count] = *record;
     memcpy(&w->rows[w->count * w->fields], record->values,
            w->fields * sizeof *record->values);
