@@ -21,17 +21,10 @@ static bool has_budget(const struct hr_engine *engine)
     return engine->plan.memory.budget > 0;
 }
 
-/* The part of the budget for buffers of records, pooled ones included. */
-static uint64_t record_bytes(const struct hr_plan_memory *m)
-{
-    uint64_t fixed = m->program + m->scratch;
-
-    return m->budget > 2 * fixed ? m->budget - fixed : m->budget / 2;
-}
-
 /* Sequencers ask for room without the lock, while the plan may be divided again. */
-static void set_queue_bytes(struct hr_engine *engine)
+static void set_limits(struct hr_engine *engine)
 {
+    hr__pool_keep(engine->pool, hr__plan_record_bytes(&engine->plan));
     for (size_t i = 0; i < engine->stage_count; i++)
         atomic_store_explicit(&engine->stages[i].in_bytes_max,
                               engine->plan.stages[i].memory.queue_bytes,
@@ -42,8 +35,7 @@ void hr__budget_init(struct hr_engine *engine)
 {
     if (!has_budget(engine))
         return;
-    set_queue_bytes(engine);
-    hr__pool_keep(engine->pool, record_bytes(&engine->plan.memory));
+    set_limits(engine);
     for (size_t i = 0; i < engine->stage_count; i++) {
         struct hr_stage *stage = &engine->stages[i];
         const struct hr_program *p = &stage->program;
@@ -160,7 +152,7 @@ static void revise(struct hr_engine *engine)
         return;
     code = hr__plan_divide(&engine->plan, &engine->sizes, engine->options.ahead_bytes,
                            true, &error);
-    set_queue_bytes(engine);
+    set_limits(engine);
     if (code == HR_ERR_LIMIT)
         hr__engine_fail(engine, engine->stage_count - 1, &error, NULL);
 }

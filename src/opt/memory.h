@@ -67,6 +67,9 @@ HR_CHECK enum hr_err
 hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes, uint64_t read_ahead,
                 bool running, struct hr_error *reterr);
 
+/* The part of the budget for buffers of records, pooled ones included; not 0. */
+uint64_t hr__plan_record_bytes(const struct hr_plan *plan);
+
 /* Sets plan->memory.total to the sum of all parts. */
 void hr__plan_sum(struct hr_plan *plan);
 

@@ -256,7 +256,18 @@ static uint64_t held_bytes(const struct division *d, size_t at)
                           hr__bytes_times(rows ? 2 : 1, s->batch));
 }
 
-/* A record in a block is its input, then its result; while it runs, both. */
+/* Whether results are the inputs, without a copy. */
+static bool passes_inputs(const struct hr_plan *plan, const struct hr_plan_stage *stage)
+{
+    for (size_t i = 0; i < stage->step_count; i++)
+        if (stage->steps[i].variant == HR_PLAN_PROCESSES ||
+            !(plan->graph->nodes[stage->steps[i].node].op->traits & HR_TRAIT_ZERO_COPY))
+            return false;
+    return stage->expand == HR_NO_NODE;
+}
+
+/* A record in a block is its input, then its result; while it runs, both. What a batch
+ * was taken apart into keeps all of it in memory beside the next one. */
 static uint64_t block_bytes(const struct division *d, size_t at)
 {
     const struct hr_plan_stage *stage = &d->plan->stages[at];
@@ -266,21 +277,37 @@ static uint64_t block_bytes(const struct division *d, size_t at)
 
     if (stage->direct)
         return hr__bytes_times(stage->memory.block_count, s->batch);
+    if (passes_inputs(d->plan, stage))
+        return hr__bytes_times(records, in > out ? in : out);
     return hr__bytes_plus(
         hr__bytes_times(records, in > out ? in : out),
         hr__bytes_times(least_of(stage->memory.block_records, (uint32_t)runners(d->plan)),
                         in > out ? out : in));
 }
 
+/* What is no buffer of records. */
+static uint64_t fixed_bytes(const struct hr_plan *plan)
+{
+    const struct hr_plan_memory *m = &plan->memory;
+    uint64_t threads = runners(plan);
+
+    return hr__bytes_plus(
+        hr__bytes_plus(m->program, hr__bytes_times(threads, m->scratch)),
+        hr__bytes_times(process_runs(plan) * CHANNELS * threads, m->channel));
+}
+
+uint64_t hr__plan_record_bytes(const struct hr_plan *plan)
+{
+    uint64_t fixed = fixed_bytes(plan);
+
+    return plan->memory.budget > fixed ? plan->memory.budget - fixed : 1;
+}
+
 void hr__plan_sum(struct hr_plan *plan)
 {
     struct hr_plan_memory *m = &plan->memory;
-    uint64_t threads = runners(plan);
 
-    m->total = hr__bytes_plus(m->program, hr__bytes_times(threads, m->scratch));
-    m->total = hr__bytes_plus(m->total, hr__bytes_plus(m->read_ahead, m->batch));
-    m->total = hr__bytes_plus(
-        m->total, hr__bytes_times(process_runs(plan) * CHANNELS * threads, m->channel));
+    m->total = hr__bytes_plus(fixed_bytes(plan), hr__bytes_plus(m->read_ahead, m->batch));
     if (!plan->stages[0].direct)
         m->total = hr__bytes_plus(m->total, hr__bytes_times(m->batches_ahead, m->batch));
     for (size_t i = 0; i < plan->stage_count; i++) {
