@@ -58,7 +58,7 @@ struct hr_iter_options {
     bool fuse;    /* compose nodes; false runs every node by itself (for comparison)
                      where that changes no byte: not after a decode in mode close or fast */
     uint64_t memory_bytes; /* budget for batches, read-ahead, scratch and worker
-                              processes' shared memory; opening looks at up to 512 records
+                              processes' shared memory; opening looks at up to 640 records
                               to divide it. 0: three batches of output (two if they are
                               large and made in processes) */
     uint64_t ahead_bytes;  /* part of it for file read-ahead; 0: automatic */

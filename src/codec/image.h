@@ -30,6 +30,10 @@ struct hr_image_info {
     int32_t bit_depth; /* 1, 2, 4, 8, 16 */
     int32_t orientation; /* EXIF 1..8; 1 if absent or malformed */
     bool cmyk;
+    bool whole;          /* decoded whole, whatever the window */
+    uint64_t held_bytes; /* that a decode holds besides pixels: the coefficients of a
+                            progressive JPEG, of whole photos in WebP */
+    double samples;      /* of a JPEG, per pixel: 1.5 in 4:2:0 */
 };
 
 /* Detects the format from the first bytes. */

@@ -57,6 +57,29 @@ check_frame(const struct hr_image_info *info, size_t segment, struct hr_error *r
     return HR_OK;
 }
 
+/* Whether all coefficients are held until the last scan: not if one scan has all
+ * components, from first to last. `p` points at the length of the scan's header. */
+static bool has_many_scans(const uint8_t *p, size_t bytes, int frame,
+                           const struct hr_image_info *info)
+{
+    return frame == 0xC2 || (bytes > 2 && p[2] < info->channels);
+}
+
+/* Sets the samples per pixel from the sampling factors, which begin at `p`. */
+static void count_samples(const uint8_t *p, struct hr_image_info *info)
+{
+    int across = 1, down = 1, sum = 0;
+
+    for (int32_t i = 0; i < info->channels; i++, p += 3) {
+        int h = p[1] >> 4, v = p[1] & 15;
+
+        across = h > across ? h : across;
+        down = v > down ? v : down;
+        sum += h * v;
+    }
+    info->samples = (double)sum / (across * down);
+}
+
 /* Reads the frame header of marker SOFn; `p` points at its length, whose value is
  * `segment`. */
 static enum hr_err read_frame(int marker, const uint8_t *p, size_t segment,
@@ -77,7 +100,9 @@ static enum hr_err read_frame(int marker, const uint8_t *p, size_t segment,
     info->width = (int32_t)hr__be16(p + 5);
     info->channels = p[7];
     info->cmyk = p[7] == 4;
-    return check_frame(info, segment, reterr);
+    HR_TRY(check_frame(info, segment, reterr));
+    count_samples(p + 8, info);
+    return HR_OK;
 }
 
 static bool is_frame(int marker)
@@ -114,6 +139,7 @@ enum hr_err hr__jpeg_probe(const uint8_t *data, size_t bytes,
 {
     struct hr_image_info info = {.format = HR_IMAGE_JPEG};
     size_t at = 2;
+    int frame = 0;
 
     for (;;) {
         int marker = next_marker(data, bytes, &at);
@@ -132,16 +158,21 @@ enum hr_err hr__jpeg_probe(const uint8_t *data, size_t bytes,
             return hr__fail(reterr, HR_ERR_FORMAT,
                             "JPEG header is damaged at byte %zu (marker 0x%02X)", at - 2,
                             (unsigned)marker);
-        if (is_frame(marker))
+        if (is_frame(marker)) {
             HR_TRY(read_frame(marker, data + at, segment, &info, reterr));
-        else if (info.orientation == 0 && is_exif(marker, data + at, segment))
+            frame = marker;
+        } else if (info.orientation == 0 && is_exif(marker, data + at, segment)) {
             info.orientation = hr__exif_orientation(data + at + 8, segment - 8);
+        }
         at += segment;
     }
     if (info.width == 0)
         return hr__fail(reterr, HR_ERR_FORMAT, "JPEG has no frame header");
     if (info.orientation == 0)
         info.orientation = 1;
+    if (has_many_scans(data + at, bytes - at, frame, &info)) /* 16 bits each */
+        info.held_bytes =
+            (uint64_t)(2 * info.samples * (double)info.width * (double)info.height);
     *ret_info = info;
     return HR_OK;
 }

@@ -99,6 +99,7 @@ enum hr_err hr__png_probe(const uint8_t *data, size_t bytes,
     info.channels = (colour & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
     if ((colour & PNG_COLOR_MASK_ALPHA) != 0 || transparent)
         info.channels++;
+    info.whole = header[20] == 1; /* interlaced */
     *ret_info = info;
     return HR_OK;
 }

@@ -10,18 +10,33 @@
 
 #include "kernel/resample.h"
 
+/* Pixels that the widest filter reaches beyond a box at less than three times the size of
+ * the result, with those for rounding. */
+#define REACH_MAX 12
+
 struct rect {
     int32_t x, y, width, height;
 };
 
+/* By how much a decode at a reduced scale is larger than the result, at least. */
+static double spare_of(const struct hr_image_view *view)
+{
+    return view->mode == HR_MODE_CLOSE ? 1.5 : 1.0;
+}
+
+static bool may_reduce(const struct hr_image_info *info, const struct hr_image_view *view)
+{
+    return info->format == HR_IMAGE_JPEG && view->resampled && view->antialias &&
+           view->mode != HR_MODE_EXACT && view->filter != HR_FILTER_NEAREST;
+}
+
 static int
 reduced_scale(const struct hr_image_info *info, const struct hr_image_view *view)
 {
-    double spare = view->mode == HR_MODE_CLOSE ? 1.5 : 1.0;
+    double spare = spare_of(view);
     int log2 = 0;
 
-    if (info->format != HR_IMAGE_JPEG || !view->resampled || !view->antialias ||
-        view->mode == HR_MODE_EXACT || view->filter == HR_FILTER_NEAREST)
+    if (!may_reduce(info, view))
         return 0;
     while (log2 < 3 && view->box_width / (2 << log2) >= spare * view->width &&
            view->box_height / (2 << log2) >= spare * view->height)
@@ -299,6 +314,61 @@ hr__image_source_decode(struct hr_image_decoder *decoder, struct hr_arena *arena
     if (err == HR_OK)
         *ret_source = source;
     return err;
+}
+
+/* Pixels that a decode leaves at most, whatever box of this shape is drawn: the next
+ * scale would be too small, so one side is less than twice what is needed at least. */
+static double
+most_pixels(const struct hr_image_info *info, const struct hr_image_view *view)
+{
+    double whole = (double)view->clip_width * view->clip_height;
+    double ratio = view->box_width / view->width, other = view->box_height / view->height;
+    double shape = ratio > other ? ratio / other : other / ratio;
+    double reach = 2 * spare_of(view);
+    double most;
+
+    if (!may_reduce(info, view))
+        return whole;
+    most = (reach * view->width + 2 * REACH_MAX) *
+           (reach * view->height + 2 * REACH_MAX) * shape;
+    return most < whole ? most : whole;
+}
+
+/* Rows of a PNG are decoded in full width. */
+static double decoded_pixels(const struct hr_image_info *info,
+                             const struct hr_image_view *view, bool drawn)
+{
+    int log2 = reduced_scale(info, view);
+    struct rect rect = stored_rect(info, view->orientation, needed_rect(view, log2));
+    double unit = 1 << log2;
+
+    if (info->whole)
+        return (double)info->width * info->height;
+    if (info->format == HR_IMAGE_PNG)
+        return (double)info->width * (drawn ? info->height : rect.height);
+    if (drawn && view->resampled)
+        return most_pixels(info, view);
+    return rect.width / unit * (rect.height / unit);
+}
+
+uint64_t
+hr__image_source_bytes(const struct hr_image_info *info, const struct hr_image_view *view,
+                       size_t bytes, bool drawn)
+{
+    double each = view->channels > info->channels ? view->channels : info->channels;
+
+    if (takes_planes(info, view))
+        each = info->samples;
+    else if (info->format == HR_IMAGE_JPEG && !info->cmyk)
+        each = view->channels;
+    else if (info->format == HR_IMAGE_PNM && view->channels > info->channels)
+        each += info->channels;
+    if (view->seen != NULL) /* samples are kept for other views */
+        each += info->samples;
+    if (view->orientation != 1)
+        each += view->channels;
+    return info->held_bytes + (info->format == HR_IMAGE_JPEG ? bytes : 0) +
+           (uint64_t)(each * decoded_pixels(info, view, drawn));
 }
 
 enum hr_err

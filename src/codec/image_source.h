@@ -51,7 +51,13 @@ hr__image_source_decode(struct hr_image_decoder *decoder, struct hr_arena *arena
                         const struct hr_image_view *view,
                         struct hr_image_source *ret_source, struct hr_error *reterr);
 
-/* The same for pixels that are already decoded: gives a view of them. */
+/* Memory that hr__image_source_decode takes for this view, at most. With `drawn`, for any
+ * box of the same shape within the clip. */
+uint64_t
+hr__image_source_bytes(const struct hr_image_info *info, const struct hr_image_view *view,
+                       size_t bytes, bool drawn);
+
+/* hr__image_source_decode for pixels that are already decoded: gives a view of them. */
 void hr__image_source_cut(const struct hr_pixels *pixels,
                           const struct hr_image_view *view,
                           struct hr_image_source *ret_source);

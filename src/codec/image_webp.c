@@ -50,6 +50,17 @@ static int32_t orientation_of(const uint8_t *data, size_t bytes)
     return 1;
 }
 
+/* libwebp holds lossless photos whole, in 4 bytes a pixel; of lossy ones it holds the
+ * alpha channel, decoded and as it was coded. */
+static uint64_t held_bytes(const WebPBitstreamFeatures *features)
+{
+    uint64_t pixels = (uint64_t)features->width * (uint64_t)features->height;
+
+    if (features->format == 2)
+        return 4 * pixels;
+    return features->has_alpha ? 2 * pixels : 0;
+}
+
 enum hr_err hr__webp_probe(const uint8_t *data, size_t bytes,
                            struct hr_image_info *ret_info, struct hr_error *reterr)
 {
@@ -67,6 +78,7 @@ enum hr_err hr__webp_probe(const uint8_t *data, size_t bytes,
         .channels = features.has_alpha ? 4 : 3,
         .bit_depth = 8,
         .orientation = orientation_of(data, bytes),
+        .held_bytes = held_bytes(&features),
     };
     return HR_OK;
 }

@@ -2,11 +2,12 @@
  * engine/survey.c - looks at records before a run with a budget: how large do they get?
  *
  * Steps run on a record until one would make pixels. The header of a photo says how large
- * it is, so nothing is decoded.
+ * it is and what a decode of it takes, so nothing is decoded.
  */
 #include "engine/engine.h"
 
 #include "core/alloc.h"
+#include "core/buffer.h"
 #include "core/error.h"
 #include "op/thread.h"
 #include "opt/extent.h"
@@ -14,6 +15,14 @@
 
 /* Records of an epoch that are looked at, evenly spread. */
 #define SURVEY_RECORDS 512u
+/* Of a longer epoch, the size in the store of so many is asked for, evenly spread, and
+ * the largest are looked at as well. */
+#define SURVEY_SIZES 4096u
+#define SURVEY_LARGEST 128u
+
+struct sized {
+    uint64_t position, bytes;
+};
 
 struct survey {
     const struct hr_plan *plan;
@@ -24,6 +33,7 @@ struct survey {
     struct hr_value *row;
     struct hr_value **fields; /* of one step */
     struct hr_extent *one;
+    bool drawn; /* a part of the record's image was drawn at random */
 };
 
 static bool is_cheap(const struct hr_step *step)
@@ -57,6 +67,7 @@ static enum hr_err survey_init(struct survey *s, struct hr_error *reterr)
     if (s->ids == NULL || s->row == NULL || s->fields == NULL || s->one == NULL ||
         s->thread.pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    hr__pool_keep(s->thread.pool, 1); /* no buffer for the next record */
     options.pool = s->thread.pool;
     return hr__reader_create(&options, &s->thread.reader, reterr);
 }
@@ -93,10 +104,15 @@ static void note(struct survey *s, const struct hr_step *step)
         for (int d = 0; d < field->ndim && d < value->ndim; d++)
             field->dims[d].size = value->dims[d];
     }
-    e->bytes = 0;
-    for (size_t i = 0; i < s->program.slot_count; i++)
-        if (s->row[i].kind == HR_VALUE_BYTES || s->row[i].kind == HR_VALUE_RAGGED)
-            e->bytes += s->row[i].bytes;
+    e->bytes = e->force = 0;
+    for (size_t i = 0; i < s->program.slot_count; i++) {
+        const struct hr_value *value = &s->row[i];
+
+        if (value->kind == HR_VALUE_BYTES || value->kind == HR_VALUE_RAGGED)
+            e->bytes += value->bytes;
+        if (value->kind == HR_VALUE_DEFERRED)
+            e->force += value->u.lazy->class->scratch(value->u.lazy, s->drawn);
+    }
 }
 
 static enum hr_err run_step(struct survey *s, const struct hr_step *step, bool *ret_drop)
@@ -118,12 +134,15 @@ static enum hr_err run_step(struct survey *s, const struct hr_step *step, bool *
         s->fields[i] = &s->row[step->fields[i]];
     HR_TRY(step->op->apply(&ctx));
     *ret_drop = ctx.drop;
+    s->drawn = s->drawn || ((step->op->traits & HR_TRAIT_RANDOM) &&
+                            (step->op->traits & HR_TRAIT_RESAMPLING));
     for (size_t i = 0; i < step->clear_count; i++)
         hr__value_clear(&s->row[step->clear[i]]);
     return HR_OK;
 }
 
-/* Bad records are for the run to report. */
+/* Bad records are for the run to report. What follows a step that would make pixels is
+ * inferred. */
 static void look_at(struct survey *s, struct hr_extent *most)
 {
     const struct hr_graph *graph = s->plan->graph;
@@ -132,37 +151,102 @@ static void look_at(struct survey *s, struct hr_extent *most)
 
     for (uint32_t i = 0; i < graph->count; i++)
         s->one[i].known = false;
+    s->drawn = false;
+    s->thread.describes = true;
     for (size_t i = 0; code == HR_OK && !drop && i < s->step_count; i++) {
         code = run_step(s, &s->program.steps[i], &drop);
         if (code == HR_OK)
             note(s, &s->program.steps[i]);
     }
-    if (code == HR_OK && !drop)
+    if ((code == HR_OK || !s->thread.describes) && !drop)
         hr__extents_add(graph, s->one, most);
     for (size_t i = 0; i < s->program.slot_count; i++)
         hr__value_clear(&s->row[i]);
     hr__arena_reset(&s->thread.arena);
 }
 
+static void
+set_ids(struct survey *s, const struct hr_iter_options *options, uint64_t position)
+{
+    for (size_t k = 0; k < s->program.path_count; k++) {
+        struct hr_record_id *id = &s->ids[k];
+
+        *id = (struct hr_record_id){.seed = options->seed, .position = position};
+        id->epoch = id->draw_epoch = (uint32_t)options->epoch_first;
+        hr__path_map(&s->program.paths[k], position, NULL, id);
+    }
+}
+
+/* Position `i` of `count` evenly spread ones in an epoch of n. */
+static uint64_t spread(uint64_t n, uint64_t i, uint64_t count)
+{
+    return n / count * i + n % count * i / count;
+}
+
+/* What the source reads for the record, in bytes; 0: unknown. */
+static uint64_t stored_bytes(const struct survey *s)
+{
+    const struct hr_graph_node *n = &s->plan->graph->nodes[s->program.paths[0].source];
+    struct hr_range range; /* 4 kB, not cleared */
+    struct hr_object object;
+    size_t bytes;
+
+    if (!n->op->source.ahead(n->params, n->state, s->ids[0].index, &range))
+        return 0;
+    if (range.bytes != HR_RANGE_REST)
+        return range.bytes;
+    if (hr__range_open(&range, &object, &bytes, NULL) != HR_OK)
+        return 0;
+    hr__store_close(&object);
+    return bytes;
+}
+
+static void keep_largest(struct sized *kept, struct sized one)
+{
+    size_t least = 0;
+
+    for (size_t i = 1; i < SURVEY_LARGEST; i++)
+        least = kept[i].bytes < kept[least].bytes ? i : least;
+    if (one.bytes > kept[least].bytes)
+        kept[least] = one;
+}
+
+/* In an epoch of n records. */
+static void look_at_largest(struct survey *s, const struct hr_iter_options *options,
+                            uint64_t n, struct hr_extent *most)
+{
+    const struct hr_program *p = &s->program;
+    uint64_t count = n < SURVEY_SIZES ? n : SURVEY_SIZES;
+    struct sized kept[SURVEY_LARGEST] = {0};
+
+    if (s->plan->graph->nodes[p->paths[0].source].op->source.ahead == NULL)
+        return;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t position = spread(n, i, count);
+
+        set_ids(s, options, position);
+        keep_largest(kept, (struct sized){position, stored_bytes(s)});
+    }
+    for (size_t i = 0; i < SURVEY_LARGEST && kept[i].bytes > 0; i++) {
+        set_ids(s, options, kept[i].position);
+        look_at(s, most);
+    }
+}
+
 static void look_at_all(struct survey *s, const struct hr_iter_options *options,
                         struct hr_extent *most)
 {
-    const struct hr_program *p = &s->program;
-    uint64_t n = hr__path_global_count(&p->paths[0]);
+    uint64_t n = hr__path_global_count(&s->program.paths[0]);
     uint64_t count = n < SURVEY_RECORDS ? n : SURVEY_RECORDS;
 
-    for (uint64_t i = 0; s->step_count > 0 && n < HR_COUNT_UNKNOWN && i < count; i++) {
-        uint64_t position = n / count * i + n % count * i / count;
-
-        for (size_t k = 0; k < p->path_count; k++) {
-            struct hr_record_id *id = &s->ids[k];
-
-            *id = (struct hr_record_id){.seed = options->seed, .position = position};
-            id->epoch = id->draw_epoch = (uint32_t)options->epoch_first;
-            hr__path_map(&p->paths[k], position, NULL, id);
-        }
+    if (s->step_count == 0 || n >= HR_COUNT_UNKNOWN)
+        return;
+    for (uint64_t i = 0; i < count; i++) {
+        set_ids(s, options, spread(n, i, count));
         look_at(s, most);
     }
+    if (n > count)
+        look_at_largest(s, options, n, most);
 }
 
 enum hr_err

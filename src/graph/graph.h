@@ -146,6 +146,10 @@ static inline bool hr__node_draws_by_params(const struct hr_graph_node *node)
            node->op->order.draws_by_params(node->params);
 }
 
+/* Whether the node's values outlive the run of a record through its steps: all are made
+ * before it. */
+bool hr__node_spans_records(const struct hr_graph_node *n);
+
 /* Whether a plan may make the values of this node's group earlier than the graph says,
  * because no byte changes. */
 bool hr__graph_may_split(const struct hr_graph *graph, uint32_t node);

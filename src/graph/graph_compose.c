@@ -56,8 +56,7 @@ static enum hr_strictness strictness_of(const struct hr_graph_node *head)
                                       : HR_STRICTNESS_EXACT;
 }
 
-/* True if the node's values outlive the run of a record through its steps. */
-static bool spans_records(const struct hr_graph_node *n)
+bool hr__node_spans_records(const struct hr_graph_node *n)
 {
     switch (n->op->kind) {
     case HR_OP_EXPAND:
@@ -296,7 +295,7 @@ static enum hr_err compose_node(struct compose *c, uint32_t node)
     n->by_number = is_by_number(c->graph, n);
     note_whole_batches(c->graph, n);
     fork_values(c, n);
-    if (spans_records(n))
+    if (hr__node_spans_records(n))
         make_all(c, n);
     else
         compose_fields(c, n);

@@ -131,6 +131,8 @@ struct hr_thread {
     struct hr_reader *reader; /* ranges of objects, page-cached or read ahead; NULL in a
                                  worker process, where no source reads */
     struct hr_pool *pool;     /* buffers that outlive the record */
+    bool describes; /* records are only described: forcing a deferred value fails and
+                       clears this */
     struct hr_thread_object *objects;
     struct hr_charge *charges; /* per node; NULL when this record is not timed. See
                                   op/thread.h, as for the rest */
@@ -343,6 +345,10 @@ struct hr_op {
      * photo that is decoded at a reduced scale because a resize follows. NULL: not at
      * all. */
     enum hr_strictness (*composes)(const void *params);
+
+    /* DEFERS: pixels that apply makes all the same of an image with this field, in bytes;
+     * NULL: none. */
+    uint64_t (*frames)(const void *params, struct hr_field *field);
 
     /* The user's code, for ops that are nothing else: then apply and expand are NULL
      * and the engine makes the calls, a run of records at a time (op/code_table.h). */

@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "op/op.h"
+
 /* Everything but dims and strides, which mean nothing beyond ndim: this is called for
  * every record and field. */
 static void
@@ -151,8 +153,12 @@ void hr__value_copy(const struct hr_value *value, void *to)
 enum hr_err hr__value_force(struct hr_thread *thread, struct hr_value *value, void *into,
                             struct hr_error *reterr)
 {
-    if (value->kind == HR_VALUE_DEFERRED)
-        return value->u.lazy->class->force(thread, value, into, reterr);
+    if (value->kind == HR_VALUE_DEFERRED) {
+        if (!thread->describes)
+            return value->u.lazy->class->force(thread, value, into, reterr);
+        thread->describes = false;
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED, "records are only described here");
+    }
     if (into == NULL)
         return HR_OK;
     if (value->kind == HR_VALUE_TENSOR)

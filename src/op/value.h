@@ -104,6 +104,10 @@ struct hr_lazy_class {
     HR_CHECK enum hr_err (*force)(struct hr_thread *thread, struct hr_value *value,
                                   void *into, struct hr_error *reterr);
 
+    /* Scratch memory that force takes besides the result, in bytes, at most. With
+     * `drawn`, also after other draws of the random edits. */
+    uint64_t (*scratch)(const struct hr_lazy *lazy, bool drawn);
+
     /*
      * Across a cut (wire/value.h) a description travels as the made value that it starts
      * from, and bytes for the rest. `encode` is NULL for a class whose values have to be

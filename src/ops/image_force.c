@@ -186,6 +186,17 @@ make(struct hr_thread *thread, const struct hr_image *image, void *into,
     return HR_OK;
 }
 
+uint64_t hr__image_scratch(const struct hr_lazy *lazy, bool drawn)
+{
+    const struct hr_image *image = (const struct hr_image *)lazy;
+    struct hr_image_view view = view_of(image);
+
+    if (image->encoded == NULL)
+        return 0;
+    view.seen = image->photo->seen;
+    return hr__image_source_bytes(image->info, &view, image->encoded_bytes, drawn);
+}
+
 enum hr_err hr__image_force(struct hr_thread *thread, struct hr_value *value, void *into,
                             struct hr_error *reterr)
 {

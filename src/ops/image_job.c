@@ -17,6 +17,7 @@
 const struct hr_lazy_class hr__image_class = {
     .name = "image",
     .force = hr__image_force,
+    .scratch = hr__image_scratch,
     .encoded_bytes = HR_IMAGE_ENCODED_BYTES,
     .source = hr__image_source,
     .encode = hr__image_encode,

@@ -169,5 +169,6 @@ hr__image_decode_description(const struct hr_lazy_decode *decode,
 extern const struct hr_lazy_class hr__image_class;
 HR_CHECK enum hr_err hr__image_force(struct hr_thread *thread, struct hr_value *value,
                                      void *into, struct hr_error *reterr);
+uint64_t hr__image_scratch(const struct hr_lazy *lazy, bool drawn);
 
 #endif

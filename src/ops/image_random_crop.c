@@ -51,6 +51,18 @@ static void pad_needed(int32_t size, int32_t wanted, int32_t *before, int32_t *a
     }
 }
 
+static struct hr_sides
+sides_for(const struct random_crop *p, int32_t width, int32_t height)
+{
+    struct hr_sides sides = hr__sides(&p->padding);
+
+    if (p->pad_if_needed) {
+        pad_needed(width, hr__size_width(&p->size), &sides.left, &sides.right);
+        pad_needed(height, hr__size_height(&p->size), &sides.top, &sides.bottom);
+    }
+    return sides;
+}
+
 /* Draws nothing if there is no choice. */
 static int32_t draw(struct hr_rng *rng, int32_t room)
 {
@@ -61,7 +73,7 @@ static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
 {
     const struct random_crop *p = ctx->params;
     int32_t to_width = hr__size_width(&p->size), to_height = hr__size_height(&p->size);
-    struct hr_sides sides = hr__sides(&p->padding);
+    struct hr_sides sides;
     int32_t width, height, x, y;
     struct hr_move move;
     struct hr_rng rng;
@@ -69,10 +81,7 @@ static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
     HR_TRY(hr__move_begin(ctx, &move));
     width = move.width;
     height = move.height;
-    if (p->pad_if_needed) {
-        pad_needed(width, to_width, &sides.left, &sides.right);
-        pad_needed(height, to_height, &sides.top, &sides.bottom);
-    }
+    sides = sides_for(p, width, height);
     width += sides.left + sides.right;
     height += sides.top + sides.bottom;
     if (width < to_width || height < to_height)
@@ -90,6 +99,26 @@ static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
     return hr__move(ctx, &move);
 }
 
+/* A padded image is made before it is cropped. */
+static uint64_t random_crop_frames(const void *params, struct hr_field *field)
+{
+    int64_t width = hr__field_width(field)->size, height = hr__field_height(field)->size;
+    struct hr_field framed = *field;
+    struct hr_sides sides;
+
+    if (width < 0 || height < 0)
+        return 0;
+    sides = sides_for(params, (int32_t)width, (int32_t)height);
+    width += sides.left + sides.right;
+    height += sides.top + sides.bottom;
+    if (width == hr__field_width(field)->size && height == hr__field_height(field)->size)
+        return 0;
+    hr__infer_size(&framed, width, height);
+    if (framed.dtype != HR_U8)
+        framed.dtype = HR_F32;
+    return hr__field_has_unknown_dims(&framed) ? 0 : (uint64_t)hr__field_bytes(&framed);
+}
+
 const struct hr_op hr_op_image_random_crop = {
     .name = "image.random_crop",
     .summary = "crop a window of fixed size at a random position",
@@ -102,4 +131,5 @@ const struct hr_op hr_op_image_random_crop = {
     HR_MOVE_STATE,
     .infer = random_crop_infer,
     .apply = random_crop_apply,
+    .frames = random_crop_frames,
 };

@@ -67,6 +67,35 @@ static void close_field(const struct hr_graph_node *n, struct hr_schema *input,
             largest ? diagonal(before) : hr__field_width(before)->size;
 }
 
+/* Whether no value of the node's records is deferred. An image that it does not touch
+ * stays as it is. */
+static bool all_are_made(const struct hr_graph_node *n, const struct hr_schema *inputs)
+{
+    size_t made = 0, pixels = 0;
+
+    if (n->made_after || hr__node_spans_records(n))
+        return true;
+    for (size_t i = 0; i < n->field_count; i++)
+        made += n->made[i].before;
+    for (size_t i = 0; i < n->input_count; i++)
+        for (size_t f = 0; f < inputs[i].count; f++)
+            pixels += hr__field_has_pixels(&inputs[i].fields[f]);
+    return made >= pixels;
+}
+
+static uint64_t frames_of(const struct hr_graph_node *n, struct hr_schema *input)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; n->op->frames != NULL && i < n->field_count; i++) {
+        struct hr_field *field = hr__schema_find(input, n->field_names[i]);
+
+        if (field != NULL && hr__field_has_pixels(field))
+            bytes += n->op->frames(n->params, field);
+    }
+    return bytes;
+}
+
 /* Infers the node from its inputs, which are known. */
 static bool infer(const struct hr_graph *graph, uint32_t node,
                   const struct hr_extent *all, bool largest, struct hr_extent *ret)
@@ -77,10 +106,15 @@ static bool infer(const struct hr_graph *graph, uint32_t node,
 
     if (inputs == NULL)
         return false;
+    ret->force = 0;
     for (size_t i = 0; i < n->input_count; i++) {
         inputs[i] = all[n->inputs[i]].schema;
         bytes += all[n->inputs[i]].bytes;
+        ret->force += all[n->inputs[i]].force;
     }
+    ret->frames = frames_of(n, &inputs[0]);
+    if (all_are_made(n, inputs))
+        ret->force = 0;
     ret->known = hr__graph_infer(graph, node, inputs, &ret->schema) == HR_OK;
     for (size_t f = 0; ret->known && f < ret->schema.count; f++)
         close_field(n, &inputs[0], largest, &ret->schema.fields[f]);
@@ -114,6 +148,8 @@ static void raise_to(struct hr_extent *most, const struct hr_extent *one)
         return;
     }
     most->bytes = one->bytes > most->bytes ? one->bytes : most->bytes;
+    most->force = one->force > most->force ? one->force : most->force;
+    most->frames = one->frames > most->frames ? one->frames : most->frames;
     for (size_t f = 0; f < most->schema.count && f < one->schema.count; f++) {
         struct hr_field *to = &most->schema.fields[f];
         const struct hr_field *from = &one->schema.fields[f];
@@ -146,9 +182,11 @@ static void close_node(const struct hr_graph *graph, uint32_t node, bool *done,
             return;
     }
     memset(scratch, 0, sizeof *scratch);
-    /* A node that was looked at is known better than what its inputs allow. */
-    if (infer(graph, node, most, true, scratch))
-        raise_to(&most[node], scratch);
+    if (!infer(graph, node, most, true, scratch))
+        return;
+    if (most[node].known) /* by record: its scratch does not follow from the sizes */
+        scratch->force = scratch->frames = 0;
+    raise_to(&most[node], scratch);
 }
 
 enum hr_err hr__extents_close(const struct hr_graph *graph, struct hr_extent *most)

@@ -14,6 +14,8 @@ struct hr_extent {
     bool known;
     struct hr_schema schema; /* dims: the largest of each */
     uint64_t bytes;          /* of all fields that are not tensors */
+    uint64_t force;  /* scratch that making its deferred values takes, besides them */
+    uint64_t frames; /* hr_op.frames of its fields */
 };
 
 /* One per node; NULL when out of memory. Free with hr__free(). */

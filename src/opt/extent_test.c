@@ -19,6 +19,7 @@ static const char *const steps = "headrace: 1\npipeline:\n"
                                  "  - batch.unbatch: {}\n"
                                  "  - image.rotate: {degrees: 30, expand: true}\n"
                                  "  - tensor.cast: {dtype: float32}\n";
+#define SCRATCH (4 << 20) /* of a thread, whatever it runs */
 enum { SOURCE, DECODE, JITTER, RESIZE, PAD, UNBATCH, ROTATE, CAST };
 
 static struct hr_graph *make(void)
@@ -45,6 +46,7 @@ add_photo(const struct hr_graph *graph, struct hr_extent *most, int64_t h, int64
     CHECK(one != NULL);
     one[DECODE].known = true;
     one[DECODE].schema = graph->nodes[DECODE].schema;
+    one[DECODE].force = (uint64_t)(h * w * 3);
     one[DECODE].schema.fields[0].dims[0].size = h;
     one[DECODE].schema.fields[0].dims[1].size = w;
     hr__extents_add(graph, one, most);
@@ -100,7 +102,9 @@ TEST(estimates_go_by_the_photos)
     CHECK_EQ_INT(sizes.stages[0].result, 133 * 100 * 3);
     CHECK_EQ_INT(sizes.stages[0].batch, 4 * 133 * 100 * 3);
     CHECK_EQ_INT(sizes.stages[2].item, 167 * 167 * 3 * 4);
-    CHECK(sizes.stages[0].scratch > 2 * 800 * 600 * 3); /* decoded, and changed */
+    /* Decoded, and changed; the resize of that goes to the result. */
+    CHECK_EQ_INT(sizes.stages[0].scratch, SCRATCH + 4096 + 2 * 800 * 600 * 3);
+    CHECK_EQ_INT(sizes.stages[2].scratch, SCRATCH + 167 * 167 * 3);
     hr__plan_finish(&plan);
     hr__free(most);
     hr_graph_unref(graph);

@@ -3,6 +3,8 @@
  */
 #include "opt/memory.h"
 
+#include <string.h>
+
 /* A record of a field whose size no schema knows: a path, a sentence, a small file. */
 #define UNKNOWN_BYTES 4096
 /* A side of an image that no schema knows. */
@@ -73,63 +75,129 @@ static uint64_t node_estimate(const struct estimate *e, uint32_t node)
     return record_estimate(&n->schema);
 }
 
-/* Taking a batch apart gives about as many bytes as went in; other expansions are assumed
- * to make four children. */
+/* Taking a batch apart copies nothing; other expansions are assumed to make four
+ * children. */
 static uint64_t children_estimate(const struct estimate *e, uint32_t expand)
 {
     const struct hr_graph_node *n = &e->graph->nodes[expand];
     uint64_t parent = node_estimate(e, n->inputs[0]), child = node_estimate(e, expand);
 
+    if (n->op->traits & HR_TRAIT_ZERO_COPY)
+        return parent;
     return parent > hr__bytes_times(4, child) ? parent : hr__bytes_times(4, child);
 }
 
-static uint32_t
-traits_of(const struct estimate *e, const struct hr_plan_stage *stage, size_t step)
+/* ---- scratch ---- */
+
+static const struct hr_field *
+find_tensor(const struct estimate *e, uint32_t node, const char *name)
 {
-    return (uint32_t)e->graph->nodes[stage->steps[step].node].op->traits;
+    const struct hr_extent *extent = &e->extents[node];
+    const struct hr_schema *schema =
+        extent->known ? &extent->schema : &e->graph->nodes[node].schema;
+
+    for (size_t i = 0; i < schema->count; i++)
+        if (strcmp(schema->fields[i].name, name) == 0)
+            return schema->fields[i].kind == HR_FIELD_TENSOR ? &schema->fields[i] : NULL;
+    return NULL;
 }
 
-/* A decode that may use a reduced scale leaves at most this many times the pixels that
- * are wanted of it. */
-#define DECODED_PER_WANTED 9
-
-/* The pixels that are decoded for a description that step `at` begins. */
-static uint64_t
-decode_estimate(const struct estimate *e, const struct hr_plan_stage *stage, size_t at)
+static uint32_t traits_of(const struct estimate *e, uint32_t node)
 {
-    const struct hr_graph_node *n = &e->graph->nodes[stage->steps[at].node];
-    uint64_t whole = node_estimate(e, stage->steps[at].node), wanted;
+    return (uint32_t)e->graph->nodes[node].op->traits;
+}
 
-    if (n->op->composes == NULL || n->op->composes(n->params) == HR_STRICTNESS_EXACT)
-        return whole;
-    while (at + 1 < stage->step_count && (traits_of(e, stage, at + 1) & HR_TRAIT_DEFERS))
-        at++;
-    wanted = hr__bytes_times(DECODED_PER_WANTED, node_estimate(e, stage->steps[at].node));
-    return whole < wanted ? whole : wanted;
+/* Whether values that the node describes show what is decoded, without a copy. Steps that
+ * rename and drop fields or records change nothing. */
+static bool shows_decoded(const struct estimate *e, uint32_t node)
+{
+    while (e->graph->nodes[node].input_count == 1 &&
+           (traits_of(e, node) & HR_TRAIT_DEFERS) &&
+           (traits_of(e, node) & HR_TRAIT_ZERO_COPY))
+        node = e->graph->nodes[node].inputs[0];
+    return traits_of(e, node) & HR_TRAIT_DECODES;
+}
+
+/* Whether an edit may not fit the description so far, whose pixels are made first: see
+ * ops/image_job.c. */
+static bool
+may_settle(const struct estimate *e, uint32_t node, const struct hr_field *before)
+{
+    const struct hr_graph_node *n = &e->graph->nodes[node];
+    bool cuts = traits_of(e, node) & (HR_TRAIT_RESAMPLING | HR_TRAIT_SHRINKS);
+    bool rounds = before->dtype != HR_F32 && before->dtype != HR_U8;
+
+    return n->group != node && (rounds || (cuts && n->strictness == HR_STRICTNESS_EXACT));
+}
+
+/* What an op that edits a description makes of it all the same. */
+static uint64_t edit_scratch(const struct estimate *e, uint32_t node,
+                             const struct hr_field *before, bool shows)
+{
+    bool half = before->dtype == HR_F16 || before->dtype == HR_BF16;
+    uint64_t made = field_estimate(before);
+    uint64_t wide = half ? hr__bytes_times(3, made) : 0; /* a copy, and one in float32 */
+
+    if (e->graph->nodes[node].group == node)
+        return wide;
+    if (!shows && (e->extents[node].frames > 0 || may_settle(e, node, before)))
+        return hr__bytes_plus(made, wide);
+    return 0;
+}
+
+static uint64_t field_scratch(const struct estimate *e, uint32_t node, size_t at)
+{
+    const struct hr_graph_node *n = &e->graph->nodes[node];
+    const struct hr_field *before = find_tensor(e, n->inputs[0], n->field_names[at]);
+    const struct hr_field *after = find_tensor(e, node, n->field_names[at]);
+    bool shows = shows_decoded(e, n->inputs[0]);
+    uint64_t bytes = 0;
+
+    if (n->made[at].before && before != NULL && !shows)
+        bytes = field_estimate(before);
+    if ((n->field_access[at] != HR_ACCESS_UPDATE &&
+         n->field_access[at] != HR_ACCESS_WRITE) ||
+        after == NULL || (n->op->traits & (HR_TRAIT_ZERO_COPY | HR_TRAIT_DECODES)))
+        return bytes;
+    if (!(n->op->traits & HR_TRAIT_DEFERS))
+        return hr__bytes_plus(bytes, field_estimate(after));
+    if (before == NULL || !hr__field_has_pixels(before)) /* a copy, and the result */
+        return hr__bytes_plus(bytes, hr__bytes_times(2, field_estimate(after)));
+    return hr__bytes_plus(bytes, edit_scratch(e, node, before, shows));
+}
+
+static uint64_t step_scratch(const struct estimate *e, uint32_t node)
+{
+    const struct hr_graph_node *n = &e->graph->nodes[node];
+    bool forces = false;
+    uint64_t bytes = e->extents[node].frames;
+
+    if (n->input_count == 0)
+        return node_estimate(e, node);
+    for (size_t i = 0; i < n->field_count; i++) {
+        bytes = hr__bytes_plus(bytes, field_scratch(e, node, i));
+        forces = forces || n->made[i].before;
+    }
+    return hr__bytes_plus(bytes, forces ? e->extents[n->inputs[0]].force : 0);
 }
 
 /* What the steps of a record keep until it ends: the source's bytes, decoded pixels, and
- * what each op makes that does not just edit descriptions. */
+ * what each op makes that does not just edit descriptions. Worker processes have memory
+ * of their own. */
 static uint64_t
 scratch_estimate(const struct estimate *e, const struct hr_plan_stage *stage)
 {
     uint64_t bytes = SCRATCH_BYTES;
+    bool local = true;
 
-    for (size_t i = 0; e->extents != NULL && i < stage->step_count; i++) {
-        uint32_t node = stage->steps[i].node;
-
-        if (traits_of(e, stage, i) & HR_TRAIT_DECODES)
-            bytes = hr__bytes_plus(bytes, decode_estimate(e, stage, i));
-        /* Pixels that are resampled twice are made in between. */
-        if ((traits_of(e, stage, i) & HR_TRAIT_DEFERS) &&
-            !(traits_of(e, stage, i) & HR_TRAIT_RESAMPLING))
-            continue;
-        bytes = hr__bytes_plus(bytes, node_estimate(e, node));
-        if (i > 0 && (traits_of(e, stage, i - 1) & HR_TRAIT_DEFERS) &&
-            !(traits_of(e, stage, i - 1) & HR_TRAIT_DECODES))
-            bytes = hr__bytes_plus(bytes, node_estimate(e, stage->steps[i - 1].node));
+    if (e->extents == NULL)
+        return bytes;
+    for (size_t i = 0; i < stage->step_count; i++) {
+        local = stage->steps[i].variant != HR_PLAN_PROCESSES;
+        if (local)
+            bytes = hr__bytes_plus(bytes, step_scratch(e, stage->steps[i].node));
     }
-    return bytes;
+    return hr__bytes_plus(bytes, local ? e->extents[stage->last].force : 0);
 }
 
 void hr__sizes_estimate(const struct hr_plan *plan, const struct hr_extent *extents,
