@@ -77,11 +77,10 @@ static void append_place(const struct hr_graph *graph, struct hr_error *error)
         snprintf(end, room, " (in %s%s%s)", of, error->file, child);
 }
 
-/* Copies the identity into the error, with the file that the record is in. */
-static void locate(const struct hr_runner *runner, uint32_t source,
-                   const struct hr_record_id *id, struct hr_error *error)
+void hr__run_locate(const struct hr_graph *graph, uint32_t source,
+                    const struct hr_record_id *id, struct hr_error *error)
 {
-    const struct hr_graph_node *n = &runner->engine->graph->nodes[source];
+    const struct hr_graph_node *n = &graph->nodes[source];
     char unused[sizeof error->file], *file = error->file;
     uint64_t offset = 0;
 
@@ -97,7 +96,7 @@ static void locate(const struct hr_runner *runner, uint32_t source,
     error->offset = (int64_t)offset;
     error->depth = id->depth;
     memcpy(error->children, id->child, sizeof error->children);
-    append_place(runner->engine->graph, error);
+    append_place(graph, error);
 }
 
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
@@ -118,7 +117,7 @@ void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
     bad->detail = detail;
     bad->fatal = fatal;
     memset(&runner->error, 0, sizeof runner->error);
-    locate(runner, paths[path].source, &bad->id, &bad->error);
+    hr__run_locate(runner->engine->graph, paths[path].source, &bad->id, &bad->error);
     while (*end != NULL)
         end = &(*end)->next;
     *end = bad;

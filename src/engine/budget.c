@@ -4,10 +4,12 @@
 #include "engine/budget.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "core/buffer.h"
 #include "core/error.h"
 #include "engine/engine.h"
+#include "engine/run.h"
 
 /* Growth by less than an eighth is ignored. */
 static bool has_grown(uint64_t seen, uint64_t known)
@@ -98,7 +100,10 @@ void hr__budget_measure(struct hr_claim *claim, uint64_t scratch)
             bytes = row_bytes(&block->rows[i * p->out_count], p->out_count);
         block->result_bytes[i] = bytes;
         claim->result_bytes += bytes;
-        claim->result_max = bytes > claim->result_max ? bytes : claim->result_max;
+        if (i == claim->at || bytes > claim->result_max) {
+            claim->result_max = bytes;
+            claim->largest = i;
+        }
     }
 }
 
@@ -143,8 +148,23 @@ static bool grow_sizes(struct hr_engine *engine)
     return grown;
 }
 
-static void revise(struct hr_engine *engine)
+static void
+blame_record(struct hr_stage *stage, const struct hr_claim *claim, struct hr_error *error)
 {
+    const struct hr_engine *engine = stage->engine;
+    const char *node = engine->graph->nodes[stage->program.plan->last].name;
+
+    hr__error_prefix(error, "a record is larger than expected");
+    snprintf(error->node, sizeof error->node, "%s", node);
+    hr__run_locate(engine->graph, engine->stages[0].program.paths[0].source,
+                   &claim->block->ids[claim->largest], error);
+}
+
+/* Divides the budget again if sizes grew, by a record of the claim or, if that is NULL,
+ * by a batch. */
+static void revise(struct hr_stage *stage, const struct hr_claim *claim)
+{
+    struct hr_engine *engine = stage->engine;
     struct hr_error error = {0};
     enum hr_err code;
 
@@ -153,6 +173,8 @@ static void revise(struct hr_engine *engine)
     code = hr__plan_divide(&engine->plan, &engine->sizes, engine->options.ahead_bytes,
                            true, &error);
     set_limits(engine);
+    if (code == HR_ERR_LIMIT && claim != NULL)
+        blame_record(stage, claim, &error);
     if (code == HR_ERR_LIMIT)
         hr__engine_fail(engine, engine->stage_count - 1, &error, NULL);
 }
@@ -175,7 +197,7 @@ void hr__budget_complete(struct hr_stage *stage, const struct hr_claim *claim)
     seen->result = claim->result_max > seen->result ? claim->result_max : seen->result;
     seen->item = item > seen->item ? item : seen->item;
     seen->scratch = claim->scratch > seen->scratch ? claim->scratch : seen->scratch;
-    revise(stage->engine);
+    revise(stage, claim);
 }
 
 void hr__budget_output(struct hr_stage *stage, uint64_t bytes)
@@ -184,7 +206,7 @@ void hr__budget_output(struct hr_stage *stage, uint64_t bytes)
     if (!has_budget(stage->engine) || bytes <= stage->seen.batch)
         return;
     stage->seen.batch = bytes;
-    revise(stage->engine);
+    revise(stage, NULL);
 }
 
 bool hr__budget_has_room(const struct hr_stage *stage)

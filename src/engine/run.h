@@ -66,6 +66,10 @@ void hr__run_blame(struct hr_runner *runner, uint32_t node);
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
                       struct hr_block *block, uint32_t at, const struct hr_record_id *ids,
                       char *detail, bool fatal);
+/* Sets the record's identity in the error and appends the record, or the file that it is
+ * in, to the message. */
+void hr__run_locate(const struct hr_graph *graph, uint32_t source,
+                    const struct hr_record_id *id, struct hr_error *error);
 /* Whether another record may replace this bad one. */
 bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,
                             uint64_t attempt);

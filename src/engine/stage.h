@@ -105,6 +105,7 @@ struct hr_claim {
     /* Set by running it: scratch of its records, and ticks not charged to any node. */
     uint64_t bytes, lost_ticks;
     uint64_t result_bytes, result_max, item_max, scratch; /* see budget.c */
+    uint32_t largest;                                     /* the record of result_max */
 };
 HR_CHECK enum hr_err hr__stage_init(struct hr_stage *stage, struct hr_engine *engine,
                                     size_t number, struct hr_error *reterr);
