@@ -183,21 +183,24 @@ static uint64_t step_scratch(const struct estimate *e, uint32_t node)
 
 /* What the steps of a record keep until it ends: the source's bytes, decoded pixels, and
  * what each op makes that does not just edit descriptions. Worker processes have memory
- * of their own. */
+ * of their own; while they have one record, the thread prepares the next. */
 static uint64_t
 scratch_estimate(const struct estimate *e, const struct hr_plan_stage *stage)
 {
-    uint64_t bytes = SCRATCH_BYTES;
-    bool local = true;
+    bool local = true, requests = false;
+    uint64_t bytes = 0;
 
     if (e->extents == NULL)
-        return bytes;
+        return SCRATCH_BYTES;
     for (size_t i = 0; i < stage->step_count; i++) {
         local = stage->steps[i].variant != HR_PLAN_PROCESSES;
+        requests = requests || !local;
         if (local)
             bytes = hr__bytes_plus(bytes, step_scratch(e, stage->steps[i].node));
     }
-    return hr__bytes_plus(bytes, local ? e->extents[stage->last].force : 0);
+    if (local)
+        bytes = hr__bytes_plus(bytes, e->extents[stage->last].force);
+    return hr__bytes_plus(SCRATCH_BYTES, requests ? hr__bytes_times(2, bytes) : bytes);
 }
 
 void hr__sizes_estimate(const struct hr_plan *plan, const struct hr_extent *extents,

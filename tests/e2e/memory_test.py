@@ -99,6 +99,16 @@ def png(width, height):
 
 
 @test
+def a_format_that_is_never_decoded_at_a_reduced_scale_keeps_a_budget():
+    folder = temp / "pngs"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.png").write_bytes(png(3000, 2000))
+    check(graph("pngs.yaml", HEAD + "  - image.resize: {size: 224}\n  - batch.stack: {size: 1}\n"), folder, 10**6,
+          ["--variant", "inline"])
+
+
+@test
 def a_record_that_is_larger_than_all_that_were_looked_at_is_named():
     folder = temp / "surprise"
     folder.mkdir()
