@@ -286,7 +286,7 @@ def resume(count: str) -> dict[str, float]:
 
     def content(batch: hr.Batch) -> Any:
         field = batch.raw(batch.names[0])
-        return bytes(field) if field.dtype is not None else field.bytes_list()
+        return bytes(field) if field.dtype is not None else field.strings()
 
     total = int(count)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:

@@ -176,6 +176,7 @@ HR_API HR_CHECK enum hr_err hr_state_merge(const char *const *states, size_t cou
 struct hr_field_view {
     const char *name;
     enum hr_dtype dtype; /* HR_DTYPE_NONE: byte strings */
+    bool text;           /* as in struct hr_field_info */
     int ndim;            /* dims[0] is the number of records */
     int64_t dims[HR_MAX_DIMS];
     int64_t strides[HR_MAX_DIMS]; /* in bytes */

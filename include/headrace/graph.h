@@ -118,6 +118,7 @@ struct hr_field_info {
     const char *name;
     enum hr_dtype dtype; /* HR_DTYPE_NONE for byte strings */
     bool ragged;
+    bool text; /* byte strings that are meant as UTF-8; not checked */
     int ndim;
     int64_t dims[HR_MAX_DIMS];          /* -1: unknown before data is read */
     const char *dim_names[HR_MAX_DIMS]; /* "height"; "" if unnamed */

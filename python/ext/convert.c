@@ -124,18 +124,28 @@ static PyObject *array_object(struct ext_state *state, const struct hr_field_vie
     return array;
 }
 
+/* Text that is not UTF-8, such as the name of a file, gets surrogates for its bytes, as
+ * in os.fsdecode(). */
+static const char text_errors[] = "surrogateescape";
+
+/* str or bytes */
+static PyObject *string_object(const char *data, int64_t length, bool text)
+{
+    return text ? PyUnicode_DecodeUTF8(data, (Py_ssize_t)length, text_errors)
+                : PyBytes_FromStringAndSize(data, (Py_ssize_t)length);
+}
+
 /* Items [from, to) of the first of `levels` levels of strings. */
 static PyObject *string_list(const char *data, const int64_t *const *splits, int levels,
-                             int64_t from, int64_t to)
+                             int64_t from, int64_t to, bool text)
 {
     PyObject *list = PyList_New((Py_ssize_t)(to - from));
 
     for (int64_t i = from; list != NULL && i < to; i++) {
         int64_t begin = splits[0][i], end = splits[0][i + 1];
-        PyObject *item =
-            levels > 1
-                ? string_list(data, splits + 1, levels - 1, begin, end)
-                : PyBytes_FromStringAndSize(data + begin, (Py_ssize_t)(end - begin));
+        PyObject *item = levels > 1
+                             ? string_list(data, splits + 1, levels - 1, begin, end, text)
+                             : string_object(data + begin, end - begin, text);
 
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)(i - from), item) < 0)
             Py_CLEAR(list);
@@ -145,7 +155,8 @@ static PyObject *string_list(const char *data, const int64_t *const *splits, int
 
 PyObject *ext_strings(const struct hr_field_view *view)
 {
-    return string_list(view->data, view->splits, view->levels, 0, view->dims[0]);
+    return string_list(view->data, view->splits, view->levels, 0, view->dims[0],
+                       view->text);
 }
 
 /* (values, splits of each level, shapes if items have more than one dimension) */
@@ -180,7 +191,7 @@ PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, si
     if (view.dtype == HR_DTYPE_NONE)
         return view.offsets != NULL
                    ? ext_strings(&view)
-                   : PyBytes_FromStringAndSize(view.data, (Py_ssize_t)view.bytes);
+                   : string_object(view.data, (int64_t)view.bytes, view.text);
     if (view.offsets != NULL)
         return ragged_object(state, &view);
     return view.ndim == 0 ? ext_number(view.dtype, view.data)
@@ -250,6 +261,27 @@ static enum hr_err store_bytes(struct hr_code_call *call, size_t at, const char 
 
     if (code == HR_OK && length > 0)
         memcpy(room, data, (size_t)length);
+    return code;
+}
+
+static enum hr_err
+store_text(struct hr_code_call *call, size_t at, PyObject *value, struct hr_error *reterr)
+{
+    PyObject *bytes = NULL;
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(value, &length);
+    enum hr_err code;
+
+    if (text == NULL) { /* it has surrogates */
+        PyErr_Clear();
+        bytes = PyUnicode_AsEncodedString(value, "utf-8", text_errors);
+        if (bytes == NULL)
+            return HR_ERR_TYPE;
+        text = PyBytes_AsString(bytes);
+        length = PyBytes_Size(bytes);
+    }
+    code = store_bytes(call, at, text, length, reterr);
+    Py_XDECREF(bytes);
     return code;
 }
 
@@ -465,17 +497,13 @@ ext_output(struct ext_state *state, struct hr_code_call *call, size_t at, PyObje
            const struct ext_inputs *inputs, struct hr_error *reterr)
 {
     struct hr_field_info info;
-    const char *text;
-    Py_ssize_t length;
 
     if (pass(call, at, value, NULL, inputs))
         return HR_OK;
     if (hr_code_output(call, at, &info) != HR_OK)
         return HR_ERR_INTERNAL;
-    if (PyUnicode_Check(value)) {
-        text = PyUnicode_AsUTF8AndSize(value, &length);
-        return text != NULL ? store_bytes(call, at, text, length, reterr) : HR_ERR_TYPE;
-    }
+    if (PyUnicode_Check(value))
+        return store_text(call, at, value, reterr);
     if (value == Py_None) {
         PyErr_Format(PyExc_TypeError, "the function returned None for output %s",
                      info.name);

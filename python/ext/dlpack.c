@@ -132,7 +132,7 @@ static const char *obstacle(const struct ext_field *field)
     int64_t item = (int64_t)hr_dtype_size(field->view.dtype);
 
     if (field->view.dtype == HR_DTYPE_NONE)
-        return "byte strings are no tensor: use bytes_list(), or values() and offsets()";
+        return "byte strings are no tensor: use strings(), or values() and offsets()";
     if (field->view.offsets != NULL)
         return "a ragged field is no tensor: use values() and offsets()";
     for (int i = 0; i < field->view.ndim; i++)

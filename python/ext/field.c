@@ -95,9 +95,8 @@ static int field_getbuffer(PyObject *self, Py_buffer *view, int flags)
     bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
 
     if (field->view.dtype == HR_DTYPE_NONE)
-        return refuse(view,
-                      "byte strings are no array: use bytes_list(), or values() and "
-                      "offsets()");
+        return refuse(view, "byte strings are no array: use strings(), or values() and "
+                            "offsets()");
     if (field->view.offsets != NULL)
         return refuse(view, "a ragged field is no array: use values() and offsets()");
     if ((flags & PyBUF_WRITABLE) && !field->writable)
@@ -182,6 +181,12 @@ static PyObject *field_nbytes(PyObject *self, void *unused)
 {
     (void)unused;
     return PyLong_FromSize_t(of(self)->view.bytes);
+}
+
+static PyObject *field_text(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(of(self)->view.text);
 }
 
 static PyObject *field_ragged(PyObject *self, void *unused)
@@ -383,7 +388,7 @@ static PyObject *field_item_ndim(PyObject *self, void *unused)
     return PyLong_FromLong(of(self)->view.item_ndim);
 }
 
-static PyObject *field_bytes_list(PyObject *self, PyObject *unused)
+static PyObject *field_strings(PyObject *self, PyObject *unused)
 {
     const struct hr_field_view *view = &of(self)->view;
 
@@ -414,9 +419,9 @@ static PyMethodDef field_methods[] = {
     {"shapes",            field_shapes,                                  METH_NOARGS,
      "shapes() -> Field\n--\n\n"
      "Sizes of items of two or more dimensions: int64 [items, item_ndim]."                 },
-    {"bytes_list",        field_bytes_list,                              METH_NOARGS,
-     "bytes_list() -> list[bytes]\n--\n\nThe byte strings; of nested batches lists of "
-     "lists."                                                                              },
+    {"strings",           field_strings,                                 METH_NOARGS,
+     "strings() -> list[str] | list[bytes]\n--\n\nText as str, other byte strings as "
+     "bytes; of nested batches lists of lists."                                            },
     {"__dlpack__",        (PyCFunction)(void (*)(void))ext_field_dlpack,
      METH_VARARGS | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
@@ -432,6 +437,7 @@ static PyGetSetDef field_getset[] = {
     {"shape",     field_shape,     NULL, "Sizes; the first is the number of records.",   NULL},
     {"strides",   field_strides,   NULL, "Steps in bytes.",                              NULL},
     {"nbytes",    field_nbytes,    NULL, "Bytes of all its elements.",                   NULL},
+    {"text",      field_text,      NULL, "Whether its byte strings are text.",           NULL},
     {"ragged",    field_ragged,    NULL, "Whether records differ in length.",            NULL},
     {"levels",    field_levels,    NULL,
      "Batches that a ragged field is nested in; 0 for others.",                          NULL},

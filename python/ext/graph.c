@@ -506,9 +506,10 @@ static PyObject *field_dict(const struct hr_field_info *info)
         Py_XDECREF(classes);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:z,s:O,s:N,s:N,s:N}", "name", info->name, "dtype", dtype,
-                         "ragged", info->ragged ? Py_True : Py_False, "shape", shape,
-                         "dims", dims, "classes", classes);
+    return Py_BuildValue("{s:s,s:z,s:O,s:O,s:N,s:N,s:N}", "name", info->name, "dtype",
+                         dtype, "ragged", info->ragged ? Py_True : Py_False, "text",
+                         info->text ? Py_True : Py_False, "shape", shape, "dims", dims,
+                         "classes", classes);
 }
 
 /* The graph is locked. */

@@ -54,6 +54,7 @@ class FieldInfo(TypedDict):
     name: str
     dtype: str | None  # None: byte strings
     ragged: bool
+    text: bool  # byte strings that are meant as UTF-8
     shape: list[int]  # -1: known only at run time
     dims: list[str]  # names, "" if there is none
     classes: list[str]  # names of class numbers; none for other fields
@@ -88,7 +89,7 @@ class Graph:
         StopIteration or IndexError from a source of unknown length ends the data.
         map: function(*inputs) -> value or tuple. filter: function(*inputs) -> truth.
         expand: function(*inputs) -> iterable of values or tuples.
-        Inputs arrive as int, float or bool (0-d tensors), bytes, or read-only numpy
+        Inputs arrive as int, float or bool (0-d tensors), str, bytes, or read-only numpy
         arrays, copies that may be kept (docs/decisions/0012). Outputs may be int, float, bool, bytes, str,
         anything with the buffer protocol, or anything numpy.asarray takes.
         """
@@ -145,6 +146,8 @@ class Field:
     def nbytes(self) -> int: ...
     @property
     def ragged(self) -> bool: ...
+    @property
+    def text(self) -> bool: ...  # byte strings that are meant as UTF-8
     def writable(self) -> Field:
         """The same memory, writable, if nothing else refers to the batch; else a copy."""
     @property
@@ -155,7 +158,7 @@ class Field:
     def offsets(self) -> Field: ...  # splits(0)
     def splits(self, level: int = 0, /) -> Field: ...  # int64, one more than the level has items
     def shapes(self) -> Field: ...  # int64 [items, item_ndim], if item_ndim > 1
-    def bytes_list(self) -> list[Any]: ...  # of a field of byte strings; nested batches: lists of lists
+    def strings(self) -> list[Any]: ...  # of byte strings: str for text, else bytes; nested batches: lists of lists
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None

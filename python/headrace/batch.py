@@ -89,7 +89,8 @@ class Batch(Mapping[str, Any]):
 
     A field whose name is that of a method or property of this class is an item only.
 
-    Byte strings are a list of bytes; ragged fields are a `Ragged`: (values, offsets), where record
+    Text is a list of str, other byte strings are lists of bytes; ragged fields are a `Ragged`:
+    (values, offsets), where record
     i is values[offsets[i]:offsets[i + 1]], and `batch.boxes.item(i)`. In batches of batches, strings
     are lists of lists.
 
@@ -209,7 +210,7 @@ def _shown(value: Any) -> str:
         return f"ragged {_shown(value[0])}"
     if isinstance(value, list) or not hasattr(value, "shape"):
         return f"{type(value[0]).__name__}[{len(value)}]" if isinstance(value, list) and value else type(value).__name__
-    dtype = "bytes" if value.dtype is None else str(value.dtype).removeprefix("torch.")
+    dtype = ("text" if value.text else "bytes") if value.dtype is None else str(value.dtype).removeprefix("torch.")
     return f"{'ragged ' if getattr(value, 'ragged', False) else ''}{dtype}[{', '.join(map(str, value.shape))}]"
 
 
@@ -257,7 +258,7 @@ def _count(values: Mapping[str, Any]) -> int:
 def to_numpy(field: _headrace.Field) -> Any:
     """A read-only NumPy view of the field; a Ragged of such views if it is ragged."""
     if field.dtype is None:
-        return field.bytes_list()
+        return field.strings()
     if field.ragged:
         return _parts(field, _array)
     return _array(field)
@@ -280,7 +281,7 @@ def _array(field: _headrace.Field) -> np.ndarray[Any, Any]:
 def to_torch(field: _headrace.Field) -> Any:
     """A torch view of the field; a Ragged of such views if it is ragged."""
     if field.dtype is None:
-        return field.bytes_list()
+        return field.strings()
     if field.ragged:
         return _parts(field, to_torch)
     return _torch_from_dlpack()(field.__dlpack__())
@@ -299,7 +300,7 @@ def to_jax(field: _headrace.Field) -> Any:
     import jax
 
     if field.dtype is None:
-        return field.bytes_list()
+        return field.strings()
     if field.ragged:
         return _parts(field, to_jax)
     return jax.dlpack.from_dlpack(field)

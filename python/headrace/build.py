@@ -39,7 +39,7 @@ class Field(NamedTuple):
 
     @property
     def dtype(self) -> str:
-        """Element type, "bytes" for byte strings."""
+        """Element type; "text" for text, "bytes" for other byte strings."""
         return self.spec.dtype
 
     @property
@@ -131,7 +131,7 @@ def fields_of(graph: _headrace.Graph) -> Fields:
         dims: tuple[Dim, ...] = tuple(
             size if size >= 0 else name or None for size, name in zip(f["shape"], f["dims"], strict=True)
         )
-        spec = Spec(f["dtype"] or "bytes", dims if f["dtype"] else ())
+        spec = Spec(f["dtype"] or ("text" if f["text"] else "bytes"), dims if f["dtype"] else ())
         made.append(Field(f["name"], spec, f["ragged"], tuple(f["classes"])))
     return Fields(made)
 

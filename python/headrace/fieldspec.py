@@ -18,7 +18,7 @@ DTYPES: tuple[str, ...] = get_args(DType)
 class Spec(NamedTuple):
     """Element type and shape of a field of one record.
 
-    dtype: "float32", ...; "bytes" for byte strings.
+    dtype: "float32", ...; "text" for str, "bytes" for other byte strings.
     shape: a number, a name for a length that may vary ("height"), or None for one
         without a name.
     """
@@ -42,7 +42,7 @@ def spec(dtype: object, shape: Sequence[Dim] = ()) -> Spec:
     """Declare a field: `hr.spec("float32", (3, None, 224))`.
 
     Args:
-        dtype: a name ("float32", "bytes"), a NumPy or a torch dtype, or a Spec; or the
+        dtype: a name ("float32", "text", "bytes"), a NumPy or a torch dtype, or a Spec; or the
             whole declaration as text ("float32[3, height, 224]").
         shape: one entry per dimension: a length, None for any, or a name for any.
     """
@@ -54,8 +54,8 @@ def spec(dtype: object, shape: Sequence[Dim] = ()) -> Spec:
     if isinstance(shape, (str, bytes)) or not isinstance(shape, Iterable):
         raise ArgumentError(f"a shape is a list with one entry per dimension, not {shape!r:.60}", param="shape")
     dims = tuple(_dim(d) for d in shape)
-    if name == "bytes" and dims:
-        raise ShapeError("byte strings have no shape: declare spec('bytes')")
+    if name in ("bytes", "text") and dims:
+        raise ShapeError(f"byte strings have no shape: declare spec('{name}')")
     return Spec(name, dims)
 
 
@@ -79,8 +79,10 @@ def _parse(text: str) -> Spec:
 
 def dtype_name(dtype: object) -> str:
     """The name of a dtype; DtypeError when batches cannot hold it."""
-    if dtype in (bytes, str, "bytes", "string", "str"):
+    if dtype in (bytes, "bytes"):
         return "bytes"
+    if dtype in (str, "text", "string", "str"):
+        return "text"
     if isinstance(dtype, str) and dtype in DTYPES:
         return dtype
     text = str(dtype)
@@ -93,7 +95,7 @@ def dtype_name(dtype: object) -> str:
             name = text
     if name not in DTYPES:
         raise DtypeError(
-            f"batches hold no {name}; there are {', '.join(DTYPES)} and bytes{nearest(name, DTYPES)}",
+            f"batches hold no {name}; there are {', '.join(DTYPES)}, text and bytes{nearest(name, DTYPES)}",
             param="dtype",
         )
     return str(name)
@@ -101,7 +103,9 @@ def dtype_name(dtype: object) -> str:
 
 def spec_of(value: object, what: str) -> Spec:
     """The Spec of a value that user code returned; `what` names it in errors."""
-    if isinstance(value, (bytes, str, bytearray)):
+    if isinstance(value, str):
+        return Spec("text")
+    if isinstance(value, (bytes, bytearray)):
         return Spec("bytes")
     if isinstance(value, bool):
         return Spec("bool")

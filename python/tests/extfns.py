@@ -145,7 +145,7 @@ def fields() -> None:
     assert batch is not None
     array, text = batch.field("a"), batch.field(1)
     view, old, new = memoryview(array), array.__dlpack__(), array.__dlpack__(max_version=(1, 0))
-    shown = array.writable(), array.__dlpack__(copy=True), text.bytes_list(), text.values(), memoryview(text.offsets())
+    shown = array.writable(), array.__dlpack__(copy=True), text.strings(), text.values(), memoryview(text.offsets())
     told = array.shape, array.strides, array.dtype, array.name, array.nbytes, batch.records, batch.epoch
     assert len(shown) + len(told) == 12
     with refused(BufferError):

@@ -93,7 +93,7 @@ def test_lambdas_and_closures_run_in_threads() -> None:
 def test_types_come_from_the_first_call() -> None:
     assert hr.range(3).map(lambda x: x / 2).fields[0].dtype == "float64"
     assert hr.range(3).map(lambda x: x > 1).fields[0].dtype == "bool"
-    assert hr.range(3).map(lambda x: f"{x}").fields[0].dtype == "bytes"
+    assert hr.range(3).map(lambda x: f"{x}").fields[0].dtype == "text"
     assert hr.range(3).map(lambda x: np.float32(x)).fields[0].dtype == "float32"
     assert hr.range(3).map(lambda x: np.zeros((2, 5), np.uint8)).fields[0].text() == "uint8[-1, -1]"
     fixed = hr.range(3).map(lambda x: np.zeros((2, 5), np.uint8)).batch(2)
@@ -111,9 +111,9 @@ def test_ragged_fields_are_values_and_offsets() -> None:
     assert flat.tolist() == [0, 0, 1, 0, 1, 2] and offsets.tolist() == [0, 0, 1, 3, 6]
 
 
-def test_text_becomes_bytes() -> None:
+def test_text_stays_text() -> None:
     batch = next(iter(hr.range(3).map(lambda x: f"é{x}").batch(3).loader(output="numpy")))
-    assert batch.value == ["é0".encode(), "é1".encode(), "é2".encode()]
+    assert batch.value == ["é0", "é1", "é2"]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -234,7 +234,7 @@ def test_an_input_that_is_returned_is_passed_on() -> None:
     made.add("batch.stack", None, [node], '{"size": 4}')
     batch = first(made)
     assert np.asarray(batch.field("a"))[:, 1, 2].tolist() == [5, 6, 7, 8]
-    assert batch.field("t").bytes_list() == [b"t0", b"t1", b"t2", b"t3"]
+    assert batch.field("t").strings() == [b"t0", b"t1", b"t2", b"t3"]
 
 
 def test_filter_and_expand_call_python() -> None:
@@ -580,7 +580,7 @@ def test_nodes_fields_and_text_of_a_graph() -> None:
     made.freeze()
     assert [n["op"] for n in made.nodes()] == ["source.range", "batch.stack"]
     assert json.loads(made.nodes()[0]["params"]) == {"n": 30} and made.nodes()[1]["inputs"] == [0]
-    value = {"name": "value", "dtype": "int64", "ragged": False, "shape": [], "dims": [], "classes": []}
+    value = {"name": "value", "dtype": "int64", "ragged": False, "text": False, "shape": [], "dims": [], "classes": []}
     assert made.fields(0) == [value]
     assert made.record_count() == 30 and len(made.fingerprint()) == 32
     again = ext.Graph.parse(made.print("json"), "x.json", {})

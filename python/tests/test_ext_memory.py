@@ -168,17 +168,17 @@ def test_byte_strings_are_a_list_or_values_and_offsets() -> None:
     batch = first(coded(lambda i: texts[i], ["t: bytes"], 5))
     field = batch.field("t")
     assert field.dtype is None and field.ragged
-    assert field.bytes_list() == texts
+    assert field.strings() == texts
     offsets = np.asarray(field.offsets())
     assert offsets.tolist() == [0, 0, 3, 8, 12, 1012]
     values = np.asarray(field.values())
     assert values.dtype == np.uint8 and values[3:8].tobytes() == b"\0two\0"
-    with pytest.raises(BufferError, match="bytes_list"):
+    with pytest.raises(BufferError, match="strings"):
         memoryview(field)
-    with pytest.raises(BufferError, match="bytes_list"):
+    with pytest.raises(BufferError, match="strings"):
         field.__dlpack__()
     with pytest.raises(ext.Error) as raised:
-        first(graph()).field("value").bytes_list()
+        first(graph()).field("value").strings()
     assert raised.value.code == "HR_ERR_TYPE"
 
 
@@ -213,7 +213,7 @@ def test_epochs_leave_memory_as_it_was() -> None:
     def epochs(count: int) -> None:
         run = ext.Iter(made, {"epochs": count, "threads": 2})
         while (batch := run.next()) is not None:
-            np.asarray(batch.field("a")), batch.field("t").bytes_list(), np.from_dlpack(batch.field("a"))
+            np.asarray(batch.field("a")), batch.field("t").strings(), np.from_dlpack(batch.field("a"))
         run.close()
 
     epochs(60)

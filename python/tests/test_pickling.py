@@ -81,7 +81,7 @@ def test_records_of_dicts_and_arrays_of_a_class_read_the_same_in_processes(child
         got = []
         for batch in hr.from_dataset(data, variant="processes").batch(100).loader(threads=2, output="numpy"):
             got += list(zip(batch.name, batch["size"].tolist(), strict=True))
-        assert got == [(f"{i}".encode(), i) for i in range(2000)]
+        assert got == [(f"{i}", i) for i in range(2000)]
 
 
 def test_statistics_count_what_workers_share(children: Any) -> None:

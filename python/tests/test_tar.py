@@ -55,7 +55,7 @@ def read(path: Any, **options: Any) -> list[tuple[str, bytes, int]]:
     got = []
     for batch in pipe.batch(7, ragged=True).loader(output="numpy", **options):
         got += list(zip(batch["key"], batch["data"], batch["label"].tolist(), strict=True))
-    return [(key.decode(), data, label) for key, data, label in got]
+    return [(key, data, label) for key, data, label in got]
 
 
 @pytest.mark.parametrize("format", FORMATS)

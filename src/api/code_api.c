@@ -64,7 +64,8 @@ hr_code_input(const struct hr_code_call *call, size_t at, struct hr_field_view *
         return HR_ERR_ARGUMENT;
     if (at >= call->input_count)
         return HR_ERR_RANGE;
-    hr__value_view(call->inputs[at], call->input_names[at], ret_view);
+    hr__value_view(call->inputs[at], call->input_fields[at]->name, ret_view);
+    ret_view->text = call->input_fields[at]->meaning == HR_MEANING_TEXT;
     return HR_OK;
 }
 

@@ -256,6 +256,7 @@ hr_batch_field(const struct hr_batch *batch, size_t at, struct hr_field_view *re
     assert(hr__value_is_made(value));
     memset(ret_view, 0, sizeof *ret_view);
     hr__value_view(value, batch->names[at], ret_view);
+    ret_view->text = batch->texts[at];
     ret_view->buffer = value->owner;
     return HR_OK;
 }

@@ -11,27 +11,32 @@
 struct hr_batch *hr__batch_create(const struct hr_schema *schema, const char *more)
 {
     size_t count = schema->count + (more != NULL);
-    size_t text = 0;
+    size_t name_bytes = 0;
     struct hr_batch *batch;
     char *at;
 
     for (size_t i = 0; i < count; i++)
-        text += strlen(i < schema->count ? schema->fields[i].name : more) + 1;
-    batch = hr__calloc(1, sizeof *batch +
-                              count * (sizeof(struct hr_value) + sizeof(char *)) + text);
+        name_bytes += strlen(i < schema->count ? schema->fields[i].name : more) + 1;
+    batch = hr__calloc(
+        1, sizeof *batch +
+               count * (sizeof(struct hr_value) + sizeof(char *) + sizeof(bool)) +
+               name_bytes);
     if (batch == NULL)
         return NULL;
     batch->refs = 1;
     batch->field_count = count;
     batch->values = (struct hr_value *)(batch + 1);
     batch->names = (const char **)(batch->values + count);
-    at = (char *)(batch->names + count);
+    batch->texts = (bool *)(batch->names + count);
+    at = (char *)(batch->texts + count);
     for (size_t i = 0; i < count; i++) {
         const char *name = i < schema->count ? schema->fields[i].name : more;
         size_t length = strlen(name) + 1;
 
         memcpy(at, name, length);
         batch->names[i] = at;
+        batch->texts[i] =
+            i < schema->count && schema->fields[i].meaning == HR_MEANING_TEXT;
         at += length;
     }
     return batch;

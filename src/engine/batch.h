@@ -13,7 +13,9 @@ struct hr_batch {
     int64_t records, epoch;
     size_t bytes;
     size_t field_count;
-    const char **names; /* copies, stored after `values`: a batch outlives its graph */
+    /* By field, stored after `values`: a batch outlives its graph. */
+    const char **names;
+    bool *texts; /* as in struct hr_field_info */
     struct hr_value *values;
 };
 

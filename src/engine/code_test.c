@@ -190,6 +190,56 @@ TEST(pictures_pass_between_code_and_image_ops)
     outcome_free(b);
 }
 
+/* Passes a byte string on, and says whether it is text. */
+static enum hr_err call_told(void *user, struct hr_code_call *call, struct hr_error *e)
+{
+    struct hr_field_view view;
+    enum hr_err code;
+
+    (void)user;
+    CHECK_OK(hr_code_input(call, 0, &view));
+    code = put_int(call, 1, view.text, e);
+    return code == HR_OK ? hr_code_pass(call, 0, 0, e) : code;
+}
+
+static enum hr_err give_told(void *user, struct hr_graph *graph)
+{
+    struct hr_code told = {"told", user, call_told, NULL, NULL, NULL};
+
+    return hr_graph_code(graph, "told", &told, NULL);
+}
+
+static void check_text(const char *before, const char *after)
+{
+    struct world w = {0};
+    struct hr_field_view view;
+    struct outcome *o;
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             GRAPH(RANGE(8) "  - code.map: {code: text, fields: value, outputs: \"a: "
+                            "%s\"}\n"
+                            "  - code.map: {code: told, fields: a, outputs: [\"a: %s\", "
+                            "\"told: int64\"]}\n" BATCH(8)),
+             before, after);
+    o = run_with(text, &w, 2, NULL, give_told, &w);
+    CHECK_ERR(HR_ERR_END, o->code);
+    CHECK_OK(hr_batch_find(o->first, "a", &view));
+    CHECK(view.dtype == HR_DTYPE_NONE && view.text == (strcmp(after, "text") == 0));
+    CHECK_OK(hr_batch_find(o->first, "told", &view));
+    CHECK(!view.text);
+    CHECK_EQ_INT(*(const int64_t *)view.data, strcmp(before, "text") == 0);
+    outcome_free(o);
+}
+
+TEST(code_and_batches_are_told_which_byte_strings_are_text)
+{
+    static const char *const types[] = {"text", "bytes"};
+
+    for (int i = 0; i < 4; i++)
+        check_text(types[i / 2], types[i % 2]);
+}
+
 /* The dims after a resize to 4 x 4 of a field that is declared so; 0 if it is not an
  * image. */
 static void check_image(const char *declared, int64_t first, int64_t last)

@@ -152,7 +152,7 @@ static void begin_call(struct thread_call *c, struct hr_pass *pass,
     c->call.input_count = use->input_count;
     c->call.output_count = use->output_count;
     c->call.inputs = c->ctx->fields;
-    c->call.input_names = use->input_names;
+    c->call.input_fields = use->input_fields;
     c->call.output_fields = use->output_fields;
 }
 

@@ -36,7 +36,7 @@ struct hr_code_call {
     const struct hr_record_id *id;
     size_t input_count, output_count; /* at most HR_SCHEMA_FIELDS_MAX */
     struct hr_value *const *inputs;   /* forced */
-    const char *const *input_names;
+    const struct hr_field *const *input_fields;
     const struct hr_field *const *output_fields; /* as declared */
     /* What the code did; hr__code_run clears them. */
     uint64_t made; /* bit per output: given room or passed; of the child begun last */

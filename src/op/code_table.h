@@ -51,7 +51,7 @@ struct hr_code_use {
     enum hr_code_variant variant;
     pthread_mutex_t lock; /* INLINE: held around a run of calls */
     size_t input_count, output_count;
-    const char *input_names[HR_SCHEMA_FIELDS_MAX];
+    const struct hr_field *input_fields[HR_SCHEMA_FIELDS_MAX];
     const struct hr_field *output_fields[HR_SCHEMA_FIELDS_MAX];
     struct hr_field fields[]; /* inputs, outputs: what the two lists point into */
 };

@@ -411,6 +411,7 @@ void hr__value_view(const struct hr_value *value, const char *name,
 
     assert(hr__value_is_made(value));
     ret_view->name = name;
+    ret_view->text = false;
     ret_view->dtype =
         bytes || value->strings ? HR_DTYPE_NONE : (enum hr_dtype)value->dtype;
     ret_view->ndim = bytes ? 1 : value->ndim;

@@ -177,6 +177,7 @@ void hr__field_info(const struct hr_field *field, struct hr_field_info *ret_info
     ret_info->name = field->name;
     ret_info->dtype = strings ? HR_DTYPE_NONE : field->dtype;
     ret_info->ragged = field->kind == HR_FIELD_RAGGED;
+    ret_info->text = field->meaning == HR_MEANING_TEXT;
     ret_info->ndim = field->ndim;
     for (int i = 0; i < field->ndim; i++) {
         ret_info->dims[i] = field->dims[i].size;

@@ -269,9 +269,15 @@ short_end(const struct hr_field *f, enum hr_layout old, bool unknown_fits)
     return hwc ? HR_LAYOUT_HWC : chw ? HR_LAYOUT_CHW : HR_LAYOUT_NONE;
 }
 
-/* Meanings are not declared. A field that had this name, dtype and number of dims before
- * keeps its meaning, and an image stays one while its dims fit an image. Dims named
- * height and width make an image, as does the name `image` for uint8. */
+/* Byte strings are declared as "bytes" or "text", so text may become bytes. */
+static bool is_declared_bytes(const struct hr_field *f, const struct hr_field *old)
+{
+    return f->kind == HR_FIELD_BYTES && old->meaning == HR_MEANING_TEXT;
+}
+
+/* Other meanings are not declared. A field that had this name, dtype and number of dims
+ * before keeps its meaning, and an image stays one while its dims fit an image. Dims
+ * named height and width make an image, as does the name `image` for uint8. */
 static void give_meaning(struct hr_field *f, struct hr_schema *input, int batch_rank)
 {
     const struct hr_field *old = input != NULL ? hr__schema_find(input, f->name) : NULL;
@@ -285,7 +291,8 @@ static void give_meaning(struct hr_field *f, struct hr_schema *input, int batch_
         if (image && layout == HR_LAYOUT_NONE)
             layout = short_end(f, old->layout, true);
         f->layout = image ? layout : HR_LAYOUT_NONE;
-        if (f->meaning == HR_MEANING_NONE && (!image || layout != HR_LAYOUT_NONE))
+        if (f->meaning == HR_MEANING_NONE && (!image || layout != HR_LAYOUT_NONE) &&
+            !is_declared_bytes(f, old))
             f->meaning = old->meaning;
         return;
     }
@@ -343,7 +350,7 @@ enum hr_err hr__code_open(const struct hr_open *open, void **ret_state)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     for (size_t i = 0; i < inputs; i++) {
         use->fields[i] = *field_of(open->input, input_name(p, open->input, i));
-        use->input_names[i] = use->fields[i].name;
+        use->input_fields[i] = &use->fields[i];
     }
     err = parse_outputs(p, &use->fields[inputs], open->error);
     if (err != HR_OK) {

@@ -349,15 +349,11 @@ static enum hr_err prepare_code(struct hr_server *server, struct hr_serve_step *
     const struct hr_proc_step *from = step->step;
     struct hr_value **inputs =
         hr__arena_zalloc(&server->lasting, (from->input_count + 1) * sizeof *inputs);
-    const char **names =
-        hr__arena_zalloc(&server->lasting, (from->input_count + 1) * sizeof *names);
 
-    if (inputs == NULL || names == NULL)
+    if (inputs == NULL)
         return HR_ERR_MEMORY;
-    for (size_t i = 0; i < from->input_count; i++) {
+    for (size_t i = 0; i < from->input_count; i++)
         inputs[i] = &server->values[from->inputs[i]];
-        names[i] = from->input_fields[i]->name;
-    }
     step->call = (struct hr_code_call){.class = &serve_class,
                                        .kind = from->kind,
                                        .node = from->node,
@@ -365,7 +361,7 @@ static enum hr_err prepare_code(struct hr_server *server, struct hr_serve_step *
                                        .input_count = from->input_count,
                                        .output_count = from->output_count,
                                        .inputs = inputs,
-                                       .input_names = names,
+                                       .input_fields = from->input_fields,
                                        .output_fields = from->output_fields,
                                        .replaced = server->replaced};
     return HR_OK;

@@ -20,7 +20,7 @@ def signature(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _spec(field: Field) -> Any:
-    if field.dtype == "bytes":
+    if field.dtype in ("bytes", "text"):
         return tf.TensorSpec((None,), tf.string)
     shape = [size if isinstance(size, int) else None for size in field.shape]
     if field.ragged:

@@ -27,8 +27,8 @@ def number(record: Any) -> int:
         if "id" in record:
             return int(record["id"])
         record = record["path"]
-    if isinstance(record, bytes):  # "name-12", "class_0001/photo_00000012.jpg"
-        record = "".join(c for c in os.path.basename(record.decode()) if c.isdigit())
+    if isinstance(record, str):  # "name-12", "class_0001/photo_00000012.jpg"
+        record = "".join(c for c in os.path.basename(record) if c.isdigit())
     return int(record)
 
 
