@@ -8,13 +8,16 @@ to one writes to the batch.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
 from typing import Any, NamedTuple
 
 from . import _headrace
 from ._check import nearest
 from ._numpy import np
 from .errors import ArgumentError, NotFoundError, StateError, UnsupportedError, translated
+from .structure import Parts, Structure, join, leaves, mapped
 
 
 class Ragged(tuple[Any, ...]):
@@ -87,17 +90,17 @@ class Batch(Mapping[str, Any]):
         batch.records, batch.epoch      how many, and of which epoch
         dict(batch)                     all of them
 
-    A field whose name is that of a method or property of this class is an item only.
+    A field whose name is that of a method or property of this class is an item only. A dict inside
+    the items of a data set is a dict here, too.
 
     Text is a list of str, other byte strings are lists of bytes; ragged fields are a `Ragged`:
-    (values, offsets), where record
-    i is values[offsets[i]:offsets[i + 1]], and `batch.boxes.item(i)`. In batches of batches, strings
-    are lists of lists.
+    (values, offsets), where record i is values[offsets[i]:offsets[i + 1]], and
+    `batch.boxes.item(i)`. In batches of batches, strings are lists of lists.
 
     Frameworks that move a batch rebuild it by `type(batch)(values)`, which this class supports.
     """
 
-    __slots__ = ("_batch", "_classes", "_convert", "_made")
+    __slots__ = ("_batch", "_classes", "_convert", "_made", "_parts")
 
     def __init__(
         self,
@@ -107,6 +110,7 @@ class Batch(Mapping[str, Any]):
     ) -> None:
         self._made: dict[str, Any] = {}
         self._classes = classes or {}
+        self._parts: dict[str, Structure] = {}  # by name; empty: the fields themselves
         if isinstance(batch, _headrace.Batch):
             self._batch: _headrace.Batch | _Values = batch
         else:
@@ -118,19 +122,20 @@ class Batch(Mapping[str, Any]):
         if not isinstance(key, str):
             raise ArgumentError(
                 f"a batch is asked for fields by their names, not for {key!r:.60}; records are in the fields, "
-                f"such as batch['{(*self._batch.names, 'image')[0]}'][:4]"
+                f"such as batch['{(*self.names, 'image')[0]}'][:4]"
             )
         try:
             return self._made[key]
         except KeyError:
             pass
-        if key not in self._batch.names:
+        if key not in self.names:
             raise NotFoundError(
-                f"the batch has no field '{key}'{nearest(key, self._batch.names).rstrip('?')}; "
-                f"fields: {', '.join(self._batch.names)}",
+                f"the batch has no field '{key}'{nearest(key, self.names).rstrip('?')}; "
+                f"fields: {', '.join(self.names)}",
                 param=key,
             )
-        return self._made.setdefault(key, self._convert(self._batch.field(key)))
+        part = self._parts.get(key, key)
+        return self._made.setdefault(key, join(part, (self._convert(self._batch.field(n)) for n in leaves(part))))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -141,17 +146,23 @@ class Batch(Mapping[str, Any]):
             raise AttributeError(str(error)) from None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._batch.names)
+        """Names of the fields; ArgumentError for `x, y = batch`, which would get names instead of values."""
+        if _unpacks(sys._getframe(1)):
+            raise ArgumentError(
+                "a batch of named fields cannot be unpacked into values: write `for batch in loader:` and "
+                + ", ".join(f'batch["{name}"]' for name in self.names[:4])
+            )
+        return iter(self.names)
 
     def __len__(self) -> int:
         """Number of fields, as for any mapping; see `records`."""
-        return len(self._batch.names)
+        return len(self.names)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._batch.names
+        return key in self.names
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._batch.names]
+        return [*super().__dir__(), *self.names]
 
     def __eq__(self, other: object) -> bool:
         """Whether the fields have the same names, and values of the same types and shapes that are equal."""
@@ -162,7 +173,12 @@ class Batch(Mapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _batch_of, ({n: _kept(self[n]) for n in self.names}, self.records, self.epoch)
+        return _batch_of, (mapped(_kept, self), self.records, self.epoch)
+
+    def _nest(self, structure: Parts) -> Batch:
+        """The batch with the parts of this dict instead of the fields themselves."""
+        self._parts = dict(zip(map(str, structure.keys), structure.parts, strict=True))
+        return self
 
     @property
     def records(self) -> int:
@@ -177,7 +193,7 @@ class Batch(Mapping[str, Any]):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the fields."""
-        return self._batch.names
+        return tuple(self._parts) or self._batch.names
 
     def raw(self, key: str) -> _headrace.Field:
         """The field itself: buffer protocol, DLPack, dtype, shape, strides in bytes."""
@@ -190,28 +206,41 @@ class Batch(Mapping[str, Any]):
         """The batch with its torch tensors moved by `tensor.to(...)`; other values are kept."""
 
         def moved(value: Any) -> Any:
-            if isinstance(value, tuple):
-                return type(value)(map(moved, value))
             return value.to(*args, **options) if hasattr(value, "to") else value
 
-        made = _batch_of({name: moved(self[name]) for name in self}, self.records, self.epoch)
+        made = _batch_of(mapped(moved, self), self.records, self.epoch)
         made._classes = self._classes
         return made
 
     def __repr__(self) -> str:
         made = isinstance(self._batch, _Values)
-        shown = [f"{n}: {_shown(self[n] if made else self._batch.field(n))}" for n in self.names]
+        shown = [f"{n}: {_shown(self[n] if made else self._batch.field(n))}" for n in self._batch.names]
         return f"<Batch of {self.records} records: {', '.join(shown)}>"
+
+
+@functools.cache
+def _unpacking() -> tuple[int, ...]:
+    import opcode
+
+    return opcode.opmap["UNPACK_SEQUENCE"], opcode.opmap["UNPACK_EX"]
+
+
+def _unpacks(frame: FrameType) -> bool:
+    """Whether the frame is at an assignment to several names."""
+    return frame.f_code.co_code[frame.f_lasti] in _unpacking()
 
 
 def _shown(value: Any) -> str:
     """Type and shape in short."""
-    if isinstance(value, tuple) and len(value) >= 2:
+    if isinstance(value, Ragged):
         return f"ragged {_shown(value[0])}"
     if isinstance(value, list) or not hasattr(value, "shape"):
         return f"{type(value[0]).__name__}[{len(value)}]" if isinstance(value, list) and value else type(value).__name__
-    dtype = ("text" if value.text else "bytes") if value.dtype is None else str(value.dtype).removeprefix("torch.")
-    return f"{'ragged ' if getattr(value, 'ragged', False) else ''}{dtype}[{', '.join(map(str, value.shape))}]"
+    shape = ", ".join(map(str, value.shape))
+    if value.dtype is None:
+        return f"{'text' if value.text else 'bytes'}[{shape}]"
+    dtype = str(value.dtype).removeprefix("torch.")
+    return f"{'ragged ' if getattr(value, 'ragged', False) else ''}{dtype}[{shape}]"
 
 
 class _Values(NamedTuple):
@@ -238,21 +267,24 @@ def _kept(value: Any) -> Any:
 
 def _equal(one: Any, other: Any) -> bool:
     one, other = _kept(one), _kept(other)
-    if isinstance(one, tuple) and isinstance(other, tuple):
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, (tuple, list)) and type(one) is type(other):
         return len(one) == len(other) and all(map(_equal, one, other))
     if hasattr(one, "shape") and hasattr(other, "shape"):
         return one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all())
     return bool(one == other)
 
 
-def _count(values: Mapping[str, Any]) -> int:
+def _count(value: Any) -> int:
     """Records in what fields became."""
-    for value in values.values():
-        if isinstance(value, tuple) and len(value) >= 2:
-            return len(value[1]) - 1
-        if hasattr(value, "__len__") and getattr(value, "ndim", None) != 0:
-            return len(value)
-    return 0
+    if isinstance(value, Ragged):
+        return value.records
+    if isinstance(value, Mapping):
+        return next(filter(None, map(_count, value.values())), 0)
+    if isinstance(value, (tuple, list)) and not all(isinstance(one, (str, bytes)) for one in value):
+        return next(filter(None, map(_count, value)), 0)
+    return len(value) if hasattr(value, "__len__") and getattr(value, "ndim", None) != 0 else 0
 
 
 def to_numpy(field: _headrace.Field) -> Any:

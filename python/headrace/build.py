@@ -13,14 +13,15 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
-from . import _headrace
+from . import _headrace, structure
 from ._check import nearest
 from .errors import CodeError, GraphError, HeadraceError, translated
 from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
 from .node import Node, numbered, to_json
 from .pickling import Memory, PickledCode
-from .user_code import Code, Probe, SeedCall, callable_of, file_name, pickled
+from .structure import Parts, Structure, leaves, named, split
+from .user_code import Code, ItemCall, Probe, SeedCall, callable_of, file_name, pickled
 
 if TYPE_CHECKING:
     from .host import Host
@@ -71,20 +72,35 @@ class Fields(tuple[Field, ...]):
 
 
 class Resolved(NamedTuple):
-    """A resolved node of user code: fields in, fields out, how it is called."""
+    """A resolved node of user code: fields in, fields out, how it is called.
+
+    takes, gives: the structures of its argument and its result (user_code.ItemCall).
+    structure: that of the records it makes; None: fields by name.
+    """
 
     code: Code
     inputs: tuple[str, ...]
     outputs: Mapping[str, Spec] | None  # None: a filter
     probed: bool
+    takes: Structure | None = None
+    gives: Structure | None = None
+    structure: Structure | None = None
 
 
 class Built:
     """A frozen graph and what Python keeps with it."""
 
-    def __init__(self, graph: _headrace.Graph, nodes: list[Node], host: Host | None) -> None:
+    def __init__(self, graph: _headrace.Graph, nodes: list[Node], host: Host | None, output: Node) -> None:
         self.graph, self.nodes, self.host = graph, nodes, host
+        self._output = output
         self.fields = fields_of(graph)
+
+    @functools.cached_property
+    def structure(self) -> Structure | None:
+        """Of the records and batches; None: fields by name."""
+        found = _structure(self._output)
+        same = found is not None and sorted(leaves(found)) == sorted(f.name for f in self.fields)
+        return found if same else None
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -162,13 +178,24 @@ def resolve(node: Node) -> Resolved:
     return made
 
 
+def _structure(node: Node) -> Structure | None:
+    """The structure of a data set's items as the nodes of user code leave it. It describes the records
+    of `node` if these have its fields and no others."""
+    code = node.code
+    if code is not None and code.kind == "source":
+        return code.structure
+    if code is not None and code.kind != "filter" and code.fields is None:
+        return resolve(node).structure
+    return _structure(node.inputs[0]) if len(node.inputs) == 1 else None
+
+
 def _resolve(node: Node) -> Resolved:
     code = node.code
     assert code is not None
     if code.kind == "source":
         return Resolved(code, (), code.outputs, code.probed)
     if code.fields is not None and (code.outputs is not None or code.kind == "filter"):
-        return Resolved(code, code.fields, code.outputs, False)
+        return Resolved(code, code.fields, code.outputs, False, *_structures_of_file(code))
     prefix = build(node.inputs[0], probing=True)
     names = tuple(f.name for f in prefix.fields)
     for name in code.fields or ():
@@ -180,43 +207,108 @@ def _resolve(node: Node) -> Resolved:
                 op=node.op,
                 param=name,
             )
-    inputs = code.fields if code.fields is not None else names
-    if code.fields is None and (len(names) != 1 or "batch" in code.flags):
-        code = code._replace(flags=code.flags | {"record"})
-    if code.kind == "filter" or code.outputs is not None:
-        return Resolved(code, inputs, code.outputs, False)
-    value = _probe(node, code, prefix, inputs)
-    return _made(node, code, prefix, inputs, value)
+    if code.fields is not None:
+        value = _probe(node, code, prefix, code.fields, None)[1]
+        return Resolved(code, code.fields, _specs(node, code, prefix, _by_fields(node, code, value)), True)
+    return _resolve_whole(node, code, prefix, names)
 
 
-def _made(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...], value: Any) -> Resolved:
-    """Outputs by the value of a first call."""
-    if isinstance(value, Mapping) and code.fields is None:
+def _structures_of_file(code: Code) -> tuple[Structure | None, Structure | None]:
+    """What a function of whole records takes and gives if it was loaded from a file, which names all fields."""
+    if "record" not in code.flags or code.fields is None:
+        return None, None
+    several = len(code.fields) != 1 or "batch" in code.flags
+    return named(code.fields) if several else None, named(code.outputs) if code.outputs is not None else None
+
+
+def _resolve_whole(node: Node, code: Code, prefix: Built, names: tuple[str, ...]) -> Resolved:
+    """A function that takes whole records."""
+    before = prefix.structure
+    takes: Structure | None = before if isinstance(before, Parts) else None
+    if before is None and (len(names) != 1 or "batch" in code.flags):
+        takes = named(names)
+    inputs = leaves(before) if before is not None else names
+    if takes is not None:
         code = code._replace(flags=code.flags | {"record"})
-        values = dict(value)
-        if not values or not all(isinstance(k, str) and k for k in values):
-            raise _bad(node, code, f"must return a dict of named fields, not {value!r:.60}")
-    elif "record" in code.flags:
-        raise _bad(node, code, f"must return a dict of fields, not a {type(value).__name__}")
-    elif len(inputs) == 1:
+    if code.kind == "filter":
+        return Resolved(code, inputs, None, False, takes)
+    if code.outputs is not None:
+        after = before if before is not None and set(leaves(before)) == set(code.outputs) else None
+        outputs = {name: code.outputs[name] for name in (leaves(after) if after is not None else code.outputs)}
+        gives = None if takes is None else after if after is not None else named(outputs)
+        return Resolved(code, inputs, outputs, False, takes, gives, after)
+    given, value = _probe(node, code, prefix, inputs, takes)
+    gives = _returned(node, code, value, takes, before, given)
+    if gives is not None:
+        code = code._replace(flags=code.flags | {"record"})
+    after = gives if gives is not None or before is None else before
+    values = _values(gives if gives is not None else inputs[0], value)
+    outputs = _specs(node, code, prefix, values, dict(zip(map(id, given), inputs, strict=True)))
+    return Resolved(code, inputs, outputs, True, takes, gives, after if before is not None else None)
+
+
+def _values(structure: Structure, item: Any) -> dict[str, Any]:
+    """{field: value} of an item."""
+    names, values = leaves(structure), split(structure, item)
+    return dict(zip(names, values if len(names) > 1 else (values,), strict=True))
+
+
+def _by_fields(node: Node, code: Code, value: Any) -> dict[str, Any]:
+    """{field: value} of what a function of some fields returned."""
+    names = code.fields or ()
+    if len(names) == 1:
         if isinstance(value, (tuple, Mapping)) or value is None:
-            raise _bad(node, code, f"gave a {type(value).__name__} for the one field '{inputs[0]}'; declare outputs=")
-        values = {inputs[0]: value}
-    else:
-        if not isinstance(value, (tuple, list)) or len(value) != len(inputs):
-            raise _bad(
-                node, code, f"must return a tuple of {len(inputs)} values ({', '.join(inputs)}), or declare outputs="
-            )
-        values = dict(zip(inputs, value, strict=True))
-    known = {f.name: f.spec for f in prefix.fields}
+            raise _bad(node, code, f"gave a {type(value).__name__} for the one field '{names[0]}'; declare outputs=")
+        return {names[0]: value}
+    if not isinstance(value, (tuple, list)) or len(value) != len(names):
+        raise _bad(node, code, f"must return a tuple of {len(names)} values ({', '.join(names)}), or declare outputs=")
+    return dict(zip(names, value, strict=True))
+
+
+def _returned(
+    node: Node, code: Code, value: Any, takes: Structure | None, before: Structure | None, given: tuple[Any, ...]
+) -> Structure | None:
+    """The structure of what a function of whole records returned; None: a value of the only field."""
+    if before is not None:
+        if value is None:
+            raise _bad(node, code, "must return an item, not None")
+        found = structure.of(value, f"what {name_of(code.fn)} returned", whole=given)
+        if structure.same_shape(found, before):
+            return takes
+        return found
+    if isinstance(value, Mapping):
+        if not value or not all(isinstance(k, str) and k for k in value):
+            raise _bad(node, code, f"must return a dict of named fields, not {value!r:.60}")
+        return named(value)
+    if takes is not None:
+        raise _bad(node, code, f"must return a dict of fields, not a {type(value).__name__}")
+    if isinstance(value, tuple) or value is None:
+        raise _bad(node, code, f"gave a {type(value).__name__} for the one field; declare outputs=")
+    return None
+
+
+def _specs(
+    node: Node, code: Code, prefix: Built, values: dict[str, Any], same: Mapping[int, str] | None = None
+) -> dict[str, Spec]:
+    """Outputs by their values in a first call. same: fields by the ids of the values that were given."""
+    known = {f.name: f for f in prefix.fields}
+    batch = "batch" in code.flags
     outputs = {}
     for name, one in values.items():
+        if batch and isinstance(one, (tuple, list)) and id(one) in (same or ()):
+            outputs[name] = _of_batch(known[(same or {})[id(one)]])
+            continue
         try:
             spec = spec_of(one, f"field '{name}'")
         except HeadraceError as error:
             raise _bad(node, code, f"gave what no batch can hold: {error}") from error
-        outputs[name] = _with_names(spec, known.get(name), "batch" in code.flags)
-    return Resolved(code, inputs, outputs, True)
+        outputs[name] = _with_names(spec, known[name].spec if name in known else None, batch)
+    return outputs
+
+
+def _of_batch(field: Field) -> Spec:
+    """Strings or a ragged field of a batch, which functions can only pass on."""
+    return Spec(f"ragged {field.dtype}", field.shape) if field.ragged else Spec("strings", (None,))
 
 
 def _with_names(spec: Spec, before: Spec | None, batch: bool) -> Spec:
@@ -238,14 +330,14 @@ def _bad(node: Node, code: Code, why: str) -> CodeError:
     )
 
 
-def _probe(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...]) -> Any:
-    """Call the code once, on the first record that it takes."""
+def _probe(
+    node: Node, code: Code, prefix: Built, inputs: tuple[str, ...], takes: Structure | None
+) -> tuple[tuple[Any, ...], Any]:
+    """Call the code once, on the first record that it takes. Returns the fields that it was given, and what it
+    returned."""
     call: Any = code.fn
-    if "record" in code.flags:
-
-        def call(*values: Any) -> Any:
-            return code.fn(dict(zip(inputs, values, strict=True)))
-
+    if takes is not None:
+        call = ItemCall(code.fn, "map", takes, None)
     if "seed" in code.flags:
         call = SeedCall(call, code.kind == "expand")
     batch = "batch" in code.flags
@@ -256,7 +348,7 @@ def _probe(node: Node, code: Code, prefix: Built, inputs: tuple[str, ...]) -> An
         pass
     if not probe.done:
         raise _bad(node, code, _why_not(probe, "batch" if batch else "record")) from probe.error
-    return probe.value
+    return probe.inputs, probe.value
 
 
 def _why_not(probe: Probe, what: str) -> str:
@@ -310,13 +402,13 @@ class _Codes:
         """Register the code of `node`; returns its name."""
         code = found.code
         outputs = tuple(found.outputs or ())
-        key = (id(code.fn), code.kind, code.flags, code.version, found.inputs, outputs)
+        key = (id(code.fn), code.kind, code.flags, code.version, found.inputs, outputs, found.takes, found.gives)
         if key in self._known:
             name = self._known[key]
             call = self.entries[name][2]
         else:
             name = self._name(code)
-            call = callable_of(code, found.inputs, outputs)
+            call = callable_of(code, found.takes, found.gives)
             stream: Any = call
             if hasattr(stream, "reader"):
                 call = stream.peek if self.probing else stream.reader()
@@ -426,4 +518,4 @@ def build(output: Node, probing: bool = False) -> Built:
     graph, host = assemble(nodes, probing)
     with translated():
         graph.freeze()
-        return Built(graph, nodes, host)
+        return Built(graph, nodes, host, output)

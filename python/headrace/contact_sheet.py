@@ -13,6 +13,7 @@ import numpy as np
 from ._check import checked
 from ._types import PathLike
 from .errors import ArgumentError, DtypeError, NotFoundError, ShapeError
+from .structure import mapped
 
 _GAP = 2  # pixels between pictures
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
@@ -74,7 +75,7 @@ def show(
     """Draw the images of a batch side by side.
 
     Args:
-        batch: a Batch, or an array [n, h, w, c], [n, c, h, w], [n, h, w] or [h, w, c];
+        batch: a batch of a loader, or an array [n, h, w, c], [n, c, h, w], [n, h, w] or [h, w, c];
             uint8, floats 0..1, or floats around 0, which are assumed to be normalised with
             ImageNet's values.
         field: the field with the images; by default the first suitable one.
@@ -169,14 +170,16 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _images(batch: Any, field: str | None) -> np.ndarray[Any, Any]:
-    if not isinstance(batch, Mapping):
-        return _array(batch)
     if field is not None:
         return _array(batch[field])
-    for value in batch.values():
+    if not isinstance(batch, (Mapping, tuple, list)):
+        return _array(batch)
+    found: list[Any] = []
+    mapped(found.append, batch)
+    for value in found:
         if len(getattr(value, "shape", ())) in (3, 4):
             return _array(value)
-    raise NotFoundError(f"no field of {', '.join(batch)} holds images; name one with field=", param="field")
+    raise NotFoundError("no part of the batch holds images; name a field of a batch with field=", param="field")
 
 
 def _pixels(images: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -12,97 +12,64 @@ import itertools
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from typing import Any
+from typing import Any, NamedTuple
 
-from . import _headrace, fieldspec, seeding
+from . import _headrace, fieldspec, seeding, structure
 from ._check import checked_op, nearest
 from ._numpy import np
 from ._types import Variant
-from .errors import ArgumentError, CodeError, DtypeError, GraphError
+from .errors import ArgumentError, CodeError, GraphError
 from .fieldspec import Spec
 from .identity import identity, name_of
 from .node import Node
 from .pickling import Holder
 from .pipeline import Outputs, Pipeline
+from .structure import Structure, leaves, split
 from .user_code import Code, check_options
 
 
-def plain(value: Any) -> Any:
-    """A value that the engine accepts: converts pictures to arrays."""
-    if hasattr(value, "getbands") and hasattr(value, "tobytes"):  # a PIL image
-        return np.asarray(value)
-    return value
+class Layout(NamedTuple):
+    """How items become fields, and batches items again. Can be pickled.
+
+    items: the structure of the items. batches: that of batches; None: a mapping of named fields.
+    """
+
+    items: Structure
+    batches: Structure | None
+
+    def declare(self, item: Any, what: str) -> dict[str, Spec]:
+        """{field: Spec} by one item."""
+        names, values = leaves(self.items), split(self.items, item)
+        if len(names) == 1:
+            values = (values,)
+        return {n: fieldspec.spec_of(v, f"{what}: field '{n}'") for n, v in zip(names, values, strict=True)}
 
 
-class Layout:
-    """How items become fields, derived from the first item. Can be pickled."""
-
-    __slots__ = ("keys", "kind", "names")
-
-    def __init__(self, item: Any, names: Sequence[str] | None, what: str) -> None:
-        self.keys: tuple[Any, ...] = ()
-        if isinstance(item, Mapping):
-            self.kind = "dict"
-            self.keys = tuple(item)
-            self.names = tuple(names) if names else tuple(map(str, item))
-        elif isinstance(item, tuple) or (isinstance(item, list) and names):
-            self.kind = "tuple"
-            self.names = tuple(names) if names else getattr(item, "_fields", None) or _default_names(item)
-        else:
-            self.kind = "value"
-            self.names = tuple(names) if names else ("value",)
-        if self.kind == "dict" and names and any(n not in item for n in names):
-            missing = next(n for n in names if n not in item)
+def _layout(item: Any, names: Sequence[str] | None, outputs: dict[str, Spec] | None, what: str) -> Layout:
+    """By the first item. Names that the user gave make batches mappings, unless items are dicts."""
+    if isinstance(item, Mapping):
+        missing = next((n for n in names or () if n not in item), None)
+        if missing is not None:
             raise ArgumentError(
                 f"{what}: items have no '{missing}'{nearest(missing, map(str, item))}; "
                 f"they have {', '.join(map(str, item))}",
                 param="names",
             )
-        if self.kind == "dict" and names:
-            self.keys = self.names
-        if len(self.names) != self._count(item):
+    made = structure.of(item, what, names)
+    if outputs is not None and set(outputs) != set(leaves(made)):
+        if names is not None or isinstance(item, Mapping):
             raise ArgumentError(
-                f"{what}: an item has {self._count(item)} parts; names are {', '.join(self.names)}", param="names"
+                f"{what}: outputs declare {', '.join(outputs)}; the fields are {', '.join(leaves(made))}",
+                param="outputs",
             )
-
-    def _count(self, item: Any) -> int:
-        return len(self.keys) if self.kind == "dict" else len(item) if self.kind == "tuple" else 1
-
-    def apart(self, item: Any) -> Any:
-        """The item as a value, or as a tuple with one per field."""
-        if self.kind == "value":
-            return plain(item)
-        if self.kind == "dict":
-            values = tuple(plain(item[key]) for key in self.keys)
-        else:
-            values = tuple(map(plain, item))
-        return values[0] if len(values) == 1 else values
-
-    def declare(self, item: Any, what: str) -> dict[str, Spec]:
-        """{field: Spec} by one item."""
-        values = self.apart(item)
-        if len(self.names) == 1:
-            values = (values,)
-        made = {}
-        for name, value in zip(self.names, values, strict=True):
-            if isinstance(value, (Mapping, tuple)) or (isinstance(value, list) and any(map(_is_nested, value))):
-                raise DtypeError(
-                    f"{what}: field '{name}' is a {type(value).__name__} of things; items are values, tuples or dicts "
-                    "of arrays, numbers, texts or bytes. Flatten it, or give it as one array"
-                )
-            made[name] = fieldspec.spec_of(value, f"{what}: field '{name}'")
-        return made
+        return _layout(item, tuple(outputs), outputs, what)
+    return Layout(made, made if names is None or isinstance(item, Mapping) else None)
 
 
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, (Mapping, str, bytes))
-
-
-def _default_names(item: Sequence[Any]) -> tuple[str, ...]:
-    """("image", "label") for pairs of an array and a number, else field0, field1, ..."""
-    if len(item) == 2 and getattr(plain(item[0]), "ndim", 0) >= 2 and isinstance(item[1], (int, np.integer)):
-        return ("image", "label")
-    return tuple(f"field{i}" for i in range(len(item)))
+def _declared(layout: Layout, item: Any, outputs: dict[str, Spec] | None, what: str) -> dict[str, Spec]:
+    if outputs is None:
+        return layout.declare(item, what)
+    return {name: outputs[name] for name in leaves(layout.items)}
 
 
 class DatasetCall(Holder):
@@ -125,7 +92,7 @@ class DatasetCall(Holder):
             item = self.dataset[index]
         except (IndexError, StopIteration) as error:
             raise LookupError(f"there is no item {index}, although len() says so: {error}") from error
-        return item if self.layout is None else self.layout.apart(item)
+        return item if self.layout is None else split(self.layout.items, item)
 
 
 @checked_op("code.source")
@@ -142,14 +109,18 @@ def from_dataset(
     """The items of any object with `__len__` and `__getitem__`: a list, a torch Dataset, a
     Hugging Face dataset.
 
-        hr.from_dataset(torchvision.datasets.CIFAR10("data")).shuffle().batch(256)
+        for x, y in hr.from_dataset(torchvision.datasets.CIFAR10("data")).shuffle().batch(256).loader(): ...
 
     Args:
-        dataset: its items are values, tuples or dicts of numbers, text, bytes, NumPy
-            arrays, torch tensors or PIL images.
-        names: names of the fields. By default the keys of dicts, "image" and "label" for
-            pairs of a picture and a number, "field0", ... for other tuples, else "value".
-        outputs: {name: hr.spec(...)}; by default taken from item 0.
+        dataset: its items are numbers, text, bytes, NumPy arrays, torch tensors or PIL images, or
+            tuples, named tuples, lists and dicts of them, nested as item 0 is. A list of numbers
+            is an array. Batches have the structure of the items.
+        names: names of the fields, or of those of a dict that are wanted. Batches are mappings
+            then. By default fields are called by the keys of dicts and names of named tuples,
+            "image" and "label" in pairs of a picture and a number, "field0", ... in other tuples,
+            else "value"; inside a part by their path, such as "image.pixels".
+        outputs: {name: hr.spec(...)}; by default taken from item 0. Names that are not those of
+            the fields are as in `names`.
         variant: as for `Pipeline.map`; with "processes" the dataset is sent once. All
             workers share its NumPy arrays, and a dataset that is a list of plain objects;
             other Python objects end up copied in each worker.
@@ -182,15 +153,17 @@ def from_dataset(
             first = dataset[0]
     except Exception as error:
         raise CodeError(f"{what}: item 0 raised {type(error).__name__}: {error}", record=0) from error
-    layout = Layout(first, names, what)
-    declared = fieldspec.declarations(outputs) if outputs is not None else layout.declare(first, what)
+    given = None if outputs is None else fieldspec.declarations(outputs)
+    layout = _layout(first, names, given, what)
     own = getattr(dataset, "_fingerprint", None)
-    # The engine accepts values, tuples and pictures directly: no wrapper is needed.
-    direct = layout.kind == "value" or (layout.kind == "tuple" and len(layout.names) > 1 and isinstance(first, tuple))
+    # The engine accepts values, tuples of them and pictures directly: no wrapper is needed.
+    parts = () if isinstance(layout.items, str) else layout.items.parts
+    direct = not parts or (len(parts) > 1 and isinstance(first, tuple) and all(isinstance(p, str) for p in parts))
     call = DatasetCall(dataset, None if direct else layout)
     return _pipeline(
         dataset.__getitem__ if direct and type(dataset) in (list, tuple, np.ndarray) else call,
-        declared,
+        _declared(layout, first, given, what),
+        layout,
         variant,
         version if version is not None else f"{name_of(dataset)} {count} {own or ''}".strip(),
         seed_globals,
@@ -231,7 +204,7 @@ class Stream:
 
     def apart(self, item: Any) -> Any:
         """The item as a value, or as a tuple with one per field."""
-        return self.layout.apart(item) if self.layout is not None else item
+        return split(self.layout.items, item) if self.layout is not None else item
 
     def begin(self) -> Iterator[Any]:
         """An iterator over all items; the first call continues the one that was peeked into."""
@@ -442,16 +415,16 @@ def _stream(
         raise GraphError(f"{what}: it has no items") from None
     except Exception as error:
         raise CodeError(f"{what}: the first item raised {type(error).__name__}: {error}", record=0) from error
-    layout = stream.layout = Layout(first, names, what)
-    declared = fieldspec.declarations(outputs) if outputs is not None else layout.declare(first, what)
-    return _pipeline(
-        stream, declared, "threads", version if version is not None else ident, False, name, -1, outputs is None
-    )
+    given = None if outputs is None else fieldspec.declarations(outputs)
+    layout = stream.layout = _layout(first, names, given, what)
+    declared, version = _declared(layout, first, given, what), version if version is not None else ident
+    return _pipeline(stream, declared, layout, "threads", version, False, name, -1, outputs is None)
 
 
 def _pipeline(
     call: Callable[..., Any],
     outputs: dict[str, Spec],
+    layout: Layout,
     variant: Variant,
     version: str,
     seed_globals: bool,
@@ -460,7 +433,7 @@ def _pipeline(
     probed: bool,
 ) -> Pipeline:
     flags = frozenset({"seed"} if seed_globals else set())
-    made = Code("source", call, (), outputs, variant, version, flags, probed=probed)
+    made = Code("source", call, (), outputs, variant, version, flags, probed=probed, structure=layout.batches)
     if variant == "processes":
         from .user_code import pickled
 

@@ -43,11 +43,11 @@ class EqualSteps:
         if self._group is None:
             self._group = self._dist.new_group(backend="gloo")
         while True:
-            batch = next(run, None)
+            batch = _take(run)
             first, last = self._meet(batch)
             while first < last < _END:  # others are in a later epoch: skip the rest of this one
                 while batch is not None and batch.epoch < last:
-                    batch = next(run, None)
+                    batch = _take(run)
                 first, last = self._meet(batch)
             if batch is None or last == _END:
                 run.close(finished=True)
@@ -60,3 +60,11 @@ class EqualSteps:
         epochs = self._torch.tensor([-mine, mine], dtype=self._torch.int64)
         self._dist.all_reduce(epochs, op=self._dist.ReduceOp.MAX, group=self._group)
         return -int(epochs[0]), int(epochs[1])
+
+
+def _take(run: Run) -> Batch | None:
+    """The next batch; None at the end."""
+    try:
+        return run.take()
+    except StopIteration:
+        return None

@@ -33,6 +33,7 @@ from .errors import (
     UnsupportedError,
     translated,
 )
+from .structure import Parts, join, leaves, named, with_field
 
 if TYPE_CHECKING:
     from .host import Host
@@ -193,7 +194,11 @@ class Run:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> Any:
+        return self._loader._given(self.take())
+
+    def take(self) -> Batch:
+        """The next batch with its fields by name; StopIteration at the end."""
         run = self._iter
         if run is None:
             if self.replaced:
@@ -306,6 +311,9 @@ class Loader:
         self._epochs = options.get("epochs", 1)
         self._convert = _converter(options)
         self._built = pipeline._built
+        self._structure = self._built.structure
+        if options.get("eval"):
+            self._structure = with_field(self._structure, "valid")
         if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
             self._built = build.build(pipeline._node)  # to read the iterable in a separate pass
         self._equal_steps: EqualSteps | None = None
@@ -369,17 +377,27 @@ class Loader:
 
     # ---- runs ----
 
-    def __iter__(self) -> Iterator[Batch]:
-        """The batches of the next epochs."""
+    def __iter__(self) -> Iterator[Any]:
+        """The batches of the next epochs: a Batch, or what the items of the data set are, with arrays of
+        the batch for values."""
         return self._with_others(self._start(None, self._epochs))
 
-    def epoch(self, number: int) -> Iterator[Batch]:
+    def epoch(self, number: int) -> Iterator[Any]:
         """The batches of epoch `number` (from 0) alone."""
         self.set_epoch(number)
         return self._with_others(self._start(number, 1))
 
-    def _with_others(self, run: Run) -> Iterator[Batch]:
-        return run if self._equal_steps is None else self._equal_steps.steps(run)
+    def _with_others(self, run: Run) -> Iterator[Any]:
+        return run if self._equal_steps is None else map(self._given, self._equal_steps.steps(run))
+
+    def _given(self, batch: Batch) -> Any:
+        """A batch as the loop gets it."""
+        structure = self._structure
+        if structure is None:
+            return batch
+        if isinstance(structure, Parts) and structure.kind is dict:
+            return batch if structure == named(structure.keys) else batch._nest(structure)
+        return join(structure, map(batch.__getitem__, leaves(structure)))
 
     def set_epoch(self, number: int) -> None:
         """Start the next run with epoch `number`, like torch's DistributedSampler.

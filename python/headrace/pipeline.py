@@ -149,14 +149,16 @@ class Pipeline(Methods):
             pipe.map(augment, fields="image", variant="processes")     # one field of several
             pipe.map(f, fields=["image", "label"], outputs={"mask": hr.spec("uint8", (224, 224))})
             pipe.map(lambda r: {"area": r["image"].shape[0] * r["image"].shape[1]})
+            hr.from_dataset(pairs).map(lambda pair: (augment(pair[0]), pair[1]))
 
         Args:
             fn: with `fields`, it receives these as arguments and returns their new values, a
                 tuple for several. Without, it receives the value of the only field, or a
-                dict of all, and returns a value or a dict. Scalars are int, float or bool,
-                byte strings bytes, anything else read-only NumPy arrays, which it may keep.
-                It may return the same types, str, torch tensors, or anything that
-                numpy.asarray accepts.
+                dict of all, and returns a value or a dict; records of a data set are items as
+                it gives them, and what is returned may have another structure. Scalars are
+                int, float or bool, text is str, other byte strings are bytes, anything else
+                read-only NumPy arrays, which it may keep. It may return the same types, torch
+                tensors, or anything that numpy.asarray accepts.
             fields: names of the fields that it reads. Those it does not return are dropped;
                 all others are kept.
             outputs: what it returns: {name: hr.spec(dtype, shape)}. By default the function is
@@ -230,9 +232,10 @@ class Pipeline(Methods):
     ) -> Pipeline:
         """Apply your own function to each batch, after `batch()`.
 
-        Like `map`, but values are arrays of a whole batch, lists of bytes, or for ragged fields
-        tuples (values, offsets). Without `fields` the function receives and returns a dict of
-        them.
+        Like `map`, but values are arrays of a whole batch, lists of str or bytes, or for ragged
+        fields tuples (values, offsets); the function can return the last two only unchanged.
+        Without `fields` it receives and returns a dict of them, or for a data set a batch with
+        the structure of its items.
         """
         if not build.is_batched(self._node):
             raise GraphError("map_batch works on batches: call .batch(size) before it, or use .map", op="code.map")
@@ -315,7 +318,8 @@ class Pipeline(Methods):
 
     @checked
     def loader(self, **options: Unpack[LoaderOptions]) -> Loader:
-        """An iterable over batches.
+        """An iterable over batches: a Batch of named fields each, or for a data set what its items
+        are, with arrays of the batch for values.
 
         Args:
             epochs: passes of one `for`; None: unlimited. Default 1.
@@ -345,7 +349,7 @@ class Pipeline(Methods):
                 not known. "none": some ranks may make one step more.
             eval: for validation: all ranks together get each record once, in equally many steps;
                 batches have a field `valid`, bool [records], False for records that only
-                fill up the last batch of a rank.
+                fill up the last batch of a rank, and are mappings whatever the items are.
             output: "torch", "numpy", "jax" or "headrace" (fields as they are). Default: "torch" if
                 torch is imported, else "numpy".
             device: a torch device to copy the fields to, such as "cuda".

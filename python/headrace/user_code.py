@@ -8,8 +8,11 @@ What a function receives depends on `fields`:
 * no `fields`, records of one field: that value. It returns the new value, or a dict,
   which is then the new record.
 * no `fields`, records of several fields: a dict of them. It returns a dict: the new record.
+* no `fields`, records of a data set: the item in its own structure. It returns an item of any
+  structure: the new record.
 
-Values are int, float or bool for scalars, bytes for byte strings, otherwise read-only arrays.
+Values are int, float or bool for scalars, str for text, bytes for other byte strings, otherwise
+read-only arrays.
 
 What a function returns must be known before the run. `outputs` declares it; without that the
 function is called once, on the first good record, and element types and numbers of dimensions
@@ -31,6 +34,7 @@ from ._check import one_of
 from ._numpy import np
 from .errors import ArgumentError, CodeError, DtypeError
 from .fieldspec import Spec
+from .structure import Structure, join, split
 
 _local = threading.local()
 
@@ -44,7 +48,7 @@ class Code(NamedTuple):
     kind: "source", "map", "filter" or "expand".
     fields: None if the user named none; once the schema is known, the flag `record` says
         whether the function is called with a dict.
-    flags: "record" (dict in, dict out), "seed" (global generators seeded per record),
+    flags: "record" (a whole item in, a whole item out), "seed" (global generators seeded per record),
         "batch" (called with whole batches).
     """
 
@@ -57,42 +61,29 @@ class Code(NamedTuple):
     flags: frozenset[str] = frozenset()
     file_name: str | None = None  # its name in the file that it was loaded from
     probed: bool = False  # `outputs` was taken from a first record, not declared
+    structure: Structure | None = None  # of a source's items; None: fields by name
 
 
-class RecordCall:
-    """Calls a function with a dict of fields and unpacks the dict that it returns. Can be pickled."""
+class ItemCall:
+    """Calls a function with an item made of fields, and splits the item that it returns. Can be pickled.
 
-    __slots__ = ("fn", "inputs", "kind", "outputs")
+    takes: the structure of its argument; None: the value of one field. gives: that of what it
+    returns; None: the values of the outputs.
+    """
 
-    def __init__(self, fn: Callable[..., Any], kind: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
-        self.fn, self.kind, self.inputs, self.outputs = fn, kind, inputs, outputs
+    __slots__ = ("fn", "gives", "kind", "takes")
+
+    def __init__(self, fn: Callable[..., Any], kind: str, takes: Structure | None, gives: Structure | None) -> None:
+        self.fn, self.kind, self.takes, self.gives = fn, kind, takes, gives
 
     def __call__(self, *values: Any) -> Any:
-        given = self.fn(dict(zip(self.inputs, values, strict=True)) if len(self.inputs) != 1 else values[0])
-        if self.kind == "filter":
-            return given
+        given = self.fn(values[0] if self.takes is None else join(self.takes, iter(values)))
         if self.kind == "expand":
-            return map(self._apart, given)
-        return self._apart(given)
+            return map(self._split, given)
+        return given if self.kind == "filter" else self._split(given)
 
-    def _apart(self, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            raise TypeError(f"expected a dict with {', '.join(self.outputs)}, got a {type(given).__name__}")
-        if len(given) != len(self.outputs) or any(name not in given for name in self.outputs):
-            raise KeyError(f"expected the fields {', '.join(self.outputs)}; got {', '.join(map(str, given))}")
-        if len(self.outputs) == 1:
-            return given[self.outputs[0]]
-        return tuple(given[name] for name in self.outputs)
-
-
-class DictCall(RecordCall):
-    """RecordCall that passes a dict even for a single field."""
-
-    __slots__ = ()
-
-    def __call__(self, *values: Any) -> Any:
-        given = self.fn(dict(zip(self.inputs, values, strict=True)))
-        return given if self.kind == "filter" else self._apart(given)
+    def _split(self, given: Any) -> Any:
+        return given if self.gives is None else split(self.gives, given, exact=True)
 
 
 class SeedCall:
@@ -153,12 +144,11 @@ def rng() -> np.random.Generator:
     return _local.generator  # type: ignore[no-any-return]
 
 
-def callable_of(code: Code, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Callable[..., Any]:
+def callable_of(code: Code, takes: Structure | None, gives: Structure | None) -> Callable[..., Any]:
     """What the engine calls: the function itself if possible."""
     call: Callable[..., Any] = code.fn
-    if "record" in code.flags:
-        kind = DictCall if "batch" in code.flags else RecordCall
-        call = kind(call, code.kind, inputs, outputs)
+    if takes is not None or gives is not None:
+        call = ItemCall(call, code.kind, takes, gives)
     return SeedCall(call, code.kind == "expand") if "seed" in code.flags else call
 
 
@@ -277,11 +267,10 @@ class Probe:
                 value = next(iter(_iterable(value)), _NOTHING)
                 if value is _NOTHING:
                     return False
-            value = _kept(value)
         except Exception as error:  # noqa: BLE001 - user code raises what it likes
             self.error = self.error or error
             return self.tries >= self.most
-        self.value, self.done = value, True
+        self.inputs, self.value, self.done = values, value, True
         return True
 
 
@@ -292,14 +281,3 @@ def _iterable(value: Any) -> Iterable[Any]:
     if not hasattr(value, "__iter__"):
         raise DtypeError(f"flat_map wants an iterable of records, not a {type(value).__name__}")
     return value  # type: ignore[no-any-return]
-
-
-def _kept(value: Any) -> Any:
-    """A copy of arrays, whose memory may be gone after the call."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, tuple):
-        return tuple(map(_kept, value))
-    if isinstance(value, Mapping):
-        return {k: _kept(v) for k, v in value.items()}
-    return value

@@ -74,6 +74,6 @@ def test_blocks_run_as_written(text: str, pictures: pathlib.Path, tmp_path: path
         if isinstance(statement, ast.Expr):
             value = eval(compile(ast.Expression(statement.value), "block", "eval"), known)
             if isinstance(value, hr.Pipeline):
-                assert next(iter(value.loader(output="numpy", threads=1))).records > 0
+                assert len(next(iter(value.loader(output="numpy", threads=1)))) > 0
         else:
             exec(compile(ast.Module([statement], []), "block", "exec"), known)

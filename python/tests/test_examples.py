@@ -342,10 +342,10 @@ got = [b["value"] for b in hj.on_devices(train, sharding)]
 assert len(got) == 8 and all(len(a.sharding.device_set) == 4 for a in got)
 plain = [b.value for b in hr.range(32).shuffle().batch(8).loader(epochs=2, seed=1, output="jax")]
 assert all((np.asarray(a) == np.asarray(b)).all() for a, b in zip(got, plain)) and isinstance(plain[0], jax.Array)
-try: next(hj.on_devices(hr.from_iterable(["a", "b"]).batch(2).loader(output="numpy"), sharding))
+try: next(hj.on_devices(hr.from_iterable([{"text": "a"}] * 2).batch(2).loader(output="numpy"), sharding))
 except hr.ShapeError as error: print(error)
 """
-    assert "field 'value' is ragged or byte strings" in script(tmp_path, text)
+    assert "'text' is ragged or byte strings" in script(tmp_path, text)
 
 
 @needs("tensorflow")

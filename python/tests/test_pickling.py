@@ -70,7 +70,7 @@ def test_a_list_reads_the_same_in_processes(name: str, children: Any) -> None:
     for variant in ("processes", "inline"):
         pipe = hr.from_dataset(values, variant=variant).shuffle(seed=3).batch(100)
         with pipe.loader(threads=2 if variant == "processes" else 0, output="numpy") as loader:
-            made.append([x for batch in loader for x in batch.value])
+            made.append([x for batch in loader for x in batch])
     assert made[0] == made[1]
 
 

@@ -40,7 +40,7 @@ def growth(dataset: Any, variant: Any, children: Any) -> tuple[int, int]:
     with hr.from_dataset(dataset, variant=variant).batch(1000).loader(epochs=4, threads=2, output="numpy") as loader:
         seen = []
         for i, batch in enumerate(loader):
-            assert batch.records == 1000
+            assert len(batch) == 1000
             if i in (NAMES // 10_000, NAMES // 1000 - 1, 4 * NAMES // 1000 - 5):
                 seen.append(proportional(children() | {os.getpid()}))
     return seen[1] - seen[0], seen[2] - seen[1]
@@ -79,7 +79,7 @@ def test_a_list_is_in_memory_once_however_many_workers_read_it(workers: int, chi
     pipe = hr.from_dataset(names, variant="processes").shuffle().batch(500)
     with pipe.loader(threads=workers, epochs=2, output="headrace") as loader:
         for i, batch in enumerate(loader):
-            assert batch.value.strings()[0].endswith("x")
+            assert batch.strings()[0].endswith("x")
             if i == 10:
                 before = proportional(children(), "Pss_Anon:")
             elif i == count // 500 + 10:
@@ -172,7 +172,7 @@ def test_workers_do_not_draw_the_same_numbers(seed_globals: bool, children: Any)
     pipe = hr.from_dataset(reportfns.Draws(), variant="processes", seed_globals=seed_globals, version="1").batch(8)
     drawn = []
     for batch in pipe.loader(threads=2, epochs=3, output="numpy"):
-        drawn += [*batch.field0.tolist(), *batch.field1.tolist()]
+        drawn += [x for values in batch for x in values.tolist()]
     assert len(set(drawn)) == len(drawn) == 3 * 64 * 2
 
 

@@ -6,12 +6,12 @@ share, and the arrays of all processes form one array, sharded along its first d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Unpack
 
 import jax
 
-from ..batch import Batch
+from ..batch import Ragged
 from ..errors import ShapeError
 from ..loader import Loader, LoaderOptions
 from ..pipeline import Pipeline
@@ -27,24 +27,31 @@ def loader(pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> Loader:
     return pipeline.loader(**given)
 
 
-def on_devices(batches: Iterable[Batch], sharding: Any) -> Iterator[dict[str, jax.Array]]:
-    """Each batch as a dict of arrays with this sharding, such as NamedSharding(mesh, P("data")).
+def on_devices(batches: Iterable[Any], sharding: Any) -> Iterator[Any]:
+    """Each batch as a dict of arrays, or what the items of the data set are, with this sharding, such as
+    NamedSharding(mesh, P("data")).
 
         train = loader(pipeline, epochs=90)
         for batch in on_devices(train, sharding): ...       # train.state_dict() for the checkpoint
 
     Copies to devices are asynchronous. Byte strings and ragged fields cannot be on a device;
-    drop them by `select` before the batch.
+    leave them out before the batch.
     """
     make: Any = jax.make_array_from_process_local_data
+
+    def placed(value: Any, name: str) -> Any:
+        if isinstance(value, Mapping):
+            return {key: placed(part, str(key)) for key, part in value.items()}
+        if not isinstance(value, (list, tuple)):
+            return make(sharding, value)
+        if isinstance(value, Ragged) or all(isinstance(part, (str, bytes, list)) for part in value):
+            raise ShapeError(
+                f"'{name}' is ragged or byte strings; devices take arrays. Leave it out by .drop or .map before "
+                "the batch, or pad it with .padded_batch",
+                param=name,
+            )
+        parts = [placed(part, f"{name}[{at}]") for at, part in enumerate(value)]
+        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
+
     for batch in batches:
-        made: dict[str, jax.Array] = {}
-        for name, value in batch.items():
-            if isinstance(value, (list, tuple)):
-                raise ShapeError(
-                    f"field '{name}' is ragged or byte strings; devices take arrays. Drop it with .drop({name!r}), "
-                    "or pad it with .padded_batch",
-                    param=name,
-                )
-            made[name] = make(sharding, value)
-        yield made
+        yield placed(batch, "batch")

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
-from ..batch import Batch
 from ..errors import ArgumentError
 from ..loader import Loader, LoaderOptions, UnknownLengthError
 from ..pipeline import Pipeline
@@ -49,7 +48,7 @@ class Batches:
     def __len__(self) -> int:
         return len(self.loader)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Any]:
         resumed, self._resumed = self._resumed, False
         wanted, self._wanted = self._wanted, None
         if wanted is not None:
@@ -61,7 +60,7 @@ class Batches:
         if resumed and not gave:
             yield from self._epoch()
 
-    def _epoch(self) -> Iterator[Batch]:
+    def _epoch(self) -> Iterator[Any]:
         run = self.loader.epoch(0) if self._same else iter(self.loader)
         while True:
             before = self.loader.state_dict() if self._ahead else None

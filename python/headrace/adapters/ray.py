@@ -17,6 +17,7 @@ from typing import Any, Unpack
 
 from ..loader import Loader, LoaderOptions
 from ..pipeline import Pipeline
+from ..structure import mapped
 
 
 class Shard:
@@ -26,19 +27,25 @@ class Shard:
         self.loader = loader
         self._device = device
 
-    def iter_torch_batches(self, *, device: Any = None) -> Iterator[dict[str, Any]]:
-        """The next epoch as dicts of torch tensors on `device`, by default the worker's.
+    def iter_torch_batches(self, *, device: Any = None) -> Iterator[Any]:
+        """The next epoch as torch tensors on `device`, by default the worker's: dicts of fields, or
+        what the items of the data set are.
 
         Batches are as large as the pipeline makes them.
         """
         device = device if device is not None else self._device
-        for batch in self.loader:
-            yield dict(batch if device in (None, "cpu") else batch.to(device, non_blocking=True))
 
-    def iter_batches(self) -> Iterator[dict[str, Any]]:
-        """The next epoch as dicts of NumPy arrays."""
+        def moved(value: Any) -> Any:
+            stays = device in (None, "cpu") or not hasattr(value, "to")
+            return value if stays else value.to(device, non_blocking=True)
+
         for batch in self.loader:
-            yield {name: value.numpy() if hasattr(value, "numpy") else value for name, value in batch.items()}
+            yield mapped(moved, batch)
+
+    def iter_batches(self) -> Iterator[Any]:
+        """The same as NumPy arrays."""
+        for batch in self.loader:
+            yield mapped(lambda value: value.numpy() if hasattr(value, "numpy") else value, batch)
 
     def __len__(self) -> int:
         return len(self.loader)
