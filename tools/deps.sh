@@ -19,9 +19,10 @@ if [ "$1" = neon ]; then
     done
     dpkg --print-foreign-architectures 2>/dev/null | grep -qx arm64 || foreign=arm64
 fi
-# Optional: checks that need these are skipped if they cannot be installed.
-wishes=
-[ "$1" = check ] && wishes="clang-format-14 libclang-rt-14-dev"
+# Optional: without libsndfile FLAC, Ogg and MP3 are not read; checks that need the others are
+# skipped.
+wishes=libsndfile1-dev
+[ "$1" = check ] && wishes="$wishes clang-format-14 libclang-rt-14-dev"
 
 # A package may be installed for several architectures; only the requested one counts.
 here=$(dpkg --print-architecture 2>/dev/null)

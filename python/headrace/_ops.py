@@ -162,21 +162,24 @@ def audio_decode(
     rate: int = 0,
     start: int = 0,
     frames: int = 0,
+    samples_max: int = 268435456,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Decode a WAV file to samples.
+    """Decode a WAV, FLAC, Ogg or MP3 file to samples.
 
     Operator `audio.decode`, kind map, version 1; pure, grows.
 
     Outputs float32 `[channels, frames]` in -1..1, as torchaudio.load does, and the
-    file's rate as an int64. WAV files of 8, 16, 24 and 32-bit integers and of 32 and
-    64-bit floats are read, plain, extensible or RF64. `start` and `frames` read a
-    window of a long file and nothing else of it. Rates never mix unnoticed: unless
-    `rate` is given, the sounds may differ in it, and mel spectrograms and batches
-    refuse them until audio.resample has given them one. A malformed header, a file that
-    is cut short, and floats that are not finite are errors.
+    file's rate as an int64. The format is found by content. WAV files of 8, 16, 24 and
+    32-bit integers and of 32 and 64-bit floats are read, plain, extensible or RF64;
+    FLAC, Ogg (Vorbis, Opus) and MP3 by libsndfile, where the build has it: samples of
+    lossy formats depend on its version. `start` and `frames` decode a window of a long
+    file and nothing else of it. Rates never mix unnoticed: unless `rate` is given, the
+    sounds may differ in it, and spectra and batches refuse them until audio.resample
+    has given them one. A malformed header, a file that is cut short, and floats that
+    are not finite are errors.
 
     Args:
         pipeline: what the operator reads.
@@ -189,6 +192,8 @@ def audio_decode(
         start: the first frame to decode; int, 0 to 1e+15, in frames, default 0.
         frames: how many to decode at most; 0: all that follow; int, 0 to 1e+15, in
             frames, default 0.
+        samples_max: refuse what decodes to more, in all channels; int, 1 to
+            1099511627776, in samples, default 268435456.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -196,8 +201,8 @@ def audio_decode(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"field": field, "to": to, "rate_to": rate_to, "rate": rate, "start": start, "frames": frames}
-    defaults: dict[str, Any] = {"field": "data", "to": "audio", "rate_to": "rate", "rate": 0, "start": 0, "frames": 0}
+    params: dict[str, Any] = {"field": field, "to": to, "rate_to": rate_to, "rate": rate, "start": start, "frames": frames, "samples_max": samples_max}
+    defaults: dict[str, Any] = {"field": "data", "to": "audio", "rate_to": "rate", "rate": 0, "start": 0, "frames": 0, "samples_max": 268435456}
     return pipeline._then("audio.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 

@@ -1,19 +1,17 @@
 /*
  * audio.decode - makes samples of a sound file's bytes, or of a window of it.
  */
-#include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/wav.h"
+#include "codec/sound.h"
 #include "ops/audio.h"
 
 _Static_assert(HR_WAV_RATE_MAX == HR_RATE_MAX, "a file's rate fits a field");
 
 struct decode {
     const char *field, *to, *rate_to;
-    int64_t rate, start, frames;
+    int64_t rate, start, frames, samples_max;
 };
 
 static const struct hr_param decode_params[] = {
@@ -30,6 +28,8 @@ static const struct hr_param decode_params[] = {
              .help = "the first frame to decode"),
     HR_P_INT(struct decode, frames, .fallback = "0", HR_RANGE(0, 1e15), .unit = "frames",
              .help = "how many to decode at most; 0: all that follow"),
+    HR_P_INT(struct decode, samples_max, .fallback = "268435456", HR_RANGE(1, 1LL << 40),
+             .unit = "samples", .help = "refuse what decodes to more, in all channels"),
 };
 
 enum { FIELD_FROM, FIELD_TO, FIELD_RATE };
@@ -66,116 +66,46 @@ static enum hr_err decode_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-/* What bytes that are no WAV file look like, for messages. */
-static const char *looks_like(const char *data, size_t bytes)
-{
-    static const struct {
-        const char *magic, *name;
-    } formats[] = {
-        {"fLaC",     "a FLAC file"          },
-        {"OggS",     "an Ogg file"          },
-        {"ID3",      "an MP3 file"          },
-        {"\xff\xfb", "an MP3 file"          },
-        {"RIFX",     "a big-endian WAV file"},
-        {"FORM",     "an AIFF file"         },
-        {"<",        "an HTML or XML page"  },
-    };
-
-    if (bytes == 0)
-        return "an empty file";
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-        size_t length = strlen(formats[i].magic);
-
-        if (bytes >= length && memcmp(data, formats[i].magic, length) == 0)
-            return formats[i].name;
-    }
-    return "no sound file that is known";
-}
-
-static enum hr_err
-find_window(struct hr_op_ctx *ctx, const struct hr_wav *wav, uint64_t *ret_count)
+static enum hr_err decode_apply(struct hr_op_ctx *ctx)
 {
     const struct decode *p = ctx->params;
-    uint64_t start = (uint64_t)p->start, count = (uint64_t)p->frames;
-
-    if (p->rate > 0 && wav->rate != p->rate)
-        return hr__fail(ctx->error, HR_ERR_FORMAT,
-                        "the file has %d Hz, and `rate` says that all have %lld: leave "
-                        "`rate` out and put audio.resample after it",
-                        (int)wav->rate, (long long)p->rate);
-    if (start > wav->frames || (start == wav->frames && start > 0))
-        return hr__fail(ctx->error, HR_ERR_RANGE,
-                        "the file has %llu frames, and `start` is %llu",
-                        (unsigned long long)wav->frames, (unsigned long long)start);
-    *ret_count = wav->frames - start;
-    if (count > 0 && count < *ret_count)
-        *ret_count = count;
-    return HR_OK;
-}
-
-/* Files of floats can hold what no sound is. */
-static enum hr_err
-check_finite(struct hr_op_ctx *ctx, const float *data, int64_t channels, int64_t frames)
-{
-    for (int64_t i = 0; i < channels * frames; i++)
-        if (!isfinite(data[i]))
-            return hr__fail(ctx->error, HR_ERR_FORMAT,
-                            "frame %lld of channel %lld is not a finite number",
-                            (long long)(i % frames), (long long)(i / frames));
-    return HR_OK;
-}
-
-static enum hr_err
-decode_wav(struct hr_op_ctx *ctx, const void *bytes, const struct hr_wav *wav)
-{
-    const struct decode *p = ctx->params;
-    int64_t dims[2] = {wav->channels};
-    uint64_t count = 0;
-    float *data;
+    const struct hr_value *from = ctx->fields[FIELD_FROM];
+    const struct hr_sound_request request = {.start = (uint64_t)p->start,
+                                             .frames = (uint64_t)p->frames,
+                                             .samples_max = (uint64_t)p->samples_max,
+                                             .rate = (int32_t)p->rate};
+    struct hr_sound_part part;
+    int64_t dims[2];
     void *rate;
 
-    HR_TRY(find_window(ctx, wav, &count));
-    dims[1] = (int64_t)count;
-    HR_TRY(hr__sound_alloc(ctx, dims[0], dims[1], 0, &data));
+    if (from->kind != HR_VALUE_BYTES)
+        return hr__fail(ctx->error, HR_ERR_TYPE, "the field has no bytes to decode");
+    HR_TRY(hr__sound_decode(&ctx->thread->arena, from->data, from->bytes, &request, &part,
+                            ctx->error));
     HR_TRY(hr__op_alloc(ctx, sizeof(int64_t), &rate));
-    hr__wav_read(wav, bytes, (uint64_t)p->start, count, data, count);
-    if (wav->coding == HR_SAMPLE_F32 || wav->coding == HR_SAMPLE_F64)
-        HR_TRY(check_finite(ctx, data, dims[0], dims[1]));
-    *(int64_t *)rate = wav->rate;
+    *(int64_t *)rate = part.rate;
+    dims[0] = part.channels;
+    dims[1] = part.frames;
     hr__value_clear(ctx->fields[FIELD_FROM]);
-    hr__value_set_tensor(ctx->fields[FIELD_TO], HR_F32, 2, dims, data, NULL);
+    hr__value_set_tensor(ctx->fields[FIELD_TO], HR_F32, 2, dims, part.data, NULL);
     hr__value_set_tensor(ctx->fields[FIELD_RATE], HR_I64, 0, NULL, rate, NULL);
     return HR_OK;
 }
 
-static enum hr_err decode_apply(struct hr_op_ctx *ctx)
-{
-    const struct hr_value *from = ctx->fields[FIELD_FROM];
-    struct hr_wav wav;
-
-    if (from->kind != HR_VALUE_BYTES)
-        return hr__fail(ctx->error, HR_ERR_TYPE, "the field has no bytes to decode");
-    if (!hr__wav_sniff(from->data, from->bytes))
-        return hr__fail(ctx->error, HR_ERR_UNSUPPORTED,
-                        "the data looks like %s; WAV files are supported",
-                        looks_like(from->data, from->bytes));
-    HR_TRY(hr__wav_probe(from->data, from->bytes, &wav, ctx->error));
-    return decode_wav(ctx, from->data, &wav);
-}
-
 const struct hr_op hr_op_audio_decode = {
     .name = "audio.decode",
-    .summary = "decode a WAV file to samples",
+    .summary = "decode a WAV, FLAC, Ogg or MP3 file to samples",
     .doc =
         "Outputs float32 `[channels, frames]` in -1..1, as torchaudio.load does, and the "
-        "file's rate as an int64. WAV files of 8, 16, 24 and 32-bit integers and of "
-        "32 and 64-bit floats are read, plain, extensible or RF64. `start` and `frames` "
-        "read a window of a long file and nothing else of it. Rates never mix "
-        "unnoticed: unless `rate` is given, the sounds may differ in it, and mel "
-        "spectrograms and batches refuse them until audio.resample has given them one. "
-        "A malformed header, a file that is cut short, and floats that are not finite "
-        "are "
-        "errors.",
+        "file's rate as an int64. The format is found by content. WAV files of 8, 16, 24 "
+        "and 32-bit integers and of 32 and 64-bit floats are read, plain, extensible or "
+        "RF64; FLAC, Ogg (Vorbis, Opus) and MP3 by libsndfile, where the build has it: "
+        "samples of lossy formats depend on its version. `start` and `frames` decode a "
+        "window of a long file and nothing else of it. Rates never mix unnoticed: unless "
+        "`rate` is given, the sounds may differ in it, and spectra and batches refuse "
+        "them "
+        "until audio.resample has given them one. A malformed header, a file that is cut "
+        "short, and floats that are not finite are errors.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,

@@ -1,0 +1,28 @@
+/*
+ * codec/sound_priv.h - between the formats of sound.
+ */
+#ifndef HR_CODEC_SOUND_PRIV_H
+#define HR_CODEC_SOUND_PRIV_H
+
+#include "codec/sound.h"
+
+/* Checks a file's rate and frames against the request, and allocates ret_part for the
+ * window. */
+HR_CHECK enum hr_err
+hr__sound_begin(struct hr_arena *arena, const struct hr_sound_request *request,
+                uint64_t frames, int32_t channels, int32_t rate,
+                struct hr_sound_part *ret_part, struct hr_error *reterr);
+
+/* Floats of files can be anything; HR_ERR_FORMAT names the first that is not finite. */
+HR_CHECK enum hr_err
+hr__sound_check_finite(const struct hr_sound_part *part, struct hr_error *reterr);
+
+#ifdef HR_SNDFILE
+/* By libsndfile. */
+HR_CHECK enum hr_err
+hr__sndfile_decode(struct hr_arena *arena, const void *data, size_t bytes,
+                   const char *looks, const struct hr_sound_request *request,
+                   struct hr_sound_part *ret_part, struct hr_error *reterr);
+#endif
+
+#endif
