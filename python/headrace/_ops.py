@@ -18,13 +18,16 @@ __all__ = [
     "audio_crop",
     "audio_db",
     "audio_decode",
+    "audio_freq_mask",
     "audio_gain",
     "audio_log",
     "audio_mel",
+    "audio_mfcc",
     "audio_mono",
     "audio_pad",
     "audio_resample",
     "audio_spectrogram",
+    "audio_time_mask",
     "audio_trim",
     "batch_pad",
     "batch_stack",
@@ -206,6 +209,48 @@ def audio_decode(
     return pipeline._then("audio.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("audio.freq_mask")
+def audio_freq_mask(
+    pipeline: Pipeline,
+    max: int,
+    *,
+    count: int = 1,
+    share: float = 1.0,
+    value: float = 0.0,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Blank out random bands of frequencies of a spectrum.
+
+    Operator `audio.freq_mask`, kind map, version 1; random.
+
+    SpecAugment. Widths are drawn from 0 to the largest, both possible, then places; all
+    channels have the same masks. torchaudio.transforms.FrequencyMasking never draws the
+    largest width and makes one mask.
+
+    Args:
+        pipeline: what the operator reads.
+        max: largest width of a mask; widths are drawn; int, 0 to 16777216, in rows,
+            required.
+        count: number of masks; they may overlap; int, 1 to 1000, default 1.
+        share: no mask is wider than this share of the whole; float, 0 to 1, default 1.
+        value: what is put there; float, default 0.
+        field: the field with the spectrum, float32 [..., rows, time]; field, default
+            audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"max": max, "count": count, "share": share, "value": value, "field": field}
+    defaults: dict[str, Any] = {"count": 1, "share": 1.0, "value": 0.0, "field": "audio"}
+    return pipeline._then("audio.freq_mask", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("audio.gain")
 def audio_gain(
     pipeline: Pipeline,
@@ -341,6 +386,41 @@ def audio_mel(
     params: dict[str, Any] = {"n_mels": n_mels, "f_min": f_min, "f_max": f_max, "scale": scale, "norm": norm, "n_fft": n_fft, "win": win, "hop": hop, "window": window, "power": power, "center": center, "pad": pad, "field": field}
     defaults: dict[str, Any] = {"n_mels": 80, "f_min": 0.0, "f_max": 0.0, "scale": "htk", "norm": False, "n_fft": 400, "win": 0, "hop": 0, "window": "hann", "power": 2, "center": True, "pad": "reflect", "field": "audio"}
     return pipeline._then("audio.mel", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.mfcc")
+def audio_mfcc(
+    pipeline: Pipeline,
+    *,
+    n_mfcc: int = 40,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Cepstral coefficients of a log-mel spectrum.
+
+    Operator `audio.mfcc`, kind map, version 1; pure.
+
+    The orthonormal cosine transform of each frame's bands. After audio.mel and audio.db
+    it gives torchaudio.transforms.MFCC (with its parameters; there n_mels is 128) and
+    librosa.feature.mfcc.
+
+    Args:
+        pipeline: what the operator reads.
+        n_mfcc: number of coefficients; int, 1 to 4096, default 40.
+        field: the field with the log-mel spectrum, float32 [..., n_mels, time]; field,
+            default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"n_mfcc": n_mfcc, "field": field}
+    defaults: dict[str, Any] = {"n_mfcc": 40, "field": "audio"}
+    return pipeline._then("audio.mfcc", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("audio.mono")
@@ -510,6 +590,48 @@ def audio_spectrogram(
     params: dict[str, Any] = {"n_fft": n_fft, "win": win, "hop": hop, "window": window, "power": power, "center": center, "pad": pad, "field": field}
     defaults: dict[str, Any] = {"n_fft": 400, "win": 0, "hop": 0, "window": "hann", "power": 2, "center": True, "pad": "reflect", "field": "audio"}
     return pipeline._then("audio.spectrogram", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.time_mask")
+def audio_time_mask(
+    pipeline: Pipeline,
+    max: int,
+    *,
+    count: int = 1,
+    share: float = 1.0,
+    value: float = 0.0,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Blank out random stretches of time of a spectrum.
+
+    Operator `audio.time_mask`, kind map, version 1; random.
+
+    SpecAugment. Widths are drawn from 0 to the largest, both possible, then places; all
+    channels have the same masks. torchaudio.transforms.TimeMasking never draws the
+    largest width and makes one mask.
+
+    Args:
+        pipeline: what the operator reads.
+        max: largest width of a mask; widths are drawn; int, 0 to 16777216, in frames,
+            required.
+        count: number of masks; they may overlap; int, 1 to 1000, default 1.
+        share: no mask is wider than this share of the whole; float, 0 to 1, default 1.
+        value: what is put there; float, default 0.
+        field: the field with the spectrum, float32 [..., rows, time]; field, default
+            audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"max": max, "count": count, "share": share, "value": value, "field": field}
+    defaults: dict[str, Any] = {"count": 1, "share": 1.0, "value": 0.0, "field": "audio"}
+    return pipeline._then("audio.time_mask", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("audio.trim")
@@ -2295,13 +2417,16 @@ class Methods:
     crop_audio = audio_crop
     db = audio_db
     decode_audio = audio_decode
+    freq_mask = audio_freq_mask
     gain = audio_gain
     log_scale = audio_log
     mel = audio_mel
+    mfcc = audio_mfcc
     mono = audio_mono
     pad_audio = audio_pad
     resample = audio_resample
     spectrogram = audio_spectrogram
+    time_mask = audio_time_mask
     trim_audio = audio_trim
     padded_batch = batch_pad
     batch = batch_stack

@@ -75,11 +75,12 @@ def test_spectrograms_are_torchaudios(name: str, tmp_path: pathlib.Path, golden:
     close(first(pipe.spectrogram(**SPECTRA[name])), golden[name])
 
 
-def test_mel_spectrograms_are_torchaudios_and_librosas(tmp_path: pathlib.Path, golden: Any) -> None:
+def test_mel_spectrograms_and_cepstra_are_torchaudios_and_librosas(tmp_path: pathlib.Path, golden: Any) -> None:
     pipe = of_file(tmp_path, 16000, sounds.chirp(16000, 1800)).mono().resample(16000)
     mel = pipe.mel(hop=160)
     close(first(mel), golden["mel"])
     assert np.abs(first(mel.db()) - golden["mel db"]).max() < 1e-2
+    close(first(mel.db().mfcc()), golden["mfcc"], least=0.1)
     mel = pipe.mel(n_fft=1024, hop=256, n_mels=64, scale="slaney", norm=True, pad="zero")
     close(first(mel), golden["librosa mel"])
     assert np.abs(first(mel.db()) - golden["librosa db"]).max() < 1e-2

@@ -357,6 +357,92 @@ TEST(spectra_have_the_announced_shape)
     end();
 }
 
+/* A spectrum of 2 channels, 20 bands and 11 frames, all numbers -100 dB or more. */
+static void begin_mel(uint64_t index)
+{
+    begin(2, 8000, 800);
+    b.id.index = index;
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(bench_op(&b, "audio.mel", "{n_mels: 20, n_fft: 200, hop: 80}"));
+    CHECK_OK(bench_op(&b, "audio.db", NULL));
+}
+
+/* Number of places that are 1e9 in both channels, for each row or column. */
+static int count_masked(bool time)
+{
+    const float *data = bench_value(&b, "audio")->data;
+    int masked = 0;
+
+    for (int at = 0; at < (time ? 11 : 20); at++) {
+        int ones = 0, most = 2 * (time ? 20 : 11);
+
+        for (int i = 0; i < most; i++) {
+            int row = time ? i : i / 11 * 20 + at, column = time ? at : i % 11;
+
+            ones += data[row * 11 + column] == 1e9f;
+        }
+        CHECK(ones == 0 || ones == most);
+        masked += ones == most;
+    }
+    return masked;
+}
+
+TEST(masks_blank_whole_rows_or_columns_of_all_channels)
+{
+    bool widths[2][6] = {{false}};
+
+    for (uint64_t i = 0; i < 300; i++)
+        for (int time = 0; time < 2; time++) {
+            int masked;
+
+            begin_mel(i);
+            CHECK_OK(bench_op(&b, time ? "audio.time_mask" : "audio.freq_mask",
+                              "{max: 5, value: 1e9}"));
+            masked = count_masked(time);
+            CHECK(masked <= 5);
+            widths[time][masked] = true;
+        }
+    for (int i = 0; i < 6; i++)
+        CHECK(widths[0][i] && widths[1][i]);
+    for (uint64_t i = 0; i < 50; i++) {
+        begin_mel(i);
+        CHECK_OK(bench_op(&b, "audio.time_mask", "{max: 99, share: 0.2, value: 1e9}"));
+        CHECK(count_masked(true) <= 2);
+        CHECK_OK(bench_op(&b, "audio.freq_mask", "{max: 99, count: 3}"));
+    }
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(bench_op(&b, "audio.mono", NULL));
+    REFUSED(HR_ERR_SHAPE, "audio.time_mask", "{max: 5}", "a spectrum has rows and time");
+    end();
+}
+
+TEST(cepstra_are_the_cosine_transform_of_the_bands)
+{
+    float before[2 * 20 * 11];
+    const float *after;
+
+    begin_mel(0);
+    memcpy(before, bench_value(&b, "audio")->data, sizeof before);
+    REFUSED(HR_ERR_RANGE, "audio.mfcc", "{n_mfcc: 21}", "21 coefficients of 20 bands");
+    CHECK_OK(bench_op(&b, "audio.mfcc", "{n_mfcc: 13}"));
+    CHECK_EQ_INT(bench_value(&b, "audio")->dims[1], 13);
+    after = bench_value(&b, "audio")->data;
+    for (int i = 0; i < 2 * 13 * 11; i++) {
+        int channel = i / 143, k = i / 11 % 13, t = i % 11;
+        double sum = 0;
+
+        for (int m = 0; m < 20; m++)
+            sum += (double)before[(channel * 20 + m) * 11 + t] *
+                   cos(3.14159265358979 / 20 * (m + 0.5) * k) * sqrt((k ? 2 : 1) / 20.0);
+        CHECK_NEAR(after[i], sum, 1e-3);
+    }
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    REFUSED(HR_ERR_SHAPE, "audio.mfcc", NULL, "no known number of bands: put audio.mel");
+    end();
+}
+
 TEST(decibels_and_logarithms_are_what_they_say)
 {
     begin(1, 8000, 300);

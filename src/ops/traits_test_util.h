@@ -14,6 +14,7 @@
 #define WAVS "  - source.files: {path: '${sounds}', suffixes: [.wav]}\n"
 #define SOUNDS WAVS "  - audio.decode: {rate: 8000}\n"
 #define LINES "  - source.list: {path: '${list}'}\n"
+#define MELS SOUNDS "  - audio.mel: {}\n  - audio.db: {}\n"
 #define BATCHES NUMBERS "  - batch.stack: {size: 4}\n"
 
 struct row {
@@ -28,13 +29,16 @@ static const struct row rows[] = {
     {"audio.crop",                "{frames: 300}",                                           SOUNDS  },
     {"audio.db",                  "{}",                                                      SOUNDS  },
     {"audio.decode",              "{}",                                                      WAVS    },
+    {"audio.freq_mask",           "{max: 20}",                                               MELS    },
     {"audio.gain",                "{db: [-6, 6]}",                                           SOUNDS  },
     {"audio.log",                 "{}",                                                      SOUNDS  },
     {"audio.mel",                 "{n_mels: 20}",                                            SOUNDS  },
+    {"audio.mfcc",                "{n_mfcc: 13}",                                            MELS    },
     {"audio.mono",                "{}",                                                      SOUNDS  },
     {"audio.pad",                 "{multiple: 1000}",                                        SOUNDS  },
     {"audio.resample",            "{rate: 16000}",                                           SOUNDS  },
     {"audio.spectrogram",         "{}",                                                      SOUNDS  },
+    {"audio.time_mask",           "{max: 5}",                                                MELS    },
     {"audio.trim",                "{frame: 100, hop: 50}",                                   SOUNDS  },
     {"batch.pad",                 "{size: 3}",                                               PICTURES},
     {"batch.stack",               "{size: 3}",                                               NUMBERS },

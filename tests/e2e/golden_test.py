@@ -57,6 +57,8 @@ sounds = {
     "mel, db": "  - audio.mono: {}\n  - audio.resample: {rate: 16000}\n  - audio.mel: {hop: 160}\n  - audio.db: {}\n",
     "mel of slaney, log": "  - audio.resample: {rate: 8000}\n"
                           "  - audio.mel: {n_fft: 360, scale: slaney, norm: true}\n  - audio.log: {}\n",
+    "mfcc, masks": "  - audio.resample: {rate: 8000}\n  - audio.mel: {}\n  - audio.db: {}\n"
+                   "  - audio.mfcc: {n_mfcc: 20}\n  - audio.time_mask: {max: 9}\n  - audio.freq_mask: {max: 5, count: 2}\n",
     "gain, trim, crop, pad": "  - audio.resample: {rate: 11025}\n  - audio.gain: {db: [-6, 6]}\n"
                              "  - audio.trim: {top_db: 20, frame: 256, hop: 64}\n  - audio.crop: {frames: 900}\n"
                              "  - audio.pad: {frames: 1000, side: both}\n",

@@ -33,6 +33,7 @@ made["magnitude"] = T.Spectrogram(512, win_length=400, hop_length=100, power=1, 
 made["left"] = T.Spectrogram(400, hop_length=160, center=False)(tensor).numpy()
 made["mel"] = T.MelSpectrogram(16000, n_fft=400, hop_length=160, n_mels=80)(tensor).numpy()
 made["mel db"] = T.AmplitudeToDB(top_db=80)(torch.tensor(made["mel"])).numpy()
+made["mfcc"] = T.MFCC(16000, 40, melkwargs={"n_fft": 400, "hop_length": 160, "n_mels": 80})(tensor).numpy()
 made["librosa mel"] = librosa.feature.melspectrogram(y=sound, sr=16000, n_fft=1024, hop_length=256, n_mels=64)
 made["librosa db"] = librosa.power_to_db(made["librosa mel"])
 quiet = np.concatenate([np.zeros(5000, np.float32), sound, np.zeros(7000, np.float32)])
