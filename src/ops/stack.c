@@ -126,25 +126,27 @@ static void fill_value(void *data, enum hr_dtype dtype, int64_t count, double va
     }
 }
 
-/* Copies a record's tensor into the corner of a larger one. */
+/* Copies a record's tensor into the corner of a larger one and pads the rest. */
 static void copy_corner(const struct hr_value *value, const int64_t *dims, int d,
-                        const char *from, char *to, size_t item)
+                        const char *from, char *to, double pad)
 {
-    int64_t step = (int64_t)item;
+    size_t item = hr_dtype_size((enum hr_dtype)value->dtype);
+    int64_t step = 1;
 
     if (d == value->ndim) {
         memcpy(to, from, item);
         return;
     }
-    if (d == value->ndim - 1 && value->strides[d] == (int64_t)item) {
-        memcpy(to, from, (size_t)value->dims[d] * item);
-        return;
-    }
     for (int k = d + 1; k < value->ndim; k++)
         step *= dims[k];
-    for (int64_t i = 0; i < value->dims[d]; i++)
-        copy_corner(value, dims, d + 1, from + i * value->strides[d], to + i * step,
-                    item);
+    if (d == value->ndim - 1 && value->strides[d] == (int64_t)item)
+        memcpy(to, from, (size_t)value->dims[d] * item);
+    else
+        for (int64_t i = 0; i < value->dims[d]; i++)
+            copy_corner(value, dims, d + 1, from + i * value->strides[d],
+                        to + i * step * (int64_t)item, pad);
+    fill_value(to + value->dims[d] * step * (int64_t)item, (enum hr_dtype)value->dtype,
+               (dims[d] - value->dims[d]) * step, pad);
 }
 
 static enum hr_err stack_tensors(struct hr_pool *pool, const struct hr_field *field,
@@ -175,14 +177,11 @@ static enum hr_err stack_tensors(struct hr_pool *pool, const struct hr_field *fi
     if (code != HR_OK)
         return hr__fail(reterr, code, "no memory for a batch of field '%s'", field->name);
     at = hr_buffer_data(buffer);
-    if (pad)
-        fill_value(at, (enum hr_dtype)first->dtype, (int64_t)(bytes / item),
-                   spec->pad_value);
     for (int64_t i = 0; i < records; i++, at += row) {
         const struct hr_value *value = &first[(size_t)i * stride];
 
         if (pad)
-            copy_corner(value, dims + 1, 0, value->data, at, item);
+            copy_corner(value, dims + 1, 0, value->data, at, spec->pad_value);
         else
             hr__value_copy(value, at);
     }
