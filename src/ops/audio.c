@@ -121,6 +121,11 @@ void hr__sound_replace(struct hr_op_ctx *ctx, size_t field, int64_t rows, int64_
 enum hr_err hr__numbers_write(struct hr_op_ctx *ctx, size_t field,
                               struct hr_sound *ret_sound, float **ret_data)
 {
+    const struct hr_value *value = ctx->fields[field];
+
     HR_TRY(hr__sound_read(ctx, field, ret_sound));
-    return hr__sound_alloc(ctx, ret_sound->channels, ret_sound->frames, 0, ret_data);
+    if (value->shared || value->owner != NULL || ret_sound->data != value->data)
+        return hr__sound_alloc(ctx, ret_sound->channels, ret_sound->frames, 0, ret_data);
+    *ret_data = value->data;
+    return HR_OK;
 }

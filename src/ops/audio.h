@@ -44,7 +44,7 @@ void hr__sound_replace(struct hr_op_ctx *ctx, size_t field, int64_t rows, int64_
 HR_CHECK enum hr_err hr__sound_alloc(struct hr_op_ctx *ctx, int64_t channels,
                                      int64_t frames, int64_t more, float **ret_data);
 
-/* Both: the field's numbers, and memory for as many. */
+/* The field's numbers, and memory for as many: in the arena, or in place. */
 HR_CHECK enum hr_err hr__numbers_write(struct hr_op_ctx *ctx, size_t field,
                                        struct hr_sound *ret_sound, float **ret_data);
 

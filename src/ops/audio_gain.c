@@ -37,8 +37,7 @@ static enum hr_err gain_apply(struct hr_op_ctx *ctx)
     float *data, factor;
     double db;
 
-    HR_TRY(hr__sound_read(ctx, 0, &sound));
-    HR_TRY(hr__sound_alloc(ctx, sound.channels, sound.frames, 0, &data));
+    HR_TRY(hr__numbers_write(ctx, 0, &sound, &data));
     hr__op_rng(ctx, &rng);
     db = hr__rng_uniform(&rng, p->db.values[0], p->db.values[p->db.count - 1]);
     factor = (float)pow(10, db / 20);

@@ -48,7 +48,8 @@ enum hr_err hr__mask_apply(struct hr_op_ctx *ctx, bool time)
     HR_TRY(hr__numbers_write(ctx, 0, &in, &data));
     if (value->ndim < 2)
         return hr__fail(ctx->error, HR_ERR_SHAPE, "a spectrum has rows and time");
-    memcpy(data, in.data, (size_t)(in.channels * in.frames) * sizeof *data);
+    if (data != in.data)
+        memcpy(data, in.data, (size_t)(in.channels * in.frames) * sizeof *data);
     rows = value->dims[value->ndim - 2];
     size = time ? in.frames : rows;
     hr__op_rng(ctx, &rng);

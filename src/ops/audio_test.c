@@ -131,21 +131,34 @@ TEST(a_resampler_wants_to_know_the_rate)
     end();
 }
 
+/* One node, and more rates than it keeps tables for. */
 TEST(more_rates_than_are_kept_are_resampled_too)
 {
-    static const char *const params[] = {"{rate: 7000}"};
+    struct hr_value *values[2];
     struct bench_node node;
+    struct hr_op_ctx ctx = {.fields = values, .field_count = 2};
 
     begin(1, 8000, 200);
     CHECK_OK(bench_op(&b, "audio.decode", NULL));
-    CHECK_OK(bench_parse(&b, &node, "audio.resample", params[0]));
-    bench_node_finish(&node);
+    CHECK_OK(
+        bench_parse(&b, &node, "audio.resample", "{rate: 7000, filter: torchaudio}"));
+    CHECK_OK(bench_bind(&b, &node));
+    CHECK_OK(bench_infer(&b, &node, values));
+    CHECK_OK(bench_apply(&b, &node, values));
     for (uint32_t rate = 1000; rate < 1040; rate++) {
         begin(1, rate, 200);
         CHECK_OK(bench_op(&b, "audio.decode", NULL));
-        CHECK_OK(bench_op(&b, "audio.resample", params[0]));
+        values[0] = bench_value(&b, "audio");
+        values[1] = bench_value(&b, "rate");
+        ctx.params = node.params;
+        ctx.state = node.state;
+        ctx.thread = &b.thread;
+        ctx.error = &b.error;
+        CHECK_OK(node.op->apply(&ctx));
         CHECK_EQ_INT(frames(), (200 * 7000 + rate - 1) / rate);
+        CHECK_EQ_INT(*(int64_t *)values[1]->data, 7000);
     }
+    bench_node_finish(&node);
     end();
 }
 
