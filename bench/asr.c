@@ -18,19 +18,6 @@
 #define CLIPS 60
 #define DIGITS 500
 
-static const char text[] = "headrace: 1\n"
-                           "params:\n"
-                           "  data: {type: path}\n"
-                           "  filter: {type: string, default: hq}\n"
-                           "pipeline:\n"
-                           "  - source.files: {path: \"${data}\", suffixes: [wav]}\n"
-                           "  - audio.decode: {}\n"
-                           "  - audio.mono: {}\n"
-                           "  - audio.resample: {rate: 16000, filter: \"${filter}\"}\n"
-                           "  - audio.mel: {n_fft: 400, hop: 160, n_mels: 80}\n"
-                           "  - audio.db: {top_db: 80}\n"
-                           "  - batch.pad: {size: 32}\n";
-
 static void put(FILE *file, uint32_t number, size_t bytes)
 {
     if (fwrite(&number, bytes, 1, file) != 1)
@@ -118,7 +105,7 @@ static const char torchaudio[] = "torchaudio, 1 thread";
 
 static bool run_round(struct bench *bench, const char *dir, char *nodes, size_t room)
 {
-    struct pass pass = {.graph = "asr", .text = text, .dir = dir, .threads = 1};
+    struct pass pass = {.graph = "asr", .dir = dir, .threads = 1};
     bool peers;
 
     pass_run(bench, hq, &pass, nodes, room);

@@ -386,6 +386,28 @@ static const char *sounds(void)
     "  - audio.resample: {rate: 16000}\n"                                                \
     "  - audio.gain: {db: [-6, 6]}\n"
 
+static void check_sounds(struct outcome_job job)
+{
+    struct outcome *o;
+
+    job.options.on_error = HR_ON_ERROR_SKIP;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->records, 36);
+    CHECK_EQ_INT(o->stats.errors, 6);
+    outcome_free(o);
+}
+
+TEST(asr_has_one_digest)
+{
+    struct outcome_job job = job_text(NULL, sounds());
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/examples/asr.yaml", check_source_dir());
+    job.path = path;
+    job.params[job.param_count++] = (struct hr_graph_param){"batch", "5"};
+    check_sounds(job);
+}
+
 TEST(sounds_have_one_digest)
 {
     static const char *const graphs[] = {
@@ -399,16 +421,8 @@ TEST(sounds_have_one_digest)
              "  - batch.stack: {size: 5}\n",
     };
 
-    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
-        struct outcome_job job = job_text(graphs[i], sounds());
-        struct outcome *o;
-
-        job.options.on_error = HR_ON_ERROR_SKIP;
-        o = check_one_digest(job);
-        CHECK_EQ_INT(o->records, 36);
-        CHECK_EQ_INT(o->stats.errors, 6);
-        outcome_free(o);
-    }
+    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)
+        check_sounds(job_text(graphs[i], sounds()));
 }
 
 TEST(real_photos_have_one_digest)
