@@ -69,14 +69,13 @@ void hr__value_set_tensor(struct hr_value *value, enum hr_dtype dtype, int ndim,
 void hr__value_set_bytes(struct hr_value *value, const void *data, size_t bytes,
                          struct hr_buffer *owner)
 {
-    struct hr_value made = {.kind = HR_VALUE_BYTES,
-                            .data = (void *)(uintptr_t)data,
-                            .bytes = bytes,
-                            .owner = owner};
-
     assert(data != NULL || bytes == 0);
-    hr__value_clear(value);
-    *value = made;
+    if (value->owner != NULL)
+        hr_buffer_unref(value->owner);
+    set_head(value, HR_VALUE_BYTES, HR_DTYPE_NONE, 0);
+    value->data = (void *)(uintptr_t)data;
+    value->bytes = bytes;
+    value->owner = owner;
 }
 
 bool hr__value_contiguous(const struct hr_value *value)
