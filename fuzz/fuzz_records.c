@@ -72,10 +72,11 @@ static void read_all(const char *data, size_t bytes, const struct hr_shard_index
     typed = hr__wire_schema_read(&in, schema) && in.left == 0 &&
             hr__wire_reader_init(&reader, schema, NULL) == HR_OK;
     for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
-        struct hr_shard_place place = hr__shard_index_place(index, i);
+        struct hr_shard_place place;
         const char *found;
         size_t length;
 
+        hr__shard_index_place(index, i, &place);
         if (place.offset > bytes || place.bytes > bytes - place.offset)
             abort();
         if (hr__records_check(data + place.offset, place.bytes, &found, &length, NULL) ==

@@ -23,8 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
             HR_OK)
         return 0;
     for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
-        struct hr_shard_place place = hr__shard_index_place(index, i);
+        struct hr_shard_place place;
 
+        hr__shard_index_place(index, i, &place);
         if (place.offset != end || place.bytes > bytes - place.offset)
             abort();
         end += place.bytes;

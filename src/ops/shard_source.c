@@ -66,7 +66,7 @@ bool hr__shard_source_locate(const void *params, const void *state, uint64_t ind
     (void)params;
     if (index >= hr__shard_index_count(index_of(state)))
         return false;
-    place = hr__shard_index_place(index_of(state), index);
+    hr__shard_index_place(index_of(state), index, &place);
     length = strlen(place.uri);
     if (length >= room)
         return false;
@@ -97,7 +97,7 @@ bool hr__shard_source_ahead(const void *params, const void *state, uint64_t inde
     (void)params;
     if (index >= hr__shard_index_count(index_of(state)))
         return false;
-    place = hr__shard_index_place(index_of(state), index);
+    hr__shard_index_place(index_of(state), index, &place);
     return place.bytes >= LARGE_BYTES && range_of(&place, ret_range);
 }
 
@@ -116,6 +116,27 @@ static void window_destroy(void *object)
 static const struct hr_thread_class window_class = {"shard window", window_create,
                                                     window_destroy};
 
+/* Turns the window to the shard of the record. */
+static enum hr_err
+open_window(struct hr_window *window, const struct hr_shard_place *place,
+            struct hr_error *reterr)
+{
+    bool same = true;
+
+    if (place->object == NULL) {
+        HR_TRY(hr__window_open(window, place->uri, reterr));
+        same = hr__hash_equal(window->object->identity, place->identity);
+    } else if (place->object != window->object) {
+        same = hr__store_is_same(place->object);
+        if (same)
+            hr__window_use(window, place->object);
+    }
+    if (same)
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_STATE, "%s changed since the graph was opened",
+                    place->uri);
+}
+
 static enum hr_err read_small(struct hr_op_ctx *ctx, struct hr_shard_record *record)
 {
     const struct hr_shard_place *place = &record->place;
@@ -125,11 +146,7 @@ static enum hr_err read_small(struct hr_op_ctx *ctx, struct hr_shard_record *rec
 
     HR_TRY(hr__thread_object(ctx->thread, &window_class, &object, ctx->error));
     window = object;
-    HR_TRY(hr__window_open(window, place->uri, ctx->error));
-    if (window->object.identity.low != place->identity.low ||
-        window->object.identity.high != place->identity.high)
-        return hr__fail(ctx->error, HR_ERR_STATE, "%s changed since the graph was opened",
-                        place->uri);
+    HR_TRY(open_window(window, place, ctx->error));
     HR_TRY(
         hr__window_get(window, place->offset, (size_t)place->bytes, &data, ctx->error));
     record->data = data;
@@ -155,7 +172,7 @@ hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record)
     if (ctx->id->index >= hr__shard_index_count(index))
         return hr__fail(ctx->error, HR_ERR_RANGE, "there is no record %llu",
                         (unsigned long long)ctx->id->index);
-    ret_record->place = hr__shard_index_place(index, ctx->id->index);
+    hr__shard_index_place(index, ctx->id->index, &ret_record->place);
     ret_record->owner = NULL;
     return ret_record->place.bytes >= LARGE_BYTES ? read_large(ctx, ret_record)
                                                   : read_small(ctx, ret_record);

@@ -32,6 +32,7 @@ struct state {
     struct hr_str text; /* of the schema */
     struct hr_schema schema;
     struct hr_wire_reader reader;
+    bool ragged; /* a field is */
     char *note;
 };
 
@@ -54,6 +55,8 @@ parse_schema(struct state *state, const char *uri, struct hr_error *error)
 
     if (!hr__wire_schema_read(&in, &state->schema) || in.left > 0)
         return hr__fail(error, HR_ERR_FORMAT, "%s: its schema is malformed", uri);
+    for (size_t i = 0; i < state->schema.count; i++)
+        state->ragged |= state->schema.fields[i].levels > 0;
     for (size_t i = 0; i < state->schema.count; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(state->schema.fields[i].name, state->schema.fields[k].name) == 0)
@@ -167,18 +170,28 @@ static const char *records_note(const void *state)
 
 /* ---- records ---- */
 
-/* The contents where they can stay until the record is delivered: a small record's are
- * in a window. */
-static enum hr_err keep(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
-                        const char **data, size_t bytes)
+/* A small record lies in a window, from which its values are copied. Splits of ragged
+ * values are in it, too, so with those it is copied as a whole. */
+static enum hr_err copy_whole(struct hr_op_ctx *ctx, const char **data, size_t bytes)
 {
     void *copy;
 
-    if (record->owner != NULL && (uintptr_t)*data % HR_WIRE_ALIGN == 0)
-        return HR_OK;
-    HR_TRY(hr__op_alloc(ctx, bytes + HR_WIRE_ALIGN, &copy));
+    HR_TRY(
+        hr__op_alloc(ctx, bytes + HR_WIRE_ALIGN, &copy)); /* aligned from 64 bytes on */
     memcpy(copy, *data, bytes);
     *data = copy;
+    return HR_OK;
+}
+
+static enum hr_err copy_value(struct hr_op_ctx *ctx, struct hr_value *value)
+{
+    void *copy;
+
+    HR_TRY(hr__op_alloc(ctx, value->bytes + 1, &copy));
+    if (value->bytes > 0)
+        memcpy(copy, value->data, value->bytes);
+    value->data = copy;
+    value->shared = false;
     return HR_OK;
 }
 
@@ -186,15 +199,19 @@ static enum hr_err set_fields(struct hr_op_ctx *ctx, const struct hr_shard_recor
                               const char *data, size_t bytes)
 {
     const struct state *state = ctx->state;
+    bool copied = state->ragged || (uintptr_t)data % HR_WIRE_ALIGN != 0;
     struct hr_wire_single single;
 
-    HR_TRY(keep(ctx, record, &data, bytes));
+    if (copied && (record->owner == NULL || (uintptr_t)data % HR_WIRE_ALIGN != 0))
+        HR_TRY(copy_whole(ctx, &data, bytes));
     HR_TRY(hr__wire_reader_open(&state->reader, data, bytes, &ctx->thread->arena, &single,
                                 ctx->error));
     for (size_t i = 0; i < ctx->field_count; i++) {
         HR_TRY(hr__wire_single_get(&single, i, ctx->fields[i], ctx->error));
         if (record->owner != NULL)
             ctx->fields[i]->owner = hr_buffer_ref(record->owner);
+        else if (!copied)
+            HR_TRY(copy_value(ctx, ctx->fields[i]));
     }
     return HR_OK;
 }

@@ -98,7 +98,7 @@ enum hr_err hr__records_check(const void *frame, uint64_t bytes, const char **re
 static enum hr_err head_at(struct hr_window *window, uint64_t at,
                            struct hr_records_head *ret_head, struct hr_error *reterr)
 {
-    uint64_t end = window->object.bytes;
+    uint64_t end = window->object->bytes;
     const void *data;
 
     if (at % HR_RECORDS_ALIGN != 0 || at > end || end - at < HEAD)
@@ -136,7 +136,7 @@ static bool is_damage(enum hr_err code)
 static enum hr_err
 last_index(struct hr_window *window, struct hr_records_head *ret_end, uint64_t *ret_at)
 {
-    uint64_t bytes = window->object.bytes;
+    uint64_t bytes = window->object->bytes;
     const char *data;
     enum hr_err code = HR_ERR_FORMAT;
 
@@ -259,7 +259,7 @@ static enum hr_err take_indexes(struct listing *listing, bool add)
     for (size_t i = listing->count; i-- > 0;) {
         struct hr_records_head head;
         struct index_head parts;
-        const char *data;
+        const char *data = NULL;
 
         HR_TRY(contents_at(&listing->scan->window, listing->indexes[i], HR_RECORDS_INDEX,
                            &head, &data, add ? listing->scan->error : NULL));
@@ -342,7 +342,7 @@ static enum hr_err take_frame(struct walk *walk)
 /* From a damaged head to the next that is whole. What lies between is a record. */
 static enum hr_err skip_damage(struct walk *walk)
 {
-    uint64_t from = walk->at, bytes = walk->scan->window.object.bytes;
+    uint64_t from = walk->at, bytes = walk->scan->window.object->bytes;
 
     walk->ended = false;
     do {
@@ -356,7 +356,7 @@ static enum hr_err skip_damage(struct walk *walk)
 static enum hr_err scan_frames(struct hr_shard_scan *scan)
 {
     struct walk walk = {.scan = scan};
-    uint64_t bytes = scan->window.object.bytes;
+    uint64_t bytes = scan->window.object->bytes;
     bool cut = false;
 
     while (walk.at < bytes) {

@@ -129,10 +129,11 @@ static enum hr_err find(const void *data, size_t bytes, struct found *found)
 static bool is_whole(const struct file *file, const char *data, const struct found *found,
                      uint64_t at)
 {
-    struct hr_shard_place place = hr__shard_index_place(found->index, at);
+    struct hr_shard_place place;
     const char *got;
     size_t bytes;
 
+    hr__shard_index_place(found->index, at, &place);
     error = (struct hr_error){0};
     if (hr__records_check(data + place.offset, place.bytes, &got, &bytes, &error) !=
         HR_OK)

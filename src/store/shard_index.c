@@ -13,6 +13,8 @@
 struct shard {
     char *uri;
     struct hr_hash128 identity;
+    struct hr_object object; /* if `open` */
+    bool open;
     uint64_t first; /* number of its first record */
 };
 
@@ -34,7 +36,7 @@ enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint64_t end)
     uint64_t room = index->room > 0 ? 2 * index->room : 1024;
     struct extent *records;
 
-    assert(at < end && end <= scan->window.object.bytes);
+    assert(at < end && end <= scan->window.object->bytes);
     if (index->count == index->room) {
         records = hr__realloc(index->records, (size_t)room * sizeof *records);
         if (records == NULL)
@@ -53,7 +55,7 @@ static bool is_compressed(struct hr_shard_scan *scan)
     const unsigned char *data;
     const void *got;
 
-    if (scan->window.object.bytes < 4 ||
+    if (scan->window.object->bytes < 4 ||
         hr__window_get(&scan->window, 0, 4, &got, NULL) != HR_OK)
         return false;
     data = got;
@@ -73,6 +75,15 @@ enum hr_err hr__shard_fail(struct hr_shard_scan *scan, const char *what, const c
                     what, why);
 }
 
+static enum hr_err keep_open(struct shard *shard, struct hr_error *reterr)
+{
+    HR_TRY(hr__store_open(shard->uri, &shard->object, reterr));
+    shard->open = true;
+    if (hr__hash_equal(shard->object.identity, shard->identity))
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_STATE, "%s changed while it was opened", shard->uri);
+}
+
 static enum hr_err
 scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn *one)
 {
@@ -85,8 +96,10 @@ scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn 
         shards->uris[i] = NULL;
         shard->first = index->count;
         HR_TRY(hr__window_open(&scan->window, shard->uri, scan->error));
-        shard->identity = scan->window.object.identity;
+        shard->identity = scan->window.object->identity;
         HR_TRY(one(scan));
+        if (shards->count <= HR_SHARDS_OPEN)
+            HR_TRY(keep_open(shard, scan->error));
     }
     index->identity = hr__hasher_value(scan->hasher);
     return HR_OK;
@@ -142,8 +155,11 @@ void hr__shard_index_close(struct hr_shard_index *index)
 {
     if (index == NULL)
         return;
-    for (size_t i = 0; i < index->shard_count; i++)
+    for (size_t i = 0; i < index->shard_count; i++) {
+        if (index->shards[i].open)
+            hr__store_close(&index->shards[i].object);
         hr__free(index->shards[i].uri);
+    }
     hr__free(index->shards);
     hr__free(index->records);
     hr__free(index);
@@ -160,7 +176,7 @@ struct hr_hash128 hr__shard_index_identity(const struct hr_shard_index *index)
 }
 
 /* The last shard whose first record is at most `at`. */
-static const struct shard *shard_of(const struct hr_shard_index *index, uint64_t at)
+static struct shard *shard_of(const struct hr_shard_index *index, uint64_t at)
 {
     size_t low = 0, high = index->shard_count;
 
@@ -175,15 +191,16 @@ static const struct shard *shard_of(const struct hr_shard_index *index, uint64_t
     return &index->shards[low];
 }
 
-struct hr_shard_place
-hr__shard_index_place(const struct hr_shard_index *index, uint64_t at)
+void hr__shard_index_place(const struct hr_shard_index *index, uint64_t at,
+                           struct hr_shard_place *ret_place)
 {
-    const struct shard *shard;
+    struct shard *shard;
 
     assert(at < index->count);
     shard = shard_of(index, at);
-    return (struct hr_shard_place){.uri = shard->uri,
-                                   .identity = shard->identity,
-                                   .offset = index->records[at].at,
-                                   .bytes = index->records[at].bytes};
+    ret_place->uri = shard->uri;
+    ret_place->identity = shard->identity;
+    ret_place->object = shard->open ? &shard->object : NULL;
+    ret_place->offset = index->records[at].at;
+    ret_place->bytes = index->records[at].bytes;
 }

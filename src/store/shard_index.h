@@ -2,13 +2,15 @@
  * store/shard_index.h - where the records of a data set lie that is packed into shards.
  *
  * An index is made once, by a format's scan of every shard, and then read by any thread.
- * It takes 16 bytes per record.
+ * It takes 16 bytes per record, and keeps up to HR_SHARDS_OPEN shards open.
  */
 #ifndef HR_STORE_SHARD_INDEX_H
 #define HR_STORE_SHARD_INDEX_H
 
 #include "core/hash.h"
 #include "store/window.h"
+
+#define HR_SHARDS_OPEN 256
 
 struct hr_shard_index;
 
@@ -47,10 +49,11 @@ struct hr_hash128 hr__shard_index_identity(const struct hr_shard_index *index);
 struct hr_shard_place {
     const char *uri;            /* the index's */
     struct hr_hash128 identity; /* of the object; see hr_object */
+    struct hr_object *object;   /* it, open; NULL: there are too many */
     uint64_t offset, bytes;
 };
 /* Where record `at` (< count) lies. */
-struct hr_shard_place
-hr__shard_index_place(const struct hr_shard_index *index, uint64_t at);
+void hr__shard_index_place(const struct hr_shard_index *index, uint64_t at,
+                           struct hr_shard_place *ret_place);
 
 #endif

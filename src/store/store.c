@@ -104,6 +104,11 @@ hr__store_open(const char *uri, struct hr_object *ret_object, struct hr_error *r
     return HR_OK;
 }
 
+bool hr__store_is_same(const struct hr_object *object)
+{
+    return object->store->is_same == NULL || object->store->is_same(object);
+}
+
 void hr__store_close(struct hr_object *object)
 {
     object->store->close(object);
@@ -161,7 +166,7 @@ read_rest(struct hr_object *object, uint64_t offset, char *data, size_t bytes, s
             tries = 0;
         at += got;
     }
-    if (object->store->is_same != NULL && !object->store->is_same(object)) {
+    if (!hr__store_is_same(object)) {
         hr__store_note(reterr, object->uri);
         return hr__fail(reterr, HR_ERR_FORMAT, "%s changed while it was read",
                         object->uri);

@@ -43,6 +43,8 @@ struct hr_object {
 HR_CHECK enum hr_err
 hr__store_open(const char *uri, struct hr_object *ret_object, struct hr_error *reterr);
 void hr__store_close(struct hr_object *object);
+/* Whether an open object is unchanged since then, as far as the store can tell. */
+bool hr__store_is_same(const struct hr_object *object);
 
 /*
  * Exactly `bytes` bytes from `offset` to `data`. A read that fails midway is resumed from

@@ -35,8 +35,8 @@ static enum hr_err parse(struct scan *scan, uint64_t at, struct hr_error *error)
     enum hr_err code;
 
     do {
-        if (at > scan->shard->window.object.bytes ||
-            need > scan->shard->window.object.bytes - at)
+        if (at > scan->shard->window.object->bytes ||
+            need > scan->shard->window.object->bytes - at)
             return HR_ERR_RANGE;
         HR_TRY(hr__window_get(&scan->shard->window, at, need, &data, scan->shard->error));
         code = hr__tar_parse(data, need, &scan->member, &need, error);
@@ -48,7 +48,7 @@ static enum hr_err add_member(struct scan *scan)
 {
     struct hr_tar_member *member = &scan->member;
     uint64_t end = member->data + member->bytes;
-    uint64_t left = scan->shard->window.object.bytes - scan->at;
+    uint64_t left = scan->shard->window.object->bytes - scan->at;
     size_t key, ending;
 
     if (!hr__tar_key(member, &key, &ending))
@@ -71,7 +71,7 @@ static enum hr_err add_member(struct scan *scan)
  * reading it reports the damage. */
 static enum hr_err skip_damage(struct scan *scan)
 {
-    uint64_t from = scan->at, bytes = scan->shard->window.object.bytes;
+    uint64_t from = scan->at, bytes = scan->shard->window.object->bytes;
     enum hr_err code = HR_ERR_FORMAT;
 
     HR_TRY(close_record(scan));
@@ -103,7 +103,7 @@ static enum hr_err scan_members(struct scan *scan)
     bool end = false;
     enum hr_err code;
 
-    for (scan->at = 0; !end && scan->at < scan->shard->window.object.bytes;) {
+    for (scan->at = 0; !end && scan->at < scan->shard->window.object->bytes;) {
         code = parse(scan, scan->at, &why);
         if (code == HR_OK) {
             HR_TRY(add_member(scan));
@@ -117,7 +117,7 @@ static enum hr_err scan_members(struct scan *scan)
             bool first = scan->at == 0;
 
             HR_TRY(skip_damage(scan));
-            if (first && scan->at == scan->shard->window.object.bytes)
+            if (first && scan->at == scan->shard->window.object->bytes)
                 return hr__shard_fail(scan->shard, "tar archive",
                                       why.message[0] != '\0' ? why.message
                                                              : "it is too short");

@@ -72,7 +72,7 @@ static enum hr_err read_length(struct hr_shard_scan *scan, uint64_t at,
     const void *head;
 
     *ret_valid = false;
-    if (scan->window.object.bytes - at < HR_TFRECORD_HEAD)
+    if (scan->window.object->bytes - at < HR_TFRECORD_HEAD)
         return HR_OK;
     HR_TRY(hr__window_get(&scan->window, at, HR_TFRECORD_HEAD, &head, scan->error));
     *ret_valid = has_length(head, ret_length);
@@ -82,7 +82,7 @@ static enum hr_err read_length(struct hr_shard_scan *scan, uint64_t at,
 /* Adds what lies between a damaged length at *at and the next that is right. */
 static enum hr_err skip_damage(struct hr_shard_scan *scan, uint64_t *at)
 {
-    uint64_t from = *at, end = scan->window.object.bytes, length;
+    uint64_t from = *at, end = scan->window.object->bytes, length;
     bool valid = false;
 
     while (!valid && ++*at < end)
@@ -104,7 +104,7 @@ static enum hr_err add_whole(struct hr_shard_scan *scan, uint64_t at, uint64_t l
 
 enum hr_err hr__tfrecord_scan(struct hr_shard_scan *scan)
 {
-    uint64_t end = scan->window.object.bytes, length;
+    uint64_t end = scan->window.object->bytes, length;
     bool valid;
 
     for (uint64_t at = 0; at < end;) {
