@@ -362,8 +362,6 @@ static enum hr_err open_run(struct pack *pack)
     struct hr_epoch_size size;
 
     pack->run.state = pack->state;
-    if (pack->run.records_max > 0)
-        pack->run.records_max -= (int64_t)pack->result.records;
     HR_TRY(hr_graph_epoch_size(pack->graph, &pack->run, &size, pack->error));
     if (size.records >= 0 && pack->run.epochs > 0)
         pack->expected = (uint64_t)size.records * (uint64_t)pack->run.epochs;

@@ -1,11 +1,13 @@
 /*
- * cmd_inspect.c - headrace inspect: what a graph produces, before running it for hours.
+ * cmd_inspect.c - headrace inspect: what a graph produces, before running it for hours,
+ * or what a file of records holds.
  *
  * Shapes come from the frozen graph and need no data; records come from a short run.
  * --save writes the images that the trainer would receive as picture files.
  */
 #include "graph_file.h"
 #include "headrace/dataset.h"
+#include "inspect_shard.h"
 #include "out.h"
 #include "picture.h"
 #include "term.h"
@@ -31,6 +33,7 @@ struct inspect {
     struct picture sheet[SHEET_MAX];
     size_t sheet_count, saved, stretched;
     int64_t shown;
+    bool shard; /* a file of records */
 };
 
 #define AT(field) offsetof(struct inspect_options, field)
@@ -59,6 +62,8 @@ static const struct cli_example inspect_examples[] = {
      "fields, dtypes and shapes after each node, and three records"},
     {"headrace inspect examples/vision_rrc.yaml -p data=photos --save look -n 64",
      "64 augmented photos, and all of them in look/contact.png"},
+    {"headrace inspect packed/part-000000.records",
+     "the fields of a file of records, and whether all of it is whole"},
 };
 /* clang-format on */
 
@@ -276,6 +281,10 @@ static int show_records(struct inspect *inspect)
     options.seed = (uint64_t)inspect->options->seed;
     options.epoch_first = inspect->options->epoch;
     options.records_max = inspect->options->count;
+    if (inspect->shard) {
+        options.on_error = HR_ON_ERROR_SKIP;
+        options.errors_max = INT64_MAX;
+    }
     code = hr_iter_open(inspect->graph, &options, &inspect->iter, &error);
     while (code == HR_OK && shown == CLI_OK && inspect->shown < inspect->options->count) {
         struct hr_batch *batch = NULL;
@@ -322,7 +331,9 @@ static int inspect_graph(struct inspect *inspect, const char *path)
     if (inspect->options->save != NULL)
         code = out_folder(inspect->options->save);
     if (code == CLI_OK)
-        code = graph_file_open(path, &inspect->options->params, &inspect->graph);
+        code = inspect->shard
+                   ? inspect_shard_open(path, &inspect->graph)
+                   : graph_file_open(path, &inspect->options->params, &inspect->graph);
     if (code != CLI_OK)
         return code;
     if (inspect->options->json) {
@@ -335,13 +346,16 @@ static int inspect_graph(struct inspect *inspect, const char *path)
     code = show_records(inspect);
     if (code == CLI_OK && inspect->options->save != NULL)
         code = save_sheet(inspect);
+    if (code == CLI_OK && inspect->shard)
+        code = inspect_shard_check(inspect->graph);
     return code;
 }
 
 static int inspect_run(void *values, const struct cli_rest *rest)
 {
     struct inspect_options *options = values;
-    struct inspect inspect = {.options = options};
+    struct inspect inspect = {.options = options,
+                              .shard = inspect_is_shard(rest->words[0])};
     int code;
 
     if (options->help_params)
@@ -358,13 +372,15 @@ static int inspect_run(void *values, const struct cli_rest *rest)
 
 const struct cli_command cmd_inspect = {
     .name = "inspect",
-    .summary = "show the fields, shapes and a few records of a graph",
-    .args = "GRAPH",
+    .summary = "show the fields, shapes and a few records of a graph or file of records",
+    .args = "GRAPH|FILE",
     .args_min = 1,
     .args_max = 1,
     .text =
         "Checks the graph, prints its fingerprint and the fields after each node with "
-        "dtypes and shapes, and runs it for a few records.",
+        "dtypes and shapes, and runs it for a few records. Of a file of records "
+        "(.records, "
+        ".tfrecord) it reads all, and lists what is damaged and at which byte.",
     CLI_OPTIONS(inspect_table, struct inspect_options),
     CLI_EXAMPLES(inspect_examples),
     .run = inspect_run,

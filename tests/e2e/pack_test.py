@@ -65,7 +65,7 @@ def any_number_of_threads_writes_the_same_files():
 @test
 def a_killed_pack_continues_with_the_same_files():
     numbers = graph("slow.yaml", "pipeline:\n  - source.range: {n: 200}\n  - order.shuffle: {}\n  - debug.sleep: {ms: 1}\n")
-    words = ["pack", numbers, "--shard-records", 11]
+    words = ["pack", numbers, "--shard-records", 11, "--limit", 150]
     run(*words, "-o", "whole")
     killed, folder = 0, temp / "killed"
     for attempt in range(1000):
@@ -79,7 +79,7 @@ def a_killed_pack_continues_with_the_same_files():
             break
         killed += 1
     assert running.returncode == 0, err
-    assert json.loads(out)["records"] == 200 and json.loads(out)["resumed"] == (killed > 0), out
+    assert json.loads(out)["records"] == 150 and json.loads(out)["resumed"] == (killed > 0), out
     made, wanted = shards(folder), shards(temp / "whole")
     assert made == wanted, [name for name in {**made, **wanted} if made.get(name) != wanted.get(name)]
     again = run(*words, "-o", folder)
@@ -156,10 +156,13 @@ def a_node_in_the_middle_is_packed_with_the_same_draws():
 def damage_is_named_and_costs_one_record():
     run("pack", graph("photos.yaml", "pipeline:\n" + files()), "-o", "damaged", "-q")
     path = temp / "damaged/part-000000.records"
+    assert "40 whole records, 0 damaged" in run("inspect", path).stdout
     whole = bytearray(path.read_bytes())
     whole[len(whole) // 2] ^= 4
     path.write_bytes(whole)
     back = graph("back.yaml", "pipeline:\n  - source.records: {path: damaged}\n")
+    found = run("inspect", path, code=1).stdout
+    assert "39 whole records, 1 damaged" in found and "part-000000.records: byte" in found, found
     assert "part-000000.records: byte" in run("run", back, code=1).stderr
     assert run_json("run", back, "--errors", "skip")["records"] == 39
     whole[len(whole) // 2] ^= 4

@@ -1,0 +1,139 @@
+/*
+ * inspect_shard.c - headrace inspect FILE: reads a whole file of records. What is bad
+ * comes from the ledger of that run, which names the byte.
+ */
+#include "inspect_shard.h"
+#include "cli.h"
+#include "out.h"
+#include "term.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *op_of(const char *path)
+{
+    static const char *const endings[][2] = {
+        {".records",  "source.records" },
+        {".tfrecord", "source.tfrecord"},
+    };
+    size_t length = strlen(path);
+
+    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
+        size_t bytes = strlen(endings[i][0]);
+
+        if (length > bytes && strcmp(path + length - bytes, endings[i][0]) == 0)
+            return endings[i][1];
+    }
+    return NULL;
+}
+
+bool inspect_is_shard(const char *path)
+{
+    return op_of(path) != NULL;
+}
+
+/* {"path": PATH}; free() it. NULL when out of memory. */
+static char *params_of(const char *path)
+{
+    char *text = NULL;
+    size_t bytes;
+    struct json json = {.out = open_memstream(&text, &bytes)};
+
+    if (json.out == NULL)
+        return NULL;
+    json_open(&json, NULL, '{');
+    json_text(&json, "path", path);
+    json_close(&json, '}');
+    fclose(json.out);
+    return text;
+}
+
+int inspect_shard_open(const char *path, struct hr_graph **ret_graph)
+{
+    struct hr_graph *graph = hr_graph_create();
+    char *params = params_of(path);
+    struct hr_error error = {0};
+    struct hr_node node;
+    int code = CLI_OK;
+
+    if (graph == NULL || params == NULL)
+        code = cli_failed("out of memory");
+    else if (hr_graph_add(graph, op_of(path), NULL, NULL, 0, params, &node, &error) !=
+                 HR_OK ||
+             hr_graph_freeze(graph, &error) != HR_OK)
+        code = cli_library(&error);
+    free(params);
+    if (code == CLI_OK)
+        *ret_graph = graph;
+    else
+        hr_graph_unref(graph);
+    return code;
+}
+
+/* Prints the messages of a ledger's lines. */
+static void print_ledger(FILE *ledger)
+{
+    static const char key[] = "\"message\":\"";
+    char *line = NULL;
+    size_t room = 0;
+
+    while (getline(&line, &room, ledger) > 0) {
+        char *from = strstr(line, key), *to;
+
+        if (from == NULL)
+            continue;
+        from += sizeof(key) - 1;
+        to = strstr(from, "\"}");
+        printf("  %.*s\n", to != NULL ? (int)(to - from) : (int)strlen(from), from);
+    }
+    free(line);
+}
+
+static int
+read_all(struct hr_graph *graph, const char *ledger, struct hr_iter_stats *ret_stats)
+{
+    struct hr_iter_options options;
+    struct hr_batch *batch = NULL;
+    struct hr_error error = {0};
+    struct hr_iter *iter;
+    enum hr_err code;
+
+    hr_iter_options_init(&options);
+    options.on_error = HR_ON_ERROR_SKIP;
+    options.errors_max = INT64_MAX;
+    options.ledger = ledger;
+    if (hr_iter_open(graph, &options, &iter, &error) != HR_OK)
+        return cli_library_failed(&error);
+    while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK)
+        hr_batch_unref(batch);
+    hr_iter_stats(iter, ret_stats);
+    hr_iter_close(iter);
+    return code == HR_ERR_END ? CLI_OK : cli_library_failed(&error);
+}
+
+int inspect_shard_check(struct hr_graph *graph)
+{
+    char path[] = "/tmp/headrace-inspect-XXXXXX", whole[32];
+    int fd = mkstemp(path), code;
+    FILE *ledger = fd >= 0 ? fdopen(fd, "r") : NULL;
+    struct hr_iter_stats stats = {0};
+
+    if (ledger == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return cli_failed("cannot write %s: %s", path, strerror(errno));
+    }
+    code = read_all(graph, path, &stats);
+    if (code == CLI_OK) {
+        printf("\n%s whole record%s, %llu damaged\n",
+               term_count(whole, sizeof(whole), stats.records),
+               stats.records == 1 ? "" : "s", (unsigned long long)stats.errors);
+        print_ledger(ledger);
+        code = stats.errors > 0 ? CLI_FAILED : CLI_OK;
+    }
+    fclose(ledger);
+    unlink(path);
+    return code;
+}
