@@ -330,5 +330,5 @@ def test_ids_in_batches(small: Files, tmp_path: pathlib.Path, rng: random.Random
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     pipe = hr.lines(path).tokenize_bpe(encoder=small.encoder, merges=small.bpe).batch(4, ragged=True)
     tokenizer = open_all(small)[0]
-    got = [item.tolist() for b in pipe.loader(output="numpy", threads=threads) for item in b.tokens]
+    got = [item.tolist() for b in pipe.loader(output="numpy", threads=threads) for item in b.tokens.items()]
     assert got == [tokenizer.encode(line).tolist() for line in lines]
