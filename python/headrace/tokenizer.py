@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from . import _headrace
 from ._numpy import np
 from ._types import PathLike
-from .errors import ArgumentError, RangeError, translated
+from .errors import ArgumentError, RangeError, translate, translated
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,8 +84,11 @@ class Tokenizer:
             UnicodeEncodeError: a str has lone surrogates; pass `text.encode(errors="surrogatepass")`.
             LimitError: the text is longer than 2 GiB.
         """
-        with translated():
+        try:  # `with translated()` takes longer than a short text
             return np.frombuffer(self._handle.encode(text), np.int32)
+        except _headrace.Error as error:
+            made = translate(error)
+            raise made from made.__cause__
 
     def encode_batch(
         self, texts: Sequence[str | bytes], threads: int = 0

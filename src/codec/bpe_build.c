@@ -142,7 +142,8 @@ static int compare_merges(const void *a, const void *b)
 
 static enum hr_err check_merges(struct hr_bpe_builder *b, struct hr_error *reterr)
 {
-    qsort(b->merges, b->merge_count, sizeof *b->merges, compare_merges);
+    if (b->merge_count > 0)
+        qsort(b->merges, b->merge_count, sizeof *b->merges, compare_merges);
     for (size_t i = 1; i < b->merge_count; i++) {
         const struct hr_bpe_merge *one = &b->merges[i - 1], *other = &b->merges[i];
 

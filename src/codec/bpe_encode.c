@@ -57,7 +57,6 @@ struct hr_bpe_cache {
     struct large *large;
     struct hr_bpe_scratch scratch;
     uint32_t ends[RUN_MAX];
-    uint32_t sets[RUN_MAX];
     struct key keys[RUN_MAX];
 };
 
@@ -108,11 +107,12 @@ static struct key key_of_short_text(const uint8_t *word, size_t length)
     return key_of(padded, length);
 }
 
-static inline uint32_t set_of(struct key key)
+/* The WAYS entries where a word can be. */
+static inline struct small *set_at(const struct hr_bpe_cache *cache, struct key key)
 {
     uint64_t hash = key.low * 0x9E3779B97F4A7C15 + key.high * 0xD6E8FEB86659FD93;
 
-    return (uint32_t)(hash >> (64 - SMALL_SETS_LOG2));
+    return cache->small + (hash >> (64 - SMALL_SETS_LOG2)) * WAYS;
 }
 
 /* ---- entries ---- */
@@ -120,7 +120,7 @@ static inline uint32_t set_of(struct key key)
 static void
 put_small(struct hr_bpe_cache *cache, struct key key, const int32_t *ids, size_t count)
 {
-    struct small *set = cache->small + (size_t)set_of(key) * WAYS;
+    struct small *set = set_at(cache, key);
     unsigned way = 0;
 
     while (way < WAYS && set[way].key.high != 0)
@@ -203,21 +203,25 @@ encode_word(struct hr_bpe_cache *cache, const uint8_t *word, size_t length, int3
 
 /* ---- text ---- */
 
+static inline struct key
+key_at(const uint8_t *text, size_t bytes, size_t from, size_t length)
+{
+    if (length > SMALL_MAX)
+        return (struct key){0, UINT64_MAX}; /* of no word */
+    return from + sizeof(struct key) <= bytes ? key_of(text + from, length)
+                                              : key_of_short_text(text + from, length);
+}
+
 /* Makes the keys of the run's words, the first of which begins at `from`, and fetches
  * their sets. */
 static void fetch_sets(struct hr_bpe_cache *cache, const uint8_t *text, size_t bytes,
                        size_t from, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t end = cache->ends[i], length = end - from;
-        struct key key = {0, UINT64_MAX}; /* of no word */
+        size_t end = cache->ends[i];
 
-        if (length <= SMALL_MAX)
-            key = from + sizeof key <= bytes ? key_of(text + from, length)
-                                             : key_of_short_text(text + from, length);
-        cache->keys[i] = key;
-        cache->sets[i] = set_of(key);
-        __builtin_prefetch(cache->small + (size_t)cache->sets[i] * WAYS);
+        cache->keys[i] = key_at(text, bytes, from, end - from);
+        __builtin_prefetch(set_at(cache, cache->keys[i]));
         from = end;
     }
 }
@@ -236,6 +240,22 @@ static inline size_t copy_ids(const struct small *entry, int32_t *ids)
     return last >> COUNT_SHIFT;
 }
 
+/* Writes the ids of a word that has a small entry and returns their number, else 0. The
+ * first two entries share a cache line and a branch. */
+static inline size_t
+find_small(const struct hr_bpe_cache *cache, struct key key, int32_t *ids)
+{
+    const struct small *set = set_at(cache, key);
+    bool second = same(set[1].key, key);
+
+    if (same(set[0].key, key) | second)
+        return copy_ids(&set[second], ids);
+    for (unsigned way = 2; way < WAYS; way++)
+        if (same(set[way].key, key))
+            return copy_ids(&set[way], ids);
+    return 0;
+}
+
 /* Writes the ids of the run's words, for which there is room for one id per byte and
  * SMALL_IDS more, and moves *ret_ids past them. False when out of memory. */
 static bool encode_run(struct hr_bpe_cache *cache, const uint8_t *text, size_t from,
@@ -244,20 +264,13 @@ static bool encode_run(struct hr_bpe_cache *cache, const uint8_t *text, size_t f
     int32_t *ids = *ret_ids;
 
     for (size_t i = 0; i < count; i++) {
-        const struct small *set = cache->small + (size_t)cache->sets[i] * WAYS;
-        struct key key = cache->keys[i];
-        size_t end = cache->ends[i], written;
+        size_t end = cache->ends[i], written = find_small(cache, cache->keys[i], ids);
 
-        if (same(set[0].key, key))
-            written = copy_ids(&set[0], ids);
-        else if (same(set[1].key, key))
-            written = copy_ids(&set[1], ids);
-        else if (same(set[2].key, key))
-            written = copy_ids(&set[2], ids);
-        else if (same(set[3].key, key))
-            written = copy_ids(&set[3], ids);
-        else if ((written = encode_word(cache, text + from, end - from, ids)) == 0)
-            return false;
+        if (written == 0) {
+            written = encode_word(cache, text + from, end - from, ids);
+            if (written == 0)
+                return false;
+        }
         ids += written;
         from = end;
     }

@@ -14,6 +14,7 @@
  * (?i:'s|'t|'re|'ve|'m|'ll|'d)
  */
 #define SCAN_NAME hr__bpe_scan_r50k_c
+#define LOWEST_BIT(bits) ((bits) != 0 ? __builtin_ctzll(bits) : 0)
 #include "codec/bpe_scan_rows.h"
 
 #include "core/cpu.h"
@@ -227,6 +228,8 @@ hr_bpe_scan_fn *hr__bpe_scanner(enum hr_tokenizer_pattern pattern)
         break;
     }
 #ifdef HR_BPE_X86
+    if (hr__isa() >= HR_ISA_AVX512)
+        return hr__bpe_scan_r50k_avx512;
     if (hr__isa() >= HR_ISA_AVX2)
         return hr__bpe_scan_r50k_avx2;
 #endif

@@ -23,16 +23,17 @@ struct hr_bpe_scan {
     unsigned rest, rest_class;
 };
 
-#define HR_BPE_SCAN_SLACK 64
+#define HR_BPE_SCAN_SLACK 80
 
-/* Writes the ends of the next words in order, `count` or up to HR_BPE_SCAN_SLACK more;
- * returns their number, 0 at the end of the text. The last end is the end of the text. */
+/* Writes the ends of the next words in order, `count` or up to 64 more;
+ * returns their number, 0 at the end of the text. The last end is the end of the text.
+ * `ends` has room for `count` + HR_BPE_SCAN_SLACK. */
 typedef size_t hr_bpe_scan_fn(struct hr_bpe_scan *scan, uint32_t *ends, size_t count);
 
 /* The scanner of a pattern for this machine (hr__isa). */
 hr_bpe_scan_fn *hr__bpe_scanner(enum hr_tokenizer_pattern pattern);
 
 /* r50k by instruction set; bpe_scan_rows.h is the algorithm. */
-hr_bpe_scan_fn hr__bpe_scan_r50k_c, hr__bpe_scan_r50k_avx2;
+hr_bpe_scan_fn hr__bpe_scan_r50k_c, hr__bpe_scan_r50k_avx2, hr__bpe_scan_r50k_avx512;
 
 #endif

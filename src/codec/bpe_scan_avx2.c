@@ -2,14 +2,14 @@
  * codec/bpe_scan_avx2.c - the scanner of pattern r50k with AVX2.
  */
 #include <immintrin.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 struct masks;
-static inline bool mask_ascii(const uint8_t *bytes, struct masks *m);
+static inline uint64_t mask_ascii(const uint8_t *bytes, struct masks *m);
 
 #define SCAN_NAME hr__bpe_scan_r50k_avx2
 #define MASKS mask_ascii
+#define LOWEST_BIT(bits) _tzcnt_u64(bits)
 #include "codec/bpe_scan_rows.h"
 
 /* Bytes in [low, low + count). */
@@ -27,15 +27,15 @@ static inline uint64_t join(__m256i low, __m256i high)
            (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
 }
 
-static inline bool mask_ascii(const uint8_t *bytes, struct masks *m)
+static inline uint64_t mask_ascii(const uint8_t *bytes, struct masks *m)
 {
     __m256i a = _mm256_loadu_si256((const __m256i *)bytes);
     __m256i b = _mm256_loadu_si256((const __m256i *)(bytes + 32));
     const __m256i lower = _mm256_set1_epi8(0x20), space = _mm256_set1_epi8(' '),
                   apostrophe = _mm256_set1_epi8('\'');
+    uint64_t wide;
 
-    if (_mm256_movemask_epi8(_mm256_or_si256(a, b)) != 0)
-        return false;
+    wide = join(a, b);
     m->letter = join(within(_mm256_or_si256(a, lower), 'a', 26),
                      within(_mm256_or_si256(b, lower), 'a', 26));
     m->number = join(within(a, '0', 10), within(b, '0', 10));
@@ -43,6 +43,6 @@ static inline bool mask_ascii(const uint8_t *bytes, struct masks *m)
     m->white = m->space | join(within(a, '\t', 5), within(b, '\t', 5));
     m->apostrophe =
         join(_mm256_cmpeq_epi8(a, apostrophe), _mm256_cmpeq_epi8(b, apostrophe));
-    m->other = ~(m->letter | m->number | m->white);
-    return true;
+    m->other = ~(m->letter | m->number | m->white | wide);
+    return wide;
 }

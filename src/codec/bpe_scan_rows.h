@@ -1,8 +1,9 @@
 /*
  * codec/bpe_scan_rows.h - the scanner of pattern r50k, included once per instruction set.
  *
- * The file that includes it defines MASKS(bytes, masks): the masks of 64 bytes, and false
- * if one of them is not ASCII; or none of it, and SCAN_NAME.
+ * The file that includes it defines MASKS(bytes, masks): the masks of those of 64 bytes
+ * that are ASCII, and the mask of the others, or nothing; LOWEST_BIT(bits): the number of
+ * the lowest bit, anything if there is none; and SCAN_NAME.
  *
  * Each class of characters is a mask with a bit per byte. A word starts where the class
  * changes; a space belongs to the word after it; in a run of white space that a word
@@ -135,20 +136,55 @@ static uint64_t starts_of(struct hr_bpe_scan *scan, const struct masks *m)
     return split_contractions(scan, starts, m->apostrophe);
 }
 
+#ifdef MASKS
+/* Adds the characters of the bytes in `wide`, which are not ASCII, to the masks of a
+ * block. False, with the scan unchanged, if one of them is white space. */
+static bool add_wide(struct hr_bpe_scan *scan, uint64_t wide, struct masks *m)
+{
+    unsigned rest = 0, rest_class = scan->rest_class, length;
+
+    m->inner = bits_at(0, scan->rest);
+    if (scan->rest > 0) {
+        if (rest_class == HR_CHAR_WHITE)
+            return false;
+        add_class(m, rest_class, m->inner);
+    }
+    for (wide &= ~m->inner; wide != 0;) {
+        unsigned i = (unsigned)__builtin_ctzll(wide);
+        enum hr_char_class class =
+            hr__char_at(scan->text, scan->at + i, scan->end, &length);
+        uint64_t bits = bits_at(i, length);
+
+        if (class == HR_CHAR_WHITE)
+            return false;
+        add_class(m, class, bits);
+        m->inner |= bits & ~((uint64_t)1 << i);
+        wide &= ~bits;
+        rest = i + length > 64 ? i + length - 64 : 0;
+        rest_class = class;
+    }
+    scan->rest = rest;
+    scan->rest_class = rest_class;
+    return true;
+}
+#endif
+
 /* The block of `count` bytes at scan->at; bytes beyond the text count as white space. */
 static void mask_block(struct hr_bpe_scan *scan, unsigned count, struct masks *m)
 {
 #ifdef MASKS
     uint8_t padded[64];
     const uint8_t *block = scan->text + scan->at;
+    uint64_t wide;
 
     if (count < 64) {
         memset(padded, ' ', sizeof padded);
         memcpy(padded, block, count);
         block = padded;
     }
-    if (scan->rest == 0 && MASKS(block, m)) {
-        m->inner = 0;
+    wide = MASKS(block, m);
+    m->inner = 0;
+    if ((wide | scan->rest) == 0 || add_wide(scan, wide, m)) {
         m->last =
             m->white & ~(m->white >> 1 | (uint64_t)is_white(scan, scan->at + 64) << 63);
         return;
@@ -156,6 +192,20 @@ static void mask_block(struct hr_bpe_scan *scan, unsigned count, struct masks *m
 #endif
     mask_chars(scan, count, m);
 }
+
+#ifndef LIST_BITS
+/* Writes `base` + the number of each bit that is set; returns how many there are. Eight
+ * are written at a time, so that the number of them is mispredicted less often. */
+static inline size_t list_bits(uint64_t bits, uint32_t base, uint32_t *to)
+{
+    size_t count = (size_t)__builtin_popcountll(bits);
+
+    for (size_t i = 0; i < count; i += 8)
+        for (size_t k = i; k < i + 8; k++, bits &= bits - 1)
+            to[k] = base + (uint32_t)LOWEST_BIT(bits);
+    return count;
+}
+#endif
 
 size_t SCAN_NAME(struct hr_bpe_scan *scan, uint32_t *ends, size_t count)
 {
@@ -173,8 +223,7 @@ size_t SCAN_NAME(struct hr_bpe_scan *scan, uint32_t *ends, size_t count)
             starts &= ~(uint64_t)1;
         if (bytes < 64)
             starts &= bits_at(0, bytes);
-        for (; starts != 0; starts &= starts - 1)
-            ends[written++] = (uint32_t)(scan->at + (unsigned)__builtin_ctzll(starts));
+        written += list_bits(starts, (uint32_t)scan->at, ends + written);
         scan->at += bytes;
         if (scan->at == scan->end)
             ends[written++] = (uint32_t)scan->end;

@@ -1,0 +1,105 @@
+"""Part of make bench B=tokenize: the Python package beside gigatoken and tiktoken, where they are installed.
+
+All encode the same text with GPT-2's vocabulary in one process, in turns. CPU time of the process: on a machine with
+other load it is the more stable. Cold is the first sight of the text by a new tokenizer.
+
+    tokenizers_race.py FOLDER [ROUNDS]      FOLDER has text/ and tokenizer/
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import headrace as hr
+
+FOLDER = pathlib.Path(sys.argv[1])
+ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+ENCODER, MERGES = FOLDER / "tokenizer/gpt2-encoder.json", FOLDER / "tokenizer/gpt2-vocab.bpe"
+TEXT = "".join((FOLDER / f"text/wikitext2-{part}.txt").read_text(encoding="utf-8") for part in ("valid", "test"))
+MIB = len(TEXT.encode()) / 2**20
+LINES = TEXT.splitlines(keepends=True)
+PASSES = 8  # over the text in a warm sample
+
+
+def open_gigatoken() -> Any:
+    import gigatoken
+
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    vocab, merges = json.loads(ENCODER.read_text()), MERGES.read_text(encoding="utf-8").split("\n")[1:]
+    model = {"type": "BPE", "vocab": vocab, "merges": [line for line in merges if line]}
+    text = json.dumps({"version": "1.0", "pre_tokenizer": level, "decoder": level, "model": model, "added_tokens": []})
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(text)
+        file.flush()
+        return gigatoken.Tokenizer(file.name)
+
+
+def open_tiktoken() -> Any:
+    import tiktoken
+
+    letters = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in letters]
+    byte_of = {chr(b): b for b in letters} | {chr(256 + i): b for i, b in enumerate(others)}
+    ranks = {
+        bytes(byte_of[c] for c in token): i
+        for token, i in json.loads(ENCODER.read_text()).items()
+        if token != "<|endoftext|>"
+    }
+    pattern = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+    return tiktoken.Encoding("gpt2", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+
+
+def measure(call: Callable[[], Any], mib: float) -> float:
+    """MiB per second of CPU."""
+    start = time.process_time()
+    call()
+    return mib / (time.process_time() - start)
+
+
+def run(figures: dict[str, list[float]], name: str, make: Callable[[], Any], encode: str, batch: str) -> None:
+    def add(row: str, value: float) -> None:
+        figures.setdefault(f"{name}, {row}", []).append(value)
+
+    tokenizer = make()
+    one, many = getattr(tokenizer, encode), getattr(tokenizer, batch)
+    one("a")
+    add("cold", measure(lambda: one(TEXT), MIB))
+    if name != "tiktoken":
+        add("warm", measure(lambda: [one(TEXT) is None for _ in range(PASSES)], MIB * PASSES))
+        more = {"threads": 1} if name == "headrace" else {"parallel": False}
+        add("lines, encode_batch", measure(lambda: [many(LINES, **more) is None for _ in range(PASSES)], MIB * PASSES))
+        add("lines, encode", measure(lambda: [one(line) is None for line in LINES], MIB))
+
+
+def main() -> None:
+    figures: dict[str, list[float]] = {}
+    contenders: list[tuple[str, Callable[[], Any], str, str]] = [
+        ("headrace", lambda: hr.Tokenizer.from_gpt2(ENCODER, MERGES), "encode", "encode_batch"),
+        ("gigatoken", open_gigatoken, "encode", "encode_batch"),
+        ("tiktoken", open_tiktoken, "encode_ordinary", "encode_ordinary_batch"),
+    ]
+    for name, make, *_ in contenders[1:]:
+        try:
+            make()
+        except ImportError:
+            print(f"{name} is not installed")
+            contenders = [c for c in contenders if c[0] != name]
+    for _ in range(ROUNDS):
+        for contender in contenders:
+            run(figures, *contender)
+    print(f"MiB per second of CPU time, median of {ROUNDS} rounds; ratios of headrace within rounds")
+    for row, values in figures.items():
+        name, _, what = row.partition(", ")
+        ours = figures[f"headrace, {what}"]
+        ratio = statistics.median(a / b for a, b in zip(ours, values, strict=True))
+        print(f"{row:32}{statistics.median(values):9.0f}  {min(values):7.0f} to {max(values):6.0f}  {ratio:6.2f}")
+
+
+main()
