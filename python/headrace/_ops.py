@@ -74,6 +74,8 @@ __all__ = [
     "tensor_layout",
     "tensor_one_hot",
     "text_tokenize_bpe",
+    "tokens_add",
+    "tokens_truncate",
 ]
 
 
@@ -2411,6 +2413,74 @@ def text_tokenize_bpe(
     return pipeline._then("text.tokenize_bpe", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("tokens.add")
+def tokens_add(
+    pipeline: Pipeline,
+    *,
+    begin: int | Sequence[int] | None = None,
+    end: int | Sequence[int] | None = None,
+    field: str = "tokens",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Add ids before and after token ids.
+
+    Operator `tokens.add`, kind map, version 1; pure, grows.
+
+    int32 `[n]` to `[len(begin) + n + len(end)]`.
+
+    Args:
+        pipeline: what the operator reads.
+        begin: ids that come first; list of ints, -2147483648 to 2147483647, optional.
+        end: ids that come last; list of ints, -2147483648 to 2147483647, optional.
+        field: the field with the ids; field, default tokens.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"begin": begin, "end": end, "field": field}
+    defaults: dict[str, Any] = {"field": "tokens"}
+    return pipeline._then("tokens.add", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("tokens.truncate")
+def tokens_truncate(
+    pipeline: Pipeline,
+    length: int,
+    *,
+    keep: Literal["start", "end"] = "start",
+    field: str = "tokens",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Cut lists to a maximal length.
+
+    Operator `tokens.truncate`, kind map, version 1; pure, shrinks.
+
+    A list of any dtype, `[n]`, to `[min(n, length)]`.
+
+    Args:
+        pipeline: what the operator reads.
+        length: items that remain of a longer list; int, 0 to 2147483647, required.
+        keep: which end of the list remains; enum, one of start, end, default start.
+        field: the field with the list; field, default tokens.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"length": length, "keep": keep, "field": field}
+    defaults: dict[str, Any] = {"keep": "start", "field": "tokens"}
+    return pipeline._then("tokens.truncate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 class Methods:
     """The operators under their short names; Pipeline inherits them."""
 
@@ -2460,3 +2530,5 @@ class Methods:
     layout = tensor_layout
     one_hot = tensor_one_hot
     tokenize_bpe = text_tokenize_bpe
+    add_tokens = tokens_add
+    truncate_tokens = tokens_truncate

@@ -121,3 +121,110 @@ TEST(tokenize_bpe_refuses_files_that_are_missing_damaged_or_too_many)
     CHECK_HAS(b.error.message, "no text to tokenize");
     bench_finish(&b);
 }
+
+/* ---- lists of ids ---- */
+
+#define LIST(...)                                                                        \
+    do {                                                                                 \
+        static int32_t list_[] = {__VA_ARGS__};                                          \
+                                                                                         \
+        put_list(list_, sizeof list_ / sizeof list_[0]);                                 \
+    } while (0)
+#define IS_LIST(...)                                                                     \
+    do {                                                                                 \
+        static const int32_t want_[] = {__VA_ARGS__};                                    \
+                                                                                         \
+        check_list(want_, sizeof want_);                                                 \
+    } while (0)
+#define OP(name, params) CHECK_OK(bench_op(&b, name, params))
+
+static void put_list(int32_t *ids, size_t count)
+{
+    const int64_t dims[1] = {(int64_t)count};
+
+    bench_clear(&b);
+    hr__value_set_tensor(bench_put(&b, "tokens"), HR_I32, 1, dims, ids, NULL);
+    bench_field(&b, "tokens")->dtype = HR_I32;
+    bench_field(&b, "tokens")->ndim = 1;
+    hr__dim_unknown(&bench_field(&b, "tokens")->dims[0], "tokens");
+}
+
+static void check_list(const int32_t *want, size_t want_bytes)
+{
+    size_t bytes;
+    int32_t *got = bench_bytes(&b, "tokens", &bytes);
+
+    CHECK_EQ_INT(bytes, want_bytes);
+    CHECK_BYTES(got, want, bytes);
+    free(got);
+}
+
+TEST(truncate_cuts_long_lists_at_either_end)
+{
+    bench_init(&b);
+    LIST(1, 2, 3, 4, 5);
+    OP("tokens.truncate", "{length: 3}");
+    IS_LIST(1, 2, 3);
+    OP("tokens.truncate", "{length: 2, keep: end}");
+    IS_LIST(2, 3);
+    OP("tokens.truncate", "{length: 2}");
+    IS_LIST(2, 3);
+    OP("tokens.truncate", "{length: 0}");
+    check_list(NULL, 0);
+    bench_finish(&b);
+}
+
+TEST(truncate_takes_lists_with_gaps)
+{
+    bench_init(&b);
+    LIST(1, 0, 2, 0, 3, 0);
+    bench_value(&b, "tokens")->dims[0] = 3;
+    bench_value(&b, "tokens")->strides[0] = 8;
+    OP("tokens.truncate", "{length: 2, keep: end}");
+    IS_LIST(2, 3);
+    bench_finish(&b);
+}
+
+TEST(add_puts_ids_before_and_after)
+{
+    bench_init(&b);
+    LIST(1, 2);
+    OP("tokens.add", "{begin: 7, end: [8, 9]}");
+    IS_LIST(7, 1, 2, 8, 9);
+    OP("tokens.truncate", "{length: 0}");
+    OP("tokens.add", "{end: [-1]}");
+    IS_LIST(-1);
+    bench_finish(&b);
+}
+
+TEST(schemas_of_lists_of_known_length_have_their_new_length)
+{
+    bench_init(&b);
+    LIST(1, 2, 3);
+    hr__dim_set(&bench_field(&b, "tokens")->dims[0], 3);
+    OP("tokens.add", "{begin: 7}");
+    CHECK_EQ_INT(bench_field(&b, "tokens")->dims[0].size, 4);
+    OP("tokens.truncate", "{length: 5}");
+    CHECK_EQ_INT(bench_field(&b, "tokens")->dims[0].size, 4);
+    OP("tokens.truncate", "{length: 2}");
+    CHECK_EQ_INT(bench_field(&b, "tokens")->dims[0].size, 2);
+    bench_finish(&b);
+}
+
+TEST(ops_on_lists_refuse_other_fields)
+{
+    bench_init(&b);
+    LIST(1);
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "tokens.add", "{}"));
+    CHECK_HAS(b.error.message, "give the ids to add");
+    bench_field(&b, "tokens")->dtype = HR_I64;
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "tokens.add", "{begin: 1}"));
+    CHECK_HAS(b.error.message, "list of int32");
+    bench_field(&b, "tokens")->ndim = 2;
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "tokens.truncate", "{length: 1}"));
+    CHECK_HAS(b.error.message, "one dimension");
+    CHECK(bench_op(&b, "tokens.truncate", "{length: -1}") != HR_OK);
+    CHECK(bench_op(&b, "tokens.truncate", "{}") != HR_OK);
+    CHECK(bench_op(&b, "tokens.add", "{begin: 3000000000}") != HR_OK);
+    bench_finish(&b);
+}

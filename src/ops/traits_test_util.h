@@ -15,6 +15,7 @@
 #define SOUNDS WAVS "  - audio.decode: {rate: 8000}\n"
 #define LINES "  - source.list: {path: '${list}'}\n"
 #define MELS SOUNDS "  - audio.mel: {}\n  - audio.db: {}\n"
+#define TOKENS LINES "  - text.tokenize_bpe: {ranks: '${ranks}'}\n"
 #define BATCHES NUMBERS "  - batch.stack: {size: 4}\n"
 
 struct row {
@@ -90,6 +91,8 @@ static const struct row rows[] = {
     {"tensor.layout",             "{order: chw}",                                            PICTURES},
     {"tensor.one_hot",            "{field: label, classes: 3}",                              PICTURES},
     {"text.tokenize_bpe",         "{ranks: '${ranks}'}",                                     LINES   },
+    {"tokens.add",                "{begin: 7}",                                              TOKENS  },
+    {"tokens.truncate",           "{length: 2}",                                             TOKENS  },
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 

@@ -48,8 +48,10 @@ TEST(ids_in_ragged_batches_have_one_digest)
 
 TEST(ids_in_padded_batches_have_one_digest)
 {
-    outcome_free(
-        contract_check(job_after(tokenize_node("a", 1), "  - batch.pad: {size: 4}\n")));
+    outcome_free(contract_check(job_after(tokenize_node("a", 1),
+                                          "  - tokens.truncate: {length: 9}\n"
+                                          "  - tokens.add: {begin: 7, end: 8}\n"
+                                          "  - batch.pad: {size: 4}\n")));
 }
 
 TEST(batches_hold_the_ids_of_their_lines)
