@@ -61,6 +61,7 @@ __all__ = [
     "record_drop",
     "record_filter",
     "record_kind",
+    "record_parse_example",
     "record_rename",
     "record_select",
     "source_files",
@@ -1921,6 +1922,44 @@ def record_kind(
     return pipeline._then("record.kind", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("record.parse_example")
+def record_parse_example(
+    pipeline: Pipeline,
+    features: Mapping[str, str],
+    *,
+    field: str = "data",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """The features of a tf.train.Example as fields.
+
+    Operator `record.parse_example`, kind map, version 1; pure.
+
+    Usually after source.tfrecord. Features that are not named are ignored; one that is
+    missing, of another type or of another shape makes the record bad. Of a tensor one
+    dimension may be unknown (a name or -1); it follows from the number of items. A
+    feature without items is an empty list of any type. Byte strings are used where they
+    lie. The field with the Example is gone afterwards.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field that holds the bytes of an Example; field, default data.
+        features: field: its type, or "feature: type" where the feature has another
+            name: {label: int64, image: "image/encoded: bytes", box: "float32[4]", ids:
+            "int64[length]"}; map, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "features": features}
+    defaults: dict[str, Any] = {"field": "data"}
+    return pipeline._then("record.parse_example", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("record.rename")
 def record_rename(
     pipeline: Pipeline,
@@ -2524,6 +2563,7 @@ class Methods:
     drop = record_drop
     where = record_filter
     kind = record_kind
+    parse_example = record_parse_example
     rename = record_rename
     select = record_select
     cast = tensor_cast

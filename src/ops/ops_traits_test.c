@@ -11,6 +11,7 @@
 #include "codec/bpe_test_util.h"
 #include "graph/graph.h"
 #include "headrace/code.h"
+#include "store/tfrecord.h"
 #include "tests/support/outcome.h"
 #include "tests/support/tar.h"
 #include "tests/support/wav.h"
@@ -19,8 +20,8 @@
 
 /* ---- what they are given ---- */
 
-static char files[512], sounds[512], list[512], idx[512], records[512], tar[512],
-    tfrecord[512], ranks[512];
+static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
+    tar[512], tfrecord[512], ranks[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -28,6 +29,7 @@ static const struct {
     {"${sounds}",   sounds  },
     {"${list}",     list    },
     {"${idx}",      idx     },
+    {"${examples}", examples},
     {"${records}",  records },
     {"${tar}",      tar     },
     {"${tfrecord}", tfrecord},
@@ -70,6 +72,25 @@ static void write_sound(const char *name, int frames)
     wav_file(&file, &head, samples, (size_t)frames * 4);
     write_file(name, file.text, file.length, path);
     hr__str_finish(&file);
+}
+
+/* Of tf.train.Example, with a feature `label`: a number of one byte. */
+static void write_examples(void)
+{
+    char example[18] = "\x0a\x10\x0a\x0e\x0a\x05label\x12\x05\x1a\x03\x0a\x01";
+    char head[HR_TFRECORD_HEAD], tail[HR_TFRECORD_TAIL];
+    struct hr_str text;
+
+    hr__str_init(&text);
+    for (int i = 0; i < 24; i++) {
+        example[17] = (char)i;
+        hr__tfrecord_frame(example, sizeof example, head, tail);
+        hr__str_add_bytes(&text, head, sizeof head);
+        hr__str_add_bytes(&text, example, sizeof example);
+        hr__str_add_bytes(&text, tail, sizeof tail);
+    }
+    write_file("examples.tfrecord", text.text, text.length, examples);
+    hr__str_finish(&text);
 }
 
 static void make_inputs(void)
@@ -116,6 +137,7 @@ static void make_inputs(void)
     tiny_ranks(&tiny, &archive);
     write_file("some.tiktoken", archive.text, archive.length, ranks);
     hr__str_finish(&archive);
+    write_examples();
     snprintf(tfrecord, sizeof tfrecord, "%s/fuzz/corpus/tfrecord/whole",
              check_source_dir());
     snprintf(records, sizeof records, "%s/fuzz/corpus/records/texts", check_source_dir());

@@ -16,6 +16,7 @@
 #define LINES "  - source.list: {path: '${list}'}\n"
 #define MELS SOUNDS "  - audio.mel: {}\n  - audio.db: {}\n"
 #define TOKENS LINES "  - text.tokenize_bpe: {ranks: '${ranks}'}\n"
+#define EXAMPLES "  - source.tfrecord: {path: '${examples}'}\n"
 #define BATCHES NUMBERS "  - batch.stack: {size: 4}\n"
 
 struct row {
@@ -78,6 +79,7 @@ static const struct row rows[] = {
     {"record.drop",               "{fields: [label]}",                                       PICTURES},
     {"record.filter",             "{expr: \"label != 1\"}",                                  PICTURES},
     {"record.kind",               "{field: image, kind: image}",                             PICTURES},
+    {"record.parse_example",      "{features: {label: int64}}",                              EXAMPLES},
     {"record.rename",             "{fields: {label: class}}",                                PICTURES},
     {"record.select",             "{fields: [image]}",                                       PICTURES},
     {"source.files",              "{path: '${files}', labels: folder}",                      NULL    },
