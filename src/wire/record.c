@@ -96,6 +96,8 @@ size_t hr__wire_block_bytes(struct hr_wire_writer *writer,
 static enum hr_err put_value(const struct hr_wire_lane *lane, char *base, char *item,
                              const struct hr_value *value, size_t *place)
 {
+    size_t bytes;
+
     if (lane->bytes > 0) {
         if (!values_are_columns(lane, value))
             return HR_ERR_TYPE;
@@ -104,8 +106,10 @@ static enum hr_err put_value(const struct hr_wire_lane *lane, char *base, char *
     }
     if (value->kind == HR_VALUE_NONE || !hr__wire_describes(value))
         return HR_ERR_TYPE;
+    bytes = hr__wire_value_bytes(value);
+    memset(base + *place, 0, bytes); /* gaps */
     hr__wire_value_put(value, base, *place, (struct hr_wire_value *)item);
-    *place += hr__wire_value_bytes(value);
+    *place += bytes;
     return HR_OK;
 }
 

@@ -223,15 +223,21 @@ static void world_free(struct world *w)
     free(w);
 }
 
+/* A block is the same whatever was in its memory. */
 static void *encode(struct world *w, size_t count, bool schema_inside, size_t *ret_bytes)
 {
     struct hr_wire_writer writer;
-    void *block;
+    void *block, *other;
 
     CHECK_OK(hr__wire_writer_init(&writer, &w->schema, schema_inside, NULL));
     *ret_bytes = hr__wire_block_bytes(&writer, w->records, count);
     block = aligned(*ret_bytes);
+    other = aligned(*ret_bytes);
+    memset(other, 0xee, *ret_bytes);
     CHECK_OK(hr__wire_block_write(&writer, w->records, count, block, NULL));
+    CHECK_OK(hr__wire_block_write(&writer, w->records, count, other, NULL));
+    CHECK_BYTES(block, other, *ret_bytes);
+    free(other);
     hr__wire_writer_finish(&writer);
     return block;
 }
