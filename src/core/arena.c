@@ -1,10 +1,10 @@
 /*
  * core/arena.c - see arena.h.
  *
- * Each new block of a round is twice as large as the one before, so a round needs few of
- * them, and gives back what the one before has left over; the reset frees all but one.
- * With a single block, pieces allocated one after another are adjacent in memory. Pieces
- * cannot be freed singly and have no destructors.
+ * Each new block of a round is twice as large as the one before, up to a limit, so a
+ * round needs few of them, and gives back what the one before has left over; the reset
+ * frees all but one. With a single block, pieces allocated one after another are adjacent
+ * in memory. Pieces cannot be freed singly and have no destructors.
  */
 #include "core/arena.h"
 #include "core/alloc.h"
@@ -16,6 +16,7 @@
 
 #define BLOCK_MIN ((size_t)64 << 10)
 #define HEAD_BYTES 64
+#define GROWTH_MAX ((size_t)4 << 20)  /* of a block beyond what is asked for */
 #define RELEASE_MIN ((size_t)1 << 20) /* less is not worth a system call */
 
 struct hr_arena_block {
@@ -64,6 +65,11 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The rest of the block stays unused until the reset, but earlier rounds have used it: it
  * would count twice beside the block that takes its place. */
 static void release_rest(struct hr_arena *arena)
@@ -80,7 +86,7 @@ static struct hr_arena_block *grow(struct hr_arena *arena, size_t need)
     struct hr_arena_block *block;
 
     if (arena->blocks != NULL)
-        bytes = larger(need, 2 * arena->blocks->bytes);
+        bytes = larger(need, smaller(2 * arena->blocks->bytes, GROWTH_MAX));
     bytes = (bytes + 63) & ~(size_t)63;
     block = hr__aligned_alloc(64, HEAD_BYTES + bytes);
     if (block == NULL)

@@ -91,6 +91,17 @@ TEST(a_block_that_is_too_small_keeps_only_what_the_round_uses_of_it)
     hr__arena_finish(&arena);
 }
 
+TEST(a_small_piece_after_a_large_one_takes_little)
+{
+    struct hr_arena arena;
+
+    hr__arena_init(&arena);
+    CHECK(hr__arena_alloc(&arena, 32 << 20) != NULL);
+    CHECK(hr__arena_alloc(&arena, 100) != NULL);
+    CHECK(arena.end - arena.at <= 4 << 20);
+    hr__arena_finish(&arena);
+}
+
 TEST(pieces_do_not_overlap_and_zalloc_is_zero)
 {
     struct hr_arena arena;
