@@ -221,8 +221,18 @@ TEST(long_records_that_vary_have_the_mean_that_is_true)
     check_varying(400, (int[]){50, 10, 100}, (int[]){100, 0, 1});
 }
 
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+#define PATTERN_RUNS 7
+
 /* The first record of a block is the dear one: chosen by place, it would be all, a ratio
- * of 33, or none, one of 0.38. */
+ * of 33, or none, one of 0.38. Medians, since the kernel charges a thread for interrupts:
+ * one of 0.6 ms in a sampled record counts as eight. */
 TEST(a_pattern_does_not_show)
 {
     struct outcome_job job =
@@ -230,13 +240,20 @@ TEST(a_pattern_does_not_show)
                          "  - debug.spin: {us: 1, every: 64, factor: 100}\n"
                          "  - debug.spin: {us: 3}\n"
                          "  - batch.stack: {size: 64}\n");
-    struct measured m = measure(&job);
-    double mean_us = (63 + 100) / 64.0;
+    double mean_us = (63 + 100) / 64.0, seconds[PATTERN_RUNS], variance[PATTERN_RUNS];
 
-    CHECK_WITHIN(0.40, node(&m, "debug.spin")->seconds / node(&m, "debug.spin2")->seconds,
-                 (mean_us + 0.25) / 3.25);
-    CHECK(node(&m, "debug.spin")->record_ns_variance >
-          10 * node(&m, "debug.spin2")->record_ns_variance);
+    for (size_t i = 0; i < PATTERN_RUNS; i++) {
+        struct measured m = measure(&job);
+        const struct hr_node_stats *dear = node(&m, "debug.spin");
+        const struct hr_node_stats *cheap = node(&m, "debug.spin2");
+
+        seconds[i] = dear->seconds / cheap->seconds;
+        variance[i] = dear->record_ns_variance / cheap->record_ns_variance;
+    }
+    qsort(seconds, PATTERN_RUNS, sizeof seconds[0], compare_doubles);
+    qsort(variance, PATTERN_RUNS, sizeof variance[0], compare_doubles);
+    CHECK_WITHIN(0.20, seconds[PATTERN_RUNS / 2], (mean_us + 0.25) / 3.25);
+    CHECK(variance[PATTERN_RUNS / 2] > 10);
 }
 
 /* ---- counts ---- */
