@@ -4,9 +4,13 @@
 #define XXH_STATIC_LINKING_ONLY /* for XXH3_state_t's size: we allocate the state */
 #include "core/hash.h"
 #include "core/alloc.h"
+#include "core/cpu.h"
+#include "core/hash_avx2.h"
 
 #include <stdio.h>
 #include <xxhash.h>
+
+#define WIDE_MIN 241 /* fewer bytes are hashed without vectors */
 
 struct hr_hasher {
     XXH3_state_t state;
@@ -19,11 +23,19 @@ static struct hr_hash128 from_xxh(XXH128_hash_t hash)
 
 struct hr_hash128 hr__hash128(const void *data, size_t bytes)
 {
+#if defined(__x86_64__)
+    if (bytes >= WIDE_MIN && hr__isa() >= HR_ISA_AVX2)
+        return hr__hash128_avx2(data, bytes);
+#endif
     return from_xxh(XXH3_128bits(data, bytes));
 }
 
 uint64_t hr__hash64(const void *data, size_t bytes, uint64_t seed)
 {
+#if defined(__x86_64__)
+    if (bytes >= WIDE_MIN && hr__isa() >= HR_ISA_AVX2)
+        return hr__hash64_avx2(data, bytes, seed);
+#endif
     return XXH3_64bits_withSeed(data, bytes, seed);
 }
 

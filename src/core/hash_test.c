@@ -3,7 +3,9 @@
  */
 #include "core/alloc.h"
 #include "core/hash.h"
+#include "core/rng.h"
 #include "tests/support/check.h"
+#include "tests/support/isas.h"
 
 TEST(known_answers)
 {
@@ -32,4 +34,29 @@ TEST(pieces_hash_like_the_whole)
     hr__fault_arm(HR_FAULT_ALLOC, 1);
     CHECK(hr__hasher_create() == NULL);
     hr__fault_arm(0, 0);
+}
+
+TEST(every_instruction_set_gives_the_same)
+{
+    static unsigned char data[3000];
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char)hr__rng_u32(&rng);
+    for (int round = 0; round < 1000; round++) {
+        size_t from = hr__rng_below(&rng, 64);
+        size_t bytes = hr__rng_below(&rng, sizeof data - from);
+        uint64_t seed = hr__rng_u32(&rng), wanted;
+        struct hr_hash128 wide;
+
+        hr__isa_limit(HR_ISA_C);
+        wanted = hr__hash64(data + from, bytes, seed);
+        wide = hr__hash128(data + from, bytes);
+        for (int i = 0; i < TEST_ISAS; i++) {
+            hr__isa_limit(test_isas[i]);
+            CHECK(hr__hash64(data + from, bytes, seed) == wanted);
+            CHECK(hr__hash_equal(hr__hash128(data + from, bytes), wide));
+        }
+    }
 }
