@@ -48,6 +48,7 @@ static bool take_field(struct hr_example_bytes *in, struct field *ret_field)
 {
     uint64_t key, bytes;
 
+    *ret_field = (struct field){0};
     if (!take_varint(in, &key) || key >> 3 == 0)
         return false;
     ret_field->number = key >> 3;
