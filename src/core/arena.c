@@ -29,14 +29,35 @@ static char *block_data(struct hr_arena_block *block)
     return (char *)block + HEAD_BYTES;
 }
 
+/* Large blocks are pages of their own: freed to the heap, they might stay resident there.
+ */
+static struct hr_arena_block *make_block(size_t bytes)
+{
+    struct hr_arena_block *block = HEAD_BYTES + bytes >= HR_PAGES_MIN
+                                       ? hr__pages_alloc(HEAD_BYTES + bytes)
+                                       : hr__aligned_alloc(64, HEAD_BYTES + bytes);
+
+    if (block != NULL)
+        block->bytes = bytes;
+    return block;
+}
+
+static void free_block(struct hr_arena_block *block)
+{
+    HR_UNPOISON(block_data(block), block->bytes);
+    if (HEAD_BYTES + block->bytes >= HR_PAGES_MIN)
+        hr__pages_free(block, HEAD_BYTES + block->bytes);
+    else
+        hr__free(block);
+}
+
 static void free_blocks(struct hr_arena *arena)
 {
     while (arena->blocks != NULL) {
         struct hr_arena_block *block = arena->blocks;
 
         arena->blocks = block->next;
-        HR_UNPOISON(block_data(block), block->bytes);
-        hr__free(block);
+        free_block(block);
     }
     arena->at = arena->end = NULL;
 }
@@ -88,11 +109,10 @@ static struct hr_arena_block *grow(struct hr_arena *arena, size_t need)
     if (arena->blocks != NULL)
         bytes = larger(need, smaller(2 * arena->blocks->bytes, GROWTH_MAX));
     bytes = (bytes + 63) & ~(size_t)63;
-    block = hr__aligned_alloc(64, HEAD_BYTES + bytes);
+    block = make_block(bytes);
     if (block == NULL)
         return NULL;
     release_rest(arena);
-    block->bytes = bytes;
     block->next = arena->blocks;
     arena->blocks = block;
     open_block(arena);
