@@ -131,7 +131,7 @@ def _captions(batch: Any, captions: str | Sequence[object] | None, n: int) -> li
             )
         if name in batch and hasattr(batch[name], "__len__") and len(batch[name]) >= n:
             classes = getattr(batch, "_classes", {}).get(name, ())
-            lines.append([_plain(one, classes) for one in _items(batch[name])[:n]])
+            lines.append([_plain(_last_part(one), classes) for one in _items(batch[name])[:n]])
     return lines
 
 
@@ -139,10 +139,15 @@ def _items(values: Any) -> Any:
     return values if isinstance(values, (list, tuple)) else _array(values)
 
 
+def _last_part(value: Any) -> Any:
+    """The last part of a path; other values unchanged."""
+    return value.rstrip("/").rpartition("/")[2] if isinstance(value, str) else value
+
+
 def _plain(value: Any, classes: Sequence[str] = ()) -> str:
-    """A value as one line of text; the last part of a path."""
+    """A value as one line of text."""
     if isinstance(value, bytes):
-        value = value.decode(errors="replace").rstrip("/").rpartition("/")[2]
+        value = value.decode(errors="replace")
     elif isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if classes and isinstance(value, (int, np.integer)) and 0 <= value < len(classes):

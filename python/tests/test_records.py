@@ -19,15 +19,15 @@ def pack(command: str, pipe: hr.Pipeline, folder: pathlib.Path, *options: object
     subprocess.run([command, "pack", graph, "-o", folder, "-q", *map(str, options)], check=True)
 
 
-def lines(path: pathlib.Path, rng: random.Random, count: int) -> tuple[hr.Pipeline, list[bytes]]:
+def lines(path: pathlib.Path, rng: random.Random, count: int) -> tuple[hr.Pipeline, list[str]]:
     """Texts of all sizes, those included that are too large for a window."""
     sizes = [rng.choice([0, 1, 63, 64, 65, rng.randrange(3000), rng.randrange(100_000)]) for _ in range(count)]
-    made = [bytes(rng.choices(range(97, 123), k=size)) for size in sizes]
-    path.write_bytes(b"\n".join(made) + b"\n")
+    made = [bytes(rng.choices(range(97, 123), k=size)).decode() for size in sizes]
+    path.write_text("\n".join(made) + "\n")
     return hr.zip(hr.lines(path), hr.range(count)), made
 
 
-def read(path: object, shuffle: bool = False, **options: object) -> list[tuple[bytes, int]]:
+def read(path: object, shuffle: bool = False, **options: object) -> list[tuple[str, int]]:
     pipe = hr.records(path)
     batches = (pipe.shuffle() if shuffle else pipe).batch(5, ragged=True).loader(output="numpy", **options)
     return [pair for batch in batches for pair in zip(batch["text"], batch["value"].tolist(), strict=True)]
@@ -56,7 +56,7 @@ def test_fields_keep_their_types(tmp_path: pathlib.Path, rng: random.Random, com
     pipe = pipe.cast("float32", field="value", scale=False).batch(4, ragged=True)
     pack(command, pipe.unbatch(), tmp_path / "packed")
     assert [(field.name, field.dtype) for field in hr.records(tmp_path / "packed").fields] == [
-        ("text", "bytes"),
+        ("text", "text"),
         ("value", "float32"),
     ]
 
