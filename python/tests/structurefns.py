@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ def picture(i: int) -> Any:
     return np.full((4, 4, 3), i, np.uint8)
 
 
-ITEMS = {
+ITEMS: dict[str, Callable[[int], Any]] = {
     "pair": lambda i: (picture(i), i),
     "single": lambda i: (i,),
     "list": lambda i: [np.full(3, i, np.float32), i],
