@@ -393,7 +393,7 @@ def script(folder: pathlib.Path, text: str, *args: object) -> str:
         env={**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2"},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=1200,
         check=False,
         cwd=folder,
     )

@@ -34,7 +34,7 @@ def start(*args: str | pathlib.Path) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
     """(all it said, digest of the weights)."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=1200)
     found = re.search(r"weights ([0-9a-f]{32})", out)
     assert found, out + err
     return out, found.group(1)
@@ -43,7 +43,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
 def kill_after_saves(process: subprocess.Popen[str], checkpoint: pathlib.Path, saves: int, seconds: float) -> None:
     """Kills it a moment after it has saved `saves` times."""
     last = None
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while saves >= 0:  # the first look sees the run before
         assert process.poll() is None and time.monotonic() < until, process.communicate()
         inode = checkpoint.stat().st_ino if checkpoint.exists() else None
