@@ -1,7 +1,8 @@
 /*
  * engine/run.h - shared by the files that run records: run.c (the loop), runner.c (its
  * rows and contexts), bad.c (records that fail), ahead.c (read-ahead), store.c (results),
- * user_code.c (user code in this thread), process.c (steps in a worker process).
+ * span.c (traces), user_code.c (user code in this thread), process.c (steps in a worker
+ * process).
  * Everything here belongs to one runner; nothing is called under the lock.
  */
 #ifndef HR_ENGINE_RUN_H
@@ -133,7 +134,7 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
     return HR_OK;
 }
 
-/* run.c: spans of the trace, in ticks. hr_thread.part: a node's part of a record; it is
+/* span.c: spans of the trace, in ticks. hr_thread.part: a node's part of a record; it is
  * recorded with the record, or dropped by hr__span_begin. */
 void hr__span_part(struct hr_thread *thread, uint32_t node, uint64_t begin, uint64_t end);
 /* Drops parts without a record; returns now. */
