@@ -38,7 +38,7 @@ static bool has_avx2(void)
 
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & 1U << 29) != 0 &&
            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi2");
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("pclmul");
 }
 
 static bool has_avx512(void)

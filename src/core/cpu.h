@@ -10,7 +10,7 @@
 enum hr_isa {
     HR_ISA_C = 0,
     HR_ISA_NEON = 1,
-    HR_ISA_AVX2 = 2,   /* AVX2, FMA, F16C, BMI2 */
+    HR_ISA_AVX2 = 2,   /* AVX2, FMA, F16C, BMI2, PCLMULQDQ */
     HR_ISA_AVX512 = 3, /* F, BW, DQ, VL, VBMI */
 };
 

@@ -122,7 +122,7 @@ with_instruction(uint32_t crc, const unsigned char *at, size_t bytes)
 
 uint32_t hr__crc32c(uint32_t crc, const void *data, size_t bytes)
 {
-    /* Every processor with AVX2 has SSE 4.2 and PCLMULQDQ. */
+    /* HR_ISA_AVX2 includes SSE 4.2 and PCLMULQDQ. */
     return ~(hr__isa() >= HR_ISA_AVX2 ? with_instruction(~crc, data, bytes)
                                       : with_tables(~crc, data, bytes));
 }
