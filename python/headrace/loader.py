@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_START_WAIT_S = 5.0  # that close() waits for a run that another thread starts
+
 
 class LoaderOptions(TypedDict, total=False):
     """Keyword arguments of `Pipeline.loader`, which describes them."""
@@ -276,6 +278,19 @@ class Run:
             self.close()
 
 
+class _Starting:
+    """A thread starts a run, which others cannot see yet."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self._thread, self._process = threading.get_ident(), os.getpid()
+
+    def wait(self) -> None:
+        """For a few seconds, unless this is that thread, or a child that was forked meanwhile."""
+        if self._process == os.getpid() and self._thread != threading.get_ident():
+            self.done.wait(_START_WAIT_S)
+
+
 def _look(ask: Callable[[], _T]) -> _T:
     """The result of a query; retried if the run was closed while this thread waited for its turn."""
     try:
@@ -323,6 +338,7 @@ class Loader:
         self._state: dict[str, Any] | None = None  # for the next run to resume from
         self._last: dict[str, Any] | None = None  # the position of a run that was left
         self._closed = False
+        self._starting: _Starting | None = None
         self._lock = threading.RLock()
         self._host: Host | None = None  # whose worker processes this loader uses; guarded by the lock
         self._stats: dict[str, Any] = {}
@@ -411,6 +427,13 @@ class Loader:
         self._next_epoch = int(number)
 
     def _start(self, first: int | None, epochs: int | None) -> Run:
+        starting = self._starting = _Starting()
+        try:
+            return self._start_run(first, epochs)
+        finally:
+            starting.done.set()
+
+    def _start_run(self, first: int | None, epochs: int | None) -> Run:
         self._refuse_closed()
         self._stop_run(replaced=True)
         self._warn_of_changing_part(epochs != 1 or (first or self._next_epoch) > 0)
@@ -442,7 +465,7 @@ class Loader:
                 "records in every epoch: a training and a validation set made like this overlap. To select the same "
                 f"records, put '{part}' before '{shuffle}', or make both sets with hr.split()",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _refuse_closed(self) -> None:
@@ -606,6 +629,8 @@ class Loader:
         is named in a RuntimeWarning, and ends when that code returns.
         """
         self._closed = True
+        if self._starting is not None:
+            self._starting.wait()
         try:
             self._stop_run()
         finally:

@@ -220,17 +220,32 @@ def test_a_loop_between_two_batches_is_told_that_another_thread_closed_it() -> N
 
 
 def test_a_loop_that_begins_while_the_loader_is_closed_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """close() returns when the run that another thread was starting has ended, too."""
     loader = hr.range(100).batch(4).loader()
     opened = _headrace.Iter
+    made: list[_headrace.Iter] = []
+    ended: list[bool] = []
+
+    def close() -> None:
+        loader.close()
+        with pytest.raises(_headrace.Error, match="closed"):
+            made.pop().next()
+        ended.append(True)
+
+    closer = threading.Thread(target=close, daemon=True)
 
     def open_and_close(graph: _headrace.Graph, options: dict[str, Any]) -> _headrace.Iter:
-        made = opened(graph, options)
-        in_thread(loader.close)
-        return made
+        run = opened(graph, options)
+        made.append(run)
+        closer.start()
+        closer.join(0.3)
+        return run
 
     monkeypatch.setattr(_headrace, "Iter", open_and_close)
     with pytest.raises(hr.ClosedError):
         iter(loader)
+    closer.join(LIMIT)
+    assert ended
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -156,8 +156,11 @@ static double tone_db(int32_t from, int32_t to, enum hr_rate_filter filter, doub
     for (int64_t i = 0; i < count; i++)
         in[i] = (float)sin(2 * PI * hz * (double)i / from);
     out = run(from, to, filter, in, count, &made);
-    for (int64_t i = made / 4; i < made * 3 / 4; i++)
-        most = fmax(most, fabs((double)out[i]));
+    for (int64_t i = made / 4; i < made * 3 / 4; i++) {
+        double level = fabs((double)out[i]);
+
+        most = level > most ? level : most;
+    }
     hr__free(in);
     hr__free(out);
     return 20 * log10(most + 1e-12);
