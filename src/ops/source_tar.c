@@ -255,8 +255,15 @@ fail_member(struct hr_op_ctx *ctx, const struct hr_shard_record *record, uint64_
                     (unsigned long long)(record->place.offset + at), what);
 }
 
-static enum hr_err set_integer(struct hr_op_ctx *ctx, const char *data, size_t bytes,
-                               const char *name, struct hr_value *value)
+/* Where in the shard. */
+static unsigned long long byte_of(const struct hr_shard_record *record, const char *data)
+{
+    return record->place.offset + (uint64_t)(data - (const char *)record->data);
+}
+
+static enum hr_err
+set_integer(struct hr_op_ctx *ctx, const struct hr_shard_record *record, const char *data,
+            size_t bytes, const char *name, struct hr_value *value)
 {
     char text[32], *end;
     int64_t *number;
@@ -276,8 +283,10 @@ static enum hr_err set_integer(struct hr_op_ctx *ctx, const char *data, size_t b
             return HR_OK;
         }
     }
-    return hr__fail(ctx->error, HR_ERR_FORMAT, "member '%s' is no integer: \"%.*s\"",
-                    name, bytes < 32 ? (int)bytes : 32, data);
+    return hr__fail(ctx->error, HR_ERR_FORMAT,
+                    "%s: byte %llu: member '%s' is no integer: \"%.*s\"",
+                    record->place.uri, byte_of(record, data), name,
+                    bytes < 32 ? (int)bytes : 32, data);
 }
 
 /* Sets the field that takes members with this ending, if one does. */
@@ -296,10 +305,12 @@ static enum hr_err set_member(struct hr_op_ctx *ctx, const struct hr_shard_recor
             continue;
         if (value->kind != HR_VALUE_NONE)
             return hr__fail(ctx->error, HR_ERR_FORMAT,
-                            "member '%s' is the second one for field '%s'", member->name,
+                            "%s: byte %llu: member '%s' is the second one for field '%s'",
+                            record->place.uri, byte_of(record, data), member->name,
                             p->fields.keys[one->field]);
         if (one->integer)
-            return set_integer(ctx, data, (size_t)member->bytes, member->name, value);
+            return set_integer(ctx, record, data, (size_t)member->bytes, member->name,
+                               value);
         return hr__shard_source_bytes(ctx, record, data, (size_t)member->bytes, value);
     }
     return HR_OK;
