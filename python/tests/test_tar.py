@@ -114,7 +114,10 @@ def test_damage_is_found_and_the_other_records_are_read(tmp_path: pathlib.Path, 
         ([("a.jpg", b"x")], "s.tar: byte 0: the record has no member 'cls' for field 'label'"),
         ([("a.bin", b"x"), ("a.cls", b"one")], "s.tar: byte 1536: member 'a.cls' is no integer: \"one\""),
         ([("a.bin", b"x"), ("a.cls", b"99999999999999999999")], "is no integer"),
-        ([("a.bin", b"x"), ("a.BIN", b"y"), ("a.cls", b"1")], "s.tar: byte 1536: member 'a.BIN' is the second one for field 'data'"),
+        (
+            [("a.bin", b"x"), ("a.BIN", b"y"), ("a.cls", b"1")],
+            "s.tar: byte 1536: member 'a.BIN' is the second one for field 'data'",
+        ),
     ],
 )
 def test_bad_records_say_what_is_wrong(tmp_path: pathlib.Path, content: Any, match: str) -> None:
