@@ -167,7 +167,7 @@ view_binds(const void *params, const void *state, const struct hr_schema *input,
 {
     (void)params;
     (void)state;
-    if (hr__schema_find((struct hr_schema *)(uintptr_t)input, "extra") == NULL)
+    if (hr__schema_get(input, "extra") == NULL)
         return HR_OK;
     return hr__bind(bindings, "extra", HR_ACCESS_READ, error);
 }

@@ -19,13 +19,18 @@ static void copy_name(char *to, size_t room, const char *from)
     memset(to + length, 0, room - length);
 }
 
-struct hr_field *hr__schema_find(struct hr_schema *schema, const char *name)
+const struct hr_field *hr__schema_get(const struct hr_schema *schema, const char *name)
 {
     for (size_t i = 0; i < schema->count; i++) {
         if (strcmp(schema->fields[i].name, name) == 0)
             return &schema->fields[i];
     }
     return NULL;
+}
+
+struct hr_field *hr__schema_find(struct hr_schema *schema, const char *name)
+{
+    return (struct hr_field *)(uintptr_t)hr__schema_get(schema, name);
 }
 
 struct hr_field *hr__schema_put(struct hr_schema *schema, const char *name)

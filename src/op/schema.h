@@ -78,8 +78,10 @@ struct hr_schema {
     int batch_rank;  /* 0: records, 1: batches, ... */
 };
 
-/* NULL when there is none of that name. */
+/* NULL when there is none of that name. hr__schema_get: for a schema that is only read.
+ */
 struct hr_field *hr__schema_find(struct hr_schema *schema, const char *name);
+const struct hr_field *hr__schema_get(const struct hr_schema *schema, const char *name);
 
 /* Add or replace a field by name; NULL when the schema is full. The rest of the field is
  * zeroed. */

@@ -55,9 +55,8 @@ static enum hr_err mel_infer(struct hr_infer *infer)
 static enum hr_err mel_open(const struct hr_open *open, void **ret_state)
 {
     const struct mel *p = open->params;
-    struct hr_schema *input = (struct hr_schema *)(uintptr_t)open->input;
     struct hr_mel_options options =
-        options_of(p, hr__schema_find(input, p->frames.field));
+        options_of(p, hr__schema_get(open->input, p->frames.field));
 
     return hr__frames_open(open, &options, ret_state);
 }

@@ -23,11 +23,11 @@ static const struct hr_param mfcc_params[] = {
                    "the field with the log-mel spectrum, float32 [..., n_mels, time]"),
 };
 
-/* The dim of the bands, or of the coefficients. */
-static struct hr_dim *bands_of(struct hr_field *field)
+/* The index of the dim of the bands, or of the coefficients. */
+static int bands_dim(const struct hr_field *field)
 {
     assert(field->ndim >= 2);
-    return &field->dims[field->ndim - 2];
+    return field->ndim - 2;
 }
 
 static enum hr_err mfcc_infer(struct hr_infer *infer)
@@ -36,16 +36,16 @@ static enum hr_err mfcc_infer(struct hr_infer *infer)
     struct hr_field *f = infer->fields[0];
 
     HR_TRY(hr__infer_numbers(infer, 0));
-    if (f->ndim < 2 || bands_of(f)->size < 1)
+    if (f->ndim < 2 || f->dims[bands_dim(f)].size < 1)
         return hr__infer_fail(infer, "field", HR_ERR_SHAPE,
                               "field \"%s\" has no known number of bands: put audio.mel "
                               "and audio.db before it",
                               f->name);
-    if (p->n_mfcc > bands_of(f)->size)
+    if (p->n_mfcc > f->dims[bands_dim(f)].size)
         return hr__infer_fail(infer, "n_mfcc", HR_ERR_RANGE,
                               "%lld coefficients of %lld bands", (long long)p->n_mfcc,
-                              (long long)bands_of(f)->size);
-    hr__dim_set(bands_of(f), p->n_mfcc);
+                              (long long)f->dims[bands_dim(f)].size);
+    hr__dim_set(&f->dims[bands_dim(f)], p->n_mfcc);
     return HR_OK;
 }
 
@@ -66,8 +66,8 @@ static void mfcc_close(void *state)
 static enum hr_err mfcc_open(const struct hr_open *open, void **ret_state)
 {
     const struct mfcc *p = open->params;
-    struct hr_schema *input = (struct hr_schema *)(uintptr_t)open->input;
-    int64_t bands = bands_of(hr__schema_find(input, p->field))->size;
+    const struct hr_field *field = hr__schema_get(open->input, p->field);
+    int64_t bands = field->dims[bands_dim(field)].size;
     struct cosines *c = hr__calloc(1, sizeof *c);
 
     if (c != NULL)

@@ -34,21 +34,15 @@ static const struct hr_param resample_params[] = {
                         "different ones; it gets the new rate"),
 };
 
-/* The schema is only looked at. */
-static const struct hr_field *find(const struct hr_schema *schema, const char *name)
-{
-    return hr__schema_find((struct hr_schema *)(uintptr_t)schema, name);
-}
-
 static enum hr_err
 resample_binds(const void *params, const void *state, const struct hr_schema *input,
                struct hr_bindings *bindings, struct hr_error *error)
 {
     const struct resample *p = params;
-    const struct hr_field *sound = find(input, p->field);
+    const struct hr_field *sound = hr__schema_get(input, p->field);
 
     (void)state;
-    if (find(input, p->rate_field) != NULL)
+    if (hr__schema_get(input, p->rate_field) != NULL)
         return hr__bind(bindings, p->rate_field, HR_ACCESS_UPDATE, error);
     if (sound == NULL || sound->meaning != HR_MEANING_SAMPLES || sound->rate > 0)
         return HR_OK;
@@ -108,7 +102,7 @@ static void resample_close(void *state)
 static enum hr_err resample_open(const struct hr_open *open, void **ret_state)
 {
     const struct resample *p = open->params;
-    const struct hr_field *field = find(open->input, p->field);
+    const struct hr_field *field = hr__schema_get(open->input, p->field);
     struct tables *t = hr__calloc(1, sizeof *t);
 
     if (t == NULL)

@@ -278,9 +278,10 @@ static bool is_declared_bytes(const struct hr_field *f, const struct hr_field *o
 /* Other meanings are not declared. A field that had this name, dtype and number of dims
  * before keeps its meaning, and an image stays one while its dims fit an image. Dims
  * named height and width make an image, as does the name `image` for uint8. */
-static void give_meaning(struct hr_field *f, struct hr_schema *input, int batch_rank)
+static void
+give_meaning(struct hr_field *f, const struct hr_schema *input, int batch_rank)
 {
-    const struct hr_field *old = input != NULL ? hr__schema_find(input, f->name) : NULL;
+    const struct hr_field *old = input != NULL ? hr__schema_get(input, f->name) : NULL;
     enum hr_layout layout = named_layout(f, batch_rank);
     bool floats = f->dtype == HR_F32 || f->dtype == HR_F16 || f->dtype == HR_BF16;
 
@@ -308,7 +309,6 @@ static void give_meaning(struct hr_field *f, struct hr_schema *input, int batch_
 enum hr_err hr__code_infer(struct hr_infer *infer, bool alone)
 {
     const struct hr_code_params *p = infer->params;
-    struct hr_schema *input = (struct hr_schema *)(uintptr_t)infer->inputs;
     size_t count = (size_t)p->outputs.count, reads = infer->field_count - count;
     struct hr_field *made = hr__calloc(count + 1, sizeof *made);
     enum hr_err code;
@@ -317,7 +317,7 @@ enum hr_err hr__code_infer(struct hr_infer *infer, bool alone)
         return hr__infer_fail(infer, NULL, HR_ERR_MEMORY, "out of memory");
     code = parse_outputs(p, made, infer->error);
     for (size_t i = 0; code == HR_OK && i < count; i++) {
-        give_meaning(&made[i], input, infer->output->batch_rank);
+        give_meaning(&made[i], infer->inputs, infer->output->batch_rank);
         *infer->fields[reads + i] = made[i];
     }
     if (code == HR_OK && alone) {
@@ -330,11 +330,6 @@ enum hr_err hr__code_infer(struct hr_infer *infer, bool alone)
 }
 
 /* ---- state ---- */
-
-static struct hr_field *field_of(const struct hr_schema *schema, const char *name)
-{
-    return hr__schema_find((struct hr_schema *)(uintptr_t)schema, name);
-}
 
 enum hr_err hr__code_open(const struct hr_open *open, void **ret_state)
 {
@@ -349,7 +344,7 @@ enum hr_err hr__code_open(const struct hr_open *open, void **ret_state)
     if (use == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     for (size_t i = 0; i < inputs; i++) {
-        use->fields[i] = *field_of(open->input, input_name(p, open->input, i));
+        use->fields[i] = *hr__schema_get(open->input, input_name(p, open->input, i));
         use->input_fields[i] = &use->fields[i];
     }
     err = parse_outputs(p, &use->fields[inputs], open->error);
@@ -360,7 +355,7 @@ enum hr_err hr__code_open(const struct hr_open *open, void **ret_state)
     for (size_t i = 0; i < outputs; i++) {
         struct hr_field *field = &use->fields[inputs + i];
 
-        *field = *field_of(open->output, field->name);
+        *field = *hr__schema_get(open->output, field->name);
         use->output_fields[i] = field;
     }
     use->input_count = inputs;

@@ -21,7 +21,6 @@ struct followers {
 enum hr_err hr__move_open(const struct hr_open *open, void **ret_state)
 {
     const struct hr_names *names = open->params;
-    struct hr_schema *schema = (struct hr_schema *)(uintptr_t)open->input;
     struct followers *state;
 
     *ret_state = NULL;
@@ -31,7 +30,7 @@ enum hr_err hr__move_open(const struct hr_open *open, void **ret_state)
     if (state == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     for (int i = 0; i < names->count; i++) {
-        const struct hr_field *field = hr__schema_find(schema, names->values[i]);
+        const struct hr_field *field = hr__schema_get(open->input, names->values[i]);
 
         state->items[i].name = names->values[i];
         state->items[i].kind = field != NULL ? hr__kind_of(field) : NULL;
