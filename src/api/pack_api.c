@@ -1,10 +1,10 @@
 /*
  * api/pack_api.c - include/headrace/pack.h.
  *
- * A shard ends after a record, and what ends it is a function of the records, so shards
- * are the same whoever writes them. PREFIX.json holds the iterator's state after the last
- * complete shard: a call that finds it resumes there, and writes the next shard again if
- * the earlier call had renamed it but not come to say so.
+ * Where a shard ends depends on the records alone, so threads and interruptions do not
+ * change the files. PREFIX.json holds the iterator's state after the last shard that it
+ * counts. A later call resumes from it, and rewrites a shard that an interrupted call had
+ * renamed but not yet recorded there.
  */
 #include "headrace/pack.h"
 

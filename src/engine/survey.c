@@ -13,10 +13,10 @@
 #include "opt/extent.h"
 #include "store/reader.h"
 
-/* Records of an epoch that are looked at, evenly spread. */
+/* Records of an epoch to survey, evenly spaced. */
 #define SURVEY_RECORDS 512u
-/* Of a longer epoch, the size in the store of so many is asked for, evenly spread, and
- * the largest are looked at as well. */
+/* In a longer epoch, the store is asked for the sizes of this many evenly spaced records,
+ * and the largest of them are surveyed as well. */
 #define SURVEY_SIZES 4096u
 #define SURVEY_LARGEST 128u
 

@@ -378,8 +378,8 @@ bool hr__op_is_portable(const struct hr_op *op);
 HR_CHECK enum hr_err
 hr__op_get(const char *name, const struct hr_op **ret_op, struct hr_error *reterr);
 
-/* Removes a bound field from the output: for fields that a source has only if asked for.
- * The fields after it move, so bound fields behind it must not be used afterwards. */
+/* Removes a bound field from the output, for optional fields of a source. Later fields
+ * move up, so pointers in `fields` to them are no longer valid. */
 void hr__infer_remove(struct hr_infer *infer, size_t field);
 
 /* Helpers for infer functions: each fails with a message that names field and op. */

@@ -1,6 +1,6 @@
 /*
- * tokens.add - token ids before and after every list, such as those for the beginning and
- * the end of a text.
+ * tokens.add - puts token ids before and after each list, such as those that begin and
+ * end a text.
  */
 #include "op/op.h"
 

@@ -1,5 +1,5 @@
 /*
- * tokens.truncate - lists of at most so many items.
+ * tokens.truncate - shortens lists to a maximum length.
  */
 #include "op/op.h"
 
