@@ -213,7 +213,10 @@ def arrays(size: str, batch: str, rounds: str) -> dict[str, list[float]]:
         with multiprocessing.get_context("fork").Pool(2) as workers:
             items = workers.imap(data.__getitem__, range(long), chunksize=batch_size)
             gathered = (np.stack([next(items) for _ in range(batch_size)]) for _ in range(count + 8))
-            return mb(steady(gathered, 4, count))
+            rate = mb(steady(gathered, 4, count))
+            for _ in gathered:
+                pass  # terminate() may hang while workers write results
+            return rate
 
     def ours(through: bool) -> float:
         data = work.Arrays(bytes_, 4 * long, False)
