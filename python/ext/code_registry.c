@@ -181,9 +181,9 @@ void ext_registry_interrupt(struct ext_registry *registry)
     ext_registry_settle(registry);
     for (struct ext_call *frame = registry->calls; registry->runs < 2 && frame != NULL;
          frame = frame->next)
-        if (frame->foreign && frame != ext_call_current()) {
+        if (frame->thread->foreign && frame != ext_call_current()) {
             frame->interrupted = true;
-            PyThreadState_SetAsyncExc(frame->thread, PyExc_KeyboardInterrupt);
+            PyThreadState_SetAsyncExc(frame->thread->ident, PyExc_KeyboardInterrupt);
         }
     ext_mutex_unlock(&registry->mutex);
 }

@@ -12,13 +12,8 @@
 
 #include <stdio.h>
 
-/* One object, looked up once per call, since the lookup is a function call. */
-static _Thread_local struct ext_thread {
-    struct ext_call *current;
-    unsigned long long calls;
-    unsigned long ident; /* 0 before its first call */
-    bool foreign;        /* the engine made this thread */
-} this_thread;
+/* Looked up once per call, since the lookup is a function call. */
+static _Thread_local struct ext_thread this_thread;
 
 struct ext_call *ext_call_current(void)
 {
@@ -271,8 +266,7 @@ push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
 
     if (thread->ident == 0)
         thread->ident = PyThread_get_thread_ident();
-    frame->thread = thread->ident;
-    frame->foreign = thread->foreign;
+    frame->thread = thread;
     frame->registry = registry;
     frame->call = call;
     frame->number = ++thread->calls;
@@ -296,7 +290,7 @@ push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
 
 static void pop(struct ext_call *frame)
 {
-    this_thread.current = frame->outer;
+    frame->thread->current = frame->outer;
     if (frame->forks != ext_forks())
         return;
     ext_mutex_lock(&frame->registry->mutex);

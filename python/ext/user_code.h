@@ -7,16 +7,23 @@
 
 #include "ext.h"
 
+/* A thread that calls user code. */
+struct ext_thread {
+    struct ext_call *current;
+    unsigned long long calls;
+    unsigned long ident; /* 0 before its first call */
+    bool foreign;        /* the engine made this thread */
+};
+
 /* A call in progress; on the stack of its thread. */
 struct ext_call {
     struct ext_call *next, **prev; /* in the registry's list */
     struct ext_call *outer;        /* of the same thread */
     struct ext_registry *registry; /* kept alive by the code that is called */
     struct hr_code_call *call;
-    unsigned long thread;
+    struct ext_thread *thread;
     unsigned long long number; /* among the calls of this thread */
     unsigned forks;
-    bool foreign;     /* the engine made the thread */
     bool interrupted; /* by ext_registry_interrupt */
 };
 

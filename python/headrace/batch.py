@@ -17,7 +17,7 @@ from . import _headrace
 from ._check import nearest
 from ._numpy import np
 from .errors import ArgumentError, NotFoundError, StateError, UnsupportedError, translated
-from .structure import Parts, Structure, join, leaves, mapped
+from .structure import Structure, join, leaves, mapped
 
 
 class Ragged(tuple[Any, ...]):
@@ -83,6 +83,10 @@ def _parts(field: _headrace.Field, convert: Callable[[_headrace.Field], Any]) ->
     return Ragged(map(convert, (field.values(), *map(field.splits, range(field.levels)), *shapes)))
 
 
+_NO_CLASSES: Mapping[str, tuple[str, ...]] = {}
+_NO_PARTS: Mapping[str, Structure] = {}
+
+
 class Batch(Mapping[str, Any]):
     """Fields of some records, stacked.
 
@@ -106,11 +110,12 @@ class Batch(Mapping[str, Any]):
         self,
         batch: _headrace.Batch | Mapping[str, Any],
         convert: Callable[[_headrace.Field], Any] | None = None,
-        classes: Mapping[str, tuple[str, ...]] | None = None,
+        classes: Mapping[str, tuple[str, ...]] = _NO_CLASSES,
+        parts: Mapping[str, Structure] = _NO_PARTS,
     ) -> None:
         self._made: dict[str, Any] = {}
-        self._classes = classes or {}
-        self._parts: dict[str, Structure] = {}  # by name; empty: the fields themselves
+        self._classes = classes
+        self._parts = parts  # by name; empty: the fields themselves
         if isinstance(batch, _headrace.Batch):
             self._batch: _headrace.Batch | _Values = batch
         else:
@@ -124,18 +129,19 @@ class Batch(Mapping[str, Any]):
                 f"a batch is asked for fields by their names, not for {key!r:.60}; records are in the fields, "
                 f"such as batch['{(*self.names, 'image')[0]}'][:4]"
             )
-        try:
-            return self._made[key]
-        except KeyError:
-            pass
-        if key not in self.names:
+        made, batch, parts = self._made, self._batch, self._parts
+        if key in made:
+            return made[key]
+        if key not in (parts or batch.names):
             raise NotFoundError(
                 f"the batch has no field '{key}'{nearest(key, self.names).rstrip('?')}; "
                 f"fields: {', '.join(self.names)}",
                 param=key,
             )
-        part = self._parts.get(key, key)
-        return self._made.setdefault(key, join(part, (self._convert(self._batch.field(n)) for n in leaves(part))))
+        if not parts:
+            return made.setdefault(key, self._convert(batch.field(key)))
+        part = parts[key]
+        return made.setdefault(key, join(part, (self._convert(batch.field(n)) for n in leaves(part))))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -174,11 +180,6 @@ class Batch(Mapping[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _batch_of, (mapped(_kept, self), self.records, self.epoch)
-
-    def _nest(self, structure: Parts) -> Batch:
-        """The batch with the parts of this dict instead of the fields themselves."""
-        self._parts = dict(zip(map(str, structure.keys), structure.parts, strict=True))
-        return self
 
     @property
     def records(self) -> int:

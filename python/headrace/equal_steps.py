@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
-    from .batch import Batch
+    from . import _headrace
     from .loader import Run
 
 _END = 1 << 62  # the epoch of a rank that has no batch left
@@ -38,7 +38,7 @@ class EqualSteps:
         self._torch, self._dist = torch, dist
         self._group: Any = None
 
-    def steps(self, run: Run) -> Iterator[Batch]:
+    def steps(self, run: Run) -> Iterator[_headrace.Batch]:
         """The batches of `run` for which every rank has one of the same epoch."""
         if self._group is None:
             self._group = self._dist.new_group(backend="gloo")
@@ -54,7 +54,7 @@ class EqualSteps:
                 return
             yield batch
 
-    def _meet(self, batch: Batch | None) -> tuple[int, int]:
+    def _meet(self, batch: _headrace.Batch | None) -> tuple[int, int]:
         """The lowest and the highest epoch among the ranks."""
         mine = batch.epoch if batch is not None else _END
         epochs = self._torch.tensor([-mine, mine], dtype=self._torch.int64)
@@ -62,7 +62,7 @@ class EqualSteps:
         return -int(epochs[0]), int(epochs[1])
 
 
-def _take(run: Run) -> Batch | None:
+def _take(run: Run) -> _headrace.Batch | None:
     """The next batch; None at the end."""
     try:
         return run.take()

@@ -33,7 +33,7 @@ from .errors import (
     UnsupportedError,
     translated,
 )
-from .structure import Parts, join, leaves, named, with_field
+from .structure import Parts, Structure, join, leaves, named, with_field
 
 if TYPE_CHECKING:
     from .host import Host
@@ -168,6 +168,21 @@ def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
     return made[output]
 
 
+def _giver(
+    structure: Structure | None, convert: Callable[[_headrace.Field], Any], classes: Mapping[str, tuple[str, ...]]
+) -> Callable[[_headrace.Batch], Any]:
+    """The function that turns a batch of the engine into what the loop gets."""
+    if structure is None or (isinstance(structure, Parts) and structure == named(structure.keys)):
+        return lambda got: Batch(got, convert, classes)
+    if isinstance(structure, str):
+        return lambda got: convert(got.field(structure))
+    if structure.kind is dict:
+        parts = dict(zip(map(str, structure.keys), structure.parts, strict=True))
+        return lambda got: Batch(got, convert, classes, parts)
+    fields = leaves(structure)
+    return lambda got: join(structure, (convert(got.field(name)) for name in fields))
+
+
 class Run:
     """One iteration over some epochs: the iterator of a `for`.
 
@@ -176,6 +191,7 @@ class Run:
 
     def __init__(self, loader: Loader, first: int, epochs: int | None, state: str | None) -> None:
         self._loader = loader
+        self._given = loader._given
         self._lock = threading.RLock()  # re-entrant: a signal handler may call close(), too
         self._closing = self._finished = False
         self._closed_by = 0  # ident of a thread
@@ -197,10 +213,10 @@ class Run:
         return self
 
     def __next__(self) -> Any:
-        return self._loader._given(self.take())
+        return self._given(self.take())
 
-    def take(self) -> Batch:
-        """The next batch with its fields by name; StopIteration at the end."""
+    def take(self) -> _headrace.Batch:
+        """The next batch as the engine gives it; StopIteration at the end."""
         run = self._iter
         if run is None:
             if self.replaced:
@@ -226,10 +242,9 @@ class Run:
         if got.epoch != self.epoch:
             with self._lock:
                 self.epoch = max(self.epoch, got.epoch)
-        made = Batch(got, self._loader._convert, self._loader._built.classes)
         if self._loader._progress is not None:
             self._loader._progress.advance(self)
-        return made
+        return got
 
     def _end(self) -> Exception:
         """The exception of a closed run: an error if another thread ended it early."""
@@ -329,6 +344,7 @@ class Loader:
         self._structure = self._built.structure
         if options.get("eval"):
             self._structure = with_field(self._structure, "valid")
+        self._given = _giver(self._structure, self._convert, self._built.classes)
         if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
             self._built = build.build(pipeline._node)  # to read the iterable in a separate pass
         self._equal_steps: EqualSteps | None = None
@@ -405,15 +421,6 @@ class Loader:
 
     def _with_others(self, run: Run) -> Iterator[Any]:
         return run if self._equal_steps is None else map(self._given, self._equal_steps.steps(run))
-
-    def _given(self, batch: Batch) -> Any:
-        """A batch as the loop gets it."""
-        structure = self._structure
-        if structure is None:
-            return batch
-        if isinstance(structure, Parts) and structure.kind is dict:
-            return batch if structure == named(structure.keys) else batch._nest(structure)
-        return join(structure, map(batch.__getitem__, leaves(structure)))
 
     def set_epoch(self, number: int) -> None:
         """Start the next run with epoch `number`, like torch's DistributedSampler.
