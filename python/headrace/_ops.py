@@ -957,7 +957,7 @@ def image_affine(
     shear: float | Sequence[float] = (0, 0),
     interpolation: Literal["nearest", "bilinear"] = "nearest",
     fill: float | Sequence[float] = 0,
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -984,7 +984,8 @@ def image_affine(
             bilinear, default nearest.
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -993,7 +994,7 @@ def image_affine(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"degrees": degrees, "translate": translate, "scale": scale, "shear": shear, "interpolation": interpolation, "fill": fill, "field": field}
-    defaults: dict[str, Any] = {"translate": (0, 0), "scale": (1, 1), "shear": (0, 0), "interpolation": "nearest", "fill": 0, "field": "image"}
+    defaults: dict[str, Any] = {"translate": (0, 0), "scale": (1, 1), "shear": (0, 0), "interpolation": "nearest", "fill": 0, "field": ("image",)}
     return pipeline._then("image.affine", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -1557,7 +1558,7 @@ def image_rotate(
     interpolation: Literal["nearest", "bilinear"] = "nearest",
     expand: bool = False,
     fill: float | Sequence[float] = 0,
-    field: str = "image",
+    field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -1579,7 +1580,8 @@ def image_rotate(
         expand: enlarge the image to show all of it; bool, default false.
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
-        field: the field with the image; field, default image.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1588,7 +1590,7 @@ def image_rotate(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"degrees": degrees, "interpolation": interpolation, "expand": expand, "fill": fill, "field": field}
-    defaults: dict[str, Any] = {"interpolation": "nearest", "expand": False, "fill": 0, "field": "image"}
+    defaults: dict[str, Any] = {"interpolation": "nearest", "expand": False, "fill": 0, "field": ("image",)}
     return pipeline._then("image.rotate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -1891,15 +1893,15 @@ def record_kind(
 
     Operator `record.kind`, kind map, version 1; pure, zero copy.
 
-    Ops that move an image (crops, flips, resizes, pads) take a list of fields: the
-    image first, then what moves with it, each by its kind. A **mask** is an image of
-    labels: it is resized by the nearest pixel and padded with label 0 (or by the op's
-    `mode`), and ops on colours refuse it. **Boxes** are rows of x1, y1, x2, y2 and
-    **points** rows of x, y, in pixels of the image, where 0 is its left or top edge. A
-    crop clips boxes to its window; a box that lies outside stays as a row of no width
-    or no height, so that rows still agree with labels. Points are never clipped. A
-    decoded photo that is declared a mask is decoded in full: a reduced scale would mix
-    labels. **Samples** are sound, as audio.decode makes it, at `rate` frames per
+    Ops that move an image (crops, flips, resizes, pads, rotations) take a list of
+    fields: the image first, then what moves with it, each by its kind. A **mask** is an
+    image of labels: it is resized by the nearest pixel and padded with label 0 (or by
+    the op's `mode`), and ops on colours refuse it. **Boxes** are rows of x1, y1, x2, y2
+    and **points** rows of x, y, in pixels of the image, where 0 is its left or top
+    edge. A crop clips boxes to its window; a box that lies outside stays as a row of no
+    width or no height, so that rows still agree with labels. Points are never clipped.
+    A decoded photo that is declared a mask is decoded in full: a reduced scale would
+    mix labels. **Samples** are sound, as audio.decode makes it, at `rate` frames per
     second.
 
     Args:

@@ -2,10 +2,11 @@
  * op/kind.h - kinds of field: what a field's numbers are, and how they follow when the
  * image that they belong to is moved.
  *
- * An op that moves an image draws once, says what it did as a struct hr_move, and every
- * field that is bound with the image follows by its kind (ops/move.h). A kind is one
- * file, ops/kind_NAME.c, with one const struct, and one line in ops/kinds.c. The ranges
- * of an image's levels (enum hr_meaning) are no kinds of their own.
+ * An op that moves an image draws once, says what it did as a struct hr_move or struct
+ * hr_warp, and every field that is bound with the image follows by its kind (ops/move.h).
+ * A kind is one file, ops/kind_NAME.c, with one const struct, and one line in
+ * ops/kinds.c. The ranges of an image's levels (enum hr_meaning) are no kinds of their
+ * own.
  */
 #ifndef HR_OP_KIND_H
 #define HR_OP_KIND_H
@@ -28,6 +29,19 @@ struct hr_move {
     bool flip_x, flip_y;
 };
 
+/*
+ * How an image is rotated, shifted, scaled and sheared: position (x, y) of the result
+ * comes from (m[0] * x + m[1] * y + m[2], m[3] * x + m[4] * y + m[5]) of the image
+ * before. Positions are in pixels; the top left corner of an image is (0, 0).
+ */
+struct hr_warp {
+    int32_t width, height; /* of the image before */
+    int32_t to_width, to_height;
+    double m[6]; /* invertible */
+    int filter;  /* enum hr_filter: nearest or bilinear */
+    float fill[4];
+};
+
 struct hr_kind {
     const char *name;  /* "boxes" */
     const char *wants; /* what a field of this kind is, for messages: "float32 [n, 4]" */
@@ -43,6 +57,9 @@ struct hr_kind {
      * belong to an image. */
     HR_CHECK enum hr_err (*move)(struct hr_op_ctx *ctx, size_t field,
                                  const struct hr_move *move);
+    /* The same for a warp; NULL where `move` is. */
+    HR_CHECK enum hr_err (*warp)(struct hr_op_ctx *ctx, size_t field,
+                                 const struct hr_warp *warp);
 };
 
 /* The kind of a field, or NULL. */

@@ -8,7 +8,7 @@
 #include "ops/image_turn.h"
 
 struct affine {
-    const char *field;
+    struct hr_names field; /* first, for HR_MOVE_STATE */
     struct hr_floats degrees, translate, scale, shear, fill;
     int interpolation;
 };
@@ -32,7 +32,7 @@ static const struct hr_param affine_params[] = {
               .names = hr__warp_interpolations,
               .help = "how values between pixels are computed"),
     HR_P_FILL(struct affine),
-    HR_P_IMAGE(struct affine),
+    HR_P_MOVED(struct affine),
 };
 
 static enum hr_err affine_infer(struct hr_infer *infer)
@@ -40,7 +40,7 @@ static enum hr_err affine_infer(struct hr_infer *infer)
     const struct affine *p = infer->params;
     const double *shear = p->shear.values;
 
-    HR_TRY(hr__infer_pixels(infer, 0));
+    HR_TRY(hr__infer_turned(infer));
     HR_TRY(hr__infer_interval(infer, "degrees", &p->degrees));
     HR_TRY(hr__infer_interval(infer, "scale", &p->scale));
     HR_TRY(hr__infer_interval(infer, "shear", &p->shear));
@@ -93,7 +93,7 @@ static enum hr_err affine_apply(struct hr_op_ctx *ctx)
     hr__op_rng(ctx, &rng);
     turn = draw(p, &rng, width, height);
     hr__fill_levels(&p->fill, fill);
-    return hr__image_turn(ctx, 0, &turn, p->interpolation, false, fill);
+    return hr__turn(ctx, &turn, p->interpolation, false, fill);
 }
 
 const struct hr_op hr_op_image_affine = {
@@ -106,6 +106,7 @@ const struct hr_op hr_op_image_affine = {
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM,
     HR_PARAMS(affine_params, struct affine),
+    HR_MOVE_STATE,
     .infer = affine_infer,
     .apply = affine_apply,
 };

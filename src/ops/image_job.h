@@ -95,6 +95,10 @@ HR_CHECK enum hr_err hr__image_flip(struct hr_op_ctx *ctx, size_t field, bool x,
 struct hr_move; /* op/kind.h */
 HR_CHECK enum hr_err
 hr__image_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move);
+/* Makes the pixels and warps them: uint8 or float32. */
+struct hr_warp; /* op/kind.h */
+HR_CHECK enum hr_err
+hr__image_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp);
 HR_CHECK enum hr_err hr__image_affine(struct hr_op_ctx *ctx, size_t field,
                                       const float scale[4], const float bias[4]);
 HR_CHECK enum hr_err
@@ -139,8 +143,9 @@ HR_CHECK enum hr_err hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_
                                      int32_t top, int32_t right, int32_t bottom,
                                      enum hr_pad_mode mode, const float fill[4]);
 
-/* infer: requires an image of uint8 or float32; with levels (not normalised) and 1 or 3
- * channels. */
+/* infer: requires pixels of uint8 or float32; an image of these; one with levels (not
+ * normalised) and 1 or 3 channels. */
+HR_CHECK enum hr_err hr__infer_pixel_dtype(struct hr_infer *infer, size_t field);
 HR_CHECK enum hr_err hr__infer_pixels(struct hr_infer *infer, size_t field);
 HR_CHECK enum hr_err hr__infer_colours(struct hr_infer *infer, size_t field);
 

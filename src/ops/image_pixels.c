@@ -68,17 +68,22 @@ void hr__infer_size(struct hr_field *field, int64_t width, int64_t height)
         hr__dim_set(hr__field_height(field), height);
 }
 
-enum hr_err hr__infer_pixels(struct hr_infer *infer, size_t field)
+enum hr_err hr__infer_pixel_dtype(struct hr_infer *infer, size_t field)
 {
     const struct hr_field *f = infer->fields[field];
 
-    HR_TRY(hr__infer_image(infer, field));
     if (f->dtype == HR_U8 || f->dtype == HR_F32)
         return HR_OK;
     return hr__infer_fail(infer, f->name, HR_ERR_TYPE,
                           "field \"%s\" is %s, and this op needs uint8 or float32: "
                           "convert to %s after it",
                           f->name, hr_dtype_name(f->dtype), hr_dtype_name(f->dtype));
+}
+
+enum hr_err hr__infer_pixels(struct hr_infer *infer, size_t field)
+{
+    HR_TRY(hr__infer_image(infer, field));
+    return hr__infer_pixel_dtype(infer, field);
 }
 
 enum hr_err hr__infer_colours(struct hr_infer *infer, size_t field)

@@ -6,7 +6,7 @@
 #include "ops/image_turn.h"
 
 struct rotate {
-    const char *field;
+    struct hr_names field; /* first, for HR_MOVE_STATE */
     struct hr_floats degrees, fill;
     int interpolation;
     bool expand;
@@ -22,18 +22,18 @@ static const struct hr_param rotate_params[] = {
     HR_P_BOOL(struct rotate, expand, .fallback = "false",
               .help = "enlarge the image to show all of it"),
     HR_P_FILL(struct rotate),
-    HR_P_IMAGE(struct rotate),
+    HR_P_MOVED(struct rotate),
 };
 
 static enum hr_err rotate_infer(struct hr_infer *infer)
 {
     const struct rotate *p = infer->params;
 
-    HR_TRY(hr__infer_pixels(infer, 0));
+    HR_TRY(hr__infer_turned(infer));
     HR_TRY(hr__infer_interval(infer, "degrees", &p->degrees));
     HR_TRY(hr__infer_fill(infer, &p->fill));
     if (p->expand)
-        hr__infer_size(infer->fields[0], -1, -1);
+        hr__infer_moved_size(infer, -1, -1);
     return HR_OK;
 }
 
@@ -49,7 +49,7 @@ static enum hr_err rotate_apply(struct hr_op_ctx *ctx)
     hr__interval(&p->degrees, &low, &high);
     turn.degrees = -hr__rng_uniform(&rng, low, high);
     hr__fill_levels(&p->fill, fill);
-    return hr__image_turn(ctx, 0, &turn, p->interpolation, p->expand, fill);
+    return hr__turn(ctx, &turn, p->interpolation, p->expand, fill);
 }
 
 const struct hr_op hr_op_image_rotate = {
@@ -63,6 +63,7 @@ const struct hr_op hr_op_image_rotate = {
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM,
     HR_PARAMS(rotate_params, struct rotate),
+    HR_MOVE_STATE,
     .infer = rotate_infer,
     .apply = rotate_apply,
 };

@@ -5,8 +5,10 @@
 #include "ops/image_turn.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kernel/warp.h"
+#include "ops/image_job.h"
 
 const char *const hr__warp_interpolations[] = {"nearest", "bilinear", NULL};
 
@@ -58,26 +60,46 @@ static int32_t extent(double along_x, double along_y, int32_t width, int32_t hei
     return size < 1 ? 1 : (int32_t)size;
 }
 
+enum hr_err hr__infer_turned(struct hr_infer *infer)
+{
+    HR_TRY(hr__infer_moved(infer));
+    for (size_t i = 0; i < infer->field_count; i++)
+        if (hr__field_has_pixels(infer->fields[i]))
+            HR_TRY(hr__infer_pixel_dtype(infer, i));
+    return HR_OK;
+}
+
+enum hr_err hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn, int filter,
+                     bool expand, const float fill[4])
+{
+    struct hr_warp warp = {.filter = filter};
+    int32_t channels;
+    double *m = warp.m;
+
+    HR_TRY(hr__image_size(ctx, 0, &warp.width, &warp.height, &channels));
+    inverse(turn, m);
+    warp.to_width = expand ? extent(m[0], m[3], warp.width, warp.height) : warp.width;
+    warp.to_height = expand ? extent(m[1], m[4], warp.width, warp.height) : warp.height;
+    m[2] +=
+        warp.width / 2.0 - m[0] * (warp.to_width / 2.0) - m[1] * (warp.to_height / 2.0);
+    m[5] +=
+        warp.height / 2.0 - m[3] * (warp.to_width / 2.0) - m[4] * (warp.to_height / 2.0);
+    memcpy(warp.fill, fill, sizeof warp.fill);
+    return hr__warp(ctx, &warp);
+}
+
 enum hr_err
-hr__image_turn(struct hr_op_ctx *ctx, size_t field, const struct hr_turn *turn,
-               int filter, bool expand, const float fill[4])
+hr__image_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
 {
     enum hr_layout layout = hr__image_layout_of(ctx->fields[field]);
     struct hr_pixels in, out;
-    int32_t width, height;
     struct hr_value made;
-    double m[6];
 
     HR_TRY(hr__image_read(ctx, field, &in));
-    inverse(turn, m);
-    width = expand ? extent(m[0], m[3], in.width, in.height) : in.width;
-    height = expand ? extent(m[1], m[4], in.width, in.height) : in.height;
-    m[2] += in.width / 2.0 - m[0] * (width / 2.0) - m[1] * (height / 2.0);
-    m[5] += in.height / 2.0 - m[3] * (width / 2.0) - m[4] * (height / 2.0);
-    HR_TRY(hr__image_make(ctx->thread, width, height, in.channels, in.dtype, layout,
-                          &made, &out, ctx->error));
-    if (hr__warp_run(&ctx->thread->arena, &in, &out, m, (enum hr_filter)filter, fill) !=
-        HR_OK)
+    HR_TRY(hr__image_make(ctx->thread, warp->to_width, warp->to_height, in.channels,
+                          in.dtype, layout, &made, &out, ctx->error));
+    if (hr__warp_run(&ctx->thread->arena, &in, &out, warp->m,
+                     (enum hr_filter)warp->filter, warp->fill) != HR_OK)
         return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to warp an image");
     hr__image_replace(ctx, field, &made);
     return HR_OK;

@@ -1,11 +1,11 @@
 /*
  * ops/image_turn.h - shared by image.rotate and image.affine: an affine map about the
- * centre of the image.
+ * centre of the image, which the other fields of the list follow.
  */
 #ifndef HR_OPS_IMAGE_TURN_H
 #define HR_OPS_IMAGE_TURN_H
 
-#include "ops/image_job.h"
+#include "ops/move.h"
 
 struct hr_turn {
     double degrees;          /* clockwise, like torchvision's affine */
@@ -17,10 +17,13 @@ struct hr_turn {
 /* Interpolations for warping: nearest, bilinear (as enum hr_filter). */
 extern const char *const hr__warp_interpolations[];
 
-/* Replaces the image by the warped one; with `expand`, large enough to show all of it. */
-HR_CHECK enum hr_err
-hr__image_turn(struct hr_op_ctx *ctx, size_t field, const struct hr_turn *turn,
-               int filter, bool expand, const float fill[4]);
+/* infer: fields that can be turned; those with pixels are uint8 or float32. */
+HR_CHECK enum hr_err hr__infer_turned(struct hr_infer *infer);
+
+/* Warps all bound fields; with `expand`, the result is large enough to show all of the
+ * image. */
+HR_CHECK enum hr_err hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn,
+                              int filter, bool expand, const float fill[4]);
 
 /* Checks an interval: number for [-number, number], or [least, most]. */
 HR_CHECK enum hr_err hr__infer_interval(struct hr_infer *infer, const char *param,

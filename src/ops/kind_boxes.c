@@ -2,6 +2,8 @@
  * kind_boxes.c - boxes and points, in pixels of the image that they belong to: x runs
  * from 0 at its left edge to its width, y from 0 at its top edge to its height.
  */
+#include <math.h>
+
 #include "ops/kinds.h"
 
 static bool is_table(const struct hr_field *field, int64_t columns)
@@ -108,6 +110,65 @@ points_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
     return HR_OK;
 }
 
+/* Where a position of the image before lies in the result. */
+static void
+warped(const struct hr_warp *warp, double x, double y, double *ret_x, double *ret_y)
+{
+    const double *m = warp->m;
+    double det = m[0] * m[4] - m[1] * m[3];
+    double from_x = x - m[2], from_y = y - m[5];
+
+    *ret_x = (m[4] * from_x - m[1] * from_y) / det;
+    *ret_y = (m[0] * from_y - m[3] * from_x) / det;
+}
+
+/* Upright around the four warped corners, and within the image. */
+static void warp_box(const struct hr_warp *warp, float box[4])
+{
+    double low_x = INFINITY, low_y = INFINITY, high_x = -INFINITY, high_y = -INFINITY;
+
+    for (int corner = 0; corner < 4; corner++) {
+        double x, y;
+
+        warped(warp, box[corner % 2 * 2], box[corner / 2 * 2 + 1], &x, &y);
+        low_x = fmin(low_x, x);
+        low_y = fmin(low_y, y);
+        high_x = fmax(high_x, x);
+        high_y = fmax(high_y, y);
+    }
+    box[0] = clipped(low_x, warp->to_width);
+    box[1] = clipped(low_y, warp->to_height);
+    box[2] = clipped(high_x, warp->to_width);
+    box[3] = clipped(high_y, warp->to_height);
+}
+
+static enum hr_err
+boxes_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
+{
+    float *box;
+
+    HR_TRY(copy_rows(ctx, field, 4, &box));
+    for (int64_t i = 0; i < ctx->fields[field]->dims[0]; i++, box += 4)
+        warp_box(warp, box);
+    return HR_OK;
+}
+
+static enum hr_err
+points_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
+{
+    float *point;
+
+    HR_TRY(copy_rows(ctx, field, 2, &point));
+    for (int64_t i = 0; i < ctx->fields[field]->dims[0]; i++, point += 2) {
+        double x, y;
+
+        warped(warp, point[0], point[1], &x, &y);
+        point[0] = (float)x;
+        point[1] = (float)y;
+    }
+    return HR_OK;
+}
+
 const struct hr_kind hr__kind_boxes = {
     .name = "boxes",
     .wants = "float32 [n, 4]",
@@ -115,6 +176,7 @@ const struct hr_kind hr__kind_boxes = {
     .meaning_last = HR_MEANING_BOXES,
     .accepts = boxes_accepts,
     .move = boxes_move,
+    .warp = boxes_warp,
 };
 
 const struct hr_kind hr__kind_points = {
@@ -124,4 +186,5 @@ const struct hr_kind hr__kind_points = {
     .meaning_last = HR_MEANING_POINTS,
     .accepts = points_accepts,
     .move = points_move,
+    .warp = points_warp,
 };

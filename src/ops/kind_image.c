@@ -15,6 +15,12 @@ image_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
     return hr__image_move(ctx, field, move);
 }
 
+static enum hr_err
+image_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
+{
+    return hr__image_warp(ctx, field, warp);
+}
+
 const struct hr_kind hr__kind_image = {
     .name = "image",
     .wants = "uint8 [height, width, channels]",
@@ -23,4 +29,5 @@ const struct hr_kind hr__kind_image = {
     .pixels = true,
     .accepts = image_accepts,
     .move = image_move,
+    .warp = image_warp,
 };

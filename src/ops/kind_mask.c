@@ -23,6 +23,17 @@ mask_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
     return hr__image_move(ctx, field, &nearest);
 }
 
+static enum hr_err
+mask_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
+{
+    struct hr_warp nearest = *warp;
+
+    nearest.filter = HR_FILTER_NEAREST;
+    for (int i = 0; i < 4; i++)
+        nearest.fill[i] = 0;
+    return hr__image_warp(ctx, field, &nearest);
+}
+
 const struct hr_kind hr__kind_mask = {
     .name = "mask",
     .wants = "uint8 [height, width, channels]",
@@ -31,4 +42,5 @@ const struct hr_kind hr__kind_mask = {
     .pixels = true,
     .accepts = mask_accepts,
     .move = mask_move,
+    .warp = mask_warp,
 };

@@ -122,20 +122,21 @@ void hr__move_resize(struct hr_move *move, int32_t width, int32_t height, int fi
     move->antialias = antialias;
 }
 
-static enum hr_err
-check_sizes(struct hr_op_ctx *ctx, const struct followers *f, const struct hr_move *move)
+static enum hr_err check_sizes(struct hr_op_ctx *ctx, const struct followers *f,
+                               int32_t image_width, int32_t image_height)
 {
     int32_t width, height, channels;
 
+    assert(f->count == ctx->field_count);
     for (size_t i = 1; i < f->count; i++) {
         if (!f->items[i].kind->pixels)
             continue;
         HR_TRY(hr__image_size(ctx, i, &width, &height, &channels));
-        if (width != move->width || height != move->height)
+        if (width != image_width || height != image_height)
             return hr__fail(ctx->error, HR_ERR_SHAPE,
                             "\"%s\" is %dx%d and \"%s\" is %dx%d: they cannot move "
                             "together",
-                            f->items[0].name, (int)move->width, (int)move->height,
+                            f->items[0].name, (int)image_width, (int)image_height,
                             f->items[i].name, (int)width, (int)height);
     }
     return HR_OK;
@@ -149,9 +150,22 @@ enum hr_err hr__move(struct hr_op_ctx *ctx, const struct hr_move *move)
         assert(ctx->field_count == 1);
         return hr__image_move(ctx, 0, move);
     }
-    assert(f->count == ctx->field_count);
-    HR_TRY(check_sizes(ctx, f, move));
+    HR_TRY(check_sizes(ctx, f, move->width, move->height));
     for (size_t i = 0; i < f->count; i++)
         HR_TRY(f->items[i].kind->move(ctx, i, move));
+    return HR_OK;
+}
+
+enum hr_err hr__warp(struct hr_op_ctx *ctx, const struct hr_warp *warp)
+{
+    const struct followers *f = ctx->state;
+
+    if (f == NULL) {
+        assert(ctx->field_count == 1);
+        return hr__image_warp(ctx, 0, warp);
+    }
+    HR_TRY(check_sizes(ctx, f, warp->width, warp->height));
+    for (size_t i = 0; i < f->count; i++)
+        HR_TRY(f->items[i].kind->warp(ctx, i, warp));
     return HR_OK;
 }

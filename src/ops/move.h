@@ -40,5 +40,6 @@ void hr__move_resize(struct hr_move *move, int32_t width, int32_t height, int fi
                      bool antialias);
 /* Moves all bound fields. HR_ERR_SHAPE when pixels differ from the image in size. */
 HR_CHECK enum hr_err hr__move(struct hr_op_ctx *ctx, const struct hr_move *move);
+HR_CHECK enum hr_err hr__warp(struct hr_op_ctx *ctx, const struct hr_warp *warp);
 
 #endif

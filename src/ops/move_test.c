@@ -2,8 +2,9 @@
  * ops/move_test.c - an image, its mask, boxes and points move by one draw.
  *
  * Each pixel of the image holds its own place, so a moved image shows where its pixels
- * came from. The points (0, 0) and (width, height) give the map from old to new
- * coordinates; pixels, mask and boxes are checked against it, and it against the pixels.
+ * came from. The points (0, 0), (width, height) and (width, 0) give the map from old to
+ * new coordinates; pixels, mask and boxes are checked against it, and it against the
+ * pixels.
  */
 #include "ops/ops_test_util.h"
 
@@ -20,7 +21,7 @@ static struct bench b;
 static struct scene {
     int width, height;
     uint8_t image[SIDE_MAX * SIDE_MAX * 3], mask[SIDE_MAX * SIDE_MAX];
-    float boxes[BOXES * 4], points[2 * 2];
+    float boxes[BOXES * 4], points[3 * 2];
 } scene;
 
 static uint8_t label_at(int x, int y)
@@ -52,8 +53,9 @@ static void draw_scene(struct hr_rng *rng)
         box[3] = (float)hr__rng_uniform(rng, box[1], scene.height);
     }
     scene.points[0] = scene.points[1] = 0;
-    scene.points[2] = (float)scene.width;
+    scene.points[2] = scene.points[4] = (float)scene.width;
     scene.points[3] = (float)scene.height;
+    scene.points[5] = 0;
 }
 
 static void put_rows(const char *name, int64_t rows, int64_t columns, float *data)
@@ -76,7 +78,7 @@ static void put_scene(void)
     bench_put_image(&b, "image", HR_U8, scene.height, scene.width, 3, scene.image);
     bench_put_image(&b, "mask", HR_U8, scene.height, scene.width, 1, scene.mask);
     put_rows("boxes", BOXES, 4, scene.boxes);
-    put_rows("points", 2, 2, scene.points);
+    put_rows("points", 3, 2, scene.points);
     CHECK_OK(bench_op(&b, "record.kind", "{field: mask, kind: mask}"));
     CHECK_OK(bench_op(&b, "record.kind", "{field: boxes, kind: boxes}"));
     CHECK_OK(bench_op(&b, "record.kind", "{field: points, kind: points}"));
@@ -159,6 +161,88 @@ static void check_moved(void)
     free(points);
 }
 
+/* old = origin + x * along_x + y * along_y, from the three moved points */
+struct affine {
+    double origin[2], along_x[2], along_y[2];
+    int width, height; /* of the result */
+};
+
+static struct affine affine_of(const float *points, int width, int height)
+{
+    struct affine a = {.width = width, .height = height};
+
+    for (int i = 0; i < 2; i++) {
+        a.origin[i] = points[i];
+        a.along_x[i] = ((double)points[4 + i] - points[i]) / scene.width;
+        a.along_y[i] = ((double)points[2 + i] - points[4 + i]) / scene.height;
+    }
+    return a;
+}
+
+static void check_warped_box(const struct affine *a, const float *from, const float *to)
+{
+    const int sizes[2] = {a->width, a->height};
+
+    for (int axis = 0; axis < 2; axis++) {
+        double low = INFINITY, high = -INFINITY;
+
+        for (int corner = 0; corner < 4; corner++) {
+            double at = a->origin[axis] + from[corner % 2 * 2] * a->along_x[axis] +
+                        from[corner / 2 * 2 + 1] * a->along_y[axis];
+
+            low = fmin(low, at);
+            high = fmax(high, at);
+        }
+        CHECK_NEAR(to[axis], clip(low, sizes[axis]), 1e-2);
+        CHECK_NEAR(to[axis + 2], clip(high, sizes[axis]), 1e-2);
+    }
+}
+
+/* A pixel shows the old pixel in which its centre was; outside there is fill. */
+static void check_warped_pixel(const struct affine *a, int x, int y, const uint8_t *pixel)
+{
+    double to_x = x + 0.5 - a->origin[0], to_y = y + 0.5 - a->origin[1];
+    double det = a->along_x[0] * a->along_y[1] - a->along_x[1] * a->along_y[0];
+    double from_x = (a->along_y[1] * to_x - a->along_y[0] * to_y) / det;
+    double from_y = (a->along_x[0] * to_y - a->along_x[1] * to_x) / det;
+
+    if (pixel[0] > 0) {
+        CHECK(fabs(from_x - (pixel[0] - 0.5)) < 0.51);
+        CHECK(fabs(from_y - (pixel[1] - 0.5)) < 0.51);
+    } else {
+        CHECK(from_x < 0.01 || from_x > scene.width - 0.01 || from_y < 0.01 ||
+              from_y > scene.height - 0.01);
+    }
+}
+
+/* After the op has warped all four. */
+static void check_warped(void)
+{
+    struct hr_value *value = bench_value(&b, "image");
+    int width = (int)value->dims[1], height = (int)value->dims[0];
+    size_t bytes;
+    uint8_t *image = bench_bytes(&b, "image", &bytes);
+    uint8_t *mask = bench_bytes(&b, "mask", &bytes);
+    float *boxes = bench_bytes(&b, "boxes", &bytes);
+    float *points = bench_bytes(&b, "points", &bytes);
+    struct affine a = affine_of(points, width, height);
+
+    CHECK_EQ_INT(bench_value(&b, "mask")->dims[0], height);
+    CHECK_EQ_INT(bench_value(&b, "mask")->dims[1], width);
+    for (int i = 0; i < width * height; i++) {
+        const uint8_t *pixel = &image[3 * i];
+
+        check_warped_pixel(&a, i % width, i / width, pixel);
+        CHECK_EQ_INT(mask[i], pixel[0] == 0 ? 0 : label_at(pixel[0] - 1, pixel[1] - 1));
+    }
+    for (int i = 0; i < BOXES; i++)
+        check_warped_box(&a, &scene.boxes[i * 4], &boxes[i * 4]);
+    free(image);
+    free(mask);
+    free(boxes);
+    free(points);
+}
+
 static const struct {
     const char *op, *params;
 } ops[] = {
@@ -203,6 +287,34 @@ TEST(all_that_moves_with_an_image_moves_by_its_draw)
             if (bench_op(&b, ops[k].op, params) != HR_OK)
                 check_failed(__FILE__, __LINE__, "%s: %s", ops[k].op, b.error.message);
             check_moved();
+        }
+    bench_finish(&b);
+}
+
+TEST(all_that_is_warped_with_an_image_is_warped_by_its_draw)
+{
+    static const struct {
+        const char *op, *params;
+    } warps[] = {
+        {"image.rotate", "degrees: 180"                                             },
+        {"image.rotate", "degrees: 50, expand: true"                                },
+        {"image.affine", "degrees: 0, translate: [0.4, 0.2]"                        },
+        {"image.affine", "degrees: 90, scale: [0.4, 2.5], shear: [-30, 30, -20, 20]"},
+    };
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, begin(), 0, 0);
+    for (int i = 0; i < DRAWS; i++)
+        for (size_t k = 0; k < sizeof warps / sizeof warps[0]; k++) {
+            char params[200];
+
+            b.id.index = hr__rng_u32(&rng);
+            draw_scene(&rng);
+            put_scene();
+            snprintf(params, sizeof params, "{%s, field: [image, mask, points, boxes]}",
+                     warps[k].params);
+            CHECK_OK(bench_op(&b, warps[k].op, params));
+            check_warped();
         }
     bench_finish(&b);
 }
@@ -278,10 +390,6 @@ TEST(what_cannot_move_together_is_refused)
     REFUSED(HR_ERR_ARGUMENT, "image.flip", "{field: [image, mask, mask]}",
             "\"mask\" is listed twice");
     REFUSED(HR_ERR_TYPE, "image.color_jitter", "{field: mask, hue: 0.1}", "kind mask");
-    REFUSED(HR_ERR_TYPE, "image.rotate", "{degrees: 3, field: [image, mask]}",
-            "parameter \"field\" wants a field, not a list");
-    REFUSED(HR_ERR_TYPE, "image.affine", "{degrees: 3, field: [image, mask]}",
-            "parameter \"field\" wants a field, not a list");
     REFUSED(HR_ERR_TYPE, "tensor.cast", "{field: mask, dtype: float32}", "integers");
     REFUSED(HR_ERR_TYPE, "record.kind", "{field: boxes, kind: points}",
             "field \"boxes\" is float32 [n, 4]; points wants float32 [n, 2]");

@@ -81,7 +81,8 @@ const struct hr_op hr_op_record_kind = {
     .name = "record.kind",
     .summary = "declare a field to be an image, a mask, boxes, points or samples",
     .doc =
-        "Ops that move an image (crops, flips, resizes, pads) take a list of fields: the "
+        "Ops that move an image (crops, flips, resizes, pads, rotations) take a list of "
+        "fields: the "
         "image first, then what moves with it, each by its kind. A **mask** is an image "
         "of labels: it is resized by the nearest pixel and padded with label 0 (or by "
         "the op's `mode`), and ops on colours refuse it. **Boxes** are rows of x1, y1, "
