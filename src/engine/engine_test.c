@@ -8,6 +8,7 @@
 #include "engine/engine_test_util.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 TEST(a_chain_gives_the_same_bytes_in_any_number_of_threads)
 {
@@ -174,6 +175,44 @@ TEST(a_bad_record_after_the_last_one_taken_does_not_matter)
         CHECK_EQ_INT(o->code, HR_ERR_END);
         CHECK_EQ_INT(o->records, 20);
         CHECK_EQ_INT(o->stats.errors, 0);
+        outcome_free(o);
+    }
+}
+
+/* Photo 30 has another size than its batch, which no record that is taken belongs to. */
+TEST(a_batch_that_fails_after_the_last_record_taken_does_not_matter)
+{
+    char folder[512], text[1024], path[600];
+
+    snprintf(folder, sizeof folder, "%s/photos", check_temp_dir());
+    CHECK_EQ_INT(mkdir(folder, 0777), 0);
+    for (int i = 0; i < 40; i++) {
+        static const uint8_t pixels[18] = {0};
+        FILE *file;
+
+        snprintf(path, sizeof path, "%s/%02d.ppm", folder, i);
+        file = fopen(path, "w");
+        CHECK(file != NULL);
+        fprintf(file, "P6 %d 2 255\n", i == 30 ? 3 : 2);
+        fwrite(pixels, 1, i == 30 ? 18 : 12, file);
+        fclose(file);
+    }
+    for (int i = 0; i < 40; i++) {
+        struct hr_iter_options options;
+        struct outcome *o;
+
+        hr_iter_options_init(&options);
+        options.epochs = 2;
+        snprintf(text, sizeof text,
+                 GRAPH("  - source.files: {path: %s}\n"
+                       "  - image.decode: {}\n" BATCH(
+                           4) "  - batch.unbatch: {}\n"
+                              "  - debug.spin: {us: %d}\n"
+                              "  - order.take: {count: %d}\n" BATCH(5)),
+                 folder, i % 2 * 20, i % 4 < 2 ? 20 : 35);
+        o = run(text, i / 4 % 3, &options);
+        CHECK_EQ_INT(o->code, i % 4 < 2 ? HR_ERR_END : HR_ERR_SHAPE);
+        CHECK_EQ_INT(o->records, i % 4 < 2 ? 40 : 25);
         outcome_free(o);
     }
 }

@@ -322,9 +322,7 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
                            first->row, &error);
     if (code != HR_OK) {
         hr__row_clear(first->row, first->fields);
-        hr__graph_blame(stage->engine->graph, first->number, &error);
-        hr__stage_fail(stage, code, &error, NULL);
-        return false;
+        return hr__sequence_fail(stage, 0, code, &error);
     }
     enter_record(stage, block, block->size - 1);
     stage->children = stage->child = 1;
@@ -390,7 +388,7 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block, uint3
 {
     bool rows;
 
-    if (!hr__sequence_begin(stage, block->epoch))
+    if (!hr__sequence_begin(stage, block->epoch) || !hr__sequence_settle(stage))
         return false;
     if (!epoch_has_ended(stage) && is_whole_batch(stage, block) &&
         !deliver_block(stage, block))

@@ -39,6 +39,12 @@ hr__sequencer_restore(struct hr_stage *stage, size_t k, uint64_t epoch,
  * which ends the run. */
 HR_CHECK bool
 hr__sequence_place(struct hr_stage *stage, size_t k, struct hr_place *ret_place);
+/* Sequencer `k` cannot go on. Returns false: the error ends the run, unless a later stage
+ * turns out to have ended the epoch before it. */
+bool hr__sequence_fail(struct hr_stage *stage, size_t k, enum hr_err code,
+                       struct hr_error *error);
+/* Whether no failed sequencer is left that may end the run. */
+HR_CHECK bool hr__sequence_settle(struct hr_stage *stage);
 /* Adds the records that passed to the meter of this thread. */
 void hr__sequencers_count(struct hr_stage *stage);
 

@@ -94,15 +94,36 @@ void hr__sequencers_finish(struct hr_stage *stage)
     stage->sequencer_count = 0;
 }
 
-static bool
-failed(struct hr_stage *stage, size_t k, enum hr_err code, struct hr_error *error)
+bool hr__sequence_fail(struct hr_stage *stage, size_t k, enum hr_err code,
+                       struct hr_error *error)
 {
     error->code = code;
     if (error->message[0] == '\0')
         hr__fail(error, code, "%s", hr_err_text(code));
     hr__graph_blame(stage->engine->graph, stage->sequencers[k].number, error);
-    hr__stage_fail(stage, code, error, NULL);
+    stage->failure = *error;
     return false;
+}
+
+bool hr__sequence_settle(struct hr_stage *stage)
+{
+    if (stage->failure.code == HR_OK)
+        return true;
+    if (!hr__stage_is_final(stage) && !stage->next_quiet &&
+        !hr__error_is_fatal(stage->failure.code)) {
+        stage->waits = true;
+        return false;
+    }
+    if (stage->ended_epoch != stage->sequence_epoch) {
+        hr__stage_fail(stage, stage->failure.code, &stage->failure, NULL);
+        return false;
+    }
+    for (size_t k = 0; k < stage->sequencer_count; k++) { /* nobody needs their outputs */
+        stage->sequencers[k].draining = false;
+        stage->sequencers[k].ended = stage->sequencers[k].flushed = true;
+    }
+    stage->failure.code = HR_OK;
+    return true;
 }
 
 static bool no_memory(struct hr_stage *stage)
@@ -303,7 +324,7 @@ bool hr__sequence_begin(struct hr_stage *stage, uint64_t epoch)
         enum hr_err code = begin(stage, k, epoch, &error);
 
         if (code != HR_OK)
-            return failed(stage, k, code, &error);
+            return hr__sequence_fail(stage, k, code, &error);
         if (!set_base(stage, k))
             return false;
     }
@@ -412,7 +433,7 @@ bool hr__sequence_add(struct hr_stage *stage, size_t k, struct hr_sequence_recor
             verdict = HR_SEQUENCE_READY;
         }
         if (code != HR_OK)
-            return failed(stage, k, code, &error);
+            return hr__sequence_fail(stage, k, code, &error);
         if (has_ended(s) && !end_epoch_here(stage, k))
             return false;
         switch (verdict) {
@@ -445,7 +466,7 @@ bool hr__sequence_add_rows(struct hr_stage *stage, const struct hr_record_id *id
     code = s->op->add_rows(s->state, ids, stage->columns, count, ret_taken, &verdict,
                            &error);
     if (code != HR_OK)
-        return failed(stage, 0, code, &error);
+        return hr__sequence_fail(stage, 0, code, &error);
     assert(*ret_taken > 0 && *ret_taken <= count);
     assert(verdict == HR_SEQUENCE_HELD || verdict == HR_SEQUENCE_READY);
     s->received += *ret_taken;
@@ -466,7 +487,7 @@ static bool give(struct hr_stage *stage, size_t k)
     hr__meter_end(stage->sequencer, was);
     if (code != HR_OK) {
         hr__row_clear(s->row, s->fields);
-        return failed(stage, k, code, &error);
+        return hr__sequence_fail(stage, k, code, &error);
     }
     assert(any || !more);
     s->draining = more;
@@ -516,7 +537,7 @@ bool hr__sequence_flush(struct hr_stage *stage)
         if (s->op->flush != NULL)
             code = s->op->flush(s->state, HR_FLUSH_EPOCH, &error);
         if (code != HR_OK)
-            return failed(stage, k, code, &error);
+            return hr__sequence_fail(stage, k, code, &error);
         s->flushed = true;
         s->draining = s->op->next != NULL;
     }

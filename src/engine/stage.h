@@ -88,12 +88,14 @@ struct hr_stage {
     uint64_t children, child; /* of that record; how many are consumed */
     struct hr_marks marks;
     struct hr_block *filling; /* the next stage's block that outputs go into, or NULL */
-    /* A bad record counts once all outputs before it have passed the later stages, since
-     * one of those may end the epoch. Whether the next record is bad and waits for that;
-     * whether they have; 1 + the epoch that this stage or a later one has ended, written
-     * only while there are outputs that have not passed. */
+    /* A bad record, and a sequencer that fails, count once all outputs before them have
+     * passed the later stages, since one of those may end the epoch. Whether the next
+     * record waits for that; whether they have; 1 + the epoch that this stage or a later
+     * one has ended, written only while there are outputs that have not passed; the error
+     * of the sequencer that failed, or code HR_OK. */
     bool waits, next_quiet;
     uint64_t ended_epoch;
+    struct hr_error failure;
 };
 
 /* Consecutive records of a block that one runner runs. */
