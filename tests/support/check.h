@@ -92,11 +92,13 @@ int check_open_files(void);
                          #b, check_b_);                                                  \
     } while (0)
 
+/* With no bytes, a and b may be NULL. */
 #define CHECK_BYTES(a, b, count)                                                         \
     do {                                                                                 \
-        if (memcmp((a), (b), (count)) != 0)                                              \
+        size_t check_bytes_ = (count);                                                   \
+        if (check_bytes_ > 0 && memcmp((a), (b), check_bytes_) != 0)                     \
             check_failed(__FILE__, __LINE__, "%s and %s differ within %zu bytes", #a,    \
-                         #b, (size_t)(count));                                           \
+                         #b, check_bytes_);                                              \
     } while (0)
 
 #endif
