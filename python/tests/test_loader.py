@@ -202,15 +202,11 @@ def test_torch_gets_bfloat16(pictures: pathlib.Path) -> None:
     assert next(iter(pipe.loader(output="torch"))).image.dtype == torch.bfloat16
 
 
-def test_hand_over_to_torch_takes_microseconds() -> None:
+def test_torch_tensors_are_the_memory_of_the_batch() -> None:
     pytest.importorskip("torch")
     pipe = hr.range(8).map(lambda x: np.zeros((3, 500, 500), np.float32)).batch(2)
-    best = 1.0
     for batch in pipe.loader(output="torch"):
-        start = time.perf_counter()
-        _ = batch.value
-        best = min(best, time.perf_counter() - start)
-    assert best < 200e-6  # 20 us on an idle machine; `make bench` measures
+        assert batch.value.data_ptr() == np.asarray(batch.raw("value")).ctypes.data
 
 
 def test_headrace_output_gives_fields(vision: hr.Pipeline) -> None:
