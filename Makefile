@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python soak-resume nightly debug-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume nightly debug-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
@@ -25,6 +25,7 @@ help:
 	@echo 'make check-freethreaded  test the Python package on free-threaded CPython'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
 	@echo 'make asan-python       run the tests of the Python extension under ASan and UBSan'
+	@echo 'make tsan-python       the same under TSan'
 	@echo 'make debug-python      the same under a debug build of Python, checking reference counts'
 	@echo 'make soak-resume       kill training runs, resume with other ranks, compare (TRIALS=50 SEED=)'
 	@echo 'make nightly           run thousands of random graphs and pipelines (GRAPHS=10000 SEED= BUDGETS=300 EXAMPLES=2000)'
@@ -87,13 +88,15 @@ asan ubsan tsan:
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	    meson test -C $(BUILD)-$@ --print-errorlogs --timeout-multiplier 5
 
-asan-python:
+asan-python: sanitizer = address,undefined
+tsan-python: sanitizer = thread
+asan-python tsan-python: %-python:
 	@sh tools/deps.sh check
-	@test -e $(BUILD)-asan/build.ninja || \
-	    meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
-	@meson configure $(BUILD)-asan -Dpython=true
-	@ninja -C $(BUILD)-asan python/_headrace.abi3.so headrace
-	@sh tools/asan-python $(BUILD)-asan $(BUILD)
+	@test -e $(BUILD)-$*/build.ninja || \
+	    meson setup $(BUILD)-$* -Db_sanitize=$(sanitizer) -Db_lundef=false --buildtype=debugoptimized
+	@meson configure $(BUILD)-$* -Dpython=true
+	@ninja -C $(BUILD)-$* python/_headrace.abi3.so headrace
+	@sh tools/sanitize-python $* $(BUILD)-$* $(BUILD)
 
 debug-python:
 	@sh tools/deps.sh debug

@@ -26,7 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background jobs with SIGINT ignored, which the programs under test would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.addinivalue_line("markers", "memory: measures the memory of processes, which says nothing under ASan")
+    config.addinivalue_line("markers", "memory: measures the memory of processes, which says nothing under sanitizers")
+    config.addinivalue_line("markers", "fork: starts threads in a child of a program with threads")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -43,11 +44,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if not hasattr(ctypes.CDLL(None), "__asan_init"):  # see tools/asan-python
-        return
+    program = ctypes.CDLL(None)  # see tools/sanitize-python
+    asan, tsan = hasattr(program, "__asan_init"), hasattr(program, "__tsan_init")
     for item in items:
-        if item.get_closest_marker("memory"):
-            item.add_marker(pytest.mark.skip(reason="ASan keeps what was freed, and shadows of all"))
+        if (asan or tsan) and item.get_closest_marker("memory"):
+            item.add_marker(pytest.mark.skip(reason="sanitizers keep what was freed, and shadows of all"))
+        if tsan and item.get_closest_marker("fork"):
+            item.add_marker(pytest.mark.skip(reason="TSan ends a child that starts a thread"))
 
 
 @pytest.fixture

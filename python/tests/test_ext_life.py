@@ -501,6 +501,7 @@ print("end", flush=True)
 """
 
 
+@pytest.mark.fork
 def test_a_forked_child_is_told_and_does_not_hang() -> None:
     process = script(
         "run = ext.Iter(graph(100000, 10), {'threads': 2})\nbatch = run.next()\nfield = batch.field(0)\n"
@@ -519,6 +520,7 @@ def test_a_forked_child_is_told_and_does_not_hang() -> None:
     assert lines[1:] == ["1", "20", "0 0"], errors
 
 
+@pytest.mark.fork
 def test_a_forked_child_runs_code_that_other_threads_were_in() -> None:
     process = script(
         "child = False\n"

@@ -396,6 +396,7 @@ def test_progress_in_a_notebook_without_widgets(monkeypatch: pytest.MonkeyPatch)
     assert drawn[0].startswith("<div>epoch 0") and 'value="100" max="100"' in drawn[-1]
 
 
+@pytest.mark.fork
 def test_a_fork_of_a_running_program_does_not_hang(tmp_path: pathlib.Path) -> None:
     """pytorch#1355, #75147: hang in forked workers."""
     text = """
