@@ -15,15 +15,24 @@ TEST(clocks_advance_and_the_wall_clock_is_plausible)
     CHECK(hr__cpu_process_ns() >= hr__cpu_thread_ns() / 2);
 }
 
-TEST(ticks_measure_what_the_clock_measures)
+/* 20 ms in ticks, as a part of what the clock says. */
+static double ticks_per_clock(void)
 {
     uint64_t ticks = hr__ticks(), start = hr__now_ns(), passed;
-    double by_ticks;
 
     while (hr__now_ns() - start < 20000000)
         continue;
     passed = hr__now_ns() - start;
-    by_ticks = hr__ticks_to_ns(hr__ticks() - ticks);
-    CHECK_NEAR(by_ticks / (double)passed, 1, 0.01);
+    return hr__ticks_to_ns(hr__ticks() - ticks) / (double)passed;
+}
+
+TEST(ticks_measure_what_the_clock_measures)
+{
+    double ratio = ticks_per_clock();
+
+    /* The thread may have lost its CPU between the two. */
+    for (int i = 0; i < 20 && fabs(ratio - 1) > 0.01; i++)
+        ratio = ticks_per_clock();
+    CHECK_NEAR(ratio, 1, 0.01);
     CHECK(hr__ticks_to_ns(0) == 0);
 }
