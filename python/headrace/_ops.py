@@ -34,6 +34,7 @@ __all__ = [
     "batch_unbatch",
     "debug_fail",
     "debug_identity",
+    "debug_inflate",
     "debug_sleep",
     "debug_spin",
     "flow_zip",
@@ -47,11 +48,13 @@ __all__ = [
     "image_grayscale",
     "image_normalize",
     "image_pad",
+    "image_random_area_crop",
     "image_random_crop",
     "image_random_resized_crop",
     "image_resize",
     "image_resize_shortest",
     "image_rotate",
+    "image_standardize",
     "order_repeat",
     "order_shard",
     "order_shuffle",
@@ -847,6 +850,39 @@ def debug_identity(
     return pipeline._then("debug.identity", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("debug.inflate")
+def debug_inflate(
+    pipeline: Pipeline,
+    *,
+    factor: float = 2.5,
+    field: str = "data",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Repeat a record's bytes.
+
+    Operator `debug.inflate`, kind map, version 1; pure, grows.
+
+    With `factor: 2.5` the bytes twice, then their first half.
+
+    Args:
+        pipeline: what the operator reads.
+        factor: how many times as many bytes, rounded down; float, 0 to 1000000, default
+            2.5.
+        field: the field with the bytes; field, default data.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"factor": factor, "field": field}
+    defaults: dict[str, Any] = {"factor": 2.5, "field": "data"}
+    return pipeline._then("debug.inflate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("debug.sleep")
 def debug_sleep(
     pipeline: Pipeline,
@@ -1364,6 +1400,47 @@ def image_pad(
     return pipeline._then("image.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.random_area_crop")
+def image_random_area_crop(
+    pipeline: Pipeline,
+    *,
+    scale: float | Sequence[float] = (0.08, 1),
+    ratio: float | Sequence[float] = (0.75, 1.3333333333333333),
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Crop a random window of a random size.
+
+    Operator `image.random_area_crop`, kind map, version 1; random, defers, shrinks.
+
+    The window of image.random_resized_crop, without the resize: sizes differ between
+    records until image.resize. TensorFlow's sample_distorted_bounding_box without boxes
+    draws the aspect from its interval itself, here from that of its logarithm, as
+    torchvision does.
+
+    Args:
+        pipeline: what the operator reads.
+        scale: smallest and largest fraction of the area to keep; list of floats, 2
+            items, each more than 0 and at most 1, default [0.08, 1].
+        ratio: smallest and largest width / height of the window; list of floats, 2
+            items, each more than 0 and at most 1000, default [0.75,
+            1.3333333333333333].
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"scale": scale, "ratio": ratio, "field": field}
+    defaults: dict[str, Any] = {"scale": (0.08, 1), "ratio": (0.75, 1.3333333333333333), "field": ("image",)}
+    return pipeline._then("image.random_area_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.random_crop")
 def image_random_crop(
     pipeline: Pipeline,
@@ -1592,6 +1669,39 @@ def image_rotate(
     params: dict[str, Any] = {"degrees": degrees, "interpolation": interpolation, "expand": expand, "fill": fill, "field": field}
     defaults: dict[str, Any] = {"interpolation": "nearest", "expand": False, "fill": 0, "field": ("image",)}
     return pipeline._then("image.rotate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.standardize")
+def image_standardize(
+    pipeline: Pipeline,
+    *,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Bring each image to mean 0 and deviation 1.
+
+    Operator `image.standardize`, kind map, version 1; pure, dtype, grows.
+
+    As tf.image.per_image_standardization on levels 0..1: mean and deviation are those
+    of all pixels and channels of the image, and a deviation below 1 / sqrt(number of
+    levels) counts as that, so that images of one colour become 0. The result is
+    float32. To subtract the same numbers from all images, use image.normalize.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field}
+    defaults: dict[str, Any] = {"field": "image"}
+    return pipeline._then("image.standardize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("order.repeat")
@@ -2552,11 +2662,13 @@ class Methods:
     grayscale = image_grayscale
     normalize = image_normalize
     pad = image_pad
+    random_area_crop = image_random_area_crop
     random_crop = image_random_crop
     random_resized_crop = image_random_resized_crop
     resize = image_resize
     resize_shortest = image_resize_shortest
     rotate = image_rotate
+    standardize = image_standardize
     repeat = order_repeat
     shard = order_shard
     shuffle = order_shuffle

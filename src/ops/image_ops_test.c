@@ -314,6 +314,68 @@ TEST(jitter_with_fixed_factors_is_arithmetic)
     bench_finish(&bench);
 }
 
+TEST(a_standardized_image_has_mean_0_and_deviation_1)
+{
+    uint8_t levels[6] = {0, 240, 240, 0, 240, 0}, flat[4] = {9, 9, 9, 9};
+    float units[4] = {0.5f, 0.5f, 0.5f, 0.52f};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 2, 3);
+    OP("image.standardize", NULL); /* mean 120, deviation 120 */
+    IS_F32(1e-6, -1, 1, 1, -1, 1, -1);
+    REFUSED(HR_ERR_TYPE, "image.standardize", NULL, "normalised already");
+    put_u8(flat, 2, 2, 1);
+    OP("image.standardize", NULL);
+    IS_F32(0, 0, 0, 0, 0);
+    put_f32(units, 2, 2, 1); /* the deviation is less than 1 / sqrt(4) */
+    OP("image.standardize", NULL);
+    IS_F32(1e-6, -0.01f, -0.01f, -0.01f, 0.03f);
+    bench_finish(&bench);
+}
+
+TEST(a_random_area_crop_is_the_window_of_random_resized_crop)
+{
+    uint8_t levels[30 * 40];
+    bool wide = false, tall = false;
+
+    bench_init(&bench);
+    for (int i = 0; i < 30 * 40; i++)
+        levels[i] = (uint8_t)(i * 7);
+    for (int i = 0; i < 100; i++) {
+        const struct hr_value *value;
+        int64_t height, width;
+        size_t bytes;
+        uint8_t *crop, *whole;
+        char same[64];
+
+        bench.id.index = (uint64_t)i;
+        put_u8(levels, 30, 40, 1);
+        OP("image.random_area_crop", "{scale: [0.1, 0.5], ratio: [0.5, 2]}");
+        value = bench_value(&bench, "image");
+        crop = bench_bytes(&bench, "image", &bytes);
+        CHECK_OK(hr__value_force(&bench.thread, bench_value(&bench, "image"), NULL,
+                                 &bench.error));
+        height = value->dims[0];
+        width = value->dims[1];
+        CHECK(height * width >= 30 * 40 / 12 && height * width <= 30 * 40 * 6 / 10);
+        wide = wide || width > height;
+        tall = tall || width < height;
+        snprintf(same, sizeof same,
+                 "{size: [%d, %d], scale: [0.1, 0.5], ratio: [0.5, 2]}", (int)height,
+                 (int)width);
+        put_u8(levels, 30, 40, 1);
+        OP("image.random_resized_crop", same);
+        whole = bench_bytes(&bench, "image", &bytes);
+        CHECK_BYTES(crop, whole, bytes);
+        free(crop);
+        free(whole);
+    }
+    CHECK(wide && tall);
+    REFUSED(HR_ERR_RANGE, "image.random_area_crop", "{scale: [0.5, 0.1]}", "smaller");
+    REFUSED(HR_ERR_RANGE, "image.random_area_crop", "{ratio: [2, 1]}", "smaller");
+    bench_finish(&bench);
+}
+
 TEST(jitter_draws_the_same_for_the_same_record_only)
 {
     float units[3] = {0.2f, 0.4f, 0.6f};

@@ -614,3 +614,32 @@ TEST(debug_ops_fail_and_wait_as_their_parameters_say)
     CHECK_OK(bench_op(&b, "debug.identity", NULL));
     bench_finish(&b);
 }
+
+TEST(inflated_bytes_repeat)
+{
+    static const struct {
+        const char *params, *bytes;
+    } cases[] = {
+        {NULL,             "abcdeabcdeab"  },
+        {"{factor: 1}",    "abcde"         },
+        {"{factor: 0.5}",  "ab"            },
+        {"{factor: 0}",    ""              },
+        {"{factor: 2.99}", "abcdeabcdeabcd"},
+    };
+
+    bench_init(&b);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bench_clear(&b);
+        bench_put_bytes(&b, "data", "abcde", 5);
+        CHECK_OK(bench_op(&b, "debug.inflate", cases[i].params));
+        CHECK_EQ_INT(bench_value(&b, "data")->bytes, strlen(cases[i].bytes));
+        CHECK_BYTES(bench_value(&b, "data")->data, cases[i].bytes,
+                    strlen(cases[i].bytes));
+    }
+    bench_clear(&b);
+    bench_put_bytes(&b, "data", "", 0);
+    CHECK_OK(bench_op(&b, "debug.inflate", NULL));
+    CHECK_EQ_INT(bench_value(&b, "data")->bytes, 0);
+    CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "debug.inflate", "{factor: 1e9}"));
+    bench_finish(&b);
+}

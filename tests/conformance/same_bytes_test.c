@@ -182,6 +182,18 @@ static void check_text(const char *text, const char *photos, int64_t records)
     outcome_free(o);
 }
 
+/* As ResNet50 of examples/papers has it, and cv_tf. */
+TEST(turned_windows_have_one_digest)
+{
+    check_text(HEAD DECODE_CLOSE "  - image.random_area_crop: {scale: [0.05, 1]}\n"
+                                 "  - image.flip: {p: 0.5}\n"
+                                 "  - image.rotate: {degrees: [0, 5]}\n"
+                                 "  - image.affine: {degrees: 0, shear: 5.71}\n"
+                                 "  - image.resize: {size: 40, antialias: false}\n"
+                                 "  - image.standardize: {}\n" BATCH,
+               photos_good(), PHOTOS);
+}
+
 TEST(fusion_changes_no_byte_in_any_mode)
 {
     static const char *const graphs[] = {

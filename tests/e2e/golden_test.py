@@ -32,6 +32,7 @@ cases = {
     "flip": fixed + "  - image.flip: {}\n",
     "pad": fixed + "  - image.pad: {padding: 5}\n",
     "rotate": fixed + "  - image.rotate: {degrees: 30}\n",
+    "random_area_crop, standardize": "  - image.random_area_crop: {}\n" + fixed + "  - image.standardize: {}\n",
     "color_jitter": fixed + "  - image.color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}\n",
     "grayscale": fixed + "  - image.grayscale: {}\n",
     "gaussian_blur": fixed + "  - image.gaussian_blur: {size: 7}\n",
