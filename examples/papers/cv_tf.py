@@ -1,0 +1,33 @@
+"""CV-tf of cedar's evaluation: SimCLRv2's augmentations as tf.image has them, in the written order.
+
+cv_tf.yaml says in which two steps the draws differ.
+
+python examples/papers/cv_tf.py photos
+"""
+
+from __future__ import annotations
+
+import sys
+
+import headrace as hr
+
+
+def pipeline(data: str, batch: int = 1) -> hr.Pipeline:
+    """Photos of the folder `data`, in the order of their names."""
+    return (
+        hr.files(data)
+        .decode()
+        .cast("float32")
+        .random_resized_crop(244, antialias=False)
+        .flip(p=0.5)
+        .color_jitter(brightness=0.1, contrast=0.1, saturation=0.1, hue=0.1)
+        .grayscale()
+        .gaussian_blur(11, sigma=1)
+        .standardize()
+        .batch(batch)
+    )
+
+
+if __name__ == "__main__":
+    for _ in pipeline(sys.argv[1]).loader(progress=True):
+        pass

@@ -1,0 +1,148 @@
+"""examples/papers: a graph and its Python form output the same bytes, on synthesised data."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import os
+import pathlib
+import random
+import struct
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+import sounds
+from conftest import ROOT
+from test_tfrecord import packed
+
+PAPERS = ROOT / "examples/papers"
+NAMES = sorted(file.stem for file in PAPERS.glob("*.yaml"))
+Params = dict[str, Any]
+
+
+def photos(folder: pathlib.Path, command: str) -> Params:
+    size = ["--width", "96", "--height", "72"]
+    run(command, "synth", "photos", str(folder), "--count", "9", "--classes", "3", *size, "--quiet")
+    return {"data": str(folder)}
+
+
+def labelled_photos(folder: pathlib.Path, command: str) -> Params:
+    return {**photos(folder, command), "classes": 3}
+
+
+def speech(folder: pathlib.Path, command: str) -> Params:
+    folder.mkdir()
+    for i, rate in enumerate((44100, 22050, 8000, 16000, 48000)):
+        sound = sounds.chirp(rate, rate // 4 + 37 * i)
+        sounds.write(folder / f"{i} spoken.wav", rate, np.stack([sound, -sound]) if i % 2 else sound)
+    return {"data": str(folder)}
+
+
+def digits(folder: pathlib.Path, command: str) -> Params:
+    folder.mkdir()
+    pixels = bytes((7 * i) % 256 for i in range(20 * 28 * 28))
+    for name, head, items in (
+        ("t10k-images-idx3-ubyte", struct.pack(">IIII", 0x803, 20, 28, 28), pixels),
+        ("t10k-labels-idx1-ubyte", struct.pack(">II", 0x801, 20), bytes(i % 10 for i in range(20))),
+    ):
+        (folder / f"{name}.gz").write_bytes(gzip.compress(head + items))
+    return {"data": str(folder), "part": "t10k"}
+
+
+def tfrecords(folder: pathlib.Path, command: str) -> Params:
+    folder.mkdir()
+    rng = random.Random(1)
+    for i in range(2):
+        (folder / f"{i}.tfrecord").write_bytes(b"".join(packed(rng.randbytes(n)) for n in (0, 1, 300, 7000)))
+    return {"data": str(folder)}
+
+
+def text(folder: pathlib.Path, command: str) -> Params:
+    files = pathlib.Path(os.environ.get("HEADRACE_DATA", ROOT.parent / "shared/data")) / "tokenizer"
+    if not files.is_dir():
+        pytest.skip(f"GPT-2's tokenizer is not in {files}")
+    folder.mkdir()
+    lines = [f"The {'very ' * i}long line {i}, isn't it?" for i in range(30)]
+    (folder / "some text.txt").write_text("\n".join(["", *lines, "", " = Heading = ", "déjà vu " * 200]))
+    names = {"encoder": "gpt2-encoder.json", "merges": "gpt2-vocab.bpe"}
+    return {"data": str(folder / "some text.txt"), **{key: str(files / name) for key, name in names.items()}}
+
+
+DATA: dict[str, Callable[[pathlib.Path, str], Params]] = {
+    "asr": speech,
+    "asr_transformer": speech,
+    "cv_tf": photos,
+    "cv_torch": photos,
+    "inflate": tfrecords,
+    "lenet": digits,
+    "nlp_hf_tf": text,
+    "resnet50": labelled_photos,
+    "simclr": photos,
+}
+
+
+def run(*args: str) -> str:
+    return subprocess.run(args, check=True, capture_output=True, text=True, timeout=300).stdout
+
+
+def module(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"papers_{name}", PAPERS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def arrays(pipe: hr.Pipeline, **options: Any) -> list[dict[str, Any]]:
+    return [dict(batch.items()) for batch in pipe.loader(output="numpy", **options)]
+
+
+def equal(a: Any, b: Any) -> bool:
+    return a == b if isinstance(a, list) else a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def test_every_pipeline_has_two_forms_and_a_row() -> None:
+    assert sorted(file.stem for file in PAPERS.glob("*.py")) == NAMES == sorted(DATA)
+    table = (PAPERS / "README.md").read_text()
+    assert [name for name in NAMES if f"| `{name}` |" not in table] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_yaml_and_python_output_the_same_bytes(name: str, command: str, tmp_path: pathlib.Path) -> None:
+    params = {**DATA[name](tmp_path / "the data", command), "batch": 4}
+    graph, made = hr.load(PAPERS / f"{name}.yaml", **params), module(name).pipeline(**params)
+    assert graph == made and graph.fingerprint == made.fingerprint
+    batches, others = arrays(graph, seed=3, epochs=2), arrays(made, seed=3, epochs=2, threads=0)
+    assert len(batches) == len(others) > 1
+    for batch, other in zip(batches, others, strict=True):
+        assert batch.keys() == other.keys() and all(equal(batch[key], other[key]) for key in batch)
+    made.save(tmp_path / "made.yaml")
+    given = [word for key, value in params.items() for word in ("-p", f"{key}={value}")]
+    report = ["--digest", "--json", "--seed", "3", "--epochs", "2"]
+    written = json.loads(run(command, "run", str(PAPERS / f"{name}.yaml"), *given, *report))
+    saved = json.loads(run(command, "run", str(tmp_path / "made.yaml"), *report))
+    assert written["digest"] == saved["digest"] and written["records"] == saved["records"] > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_batch_of_the_paper_is_the_default(name: str, command: str, tmp_path: pathlib.Path) -> None:
+    params = DATA[name](tmp_path / "data", command)
+    assert hr.load(PAPERS / f"{name}.yaml", **params) == module(name).pipeline(**params)
+
+
+def test_images_are_turned_one_by_one(command: str, tmp_path: pathlib.Path) -> None:
+    """Each photo of a batch has its own angle, shear and window (one photo, several times)."""
+    folder = tmp_path / "photos"
+    params = labelled_photos(folder, command)
+    for other in sorted(folder.rglob("*.jpg"))[1:]:
+        other.write_bytes(sorted(folder.rglob("*.jpg"))[0].read_bytes())
+    (batch,) = arrays(module("resnet50").pipeline(**params, batch=9))
+    assert batch["image"].dtype == np.float16 and batch["image"].shape == (9, 224, 224, 3)
+    assert len({image.tobytes() for image in batch["image"]}) == 9
+    assert batch["label"].shape == (9, 3)
