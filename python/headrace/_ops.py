@@ -24,10 +24,15 @@ __all__ = [
     "audio_mel",
     "audio_mfcc",
     "audio_mono",
+    "audio_noise",
     "audio_pad",
+    "audio_pitch",
     "audio_resample",
+    "audio_reverb",
     "audio_spectrogram",
+    "audio_speed",
     "audio_time_mask",
+    "audio_time_stretch",
     "audio_trim",
     "batch_pad",
     "batch_stack",
@@ -459,6 +464,55 @@ def audio_mono(
     return pipeline._then("audio.mono", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("audio.noise")
+def audio_noise(
+    pipeline: Pipeline,
+    path: PathLike,
+    *,
+    suffix: str | PathLike = "wav",
+    samples_max: int = 67108864,
+    snr: float | Sequence[float] = (5, 20),
+    p: float = 1.0,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Mix noise from files in.
+
+    Operator `audio.noise`, kind map, version 1; random.
+
+    A file, a place in it and a ratio of signal to noise are drawn for each record. As
+    torchaudio.functional.add_noise for one channel; of several channels, the mean power
+    counts, and all get the same noise. Noise that is shorter than the sound is
+    repeated; a silent sound stays silent. The files are read when the graph is opened:
+    their channels are averaged, and other rates resampled. Their samples, not their
+    paths, are part of the fingerprint.
+
+    Args:
+        pipeline: what the operator reads.
+        path: files with noise: one, a folder, or a pattern such as "noise/*.wav"; path,
+            required.
+        suffix: ending of the names in a folder; string, default wav.
+        samples_max: refuse files that have more together; they stay in memory, four
+            bytes a sample; int, 1 to 1099511627776, in samples, default 67108864.
+        snr: how much louder than the noise the sound is: [least, most], drawn for each
+            record; or one number; list of floats, 1 to 2 items, each -200 to 200, in
+            dB, default [5, 20].
+        p: probability that a record gets noise; float, 0 to 1, default 1.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"path": path, "suffix": suffix, "samples_max": samples_max, "snr": snr, "p": p, "field": field}
+    defaults: dict[str, Any] = {"suffix": "wav", "samples_max": 67108864, "snr": (5, 20), "p": 1.0, "field": "audio"}
+    return pipeline._then("audio.noise", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("audio.pad")
 def audio_pad(
     pipeline: Pipeline,
@@ -497,6 +551,52 @@ def audio_pad(
     params: dict[str, Any] = {"frames": frames, "multiple": multiple, "side": side, "field": field}
     defaults: dict[str, Any] = {"frames": 0, "multiple": 1, "side": "end", "field": "audio"}
     return pipeline._then("audio.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.pitch")
+def audio_pitch(
+    pipeline: Pipeline,
+    steps: int | Sequence[int],
+    *,
+    octave: int = 12,
+    n_fft: int = 2048,
+    win: int = 0,
+    hop: int = 0,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Make a sound higher or lower at the same length.
+
+    Operator `audio.pitch`, kind map, version 1; random.
+
+    As librosa.effects.pitch_shift: a stretch by a phase vocoder (see
+    audio.time_stretch), then a change of rate back to the old length. Steps are whole
+    numbers: for finer ones make `octave` larger, such as `octave: 120, steps: [-20,
+    20]`.
+
+    Args:
+        pipeline: what the operator reads.
+        steps: how much higher: [least, most], drawn for each record; or one number;
+            list of ints, 1 to 2 items, each -4096 to 4096, in steps, required.
+        octave: steps of an octave; int, 1 to 1200, in steps, default 12.
+        n_fft: size of the transform, even; int, 2 to 1048576, in samples, default 2048.
+        win: size of the Hann window, in the middle of the transform; 0: n_fft; int, 0
+            to 1048576, in samples, default 0.
+        hop: from frame to frame; 0: a quarter of the window; int, 0 to 1048576, in
+            samples, default 0.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"steps": steps, "octave": octave, "n_fft": n_fft, "win": win, "hop": hop, "field": field}
+    defaults: dict[str, Any] = {"octave": 12, "n_fft": 2048, "win": 0, "hop": 0, "field": "audio"}
+    return pipeline._then("audio.pitch", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("audio.resample")
@@ -542,6 +642,60 @@ def audio_resample(
     params: dict[str, Any] = {"rate": rate, "filter": filter, "field": field, "rate_field": rate_field}
     defaults: dict[str, Any] = {"filter": "hq", "field": "audio", "rate_field": "rate"}
     return pipeline._then("audio.resample", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.reverb")
+def audio_reverb(
+    pipeline: Pipeline,
+    *,
+    path: PathLike | None = None,
+    suffix: str | PathLike = "wav",
+    samples_max: int = 67108864,
+    rt60: float | Sequence[float] = (0.2, 0.6),
+    drr: float | Sequence[float] = (0, 12),
+    p: float = 1.0,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Put a sound into a room.
+
+    Operator `audio.reverb`, kind map, version 1; random.
+
+    Convolution with an impulse response of energy 1. With `path` one of its files is
+    drawn for each record; without, a response is: the direct sound, then noise that
+    falls by 60 dB in `rt60`. The sound keeps its place and its length: the response's
+    loudest sample counts as time 0, and what sounds on after the end is cut off. As
+    torchaudio.functional.fftconvolve with such a response, cut that way. The files are
+    read when the graph is opened: their channels are averaged, and other rates
+    resampled. Their samples, not their paths, are part of the fingerprint.
+
+    Args:
+        pipeline: what the operator reads.
+        path: files with impulse responses: one, a folder, or a pattern such as
+            "noise/*.wav"; path, optional.
+        suffix: ending of the names in a folder; string, default wav.
+        samples_max: refuse files that have more together; they stay in memory, four
+            bytes a sample; int, 1 to 1099511627776, in samples, default 67108864.
+        rt60: without path: time in which the room's echoes fall by 60 dB: [least,
+            most], drawn for each record; or one number; list of floats, 1 to 2 items,
+            each 0.001 to 30, in s, default [0.2, 0.6].
+        drr: without path: how much louder than all echoes together the direct sound is,
+            like rt60; list of floats, 1 to 2 items, each -60 to 60, in dB, default [0,
+            12].
+        p: probability that a record is changed; float, 0 to 1, default 1.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"path": path, "suffix": suffix, "samples_max": samples_max, "rt60": rt60, "drr": drr, "p": p, "field": field}
+    defaults: dict[str, Any] = {"suffix": "wav", "samples_max": 67108864, "rt60": (0.2, 0.6), "drr": (0, 12), "p": 1.0, "field": "audio"}
+    return pipeline._then("audio.reverb", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("audio.spectrogram")
@@ -598,6 +752,46 @@ def audio_spectrogram(
     return pipeline._then("audio.spectrogram", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("audio.speed")
+def audio_speed(
+    pipeline: Pipeline,
+    *,
+    factors: float | Sequence[float] = (0.9, 1, 1.1),
+    filter: Literal["hq", "torchaudio"] = "hq",
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Play a sound faster or slower.
+
+    Operator `audio.speed`, kind map, version 1; random.
+
+    As torchaudio.transforms.SpeedPerturbation: the sound is resampled as if its rate
+    were `factor` times what it is, so its pitch changes, too; its rate stays. The
+    result has frames / factor frames, rounded up. audio.time_stretch keeps the pitch.
+
+    Args:
+        pipeline: what the operator reads.
+        factors: one of them is drawn for each record; above 1 is faster and shorter; up
+            to three decimals; list of floats, 1 to 64 items, each 0.01 to 100, default
+            [0.9, 1, 1.1].
+        filter: hq: as good as soxr's HQ; torchaudio: the numbers of
+            torchaudio.functional.resample, faster and with aliases; enum, one of hq,
+            torchaudio, default hq.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"factors": factors, "filter": filter, "field": field}
+    defaults: dict[str, Any] = {"factors": (0.9, 1, 1.1), "filter": "hq", "field": "audio"}
+    return pipeline._then("audio.speed", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("audio.time_mask")
 def audio_time_mask(
     pipeline: Pipeline,
@@ -638,6 +832,50 @@ def audio_time_mask(
     params: dict[str, Any] = {"max": max, "count": count, "share": share, "value": value, "field": field}
     defaults: dict[str, Any] = {"count": 1, "share": 1.0, "value": 0.0, "field": "audio"}
     return pipeline._then("audio.time_mask", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.time_stretch")
+def audio_time_stretch(
+    pipeline: Pipeline,
+    rate: float | Sequence[float],
+    *,
+    n_fft: int = 2048,
+    win: int = 0,
+    hop: int = 0,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Make a sound longer or shorter at the same pitch.
+
+    Operator `audio.time_stretch`, kind map, version 1; random.
+
+    A phase vocoder, as librosa.effects.time_stretch: the result has frames / rate
+    frames, rounded. Spectra and phases are in float64; librosa gives the same numbers
+    for float64 sounds, while for float32 ones its phases lose digits as they add up.
+    torchaudio.transforms.TimeStretch does the same to a complex spectrum.
+
+    Args:
+        pipeline: what the operator reads.
+        rate: above 1 is faster and shorter: [least, most], drawn for each record; or
+            one number; list of floats, 1 to 2 items, each 0.01 to 100, required.
+        n_fft: size of the transform, even; int, 2 to 1048576, in samples, default 2048.
+        win: size of the Hann window, in the middle of the transform; 0: n_fft; int, 0
+            to 1048576, in samples, default 0.
+        hop: from frame to frame; 0: a quarter of the window; int, 0 to 1048576, in
+            samples, default 0.
+        field: the field with the sound; field, default audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"rate": rate, "n_fft": n_fft, "win": win, "hop": hop, "field": field}
+    defaults: dict[str, Any] = {"n_fft": 2048, "win": 0, "hop": 0, "field": "audio"}
+    return pipeline._then("audio.time_stretch", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("audio.trim")
@@ -2644,10 +2882,15 @@ class Methods:
     mel = audio_mel
     mfcc = audio_mfcc
     mono = audio_mono
+    add_noise = audio_noise
     pad_audio = audio_pad
+    pitch = audio_pitch
     resample = audio_resample
+    reverb = audio_reverb
     spectrogram = audio_spectrogram
+    speed = audio_speed
     time_mask = audio_time_mask
+    time_stretch = audio_time_stretch
     trim_audio = audio_trim
     padded_batch = batch_pad
     batch = batch_stack

@@ -94,6 +94,82 @@ def test_silence_is_trimmed_where_librosa_does(tmp_path: pathlib.Path, golden: A
     assert np.array_equal(first(pipe), quiet[start:end])
 
 
+STRETCHES = {"stretch slow": (0.8, {"n_fft": 512}), "stretch fast": (1.7, {"n_fft": 400, "hop": 80})}
+
+
+@pytest.mark.parametrize("name", STRETCHES)
+def test_stretched_sounds_are_librosas(name: str, tmp_path: pathlib.Path, golden: Any) -> None:
+    rate, frames = STRETCHES[name]
+    pipe = of_file(tmp_path, 16000, sounds.chirp(16000, 3000)).mono()
+    close(first(pipe.resample(16000).time_stretch(rate, **frames)), golden[name], least=0.1)
+
+
+@pytest.mark.parametrize("steps", [-3, 2])
+def test_a_shift_of_pitch_is_librosas_within_the_band(steps: int, tmp_path: pathlib.Path, golden: Any) -> None:
+    pipe = of_file(tmp_path, 16000, sounds.tones(16000)).mono().resample(16000)
+    got, want = first(pipe.pitch(steps)), golden[f"pitch {steps}"]
+    assert got.shape == (4000,)
+    assert np.abs(got[1500:1800] - want).max() <= 1e-4 * np.abs(want).max()
+
+
+def test_speed_noise_and_rooms_are_torchaudios(tmp_path: pathlib.Path, golden: Any) -> None:
+    sound = sounds.chirp(16000, 3000)
+    (tmp_path / "mixed in").mkdir()
+    noise, room = tmp_path / "mixed in" / "noise.wav", tmp_path / "mixed in" / "room.wav"
+    sounds.write(noise, 16000, sound[::-1])
+    sounds.write(room, 16000, sound[::-1][:900])
+    sounds.write(tmp_path / "sound.wav", 16000, sound)
+    pipe = hr.files(tmp_path / "*.wav", suffixes=[]).decode_audio(rate=16000).mono()
+    close(first(pipe.speed(factors=0.9, filter="torchaudio")), golden["speed"], least=0.1)
+    close(first(pipe.add_noise(noise, snr=7)), golden["noise"], least=0.1)
+    direct = int(np.abs(sound[::-1][:900]).argmax())
+    close(first(pipe.reverb(path=room)), golden["room"][direct : direct + 3000], least=0.1)
+
+
+def test_files_that_are_mixed_in_count_by_their_samples(tmp_path: pathlib.Path) -> None:
+    """The fingerprint follows what the files hold, not where they are; a folder is read by ending."""
+    sounds.write(tmp_path / "sound.wav", 8000, sounds.chirp(8000, 900))
+    pipe = hr.files(tmp_path / "*.wav", suffixes=[]).decode_audio(rate=8000)
+    for name in ("a", "b b"):
+        (tmp_path / name).mkdir()
+        sounds.write(tmp_path / name / "1.wav", 8000, sounds.chirp(8000, 500))
+        sounds.write(tmp_path / name / "2.wav", 11025, sounds.chirp(11025, 500))
+        (tmp_path / name / "LICENSE").write_text("no sound")
+    same = pipe.add_noise(tmp_path / "a"), pipe.add_noise(tmp_path / "b b")
+    assert same[0].fingerprint == same[1].fingerprint
+    assert pipe.reverb(path=tmp_path / "a") == pipe.reverb(path=tmp_path / "b b") != pipe.reverb()
+    sounds.write(tmp_path / "a" / "2.wav", 11025, sounds.chirp(11025, 501))
+    assert pipe.add_noise(tmp_path / "a").fingerprint != same[0].fingerprint
+    (tmp_path / "a" / "2.wav").write_bytes(b"RIFF no sound")
+    with pytest.raises(hr.HeadraceError, match=r"2\.wav: "):
+        pipe.add_noise(tmp_path / "a").batch(1).loader()
+    (tmp_path / "none").mkdir()
+    with pytest.raises(hr.HeadraceError, match="none"):
+        pipe.add_noise(tmp_path / "none").batch(1).loader()
+
+
+def test_perturbations_differ_by_record_and_epoch_and_resume(tmp_path: pathlib.Path) -> None:
+    for i in range(6):
+        sounds.write(tmp_path / f"{i}.wav", 16000, sounds.chirp(16000, 2000))
+    pipe = hr.files(tmp_path / "*.wav", suffixes=[]).shuffle().decode_audio(rate=16000).mono()
+    pipe = pipe.speed().time_stretch([0.8, 1.2], n_fft=256).pitch([-2, 2], n_fft=256)
+    pipe = pipe.add_noise(tmp_path / "0.wav").reverb(rt60=[0.05, 0.1]).padded_batch(2)
+    loader = pipe.loader(epochs=2, output="numpy", seed=5)
+    whole = [batch["audio"] for batch in loader]
+    assert len({sound.tobytes() for batch in whole for sound in batch}) == 12
+    for threads in (0, 3):
+        part = pipe.loader(epochs=2, output="numpy", seed=5, threads=threads)
+        head = []
+        for batch in part:
+            head.append(batch["audio"])
+            if len(head) == 4:
+                break
+        rest = pipe.loader(epochs=2, output="numpy", seed=5)
+        rest.load_state_dict(part.state_dict())
+        got = head + [batch["audio"] for batch in rest]
+        assert all(np.array_equal(a, b) for a, b in zip(got, whole, strict=True))
+
+
 def test_spectra_of_random_sizes_are_numpys(tmp_path: pathlib.Path) -> None:
     seed = int(np.random.SeedSequence().entropy) % 2**32
     print("seed", seed)

@@ -14,6 +14,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "kernel/samples.h"
+#include "kernel/shape.h"
 #include "kernel/sound.h"
 
 #define PI 3.14159265358979323846
@@ -40,60 +41,6 @@ static int32_t gcd(int32_t a, int32_t b)
     return a;
 }
 
-/* The modified Bessel function of order 0. */
-static double bessel0(double x)
-{
-    double sum = 1, term = 1;
-
-    for (int k = 1; term > 1e-18 * sum; k++) {
-        term *= x * x / (4.0 * k * k);
-        sum += term;
-    }
-    return sum;
-}
-
-/* A filter as a function of time, in samples of the input. */
-struct shape {
-    enum hr_rate_filter filter;
-    double half;  /* it is 0 beyond this */
-    double scale; /* 2 * cutoff / rate of the input */
-    double beta, peak;
-};
-
-static struct shape shape_of(int32_t in, int32_t out, enum hr_rate_filter filter)
-{
-    double lower = in < out ? 1 : (double)out / in; /* the lower of the rates */
-    struct shape s = {.filter = filter};
-
-    if (filter == HR_RATE_TORCHAUDIO) {
-        s.scale = 0.99 * lower;
-        s.half = 6 / s.scale;
-    } else {
-        const double pass = 0.913, stopped_db = 120;
-
-        s.scale = (1 + pass) / 2 * lower;
-        s.half = (stopped_db - 7.95) / (2.285 * 2 * PI * (1 - pass) / 2 * lower) / 2;
-        s.beta = 0.1102 * (stopped_db - 8.7);
-        s.peak = bessel0(s.beta);
-    }
-    return s;
-}
-
-static double shape_at(const struct shape *s, double time)
-{
-    double x = time * s->scale, part = time / s->half, window;
-
-    if (fabs(part) >= 1)
-        return 0;
-    if (s->filter == HR_RATE_TORCHAUDIO) {
-        window = cos(part * PI / 2);
-        window *= window;
-    } else {
-        window = bessel0(s->beta * sqrt(1 - part * part)) / s->peak;
-    }
-    return s->scale * window * (x == 0 ? 1 : sin(PI * x) / (PI * x));
-}
-
 /* First and last input that output `phase` of a block takes. */
 static void reach(const struct hr_fir *fir, double half, int32_t phase,
                   int64_t *ret_first, int64_t *ret_last)
@@ -104,17 +51,17 @@ static void reach(const struct hr_fir *fir, double half, int32_t phase,
     *ret_last = (int64_t)floor(centre + half);
 }
 
-static void fill_phase(const struct hr_fir *fir, const struct shape *shape, int32_t phase,
-                       const struct hr_fir_group *g, float *weights)
+static void fill_phase(const struct hr_fir *fir, const struct hr_shape *shape,
+                       int32_t phase, const struct hr_fir_group *g, float *weights)
 {
     double centre = (double)phase * fir->in / fir->out, sum = 0, gain;
 
     for (int32_t t = 0; t < g->taps; t++)
-        sum += shape_at(shape, (double)(g->start + t) - centre);
+        sum += hr__shape_at(shape, (double)(g->start + t) - centre);
     gain = shape->filter == HR_RATE_HQ ? 1 / sum : 1;
     for (int32_t t = 0; t < g->taps; t++)
         weights[t * HR_SOUND_PHASES] =
-            (float)(shape_at(shape, (double)(g->start + t) - centre) * gain);
+            (float)(hr__shape_at(shape, (double)(g->start + t) - centre) * gain);
 }
 
 /* The last output of group i. */
@@ -125,7 +72,7 @@ static int32_t last_phase(const struct hr_fir *fir, int32_t i)
     return last < fir->out ? last : fir->out - 1;
 }
 
-static void fill_groups(struct hr_polyphase *p, const struct shape *shape)
+static void fill_groups(struct hr_polyphase *p, const struct hr_shape *shape)
 {
     float *weights = p->weights;
     int64_t first, last, from, unused;
@@ -147,7 +94,7 @@ static void fill_groups(struct hr_polyphase *p, const struct shape *shape)
     p->after = p->lead + (int32_t)(last / p->fir.in);
 }
 
-static int64_t count_weights(const struct hr_fir *fir, const struct shape *shape)
+static int64_t count_weights(const struct hr_fir *fir, const struct hr_shape *shape)
 {
     int64_t sum = 0, first, last, unused;
 
@@ -164,7 +111,7 @@ hr__polyphase_create(int32_t from, int32_t to, enum hr_rate_filter filter,
                      struct hr_polyphase **ret_polyphase, struct hr_error *reterr)
 {
     int32_t common = gcd(from, to), in = from / common, out = to / common, periods = 1;
-    struct shape shape = shape_of(in, out, filter);
+    struct hr_shape shape = hr__shape_of((double)out / in, filter);
     struct hr_polyphase *p;
     int64_t weights;
 

@@ -9,15 +9,7 @@
 
 #include "core/arena.h"
 #include "headrace/base.h"
-
-enum hr_rate_filter {
-    /* A Kaiser window: 91.3 % of the lower Nyquist frequency pass, from 100 % on 120 dB
-     * are stopped. */
-    HR_RATE_HQ,
-    /* torchaudio.functional.resample's default: sinc under a Hann window of six zero
-     * crossings, rolloff 0.99. */
-    HR_RATE_TORCHAUDIO,
-};
+#include "kernel/shape.h"
 
 struct hr_polyphase;
 

@@ -59,6 +59,8 @@ struct hr_band {
     const float *weights;
 };
 
+struct hr_dft; /* kernel/dft.h */
+
 struct hr_sound_table {
     /* x: rows of `stride` floats, `in` of them; column 0 is the block that sample 0 of
      * column 0 of `y` belongs to, `lead` columns later. Row r of the output has `columns`
@@ -77,6 +79,23 @@ struct hr_sound_table {
      * normal number; NaN counts as `least`. log2 is within 3e-7. In place is fine. */
     void (*log2)(const float *in, float *out, size_t count, float add, float least,
                  float scale, float bias);
+
+    /* Number k becomes the sum of number j times exp(-2 pi i j k / size). `x` has `size`
+     * real parts, then as many imaginary ones, and so has `work`; returns which of them
+     * has the result. For the inverse, times the size, swap real and imaginary parts
+     * before and after it. */
+    double *(*dft)(const struct hr_dft *dft, double *x, double *work);
+    /* Of `count` numbers, with imaginary parts `stride` later, the magnitudes; and the
+     * numbers divided by them (1 for 0), as `count` real parts, then imaginary ones. */
+    void (*polar)(const double *x, size_t stride, size_t count, double *magnitude,
+                  double *unit);
+    /* Turns each number of `phase` by the angle that leads from `from` to `to`. All are
+     * units as polar makes them. */
+    void (*turn)(double *phase, const double *from, const double *to, size_t count);
+    /* ret[0] = the sum of x[i] * a[i], ret[1] that of x[i] * b[i]; `count` is a multiple
+     * of HR_SOUND_LANES. */
+    void (*dots)(const float *x, const float *a, const float *b, size_t count,
+                 float ret[2]);
 };
 
 /* The best table at or below hr__isa(). */

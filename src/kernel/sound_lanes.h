@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "kernel/dft_loops.h"
 #include "kernel/rows.h"
 #include "kernel/sound.h"
 #include "kernel/sound_log.h"
@@ -419,7 +420,49 @@ static void log2_run(const float *in, float *out, size_t count, float add, float
     memcpy(out + i, last, rest * sizeof *last);
 }
 
+/* ---- one output at a time ---- */
+
+/* The sum of lanes, always in the same order. */
+static float sum_lanes(const float lane[HR_SOUND_LANES])
+{
+    float sum[HR_SOUND_LANES / 2];
+
+    for (int i = 0; i < HR_SOUND_LANES / 2; i++)
+        sum[i] = lane[i] + lane[i + HR_SOUND_LANES / 2];
+    for (int n = HR_SOUND_LANES / 4; n > 0; n /= 2)
+        for (int i = 0; i < n; i++)
+            sum[i] += sum[i + n];
+    return sum[0];
+}
+
+static void
+dots_run(const float *x, const float *a, const float *b, size_t count, float ret[2])
+{
+    enum { VECTORS = HR_SOUND_LANES / VL };
+    float lanes[2][HR_SOUND_LANES];
+    vf sum[2][VECTORS];
+
+    for (int v = 0; v < VECTORS; v++)
+        sum[0][v] = sum[1][v] = vf_set(0);
+    for (size_t i = 0; i < count; i += HR_SOUND_LANES)
+        for (int v = 0; v < VECTORS; v++) {
+            vf at = vf_load(x + i + v * VL);
+
+            sum[0][v] = vf_fma(at, vf_load(a + i + v * VL), sum[0][v]);
+            sum[1][v] = vf_fma(at, vf_load(b + i + v * VL), sum[1][v]);
+        }
+    for (int k = 0; k < 2; k++) {
+        for (int v = 0; v < VECTORS; v++)
+            vf_store(lanes[k] + v * VL, sum[k][v]);
+        ret[k] = sum_lanes(lanes[k]);
+    }
+}
+
 const struct hr_sound_table NAME = {
+    .dft = dft_run,
+    .polar = polar_run,
+    .turn = turn_run,
+    .dots = dots_run,
     .fir = fir_run,
     .spectrum = spectrum_run,
     .bands = bands_run,

@@ -6,7 +6,25 @@
 #include <assert.h>
 #include <string.h>
 
+#include "kernel/polyphase.h"
 #include "op/kind.h"
+
+const char *const hr__rate_filters[] = {"hq", "torchaudio", NULL};
+
+enum hr_err hr__infer_order(struct hr_infer *infer, const char *param,
+                            const struct hr_floats *interval)
+{
+    if (interval->values[0] <= interval->values[interval->count - 1])
+        return HR_OK;
+    return hr__infer_fail(infer, param, HR_ERR_RANGE,
+                          "%s: the smaller number comes first", param);
+}
+
+double hr__draw_from(struct hr_rng *rng, const struct hr_floats *interval)
+{
+    return hr__rng_uniform(rng, interval->values[0],
+                           interval->values[interval->count - 1]);
+}
 
 enum hr_err hr__infer_sound(struct hr_infer *infer, size_t field)
 {
@@ -127,5 +145,23 @@ enum hr_err hr__numbers_write(struct hr_op_ctx *ctx, size_t field,
     if (value->shared || value->owner != NULL || ret_sound->data != value->data)
         return hr__sound_alloc(ctx, ret_sound->channels, ret_sound->frames, 0, ret_data);
     *ret_data = value->data;
+    return HR_OK;
+}
+
+enum hr_err
+hr__sound_resample(struct hr_op_ctx *ctx, size_t field, const struct hr_sound *sound,
+                   const struct hr_polyphase *polyphase)
+{
+    int64_t frames = hr__polyphase_count(polyphase, sound->frames);
+    int64_t room = hr__polyphase_room(polyphase, sound->frames);
+    float *data = NULL;
+
+    HR_TRY(hr__sound_alloc(ctx, sound->channels, frames, room - frames, &data));
+    for (int64_t c = 0; c < sound->channels; c++)
+        if (hr__polyphase_run(polyphase, &ctx->thread->arena,
+                              sound->data + c * sound->frames, sound->frames,
+                              data + c * frames) != HR_OK)
+            return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to resample");
+    hr__sound_replace(ctx, field, 0, frames, data);
     return HR_OK;
 }

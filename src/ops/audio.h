@@ -12,6 +12,19 @@
     HR_P_FIELD(struct_, field, .fallback = "audio", .access = HR_ACCESS_UPDATE,          \
                .help = "the field with the sound")
 
+/* `filter` (enum hr_rate_filter) of ops that change the rate. */
+extern const char *const hr__rate_filters[];
+#define HR_P_RATE_FILTER(struct_)                                                        \
+    HR_P_ENUM(struct_, filter, .fallback = "hq", .names = hr__rate_filters,              \
+              .help = "hq: as good as soxr's HQ; torchaudio: the numbers of "            \
+                      "torchaudio.functional.resample, faster and with aliases")
+
+/* infer: an interval of which the smaller number comes first; `param` is its name. */
+HR_CHECK enum hr_err hr__infer_order(struct hr_infer *infer, const char *param,
+                                     const struct hr_floats *interval);
+/* A number of such an interval, or the only one. */
+double hr__draw_from(struct hr_rng *rng, const struct hr_floats *interval);
+
 /* infer: the field is a sound. */
 HR_CHECK enum hr_err hr__infer_sound(struct hr_infer *infer, size_t field);
 /* infer: and all records have one rate. `what` names what needs it: "a mel spectrogram".
@@ -47,5 +60,11 @@ HR_CHECK enum hr_err hr__sound_alloc(struct hr_op_ctx *ctx, int64_t channels,
 /* The field's numbers, and memory for as many: in the arena, or in place. */
 HR_CHECK enum hr_err hr__numbers_write(struct hr_op_ctx *ctx, size_t field,
                                        struct hr_sound *ret_sound, float **ret_data);
+
+/* Replaces the field's value, whose sound is `sound`, by that at another rate. */
+struct hr_polyphase; /* kernel/polyphase.h */
+HR_CHECK enum hr_err
+hr__sound_resample(struct hr_op_ctx *ctx, size_t field, const struct hr_sound *sound,
+                   const struct hr_polyphase *polyphase);
 
 #endif

@@ -23,10 +23,7 @@ static enum hr_err gain_infer(struct hr_infer *infer)
     const struct gain *p = infer->params;
 
     HR_TRY(hr__infer_sound(infer, 0));
-    if (p->db.values[0] > p->db.values[p->db.count - 1])
-        return hr__infer_fail(infer, "db", HR_ERR_RANGE,
-                              "db: the smaller number comes first");
-    return HR_OK;
+    return hr__infer_order(infer, "db", &p->db);
 }
 
 static enum hr_err gain_apply(struct hr_op_ctx *ctx)
@@ -35,12 +32,10 @@ static enum hr_err gain_apply(struct hr_op_ctx *ctx)
     struct hr_sound sound;
     struct hr_rng rng;
     float *data, factor;
-    double db;
 
     HR_TRY(hr__numbers_write(ctx, 0, &sound, &data));
     hr__op_rng(ctx, &rng);
-    db = hr__rng_uniform(&rng, p->db.values[0], p->db.values[p->db.count - 1]);
-    factor = (float)pow(10, db / 20);
+    factor = (float)pow(10, hr__draw_from(&rng, &p->db) / 20);
     for (int64_t i = 0; i < sound.channels * sound.frames; i++)
         data[i] = sound.data[i] * factor;
     hr__sound_replace(ctx, 0, 0, sound.frames, data);

@@ -20,14 +20,10 @@ struct resample {
     int filter;
 };
 
-static const char *const filters[] = {"hq", "torchaudio", NULL};
-
 static const struct hr_param resample_params[] = {
     HR_P_INT(struct resample, rate, .required = true, HR_RANGE(1, HR_RATE_MAX),
              .unit = "Hz", .help = "the new rate"),
-    HR_P_ENUM(struct resample, filter, .fallback = "hq", .names = filters,
-              .help = "hq: as good as soxr's HQ; torchaudio: the numbers of "
-                      "torchaudio.functional.resample, faster and with aliases"),
+    HR_P_RATE_FILTER(struct resample),
     HR_P_AUDIO(struct resample),
     HR_P_STRING(struct resample, rate_field, .fallback = "rate",
                 .help = "the field with the rate of each sound, for sounds that may have "
@@ -144,23 +140,6 @@ static enum hr_err find_tables(struct hr_op_ctx *ctx, int32_t from,
 
 /* ---- a record ---- */
 
-static enum hr_err run(struct hr_op_ctx *ctx, const struct hr_sound *sound,
-                       const struct hr_polyphase *polyphase)
-{
-    int64_t frames = hr__polyphase_count(polyphase, sound->frames);
-    int64_t room = hr__polyphase_room(polyphase, sound->frames);
-    float *data;
-
-    HR_TRY(hr__sound_alloc(ctx, sound->channels, frames, room - frames, &data));
-    for (int64_t c = 0; c < sound->channels; c++)
-        if (hr__polyphase_run(polyphase, &ctx->thread->arena,
-                              sound->data + c * sound->frames, sound->frames,
-                              data + c * frames) != HR_OK)
-            return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to resample");
-    hr__sound_replace(ctx, 0, 0, frames, data);
-    return HR_OK;
-}
-
 static enum hr_err find_rate(struct hr_op_ctx *ctx, int32_t *ret_from)
 {
     const struct tables *t = ctx->state;
@@ -205,7 +184,7 @@ static enum hr_err resample_apply(struct hr_op_ctx *ctx)
         return HR_OK;
     HR_TRY(hr__sound_read(ctx, 0, &sound));
     HR_TRY(find_tables(ctx, from, &polyphase, &own));
-    err = run(ctx, &sound, polyphase);
+    err = hr__sound_resample(ctx, 0, &sound, polyphase);
     if (own)
         hr__polyphase_destroy(polyphase);
     return err;

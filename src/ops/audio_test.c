@@ -475,3 +475,214 @@ TEST(decibels_and_logarithms_are_what_they_say)
         CHECK_NEAR(sample(0, i) / 32768, log10(i * 10 / 32768.0 + 0.001), 1e-5);
     end();
 }
+
+/* ---- perturbations ---- */
+
+TEST(speed_draws_one_of_its_factors)
+{
+    int64_t lengths[3] = {0};
+
+    for (uint64_t i = 0; i < 200; i++) {
+        begin(2, 8000, 1000);
+        b.id.index = i;
+        CHECK_OK(bench_op(&b, "audio.decode", NULL));
+        CHECK_OK(bench_op(&b, "audio.speed", "{factors: [0.5, 1, 1.25]}"));
+        CHECK(frames() == 2000 || frames() == 1000 || frames() == 800);
+        lengths[frames() == 2000 ? 0 : frames() == 1000 ? 1 : 2]++;
+        if (frames() == 1000)
+            CHECK(sample(1, 7) == 71);
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK(lengths[i] > 30);
+    begin(1, 8000, 50);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    REFUSED(HR_ERR_RANGE, "audio.speed", "{factors: [1, 0.12345]}",
+            "factor 0.12345 has more than three decimals");
+    REFUSED(HR_ERR_RANGE, "audio.speed", "{factors: 0}", "factors");
+    CHECK_OK(bench_op(&b, "audio.speed", "{factors: 2}"));
+    CHECK_EQ_INT(frames(), 25);
+    begin(1, 8000, 0);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.speed", "{factors: 2}"));
+    CHECK_EQ_INT(frames(), 0);
+    end();
+}
+
+TEST(stretched_sounds_have_the_announced_length)
+{
+    begin(2, 8000, 900);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.crop", "{frames: 800}"));
+    CHECK_OK(bench_op(&b, "audio.time_stretch", "{rate: 0.8, n_fft: 256}"));
+    CHECK_EQ_INT(bench_field(&b, "audio")->dims[1].size, 1000);
+    CHECK_EQ_INT(frames(), 1000);
+    for (uint64_t i = 0; i < 50; i++) {
+        begin(1, 8000, 400);
+        b.id.index = i;
+        CHECK_OK(bench_op(&b, "audio.decode", NULL));
+        CHECK_OK(bench_op(&b, "audio.time_stretch", "{rate: [0.5, 2], n_fft: 64}"));
+        CHECK(frames() >= 200 && frames() <= 800);
+    }
+    begin(1, 8000, 0);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    CHECK_OK(bench_op(&b, "audio.time_stretch", "{rate: 0.5}"));
+    CHECK_EQ_INT(frames(), 0);
+    REFUSED(HR_ERR_RANGE, "audio.time_stretch", "{rate: [2, 1]}", "smaller number");
+    REFUSED(HR_ERR_RANGE, "audio.time_stretch", "{rate: 0}", "rate");
+    REFUSED(HR_ERR_RANGE, "audio.time_stretch", "{rate: 1, n_fft: 255}", "must be even");
+    REFUSED(HR_ERR_RANGE, "audio.time_stretch", "{rate: 1, n_fft: 64, win: 65}",
+            "larger than the transform");
+    REFUSED(HR_ERR_RANGE, "audio.time_stretch", "{rate: 1, n_fft: 64, hop: 65}", "gaps");
+    REFUSED(HR_ERR_UNSUPPORTED, "audio.time_stretch", "{rate: 1, n_fft: 2062}",
+            "prime factor");
+    end();
+}
+
+TEST(a_shift_of_pitch_keeps_the_length)
+{
+    bool seen[5] = {false};
+
+    for (uint64_t i = 0; i < 60; i++) {
+        float first;
+
+        begin(1, 8000, 700);
+        b.id.index = i;
+        CHECK_OK(bench_op(&b, "audio.decode", NULL));
+        CHECK_OK(bench_op(&b, "audio.pitch", "{steps: [-2, 2], n_fft: 128}"));
+        CHECK_EQ_INT(frames(), 700);
+        first = (float)sample(0, 350);
+        for (int steps = -2; steps <= 2; steps++) {
+            char params[64];
+
+            begin(1, 8000, 700);
+            CHECK_OK(bench_op(&b, "audio.decode", NULL));
+            snprintf(params, sizeof params, "{steps: %d, n_fft: 128}", steps);
+            CHECK_OK(bench_op(&b, "audio.pitch", params));
+            seen[steps + 2] = seen[steps + 2] || (float)sample(0, 350) == first;
+            if (steps == 0)
+                CHECK(sample(0, 350) == 3500);
+        }
+    }
+    for (int i = 0; i < 5; i++)
+        CHECK(seen[i]);
+    REFUSED(HR_ERR_RANGE, "audio.pitch", "{steps: [2, -2]}", "smaller number");
+    REFUSED(HR_ERR_RANGE, "audio.pitch", "{steps: 61}", "five octaves");
+    REFUSED(HR_ERR_RANGE, "audio.pitch", "{steps: [-40, 40], octave: 120}",
+            "81 different steps");
+    end();
+}
+
+/* A file of one channel of a constant level; returns its path. */
+static const char *write_constant(const char *name, uint32_t rate, int count, int level)
+{
+    static char path[512];
+    struct wav_head head = {1, 1, rate, 16, 0};
+    int16_t samples[4000];
+    struct hr_str made;
+
+    for (int i = 0; i < count; i++)
+        samples[i] = (int16_t)level;
+    hr__str_init(&made);
+    wav_file(&made, &head, samples, (size_t)count * 2);
+    snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
+    CHECK_OK(hr__file_replace(path, made.text, made.length, NULL));
+    hr__str_finish(&made);
+    return path;
+}
+
+#define BANK_OP(op, more)                                                                \
+    (snprintf(params, sizeof params, "{path: '%s'" more "}", path),                      \
+     bench_op(&b, op, params))
+
+TEST(noise_is_as_loud_as_asked_and_repeats)
+{
+    const char *path = write_constant("noise 1.wav", 8000, 30, 1000);
+    char params[700];
+
+    begin(2, 8000, 100);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(BANK_OP("audio.noise", ", snr: 20"));
+    for (int i = 0; i < 100; i++) { /* mean power of the ramps: 573^2 */
+        CHECK_NEAR(sample(0, i) - i * 10, 57.36, 0.1);
+        CHECK_NEAR(sample(1, i) - i * 10 - 1, 57.36, 0.1);
+    }
+    begin(1, 8000, 100);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(BANK_OP("audio.noise", ", p: 0"));
+    CHECK(sample(0, 7) == 70);
+    begin_quiet(100, 0, 0);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(BANK_OP("audio.noise", ""));
+    CHECK(sample(0, 7) == 0);
+    path = write_constant("silence.wav", 8000, 30, 0);
+    begin(1, 8000, 100);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(BANK_OP("audio.noise", ""));
+    CHECK(sample(0, 7) == 70);
+    end();
+}
+
+TEST(what_is_wrong_with_files_that_are_mixed_in_is_said)
+{
+    const char *path = write_constant("empty.wav", 8000, 0, 0);
+    char params[700];
+
+    begin(1, 8000, 100);
+    CHECK_OK(bench_op(&b, "audio.decode", NULL));
+    REFUSED(HR_ERR_TYPE, "audio.noise", "{path: x.wav}", "noise needs one");
+    REFUSED(HR_ERR_TYPE, "audio.reverb", NULL, "a room needs one");
+    begin(1, 8000, 100);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    REFUSED(HR_ERR_NOT_FOUND, "audio.noise", "{path: /absent/x.wav}", "/absent");
+    CHECK_ERR(HR_ERR_FORMAT, BANK_OP("audio.noise", ""));
+    CHECK_HAS(b.error.message, "empty.wav: the file has no samples");
+    path = write_constant("long.wav", 8000, 300, 5);
+    CHECK_ERR(HR_ERR_LIMIT, BANK_OP("audio.noise", ", samples_max: 299"));
+    CHECK_HAS(b.error.message, "long.wav");
+    REFUSED(HR_ERR_RANGE, "audio.noise", "{path: x, snr: [3, 2]}", "smaller number");
+    REFUSED(HR_ERR_RANGE, "audio.reverb", "{rt60: [3, 2]}", "smaller number");
+    REFUSED(HR_ERR_RANGE, "audio.reverb", "{drr: [3, 2]}", "smaller number");
+    end();
+}
+
+TEST(a_room_from_a_file_is_a_convolution_in_place)
+{
+    const char *path;
+    char params[700];
+
+    path = write_constant("room.wav", 8000, 4, 100); /* 0.5, 0.5, 0.5, 0.5 */
+    begin(2, 8000, 100);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(BANK_OP("audio.reverb", ""));
+    CHECK_EQ_INT(frames(), 100);
+    CHECK_NEAR(sample(0, 0), 0, 1e-2);
+    CHECK_NEAR(sample(0, 1), 5, 1e-2);
+    for (int i = 3; i < 100; i++)
+        CHECK_NEAR(sample(1, i), 20 * i - 30 + 2, 1e-2);
+    path = write_constant("one.wav", 16000, 1, 9); /* resampled: a short tone */
+    begin(1, 8000, 100);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    CHECK_OK(BANK_OP("audio.reverb", ""));
+    CHECK_NEAR(sample(0, 50), 500, 1e-2);
+    end();
+}
+
+TEST(drawn_rooms_have_the_asked_direct_sound)
+{
+    double sums[2] = {0};
+
+    for (uint64_t i = 0; i < 20; i++) {
+        begin_quiet(0, 1, 3000);
+        b.id.index = i;
+        CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+        CHECK_OK(bench_op(&b, "audio.reverb", "{rt60: 0.2, drr: 6}"));
+        CHECK_EQ_INT(frames(), 3001);
+        for (int k = 1; k < 1601; k++)
+            sums[1] += pow(sample(0, k) / 8000, 2);
+        sums[0] += pow(sample(0, 0) / 8000, 2);
+        CHECK(fabs(sample(0, 1700)) < 1);
+    }
+    CHECK_NEAR(10 * log10(sums[0] / sums[1]), 6, 0.1);
+    CHECK_NEAR(sums[0] + sums[1], 20, 0.01);
+    end();
+}

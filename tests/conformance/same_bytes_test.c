@@ -431,6 +431,13 @@ TEST(sounds_have_one_digest)
              "  - audio.spectrogram: {n_fft: 256, power: 1}\n"
              "  - audio.log: {}\n"
              "  - batch.stack: {size: 5}\n",
+        HEAR "  - audio.speed: {factors: [0.9, 1, 1.1]}\n"
+             "  - audio.pitch: {steps: [-2, 2], n_fft: 256}\n"
+             "  - audio.time_stretch: {rate: [0.8, 1.25], n_fft: 400, hop: 100}\n"
+             "  - batch.pad: {size: 5}\n",
+        HEAR "  - audio.reverb: {rt60: [0.01, 0.1], p: 0.7}\n"
+             "  - audio.noise: {path: \"${data}/*2.wav\", snr: [0, 20], p: 0.7}\n"
+             "  - batch.pad: {size: 5}\n",
     };
 
     for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)

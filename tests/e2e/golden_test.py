@@ -63,6 +63,12 @@ sounds = {
     "gain, trim, crop, pad": "  - audio.resample: {rate: 11025}\n  - audio.gain: {db: [-6, 6]}\n"
                              "  - audio.trim: {top_db: 20, frame: 256, hop: 64}\n  - audio.crop: {frames: 900}\n"
                              "  - audio.pad: {frames: 1000, side: both}\n",
+    "speed, pitch": "  - audio.mono: {}\n  - audio.resample: {rate: 8000}\n  - audio.speed: {factors: [0.5, 0.9, 1.1]}\n"
+                    "  - audio.pitch: {steps: [-3, 3], n_fft: 256}\n",
+    "time_stretch, reverb": "  - audio.resample: {rate: 8000}\n  - audio.time_stretch: {rate: [0.7, 1.3], n_fft: 360}\n"
+                            "  - audio.reverb: {rt60: 0.05}\n",
+    "noise, reverb of files": "  - audio.resample: {rate: 8000}\n  - audio.noise: {path: FILES, snr: [0, 9]}\n"
+                              "  - audio.reverb: {path: FILES, p: 0.5}\n",
 }
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
@@ -116,7 +122,7 @@ def sound_files():
 def sound_case(name, steps):
     def check():
         begin = f"  - source.files: {{path: '{sound_files()}', suffixes: [wav]}}\n  - audio.decode: {{}}\n"
-        path = graph("golden.yaml", "pipeline:\n" + begin + steps + "  - batch.pad: {size: 4}\n")
+        path = graph("golden.yaml", "pipeline:\n" + begin + steps.replace("FILES", f"'{sound_files()}'") + "  - batch.pad: {size: 4}\n")
         compare(name, path)
 
     add(name, check)

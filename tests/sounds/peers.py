@@ -38,4 +38,16 @@ made["librosa mel"] = librosa.feature.melspectrogram(y=sound, sr=16000, n_fft=10
 made["librosa db"] = librosa.power_to_db(made["librosa mel"])
 quiet = np.concatenate([np.zeros(5000, np.float32), sound, np.zeros(7000, np.float32)])
 made["trim"] = np.array(librosa.effects.trim(quiet)[1])
+
+# In float64: what librosa makes of float32 sounds is up to 1e-2 from it, as its phases add up in float32.
+sound = chirp(16000, 3000)
+made["stretch slow"] = librosa.effects.time_stretch(sound.astype(float), rate=0.8, n_fft=512).astype(np.float32)
+made["stretch fast"] = librosa.effects.time_stretch(sound.astype(float), rate=1.7, n_fft=400, hop_length=80).astype(np.float32)
+for steps in (-3, 2):
+    pitch = librosa.effects.pitch_shift(tones(16000).astype(float), sr=16000, n_steps=steps)
+    made[f"pitch {steps}"] = pitch.astype(np.float32)[1500:1800]
+tensor, other = torch.tensor(sound), torch.tensor(sound[::-1].copy())
+made["speed"] = torchaudio.functional.speed(tensor, 16000, 0.9)[0].numpy()
+made["noise"] = torchaudio.functional.add_noise(tensor[None], other[None], torch.tensor([7.0]))[0].numpy()
+made["room"] = torchaudio.functional.fftconvolve(tensor, other[:900] / other[:900].norm()).numpy()
 np.savez_compressed(root / "tests/golden/sounds.npz", **{name: np.asarray(v) for name, v in made.items()})
