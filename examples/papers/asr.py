@@ -1,4 +1,4 @@
-"""ASR of cedar's evaluation: SpecAugment on speech, as far as asr.yaml says.
+"""ASR of cedar's evaluation: SpecAugment on speech; asr.yaml says where it departs.
 
 python examples/papers/asr.py sounds
 """
@@ -18,9 +18,11 @@ def pipeline(data: str, batch: int = 1, suffix: str = "wav") -> hr.Pipeline:
         .mono()
         .resample(22050)
         .resample(8000)
+        .time_stretch(0.8)
         .spectrogram(n_fft=400)
         .time_mask(80)
         .freq_mask(80)
+        .mel_scale(8000, n_mels=256, n_fft=400)
         .padded_batch(batch)
     )
 

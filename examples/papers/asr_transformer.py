@@ -1,4 +1,4 @@
-"""ASR Transformer of Pecan's Table 1, as far as asr_transformer.yaml says.
+"""ASR Transformer of Pecan's Table 1 without transcripts; asr_transformer.yaml says where it departs.
 
 python examples/papers/asr_transformer.py sounds
 """
@@ -18,6 +18,9 @@ def pipeline(data: str, batch: int = 64, suffix: str = "wav") -> hr.Pipeline:
         .decode_audio()
         .mono()
         .resample(22050)
+        .speed(factors=[0.9, 1, 1.1])
+        .pitch([-2, 2])
+        .reverb(rt60=[0.2, 0.6], p=0.5)
         .spectrogram(n_fft=256, win=200, hop=80, power=1)
         .time_mask(50, share=0.2)
         .freq_mask(27)

@@ -22,6 +22,7 @@ __all__ = [
     "audio_gain",
     "audio_log",
     "audio_mel",
+    "audio_mel_scale",
     "audio_mfcc",
     "audio_mono",
     "audio_noise",
@@ -397,6 +398,56 @@ def audio_mel(
     params: dict[str, Any] = {"n_mels": n_mels, "f_min": f_min, "f_max": f_max, "scale": scale, "norm": norm, "n_fft": n_fft, "win": win, "hop": hop, "window": window, "power": power, "center": center, "pad": pad, "field": field}
     defaults: dict[str, Any] = {"n_mels": 80, "f_min": 0.0, "f_max": 0.0, "scale": "htk", "norm": False, "n_fft": 400, "win": 0, "hop": 0, "window": "hann", "power": 2, "center": True, "pad": "reflect", "field": "audio"}
     return pipeline._then("audio.mel", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("audio.mel_scale")
+def audio_mel_scale(
+    pipeline: Pipeline,
+    rate: int,
+    *,
+    n_fft: int = 0,
+    n_mels: int = 80,
+    f_min: float = 0.0,
+    f_max: float = 0.0,
+    scale: Literal["htk", "slaney"] = "htk",
+    norm: bool = False,
+    field: str = "audio",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Mel bands of a spectrum.
+
+    Operator `audio.mel_scale`, kind map, version 1; pure, shrinks.
+
+    `[channels, bins, time]` becomes `[channels, n_mels, time]`, as
+    torchaudio.transforms.MelScale: for spectra that are changed before, such as by
+    audio.freq_mask. Else audio.mel is faster. The bands are its bands.
+
+    Args:
+        pipeline: what the operator reads.
+        rate: the rate of the sounds, which spectra do not know; int, 1 to 10000000, in
+            Hz, required.
+        n_fft: size of the transform that made the spectrum; 0: twice the bins but one;
+            int, 0 to 1048576, in samples, default 0.
+        n_mels: number of bands; int, 1 to 4096, default 80.
+        f_min: lower end of the first band; float, 0 to 10000000, in Hz, default 0.
+        f_max: upper end of the last band; 0: half the rate; float, 0 to 10000000, in
+            Hz, default 0.
+        scale: the mel scale; enum, one of htk, slaney, default htk.
+        norm: divide each band by its width (slaney's norm); bool, default false.
+        field: the field with the spectrum, float32 [..., bins, time]; field, default
+            audio.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"rate": rate, "n_fft": n_fft, "n_mels": n_mels, "f_min": f_min, "f_max": f_max, "scale": scale, "norm": norm, "field": field}
+    defaults: dict[str, Any] = {"n_fft": 0, "n_mels": 80, "f_min": 0.0, "f_max": 0.0, "scale": "htk", "norm": False, "field": "audio"}
+    return pipeline._then("audio.mel_scale", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("audio.mfcc")
@@ -2880,6 +2931,7 @@ class Methods:
     gain = audio_gain
     log_scale = audio_log
     mel = audio_mel
+    mel_scale = audio_mel_scale
     mfcc = audio_mfcc
     mono = audio_mono
     add_noise = audio_noise

@@ -18,9 +18,8 @@
 struct hr_spectrum {
     struct hr_spectrum_options options;
     struct hr_fft fft;
-    int32_t bands;
-    struct hr_band *band;
-    float *tables, *weights;
+    struct hr_mel mel;
+    float *tables;
 };
 
 /* ---- transform ---- */
@@ -141,68 +140,6 @@ static enum hr_err make_fft(struct hr_spectrum *s, struct hr_error *reterr)
     return HR_OK;
 }
 
-/* ---- mel bands ---- */
-
-static double mel_of(int scale, double hz)
-{
-    if (scale == HR_MEL_HTK)
-        return 2595 * log10(1 + hz / 700);
-    return hz < 1000 ? hz * 3 / 200 : 15 + log(hz / 1000) * 27 / log(6.4);
-}
-
-static double hz_of(int scale, double mel)
-{
-    if (scale == HR_MEL_HTK)
-        return 700 * (pow(10, mel / 2595) - 1);
-    return mel < 15 ? mel * 200 / 3 : 1000 * exp((mel - 15) * log(6.4) / 27);
-}
-
-/* Weight of a frequency in the triangle between low and high with its top at mid. */
-static double triangle(double hz, double low, double mid, double high)
-{
-    double up = (hz - low) / (mid - low), down = (high - hz) / (high - mid);
-
-    return fmax(0, fmin(up, down));
-}
-
-static enum hr_err make_bands(struct hr_spectrum *s, const struct hr_mel_options *mel,
-                              struct hr_error *reterr)
-{
-    int32_t bins = s->options.size / 2 + 1;
-    double low = mel_of(mel->scale, mel->low), high = mel_of(mel->scale, mel->high);
-    double step = (high - low) / (mel->count + 1);
-    float *at;
-
-    s->bands = mel->count;
-    s->band = hr__calloc((size_t)mel->count + 1, sizeof *s->band);
-    /* A bin lies in at most two triangles. */
-    at = s->weights = hr__calloc(2 * (size_t)bins + 1, sizeof *at);
-    if (s->band == NULL || at == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    for (int32_t b = 0; b < mel->count; b++) {
-        double left = hz_of(mel->scale, low + b * step);
-        double mid = hz_of(mel->scale, low + (b + 1) * step);
-        double right = hz_of(mel->scale, low + (b + 2) * step);
-        double gain = mel->norm ? 2 / (right - left) : 1;
-
-        s->band[b].weights = at;
-        for (int32_t k = 0; k < bins; k++) {
-            double hz = (double)k * mel->rate / s->options.size;
-            double weight = triangle(hz, left, mid, right);
-
-            if (weight <= 0)
-                continue;
-            if (s->band[b].count == 0)
-                s->band[b].first = k;
-            assert(at < s->weights + 2 * bins &&
-                   s->band[b].first + s->band[b].count == k);
-            s->band[b].count++;
-            *at++ = (float)(weight * gain);
-        }
-    }
-    return HR_OK;
-}
-
 /* ---- plan ---- */
 
 enum hr_err
@@ -220,7 +157,7 @@ hr__spectrum_create(const struct hr_spectrum_options *options,
     s->options = *options;
     err = make_fft(s, reterr);
     if (err == HR_OK && mel->count > 0)
-        err = make_bands(s, mel, reterr);
+        err = hr__mel_create(mel, options->size, &s->mel, reterr);
     if (err != HR_OK) {
         hr__spectrum_destroy(s);
         return err;
@@ -234,8 +171,7 @@ void hr__spectrum_destroy(struct hr_spectrum *s)
     if (s == NULL)
         return;
     hr__free(s->tables);
-    hr__free(s->weights);
-    hr__free(s->band);
+    hr__mel_destroy(&s->mel);
     hr__free(s);
 }
 
@@ -283,7 +219,8 @@ make_scratch(const struct hr_spectrum *s, struct hr_arena *arena, struct scratch
     m->x = hr__arena_alloc(arena, m->stride * m->rows * sizeof *m->x);
     m->work = hr__arena_alloc(arena, 4 * (size + 1) * lanes * sizeof *m->work);
     m->bins = hr__arena_alloc(arena, (size / 2 + 1) * lanes * sizeof *m->bins);
-    m->bands = hr__arena_alloc(arena, ((size_t)s->bands + 1) * lanes * sizeof *m->bands);
+    m->bands =
+        hr__arena_alloc(arena, ((size_t)s->mel.bands + 1) * lanes * sizeof *m->bands);
     m->place = hr__arena_alloc(arena, size * sizeof *m->place);
     if (m->x == NULL || m->work == NULL || m->bins == NULL || m->bands == NULL ||
         m->place == NULL)
@@ -312,10 +249,10 @@ enum hr_err hr__spectrum_run(const struct hr_spectrum *s, struct hr_arena *arena
                               (size_t)(frames - f < TILE ? frames - f : TILE) +
                                   (size_t)((o->size - 1) / o->hop));
         table->spectrum(&s->fft, m.x + at, m.place, o->magnitude, m.work, m.bins);
-        if (s->bands > 0)
-            table->bands(s->band, (size_t)s->bands, m.bins, m.bands);
-        put_frames(s->bands > 0 ? m.bands : m.bins,
-                   s->bands > 0 ? (size_t)s->bands : (size_t)o->size / 2 + 1,
+        if (s->mel.bands > 0)
+            table->bands(s->mel.band, (size_t)s->mel.bands, m.bins, m.bands);
+        put_frames(s->mel.bands > 0 ? m.bands : m.bins,
+                   s->mel.bands > 0 ? (size_t)s->mel.bands : (size_t)o->size / 2 + 1,
                    (size_t)(frames - f), frames, out + f);
     }
     return HR_OK;

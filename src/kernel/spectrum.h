@@ -9,17 +9,13 @@
 
 #include "core/arena.h"
 #include "headrace/base.h"
+#include "kernel/mel.h"
 
 enum hr_window {
     HR_WINDOW_HANN, /* all are periodic, as torch and librosa have them */
     HR_WINDOW_HAMMING,
     HR_WINDOW_BLACKMAN,
     HR_WINDOW_RECTANGULAR,
-};
-
-enum hr_mel_scale {
-    HR_MEL_HTK,
-    HR_MEL_SLANEY,
 };
 
 struct hr_spectrum_options {
@@ -30,15 +26,6 @@ struct hr_spectrum_options {
     bool centre;    /* frame f is about sample f * hop; else it begins there */
     bool reflect;   /* centred: what is beyond the ends is mirrored; else zeros */
     bool magnitude; /* else power */
-};
-
-/* Bands of bins; `count` 0: none, the result has all size / 2 + 1 bins. */
-struct hr_mel_options {
-    int32_t count;
-    int32_t rate;
-    double low, high; /* Hz */
-    int scale;        /* enum hr_mel_scale */
-    bool norm;        /* bands have equal areas (slaney) */
 };
 
 struct hr_spectrum;

@@ -125,6 +125,12 @@ const char *hr__param_type_name(enum hr_param_type type);
         .name = #field_, .type = (type_), .offset = offsetof(struct_, field_),           \
         __VA_ARGS__                                                                      \
     }
+/* A member of the struct's member `in_`, under its own name. */
+#define HR_P_IN(type_, struct_, in_, field_, ...)                                        \
+    {                                                                                    \
+        .name = #field_, .type = (type_), .offset = offsetof(struct_, in_.field_),       \
+        __VA_ARGS__                                                                      \
+    }
 #define HR_P_INT(s, f, ...) HR_P(HR_PARAM_INT, s, f, __VA_ARGS__)
 #define HR_P_FLOAT(s, f, ...) HR_P(HR_PARAM_FLOAT, s, f, __VA_ARGS__)
 #define HR_P_BOOL(s, f, ...) HR_P(HR_PARAM_BOOL, s, f, __VA_ARGS__)

@@ -11,6 +11,29 @@ const char *const hr__window_names[] = {"hann", "hamming", "blackman", "rectangu
                                         NULL};
 const char *const hr__frames_pads[] = {"reflect", "zero", NULL};
 
+const char *const hr__mel_scales[] = {"htk", "slaney", NULL};
+
+struct hr_mel_options hr__mel_options(const struct hr_mel_bands *bands, int32_t rate)
+{
+    return (struct hr_mel_options){
+        .count = (int32_t)bands->n_mels,
+        .rate = rate,
+        .low = bands->f_min,
+        .high = bands->f_max > 0 ? bands->f_max : rate / 2.0,
+        .scale = bands->scale,
+        .norm = bands->norm,
+    };
+}
+
+enum hr_err hr__infer_mel(struct hr_infer *infer, const struct hr_mel_options *options)
+{
+    if (options->low < options->high)
+        return HR_OK;
+    return hr__infer_fail(infer, "f_min", HR_ERR_RANGE,
+                          "the bands end at %g Hz and begin at %g", options->high,
+                          options->low);
+}
+
 static struct hr_spectrum_options options_of(const struct hr_frames *p)
 {
     int64_t width = p->win > 0 ? p->win : p->n_fft;

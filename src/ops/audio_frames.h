@@ -42,6 +42,36 @@ extern const char *const hr__window_names[], *const hr__frames_pads[]; /* end wi
                    .access = HR_ACCESS_UPDATE,                                           \
                    .help = "the field with the sound; it becomes the spectrum")
 
+/* Mel bands: what the struct's member `in_` says. */
+struct hr_mel_bands {
+    int64_t n_mels;
+    double f_min, f_max;
+    int scale;
+    bool norm;
+};
+
+extern const char *const hr__mel_scales[];
+
+#define HR_P_MEL(struct_, in_)                                                           \
+    HR_P_IN(HR_PARAM_INT, struct_, in_, n_mels, .fallback = "80", HR_RANGE(1, 4096),     \
+            .help = "number of bands"),                                                  \
+        HR_P_IN(HR_PARAM_FLOAT, struct_, in_, f_min, .fallback = "0",                    \
+                HR_RANGE(0, HR_RATE_MAX), .unit = "Hz",                                  \
+                .help = "lower end of the first band"),                                  \
+        HR_P_IN(HR_PARAM_FLOAT, struct_, in_, f_max, .fallback = "0",                    \
+                HR_RANGE(0, HR_RATE_MAX), .unit = "Hz",                                  \
+                .help = "upper end of the last band; 0: half the rate"),                 \
+        HR_P_IN(HR_PARAM_ENUM, struct_, in_, scale, .fallback = "htk",                   \
+                .names = hr__mel_scales, .help = "the mel scale"),                       \
+        HR_P_IN(HR_PARAM_BOOL, struct_, in_, norm, .fallback = "false",                  \
+                .help = "divide each band by its width (slaney's norm)")
+
+/* The bands of sounds of this rate. */
+struct hr_mel_options hr__mel_options(const struct hr_mel_bands *bands, int32_t rate);
+/* infer: the bands are not empty. */
+HR_CHECK enum hr_err
+hr__infer_mel(struct hr_infer *infer, const struct hr_mel_options *options);
+
 /* infer: checks the parameters; the field becomes float32 [..., rows, time]. `mel` has no
  * bands for a spectrum of all bins. */
 HR_CHECK enum hr_err

@@ -476,6 +476,46 @@ TEST(decibels_and_logarithms_are_what_they_say)
     end();
 }
 
+TEST(mel_bands_of_a_spectrum_are_those_of_the_sound)
+{
+    float *want, *got;
+    size_t bytes;
+
+    for (int size = 200; size < 202; size++) {
+        char params[80];
+
+        begin(2, 8000, 800);
+        CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+        snprintf(params, sizeof params, "{n_mels: 20, n_fft: %d, hop: 80, norm: true}",
+                 size);
+        CHECK_OK(bench_op(&b, "audio.mel", params));
+        want = bench_bytes(&b, "audio", &bytes);
+        begin(2, 8000, 800);
+        CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+        snprintf(params, sizeof params, "{n_fft: %d, hop: 80}", size);
+        CHECK_OK(bench_op(&b, "audio.spectrogram", params));
+        snprintf(params, sizeof params, "{rate: 8000, n_mels: 20, n_fft: %d, norm: true}",
+                 size);
+        CHECK_OK(bench_op(&b, "audio.mel_scale", params));
+        CHECK_EQ_INT(bench_field(&b, "audio")->dims[1].size, 20);
+        got = bench_bytes(&b, "audio", &bytes);
+        for (size_t i = 0; i < bytes / sizeof *got; i++)
+            CHECK_NEAR(got[i], want[i], 1e-5 * (1 + fabsf(want[i])));
+        free(want);
+        free(got);
+    }
+    REFUSED(HR_ERR_RANGE, "audio.mel_scale", "{rate: 8000, n_fft: 300}",
+            "a transform of 300 samples gives 151 bins");
+    begin(1, 8000, 800);
+    CHECK_OK(bench_op(&b, "audio.decode", "{rate: 8000}"));
+    REFUSED(HR_ERR_SHAPE, "audio.mel_scale", "{rate: 8000}",
+            "no known number of bins: put audio.spectrogram before it");
+    CHECK_OK(bench_op(&b, "audio.spectrogram", NULL));
+    REFUSED(HR_ERR_RANGE, "audio.mel_scale", "{rate: 8000, f_min: 4000}",
+            "the bands end at 4000 Hz");
+    end();
+}
+
 /* ---- perturbations ---- */
 
 TEST(speed_draws_one_of_its_factors)

@@ -15,6 +15,7 @@
 #define SOUNDS WAVS "  - audio.decode: {rate: 8000}\n"
 #define LINES "  - source.list: {path: '${list}'}\n"
 #define MELS SOUNDS "  - audio.mel: {}\n  - audio.db: {}\n"
+#define SPECTRA SOUNDS "  - audio.spectrogram: {}\n"
 #define TOKENS LINES "  - text.tokenize_bpe: {ranks: '${ranks}'}\n"
 #define EXAMPLES "  - source.tfrecord: {path: '${examples}'}\n"
 #define BATCHES NUMBERS "  - batch.stack: {size: 4}\n"
@@ -35,6 +36,7 @@ static const struct row rows[] = {
     {"audio.gain",                "{db: [-6, 6]}",                                           SOUNDS  },
     {"audio.log",                 "{}",                                                      SOUNDS  },
     {"audio.mel",                 "{n_mels: 20}",                                            SOUNDS  },
+    {"audio.mel_scale",           "{rate: 8000, n_mels: 20}",                                SPECTRA },
     {"audio.mfcc",                "{n_mfcc: 13}",                                            MELS    },
     {"audio.mono",                "{}",                                                      SOUNDS  },
     {"audio.noise",               "{path: '${sounds}'}",                                     SOUNDS  },

@@ -63,6 +63,8 @@ sounds = {
     "gain, trim, crop, pad": "  - audio.resample: {rate: 11025}\n  - audio.gain: {db: [-6, 6]}\n"
                              "  - audio.trim: {top_db: 20, frame: 256, hop: 64}\n  - audio.crop: {frames: 900}\n"
                              "  - audio.pad: {frames: 1000, side: both}\n",
+    "masks, mel_scale": "  - audio.resample: {rate: 8000}\n  - audio.spectrogram: {n_fft: 256}\n  - audio.freq_mask: {max: 40}\n"
+                        "  - audio.mel_scale: {rate: 8000, n_mels: 32, norm: true}\n",
     "speed, pitch": "  - audio.mono: {}\n  - audio.resample: {rate: 8000}\n  - audio.speed: {factors: [0.5, 0.9, 1.1]}\n"
                     "  - audio.pitch: {steps: [-3, 3], n_fft: 256}\n",
     "time_stretch, reverb": "  - audio.resample: {rate: 8000}\n  - audio.time_stretch: {rate: [0.7, 1.3], n_fft: 360}\n"
