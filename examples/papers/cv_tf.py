@@ -8,15 +8,16 @@ python examples/papers/cv_tf.py photos
 from __future__ import annotations
 
 import sys
+from typing import Literal
 
 import headrace as hr
 
 
-def pipeline(data: str, batch: int = 1) -> hr.Pipeline:
+def pipeline(data: str, batch: int = 1, mode: Literal["exact", "close", "fast"] = "close") -> hr.Pipeline:
     """Photos of the folder `data`, in the order of their names."""
     return (
         hr.files(data)
-        .decode()
+        .decode(mode=mode)
         .cast("float32")
         .random_resized_crop(244, antialias=False)
         .flip(p=0.5)

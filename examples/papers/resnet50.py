@@ -8,18 +8,21 @@ python examples/papers/resnet50.py photos 10
 from __future__ import annotations
 
 import sys
+from typing import Literal
 
 import headrace as hr
 
 MEAN = (123.68, 116.78, 103.94)
 
 
-def pipeline(data: str, batch: int = 128, classes: int = 1000) -> hr.Pipeline:
+def pipeline(
+    data: str, batch: int = 128, classes: int = 1000, mode: Literal["exact", "close", "fast"] = "close"
+) -> hr.Pipeline:
     """Photos of the folder `data`, shuffled; its subfolders are the labels."""
     return (
         hr.files(data, labels="folder")
         .shuffle()
-        .decode()
+        .decode(mode=mode)
         .random_area_crop(scale=[0.05, 1], ratio=[0.75, 1.33])
         .flip(p=0.5)
         .rotate([0, 5])

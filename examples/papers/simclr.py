@@ -6,6 +6,7 @@ python examples/papers/simclr.py photos
 from __future__ import annotations
 
 import sys
+from typing import Literal
 
 import headrace as hr
 
@@ -22,9 +23,9 @@ def view(photo: hr.Pipeline, name: str) -> hr.Pipeline:
     )
 
 
-def pipeline(data: str, batch: int = 256) -> hr.Pipeline:
+def pipeline(data: str, batch: int = 256, mode: Literal["exact", "close", "fast"] = "close") -> hr.Pipeline:
     """Photos of the folder `data`, shuffled."""
-    photo = hr.files(data).shuffle().decode().cast("float32", name="photo")
+    photo = hr.files(data).shuffle().decode(mode=mode).cast("float32", name="photo")
     return hr.zip(view(photo, "a"), view(photo, "b"), prefix=["a_", "b_"]).batch(batch)
 
 

@@ -1,0 +1,186 @@
+/*
+ * papers.c - make bench B=papers: each pipeline of examples/papers as it is written
+ * (every node alone, photos decoded at full size) and as Headrace composes it, on one
+ * thread and two, with the figures that were measured for cedar itself.
+ *
+ * The argument is the folder of photos; sounds, digits and text are taken from the
+ * folders beside it, as in ../shared/data. Pipelines without their data are left out.
+ * cedar's figures come from other machines (research/measured.md): they say what it
+ * reached there, and no ratio is claimed.
+ */
+#include "passes.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headrace/dataset.h"
+#include "headrace/pack.h"
+
+enum input { PHOTOS, LABELLED, SOUNDS, TEXT, DIGITS, RECORDS, INPUTS };
+
+/* Where each input is; empty: it is not there. */
+static char inputs[INPUTS][4096];
+static char encoder[4096], merges[4096];
+
+static const struct paper {
+    const char *name, *graph;
+    enum input input;
+    const char *figures; /* of others, or NULL */
+} papers[] = {
+    {"cv_torch",        "papers/cv_torch",        PHOTOS,
+     "cedar unoptimised 122/s, its own plan 243, by hand 338, DataLoader 161 "
+     "(measured.md); "
+     "its paper 339 on 8 CPUs"                                                                          },
+    {"cv_tf",           "papers/cv_tf",           PHOTOS,   "cedar's paper 438/s on 8 CPUs, tf.data 435"},
+    {"asr",             "papers/asr",             SOUNDS,
+     "cedar 235/s, DataLoader 300 (measured.md, other sounds); its paper 106 on 8 CPUs, "
+     "on longer ones"                                                                                   },
+    {"nlp_hf_tf",       "papers/nlp_hf_tf",       TEXT,
+     "cedar's paper 1205/s on 8 CPUs with the embedding, which is not done here"                        },
+    {"resnet50",        "papers/resnet50",        LABELLED, NULL                                        },
+    {"simclr",          "papers/simclr",          PHOTOS,   NULL                                        },
+    {"asr_transformer", "papers/asr_transformer", SOUNDS,   NULL                                        },
+    {"inflate",         "papers/inflate",         RECORDS,  NULL                                        },
+    {"lenet",           "papers/lenet",           DIGITS,   NULL                                        },
+};
+#define PAPERS (sizeof(papers) / sizeof(papers[0]))
+
+/* ---- data ---- */
+
+/* Sets `path` to what lies beside the photos; to "" if it is not there. */
+static void beside(const struct bench *bench, const char *name, char *path, size_t room)
+{
+    path[0] = '\0';
+    if (bench->dir == NULL)
+        return;
+    snprintf(path, room, "%s/../%s", bench->dir, name);
+    if (access(path, R_OK) != 0)
+        path[0] = '\0';
+}
+
+/* The photos as a TFRecord file. */
+static void pack_photos(const char *photos)
+{
+    static const char text[] =
+        "headrace: 1\nparams: {data: {type: path}}\npipeline:\n"
+        "  - source.files: {path: \"${data}\"}\n  - record.select: {fields: data}\n";
+    struct hr_graph_param param = {"data", photos};
+    struct hr_iter_options options;
+    struct hr_pack_options pack;
+    struct hr_pack_result result;
+    struct hr_error error = {0};
+    struct hr_graph *graph = NULL;
+    char prefix[32];
+
+    snprintf(prefix, sizeof(prefix), "photos-%ld", (long)getpid());
+    hr_iter_options_init(&options);
+    hr_pack_options_init(&pack);
+    bench_path(inputs[RECORDS], sizeof(inputs[RECORDS]), "");
+    pack.folder = inputs[RECORDS];
+    pack.format = HR_PACK_TFRECORD;
+    pack.prefix = prefix;
+    bench_must(hr_graph_parse(text, strlen(text), "photos", &param, 1, &graph, &error),
+               &error);
+    bench_must(hr_pack(graph, &options, &pack, &result, &error), &error);
+    hr_graph_unref(graph);
+    snprintf(inputs[RECORDS] + strlen(inputs[RECORDS]),
+             sizeof(inputs[RECORDS]) - strlen(inputs[RECORDS]), "%s-000000.tfrecord",
+             prefix);
+}
+
+static void remove_records(void)
+{
+    unlink(inputs[RECORDS]);
+    snprintf(strstr(inputs[RECORDS], "-000000.tfrecord"), sizeof(".json"), ".json");
+    unlink(inputs[RECORDS]);
+}
+
+static void find_inputs(struct bench *bench)
+{
+    struct hr_synth_photos what = {.count = 500, .classes = 10, .vary = true};
+    struct hr_error error = {0};
+    char path[4096];
+
+    snprintf(inputs[PHOTOS], sizeof(inputs[PHOTOS]), "%s",
+             bench_photos(bench, path, sizeof(path)));
+    bench_path(inputs[LABELLED], sizeof(inputs[LABELLED]), "photos");
+    bench_must(hr_synth_photos(inputs[LABELLED], &what, NULL, NULL, &error), &error);
+    beside(bench, "audio", inputs[SOUNDS], sizeof(inputs[SOUNDS]));
+    beside(bench, "mnist", inputs[DIGITS], sizeof(inputs[DIGITS]));
+    beside(bench, "text/wikitext2-valid.txt", inputs[TEXT], sizeof(inputs[TEXT]));
+    beside(bench, "tokenizer/gpt2-encoder.json", encoder, sizeof(encoder));
+    beside(bench, "tokenizer/gpt2-vocab.bpe", merges, sizeof(merges));
+    if (encoder[0] == '\0' || merges[0] == '\0')
+        inputs[TEXT][0] = '\0';
+    pack_photos(inputs[PHOTOS]);
+}
+
+/* ---- passes ---- */
+
+/* In mode close, groups of image ops are part of the graph. */
+static bool is_photos(const struct paper *paper)
+{
+    return paper->input == PHOTOS || paper->input == LABELLED;
+}
+
+static void add_params(const struct paper *paper, struct pass *pass)
+{
+    if (paper->input == LABELLED)
+        pass->params[pass->param_count++] = (struct hr_graph_param){"classes", "10"};
+    if (paper->input == DIGITS)
+        pass->params[pass->param_count++] = (struct hr_graph_param){"part", "t10k"};
+    if (paper->input == TEXT) {
+        pass->params[pass->param_count++] = (struct hr_graph_param){"encoder", encoder};
+        pass->params[pass->param_count++] = (struct hr_graph_param){"merges", merges};
+    }
+}
+
+static void run_paper(struct bench *bench, const struct paper *paper, int round)
+{
+    static const char *const rows[2][2] = {
+        {"as written, 1 thread",  "composed, 1 thread" },
+        {"as written, 2 threads", "composed, 2 threads"},
+    };
+    struct pass pass = {
+        .graph = paper->graph, .dir = inputs[paper->input], .round = round};
+
+    add_params(paper, &pass);
+    bench_group(bench, paper->name);
+    for (pass.threads = 1; pass.threads <= 2 && pass.threads <= bench_cpus();
+         pass.threads++)
+        for (int composed = 0; composed < 2; composed++) {
+            size_t count = pass.param_count;
+
+            pass.unfused = !composed;
+            if (!composed && is_photos(paper))
+                pass.params[pass.param_count++] =
+                    (struct hr_graph_param){"mode", "exact"};
+            pass_run(bench, rows[pass.threads - 1][composed], &pass, NULL, 0);
+            pass.param_count = count;
+        }
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench;
+
+    bench_init(&bench, argc, argv, "papers",
+               "the pipelines of examples/papers, with their own batch sizes",
+               "records/s");
+    bench.cpu_heading = "per CPU s";
+    find_inputs(&bench);
+    for (int i = 0; i < bench.rounds; i++)
+        for (size_t k = 0; k < PAPERS; k++)
+            if (inputs[papers[k].input][0] != '\0')
+                run_paper(&bench, &papers[k], i);
+    for (size_t k = 0; k < PAPERS; k++)
+        if (inputs[papers[k].input][0] == '\0')
+            bench_fact(&bench, papers[k].name, "left out: its data is not beside %s",
+                       inputs[PHOTOS]);
+        else if (papers[k].figures != NULL)
+            bench_fact(&bench, papers[k].name, "%s", papers[k].figures);
+    remove_records();
+    bench_print(&bench);
+    return 0;
+}
