@@ -85,6 +85,8 @@ __all__ = [
     "tensor_one_hot",
     "text_tokenize_bpe",
     "tokens_add",
+    "tokens_pack",
+    "tokens_pad",
     "tokens_truncate",
 ]
 
@@ -2887,6 +2889,108 @@ def tokens_add(
     return pipeline._then("tokens.add", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("tokens.pack")
+def tokens_pack(
+    pipeline: Pipeline,
+    length: int,
+    *,
+    fit: Literal["best", "first"] = "best",
+    bins: int = 0,
+    overflow: Literal["split", "refuse"] = "split",
+    value: int = 0,
+    field: str = "tokens",
+    segment_ids: str = "segment_ids",
+    positions: str = "positions",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Pack lists into rows of one length.
+
+    Operator `tokens.pack`, kind batch, version 1; pure, grows.
+
+    Lists of integers, `[n]`, to rows `[length]`, with `segment_ids` and `positions`,
+    int32 `[length]`: a list is numbered from 1 in its row, an item from 0 in its list.
+    A list goes into one of at most `bins` open rows; if it fits into none, the fullest
+    row is output, filled up with `value`. A row that is full is output at once, all
+    others at the end of the epoch. With `overflow: split` a list longer than a row is
+    cut into full rows and a rest, each a list of its own. Empty lists leave no trace.
+    More `bins` leave less filling and make longer states.
+
+    Args:
+        pipeline: what the operator reads.
+        length: items in a row; int, 1 to 131072, in items, required.
+        fit: the open row that a list goes into: the one that it fills most, or the one
+            opened first; enum, one of best, first, default best.
+        bins: rows open at a time; 0: 64, or as many as a saved state may hold; int, 0
+            to 4096, in rows, default 0.
+        overflow: what becomes of lists that are longer than a row; enum, one of split,
+            refuse, default split.
+        value: fills what is left of a row; int, -2147483648 to 2147483647, default 0.
+        field: the field with the lists; all others are dropped; field, default tokens.
+        segment_ids: the field that becomes the number of each item's list in the row,
+            from 1; 0 for filling; field, default segment_ids.
+        positions: the field that becomes each item's position in its list, from 0;
+            field, default positions.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"length": length, "fit": fit, "bins": bins, "overflow": overflow, "value": value, "field": field, "segment_ids": segment_ids, "positions": positions}
+    defaults: dict[str, Any] = {"fit": "best", "bins": 0, "overflow": "split", "value": 0, "field": "tokens", "segment_ids": "segment_ids", "positions": "positions"}
+    return pipeline._then("tokens.pack", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("tokens.pad")
+def tokens_pad(
+    pipeline: Pipeline,
+    *,
+    length: int = 0,
+    multiple: int = 1,
+    value: float = 0.0,
+    side: Literal["end", "start"] = "end",
+    mask: bool = False,
+    lengths: bool = False,
+    field: str = "tokens",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Lengthen lists to a length or a multiple.
+
+    Operator `tokens.pad`, kind map, version 1; pure, grows.
+
+    A list of any dtype, `[n]`, to `[length]`, or to `[m]`, m the next multiple of
+    `multiple`. To pad the lists of a batch to the longest of them, use batch.pad.
+
+    Args:
+        pipeline: what the operator reads.
+        length: the length that all lists get; longer ones are refused; int, 0 to
+            2147483647, in items, default 0.
+        multiple: or round lengths up to a multiple of this; int, 1 to 1048576, in
+            items, default 1.
+        value: value of the padding; float, default 0.
+        side: where the padding goes; enum, one of end, start, default end.
+        mask: add `x_mask` for field `x`: true for items, false for padding; bool,
+            default false.
+        lengths: add `x_length` for field `x`: the length before padding; bool, default
+            false.
+        field: the field with the list; field, default tokens.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"length": length, "multiple": multiple, "value": value, "side": side, "mask": mask, "lengths": lengths, "field": field}
+    defaults: dict[str, Any] = {"length": 0, "multiple": 1, "value": 0.0, "side": "end", "mask": False, "lengths": False, "field": "tokens"}
+    return pipeline._then("tokens.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("tokens.truncate")
 def tokens_truncate(
     pipeline: Pipeline,
@@ -2980,4 +3084,6 @@ class Methods:
     one_hot = tensor_one_hot
     tokenize_bpe = text_tokenize_bpe
     add_tokens = tokens_add
+    pack_tokens = tokens_pack
+    pad_tokens = tokens_pad
     truncate_tokens = tokens_truncate

@@ -88,9 +88,9 @@ struct hr_op_sequence {
     HR_CHECK enum hr_err (*flush)(void *sequencer, enum hr_sequence_flush why,
                                   struct hr_error *error);
     /* Append the state as text, at most HR_SEQUENCE_STATE_MAX bytes, nothing for the
-     * state after begin(). With `replays`, false while records are held; without, it is
-     * called at any time, also between two outputs of next(). NULL: there is no state, or
-     * there is `number`. */
+     * state after begin(). With `replays`, false while records are held; without, false
+     * at most while next() has outputs to give. NULL: there is no state, or there is
+     * `number`. */
     bool (*save)(const void *sequencer, struct hr_str *out);
     /* Instead of save(), for ops without next(): the state is one number, 0 after
      * begin(), that increases with every record. Its text is the number in decimal. */

@@ -4,13 +4,12 @@
 #include "ops/stack.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "kernel/pixels.h"
 #include "op/ragged.h"
+#include "ops/fill.h"
 
 static enum hr_err get_column(struct hr_pool *pool, const struct hr_field *field,
                               int64_t records, struct hr_buffer **ret_column)
@@ -81,51 +80,6 @@ common_shape(const struct hr_field *field, const struct hr_value *first, size_t 
     return HR_OK;
 }
 
-static void fill_value(void *data, enum hr_dtype dtype, int64_t count, double value)
-{
-    if (value == 0 && !signbit(value)) { /* zeros of all types */
-        memset(data, 0, (size_t)count * hr_dtype_size(dtype));
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        switch (dtype) {
-        case HR_U8:
-        case HR_BOOL:
-            ((uint8_t *)data)[i] = (uint8_t)value;
-            break;
-        case HR_I8:
-            ((int8_t *)data)[i] = (int8_t)value;
-            break;
-        case HR_I16:
-            ((int16_t *)data)[i] = (int16_t)value;
-            break;
-        case HR_U16:
-            ((uint16_t *)data)[i] = (uint16_t)value;
-            break;
-        case HR_I32:
-            ((int32_t *)data)[i] = (int32_t)value;
-            break;
-        case HR_I64:
-            ((int64_t *)data)[i] = (int64_t)value;
-            break;
-        case HR_F32:
-            ((float *)data)[i] = (float)value;
-            break;
-        case HR_F64:
-            ((double *)data)[i] = value;
-            break;
-        case HR_F16:
-            hr__f32_to_f16(&(float){(float)value}, (uint16_t *)data + i, 1);
-            break;
-        case HR_BF16:
-            hr__f32_to_bf16(&(float){(float)value}, (uint16_t *)data + i, 1);
-            break;
-        case HR_DTYPE_NONE:
-            break;
-        }
-    }
-}
-
 /* Copies a record's tensor into the corner of a larger one and pads the rest. */
 static void copy_corner(const struct hr_value *value, const int64_t *dims, int d,
                         const char *from, char *to, double pad)
@@ -145,8 +99,8 @@ static void copy_corner(const struct hr_value *value, const int64_t *dims, int d
         for (int64_t i = 0; i < value->dims[d]; i++)
             copy_corner(value, dims, d + 1, from + i * value->strides[d],
                         to + i * step * (int64_t)item, pad);
-    fill_value(to + value->dims[d] * step * (int64_t)item, (enum hr_dtype)value->dtype,
-               (dims[d] - value->dims[d]) * step, pad);
+    hr__fill(to + value->dims[d] * step * (int64_t)item, (enum hr_dtype)value->dtype,
+             (dims[d] - value->dims[d]) * step, pad);
 }
 
 static enum hr_err stack_tensors(struct hr_pool *pool, const struct hr_field *field,

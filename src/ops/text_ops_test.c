@@ -197,6 +197,81 @@ TEST(add_puts_ids_before_and_after)
     bench_finish(&b);
 }
 
+TEST(pad_lengthens_lists_at_either_end)
+{
+    static const uint8_t mask[] = {0, 0, 1, 1, 1};
+    int64_t *length;
+    size_t bytes;
+    void *got;
+
+    bench_init(&b);
+    LIST(1, 2, 3);
+    OP("tokens.pad", "{multiple: 2}");
+    IS_LIST(1, 2, 3, 0);
+    OP("tokens.pad", "{length: 4, value: 9}");
+    IS_LIST(1, 2, 3, 0);
+    LIST(1, 2, 3);
+    OP("tokens.pad", "{length: 5, value: -7, side: start, mask: true, lengths: true}");
+    IS_LIST(-7, -7, 1, 2, 3);
+    got = bench_bytes(&b, "tokens_mask", &bytes);
+    CHECK_EQ_INT(bytes, sizeof mask);
+    CHECK_BYTES(got, mask, bytes);
+    free(got);
+    length = bench_bytes(&b, "tokens_length", &bytes);
+    CHECK_EQ_INT(*length, 3);
+    free(length);
+    CHECK_EQ_INT(bench_field(&b, "tokens")->dims[0].size, 5);
+    CHECK_EQ_INT(bench_field(&b, "tokens_mask")->dims[0].size, 5);
+    bench_finish(&b);
+}
+
+TEST(pad_takes_empty_lists_and_any_dtype)
+{
+    static const float want[] = {1.5f, -0.5f, -0.5f};
+    static float numbers[] = {1.5f};
+    size_t bytes;
+    void *got;
+
+    bench_init(&b);
+    LIST(0);
+    bench_value(&b, "tokens")->dims[0] = 0;
+    OP("tokens.pad", "{multiple: 8}");
+    check_list(NULL, 0);
+    OP("tokens.pad", "{length: 2, value: 3}");
+    IS_LIST(3, 3);
+    LIST(0);
+    hr__value_set_tensor(bench_value(&b, "tokens"), HR_F32, 1, &(int64_t){1}, numbers,
+                         NULL);
+    bench_field(&b, "tokens")->dtype = HR_F32;
+    OP("tokens.pad", "{length: 3, value: -0.5}");
+    got = bench_bytes(&b, "tokens", &bytes);
+    CHECK_EQ_INT(bytes, sizeof want);
+    CHECK_BYTES(got, want, bytes);
+    free(got);
+    bench_finish(&b);
+}
+
+TEST(pad_refuses_what_it_cannot_do)
+{
+    bench_init(&b);
+    LIST(1, 2, 3);
+    CHECK_ERR(HR_ERR_SHAPE, bench_op(&b, "tokens.pad", "{length: 2}"));
+    CHECK_HAS(b.error.message, "tokens.truncate");
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "tokens.pad", "{}"));
+    CHECK_HAS(b.error.message, "either a length or a multiple");
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "tokens.pad", "{length: 4, multiple: 4}"));
+    CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "tokens.pad", "{length: 4, value: 0.5}"));
+    CHECK_HAS(b.error.message, "cannot hold the value 0.5");
+    CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "tokens.pad", "{length: 4, value: 1e10}"));
+    CHECK(bench_op(&b, "tokens.pad", "{length: 4, side: left}") != HR_OK);
+    bench_put(&b, "tokens_mask");
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "tokens.pad", "{length: 4, mask: true}"));
+    CHECK_HAS(b.error.message, "tokens_mask");
+    bench_field(&b, "tokens")->ndim = 0;
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "tokens.pad", "{length: 4}"));
+    bench_finish(&b);
+}
+
 TEST(schemas_of_lists_of_known_length_have_their_new_length)
 {
     bench_init(&b);

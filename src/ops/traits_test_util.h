@@ -104,6 +104,8 @@ static const struct row rows[] = {
     {"tensor.one_hot",            "{field: label, classes: 3}",                              PICTURES},
     {"text.tokenize_bpe",         "{ranks: '${ranks}'}",                                     LINES   },
     {"tokens.add",                "{begin: 7}",                                              TOKENS  },
+    {"tokens.pack",               "{length: 16}",                                            TOKENS  },
+    {"tokens.pad",                "{length: 50, mask: true}",                                TOKENS  },
     {"tokens.truncate",           "{length: 2}",                                             TOKENS  },
 };
 #define ROWS (sizeof rows / sizeof rows[0])

@@ -54,6 +54,15 @@ TEST(ids_in_padded_batches_have_one_digest)
                                           "  - batch.pad: {size: 4}\n")));
 }
 
+TEST(padded_ids_have_one_digest)
+{
+    outcome_free(contract_check(job_after(
+        tokenize_node("a", 1), "  - tokens.truncate: {length: 30}\n"
+                               "  - tokens.pad: {length: 32, mask: true, lengths: true}\n"
+                               "  - debug.fail: {probability: 0.1}\n"
+                               "  - batch.stack: {size: 4}\n")));
+}
+
 TEST(batches_hold_the_ids_of_their_lines)
 {
     struct outcome_job job =

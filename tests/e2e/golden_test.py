@@ -1,4 +1,4 @@
-"""Golden digests: the bytes of each operator on images and sounds, over computed ones.
+"""Golden digests: the bytes of each operator on images, sounds and texts, over computed ones.
 
 A changed digest means that an operator's version must be raised, or that there is a bug. All runs
 are in mode exact, in which results do not depend on composition. `make golden-update` rewrites
@@ -6,6 +6,7 @@ tests/golden/digests.json. The pictures are PNG files of computed pixels, so cod
 matter; the cases named jpeg use photos, which every libjpeg-turbo and instruction set decodes to
 the same bytes.
 """
+import base64
 import json
 import os
 import struct
@@ -72,6 +73,12 @@ sounds = {
     "noise, reverb of files": "  - audio.resample: {rate: 8000}\n  - audio.noise: {path: FILES, snr: [0, 9]}\n"
                               "  - audio.reverb: {path: FILES, p: 0.5}\n",
 }
+texts = {
+    "tokenize, truncate, add, pad": "  - tokens.truncate: {length: 40}\n  - tokens.add: {begin: 1, end: [2, 3]}\n"
+                                    "  - tokens.pad: {multiple: 7, value: -1, side: start, mask: true, lengths: true}\n"
+                                    "  - batch.pad: {size: 4}\n",
+    "pack": "  - tokens.pack: {length: 48, bins: 4, value: 3}\n  - batch.stack: {size: 4}\n",
+}
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
 got = {}
@@ -130,6 +137,28 @@ def sound_case(name, steps):
     add(name, check)
 
 
+def text_files():
+    """Lines of words, and a vocabulary of the 256 bytes and some pairs of letters."""
+    lines, ranks = temp / "lines.txt", temp / "pairs.tiktoken"
+    if not lines.exists():
+        words = ["the", "water", "wheel", "é", "turns", "a mill", "in 1872,", "don't", "\u65e5\u672c"]
+        lines.write_text("".join(" ".join(words[(i * i + k * 7) % 9] for k in range(i * 5 % 13)) + "\n"
+                                 for i in range(60)), encoding="utf-8")
+        pairs = [bytes(pair, "ascii") for pair in ("th", "he", " w", "er", "in", "the", " the", "tu", "ee")]
+        tokens = [bytes([i]) for i in range(256)] + pairs
+        ranks.write_text("".join(f"{base64.b64encode(t).decode()} {i}\n" for i, t in enumerate(tokens)))
+    return lines, ranks
+
+
+def text_case(name, steps):
+    def check():
+        lines, ranks = text_files()
+        begin = f"  - source.list: {{path: '{lines}'}}\n  - text.tokenize_bpe: {{ranks: '{ranks}'}}\n"
+        compare(name, graph("golden.yaml", "pipeline:\n" + begin + steps))
+
+    add(name, check)
+
+
 def case(name, steps):
     def check():
         begin = head.format(pictures(name.startswith("jpeg")))
@@ -160,6 +189,8 @@ for name, steps in cases.items():
     case(name, steps)
 for name, steps in sounds.items():
     sound_case(name, steps)
+for name, steps in texts.items():
+    text_case(name, steps)
 if update:
     write.__name__ = "golden_digests_are_written"
     tests.append(write)

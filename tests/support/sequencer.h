@@ -2,8 +2,8 @@
  * tests/support/sequencer.h - runs the hooks of an op that sees records in order
  * (op/sequence.h) without an engine: for the conformance test and the fuzzer.
  *
- * Record i is made from its number by the schema: numbers, and texts of differing length.
- * Included by single-file programs; its functions are static.
+ * Record i is made from its number by the schema: numbers, lists, texts of differing
+ * length. Included by single-file programs; its functions are static.
  */
 #ifndef HR_TESTS_SEQUENCER_H
 #define HR_TESTS_SEQUENCER_H
@@ -17,6 +17,12 @@
 #include "op/op.h"
 #include "op/ragged.h"
 #include "store/store_memory.h"
+
+/* Lists of five numbers. */
+#define LISTS                                                                            \
+    "headrace: 1\npipeline:\n  - source.range: {n: 100}\n"                               \
+    "  - tensor.one_hot: {field: value, classes: 5}\n"                                   \
+    "  - tensor.cast: {field: value, dtype: int32}\n"
 
 /* Every op of the library that has sequence.add, as the last node of a graph. */
 static const struct sequencer_case {
@@ -36,7 +42,10 @@ static const struct sequencer_case {
      "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - order.skip: {count: 7}\n" },
     {"order.take",
      "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - order.take: {count: 23}\n"},
+    {"tokens.pack",   LISTS "  - tokens.pack: {field: value, length: 16, bins: 2}\n"    },
+    {"tokens.pack",   LISTS "  - tokens.pack: {field: value, length: 4, bins: 3}\n"     },
 };
+#undef LISTS
 #define SEQUENCER_CASES (sizeof sequencer_cases / sizeof sequencer_cases[0])
 #define SEQUENCER_OUTPUTS 256
 
@@ -119,6 +128,8 @@ sequencer_hash(const struct hr_sequence_record *record, size_t fields)
 {
     uint64_t hash = hr__hash64(&record->id.position, sizeof record->id.position, 0);
 
+    hash =
+        hr__hash64(record->id.child, record->id.depth * sizeof record->id.child[0], hash);
     hash = hr__hash64(&record->records, sizeof record->records, hash);
     for (size_t f = 0; f < fields; f++) {
         const struct hr_value *v = &record->values[f];
@@ -170,7 +181,8 @@ sequencer_value(struct sequencer *s, const struct hr_field *field, int64_t numbe
                 struct hr_value *ret_value)
 {
     struct hr_buffer *buffer;
-    size_t bytes = field->kind == HR_FIELD_BYTES ? (size_t)(number % 5) : sizeof number;
+    size_t bytes = field->kind == HR_FIELD_BYTES ? (size_t)(number % 5)
+                                                 : (size_t)hr__field_bytes(field);
     enum hr_err code = hr_pool_get(s->pool, bytes, &buffer);
 
     if (code != HR_OK)
@@ -179,7 +191,9 @@ sequencer_value(struct sequencer *s, const struct hr_field *field, int64_t numbe
     if (field->kind == HR_FIELD_BYTES)
         hr__value_set_bytes(ret_value, hr_buffer_data(buffer), bytes, buffer);
     else
-        hr__value_set_tensor(ret_value, HR_I64, 0, NULL, hr_buffer_data(buffer), buffer);
+        hr__value_set_tensor(ret_value, field->dtype, field->ndim,
+                             &(int64_t){field->dims[0].size}, hr_buffer_data(buffer),
+                             buffer);
     return HR_OK;
 }
 

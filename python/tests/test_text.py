@@ -1,0 +1,115 @@
+"""Operators on text and token ids in pipelines, compared with what Python says."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+
+@pytest.fixture
+def byte_ranks(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A vocabulary whose tokens are the bytes."""
+    path = tmp_path / "bytes.tiktoken"
+    path.write_text("".join(f"{base64.b64encode(bytes([i])).decode()} {i}\n" for i in range(256)))
+    return path
+
+
+def write_lines(folder: pathlib.Path, lines: list[str]) -> pathlib.Path:
+    path = folder / "lines.txt"
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
+
+
+# ---- tokens.pad, tokens.pack ----
+
+
+def packed(lists: list[bytes], length: int, bins: int, best: bool) -> list[list[bytes]]:
+    """The rows of tokens.pack as lists of their parts."""
+    rows, bins_open = [], []
+    for items in lists:
+        for at in range(0, len(items), length):
+            part = items[at : at + length]
+            room = [length - sum(map(len, row)) for row in bins_open]
+            fits = [(room[i] if best else 0, i) for i in range(len(room)) if room[i] >= len(part)]
+            if fits:
+                row = bins_open[min(fits)[1]]
+            else:
+                if len(bins_open) == bins and len(part) < length:
+                    rows.append(bins_open.pop(min(range(bins), key=lambda i: room[i])))
+                row = []
+                bins_open.append(row)
+            row.append(part)
+            if sum(map(len, row)) == length:
+                bins_open.remove(row)
+                rows.append(row)
+    return rows + bins_open
+
+
+@pytest.mark.parametrize("fit", ["best", "first"])
+def test_rows_are_those_of_a_model(
+    tmp_path: pathlib.Path, byte_ranks: pathlib.Path, rng: random.Random, fit: Any
+) -> None:
+    length, bins = rng.randint(1, 40), rng.randint(1, 6)
+    lines = ["".join(rng.choices("abcdefgh", k=rng.randint(0, 30))) for _ in range(200)]
+    want = packed([line.encode() for line in lines], length, bins, fit == "best")
+    pipe = (
+        hr.lines(write_lines(tmp_path, lines))
+        .tokenize_bpe(ranks=byte_ranks)
+        .pack_tokens(length, bins=bins, fit=fit, value=-1)
+        .batch(7)
+    )
+    for threads in (1, 3):
+        tokens, segments, positions = [], [], []
+        for batch in pipe.loader(output="numpy", threads=threads):
+            tokens += list(batch.tokens)
+            segments += list(batch.segment_ids)
+            positions += list(batch.positions)
+        assert len(tokens) == len(want)
+        for row, token, segment, position in zip(want, tokens, segments, positions, strict=True):
+            rest = length - sum(map(len, row))
+            assert token.tolist() == [*b"".join(row), *[-1] * rest]
+            assert segment.tolist() == [i + 1 for i, part in enumerate(row) for _ in part] + [0] * rest
+            assert position.tolist() == [k for part in row for k in range(len(part))] + [0] * rest
+
+
+def test_packing_resumes_after_any_batch(tmp_path: pathlib.Path, byte_ranks: pathlib.Path, rng: random.Random) -> None:
+    lines = ["".join(rng.choices("xyz", k=rng.randint(0, 50))) for _ in range(150)]
+    path = write_lines(tmp_path, lines)
+
+    def loader() -> Any:
+        pipe = hr.lines(path).shuffle().tokenize_bpe(ranks=byte_ranks).pack_tokens(32, bins=5).batch(3)
+        return pipe.loader(output="numpy", threads=2, seed=5, epochs=2)
+
+    whole = [batch.tokens.tolist() for batch in loader()]
+    stop = rng.randrange(1, len(whole))
+    first = loader()
+    got = []
+    for batch in first:
+        got.append(batch.tokens.tolist())
+        if len(got) == stop:
+            break
+    second = loader()
+    second.load_state_dict(first.state_dict())
+    assert got + [batch.tokens.tolist() for batch in second] == whole
+
+
+def test_padding_with_mask_and_lengths(tmp_path: pathlib.Path, byte_ranks: pathlib.Path) -> None:
+    pipe = (
+        hr.lines(write_lines(tmp_path, ["ab", "", "abcde"]))
+        .tokenize_bpe(ranks=byte_ranks)
+        .pad_tokens(length=5, value=9, side="start", mask=True, lengths=True)
+        .batch(3)
+    )
+    (batch,) = pipe.loader(output="numpy")
+    assert batch.tokens.tolist() == [[9, 9, 9, 97, 98], [9] * 5, [97, 98, 99, 100, 101]]
+    assert batch.tokens_mask.dtype == np.bool_
+    assert batch.tokens_mask.sum(1).tolist() == batch.tokens_length.tolist() == [2, 0, 5]
+    with pytest.raises(hr.HeadraceError, match=r"tokens\.truncate"):
+        list(hr.lines(tmp_path / "lines.txt").tokenize_bpe(ranks=byte_ranks).pad_tokens(length=4).batch(3).loader())

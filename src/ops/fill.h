@@ -1,0 +1,15 @@
+/*
+ * ops/fill.h - the value of padding in a tensor of any dtype.
+ */
+#ifndef HR_OPS_FILL_H
+#define HR_OPS_FILL_H
+
+#include "headrace/base.h"
+
+/* Sets `count` elements to `value`, converted to `dtype`. */
+void hr__fill(void *data, enum hr_dtype dtype, int64_t count, double value);
+
+/* Whether an element of the dtype can be `value`; floats round. */
+bool hr__fill_fits(enum hr_dtype dtype, double value);
+
+#endif
