@@ -83,11 +83,16 @@ __all__ = [
     "tensor_cast",
     "tensor_layout",
     "tensor_one_hot",
+    "text_lower",
+    "text_normalize",
+    "text_split",
+    "text_strip",
     "text_tokenize_bpe",
     "tokens_add",
     "tokens_pack",
     "tokens_pad",
     "tokens_truncate",
+    "tokens_vocab_lookup",
 ]
 
 
@@ -2805,6 +2810,146 @@ def tensor_one_hot(
     return pipeline._then("tensor.one_hot", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("text.lower")
+def text_lower(
+    pipeline: Pipeline,
+    *,
+    field: str = "text",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Text to lower case.
+
+    Operator `text.lower`, kind map, version 1; pure.
+
+    Each character becomes its lower case by Unicode 16.0, as Python's `str.lower` has
+    it for that character alone: sigma at the end of a word is no exception. Bytes that
+    are not UTF-8 stay as they are.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the text; field, default text.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field}
+    defaults: dict[str, Any] = {"field": "text"}
+    return pipeline._then("text.lower", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("text.normalize")
+def text_normalize(
+    pipeline: Pipeline,
+    *,
+    form: Literal["nfc", "nfd", "nfkc", "nfkd"] = "nfc",
+    field: str = "text",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Text to a normal form of Unicode.
+
+    Operator `text.normalize`, kind map, version 1; pure.
+
+    The forms NFC, NFD, NFKC and NFKD of Unicode 16.0, whatever libraries are installed.
+    Bytes that are not UTF-8 stay as they are.
+
+    Args:
+        pipeline: what the operator reads.
+        form: c: composed, d: decomposed; k: characters that only look different
+            (ligatures, full width) become the usual ones; enum, one of nfc, nfd, nfkc,
+            nfkd, default nfc.
+        field: the field with the text; field, default text.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"form": form, "field": field}
+    defaults: dict[str, Any] = {"form": "nfc", "field": "text"}
+    return pipeline._then("text.normalize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("text.split")
+def text_split(
+    pipeline: Pipeline,
+    *,
+    separator: str | PathLike | None = None,
+    empty: bool = True,
+    field: str = "text",
+    to: str = "words",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """A text to the list of its parts.
+
+    Operator `text.split`, kind map, version 1; pure.
+
+    A byte string to a list of byte strings. Without `separator` the parts are what is
+    between white space (Unicode 16.0), none of them empty, as Python's `str.split` has
+    them. With one they are what is between its occurrences from the left on: one more
+    than these.
+
+    Args:
+        pipeline: what the operator reads.
+        separator: what is between parts, as it is; left out, runs of white space;
+            string, optional.
+        empty: with separator: keep parts that are empty; bool, default true.
+        field: the field with the text; it is dropped; field, default text.
+        to: the field that becomes the list of parts; field, default words.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"separator": separator, "empty": empty, "field": field, "to": to}
+    defaults: dict[str, Any] = {"empty": True, "field": "text", "to": "words"}
+    return pipeline._then("text.split", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("text.strip")
+def text_strip(
+    pipeline: Pipeline,
+    *,
+    side: Literal["both", "start", "end"] = "both",
+    field: str = "text",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Remove white space at the ends of a text.
+
+    Operator `text.strip`, kind map, version 1; pure.
+
+    White space is what Unicode 16.0 calls White_Space: what Python's `str.strip`
+    removes, except U+001C to U+001F.
+
+    Args:
+        pipeline: what the operator reads.
+        side: which end of the text; enum, one of both, start, end, default both.
+        field: the field with the text; field, default text.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"side": side, "field": field}
+    defaults: dict[str, Any] = {"side": "both", "field": "text"}
+    return pipeline._then("text.strip", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("text.tokenize_bpe")
 def text_tokenize_bpe(
     pipeline: Pipeline,
@@ -3025,6 +3170,50 @@ def tokens_truncate(
     return pipeline._then("tokens.truncate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("tokens.vocab_lookup")
+def tokens_vocab_lookup(
+    pipeline: Pipeline,
+    path: PathLike,
+    *,
+    unknown: str | PathLike | None = None,
+    skip_unknown: bool = False,
+    field: str = "words",
+    to: str = "tokens",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Words to their ids in a vocabulary.
+
+    Operator `tokens.vocab_lookup`, kind map, version 1; pure.
+
+    A list of byte strings to int32 `[n]`, or one byte string to an int32 scalar. Words
+    are compared byte by byte. In a file of lines, line ends are LF or CRLF, a byte
+    order mark at the start is skipped, and a word may occur once. The words and ids,
+    not the path, are part of the fingerprint.
+
+    Args:
+        pipeline: what the operator reads.
+        path: the vocabulary: a word per line, whose id is the number of the line from
+            0; or, if it ends in .json, an object of words and ids; path, required.
+        unknown: the word of the vocabulary whose id all unknown words get; left out, an
+            unknown word is an error; string, optional.
+        skip_unknown: leave unknown words out of lists; bool, default false.
+        field: the field with the words, or with one word; it is dropped; field, default
+            words.
+        to: the field that becomes the ids; field, default tokens.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"path": path, "unknown": unknown, "skip_unknown": skip_unknown, "field": field, "to": to}
+    defaults: dict[str, Any] = {"skip_unknown": False, "field": "words", "to": "tokens"}
+    return pipeline._then("tokens.vocab_lookup", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 class Methods:
     """The operators under their short names; Pipeline inherits them."""
 
@@ -3082,8 +3271,13 @@ class Methods:
     cast = tensor_cast
     layout = tensor_layout
     one_hot = tensor_one_hot
+    lower_text = text_lower
+    normalize_text = text_normalize
+    split_text = text_split
+    strip_text = text_strip
     tokenize_bpe = text_tokenize_bpe
     add_tokens = tokens_add
     pack_tokens = tokens_pack
     pad_tokens = tokens_pad
     truncate_tokens = tokens_truncate
+    vocab_lookup = tokens_vocab_lookup

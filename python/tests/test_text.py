@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import pathlib
 import random
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,67 @@ def write_lines(folder: pathlib.Path, lines: list[str]) -> pathlib.Path:
     path = folder / "lines.txt"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     return path
+
+
+# ---- text ----
+
+
+def column(pipe: Any, field: str, **options: Any) -> list[Any]:
+    return [item for batch in pipe.batch(100).loader(output="numpy", **options) for item in batch[field]]
+
+
+def known() -> list[str]:
+    """The characters that Python's tables have, so that those of a newer Unicode agree, and no line ends."""
+    codes = (chr(c) for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000)
+    return [c for c in codes if unicodedata.category(c) != "Cn" and c not in "\r\n"]
+
+
+def through(folder: pathlib.Path, texts: list[str], step: str, **params: Any) -> list[str]:
+    pipe = getattr(hr.lines(write_lines(folder, texts)), step)(**params)
+    return list(column(pipe, "text"))
+
+
+@pytest.mark.parametrize("form", ["nfc", "nfd", "nfkc", "nfkd"])
+def test_normal_forms_are_those_of_python(tmp_path: pathlib.Path, form: Any, rng: random.Random) -> None:
+    chars = known()
+    marks = [c for c in chars if unicodedata.combining(c)]
+    parts = [c for c in chars if unicodedata.decomposition(c)]
+    mixed = [rng.choice(["", "e", *rng.choices(parts, k=3)]) for _ in range(20000)]
+    texts = ["".join(chars[i : i + 50]) for i in range(0, len(chars), 50)]
+    texts += [text + "".join(rng.choices(marks, k=rng.randrange(5))) for text in mixed]
+    texts += ["".join(rng.choices([*parts, *marks, "\u1100", "\u1161", "\u11a8"], k=20)) for _ in range(2000)]
+    got = through(tmp_path, texts, "normalize_text", form=form)
+    for text, one in zip(texts, got, strict=True):
+        assert one == unicodedata.normalize(form.upper(), text), ascii(text)
+
+
+def test_lower_case_is_that_of_python(tmp_path: pathlib.Path) -> None:
+    texts = [f"a{c}" for c in known()]
+    assert through(tmp_path, texts, "lower_text") == ["a" + text[1:].lower() for text in texts]
+
+
+def test_stripping_and_splitting_are_those_of_python(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    white = " \t\u00a0\u2003\u3000\x85"
+    texts = ["".join(rng.choices(white + "ab\u00e9\u65e5", k=rng.randrange(12))) for _ in range(500)]
+    assert through(tmp_path, texts, "strip_text") == [text.strip() for text in texts]
+    path = write_lines(tmp_path, texts)
+    for params, call in [
+        ({}, lambda text: text.split()),
+        ({"separator": "a"}, lambda text: text.split("a")),
+        ({"separator": " \u00e9", "empty": False}, lambda text: [w for w in text.split(" \u00e9") if w]),
+    ]:
+        got = column(hr.lines(path).split_text(**params), "words", threads=2)
+        assert [list(words) for words in got] == [call(text) for text in texts]
+
+
+def test_words_to_ids(tmp_path: pathlib.Path) -> None:
+    vocabulary = tmp_path / "my words.txt"
+    vocabulary.write_bytes("\ufeff[UNK]\r\n\u00e9t\u00e9\r\nwheel".encode())
+    pipe = hr.lines(write_lines(tmp_path, ["\u00c9T\u00c9 wheel", "", "Mill"])).lower_text().split_text()
+    (batch,) = pipe.vocab_lookup(vocabulary, unknown="[UNK]").batch(3, ragged=True).loader(output="numpy")
+    assert [item.tolist() for item in batch.tokens.items()] == [[1, 2], [], [0]]
+    with pytest.raises(hr.HeadraceError, match='"mill" is not in'):
+        list(pipe.vocab_lookup(vocabulary).batch(3, ragged=True).loader())
 
 
 # ---- tokens.pad, tokens.pack ----

@@ -12,28 +12,16 @@ static inline enum hr_char_class
 hr__char_at(const uint8_t *text, size_t at, size_t end, unsigned *ret_length)
 {
     const uint8_t *b = text + at;
-    uint32_t code;
 
     *ret_length = 1;
     if (b[0] < 0x80)
         return hr__char_class(b[0]);
     *ret_length = (unsigned)hr__utf8_length((const char *)b, end - at);
-    switch (*ret_length) {
-    case 2:
-        code = (b[0] & 0x1FU) << 6 | (b[1] & 0x3FU);
-        break;
-    case 3:
-        code = (b[0] & 0x0FU) << 12 | (b[1] & 0x3FU) << 6 | (b[2] & 0x3FU);
-        break;
-    case 4:
-        code = (b[0] & 0x07U) << 18 | (b[1] & 0x3FU) << 12 | (b[2] & 0x3FU) << 6 |
-               (b[3] & 0x3FU);
-        break;
-    default:
+    if (*ret_length == 0) {
         *ret_length = 1;
         return HR_CHAR_OTHER;
     }
-    return hr__char_class(code);
+    return hr__char_class(hr__char_code(b, *ret_length));
 }
 
 #endif

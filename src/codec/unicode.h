@@ -29,4 +29,20 @@ static inline enum hr_char_class hr__char_class(uint32_t code)
                                            [code & ((1 << HR_CHAR_BLOCK_BITS) - 1)];
 }
 
+/* The code point of a well-formed character of 1 to 4 bytes. */
+static inline uint32_t hr__char_code(const uint8_t *b, unsigned length)
+{
+    switch (length) {
+    case 1:
+        return b[0];
+    case 2:
+        return (b[0] & 0x1FU) << 6 | (b[1] & 0x3FU);
+    case 3:
+        return (b[0] & 0x0FU) << 12 | (b[1] & 0x3FU) << 6 | (b[2] & 0x3FU);
+    default:
+        return (b[0] & 0x07U) << 18 | (b[1] & 0x3FU) << 12 | (b[2] & 0x3FU) << 6 |
+               (b[3] & 0x3FU);
+    }
+}
+
 #endif

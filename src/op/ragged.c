@@ -85,9 +85,9 @@ size_t hr__ragged_copy_bytes(const struct hr_value *value)
     return round_up(head_bytes(&layout)) + layout.item_bytes;
 }
 
-static void set_ragged(struct hr_value *value, enum hr_dtype dtype, int64_t count,
-                       const struct hr_ragged *ragged, void *items, size_t bytes,
-                       struct hr_buffer *owner)
+void hr__ragged_set(struct hr_value *value, enum hr_dtype dtype, int64_t count,
+                    const struct hr_ragged *ragged, void *items, size_t bytes,
+                    struct hr_buffer *owner)
 {
     memset(value, 0, sizeof *value);
     value->kind = HR_VALUE_RAGGED;
@@ -140,8 +140,8 @@ void hr__ragged_copy(const struct hr_value *value, void *memory, struct hr_buffe
     copy_splits(value, &layout, to);
     if (value->bytes > 0)
         memcpy(items, value->data, value->bytes);
-    set_ragged(ret_value, (enum hr_dtype)value->dtype, value->dims[0], to, items,
-               value->bytes, owner);
+    hr__ragged_set(ret_value, (enum hr_dtype)value->dtype, value->dims[0], to, items,
+                   value->bytes, owner);
     ret_value->layout = value->layout;
 }
 
@@ -289,7 +289,7 @@ enum hr_err hr__ragged_join(struct hr_pool *pool, const char *field,
         add_value(&j, &first[(size_t)i * stride]);
     for (int l = 0; l < layout.levels; l++)
         assert(j.used[l] == layout.items[l]);
-    set_ragged(ret_value, dtype, count, ragged, items, layout.item_bytes, buffer);
+    hr__ragged_set(ret_value, dtype, count, ragged, items, layout.item_bytes, buffer);
     ret_value->layout = first->layout;
     return HR_OK;
 }
@@ -338,8 +338,8 @@ take_range(const struct hr_value *value, int64_t at, struct hr_pool *pool,
     if (layout.item_bytes > 0)
         memcpy(items, (const char *)value->data + (size_t)begin * size,
                layout.item_bytes);
-    set_ragged(ret_item, (enum hr_dtype)value->dtype, layout.items[0], to, items,
-               layout.item_bytes, buffer);
+    hr__ragged_set(ret_item, (enum hr_dtype)value->dtype, layout.items[0], to, items,
+                   layout.item_bytes, buffer);
     ret_item->layout = value->layout;
     return HR_OK;
 }

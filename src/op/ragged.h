@@ -30,6 +30,13 @@ struct hr_field_view;
 void hr__value_view(const struct hr_value *value, const char *name,
                     struct hr_field_view *ret_view);
 
+/* Sets a value of `count` items of level 0, whose elements are the `bytes` bytes at
+ * `items`. Takes over the reference `owner`, which keeps all of it (NULL: the arena's).
+ */
+void hr__ragged_set(struct hr_value *value, enum hr_dtype dtype, int64_t count,
+                    const struct hr_ragged *ragged, void *items, size_t bytes,
+                    struct hr_buffer *owner);
+
 /* Items of a level; level 0 has dims[0] of them. */
 int64_t hr__ragged_items(const struct hr_value *value, int level);
 

@@ -2,6 +2,7 @@
 #include "ops/ops_test_util.h"
 
 #include "core/file.h"
+#include "op/ragged.h"
 
 static struct tiny tiny;
 static struct bench b;
@@ -301,5 +302,176 @@ TEST(ops_on_lists_refuse_other_fields)
     CHECK(bench_op(&b, "tokens.truncate", "{length: -1}") != HR_OK);
     CHECK(bench_op(&b, "tokens.truncate", "{}") != HR_OK);
     CHECK(bench_op(&b, "tokens.add", "{begin: 3000000000}") != HR_OK);
+    bench_finish(&b);
+}
+
+/* ---- text ---- */
+
+static void put_text(const char *text, size_t bytes)
+{
+    bench_clear(&b);
+    bench_put_bytes(&b, "text", text, bytes);
+}
+
+#define TEXT(text) put_text(text, sizeof text - 1)
+
+static void check_text(const char *want)
+{
+    const struct hr_value *value = bench_value(&b, "text");
+
+    CHECK_EQ_INT(value->bytes, strlen(want));
+    CHECK_BYTES(value->data, want, value->bytes);
+}
+
+TEST(texts_are_changed)
+{
+    bench_init(&b);
+    TEXT(" \u00c9T\u00c9\u3000");
+    OP("text.strip", "{side: start}");
+    check_text("\u00c9T\u00c9\u3000");
+    OP("text.strip", "{}");
+    check_text("\u00c9T\u00c9");
+    OP("text.lower", "{}");
+    check_text("\u00e9t\u00e9");
+    OP("text.normalize", "{form: nfd}");
+    check_text("e\u0301te\u0301");
+    OP("text.normalize", "{}");
+    check_text("\u00e9t\u00e9");
+    TEXT("a \n");
+    OP("text.strip", "{side: end}");
+    check_text("a");
+    TEXT("");
+    OP("text.strip", "{}");
+    OP("text.lower", "{}");
+    OP("text.normalize", "{form: nfkd}");
+    check_text("");
+    bench_finish(&b);
+}
+
+/* The strings of the list, each in brackets. */
+static void check_words(const char *name, const char *want)
+{
+    const struct hr_value *value = bench_value(&b, name);
+    const int64_t *splits = value->u.ragged->splits[0];
+    struct hr_str text;
+
+    CHECK(value->kind == HR_VALUE_RAGGED && value->strings);
+    hr__str_init(&text);
+    for (int64_t i = 0; i < value->dims[0]; i++) {
+        hr__str_add(&text, "[");
+        hr__str_add_bytes(&text, (const char *)value->data + splits[i],
+                          (size_t)(splits[i + 1] - splits[i]));
+        hr__str_add(&text, "]");
+    }
+    CHECK_EQ_STR(hr__str_text(&text), want);
+    hr__str_finish(&text);
+}
+
+static void check_split(const char *text, const char *params, const char *want)
+{
+    put_text(text, strlen(text));
+    OP("text.split", params);
+    CHECK(hr__schema_find(&b.schema, "text") == NULL);
+    CHECK_EQ_INT(bench_field(&b, "words")->kind, HR_FIELD_STRINGS);
+    check_words("words", want);
+}
+
+TEST(texts_are_split)
+{
+    bench_init(&b);
+    check_split(" a  b\u3000\xff\tc\n", "{}", "[a][b][\xff][c]");
+    check_split("", "{}", "");
+    check_split(" \n", "{}", "");
+    check_split("a,b,,c", "{separator: ','}", "[a][b][][c]");
+    check_split(",a,", "{separator: ','}", "[][a][]");
+    check_split(",a,,", "{separator: ',', empty: false}", "[a]");
+    check_split("", "{separator: ','}", "[]");
+    check_split("", "{separator: ',', empty: false}", "");
+    check_split("aaaa", "{separator: aa}", "[][][]");
+    check_split("x <sep> y", "{separator: ' <sep> '}", "[x][y]");
+    TEXT("a b");
+    OP("text.split", "{to: text}");
+    check_words("text", "[a][b]");
+    bench_finish(&b);
+}
+
+static char vocabulary[512];
+
+static void lookup(const char *format)
+{
+    char params[700];
+
+    snprintf(params, sizeof params, format, vocabulary);
+    OP("tokens.vocab_lookup", params);
+}
+
+TEST(words_are_looked_up)
+{
+    struct hr_str text;
+    size_t bytes;
+    int32_t *got;
+
+    hr__str_init(&text);
+    hr__str_add(&text, "?\nthe\nwheel\n");
+    put_file("vocabulary.txt", &text, vocabulary);
+    bench_init(&b);
+    TEXT("wheel the wheel");
+    OP("text.split", "{}");
+    lookup("{path: '%s'}");
+    IS_LIST(2, 1, 2);
+    CHECK(hr__schema_find(&b.schema, "words") == NULL);
+    TEXT("the mill wheel");
+    OP("text.split", "{}");
+    lookup("{path: '%s', unknown: '?'}");
+    IS_LIST(1, 0, 2);
+    TEXT("the mill");
+    OP("text.split", "{}");
+    lookup("{path: '%s', skip_unknown: true}");
+    IS_LIST(1);
+    TEXT("wheel");
+    lookup("{path: '%s', field: text}");
+    got = bench_bytes(&b, "tokens", &bytes);
+    CHECK(bytes == 4 && got[0] == 2);
+    free(got);
+    bench_finish(&b);
+}
+
+static void not_looked_up(enum hr_err code, const char *format, const char *words)
+{
+    char params[700];
+
+    snprintf(params, sizeof params, format, vocabulary);
+    TEXT("the mill");
+    OP("text.split", "{}");
+    memset(&b.error, 0, sizeof b.error);
+    CHECK_ERR(code, bench_op(&b, "tokens.vocab_lookup", params));
+    CHECK_HAS(b.error.message, words);
+}
+
+TEST(lookups_refuse_what_is_not_there)
+{
+    struct hr_str text;
+
+    hr__str_init(&text);
+    hr__str_add(&text, "the\n");
+    put_file("vocabulary.txt", &text, vocabulary);
+    bench_init(&b);
+    not_looked_up(HR_ERR_NOT_FOUND, "{path: '%s'}", "the word \"mill\" is not in");
+    not_looked_up(HR_ERR_NOT_FOUND, "{path: '%s', unknown: '?'}", "for unknown words");
+    not_looked_up(HR_ERR_ARGUMENT, "{path: '%s', unknown: the, skip_unknown: true}",
+                  "either unknown or skip_unknown");
+    not_looked_up(HR_ERR_NOT_FOUND, "{path: '%s.no'}", "vocabulary.txt.no");
+    TEXT("the");
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "tokens.vocab_lookup",
+                                        "{path: x, field: text, skip_unknown: true}"));
+    LIST(1);
+    CHECK_ERR(HR_ERR_TYPE,
+              bench_op(&b, "tokens.vocab_lookup", "{path: x, field: tokens}"));
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "text.lower", "{field: tokens}"));
+    CHECK_HAS(b.error.message, "must be a byte string");
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "text.split", "{field: tokens}"));
+    TEXT("a");
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "text.split", "{separator: ''}"));
+    CHECK(bench_op(&b, "text.normalize", "{form: nfx}") != HR_OK);
     bench_finish(&b);
 }

@@ -17,6 +17,7 @@
 #define MELS SOUNDS "  - audio.mel: {}\n  - audio.db: {}\n"
 #define SPECTRA SOUNDS "  - audio.spectrogram: {}\n"
 #define TOKENS LINES "  - text.tokenize_bpe: {ranks: '${ranks}'}\n"
+#define WORDS LINES "  - text.split: {}\n"
 #define EXAMPLES "  - source.tfrecord: {path: '${examples}'}\n"
 #define BATCHES NUMBERS "  - batch.stack: {size: 4}\n"
 
@@ -102,11 +103,16 @@ static const struct row rows[] = {
     {"tensor.cast",               "{field: image, dtype: float32}",                          PICTURES},
     {"tensor.layout",             "{order: chw}",                                            PICTURES},
     {"tensor.one_hot",            "{field: label, classes: 3}",                              PICTURES},
+    {"text.lower",                "{}",                                                      LINES   },
+    {"text.normalize",            "{form: nfkd}",                                            LINES   },
+    {"text.split",                "{}",                                                      LINES   },
+    {"text.strip",                "{}",                                                      LINES   },
     {"text.tokenize_bpe",         "{ranks: '${ranks}'}",                                     LINES   },
     {"tokens.add",                "{begin: 7}",                                              TOKENS  },
     {"tokens.pack",               "{length: 16}",                                            TOKENS  },
     {"tokens.pad",                "{length: 50, mask: true}",                                TOKENS  },
     {"tokens.truncate",           "{length: 2}",                                             TOKENS  },
+    {"tokens.vocab_lookup",       "{path: '${list}'}",                                       WORDS   },
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 

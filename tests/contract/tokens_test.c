@@ -63,6 +63,25 @@ TEST(padded_ids_have_one_digest)
                                "  - batch.stack: {size: 4}\n")));
 }
 
+/* Words in a list, and a vocabulary of some of them. */
+TEST(words_and_their_ids_have_one_digest)
+{
+    char nodes[1500], path[512];
+
+    snprintf(path, sizeof path, "%s/words.txt", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, "?\nwater\nwheel\nmill.\nno\n", 22, NULL));
+    snprintf(nodes, sizeof nodes,
+             "  - text.strip: {}\n  - text.lower: {}\n"
+             "  - text.normalize: {form: nfkc}\n  - text.split: {separator: ' '}\n"
+             "  - debug.fail: {probability: 0.1}\n"
+             "  - tokens.vocab_lookup: {path: '%s', unknown: '?'}\n"
+             "  - batch.pad: {size: 4}\n",
+             path);
+    outcome_free(contract_check(job_after("  - order.shuffle: {}\n", nodes)));
+    outcome_free(contract_check(
+        job_after("  - text.split: {empty: false}\n", "  - batch.stack: {size: 4}\n")));
+}
+
 TEST(batches_hold_the_ids_of_their_lines)
 {
     struct outcome_job job =
