@@ -83,12 +83,14 @@ __all__ = [
     "tensor_cast",
     "tensor_layout",
     "tensor_one_hot",
+    "text_detokenize",
     "text_lower",
     "text_normalize",
     "text_split",
     "text_strip",
     "text_tokenize_bpe",
     "tokens_add",
+    "tokens_embed",
     "tokens_pack",
     "tokens_pad",
     "tokens_truncate",
@@ -2810,6 +2812,51 @@ def tensor_one_hot(
     return pipeline._then("tensor.one_hot", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("text.detokenize")
+def text_detokenize(
+    pipeline: Pipeline,
+    *,
+    field: str = "tokens",
+    to: str = "text",
+    json: PathLike | None = None,
+    ranks: PathLike | None = None,
+    pattern: Literal["r50k", "cl100k", "o200k", "llama3"] = "r50k",
+    encoder: PathLike | None = None,
+    merges: PathLike | None = None,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Token ids back to text.
+
+    Operator `text.detokenize`, kind map, version 1; pure.
+
+    int32 `[tokens]` to a byte string: the bytes of the tokens one after the other,
+    which are those of the text that text.tokenize_bpe was given. An id that is no token
+    is an error. The files are as in text.tokenize_bpe.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the ids; it is dropped; field, default tokens.
+        to: the field that becomes the text; field, default text.
+        json: Hugging Face's tokenizer.json; path, optional.
+        ranks: or a rank file of tiktoken; path, optional.
+        pattern: with ranks: how text is split into words; enum, one of r50k, cl100k,
+            o200k, llama3, default r50k.
+        encoder: or GPT-2's encoder.json, with merges; path, optional.
+        merges: GPT-2's vocab.bpe, with encoder; path, optional.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "to": to, "json": json, "ranks": ranks, "pattern": pattern, "encoder": encoder, "merges": merges}
+    defaults: dict[str, Any] = {"field": "tokens", "to": "text", "pattern": "r50k"}
+    return pipeline._then("text.detokenize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("text.lower")
 def text_lower(
     pipeline: Pipeline,
@@ -3032,6 +3079,44 @@ def tokens_add(
     params: dict[str, Any] = {"begin": begin, "end": end, "field": field}
     defaults: dict[str, Any] = {"field": "tokens"}
     return pipeline._then("tokens.add", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("tokens.embed")
+def tokens_embed(
+    pipeline: Pipeline,
+    table: PathLike,
+    *,
+    field: str = "tokens",
+    to: str = "embeddings",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Token ids to the rows of a table.
+
+    Operator `tokens.embed`, kind map, version 1; pure, grows.
+
+    Ids `[...]`, int32 or int64, to `[..., columns]` in the table's dtype. An id that is
+    no row is an error. The table is a matrix in a .npy file (C order), which is mapped:
+    threads and processes share it, and it must not be changed or cut while in use. Its
+    contents, not its path, are part of the fingerprint, so freezing the graph reads all
+    of it once.
+
+    Args:
+        pipeline: what the operator reads.
+        table: a .npy file with a matrix: row i is the vector of id i; path, required.
+        field: the field with the ids; field, default tokens.
+        to: the field that becomes their vectors; field, default embeddings.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"table": table, "field": field, "to": to}
+    defaults: dict[str, Any] = {"field": "tokens", "to": "embeddings"}
+    return pipeline._then("tokens.embed", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("tokens.pack")
@@ -3271,12 +3356,14 @@ class Methods:
     cast = tensor_cast
     layout = tensor_layout
     one_hot = tensor_one_hot
+    detokenize = text_detokenize
     lower_text = text_lower
     normalize_text = text_normalize
     split_text = text_split
     strip_text = text_strip
     tokenize_bpe = text_tokenize_bpe
     add_tokens = tokens_add
+    embed_tokens = tokens_embed
     pack_tokens = tokens_pack
     pad_tokens = tokens_pad
     truncate_tokens = tokens_truncate

@@ -175,3 +175,43 @@ def test_padding_with_mask_and_lengths(tmp_path: pathlib.Path, byte_ranks: pathl
     assert batch.tokens_mask.sum(1).tolist() == batch.tokens_length.tolist() == [2, 0, 5]
     with pytest.raises(hr.HeadraceError, match=r"tokens\.truncate"):
         list(hr.lines(tmp_path / "lines.txt").tokenize_bpe(ranks=byte_ranks).pad_tokens(length=4).batch(3).loader())
+
+
+# ---- tokens.embed, text.detokenize ----
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8", "bool"])
+def test_vectors_are_rows_of_the_table(tmp_path: pathlib.Path, byte_ranks: pathlib.Path, dtype: str) -> None:
+    table = np.random.default_rng().integers(0, 100, (256, 5)).astype(dtype)
+    np.save(tmp_path / "my table.npy", table)
+    lines = ["water", "", "\u00e9"]
+    pipe = hr.lines(write_lines(tmp_path, lines)).tokenize_bpe(ranks=byte_ranks).embed_tokens(tmp_path / "my table.npy")
+    for threads in (1, 2):
+        (batch,) = pipe.batch(3, ragged=True).loader(output="numpy", threads=threads)
+        for line, tokens, vectors in zip(lines, batch.tokens.items(), batch.embeddings.items(), strict=True):
+            assert tokens.tolist() == list(line.encode())
+            assert vectors.dtype == dtype and vectors.shape == (len(tokens), 5)
+            assert np.array_equal(vectors, table[tokens])
+
+
+def test_tables_that_cannot_be_used(tmp_path: pathlib.Path, byte_ranks: pathlib.Path) -> None:
+    pipe = hr.lines(write_lines(tmp_path, ["water"])).tokenize_bpe(ranks=byte_ranks)
+    path = tmp_path / "table.npy"
+    for array, words in [
+        (np.zeros((256, 2), ">f4"), "little-endian"),
+        (np.zeros((2, 256)).T, "ascontiguousarray"),
+        (np.zeros(256), "must be a matrix"),
+        (np.zeros((9, 2)), r"id 119 is no row of .*table\.npy, which has 9"),
+    ]:
+        np.save(path, array)
+        with pytest.raises(hr.HeadraceError, match=words):
+            list(pipe.embed_tokens(path).batch(1, ragged=True).loader())
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(hr.HeadraceError, match="the file ends before its data"):
+        list(pipe.embed_tokens(path).batch(1, ragged=True).loader())
+
+
+def test_texts_come_back(tmp_path: pathlib.Path, byte_ranks: pathlib.Path) -> None:
+    lines = ["water wheel", "", "\u65e5\u672c \U0001f600"]
+    pipe = hr.lines(write_lines(tmp_path, lines)).tokenize_bpe(ranks=byte_ranks).detokenize(ranks=byte_ranks)
+    assert list(column(pipe, "text")) == lines

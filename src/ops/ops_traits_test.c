@@ -21,7 +21,7 @@
 /* ---- what they are given ---- */
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
-    tar[512], tfrecord[512], ranks[512];
+    tar[512], tfrecord[512], ranks[512], table[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -34,6 +34,7 @@ static const struct {
     {"${tar}",      tar     },
     {"${tfrecord}", tfrecord},
     {"${ranks}",    ranks   },
+    {"${table}",    table   },
 };
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
@@ -93,6 +94,18 @@ static void write_examples(void)
     hr__str_finish(&text);
 }
 
+/* A vector of two numbers for each of 1,000 ids. */
+static void write_table(void)
+{
+    static const char dict[] =
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1000, 2)}\n";
+    static char file[10 + sizeof dict - 1 + 8000] = "\x93NUMPY\x01";
+
+    file[8] = (char)(sizeof dict - 1);
+    memcpy(file + 10, dict, sizeof dict - 1);
+    write_file("table.npy", file, sizeof file, table);
+}
+
 static void make_inputs(void)
 {
     static const char lines[] = "one\ntwo\nthree\n";
@@ -138,6 +151,7 @@ static void make_inputs(void)
     write_file("some.tiktoken", archive.text, archive.length, ranks);
     hr__str_finish(&archive);
     write_examples();
+    write_table();
     snprintf(tfrecord, sizeof tfrecord, "%s/fuzz/corpus/tfrecord/whole",
              check_source_dir());
     snprintf(records, sizeof records, "%s/fuzz/corpus/records/texts", check_source_dir());

@@ -475,3 +475,113 @@ TEST(lookups_refuse_what_is_not_there)
     CHECK(bench_op(&b, "text.normalize", "{form: nfx}") != HR_OK);
     bench_finish(&b);
 }
+
+/* ---- back to text, and vectors ---- */
+
+TEST(ids_become_the_text_that_they_came_from)
+{
+    struct hr_rng rng;
+    struct hr_str text;
+    char params[700];
+
+    make_files();
+    bench_init(&b);
+    hr__rng_init(&rng, check_seed(), 0, 2);
+    hr__str_init(&text);
+    tiny_text(&rng, 200, &text);
+    CHECK_OK(tokenize(text.text, text.length, "{json: '%s'%s}", json, ""));
+    snprintf(params, sizeof params, "{json: '%s'}", json);
+    OP("text.detokenize", params);
+    CHECK_EQ_INT(bench_value(&b, "text")->bytes, text.length);
+    CHECK_BYTES(bench_value(&b, "text")->data, text.text, text.length);
+    CHECK(hr__schema_find(&b.schema, "tokens") == NULL);
+    CHECK_EQ_INT(bench_field(&b, "text")->kind, HR_FIELD_BYTES);
+    LIST(0);
+    bench_value(&b, "tokens")->dims[0] = 0;
+    OP("text.detokenize", params);
+    CHECK_EQ_INT(bench_value(&b, "text")->bytes, 0);
+    LIST(1, 123456);
+    CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "text.detokenize", params));
+    CHECK_HAS(b.error.message, "id 123456 at position 1 is no token");
+    bench_field(&b, "tokens")->dtype = HR_I64;
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "text.detokenize", params));
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "text.detokenize", "{}"));
+    hr__str_finish(&text);
+    bench_finish(&b);
+}
+
+/* A table of uint16 with `rows` rows of two: row i is 10 i, 10 i + 1. */
+static const char *table_params(const char *order, int rows, bool cut)
+{
+    static char params[700];
+    char path[512], dict[100];
+    struct hr_str text;
+
+    snprintf(dict, sizeof dict,
+             "{'descr': '<u2', 'fortran_order': %s, 'shape': (%d, 2), }\n", order, rows);
+    hr__str_init(&text);
+    hr__str_add_bytes(&text, "\x93NUMPY\x01\0", 8);
+    hr__str_add_bytes(&text, (char[2]){(char)strlen(dict)}, 2);
+    hr__str_add(&text, dict);
+    for (int i = 0; i < rows; i++)
+        hr__str_add_bytes(&text,
+                          (uint16_t[2]){(uint16_t)(10 * i), (uint16_t)(10 * i + 1)}, 4);
+    text.length -= cut;
+    put_file("table.npy", &text, path);
+    snprintf(params, sizeof params, "{table: '%s'}", path);
+    return params;
+}
+
+TEST(ids_become_rows_of_a_table)
+{
+    static const uint16_t want[] = {20, 21, 0, 1, 20, 21};
+    const char *params = table_params("False", 3, false);
+    static int32_t gaps[] = {1, 9, 0, 9};
+    size_t bytes;
+    void *got;
+
+    bench_init(&b);
+    LIST(2, 0, 2);
+    OP("tokens.embed", params);
+    got = bench_bytes(&b, "embeddings", &bytes);
+    CHECK_EQ_INT(bytes, sizeof want);
+    CHECK_BYTES(got, want, bytes);
+    free(got);
+    CHECK_EQ_INT(bench_field(&b, "embeddings")->dims[1].size, 2);
+    IS_LIST(2, 0, 2);
+    LIST(0);
+    bench_value(&b, "tokens")->dims[0] = 0;
+    OP("tokens.embed", params);
+    CHECK_EQ_INT(bench_value(&b, "embeddings")->dims[0], 0);
+    put_list(gaps, 2);
+    bench_value(&b, "tokens")->strides[0] = 8;
+    OP("tokens.embed", params);
+    got = bench_bytes(&b, "embeddings", &bytes);
+    CHECK_BYTES(got, ((const uint16_t[]){10, 11, 0, 1}), bytes);
+    free(got);
+    bench_finish(&b);
+}
+
+TEST(tables_and_ids_that_do_not_fit_are_refused)
+{
+    bench_init(&b);
+    LIST(3);
+    CHECK_ERR(HR_ERR_RANGE,
+              bench_op(&b, "tokens.embed", table_params("False", 3, false)));
+    CHECK_HAS(b.error.message, "id 3 is no row");
+    LIST(-1);
+    CHECK_ERR(HR_ERR_RANGE,
+              bench_op(&b, "tokens.embed", table_params("False", 3, false)));
+    CHECK_ERR(HR_ERR_UNSUPPORTED,
+              bench_op(&b, "tokens.embed", table_params("True", 3, false)));
+    CHECK_HAS(b.error.message, "ascontiguousarray");
+    CHECK_ERR(HR_ERR_SHAPE,
+              bench_op(&b, "tokens.embed", table_params("False", 0, false)));
+    CHECK_ERR(HR_ERR_FORMAT,
+              bench_op(&b, "tokens.embed", table_params("False", 3, true)));
+    CHECK_HAS(b.error.message, "ends before its data");
+    CHECK_ERR(HR_ERR_NOT_FOUND, bench_op(&b, "tokens.embed", "{table: /nowhere/t.npy}"));
+    bench_field(&b, "tokens")->dtype = HR_F32;
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "tokens.embed", table_params("False", 3, false)));
+    bench_finish(&b);
+}

@@ -4,22 +4,13 @@
  * The tokenizer is the node's state, which all threads share. The files' contents, not
  * their paths, are part of the fingerprint.
  */
-#include "codec/bpe.h"
-#include "op/op.h"
+#include "ops/bpe_files.h"
 
 #include <string.h>
 
 struct tokenize {
     const char *field, *to;
-    const char *json, *ranks, *encoder, *merges;
-    int pattern;
-};
-
-static const char *const patterns[] = {
-#define PATTERN_NAME(name, value) [value] = #name,
-    HR_TOKENIZER_PATTERNS(PATTERN_NAME)
-#undef PATTERN_NAME
-        NULL,
+    struct hr_bpe_files files;
 };
 
 static const struct hr_param tokenize_params[] = {
@@ -27,16 +18,7 @@ static const struct hr_param tokenize_params[] = {
                .help = "the field with the text; it is dropped"),
     HR_P_FIELD(struct tokenize, to, .fallback = "tokens", .access = HR_ACCESS_WRITE,
                .help = "the field that becomes the ids"),
-    HR_P_PATH(struct tokenize, json, .not_identity = true,
-              .help = "Hugging Face's tokenizer.json"),
-    HR_P_PATH(struct tokenize, ranks, .not_identity = true,
-              .help = "or a rank file of tiktoken"),
-    HR_P_ENUM(struct tokenize, pattern, .fallback = "r50k", .names = patterns,
-              .not_identity = true, .help = "with ranks: how text is split into words"),
-    HR_P_PATH(struct tokenize, encoder, .not_identity = true,
-              .help = "or GPT-2's encoder.json, with merges"),
-    HR_P_PATH(struct tokenize, merges, .not_identity = true,
-              .help = "GPT-2's vocab.bpe, with encoder"),
+    HR_P_BPE_FILES(struct tokenize),
 };
 
 enum { FIELD_FROM, FIELD_TO };
@@ -47,14 +29,7 @@ static enum hr_err tokenize_infer(struct hr_infer *infer)
     struct hr_field *from = infer->fields[FIELD_FROM], *to = infer->fields[FIELD_TO];
     struct hr_field tokens = {.kind = HR_FIELD_TENSOR, .dtype = HR_I32, .ndim = 1};
 
-    if ((p->json != NULL) + (p->ranks != NULL) + (p->encoder != NULL) != 1)
-        return hr__infer_fail(infer, "json", HR_ERR_ARGUMENT,
-                              "give the files of one tokenizer: json, or ranks and "
-                              "pattern, or encoder and merges");
-    if ((p->encoder != NULL) != (p->merges != NULL))
-        return hr__infer_fail(infer, "merges", HR_ERR_ARGUMENT,
-                              "encoder and merges are two files of one tokenizer: give "
-                              "both");
+    HR_TRY(hr__bpe_files_infer(infer, &p->files));
     if (from->kind != HR_FIELD_BYTES && from != to)
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                               "field \"%s\" has no text to tokenize", p->field);
@@ -68,31 +43,8 @@ static enum hr_err tokenize_infer(struct hr_infer *infer)
 static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
 {
     const struct tokenize *p = open->params;
-    struct hr_tokenizer *tokenizer = NULL;
 
-    if (p->json != NULL)
-        HR_TRY(hr_tokenizer_from_json(p->json, &tokenizer, open->error));
-    else if (p->ranks != NULL)
-        HR_TRY(hr_tokenizer_from_tiktoken(p->ranks, (enum hr_tokenizer_pattern)p->pattern,
-                                          &tokenizer, open->error));
-    else
-        HR_TRY(hr_tokenizer_from_gpt2(p->encoder, p->merges, &tokenizer, open->error));
-    *ret_state = tokenizer;
-    return HR_OK;
-}
-
-static void tokenize_close(void *state)
-{
-    hr_tokenizer_destroy(state);
-}
-
-static void
-tokenize_identity(const void *params, const void *state, struct hr_hasher *hasher)
-{
-    const struct hr_hash128 hash = hr__bpe_hash(state);
-
-    (void)params;
-    hr__hasher_add(hasher, &hash, sizeof hash);
+    return hr__bpe_files_open(&p->files, ret_state, open->error);
 }
 
 static enum hr_err tokenize_apply(struct hr_op_ctx *ctx)
@@ -131,7 +83,7 @@ const struct hr_op hr_op_text_tokenize_bpe = {
     HR_PARAMS(tokenize_params, struct tokenize),
     .infer = tokenize_infer,
     .open = tokenize_open,
-    .close = tokenize_close,
-    .identity = tokenize_identity,
+    .close = hr__bpe_files_close,
+    .identity = hr__bpe_files_identity,
     .apply = tokenize_apply,
 };

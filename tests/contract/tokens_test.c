@@ -5,6 +5,8 @@
 #include "codec/bpe_test_util.h"
 #include "tests/contract/contract.h"
 
+#include <stdlib.h>
+
 #include "core/file.h"
 #include "graph/graph.h"
 
@@ -80,6 +82,29 @@ TEST(words_and_their_ids_have_one_digest)
     outcome_free(contract_check(job_after("  - order.shuffle: {}\n", nodes)));
     outcome_free(contract_check(
         job_after("  - text.split: {empty: false}\n", "  - batch.stack: {size: 4}\n")));
+}
+
+TEST(vectors_and_texts_have_one_digest)
+{
+    static const char dict[] =
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (600, 3), }\n";
+    char nodes[2000], path[512], *file = calloc(1, 20000);
+    const char *tokenize = tokenize_node("a", 1);
+    const char *files = strchr(tokenize, '{');
+
+    memcpy(file, "\x93NUMPY\x01", 7);
+    file[8] = sizeof dict - 1;
+    memcpy(file + 10, dict, sizeof dict - 1);
+    for (int i = 0; i < 1800; i++)
+        memcpy(file + 10 + sizeof dict - 1 + 8 * i, &(double){i / 7.0}, 8);
+    snprintf(path, sizeof path, "%s/table.npy", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, file, 10 + sizeof dict - 1 + 14400, NULL));
+    free(file);
+    snprintf(nodes, sizeof nodes,
+             "  - tokens.embed: {table: '%s'}\n  - debug.fail: {probability: 0.1}\n"
+             "  - text.detokenize: %s  - batch.pad: {size: 4}\n",
+             path, files);
+    outcome_free(contract_check(job_after(tokenize, nodes)));
 }
 
 TEST(batches_hold_the_ids_of_their_lines)

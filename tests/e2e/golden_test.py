@@ -80,6 +80,8 @@ texts = {
     "strip, lower, normalize, split, vocab_lookup":
         "  - text.strip: {}\n  - text.lower: {}\n  - text.normalize: {form: nfkd}\n  - text.split: {}\n"
         "  - tokens.vocab_lookup: {path: '{words}', unknown: the}\n  - batch.pad: {size: 4}\n",
+    "embed, detokenize": "  - tokens.embed: {table: '{table}'}\n  - text.detokenize: {ranks: '{ranks}'}\n"
+                         "  - batch.pad: {size: 4}\n",
     "pack": "  - tokens.pack: {length: 48, bins: 4, value: 3}\n  - batch.stack: {size: 4}\n",
 }
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
@@ -150,6 +152,9 @@ def text_files():
         pairs = [bytes(pair, "ascii") for pair in ("th", "he", " w", "er", "in", "the", " the", "tu", "ee")]
         tokens = [bytes([i]) for i in range(256)] + pairs
         ranks.write_text("".join(f"{base64.b64encode(t).decode()} {i}\n" for i, t in enumerate(tokens)))
+        head = b"{'descr': '<i2', 'fortran_order': False, 'shape': (265, 4), }\n"
+        (temp / "table.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head +
+                                         struct.pack("<1060h", *(i * i % 30011 for i in range(1060))))
         (temp / "words.txt").write_text("water\nthe\nwheel\nin\n")
     return lines, ranks
 
@@ -158,9 +163,11 @@ def text_case(name, steps):
     def check():
         lines, ranks = text_files()
         begin = f"  - source.list: {{path: '{lines}'}}\n"
+        filled = steps.replace("{words}", str(temp / "words.txt")).replace("{table}", str(temp / "table.npy"))
+        filled = filled.replace("{ranks}", str(ranks))
         if "text.split" not in steps:
             begin += f"  - text.tokenize_bpe: {{ranks: '{ranks}'}}\n"
-        compare(name, graph("golden.yaml", "pipeline:\n" + begin + steps.replace("{words}", str(temp / "words.txt"))))
+        compare(name, graph("golden.yaml", "pipeline:\n" + begin + filled))
 
     add(name, check)
 

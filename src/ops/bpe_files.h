@@ -1,0 +1,59 @@
+/*
+ * ops/bpe_files.h - the files of a byte-level BPE tokenizer: parameters and state of the
+ * ops that use one.
+ */
+#ifndef HR_OPS_BPE_FILES_H
+#define HR_OPS_BPE_FILES_H
+
+#include "codec/bpe.h"
+#include "op/op.h"
+
+/* A member `files` of the op's parameters. */
+struct hr_bpe_files {
+    const char *json, *ranks, *encoder, *merges;
+    int pattern;
+};
+
+extern const char *const hr__bpe_patterns[];
+
+#define HR_P_BPE_FILES(struct_)                                                          \
+    {.name = "json",                                                                     \
+     .type = HR_PARAM_PATH,                                                              \
+     .offset = offsetof(struct_, files.json),                                            \
+     .not_identity = true,                                                               \
+     .help = "Hugging Face's tokenizer.json"},                                           \
+        {.name = "ranks",                                                                \
+         .type = HR_PARAM_PATH,                                                          \
+         .offset = offsetof(struct_, files.ranks),                                       \
+         .not_identity = true,                                                           \
+         .help = "or a rank file of tiktoken"},                                          \
+        {.name = "pattern",                                                              \
+         .type = HR_PARAM_ENUM,                                                          \
+         .offset = offsetof(struct_, files.pattern),                                     \
+         .fallback = "r50k",                                                             \
+         .names = hr__bpe_patterns,                                                      \
+         .not_identity = true,                                                           \
+         .help = "with ranks: how text is split into words"},                            \
+        {.name = "encoder",                                                              \
+         .type = HR_PARAM_PATH,                                                          \
+         .offset = offsetof(struct_, files.encoder),                                     \
+         .not_identity = true,                                                           \
+         .help = "or GPT-2's encoder.json, with merges"},                                \
+    {                                                                                    \
+        .name = "merges", .type = HR_PARAM_PATH,                                         \
+        .offset = offsetof(struct_, files.merges), .not_identity = true,                 \
+        .help = "GPT-2's vocab.bpe, with encoder"                                        \
+    }
+
+/* Fails unless the files of one tokenizer are given. */
+HR_CHECK enum hr_err
+hr__bpe_files_infer(struct hr_infer *infer, const struct hr_bpe_files *files);
+
+/* Reads them; the state of the op is a struct hr_tokenizer. */
+HR_CHECK enum hr_err hr__bpe_files_open(const struct hr_bpe_files *files,
+                                        void **ret_state, struct hr_error *error);
+void hr__bpe_files_close(void *state);
+void hr__bpe_files_identity(const void *params, const void *state,
+                            struct hr_hasher *hasher);
+
+#endif
