@@ -2167,8 +2167,11 @@ def order_split(
     have about the sizes that `fractions` says, the more records (or groups) the closer;
     `headrace explain` shows them. A fraction that is cut in two leaves the other parts
     as they are.  Keys are texts: numbers in decimal, names of classes rather than their
-    numbers. With `index`, records keep their part only if others are added after them.
-    It comes before any shuffle, filter or batch.
+    numbers. Sources know them without decoding or reading whole records: files their
+    paths, labels and columns; archives the key of a record as `path`, and its integers
+    and texts; packed records their integers and texts. A damaged record is known by its
+    number, and reading it reports the damage. With `index`, records keep their part
+    only if others are added after them. It comes before any shuffle, filter or batch.
 
     Args:
         pipeline: what the operator reads.
@@ -2177,9 +2180,10 @@ def order_split(
         part: the part to keep, from 0; int, 0 to 63, required.
         seed: decides, with a record's key, which part it is in; the run's seed does
             not; int, 0 to 9e+15, default 0.
-        by: the key: path (of the file, below the source's folder), a field that the
-            source knows before it reads a record (a label, a column), or index (the
-            record's number in the source); string, default path.
+        by: the key: path (of the file, below the source's folder; in an archive the
+            record's key), a field that the source knows before it reads a record (a
+            label, a column, an integer or a text of an archive), or index (the record's
+            number in the source); string, default path.
         group: a regular expression (POSIX, extended): what it matches in the key is
             used in place of the key, so that "^[^/]+" keeps the files of a folder
             together; string, optional.

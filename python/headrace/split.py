@@ -36,9 +36,11 @@ def split(
         pipeline: what is divided.
         fractions: the sizes of the parts, which add up to 1.
         seed: another seed gives another division. The loader's seed does not matter.
-        by: the key: "path" (of a file, below the folder of its source), a field that the source knows
-            before it reads a record, such as "label" or a column of a labels file, or "index" (the
-            number in the source; records keep their part only if others are added after them).
+        by: the key: "path" (of a file, below the folder of its source; in a tar archive the key of the
+            record, the name up to its ending), a field that the source knows before it reads a record, such
+            as "label", a column of a labels file, or an integer or a text in archives and packed records,
+            or "index" (the number in the source; records keep their part only if others are added after
+            them).
         group: a regular expression (POSIX, extended); what it matches in the key is used in place
             of the key: "^[^/]+" keeps the files of each folder together.
 
@@ -46,8 +48,8 @@ def split(
         As many pipelines as there are fractions.
 
     Raises:
-        GraphError, ArgumentError: an argument is wrong; when the pipelines are used, the key is
-            unknown or a part would be empty.
+        GraphError, ArgumentError: an argument is wrong, or the fractions do not add up to 1; when the
+            pipelines are used, the key is unknown or a part would be empty.
     """
     if not hasattr(fractions, "__len__"):
         raise ArgumentError(

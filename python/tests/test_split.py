@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import pathlib
 import random
 import subprocess
+import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -184,6 +186,119 @@ def test_lines_and_numbers_have_keys(tmp_path: pathlib.Path) -> None:
     ]
     assert sorted(v for one in values for v in one) == list(range(500))
     assert [[v for v in one if v < 500] for one in longer] == values
+
+
+def archives(folder: pathlib.Path, keys: Iterable[str], shards: int = 3) -> dict[str, int]:
+    """{key: label} of records in tar archives, each with a picture that no decoder accepts."""
+    made = {key: int(key[-2:]) % 4 for key in keys}
+    folder.mkdir(exist_ok=True)
+    for at in range(shards):
+        with tarfile.open(folder / f"s-{at}.tar", "w") as archive:
+            for key in list(made)[at::shards]:
+                for ending, data in (("jpg", b"none"), ("cls", b" %d\n" % made[key]), ("txt", key[:3].encode())):
+                    info = tarfile.TarInfo(f"{key}.{ending}")
+                    info.size = len(data)
+                    archive.addfile(info, io.BytesIO(data))
+    return made
+
+
+ARCHIVE = {"image": "jpg", "label": "cls", "text": "txt"}
+
+
+def archived(folder: pathlib.Path) -> hr.Pipeline:
+    return hr.tar(folder, fields=ARCHIVE, keys=True)
+
+
+def keys_of(pipe: hr.Pipeline) -> list[str]:
+    return [key for batch in pipe.batch(9).loader(output="numpy") for key in batch["key"]]
+
+
+@pytest.mark.parametrize("shards", [1, 5, 300])
+def test_records_of_archives_are_divided_by_their_names(
+    tmp_path: pathlib.Path, rng: random.Random, shards: int
+) -> None:
+    seed = rng.randrange(2**40)
+    made = archives(tmp_path / "d", (f"{'abc'[i % 3]}/p{i % 17:02}_{i:04}" for i in range(600)), shards)
+    first = [set(keys_of(p)) for p in hr.split(archived(tmp_path / "d"), [0.7, 0.3], seed=seed)]
+    assert sorted(first[0] | first[1]) == sorted(made) and not first[0] & first[1]
+    assert 300 < len(first[0]) < 540
+    assert [set(keys_of(p)) for p in hr.split(archived(tmp_path / "d"), [0.7, 0.3], seed=seed, by="key")] == first
+    one, other = (
+        {key[2:5] for key in keys_of(p)}
+        for p in hr.split(archived(tmp_path / "d"), [0.5, 0.5], seed=seed, group="p[0-9]+")
+    )
+    assert not one & other and len(one | other) == 17
+    more = archives(tmp_path / "d", [*made, *(f"new/x_{i:04}" for i in range(100))], shards)
+    again = [set(keys_of(p)) for p in hr.split(archived(tmp_path / "d"), [0.7, 0.3], seed=seed)]
+    assert len(again[0]) + len(again[1]) == len(more)
+    assert all(before <= after for before, after in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("by", ["label", "text"])
+def test_small_fields_of_archives_and_packed_records_are_keys(tmp_path: pathlib.Path, command: str, by: str) -> None:
+    """They are read without the rest of the record, and nothing is decoded."""
+    made = archives(tmp_path / "d", (f"{'abcdefghijklm'[i % 13]}{i % 10}/p_{i:04}" for i in range(260)))
+    wanted = {key: label if by == "label" else key[:3] for key, label in made.items()}
+    graph = tmp_path / "pack.yaml"
+    archived(tmp_path / "d").save(graph)
+    subprocess.run([command, "pack", graph, "-o", tmp_path / "packed", "-q"], check=True)
+    divided = []
+    for whole in (archived(tmp_path / "d"), hr.records(tmp_path / "packed")):
+        seed = next(s for s in range(100) if _divides(whole, by, s))
+        parts = [set(keys_of(p)) for p in hr.split(whole, [0.5, 0.5], by=by, seed=seed)]
+        groups = [{wanted[key] for key in part} for part in parts]
+        assert not groups[0] & groups[1] and parts[0] | parts[1] == set(made)
+        divided.append(parts)
+    assert divided[0] == divided[1]
+
+
+def _divides(whole: hr.Pipeline, by: str, seed: int) -> bool:
+    try:
+        return all(p.record_count for p in hr.split(whole, [0.5, 0.5], by=by, seed=seed))
+    except hr.ArgumentError:
+        return False
+
+
+def test_a_damaged_record_of_an_archive_is_in_one_part(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    made = archives(tmp_path / "d", (f"p_{i:04}" for i in range(100)), 1)
+    file = tmp_path / "d/s-0.tar"
+    data = bytearray(file.read_bytes())
+    data[rng.randrange(1, 98) * 6 * 512 + 20] ^= 1  # in the first header of a record
+    file.write_bytes(data)
+    seen, bad = [], 0
+    for part in hr.split(archived(tmp_path / "d"), [0.5, 0.5]):
+        loader = part.batch(9).loader(output="numpy", on_error="skip")
+        seen += [key for batch in loader for key in batch["key"]]
+        bad += loader.stats()["errors"]
+    assert bad >= 1 and len(set(seen)) == len(seen) >= 98 and set(seen) < set(made)
+
+
+def test_what_is_not_known_before_reading_is_refused_with_what_is(tmp_path: pathlib.Path, command: str) -> None:
+    archives(tmp_path / "d", [f"p_{i:02}" for i in range(20)])
+    with pytest.raises(hr.ArgumentError, match=r'"image" is not known.*known are: label, text, key, path, index'):
+        hr.split(archived(tmp_path / "d"), [0.5, 0.5], by="image")[0].fields  # noqa: B018
+    graph, text = tmp_path / "pack.yaml", tmp_path / "text"
+    text.write_text("a\nb\nc\n")
+    hr.lines(text).save(graph)
+    subprocess.run([command, "pack", graph, "-o", tmp_path / "t", "-q", "--format", "tfrecord"], check=True)
+    with pytest.raises(hr.ArgumentError, match=r"known are: index .* 'headrace pack' has written all integers"):
+        hr.split(hr.tfrecord(tmp_path / "t"), [0.5, 0.5], by="label")[0].fields  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("fractions", "words"),
+    [
+        ([0.8, 0.1], r"add one of 0\.1"),
+        ([0.8, 0.3], r"add up to 1\.1"),
+        ([1.0], "fractions"),
+        ([1.2, -0.2], "fractions"),
+    ],
+)
+def test_fractions_are_checked_at_the_call(fractions: list[float], words: str) -> None:
+    """Nothing is opened for that: the folder does not exist."""
+    with pytest.raises((hr.ArgumentError, hr.RangeError), match=words) as caught:
+        hr.split(hr.files("/there/is/none"), fractions)
+    assert (caught.value.op, caught.value.param) == ("order.split", "fractions")
 
 
 def after_shuffle(p: hr.Pipeline) -> hr.Pipeline:

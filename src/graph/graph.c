@@ -72,6 +72,39 @@ static void blame(const struct hr_graph *graph, const char *name, const char *op
     hr__error_prefix(error, "node '%s' (%s)", name, op);
 }
 
+static const struct hr_doc *text_within(const struct hr_doc *value, const char *text)
+{
+    if (value->kind == HR_DOC_STRING && strcmp(value->as.string.text, text) == 0)
+        return value;
+    for (size_t i = 0; value->kind == HR_DOC_LIST && i < value->as.list.count; i++) {
+        const struct hr_doc *item = value->as.list.items[i];
+
+        if (item->kind == HR_DOC_STRING && strcmp(item->as.string.text, text) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+void hr__graph_point_at(const struct hr_graph_node *n, const char *text,
+                        struct hr_error *error)
+{
+    const struct hr_doc *map = n->given;
+
+    if (map == NULL || map->kind != HR_DOC_MAP)
+        return;
+    for (size_t i = 0; i < map->as.map.count && error->line == 0; i++) {
+        const struct hr_doc_pair *pair = &map->as.map.pairs[i];
+        const struct hr_doc *found = text_within(pair->value, text);
+
+        if (found == NULL && strcmp(pair->key, text) == 0)
+            found = pair->value;
+        if (found == NULL)
+            continue;
+        error->line = found->line;
+        error->column = found->column;
+    }
+}
+
 static const struct hr_field *
 field_named(const struct hr_schema *schema, const char *name)
 {
@@ -375,6 +408,21 @@ take_hints(struct hr_graph_node *node, struct hr_doc **ret_rest, struct hr_error
     return HR_OK;
 }
 
+/* What the table cannot check. */
+static enum hr_err check_params(const struct hr_graph_node *node, struct hr_error *reterr)
+{
+    struct hr_error error = {0};
+    enum hr_err code =
+        node->op->check != NULL ? node->op->check(node->params, &error) : HR_OK;
+
+    if (code == HR_OK)
+        return HR_OK;
+    hr__graph_point_at(node, error.param, &error);
+    if (reterr != NULL)
+        *reterr = error;
+    return code;
+}
+
 static enum hr_err fill_params(struct hr_graph_node *node, struct hr_error *reterr)
 {
     const struct hr_op *op = node->op;
@@ -388,7 +436,7 @@ static enum hr_err fill_params(struct hr_graph_node *node, struct hr_error *rete
                                   op->params_size, &node->canonical, reterr)
                : no_memory(reterr);
     hr__doc_destroy(rest);
-    return code;
+    return code == HR_OK ? check_params(node, reterr) : code;
 }
 
 static enum hr_err grow(struct hr_graph *graph, struct hr_error *reterr)

@@ -28,40 +28,6 @@ static enum hr_err no_memory(struct hr_error *error)
 
 /* ---- fields ---- */
 
-static const struct hr_doc *text_within(const struct hr_doc *value, const char *text)
-{
-    if (value->kind == HR_DOC_STRING && strcmp(value->as.string.text, text) == 0)
-        return value;
-    for (size_t i = 0; value->kind == HR_DOC_LIST && i < value->as.list.count; i++) {
-        const struct hr_doc *item = value->as.list.items[i];
-
-        if (item->kind == HR_DOC_STRING && strcmp(item->as.string.text, text) == 0)
-            return item;
-    }
-    return NULL;
-}
-
-/* Sets the error's place to the value in the file that has this text or this name. */
-static void
-point_at(const struct hr_graph_node *n, const char *text, struct hr_error *error)
-{
-    const struct hr_doc *map = n->given;
-
-    if (map == NULL || map->kind != HR_DOC_MAP)
-        return;
-    for (size_t i = 0; i < map->as.map.count && error->line == 0; i++) {
-        const struct hr_doc_pair *pair = &map->as.map.pairs[i];
-        const struct hr_doc *found = text_within(pair->value, text);
-
-        if (found == NULL && strcmp(pair->key, text) == 0)
-            found = pair->value;
-        if (found == NULL)
-            continue;
-        error->line = found->line;
-        error->column = found->column;
-    }
-}
-
 /* Whether the op by default makes field `name` from existing fields; *from is one of
  * them.
  */
@@ -122,7 +88,7 @@ static enum hr_err missing(const struct hr_graph_node *n, const char *name,
         hr__str_addf(&tail, "%s%s", i > 0 ? ", " : "", names[i]);
     if (near == NULL)
         add_remedy(name, schema, &tail);
-    point_at(n, name, error);
+    hr__graph_point_at(n, name, error);
     snprintf(error->param, sizeof error->param, "%s", name);
     hr__fail(error, HR_ERR_GRAPH, "there is no field \"%s\"%s", name,
              hr__str_text(&tail));
@@ -142,7 +108,7 @@ check_twice(const struct hr_graph_node *n, size_t at, struct hr_error *error)
         if (strcmp(n->field_names[i], n->field_names[at]) != 0 || replaced ||
             (a == HR_ACCESS_READ && b == HR_ACCESS_READ))
             continue;
-        point_at(n, n->field_names[at], error);
+        hr__graph_point_at(n, n->field_names[at], error);
         snprintf(error->param, sizeof error->param, "%s", n->field_names[at]);
         return hr__fail(error, HR_ERR_GRAPH,
                         "field \"%s\" is named twice, once at least to be changed; name "
@@ -341,7 +307,7 @@ run_infer(const struct hr_graph_node *n, const struct hr_schema *inputs,
     if (code == HR_OK && n->op->infer != NULL) {
         code = n->op->infer(&infer);
         if (code != HR_OK && error->param[0] != '\0')
-            point_at(n, error->param, error);
+            hr__graph_point_at(n, error->param, error);
     }
     hr__free(fields);
     if (code == HR_OK)
@@ -456,7 +422,7 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
         return HR_OK;
     }
     if (f->error->param[0] != '\0')
-        point_at(n, f->error->param, f->error);
+        hr__graph_point_at(n, f->error->param, f->error);
     hr__graph_blame(f->graph, node, f->error);
     return code;
 }

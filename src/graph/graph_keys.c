@@ -81,8 +81,12 @@ refuse(const struct hr_graph_node *source, const char *by, struct hr_error *erro
     snprintf(error->param, sizeof error->param, "by");
     hr__fail(error, HR_ERR_ARGUMENT,
              "before a record of '%s' is read, its \"%s\" is not known%s (its number, "
-             "which changes when others are added before it)",
-             source->name, by, hr__str_text(&tail));
+             "which changes when others are added before it)%s",
+             source->name, by, hr__str_text(&tail),
+             source->op->source.key_name == NULL && source->op->source.locate != NULL
+                 ? ". Of records that 'headrace pack' has written all integers and texts "
+                   "are known"
+                 : "");
     hr__str_finish(&tail);
     return HR_ERR_ARGUMENT;
 }

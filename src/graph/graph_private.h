@@ -84,6 +84,11 @@ hr__graph_compose(struct hr_graph *graph, const uint32_t *order, struct hr_error
 HR_CHECK enum hr_err hr__graph_identify(struct hr_graph *graph, const uint32_t *order,
                                         struct hr_error *reterr);
 
+/* graph.c: sets the error's place to the value in the file that has this text or this
+ * name, unless it has a place. */
+void hr__graph_point_at(const struct hr_graph_node *n, const char *text,
+                        struct hr_error *error);
+
 /* Prefixes a message about the graph file with "file:line:column: ". Called once, last.
  */
 void hr__graph_tell_place(const struct hr_graph *graph, struct hr_error *error);

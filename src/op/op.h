@@ -315,8 +315,12 @@ struct hr_op {
     size_t param_count, params_size;
     size_t inputs_min, inputs_max; /* 0, 0 means: none for SOURCE, else 1 */
 
-    /* Check what the table cannot (relations between parameters, shapes, meanings), and
-     * turn the input schema into the output schema. */
+    /* Checks what the table cannot and the parameters alone decide, such as a sum, when
+     * the node is added. On failure error->param names the parameter. NULL: nothing. */
+    HR_CHECK enum hr_err (*check)(const void *params, struct hr_error *error);
+
+    /* Check what needs the input (relations between parameters and fields, shapes,
+     * meanings), and turn the input schema into the output schema. */
     HR_CHECK enum hr_err (*infer)(struct hr_infer *infer);
 
     /* Fields that the op touches although no FIELD parameter names them (those of an

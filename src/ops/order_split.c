@@ -33,9 +33,11 @@ static const struct hr_param split_params[] = {
              .help = "decides, with a record's key, which part it is in; the run's seed "
                      "does not"),
     HR_P_STRING(struct split, by, .fallback = "path",
-                .help = "the key: path (of the file, below the source's folder), a field "
-                        "that the source knows before it reads a record (a label, a "
-                        "column), or index (the record's number in the source)"),
+                .help =
+                    "the key: path (of the file, below the source's folder; in an "
+                    "archive the record's key), a field that the source knows before "
+                    "it reads a record (a label, a column, an integer or a text of an "
+                    "archive), or index (the record's number in the source)"),
     HR_P_STRING(struct split, group,
                 .help = "a regular expression (POSIX, extended): what it matches in the "
                         "key is used in place of the key, so that \"^[^/]+\" keeps the "
@@ -48,29 +50,36 @@ struct part {
     int number, parts;
 };
 
-static enum hr_err split_infer(struct hr_infer *infer)
+static enum hr_err split_check(const void *params, struct hr_error *error)
 {
-    const struct split *p = infer->params;
-    const struct part *part = infer->state;
+    const struct split *p = params;
     double sum = 0;
 
     for (int i = 0; i < p->fractions.count; i++)
         sum += p->fractions.values[i];
+    snprintf(error->param, sizeof error->param, "fractions");
     if (sum < 1 - SUM_TOLERANCE)
-        return hr__infer_fail(infer, "fractions", HR_ERR_ARGUMENT,
-                              "the fractions add up to %g, not 1: add one of %g for the "
-                              "records that are left",
-                              sum, 1 - sum);
+        return hr__fail(error, HR_ERR_ARGUMENT,
+                        "the fractions add up to %g, not 1: add one of %g for the "
+                        "records that are left",
+                        sum, 1 - sum);
     if (sum > 1 + SUM_TOLERANCE)
-        return hr__infer_fail(infer, "fractions", HR_ERR_ARGUMENT,
-                              "the fractions add up to %g, not 1", sum);
+        return hr__fail(error, HR_ERR_ARGUMENT, "the fractions add up to %g, not 1", sum);
+    snprintf(error->param, sizeof error->param, "part");
     if (p->part >= p->fractions.count)
-        return hr__infer_fail(infer, "part", HR_ERR_RANGE,
-                              "part %lld of %d parts: parts count from 0",
-                              (long long)p->part, p->fractions.count);
+        return hr__fail(error, HR_ERR_RANGE, "part %lld of %d parts: parts count from 0",
+                        (long long)p->part, p->fractions.count);
+    snprintf(error->param, sizeof error->param, "group");
     if (p->group != NULL && strlen(p->group) > GROUP_MAX)
-        return hr__infer_fail(infer, "group", HR_ERR_LIMIT,
-                              "a regular expression has at most %d bytes", GROUP_MAX);
+        return hr__fail(error, HR_ERR_LIMIT, "a regular expression has at most %d bytes",
+                        GROUP_MAX);
+    return HR_OK;
+}
+
+static enum hr_err split_infer(struct hr_infer *infer)
+{
+    const struct part *part = infer->state;
+
     infer->output->records = part != NULL ? (int64_t)part->count : -1;
     return HR_OK;
 }
@@ -290,12 +299,19 @@ const struct hr_op hr_op_order_split = {
         "records (or groups) the closer; `headrace explain` shows them. A fraction that "
         "is cut in two leaves the other parts as they are.\n\n"
         "Keys are texts: numbers in decimal, names of classes rather than their numbers. "
+        "Sources know them without decoding or reading whole records: files their paths, "
+        "labels and columns; archives the key of a record as `path`, and its integers "
+        "and "
+        "texts; packed records their integers and texts. A damaged record is known by "
+        "its "
+        "number, and reading it reports the damage. "
         "With `index`, records keep their part only if others are added after them. It "
         "comes before any shuffle, filter or batch.",
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,
     HR_PARAMS(split_params, struct split),
+    .check = split_check,
     .infer = split_infer,
     .open = split_open,
     .close = split_close,

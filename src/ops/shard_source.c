@@ -179,6 +179,23 @@ hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record)
 }
 
 enum hr_err
+hr__shard_source_look(const void *state, uint64_t at, struct hr_window *window,
+                      struct hr_shard_place *ret_place, struct hr_error *reterr)
+{
+    hr__shard_index_place(index_of(state), at, ret_place);
+    return open_window(window, ret_place, reterr);
+}
+
+enum hr_err hr__shard_source_key(enum hr_err code, uint64_t at, struct hr_str *out)
+{
+    if (code != HR_ERR_FORMAT)
+        return code;
+    hr__str_clear(out);
+    hr__str_addf(out, "%llu", (unsigned long long)at);
+    return HR_OK;
+}
+
+enum hr_err
 hr__shard_source_bytes(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
                        const char *data, size_t bytes, struct hr_value *value)
 {

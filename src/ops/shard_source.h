@@ -30,11 +30,6 @@ bool hr__shard_source_locate(const void *params, const void *state, uint64_t ind
                              char *uri, size_t room, uint64_t *ret_offset);
 bool hr__shard_source_ahead(const void *params, const void *state, uint64_t index,
                             struct hr_range *ret_range);
-#define HR_SHARD_SOURCE                                                                  \
-    {                                                                                    \
-        .count = hr__shard_source_count, .locate = hr__shard_source_locate,              \
-        .ahead = hr__shard_source_ahead                                                  \
-    }
 
 /* The bytes of a record: in `owner`, to which the caller has a reference; or, if that is
  * NULL, valid until the thread's next record. */
@@ -47,6 +42,16 @@ struct hr_shard_record {
 /* Reads the record of the context. */
 HR_CHECK enum hr_err
 hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record);
+
+/* The shard of record `at` (< count) through a window, and where the record lies in it:
+ * for keys. The window is zeroed before its first use, and finished by the caller. */
+HR_CHECK enum hr_err
+hr__shard_source_look(const void *state, uint64_t at, struct hr_window *window,
+                      struct hr_shard_place *ret_place, struct hr_error *reterr);
+/* The result of looking a key up: a damaged record is known by its number. Reading it
+ * reports the damage. */
+HR_CHECK enum hr_err
+hr__shard_source_key(enum hr_err code, uint64_t at, struct hr_str *out);
 
 /* Sets a field to `bytes` of the record's bytes, at `data`. */
 HR_CHECK enum hr_err

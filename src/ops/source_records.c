@@ -168,6 +168,93 @@ static const char *records_note(const void *state)
     return ((const struct state *)state)->note;
 }
 
+/* ---- keys ---- */
+
+/* Integers and byte strings that no decoder reads. */
+static bool is_key(const struct hr_field *field)
+{
+    if (field->kind == HR_FIELD_BYTES)
+        return field->meaning != HR_MEANING_ENCODED;
+    if (field->kind != HR_FIELD_TENSOR || field->ndim > 0)
+        return false;
+    return field->dtype != HR_F16 && field->dtype != HR_BF16 && field->dtype != HR_F32 &&
+           field->dtype != HR_F64;
+}
+
+static const struct hr_field *key_field(const struct state *state, size_t i)
+{
+    for (size_t f = 0; f < state->schema.count; f++)
+        if (is_key(&state->schema.fields[f]) && i-- == 0)
+            return &state->schema.fields[f];
+    return NULL;
+}
+
+static const char *records_key_name(const void *params, const void *made, size_t i)
+{
+    const struct hr_field *field = key_field(made, i);
+
+    (void)params;
+    return field != NULL ? field->name : NULL;
+}
+
+static void add_integer(const void *data, enum hr_dtype dtype, struct hr_str *out)
+{
+    size_t bytes = hr_dtype_size(dtype);
+    bool is_signed = dtype == HR_I8 || dtype == HR_I16 || dtype == HR_I32;
+    uint64_t number = 0;
+
+    memcpy(&number, data, bytes); /* little-endian */
+    if (is_signed && number >> (8 * bytes - 1) != 0)
+        number |= UINT64_MAX << (8 * bytes);
+    hr__str_addf(out, "%lld", (long long)number);
+}
+
+/* Adds the value without reading the rest of the record. */
+static enum hr_err
+look_up(const struct state *state, const struct hr_field *field, struct hr_window *window,
+        const struct hr_shard_place *place, struct hr_str *out, struct hr_error *error)
+{
+    size_t head = sizeof(struct hr_records_head), front, block;
+    uint64_t at, bytes;
+    const void *data;
+
+    if (place->bytes < head)
+        return hr__fail(error, HR_ERR_FORMAT, "it is cut");
+    block = (size_t)place->bytes - head;
+    front = hr__wire_reader_front(&state->reader);
+    HR_TRY(hr__window_get(window, place->offset + head, front < block ? front : block,
+                          &data, error));
+    HR_TRY(hr__wire_reader_locate(&state->reader, data, block,
+                                  (size_t)(field - state->schema.fields), &at, &bytes,
+                                  error));
+    HR_TRY(
+        hr__window_get(window, place->offset + head + at, (size_t)bytes, &data, error));
+    if (field->kind == HR_FIELD_TENSOR)
+        add_integer(data, field->dtype, out);
+    else
+        hr__str_add_bytes(out, data, (size_t)bytes);
+    return HR_OK;
+}
+
+/* Checksums are for those who read the record: damage gives a key of some kind. */
+static enum hr_err records_key(const void *params, const void *made, size_t i,
+                               uint64_t index, struct hr_str *out, struct hr_error *error)
+{
+    struct hr_window *window = hr__calloc(1, sizeof *window);
+    struct hr_shard_place place;
+    enum hr_err code;
+
+    (void)params;
+    if (window == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    code = hr__shard_source_look(made, index, window, &place, error);
+    if (code == HR_OK)
+        code = look_up(made, key_field(made, i), window, &place, out, error);
+    hr__window_finish(window);
+    hr__free(window);
+    return hr__shard_source_key(code, index, out);
+}
+
 /* ---- records ---- */
 
 /* A small record lies in a window, from which its values are copied. Splits of ragged
@@ -262,5 +349,7 @@ const struct hr_op hr_op_source_records = {
                .note = records_note,
                .count = hr__shard_source_count,
                .locate = hr__shard_source_locate,
-               .ahead = hr__shard_source_ahead},
+               .ahead = hr__shard_source_ahead,
+               .key_name = records_key_name,
+               .key = records_key},
 };

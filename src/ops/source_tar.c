@@ -245,6 +245,123 @@ static enum hr_err tar_open(const struct hr_open *open, void **ret_state)
     return HR_OK;
 }
 
+/* ---- keys ---- */
+
+/* The integer at `data`, with spaces at its end. */
+static bool parse_integer(const char *data, size_t bytes, int64_t *ret_number)
+{
+    char text[32], *end;
+
+    while (bytes > 0 && strchr(" \t\r\n", data[bytes - 1]) != NULL)
+        bytes--;
+    if (bytes == 0 || bytes >= sizeof text)
+        return false;
+    memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    errno = 0;
+    *ret_number = strtoll(text, &end, 10);
+    return end == text + bytes && errno == 0;
+}
+
+/* The number of the i-th field whose members are integers or texts; that of `fields` when
+ * there are no more, and *i is what is left then. */
+static int field_of_key(const struct tar *p, size_t *i)
+{
+    for (int at = 0; at < p->fields.count; at++) {
+        const char *ending = p->fields.values[at];
+        enum content content = content_of(ending, strcspn(ending, "|"));
+
+        if ((content == CONTENT_INTEGER || content == CONTENT_TEXT) && (*i)-- == 0)
+            return at;
+    }
+    return p->fields.count;
+}
+
+/* Integers and texts, the key if it is a field, and last the key as "path". */
+static const char *tar_key_name(const void *params, const void *state, size_t i)
+{
+    const struct tar *p = params;
+    int field = field_of_key(p, &i);
+
+    (void)state;
+    if (field < p->fields.count)
+        return p->fields.keys[field];
+    if (p->keys && i-- == 0)
+        return p->key_field;
+    return i == 0 ? "path" : NULL;
+}
+
+static enum hr_err add_member(const struct hr_tar_member *member, const char *endings,
+                              struct hr_window *window, uint64_t at, struct hr_str *out,
+                              struct hr_error *error)
+{
+    const void *data;
+    int64_t number;
+
+    if (member->bytes > SIZE_MAX / 2)
+        return hr__fail(error, HR_ERR_FORMAT, "the archive ends in a member");
+    HR_TRY(
+        hr__window_get(window, at + member->data, (size_t)member->bytes, &data, error));
+    if (content_of(endings, strcspn(endings, "|")) != CONTENT_INTEGER)
+        hr__str_add_bytes(out, data, (size_t)member->bytes);
+    else if (parse_integer(data, (size_t)member->bytes, &number))
+        hr__str_addf(out, "%lld", (long long)number);
+    else
+        return hr__fail(error, HR_ERR_FORMAT, "it is no integer");
+    return HR_OK;
+}
+
+/* Reads headers up to the member with one of the endings, NULL: the key; and that member.
+ */
+static enum hr_err
+look_up(const char *endings, struct hr_window *window, const struct hr_shard_place *place,
+        struct hr_tar_member *member, struct hr_str *out, struct hr_error *error)
+{
+    uint64_t at = place->offset, end = place->offset + place->bytes;
+    size_t key, ending;
+
+    for (; at < end; at += member->next) {
+        enum hr_err code = hr__tar_look(window, at, end, member, error, error);
+
+        if (code != HR_OK) /* damage, or the end of the archive */
+            return code == HR_ERR_RANGE || code == HR_ERR_END ? HR_ERR_FORMAT : code;
+        if (!hr__tar_key(member, &key, &ending))
+            continue;
+        if (endings == NULL) {
+            hr__str_add_bytes(out, member->name, key);
+            return HR_OK;
+        }
+        if (takes(endings, member->name + key + 1, ending))
+            return add_member(member, endings, window, at, out, error);
+    }
+    return hr__fail(error, HR_ERR_FORMAT, "it has no such member");
+}
+
+struct look {
+    struct hr_window window;
+    struct hr_tar_member member;
+};
+
+static enum hr_err tar_key(const void *params, const void *state, size_t i,
+                           uint64_t index, struct hr_str *out, struct hr_error *error)
+{
+    const struct tar *p = params;
+    int field = field_of_key(p, &i);
+    struct look *look = hr__calloc(1, sizeof *look);
+    struct hr_shard_place place;
+    enum hr_err code;
+
+    if (look == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    code = hr__shard_source_look(state, index, &look->window, &place, error);
+    if (code == HR_OK)
+        code = look_up(field < p->fields.count ? p->fields.values[field] : NULL,
+                       &look->window, &place, &look->member, out, error);
+    hr__window_finish(&look->window);
+    hr__free(look);
+    return hr__shard_source_key(code, index, out);
+}
+
 /* ---- records ---- */
 
 static enum hr_err
@@ -265,23 +382,14 @@ static enum hr_err
 set_integer(struct hr_op_ctx *ctx, const struct hr_shard_record *record, const char *data,
             size_t bytes, const char *name, struct hr_value *value)
 {
-    char text[32], *end;
     int64_t *number;
     void *memory;
 
-    while (bytes > 0 && strchr(" \t\r\n", data[bytes - 1]) != NULL)
-        bytes--;
-    if (bytes > 0 && bytes < sizeof text) {
-        memcpy(text, data, bytes);
-        text[bytes] = '\0';
-        HR_TRY(hr__op_alloc(ctx, sizeof *number, &memory));
-        number = memory;
-        errno = 0;
-        *number = strtoll(text, &end, 10);
-        if (end == text + bytes && errno == 0) {
-            hr__value_set_tensor(value, HR_I64, 0, NULL, number, NULL);
-            return HR_OK;
-        }
+    HR_TRY(hr__op_alloc(ctx, sizeof *number, &memory));
+    number = memory;
+    if (parse_integer(data, bytes, number)) {
+        hr__value_set_tensor(value, HR_I64, 0, NULL, number, NULL);
+        return HR_OK;
     }
     return hr__fail(ctx->error, HR_ERR_FORMAT,
                     "%s: byte %llu: member '%s' is no integer: \"%.*s\"",
@@ -409,5 +517,9 @@ const struct hr_op hr_op_source_tar = {
     .close = tar_close,
     .identity = hr__shard_source_identity,
     .apply = tar_apply,
-    .source = HR_SHARD_SOURCE,
+    .source = {.count = hr__shard_source_count,
+               .locate = hr__shard_source_locate,
+               .ahead = hr__shard_source_ahead,
+               .key_name = tar_key_name,
+               .key = tar_key},
 };

@@ -70,5 +70,7 @@ const struct hr_op hr_op_source_tfrecord = {
     .close = hr__shard_source_close,
     .identity = hr__shard_source_identity,
     .apply = tfrecord_apply,
-    .source = HR_SHARD_SOURCE,
+    .source = {.count = hr__shard_source_count,
+               .locate = hr__shard_source_locate,
+               .ahead = hr__shard_source_ahead},
 };

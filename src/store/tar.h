@@ -34,6 +34,13 @@ HR_CHECK enum hr_err
 hr__tar_parse(const void *data, size_t have, struct hr_tar_member *ret_member,
               size_t *ret_need, struct hr_error *reterr);
 
+/* Reads the header at byte `at` of an object whose records end before `end`. HR_ERR_END
+ * and HR_ERR_FORMAT as above, with *why (or NULL); HR_ERR_RANGE: it ends after `end`; the
+ * window's errors, with *reterr. */
+HR_CHECK enum hr_err hr__tar_look(struct hr_window *window, uint64_t at, uint64_t end,
+                                  struct hr_tar_member *ret_member, struct hr_error *why,
+                                  struct hr_error *reterr);
+
 /* Writes the header of a regular file, as ustar has it; contents follow, filled up with
  * zeros to a multiple of HR_TAR_BLOCK. Always the same bytes: no time, user 0.
  * HR_ERR_LIMIT from 100 bytes of name, or 8 GiB of contents, on. */

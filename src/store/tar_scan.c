@@ -27,21 +27,29 @@ static enum hr_err close_record(struct scan *scan)
     return hr__shard_add(scan->shard, scan->from, scan->end);
 }
 
-/* Parses the header at `at`; HR_ERR_RANGE if the archive ends within it. */
-static enum hr_err parse(struct scan *scan, uint64_t at, struct hr_error *error)
+enum hr_err hr__tar_look(struct hr_window *window, uint64_t at, uint64_t end,
+                         struct hr_tar_member *ret_member, struct hr_error *why,
+                         struct hr_error *reterr)
 {
     size_t need = HR_TAR_BLOCK;
     const void *data;
     enum hr_err code;
 
     do {
-        if (at > scan->shard->window.object->bytes ||
-            need > scan->shard->window.object->bytes - at)
+        if (at > end || need > end - at)
             return HR_ERR_RANGE;
-        HR_TRY(hr__window_get(&scan->shard->window, at, need, &data, scan->shard->error));
-        code = hr__tar_parse(data, need, &scan->member, &need, error);
+        HR_TRY(hr__window_get(window, at, need, &data, reterr));
+        code = hr__tar_parse(data, need, ret_member, &need, why);
     } while (code == HR_ERR_RANGE);
     return code;
+}
+
+static enum hr_err parse(struct scan *scan, uint64_t at, struct hr_error *why)
+{
+    struct hr_window *window = &scan->shard->window;
+
+    return hr__tar_look(window, at, window->object->bytes, &scan->member, why,
+                        scan->shard->error);
 }
 
 static enum hr_err add_member(struct scan *scan)

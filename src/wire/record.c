@@ -349,16 +349,16 @@ void hr__wire_reader_finish(struct hr_wire_reader *reader)
         hr__wire_layout_finish(&reader->layouts[i]);
 }
 
-enum hr_err
-hr__wire_reader_open(const struct hr_wire_reader *reader, const void *data, size_t bytes,
-                     struct hr_arena *arena, struct hr_wire_single *ret_single,
-                     struct hr_error *reterr)
+/* Checks everything before the values, which must be there, of a block of `bytes` bytes.
+ */
+static enum hr_err
+pick_layout(const struct hr_wire_reader *reader, const char *data, size_t bytes,
+            const struct hr_wire_layout **ret_layout, struct hr_error *reterr)
 {
     const struct hr_wire_layout *layout;
     struct hr_record_id id;
     struct block_head head;
 
-    assert((uintptr_t)data % HR_WIRE_ALIGN == 0);
     if (bytes < sizeof head)
         return malformed(reterr, "it is shorter than its head");
     memcpy(&head, data, sizeof head);
@@ -370,11 +370,51 @@ hr__wire_reader_open(const struct hr_wire_reader *reader, const void *data, size
     layout = &reader->layouts[head.id_bytes > HR_WIRE_ALIGN];
     if (head.fields != layout->count || layout->end > bytes)
         return malformed(reterr, "its records are cut");
-    if (!hr__wire_id_get((const char *)data + layout->ids, head.id_bytes, &id))
+    if (!hr__wire_id_get(data + layout->ids, head.id_bytes, &id))
         return malformed(reterr, "an identity");
+    *ret_layout = layout;
+    return HR_OK;
+}
+
+enum hr_err
+hr__wire_reader_open(const struct hr_wire_reader *reader, const void *data, size_t bytes,
+                     struct hr_arena *arena, struct hr_wire_single *ret_single,
+                     struct hr_error *reterr)
+{
+    assert((uintptr_t)data % HR_WIRE_ALIGN == 0);
+    HR_TRY(pick_layout(reader, data, bytes, &ret_single->layout, reterr));
     ret_single->region =
         (struct hr_wire_region){.base = data, .bytes = bytes, .arena = arena};
-    ret_single->layout = layout;
+    return HR_OK;
+}
+
+size_t hr__wire_reader_front(const struct hr_wire_reader *reader)
+{
+    return reader->layouts[HR_WIRE_LAYOUTS - 1].end;
+}
+
+enum hr_err hr__wire_reader_locate(const struct hr_wire_reader *reader, const void *front,
+                                   size_t bytes, size_t field, uint64_t *ret_at,
+                                   uint64_t *ret_bytes, struct hr_error *reterr)
+{
+    const struct hr_wire_layout *layout = NULL;
+    const struct hr_wire_lane *lane;
+    struct hr_wire_value wire;
+
+    HR_TRY(pick_layout(reader, front, bytes, &layout, reterr));
+    assert(field < layout->count);
+    lane = &layout->lanes[field];
+    if (lane->bytes > 0) {
+        *ret_at = lane->at;
+        *ret_bytes = lane->bytes;
+        return HR_OK;
+    }
+    memcpy(&wire, (const char *)front + lane->at, sizeof wire);
+    if (wire.kind != HR_VALUE_BYTES || wire.where != HR_WIRE_HERE ||
+        !hr__wire_inside(bytes, wire.place, wire.bytes))
+        return malformed(reterr, "a byte string");
+    *ret_at = wire.place;
+    *ret_bytes = wire.bytes;
     return HR_OK;
 }
 

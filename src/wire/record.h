@@ -107,6 +107,17 @@ hr__wire_reader_open(const struct hr_wire_reader *reader, const void *data, size
                      struct hr_arena *arena, struct hr_wire_single *ret_single,
                      struct hr_error *reterr);
 
+/*
+ * Where the value of a field lies in a block of `bytes` bytes: an item of a column, or a
+ * byte string. `front` has the first hr__wire_reader_front() bytes of the block, or all
+ * if there are fewer. HR_ERR_FORMAT, also for other values.
+ */
+size_t hr__wire_reader_front(const struct hr_wire_reader *reader);
+HR_CHECK enum hr_err
+hr__wire_reader_locate(const struct hr_wire_reader *reader, const void *front,
+                       size_t bytes, size_t field, uint64_t *ret_at, uint64_t *ret_bytes,
+                       struct hr_error *reterr);
+
 /* The value of a field. It is shared, owns nothing, and is valid while the block's bytes
  * and arena are. */
 HR_CHECK enum hr_err
