@@ -17,6 +17,9 @@ void hr__run_blame(struct hr_runner *runner, uint32_t node)
     struct hr_error *error = &runner->error;
     bool has_file = error->file[0] != '\0';
 
+    if (runner->thread.failed_node > 0)
+        node = runner->thread.failed_node - 1;
+    runner->thread.failed_node = 0;
     if (error->node[0] == '\0')
         hr__graph_blame(runner->engine->graph, node, error);
     if (!has_file) {

@@ -171,6 +171,7 @@ static void load(struct hr_pass *pass, const struct hr_segment *segment)
         record->code = HR_OK;
         record->drop = false;
         record->failed_step = 0;
+        record->failed_node = step->node;
         record->detail = NULL;
         record->results = NULL;
         record->child_count = 0;
@@ -209,7 +210,7 @@ keep_children(struct hr_pass *pass, const struct hr_proc_record *record, uint32_
 }
 
 /* The node of the step that ended the record. */
-static uint32_t failed_node(const struct hr_pass *pass, const struct hr_segment *segment,
+static uint32_t ending_node(const struct hr_pass *pass, const struct hr_segment *segment,
                             const struct hr_proc_record *record)
 {
     assert(segment->from + record->failed_step < segment->to);
@@ -224,7 +225,7 @@ static void unload_good(struct hr_pass *pass, const struct hr_segment *segment,
     struct hr_value *slots = hr__pass_slots(pass, row);
 
     if (record->drop) {
-        hr__pass_ended(pass, row, failed_node(pass, segment, record), HR_RECORD_DROPPED);
+        hr__pass_ended(pass, row, ending_node(pass, segment, record), HR_RECORD_DROPPED);
         return;
     }
     if (segment->to > p->step_count) {
@@ -260,14 +261,14 @@ static void unload(struct hr_pass *pass, const struct hr_segment *segment, uint3
         return;
     }
     if (record->code == HR_ERR_END) {
-        hr__pass_ended(pass, row, failed_node(pass, segment, record), HR_RECORD_END);
+        hr__pass_ended(pass, row, ending_node(pass, segment, record), HR_RECORD_END);
         hr__free(record->detail);
         return;
     }
     runner->error = record->error;
     runner->error.code = record->code;
     runner->error.node[0] = '\0';
-    hr__pass_fail(pass, row, failed_node(pass, segment, record), record->detail, false);
+    hr__pass_fail(pass, row, record->failed_node, record->detail, false);
 }
 
 /* Charges what the request took in the worker process: wall time per node, of which

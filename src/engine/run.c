@@ -250,7 +250,7 @@ static inline void finish_row(struct hr_pass *pass, uint32_t row, bool timed)
         return;
     }
     runner->error.code = code;
-    if (runner->error.node[0] == '\0') /* a deferred value: blame its group */
+    if (runner->error.node[0] == '\0')
         hr__run_blame(runner, p->step_count > 0 ? p->steps[p->step_count - 1].group : 0);
     hr__run_note_bad(runner, pass->stage, pass->block, pass->at + row,
                      hr__pass_ids(pass, row), NULL, false);

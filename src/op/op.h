@@ -133,6 +133,9 @@ struct hr_thread {
     struct hr_pool *pool;     /* buffers that outlive the record */
     bool describes; /* records are only described: forcing a deferred value fails and
                        clears this */
+    /* 1 + the node that asked for what a deferred value could not be made of: the error
+     * of its force is that node's. 0: none; who reads it sets it back. */
+    uint32_t failed_node;
     struct hr_thread_object *objects;
     struct hr_charge *charges; /* per node; NULL when this record is not timed. See
                                   op/thread.h, as for the rest */

@@ -210,8 +210,10 @@ enum hr_err hr__image_force(struct hr_thread *thread, struct hr_value *value, vo
         hr__image_seek_share(image, &thread->arena);
     err = make(thread, image, into, &made, &shows, reterr);
     hr__thread_charge(thread, node);
-    if (err != HR_OK)
+    if (err != HR_OK) {
+        thread->failed_node = image->node_decode + 1;
         return err;
+    }
     /* Widened pixels are in the arena; the owner holds the pixels they were made from. */
     if (shows && image->encoded == NULL && image->pixels.dtype == image->source_dtype) {
         made.owner = value->owner;

@@ -293,7 +293,8 @@ collect(struct hr_proc *proc, struct request_result *result, struct hr_error *re
 
 /* ---- progress through the records ---- */
 
-static void bad_record(struct hr_proc_progress *progress, enum hr_err code, uint32_t step)
+static void bad_record(struct hr_proc *proc, struct hr_proc_progress *progress,
+                       enum hr_err code, uint32_t step)
 {
     struct hr_proc_record *record = &progress->records[progress->done++];
 
@@ -302,6 +303,7 @@ static void bad_record(struct hr_proc_progress *progress, enum hr_err code, uint
     record->code = code;
     record->drop = false;
     record->failed_step = step;
+    record->failed_node = proc->program->steps[step].number;
     record->child_count = 0;
     record->results = NULL;
     progress->alone = false;
@@ -318,7 +320,7 @@ static void too_large(struct hr_proc *proc, struct hr_proc_progress *progress)
              "a record's inputs and outputs do not fit the %zu bytes of memory that are "
              "shared with a worker process; raise memory_bytes",
              proc->bytes_max);
-    bad_record(progress, HR_ERR_LIMIT, 0);
+    bad_record(proc, progress, HR_ERR_LIMIT, 0);
 }
 
 static void fail_record(struct hr_proc *proc, struct hr_proc_progress *progress,
@@ -340,7 +342,7 @@ static void fail_record(struct hr_proc *proc, struct hr_proc_progress *progress,
                  "in a row",
                  node, HR_PROC_DEATHS_MAX);
     snprintf(error->node, sizeof error->node, "%s", node);
-    bad_record(progress, HR_ERR_IO, step);
+    bad_record(proc, progress, HR_ERR_IO, step);
 }
 
 /* A run that fails has no results. */

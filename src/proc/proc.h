@@ -80,7 +80,8 @@ struct hr_proc_record {
     char *detail;             /* long text about an error (hr_code_detail), or NULL; the
                                  caller hr__frees it */
     enum hr_err code;         /* HR_OK, or of the record; HR_ERR_END from a source */
-    uint32_t failed_step;
+    uint32_t failed_step;     /* the one that ended the record */
+    uint32_t failed_node;     /* at fault, when code is not HR_OK */
     bool drop;
     struct hr_error error; /* when code is not HR_OK; last, since it is large */
 };

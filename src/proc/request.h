@@ -61,6 +61,7 @@ struct hr_proc_status {
 
 struct hr_proc_failure {
     struct hr_error error;
+    uint32_t node;         /* at fault */
     uint32_t detail_bytes; /* of text after it */
 };
 

@@ -132,7 +132,12 @@ static const struct hr_code_call_class serve_class = {
 static enum hr_err pack_failure(struct hr_server *server, const struct hr_error *error,
                                 struct hr_proc_status *status)
 {
-    struct hr_proc_failure failure = {.error = *error};
+    struct hr_proc_failure failure = {
+        .error = *error,
+        .node = server->thread.failed_node > 0
+                    ? server->thread.failed_node - 1
+                    : server->program.steps[status->step].number,
+    };
     size_t length = server->detail != NULL ? strlen(server->detail) : 0, at = 0;
     char *to;
 
@@ -301,6 +306,7 @@ static void clear_record(struct hr_server *server)
     if (server->detail != NULL)
         hr__free(server->detail);
     server->detail = NULL;
+    server->thread.failed_node = 0;
 }
 
 /* Structs that many records write are filled in place, member by member: copying one that

@@ -236,6 +236,8 @@ static bool take_failure(struct taking *taking, struct hr_proc_record *record,
         !hr__wire_inside(out->bytes, status->place, sizeof failure))
         return nonsense(taking, "an error without a code");
     copy_in(&failure, out->base + status->place, sizeof failure);
+    if (failure.node >= taking->proc->program->nodes)
+        return nonsense(taking, "an error of a node that does not exist");
     if (failure.detail_bytes > HR_PROC_DETAIL_MAX ||
         !hr__wire_inside(out->bytes, status->place + sizeof failure,
                          failure.detail_bytes))
@@ -247,6 +249,7 @@ static bool take_failure(struct taking *taking, struct hr_proc_record *record,
     failure.error.code = (enum hr_err)status->code;
     record->error = failure.error;
     record->code = failure.error.code;
+    record->failed_node = failure.node;
     record->detail = detail;
     return true;
 }

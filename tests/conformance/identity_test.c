@@ -183,7 +183,7 @@ __attribute__((constructor)) static void serve(void)
 }
 
 static struct peers peers;
-static bool has_peers;
+static bool has_peers, in_processes; /* and whether all ops run there */
 
 static enum hr_err prepare(void *user, struct hr_graph *graph, struct hr_error *reterr)
 {
@@ -230,6 +230,8 @@ static struct outcome_job ledger_job(const char *text, int threads)
     options.epochs = 2;
     options.seed = 11;
     options.ledger = ledger;
+    if (in_processes)
+        options.variant = HR_VARIANT_PROCESSES;
     job = outcome_job_with(text, threads, &options);
     job.prepare = prepare;
     job.user = &has_peers;
@@ -309,6 +311,39 @@ TEST(the_ledger_is_the_same_in_every_variant)
         hr__free(other);
     }
     has_peers = false;
+    peers_finish(&peers);
+    hr__free(whole);
+}
+
+/* Damage shows when the header is read, or when pixels are made, which other nodes ask
+ * for. */
+TEST(a_photo_that_cannot_be_decoded_is_a_fault_of_the_decoder_in_every_variant)
+{
+    char text[1024], *whole, *other;
+
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n  - source.files: {path: '%s', labels: folder}\n"
+             "  - image.decode: {mode: exact}\n"
+             "  - image.random_crop: {size: 20}\n"
+             "  - image.resize: {size: 16}\n"
+             "  - image.gaussian_blur: {size: 3}\n"
+             "  - batch.stack: {size: 4}\n",
+             photos_broken(5));
+    whole = ledger_of(text, 0, 2 * 12);
+    CHECK_HAS(whole, "\"node\":\"image.decode\"");
+    CHECK(strstr(whole, "\"node\":\"image.r") == NULL);
+    CHECK(strstr(whole, "\"node\":\"image.g") == NULL);
+    other = ledger_of(text, 2, 2 * 12);
+    check_same(other, whole);
+    hr__free(other);
+    peers_init(&peers, "serve");
+    has_peers = in_processes = true;
+    for (int threads = 0; threads <= 2; threads += 2) {
+        other = ledger_of(text, threads, 2 * 12);
+        check_same(other, whole);
+        hr__free(other);
+    }
+    has_peers = in_processes = false;
     peers_finish(&peers);
     hr__free(whole);
 }

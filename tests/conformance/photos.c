@@ -32,13 +32,34 @@ const char *photos_good(void)
     return dir;
 }
 
-/* Damages a file: kind 0 truncates it, 1 empties it, 2 replaces it by text. */
+/* Changes the number of the first quantization table to one that does not exist: the size
+ * of the photo can be read, its pixels cannot. */
+static void break_table(const char *path)
+{
+    FILE *file = fopen(path, "r+");
+    int last = 0, byte;
+
+    CHECK(file != NULL);
+    while ((byte = fgetc(file)) != EOF && !(last == 0xFF && byte == 0xDB))
+        last = byte;
+    CHECK_EQ_INT(byte, 0xDB);
+    CHECK_EQ_INT(fseek(file, 2, SEEK_CUR), 0);
+    fputc(0x0F, file);
+    CHECK_EQ_INT(fclose(file), 0);
+}
+
+/* Damages a file: kind 0 truncates it, 1 empties it, 2 replaces it by text, 3 breaks a
+ * table. */
 static void damage(const char *path, int kind)
 {
     FILE *file;
 
-    if (kind % 3 < 2) {
-        CHECK_EQ_INT(truncate(path, kind % 3 == 0 ? 1200 : 0), 0);
+    if (kind % 4 < 2) {
+        CHECK_EQ_INT(truncate(path, kind % 4 == 0 ? 1200 : 0), 0);
+        return;
+    }
+    if (kind % 4 == 3) {
+        break_table(path);
         return;
     }
     file = fopen(path, "w");
