@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct hr_shard_index *index;
     char *text;
 
-    if (bytes < 1 || (text = malloc(bytes)) == NULL)
+    if (bytes < 1 || (text = malloc(bytes - 1)) == NULL)
         return 0;
     memcpy(text, data + 1, --bytes);
     if (data[0] % 2 == 1)
