@@ -85,7 +85,7 @@ asan ubsan tsan:
 	@test -e $(BUILD)-$@/build.ninja || \
 	    meson setup $(BUILD)-$@ -Db_sanitize=$(sanitizer) -Db_lundef=false --buildtype=debugoptimized
 	@ninja -C $(BUILD)-$@
-	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
 	    meson test -C $(BUILD)-$@ --print-errorlogs --timeout-multiplier 5
 
 asan-python: sanitizer = address,undefined
