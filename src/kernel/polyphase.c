@@ -197,8 +197,8 @@ enum hr_err hr__polyphase_run(const struct hr_polyphase *p, struct hr_arena *are
                           (size_t)p->fir.in, (size_t)p->fir.in, x, stride,
                           left + (size_t)p->after);
         table->fir(&p->fir, x, stride, (size_t)p->lead, y, tile, lanes((int64_t)left));
-        hr__transpose_f32(y, tile, out + b * p->fir.out, (size_t)p->fir.out,
-                          (size_t)p->fir.out, left);
+        table->transpose(y, tile, out + b * p->fir.out, (size_t)p->fir.out,
+                         (size_t)p->fir.out, left);
     }
     return HR_OK;
 }

@@ -1,10 +1,14 @@
 /*
- * kernel/samples.c - conversion of samples, and transposition.
+ * kernel/samples.c - conversion of samples, and blocks in columns.
  */
 #include "kernel/samples.h"
 
 #include <float.h>
 #include <string.h>
+
+#include "kernel/sound.h"
+
+#include "kernel/sound.h"
 
 typedef int16_t __attribute__((aligned(1), may_alias)) any_i16;
 typedef int32_t __attribute__((aligned(1), may_alias)) any_i32;
@@ -127,63 +131,6 @@ void hr__limit_range(float *data, size_t count, float range)
         data[i] = data[i] > top ? data[i] : top;
 }
 
-/* ---- transposition ---- */
-
-typedef float quad __attribute__((vector_size(16)));
-
-static inline quad load(const float *from)
-{
-    quad q;
-
-    memcpy(&q, from, sizeof q);
-    return q;
-}
-
-static inline void
-transpose4(const float *from, size_t from_stride, float *to, size_t to_stride)
-{
-    quad a = load(from), b = load(from + from_stride), c = load(from + 2 * from_stride),
-         d = load(from + 3 * from_stride);
-    quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-    quad ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-    quad cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-
-    a = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-    b = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-    c = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
-    d = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
-    memcpy(to, &a, sizeof a);
-    memcpy(to + to_stride, &b, sizeof b);
-    memcpy(to + 2 * to_stride, &c, sizeof c);
-    memcpy(to + 3 * to_stride, &d, sizeof d);
-}
-
-static void transpose_part(const float *from, size_t from_stride, float *to,
-                           size_t to_stride, size_t rows, size_t columns)
-{
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++)
-            to[c * to_stride + r] = from[r * from_stride + c];
-}
-
-void hr__transpose_f32(const float *from, size_t from_stride, float *to, size_t to_stride,
-                       size_t rows, size_t columns)
-{
-    size_t r = 0, whole = columns & ~(size_t)3;
-
-    for (; r + 4 <= rows; r += 4) {
-        const float *at = from + r * from_stride;
-
-        for (size_t c = 0; c < whole; c += 4)
-            transpose4(at + c, from_stride, to + c * to_stride + r, to_stride);
-        transpose_part(at + whole, from_stride, to + whole * to_stride + r, to_stride, 4,
-                       columns - whole);
-    }
-    transpose_part(from + r * from_stride, from_stride, to + r, to_stride, rows - r,
-                   columns);
-}
-
 /* ---- blocks in columns ---- */
 
 /* A sample outside the sound; a sound that is shorter than what it is to mirror is
@@ -234,6 +181,6 @@ void hr__sound_columns(const float *sound, int64_t count, enum hr_sound_edge edg
     if (last > first && block == 1)
         memcpy(to + first, sound + from + (int64_t)first, (last - first) * sizeof *to);
     else if (last > first)
-        hr__transpose_f32(sound + from + (int64_t)first * step, block, to + first, stride,
-                          last - first, rows);
+        hr__sound_table()->transpose(sound + from + (int64_t)first * step, block,
+                                     to + first, stride, last - first, rows);
 }

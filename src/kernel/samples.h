@@ -33,10 +33,6 @@ void hr__samples_mean(const float *from, size_t stride, size_t channels, float *
 /* Raises numbers to the largest minus `range`, in place. */
 void hr__limit_range(float *data, size_t count, float range);
 
-/* to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. */
-void hr__transpose_f32(const float *from, size_t from_stride, float *to, size_t to_stride,
-                       size_t rows, size_t columns);
-
 /* What is beyond the ends of a sound. */
 enum hr_sound_edge {
     HR_EDGE_REFLECT, /* the sound mirrored about its first and last sample */

@@ -3,6 +3,7 @@
  */
 #include "kernel/kernel_test_util.h"
 #include "kernel/samples.h"
+#include "kernel/sound.h"
 
 #define MOST 70
 
@@ -27,7 +28,8 @@ TEST(transposing_moves_every_number_and_no_other_byte)
         size_t stride = rows + (size_t)test_below(&rng, (int32_t)(MOST - rows));
 
         memset(to, 0x55, sizeof to);
-        hr__transpose_f32(noise, MOST, to, stride, rows, columns);
+        hr__isa_limit(test_isas[round % TEST_ISAS]);
+        hr__sound_table()->transpose(noise, MOST, to, stride, rows, columns);
         for (size_t i = 0; i < MOST * MOST; i++) {
             size_t c = stride > 0 ? i / stride : MOST, r = stride > 0 ? i % stride : 0;
             float untouched;
@@ -39,6 +41,7 @@ TEST(transposing_moves_every_number_and_no_other_byte)
                 CHECK_BYTES(&to[i], &untouched, sizeof untouched);
         }
     }
+    hr__isa_limit(TEST_BEST);
 }
 
 /* The sample at a place beyond the ends, step by step. */

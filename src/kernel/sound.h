@@ -80,6 +80,10 @@ struct hr_sound_table {
     void (*log2)(const float *in, float *out, size_t count, float add, float least,
                  float scale, float bias);
 
+    /* to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. */
+    void (*transpose)(const float *from, size_t from_stride, float *to, size_t to_stride,
+                      size_t rows, size_t columns);
+
     /* Number k becomes the sum of number j times exp(-2 pi i j k / size). `x` has `size`
      * real parts, then as many imaginary ones, and so has `work`; returns which of them
      * has the result. For the inverse, times the size, swap real and imaginary parts

@@ -11,6 +11,7 @@
 #include "kernel/rows.h"
 #include "kernel/sound.h"
 #include "kernel/sound_log.h"
+#include "kernel/transpose.h"
 
 /* ---- filter ---- */
 
@@ -467,6 +468,7 @@ const struct hr_sound_table NAME = {
     .spectrum = spectrum_run,
     .bands = bands_run,
     .log2 = log2_run,
+    .transpose = transpose_run,
 };
 
 #endif
