@@ -551,8 +551,8 @@ def audio_noise(
 
     Args:
         pipeline: what the operator reads.
-        path: files with noise: one, a folder, or a pattern such as "noise/*.wav"; path,
-            required.
+        path: files with noise: one, a folder, or a pattern such as "sounds/*.wav";
+            path, required.
         suffix: ending of the names in a folder; string, default wav.
         samples_max: refuse files that have more together; they stay in memory, four
             bytes a sample; int, 1 to 1099511627776, in samples, default 67108864.
@@ -734,7 +734,7 @@ def audio_reverb(
     Args:
         pipeline: what the operator reads.
         path: files with impulse responses: one, a folder, or a pattern such as
-            "noise/*.wav"; path, optional.
+            "sounds/*.wav"; path, optional.
         suffix: ending of the names in a folder; string, default wav.
         samples_max: refuse files that have more together; they stay in memory, four
             bytes a sample; int, 1 to 1099511627776, in samples, default 67108864.

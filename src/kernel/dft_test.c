@@ -166,3 +166,32 @@ TEST(tones_are_the_same_at_any_rate)
         CHECK(out[count + 1] == 0 && out[count + 2] == 0);
     }
 }
+
+TEST(a_failed_allocation_is_reported)
+{
+    static const float in[500] = {0}, room[300] = {1};
+    float out[500];
+    enum hr_err err = HR_ERR_MEMORY;
+
+    for (uint64_t n = 1; err != HR_OK; n++) {
+        struct hr_convolver *convolver = NULL;
+        struct hr_sinc *sinc = NULL;
+        struct hr_arena arena;
+
+        hr__arena_init(&arena);
+        hr__fault_arm(HR_FAULT_ALLOC, n);
+        err = hr__convolver_create(300, &convolver, NULL);
+        if (err == HR_OK)
+            err = hr__convolver_run(convolver, &arena, room, 300, in, 500, 0, out);
+        if (err == HR_OK)
+            err = hr__sinc_create(1.2, &sinc, NULL);
+        if (err == HR_OK)
+            err = hr__sinc_run(sinc, &arena, in, 500, out, 400);
+        hr__fault_arm(0, 0);
+        CHECK(err == HR_OK || err == HR_ERR_MEMORY);
+        CHECK(n < 30);
+        hr__convolver_destroy(convolver);
+        hr__sinc_destroy(sinc);
+        hr__arena_finish(&arena);
+    }
+}

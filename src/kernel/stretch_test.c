@@ -113,3 +113,26 @@ TEST(short_and_silent_sounds_stretch)
         }
     hr__stretch_destroy(s);
 }
+
+TEST(a_failed_allocation_is_reported)
+{
+    static const float in[500] = {0};
+    float out[400];
+    enum hr_err err = HR_ERR_MEMORY;
+
+    for (uint64_t n = 1; err != HR_OK; n++) {
+        struct hr_stretch *s = NULL;
+        struct hr_arena arena;
+
+        hr__arena_init(&arena);
+        hr__fault_arm(HR_FAULT_ALLOC, n);
+        err = hr__stretch_create(128, 128, 32, &s, NULL);
+        if (err == HR_OK)
+            err = hr__stretch_run(s, &arena, in, 500, 1.25, out);
+        hr__fault_arm(0, 0);
+        CHECK(err == HR_OK || err == HR_ERR_MEMORY);
+        CHECK(n < 30);
+        hr__stretch_destroy(s);
+        hr__arena_finish(&arena);
+    }
+}

@@ -8,11 +8,10 @@
 #include "op/op.h"
 
 /* `path`, `suffix` and `samples_max`; `what` completes "files with". */
-#define HR_P_BANK(struct_, what, ...)                                                    \
-    HR_P_PATH(struct_, path, .not_identity = true,                                       \
-              __VA_ARGS__.help =                                                         \
-                  "files with " what ": one, a folder, or a pattern such as "            \
-                  "\"noise/*.wav\""),                                                    \
+#define HR_P_BANK(struct_, what, required_)                                              \
+    HR_P_PATH(struct_, path, .not_identity = true, .required = (required_),              \
+              .help = "files with " what ": one, a folder, or a pattern such as "        \
+                      "\"sounds/*.wav\""),                                               \
         HR_P_STRING(struct_, suffix, .fallback = "wav", .not_identity = true,            \
                     .help = "ending of the names in a folder"),                          \
         HR_P_INT(struct_, samples_max, .fallback = "67108864", HR_RANGE(1, 1LL << 40),   \

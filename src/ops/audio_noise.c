@@ -14,7 +14,7 @@ struct noise {
 };
 
 static const struct hr_param noise_params[] = {
-    HR_P_BANK(struct noise, "noise", .required = true, ),
+    HR_P_BANK(struct noise, "noise", true),
     HR_P_FLOATS(struct noise, snr, .fallback = "[5, 20]", .items_min = 1, .items_max = 2,
                 HR_RANGE(-200, 200), .unit = "dB",
                 .help = "how much louder than the noise the sound is: [least, most], "

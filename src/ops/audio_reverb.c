@@ -16,7 +16,7 @@ struct reverb {
 };
 
 static const struct hr_param reverb_params[] = {
-    HR_P_BANK(struct reverb, "impulse responses", ),
+    HR_P_BANK(struct reverb, "impulse responses", false),
     HR_P_FLOATS(struct reverb, rt60, .fallback = "[0.2, 0.6]", .items_min = 1,
                 .items_max = 2, HR_RANGE(0.001, 30), .unit = "s",
                 .help = "without path: time in which the room's echoes fall by 60 dB: "
