@@ -1,6 +1,6 @@
-"""NLP-hf-tf of cedar's evaluation: lines to GPT-2's ids, as far as nlp_hf_tf.yaml says.
+"""NLP-hf-tf of cedar's evaluation: lines to GPT-2's ids and their embeddings.
 
-python examples/papers/nlp_hf_tf.py wiki.txt encoder.json vocab.bpe
+python examples/papers/nlp_hf_tf.py wiki.txt encoder.json vocab.bpe rows.npy
 """
 
 from __future__ import annotations
@@ -10,11 +10,19 @@ import sys
 import headrace as hr
 
 
-def pipeline(data: str, batch: int = 1, *, encoder: str, merges: str) -> hr.Pipeline:
+def pipeline(data: str, batch: int = 1, *, encoder: str, merges: str, table: str) -> hr.Pipeline:
     """Lines of the file `data`, in their order."""
-    return hr.list(data).tokenize_bpe(encoder=encoder, merges=merges).truncate_tokens(254).padded_batch(batch)
+    return (
+        hr.list(data)
+        .tokenize_bpe(encoder=encoder, merges=merges)
+        .truncate_tokens(254)
+        .embed_tokens(table)
+        .select("embeddings")
+        .padded_batch(batch)
+    )
 
 
 if __name__ == "__main__":
-    for _ in pipeline(sys.argv[1], encoder=sys.argv[2], merges=sys.argv[3]).loader(progress=True):
+    files = dict(zip(("encoder", "merges", "table"), sys.argv[2:], strict=True))
+    for _ in pipeline(sys.argv[1], **files).loader(progress=True):
         pass

@@ -70,8 +70,14 @@ def text(folder: pathlib.Path, command: str) -> Params:
     folder.mkdir()
     lines = [f"The {'very ' * i}long line {i}, isn't it?" for i in range(30)]
     (folder / "some text.txt").write_text("\n".join(["", *lines, "", " = Heading = ", "déjà vu " * 200]))
+    rows = np.arange(50257 * 3, dtype=np.float32).reshape(-1, 3)
+    np.save(folder / "rows.npy", rows)
     names = {"encoder": "gpt2-encoder.json", "merges": "gpt2-vocab.bpe"}
-    return {"data": str(folder / "some text.txt"), **{key: str(files / name) for key, name in names.items()}}
+    return {
+        "data": str(folder / "some text.txt"),
+        "table": str(folder / "rows.npy"),
+        **{key: str(files / name) for key, name in names.items()},
+    }
 
 
 DATA: dict[str, Callable[[pathlib.Path, str], Params]] = {
@@ -82,6 +88,7 @@ DATA: dict[str, Callable[[pathlib.Path, str], Params]] = {
     "inflate": tfrecords,
     "lenet": digits,
     "nlp_hf_tf": text,
+    "nlp_torch": text,
     "resnet50": labelled_photos,
     "simclr": photos,
 }
@@ -134,6 +141,20 @@ def test_yaml_and_python_output_the_same_bytes(name: str, command: str, tmp_path
 def test_the_batch_of_the_paper_is_the_default(name: str, command: str, tmp_path: pathlib.Path) -> None:
     params = DATA[name](tmp_path / "data", command)
     assert hr.load(PAPERS / f"{name}.yaml", **params) == module(name).pipeline(**params)
+
+
+def test_text_becomes_the_rows_of_its_ids(command: str, tmp_path: pathlib.Path) -> None:
+    """Rows hold 3 * id, 3 * id + 1, 3 * id + 2; RoBERTa's begin and end are 0 and 2."""
+    params = text(tmp_path / "data", command)
+    tokenizer = hr.Tokenizer.from_gpt2(params["encoder"], params["merges"])
+    lines = pathlib.Path(params["data"]).read_text().split("\n")
+    plain, added = (arrays(module(name).pipeline(**params)) for name in ("nlp_hf_tf", "nlp_torch"))
+    assert len(lines) == len(plain) == len(added)
+    for line, one, other in zip(lines, plain, added, strict=True):
+        ids = tokenizer.encode(line)[:254].tolist()
+        assert list(one) == list(other) == ["embeddings"]
+        assert (one["embeddings"][0, :, 0] / 3).tolist() == ids
+        assert (other["embeddings"][0, :, 2] / 3 - 2 / 3).round().tolist() == [0, *ids, 2]
 
 
 def test_images_are_turned_one_by_one(command: str, tmp_path: pathlib.Path) -> None:
