@@ -46,8 +46,7 @@ from .errors import (
 )
 from .fieldspec import Spec, spec
 from .pipeline import Pipeline
-from .sources import files, from_yaml, idx, lines, load, range, records, tar, tfrecord, zip
-from .sources import lines as list
+from .sources import files, from_yaml, idx, lines, list, load, range, records, tar, tfrecord, zip
 from .split import split
 from .user_code import rng
 

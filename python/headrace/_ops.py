@@ -75,6 +75,7 @@ __all__ = [
     "record_select",
     "source_files",
     "source_idx",
+    "source_lines",
     "source_list",
     "source_range",
     "source_records",
@@ -2539,6 +2540,48 @@ def source_idx(
     params: dict[str, Any] = {"path": path, "labels": labels, "field": field, "label_field": label_field}
     defaults: dict[str, Any] = {"field": "image", "label_field": "label"}
     return Pipeline._source("source.idx", params, defaults, name=name)
+
+
+@checked_op("source.lines")
+def source_lines(
+    path: PathLike,
+    *,
+    skip_empty: bool = False,
+    max_bytes: int | str = "64MiB",
+    field: str = "text",
+    name: str | None = None,
+) -> Pipeline:
+    """The lines of text files.
+
+    Operator `source.lines`, kind source, version 1; pure.
+
+    A line ends in LF or CR LF; the last one of a file needs no ending. A byte order
+    mark at the beginning of a file is no part of its first line. Empty lines are
+    records unless `skip_empty` is set. Bytes are not checked: they may be any encoding,
+    and a text that is not UTF-8 stays as it is. Files are read through once when the
+    graph is opened, and 8 bytes of memory are kept per line; then lines can be read in
+    any order, so shuffle, split, shard and resume work as for files. Compressed files
+    are refused. The identity of the source is the contents of its files. `source.list`
+    reads the lines of a single file that is mapped into memory.
+
+    Args:
+        path: a file; or several: "part-{000..099}.txt", a pattern such as "part-*.txt",
+            or a folder of .txt files; path, required.
+        skip_empty: leave out empty lines; bool, default false.
+        max_bytes: a longer line is a bad record, and is not read; bytes, 1 to
+            1073741824, in bytes, default 64MiB.
+        field: the field that holds a line, without its line ending; field, default
+            text.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "skip_empty": skip_empty, "max_bytes": max_bytes, "field": field}
+    defaults: dict[str, Any] = {"skip_empty": False, "max_bytes": "64MiB", "field": "text"}
+    return Pipeline._source("source.lines", params, defaults, name=name)
 
 
 @checked_op("source.list")

@@ -14,6 +14,7 @@ from ._ops import (
     flow_zip,
     source_files,
     source_idx,
+    source_lines,
     source_list,
     source_range,
     source_records,
@@ -28,7 +29,8 @@ from .user_code import Code
 
 files = source_files
 idx = source_idx
-lines = source_list
+lines = source_lines
+list = source_list
 range = source_range
 records = source_records
 tar = source_tar
@@ -103,7 +105,7 @@ def _numbers(count: int) -> Sequence[int]:
     return builtins.range(count)
 
 
-def _forget_names(nodes: list[Node]) -> None:
+def _forget_names(nodes: Sequence[Node]) -> None:
     """Drops names that the library generated, so that files can be combined."""
     meant = {name for n in nodes for name in n.params.get("depends_on", [])}
     for node in nodes:

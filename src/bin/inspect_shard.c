@@ -17,6 +17,7 @@ static const char *op_of(const char *path)
     static const char *const endings[][2] = {
         {".records",  "source.records" },
         {".tfrecord", "source.tfrecord"},
+        {".txt",      "source.lines"   },
     };
     size_t length = strlen(path);
 

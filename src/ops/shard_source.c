@@ -14,7 +14,7 @@
 
 enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                      size_t bytes, void **ret_state, struct hr_error *reterr)
+                      void *user, size_t bytes, void **ret_state, struct hr_error *reterr)
 {
     struct hr_shard_source *source = hr__calloc(1, bytes);
     enum hr_err code;
@@ -22,18 +22,27 @@ hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn 
     assert(bytes >= sizeof *source);
     if (source == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    code = hr__shard_index_open(pattern, ending, scan, NULL, &source->index, reterr);
+    source->keys = hr__calloc(1, sizeof *source->keys);
+    if (source->keys != NULL)
+        code = hr__shard_index_open(pattern, ending, scan, user, &source->index, reterr);
+    else
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK)
         *ret_state = source;
     else
-        hr__free(source);
+        hr__shard_source_close(source);
     return code;
 }
 
 void hr__shard_source_close(void *state)
 {
-    hr__shard_index_close(((struct hr_shard_source *)state)->index);
-    hr__free(state);
+    struct hr_shard_source *source = state;
+
+    if (source->keys != NULL)
+        hr__window_finish(source->keys);
+    hr__free(source->keys);
+    hr__shard_index_close(source->index);
+    hr__free(source);
 }
 
 static const struct hr_shard_index *index_of(const void *state)
@@ -89,6 +98,25 @@ static bool range_of(const struct hr_shard_place *place, struct hr_range *ret_ra
     return true;
 }
 
+/* With its ending. */
+static bool is_too_long(const struct hr_shard_source *source, uint64_t bytes)
+{
+    return source->bytes_max > 0 && bytes > source->bytes_max + source->ending_bytes;
+}
+
+enum hr_err hr__shard_source_check(const struct hr_shard_source *source,
+                                   const struct hr_shard_place *place, uint64_t bytes,
+                                   struct hr_error *error)
+{
+    if (source->bytes_max == 0 || bytes <= source->bytes_max)
+        return HR_OK;
+    return hr__fail(error, HR_ERR_LIMIT,
+                    "%s: byte %llu: a record of %llu bytes is longer than max_bytes "
+                    "(%llu)",
+                    place->uri, (unsigned long long)place->offset,
+                    (unsigned long long)bytes, (unsigned long long)source->bytes_max);
+}
+
 bool hr__shard_source_ahead(const void *params, const void *state, uint64_t index,
                             struct hr_range *ret_range)
 {
@@ -98,7 +126,8 @@ bool hr__shard_source_ahead(const void *params, const void *state, uint64_t inde
     if (index >= hr__shard_index_count(index_of(state)))
         return false;
     hr__shard_index_place(index_of(state), index, &place);
-    return place.bytes >= LARGE_BYTES && range_of(&place, ret_range);
+    return place.bytes >= LARGE_BYTES && !is_too_long(state, place.bytes) &&
+           range_of(&place, ret_range);
 }
 
 static enum hr_err window_create(void **ret_object, struct hr_error *reterr)
@@ -174,6 +203,9 @@ hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record)
                         (unsigned long long)ctx->id->index);
     hr__shard_index_place(index, ctx->id->index, &ret_record->place);
     ret_record->owner = NULL;
+    if (is_too_long(ctx->state, ret_record->place.bytes))
+        return hr__shard_source_check(ctx->state, &ret_record->place,
+                                      ret_record->place.bytes, ctx->error);
     return ret_record->place.bytes >= LARGE_BYTES ? read_large(ctx, ret_record)
                                                   : read_small(ctx, ret_record);
 }
@@ -210,4 +242,59 @@ hr__shard_source_bytes(struct hr_op_ctx *ctx, const struct hr_shard_record *reco
     memcpy(memory, data, bytes);
     hr__value_set_bytes(value, memory, bytes, NULL);
     return HR_OK;
+}
+
+/* The state is const, what its window shows is not part of it. */
+enum hr_err
+hr__shard_source_peek(const void *state, uint64_t index, const char **ret_data,
+                      size_t *ret_bytes, struct hr_error *error)
+{
+    const struct hr_shard_source *source = state;
+    struct hr_shard_place place;
+    const void *data;
+
+    hr__shard_index_place(source->index, index, &place);
+    if (is_too_long(source, place.bytes))
+        return hr__shard_source_check(source, &place, place.bytes, error);
+    HR_TRY(open_window(source->keys, &place, error));
+    HR_TRY(hr__window_get(source->keys, place.offset, (size_t)place.bytes, &data, error));
+    *ret_data = data;
+    *ret_bytes = (size_t)place.bytes;
+    return HR_OK;
+}
+
+static enum hr_err count_lines(struct hr_window *window, uint64_t from, uint64_t end,
+                               uint64_t *lines, struct hr_error *error)
+{
+    while (from < end) {
+        size_t bytes = end - from < HR_WINDOW_MAX ? (size_t)(end - from) : HR_WINDOW_MAX;
+        const void *data;
+        const char *at;
+
+        HR_TRY(hr__window_get(window, from, bytes, &data, error));
+        from += bytes;
+        for (at = data; (at = memchr(at, '\n', bytes)) != NULL; at++) {
+            bytes -= (size_t)(at + 1 - (const char *)data);
+            data = at + 1;
+            ++*lines;
+        }
+    }
+    return HR_OK;
+}
+
+enum hr_err
+hr__shard_source_line(const void *state, struct hr_thread *thread, uint64_t index,
+                      uint64_t *ret_line, struct hr_error *error)
+{
+    const struct hr_shard_source *source = state;
+    struct hr_shard_place place;
+    void *window = source->keys;
+    uint64_t from;
+
+    if (thread != NULL)
+        HR_TRY(hr__thread_object(thread, &window_class, &window, error));
+    hr__shard_index_place(source->index, index, &place);
+    HR_TRY(open_window(window, &place, error));
+    hr__shard_index_line(source->index, index, &from, ret_line);
+    return count_lines(window, from, place.offset, ret_line, error);
 }

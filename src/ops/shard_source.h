@@ -13,13 +13,17 @@
 
 struct hr_shard_source {
     struct hr_shard_index *index;
+    struct hr_window *keys; /* of hr__shard_source_peek */
+    uint64_t bytes_max;     /* longer records are bad; 0: no limit */
+    uint64_t ending_bytes;  /* at the end of a record, that may come on top */
 };
 
 /* Makes a state of `bytes` bytes, zeros after its struct hr_shard_source, and opens the
- * shards. */
+ * shards; `user` is the scan's. */
 HR_CHECK enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                      size_t bytes, void **ret_state, struct hr_error *reterr);
+                      void *user, size_t bytes, void **ret_state,
+                      struct hr_error *reterr);
 void hr__shard_source_close(void *state); /* frees it */
 void hr__shard_source_identity(const void *params, const void *state,
                                struct hr_hasher *hasher);
@@ -52,6 +56,26 @@ hr__shard_source_look(const void *state, uint64_t at, struct hr_window *window,
  * reports the damage. */
 HR_CHECK enum hr_err
 hr__shard_source_key(enum hr_err code, uint64_t at, struct hr_str *out);
+
+/* HR_ERR_LIMIT if `bytes`, those of a record without its ending, are more than bytes_max.
+ */
+HR_CHECK enum hr_err hr__shard_source_check(const struct hr_shard_source *source,
+                                            const struct hr_shard_place *place,
+                                            uint64_t bytes, struct hr_error *error);
+
+/* The bytes of a record, for hr_op_source.key; valid until the next call. One thread at a
+ * time: a graph is frozen by one. */
+HR_CHECK enum hr_err
+hr__shard_source_peek(const void *state, uint64_t index, const char **ret_data,
+                      size_t *ret_bytes, struct hr_error *error);
+
+/* The number of the line where a record begins, of formats that set hr_shard_scan.line.
+ * With `thread`, bytes of the thread's record are no longer valid afterwards; without, as
+ * hr__shard_source_peek. */
+struct hr_thread;
+HR_CHECK enum hr_err
+hr__shard_source_line(const void *state, struct hr_thread *thread, uint64_t index,
+                      uint64_t *ret_line, struct hr_error *error);
 
 /* Sets a field to `bytes` of the record's bytes, at `data`. */
 HR_CHECK enum hr_err

@@ -231,8 +231,8 @@ static enum hr_err tar_open(const struct hr_open *open, void **ret_state)
     struct state *state;
     void *made;
 
-    HR_TRY(hr__shard_source_open(p->path, ".tar", hr__tar_scan, sizeof *state, &made,
-                                 open->error));
+    HR_TRY(hr__shard_source_open(p->path, ".tar", hr__tar_scan, NULL, sizeof *state,
+                                 &made, open->error));
     state = made;
     list_endings(p, state);
     state->endings = hr__calloc(state->count + 1, sizeof *state->endings);

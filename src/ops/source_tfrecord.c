@@ -31,7 +31,7 @@ static enum hr_err tfrecord_open(const struct hr_open *open, void **ret_state)
 {
     const struct tfrecord *p = open->params;
 
-    return hr__shard_source_open(p->path, ".tfrecord", hr__tfrecord_scan,
+    return hr__shard_source_open(p->path, ".tfrecord", hr__tfrecord_scan, NULL,
                                  sizeof(struct hr_shard_source), ret_state, open->error);
 }
 

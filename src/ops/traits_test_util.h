@@ -95,6 +95,7 @@ static const struct row rows[] = {
     {"record.select",             "{fields: [image]}",                                       PICTURES},
     {"source.files",              "{path: '${files}', labels: folder}",                      NULL    },
     {"source.idx",                "{path: '${idx}'}",                                        NULL    },
+    {"source.lines",              "{path: '${list}'}",                                       NULL    },
     {"source.list",               "{path: '${list}'}",                                       NULL    },
     {"source.range",              "{n: 24}",                                                 NULL    },
     {"source.records",            "{path: '${records}'}",                                    NULL    },

@@ -22,35 +22,68 @@ struct extent {
     uint64_t at, bytes;
 };
 
+/* A record takes 8 bytes: 40 bits of where it begins and 24 of its length. One that does
+ * not fit has a place in `large`, and its length here is IS_LARGE. */
+#define LENGTH_BITS 24
+#define IS_LARGE (((uint64_t)1 << LENGTH_BITS) - 1)
+
+#define LINES_EVERY 1024
+
 struct hr_shard_index {
     struct shard *shards;
     size_t shard_count;
-    struct extent *records;
-    uint64_t count, room;
+    uint64_t *records;
+    struct extent *large;
+    uint64_t *lines; /* of every LINES_EVERY-th record */
+    size_t count, room, large_count, large_room, line_count, line_room;
     struct hr_hash128 identity;
 };
+
+static bool add_large(struct hr_shard_index *index, struct extent extent)
+{
+    if (!hr__array_room(&index->large, index->large_count, &index->large_room, 1,
+                        sizeof *index->large))
+        return false;
+    index->large[index->large_count++] = extent;
+    return true;
+}
+
+static bool add_line(struct hr_shard_index *index, uint64_t line)
+{
+    if (!hr__array_room(&index->lines, index->line_count, &index->line_room, 1,
+                        sizeof *index->lines))
+        return false;
+    index->lines[index->line_count++] = line;
+    return true;
+}
 
 enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint64_t end)
 {
     struct hr_shard_index *index = scan->index;
-    uint64_t room = index->room > 0 ? 2 * index->room : 1024;
-    struct extent *records;
+    uint64_t bytes = end - at, place = at;
 
     assert(at < end && end <= scan->window.object->bytes);
-    if (index->count == index->room) {
-        records = hr__realloc(index->records, (size_t)room * sizeof *records);
-        if (records == NULL)
-            return hr__fail(scan->error, HR_ERR_MEMORY,
-                            "out of memory for the index of %s", scan->window.uri);
-        index->records = records;
-        index->room = room;
+    if (bytes >= IS_LARGE || at >> (64 - LENGTH_BITS) != 0) {
+        place = index->large_count;
+        if (!add_large(index, (struct extent){.at = at, .bytes = bytes}))
+            goto no_memory;
+        bytes = IS_LARGE;
     }
-    index->records[index->count++] = (struct extent){.at = at, .bytes = end - at};
+    if (index->count == index->room &&
+        !hr__array_room(&index->records, index->count, &index->room, 1,
+                        sizeof *index->records))
+        goto no_memory;
+    if (index->count % LINES_EVERY == 0 && !add_line(index, scan->line))
+        goto no_memory;
+    index->records[index->count++] = place << LENGTH_BITS | bytes;
     return HR_OK;
+no_memory:
+    return hr__fail(scan->error, HR_ERR_MEMORY, "out of memory for the index of %s",
+                    scan->window.uri);
 }
 
-/* As gzip, zlib and zstd begin. */
-static bool is_compressed(struct hr_shard_scan *scan)
+/* As gzip and zstd begin, and no text does; zlib: `x^`, and others. */
+static bool is_compressed(struct hr_shard_scan *scan, bool zlib)
 {
     const unsigned char *data;
     const void *got;
@@ -60,17 +93,27 @@ static bool is_compressed(struct hr_shard_scan *scan)
         return false;
     data = got;
     return (data[0] == 0x1f && data[1] == 0x8b) ||
-           (data[0] == 0x78 && (data[0] * 256 + data[1]) % 31 == 0) ||
+           (zlib && data[0] == 0x78 && (data[0] * 256 + data[1]) % 31 == 0) ||
            memcmp(data, "\x28\xb5\x2f\xfd", 4) == 0;
+}
+
+static enum hr_err fail_compressed(struct hr_shard_scan *scan)
+{
+    return hr__fail(scan->error, HR_ERR_UNSUPPORTED,
+                    "%s is compressed, and a record in a compressed file cannot be "
+                    "found without reading all before it: unpack it (gunzip, unzstd)",
+                    scan->window.uri);
+}
+
+enum hr_err hr__shard_check_text(struct hr_shard_scan *scan)
+{
+    return is_compressed(scan, false) ? fail_compressed(scan) : HR_OK;
 }
 
 enum hr_err hr__shard_fail(struct hr_shard_scan *scan, const char *what, const char *why)
 {
-    if (is_compressed(scan))
-        return hr__fail(scan->error, HR_ERR_UNSUPPORTED,
-                        "%s is compressed, and a record in a compressed file cannot be "
-                        "found without reading all before it: unpack it (gunzip, unzstd)",
-                        scan->window.uri);
+    if (is_compressed(scan, true))
+        return fail_compressed(scan);
     return hr__fail(scan->error, HR_ERR_FORMAT, "%s: no %s: byte 0: %s", scan->window.uri,
                     what, why);
 }
@@ -95,6 +138,7 @@ scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn 
         shard->uri = shards->uris[i];
         shards->uris[i] = NULL;
         shard->first = index->count;
+        scan->line = 0;
         HR_TRY(hr__window_open(&scan->window, shard->uri, scan->error));
         shard->identity = scan->window.object->identity;
         HR_TRY(one(scan));
@@ -162,6 +206,8 @@ void hr__shard_index_close(struct hr_shard_index *index)
     }
     hr__free(index->shards);
     hr__free(index->records);
+    hr__free(index->large);
+    hr__free(index->lines);
     hr__free(index);
 }
 
@@ -195,12 +241,34 @@ void hr__shard_index_place(const struct hr_shard_index *index, uint64_t at,
                            struct hr_shard_place *ret_place)
 {
     struct shard *shard;
+    uint64_t packed;
 
     assert(at < index->count);
+    packed = index->records[at];
     shard = shard_of(index, at);
     ret_place->uri = shard->uri;
     ret_place->identity = shard->identity;
     ret_place->object = shard->open ? &shard->object : NULL;
-    ret_place->offset = index->records[at].at;
-    ret_place->bytes = index->records[at].bytes;
+    ret_place->offset = packed >> LENGTH_BITS;
+    ret_place->bytes = packed & IS_LARGE;
+    if (ret_place->bytes == IS_LARGE) {
+        ret_place->bytes = index->large[ret_place->offset].bytes;
+        ret_place->offset = index->large[ret_place->offset].at;
+    }
+}
+
+void hr__shard_index_line(const struct hr_shard_index *index, uint64_t at,
+                          uint64_t *ret_offset, uint64_t *ret_line)
+{
+    uint64_t mark = at - at % LINES_EVERY;
+    struct hr_shard_place place;
+
+    assert(at < index->count);
+    *ret_offset = 0;
+    *ret_line = 1;
+    if (mark < shard_of(index, at)->first)
+        return;
+    hr__shard_index_place(index, mark, &place);
+    *ret_offset = place.offset;
+    *ret_line = index->lines[mark / LINES_EVERY];
 }

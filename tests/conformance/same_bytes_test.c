@@ -1,9 +1,9 @@
 /*
- * tests/conformance/same_bytes_test.c - a graph over photos or sounds has one digest,
- * however it is run: number of threads, instruction set, read-ahead, memory, fusion,
- * restarts after each batch, in every mode; also if a filter drops a third, and if photos
- * are broken. Another seed or epoch has another digest. kill_test covers kill -9;
- * src/engine has the same tests on numbers.
+ * tests/conformance/same_bytes_test.c - a graph over photos, sounds or texts has one
+ * digest, however it is run: number of threads, instruction set, read-ahead, memory,
+ * fusion, restarts after each batch, in every mode; also if a filter drops a third, and
+ * if photos are broken. Another seed or epoch has another digest. kill_test covers kill
+ * -9; src/engine has the same tests on numbers.
  */
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -442,6 +442,51 @@ TEST(sounds_have_one_digest)
 
     for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)
         check_sounds(job_text(graphs[i], sounds()));
+}
+
+/* ---- text ---- */
+
+static const char *texts(void)
+{
+    static char dir[512];
+    char path[600], line[600];
+
+    if (dir[0] != '\0')
+        return dir;
+    snprintf(dir, sizeof dir, "%s/texts", check_temp_dir());
+    CHECK_EQ_INT(mkdir(dir, 0700), 0);
+    memset(line, 'x', sizeof line);
+    for (int n = 0; n < 3; n++) {
+        struct hr_str file;
+
+        hr__str_init(&file);
+        for (int i = 0; i < 40; i++) {
+            hr__str_addf(&file, "%d: %.*s\n", i, i * i % 300 + (i % 13 ? 0 : 280), line);
+            for (int k = i % 11 == 0 ? 3 * i + 100 : 0; k > 0; k--) /* not in a window */
+                hr__str_addf(&file, "%.500s%s", line, k > 1 ? "" : "\r\n");
+        }
+        snprintf(path, sizeof path, "%s/%d.txt", dir, n);
+        CHECK_OK(hr__file_replace(path, file.text, file.length, NULL));
+        hr__str_finish(&file);
+    }
+    return dir;
+}
+
+TEST(lines_have_one_digest)
+{
+    struct outcome_job job =
+        job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                 "  - source.lines: {path: \"${data}\", max_bytes: 90000}\n"
+                 "  - order.shuffle: {}\n  - batch.stack: {size: 7, ragged: true}\n",
+                 texts());
+    struct outcome *o;
+
+    job.options.on_error = HR_ON_ERROR_SKIP;
+    job.options.epochs = 2;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->stats.errors, 2 * 3); /* the last long one of each file */
+    CHECK_EQ_INT(o->records, 2 * 3 * 43);
+    outcome_free(o);
 }
 
 TEST(real_photos_have_one_digest)

@@ -172,6 +172,20 @@ TEST(records_of_archives_are_read_from_any_store)
                path, "mem://some.tar", NULL);
 }
 
+TEST(lines_are_read_from_any_store)
+{
+    static const char lines[] = "one\ntwo\r\n\nfour";
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/some.txt", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, lines, sizeof lines - 1, NULL));
+    CHECK_OK(hr__memory_put("mem://some.txt", lines, sizeof lines - 1, NULL));
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.lines: {path: \"${data}\"}\n"
+               "  - order.shuffle: {}\n  - batch.stack: {size: 3, ragged: true}\n",
+               path, "mem://some.txt", NULL);
+}
+
 TEST(a_list_of_labels_names_objects)
 {
     static const char list[] = "path,label\nclass_0001/photo_00000001.jpg,b\n"

@@ -188,6 +188,14 @@ def inspect_shows_shapes_and_saves_pictures():
 
 
 @test
+def inspect_reads_text_files():
+    path = temp / "a text.txt"
+    path.write_bytes(b"one\r\n\nthree")
+    done = run("inspect", path)
+    assert "text bytes" in done.stdout and "3 whole records, 0 damaged" in done.stdout, done.stdout
+
+
+@test
 def inspect_json_has_shapes_without_data():
     result = run_json("inspect", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=48")
     last = result["nodes"][-1]

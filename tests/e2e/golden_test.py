@@ -84,6 +84,10 @@ texts = {
                          "  - batch.pad: {size: 4}\n",
     "pack": "  - tokens.pack: {length: 48, bins: 4, value: 3}\n  - batch.stack: {size: 4}\n",
 }
+rows = {
+    "lines": ("a.txt", "one\ntwo\r\n\n\ufeffthree ü\n" + "x" * 40000 + "\nlast",
+              "source.lines: {path: a.txt, skip_empty: true}"),
+}
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
 got = {}
@@ -182,6 +186,15 @@ def case(name, steps):
     add(name, check)
 
 
+def row_case(name, file, text, source):
+    def check():
+        (temp / file).write_bytes(text.encode())
+        compare(name, graph("golden.yaml", f"pipeline:\n  - {source}\n  - order.shuffle: {{}}\n"
+                                           "  - batch.stack: {size: 2, ragged: true}\n"))
+
+    add(name, check)
+
+
 def compare(name, path):
     got[name] = run_json("run", path, "--digest", "--seed", 7)["digest"]
     if not update:
@@ -204,6 +217,8 @@ for name, steps in sounds.items():
     sound_case(name, steps)
 for name, steps in texts.items():
     text_case(name, steps)
+for name, row in rows.items():
+    row_case(name, *row)
 if update:
     write.__name__ = "golden_digests_are_written"
     tests.append(write)
