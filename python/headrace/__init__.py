@@ -46,7 +46,7 @@ from .errors import (
 )
 from .fieldspec import Spec, spec
 from .pipeline import Pipeline
-from .sources import files, from_yaml, idx, lines, list, load, range, records, tar, tfrecord, zip
+from .sources import csv, files, from_yaml, idx, jsonl, lines, list, load, range, records, tar, tfrecord, zip
 from .split import split
 from .user_code import rng
 
@@ -110,12 +110,14 @@ __all__ = [
     "UnknownLengthError",
     "UnsupportedError",
     "WorkerTraceback",
+    "csv",
     "files",
     "from_dataset",
     "from_generator",
     "from_iterable",
     "from_yaml",
     "idx",
+    "jsonl",
     "lines",
     "list",
     "load",

@@ -73,8 +73,10 @@ __all__ = [
     "record_parse_example",
     "record_rename",
     "record_select",
+    "source_csv",
     "source_files",
     "source_idx",
+    "source_jsonl",
     "source_lines",
     "source_list",
     "source_range",
@@ -2430,6 +2432,67 @@ def record_select(
     return pipeline._then("record.select", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("source.csv")
+def source_csv(
+    path: PathLike,
+    *,
+    columns: str | Sequence[str] = ("*",),
+    types: Mapping[str, str] = {},
+    header: Literal["auto", "yes", "no"] = "auto",
+    names: str | Sequence[str] = (),
+    delimiter: str | PathLike = ",",
+    max_bytes: int | str = "64MiB",
+    name: str | None = None,
+) -> Pipeline:
+    """The rows of CSV files, with typed fields.
+
+    Operator `source.csv`, kind source, version 1; pure.
+
+    RFC 4180: cells in quotes may contain delimiters, line ends and quotes, which are
+    doubled. Lines end in LF or CR LF; blanks around a cell, blank lines and a byte
+    order mark do not count. Several files have the same header. The columns that
+    `columns` names become fields: int64, float64, bool (true, false) or text. Types
+    that are not declared follow from all rows, which are read once for it when the
+    graph is checked: whole numbers are int64, other numbers among them make float64,
+    anything else makes text, which holds cells as they are written. Bytes of texts are
+    not checked: they may be any encoding.  A row with more or fewer cells than the
+    first line, a value of another type and a missing value (an empty cell; among
+    numbers also nan, NA, N/A, null, none) without a default are bad records, whose
+    message names file, line, byte and column. A quote that is not closed within
+    `max_bytes` costs its line. Rows can be read in any order, so shuffle, split, shard
+    and resume work as for files; 8 bytes of memory are kept per row. Compressed files
+    are refused. The identity of the source is the contents of its files.
+
+    Args:
+        path: a file; or several: "part-{000..099}.csv", a pattern such as "part-*.csv",
+            or a folder of .csv files; path, required.
+        columns: the columns that become fields, by name; * stands for all, of JSON for
+            the keys of the first row; list of strings, 1 to 64 items, default ["*"].
+        types: column: its type (int64, float64, bool, text, json), and perhaps what a
+            missing value becomes: {label: int64, score: "float64 = 0", note: "text ="};
+            default: inferred from all rows; map, default {}.
+        header: whether the first line of each file names the columns; auto: if it has a
+            name that columns or types has, or no cell that is a number or contains a
+            dot or a slash; enum, one of auto, yes, no, default auto.
+        names: names of the columns in their order, where the files have no header or
+            another one; default without a header: column_1, column_2 and so on; list of
+            strings, 0 to 64 items, default [].
+        delimiter: what stands between cells: one ASCII character, or tab; string,
+            default ,.
+        max_bytes: a longer record is bad, and is not read; bytes, 1 to 1073741824, in
+            bytes, default 64MiB.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "header": header, "names": names, "delimiter": delimiter, "max_bytes": max_bytes}
+    defaults: dict[str, Any] = {"columns": ("*",), "types": {}, "header": "auto", "names": (), "delimiter": ",", "max_bytes": "64MiB"}
+    return Pipeline._source("source.csv", params, defaults, name=name)
+
+
 @checked_op("source.files")
 def source_files(
     path: PathLike,
@@ -2540,6 +2603,53 @@ def source_idx(
     params: dict[str, Any] = {"path": path, "labels": labels, "field": field, "label_field": label_field}
     defaults: dict[str, Any] = {"field": "image", "label_field": "label"}
     return Pipeline._source("source.idx", params, defaults, name=name)
+
+
+@checked_op("source.jsonl")
+def source_jsonl(
+    path: PathLike,
+    *,
+    columns: str | Sequence[str] = ("*",),
+    types: Mapping[str, str] = {},
+    max_bytes: int | str = "64MiB",
+    name: str | None = None,
+) -> Pipeline:
+    """The rows of JSON lines files, with typed fields.
+
+    Operator `source.jsonl`, kind source, version 1; pure.
+
+    Each line is one JSON object, in UTF-8; blank lines do not count, and neither does a
+    byte order mark. The members that `columns` names become fields: int64, float64,
+    bool, text, or json (any value, as compact JSON). Types that are not declared follow
+    from all lines, which are read once for it when the graph is checked: whole numbers
+    are int64, any other numbers make float64, lists and objects json; texts and numbers
+    in one column are an error.  A line that is no object, a value of another type and a
+    missing value (null, or no such key) without a default are bad records, whose
+    message names file, line, byte and column. Lines can be read in any order, so
+    shuffle, split, shard and resume work as for files; 8 bytes of memory are kept per
+    line. Compressed files are refused. The identity of the source is the contents of
+    its files.
+
+    Args:
+        path: a file; or several: "part-{000..099}.jsonl", a pattern such as
+            "part-*.jsonl", or a folder of .jsonl files; path, required.
+        columns: the columns that become fields, by name; * stands for all, of JSON for
+            the keys of the first row; list of strings, 1 to 64 items, default ["*"].
+        types: column: its type (int64, float64, bool, text, json), and perhaps what a
+            missing value becomes: {label: int64, score: "float64 = 0", note: "text ="};
+            default: inferred from all rows; map, default {}.
+        max_bytes: a longer record is bad, and is not read; bytes, 1 to 1073741824, in
+            bytes, default 64MiB.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "max_bytes": max_bytes}
+    defaults: dict[str, Any] = {"columns": ("*",), "types": {}, "max_bytes": "64MiB"}
+    return Pipeline._source("source.jsonl", params, defaults, name=name)
 
 
 @checked_op("source.lines")

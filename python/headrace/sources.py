@@ -12,8 +12,10 @@ from . import _headrace, fieldspec, identity
 from ._check import path_of
 from ._ops import (
     flow_zip,
+    source_csv,
     source_files,
     source_idx,
+    source_jsonl,
     source_lines,
     source_list,
     source_range,
@@ -27,8 +29,10 @@ from .node import Node, Origin, is_text, to_json
 from .pipeline import Pipeline
 from .user_code import Code
 
+csv = source_csv
 files = source_files
 idx = source_idx
+jsonl = source_jsonl
 lines = source_lines
 list = source_list
 range = source_range

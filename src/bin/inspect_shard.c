@@ -18,6 +18,8 @@ static const char *op_of(const char *path)
         {".records",  "source.records" },
         {".tfrecord", "source.tfrecord"},
         {".txt",      "source.lines"   },
+        {".jsonl",    "source.jsonl"   },
+        {".csv",      "source.csv"     },
     };
     size_t length = strlen(path);
 

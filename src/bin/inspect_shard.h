@@ -6,8 +6,8 @@
 
 #include "headrace/engine.h"
 
-/* Whether the name is that of a file of records: .records, .tfrecord or
- * .txt. */
+/* Whether the name is that of a file of records: .records, .tfrecord, .txt,
+ * .jsonl or .csv. */
 bool inspect_is_shard(const char *path);
 
 /* A frozen graph that reads it. Returns a cli_exit code. */

@@ -265,6 +265,7 @@ void hr__label_table_text(const struct hr_table_column *column, uint64_t row,
 
     switch (column->type) {
     case HR_TABLE_TEXT:
+    case HR_TABLE_JSON:
         text = hr__table_text(column, row, &bytes);
         hr__str_add_bytes(out, text, bytes);
         break;

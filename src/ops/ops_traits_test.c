@@ -21,7 +21,7 @@
 /* ---- what they are given ---- */
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
-    tar[512], tfrecord[512], ranks[512], table[512];
+    tar[512], tfrecord[512], ranks[512], table[512], jsonl[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -35,6 +35,7 @@ static const struct {
     {"${tfrecord}", tfrecord},
     {"${ranks}",    ranks   },
     {"${table}",    table   },
+    {"${jsonl}",    jsonl   },
 };
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
@@ -109,6 +110,7 @@ static void write_table(void)
 static void make_inputs(void)
 {
     static const char lines[] = "one\ntwo\nthree\n";
+    static const char objects[] = "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}\n";
     static const unsigned char pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,  2,
                                              0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 70, 8};
     char folder[512], name[16];
@@ -135,6 +137,7 @@ static void make_inputs(void)
         write_sound(name, 700 + 100 * i);
     }
     write_file("lines.txt", lines, sizeof lines - 1, list);
+    write_file("objects.jsonl", objects, sizeof objects - 1, jsonl);
     write_file("pictures.idx", pictures, sizeof pictures, idx);
     hr__str_init(&archive);
     for (int i = 0; i < 24; i++) {

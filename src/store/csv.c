@@ -21,14 +21,19 @@ static enum hr_err no_memory(const struct hr_csv *csv)
                     csv->path);
 }
 
-static bool is_blank(char c)
+static char delimiter_of(const struct hr_csv *csv)
 {
-    return c == ' ' || c == '\t';
+    return csv->delimiter != '\0' ? csv->delimiter : ',';
+}
+
+static bool is_blank(const struct hr_csv *csv, char c)
+{
+    return (c == ' ' || c == '\t') && c != csv->delimiter;
 }
 
 static void skip_blanks(struct hr_csv *csv)
 {
-    while (csv->at < csv->end && is_blank(*csv->at))
+    while (csv->at < csv->end && is_blank(csv, *csv->at))
         csv->at++;
 }
 
@@ -96,9 +101,9 @@ static enum hr_err quoted_cell(struct hr_csv *csv, struct hr_csv_cell *cell)
 
 static enum hr_err plain_cell(struct hr_csv *csv, struct hr_csv_cell *cell)
 {
-    const char *from = csv->at, *to;
+    const char *from = csv->at, *to, delimiter = delimiter_of(csv);
 
-    for (; !at_line_end(csv) && *csv->at != ','; csv->at++) {
+    for (; !at_line_end(csv) && *csv->at != delimiter; csv->at++) {
         if (*csv->at == '"')
             return wrong(csv, csv->at,
                          "a quote stands inside a cell without quotes: write the cell in "
@@ -109,7 +114,7 @@ static enum hr_err plain_cell(struct hr_csv *csv, struct hr_csv_cell *cell)
                          "CRLF");
     }
     to = csv->at;
-    while (to > from && is_blank(to[-1]))
+    while (to > from && is_blank(csv, to[-1]))
         to--;
     cell->text = from;
     cell->bytes = (size_t)(to - from);
@@ -133,7 +138,7 @@ static enum hr_err next_cell(struct hr_csv *csv)
         return plain_cell(csv, cell);
     HR_TRY(quoted_cell(csv, cell));
     skip_blanks(csv);
-    if (!at_line_end(csv) && *csv->at != ',')
+    if (!at_line_end(csv) && *csv->at != delimiter_of(csv))
         return wrong(csv, csv->at, "something follows a closing quote");
     return HR_OK;
 }
@@ -151,7 +156,7 @@ enum hr_err hr__csv_next(struct hr_csv *csv)
             return HR_OK;
         HR_TRY(next_cell(csv));
         while (!at_line_end(csv)) {
-            csv->at++; /* the comma */
+            csv->at++; /* the delimiter */
             HR_TRY(next_cell(csv));
         }
         next_line(csv);

@@ -23,6 +23,7 @@ struct hr_csv_cell {
 struct hr_csv {
     const char *path;       /* for messages */
     struct hr_error *error; /* or NULL */
+    char delimiter;         /* 0: a comma */
     const char *at, *end;
     /* the record that was read; count 0 at the end */
     struct hr_csv_cell *cells;

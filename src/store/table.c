@@ -61,7 +61,11 @@ int hr__table_add_column(struct hr_table *table, const char *name, size_t bytes,
 
     if (ok && name != NULL)
         ok = (column.name = hr__strndup(name, bytes)) != NULL;
-    for (size_t row = 0; ok && row + 1 < table->rows; row++) {
+    if (table->types_only && table->rows > 1) {
+        see(&column, HR_SEEN_MISSING, (struct hr_table_place){table->lines[0], 0});
+        column.cells = table->rows - 1;
+    }
+    for (size_t row = 0; ok && !table->types_only && row + 1 < table->rows; row++) {
         see(&column, HR_SEEN_MISSING, (struct hr_table_place){table->lines[row], 0});
         ok = add_cell(&column, "", 0);
     }
@@ -75,13 +79,23 @@ int hr__table_add_column(struct hr_table *table, const char *name, size_t bytes,
     return (int)table->column_count++;
 }
 
+/* Where only types are kept, the lines of the first row and of this one are, too. */
 bool hr__table_add_row(struct hr_table *table, int line)
 {
-    if (!hr__array_room(&table->lines, table->rows, &table->line_room, 1,
-                        sizeof *table->lines))
+    size_t at = table->types_only && table->rows > 0 ? 1 : table->rows;
+
+    if (!hr__array_room(&table->lines, at, &table->line_room, 1, sizeof *table->lines))
         return false;
-    table->lines[table->rows++] = line;
+    table->lines[at] = line;
+    table->rows++;
     return true;
+}
+
+static int last_line(const struct hr_table *table)
+{
+    size_t at = table->types_only && table->rows > 1 ? 1 : table->rows - 1;
+
+    return table->lines[at];
 }
 
 bool hr__table_put(struct hr_table *table, int column, const char *text, size_t bytes,
@@ -92,12 +106,15 @@ bool hr__table_put(struct hr_table *table, int column, const char *text, size_t 
     assert(to->cells + 1 == table->rows);
     if (seen & ~to->seen)
         see(to, seen, place);
-    return add_cell(to, text, bytes);
+    if (!table->types_only)
+        return add_cell(to, text, bytes);
+    to->cells++;
+    return true;
 }
 
 bool hr__table_end_row(struct hr_table *table)
 {
-    struct hr_table_place place = {table->lines[table->rows - 1], 0};
+    struct hr_table_place place = {last_line(table), 0};
 
     for (size_t i = 0; i < table->column_count; i++) {
         if (table->columns[i].cells < table->rows &&
@@ -188,7 +205,7 @@ static bool is_nan_word(const char *text, size_t bytes)
 }
 
 /* Whole numbers that do not fit an int64 are text, so that no digit is lost. */
-static unsigned csv_kind(const struct hr_csv_cell *cell)
+unsigned hr__csv_kind(const struct hr_csv_cell *cell)
 {
     int64_t value;
     unsigned kind;
@@ -207,7 +224,7 @@ static unsigned csv_kind(const struct hr_csv_cell *cell)
 
 static bool has_name(const struct hr_csv *csv, const char *name)
 {
-    for (size_t i = 0; name != NULL && i < csv->count; i++) {
+    for (size_t i = 0; i < csv->count; i++) {
         if (csv->cells[i].bytes == strlen(name) &&
             strncasecmp(csv->cells[i].text, name, csv->cells[i].bytes) == 0)
             return true;
@@ -215,10 +232,12 @@ static bool has_name(const struct hr_csv *csv, const char *name)
     return false;
 }
 
-static bool is_header(const struct hr_csv *csv, const char *known)
+bool hr__csv_is_header(const struct hr_csv *csv, const char *const *known, size_t count)
 {
-    if (has_name(csv, known))
-        return true;
+    for (size_t i = 0; i < count; i++) {
+        if (has_name(csv, known[i]))
+            return true;
+    }
     for (size_t i = 0; i < csv->count; i++) {
         const struct hr_csv_cell *cell = &csv->cells[i];
 
@@ -268,7 +287,7 @@ static enum hr_err add_csv_row(struct hr_table *table, const struct hr_csv *csv)
     for (size_t i = 0; i < csv->count; i++) {
         const struct hr_csv_cell *cell = &csv->cells[i];
 
-        if (!hr__table_put(table, (int)i, cell->text, cell->bytes, csv_kind(cell),
+        if (!hr__table_put(table, (int)i, cell->text, cell->bytes, hr__csv_kind(cell),
                            place_of(cell)))
             return no_memory(table, csv->error);
     }
@@ -280,7 +299,7 @@ static enum hr_err read_csv(struct hr_table *table, struct hr_csv *csv, const ch
     HR_TRY(hr__csv_next(csv));
     if (csv->count == 0)
         return HR_OK;
-    table->header = is_header(csv, known);
+    table->header = hr__csv_is_header(csv, &known, known != NULL);
     HR_TRY(add_columns(table, csv));
     if (!table->header)
         HR_TRY(add_csv_row(table, csv));
@@ -388,19 +407,17 @@ hr__table_text(const struct hr_table_column *column, uint64_t row, size_t *ret_b
 
 const char *hr__table_type_name(enum hr_table_type type)
 {
-    static const char *const names[] = {"text", "int64", "float64", "bool"};
+    static const char *const names[] = {"text", "int64", "float64", "bool", "json"};
 
     return names[type];
 }
 
 static enum hr_err
-bad_cell(const struct hr_table *table, const struct hr_table_column *column,
-         enum hr_table_seen seen, const char *what, struct hr_error *error)
+bad_cell(const struct hr_table *table, const struct hr_table_column *column, int bit,
+         const char *what, struct hr_error *error)
 {
-    const struct hr_table_place *at = column->first;
+    const struct hr_table_place *at = &column->first[bit];
 
-    for (unsigned bit = seen; bit > 1; bit >>= 1)
-        at++;
     return hr__fail_in(error, HR_ERR_FORMAT, table->path, at->line, at->column,
                        "column \"%s\": %s", column->name != NULL ? column->name : "",
                        what);
@@ -408,35 +425,66 @@ bad_cell(const struct hr_table *table, const struct hr_table_column *column,
 
 static const char no_value[] =
     "a list, an object or a text with a zero byte is no value of a column";
+static const char is_missing[] = "the value is missing";
 
+/* The number of a flag. */
+static int bit_of(enum hr_table_seen seen)
+{
+    return __builtin_ctz((unsigned)seen);
+}
+
+/* Numbers, and what else there is: true or false, texts. */
+static const char *
+settle_numbers(const struct hr_table *table, struct hr_table_column *column, int *ret_bit)
+{
+    unsigned seen = column->seen;
+
+    column->type = seen & HR_SEEN_FLOAT ? HR_TABLE_FLOAT : HR_TABLE_INT;
+    *ret_bit = bit_of(HR_SEEN_TEXT);
+    if (table->json && (seen & HR_SEEN_TEXT))
+        return "a text, and other lines have numbers";
+    *ret_bit = bit_of(HR_SEEN_BOOL);
+    if (seen & HR_SEEN_BOOL)
+        return "true or false, and other lines have numbers";
+    if (seen & HR_SEEN_TEXT)
+        column->type = HR_TABLE_TEXT;
+    return NULL;
+}
+
+const char *hr__table_settle(const struct hr_table *table, struct hr_table_column *column,
+                             int *ret_bit)
+{
+    unsigned seen = column->seen;
+
+    if (seen & (HR_SEEN_INT | HR_SEEN_FLOAT))
+        return settle_numbers(table, column, ret_bit);
+    column->type = seen & HR_SEEN_BOOL ? HR_TABLE_BOOL : HR_TABLE_TEXT;
+    *ret_bit = bit_of(HR_SEEN_TEXT);
+    if ((seen & HR_SEEN_BOOL) && (seen & HR_SEEN_TEXT))
+        return "a text, and other lines have true or false";
+    return NULL;
+}
+
+/* The same, with a value in every row. */
 static enum hr_err settle(const struct hr_table *table, struct hr_table_column *column,
                           struct hr_error *error)
 {
     unsigned seen = column->seen;
+    const char *wrong;
+    int bit;
 
     if (seen & HR_SEEN_MISSING)
-        return bad_cell(table, column, HR_SEEN_MISSING, "the value is missing", error);
+        return bad_cell(table, column, bit_of(HR_SEEN_MISSING), is_missing, error);
     if (seen & HR_SEEN_OTHER)
-        return bad_cell(table, column, HR_SEEN_OTHER, no_value, error);
-    if (seen & (HR_SEEN_INT | HR_SEEN_FLOAT)) {
-        column->type = seen & HR_SEEN_FLOAT ? HR_TABLE_FLOAT : HR_TABLE_INT;
-        if (table->json && (seen & HR_SEEN_TEXT))
-            return bad_cell(table, column, HR_SEEN_TEXT,
-                            "a text, and other lines have numbers", error);
-        if (seen & HR_SEEN_BOOL)
-            return bad_cell(table, column, HR_SEEN_BOOL,
-                            "true or false, and other lines have numbers", error);
-        if (seen & HR_SEEN_TEXT)
-            column->type = HR_TABLE_TEXT;
-        else if (seen & HR_SEEN_NAN)
-            return bad_cell(table, column, HR_SEEN_NAN,
-                            "the value is missing, and other lines have numbers", error);
-    } else if (seen & HR_SEEN_BOOL) {
-        column->type = HR_TABLE_BOOL;
-        if (seen & HR_SEEN_TEXT)
-            return bad_cell(table, column, HR_SEEN_TEXT,
-                            "a text, and other lines have true or false", error);
-    }
+        return bad_cell(table, column, bit_of(HR_SEEN_OTHER), no_value, error);
+    if (seen & HR_SEEN_NESTED)
+        return bad_cell(table, column, bit_of(HR_SEEN_NESTED), no_value, error);
+    wrong = hr__table_settle(table, column, &bit);
+    if (wrong != NULL)
+        return bad_cell(table, column, bit, wrong, error);
+    if (column->type != HR_TABLE_TEXT && (seen & HR_SEEN_NAN))
+        return bad_cell(table, column, bit_of(HR_SEEN_NAN),
+                        "the value is missing, and other lines have numbers", error);
     return HR_OK;
 }
 
@@ -446,6 +494,16 @@ static void free_text(struct hr_table_column *column)
     hr__free(column->offset);
     column->text = NULL;
     column->offset = NULL;
+}
+
+bool hr__table_convert(enum hr_table_type type, const char *text, size_t bytes, void *to)
+{
+    if (type == HR_TABLE_INT)
+        return parse_int(text, bytes, to);
+    if (type == HR_TABLE_FLOAT)
+        return hr__double_parse(text, bytes, to);
+    *(bool *)to = text[0] == 't';
+    return true;
 }
 
 static bool convert(struct hr_table_column *column)
@@ -459,12 +517,8 @@ static bool convert(struct hr_table_column *column)
         const char *text = column->text + column->offset[row];
         size_t bytes = column->offset[row + 1] - column->offset[row];
 
-        if (column->type == HR_TABLE_INT)
-            (void)parse_int(text, bytes, (int64_t *)column->numbers + row);
-        else if (column->type == HR_TABLE_FLOAT)
-            (void)hr__double_parse(text, bytes, (double *)column->numbers + row);
-        else
-            ((bool *)column->numbers)[row] = text[0] == 't';
+        (void)hr__table_convert(column->type, text, bytes,
+                                (char *)column->numbers + row * item);
     }
     free_text(column);
     return true;
@@ -488,9 +542,11 @@ enum hr_err hr__table_use_text(struct hr_table *table, int at, struct hr_error *
     struct hr_table_column *column = &table->columns[at];
 
     if (column->seen & HR_SEEN_MISSING)
-        return bad_cell(table, column, HR_SEEN_MISSING, "the value is missing", reterr);
+        return bad_cell(table, column, bit_of(HR_SEEN_MISSING), is_missing, reterr);
     if (column->seen & HR_SEEN_OTHER)
-        return bad_cell(table, column, HR_SEEN_OTHER, no_value, reterr);
+        return bad_cell(table, column, bit_of(HR_SEEN_OTHER), no_value, reterr);
+    if (column->seen & HR_SEEN_NESTED)
+        return bad_cell(table, column, bit_of(HR_SEEN_NESTED), no_value, reterr);
     assert(column->numbers == NULL);
     column->type = HR_TABLE_TEXT;
     column->used = true;

@@ -14,6 +14,7 @@ enum hr_table_type {
     HR_TABLE_INT,   /* int64_t */
     HR_TABLE_FLOAT, /* double; whole numbers among them are converted */
     HR_TABLE_BOOL,  /* bool, of JSON */
+    HR_TABLE_JSON,  /* any value, as compact JSON; of rows that are read one by one */
 };
 
 struct hr_table_place {
@@ -28,9 +29,10 @@ enum hr_table_seen {
     HR_SEEN_BOOL = 8,
     HR_SEEN_MISSING = 16, /* nothing, or null */
     HR_SEEN_NAN = 32,     /* "nan", "NA": text, or missing among numbers */
-    HR_SEEN_OTHER = 64,   /* a list or an object, or a number that does not fit */
+    HR_SEEN_OTHER = 64,   /* a text with a zero byte */
+    HR_SEEN_NESTED = 128, /* a list or an object; its text is compact JSON */
 };
-#define HR_SEEN_KINDS 7
+#define HR_SEEN_KINDS 8
 
 struct hr_table_column {
     char *name;                  /* "" where the header has none; NULL without a header */
@@ -50,6 +52,7 @@ struct hr_table {
     char *path;  /* for messages */
     bool header; /* the first line gave the names */
     bool json;
+    bool types_only; /* cells are not kept: the table only learns the types of columns */
     size_t rows, column_count, column_room, line_room;
     struct hr_table_column *columns;
     int *lines; /* where each row begins */
@@ -109,6 +112,47 @@ bool hr__table_end_row(struct hr_table *table);
 /* table_json.c: reads JSON lines into an empty table. */
 HR_CHECK enum hr_err hr__table_read_json(struct hr_table *table, const char *text,
                                          size_t bytes, struct hr_error *error);
+
+/* Adds the object that a line is as a row. When it is none, HR_ERR_FORMAT with the
+ * column, and the table is as before. */
+HR_CHECK enum hr_err
+hr__table_add_json(struct hr_table *table, int line, const char *text, size_t bytes,
+                   struct hr_error *reterr);
+
+/* ---- cells, one by one ---- */
+
+/* The type that fits all cells of a column so far; missing values fit any. Returns NULL,
+ * or what is wrong with the cell at column->first[*ret_bit]. */
+const char *hr__table_settle(const struct hr_table *table, struct hr_table_column *column,
+                             int *ret_bit);
+
+/* Converts a cell that is an INT, a FLOAT or a BOOL as `seen` says, to that type at `to`;
+ * false: it does not fit. */
+bool hr__table_convert(enum hr_table_type type, const char *text, size_t bytes, void *to);
+
+/* What a cell of CSV is. */
+struct hr_csv_cell;
+unsigned hr__csv_kind(const struct hr_csv_cell *cell);
+/* Whether a record of CSV is a header: one of its cells is among the `known` names (case
+ * ignored), or no cell is a number or contains '.' or '/'. */
+struct hr_csv;
+bool hr__csv_is_header(const struct hr_csv *csv, const char *const *known, size_t count);
+
+/* A member of a JSON object; the texts are valid during the call only. */
+struct hr_json_member {
+    const char *key, *text;
+    size_t key_bytes, bytes;
+    unsigned seen;
+    int column; /* in the line, from 1 */
+};
+typedef enum hr_err hr_json_member_fn(void *user, const struct hr_json_member *member);
+
+/* Calls `each` for the members of the object that a line is, unless something is wrong
+ * with the line: HR_ERR_FORMAT, "no JSON object: ..." with the column, or HR_ERR_MEMORY.
+ * Other errors are those of `each`. */
+HR_CHECK enum hr_err
+hr__json_members(const char *line, size_t bytes, hr_json_member_fn *each, void *user,
+                 struct hr_error *reterr);
 /* HR_SEEN_INT, HR_SEEN_FLOAT or 0: whether the text is a decimal number. */
 unsigned hr__number_kind(const char *text, size_t bytes);
 

@@ -17,16 +17,9 @@
 struct json_line {
     struct hr_table *table;
     struct hr_error *error;
-    const char *begin, *end;
     int line;
-    int next; /* the column that the next member probably has */
-};
-
-struct member {
-    const char *key, *text;
-    size_t key_bytes, bytes;
-    unsigned seen;
-    int column; /* of the line's bytes */
+    int next;   /* the column that the next member probably has */
+    bool begun; /* its row */
 };
 
 static enum hr_err no_memory(const struct json_line *l)
@@ -35,14 +28,14 @@ static enum hr_err no_memory(const struct json_line *l)
                     l->table->path);
 }
 
-static bool is_named(const struct hr_table_column *column, const struct member *m)
+static bool is_named(const struct hr_table_column *column, const struct hr_json_member *m)
 {
     return strlen(column->name) == m->key_bytes &&
            memcmp(column->name, m->key, m->key_bytes) == 0;
 }
 
 /* The column of the member, made if it is new; -1 when out of memory. */
-static int column_of(struct json_line *l, const struct member *m)
+static int column_of(struct json_line *l, const struct hr_json_member *m)
 {
     struct hr_table *table = l->table;
 
@@ -59,10 +52,16 @@ static int column_of(struct json_line *l, const struct member *m)
                                 (struct hr_table_place){l->line, m->column});
 }
 
-static enum hr_err put(struct json_line *l, const struct member *m)
+/* hr_json_member_fn */
+static enum hr_err put(void *user, const struct hr_json_member *m)
 {
-    int column = column_of(l, m);
+    struct json_line *l = user;
+    int column;
 
+    if (!l->begun && !hr__table_add_row(l->table, l->line))
+        return no_memory(l);
+    l->begun = true;
+    column = column_of(l, m);
     if (column < 0 || !hr__table_put(l->table, column, m->text, m->bytes, m->seen,
                                      (struct hr_table_place){l->line, m->column}))
         return no_memory(l);
@@ -111,7 +110,7 @@ static bool is_json_number(const char *text, size_t bytes)
            (point + 1 < text + bytes && point[1] >= '0' && point[1] <= '9');
 }
 
-static const char *plain_word(const char *at, const char *end, struct member *m)
+static const char *plain_word(const char *at, const char *end, struct hr_json_member *m)
 {
     const char *from = at;
 
@@ -140,20 +139,21 @@ static const char *plain_word(const char *at, const char *end, struct member *m)
 
 /* Finds the members of a flat object; 0 for all that needs the other parser, errors
  * included. */
-static size_t quick_members(const struct json_line *l, struct member *members)
+static size_t
+quick_members(const char *begin, const char *end, struct hr_json_member *members)
 {
-    const char *at = skip_blanks(l->begin, l->end), *end = l->end;
+    const char *at = skip_blanks(begin, end);
     size_t count = 0;
 
-    if (*at != '{')
+    if (at == end || *at != '{')
         return 0;
     do {
-        struct member *m = &members[count];
+        struct hr_json_member *m = &members[count];
 
         if (count++ == QUICK_MEMBERS)
             return 0;
         at = skip_blanks(at + 1, end);
-        m->column = (int)(at - l->begin) + 1;
+        m->column = (int)(at - begin) + 1;
         at = plain_string(at, end, &m->key, &m->key_bytes);
         if (at == NULL || (at = skip_blanks(at, end)) == end || *at != ':')
             return 0;
@@ -175,114 +175,159 @@ static size_t quick_members(const struct json_line *l, struct member *members)
 
 /* ---- the other one ---- */
 
-static enum hr_err not_an_object(const struct json_line *l, const struct hr_error *why)
+static enum hr_err no_memory_for_line(struct hr_error *error)
+{
+    return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+}
+
+/* The parser's columns count characters, these bytes. */
+static int byte_column(const char *line, size_t bytes, int column)
+{
+    size_t at = 0;
+
+    while (at < bytes && column > 1) {
+        at++;
+        column -= at == bytes || ((unsigned char)line[at] & 0xC0) != 0x80;
+    }
+    return (int)at + 1;
+}
+
+static enum hr_err not_an_object(const struct hr_error *why, struct hr_error *error)
 {
     const char *words = why != NULL ? strstr(why->message, ": ") : NULL;
 
-    return hr__fail_in(l->error, HR_ERR_FORMAT, l->table->path, l->line,
-                       why != NULL ? why->column : 0, "no JSON object%s",
-                       words != NULL ? words : "");
+    if (error != NULL)
+        error->column = why != NULL ? why->column : 0;
+    return hr__fail(error, HR_ERR_FORMAT, "no JSON object%s", words != NULL ? words : "");
 }
 
-static enum hr_err put_value(struct json_line *l, const struct hr_doc_pair *pair)
+/* What is not a string becomes text: as it was written, or as compact JSON. */
+static void
+print_value(const struct hr_doc *value, struct hr_json_member *m, struct hr_str *out)
 {
-    const struct hr_doc *value = pair->value;
-    struct member m = {
-        .key = pair->key, .key_bytes = strlen(pair->key), .column = pair->column};
-    struct hr_str number;
-    enum hr_err err;
-
-    hr__str_init(&number);
     switch (value->kind) {
-    case HR_DOC_STRING:
-        m.seen = memchr(value->as.string.text, '\0', value->as.string.length) != NULL
-                     ? HR_SEEN_OTHER
-                     : HR_SEEN_TEXT;
-        m.text = value->as.string.text;
-        m.bytes = value->as.string.length;
-        break;
     case HR_DOC_INT:
-        m.seen = HR_SEEN_INT;
-        hr__str_addf(&number, "%" PRId64, value->as.integer);
+        m->seen = HR_SEEN_INT;
+        hr__str_addf(out, "%" PRId64, value->as.integer);
         break;
     case HR_DOC_DOUBLE:
-        m.seen = HR_SEEN_FLOAT;
+        m->seen = HR_SEEN_FLOAT;
         if (isinf(value->as.number)) /* as written: too large for a double */
-            hr__str_add(&number, value->as.number > 0 ? "1e999" : "-1e999");
+            hr__str_add(out, value->as.number > 0 ? "1e999" : "-1e999");
         else
-            hr__str_add_double(&number, value->as.number);
+            hr__str_add_double(out, value->as.number);
         break;
     case HR_DOC_BOOL:
-        m.seen = HR_SEEN_BOOL;
-        hr__str_add(&number, value->as.boolean ? "true" : "false");
+        m->seen = HR_SEEN_BOOL;
+        hr__str_add(out, value->as.boolean ? "true" : "false");
         break;
     case HR_DOC_NULL:
-        m.seen = HR_SEEN_MISSING;
+        m->seen = HR_SEEN_MISSING;
         break;
     default:
-        m.seen = HR_SEEN_OTHER;
+        m->seen = HR_SEEN_NESTED;
+        hr__doc_print_json(value, false, out);
     }
-    if (m.text == NULL) {
-        m.text = hr__str_text(&number);
-        m.bytes = number.length;
+    m->text = hr__str_text(out);
+    m->bytes = out->length;
+}
+
+static enum hr_err give_value(const struct hr_doc_pair *pair, int column,
+                              hr_json_member_fn *each, void *user, struct hr_error *error)
+{
+    const struct hr_doc *value = pair->value;
+    struct hr_json_member m = {
+        .key = pair->key, .key_bytes = strlen(pair->key), .column = column};
+    struct hr_str text;
+    enum hr_err err;
+
+    hr__str_init(&text);
+    if (value->kind == HR_DOC_STRING) {
+        m.text = value->as.string.text;
+        m.bytes = value->as.string.length;
+        m.seen = memchr(m.text, '\0', m.bytes) != NULL ? HR_SEEN_OTHER : HR_SEEN_TEXT;
+    } else {
+        print_value(value, &m, &text);
     }
-    err = hr__str_ok(&number) ? put(l, &m) : no_memory(l);
-    hr__str_finish(&number);
+    err = hr__str_ok(&text) ? each(user, &m) : no_memory_for_line(error);
+    hr__str_finish(&text);
     return err;
 }
 
-static enum hr_err read_slowly(struct json_line *l)
+static enum hr_err read_slowly(const char *line, size_t bytes, hr_json_member_fn *each,
+                               void *user, struct hr_error *error)
 {
-    struct hr_error error = {0};
+    struct hr_error why = {0};
     struct hr_doc *doc = NULL;
-    enum hr_err err =
-        hr__doc_parse(l->begin, (size_t)(l->end - l->begin), "line.json", &doc, &error);
+    enum hr_err err = hr__doc_parse(line, bytes, "line.json", &doc, &why);
 
     if (err == HR_ERR_MEMORY)
-        return no_memory(l);
-    if (err != HR_OK)
-        return not_an_object(l, &error);
+        return no_memory_for_line(error);
+    if (err != HR_OK) {
+        why.column = byte_column(line, bytes, why.column);
+        return not_an_object(&why, error);
+    }
     if (doc->kind != HR_DOC_MAP)
-        err = not_an_object(l, NULL);
-    for (size_t i = 0; err == HR_OK && i < doc->as.map.count; i++)
-        err = put_value(l, &doc->as.map.pairs[i]);
+        err = not_an_object(NULL, error);
+    for (size_t i = 0; err == HR_OK && i < doc->as.map.count; i++) {
+        const struct hr_doc_pair *pair = &doc->as.map.pairs[i];
+
+        err = give_value(pair, byte_column(line, bytes, pair->column), each, user, error);
+    }
     hr__doc_destroy(doc);
     return err;
 }
 
-static enum hr_err read_line(struct json_line *l, struct member *members)
+enum hr_err hr__json_members(const char *line, size_t bytes, hr_json_member_fn *each,
+                             void *user, struct hr_error *reterr)
 {
-    size_t count = quick_members(l, members);
-    enum hr_err err = HR_OK;
+    struct hr_json_member members[QUICK_MEMBERS];
+    size_t count = quick_members(line, line + bytes, members);
 
-    if (!hr__table_add_row(l->table, l->line))
-        return no_memory(l);
-    l->next = 0;
     if (count == 0)
-        err = read_slowly(l);
-    for (size_t i = 0; err == HR_OK && i < count; i++)
-        err = put(l, &members[i]);
-    if (err == HR_OK && !hr__table_end_row(l->table))
-        err = no_memory(l);
-    return err;
+        return read_slowly(line, bytes, each, user, reterr);
+    for (size_t i = 0; i < count; i++)
+        HR_TRY(each(user, &members[i]));
+    return HR_OK;
+}
+
+/* ---- tables ---- */
+
+enum hr_err hr__table_add_json(struct hr_table *table, int line, const char *text,
+                               size_t bytes, struct hr_error *reterr)
+{
+    struct json_line l = {.table = table, .error = reterr, .line = line};
+
+    HR_TRY(hr__json_members(text, bytes, put, &l, reterr));
+    if ((!l.begun && !hr__table_add_row(table, line)) || !hr__table_end_row(table))
+        return no_memory(&l);
+    return HR_OK;
+}
+
+static enum hr_err read_line(struct hr_table *table, int line, const char *text,
+                             size_t bytes, struct hr_error *error)
+{
+    struct hr_error why = {0};
+    enum hr_err err = hr__table_add_json(table, line, text, bytes, &why);
+
+    if (err == HR_ERR_FORMAT)
+        return hr__fail_in(error, err, table->path, line, why.column, "%s", why.message);
+    return err == HR_OK ? HR_OK : hr__fail(error, err, "%s", why.message);
 }
 
 enum hr_err hr__table_read_json(struct hr_table *table, const char *text, size_t bytes,
                                 struct hr_error *error)
 {
-    struct json_line l = {.table = table, .error = error};
-    struct member members[QUICK_MEMBERS];
     const char *end = text + bytes;
 
     table->header = true;
-    for (l.line = 1; text < end; l.line++) {
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
+    for (int line = 1; text < end; line++) {
+        const char *feed = memchr(text, '\n', (size_t)(end - text));
+        const char *stop = feed != NULL ? feed : end;
 
-        l.begin = text;
-        l.end = stop != NULL ? stop : end;
-        text = stop != NULL ? stop + 1 : end;
-        if (skip_blanks(l.begin, l.end) < l.end)
-            HR_TRY(read_line(&l, members));
+        if (skip_blanks(text, stop) < stop)
+            HR_TRY(read_line(table, line, text, (size_t)(stop - text), error));
+        text = feed != NULL ? feed + 1 : end;
     }
     return HR_OK;
 }

@@ -489,6 +489,51 @@ TEST(lines_have_one_digest)
     outcome_free(o);
 }
 
+/* Rows of both formats; one in 20 is bad. */
+static const char *rows(bool csv)
+{
+    static char path[600];
+    struct hr_str file;
+
+    hr__str_init(&file);
+    hr__str_add(&file, csv ? "id,text\n" : "");
+    for (int i = 0; i < 120; i++) {
+        const char *bad = i % 20 == 7 ? "x" : "";
+
+        if (csv)
+            hr__str_addf(&file, "%s%d, \"a \"\"line\"\"\n%d\"\r\n", bad, i, i * i);
+        else
+            hr__str_addf(&file, "{\"text\": \"a \\\"line\\\"\\n%d\", \"id\": %s%d}\n",
+                         i * i, bad, i);
+    }
+    snprintf(path, sizeof path, "%s/rows", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, file.text, file.length, NULL));
+    hr__str_finish(&file);
+    return path;
+}
+
+TEST(rows_have_one_digest)
+{
+    for (int csv = 0; csv < 2; csv++) {
+        char text[400];
+        struct outcome_job job;
+        struct outcome *o;
+
+        snprintf(text, sizeof text,
+                 "headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                 "  - source.%s: {path: \"${data}\", types: {id: int64}}\n"
+                 "  - order.shuffle: {}\n  - batch.stack: {size: 7, ragged: true}\n",
+                 csv ? "csv" : "jsonl");
+        job = job_text(text, rows(csv != 0));
+        job.options.on_error = HR_ON_ERROR_SKIP;
+        job.options.epochs = 2;
+        o = check_one_digest(job);
+        CHECK_EQ_INT(o->stats.errors, 2 * 6);
+        CHECK_EQ_INT(o->records, 2 * 114);
+        outcome_free(o);
+    }
+}
+
 TEST(real_photos_have_one_digest)
 {
     char path[1024];

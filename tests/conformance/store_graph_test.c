@@ -186,6 +186,29 @@ TEST(lines_are_read_from_any_store)
                path, "mem://some.txt", NULL);
 }
 
+TEST(rows_are_read_from_any_store)
+{
+    static const char objects[] =
+        "{\"a\": 1, \"b\": \"x\"}\n\n{\"a\": 2.5, \"b\": \"\\n\"}";
+    static const char cells[] = "a,b\n1,x\n2.5,\"\n\"";
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/some.jsonl", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, objects, sizeof objects - 1, NULL));
+    CHECK_OK(hr__memory_put("mem://some.jsonl", objects, sizeof objects - 1, NULL));
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.jsonl: {path: \"${data}\"}\n"
+               "  - order.shuffle: {}\n  - batch.stack: {size: 2, ragged: true}\n",
+               path, "mem://some.jsonl", NULL);
+    snprintf(path, sizeof path, "%s/some.csv", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, cells, sizeof cells - 1, NULL));
+    CHECK_OK(hr__memory_put("mem://some.csv", cells, sizeof cells - 1, NULL));
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.csv: {path: \"${data}\"}\n"
+               "  - order.shuffle: {}\n  - batch.stack: {size: 2, ragged: true}\n",
+               path, "mem://some.csv", NULL);
+}
+
 TEST(a_list_of_labels_names_objects)
 {
     static const char list[] = "path,label\nclass_0001/photo_00000001.jpg,b\n"

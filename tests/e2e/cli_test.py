@@ -193,6 +193,13 @@ def inspect_reads_text_files():
     path.write_bytes(b"one\r\n\nthree")
     done = run("inspect", path)
     assert "text bytes" in done.stdout and "3 whole records, 0 damaged" in done.stdout, done.stdout
+    (temp / "a.jsonl").write_text('{"a": 1, "b": "x"}\n{"a": 2}\n')
+    done = run("inspect", temp / "a.jsonl", code=1)
+    assert "a int64, b bytes" in done.stdout and 'keys "a", "b"; inferred: a int64, b text' in done.stdout, done.stdout
+    assert "1 whole record, 1 damaged" in done.stdout, done.stdout
+    assert "a.jsonl:2: byte 19: column" in done.stdout, done.stdout
+    (temp / "a.csv").write_text("a,b\n1,x\n")
+    assert "1 whole record, 0 damaged" in run("inspect", temp / "a.csv").stdout
 
 
 @test

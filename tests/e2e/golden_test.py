@@ -87,6 +87,9 @@ texts = {
 rows = {
     "lines": ("a.txt", "one\ntwo\r\n\n\ufeffthree ü\n" + "x" * 40000 + "\nlast",
               "source.lines: {path: a.txt, skip_empty: true}"),
+    "jsonl": ("a.jsonl", '{"n": 1, "t": "ü\\n", "l": [1, {"k": null}]}\n\n{"l": [], "t": "", "n": -0.5e3}\n',
+              "source.jsonl: {path: a.jsonl}"),
+    "csv": ("a.csv", 'n;t;b\n1;"a ""b""\n;";true\n 2.5 ; x y ;false', "source.csv: {path: a.csv, delimiter: ';', types: {b: bool}}"),
 }
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
