@@ -2451,14 +2451,14 @@ def source_csv(
     RFC 4180: cells in quotes may contain delimiters, line ends and quotes, which are
     doubled. Lines end in LF or CR LF; blanks around a cell, blank lines and a byte
     order mark do not count. Several files have the same header. The columns that
-    `columns` names become fields: int64, float64, bool (true, false) or text. Types
-    that are not declared follow from all rows, which are read once for it when the
-    graph is checked: whole numbers are int64, other numbers among them make float64,
-    anything else makes text, which holds cells as they are written. Bytes of texts are
-    not checked: they may be any encoding.  A row with more or fewer cells than the
-    first line, a value of another type and a missing value (an empty cell; among
-    numbers also nan, NA, N/A, null, none) without a default are bad records, whose
-    message names file, line, byte and column. A quote that is not closed within
+    `columns` names become fields: int64, float64, bool (true or false, case ignored) or
+    text. Types that are not declared follow from all rows, which are read once for it
+    when the graph is checked: whole numbers are int64, other numbers among them make
+    float64, anything else makes text, which holds cells as they are written. Bytes of
+    texts are not checked: they may be any encoding.  A row with more or fewer cells
+    than the first line, a value of another type and a missing value (an empty cell;
+    among numbers also nan, NA, N/A, null, none) without a default are bad records,
+    whose message names file, line, byte and column. A quote that is not closed within
     `max_bytes` costs its line. Rows can be read in any order, so shuffle, split, shard
     and resume work as for files; 8 bytes of memory are kept per row. Compressed files
     are refused. The identity of the source is the contents of its files.

@@ -228,7 +228,7 @@ def test_invalid_utf8_is_text_in_csv_and_damage_in_json(tmp_path: pathlib.Path) 
 @each_format
 def test_missing_values_have_defaults(tmp_path: pathlib.Path, format: str) -> None:
     path = tmp_path / f"a.{format}"
-    lines = {"jsonl": '{"i": 1, "t": "x"}\n{"f": null}\n', "csv": "i,f,b,t\n1,,,x\n,nan,,\n"}
+    lines = {"jsonl": '{"i": 1, "t": "x"}\n{"f": null}\n', "csv": "i,f,b,t\n1,,True,x\n,nan,,\n"}
     path.write_text(lines[format])
     types = {"i": "int64 = -7", "f": "float64=0.25", "b": "bool = true", "t": "text ="}
     got = read(FORMATS[format][0], path, {"columns": list(types), "types": types})

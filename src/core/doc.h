@@ -56,6 +56,10 @@ HR_CHECK enum hr_err hr__doc_parse(const char *text, size_t bytes, const char *n
                                    struct hr_doc **ret_doc, struct hr_error *reterr);
 HR_CHECK enum hr_err
 hr__doc_parse_file(const char *path, struct hr_doc **ret_doc, struct hr_error *reterr);
+/* Appends what a JSON string means; `text` is what is between its quotes. False if it is
+ * malformed, also if it is not UTF-8, or out of memory (hr__str_ok). */
+struct hr_str;
+bool hr__doc_unescape(const char *text, size_t bytes, struct hr_str *out);
 void hr__doc_destroy(struct hr_doc *doc);
 struct hr_doc *hr__doc_copy(const struct hr_doc *doc);
 bool hr__doc_equal(
@@ -89,7 +93,6 @@ struct hr_doc *hr__doc_scalar(const char *text, size_t length);
 
 /* Printers. JSON is compact or indented by 2. YAML is in block style and quotes what
  * would read back differently. Reading the output gives an equal tree. */
-struct hr_str;
 void hr__doc_print_json(const struct hr_doc *doc, bool pretty, struct hr_str *out);
 void hr__doc_print_yaml(const struct hr_doc *doc, struct hr_str *out);
 /* Canonical form: compact JSON, keys sorted, whole numbers written as integers. */

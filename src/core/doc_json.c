@@ -167,6 +167,21 @@ static enum hr_err read_text(struct json *json, struct hr_str *out)
     return hr__str_ok(out) ? HR_OK : no_memory(json);
 }
 
+bool hr__doc_unescape(const char *text, size_t bytes, struct hr_str *out)
+{
+    struct hr_doc_reader reader = {.name = ""};
+    struct json json = {
+        .reader = &reader, .at = text, .end = text + bytes, .marked = text};
+    enum hr_err err = HR_OK;
+
+    while (err == HR_OK && json.at < json.end) {
+        if (*json.at == '"')
+            return false;
+        err = *json.at == '\\' ? read_escape(&json, out) : read_plain(&json, out);
+    }
+    return err == HR_OK && hr__str_ok(out);
+}
+
 static enum hr_err read_string(struct json *json, struct hr_doc *doc)
 {
     struct hr_str text;

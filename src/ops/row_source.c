@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/alloc.h"
 #include "core/str.h"
@@ -520,8 +521,8 @@ static enum hr_err set_number(struct hr_op_ctx *ctx, struct hr_value *value,
     return HR_OK;
 }
 
-/* Whether a cell of numbers, or of true and false, is of the type. CSV has no words for
- * bool, so texts are looked at. */
+/* Whether a cell of numbers, or of true and false, is of the type. In CSV the latter are
+ * texts. */
 static bool is_of_type(enum hr_table_type type, const struct hr_row_cell *cell, bool json)
 {
     if (type == HR_TABLE_INT)
@@ -530,8 +531,8 @@ static bool is_of_type(enum hr_table_type type, const struct hr_row_cell *cell, 
         return (cell->seen & (HR_SEEN_INT | HR_SEEN_FLOAT)) != 0;
     if (cell->seen & HR_SEEN_BOOL)
         return true;
-    return !json && ((cell->bytes == 4 && memcmp(cell->text, "true", 4) == 0) ||
-                     (cell->bytes == 5 && memcmp(cell->text, "false", 5) == 0));
+    return !json && ((cell->bytes == 4 && strncasecmp(cell->text, "true", 4) == 0) ||
+                     (cell->bytes == 5 && strncasecmp(cell->text, "false", 5) == 0));
 }
 
 /* hr_row_cell_fn */

@@ -502,7 +502,7 @@ bool hr__table_convert(enum hr_table_type type, const char *text, size_t bytes, 
         return parse_int(text, bytes, to);
     if (type == HR_TABLE_FLOAT)
         return hr__double_parse(text, bytes, to);
-    *(bool *)to = text[0] == 't';
+    *(bool *)to = text[0] == 't' || text[0] == 'T';
     return true;
 }
 

@@ -1,8 +1,8 @@
 /*
  * store/table_json.c - JSON lines as a table: an object a line, its keys are columns.
  *
- * A flat object whose texts have no escapes is parsed here (0.1 us a member), any other
- * by core/doc, which also reports what is wrong with a line.
+ * A flat object is parsed here (0.1 us a member), any other by core/doc, which also
+ * reports what is wrong with a line.
  */
 #include "core/alloc.h"
 #include "core/doc.h"
@@ -77,16 +77,23 @@ static const char *skip_blanks(const char *at, const char *end)
     return at;
 }
 
-/* Parses a string without escapes and control bytes at `at`; NULL if it is none. */
-static const char *
-plain_string(const char *at, const char *end, const char **ret_text, size_t *ret_bytes)
+/* Parses a string without control bytes at `at`; NULL if it is none. *ret_escaped: there
+ * are escapes in it. */
+static const char *quick_string(const char *at, const char *end, const char **ret_text,
+                                size_t *ret_bytes, bool *ret_escaped)
 {
     const char *from = at + 1;
 
+    *ret_escaped = false;
     if (at == end || *at != '"')
         return NULL;
     for (at = from; at < end && *at != '"'; at++) {
-        if (*at == '\\' || (unsigned char)*at < 32)
+        if ((unsigned char)*at < 32)
+            return NULL;
+        if (*at != '\\')
+            continue;
+        *ret_escaped = true;
+        if (++at == end)
             return NULL;
     }
     if (at == end)
@@ -139,8 +146,8 @@ static const char *plain_word(const char *at, const char *end, struct hr_json_me
 
 /* Finds the members of a flat object; 0 for all that needs the other parser, errors
  * included. */
-static size_t
-quick_members(const char *begin, const char *end, struct hr_json_member *members)
+static size_t quick_members(const char *begin, const char *end,
+                            struct hr_json_member *members, bool *escaped)
 {
     const char *at = skip_blanks(begin, end);
     size_t count = 0;
@@ -154,8 +161,9 @@ quick_members(const char *begin, const char *end, struct hr_json_member *members
             return 0;
         at = skip_blanks(at + 1, end);
         m->column = (int)(at - begin) + 1;
-        at = plain_string(at, end, &m->key, &m->key_bytes);
-        if (at == NULL || (at = skip_blanks(at, end)) == end || *at != ':')
+        at = quick_string(at, end, &m->key, &m->key_bytes, &escaped[count - 1]);
+        if (at == NULL || escaped[count - 1] || (at = skip_blanks(at, end)) == end ||
+            *at != ':')
             return 0;
         for (size_t i = 0; i + 1 < count; i++) {
             if (members[i].key_bytes == m->key_bytes &&
@@ -164,8 +172,9 @@ quick_members(const char *begin, const char *end, struct hr_json_member *members
         }
         at = skip_blanks(at + 1, end);
         m->seen = HR_SEEN_TEXT;
-        at = at < end && *at == '"' ? plain_string(at, end, &m->text, &m->bytes)
-                                    : plain_word(at, end, m);
+        at = at < end && *at == '"'
+                 ? quick_string(at, end, &m->text, &m->bytes, &escaped[count - 1])
+                 : plain_word(at, end, m);
         if (at == NULL)
             return 0;
         at = skip_blanks(at, end);
@@ -278,17 +287,51 @@ static enum hr_err read_slowly(const char *line, size_t bytes, hr_json_member_fn
     return err;
 }
 
+/* Replaces texts with escapes by what they mean, which is in *out. False: something is
+ * wrong with one. */
+static bool unescape(struct hr_json_member *members, const bool *escaped, size_t count,
+                     struct hr_str *out)
+{
+    const char *from;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t before = out->length;
+
+        if (!escaped[i])
+            continue;
+        if (!hr__doc_unescape(members[i].text, members[i].bytes, out))
+            return false;
+        members[i].bytes = out->length - before;
+    }
+    from = hr__str_text(out);
+    for (size_t i = 0; i < count; i++) {
+        if (!escaped[i])
+            continue;
+        members[i].text = from;
+        from += members[i].bytes;
+        if (memchr(members[i].text, '\0', members[i].bytes) != NULL)
+            members[i].seen = HR_SEEN_OTHER;
+    }
+    return true;
+}
+
 enum hr_err hr__json_members(const char *line, size_t bytes, hr_json_member_fn *each,
                              void *user, struct hr_error *reterr)
 {
     struct hr_json_member members[QUICK_MEMBERS];
-    size_t count = quick_members(line, line + bytes, members);
+    bool escaped[QUICK_MEMBERS];
+    size_t count = quick_members(line, line + bytes, members, escaped);
+    enum hr_err err = HR_OK;
+    struct hr_str texts;
 
-    if (count == 0)
-        return read_slowly(line, bytes, each, user, reterr);
-    for (size_t i = 0; i < count; i++)
-        HR_TRY(each(user, &members[i]));
-    return HR_OK;
+    hr__str_init(&texts);
+    if (count == 0 || !unescape(members, escaped, count, &texts))
+        err = read_slowly(line, bytes, each, user, reterr);
+    else
+        for (size_t i = 0; err == HR_OK && i < count; i++)
+            err = each(user, &members[i]);
+    hr__str_finish(&texts);
+    return err;
 }
 
 /* ---- tables ---- */
