@@ -102,6 +102,8 @@ static const struct row {
     {"tar in order",                  "source.tar",
      "/tar-*.tar', fields: {text: text.txt, value: value.cls}}",                   false},
     {"TFRecord in order",             "source.tfrecord", "/tfrecord-*.tfrecord'}", false},
+    {"source.lines in order",         "source.lines",    "/lines.txt'}",           false},
+    {"source.lines, shuffled",        "source.lines",    "/lines.txt'}",           true },
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
