@@ -92,6 +92,7 @@ __all__ = [
     "text_split",
     "text_strip",
     "text_tokenize_bpe",
+    "text_tokenize_wordpiece",
     "tokens_add",
     "tokens_embed",
     "tokens_pack",
@@ -3204,6 +3205,61 @@ def text_tokenize_bpe(
     return pipeline._then("text.tokenize_bpe", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("text.tokenize_wordpiece")
+def text_tokenize_wordpiece(
+    pipeline: Pipeline,
+    vocab: PathLike,
+    *,
+    lower: bool = True,
+    accents: Literal["auto", "strip", "keep"] = "auto",
+    clean: bool = True,
+    chinese: bool = True,
+    unknown: str | PathLike = "[UNK]",
+    prefix: str | PathLike = "##",
+    chars_max: int = 100,
+    field: str = "text",
+    to: str = "tokens",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Text to token ids by BERT's WordPiece.
+
+    Operator `text.tokenize_wordpiece`, kind map, version 1; pure.
+
+    A byte string to int32 `[tokens]`, without [CLS] and [SEP]: tokens.add puts them.
+    The ids are those of Hugging Face's BertNormalizer, BertPreTokenizer and WordPiece:
+    text that looks like a special token is ordinary text, and Unicode's properties are
+    those of version 8, as there. Bytes that are not UTF-8 are characters of no kind.
+    The words and ids of the vocabulary, not its path, are part of the fingerprint.
+
+    Args:
+        pipeline: what the operator reads.
+        vocab: the vocabulary, BERT's vocab.txt: a token per line, whose id is the
+            number of the line from 0; path, required.
+        lower: lower case first; bool, default true.
+        accents: what becomes of accents; auto: strip them with `lower`, else keep them;
+            enum, one of auto, strip, keep, default auto.
+        clean: remove control characters; bool, default true.
+        chinese: make each Chinese character a word; bool, default true.
+        unknown: the token of words that the vocabulary cannot spell; string, default
+            [UNK].
+        prefix: marks tokens that continue a word; string, default ##.
+        chars_max: longer words are unknown; int, 1 to 1000, in characters, default 100.
+        field: the field with the text; it is dropped; field, default text.
+        to: the field that becomes the ids; field, default tokens.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"vocab": vocab, "lower": lower, "accents": accents, "clean": clean, "chinese": chinese, "unknown": unknown, "prefix": prefix, "chars_max": chars_max, "field": field, "to": to}
+    defaults: dict[str, Any] = {"lower": True, "accents": "auto", "clean": True, "chinese": True, "unknown": "[UNK]", "prefix": "##", "chars_max": 100, "field": "text", "to": "tokens"}
+    return pipeline._then("text.tokenize_wordpiece", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("tokens.add")
 def tokens_add(
     pipeline: Pipeline,
@@ -3519,6 +3575,7 @@ class Methods:
     split_text = text_split
     strip_text = text_strip
     tokenize_bpe = text_tokenize_bpe
+    tokenize_wordpiece = text_tokenize_wordpiece
     add_tokens = tokens_add
     embed_tokens = tokens_embed
     pack_tokens = tokens_pack

@@ -215,3 +215,46 @@ def test_texts_come_back(tmp_path: pathlib.Path, byte_ranks: pathlib.Path) -> No
     lines = ["water wheel", "", "\u65e5\u672c \U0001f600"]
     pipe = hr.lines(write_lines(tmp_path, lines)).tokenize_bpe(ranks=byte_ranks).detokenize(ranks=byte_ranks)
     assert list(column(pipe, "text")) == lines
+
+
+# ---- text.tokenize_wordpiece ----
+
+# Newer than the library's tables, or than ours: decompositions and lower case differ.
+NEW_CODES = {*range(0x16EA0, 0x16EB9), 0xA7CE, 0xA7D2, 0xA7D4}
+
+
+def bert_lines(rng: random.Random, words: list[str]) -> list[str]:
+    """Every character that both tables have, and mixtures of words."""
+    chars = [c for c in known() if ord(c) not in NEW_CODES]
+    accents = [c for c in chars if unicodedata.combining(c)]
+    lines = ["".join(f"a{c} " for c in chars[i : i + 200]) for i in range(0, len(chars), 200)]
+    for _ in range(3000):
+        parts = rng.choices(
+            [*words, " ", ",", "\u00a0", "'s", rng.choice(chars), rng.choice(accents)], k=rng.randrange(20)
+        )
+        lines.append("".join(part.upper() if rng.random() < 0.2 else part for part in parts))
+    lines.append("a" * 99 + " " + "a" * 100 + " " + "a" * 101)
+    return [line.translate({0x0B: None, 0x0C: None, 0x85: None}) for line in lines]
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("accents", ["auto", "strip", "keep"])
+def test_word_pieces_are_those_of_hugging_face(
+    tmp_path: pathlib.Path, rng: random.Random, lower: bool, accents: Any
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    some = [*"abcdetsw\u00e9\u00df\u03c3\u0436\u65e5", "water", "wheel", "the", "in"]
+    chars = [chr(c) for c in range(33, 0x3000) if chr(c).isprintable()]
+    pieces = ["[UNK]", *dict.fromkeys([*chars, *some, *(f"##{piece}" for piece in [*chars, *some])])]
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_bytes("\n".join(pieces).encode())
+    strip = {"auto": None, "strip": True, "keep": False}[accents]
+    other = tokenizers.Tokenizer(tokenizers.models.WordPiece({p: i for i, p in enumerate(pieces)}, unk_token="[UNK]"))
+    other.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower, strip_accents=strip)
+    other.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    lines = bert_lines(rng, some)
+    pipe = hr.lines(write_lines(tmp_path, lines)).tokenize_wordpiece(vocabulary, lower=lower, accents=accents)
+    batches = pipe.batch(500, ragged=True).loader(output="numpy")
+    got = [item.tolist() for batch in batches for item in batch.tokens.items()]
+    for line, ids in zip(lines, got, strict=True):
+        assert ids == other.encode(line, add_special_tokens=False).ids, ascii(line)

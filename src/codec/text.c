@@ -72,6 +72,10 @@ size_t hr__text_lower_code(uint32_t code, uint32_t ret_codes[2])
     size_t low = 0, high = LOWER_COUNT;
 
     ret_codes[0] = code;
+    if (code < 0x80) {
+        ret_codes[0] += code >= 'A' && code <= 'Z' ? 32 : 0;
+        return 1;
+    }
     while (low < high) {
         size_t middle = (low + high) / 2;
 
@@ -334,4 +338,15 @@ size_t hr__text_normalize(const uint8_t *text, size_t bytes, enum hr_normal_form
     for (size_t i = 0; i < made; i++)
         out += hr__text_put(codes[i], out);
     return (size_t)(out - to);
+}
+
+size_t
+hr__text_decompose(const uint32_t *codes, size_t count, uint32_t *to, uint32_t *scratch)
+{
+    size_t made = 0;
+
+    for (size_t i = 0; i < count; i++)
+        made += decompose(codes[i], false, to + made);
+    order_marks(to, made, scratch);
+    return made;
 }

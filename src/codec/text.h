@@ -49,4 +49,9 @@ size_t hr__text_decomposed(const uint8_t *text, size_t bytes, enum hr_normal_for
 size_t hr__text_normalize(const uint8_t *text, size_t bytes, enum hr_normal_form form,
                           uint32_t *codes, size_t count, uint8_t *to);
 
+/* Decomposes `count` characters (NFD) into `to`, and returns their number, at most twice
+ * that of their bytes in UTF-8. `to` and `scratch` have room for them. */
+size_t
+hr__text_decompose(const uint32_t *codes, size_t count, uint32_t *to, uint32_t *scratch);
+
 #endif

@@ -68,10 +68,11 @@ TEST(padded_ids_have_one_digest)
 /* Words in a list, and a vocabulary of some of them. */
 TEST(words_and_their_ids_have_one_digest)
 {
+    static const char words[] = "?\nwater\nwheel\nmill.\nno\n";
     char nodes[1500], path[512];
 
     snprintf(path, sizeof path, "%s/words.txt", check_temp_dir());
-    CHECK_OK(hr__file_replace(path, "?\nwater\nwheel\nmill.\nno\n", 22, NULL));
+    CHECK_OK(hr__file_replace(path, words, sizeof words - 1, NULL));
     snprintf(nodes, sizeof nodes,
              "  - text.strip: {}\n  - text.lower: {}\n"
              "  - text.normalize: {form: nfkc}\n  - text.split: {separator: ' '}\n"
@@ -105,6 +106,20 @@ TEST(vectors_and_texts_have_one_digest)
              "  - text.detokenize: %s  - batch.pad: {size: 4}\n",
              path, files);
     outcome_free(contract_check(job_after(tokenize, nodes)));
+}
+
+TEST(word_pieces_have_one_digest)
+{
+    static const char pieces[] = "[UNK]\nwat\n##er\nhead\n##waters\n.\nno\n";
+    char nodes[1500], path[512];
+
+    snprintf(path, sizeof path, "%s/pieces.txt", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, pieces, sizeof pieces - 1, NULL));
+    snprintf(nodes, sizeof nodes,
+             "  - text.tokenize_wordpiece: {vocab: '%s'}\n"
+             "  - debug.fail: {probability: 0.1}\n  - batch.pad: {size: 4}\n",
+             path);
+    outcome_free(contract_check(job_after("  - order.shuffle: {}\n", nodes)));
 }
 
 TEST(batches_hold_the_ids_of_their_lines)

@@ -80,6 +80,7 @@ texts = {
     "strip, lower, normalize, split, vocab_lookup":
         "  - text.strip: {}\n  - text.lower: {}\n  - text.normalize: {form: nfkd}\n  - text.split: {}\n"
         "  - tokens.vocab_lookup: {path: '{words}', unknown: the}\n  - batch.pad: {size: 4}\n",
+    "tokenize_wordpiece": "  - text.tokenize_wordpiece: {vocab: '{pieces}'}\n  - batch.pad: {size: 4}\n",
     "embed, detokenize": "  - tokens.embed: {table: '{table}'}\n  - text.detokenize: {ranks: '{ranks}'}\n"
                          "  - batch.pad: {size: 4}\n",
     "pack": "  - tokens.pack: {length: 48, bins: 4, value: 3}\n  - batch.stack: {size: 4}\n",
@@ -162,6 +163,7 @@ def text_files():
         head = b"{'descr': '<i2', 'fortran_order': False, 'shape': (265, 4), }\n"
         (temp / "table.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head +
                                          struct.pack("<1060h", *(i * i % 30011 for i in range(1060))))
+        (temp / "pieces.txt").write_text("[UNK]\nwat\n##er\nthe\nw\n##heel\ne\n,\ndon\n'\nt\n\u65e5\n1\n##87\n##2\n", encoding="utf-8")
         (temp / "words.txt").write_text("water\nthe\nwheel\nin\n")
     return lines, ranks
 
@@ -170,9 +172,10 @@ def text_case(name, steps):
     def check():
         lines, ranks = text_files()
         begin = f"  - source.list: {{path: '{lines}'}}\n"
-        filled = steps.replace("{words}", str(temp / "words.txt")).replace("{table}", str(temp / "table.npy"))
-        filled = filled.replace("{ranks}", str(ranks))
-        if "text.split" not in steps:
+        filled = steps.replace("{ranks}", str(ranks))
+        for file in ("words.txt", "pieces.txt", "table.npy"):
+            filled = filled.replace("{" + file.split(".")[0] + "}", str(temp / file))
+        if "text." not in steps or "text.detokenize" in steps:
             begin += f"  - text.tokenize_bpe: {{ranks: '{ranks}'}}\n"
         compare(name, graph("golden.yaml", "pipeline:\n" + begin + filled))
 

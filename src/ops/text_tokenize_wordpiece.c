@@ -1,0 +1,142 @@
+/*
+ * text.tokenize_wordpiece - text to the ids of its tokens, by BERT's WordPiece.
+ *
+ * The vocabulary is the node's state, which all threads share.
+ */
+#include "codec/wordpiece.h"
+#include "core/alloc.h"
+#include "core/file.h"
+#include "ops/text.h"
+
+#include <string.h>
+
+struct tokenize {
+    const char *field, *to, *vocab, *unknown, *prefix;
+    bool lower, clean, chinese;
+    int accents;
+    int64_t chars_max;
+};
+
+enum { ACCENTS_AUTO, ACCENTS_STRIP, ACCENTS_KEEP };
+static const char *const accents[] = {"auto", "strip", "keep", NULL};
+
+static const struct hr_param tokenize_params[] = {
+    HR_P_PATH(struct tokenize, vocab, .required = true, .not_identity = true,
+              .help =
+                  "the vocabulary, BERT's vocab.txt: a token per line, whose id is the "
+                  "number of the line from 0"),
+    HR_P_BOOL(struct tokenize, lower, .fallback = "true", .help = "lower case first"),
+    HR_P_ENUM(struct tokenize, accents, .fallback = "auto", .names = accents,
+              .help = "what becomes of accents; auto: strip them with `lower`, else keep "
+                      "them"),
+    HR_P_BOOL(struct tokenize, clean, .fallback = "true",
+              .help = "remove control characters"),
+    HR_P_BOOL(struct tokenize, chinese, .fallback = "true",
+              .help = "make each Chinese character a word"),
+    HR_P_STRING(struct tokenize, unknown, .fallback = "[UNK]",
+                .help = "the token of words that the vocabulary cannot spell"),
+    HR_P_STRING(struct tokenize, prefix, .fallback = "##",
+                .help = "marks tokens that continue a word"),
+    HR_P_INT(struct tokenize, chars_max, .fallback = "100",
+             HR_RANGE(1, HR_WORDPIECE_CHARS_MAX), .unit = "characters",
+             .help = "longer words are unknown"),
+    HR_P_FIELD(struct tokenize, field, .fallback = "text", .access = HR_ACCESS_TAKE,
+               .help = "the field with the text; it is dropped"),
+    HR_P_FIELD(struct tokenize, to, .fallback = "tokens", .access = HR_ACCESS_WRITE,
+               .help = "the field that becomes the ids"),
+};
+
+enum { FIELD_FROM, FIELD_TO };
+
+static enum hr_err tokenize_infer(struct hr_infer *infer)
+{
+    struct hr_field *to = infer->fields[FIELD_TO];
+    struct hr_field tokens = {.kind = HR_FIELD_TENSOR, .dtype = HR_I32, .ndim = 1};
+
+    HR_TRY(hr__infer_text(infer));
+    memcpy(tokens.name, to->name, sizeof tokens.name);
+    tokens.slot = to->slot;
+    hr__dim_unknown(&tokens.dims[0], "tokens");
+    *to = tokens;
+    return HR_OK;
+}
+
+static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
+{
+    const struct tokenize *p = open->params;
+    const struct hr_wordpiece_options options = {
+        .clean = p->clean,
+        .chinese = p->chinese,
+        .strip_accents =
+            p->accents == ACCENTS_AUTO ? p->lower : p->accents == ACCENTS_STRIP,
+        .lower = p->lower,
+        .unknown = p->unknown,
+        .prefix = p->prefix,
+        .chars_max = (int32_t)p->chars_max};
+    struct hr_bpe_file file = {.name = p->vocab};
+    struct hr_wordpiece *wordpiece = NULL;
+    struct hr_vocab *vocab = NULL;
+    enum hr_err err;
+    char *data;
+
+    HR_TRY(
+        hr__file_read(p->vocab, HR_TOKENIZER_FILE_MAX, &data, &file.bytes, open->error));
+    file.data = data;
+    err = hr__vocab_read(&file, &vocab, open->error);
+    hr__free(data);
+    if (err != HR_OK)
+        return err;
+    HR_TRY(hr__wordpiece_create(vocab, &options, &wordpiece, open->error));
+    *ret_state = wordpiece;
+    return HR_OK;
+}
+
+static void tokenize_close(void *state)
+{
+    hr__wordpiece_destroy(state);
+}
+
+static void
+tokenize_identity(const void *params, const void *state, struct hr_hasher *hasher)
+{
+    const struct hr_hash128 hash = hr__wordpiece_vocab_hash(state);
+
+    (void)params;
+    hr__hasher_add(hasher, &hash, sizeof hash);
+}
+
+static enum hr_err tokenize_apply(struct hr_op_ctx *ctx)
+{
+    struct hr_value *text = ctx->fields[FIELD_FROM];
+    size_t bytes = text->bytes;
+    void *scratch, *ids;
+    int64_t count;
+
+    HR_TRY(hr__op_alloc(ctx, HR_WORDPIECE_SCRATCH(bytes) * sizeof(uint32_t), &scratch));
+    HR_TRY(hr__op_alloc(ctx, HR_WORDPIECE_ROOM(bytes) * sizeof(int32_t), &ids));
+    count = (int64_t)hr__wordpiece_encode(ctx->state, text->data, bytes, scratch, ids);
+    hr__value_clear(text);
+    hr__value_set_tensor(ctx->fields[FIELD_TO], HR_I32, 1, &count, ids, NULL);
+    return HR_OK;
+}
+
+const struct hr_op hr_op_text_tokenize_wordpiece = {
+    .name = "text.tokenize_wordpiece",
+    .summary = "text to token ids by BERT's WordPiece",
+    .doc =
+        "A byte string to int32 `[tokens]`, without [CLS] and [SEP]: tokens.add puts "
+        "them. The ids are those of Hugging Face's BertNormalizer, BertPreTokenizer "
+        "and WordPiece: text that looks like a special token is ordinary text, and "
+        "Unicode's properties are those of version 8, as there. Bytes that are not "
+        "UTF-8 are characters of no kind. The words and ids of the vocabulary, not its "
+        "path, are part of the fingerprint.",
+    .version = 1,
+    .kind = HR_OP_MAP,
+    .traits = HR_TRAIT_PURE,
+    HR_PARAMS(tokenize_params, struct tokenize),
+    .infer = tokenize_infer,
+    .open = tokenize_open,
+    .close = tokenize_close,
+    .identity = tokenize_identity,
+    .apply = tokenize_apply,
+};
