@@ -95,6 +95,7 @@ __all__ = [
     "text_tokenize_wordpiece",
     "tokens_add",
     "tokens_embed",
+    "tokens_mask",
     "tokens_pack",
     "tokens_pad",
     "tokens_truncate",
@@ -3332,6 +3333,70 @@ def tokens_embed(
     return pipeline._then("tokens.embed", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("tokens.mask")
+def tokens_mask(
+    pipeline: Pipeline,
+    mask_id: int,
+    *,
+    vocab_size: int = 0,
+    special: int | Sequence[int] | None = None,
+    probability: float = 0.15,
+    masked: float = 0.8,
+    random: float = 0.1,
+    whole_words: bool = False,
+    vocab: PathLike | None = None,
+    prefix: str | PathLike = "##",
+    ignore: int = -100,
+    field: str = "tokens",
+    labels: str = "labels",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Mask token ids for masked language models.
+
+    Operator `tokens.mask`, kind map, version 1; random, grows.
+
+    int32 `[n]` to int32 `[n]` and labels, int32 `[n]`. Each token that is not special
+    is chosen with `probability`; of the chosen ones `masked` become mask_id, `random`
+    any id below vocab_size, and the rest stay. With `whole_words` a word is chosen as a
+    whole: a token and those after it that begin with `prefix`; what becomes of each is
+    still drawn by itself. The draws are the record's own and differ between epochs.
+
+    Args:
+        pipeline: what the operator reads.
+        mask_id: the id that stands for a masked token; int, 0 to 2147483647, required.
+        vocab_size: random ids are below this; required unless `random` is 0; int, 0 to
+            2147483647, default 0.
+        special: ids that are never chosen, such as those that begin, end and fill up a
+            text; list of ints, 0 to 2147483647, optional.
+        probability: of a token, or with whole_words of a word, to be chosen; float, 0
+            to 1, default 0.15.
+        masked: part of the chosen tokens that become mask_id; float, 0 to 1, default
+            0.8.
+        random: part of them that become a random id; the rest stay as they are; float,
+            0 to 1, default 0.1.
+        whole_words: choose all tokens of a word or none; bool, default false.
+        vocab: with whole_words: the vocabulary, as text.tokenize_wordpiece reads it;
+            path, optional.
+        prefix: with whole_words: marks tokens that continue a word; string, default ##.
+        ignore: the label of tokens that were not chosen; int, -2147483648 to
+            2147483647, default -100.
+        field: the field with the ids; field, default tokens.
+        labels: the field that becomes the labels: the ids of chosen tokens before they
+            were masked, and `ignore`; field, default labels.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"mask_id": mask_id, "vocab_size": vocab_size, "special": special, "probability": probability, "masked": masked, "random": random, "whole_words": whole_words, "vocab": vocab, "prefix": prefix, "ignore": ignore, "field": field, "labels": labels}
+    defaults: dict[str, Any] = {"vocab_size": 0, "probability": 0.15, "masked": 0.8, "random": 0.1, "whole_words": False, "prefix": "##", "ignore": -100, "field": "tokens", "labels": "labels"}
+    return pipeline._then("tokens.mask", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("tokens.pack")
 def tokens_pack(
     pipeline: Pipeline,
@@ -3578,6 +3643,7 @@ class Methods:
     tokenize_wordpiece = text_tokenize_wordpiece
     add_tokens = tokens_add
     embed_tokens = tokens_embed
+    mask_tokens = tokens_mask
     pack_tokens = tokens_pack
     pad_tokens = tokens_pad
     truncate_tokens = tokens_truncate

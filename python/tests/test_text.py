@@ -258,3 +258,25 @@ def test_word_pieces_are_those_of_hugging_face(
     got = [item.tolist() for batch in batches for item in batch.tokens.items()]
     for line, ids in zip(lines, got, strict=True):
         assert ids == other.encode(line, add_special_tokens=False).ids, ascii(line)
+
+
+# ---- tokens.mask ----
+
+
+def test_masks_differ_between_epochs_and_not_between_threads(tmp_path: pathlib.Path, byte_ranks: pathlib.Path) -> None:
+    path = write_lines(tmp_path, ["water wheel " * 20] * 10)
+    pipe = hr.lines(path).tokenize_bpe(ranks=byte_ranks).mask_tokens(3, vocab_size=256, special=[32]).batch(5)
+
+    def masked(**options: Any) -> list[Any]:
+        return [
+            (b.tokens.tolist(), b.labels.tolist()) for b in pipe.loader(output="numpy", epochs=2, seed=1, **options)
+        ]
+
+    whole = masked(threads=1)
+    assert whole == masked(threads=3)
+    assert whole[:2] != whole[2:]
+    tokens, labels = np.array(whole[0][0]), np.array(whole[0][1])
+    plain = np.frombuffer(b"water wheel " * 20, np.uint8)
+    assert ((labels == -100) | (labels == plain)).all()
+    assert (tokens == plain)[labels == -100].all()
+    assert not (labels == 32).any() and (tokens == 3).any()

@@ -17,13 +17,15 @@ open_vocab(const char *name, const char *text, size_t bytes, struct hr_vocab **r
 
 static void check_ids(const struct hr_vocab *vocab, const char *word, int32_t id)
 {
+    const char *found;
     size_t bytes;
 
     CHECK_EQ_INT(hr__vocab_find(vocab, word, strlen(word)), id);
     if (id < 0)
         return;
-    CHECK_BYTES(hr__vocab_word(vocab, id, &bytes), word, strlen(word));
+    found = hr__vocab_word(vocab, id, &bytes);
     CHECK_EQ_INT(bytes, strlen(word));
+    CHECK_BYTES(found, word, bytes);
 }
 
 #define OPEN(name, text) CHECK_OK(open_vocab(name, text, sizeof text - 1, &v))

@@ -585,3 +585,130 @@ TEST(tables_and_ids_that_do_not_fit_are_refused)
     CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "tokens.embed", table_params("False", 3, false)));
     bench_finish(&b);
 }
+
+/* ---- masks ---- */
+
+#define MANY 20000
+
+/* Masks 20,000 tokens with ids 10 to 1009, of which 10 is special; *ret_counts: not
+ * chosen, masked, random, kept. */
+static void count_masked(const char *params, int64_t counts[4])
+{
+    static int32_t ids[MANY];
+    struct hr_rng rng;
+    int32_t *got, *labels;
+    size_t bytes;
+
+    hr__rng_init(&rng, check_seed(), 0, 3);
+    for (int i = 0; i < MANY; i++)
+        ids[i] = 10 + (int32_t)hr__rng_below(&rng, 1000);
+    put_list(ids, MANY);
+    b.id.seed = check_seed();
+    OP("tokens.mask", params);
+    got = bench_bytes(&b, "tokens", &bytes);
+    labels = bench_bytes(&b, "labels", &bytes);
+    memset(counts, 0, 4 * sizeof *counts);
+    for (int i = 0; i < MANY; i++) {
+        CHECK(labels[i] == -100 || labels[i] == ids[i]);
+        CHECK(labels[i] != 10);
+        CHECK(labels[i] != -100 || got[i] == ids[i]);
+        CHECK(got[i] >= 0 && got[i] < 3000);
+        counts[labels[i] == -100 ? 0 : got[i] == 3 ? 1 : got[i] == ids[i] ? 3 : 2]++;
+    }
+    free(got);
+    free(labels);
+}
+
+/* Nearly ten standard deviations: sqrt(0.5 * 0.5 / 20000) is 0.0035. */
+static void check_part(int64_t count, double part)
+{
+    double off = (double)count / MANY - part;
+
+    if (off > 0.035 || off < -0.035)
+        check_failed(__FILE__, __LINE__, "a part of %g instead of %g",
+                     (double)count / MANY, part);
+}
+
+TEST(tokens_are_chosen_and_replaced_by_their_probabilities)
+{
+    int64_t counts[4];
+
+    bench_init(&b);
+    count_masked("{mask_id: 3, vocab_size: 3000, special: [10, 11111]}", counts);
+    check_part(counts[0], 0.85);
+    check_part(counts[1], 0.12);
+    check_part(counts[2], 0.015);
+    check_part(counts[3], 0.015);
+    count_masked(
+        "{mask_id: 3, vocab_size: 3000, special: 10, probability: 1, masked: 0.5, "
+        "random: 0.3}",
+        counts);
+    check_part(counts[0], 0.001);
+    check_part(counts[1], 0.5);
+    check_part(counts[2], 0.3);
+    check_part(counts[3], 0.2);
+    count_masked("{mask_id: 3, special: 10, probability: 1, masked: 1, random: 0}",
+                 counts);
+    CHECK_EQ_INT(counts[2] + counts[3], 0);
+    count_masked("{mask_id: 3, special: 10, probability: 0, random: 0}", counts);
+    CHECK_EQ_INT(counts[0], MANY);
+    bench_finish(&b);
+}
+
+/* Words of one to three tokens, and special ones: 0 special, 1 begins, 2 continues. */
+TEST(words_are_masked_as_a_whole)
+{
+    static int32_t ids[MANY];
+    struct hr_rng rng;
+    struct hr_str text;
+    char path[512], params[700];
+    size_t bytes;
+    int32_t *labels;
+
+    hr__str_init(&text);
+    hr__str_add(&text, "[PAD]\nwater\n##wheel\n[MASK]\n");
+    put_file("pieces.txt", &text, path);
+    hr__rng_init(&rng, check_seed(), 0, 4);
+    for (int i = 0; i < MANY; i++)
+        ids[i] = (int32_t)hr__rng_below(&rng, 3);
+    bench_init(&b);
+    put_list(ids, MANY);
+    snprintf(params, sizeof params,
+             "{mask_id: 3, special: 0, random: 0, probability: 0.5, whole_words: true, "
+             "vocab: '%s'}",
+             path);
+    OP("tokens.mask", params);
+    labels = bench_bytes(&b, "labels", &bytes);
+    for (int i = 0; i < MANY; i++) {
+        bool more = i > 0 && ids[i] == 2 && ids[i - 1] != 0;
+
+        CHECK(labels[i] == (ids[i] == 0 ? -100 : labels[i]));
+        CHECK(!more || (labels[i] == -100) == (labels[i - 1] == -100));
+    }
+    free(labels);
+    bench_finish(&b);
+}
+
+TEST(masks_that_make_no_sense_are_refused)
+{
+    bench_init(&b);
+    LIST(1);
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "tokens.mask", "{mask_id: 3}"));
+    CHECK_HAS(b.error.message, "vocab_size");
+    CHECK_ERR(HR_ERR_RANGE,
+              bench_op(&b, "tokens.mask", "{mask_id: 3, vocab_size: 9, random: 0.3}"));
+    CHECK_ERR(
+        HR_ERR_ARGUMENT,
+        bench_op(&b, "tokens.mask", "{mask_id: 3, vocab_size: 9, whole_words: true}"));
+    CHECK_ERR(HR_ERR_ARGUMENT,
+              bench_op(&b, "tokens.mask", "{mask_id: 3, vocab_size: 9, vocab: x}"));
+    CHECK(bench_op(&b, "tokens.mask", "{}") != HR_OK);
+    CHECK(bench_op(&b, "tokens.mask", "{mask_id: 3, probability: 1.5}") != HR_OK);
+    bench_field(&b, "tokens")->ndim = 2;
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "tokens.mask", "{mask_id: 3, random: 0}"));
+    LIST(0);
+    bench_value(&b, "tokens")->dims[0] = 0;
+    OP("tokens.mask", "{mask_id: 3, random: 0}");
+    check_list(NULL, 0);
+    bench_finish(&b);
+}

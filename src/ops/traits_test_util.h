@@ -115,6 +115,7 @@ static const struct row rows[] = {
     {"text.tokenize_wordpiece",   "{vocab: '${list}', unknown: one}",                        LINES   },
     {"tokens.add",                "{begin: 7}",                                              TOKENS  },
     {"tokens.embed",              "{table: '${table}'}",                                     TOKENS  },
+    {"tokens.mask",               "{mask_id: 3, vocab_size: 300, probability: 0.5}",         TOKENS  },
     {"tokens.pack",               "{length: 16}",                                            TOKENS  },
     {"tokens.pad",                "{length: 50, mask: true}",                                TOKENS  },
     {"tokens.truncate",           "{length: 2}",                                             TOKENS  },

@@ -122,6 +122,17 @@ TEST(word_pieces_have_one_digest)
     outcome_free(contract_check(job_after("  - order.shuffle: {}\n", nodes)));
 }
 
+TEST(masked_ids_have_one_digest)
+{
+    outcome_free(contract_check(
+        job_after(tokenize_node("a", 1),
+                  "  - debug.fail: {probability: 0.1}\n"
+                  "  - tokens.mask: {mask_id: 3, vocab_size: 300, probability: 0.4}\n"
+                  "  - tokens.pack: {length: 40, bins: 3}\n"
+                  "  - tokens.mask: {mask_id: 4, random: 0, labels: more}\n"
+                  "  - batch.stack: {size: 4}\n")));
+}
+
 TEST(batches_hold_the_ids_of_their_lines)
 {
     struct outcome_job job =

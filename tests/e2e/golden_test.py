@@ -81,6 +81,10 @@ texts = {
         "  - text.strip: {}\n  - text.lower: {}\n  - text.normalize: {form: nfkd}\n  - text.split: {}\n"
         "  - tokens.vocab_lookup: {path: '{words}', unknown: the}\n  - batch.pad: {size: 4}\n",
     "tokenize_wordpiece": "  - text.tokenize_wordpiece: {vocab: '{pieces}'}\n  - batch.pad: {size: 4}\n",
+    "mask": "  - tokens.mask: {mask_id: 3, vocab_size: 265, special: 32}\n  - batch.pad: {size: 4}\n",
+    "mask of whole words": "  - text.tokenize_wordpiece: {vocab: '{pieces}'}\n"
+                           "  - tokens.mask: {mask_id: 0, random: 0, probability: 0.4, whole_words: true, vocab: '{pieces}'}\n"
+                           "  - batch.pad: {size: 4}\n",
     "embed, detokenize": "  - tokens.embed: {table: '{table}'}\n  - text.detokenize: {ranks: '{ranks}'}\n"
                          "  - batch.pad: {size: 4}\n",
     "pack": "  - tokens.pack: {length: 48, bins: 4, value: 3}\n  - batch.stack: {size: 4}\n",
