@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from . import _headrace, structure
@@ -183,16 +183,28 @@ def _structure(node: Node) -> Structure | None:
     of `node` if these have its fields and no others."""
     code = node.code
     if code is not None and code.kind == "source":
-        return code.structure
+        return resolve(node).code.structure
     if code is not None and code.kind != "filter" and code.fields is None:
         return resolve(node).structure
     return _structure(node.inputs[0]) if len(node.inputs) == 1 else None
+
+
+def _settled(node: Node, settle: Callable[[Code], Code]) -> Code:
+    """The node's code with what its first item says."""
+    assert node.code is not None
+    try:
+        return settle(node.code)
+    except HeadraceError as error:
+        error.op = error.op or node.op
+        error.node = error.node or node.name or node.op
+        raise
 
 
 def _resolve(node: Node) -> Resolved:
     code = node.code
     assert code is not None
     if code.kind == "source":
+        code = code if code.settle is None else _settled(node, code.settle)
         return Resolved(code, (), code.outputs, code.probed)
     if code.fields is not None and (code.outputs is not None or code.kind == "filter"):
         return Resolved(code, code.fields, code.outputs, False, *_structures_of_file(code))
@@ -207,10 +219,18 @@ def _resolve(node: Node) -> Resolved:
                 op=node.op,
                 param=name,
             )
+    if prefix.record_count == 0 and code.outputs is None and code.kind != "filter":
+        return _resolve_unused(code, prefix, code.fields or names)
     if code.fields is not None:
         value = _probe(node, code, prefix, code.fields, None)[1]
         return Resolved(code, code.fields, _specs(node, code, prefix, _by_fields(node, code, value)), True)
     return _resolve_whole(node, code, prefix, names)
+
+
+def _resolve_unused(code: Code, prefix: Built, inputs: tuple[str, ...]) -> Resolved:
+    """A function of an empty source, which is never called: it keeps the fields."""
+    outputs = {name: _of_batch(f) if f.ragged else f.spec for f in prefix.fields if (name := f.name) in inputs}
+    return Resolved(code, inputs, outputs, True, structure=prefix.structure if code.fields is None else None)
 
 
 def _structures_of_file(code: Code) -> tuple[Structure | None, Structure | None]:

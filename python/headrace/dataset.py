@@ -8,6 +8,7 @@ resume in the middle, its first records are read again and dropped.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import re
 import threading
@@ -18,14 +19,14 @@ from . import _headrace, fieldspec, seeding, structure
 from ._check import checked_op, nearest
 from ._numpy import np
 from ._types import Variant
-from .errors import ArgumentError, CodeError, GraphError
+from .errors import ArgumentError, CodeError
 from .fieldspec import Spec
 from .identity import identity, name_of
 from .node import Node
 from .pickling import Holder
 from .pipeline import Outputs, Pipeline
 from .structure import Structure, leaves, split
-from .user_code import Code, check_options
+from .user_code import Code, check_options, pickled
 
 
 class Layout(NamedTuple):
@@ -45,7 +46,7 @@ class Layout(NamedTuple):
         return {n: fieldspec.spec_of(v, f"{what}: field '{n}'") for n, v in zip(names, values, strict=True)}
 
 
-def _layout(item: Any, names: Sequence[str] | None, outputs: dict[str, Spec] | None, what: str) -> Layout:
+def _layout(item: Any, names: Sequence[str] | None, outputs: Mapping[str, Spec] | None, what: str) -> Layout:
     """By the first item. Names that the user gave make batches mappings, unless items are dicts."""
     if isinstance(item, Mapping):
         missing = next((n for n in names or () if n not in item), None)
@@ -66,7 +67,7 @@ def _layout(item: Any, names: Sequence[str] | None, outputs: dict[str, Spec] | N
     return Layout(made, made if names is None or isinstance(item, Mapping) else None)
 
 
-def _declared(layout: Layout, item: Any, outputs: dict[str, Spec] | None, what: str) -> dict[str, Spec]:
+def _declared(layout: Layout, item: Any, outputs: Mapping[str, Spec] | None, what: str) -> dict[str, Spec]:
     if outputs is None:
         return layout.declare(item, what)
     return {name: outputs[name] for name in leaves(layout.items)}
@@ -119,8 +120,9 @@ def from_dataset(
             then. By default fields are called by the keys of dicts and names of named tuples,
             "image" and "label" in pairs of a picture and a number, "field0", ... in other tuples,
             else "value"; inside a part by their path, such as "image.pixels".
-        outputs: {name: hr.spec(...)}; by default taken from item 0. Names that are not those of
-            the fields are as in `names`.
+        outputs: {name: hr.spec(...)}; by default taken from item 0, which is read when the pipeline is used;
+            of a list, numbers are floats if one of them is. Names that are not those of the fields
+            are as in `names`.
         variant: as for `Pipeline.map`; with "processes" the dataset is sent once. All
             workers share its NumPy arrays, and a dataset that is a list of plain objects;
             other Python objects end up copied in each worker.
@@ -128,8 +130,9 @@ def from_dataset(
             length and, for a Hugging Face dataset, its own fingerprint, but not the content.
 
     Raises:
-        CodeError: item 0 cannot be read, or the dataset cannot be sent to worker processes.
-        DtypeError: an item has a type that batches cannot hold.
+        CodeError: the dataset cannot be sent to worker processes. When the pipeline is used: item 0 cannot
+            be read.
+        DtypeError: when the pipeline is used: an item has a type that batches cannot hold.
     """
     what = f"from_dataset({type(dataset).__name__})"
     if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
@@ -146,38 +149,78 @@ def from_dataset(
         raise CodeError(f"{what}: len() raised {type(error).__name__}: {error}", param="dataset") from error
     if names is not None:
         names = fieldspec.field_names(names, "names", "code.source")
-    if count == 0:
-        raise GraphError(f"{what}: the dataset is empty")
+    own = getattr(dataset, "_fingerprint", None)
+    code = Code(
+        "source",
+        DatasetCall(dataset, None),
+        (),
+        None if outputs is None else fieldspec.declarations(outputs),
+        variant,
+        version if version is not None else f"{name_of(dataset)} {count} {own or ''}".strip(),
+        frozenset({"seed"} if seed_globals else set()),
+        settle=functools.partial(_settle_dataset, dataset, names, what),
+    )
+    if variant == "processes":
+        pickled(code, code.fn, name or "code.source")
+    return Pipeline(Node("code.source", {"count": count}, (), name, code))
+
+
+def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, code: Code) -> Code:
+    """The code once item 0 is known."""
+    if len(dataset) == 0:
+        return _settle_empty(names, code)
     try:
-        with seeding.seeded(0) if seed_globals else contextlib.nullcontext():
+        with seeding.seeded(0) if "seed" in code.flags else contextlib.nullcontext():
             first = dataset[0]
     except Exception as error:
         raise CodeError(f"{what}: item 0 raised {type(error).__name__}: {error}", record=0) from error
-    given = None if outputs is None else fieldspec.declarations(outputs)
-    layout = _layout(first, names, given, what)
-    own = getattr(dataset, "_fingerprint", None)
+    layout = _layout(first, names, code.outputs, what)
     # The engine accepts values, tuples of them and pictures directly: no wrapper is needed.
     parts = () if isinstance(layout.items, str) else layout.items.parts
     direct = not parts or (len(parts) > 1 and isinstance(first, tuple) and all(isinstance(p, str) for p in parts))
-    call = DatasetCall(dataset, None if direct else layout)
-    return _pipeline(
-        dataset.__getitem__ if direct and type(dataset) in (list, tuple, np.ndarray) else call,
-        _declared(layout, first, given, what),
-        layout,
-        variant,
-        version if version is not None else f"{name_of(dataset)} {count} {own or ''}".strip(),
-        seed_globals,
-        name,
-        count,
-        outputs is None,
-    )
+    call: Any = DatasetCall(dataset, None if direct else layout)
+    if direct and type(dataset) in (list, tuple, np.ndarray):
+        call = dataset.__getitem__
+    declared = _declared(layout, first, code.outputs, what)
+    if code.outputs is None and type(dataset) in (list, tuple):
+        _widen(declared, layout, first, dataset)
+    return code._replace(fn=call, outputs=declared, probed=code.outputs is None, structure=layout.batches, settle=None)
+
+
+def _settle_empty(names: tuple[str, ...] | None, code: Code) -> Code:
+    """Without an item its fields are those that were declared, else numbers."""
+    outputs = code.outputs or dict.fromkeys(names or ("value",), Spec("float64"))
+    structure = "value" if tuple(outputs) == ("value",) else None
+    return code._replace(outputs=outputs, probed=code.outputs is None, structure=structure, settle=None)
+
+
+def _widen(declared: dict[str, Spec], layout: Layout, first: Any, items: Sequence[Any]) -> None:
+    """Numbers of which item 0 is an int and another a float are floats."""
+    names = leaves(layout.items)
+    values = (first,) if len(names) == 1 else split(layout.items, first)
+    ints = [at for at, value in enumerate(values) if type(value) is int]
+    if not ints:
+        return
+    for item in items:
+        try:
+            values = split(layout.items, item)
+        except (TypeError, KeyError, ValueError):  # the run reports it
+            continue
+        if len(names) == 1:
+            values = (values,)
+        for at in [at for at in ints if type(values[at]) is float]:
+            declared[names[at]] = Spec("float64")
+            ints.remove(at)
+        if not ints:
+            return
 
 
 class Stream:
     """An iterable as a source. Each loader reads it separately."""
 
-    def __init__(self, start: Callable[[], Iterator[Any]], once: bool, name: str) -> None:
+    def __init__(self, start: Callable[[], Iterator[Any]], once: bool, name: str, dataset: Any = None) -> None:
         self._start = start
+        self.dataset = dataset  # what the user gave
         self.__name__ = name  # for messages
         self._once = once  # an iterator, which can be read once only
         self.layout: Layout | None = None
@@ -372,7 +415,7 @@ def from_iterable(
     if not isinstance(iterable, Iterable):
         raise ArgumentError(f"{what}: cannot be iterated over", param="iterable")
     once = isinstance(iterable, Iterator)
-    return _stream(lambda: iter(iterable), once, names, outputs, version, name, what, name_of(iterable))
+    return _stream(lambda: iter(iterable), once, iterable, names, outputs, version, name, what, name_of(iterable))
 
 
 @checked_op("code.source")
@@ -393,12 +436,13 @@ def from_generator(
     what = f"from_generator({name_of(fn)})"
     if not callable(fn):
         raise ArgumentError(f"{what}: needs a function; from_iterable takes the generator itself", param="fn")
-    return _stream(lambda: iter(fn()), False, names, outputs, version, name, what, identity(fn, version))
+    return _stream(lambda: iter(fn()), False, fn, names, outputs, version, name, what, identity(fn, version))
 
 
 def _stream(
     start: Callable[[], Iterator[Any]],
     once: bool,
+    dataset: Any,
     names: Sequence[str] | None,
     outputs: Outputs,
     version: str | None,
@@ -408,34 +452,26 @@ def _stream(
 ) -> Pipeline:
     if names is not None:
         names = fieldspec.field_names(names, "names", "code.source")
-    stream = Stream(start, once, re.findall(r"\w+", what)[-1])
+    stream = Stream(start, once, re.findall(r"\w+", what)[-1], dataset)
+    code = Code(
+        "source",
+        stream,
+        (),
+        None if outputs is None else fieldspec.declarations(outputs),
+        version=version if version is not None else ident,
+        settle=functools.partial(_settle_stream, stream, names, what),
+    )
+    return Pipeline(Node("code.source", {}, (), name, code))
+
+
+def _settle_stream(stream: Stream, names: tuple[str, ...] | None, what: str, code: Code) -> Code:
+    """The code once the first item is known."""
     try:
         first = stream.peek(0)
     except StopIteration:
-        raise GraphError(f"{what}: it has no items") from None
+        return _settle_empty(names, code)
     except Exception as error:
         raise CodeError(f"{what}: the first item raised {type(error).__name__}: {error}", record=0) from error
-    given = None if outputs is None else fieldspec.declarations(outputs)
-    layout = stream.layout = _layout(first, names, given, what)
-    declared, version = _declared(layout, first, given, what), version if version is not None else ident
-    return _pipeline(stream, declared, layout, "threads", version, False, name, -1, outputs is None)
-
-
-def _pipeline(
-    call: Callable[..., Any],
-    outputs: dict[str, Spec],
-    layout: Layout,
-    variant: Variant,
-    version: str,
-    seed_globals: bool,
-    name: str | None,
-    count: int,
-    probed: bool,
-) -> Pipeline:
-    flags = frozenset({"seed"} if seed_globals else set())
-    made = Code("source", call, (), outputs, variant, version, flags, probed=probed, structure=layout.batches)
-    if variant == "processes":
-        from .user_code import pickled
-
-        pickled(made, call, name or "code.source")
-    return Pipeline(Node("code.source", {"count": count} if count >= 0 else {}, (), name, made))
+    layout = stream.layout = _layout(first, names, code.outputs, what)
+    declared = _declared(layout, first, code.outputs, what)
+    return code._replace(outputs=declared, probed=code.outputs is None, structure=layout.batches, settle=None)

@@ -48,7 +48,7 @@ class LoaderOptions(TypedDict, total=False):
     """Keyword arguments of `Pipeline.loader`, which describes them."""
 
     epochs: int | None
-    seed: int
+    seed: int | None
     threads: int | None
     ordered: bool
     memory: int | None
@@ -127,7 +127,7 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
     options = _checked(options)
     threads = options.get("threads")
     made: dict[str, Any] = {
-        "seed": int(options.get("seed", 0)),
+        "seed": int(options.get("seed") or 0),
         "threads": int(threads or 0),
         "variant": "inline" if threads == 0 else "threads",
         "ordered": bool(options.get("ordered", True)),
@@ -349,6 +349,7 @@ class Loader:
             self._built = build.build(pipeline._node)  # to read the iterable in a separate pass
         self._equal_steps: EqualSteps | None = None
         self._take_share(options)
+        self._seeded = options.get("seed") is not None
         self._run: weakref.ref[Run] | None = None
         self._next_epoch = 0
         self._state: dict[str, Any] | None = None  # for the next run to resume from
@@ -407,6 +408,20 @@ class Loader:
             differ = self._built.graph.epoch_size(self._engine)["ranks_differ"]
         return "steps" if differ else "repeat"
 
+    @property
+    def dataset(self) -> Any:
+        """What `from_dataset`, `from_iterable` or `from_generator` was given; the pipeline if records come from
+        elsewhere, or from several sources."""
+        sources = [node for node in self._built.nodes if not node.inputs]
+        code = sources[0].code
+        return code.fn.dataset if len(sources) == 1 and code is not None else self.pipeline  # type: ignore[attr-defined]
+
+    @property
+    def batch_size(self) -> int | None:
+        """Records of a full batch; None if nothing collects records."""
+        sizes = [n.params.get("size") for n in self._built.nodes if n.op.startswith("batch.")]
+        return sizes[-1] if sizes else None
+
     # ---- runs ----
 
     def __iter__(self) -> Iterator[Any]:
@@ -443,6 +458,7 @@ class Loader:
     def _start_run(self, first: int | None, epochs: int | None) -> Run:
         self._refuse_closed()
         self._stop_run(replaced=True)
+        self._choose_seed()
         self._warn_of_changing_part(epochs != 1 or (first or self._next_epoch) > 0)
         self._take_host()
         state, self._last = self._state, None
@@ -460,6 +476,13 @@ class Loader:
         if self._progress is not None:
             self._progress.begin(run)
         return run
+
+    def _choose_seed(self) -> None:
+        """Where none was given: torch's, if it is imported. Ranks need an equal one, so theirs is 0."""
+        torch = sys.modules.get("torch")
+        if not self._seeded and self.world == 1 and torch is not None:
+            self._engine["seed"] = torch.initial_seed() & ((1 << 63) - 1)
+        self._seeded = True
 
     def _warn_of_changing_part(self, several_epochs: bool) -> None:
         if not several_epochs or self._warned:
@@ -552,6 +575,7 @@ class Loader:
         Raises:
             UnsupportedError: batches come in completion order (ordered=False).
         """
+        self._choose_seed()
         if self._state is not None:
             return self._state_json(self._state)
         run = self._current()
@@ -602,9 +626,10 @@ class Loader:
         """
         self._refuse_closed()
         state = states.check(state)
-        states.refuse_others(state, self._built, self._engine["seed"])
+        states.refuse_others(state, self._built, self._engine["seed"] if self._seeded else state["seed"])
         states.refuse_ranks(state, *self._place())
         self._stop_run()
+        self._engine["seed"], self._seeded = state["seed"], True
         self._last = None
         self._next_epoch = state["first"]
         self._state = {k: state[k] for k in ("first", "at", "epochs", "engine")}

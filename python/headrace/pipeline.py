@@ -323,7 +323,9 @@ class Pipeline(Methods):
 
         Args:
             epochs: passes of one `for`; None: unlimited. Default 1.
-            seed: of order and augmentation, below 2**63. Default 0.
+            seed: of order and augmentation, below 2**63. Default: if torch is imported,
+                `torch.initial_seed()` at the first loop, so that `torch.manual_seed` decides the order;
+                else, and with several ranks, 0. States have it, and give it to a loader without one.
             threads: of the engine; None: one per CPU that this process may use; 0: all work is done
                 in the thread that runs the loop.
             ordered: batches in the order of their records (default), else in completion order.

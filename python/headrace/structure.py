@@ -63,7 +63,8 @@ def of(item: Any, what: str, names: Sequence[str] | None = None, whole: Iterable
     if names is not None and isinstance(item, Mapping):
         item = {name: item[name] for name in names}
     elif names is not None:
-        parts = item if isinstance(item, (tuple, list)) else (item,)
+        whole_item = not isinstance(item, (tuple, list)) or (len(names) == 1 and _is_array(item))
+        parts = (item,) if whole_item else item
         if len(parts) != len(names):
             raise ArgumentError(f"{what}: an item has {len(parts)} parts; names are {', '.join(names)}", param="names")
         if parts is not item:

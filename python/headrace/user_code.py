@@ -62,6 +62,7 @@ class Code(NamedTuple):
     file_name: str | None = None  # its name in the file that it was loaded from
     probed: bool = False  # `outputs` was taken from a first record, not declared
     structure: Structure | None = None  # of a source's items; None: fields by name
+    settle: Callable[[Code], Code] | None = None  # of a source: the rest, for which it reads the first item
 
 
 class ItemCall:

@@ -53,6 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="TSan ends a child that starts a thread"))
 
 
+@pytest.fixture(autouse=True)
+def torch_seed() -> None:
+    """Loaders without a seed follow torch's, which another test may have imported."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
+
+
 @pytest.fixture
 def rng() -> random.Random:
     """Random numbers from a fresh seed, which is printed if the test fails."""

@@ -78,7 +78,7 @@ def test_every_operator_blames_the_argument(op: str, call: Any, params: list[str
         (lambda p: hr.from_iterable([1], names=[1]), hr.ArgumentError, "names of fields", "code.source", "names"),
         (lambda p: hr.from_dataset(np.array(3)), hr.CodeError, "len()", "code.source", "dataset"),
         (lambda p: hr.from_dataset(badfns.Frame()), hr.ArgumentError, "to_dict", "code.source", "dataset"),
-        (lambda p: hr.from_dataset([{"a": {}}]), hr.DtypeError, "'a'", "code.source", ""),
+        (lambda p: hr.from_dataset([{"a": {}}]).fields, hr.DtypeError, "'a'", "code.source", ""),
         (lambda p: p.map(abs, fields=[1]), hr.ArgumentError, "names of fields", "code.map", "fields"),
         (lambda p: p.map(abs, fields=["a", "a"]), hr.ArgumentError, "twice", "code.map", "fields"),
         (lambda p: p.map(abs, outputs=3), hr.ArgumentError, "hr.spec", "code.map", "outputs"),

@@ -95,9 +95,13 @@ static enum hr_err misfit(const struct hr_field *field, enum hr_dtype dtype, int
     type = (field->kind == HR_FIELD_BYTES) != (dtype == HR_DTYPE_NONE) ||
            (field->kind != HR_FIELD_BYTES && field->dtype != dtype);
     hr__fail(reterr, type ? HR_ERR_TYPE : HR_ERR_SHAPE,
-             "field '%s' is declared as %s; the code made %s", field->name,
+             "field '%s' is declared as %s; the code made %s%s", field->name,
              hr__field_text(field, declared, sizeof declared),
-             hr__field_text(&came, text, sizeof text));
+             hr__field_text(&came, text, sizeof text),
+             !type && ndim == field->ndim
+                 ? "; records whose lengths differ are collected by batch.pad (in Python "
+                   "padded_batch)"
+                 : "");
     if (reterr != NULL)
         snprintf(reterr->param, sizeof reterr->param, "%s", field->name);
     return type ? HR_ERR_TYPE : HR_ERR_SHAPE;

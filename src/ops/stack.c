@@ -58,10 +58,12 @@ common_shape(const struct hr_field *field, const struct hr_value *first, size_t 
             return hr__fail(
                 reterr, HR_ERR_SHAPE,
                 "records of differing shape cannot be stacked: field '%s' is %s in "
-                "one record and %s in another; give them one size (image.resize, "
-                "image.random_resized_crop, ...) or use batch.pad",
-                field->name, dims_text(first, a, sizeof a),
-                dims_text(value, b, sizeof b));
+                "one record and %s in another; %s batch.pad (padded_batch in Python)",
+                field->name, dims_text(first, a, sizeof a), dims_text(value, b, sizeof b),
+                hr__field_has_pixels(field)
+                    ? "give them one size (image.resize, image.random_resized_crop, ...) "
+                      "or use"
+                    : "use");
         *ret_pad = true;
         for (int d = 0; d < value->ndim; d++)
             if (value->dims[d] > ret_dims[d])
