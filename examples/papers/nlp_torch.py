@@ -24,6 +24,6 @@ def pipeline(data: str, batch: int = 1, *, encoder: str, merges: str, table: str
 
 
 if __name__ == "__main__":
-    files = dict(zip(("encoder", "merges", "table"), sys.argv[2:], strict=True))
-    for _ in pipeline(sys.argv[1], **files).loader(progress=True):
+    data, encoder, merges, table = sys.argv[1:]
+    for _ in pipeline(data, encoder=encoder, merges=merges, table=table).loader(progress=True):
         pass
