@@ -25,6 +25,8 @@ static enum hr_err strip_apply(struct hr_op_ctx *ctx)
     struct hr_value *text = ctx->fields[0];
     size_t start = 0;
 
+    if (text->bytes == 0)
+        return HR_OK;
     if (p->side != SIDE_END)
         start = hr__text_white_start(text->data, text->bytes);
     text->data = (char *)text->data + start;
