@@ -52,13 +52,16 @@ from .user_code import rng
 
 if TYPE_CHECKING:
     from .contact_sheet import show
+    from .data_loader import DataLoader as DataLoader
     from .loader import Loader, UnknownLengthError
     from .states import merge_states
     from .tokenizer import Tokenizer
 
 __version__ = _headrace.version()
 
+# DataLoader is not in __all__: it imports torch.
 _LAZY = {
+    "DataLoader": "data_loader",
     "Loader": "loader",
     "Tokenizer": "tokenizer",
     "UnknownLengthError": "loader",
