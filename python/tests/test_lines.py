@@ -130,6 +130,8 @@ def test_absurd_lines_are_bad_records(tmp_path: pathlib.Path) -> None:
     with pytest.raises(hr.LimitError, match="byte 6: a record of"):
         read(path, {"max_bytes": 10})
     assert len(read(path)) == 4
+    parts = hr.split(hr.lines(path, max_bytes=10), [0.5, 0.5], by="text")
+    assert sum(len(list(part.batch(1, ragged=True).loader(on_error="skip"))) for part in parts) == 2
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: pathlib.Path) -> None:

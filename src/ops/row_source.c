@@ -642,7 +642,7 @@ static enum hr_err add_key(void *user, const struct hr_row_cell *cell)
     return HR_OK;
 }
 
-/* As it is written in the row; nothing of a row that is malformed. */
+/* As it is written in the row. */
 enum hr_err hr__row_source_key(const void *params, const void *state, size_t i,
                                uint64_t index, struct hr_str *out, struct hr_error *error)
 {
@@ -654,8 +654,11 @@ enum hr_err hr__row_source_key(const void *params, const void *state, size_t i,
     enum hr_err code;
 
     (void)params;
-    HR_TRY(hr__shard_source_peek(state, index, &row, &bytes, error));
-    code = source->format->parse(source, NULL, row, hr__line_length(row, bytes), add_key,
-                                 &key, &at, &why);
-    return code == HR_ERR_MEMORY ? hr__fail(error, code, "out of memory") : HR_OK;
+    code = hr__shard_source_peek(state, index, &row, &bytes, error);
+    if (code == HR_OK)
+        code = source->format->parse(source, NULL, row, hr__line_length(row, bytes),
+                                     add_key, &key, &at, &why);
+    if (code == HR_ERR_MEMORY)
+        return hr__fail(error, code, "out of memory");
+    return hr__shard_source_key(code == HR_ERR_LIMIT ? HR_ERR_FORMAT : code, index, out);
 }

@@ -63,11 +63,14 @@ static enum hr_err lines_key(const void *params, const void *state, size_t i,
 {
     const char *data;
     size_t bytes;
+    enum hr_err code = hr__shard_source_peek(state, index, &data, &bytes, error);
 
     (void)params, (void)i;
-    HR_TRY(hr__shard_source_peek(state, index, &data, &bytes, error));
-    hr__str_add_bytes(out, data, hr__line_length(data, bytes));
-    return HR_OK;
+    if (code == HR_ERR_LIMIT) /* a bad record is known by its number */
+        return hr__shard_source_key(HR_ERR_FORMAT, index, out);
+    if (code == HR_OK)
+        hr__str_add_bytes(out, data, hr__line_length(data, bytes));
+    return code;
 }
 
 static enum hr_err lines_apply(struct hr_op_ctx *ctx)
