@@ -2469,7 +2469,8 @@ def source_csv(
         path: a file; or several: "part-{000..099}.csv", a pattern such as "part-*.csv",
             or a folder of .csv files; path, required.
         columns: the columns that become fields, by name; * stands for all, of JSON for
-            the keys of the first row; list of strings, 1 to 64 items, default ["*"].
+            the keys of the first row, and those that types names; list of strings, 1 to
+            64 items, default ["*"].
         types: column: its type (int64, float64, bool, text, json), and perhaps what a
             missing value becomes: {label: int64, score: "float64 = 0", note: "text ="};
             default: inferred from all rows; map, default {}.
@@ -2636,7 +2637,8 @@ def source_jsonl(
         path: a file; or several: "part-{000..099}.jsonl", a pattern such as
             "part-*.jsonl", or a folder of .jsonl files; path, required.
         columns: the columns that become fields, by name; * stands for all, of JSON for
-            the keys of the first row; list of strings, 1 to 64 items, default ["*"].
+            the keys of the first row, and those that types names; list of strings, 1 to
+            64 items, default ["*"].
         types: column: its type (int64, float64, bool, text, json), and perhaps what a
             missing value becomes: {label: int64, score: "float64 = 0", note: "text ="};
             default: inferred from all rows; map, default {}.

@@ -181,7 +181,9 @@ choose_columns(struct hr_row_source *source, const struct hr_row_params *p,
         bool all = strcmp(name, "*") == 0;
 
         for (size_t k = 0; all && k < table->column_count; k++)
-            if (table->columns[k].name[0] != '\0' && is_in_first_row(table, k))
+            if (table->columns[k].name[0] != '\0' &&
+                (is_in_first_row(table, k) ||
+                 declared_type(p, table->columns[k].name) != NULL))
                 HR_TRY(add_column(source, p, table->columns[k].name, error));
         if (!all && hr__table_find(table, name) < 0)
             return unknown(source, table, name, "columns", error);

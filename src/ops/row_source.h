@@ -23,7 +23,7 @@ struct hr_row_params { /* the parameters of such a source begin with them */
         struct hr_row_params, columns, .fallback = "[\"*\"]", .items_min = 1,            \
         .items_max = HR_LIST_MAX,                                                        \
         .help = "the columns that become fields, by name; * stands for all, of JSON "    \
-                "for the keys of the first row")
+                "for the keys of the first row, and those that types names")
 #define HR_P_ROW_TYPES                                                                   \
     HR_P_MAP(struct hr_row_params, types, .items_min = 0, .items_max = HR_LIST_MAX,      \
              .fallback = "{}",                                                           \
