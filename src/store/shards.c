@@ -67,11 +67,14 @@ static enum hr_err add_files(struct find *find, const char *root)
 static enum hr_err add_any(struct find *find, const char *name)
 {
     struct hr_object object;
+    enum hr_err err = hr__store_open(name, &object, find->error);
 
-    if (hr__store_open(name, &object, NULL) != HR_OK)
-        return add_files(find, name);
-    hr__store_close(&object);
-    return add(find, name);
+    if (err == HR_OK) {
+        hr__store_close(&object);
+        return add(find, name);
+    }
+    /* otherwise a folder or a pattern */
+    return hr__store_has_lists(name) ? add_files(find, name) : err;
 }
 
 static enum hr_err expand(struct find *find, const char *text, int depth);
@@ -168,7 +171,8 @@ enum hr_err hr__shards_find(const char *pattern, const char *ending,
         .pattern = pattern, .ending = ending, .shards = ret_shards, .error = reterr};
     struct hr_object object;
 
-    if (hr__store_open(pattern, &object, NULL) == HR_OK) { /* its name may have braces */
+    if (strchr(pattern, '{') != NULL && /* a name may have braces */
+        hr__store_open(pattern, &object, NULL) == HR_OK) {
         hr__store_close(&object);
         return add(&find, pattern);
     }

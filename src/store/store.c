@@ -11,7 +11,8 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct hr_store *const stores[] = {&hr_store_file, &hr_store_memory};
+static const struct hr_store *const stores[] = {&hr_store_file, &hr_store_memory,
+                                                &hr_store_http, &hr_store_https};
 
 #define STORES (sizeof stores / sizeof stores[0])
 #define CHUNK_BYTES ((size_t)8 << 20) /* between two looks at the stop flag */
@@ -136,7 +137,7 @@ static enum hr_err read_some(struct hr_object *object, uint64_t offset, void *da
                              size_t bytes, size_t *ret_got, struct hr_error *reterr)
 {
     *ret_got = 0;
-    if (hr__fault(HR_FAULT_READ))
+    if (!object->store->retries && hr__fault(HR_FAULT_READ))
         return hr__fail(reterr, HR_ERR_IO, "cannot read %s", object->uri);
     return object->store->read(object, offset, data, bytes, ret_got, reterr);
 }
@@ -146,8 +147,8 @@ static enum hr_err
 read_rest(struct hr_object *object, uint64_t offset, char *data, size_t bytes, size_t at,
           const atomic_bool *stop, struct hr_error *reterr)
 {
+    int tries = 0, most_tries = object->store->retries ? 1 : TRIES;
     struct hr_error why;
-    int tries = 0;
 
     while (at < bytes) {
         size_t most = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES, got;
@@ -159,8 +160,8 @@ read_rest(struct hr_object *object, uint64_t offset, char *data, size_t bytes, s
         err = read_some(object, offset + at, data + at, most, &got, &why);
         if (err == HR_OK && got == 0)
             return hr__store_ended_early(object, offset + at, reterr);
-        if (err != HR_OK && (err != HR_ERR_IO || ++tries == TRIES))
-            return read_failed(object, offset + at, err, &why, reterr);
+        if (err != HR_OK && (err != HR_ERR_IO || ++tries == most_tries))
+            return read_failed(object, offset + at + got, err, &why, reterr);
         assert(got <= most);
         if (got > 0)
             tries = 0;
@@ -330,7 +331,20 @@ enum hr_err hr__store_list(const char *uri, hr_store_visit_fn *visit, void *user
     const char *name;
 
     HR_TRY(find_store(uri, &store, &name, reterr));
+    if (store->list == NULL)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "%s: %s:// has no lists of files: name the files, by braces such "
+                        "as {000..099} or in a list",
+                        uri, store->scheme);
     return store->list(name, visit, user, reterr);
+}
+
+bool hr__store_has_lists(const char *uri)
+{
+    const struct hr_store *store;
+    const char *name;
+
+    return find_store(uri, &store, &name, NULL) == HR_OK && store->list != NULL;
 }
 
 /* ---- channels ---- */

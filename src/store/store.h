@@ -82,6 +82,8 @@ typedef bool
 hr_store_visit_fn(void *user, const char *name, size_t name_bytes, uint64_t bytes);
 HR_CHECK enum hr_err hr__store_list(const char *uri, hr_store_visit_fn *visit, void *user,
                                     struct hr_error *reterr);
+/* False: hr__store_list is HR_ERR_UNSUPPORTED for the store of this URI. */
+bool hr__store_has_lists(const char *uri);
 
 /* False for a plain path and file://; *ret_path is then the path. */
 bool hr__store_is_remote(const char *uri, const char **ret_path);
@@ -134,9 +136,10 @@ struct hr_store_read {
 };
 
 enum hr_channel_mode {
-    HR_CHANNEL_AUTO,    /* what the store does best */
-    HR_CHANNEL_URING,   /* files: io_uring, or HR_ERR_UNSUPPORTED where not allowed */
-    HR_CHANNEL_THREADS, /* threads that block */
+    HR_CHANNEL_AUTO,     /* what the store does best */
+    HR_CHANNEL_URING,    /* files: io_uring, or HR_ERR_UNSUPPORTED where not allowed */
+    HR_CHANNEL_THREADS,  /* threads that block */
+    HR_CHANNEL_REQUESTS, /* in use only: requests over HTTP */
 };
 struct hr_channel_options {
     enum hr_channel_mode mode;
@@ -174,9 +177,11 @@ struct hr_store {
     void (*close)(struct hr_object *object);
 
     /* Up to `bytes` (at least 1) of a range that lies inside the object. *ret_got of 0 is
-     * the object's end, which has then come early. HR_ERR_IO may be tried again. */
+     * the object's end, which has then come early. HR_ERR_IO may be tried again, unless
+     * the store `retries` by itself. On failure *ret_got is the bytes reached. */
     enum hr_err (*read)(struct hr_object *object, uint64_t offset, void *data,
                         size_t bytes, size_t *ret_got, struct hr_error *reterr);
+    bool retries;
     /* The bytes of the range's beginning that need no waiting; -1: it cannot tell, and
      * the time of a read does. NULL: none do. */
     int64_t (*read_ready)(struct hr_object *object, uint64_t offset, void *data,
@@ -193,6 +198,7 @@ struct hr_store {
                        struct hr_error *reterr);
     void (*unmap)(struct hr_store_map *map);
 
+    /* NULL: there are none. */
     enum hr_err (*list)(const char *name, hr_store_visit_fn *visit, void *user,
                         struct hr_error *reterr);
 

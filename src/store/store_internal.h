@@ -7,7 +7,8 @@
 #include "store/store.h"
 #include <pthread.h>
 
-extern const struct hr_store hr_store_file, hr_store_memory;
+extern const struct hr_store hr_store_file, hr_store_memory, hr_store_http,
+    hr_store_https;
 
 /* Set the part of the error that names the object. */
 void hr__store_note(struct hr_error *error, const char *uri);

@@ -1,0 +1,129 @@
+"""Sources over HTTP give what they give from files, from servers with and without faults."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import headrace as hr
+
+SERVER = pathlib.Path(__file__).parents[2] / "tests/support/http_server.py"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="module")
+def server(folder: pathlib.Path) -> Iterator[str]:
+    command = [sys.executable, str(SERVER), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+
+
+def need_http(uri: str) -> None:
+    try:
+        hr.tar(uri, fields={"data": "bin"}).batch(1).loader()
+    except hr.HeadraceError as error:
+        if "no libcurl" in str(error):
+            pytest.skip("built without libcurl")
+
+
+def records(pipe: hr.Pipeline, **options: Any) -> list[Any]:
+    return [tuple(map(repr, batch.values())) for batch in pipe.batch(5, ragged=True).loader(output="numpy", **options)]
+
+
+def write_tars(folder: pathlib.Path, rng: random.Random) -> None:
+    for shard in range(3):
+        with tarfile.open(folder / f"part {shard:03d}.tar", "w") as archive:
+            for i in range(rng.randrange(1, 30)):
+                for end, data in (("bin", rng.randbytes(rng.choice([0, 10, 3000, 200_000]))), ("cls", b"%d" % i)):
+                    info = tarfile.TarInfo(f"{shard}-{i}.{end}")
+                    info.size = len(data)
+                    archive.addfile(info, io.BytesIO(data))
+
+
+def masked_crc(data: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def pack_record(data: bytes) -> bytes:
+    length = struct.pack("<Q", len(data))
+    return length + masked_crc(length) + data + masked_crc(data)
+
+
+def tar_of(where: Any) -> hr.Pipeline:
+    return hr.tar(where, fields={"data": "bin", "label": "cls"}, keys=True).shuffle()
+
+
+@pytest.mark.parametrize("faults", ["", "f/noranges=1/", "f/each=7,status=503/", "f/each=5,cut=4000/", "f/piece=100/"])
+def test_shards_over_http_are_shards_of_files(
+    folder: pathlib.Path, server: str, rng: random.Random, faults: str
+) -> None:
+    write_tars(folder, rng)
+    need_http(f"{server}/part 000.tar")
+    local = records(tar_of(f"{folder}/part {{000..002}}.tar"), seed=3)
+    for threads in (1, 3):
+        assert records(tar_of(f"{server}/{faults}part {{000..002}}.tar"), seed=3, threads=threads) == local
+
+
+def test_other_sources_over_http(folder: pathlib.Path, server: str, rng: random.Random, command: str) -> None:
+    write_tars(folder, rng)
+    need_http(f"{server}/part 000.tar")
+    images = bytes(rng.randrange(256) for _ in range(5 * 4))
+    (folder / "images").write_bytes(struct.pack(">IIII", 0x803, 5, 2, 2) + images)
+    (folder / "labels").write_bytes(struct.pack(">II", 0x801, 5) + bytes(range(5)))
+    (folder / "lines.txt").write_text("one\ntwo\n\nthree")
+    local, remote = (
+        records(hr.idx(f"{at}/images", labels=f"{at}/labels")) for at in (str(folder), server)
+    )
+    assert local == remote and len(local) == 1
+    local, remote = (records(hr.list(f"{at}/lines.txt")) for at in (str(folder), server))
+    assert local == remote
+    (folder / "few.tfrecord").write_bytes(b"".join(pack_record(b"%d" % i * i) for i in range(20)))
+    local, remote = (records(hr.tfrecord(f"{at}/few.tfrecord").shuffle()) for at in (str(folder), server))
+    assert local == remote
+    graph = folder / "graph.yaml"
+    hr.range(40).save(graph)
+    subprocess.run([command, "pack", graph, "-o", folder / "packed", "-q"], check=True)
+    name = next((folder / "packed").glob("*.records")).name
+    local, remote = (records(hr.records(f"{at}/packed/{name}").shuffle()) for at in (str(folder), server))
+    assert local == remote
+    shown = subprocess.run([command, "inspect", f"{server}/packed/{name}"], check=True, stdout=subprocess.PIPE, text=True)
+    assert "40 whole records, 0 damaged" in shown.stdout
+
+
+def test_errors_name_the_object_and_what_the_server_said(server: str) -> None:
+    need_http(server)
+    with pytest.raises(hr.HeadraceError, match=r"none.tar: HTTP status 404"):
+        hr.tar(f"{server}/none.tar", fields={"data": "bin"}).batch(1).loader()
+    with pytest.raises(hr.HeadraceError, match=r"HTTP status 403"):
+        hr.tar(f"{server}/f/status=403/x.tar", fields={"data": "bin"}).batch(1).loader()
+    with pytest.raises(hr.HeadraceError, match=r"no lists of files"):
+        hr.files(f"{server}/photos").batch(1).loader()
+    with pytest.raises(hr.HeadraceError, match=r"must not contain a user name") as caught:
+        hr.tar("http://me:hunter2@127.0.0.1:1/x.tar", fields={"data": "bin"}).batch(1).loader()
+    assert "hunter2" not in str(caught.value)
