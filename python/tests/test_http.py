@@ -97,9 +97,7 @@ def test_other_sources_over_http(folder: pathlib.Path, server: str, rng: random.
     (folder / "images").write_bytes(struct.pack(">IIII", 0x803, 5, 2, 2) + images)
     (folder / "labels").write_bytes(struct.pack(">II", 0x801, 5) + bytes(range(5)))
     (folder / "lines.txt").write_text("one\ntwo\n\nthree")
-    local, remote = (
-        records(hr.idx(f"{at}/images", labels=f"{at}/labels")) for at in (str(folder), server)
-    )
+    local, remote = (records(hr.idx(f"{at}/images", labels=f"{at}/labels")) for at in (str(folder), server))
     assert local == remote and len(local) == 1
     local, remote = (records(hr.list(f"{at}/lines.txt")) for at in (str(folder), server))
     assert local == remote
@@ -112,7 +110,9 @@ def test_other_sources_over_http(folder: pathlib.Path, server: str, rng: random.
     name = next((folder / "packed").glob("*.records")).name
     local, remote = (records(hr.records(f"{at}/packed/{name}").shuffle()) for at in (str(folder), server))
     assert local == remote
-    shown = subprocess.run([command, "inspect", f"{server}/packed/{name}"], check=True, stdout=subprocess.PIPE, text=True)
+    shown = subprocess.run(
+        [command, "inspect", f"{server}/packed/{name}"], check=True, stdout=subprocess.PIPE, text=True
+    )
     assert "40 whole records, 0 damaged" in shown.stdout
 
 

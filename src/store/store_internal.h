@@ -8,7 +8,10 @@
 #include <pthread.h>
 
 extern const struct hr_store hr_store_file, hr_store_memory, hr_store_http,
-    hr_store_https;
+    hr_store_https, hr_store_s3;
+/* The open of stores that need libcurl, where the build has none. */
+enum hr_err hr__store_without_http(const char *name, struct hr_object *object,
+                                   struct hr_error *reterr);
 
 /* Set the part of the error that names the object. */
 void hr__store_note(struct hr_error *error, const char *uri);
