@@ -59,20 +59,21 @@ rgw dns name = localhost
 """
 
 
-def request(port: int, method: str, path: str, body: bytes = b"") -> int:
+def request(port: int, method: str, path: str, body: bytes = b"", acl: str = "private") -> int:
     """A signed request; the path is percent-encoded here. Returns the status."""
     host, now = f"127.0.0.1:{port}", datetime.datetime.now(datetime.timezone.utc)
     date, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
     path, payload = urllib.parse.quote(path), hashlib.sha256(body).hexdigest()
-    names = "host;x-amz-content-sha256;x-amz-date"
-    canonical = f"{method}\n{path}\n\nhost:{host}\nx-amz-content-sha256:{payload}\nx-amz-date:{date}\n\n{names}\n{payload}"
+    sent = {"host": host, "x-amz-acl": acl, "x-amz-content-sha256": payload, "x-amz-date": date}
+    lines, names = "".join(f"{name}:{value}\n" for name, value in sent.items()), ";".join(sent)
+    canonical = f"{method}\n{path}\n\n{lines}\n{names}\n{payload}"
     scope = f"{day}/{REGION}/s3/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
     key = ("AWS4" + SECRET).encode()
     for part in (*scope.split("/"), text):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
     credential = f"AWS4-HMAC-SHA256 Credential={KEY}/{scope},SignedHeaders={names},Signature={key.hex()}"
-    headers = {"x-amz-date": date, "x-amz-content-sha256": payload, "Authorization": credential}
+    headers = {**sent, "Authorization": credential}
     connection = http.client.HTTPConnection(host, timeout=60)
     connection.request(method, path, body, headers)
     status = connection.getresponse().status
@@ -84,8 +85,8 @@ def make_bucket(port: int, bucket: str) -> None:
     assert request(port, "PUT", f"/{bucket}") == 200
 
 
-def put(port: int, bucket: str, key: str, body: bytes) -> None:
-    assert request(port, "PUT", f"/{bucket}/{key}", body) == 200
+def put(port: int, bucket: str, key: str, body: bytes, acl: str = "private") -> None:
+    assert request(port, "PUT", f"/{bucket}/{key}", body, acl) == 200
 
 
 def remove(port: int, bucket: str, key: str) -> None:
