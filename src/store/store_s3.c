@@ -109,7 +109,7 @@ static enum hr_err prepare(const char *uri, const char *query, struct hr_web_get
     struct hr_s3_config c;
     struct hr_str host, path;
     const char *scheme;
-    struct name name;
+    struct name name = {0};
 
     HR_TRY(split_name(uri, &name, reterr));
     HR_TRY(get_config(&c, reterr));
@@ -144,7 +144,7 @@ static const struct hr_web_kind s3 = {prepare, hr__s3_parse_error};
 static enum hr_err
 s3_open(const char *name, struct hr_object *object, struct hr_error *reterr)
 {
-    struct name parts;
+    struct name parts = {0};
 
     (void)name;
     HR_TRY(split_name(object->uri, &parts, reterr));
@@ -267,7 +267,7 @@ s3_list(const char *name, hr_store_visit_fn *visit, void *user, struct hr_error 
 {
     struct listing l = {
         .visit = visit, .user = user, .uri = name - strlen("s3://"), .error = reterr};
-    struct name parts;
+    struct name parts = {0};
     size_t bytes;
     enum hr_err err;
 

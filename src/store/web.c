@@ -30,7 +30,8 @@
 #define PAUSE_MAX_NS (5000 * MS) /* and ends here, unless the server asks for more */
 #define RETRY_AFTER_MAX_S 30     /* what a server may ask for */
 #define PROGRESS_BYTES                                                                   \
-    (64u << 10)                /* a retry that brings as much starts the count again */
+    (64u << 10) /* a retry that brings as much starts the count again */
+#define URGENT_CONNECTIONS 8
 #define LOOK_EVERY_NS (5 * MS) /* at the times of running requests */
 #define SAMPLES 128            /* first bytes that a hedge is judged by */
 #define SAMPLES_MIN 32
@@ -899,8 +900,14 @@ static void check_times(struct transport *t, uint64_t now)
 
 /* ---- the thread ---- */
 
+/* Those that somebody waits for overtake reads ahead. */
 static void add_ready(struct transport *t, struct hr_web_request *request)
 {
+    if (request->urgent && t->ready != NULL) {
+        request->next = t->ready;
+        t->ready = request;
+        return;
+    }
     request->next = NULL;
     *t->ready_end = request;
     t->ready_end = &request->next;
@@ -957,6 +964,12 @@ static void cancel_requests(struct transport *t, bool all)
         t->ready_end = &(*t->ready_end)->next;
 }
 
+/* Urgent ones have connections of their own. */
+static bool may_start(const struct transport *t, const struct hr_web_request *request)
+{
+    return t->active < t->limits.connections + (request->urgent ? URGENT_CONNECTIONS : 0);
+}
+
 /* Starts what may be started; returns when to look again at the latest. */
 static uint64_t start_requests(struct transport *t, uint64_t now)
 {
@@ -972,7 +985,7 @@ static uint64_t start_requests(struct transport *t, uint64_t now)
         *link = request->next;
         add_ready(t, request);
     }
-    while (t->active < t->limits.connections && (request = t->ready) != NULL) {
+    while ((request = t->ready) != NULL && may_start(t, request)) {
         t->ready = request->next;
         if (t->ready == NULL)
             t->ready_end = &t->ready;
@@ -1001,7 +1014,7 @@ static void *run(void *user)
             t->looked_ns = now;
             check_times(t, hr__now_ns()); /* later than any byte was heard */
         }
-        if (t->ready == NULL || t->active == t->limits.connections)
+        if (t->ready == NULL || !may_start(t, t->ready))
             curl_multi_poll(t->multi, NULL, 0, (int)((soon - now + MS - 1) / MS), NULL);
     }
     cancel_requests(t, true);
@@ -1038,7 +1051,8 @@ create_transport(struct transport **ret_transport, struct hr_error *reterr)
     if (t->multi == NULL) {
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     } else {
-        curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, (long)t->limits.connections);
+        curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS,
+                          (long)(t->limits.connections + URGENT_CONNECTIONS));
         err = hr__thread_start(&t->thread, "hr-http", run, t, reterr);
     }
     if (err == HR_OK)
@@ -1162,6 +1176,7 @@ enum hr_err hr__web_fetch(struct hr_web_request *request)
 
     request->done = wake;
     request->user = &waiter;
+    request->urgent = true;
     HR_TRY(hr__web_submit(request, error));
     pthread_mutex_lock(&waiter.mutex);
     while (!waiter.done)

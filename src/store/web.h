@@ -71,6 +71,7 @@ struct hr_web_request {
     char *data;
     uint64_t due_ns;
     int failures; /* since the last progress */
+    bool urgent;  /* somebody waits for it */
     bool begun, hedged;
     bool plain; /* without a Range header */
     atomic_bool cancelled;
