@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -41,18 +42,19 @@ def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def kill_after_saves(process: subprocess.Popen[str], checkpoint: pathlib.Path, saves: int, seconds: float) -> None:
-    """Kills it a moment after it has saved `saves` times."""
+    """Kills it a moment after it has saved `saves` times, if it does not end before that."""
     last = None
     until = time.monotonic() + 600
-    while saves >= 0:  # the first look sees the run before
-        assert process.poll() is None and time.monotonic() < until, process.communicate()
+    while saves >= 0 and process.poll() is None:  # the first look sees the run before
+        assert time.monotonic() < until, process.communicate()
         inode = checkpoint.stat().st_ino if checkpoint.exists() else None
         saves -= inode != last
         last = inode
         time.sleep(0.001)
     time.sleep(seconds)
     process.kill()
-    process.communicate()
+    out, errors = process.communicate()
+    assert process.returncode == -signal.SIGKILL or "weights " in out, errors
 
 
 def test_killed_and_resumed_it_ends_with_the_same_weights(tmp_path: pathlib.Path) -> None:
