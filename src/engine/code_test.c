@@ -4,6 +4,8 @@
  */
 #include "engine/code_test_util.h"
 
+#include <sched.h>
+
 /* ---- meaning ---- */
 
 TEST(code_gives_the_same_as_the_built_in_op_of_that_meaning)
@@ -327,6 +329,18 @@ static void put_in(char *text, const char *word, const char *other)
     memcpy(at, other, strlen(other));
 }
 
+/* The number after `word` becomes this digit. */
+static void put_number(char *text, const char *word, int digit)
+{
+    char *at = strstr(text, word);
+
+    CHECK(at != NULL);
+    at += strlen(word);
+    *at++ = (char)('0' + digit);
+    while (*at >= '0' && *at <= '9')
+        *at++ = ' ';
+}
+
 TEST(a_plan_bounds_the_threads_of_a_stage_and_keeps_calls_apart)
 {
     static const char *const edits[][2] = {
@@ -357,6 +371,63 @@ TEST(a_plan_bounds_the_threads_of_a_stage_and_keeps_calls_apart)
         outcome_free(o);
         hr_free(plan);
     }
+}
+
+static atomic_bool waits_for_consumer, consumer_has_two;
+
+/* Record 8 waits until the consumer has what comes before it. */
+static enum hr_err
+call_wait(void *user, struct hr_code_call *call, struct hr_error *reterr)
+{
+    (void)user;
+    if (get_int(call, 0) == 8) {
+        atomic_store(&waits_for_consumer, true);
+        while (!atomic_load(&consumer_has_two))
+            sched_yield();
+    }
+    return hr_code_pass(call, 0, 0, reterr);
+}
+
+static enum hr_err give_wait(void *user, struct hr_graph *graph, struct hr_error *reterr)
+{
+    static const struct hr_code code = {
+        .identity = "waits", .call = call_wait, .may_wait = true};
+
+    (void)user;
+    return hr_graph_code(graph, "map", &code, reterr);
+}
+
+/* Batch 1 is complete while there is no room for it, and its thread waits in batch 2. */
+TEST(a_complete_batch_is_delivered_while_user_code_waits_for_the_consumer)
+{
+    const char *text =
+        GRAPH(RANGE(16) "  - record.filter: {expr: \"value >= 0\"}\n" MAP BATCH(4));
+    struct outcome_job job = outcome_job_with(text, 1, NULL);
+    struct hr_graph *graph;
+    struct hr_batch *batch;
+    struct hr_iter *iter;
+    char *plan = NULL;
+
+    job.prepare = give_wait;
+    graph = outcome_graph(&job, NULL);
+    CHECK(graph != NULL);
+    CHECK_OK(hr_graph_plan(graph, &job.options, HR_GRAPH_YAML, &plan, NULL));
+    put_in(plan, "help_ns: 300000", "help_ns: 0     ");
+    put_number(plan, "batches_ahead: ", 1);
+    put_number(plan, "block_records: ", 4);
+    job.options.plan = plan;
+    CHECK_OK(hr_iter_open(graph, &job.options, &iter, NULL));
+    while (!atomic_load(&waits_for_consumer))
+        sched_yield();
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(hr_iter_next_for(iter, 20 * UINT64_C(1000000000), &batch, NULL));
+        CHECK(batch != NULL);
+        hr_batch_unref(batch);
+    }
+    atomic_store(&consumer_has_two, true);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    hr_free(plan);
 }
 
 TEST(code_is_entered_once_for_many_records)
