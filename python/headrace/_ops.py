@@ -3482,7 +3482,7 @@ def tokens_pad(
             2147483647, in items, default 0.
         multiple: or round lengths up to a multiple of this; int, 1 to 1048576, in
             items, default 1.
-        value: value of the padding; float, default 0.
+        value: value of the padding; float, -1e+15 to 1e+15, default 0.
         side: where the padding goes; enum, one of end, start, default end.
         mask: add `x_mask` for field `x`: true for items, false for padding; bool,
             default false.

@@ -77,8 +77,7 @@ TEST(each_line_is_a_record_whatever_its_ending)
         "\xef\xbb\xbf",
         "\xef\xbb\xbf\n",
         "a\r",
-        "\xef\xbb\xbf"
-        "a\r\nb",
+        "\xef\xbb\xbf\r\na",
         "\xef\xbb",
         "\xff\xfe\n\x80",
     };
