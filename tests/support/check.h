@@ -95,8 +95,9 @@ int check_open_files(void);
 /* With no bytes, a and b may be NULL. */
 #define CHECK_BYTES(a, b, count)                                                         \
     do {                                                                                 \
+        const void *check_a_ = (a), *check_b_ = (b);                                     \
         size_t check_bytes_ = (count);                                                   \
-        if (check_bytes_ > 0 && memcmp((a), (b), check_bytes_) != 0)                     \
+        if (check_bytes_ > 0 && memcmp(check_a_, check_b_, check_bytes_) != 0)           \
             check_failed(__FILE__, __LINE__, "%s and %s differ within %zu bytes", #a,    \
                          #b, check_bytes_);                                              \
     } while (0)
