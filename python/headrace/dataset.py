@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import operator
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -201,18 +202,20 @@ def _widen(declared: dict[str, Spec], layout: Layout, first: Any, items: Sequenc
     ints = [at for at, value in enumerate(values) if type(value) is int]
     if not ints:
         return
-    for item in items:
-        try:
-            values = split(layout.items, item)
-        except (TypeError, KeyError, ValueError):  # the run reports it
-            continue
-        if len(names) == 1:
-            values = (values,)
-        for at in [at for at in ints if type(values[at]) is float]:
-            declared[names[at]] = Spec("float64")
-            ints.remove(at)
-        if not ints:
-            return
+    for at in ints:
+        with contextlib.suppress(TypeError, KeyError, IndexError, ValueError):  # the run reports it
+            if float in set(map(type, _column(layout.items, at, items))):
+                declared[names[at]] = Spec("float64")
+
+
+def _column(items: Structure, at: int, values: Sequence[Any]) -> Iterable[Any]:
+    """Field `at` of each item."""
+    if isinstance(items, str):
+        return values
+    if all(isinstance(part, str) for part in items.parts):
+        return map(operator.itemgetter(items.keys[at] if items.keys else at), values)
+    one = len(leaves(items)) == 1
+    return (split(items, value) if one else split(items, value)[at] for value in values)
 
 
 class Stream:
