@@ -198,7 +198,9 @@ def _settle_empty(names: tuple[str, ...] | None, code: Code) -> Code:
 def _widen(declared: dict[str, Spec], layout: Layout, first: Any, items: Sequence[Any]) -> None:
     """Numbers of which item 0 is an int and another a float are floats."""
     names = leaves(layout.items)
-    values = (first,) if len(names) == 1 else split(layout.items, first)
+    values = split(layout.items, first)
+    if len(names) == 1:
+        values = (values,)
     ints = [at for at, value in enumerate(values) if type(value) is int]
     if not ints:
         return
