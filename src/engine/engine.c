@@ -550,7 +550,8 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             continue;
         /* A batch may be complete that had no room; its thread may be waiting in user
          * code. */
-        if (hr__engine_pump(engine, &engine->runners[engine->thread_count]))
+        if (engine->lacked_room &&
+            hr__engine_pump(engine, &engine->runners[engine->thread_count]))
             continue;
         /* It may have filled a block while it helped: a sleeping thread must see that. */
         if (engine->idle > 0 && engine->plan.memory.release_wait_ns > 0)

@@ -75,6 +75,7 @@ struct hr_engine {
     bool stop_asked, closed;
     int idle; /* threads that sleep */
     bool consumer_waits;
+    bool lacked_room;     /* a block that could be sequenced last time had no room */
     size_t wake_at;       /* the number of ready batches at which it is woken */
     uint64_t waiting_ns;  /* since when the consumer wants a batch; 0: it has one */
     atomic_bool finished; /* records_max has gone into batches; read without the lock */

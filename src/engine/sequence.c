@@ -468,7 +468,13 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     bool passed, done, counted = stage->result_bytes > 0;
 
     hr__engine_assert_locked(engine);
-    if (block == NULL || !hr__stage_has_room_locked(stage) || !may_resume(stage))
+    if (block == NULL)
+        return false;
+    if (!hr__stage_has_room_locked(stage)) {
+        engine->lacked_room = true;
+        return false;
+    }
+    if (!may_resume(stage))
         return false;
     end = block->state == HR_BLOCK_READY ? block->size : block->ready;
     from = block->at;
@@ -497,7 +503,7 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     stage->sequencer = NULL;
     if (stage->waits && stage->filling != NULL)
         hr__publish_locked(stage);
-    stage->stalled = !passed;
+    stage->stalled = engine->lacked_room = !passed;
     assert(stage->result_bytes >= stage->released_bytes);
     stage->result_bytes -= stage->released_bytes;
     stage->released_bytes = 0;
