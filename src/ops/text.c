@@ -3,6 +3,8 @@
  */
 #include "ops/text.h"
 
+#include <string.h>
+
 enum hr_err hr__infer_text(struct hr_infer *infer)
 {
     const struct hr_field *field =
@@ -20,4 +22,14 @@ enum hr_err hr__infer_text_to_text(struct hr_infer *infer)
     HR_TRY(hr__infer_text(infer));
     infer->fields[0]->meaning = HR_MEANING_TEXT;
     return HR_OK;
+}
+
+void hr__infer_tokens(struct hr_field *field)
+{
+    struct hr_field tokens = {.kind = HR_FIELD_TENSOR, .dtype = HR_I32, .ndim = 1};
+
+    memcpy(tokens.name, field->name, sizeof tokens.name);
+    tokens.slot = field->slot;
+    hr__dim_unknown(&tokens.dims[0], "tokens");
+    *field = tokens;
 }

@@ -16,4 +16,7 @@ HR_CHECK enum hr_err hr__infer_text(struct hr_infer *infer);
 /* An infer function for ops whose first bound field is a text and stays one. */
 HR_CHECK enum hr_err hr__infer_text_to_text(struct hr_infer *infer);
 
+/* infer: the field becomes a list of token ids, int32 `[tokens]`. */
+void hr__infer_tokens(struct hr_field *field);
+
 #endif

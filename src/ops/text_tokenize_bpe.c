@@ -5,8 +5,7 @@
  * their paths, are part of the fingerprint.
  */
 #include "ops/bpe_files.h"
-
-#include <string.h>
+#include "ops/text.h"
 
 struct tokenize {
     const char *field, *to;
@@ -27,16 +26,12 @@ static enum hr_err tokenize_infer(struct hr_infer *infer)
 {
     const struct tokenize *p = infer->params;
     struct hr_field *from = infer->fields[FIELD_FROM], *to = infer->fields[FIELD_TO];
-    struct hr_field tokens = {.kind = HR_FIELD_TENSOR, .dtype = HR_I32, .ndim = 1};
 
     HR_TRY(hr__bpe_files_infer(infer, &p->files));
     if (from->kind != HR_FIELD_BYTES && from != to)
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                               "field \"%s\" has no text to tokenize", p->field);
-    memcpy(tokens.name, to->name, sizeof tokens.name);
-    tokens.slot = to->slot;
-    hr__dim_unknown(&tokens.dims[0], "tokens");
-    *to = tokens;
+    hr__infer_tokens(to);
     return HR_OK;
 }
 

@@ -8,8 +8,6 @@
 #include "core/file.h"
 #include "ops/text.h"
 
-#include <string.h>
-
 struct tokenize {
     const char *field, *to, *vocab, *unknown, *prefix;
     bool lower, clean, chinese;
@@ -50,14 +48,8 @@ enum { FIELD_FROM, FIELD_TO };
 
 static enum hr_err tokenize_infer(struct hr_infer *infer)
 {
-    struct hr_field *to = infer->fields[FIELD_TO];
-    struct hr_field tokens = {.kind = HR_FIELD_TENSOR, .dtype = HR_I32, .ndim = 1};
-
     HR_TRY(hr__infer_text(infer));
-    memcpy(tokens.name, to->name, sizeof tokens.name);
-    tokens.slot = to->slot;
-    hr__dim_unknown(&tokens.dims[0], "tokens");
-    *to = tokens;
+    hr__infer_tokens(infer->fields[FIELD_TO]);
     return HR_OK;
 }
 
