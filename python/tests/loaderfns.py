@@ -47,7 +47,7 @@ class Many(Items):
 
 
 class Stream(IterableDataset[Any]):
-    """Numbers from 0 on, divided over the workers unless it is told otherwise."""
+    """The numbers from 0 up, split among the workers by default."""
 
     def __init__(self, count: int, divided: bool = True) -> None:
         self.count, self.divided = count, divided

@@ -20,7 +20,7 @@ struct hr_csv_scan {
     enum hr_csv_header header; /* AUTO: as the first file's first record looks */
     const char *const *known;  /* names that make a record a header */
     size_t known_count;
-    uint64_t bytes_max; /* a quote is closed within so many bytes */
+    uint64_t bytes_max; /* a quote that stays open for longer costs its line only */
     /* what was found: of the first file, which the others must equal */
     bool begun, has_header;
     char **names; /* of the columns; NULL without a header */

@@ -712,7 +712,7 @@ static enum hr_err code_of(long status)
     return status == 404 || status == 410 ? HR_ERR_NOT_FOUND : HR_ERR_IO;
 }
 
-/* Why the attempt failed, in words. */
+/* Sets attempt->why and returns the error code. */
 static enum hr_err
 explain(struct transport *t, struct hr_web_attempt *attempt, CURLcode code)
 {
