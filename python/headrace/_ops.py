@@ -203,9 +203,9 @@ def audio_decode(
     Outputs float32 `[channels, frames]` in -1..1, as torchaudio.load does, and the
     file's rate as an int64. The format is found by content. WAV files of 8, 16, 24 and
     32-bit integers and of 32 and 64-bit floats are read, plain, extensible or RF64;
-    FLAC, Ogg (Vorbis, Opus) and MP3 by libsndfile, where the build has it: samples of
-    lossy formats depend on its version. `start` and `frames` decode a window of a long
-    file and nothing else of it. Rates never mix unnoticed: unless `rate` is given, the
+    FLAC, Ogg (Vorbis, Opus) and MP3 by the machine's libsndfile: samples of lossy
+    formats depend on its version. `start` and `frames` decode a window of a long file
+    and nothing else of it. Rates never mix unnoticed: unless `rate` is given, the
     sounds may differ in it, and spectra and batches refuse them until audio.resample
     has given them one. A malformed header, a file that is cut short, and floats that
     are not finite are errors.

@@ -1,5 +1,6 @@
 /*
- * codec/sound_sndfile.c - FLAC, Ogg and MP3 by libsndfile, from memory.
+ * codec/sound_sndfile.c - FLAC, Ogg and MP3 by libsndfile, from memory. It is loaded when
+ * the first such file comes.
  *
  * What a header says of frames is a claim: memory for them is bounded by the caller's
  * limit, and a file that ends early is refused.
@@ -10,8 +11,32 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/library.h"
 
 #define PIECE 4096 /* frames that are decoded at once */
+
+/* libsndfile's functions. */
+static struct {
+    __typeof__(sf_close) *close;
+    __typeof__(sf_error) *error;
+    __typeof__(sf_open_virtual) *open_virtual;
+    __typeof__(sf_readf_float) *readf_float;
+    __typeof__(sf_seek) *seek;
+} sf;
+
+static const struct hr_symbol symbols[] = {
+    {"sf_close",        &sf.close       },
+    {"sf_error",        &sf.error       },
+    {"sf_open_virtual", &sf.open_virtual},
+    {"sf_readf_float",  &sf.readf_float },
+    {"sf_seek",         &sf.seek        },
+};
+
+static struct hr_library library = {.file = "libsndfile.so.1",
+                                    .package = "libsndfile1",
+                                    .symbols = symbols,
+                                    .symbol_count = sizeof symbols / sizeof symbols[0],
+                                    .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* The file, as libsndfile asks for it. */
 struct memory {
@@ -65,9 +90,9 @@ static enum hr_err read_frames(struct hr_arena *arena, SNDFILE *file,
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     for (int64_t at = 0; at < part->frames;) {
         int64_t left = part->frames - at;
-        sf_count_t count = sf_readf_float(file, piece, left < PIECE ? left : PIECE);
+        sf_count_t count = sf.readf_float(file, piece, left < PIECE ? left : PIECE);
 
-        if (count <= 0 || sf_error(file) != SF_ERR_NO_ERROR)
+        if (count <= 0 || sf.error(file) != SF_ERR_NO_ERROR)
             return hr__fail(reterr, HR_ERR_FORMAT,
                             "the file is damaged or cut short after %lld of %lld frames",
                             (long long)at, (long long)part->frames);
@@ -86,9 +111,11 @@ enum hr_err hr__sndfile_decode(struct hr_arena *arena, const void *data, size_t 
     static SF_VIRTUAL_IO io = {memory_bytes, memory_seek, memory_read, NULL, memory_tell};
     struct memory memory = {data, (sf_count_t)bytes, 0};
     SF_INFO info = {0};
-    SNDFILE *file = sf_open_virtual(&io, SFM_READ, &info, &memory);
     enum hr_err err = HR_OK;
+    SNDFILE *file;
 
+    HR_TRY(hr__library_load(&library, reterr));
+    file = sf.open_virtual(&io, SFM_READ, &info, &memory);
     if (file == NULL)
         return hr__fail(reterr, HR_ERR_FORMAT,
                         "the data looks like %s, and libsndfile cannot read it", looks);
@@ -102,11 +129,11 @@ enum hr_err hr__sndfile_decode(struct hr_arena *arena, const void *data, size_t 
         err = hr__sound_begin(arena, request, (uint64_t)info.frames, info.channels,
                               info.samplerate, ret_part, reterr);
     if (err == HR_OK && request->start > 0 &&
-        sf_seek(file, (sf_count_t)request->start, SEEK_SET) != (sf_count_t)request->start)
+        sf.seek(file, (sf_count_t)request->start, SEEK_SET) != (sf_count_t)request->start)
         err = hr__fail(reterr, HR_ERR_FORMAT, "frame %llu cannot be reached in %s",
                        (unsigned long long)request->start, looks);
     if (err == HR_OK)
         err = read_frames(arena, file, ret_part, reterr);
-    sf_close(file);
+    sf.close(file);
     return err;
 }

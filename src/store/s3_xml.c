@@ -1,15 +1,47 @@
 /*
- * store/s3_xml.c - S3's XML by expat. A document type ends the parse, so there are no
- * entities but XML's own five.
+ * store/s3_xml.c - S3's XML by expat, which is loaded with the first answer. A document
+ * type ends the parse, so there are no entities but XML's own five.
  */
 #include "store/s3_xml.h"
 #include "core/error.h"
+#include "core/library.h"
 #include "store/store.h"
 #include <expat.h>
 #include <stdio.h>
 #include <string.h>
 
 #define TEXT_BYTES_MAX (3 * (size_t)HR_URI_MAX) /* of an element; keys may be encoded */
+
+/* expat's functions. */
+static struct {
+    __typeof__(XML_GetErrorCode) *error_code;
+    __typeof__(XML_Parse) *parse;
+    __typeof__(XML_ParserCreate) *create;
+    __typeof__(XML_ParserFree) *free;
+    __typeof__(XML_SetCharacterDataHandler) *on_text;
+    __typeof__(XML_SetElementHandler) *on_elements;
+    __typeof__(XML_SetStartDoctypeDeclHandler) *on_type;
+    __typeof__(XML_SetUserData) *set_user;
+    __typeof__(XML_StopParser) *stop;
+} xml;
+
+static const struct hr_symbol symbols[] = {
+    {"XML_GetErrorCode",               &xml.error_code },
+    {"XML_Parse",                      &xml.parse      },
+    {"XML_ParserCreate",               &xml.create     },
+    {"XML_ParserFree",                 &xml.free       },
+    {"XML_SetCharacterDataHandler",    &xml.on_text    },
+    {"XML_SetElementHandler",          &xml.on_elements},
+    {"XML_SetStartDoctypeDeclHandler", &xml.on_type    },
+    {"XML_SetUserData",                &xml.set_user   },
+    {"XML_StopParser",                 &xml.stop       },
+};
+
+static struct hr_library library = {.file = "libexpat.so.1",
+                                    .package = "libexpat1",
+                                    .symbols = symbols,
+                                    .symbol_count = sizeof symbols / sizeof symbols[0],
+                                    .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 struct parse {
     XML_Parser parser;
@@ -28,7 +60,7 @@ struct parse {
 static void stop(struct parse *p, enum hr_err err)
 {
     p->err = err;
-    XML_StopParser(p->parser, XML_FALSE);
+    xml.stop(p->parser, XML_FALSE);
 }
 
 static void XMLCALL refuse_type(void *user, const XML_Char *name, const XML_Char *system,
@@ -145,8 +177,8 @@ static void XMLCALL end_element(void *user, const XML_Char *name)
     hr__str_clear(&p->text);
 }
 
-/* HR_ERR_FORMAT if it is not well-formed or cut short. */
-static enum hr_err run(struct parse *p, const char *xml, size_t bytes)
+/* HR_ERR_FORMAT if it is not well-formed or cut short. The library is loaded. */
+static enum hr_err run(struct parse *p, const char *text, size_t bytes)
 {
     enum XML_Status status = XML_STATUS_ERROR;
 
@@ -154,19 +186,19 @@ static enum hr_err run(struct parse *p, const char *xml, size_t bytes)
     hr__str_init(&p->key);
     hr__str_init(&p->code);
     hr__str_init(&p->message);
-    p->parser = XML_ParserCreate(NULL);
+    p->parser = xml.create(NULL);
     if (p->parser == NULL)
         return HR_ERR_MEMORY;
-    XML_SetUserData(p->parser, p);
-    XML_SetElementHandler(p->parser, begin_element, end_element);
-    XML_SetCharacterDataHandler(p->parser, add_text);
-    XML_SetStartDoctypeDeclHandler(p->parser, refuse_type);
+    xml.set_user(p->parser, p);
+    xml.on_elements(p->parser, begin_element, end_element);
+    xml.on_text(p->parser, add_text);
+    xml.on_type(p->parser, refuse_type);
     if (bytes <= INT32_MAX)
-        status = XML_Parse(p->parser, xml, (int)bytes, 1);
+        status = xml.parse(p->parser, text, (int)bytes, 1);
     if (status == XML_STATUS_ERROR && !p->stopped && p->err == HR_OK)
-        p->err = XML_GetErrorCode(p->parser) == XML_ERROR_NO_MEMORY ? HR_ERR_MEMORY
-                                                                    : HR_ERR_FORMAT;
-    XML_ParserFree(p->parser);
+        p->err = xml.error_code(p->parser) == XML_ERROR_NO_MEMORY ? HR_ERR_MEMORY
+                                                                  : HR_ERR_FORMAT;
+    xml.free(p->parser);
     return p->err;
 }
 
@@ -179,14 +211,15 @@ static void finish(struct parse *p)
 }
 
 enum hr_err
-hr__s3_parse_list(const char *xml, size_t bytes, hr_s3_visit_fn *visit, void *user,
+hr__s3_parse_list(const char *text, size_t bytes, hr_s3_visit_fn *visit, void *user,
                   struct hr_str *ret_next, struct hr_error *reterr)
 {
     struct parse p = {.next = ret_next, .visit = visit, .user = user};
     enum hr_err err;
 
+    HR_TRY(hr__library_load(&library, reterr));
     hr__str_clear(ret_next);
-    err = run(&p, xml, bytes);
+    err = run(&p, text, bytes);
     if (err == HR_OK &&
         (!hr__str_ok(&p.text) || !hr__str_ok(&p.key) || !hr__str_ok(ret_next)))
         err = HR_ERR_MEMORY;
@@ -204,12 +237,15 @@ hr__s3_parse_list(const char *xml, size_t bytes, hr_s3_visit_fn *visit, void *us
                                            : "not an answer of ListObjectsV2");
 }
 
-bool hr__s3_parse_error(const char *xml, size_t bytes, char *text, size_t room)
+bool hr__s3_parse_error(const char *answer, size_t bytes, char *text, size_t room)
 {
     struct parse p = {.depth = 0};
+    struct hr_error error;
     bool any;
 
-    any = run(&p, xml, bytes) == HR_OK && p.is_error && hr__str_ok(&p.code) &&
+    if (hr__library_load(&library, &error) != HR_OK)
+        return false;
+    any = run(&p, answer, bytes) == HR_OK && p.is_error && hr__str_ok(&p.code) &&
           hr__str_ok(&p.message) && p.code.length > 0;
     if (any)
         snprintf(text, room, "%s%s%s", hr__str_text(&p.code),

@@ -12,10 +12,10 @@
 typedef bool
 hr_s3_visit_fn(void *user, const char *key, size_t key_bytes, uint64_t bytes);
 HR_CHECK enum hr_err
-hr__s3_parse_list(const char *xml, size_t bytes, hr_s3_visit_fn *visit, void *user,
+hr__s3_parse_list(const char *text, size_t bytes, hr_s3_visit_fn *visit, void *user,
                   struct hr_str *ret_next, struct hr_error *reterr);
 
 /* "Code: message" of an error; false if it is none. */
-bool hr__s3_parse_error(const char *xml, size_t bytes, char *text, size_t room);
+bool hr__s3_parse_error(const char *answer, size_t bytes, char *text, size_t room);
 
 #endif

@@ -13,9 +13,9 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/thread.h"
+#include "store/curl.h"
 #include "store/store_internal.h"
 #include <assert.h>
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -228,7 +228,8 @@ static size_t take_header(char *line, size_t one, size_t bytes, void *user)
 
         forget_response(response);
         response->header_bytes = header_bytes;
-        (void)curl_easy_getinfo(attempt->easy, CURLINFO_RESPONSE_CODE, &response->status);
+        (void)hr__curl.easy_getinfo(attempt->easy, CURLINFO_RESPONSE_CODE,
+                                    &response->status);
     }
     response->header_bytes += bytes;
     if (response->header_bytes > HEADER_BYTES_MAX) {
@@ -465,39 +466,40 @@ set_up(struct transport *t, struct hr_web_attempt *attempt, const struct hr_web_
     CURL *easy = attempt->easy;
     char range[64];
 
-    curl_easy_reset(easy);
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, attempt);
-    curl_easy_setopt(easy, CURLOPT_URL, hr__str_text(&get->url));
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, attempt->headers);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, (long)get->redirects);
-    curl_easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1l);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1l);
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)t->limits.connect_ms);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, attempt->curl_error);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, attempt);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "headrace/" HR_VERSION);
+    hr__curl.easy_reset(easy);
+    hr__curl.easy_setopt(easy, CURLOPT_PRIVATE, attempt);
+    hr__curl.easy_setopt(easy, CURLOPT_URL, hr__str_text(&get->url));
+    hr__curl.easy_setopt(easy, CURLOPT_HTTPHEADER, attempt->headers);
+    hr__curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    hr__curl.easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
+                         secure ? "https" : "http,https");
+    hr__curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, (long)get->redirects);
+    hr__curl.easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
+    hr__curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    hr__curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1l);
+    hr__curl.easy_setopt(easy, CURLOPT_PATH_AS_IS, 1l);
+    hr__curl.easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
+    hr__curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)t->limits.connect_ms);
+    hr__curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, attempt->curl_error);
+    hr__curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+    hr__curl.easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
+    hr__curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+    hr__curl.easy_setopt(easy, CURLOPT_WRITEDATA, attempt);
+    hr__curl.easy_setopt(easy, CURLOPT_USERAGENT, "headrace/" HR_VERSION);
     if (bundle != NULL && bundle[0] != '\0')
-        curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
+        hr__curl.easy_setopt(easy, CURLOPT_CAINFO, bundle);
     if (request->plain || request->want == HR_WEB_TEXT)
         return easy;
     if (request->want == HR_WEB_LOOK) {
-        curl_easy_setopt(easy, CURLOPT_RANGE, "0-0");
+        hr__curl.easy_setopt(easy, CURLOPT_RANGE, "0-0");
     } else if (request->bytes != HR_RANGE_REST) {
         snprintf(range, sizeof range, "%llu-%llu",
                  (unsigned long long)wanted_first(attempt),
                  (unsigned long long)(request->offset + request->bytes - 1));
-        curl_easy_setopt(easy, CURLOPT_RANGE, range);
+        hr__curl.easy_setopt(easy, CURLOPT_RANGE, range);
     } else if (wanted_first(attempt) > 0) {
         snprintf(range, sizeof range, "%llu-", (unsigned long long)wanted_first(attempt));
-        curl_easy_setopt(easy, CURLOPT_RANGE, range);
+        hr__curl.easy_setopt(easy, CURLOPT_RANGE, range);
     }
     return easy;
 }
@@ -511,7 +513,7 @@ static bool add_headers(struct hr_web_attempt *attempt, struct hr_str *lines)
         struct curl_slist *more;
 
         *end = '\0';
-        more = curl_slist_append(attempt->headers, at);
+        more = hr__curl.slist_append(attempt->headers, at);
         if (more == NULL)
             return false;
         attempt->headers = more;
@@ -521,7 +523,7 @@ static bool add_headers(struct hr_web_attempt *attempt, struct hr_str *lines)
 
 static void free_attempt(struct transport *t, struct hr_web_attempt *attempt)
 {
-    curl_slist_free_all(attempt->headers);
+    hr__curl.slist_free_all(attempt->headers);
     attempt->headers = NULL;
     attempt->request = NULL;
     attempt->next = t->idle;
@@ -540,7 +542,7 @@ static struct hr_web_attempt *new_attempt(struct transport *t)
     if (attempt == NULL)
         return NULL;
     attempt->headers = NULL;
-    attempt->easy = curl_easy_init();
+    attempt->easy = hr__curl.easy_init();
     if (attempt->easy == NULL) {
         hr__free(attempt);
         return NULL;
@@ -561,7 +563,7 @@ prepare(struct transport *t, struct hr_web_attempt *attempt, struct hr_error *wh
     if (err == HR_OK &&
         (!hr__str_ok(&get.url) || !hr__str_ok(&get.headers) ||
          !add_headers(attempt, &get.headers) ||
-         curl_multi_add_handle(t->multi, set_up(t, attempt, &get)) != CURLM_OK))
+         hr__curl.multi_add_handle(t->multi, set_up(t, attempt, &get)) != CURLM_OK))
         err = hr__fail(why, HR_ERR_MEMORY, "out of memory");
     hr__str_finish(&get.url);
     hr__str_finish(&get.headers);
@@ -614,7 +616,7 @@ static void drop_attempt(struct transport *t, struct hr_web_attempt *attempt)
     request->attempts[1] = NULL;
     assert(t->active > 0);
     t->active--;
-    curl_multi_remove_handle(t->multi, attempt->easy);
+    hr__curl.multi_remove_handle(t->multi, attempt->easy);
     free_attempt(t, attempt);
 }
 
@@ -737,7 +739,7 @@ explain(struct transport *t, struct hr_web_attempt *attempt, CURLcode code)
                         request->uri);
     return hr__fail(why, HR_ERR_IO, "cannot read %s: %s", request->uri,
                     attempt->curl_error[0] != '\0' ? attempt->curl_error
-                                                   : curl_easy_strerror(code));
+                                                   : hr__curl.easy_strerror(code));
 }
 
 static bool is_complete(const struct hr_web_attempt *attempt, CURLcode code)
@@ -816,7 +818,7 @@ static void reap(struct transport *t)
     struct CURLMsg *message;
     int left;
 
-    while ((message = curl_multi_info_read(t->multi, &left)) != NULL) {
+    while ((message = hr__curl.multi_info_read(t->multi, &left)) != NULL) {
         struct hr_web_attempt *attempt = NULL;
         CURLcode code = message->data.result;
         long connections = 0;
@@ -824,9 +826,10 @@ static void reap(struct transport *t)
 
         if (message->msg != CURLMSG_DONE)
             continue;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &attempt);
-        curl_easy_getinfo(message->easy_handle, CURLINFO_NUM_CONNECTS, &connections);
-        curl_easy_getinfo(message->easy_handle, CURLINFO_STARTTRANSFER_TIME_T, &first_us);
+        hr__curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &attempt);
+        hr__curl.easy_getinfo(message->easy_handle, CURLINFO_NUM_CONNECTS, &connections);
+        hr__curl.easy_getinfo(message->easy_handle, CURLINFO_STARTTRANSFER_TIME_T,
+                              &first_us);
         count(&counts.connections, connections > 0 ? (uint64_t)connections : 0);
         if (attempt->answered)
             add_sample(t, (uint64_t)first_us * 1000);
@@ -1008,14 +1011,15 @@ static void *run(void *user)
         if (cancelled)
             cancel_requests(t, false);
         soon = start_requests(t, now);
-        curl_multi_perform(t->multi, &running);
+        hr__curl.multi_perform(t->multi, &running);
         reap(t);
         if (now - t->looked_ns >= LOOK_EVERY_NS) {
             t->looked_ns = now;
             check_times(t, hr__now_ns()); /* later than any byte was heard */
         }
         if (t->ready == NULL || !may_start(t, t->ready))
-            curl_multi_poll(t->multi, NULL, 0, (int)((soon - now + MS - 1) / MS), NULL);
+            hr__curl.multi_poll(t->multi, NULL, 0, (int)((soon - now + MS - 1) / MS),
+                                NULL);
     }
     cancel_requests(t, true);
     return NULL;
@@ -1027,11 +1031,11 @@ static void free_transport(struct transport *t)
         struct hr_web_attempt *attempt = t->idle;
 
         t->idle = attempt->next;
-        curl_easy_cleanup(attempt->easy);
+        hr__curl.easy_cleanup(attempt->easy);
         hr__free(attempt);
     }
     if (t->multi != NULL)
-        curl_multi_cleanup(t->multi);
+        hr__curl.multi_cleanup(t->multi);
     hr__free(t);
 }
 
@@ -1047,12 +1051,12 @@ create_transport(struct transport **ret_transport, struct hr_error *reterr)
     t->ready_end = &t->ready;
     t->random = hr__now_ns();
     read_limits(&t->limits);
-    t->multi = curl_multi_init();
+    t->multi = hr__curl.multi_init();
     if (t->multi == NULL) {
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     } else {
-        curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS,
-                          (long)(t->limits.connections + URGENT_CONNECTIONS));
+        hr__curl.multi_setopt(t->multi, CURLMOPT_MAXCONNECTS,
+                              (long)(t->limits.connections + URGENT_CONNECTIONS));
         err = hr__thread_start(&t->thread, "hr-http", run, t, reterr);
     }
     if (err == HR_OK)
@@ -1084,7 +1088,8 @@ static enum hr_err prepare_process(struct hr_error *reterr)
         return hr__fail(reterr, HR_ERR_CANCELLED, "the process is about to exit");
     if (lock.prepared)
         return HR_OK;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    HR_TRY(hr__curl_load(reterr));
+    if (hr__curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return hr__fail(reterr, HR_ERR_INTERNAL, "libcurl cannot be used");
     /* after what curl registers, so that this runs before it */
     if (pthread_atfork(NULL, NULL, forget_in_child) != 0 || atexit(stop_at_exit) != 0)
@@ -1114,7 +1119,7 @@ enum hr_err hr__web_submit(struct hr_web_request *request, struct hr_error *rete
     if (err == HR_OK) {
         *lock.current->submitted_end = request;
         lock.current->submitted_end = &request->next;
-        curl_multi_wakeup(lock.current->multi);
+        hr__curl.multi_wakeup(lock.current->multi);
         count(&counts.requests, 1);
     }
     pthread_mutex_unlock(&lock.mutex);
@@ -1127,7 +1132,7 @@ void hr__web_cancel(struct hr_web_request *request)
     atomic_store(&request->cancelled, true);
     if (lock.current != NULL) {
         lock.current->any_cancelled = true;
-        curl_multi_wakeup(lock.current->multi);
+        hr__curl.multi_wakeup(lock.current->multi);
     }
     pthread_mutex_unlock(&lock.mutex);
 }
@@ -1143,7 +1148,7 @@ void hr__web_stop(void)
     if (t == NULL)
         return;
     atomic_store(&t->stop, true);
-    curl_multi_wakeup(t->multi);
+    hr__curl.multi_wakeup(t->multi);
     pthread_join(t->thread, NULL);
     free_transport(t);
 }
