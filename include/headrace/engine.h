@@ -256,6 +256,7 @@ struct hr_iter_stats {
         epoch_records;  /* current epoch, and its number of records (-1: unknown) */
     int64_t epoch_done; /* records of it delivered so far */
     int threads;
+    int threads_used; /* fewer, while the others would queue for a lock of user code */
     size_t node_count;
 };
 HR_API void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats);

@@ -6,6 +6,7 @@
  */
 #include "user_code.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ static PyObject *path_bytes(const uint32_t *children, size_t depth)
 {
     char bytes[4 * HR_CHILD_DEPTH_MAX];
 
-    for (size_t i = 0; i < depth; i++)
+    assert(depth <= HR_CHILD_DEPTH_MAX);
+    for (size_t i = 0; i < depth && i < HR_CHILD_DEPTH_MAX; i++)
         for (size_t k = 0; k < 4; k++)
             bytes[4 * i + k] = (char)(children[i] >> (24 - 8 * k));
     return PyBytes_FromStringAndSize(bytes, (Py_ssize_t)(4 * depth));

@@ -135,7 +135,7 @@ PyObject *ext_options_read(struct ext_state *state, PyObject *dict,
 PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 {
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i}",
+        "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i}",
         "records", (unsigned long long)s->records, "batches",
         (unsigned long long)s->batches, "bytes", (unsigned long long)s->bytes, "errors",
         (unsigned long long)s->errors, "substituted", (unsigned long long)s->substituted,
@@ -145,7 +145,7 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
         "memory_peak_bytes", (unsigned long long)s->memory_peak_bytes, "batches_ready",
         (unsigned long long)s->batches_ready, "epoch", (long long)s->epoch,
         "epoch_records", (long long)s->epoch_records, "epoch_done",
-        (long long)s->epoch_done, "threads", s->threads);
+        (long long)s->epoch_done, "threads", s->threads, "threads_used", s->threads_used);
 }
 
 static PyObject *node_stats_dict(const struct hr_node_stats *s)

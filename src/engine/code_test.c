@@ -6,6 +6,8 @@
 
 #include <sched.h>
 
+#include "core/clock.h"
+
 /* ---- meaning ---- */
 
 TEST(code_gives_the_same_as_the_built_in_op_of_that_meaning)
@@ -428,6 +430,79 @@ TEST(a_complete_batch_is_delivered_while_user_code_waits_for_the_consumer)
     hr_iter_close(iter);
     hr_graph_unref(graph);
     hr_free(plan);
+}
+
+/* A lock that threads get in the order in which they came. */
+static struct {
+    atomic_uint next, served;
+} queue;
+
+static void *enter_queue(void *user)
+{
+    unsigned ticket = atomic_fetch_add(&queue.next, 1);
+
+    while (atomic_load(&queue.served) != ticket)
+        sched_yield();
+    return user;
+}
+
+static void leave_queue(void *user, void *token)
+{
+    (void)user;
+    (void)token;
+    atomic_fetch_add(&queue.served, 1);
+}
+
+static enum hr_err
+call_long(void *user, struct hr_code_call *call, struct hr_error *reterr)
+{
+    uint64_t begin = hr__now_ns();
+
+    (void)user;
+    while (hr__now_ns() - begin < 20000)
+        continue;
+    return hr_code_pass(call, 0, 0, reterr);
+}
+
+static enum hr_err give_queue(void *user, struct hr_graph *graph, struct hr_error *reterr)
+{
+    static const struct hr_code code = {.identity = "queue",
+                                        .call = call_long,
+                                        .enter = enter_queue,
+                                        .leave = leave_queue};
+
+    (void)user;
+    return hr_graph_code(graph, "map", &code, reterr);
+}
+
+TEST(threads_that_queue_for_the_lock_of_user_code_are_not_used)
+{
+    struct outcome_job job =
+        outcome_job_with(GRAPH(RANGE(1000000) MAP BATCH(16)), 2, NULL);
+    struct hr_iter_stats stats = {.threads_used = 2};
+    struct hr_field_view view;
+    int64_t first, records = 0;
+    struct hr_graph *graph;
+    struct hr_batch *batch;
+    struct hr_iter *iter;
+
+    job.prepare = give_queue;
+    graph = outcome_graph(&job, NULL);
+    CHECK(graph != NULL);
+    CHECK_OK(hr_iter_open(graph, &job.options, &iter, NULL));
+    while (stats.threads_used == 2) {
+        CHECK_OK(hr_iter_next(iter, &batch, NULL));
+        CHECK_OK(hr_batch_field(batch, 0, &view));
+        memcpy(&first, view.data, sizeof first);
+        CHECK_EQ_INT(first, records);
+        records += 16;
+        hr_batch_unref(batch);
+        hr_iter_stats(iter, &stats);
+    }
+    CHECK_EQ_INT(stats.threads, 2);
+    CHECK_EQ_INT(stats.threads_used, 1);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
 }
 
 TEST(code_is_entered_once_for_many_records)

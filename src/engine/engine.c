@@ -65,14 +65,16 @@ static bool is_under_way(const struct hr_stage *stage)
     return stage->claims > 0 || stage->sequencing;
 }
 
-/* A budget that was divided again may allow fewer threads than there are. */
+/* A budget that was divided again may allow fewer threads than there are, and so may a
+ * lock of user code. */
 static bool is_spare(const struct hr_runner *runner)
 {
     const struct hr_engine *engine = runner->engine;
 
     hr__engine_assert_locked(engine);
     return runner->number < engine->thread_count &&
-           runner->number >= engine->plan.threads;
+           (runner->number >= engine->plan.threads ||
+            runner->number >= engine->contention.allowed);
 }
 
 /* Whether the next batch needs whichever records of the stage are claimed next: no others
@@ -134,6 +136,19 @@ static uint64_t scratch_of(const struct hr_arena *arena)
                                                    : arena->used_bytes;
 }
 
+/* After a piece of work that took `ticks`. */
+static void note_contention(struct hr_runner *runner, uint64_t ticks)
+{
+    struct hr_engine *engine = runner->engine;
+    uint64_t queued = runner->queued_ticks;
+
+    hr__engine_assert_locked(engine);
+    runner->queued_ticks = 0;
+    if (runner->number < engine->thread_count && engine->contention.allowed > 1)
+        hr__contention_note(&engine->contention, ticks, queued < ticks ? queued : ticks,
+                            hr__now_ns());
+}
+
 /* Does one piece of work, if there is any, and returns whether it did. Under the lock. */
 static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
 {
@@ -161,6 +176,7 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
     begin = runner->meter.since - begin;
     pthread_mutex_lock(&engine->lock);
     hr__meter_show(&runner->meter);
+    note_contention(runner, begin);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
     if (claim.stage != NULL) {
         assert(claim.stage->claims > 0);
@@ -187,6 +203,7 @@ static void *run_thread(void *user)
             pthread_cond_signal(&engine->ready);
         engine->idle++;
         begin = hr__now_ns();
+        hr__contention_retry(&engine->contention, begin);
         sleep_on(runner, is_spare(runner) ? &engine->left : &engine->work, UINT64_MAX);
         engine->blocked_ns += hr__now_ns() - begin;
         engine->idle--;
@@ -237,6 +254,7 @@ static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
                            reterr));
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
+    hr__contention_init(&engine->contention, engine->thread_count);
     engine->out_max = engine->plan.memory.batches_ahead;
     if (engine->options.timeout_ns > 0 && engine->thread_count == 0)
         return hr__fail(reterr, HR_ERR_ARGUMENT,

@@ -18,6 +18,7 @@
 
 #include "core/str.h"
 #include "core/thread.h"
+#include "engine/contention.h"
 #include "engine/done.h"
 #include "engine/ledger.h"
 #include "engine/positions.h"
@@ -74,6 +75,7 @@ struct hr_engine {
     int inside;                 /* threads */
     bool stop_asked, closed;
     int idle; /* threads that sleep */
+    struct hr_contention contention;
     bool consumer_waits;
     bool lacked_room;     /* a block that could be sequenced last time had no room */
     size_t wake_at;       /* the number of ready batches at which it is woken */

@@ -40,6 +40,7 @@ struct hr_runner {
      * when, by the engine's code_clock, or UINT64_MAX while it waits to enter. */
     atomic_uint code_node;
     atomic_ullong code_record, code_since;
+    uint64_t queued_ticks;   /* of this piece of work: for a lock of user code */
     struct hr_op_ctx **ctxs; /* per stage: one per step, then the expansion */
     struct hr_meter meter;
     struct hr_chunk *chunks;    /* two per stage; the second is used only with requests */

@@ -47,6 +47,7 @@ void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)
     s->epoch_done = engine->stages[0].direct ? (int64_t)engine->place.at
                                              : (int64_t)engine->epoch_delivered;
     s->threads = engine->thread_count;
+    s->threads_used = engine->contention.allowed;
     s->node_count = engine->graph->count;
     pool_stats(engine, s);
     pthread_mutex_unlock(&engine->lock);

@@ -248,6 +248,7 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     const struct hr_code *code = use->code;
     struct thread_call call;
     void *token = NULL;
+    uint64_t queued;
     unsigned was;
 
     hr__pass_prepare(pass, segment->from, step->before, step->before_count);
@@ -255,6 +256,7 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
         return;
     begin_call(&call, pass, step, segment->from);
     was = hr__meter_begin(pass->runner, step->node);
+    queued = hr__ticks();
     if (step->variant == HR_PLAN_INLINE) {
         hr__runner_awaits_code(pass->runner, step->node);
         pthread_mutex_lock(&use->lock);
@@ -262,6 +264,9 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     }
     if (code->enter != NULL)
         token = code->enter(code->user);
+    queued = hr__ticks() - queued;
+    pass->runner->queued_ticks += queued;
+    pass->lost_ticks += queued;
     call_rows(&call, segment->from);
     if (code->leave != NULL)
         code->leave(code->user, token);

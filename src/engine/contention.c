@@ -1,0 +1,70 @@
+/*
+ * engine/contention.c - see contention.h.
+ */
+#include "engine/contention.h"
+
+#include <assert.h>
+
+#include "core/clock.h"
+
+/* What is measured before a decision. */
+#define BUSY_NS 20000000
+#define PIECES 16
+/* A thread that runs for less than this share of its time is not worth its switches. */
+#define WORTH 0.25
+#define PAUSE_NS UINT64_C(1000000000)
+#define PAUSE_MAX_NS (16 * PAUSE_NS)
+
+void hr__contention_init(struct hr_contention *c, int threads)
+{
+    *c = (struct hr_contention){
+        .threads = threads, .allowed = threads, .pause_ns = PAUSE_NS};
+}
+
+/* The number of threads to keep of `n` that queue for this share of their time. */
+static int worth_keeping(int n, double queued)
+{
+    double run = n * (1 - queued) - WORTH;
+    int kept = (int)run;
+
+    kept += kept < run;
+    return kept < 1 ? 1 : kept < n ? kept : n;
+}
+
+static void decide(struct hr_contention *c, uint64_t now_ns)
+{
+    double queued = (double)c->queued_ticks / (double)c->busy_ticks;
+    bool all = c->allowed == c->threads;
+
+    c->allowed = worth_keeping(c->allowed, queued);
+    c->busy_ticks = c->queued_ticks = c->pieces = 0;
+    if (!all)
+        return;
+    if (c->allowed == c->threads) {
+        c->pause_ns = PAUSE_NS;
+        return;
+    }
+    c->retry_ns = now_ns + c->pause_ns;
+    c->pause_ns = 2 * c->pause_ns < PAUSE_MAX_NS ? 2 * c->pause_ns : PAUSE_MAX_NS;
+}
+
+void hr__contention_note(struct hr_contention *c, uint64_t busy_ticks,
+                         uint64_t queued_ticks, uint64_t now_ns)
+{
+    assert(queued_ticks <= busy_ticks);
+    if (c->allowed <= 1)
+        return;
+    c->busy_ticks += busy_ticks;
+    c->queued_ticks += queued_ticks;
+    c->pieces++;
+    if (c->pieces >= PIECES && hr__ticks_to_ns(c->busy_ticks) >= BUSY_NS)
+        decide(c, now_ns);
+}
+
+void hr__contention_retry(struct hr_contention *c, uint64_t now_ns)
+{
+    if (c->allowed == c->threads || now_ns < c->retry_ns)
+        return;
+    c->allowed = c->threads;
+    c->busy_ticks = c->queued_ticks = c->pieces = 0;
+}

@@ -1,0 +1,31 @@
+/*
+ * engine/contention.h - fewer threads where they would only queue for a lock of user
+ * code, such as an interpreter's.
+ *
+ * If n threads spend the share w of their time in that queue, n (1 - w) of them run. When
+ * that is well below n, as many threads as run are allowed and the others sleep: a lock
+ * that changes hands costs two switches of context. After a while all try again.
+ */
+#ifndef HR_ENGINE_CONTENTION_H
+#define HR_ENGINE_CONTENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Guarded by the engine's lock. */
+struct hr_contention {
+    int threads, allowed;
+    uint64_t busy_ticks, queued_ticks; /* of the pieces of work since the last decision */
+    uint32_t pieces;
+    uint64_t retry_ns, pause_ns; /* when all may try again; after how long */
+};
+
+void hr__contention_init(struct hr_contention *c, int threads);
+/* A thread has done a piece of work in `busy_ticks`, of which it queued for
+ * `queued_ticks`. */
+void hr__contention_note(struct hr_contention *c, uint64_t busy_ticks,
+                         uint64_t queued_ticks, uint64_t now_ns);
+/* Called now and then by a thread that is not allowed. */
+void hr__contention_retry(struct hr_contention *c, uint64_t now_ns);
+
+#endif
