@@ -78,6 +78,12 @@ HR_API void
 hr_code_record(const struct hr_code_call *call, struct hr_code_record *ret_record);
 /* Only the index: computing the key takes 40 ns. 0 for NULL. */
 HR_API uint64_t hr_code_index(const struct hr_code_call *call);
+/* The records that this thread calls the code for next, unless the run ends before: their
+ * indices in order, this record's first, at most `room` of them. For a source that makes
+ * several at once. Returns how many there are, even if that is more than `room`; 0 for
+ * NULL. */
+HR_API size_t hr_code_following(const struct hr_code_call *call, uint64_t *ret_indices,
+                                size_t room);
 
 /* The fields that the code reads, in the order of the node's `fields`. A view is of one
  * record: dims are those of the tensor (after a batch op: of the batch's column),

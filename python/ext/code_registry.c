@@ -75,6 +75,17 @@ static PyObject *list_of(PyObject *function)
     return same ? list : NULL;
 }
 
+/* A new reference to its attribute `several`, if it has one that is not None. */
+static PyObject *several_of(PyObject *function)
+{
+    PyObject *several = PyObject_GetAttrString(function, "several");
+
+    if (several == Py_None)
+        Py_CLEAR(several);
+    PyErr_Clear();
+    return several;
+}
+
 int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *function,
                     struct hr_code *ret_code)
 {
@@ -91,6 +102,7 @@ int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *f
     atomic_init(&code->refs, 2);
     code->kind = (enum ext_code_kind)number;
     code->list = code->kind == EXT_SOURCE ? list_of(function) : NULL;
+    code->several = code->kind == EXT_SOURCE ? several_of(function) : NULL;
     code->registry = registry;
     atomic_fetch_add(&registry->refs, 1);
     ext_mutex_lock(&registry->mutex);
@@ -111,15 +123,18 @@ int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *f
 
 int ext_registry_visit(struct ext_registry *registry, visitproc visit, void *arg)
 {
-    for (struct ext_code *code = registry->codes; code != NULL; code = code->next)
+    for (struct ext_code *code = registry->codes; code != NULL; code = code->next) {
         Py_VISIT(code->function);
+        Py_VISIT(code->several);
+    }
     Py_VISIT(registry->kept);
     Py_VISIT(registry->fatal);
     return 0;
 }
 
 /* Removes a function and its code from the registry. */
-static struct ext_code *take_code(struct ext_registry *registry, PyObject **ret_function)
+static struct ext_code *
+take_code(struct ext_registry *registry, PyObject **ret_function, PyObject **ret_several)
 {
     struct ext_code *code;
 
@@ -128,7 +143,8 @@ static struct ext_code *take_code(struct ext_registry *registry, PyObject **ret_
     if (code != NULL) {
         registry->codes = code->next;
         *ret_function = code->function;
-        code->function = code->list = NULL;
+        *ret_several = code->several;
+        code->function = code->list = code->several = NULL;
     }
     ext_mutex_unlock(&registry->mutex);
     return code;
@@ -136,7 +152,7 @@ static struct ext_code *take_code(struct ext_registry *registry, PyObject **ret_
 
 void ext_registry_clear(struct ext_registry *registry)
 {
-    PyObject *kept, *function;
+    PyObject *kept, *function, *several;
     struct ext_code *code;
 
     ext_mutex_lock(&registry->mutex);
@@ -146,9 +162,10 @@ void ext_registry_clear(struct ext_registry *registry)
     ext_mutex_unlock(&registry->mutex);
     Py_XDECREF(kept);
     Py_XDECREF(ext_fatal_take(registry));
-    while ((code = take_code(registry, &function)) != NULL) {
+    while ((code = take_code(registry, &function, &several)) != NULL) {
         code_release(code);
         Py_DECREF(function);
+        Py_XDECREF(several);
     }
 }
 

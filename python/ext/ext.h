@@ -261,7 +261,8 @@ struct ext_code {
     struct ext_code *next;
     struct ext_registry *registry; /* a reference */
     PyObject *function;            /* owned by the registry; NULL once that is gone */
-    PyObject *list; /* the list whose items a source returns (borrowed), or NULL */
+    PyObject *list;    /* the list whose items a source returns (borrowed), or NULL */
+    PyObject *several; /* owned likewise, or NULL: items of a list of indices */
     enum ext_code_kind kind;
 };
 

@@ -59,9 +59,24 @@ void *ext_code_enter(void *user)
     return (void *)(intptr_t)(PyGILState_Ensure() == PyGILState_LOCKED);
 }
 
+/* With the interpreter's lock. */
+static void drop_items(struct ext_thread *thread)
+{
+    PyObject *items = thread->items;
+
+    free(thread->indices);
+    thread->indices = NULL;
+    thread->items = NULL;
+    thread->maker = NULL;
+    thread->next = thread->count = 0;
+    Py_XDECREF(items); /* last: it may run code */
+}
+
 void ext_code_leave(void *user, void *token)
 {
     (void)user;
+    if (this_thread.maker != NULL)
+        drop_items(&this_thread);
     PyGILState_Release(token != NULL ? PyGILState_LOCKED : PyGILState_UNLOCKED);
 }
 
@@ -196,12 +211,116 @@ static PyObject *list_item(PyObject *list, uint64_t index)
     return item;
 }
 
-/* Returns an item of a list without a call; other code has no list. */
-static PyObject *make_record(PyObject *function, PyObject *list, uint64_t index)
+static PyObject *list_of_numbers(const uint64_t *numbers, size_t count)
 {
-    PyObject *number, *value = list_item(list, index);
+    PyObject *list = PyList_New((Py_ssize_t)count), *number;
 
-    if (value != NULL)
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        number = PyLong_FromUnsignedLongLong(numbers[i]);
+        if (number == NULL || PyList_SetItem(list, (Py_ssize_t)i, number) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* What the data set returns for these records; NULL with an exception. */
+static PyObject *call_several(struct ext_call *frame, struct ext_code *code,
+                              const uint64_t *indices, size_t count)
+{
+    PyObject *list = list_of_numbers(indices, count), *function, *items = NULL;
+
+    ext_mutex_lock(&code->registry->mutex);
+    function = Py_XNewRef(code->several);
+    ext_mutex_unlock(&code->registry->mutex);
+    frame->several = true;
+    if (list != NULL && function != NULL)
+        items = PyObject_CallFunctionObjArgs(function, list, NULL);
+    frame->several = false;
+    Py_XDECREF(list);
+    Py_XDECREF(function);
+    return items;
+}
+
+/* Takes `items` over: items of these records, or NULL. -1 with an exception if they are
+ * not one for each. */
+static int
+keep_items(struct ext_code *code, PyObject *items, uint64_t *indices, size_t count)
+{
+    struct ext_thread *thread = &this_thread;
+
+    if (items != NULL && (!PyList_Check(items) || (size_t)PyList_Size(items) != count)) {
+        PyErr_Format(
+            PyExc_TypeError,
+            "__getitems__ was asked for %zu items, and returned %R of length %zd", count,
+            (PyObject *)Py_TYPE(items), PyObject_Size(items));
+        Py_DECREF(items);
+        return -1;
+    }
+    drop_items(thread); /* of a pipeline that ran in the call */
+    thread->maker = code;
+    thread->items = items;
+    thread->indices = indices;
+    thread->count = count;
+    return 0;
+}
+
+/* Makes this record and those that follow, if there are any. An exception says nothing
+ * about which record is at fault, so they are then made one by one. -1 with an exception
+ * that is no record's. */
+static int make_several(struct ext_call *frame, struct ext_code *code)
+{
+    size_t count = hr_code_following(frame->call, NULL, 0);
+    uint64_t *indices;
+    PyObject *items;
+
+    drop_items(&this_thread);
+    if (count < 2)
+        return 0;
+    indices = malloc(count * sizeof *indices);
+    if (indices == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    count = hr_code_following(frame->call, indices, count);
+    items = call_several(frame, code, indices, count);
+    if (items == NULL && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();
+    if (PyErr_Occurred() == NULL && keep_items(code, items, indices, count) == 0)
+        return 0;
+    free(indices);
+    return -1;
+}
+
+/* The record's item if it was made with others; NULL, with or without an exception, if it
+ * was not. */
+static PyObject *take_item(struct ext_call *frame, struct ext_code *code)
+{
+    struct ext_thread *thread = &this_thread;
+    uint64_t index = hr_code_index(frame->call);
+    PyObject *item = NULL;
+
+    if ((thread->maker != code || thread->next == thread->count ||
+         thread->indices[thread->next] != index) &&
+        make_several(frame, code) < 0)
+        return NULL;
+    if (thread->maker != code)
+        return NULL;
+    if (thread->items != NULL)
+        item = ext_list_item(thread->items, (Py_ssize_t)thread->next);
+    thread->next++;
+    return item;
+}
+
+/* Returns an item of a list without a call; other code has no list. */
+static PyObject *
+make_record(struct ext_call *frame, struct ext_code *code, PyObject *function)
+{
+    uint64_t index = hr_code_index(frame->call);
+    PyObject *number, *value = list_item(code->list, index);
+
+    if (value == NULL && code->several != NULL)
+        value = take_item(frame, code);
+    if (value != NULL || PyErr_Occurred() != NULL)
         return value;
     number = PyLong_FromUnsignedLongLong(index);
     if (number == NULL)
@@ -212,18 +331,18 @@ static PyObject *make_record(PyObject *function, PyObject *list, uint64_t index)
 }
 
 static enum hr_err
-call_source(struct ext_call *frame, struct ext_state *state, PyObject *function,
-            PyObject *list, struct hr_error *reterr)
+call_source(struct ext_call *frame, struct ext_state *state, struct ext_code *code,
+            PyObject *function, struct hr_error *reterr)
 {
     static const struct ext_inputs nothing = {0};
-    PyObject *value = make_record(function, list, hr_code_index(frame->call));
-    enum hr_err code;
+    PyObject *value = make_record(frame, code, function);
+    enum hr_err result;
 
     if (value == NULL)
         return says_end() ? HR_ERR_END : HR_ERR_ARGUMENT;
-    code = take_outputs(state, frame->call, value, &nothing, reterr);
+    result = take_outputs(state, frame->call, value, &nothing, reterr);
     Py_DECREF(value);
-    return code;
+    return result;
 }
 
 static enum hr_err
@@ -271,7 +390,7 @@ push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
     frame->call = call;
     frame->number = ++thread->calls;
     frame->forks = ext_forks();
-    frame->interrupted = false;
+    frame->interrupted = frame->several = false;
     frame->outer = thread->current;
     ext_mutex_lock(&registry->mutex);
     ext_registry_settle(registry);
@@ -370,7 +489,7 @@ enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error
     if (begin_epoch(&frame) < 0)
         result = HR_ERR_ARGUMENT;
     else if (code->kind == EXT_SOURCE)
-        result = call_source(&frame, state, function, code->list, reterr);
+        result = call_source(&frame, state, code, function, reterr);
     else
         result = call_record(&frame, state, code->kind, function, reterr);
     if (PyErr_Occurred() != NULL)
@@ -386,7 +505,7 @@ PyObject *ext_current_record(PyObject *module, PyObject *unused)
     struct hr_code_record record = {0};
 
     (void)module, (void)unused;
-    if (this_thread.current == NULL)
+    if (this_thread.current == NULL || this_thread.current->several)
         Py_RETURN_NONE;
     hr_code_record(this_thread.current->call, &record);
     return Py_BuildValue(

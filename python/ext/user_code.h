@@ -10,6 +10,12 @@
 /* A thread that calls user code. */
 struct ext_thread {
     struct ext_call *current;
+    /* What `maker` made for records that follow: items[next] is of record indices[next].
+     * `items` is NULL after a failure: these records are made one by one. */
+    const struct ext_code *maker; /* NULL: nothing is there */
+    PyObject *items;
+    uint64_t *indices;
+    size_t next, count;
     unsigned long long calls;
     unsigned long ident; /* 0 before its first call */
     bool foreign;        /* the engine made this thread */
@@ -25,6 +31,7 @@ struct ext_call {
     unsigned long long number; /* among the calls of this thread */
     unsigned forks;
     bool interrupted; /* by ext_registry_interrupt */
+    bool several;     /* it makes several records; there is no current one */
 };
 
 /* ---- user_code.c ---- */

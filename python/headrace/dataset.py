@@ -96,6 +96,17 @@ class DatasetCall(Holder):
             raise LookupError(f"there is no item {index}, although len() says so: {error}") from error
         return item if self.layout is None else split(self.layout.items, item)
 
+    @property
+    def several(self) -> Callable[[list[int]], list[Any]] | None:
+        """The records of a list of indices, for a dataset that reads several at once better."""
+        return None if getattr(self.dataset, "__getitems__", None) is None else self._several
+
+    def _several(self, indices: list[int]) -> list[Any]:
+        items = self.dataset.__getitems__(indices)
+        if self.layout is None or not isinstance(items, (list, tuple)):
+            return list(items) if isinstance(items, tuple) else items
+        return [split(self.layout.items, item) for item in items]
+
 
 @checked_op("code.source")
 def from_dataset(
@@ -116,7 +127,9 @@ def from_dataset(
     Args:
         dataset: its items are numbers, text, bytes, NumPy arrays, torch tensors or PIL images, or
             tuples, named tuples, lists and dicts of them, nested as item 0 is. A list of numbers
-            is an array. Batches have the structure of the items.
+            is an array. Batches have the structure of the items. If it has `__getitems__`, as Hugging Face
+            datasets do, that is called with the list of all records that a thread makes next, unless
+            `seed_globals`.
         names: names of the fields, or of those of a dict that are wanted. Batches are mappings
             then. By default fields are called by the keys of dicts and names of named tuples,
             "image" and "label" in pairs of a picture and a number, "field0", ... in other tuples,

@@ -52,6 +52,14 @@ uint64_t hr_code_index(const struct hr_code_call *call)
     return call != NULL ? call->id->index : 0;
 }
 
+size_t
+hr_code_following(const struct hr_code_call *call, uint64_t *ret_indices, size_t room)
+{
+    if (call == NULL || (ret_indices == NULL && room > 0))
+        return 0;
+    return call->class->following(call, ret_indices, room);
+}
+
 size_t hr_code_input_count(const struct hr_code_call *call)
 {
     return call != NULL ? call->input_count : 0;

@@ -505,6 +505,56 @@ TEST(threads_that_queue_for_the_lock_of_user_code_are_not_used)
     hr_graph_unref(graph);
 }
 
+/* What the first call of a thread's sequence was told, and how many calls came since. */
+static _Thread_local struct {
+    uint64_t indices[4096];
+    size_t count, next, longest;
+} ahead;
+
+static enum hr_err
+call_following(void *user, struct hr_code_call *call, struct hr_error *reterr)
+{
+    size_t count = hr_code_following(call, NULL, 0);
+
+    (void)user;
+    CHECK(count > 0 && count <= 4096);
+    if (ahead.next == ahead.count) {
+        ahead.next = 0;
+        ahead.count = hr_code_following(call, ahead.indices, 4096);
+        ahead.longest = count > ahead.longest ? count : ahead.longest;
+    }
+    CHECK_EQ_INT(count, ahead.count - ahead.next);
+    CHECK_EQ_INT(hr_code_index(call), ahead.indices[ahead.next]);
+    ahead.next++;
+    return put_int(call, 0, (int64_t)hr_code_index(call), reterr);
+}
+
+static enum hr_err
+give_following(void *user, struct hr_graph *graph, struct hr_error *reterr)
+{
+    static const struct hr_code code = {.identity = "following", .call = call_following};
+
+    (void)user;
+    return hr_graph_code(graph, "range", &code, reterr);
+}
+
+TEST(a_source_is_told_which_records_follow)
+{
+    for (int threads = 0; threads < 2; threads++) {
+        struct outcome_job job =
+            outcome_job_with(GRAPH(CODE_RANGE(20000) SHUFFLE BATCH(256)), threads, NULL);
+        struct outcome *o;
+
+        memset(&ahead, 0, sizeof ahead);
+        job.prepare = give_following;
+        o = outcome_run(&job);
+        CHECK_ERR(HR_ERR_END, o->code);
+        CHECK(threads > 0 || (ahead.next == ahead.count && ahead.longest > 16));
+        outcome_free(o);
+    }
+    CHECK_EQ_INT(hr_code_following(NULL, NULL, 0), 0);
+}
+
 TEST(code_is_entered_once_for_many_records)
 {
     struct world w = {.end = INT64_MAX};

@@ -19,7 +19,7 @@ struct thread_call {
     struct hr_pass *pass;
     const struct hr_step *step;
     struct hr_op_ctx *ctx;
-    uint32_t row;
+    uint32_t at, row;             /* among the chunk's live rows; of the pass */
     struct hr_children *children; /* EXPAND */
     uint64_t children_room;
     char *detail;
@@ -132,7 +132,22 @@ static void detail(struct hr_code_call *call, const char *text)
     of(call)->detail = hr__strdup(text);
 }
 
-static const struct hr_code_call_class thread_class = {room, pass_on, child, detail};
+static size_t
+following(const struct hr_code_call *call, uint64_t *ret_indices, size_t room)
+{
+    const struct thread_call *c = (const struct thread_call *)call;
+    const struct hr_chunk *chunk = c->pass->chunk;
+    size_t count = chunk->live_count - c->at;
+
+    assert(c->at < chunk->live_count && chunk->live[c->at] == c->row);
+    for (size_t i = 0; i < count && i < room; i++)
+        ret_indices[i] =
+            hr__pass_ids(c->pass, chunk->live[c->at + i])[c->step->path].index;
+    return count;
+}
+
+static const struct hr_code_call_class thread_class = {room, pass_on, child, detail,
+                                                       following};
 
 /* ---- a chunk ---- */
 
@@ -221,11 +236,10 @@ static void call_rows(struct thread_call *c, size_t at)
     struct hr_runner *runner = pass->runner;
     bool trace = runner->engine->options.trace;
     uint64_t last = trace ? hr__ticks() : 0;
-    uint32_t done = 0;
 
     assert(runner->meter.bucket == c->step->node); /* time is this node's */
-    for (; done < pass->chunk->live_count && !hr__pass_stopped(pass); done++) {
-        c->row = pass->chunk->live[done];
+    for (; c->at < pass->chunk->live_count && !hr__pass_stopped(pass); c->at++) {
+        c->row = pass->chunk->live[c->at];
         hr__pass_time_begin(pass, c->row, c->step->node);
         call_row(c, at);
         hr__pass_time_end(pass);
@@ -237,7 +251,7 @@ static void call_rows(struct thread_call *c, size_t at)
             last = now;
         }
     }
-    if (done < pass->chunk->live_count)
+    if (c->at < pass->chunk->live_count)
         hr__pass_give_up(pass, c->step->node);
 }
 

@@ -25,6 +25,9 @@ struct hr_code_call_class {
     /* The next child of an expansion begins; the one before it is whole. */
     HR_CHECK enum hr_err (*child)(struct hr_code_call *call, struct hr_error *reterr);
     void (*detail)(struct hr_code_call *call, const char *text);
+    /* See hr_code_following. */
+    size_t (*following)(const struct hr_code_call *call, uint64_t *ret_indices,
+                        size_t room);
 };
 
 /* Embedded first in a struct of its maker. One thread, one record, one node. */

@@ -124,8 +124,25 @@ static void detail(struct hr_code_call *call, const char *text)
     server->detail = hr__strdup(text);
 }
 
+static const char *id_of(const struct hr_server *server, uint32_t at)
+{
+    assert(at < server->count);
+    return server->in->base + server->map.inputs.ids + (size_t)at * server->map.id_bytes;
+}
+
+static size_t
+following(const struct hr_code_call *call, uint64_t *ret_indices, size_t room)
+{
+    const struct hr_server *server = ((const struct hr_serve_step *)call)->server;
+    size_t count = server->count - server->at;
+
+    for (uint32_t i = 0; i < count && i < room; i++)
+        ret_indices[i] = hr__wire_id_at(id_of(server, server->at + i))->index;
+    return count;
+}
+
 static const struct hr_code_call_class serve_class = {
-    .room = room, .pass = pass, .child = child, .detail = detail};
+    .room = room, .pass = pass, .child = child, .detail = detail, .following = following};
 
 /* ---- a failure ---- */
 
@@ -267,8 +284,7 @@ static enum hr_err
 run_steps(struct hr_server *server, struct hr_proc_status *status, struct hr_error *error)
 {
     struct hr_proc_out_head *head = hr__serve_head(server);
-    const char *id = server->in->base + server->map.inputs.ids +
-                     (size_t)server->at * server->map.id_bytes;
+    const char *id = id_of(server, server->at);
 
     /* User code seldom asks for it, and reading costs a cache miss. */
     server->place_of_id = hr__wire_id_at(id);
