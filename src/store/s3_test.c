@@ -92,6 +92,9 @@ TEST(errors_are_named_with_code_and_message)
     static const char xml[] =
         HEAD "<Error><Code>AccessDenied</Code><Message>no\nway</Message>"
              "<RequestId>1</RequestId></Error>";
+    static const char list[] =
+        LIST KEY("a", "1") "<NextContinuationToken>t</NextContinuationToken>"
+                           "</ListBucketResult>";
     char text[100];
 
     CHECK(hr__s3_parse_error(xml, sizeof xml - 1, text, sizeof text));
@@ -99,6 +102,7 @@ TEST(errors_are_named_with_code_and_message)
     CHECK(hr__s3_parse_error("<Error><Code>SlowDown</Code></Error>", 36, text,
                              sizeof text));
     CHECK_EQ_STR(text, "SlowDown");
+    CHECK(!hr__s3_parse_error(list, sizeof list - 1, text, sizeof text));
     CHECK(!hr__s3_parse_error("<html>", 6, text, sizeof text));
     CHECK(!hr__s3_parse_error("", 0, text, sizeof text));
 }

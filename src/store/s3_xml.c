@@ -78,7 +78,7 @@ static void XMLCALL begin_element(void *user, const XML_Char *name, const XML_Ch
     hr__str_clear(&p->text);
     p->depth++;
     if (p->depth == 1) {
-        p->is_list = strcmp(name, "ListBucketResult") == 0;
+        p->is_list = p->visit != NULL && strcmp(name, "ListBucketResult") == 0;
         p->is_error = strcmp(name, "Error") == 0;
     } else if (p->depth == 2 && strcmp(name, "Contents") == 0) {
         p->in_contents = true;
