@@ -9,7 +9,7 @@ for all.
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,9 @@ class EqualSteps:
     """The ranks of torch.distributed. All must run their loaders in the same order."""
 
     def __init__(self) -> None:
-        torch: Any = importlib.import_module("torch")
-        dist = torch.distributed
-        if not (dist.is_available() and dist.is_initialized()):
+        torch: Any = sys.modules.get("torch")  # not imported: not initialised either
+        dist = torch and torch.distributed
+        if not (dist and dist.is_available() and dist.is_initialized()):
             raise ArgumentError(
                 "ranks cannot know in advance that they make equal steps (a filter, an iterable, skipped records), and "
                 "to agree in each step they need torch.distributed, which is not initialised: call "

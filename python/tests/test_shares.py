@@ -7,6 +7,7 @@ import logging
 import pathlib
 import random
 import secrets
+import sys
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,13 @@ def test_wrong_ranks_of_the_environment_are_refused(monkeypatch: pytest.MonkeyPa
     assert len(hr.range(9).batch(3).loader(shard=None)) == 3
 
 
-def test_ranks_that_cannot_agree_on_equal_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("installed", [True, False])
+def test_ranks_that_cannot_agree_on_equal_steps_are_refused(monkeypatch: pytest.MonkeyPatch, installed: bool) -> None:
     rank_of(monkeypatch, 0, 2)
+    if installed:
+        pytest.importorskip("torch")
+    else:
+        monkeypatch.setitem(sys.modules, "torch", None)
     pipe = hr.range(97).where("value % 3 == 0").batch(16)
     with pytest.raises(hr.ArgumentError, match=r"init_process_group\(\) first, or accept .* even='none'"):
         pipe.loader()
