@@ -60,6 +60,7 @@ def array_of(output: str) -> Any:
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("kind", ITEMS)
 def test_a_batch_has_the_structure_of_the_items(kind: str, run: str, output: Any) -> None:
+    array = array_of(output)
     variant, threads = RUNS[run]
     data = Items(kind, COUNT)
     pipe = hr.from_dataset(data, variant=variant).map(same, variant=variant).batch(4)  # type: ignore[arg-type]
@@ -67,7 +68,7 @@ def test_a_batch_has_the_structure_of_the_items(kind: str, run: str, output: Any
         batches = list(loader)
     assert len(batches) == len(loader) == 3
     for at, batch in enumerate(batches):
-        check(batch, collated([data[i] for i in range(COUNT)[4 * at : 4 * at + 4]]), array_of(output))
+        check(batch, collated([data[i] for i in range(COUNT)[4 * at : 4 * at + 4]]), array)
 
 
 @pytest.mark.parametrize("kind", ITEMS)
