@@ -106,8 +106,8 @@ static int field_getbuffer(PyObject *self, Py_buffer *view, int flags)
     view->readonly = !field->writable;
     view->ndim = field->view.ndim;
     view->format = (char *)(uintptr_t)ext_dtype_format(field->view.dtype);
-    view->shape = (Py_ssize_t *)field->view.dims;
-    view->strides = (Py_ssize_t *)field->view.strides;
+    view->shape = view->ndim > 0 ? (Py_ssize_t *)field->view.dims : NULL;
+    view->strides = view->ndim > 0 ? (Py_ssize_t *)field->view.strides : NULL;
     view->suboffsets = NULL;
     view->internal = NULL;
     view->len = view->itemsize;

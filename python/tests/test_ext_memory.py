@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import io
 import json
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import headrace as hr
 from extfns import Foreign, coded, first, graph
 from headrace import _headrace as ext
 
@@ -59,6 +61,36 @@ def test_arrays_are_read_only_by_buffer_and_by_dlpack() -> None:
     with pytest.raises(TypeError):
         io.BytesIO(b"x").readinto(field)  # asks for a buffer to write to
     assert io.BytesIO(b"12345678").readinto(field.writable()) == 8
+
+
+class Buffer(ctypes.Structure):
+    """Py_buffer; memoryview() hides what the protocol asks of a value without dimensions."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+def test_the_buffer_of_a_single_number_has_no_shape() -> None:
+    """CPython's debug build asserts it."""
+    pipe = hr.range(4).batch(4).map_batch(lambda x: x.sum(), fields="value", outputs="sum: int64")
+    (batch,) = pipe.loader(output="headrace")
+    view, full = Buffer(), 0x11C  # PyBUF_FULL_RO
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(batch.raw("sum")), ctypes.byref(view), full)
+    found = (view.ndim, view.len, view.itemsize, view.shape, view.strides)
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+    assert found == (0, 8, 8, None, None)
+    assert np.asarray(batch.raw("sum")).shape == () and np.frombuffer(batch.raw("sum"), np.int64).tolist() == [6]
 
 
 def test_writable_is_the_memory_itself_for_the_last_holder_only() -> None:
