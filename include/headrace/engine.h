@@ -60,7 +60,8 @@ struct hr_iter_options {
     uint64_t memory_bytes; /* budget for batches, read-ahead, scratch and worker
                               processes' shared memory; opening looks at up to 640 records
                               to divide it. 0: three batches of output (two if they are
-                              large and made in processes) */
+                              large and made in processes), more if these hold fewer
+                              than two records per thread */
     uint64_t ahead_bytes;  /* part of it for file read-ahead; 0: automatic */
     enum hr_on_error on_error;
     int64_t errors_max; /* fail after this many bad records; 0: 1 + 1 % of the records, at

@@ -329,7 +329,8 @@ class Pipeline(Methods):
             threads: of the engine; None: one per CPU that this process may use; 0: all work is done
                 in the thread that runs the loop.
             ordered: batches in the order of their records (default), else in completion order.
-            memory: budget in bytes for batches, read-ahead and scratch; None: three batches.
+            memory: budget in bytes for batches, read-ahead and scratch; None: three batches, more if
+                these hold fewer than two records per thread.
             plan: the text of a plan (see `plan`), or the path of a file that holds one as a
                 `pathlib.Path`. It decides threads, ordered and memory. Default: a plan is made.
             on_error: how bad records are handled: "fail" (default), "skip", or "substitute" (by the

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -83,6 +84,21 @@ def test_code_that_refuses_such_images_is_in_the_ledger(pictures: pathlib.Path, 
     pipe = pipe.map(userfns.refuse, fields="image", outputs={"image": hr.spec("uint8", (None, None, 3))})
     loader = pipe.resize(8).batch(4).loader(on_error="skip", ledger=tmp_path / "ledger", threads=2)
     assert list(loader) == [] and len((tmp_path / "ledger").read_text().splitlines()) == 30
+
+
+@pytest.mark.parametrize("size", [1, 2, 8])
+def test_all_threads_have_records_however_few_a_batch_has(size: int) -> None:
+    """Records of 1 MB: the first eight wait until all of them are in progress."""
+    meeting, running = threading.Barrier(8), threading.Event()
+
+    def wait(x: int) -> np.ndarray[Any, Any]:
+        if x < 8 and running.is_set():
+            meeting.wait(120)
+        return np.full(1 << 20, x, np.uint8)
+
+    loader = hr.range(24).map(wait).batch(size).loader(threads=8, output="numpy")
+    running.set()
+    assert [x for batch in loader for x in batch.value[:, 0].tolist()] == list(range(24))
 
 
 def test_lambdas_and_closures_run_in_threads() -> None:

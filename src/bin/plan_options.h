@@ -30,7 +30,8 @@ struct plan_options {
     {"no-fuse", 0, CLI_FLAG, AT(plan.no_fuse), NULL,                                     \
      "run every node by itself, for comparison, where that changes no byte"},            \
     {"memory", 0, CLI_BYTES, AT(plan.memory_bytes), "BYTES",                             \
-     "memory budget for batches, read-ahead and scratch; default: three batches"},       \
+     "memory budget for batches, read-ahead and scratch; default: three batches, more " \
+     "if these hold fewer than two records per thread"},                                 \
     {"ahead", 0, CLI_BYTES, AT(plan.ahead_bytes), "BYTES",                               \
      "part of the budget for read-ahead; default: automatic"}
 /* clang-format on */

@@ -1,8 +1,8 @@
 /*
  * opt/pass_memory.c - divides one budget in bytes among everything that holds records.
  *
- * The division starts from the defaults (two batches ahead, blocks that keep all threads
- * busy, queues of two blocks) and reduces what is least useful until the sum fits: first
+ * The division starts from the defaults (batches and blocks that keep all threads busy,
+ * queues of two blocks) and reduces what is least useful until the sum fits: first
  * read-ahead, then batches, the blocks of the largest stage, and threads. The remainder
  * goes into more batches ahead. All sizes are those of the largest record, so the sum
  * holds for any mixture of records.
@@ -136,18 +136,31 @@ static uint32_t wanted_queue(const struct division *d, size_t at)
     return records;
 }
 
-/* Batches in the making and ready: two by default, so that with the consumer's there are
- * three; more when they are small; one where they are large and worker processes take
- * memory as well. */
+/* Records in progress per thread, so that a slow one does not leave other threads idle:
+ * batches are delivered in order. */
+#define RECORDS_PER_THREAD 2
+
+/* Batches of a direct first stage whose records keep all threads busy; else 1. */
+static uint64_t busy_batches(const struct division *d)
+{
+    uint64_t records = RECORDS_PER_THREAD * (uint64_t)d->plan->threads, size;
+
+    if (!d->plan->stages[0].direct || records == 0)
+        return 1;
+    size = wanted_block(d, 0);
+    return (records + size - 1) / size;
+}
+
+/* Batches complete and in progress: two by default, so that with the consumer's there are
+ * three; more when they are small or have few records; none complete where they are large
+ * and worker processes take memory as well. */
 static uint32_t wanted_batches(const struct division *d)
 {
-    uint64_t batch = output_bytes(d), count = AHEAD_BATCH_BYTES / batch;
+    uint64_t count = AHEAD_BATCH_BYTES / output_bytes(d);
+    uint64_t least = busy_batches(d) + (d->plan->memory.release_wait_ns == 0);
 
-    if (count > HR_PLAN_BATCHES_MAX)
-        return HR_PLAN_BATCHES_MAX;
-    if (count > 2)
-        return (uint32_t)count;
-    return d->plan->memory.release_wait_ns > 0 ? 1 : 2;
+    count = count > least ? count : least;
+    return count < HR_PLAN_BATCHES_MAX ? (uint32_t)count : HR_PLAN_BATCHES_MAX;
 }
 
 static uint32_t least_of(uint32_t a, uint32_t b)

@@ -176,3 +176,29 @@ TEST(without_a_budget_there_are_limits_all_the_same)
         finish(&m);
     }
 }
+
+/* Threads that wait for each other in a batch would be idle. */
+TEST(records_in_progress_keep_all_threads_busy_however_few_a_batch_has)
+{
+    static const int threads[] = {1, 2, 8, 16, 64};
+
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++)
+        for (int size = 1; size <= 256; size *= 2) {
+            uint64_t wanted = 2 * (uint64_t)threads[i], all;
+            char text[256];
+            struct made m;
+
+            snprintf(text, sizeof text, GRAPH("  - batch.stack: {size: %d}\n"), size);
+            m = make(text, threads[i]);
+            m.sizes.stages[0].batch = (uint64_t)size << 20;
+            CHECK_OK(hr__plan_divide(&m.plan, &m.sizes, 0, false, NULL));
+            CHECK(m.plan.stages[0].direct);
+            all = (uint64_t)size * (m.plan.memory.batches_ahead - 1);
+            if (m.plan.memory.batches_ahead < HR_PLAN_BATCHES_MAX)
+                CHECK(all >= wanted);
+            /* No more memory than that needs, beyond the default. */
+            if (m.plan.memory.batches_ahead > 2 && size >= 4)
+                CHECK(all - (uint64_t)size < wanted);
+            finish(&m);
+        }
+}
