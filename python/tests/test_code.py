@@ -101,6 +101,24 @@ def test_all_threads_have_records_however_few_a_batch_has(size: int) -> None:
     assert [x for batch in loader for x in batch.value[:, 0].tolist()] == list(range(24))
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_batches_of_unknown_size_are_few_once_they_are_known_to_be_large(threads: int) -> None:
+    begun: list[int] = []
+
+    def large(x: int) -> np.ndarray[Any, Any]:
+        begun.append(x)
+        return np.full((1 << 20) + x % 2, x, np.uint8)
+
+    loader = hr.range(200).map(large).batch(1).loader(threads=threads, output="numpy")
+    begun.clear()
+    for taken, batch in enumerate(loader, 1):
+        if taken % 20 == 0:
+            time.sleep(0.05)  # so that threads could be far ahead
+        if taken > 64:  # the most that are made ahead, before the first one shows its size
+            assert len(begun) - taken <= 8 + 4 * threads
+        assert batch.value[0, 0] == taken - 1
+
+
 def test_lambdas_and_closures_run_in_threads() -> None:
     by = 3
     assert values(hr.range(5).map(lambda x: x * by)) == [0, 3, 6, 9, 12]

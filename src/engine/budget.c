@@ -1,5 +1,5 @@
 /*
- * engine/budget.c - counts what records hold, and divides the budget again.
+ * engine/budget.c - counts what records hold, and divides memory again when sizes grow.
  */
 #include "engine/budget.h"
 
@@ -200,13 +200,34 @@ void hr__budget_complete(struct hr_stage *stage, const struct hr_claim *claim)
     revise(stage, claim);
 }
 
+/* Without a budget: batches larger than planned are fewer, unless the plan was given. */
+static void limit_batches(struct hr_engine *engine, uint64_t bytes)
+{
+    struct hr_stage_sizes *last;
+    struct hr_sizes sizes;
+    enum hr_err code;
+
+    if (engine->options.plan != NULL || !has_grown(bytes, engine->plan.memory.batch))
+        return;
+    hr__sizes_estimate(&engine->plan, NULL, &sizes);
+    last = &sizes.stages[engine->stage_count - 1];
+    *(last->batch > 0 ? &last->batch : &last->item) = bytes;
+    code =
+        hr__plan_divide(&engine->plan, &sizes, engine->options.ahead_bytes, true, NULL);
+    assert(code == HR_OK);
+    (void)code;
+}
+
 void hr__budget_output(struct hr_stage *stage, uint64_t bytes)
 {
     hr__engine_assert_locked(stage->engine);
-    if (!has_budget(stage->engine) || bytes <= stage->seen.batch)
+    if (bytes <= stage->seen.batch)
         return;
     stage->seen.batch = bytes;
-    revise(stage, NULL);
+    if (has_budget(stage->engine))
+        revise(stage, NULL);
+    else
+        limit_batches(stage->engine, bytes);
 }
 
 bool hr__budget_has_room(const struct hr_stage *stage)

@@ -5,7 +5,8 @@
  * sequencer passes records on only while the next stage's inputs fit; a stage that holds
  * nothing always takes one. Sizes start as estimates from schemas. When records turn out
  * larger, the budget is divided again; if that fails, the run ends with an error that
- * names the least budget that works. Without a budget none of this happens.
+ * names the least budget that works. Without a budget only the number of batches follows
+ * from their size.
  */
 #ifndef HR_ENGINE_BUDGET_H
 #define HR_ENGINE_BUDGET_H
