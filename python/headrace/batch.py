@@ -351,14 +351,15 @@ class Device:
     waits for the copy, by the usual rules of streams.
     """
 
-    def __init__(self, device: str, pin_memory: bool) -> None:
+    def __init__(self, device: Any, pin_memory: bool) -> None:
         import torch
 
         self._torch: Any = torch
         try:
             self._device = torch.device(device)
         except (RuntimeError, TypeError) as error:
-            raise ArgumentError(f"loader(): {device!r} is no torch device: {error}", param="device") from None
+            reason = str(error).partition("\n")[0]
+            raise ArgumentError(f"loader(): {device!r} is no torch device: {reason}", param="device") from None
         self._pin = pin_memory
         self._cuda = self._device.type == "cuda"
         if self._cuda and not torch.cuda.is_available():

@@ -155,7 +155,7 @@ def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
         if output not in (None, "torch"):
             raise ArgumentError(f"device and pin_memory are torch's; output is '{output}'", param="device")
         if str(device) != "cpu" or pin:
-            return batch.Device(str(device) if device is not None else "cpu", pin)
+            return batch.Device(device if device is not None else "cpu", pin)
         output = "torch"
     if output is None:
         output = "torch" if "torch" in sys.modules else "numpy"

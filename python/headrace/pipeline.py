@@ -355,7 +355,7 @@ class Pipeline(Methods):
                 fill up the last batch of a rank, and are mappings whatever the items are.
             output: "torch", "numpy", "jax" or "headrace" (fields as they are). Default: "torch" if
                 torch is imported, else "numpy".
-            device: a torch device to copy the fields to, such as "cuda".
+            device: a torch device to copy the fields to, such as "cuda"; a number is that GPU.
             pin_memory: copy fields to pinned memory, for your own copy to a device.
             progress: a progress bar.
 
