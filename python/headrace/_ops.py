@@ -2444,6 +2444,9 @@ def source_csv(
     names: str | Sequence[str] = (),
     delimiter: str | PathLike = ",",
     max_bytes: int | str = "64MiB",
+    unpacked_max: int | str = "64GiB",
+    ratio_max: int = 1000,
+    unpack_cache: int | str = "64MiB",
     name: str | None = None,
 ) -> Pipeline:
     """The rows of CSV files, with typed fields.
@@ -2462,8 +2465,13 @@ def source_csv(
     among numbers also nan, NA, N/A, null, none) without a default are bad records,
     whose message names file, line, byte and column. A quote that is not closed within
     `max_bytes` costs its line. Rows can be read in any order, so shuffle, split, shard
-    and resume work as for files; 8 bytes of memory are kept per row. Compressed files
-    are refused. The identity of the source is the contents of its files.
+    and resume work as for files; 8 bytes of memory are kept per row. The identity of
+    the source is the contents of its files.  Files that are compressed by gzip or zstd
+    are found by how they begin, and read as what they unpack to. Opening decodes each
+    of them once, and checks it. Then records are read in any order: in order without
+    decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.csv", a pattern such as "part-*.csv",
@@ -2484,6 +2492,13 @@ def source_csv(
             default ,.
         max_bytes: a longer record is bad, and is not read; bytes, 1 to 1073741824, in
             bytes, default 64MiB.
+        unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
+            1125899906842624, in bytes, default 64GiB.
+        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
+            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        unpack_cache: unpacked bytes of compressed files that are kept in memory: a
+            shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
+            bytes, default 64MiB.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -2491,8 +2506,8 @@ def source_csv(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "header": header, "names": names, "delimiter": delimiter, "max_bytes": max_bytes}
-    defaults: dict[str, Any] = {"columns": ("*",), "types": {}, "header": "auto", "names": (), "delimiter": ",", "max_bytes": "64MiB"}
+    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "header": header, "names": names, "delimiter": delimiter, "max_bytes": max_bytes, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    defaults: dict[str, Any] = {"columns": ("*",), "types": {}, "header": "auto", "names": (), "delimiter": ",", "max_bytes": "64MiB", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.csv", params, defaults, name=name)
 
 
@@ -2615,6 +2630,9 @@ def source_jsonl(
     columns: str | Sequence[str] = ("*",),
     types: Mapping[str, str] = {},
     max_bytes: int | str = "64MiB",
+    unpacked_max: int | str = "64GiB",
+    ratio_max: int = 1000,
+    unpack_cache: int | str = "64MiB",
     name: str | None = None,
 ) -> Pipeline:
     """The rows of JSON lines files, with typed fields.
@@ -2630,8 +2648,13 @@ def source_jsonl(
     missing value (null, or no such key) without a default are bad records, whose
     message names file, line, byte and column. Lines can be read in any order, so
     shuffle, split, shard and resume work as for files; 8 bytes of memory are kept per
-    line. Compressed files are refused. The identity of the source is the contents of
-    its files.
+    line. The identity of the source is the contents of its files.  Files that are
+    compressed by gzip or zstd are found by how they begin, and read as what they unpack
+    to. Opening decodes each of them once, and checks it. Then records are read in any
+    order: in order without decoding anything twice, otherwise as fast as `unpack_cache`
+    allows ([compressed files](../formats/compressed.md)). Damage costs the gzip member
+    or zstd frame that it is in; of a file that is cut short, all that comes before is
+    read.
 
     Args:
         path: a file; or several: "part-{000..099}.jsonl", a pattern such as
@@ -2644,6 +2667,13 @@ def source_jsonl(
             default: inferred from all rows; map, default {}.
         max_bytes: a longer record is bad, and is not read; bytes, 1 to 1073741824, in
             bytes, default 64MiB.
+        unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
+            1125899906842624, in bytes, default 64GiB.
+        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
+            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        unpack_cache: unpacked bytes of compressed files that are kept in memory: a
+            shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
+            bytes, default 64MiB.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -2651,8 +2681,8 @@ def source_jsonl(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "max_bytes": max_bytes}
-    defaults: dict[str, Any] = {"columns": ("*",), "types": {}, "max_bytes": "64MiB"}
+    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "max_bytes": max_bytes, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    defaults: dict[str, Any] = {"columns": ("*",), "types": {}, "max_bytes": "64MiB", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.jsonl", params, defaults, name=name)
 
 
@@ -2663,6 +2693,9 @@ def source_lines(
     skip_empty: bool = False,
     max_bytes: int | str = "64MiB",
     field: str = "text",
+    unpacked_max: int | str = "64GiB",
+    ratio_max: int = 1000,
+    unpack_cache: int | str = "64MiB",
     name: str | None = None,
 ) -> Pipeline:
     """The lines of text files.
@@ -2674,9 +2707,14 @@ def source_lines(
     records unless `skip_empty` is set. Bytes are not checked: they may be any encoding,
     and a text that is not UTF-8 stays as it is. Files are read through once when the
     graph is opened, and 8 bytes of memory are kept per line; then lines can be read in
-    any order, so shuffle, split, shard and resume work as for files. Compressed files
-    are refused. The identity of the source is the contents of its files. `source.list`
-    reads the lines of a single file that is mapped into memory.
+    any order, so shuffle, split, shard and resume work as for files. The identity of
+    the source is the contents of its files. `source.list` reads the lines of a single
+    file that is mapped into memory.  Files that are compressed by gzip or zstd are
+    found by how they begin, and read as what they unpack to. Opening decodes each of
+    them once, and checks it. Then records are read in any order: in order without
+    decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.txt", a pattern such as "part-*.txt",
@@ -2686,6 +2724,13 @@ def source_lines(
             1073741824, in bytes, default 64MiB.
         field: the field that holds a line, without its line ending; field, default
             text.
+        unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
+            1125899906842624, in bytes, default 64GiB.
+        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
+            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        unpack_cache: unpacked bytes of compressed files that are kept in memory: a
+            shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
+            bytes, default 64MiB.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -2693,8 +2738,8 @@ def source_lines(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "skip_empty": skip_empty, "max_bytes": max_bytes, "field": field}
-    defaults: dict[str, Any] = {"skip_empty": False, "max_bytes": "64MiB", "field": "text"}
+    params: dict[str, Any] = {"path": path, "skip_empty": skip_empty, "max_bytes": max_bytes, "field": field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    defaults: dict[str, Any] = {"skip_empty": False, "max_bytes": "64MiB", "field": "text", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.lines", params, defaults, name=name)
 
 
@@ -2803,6 +2848,9 @@ def source_tar(
     *,
     keys: bool = False,
     key_field: str = "key",
+    unpacked_max: int | str = "64GiB",
+    ratio_max: int = 1000,
+    unpack_cache: int | str = "64MiB",
     name: str | None = None,
 ) -> Pipeline:
     """Records of tar archives, as WebDataset packs them.
@@ -2815,9 +2863,14 @@ def source_tar(
     ignored, and a record that lacks one is bad. Members whose ending is cls, cls2,
     class, count, index, inx or id are decimal integers and become int64; all others are
     bytes. Records can be read in any order, so shuffle, shard and resume work as for
-    files; compressed archives are refused. A damaged header costs the records that it
-    lies in. The identity of the source is the names and sizes of the members: a member
-    whose bytes change but not its size goes unnoticed.
+    files. A damaged header costs the records that it lies in. The identity of the
+    source is the names and sizes of the members: a member whose bytes change but not
+    its size goes unnoticed.  Files that are compressed by gzip or zstd are found by how
+    they begin, and read as what they unpack to. Opening decodes each of them once, and
+    checks it. Then records are read in any order: in order without decoding anything
+    twice, otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: an archive; or several: "train-{000..099}.tar", "{a,b}.tar", a pattern
@@ -2827,6 +2880,13 @@ def source_tar(
         keys: add the key of each record as a field; bool, default false.
         key_field: the field that holds the key, when keys are wanted; field, default
             key.
+        unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
+            1125899906842624, in bytes, default 64GiB.
+        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
+            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        unpack_cache: unpacked bytes of compressed files that are kept in memory: a
+            shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
+            bytes, default 64MiB.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -2834,8 +2894,8 @@ def source_tar(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "fields": fields, "keys": keys, "key_field": key_field}
-    defaults: dict[str, Any] = {"keys": False, "key_field": "key"}
+    params: dict[str, Any] = {"path": path, "fields": fields, "keys": keys, "key_field": key_field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    defaults: dict[str, Any] = {"keys": False, "key_field": "key", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.tar", params, defaults, name=name)
 
 
@@ -2844,21 +2904,38 @@ def source_tfrecord(
     path: PathLike,
     *,
     field: str = "data",
+    unpacked_max: int | str = "64GiB",
+    ratio_max: int = 1000,
+    unpack_cache: int | str = "64MiB",
     name: str | None = None,
 ) -> Pipeline:
     """Records of TFRecord files, as bytes.
 
     Operator `source.tfrecord`, kind source, version 1; pure.
 
-    Records can be read in any order, so shuffle, shard and resume work as for files;
-    compressed files are refused. Checksums are checked: a record whose data is damaged
-    is bad, and a damaged length costs the record that it belongs to. The identity of
-    the source is the lengths and checksums of its records, hence its contents.
+    Records can be read in any order, so shuffle, shard and resume work as for files.
+    Checksums are checked: a record whose data is damaged is bad, and a damaged length
+    costs the record that it belongs to. The identity of the source is the lengths and
+    checksums of its records, hence its contents.  Files that are compressed by gzip or
+    zstd are found by how they begin, and read as what they unpack to. Opening decodes
+    each of them once, and checks it. Then records are read in any order: in order
+    without decoding anything twice, otherwise as fast as `unpack_cache` allows
+    ([compressed files](../formats/compressed.md)). Damage costs the gzip member or zstd
+    frame that it is in; of a file that is cut short, all that comes before is read.
+    Files that are compressed as zlib (TensorFlow's `ZLIB`) are read, too. As records
+    have checksums of their own, those before the damage in a damaged stream are read.
 
     Args:
         path: a file; or several: "train-{000..099}.tfrecord", a pattern such as
             "data/train.tfrecord-*", or a folder of .tfrecord files; path, required.
         field: the field that holds a record's data; field, default data.
+        unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
+            1125899906842624, in bytes, default 64GiB.
+        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
+            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        unpack_cache: unpacked bytes of compressed files that are kept in memory: a
+            shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
+            bytes, default 64MiB.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -2866,8 +2943,8 @@ def source_tfrecord(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "field": field}
-    defaults: dict[str, Any] = {"field": "data"}
+    params: dict[str, Any] = {"path": path, "field": field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    defaults: dict[str, Any] = {"field": "data", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.tfrecord", params, defaults, name=name)
 
 

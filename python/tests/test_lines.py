@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import pathlib
@@ -135,10 +134,9 @@ def test_absurd_lines_are_bad_records(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "a.txt").write_bytes(gzip.compress(b"text\n" * 100))
+    (tmp_path / "a.txt").write_bytes(b"text\n" * 100)
     (tmp_path / "folder").mkdir()
     for name, match in (
-        ("a.txt", "a.txt is compressed"),
         ("none.txt", "none.txt"),
         ("{1..0}.txt", "neither a range"),
     ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import os
@@ -340,11 +339,8 @@ def test_rows_are_split_by_a_column(tmp_path: pathlib.Path, format: str) -> None
 
 @each_format
 def test_what_cannot_be_read_is_refused(tmp_path: pathlib.Path, format: str) -> None:
-    source, write = FORMATS[format]
-    (tmp_path / f"a.{format}").write_bytes(gzip.compress(write(random.Random(1), [{"id": 1, "name": "x"}])))
-    for name, match in ((f"a.{format}", "is compressed"), (f"none.{format}", f"none.{format}")):
-        with pytest.raises(hr.HeadraceError, match=match):
-            read(source, tmp_path / name)
+    with pytest.raises(hr.HeadraceError, match=f"none.{format}"):
+        read(FORMATS[format][0], tmp_path / f"none.{format}")
 
 
 def test_a_quoted_header_error_names_its_place(tmp_path: pathlib.Path) -> None:

@@ -154,9 +154,7 @@ def test_endings_are_checked(tmp_path: pathlib.Path, fields: dict[str, str], mat
 
 
 def test_what_is_no_archive_is_refused(tmp_path: pathlib.Path) -> None:
-    with tarfile.open(tmp_path / "s.tar", "w:gz") as archive:
-        archive.addfile(tarfile.TarInfo("a.bin"))
     (tmp_path / "t.tar").write_text("no archive " * 100)
-    for name, match in (("s.tar", "gunzip"), ("t.tar", "no tar archive"), ("none.tar", "none.tar")):
+    for name, match in (("t.tar", "no tar archive"), ("none.tar", "none.tar")):
         with pytest.raises(hr.HeadraceError, match=match):
             list(hr.tar(tmp_path / name, fields={"data": "bin"}).batch(1, ragged=True).loader())

@@ -122,7 +122,7 @@ hr__bank_open(const char *path, const char *suffix, int32_t rate, int64_t sample
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
     hr__arena_init(&r.arena);
     r.hasher = hr__hasher_create();
-    err = hr__shards_find(path, ending, &shards, error);
+    err = hr__shards_find(path, ending, false, &shards, error);
     if (err == HR_OK)
         err = read_files(&r, &shards, error);
     hr__shards_finish(&shards);

@@ -251,8 +251,8 @@ look_at_all(struct hr_row_source *source, struct hr_table *table, struct hr_erro
         size_t bytes;
         enum hr_err code = hr__shard_source_peek(source, i, &row, &bytes, error);
 
-        if (code == HR_ERR_LIMIT)
-            continue;
+        if (code == HR_ERR_LIMIT || code == HR_ERR_FORMAT)
+            continue; /* reading it reports that */
         HR_TRY(code);
         look.number = i < INT_MAX ? (int)i + 1 : INT_MAX;
         code = look_at_row(&look, row, hr__line_length(row, bytes));
@@ -611,11 +611,14 @@ enum hr_err hr__row_source_apply(struct hr_op_ctx *ctx)
     hr_buffer_unref(record.owner);
     if (code != HR_ERR_FORMAT)
         return code;
-    HR_TRY(hr__shard_source_line(ctx->state, ctx->thread, ctx->id->index, &line,
-                                 ctx->error));
-    hr__error_prefix(ctx->error, "%s:%llu: byte %llu", record.place.uri,
-                     (unsigned long long)line,
-                     (unsigned long long)(record.place.offset + row.at));
+    if (hr__shard_source_line(ctx->state, ctx->thread, ctx->id->index, &line, NULL) !=
+        HR_OK) /* of a damaged stream */
+        hr__error_prefix(ctx->error, "%s: byte %llu", record.place.uri,
+                         (unsigned long long)(record.place.offset + row.at));
+    else
+        hr__error_prefix(ctx->error, "%s:%llu: byte %llu", record.place.uri,
+                         (unsigned long long)line,
+                         (unsigned long long)(record.place.offset + row.at));
     return code;
 }
 

@@ -14,7 +14,8 @@
 
 enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                      void *user, size_t bytes, void **ret_state, struct hr_error *reterr)
+                      void *user, const struct hr_packed_limits *packed, size_t bytes,
+                      void **ret_state, struct hr_error *reterr)
 {
     struct hr_shard_source *source = hr__calloc(1, bytes);
     enum hr_err code;
@@ -24,7 +25,8 @@ hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn 
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     source->keys = hr__calloc(1, sizeof *source->keys);
     if (source->keys != NULL)
-        code = hr__shard_index_open(pattern, ending, scan, user, &source->index, reterr);
+        code = hr__shard_index_open(pattern, ending, scan, user, packed, &source->index,
+                                    reterr);
     else
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK)
@@ -32,6 +34,13 @@ hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn 
     else
         hr__shard_source_close(source);
     return code;
+}
+
+struct hr_packed_limits hr__unpack_limits(const struct hr_unpack_params *params)
+{
+    return (struct hr_packed_limits){.bytes_max = (uint64_t)params->unpacked_max,
+                                     .ratio_max = (uint64_t)params->ratio_max,
+                                     .cache_bytes = (uint64_t)params->unpack_cache};
 }
 
 void hr__shard_source_close(void *state)
@@ -126,8 +135,8 @@ bool hr__shard_source_ahead(const void *params, const void *state, uint64_t inde
     if (index >= hr__shard_index_count(index_of(state)))
         return false;
     hr__shard_index_place(index_of(state), index, &place);
-    return place.bytes >= LARGE_BYTES && !is_too_long(state, place.bytes) &&
-           range_of(&place, ret_range);
+    return !place.packed && place.bytes >= LARGE_BYTES &&
+           !is_too_long(state, place.bytes) && range_of(&place, ret_range);
 }
 
 static enum hr_err window_create(void **ret_object, struct hr_error *reterr)
@@ -185,7 +194,14 @@ static enum hr_err read_small(struct hr_op_ctx *ctx, struct hr_shard_record *rec
 static enum hr_err read_large(struct hr_op_ctx *ctx, struct hr_shard_record *record)
 {
     struct hr_range range; /* 4 kB, not cleared */
+    const struct hr_shard_place *place = &record->place;
 
+    if (place->packed) {
+        HR_TRY(hr__reader_read(ctx->thread->reader, place->object, place->offset,
+                               (size_t)place->bytes, &record->owner, ctx->error));
+        record->data = hr_buffer_data(record->owner);
+        return HR_OK;
+    }
     if (!range_of(&record->place, &range))
         return hr__fail(ctx->error, HR_ERR_LIMIT, "the path of a file is too long");
     HR_TRY(hr__reader_take(ctx->thread->reader, &range, &record->owner, ctx->error));

@@ -11,6 +11,35 @@
 #include "op/op.h"
 #include "store/shard_index.h"
 
+/* Parameters of such a source: limits of compressed shards. */
+struct hr_unpack_params {
+    int64_t unpacked_max, ratio_max, unpack_cache;
+};
+#define HR_P_UNPACK(s)                                                                   \
+    HR_P_IN(HR_PARAM_BYTES, s, unpack, unpacked_max, .fallback = "64GiB",                \
+            HR_RANGE(1, 1LL << 50), .unit = "bytes", .not_identity = true,               \
+            .help = "a compressed file that unpacks to more is refused"),                \
+        HR_P_IN(HR_PARAM_INT, s, unpack, ratio_max, .fallback = "1000",                  \
+                HR_RANGE(1, 1 << 30), .not_identity = true,                              \
+                .help = "a compressed file that unpacks to more than 64 MiB, and to "    \
+                        "more than so many times its size, is refused"),                 \
+        HR_P_IN(HR_PARAM_BYTES, s, unpack, unpack_cache, .fallback = "64MiB",            \
+                HR_RANGE(0, 1LL << 40), .unit = "bytes", .not_identity = true,           \
+                .help = "unpacked bytes of compressed files that are kept in memory: "   \
+                        "a shuffled epoch is fast where all of them fit")
+
+#define HR_UNPACK_DOC                                                                    \
+    "Files that are compressed by gzip or zstd are found by how they begin, and read "   \
+    "as "                                                                                \
+    "what they unpack to. Opening decodes each of them once, and checks it. Then "       \
+    "records "                                                                           \
+    "are read in any order: in order without decoding anything twice, otherwise as "     \
+    "fast "                                                                              \
+    "as `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage "   \
+    "costs the gzip member or zstd frame that it is in; of a file that is cut short, "   \
+    "all "                                                                               \
+    "that comes before is read."
+
 struct hr_shard_source {
     struct hr_shard_index *index;
     struct hr_window *keys; /* of hr__shard_source_peek */
@@ -22,8 +51,10 @@ struct hr_shard_source {
  * shards; `user` is the scan's. */
 HR_CHECK enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                      void *user, size_t bytes, void **ret_state,
-                      struct hr_error *reterr);
+                      void *user, const struct hr_packed_limits *packed, size_t bytes,
+                      void **ret_state, struct hr_error *reterr);
+/* The limits that the parameters set. */
+struct hr_packed_limits hr__unpack_limits(const struct hr_unpack_params *params);
 void hr__shard_source_close(void *state); /* frees it */
 void hr__shard_source_identity(const void *params, const void *state,
                                struct hr_hasher *hasher);

@@ -15,6 +15,7 @@ struct lines {
     bool skip_empty;
     int64_t max_bytes;
     const char *field;
+    struct hr_unpack_params unpack;
 };
 
 static const struct hr_param lines_params[] = {
@@ -27,6 +28,7 @@ static const struct hr_param lines_params[] = {
                .unit = "bytes", .help = "a longer line is a bad record, and is not read"),
     HR_P_FIELD(struct lines, field, .fallback = "text", .access = HR_ACCESS_WRITE,
                .help = "the field that holds a line, without its line ending"),
+    HR_P_UNPACK(struct lines),
 };
 
 static enum hr_err lines_infer(struct hr_infer *infer)
@@ -42,10 +44,11 @@ static enum hr_err lines_open(const struct hr_open *open, void **ret_state)
     const struct lines *p = open->params;
     struct hr_lines_scan scan = {p->skip_empty ? HR_LINES_SKIP_EMPTY
                                                : HR_LINES_SKIP_NONE};
+    struct hr_packed_limits packed = hr__unpack_limits(&p->unpack);
     struct hr_shard_source *source;
 
-    HR_TRY(hr__shard_source_open(p->path, ".txt", hr__lines_scan, &scan, sizeof *source,
-                                 ret_state, open->error));
+    HR_TRY(hr__shard_source_open(p->path, ".txt", hr__lines_scan, &scan, &packed,
+                                 sizeof *source, ret_state, open->error));
     source = *ret_state;
     source->bytes_max = (uint64_t)p->max_bytes;
     source->ending_bytes = 2;
@@ -66,7 +69,8 @@ static enum hr_err lines_key(const void *params, const void *state, size_t i,
     enum hr_err code = hr__shard_source_peek(state, index, &data, &bytes, error);
 
     (void)params, (void)i;
-    if (code == HR_ERR_LIMIT) /* a bad record is known by its number */
+    if (code == HR_ERR_LIMIT ||
+        code == HR_ERR_FORMAT) /* a bad record is known by its number */
         return hr__shard_source_key(HR_ERR_FORMAT, index, out);
     if (code == HR_OK)
         hr__str_add_bytes(out, data, hr__line_length(data, bytes));
@@ -99,9 +103,9 @@ const struct hr_op hr_op_source_lines = {
         "encoding, and a text that is not UTF-8 stays as it is. Files are read "
         "through once when the graph is opened, and 8 bytes of memory are kept per line; "
         "then lines can be read in any order, so shuffle, split, shard and resume work "
-        "as for files. Compressed files are refused. The identity of the source is the "
-        "contents of its files. `source.list` reads the lines of a single file that is "
-        "mapped into memory.",
+        "as for files. The identity of the source is the contents of its files. "
+        "`source.list` reads the lines of a single file that is mapped into "
+        "memory.\n\n" HR_UNPACK_DOC,
     .version = 1,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,

@@ -78,7 +78,7 @@ read_schema(struct state *state, const char *pattern, struct hr_error *error)
 
     if (window == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    code = hr__shards_find(pattern, HR_RECORDS_ENDING, &shards, error);
+    code = hr__shards_find(pattern, HR_RECORDS_ENDING, false, &shards, error);
     if (code == HR_OK)
         code = hr__window_open(window, shards.uris[0], error);
     if (code == HR_OK)
@@ -146,7 +146,7 @@ static enum hr_err records_open(const struct hr_open *open, void **ret_state)
     struct hr_records_scan scan = {.schema = &state->text};
     struct hr_str note;
 
-    HR_TRY(hr__shard_index_open(p->path, HR_RECORDS_ENDING, hr__records_scan, &scan,
+    HR_TRY(hr__shard_index_open(p->path, HR_RECORDS_ENDING, hr__records_scan, &scan, NULL,
                                 &state->source.index, open->error));
     if (scan.damaged == 0)
         return HR_OK;

@@ -20,6 +20,7 @@ struct tar {
     struct hr_pairs fields;
     bool keys;
     const char *key_field;
+    struct hr_unpack_params unpack;
 };
 
 static const struct hr_param tar_params[] = {
@@ -34,6 +35,7 @@ static const struct hr_param tar_params[] = {
               .help = "add the key of each record as a field"),
     HR_P_FIELD(struct tar, key_field, .fallback = "key", .access = HR_ACCESS_WRITE,
                .help = "the field that holds the key, when keys are wanted"),
+    HR_P_UNPACK(struct tar),
 };
 
 enum { FIELD_KEY, FIELD_FIRST };
@@ -228,11 +230,12 @@ static void list_endings(const struct tar *p, struct state *state)
 static enum hr_err tar_open(const struct hr_open *open, void **ret_state)
 {
     const struct tar *p = open->params;
+    struct hr_packed_limits packed = hr__unpack_limits(&p->unpack);
     struct state *state;
     void *made;
 
-    HR_TRY(hr__shard_source_open(p->path, ".tar", hr__tar_scan, NULL, sizeof *state,
-                                 &made, open->error));
+    HR_TRY(hr__shard_source_open(p->path, ".tar", hr__tar_scan, NULL, &packed,
+                                 sizeof *state, &made, open->error));
     state = made;
     list_endings(p, state);
     state->endings = hr__calloc(state->count + 1, sizeof *state->endings);
@@ -501,12 +504,10 @@ const struct hr_op hr_op_source_tar = {
         "field takes are ignored, and a record that lacks one is bad. Members whose "
         "ending is cls, cls2, class, count, index, inx or id are decimal integers and "
         "become int64; all others are bytes. Records can be read in any order, so "
-        "shuffle, "
-        "shard and resume work as for files; compressed archives are refused. A damaged "
-        "header costs the records that it lies in. The identity of the source is the "
-        "names "
-        "and sizes of the members: a member whose bytes change but not its size goes "
-        "unnoticed.",
+        "shuffle, shard and resume work as for files. A damaged header costs the records "
+        "that it lies in. The identity of the source is the names and sizes of the "
+        "members: a member whose bytes change but not its size goes "
+        "unnoticed.\n\n" HR_UNPACK_DOC,
     .version = 1,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,

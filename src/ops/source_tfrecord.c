@@ -10,6 +10,7 @@
 
 struct tfrecord {
     const char *path, *field;
+    struct hr_unpack_params unpack;
 };
 
 static const struct hr_param tfrecord_params[] = {
@@ -18,6 +19,7 @@ static const struct hr_param tfrecord_params[] = {
                       "as \"data/train.tfrecord-*\", or a folder of .tfrecord files"),
     HR_P_FIELD(struct tfrecord, field, .fallback = "data", .access = HR_ACCESS_WRITE,
                .help = "the field that holds a record's data"),
+    HR_P_UNPACK(struct tfrecord),
 };
 
 static enum hr_err tfrecord_infer(struct hr_infer *infer)
@@ -30,8 +32,11 @@ static enum hr_err tfrecord_infer(struct hr_infer *infer)
 static enum hr_err tfrecord_open(const struct hr_open *open, void **ret_state)
 {
     const struct tfrecord *p = open->params;
+    struct hr_packed_limits packed = hr__unpack_limits(&p->unpack);
 
-    return hr__shard_source_open(p->path, ".tfrecord", hr__tfrecord_scan, NULL,
+    packed.checked = true;
+    packed.is_plain = hr__tfrecord_begins;
+    return hr__shard_source_open(p->path, ".tfrecord", hr__tfrecord_scan, NULL, &packed,
                                  sizeof(struct hr_shard_source), ret_state, open->error);
 }
 
@@ -57,10 +62,13 @@ const struct hr_op hr_op_source_tfrecord = {
     .name = "source.tfrecord",
     .summary = "records of TFRecord files, as bytes",
     .doc = "Records can be read in any order, so shuffle, shard and resume work as for "
-           "files; compressed files are refused. Checksums are checked: a record whose "
-           "data is damaged is bad, and a damaged length costs the record that it "
-           "belongs to. The identity of the source is the lengths and checksums of its "
-           "records, hence its contents.",
+           "files. Checksums are checked: a record whose data is damaged is bad, and a "
+           "damaged length costs the record that it belongs to. The identity of the "
+           "source is the lengths and checksums of its records, hence its "
+           "contents.\n\n" HR_UNPACK_DOC
+           " Files that are compressed as zlib (TensorFlow's `ZLIB`) are read, too. As "
+           "records have checksums of their own, those before the damage in a damaged "
+           "stream are read.",
     .version = 1,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,

@@ -113,7 +113,7 @@ size_t hr__csv_record(const char *text, size_t bytes, bool last, char delimiter,
 static enum hr_err no_memory(const struct hr_shard_scan *shard)
 {
     return hr__fail(shard->error, HR_ERR_MEMORY, "out of memory while reading %s",
-                    shard->window.uri);
+                    shard->window.object->uri);
 }
 
 static enum hr_err keep_names(struct hr_shard_scan *shard, const struct hr_csv *csv)
@@ -131,7 +131,7 @@ static enum hr_err keep_names(struct hr_shard_scan *shard, const struct hr_csv *
             return no_memory(shard);
         for (size_t k = 0; cell->bytes > 0 && k < i; k++)
             if (strcmp(scan->names[k], scan->names[i]) == 0)
-                return hr__fail_in(shard->error, HR_ERR_FORMAT, shard->window.uri,
+                return hr__fail_in(shard->error, HR_ERR_FORMAT, shard->window.object->uri,
                                    cell->line, cell->column,
                                    "two columns are called \"%s\"", scan->names[i]);
     }
@@ -162,7 +162,7 @@ look_at_first(struct hr_shard_scan *shard, const struct hr_csv *csv, bool *ret_h
         if (scan->has_header)
             HR_TRY(keep_names(shard, csv));
     } else if (scan->has_header && !same_names(scan, csv)) {
-        return hr__fail_in(shard->error, HR_ERR_FORMAT, shard->window.uri,
+        return hr__fail_in(shard->error, HR_ERR_FORMAT, shard->window.object->uri,
                            csv->cells[0].line, 0,
                            "the header differs from that of the first file: files that "
                            "are read together have the same columns in the same order");
@@ -172,11 +172,11 @@ look_at_first(struct hr_shard_scan *shard, const struct hr_csv *csv, bool *ret_h
 }
 
 /* Whether the first record of a file is its header. */
-static enum hr_err
-read_first(struct hr_shard_scan *shard, const char *text, size_t bytes, bool *ret_header)
+static enum hr_err read_first(struct hr_shard_scan *shard, uint64_t at, const char *text,
+                              size_t bytes, bool *ret_header)
 {
     const struct hr_csv_scan *scan = shard->user;
-    struct hr_csv csv = {.path = shard->window.uri,
+    struct hr_csv csv = {.path = shard->window.object->uri,
                          .error = shard->error,
                          .delimiter = scan->delimiter,
                          .at = text,
@@ -188,6 +188,12 @@ read_first(struct hr_shard_scan *shard, const char *text, size_t bytes, bool *re
         *ret_header = false;
         return HR_OK;
     }
+    code = hr__shard_check(shard, at, bytes);
+    if (code == HR_ERR_FORMAT && scan->begun) { /* the record is bad */
+        *ret_header = false;
+        return HR_OK;
+    }
+    HR_TRY(code);
     code = hr__csv_next(&csv);
     if (code == HR_OK)
         code = look_at_first(shard, &csv, ret_header);
@@ -225,7 +231,7 @@ add_record(struct file *file, const char *text, size_t bytes, size_t lines)
     file->at += bytes;
     if (!is_empty(text, bytes, scan->delimiter)) {
         if (file->first)
-            HR_TRY(read_first(shard, text, bytes, &header));
+            HR_TRY(read_first(shard, at, text, bytes, &header));
         file->first = !scan->begun;
         shard->line = before + 1;
         if (!header)
@@ -309,7 +315,6 @@ enum hr_err hr__csv_scan(struct hr_shard_scan *shard)
     const void *text;
     bool any;
 
-    HR_TRY(hr__shard_check_text(shard));
     while (file.at < end) {
         left = end - file.at;
         bytes = left < size ? (size_t)left : size;

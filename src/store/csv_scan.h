@@ -29,7 +29,7 @@ struct hr_csv_scan {
 
 /* Finds the records of a file, for hr__shard_index_open(); the header is none. Hashes the
  * contents. HR_ERR_FORMAT with file and line for a header that is malformed or differs
- * from the first file's; HR_ERR_UNSUPPORTED for a compressed file. */
+ * from the first file's. */
 HR_CHECK enum hr_err hr__csv_scan(struct hr_shard_scan *scan);
 void hr__csv_scan_finish(struct hr_csv_scan *scan);
 

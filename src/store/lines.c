@@ -80,7 +80,6 @@ enum hr_err hr__lines_scan(struct hr_shard_scan *shard)
     const void *block;
     size_t bytes;
 
-    HR_TRY(hr__shard_check_text(shard));
     for (uint64_t at = 0; at < end; at += bytes) {
         bytes = end - at < BLOCK ? (size_t)(end - at) : BLOCK;
         HR_TRY(hr__window_get(&shard->window, at, bytes, &block, shard->error));

@@ -18,7 +18,7 @@ struct hr_lines_scan {
 };
 
 /* Finds the lines of a file, for hr__shard_index_open(): each with its ending, so that no
- * record is empty. Hashes the contents. HR_ERR_UNSUPPORTED for a compressed file. */
+ * record is empty. Hashes the contents. */
 HR_CHECK enum hr_err hr__lines_scan(struct hr_shard_scan *scan);
 
 /* The length of a line without its ending. */

@@ -287,28 +287,27 @@ room_failed(enum hr_err err, const char *uri, size_t bytes, struct hr_error *ret
                                         : hr_err_text(err));
 }
 
-/* The range of an open object. */
 static enum hr_err
-read_object(struct hr_reader *reader, const struct hr_range *range,
-            struct hr_object *object, size_t bytes, struct hr_buffer **ret_buffer,
-            bool *ret_waited, struct hr_error *reterr)
+read_object(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
+            size_t bytes, struct hr_buffer **ret_buffer, bool *ret_waited,
+            struct hr_error *reterr)
 {
     struct hr_buffer *buffer;
     enum hr_err err;
 
     if (bytes > reader->file_bytes_max) {
-        hr__store_note(reterr, range->uri);
+        hr__store_note(reterr, object->uri);
         return hr__fail(reterr, HR_ERR_LIMIT,
-                        "%s has %zu bytes, more than the limit of %llu", range->uri,
+                        "%s has %zu bytes, more than the limit of %llu", object->uri,
                         bytes, (unsigned long long)reader->file_bytes_max);
     }
     err = get_buffer(reader, bytes, &buffer);
     if (err == HR_ERR_LIMIT && drop_ready(reader))
         err = get_buffer(reader, bytes, &buffer);
     if (err != HR_OK)
-        return room_failed(err, range->uri, bytes, reterr);
-    err = hr__store_read(object, range->offset, hr_buffer_data(buffer), bytes, NULL,
-                         ret_waited, reterr);
+        return room_failed(err, object->uri, bytes, reterr);
+    err = hr__store_read(object, offset, hr_buffer_data(buffer), bytes, NULL, ret_waited,
+                         reterr);
     if (err == HR_OK)
         *ret_buffer = buffer;
     else
@@ -326,7 +325,7 @@ static enum hr_err take_here(struct hr_reader *reader, const struct hr_range *ra
     enum hr_err err;
 
     HR_TRY(hr__range_open(range, &object, &bytes, reterr));
-    err = read_object(reader, range, &object, bytes, ret_buffer, &waited, reterr);
+    err = read_object(reader, &object, range->offset, bytes, ret_buffer, &waited, reterr);
     hr__store_close(&object);
     if (err != HR_OK)
         return err;
@@ -348,6 +347,19 @@ enum hr_err hr__reader_take(struct hr_reader *reader, const struct hr_range *ran
     add(&stripe->files, 1);
     add(&stripe->bytes, hr_buffer_bytes(buffer));
     *ret_buffer = buffer;
+    return HR_OK;
+}
+
+enum hr_err
+hr__reader_read(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
+                size_t bytes, struct hr_buffer **ret_buffer, struct hr_error *reterr)
+{
+    struct stripe *stripe = stripe_of(reader);
+    bool waited;
+
+    HR_TRY(read_object(reader, object, offset, bytes, ret_buffer, &waited, reterr));
+    add(&stripe->files, 1);
+    add(&stripe->bytes, bytes);
     return HR_OK;
 }
 

@@ -52,6 +52,12 @@ HR_CHECK enum hr_err
 hr__reader_take(struct hr_reader *reader, const struct hr_range *range,
                 struct hr_buffer **ret_buffer, struct hr_error *reterr);
 
+/* `bytes` bytes of an object that the caller has open, by this thread. The errors of
+ * hr__store_read, and HR_ERR_LIMIT as above. */
+HR_CHECK enum hr_err
+hr__reader_read(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
+                size_t bytes, struct hr_buffer **ret_buffer, struct hr_error *reterr);
+
 /* Zero bytes that may be read (not written) after the end of a taken buffer. */
 #define HR_READER_SLACK_BYTES 64
 

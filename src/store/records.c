@@ -388,7 +388,7 @@ enum hr_err hr__records_scan(struct hr_shard_scan *scan)
          memcmp(hr__str_text(&schema), hr__str_text(own->schema), schema.length) != 0))
         code = hr__fail(scan->error, HR_ERR_TYPE,
                         "%s: its records have other fields than those of the first file",
-                        scan->window.uri);
+                        scan->window.object->uri);
     hr__str_finish(&schema);
     if (code == HR_OK)
         code = scan_indexes(scan, &used);

@@ -15,7 +15,8 @@ struct shard {
     struct hr_hash128 identity;
     struct hr_object object; /* if `open` */
     bool open;
-    uint64_t first; /* number of its first record */
+    struct hr_packed *packed; /* or NULL */
+    uint64_t first;           /* number of its first record */
 };
 
 struct extent {
@@ -37,6 +38,7 @@ struct hr_shard_index {
     uint64_t *lines; /* of every LINES_EVERY-th record */
     size_t count, room, large_count, large_room, line_count, line_room;
     struct hr_hash128 identity;
+    struct hr_packed_cache *cache; /* of packed shards; NULL: they are refused */
 };
 
 static bool add_large(struct hr_shard_index *index, struct extent extent)
@@ -79,56 +81,70 @@ enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint64_t end)
     return HR_OK;
 no_memory:
     return hr__fail(scan->error, HR_ERR_MEMORY, "out of memory for the index of %s",
-                    scan->window.uri);
+                    scan->window.object->uri);
 }
 
-/* As gzip and zstd begin, and no text does; zlib: `x^`, and others. */
-static bool is_compressed(struct hr_shard_scan *scan, bool zlib)
+enum hr_err hr__shard_check(struct hr_shard_scan *scan, uint64_t at, size_t bytes)
 {
-    const unsigned char *data;
-    const void *got;
-
-    if (scan->window.object->bytes < 4 ||
-        hr__window_get(&scan->window, 0, 4, &got, NULL) != HR_OK)
-        return false;
-    data = got;
-    return (data[0] == 0x1f && data[1] == 0x8b) ||
-           (zlib && data[0] == 0x78 && (data[0] * 256 + data[1]) % 31 == 0) ||
-           memcmp(data, "\x28\xb5\x2f\xfd", 4) == 0;
-}
-
-static enum hr_err fail_compressed(struct hr_shard_scan *scan)
-{
-    return hr__fail(scan->error, HR_ERR_UNSUPPORTED,
-                    "%s is compressed, and a record in a compressed file cannot be "
-                    "found without reading all before it: unpack it (gunzip, unzstd)",
-                    scan->window.uri);
-}
-
-enum hr_err hr__shard_check_text(struct hr_shard_scan *scan)
-{
-    return is_compressed(scan, false) ? fail_compressed(scan) : HR_OK;
+    return scan->packed != NULL ? hr__packed_check(scan->packed, at, bytes, scan->error)
+                                : HR_OK;
 }
 
 enum hr_err hr__shard_fail(struct hr_shard_scan *scan, const char *what, const char *why)
 {
-    if (is_compressed(scan, true))
-        return fail_compressed(scan);
-    return hr__fail(scan->error, HR_ERR_FORMAT, "%s: no %s: byte 0: %s", scan->window.uri,
-                    what, why);
+    if (scan->packed != NULL && hr__packed_check(scan->packed, 0, 1, NULL) != HR_OK)
+        return HR_OK;
+    return hr__fail(scan->error, HR_ERR_FORMAT, "%s: no %s: byte 0: %s",
+                    scan->window.object->uri, what, why);
 }
 
 static enum hr_err keep_open(struct shard *shard, struct hr_error *reterr)
 {
     HR_TRY(hr__store_open(shard->uri, &shard->object, reterr));
     shard->open = true;
+    if (shard->packed != NULL)
+        hr__packed_watch(shard->packed, &shard->object);
     if (hr__hash_equal(shard->object.identity, shard->identity))
         return HR_OK;
     return hr__fail(reterr, HR_ERR_STATE, "%s changed while it was opened", shard->uri);
 }
 
-static enum hr_err
-scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn *one)
+/* Opens the shard in the scan's window: what it unpacks to, if it is compressed. */
+static enum hr_err open_shard(struct hr_shard_scan *scan, struct shard *shard,
+                              const struct hr_packed_limits *limits)
+{
+    static const struct hr_packed_limits none = {0};
+    enum hr_packing packing;
+    const void *data;
+    size_t bytes;
+
+    scan->packed = NULL;
+    HR_TRY(hr__window_open(&scan->window, shard->uri, scan->error));
+    shard->identity = scan->window.object->identity;
+    bytes = scan->window.object->bytes < HR_PACKED_LOOK
+                ? (size_t)scan->window.object->bytes
+                : HR_PACKED_LOOK;
+    HR_TRY(hr__window_get(&scan->window, 0, bytes, &data, scan->error));
+    HR_TRY(hr__packed_look(limits != NULL ? limits : &none, shard->uri, data, bytes,
+                           &packing, scan->error));
+    if (packing == HR_PACKING_NONE)
+        return HR_OK;
+    if (limits == NULL)
+        return hr__fail(scan->error, HR_ERR_UNSUPPORTED,
+                        "%s is compressed (%s), and such files are read as they are: "
+                        "unpack it",
+                        shard->uri, hr__packing_name(packing));
+    if (scan->index->cache == NULL)
+        HR_TRY(hr__packed_cache_create(limits, &scan->index->cache, scan->error));
+    HR_TRY(hr__packed_open(scan->index->cache, shard->uri, packing, &shard->packed,
+                           scan->error));
+    scan->packed = shard->packed;
+    hr__window_use(&scan->window, hr__packed_scanned(shard->packed));
+    return HR_OK;
+}
+
+static enum hr_err scan_all(struct hr_shard_scan *scan, struct hr_shards *shards,
+                            hr_shard_scan_fn *one, const struct hr_packed_limits *limits)
 {
     struct hr_shard_index *index = scan->index;
 
@@ -139,8 +155,7 @@ scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn 
         shards->uris[i] = NULL;
         shard->first = index->count;
         scan->line = 0;
-        HR_TRY(hr__window_open(&scan->window, shard->uri, scan->error));
-        shard->identity = scan->window.object->identity;
+        HR_TRY(open_shard(scan, shard, limits));
         HR_TRY(one(scan));
         if (shards->count <= HR_SHARDS_OPEN)
             HR_TRY(keep_open(shard, scan->error));
@@ -150,6 +165,7 @@ scan_all(struct hr_shard_scan *scan, struct hr_shards *shards, hr_shard_scan_fn 
 }
 
 static enum hr_err build(struct hr_shards *shards, hr_shard_scan_fn *one, void *user,
+                         const struct hr_packed_limits *limits,
                          struct hr_shard_index *index, struct hr_error *reterr)
 {
     struct hr_shard_scan *scan = hr__calloc(1, sizeof *scan);
@@ -162,7 +178,7 @@ static enum hr_err build(struct hr_shards *shards, hr_shard_scan_fn *one, void *
         scan->hasher = hasher;
         scan->error = reterr;
         scan->user = user;
-        code = scan_all(scan, shards, one);
+        code = scan_all(scan, shards, one, limits);
         hr__window_finish(&scan->window);
     } else {
         hr__fail(reterr, code, "out of memory");
@@ -174,8 +190,8 @@ static enum hr_err build(struct hr_shards *shards, hr_shard_scan_fn *one, void *
 
 enum hr_err
 hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                     void *user, struct hr_shard_index **ret_index,
-                     struct hr_error *reterr)
+                     void *user, const struct hr_packed_limits *packed,
+                     struct hr_shard_index **ret_index, struct hr_error *reterr)
 {
     struct hr_shard_index *index = hr__calloc(1, sizeof *index);
     struct hr_shards shards = {0};
@@ -183,9 +199,9 @@ hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *
 
     if (index == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    code = hr__shards_find(pattern, ending, &shards, reterr);
+    code = hr__shards_find(pattern, ending, packed != NULL, &shards, reterr);
     if (code == HR_OK)
-        code = build(&shards, scan, user, index, reterr);
+        code = build(&shards, scan, user, packed, index, reterr);
     hr__shards_finish(&shards);
     if (code != HR_OK) {
         hr__shard_index_close(index);
@@ -202,8 +218,10 @@ void hr__shard_index_close(struct hr_shard_index *index)
     for (size_t i = 0; i < index->shard_count; i++) {
         if (index->shards[i].open)
             hr__store_close(&index->shards[i].object);
+        hr__packed_close(index->shards[i].packed);
         hr__free(index->shards[i].uri);
     }
+    hr__packed_cache_destroy(index->cache);
     hr__free(index->shards);
     hr__free(index->records);
     hr__free(index->large);
@@ -248,7 +266,10 @@ void hr__shard_index_place(const struct hr_shard_index *index, uint64_t at,
     shard = shard_of(index, at);
     ret_place->uri = shard->uri;
     ret_place->identity = shard->identity;
-    ret_place->object = shard->open ? &shard->object : NULL;
+    ret_place->packed = shard->packed != NULL;
+    ret_place->object = shard->packed != NULL ? hr__packed_object(shard->packed)
+                        : shard->open         ? &shard->object
+                                              : NULL;
     ret_place->offset = packed >> LENGTH_BITS;
     ret_place->bytes = packed & IS_LARGE;
     if (ret_place->bytes == IS_LARGE) {

@@ -8,6 +8,7 @@
 #define HR_STORE_SHARD_INDEX_H
 
 #include "core/hash.h"
+#include "store/packed.h"
 #include "store/window.h"
 
 #define HR_SHARDS_OPEN 256
@@ -19,9 +20,10 @@ struct hr_shard_scan {
     struct hr_window window; /* the shard is open */
     struct hr_hasher
         *hasher;            /* of what identifies the records: names, sizes, checksums */
-    struct hr_error *error; /* or NULL; messages name window.uri */
+    struct hr_error *error; /* or NULL; messages name window.object->uri */
     struct hr_shard_index *index;
     void *user;
+    struct hr_packed *packed; /* the shard is compressed; or NULL */
     uint64_t line; /* in a file of text: where the record begins that is added, from 1 */
 };
 typedef enum hr_err hr_shard_scan_fn(struct hr_shard_scan *scan);
@@ -29,21 +31,24 @@ typedef enum hr_err hr_shard_scan_fn(struct hr_shard_scan *scan);
 /* Adds the next record: the bytes of the shard from `at` to `end`, which is larger. */
 HR_CHECK enum hr_err hr__shard_add(struct hr_shard_scan *scan, uint64_t at, uint64_t end);
 
-/* HR_ERR_UNSUPPORTED for a shard that is compressed, by gzip or zstd: for formats that
- * take any bytes. */
-HR_CHECK enum hr_err hr__shard_check_text(struct hr_shard_scan *scan);
+/* HR_ERR_FORMAT if bytes of a compressed shard that a scan relies on are damaged. */
+HR_CHECK enum hr_err
+hr__shard_check(struct hr_shard_scan *scan, uint64_t at, size_t bytes);
 
-/* Fails for a shard without a record: HR_ERR_UNSUPPORTED if it is compressed, else
- * HR_ERR_FORMAT, "SHARD: no `what`: byte 0: `why`". */
+/* For a shard whose only record is what could not be read: HR_ERR_FORMAT, "SHARD: no
+ * `what`: byte 0: `why`". HR_OK if the shard is compressed and damaged: reading the
+ * record reports that. */
 HR_CHECK enum hr_err
 hr__shard_fail(struct hr_shard_scan *scan, const char *what, const char *why);
 
-/* Scans the shards that `pattern` means (store/shards.h); `user` is the scan's. The
- * scan's errors, those of hr__shards_find(), and HR_ERR_MEMORY. */
+/* Scans the shards that `pattern` means (store/shards.h); `user` is the scan's.
+ * Compressed shards are read within `packed`; NULL: they are HR_ERR_UNSUPPORTED. Places
+ * in them are those of what they unpack to. The scan's errors, those of
+ * hr__shards_find() and hr__packed_open(), and HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
 hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                     void *user, struct hr_shard_index **ret_index,
-                     struct hr_error *reterr);
+                     void *user, const struct hr_packed_limits *packed,
+                     struct hr_shard_index **ret_index, struct hr_error *reterr);
 void hr__shard_index_close(struct hr_shard_index *index); /* NULL is fine */
 
 uint64_t hr__shard_index_count(const struct hr_shard_index *index);
@@ -55,6 +60,7 @@ struct hr_shard_place {
     const char *uri;            /* the index's */
     struct hr_hash128 identity; /* of the object; see hr_object */
     struct hr_object *object;   /* it, open; NULL: there are too many */
+    bool packed;                /* it can only be read through `object` */
     uint64_t offset, bytes;
 };
 /* A byte at or before record `at`, and the number of the line that begins there: the

@@ -11,8 +11,12 @@
 #include "store/index.h"
 #include "store/store.h"
 
+#define ENDINGS_MAX 5
+
 struct find {
-    const char *pattern, *ending;
+    const char *pattern;
+    const char *endings[ENDINGS_MAX];
+    size_t ending_count;
     struct hr_shards *shards;
     struct hr_error *error;
 };
@@ -43,10 +47,11 @@ static enum hr_err add(struct find *find, const char *uri)
 /* The files of a folder that have the ending, or those of a pattern. */
 static enum hr_err add_files(struct find *find, const char *root)
 {
-    struct hr_index_options options = {.root = root,
-                                       .suffixes = &find->ending,
-                                       .suffix_count = strpbrk(root, "*?[") == NULL,
-                                       .recursive = true};
+    struct hr_index_options options = {
+        .root = root,
+        .suffixes = find->endings,
+        .suffix_count = strpbrk(root, "*?[") == NULL ? find->ending_count : 0,
+        .recursive = true};
     char path[HR_URI_MAX];
     struct hr_index *index;
     enum hr_err code;
@@ -164,12 +169,27 @@ static enum hr_err expand(struct find *find, const char *text, int depth)
     }
 }
 
-enum hr_err hr__shards_find(const char *pattern, const char *ending,
+enum hr_err hr__shards_find(const char *pattern, const char *ending, bool packed,
                             struct hr_shards *ret_shards, struct hr_error *reterr)
 {
-    struct find find = {
-        .pattern = pattern, .ending = ending, .shards = ret_shards, .error = reterr};
+    struct find find = {.pattern = pattern,
+                        .endings = {ending},
+                        .ending_count = 1,
+                        .shards = ret_shards,
+                        .error = reterr};
+    char gz[32], zst[32];
     struct hr_object object;
+
+    if (packed) {
+        snprintf(gz, sizeof gz, "%s.gz", ending);
+        snprintf(zst, sizeof zst, "%s.zst", ending);
+        find.endings[find.ending_count++] = gz;
+        find.endings[find.ending_count++] = zst;
+    }
+    if (packed && strcmp(ending, ".tar") == 0) {
+        find.endings[find.ending_count++] = ".tgz";
+        find.endings[find.ending_count++] = ".tzst";
+    }
 
     if (strchr(pattern, '{') != NULL && /* a name may have braces */
         hr__store_open(pattern, &object, NULL) == HR_OK) {

@@ -17,13 +17,14 @@ struct hr_shards {
  * Finds the shards that `pattern` means, in order: braces first, "{000..099}" (as many
  * digits as the first bound has) and "{train,extra}"; what comes of each is a file, or
  * else a pattern as in store/index.h, or a folder, whose files with this ending (".tar")
- * are taken. *ret_shards is zeroed by the caller, who ends with
+ * are taken, and with `packed` those that have .gz or .zst after it (of ".tar" also .tgz
+ * and .tzst). *ret_shards is zeroed by the caller, who ends with
  * hr__shards_finish(), also after a failure. HR_ERR_NOT_FOUND, HR_ERR_ARGUMENT for
  * malformed braces, HR_ERR_LIMIT, HR_ERR_MEMORY.
  */
 HR_CHECK enum hr_err
-hr__shards_find(const char *pattern, const char *ending, struct hr_shards *ret_shards,
-                struct hr_error *reterr);
+hr__shards_find(const char *pattern, const char *ending, bool packed,
+                struct hr_shards *ret_shards, struct hr_error *reterr);
 void hr__shards_finish(struct hr_shards *shards);
 
 #endif

@@ -56,7 +56,7 @@ bool hr__tar_key(const struct hr_tar_member *member, size_t *ret_key, size_t *re
  * to the end of its last member. Hashes names and sizes of the members. A damaged header
  * costs the records that it lies in: what lies between it and the next header that is
  * whole is a record of its own, so that reading it reports the damage. HR_ERR_FORMAT for
- * a file without a header, HR_ERR_UNSUPPORTED for a compressed one.
+ * a file without a header.
  */
 HR_CHECK enum hr_err hr__tar_scan(struct hr_shard_scan *scan);
 

@@ -165,7 +165,8 @@ static uint64_t count_of(const char *path)
     struct hr_shard_index *index;
     uint64_t count;
 
-    CHECK_OK(hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, &index, &error));
+    CHECK_OK(
+        hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, NULL, &index, &error));
     count = hr__shard_index_count(index);
     hr__shard_index_close(index);
     return count;
@@ -181,7 +182,7 @@ TEST(members_with_one_key_are_a_record)
     write_records(&text, 30);
     CHECK_OK(hr__memory_put(uris[0], text.text, text.length, NULL));
     CHECK_OK(hr__memory_put(uris[1], text.text, text.length, NULL));
-    CHECK_OK(hr__shard_index_open("mem://{one,two}.tar", ".tar", hr__tar_scan, NULL,
+    CHECK_OK(hr__shard_index_open("mem://{one,two}.tar", ".tar", hr__tar_scan, NULL, NULL,
                                   &index, &error));
     CHECK_EQ_INT(hr__shard_index_count(index), 60);
     for (uint64_t i = 0; i < 60; i++) {
@@ -250,8 +251,8 @@ static void check_refused(const char *name, const struct hr_str *text, enum hr_e
     struct hr_shard_index *index;
 
     error = (struct hr_error){0};
-    CHECK_ERR(code,
-              hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, &index, &error));
+    CHECK_ERR(code, hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, NULL, &index,
+                                         &error));
     CHECK_HAS(error.message, part);
     CHECK_HAS(error.message, name);
 }
@@ -262,7 +263,7 @@ TEST(what_is_no_archive_is_refused)
 
     hr__str_init(&text);
     hr__str_add_bytes(&text, "\x1f\x8b\x08\0\0\0\0\0", 8);
-    check_refused("x.tar.gz", &text, HR_ERR_UNSUPPORTED, "gunzip");
+    check_refused("x.tar.gz", &text, HR_ERR_UNSUPPORTED, "unpack it");
     hr__str_clear(&text);
     for (int i = 0; i < 1000; i++)
         hr__str_add(&text, "a page of text\n");
@@ -285,7 +286,7 @@ static enum hr_err find(const char *pattern)
     hr__shards_finish(&shards);
     error = (struct hr_error){0};
     snprintf(path, sizeof path, "%s/%s", check_temp_dir(), pattern);
-    return hr__shards_find(path, ".tar", &shards, &error);
+    return hr__shards_find(path, ".tar", false, &shards, &error);
 }
 
 static void check_shard(size_t at, const char *name)

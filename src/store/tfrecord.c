@@ -47,6 +47,13 @@ static bool has_length(const void *head, uint64_t *ret_length)
     return read_number((const char *)head + 8, 4) == masked_crc(head, 8);
 }
 
+bool hr__tfrecord_begins(const void *data, size_t bytes)
+{
+    uint64_t length;
+
+    return bytes >= HR_TFRECORD_HEAD && has_length(data, &length);
+}
+
 const char *hr__tfrecord_check(const void *record, uint64_t bytes, const char **ret_data,
                                size_t *ret_bytes)
 {

@@ -17,9 +17,12 @@
  * Hashes lengths and checksums, so the index's identity is that of the contents. What
  * lies between a damaged length and the next one that has the right checksum is a record
  * of its own, so that reading it reports the damage. HR_ERR_FORMAT for a file without a
- * record, HR_ERR_UNSUPPORTED for a compressed one.
+ * record.
  */
 HR_CHECK enum hr_err hr__tfrecord_scan(struct hr_shard_scan *scan);
+
+/* Whether a file begins with a record's length, and its checksum is right. */
+bool hr__tfrecord_begins(const void *data, size_t bytes);
 
 /* Checks a record of `bytes` bytes as the scan has found it. Returns what is wrong, or
  * NULL; *ret_data are then its data. */

@@ -91,6 +91,7 @@ static size_t choose(struct hr_window *window, uint64_t offset, size_t bytes)
 enum hr_err hr__window_get(struct hr_window *window, uint64_t offset, size_t bytes,
                            const void **ret_data, struct hr_error *reterr)
 {
+    enum hr_err code;
     size_t size;
     bool waited;
 
@@ -108,8 +109,15 @@ enum hr_err hr__window_get(struct hr_window *window, uint64_t offset, size_t byt
     size = choose(window, offset, bytes);
     window->at = offset;
     window->bytes = 0;
-    HR_TRY(hr__store_read(window->object, offset, window->data, size, NULL, &waited,
-                          reterr));
+    code =
+        hr__store_read(window->object, offset, window->data, size, NULL, &waited, reterr);
+    if (code == HR_ERR_FORMAT && size > bytes) { /* perhaps damage after what is wanted */
+        size = bytes;
+        code = hr__store_read(window->object, offset, window->data, size, NULL, &waited,
+                              reterr);
+    }
+    if (code != HR_OK)
+        return code;
     window->bytes = size;
     *ret_data = window->data;
     return HR_OK;

@@ -1,0 +1,74 @@
+/*
+ * store/unpack.h - gzip, zlib and zstd streams, from bytes to bytes.
+ *
+ * A compressed file is a sequence of streams (members of gzip, frames of zstd). Decoding
+ * begins at a stream, or inside a deflate stream at a mark: between two of its blocks,
+ * with the bytes before it that matches may refer to.
+ */
+#ifndef HR_STORE_UNPACK_H
+#define HR_STORE_UNPACK_H
+
+#include "headrace/base.h"
+
+enum hr_packing { HR_PACKING_NONE, HR_PACKING_GZIP, HR_PACKING_ZLIB, HR_PACKING_ZSTD };
+
+#define HR_PACKING_MAGIC 4 /* bytes that hr__packing_of looks at */
+#define HR_UNPACK_WINDOW 32768
+
+/* What begins with these bytes: gzip, zstd, or none of them. zlib has no magic: see
+ * hr__packing_is_zlib. */
+enum hr_packing hr__packing_of(const void *data, size_t bytes);
+/* Whether zlib may begin so; so may other data, once in 31 times 16. */
+bool hr__packing_is_zlib(const void *data, size_t bytes);
+/* What the ending of a name says: ".gz", ".tgz", ".zst", ".tzst". */
+enum hr_packing hr__packing_of_name(const char *name);
+const char *hr__packing_name(enum hr_packing packing);
+
+struct hr_unpack;
+
+/* HR_ERR_MEMORY; HR_ERR_UNSUPPORTED if the build reads no zstd, or libzstd is not there.
+ */
+HR_CHECK enum hr_err
+hr__unpack_create(enum hr_packing packing, struct hr_unpack **ret_unpack,
+                  struct hr_error *reterr);
+void hr__unpack_destroy(struct hr_unpack *unpack); /* NULL is fine */
+
+/* Input and output of a call; both move on. */
+struct hr_unpack_io {
+    const unsigned char *in;
+    size_t in_bytes;
+    unsigned char *out;
+    size_t out_bytes;
+};
+
+enum hr_unpack_event {
+    HR_UNPACK_MORE, /* input or room is used up */
+    HR_UNPACK_MARK, /* between two blocks */
+    HR_UNPACK_END,  /* the stream has ended, and its checksum is right */
+};
+
+/* Inside a deflate stream. Decoding begins at the byte after those that were read, with
+ * the lowest `bits` bits of `value`. */
+struct hr_unpack_mark {
+    unsigned char bits, value;
+    size_t window_bytes;
+    unsigned char window[HR_UNPACK_WINDOW];
+};
+
+/* The next input begins a stream; or follows a mark of one. */
+HR_CHECK enum hr_err hr__unpack_begin(struct hr_unpack *unpack, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__unpack_resume(struct hr_unpack *unpack, unsigned char bits, unsigned char value,
+                  const void *window, size_t window_bytes, struct hr_error *reterr);
+
+/* Decodes until an event; HR_UNPACK_MARK only with `marks`. A checksum is checked where a
+ * stream was decoded from its beginning. HR_ERR_FORMAT: damaged, the message says how and
+ * names no file; what was decoded before is in the output. HR_ERR_LIMIT: the stream needs
+ * more memory than 128 MiB. */
+HR_CHECK enum hr_err
+hr__unpack_run(struct hr_unpack *unpack, bool marks, struct hr_unpack_io *io,
+               enum hr_unpack_event *ret_event, struct hr_error *reterr);
+/* After HR_UNPACK_MARK. */
+void hr__unpack_mark(struct hr_unpack *unpack, struct hr_unpack_mark *ret_mark);
+
+#endif
