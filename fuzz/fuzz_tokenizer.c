@@ -53,9 +53,9 @@ static void expand(const char *data, size_t bytes, bool ranks, struct hr_str *ou
     }
 }
 
-static struct hr_bpe_file file_of(const struct hr_str *text)
+static struct hr_tokenizer_file file_of(const struct hr_str *text)
 {
-    return (struct hr_bpe_file){hr__str_text(text), text->length, "x.json"};
+    return (struct hr_tokenizer_file){hr__str_text(text), text->length, "x.json"};
 }
 
 static enum hr_err read_files(uint8_t form, const char *data, size_t bytes,
@@ -64,7 +64,7 @@ static enum hr_err read_files(uint8_t form, const char *data, size_t bytes,
     const char *middle = memchr(data, '\0', bytes);
     size_t first = middle != NULL ? (size_t)(middle - data) : bytes;
     struct hr_str text, merges;
-    struct hr_bpe_file files[2];
+    struct hr_tokenizer_file files[2];
     enum hr_err err;
 
     if (form % 3 == 0) {

@@ -32,17 +32,17 @@ static enum hr_err null_argument(struct hr_error *reterr)
 
 /* The caller frees ret_file->data. */
 static enum hr_err
-read_file(const char *path, struct hr_bpe_file *ret_file, struct hr_error *reterr)
+read_file(const char *path, struct hr_tokenizer_file *ret_file, struct hr_error *reterr)
 {
     char *data;
     size_t bytes;
 
     HR_TRY(hr__file_read(path, HR_TOKENIZER_FILE_MAX, &data, &bytes, reterr));
-    *ret_file = (struct hr_bpe_file){data, bytes, path};
+    *ret_file = (struct hr_tokenizer_file){data, bytes, path};
     return HR_OK;
 }
 
-static void free_file(struct hr_bpe_file *file)
+static void free_file(struct hr_tokenizer_file *file)
 {
     hr__free((char *)(uintptr_t)file->data);
 }
@@ -51,7 +51,7 @@ enum hr_err
 hr_tokenizer_from_gpt2(const char *encoder_json, const char *vocab_bpe,
                        struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
 {
-    struct hr_bpe_file encoder, merges;
+    struct hr_tokenizer_file encoder, merges;
     enum hr_err err;
 
     if (encoder_json == NULL || vocab_bpe == NULL || ret_tokenizer == NULL)
@@ -70,7 +70,7 @@ enum hr_err
 hr_tokenizer_from_tiktoken(const char *path, enum hr_tokenizer_pattern pattern,
                            struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
 {
-    struct hr_bpe_file file;
+    struct hr_tokenizer_file file;
     enum hr_err err;
 
     if (path == NULL || ret_tokenizer == NULL)
@@ -86,7 +86,7 @@ hr_tokenizer_from_tiktoken(const char *path, enum hr_tokenizer_pattern pattern,
 enum hr_err hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_tokenizer,
                                    struct hr_error *reterr)
 {
-    struct hr_bpe_file file;
+    struct hr_tokenizer_file file;
     enum hr_err err;
 
     if (path == NULL || ret_tokenizer == NULL)
@@ -115,51 +115,71 @@ static enum hr_err out_of_memory(struct hr_error *reterr)
     return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
 }
 
-void hr_tokens_finish(struct hr_tokens *tokens)
+static enum hr_err encode(struct hr_tokenizer_cache *cache, const void *text,
+                          size_t bytes, struct hr_tokens *tokens)
 {
-    hr__free(tokens->ids);
-    *tokens = (struct hr_tokens){NULL};
+    return hr__tokenizer_kind(cache->tokenizer)
+        ->encode(cache->state, text, bytes, tokens);
 }
 
 enum hr_err
 hr_tokenizer_append(struct hr_tokenizer *tokenizer, const void *text, size_t bytes,
                     struct hr_tokens *tokens, struct hr_error *reterr)
 {
-    struct hr_bpe_cache *cache;
+    struct hr_tokenizer_cache *cache;
     enum hr_err err;
 
     if (tokenizer == NULL || tokens == NULL)
         return null_argument(reterr);
     HR_TRY(check_text(text, bytes, reterr));
-    cache = hr__bpe_cache_take(tokenizer);
+    cache = hr__tokenizer_take(tokenizer);
     if (cache == NULL)
         return out_of_memory(reterr);
-    err = hr__bpe_encode(cache, text, bytes, tokens);
-    hr__bpe_cache_give(cache);
+    err = encode(cache, text, bytes, tokens);
+    hr__tokenizer_give(cache);
     return err == HR_OK ? HR_OK : out_of_memory(reterr);
+}
+
+/* Encodes into the ids of the cache, and copies them if there is room. */
+static enum hr_err
+encode_and_copy(struct hr_tokenizer_cache *cache, const void *text, size_t bytes,
+                int32_t *ids, size_t room, size_t *ret_count, struct hr_error *reterr)
+{
+    cache->ids.count = 0;
+    if (encode(cache, text, bytes, &cache->ids) != HR_OK)
+        return out_of_memory(reterr);
+    *ret_count = cache->ids.count;
+    if (*ret_count > room)
+        return hr__fail(reterr, HR_ERR_LIMIT, "the text has %zu ids, room is for %zu",
+                        *ret_count, room);
+    if (*ret_count > 0)
+        memcpy(ids, cache->ids.ids, *ret_count * sizeof *ids);
+    return HR_OK;
 }
 
 enum hr_err
 hr_tokenizer_encode(struct hr_tokenizer *tokenizer, const void *text, size_t bytes,
                     int32_t *ids, size_t room, size_t *ret_count, struct hr_error *reterr)
 {
-    bool fits = room >= bytes + HR_BPE_ROOM_MORE; /* then `ids` is never reallocated */
-    struct hr_tokens tokens = {fits ? ids : NULL, 0, fits ? room : 0};
+    struct hr_tokens tokens = {ids, 0, room};
+    struct hr_tokenizer_cache *cache;
     enum hr_err err;
 
-    if ((ids == NULL && room > 0) || ret_count == NULL)
+    if (tokenizer == NULL || (ids == NULL && room > 0) || ret_count == NULL)
         return null_argument(reterr);
-    err = hr_tokenizer_append(tokenizer, text, bytes, &tokens, reterr);
-    if (err == HR_OK) {
-        *ret_count = tokens.count;
-        if (tokens.count > room)
-            err = hr__fail(reterr, HR_ERR_LIMIT, "the text has %zu ids, room is for %zu",
-                           tokens.count, room);
-        else if (!fits && tokens.count > 0)
-            memcpy(ids, tokens.ids, tokens.count * sizeof *ids);
+    if (hr__tokenizer_kind(tokenizer)->in_place &&
+        room >= bytes + HR_TOKENIZER_ROOM_MORE) { /* `ids` is never reallocated */
+        err = hr_tokenizer_append(tokenizer, text, bytes, &tokens, reterr);
+        if (err == HR_OK)
+            *ret_count = tokens.count;
+        return err;
     }
-    if (!fits)
-        hr_tokens_finish(&tokens);
+    HR_TRY(check_text(text, bytes, reterr));
+    cache = hr__tokenizer_take(tokenizer);
+    if (cache == NULL)
+        return out_of_memory(reterr);
+    err = encode_and_copy(cache, text, bytes, ids, room, ret_count, reterr);
+    hr__tokenizer_give(cache);
     return err;
 }
 
@@ -188,17 +208,17 @@ static void *encode_part(void *user)
 {
     struct part *part = user;
     struct batch *batch = part->batch;
-    struct hr_bpe_cache *cache = hr__bpe_cache_take(batch->tokenizer);
+    struct hr_tokenizer_cache *cache = hr__tokenizer_take(batch->tokenizer);
 
     part->err = cache != NULL ? HR_OK : HR_ERR_MEMORY;
     for (size_t i = part->first; i < part->end && part->err == HR_OK; i++) {
         const struct hr_tokenizer_text *text = &batch->texts[i];
 
-        part->err = hr__bpe_encode(cache, text->data, text->bytes, &part->own);
+        part->err = encode(cache, text->data, text->bytes, &part->own);
         batch->offsets[i + 1] = (int64_t)part->own.count;
     }
     if (cache != NULL)
-        hr__bpe_cache_give(cache);
+        hr__tokenizer_give(cache);
     return NULL;
 }
 
@@ -324,34 +344,19 @@ enum hr_err hr_tokenizer_encode_batch(struct hr_tokenizer *tokenizer,
 
 /* ---- decoding ---- */
 
-int32_t hr_tokenizer_vocab_size(const struct hr_tokenizer *tokenizer)
-{
-    return (int32_t)hr__bpe_id_end(tokenizer);
-}
-
 enum hr_err hr_tokenizer_decode(const struct hr_tokenizer *tokenizer, const int32_t *ids,
                                 size_t count, void *text, size_t room, size_t *ret_bytes,
                                 struct hr_error *reterr)
 {
-    size_t written = 0;
+    struct hr_text_out out = {text, room, 0};
 
     if (tokenizer == NULL || (ids == NULL && count > 0) || (text == NULL && room > 0) ||
         ret_bytes == NULL)
         return null_argument(reterr);
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes;
-        const uint8_t *token = hr__bpe_token(tokenizer, ids[i], &bytes);
-
-        if (token == NULL)
-            return hr__fail(reterr, HR_ERR_RANGE, "id %d at position %zu is no token",
-                            (int)ids[i], i);
-        if (written + bytes <= room)
-            memcpy((char *)text + written, token, bytes);
-        written += bytes;
-    }
-    *ret_bytes = written;
-    return written <= room
+    HR_TRY(hr__tokenizer_decode(tokenizer, ids, count, &out, reterr));
+    *ret_bytes = out.bytes;
+    return out.bytes <= room
                ? HR_OK
                : hr__fail(reterr, HR_ERR_LIMIT, "the text has %zu bytes, room is for %zu",
-                          written, room);
+                          out.bytes, room);
 }

@@ -10,22 +10,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct hr_tokenizer *hr__bpe_create(void)
+struct hr_bpe *hr__bpe_create(void)
 {
-    struct hr_tokenizer *t = hr__aligned_alloc(64, sizeof *t);
+    struct hr_bpe *t = hr__calloc(1, sizeof *t);
+
+    if (t != NULL)
+        memset(t->byte_ids, 0xFF, sizeof t->byte_ids);
+    return t;
+}
+
+void hr__bpe_destroy(void *bpe)
+{
+    struct hr_bpe *t = bpe;
 
     if (t == NULL)
-        return NULL;
-    memset(t, 0, sizeof *t);
-    memset(t->byte_ids, 0xFF, sizeof t->byte_ids);
-    return t;
+        return;
+    hr__free(t->bytes);
+    hr__free(t->starts);
+    hr__free(t->lengths);
+    hr__free(t->names);
+    hr__free(t->pairs.moves);
+    hr__free(t->pairs.slots);
+    hr__free(t->pairs.bytes);
+    hr__free(t->merged);
+    hr__free(t->itself);
+    hr__free(t);
 }
 
 /* ---- tokens ---- */
 
 /* The slot of the token with these bytes, or the empty slot where it would be. */
-static uint32_t
-name_slot(const struct hr_tokenizer *t, const uint8_t *bytes, size_t count)
+static uint32_t name_slot(const struct hr_bpe *t, const uint8_t *bytes, size_t count)
 {
     uint32_t at = (uint32_t)hr__hash64(bytes, count, 0) & t->names_mask;
 
@@ -39,14 +54,14 @@ name_slot(const struct hr_tokenizer *t, const uint8_t *bytes, size_t count)
     return at;
 }
 
-uint32_t hr__bpe_find(const struct hr_tokenizer *t, const uint8_t *bytes, size_t count)
+uint32_t hr__bpe_find(const struct hr_bpe *t, const uint8_t *bytes, size_t count)
 {
     return t->names[name_slot(t, bytes, count)] - 1;
 }
 
 static bool grow_names(struct hr_bpe_builder *b)
 {
-    struct hr_tokenizer *t = b->t;
+    struct hr_bpe *t = b->t;
     uint32_t *old = t->names, room = t->names == NULL ? 0 : t->names_mask + 1;
     uint32_t grown = room == 0 ? 1024 : 2 * room;
     uint32_t *names;
@@ -69,7 +84,7 @@ static bool grow_names(struct hr_bpe_builder *b)
 
 static bool grow_ids(struct hr_bpe_builder *b, uint32_t id)
 {
-    struct hr_tokenizer *t = b->t;
+    struct hr_bpe *t = b->t;
     size_t room = b->ids_room == 0 ? 1024 : b->ids_room;
     uint32_t *starts, *lengths;
 
@@ -94,7 +109,7 @@ static bool grow_ids(struct hr_bpe_builder *b, uint32_t id)
 enum hr_err hr__bpe_add(struct hr_bpe_builder *b, uint32_t id, const uint8_t *bytes,
                         size_t count, bool named)
 {
-    struct hr_tokenizer *t = b->t;
+    struct hr_bpe *t = b->t;
 
     assert(count > 0 && id < HR_TOKENIZER_IDS_MAX);
     if (!grow_ids(b, id) || !grow_names(b) ||
@@ -306,7 +321,7 @@ static enum hr_err build_pairs(struct hr_bpe_builder *b, struct hr_error *reterr
     return HR_OK;
 }
 
-static enum hr_err build_bytes(struct hr_tokenizer *t, struct hr_error *reterr)
+static enum hr_err build_bytes(struct hr_bpe *t, struct hr_error *reterr)
 {
     t->pairs.bytes = hr__malloc(65536 * sizeof *t->pairs.bytes);
     if (t->pairs.bytes == NULL)
@@ -319,7 +334,7 @@ static enum hr_err build_bytes(struct hr_tokenizer *t, struct hr_error *reterr)
 
 /* ---- the whole ---- */
 
-static enum hr_err check_bytes(const struct hr_tokenizer *t, struct hr_error *reterr)
+static enum hr_err check_bytes(const struct hr_bpe *t, struct hr_error *reterr)
 {
     for (int i = 0; i < 256; i++) {
         if (t->byte_ids[i] == UINT32_MAX)
@@ -332,7 +347,7 @@ static enum hr_err check_bytes(const struct hr_tokenizer *t, struct hr_error *re
 }
 
 /* Replaces the table by a base where ids follow ranks, as GPT-2's do. */
-static void simplify_merged(struct hr_tokenizer *t, uint32_t ranks)
+static void simplify_merged(struct hr_bpe *t, uint32_t ranks)
 {
     uint32_t base = ranks > 0 ? t->merged[0] : 0;
 
@@ -346,7 +361,7 @@ static void simplify_merged(struct hr_tokenizer *t, uint32_t ranks)
 
 /* Which tokens are encoded as themselves: some vocabularies have tokens that merging does
  * not reach. */
-static enum hr_err find_itself(struct hr_tokenizer *t, struct hr_error *reterr)
+static enum hr_err find_itself(struct hr_bpe *t, struct hr_error *reterr)
 {
     struct hr_bpe_scratch scratch = {NULL};
     int32_t ids[HR_BPE_SHORT];
@@ -369,7 +384,7 @@ static enum hr_err find_itself(struct hr_tokenizer *t, struct hr_error *reterr)
 static enum hr_err
 hash_all(struct hr_bpe_builder *b, uint32_t ranks, struct hr_error *reterr)
 {
-    struct hr_tokenizer *t = b->t;
+    struct hr_bpe *t = b->t;
     struct hr_hasher *hasher = hr__hasher_create();
     const uint32_t head[4] = {t->pattern, t->whole, t->id_end, ranks};
 
@@ -390,7 +405,7 @@ hash_all(struct hr_bpe_builder *b, uint32_t ranks, struct hr_error *reterr)
 enum hr_err hr__bpe_finish(struct hr_bpe_builder *b, uint32_t *merged, uint32_t ranks,
                            struct hr_error *reterr)
 {
-    struct hr_tokenizer *t = b->t;
+    struct hr_bpe *t = b->t;
 
     t->merged = merged;
     HR_TRY(check_bytes(t, reterr));
@@ -403,17 +418,7 @@ enum hr_err hr__bpe_finish(struct hr_bpe_builder *b, uint32_t *merged, uint32_t 
     return find_itself(t, reterr);
 }
 
-struct hr_hash128 hr__bpe_hash(const struct hr_tokenizer *t)
-{
-    return t->hash;
-}
-
-uint32_t hr__bpe_id_end(const struct hr_tokenizer *t)
-{
-    return t->id_end;
-}
-
-const uint8_t *hr__bpe_token(const struct hr_tokenizer *t, int32_t id, size_t *ret_bytes)
+const uint8_t *hr__bpe_token(const struct hr_bpe *t, int32_t id, size_t *ret_bytes)
 {
     if (id < 0 || (uint32_t)id >= t->id_end || t->lengths[id] == 0)
         return NULL;

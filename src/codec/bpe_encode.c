@@ -13,6 +13,7 @@
 #include "codec/bpe_priv.h"
 #include "codec/bpe_scan.h"
 #include "core/alloc.h"
+#include "core/error.h"
 
 #include <assert.h>
 #include <string.h>
@@ -47,11 +48,11 @@ struct large {
 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "words are masked from their end");
-_Static_assert(SMALL_IDS <= HR_BPE_ROOM_MORE, "ids are copied SMALL_IDS at a time");
+_Static_assert(SMALL_IDS <= HR_TOKENIZER_ROOM_MORE, "ids are copied SMALL_IDS at a time");
 _Static_assert(sizeof(struct small) == 32 && sizeof(struct large) == 128, "cache lines");
 
 struct hr_bpe_cache {
-    struct hr_tokenizer *t;
+    const struct hr_bpe *t;
     hr_bpe_scan_fn *scan;
     struct small *small; /* [sets * WAYS] */
     struct large *large;
@@ -278,15 +279,10 @@ static bool encode_run(struct hr_bpe_cache *cache, const uint8_t *text, size_t f
     return true;
 }
 
-bool hr__tokens_room(struct hr_tokens *tokens, size_t more)
+static enum hr_err
+encode(void *state, const uint8_t *text, size_t bytes, struct hr_tokens *tokens)
 {
-    return hr__array_room(&tokens->ids, tokens->count, &tokens->room, more,
-                          sizeof *tokens->ids);
-}
-
-enum hr_err hr__bpe_encode(struct hr_bpe_cache *cache, const uint8_t *text, size_t bytes,
-                           struct hr_tokens *tokens)
-{
+    struct hr_bpe_cache *cache = state;
     struct hr_bpe_scan scan = {.text = text, .end = bytes};
     size_t count = tokens->count, from = 0, words;
 
@@ -308,13 +304,19 @@ enum hr_err hr__bpe_encode(struct hr_bpe_cache *cache, const uint8_t *text, size
         tokens->count = (size_t)(ids - tokens->ids);
         from = end;
     }
+    if (cache->scratch.bytes > SCRATCH_KEPT) {
+        hr__free(cache->scratch.memory);
+        cache->scratch = (struct hr_bpe_scratch){NULL};
+    }
     return HR_OK;
 }
 
 /* ---- caches ---- */
 
-static void destroy_cache(struct hr_bpe_cache *cache)
+static void destroy_cache(void *state)
 {
+    struct hr_bpe_cache *cache = state;
+
     if (cache == NULL)
         return;
     hr__pages_free(cache->small, SMALL_BYTES);
@@ -325,7 +327,7 @@ static void destroy_cache(struct hr_bpe_cache *cache)
 
 static void put_vocabulary(struct hr_bpe_cache *cache)
 {
-    const struct hr_tokenizer *t = cache->t;
+    const struct hr_bpe *t = cache->t;
 
     for (uint32_t id = 0; id < t->id_end; id++) {
         int32_t ids[1] = {(int32_t)id};
@@ -336,8 +338,9 @@ static void put_vocabulary(struct hr_bpe_cache *cache)
     }
 }
 
-static struct hr_bpe_cache *create_cache(struct hr_tokenizer *t)
+static void *create_cache(const void *bpe)
 {
+    const struct hr_bpe *t = bpe;
     struct hr_bpe_cache *cache = hr__calloc(1, sizeof *cache);
 
     if (cache == NULL)
@@ -354,67 +357,27 @@ static struct hr_bpe_cache *create_cache(struct hr_tokenizer *t)
     return cache;
 }
 
-/* The place where this thread looks first, so that it finds its own cache again. */
-static size_t own_place(void)
+static enum hr_err decode(const void *bpe, const int32_t *ids, size_t count,
+                          struct hr_text_out *out, struct hr_error *reterr)
 {
-    static _Thread_local char here;
-    uint64_t address = (uint64_t)(uintptr_t)&here;
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes;
+        const uint8_t *token = hr__bpe_token(bpe, ids[i], &bytes);
 
-    return (size_t)(address * 0x9E3779B97F4A7C15 >> 58) % HR_TOKENIZER_CACHES;
-}
-
-struct hr_bpe_cache *hr__bpe_cache_take(struct hr_tokenizer *t)
-{
-    size_t own = own_place();
-
-    for (size_t i = 0; i < HR_TOKENIZER_CACHES; i++) {
-        struct hr_bpe_place *place = &t->places[(own + i) % HR_TOKENIZER_CACHES];
-        struct hr_bpe_cache *cache;
-
-        if (atomic_load_explicit(&place->cache, memory_order_relaxed) == NULL)
-            continue;
-        cache = atomic_exchange_explicit(&place->cache, NULL, memory_order_acquire);
-        if (cache != NULL)
-            return cache;
+        if (token == NULL)
+            return hr__fail(reterr, HR_ERR_RANGE, "id %d at position %zu is no token",
+                            (int)ids[i], i);
+        hr__text_out(out, token, bytes);
     }
-    return create_cache(t);
+    return HR_OK;
 }
 
-void hr__bpe_cache_give(struct hr_bpe_cache *cache)
-{
-    struct hr_tokenizer *t = cache->t;
-    size_t own = own_place();
-
-    if (cache->scratch.bytes > SCRATCH_KEPT) {
-        hr__free(cache->scratch.memory);
-        cache->scratch = (struct hr_bpe_scratch){NULL};
-    }
-
-    for (size_t i = 0; i < HR_TOKENIZER_CACHES; i++) {
-        struct hr_bpe_place *place = &t->places[(own + i) % HR_TOKENIZER_CACHES];
-        struct hr_bpe_cache *none = NULL;
-
-        if (atomic_compare_exchange_strong_explicit(
-                &place->cache, &none, cache, memory_order_release, memory_order_relaxed))
-            return;
-    }
-    destroy_cache(cache);
-}
-
-void hr_tokenizer_destroy(struct hr_tokenizer *t)
-{
-    if (t == NULL)
-        return;
-    for (size_t i = 0; i < HR_TOKENIZER_CACHES; i++)
-        destroy_cache(atomic_load_explicit(&t->places[i].cache, memory_order_acquire));
-    hr__free(t->bytes);
-    hr__free(t->starts);
-    hr__free(t->lengths);
-    hr__free(t->names);
-    hr__free(t->pairs.moves);
-    hr__free(t->pairs.slots);
-    hr__free(t->pairs.bytes);
-    hr__free(t->merged);
-    hr__free(t->itself);
-    hr__free(t);
-}
+const struct hr_tokenizer_kind hr__bpe_kind = {
+    .name = "byte-level BPE",
+    .in_place = true,
+    .destroy = hr__bpe_destroy,
+    .begin = create_cache,
+    .end = destroy_cache,
+    .encode = encode,
+    .decode = decode,
+};

@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-static inline uint32_t merged(const struct hr_tokenizer *t, uint32_t rank)
+static inline uint32_t merged(const struct hr_bpe *t, uint32_t rank)
 {
     return t->merged != NULL ? t->merged[rank] : rank + t->merged_base;
 }
@@ -40,8 +40,8 @@ static uint32_t find_lowest(const uint32_t *keys, uint32_t count)
 }
 
 /* Keys that do not merge are UINT32_MAX whatever is or-ed to them. */
-static size_t merge_short(const struct hr_tokenizer *t, const uint8_t *word,
-                          uint32_t count, int32_t *to)
+static size_t
+merge_short(const struct hr_bpe *t, const uint8_t *word, uint32_t count, int32_t *to)
 {
     uint32_t ids[HR_BPE_SHORT + 1], keys[HR_BPE_SHORT + 1];
 
@@ -112,8 +112,8 @@ static uint64_t pop(struct heap *heap)
     return first;
 }
 
-static void rank_pair(const struct hr_tokenizer *t, struct heap *heap, struct node *nodes,
-                      uint32_t at)
+static void
+rank_pair(const struct hr_bpe *t, struct heap *heap, struct node *nodes, uint32_t at)
 {
     struct node *node = &nodes[at];
 
@@ -125,7 +125,7 @@ static void rank_pair(const struct hr_tokenizer *t, struct heap *heap, struct no
 }
 
 static void
-merge_at(const struct hr_tokenizer *t, struct heap *heap, struct node *nodes, uint32_t at)
+merge_at(const struct hr_bpe *t, struct heap *heap, struct node *nodes, uint32_t at)
 {
     struct node *node = &nodes[at], *next = &nodes[node->after];
 
@@ -151,7 +151,7 @@ static bool scratch_room(struct hr_bpe_scratch *scratch, size_t bytes)
 }
 
 /* Each merge pushes at most two pairs and removes a node, so 3 * count items suffice. */
-static size_t merge_long(const struct hr_tokenizer *t, struct hr_bpe_scratch *scratch,
+static size_t merge_long(const struct hr_bpe *t, struct hr_bpe_scratch *scratch,
                          const uint8_t *word, size_t count, int32_t *to)
 {
     size_t per_byte = sizeof(struct node) + 3 * sizeof(uint64_t), written = 0;
@@ -179,7 +179,7 @@ static size_t merge_long(const struct hr_tokenizer *t, struct hr_bpe_scratch *sc
     return written;
 }
 
-size_t hr__bpe_merge(const struct hr_tokenizer *t, struct hr_bpe_scratch *scratch,
+size_t hr__bpe_merge(const struct hr_bpe *t, struct hr_bpe_scratch *scratch,
                      const uint8_t *word, size_t count, int32_t *ids)
 {
     assert(count > 0 && count <= HR_TOKENIZER_TEXT_MAX);

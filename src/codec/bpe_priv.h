@@ -6,8 +6,6 @@
 
 #include "codec/bpe.h"
 
-#include <stdatomic.h>
-
 /* Ranks of merges have 22 bits in a slot of the table of pairs. */
 #define HR_BPE_RANKS_MAX ((1 << 22) - 1)
 #define HR_BPE_NO_RANK UINT32_MAX
@@ -27,11 +25,7 @@ struct hr_bpe_pairs {
     uint32_t *bytes; /* [256 * 256]: rank of a pair of bytes, or HR_BPE_NO_RANK */
 };
 
-struct hr_bpe_place {
-    _Alignas(64) _Atomic(struct hr_bpe_cache *) cache;
-};
-
-struct hr_tokenizer {
+struct hr_bpe {
     enum hr_tokenizer_pattern pattern;
     bool whole;        /* a word that is a token becomes that token without merging */
     uint32_t id_end;   /* the largest id + 1 */
@@ -46,11 +40,10 @@ struct hr_tokenizer {
     uint32_t merged_base;
     uint8_t *itself; /* [id_end]: 1: the token's bytes are encoded as that token */
     struct hr_hash128 hash;
-    struct hr_bpe_place places[HR_TOKENIZER_CACHES]; /* idle caches */
 };
 
 /* The token with these bytes, or UINT32_MAX. */
-uint32_t hr__bpe_find(const struct hr_tokenizer *t, const uint8_t *bytes, size_t count);
+uint32_t hr__bpe_find(const struct hr_bpe *t, const uint8_t *bytes, size_t count);
 
 /* ---- bpe_build.c ---- */
 
@@ -59,14 +52,15 @@ struct hr_bpe_merge {
 };
 
 /* Makes a tokenizer without tokens; NULL when out of memory. */
-struct hr_tokenizer *hr__bpe_create(void);
+struct hr_bpe *hr__bpe_create(void);
+void hr__bpe_destroy(void *bpe); /* NULL is fine */
 
 /* Gives id `id` to a token; the tokens' bytes are copied. `named`: it takes part in
  * merging, so no two such tokens may have the same bytes. *ret_other is the id that has
  * them, or `id` if it has a token already; then HR_ERR_FORMAT. Only before
  * hr__bpe_finish. */
 struct hr_bpe_builder {
-    struct hr_tokenizer *t;
+    struct hr_bpe *t;
     size_t bytes, bytes_room, ids_room, names;
     struct hr_bpe_merge *merges;
     size_t merge_count, merge_room;
@@ -102,7 +96,7 @@ hr__bpe_rank(const struct hr_bpe_pairs *p, uint32_t left, uint32_t right)
 /* Writes the ids of a word, at most `count`, to `ids`; returns their number, or 0 when
  * out of memory, which only words longer than HR_BPE_SHORT need. */
 #define HR_BPE_SHORT 96
-size_t hr__bpe_merge(const struct hr_tokenizer *t, struct hr_bpe_scratch *scratch,
+size_t hr__bpe_merge(const struct hr_bpe *t, struct hr_bpe_scratch *scratch,
                      const uint8_t *word, size_t count, int32_t *ids);
 
 #endif

@@ -17,7 +17,7 @@
 #define LETTERS 324    /* characters that stand for bytes are below this */
 
 struct read {
-    const struct hr_bpe_file *file; /* for messages */
+    const struct hr_tokenizer_file *file; /* for messages */
     struct hr_bpe_builder builder;
     int16_t letters[LETTERS]; /* byte of a character, or -1 */
     uint32_t *merged;         /* token of each merge */
@@ -65,7 +65,7 @@ static bool unmap(const struct read *r, const char *text, size_t length,
 }
 
 static enum hr_err
-begin(struct read *r, const struct hr_bpe_file *file, struct hr_error *reterr)
+begin(struct read *r, const struct hr_tokenizer_file *file, struct hr_error *reterr)
 {
     *r = (struct read){.file = file, .error = reterr};
     fill_letters(r->letters);
@@ -89,9 +89,9 @@ end(struct read *r, enum hr_err err, struct hr_tokenizer **ret_tokenizer)
     hr__free(r->builder.merges);
     hr__free(r->merged);
     if (err == HR_OK)
-        *ret_tokenizer = r->builder.t;
-    else
-        hr_tokenizer_destroy(r->builder.t);
+        return hr__tokenizer_create(&hr__bpe_kind, r->builder.t, r->builder.t->id_end,
+                                    r->builder.t->hash, ret_tokenizer, r->error);
+    hr__bpe_destroy(r->builder.t);
     return err;
 }
 
@@ -223,7 +223,8 @@ static enum hr_err read_encoder(struct read *r)
 }
 
 enum hr_err
-hr__bpe_read_gpt2(const struct hr_bpe_file *encoder, const struct hr_bpe_file *merges,
+hr__bpe_read_gpt2(const struct hr_tokenizer_file *encoder,
+                  const struct hr_tokenizer_file *merges,
                   struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
 {
     struct read r;
@@ -327,7 +328,7 @@ static enum hr_err read_rank_lines(struct read *r)
 /* Two adjacent tokens merge if their bytes together are a token, whose id is the rank. */
 static enum hr_err split_token(struct read *r, uint32_t id)
 {
-    const struct hr_tokenizer *t = r->builder.t;
+    const struct hr_bpe *t = r->builder.t;
     const uint8_t *bytes = t->bytes + t->starts[id];
     size_t count = t->lengths[id];
 
@@ -348,7 +349,8 @@ static enum hr_err split_token(struct read *r, uint32_t id)
 }
 
 enum hr_err
-hr__bpe_read_tiktoken(const struct hr_bpe_file *ranks, enum hr_tokenizer_pattern pattern,
+hr__bpe_read_tiktoken(const struct hr_tokenizer_file *ranks,
+                      enum hr_tokenizer_pattern pattern,
                       struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
 {
     struct read r;
@@ -542,8 +544,8 @@ static enum hr_err read_json(struct read *r, const struct hr_doc *doc)
 }
 
 enum hr_err
-hr__bpe_read_json(const struct hr_bpe_file *json, struct hr_tokenizer **ret_tokenizer,
-                  struct hr_error *reterr)
+hr__bpe_read_json(const struct hr_tokenizer_file *json,
+                  struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
 {
     struct hr_doc *doc;
     struct read r;

@@ -59,10 +59,10 @@ static struct hr_tokenizer *read_ranks(const struct tiny *tiny)
 {
     struct hr_tokenizer *t = NULL;
     struct hr_str ranks;
-    struct hr_bpe_file file;
+    struct hr_tokenizer_file file;
 
     tiny_ranks(tiny, &ranks);
-    file = (struct hr_bpe_file){ranks.text, ranks.length, "ranks"};
+    file = (struct hr_tokenizer_file){ranks.text, ranks.length, "ranks"};
     CHECK_OK(hr__bpe_read_tiktoken(&file, HR_PATTERN_r50k, &t, NULL));
     hr__str_finish(&ranks);
     return t;
@@ -72,10 +72,10 @@ static struct hr_tokenizer *read_json(const struct tiny *tiny)
 {
     struct hr_tokenizer *t = NULL;
     struct hr_str json;
-    struct hr_bpe_file file;
+    struct hr_tokenizer_file file;
 
     tiny_json(tiny, TINY_R50K, &json);
-    file = (struct hr_bpe_file){json.text, json.length, "tokenizer.json"};
+    file = (struct hr_tokenizer_file){json.text, json.length, "tokenizer.json"};
     CHECK_OK(hr__bpe_read_json(&file, &t, NULL));
     hr__str_finish(&json);
     return t;
@@ -275,14 +275,14 @@ check_ranks(const char *more, bool with_bytes, enum hr_err code, const char *mes
 {
     struct hr_tokenizer *t = NULL;
     struct hr_error error = {0};
-    struct hr_bpe_file file;
+    struct hr_tokenizer_file file;
     struct hr_str text;
 
     hr__str_init(&text);
     if (with_bytes)
         add_bytes(&text);
     hr__str_add(&text, more);
-    file = (struct hr_bpe_file){hr__str_text(&text), text.length, "some.tiktoken"};
+    file = (struct hr_tokenizer_file){hr__str_text(&text), text.length, "some.tiktoken"};
     CHECK_ERR(code, hr__bpe_read_tiktoken(&file, HR_PATTERN_r50k, &t, &error));
     if (code != HR_OK)
         CHECK_HAS(error.message, message);
@@ -313,7 +313,7 @@ static void check_gpt2(const char *encoder_from, const char *encoder_to,
     static struct tiny tiny;
     struct hr_rng rng = rng_of(5000);
     struct hr_str encoder, merges, changed;
-    struct hr_bpe_file files[2];
+    struct hr_tokenizer_file files[2];
     struct hr_tokenizer *t = NULL;
     struct hr_error error = {0};
     const char *at;
@@ -328,8 +328,8 @@ static void check_gpt2(const char *encoder_from, const char *encoder_to,
     hr__str_add_bytes(&changed, encoder.text, (size_t)(at - encoder.text));
     hr__str_add(&changed, encoder_to);
     hr__str_add(&changed, at + strlen(encoder_from));
-    files[0] = (struct hr_bpe_file){changed.text, changed.length, "encoder.json"};
-    files[1] = (struct hr_bpe_file){merges.text, merges.length, "vocab.bpe"};
+    files[0] = (struct hr_tokenizer_file){changed.text, changed.length, "encoder.json"};
+    files[1] = (struct hr_tokenizer_file){merges.text, merges.length, "vocab.bpe"};
     CHECK_ERR(code, hr__bpe_read_gpt2(&files[0], &files[1], &t, &error));
     if (code != HR_OK)
         CHECK_HAS(error.message, message);
@@ -362,7 +362,7 @@ check_json(const char *from, const char *to, enum hr_err code, const char *messa
     static struct tiny tiny;
     struct hr_rng rng = rng_of(6000);
     struct hr_str json, changed;
-    struct hr_bpe_file file;
+    struct hr_tokenizer_file file;
     struct hr_tokenizer *t = NULL;
     struct hr_error error = {0};
     const char *at;
@@ -375,7 +375,7 @@ check_json(const char *from, const char *to, enum hr_err code, const char *messa
     hr__str_add_bytes(&changed, json.text, (size_t)(at - json.text));
     hr__str_add(&changed, to);
     hr__str_add(&changed, at + strlen(from));
-    file = (struct hr_bpe_file){changed.text, changed.length, "t.json"};
+    file = (struct hr_tokenizer_file){changed.text, changed.length, "t.json"};
     CHECK_ERR(code, hr__bpe_read_json(&file, &t, &error));
     if (code != HR_OK)
         CHECK_HAS(error.message, message);
@@ -429,12 +429,12 @@ TEST(any_failing_allocation_is_reported)
     static struct tiny tiny;
     struct hr_rng rng = rng_of(7000);
     struct hr_str json, text;
-    struct hr_bpe_file file;
+    struct hr_tokenizer_file file;
     bool failed = true;
 
     tiny_draw(&tiny, &rng);
     tiny_json(&tiny, TINY_R50K, &json);
-    file = (struct hr_bpe_file){json.text, json.length, "t.json"};
+    file = (struct hr_tokenizer_file){json.text, json.length, "t.json"};
     hr__str_init(&text);
     tiny_text(&rng, 300, &text);
     for (uint64_t nth = 1; failed; nth += nth < 100 ? 1 : 37) {

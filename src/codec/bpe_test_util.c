@@ -179,12 +179,12 @@ struct hr_tokenizer *tiny_gpt2(const struct tiny *tiny)
     struct hr_tokenizer *t = NULL;
     struct hr_error error = {0};
     struct hr_str encoder, merges;
-    struct hr_bpe_file files[2];
+    struct hr_tokenizer_file files[2];
 
     tiny_encoder(tiny, &encoder);
     tiny_merges(tiny, &merges);
-    files[0] = (struct hr_bpe_file){encoder.text, encoder.length, "encoder.json"};
-    files[1] = (struct hr_bpe_file){merges.text, merges.length, "vocab.bpe"};
+    files[0] = (struct hr_tokenizer_file){encoder.text, encoder.length, "encoder.json"};
+    files[1] = (struct hr_tokenizer_file){merges.text, merges.length, "vocab.bpe"};
     if (hr__bpe_read_gpt2(&files[0], &files[1], &t, &error) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
     hr__str_finish(&encoder);

@@ -24,7 +24,7 @@ struct hr_vocab {
 };
 
 struct read {
-    const struct hr_bpe_file *file;
+    const struct hr_tokenizer_file *file;
     struct hr_vocab *vocab;
     struct hr_error *error;
 };
@@ -184,8 +184,8 @@ static enum hr_err read_file(struct read *r)
     return hash_words(r);
 }
 
-enum hr_err hr__vocab_read(const struct hr_bpe_file *file, struct hr_vocab **ret_vocab,
-                           struct hr_error *reterr)
+enum hr_err hr__vocab_read(const struct hr_tokenizer_file *file,
+                           struct hr_vocab **ret_vocab, struct hr_error *reterr)
 {
     struct read r = {.file = file, .error = reterr};
     enum hr_err err;

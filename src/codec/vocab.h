@@ -14,7 +14,7 @@ struct hr_vocab;
  * byte order mark at the start is skipped. HR_ERR_FORMAT names the line of a word or an
  * id that was there before.
  */
-HR_CHECK enum hr_err hr__vocab_read(const struct hr_bpe_file *file,
+HR_CHECK enum hr_err hr__vocab_read(const struct hr_tokenizer_file *file,
                                     struct hr_vocab **ret_vocab, struct hr_error *reterr);
 void hr__vocab_destroy(struct hr_vocab *vocab);
 

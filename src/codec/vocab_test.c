@@ -9,7 +9,7 @@ static struct hr_error error;
 static enum hr_err
 open_vocab(const char *name, const char *text, size_t bytes, struct hr_vocab **ret_vocab)
 {
-    const struct hr_bpe_file file = {.data = text, .bytes = bytes, .name = name};
+    const struct hr_tokenizer_file file = {.data = text, .bytes = bytes, .name = name};
 
     memset(&error, 0, sizeof error);
     return hr__vocab_read(&file, ret_vocab, &error);

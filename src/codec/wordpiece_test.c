@@ -21,7 +21,7 @@ static const struct hr_wordpiece_options bert = {.clean = true,
 
 static struct hr_wordpiece *open_words(const struct hr_wordpiece_options *options)
 {
-    const struct hr_bpe_file file = {words, sizeof words - 1, "words.txt"};
+    const struct hr_tokenizer_file file = {words, sizeof words - 1, "words.txt"};
     struct hr_wordpiece *w;
     struct hr_vocab *vocab;
 
@@ -106,7 +106,7 @@ TEST(long_words_take_no_more_memory)
 
 TEST(a_vocabulary_without_the_word_for_unknown_ones_is_refused)
 {
-    const struct hr_bpe_file file = {"a\n", 2, "words.txt"};
+    const struct hr_tokenizer_file file = {"a\n", 2, "words.txt"};
     struct hr_wordpiece *w;
     struct hr_vocab *vocab;
     struct hr_error error = {0};

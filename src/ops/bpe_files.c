@@ -47,7 +47,7 @@ void hr__bpe_files_close(void *state)
 void hr__bpe_files_identity(const void *params, const void *state,
                             struct hr_hasher *hasher)
 {
-    const struct hr_hash128 hash = hr__bpe_hash(state);
+    const struct hr_hash128 hash = hr__tokenizer_hash(state);
 
     (void)params;
     hr__hasher_add(hasher, &hash, sizeof hash);

@@ -45,7 +45,7 @@ static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
 static enum hr_err tokenize_apply(struct hr_op_ctx *ctx)
 {
     struct hr_value *text = ctx->fields[FIELD_FROM];
-    size_t room = text->bytes + HR_BPE_ROOM_MORE, count;
+    size_t room = text->bytes + HR_TOKENIZER_ROOM_MORE, count;
     int64_t dims[1];
     void *ids;
 

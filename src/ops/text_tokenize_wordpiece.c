@@ -65,7 +65,7 @@ static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
         .unknown = p->unknown,
         .prefix = p->prefix,
         .chars_max = (int32_t)p->chars_max};
-    struct hr_bpe_file file = {.name = p->vocab};
+    struct hr_tokenizer_file file = {.name = p->vocab};
     struct hr_wordpiece *wordpiece = NULL;
     struct hr_vocab *vocab = NULL;
     enum hr_err err;

@@ -98,7 +98,7 @@ static bool continues_word(const struct hr_vocab *vocab, int32_t id, const char 
 static enum hr_err mask_open(const struct hr_open *open, void **ret_state)
 {
     const struct mask *p = open->params;
-    struct hr_bpe_file file = {.name = p->vocab};
+    struct hr_tokenizer_file file = {.name = p->vocab};
     struct hr_vocab *vocab = NULL;
     struct words *words;
     enum hr_err err;

@@ -79,7 +79,7 @@ static void lookup_close(void *state)
 static enum hr_err
 read_vocab(const struct lookup *p, struct state *state, struct hr_error *error)
 {
-    struct hr_bpe_file file = {.name = p->path};
+    struct hr_tokenizer_file file = {.name = p->path};
     enum hr_err err;
     char *data;
 
