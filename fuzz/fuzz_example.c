@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         memory = calloc((size_t)count, feature.kind == HR_EXAMPLE_FLOATS ? sizeof(float)
                                        : feature.kind == HR_EXAMPLE_INTS
                                            ? sizeof(int64_t)
-                                           : sizeof(struct hr_example_bytes));
+                                           : sizeof(struct hr_proto_bytes));
         if (memory == NULL)
             continue;
         if (feature.kind == HR_EXAMPLE_INTS)

@@ -1,21 +1,26 @@
 /*
- * headrace/tokenizer.h - byte-level BPE by itself: text to token ids and back.
+ * headrace/tokenizer.h - tokenizers by themselves: text to token ids and back.
  *
- * The ids are those of tiktoken's encode_ordinary and of Hugging Face tokenizers with
- * add_special_tokens=False: text that looks like a special token is ordinary text. Text
- * is bytes in UTF-8. Every byte that is not part of a well-formed character (truncated,
- * overlong, a surrogate or beyond U+10FFFF) counts as one character that is neither a
- * letter, a number nor white space, and its byte is encoded as it is, so decoding returns
- * the same bytes whatever the text was. Character classes are those of Unicode 16.0.
+ * Byte-level BPE gives the ids of tiktoken's encode_ordinary and of Hugging Face
+ * tokenizers with add_special_tokens=False: text that looks like a special token is
+ * ordinary text. Text is bytes in UTF-8. Every byte that is not part of a well-formed
+ * character (truncated, overlong, a surrogate or beyond U+10FFFF) counts as one character
+ * that is neither a letter, a number nor white space, and its byte is encoded as it is,
+ * so decoding returns the same bytes whatever the text was. Character classes are those
+ * of Unicode 16.0.
+ *
+ * SentencePiece gives the ids of the sentencepiece library: text is normalised by the
+ * rules in the model, and each byte that is not part of a well-formed character is
+ * U+FFFD, so decoding returns the normalised text.
  *
  * A tokenizer is immutable and thread-safe. Each thread that encodes uses a cache of
- * words, about 20 MB, which the tokenizer keeps between calls: at most
- * HR_TOKENIZER_CACHES of them.
+ * words, about 20 MB (SentencePiece: 8 MB), which the tokenizer keeps between calls: at
+ * most HR_TOKENIZER_CACHES of them.
  *
  * Errors: HR_ERR_NOT_FOUND or HR_ERR_IO if a file cannot be read, HR_ERR_FORMAT for a
- * malformed file, HR_ERR_UNSUPPORTED for a tokenizer that is not byte-level BPE with a
- * known pattern, HR_ERR_LIMIT for files and texts beyond the limits below,
- * HR_ERR_ARGUMENT, HR_ERR_MEMORY. A tokenizer stays usable after every error.
+ * malformed file, HR_ERR_UNSUPPORTED for a tokenizer of another kind, HR_ERR_LIMIT for
+ * files and texts beyond the limits below, HR_ERR_ARGUMENT, HR_ERR_MEMORY. A tokenizer
+ * stays usable after every error.
  */
 #ifndef HR_TOKENIZER_H
 #define HR_TOKENIZER_H
@@ -71,6 +76,12 @@ HR_API HR_CHECK enum hr_err
 hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_tokenizer,
                        struct hr_error *reterr);
 
+/* A SentencePiece model (spm.model, tokenizer.model) of type unigram or bpe, without a
+ * denormalizer. Control symbols are only decoded, to nothing. */
+HR_API HR_CHECK enum hr_err
+hr_tokenizer_from_sentencepiece(const char *path, struct hr_tokenizer **ret_tokenizer,
+                                struct hr_error *reterr);
+
 HR_API void hr_tokenizer_destroy(struct hr_tokenizer *tokenizer); /* NULL is allowed */
 
 /* The largest id plus one. */
@@ -78,9 +89,10 @@ HR_API int32_t hr_tokenizer_vocab_size(const struct hr_tokenizer *tokenizer);
 
 /* ---- encoding ---- */
 
-/* Encodes `bytes` bytes into the caller's `ids`. A text never has more ids than bytes.
- * *ret_count is the number of ids; if it is more than `room`, the call fails with
- * HR_ERR_LIMIT and the contents of `ids` are undefined. */
+/* Encodes `bytes` bytes into the caller's `ids`. With byte-level BPE a text never has
+ * more ids than bytes; with SentencePiece it may, by what its rules insert. *ret_count is
+ * the number of ids; if it is more than `room`, the call fails with HR_ERR_LIMIT and the
+ * contents of `ids` are undefined. */
 HR_API HR_CHECK enum hr_err
 hr_tokenizer_encode(struct hr_tokenizer *tokenizer, const void *text, size_t bytes,
                     int32_t *ids, size_t room, size_t *ret_count,

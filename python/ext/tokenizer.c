@@ -11,7 +11,8 @@
  */
 #define LONG_TEXT 2048
 
-/* More than a text of n bytes has ids; then hr_tokenizer_encode writes them in place. */
+/* More than a text of n bytes usually has ids; then byte-level BPE writes them in place.
+ */
 #define ROOM(bytes) ((bytes) + 4)
 
 struct ext_tokenizer {
@@ -28,6 +29,8 @@ static enum hr_err open_files(const char *form, const char *path, const char *ot
         return hr_tokenizer_from_gpt2(path, other, ret, error);
     if (strcmp(form, "json") == 0)
         return hr_tokenizer_from_json(path, ret, error);
+    if (strcmp(form, "sentencepiece") == 0)
+        return hr_tokenizer_from_sentencepiece(path, ret, error);
     if (hr_tokenizer_pattern_find(other, &pattern))
         return hr_tokenizer_from_tiktoken(path, pattern, ret, error);
     snprintf(error->message, sizeof error->message,
@@ -115,31 +118,45 @@ static int text_of(PyObject *object, struct hr_tokenizer_text *ret_text)
     return -1;
 }
 
+/* Encodes into `ids`, a bytearray with room for `room` ids. */
+static enum hr_err
+encode_into(struct hr_tokenizer *t, const struct hr_tokenizer_text *text, PyObject *ids,
+            size_t room, size_t *ret_count, struct hr_error *error)
+{
+    int32_t *to = (int32_t *)(void *)PyByteArray_AsString(ids);
+    enum hr_err code;
+
+    if (text->bytes < LONG_TEXT)
+        return hr_tokenizer_encode(t, text->data, text->bytes, to, room, ret_count,
+                                   error);
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_tokenizer_encode(t, text->data, text->bytes, to, room, ret_count, error);
+    Py_END_ALLOW_THREADS;
+    return code;
+}
+
 static PyObject *tokenizer_encode(PyObject *self, PyObject *object)
 {
     struct hr_tokenizer *t = handle(self);
     struct hr_tokenizer_text text;
     struct hr_error error = {0};
     PyObject *ids;
-    int32_t *to;
-    size_t count = 0;
+    size_t count = 0, room;
     enum hr_err code;
 
     if (t == NULL || text_of(object, &text) < 0)
         return NULL;
-    ids = PyByteArray_FromStringAndSize(NULL,
-                                        (Py_ssize_t)(ROOM(text.bytes) * sizeof(int32_t)));
+    room = ROOM(text.bytes);
+    ids = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(room * sizeof(int32_t)));
     if (ids == NULL)
         return NULL;
-    to = (int32_t *)(void *)PyByteArray_AsString(ids);
-    if (text.bytes < LONG_TEXT) {
-        code = hr_tokenizer_encode(t, text.data, text.bytes, to, ROOM(text.bytes), &count,
-                                   &error);
-    } else {
-        Py_BEGIN_ALLOW_THREADS;
-        code = hr_tokenizer_encode(t, text.data, text.bytes, to, ROOM(text.bytes), &count,
-                                   &error);
-        Py_END_ALLOW_THREADS;
+    code = encode_into(t, &text, ids, room, &count, &error);
+    if (code == HR_ERR_LIMIT && count > room) { /* rules made the text longer */
+        if (PyByteArray_Resize(ids, (Py_ssize_t)(count * sizeof(int32_t))) < 0) {
+            Py_DECREF(ids);
+            return NULL;
+        }
+        code = encode_into(t, &text, ids, count, &count, &error);
     }
     if (code != HR_OK)
         ext_raise(ext_state(self), &error, NULL, NULL);
@@ -298,12 +315,12 @@ static PyGetSetDef tokenizer_getset[] = {
 };
 
 static PyType_Slot tokenizer_slots[] = {
-    {Py_tp_doc,     "Tokenizer(form, path, other)\n--\n\nByte-level BPE."},
-    {Py_tp_init,    tokenizer_init                                       },
-    {Py_tp_dealloc, tokenizer_dealloc                                    },
-    {Py_tp_methods, tokenizer_methods                                    },
-    {Py_tp_getset,  tokenizer_getset                                     },
-    {0,             NULL                                                 },
+    {Py_tp_doc,     "Tokenizer(form, path, other)\n--\n\nText to token ids."},
+    {Py_tp_init,    tokenizer_init                                          },
+    {Py_tp_dealloc, tokenizer_dealloc                                       },
+    {Py_tp_methods, tokenizer_methods                                       },
+    {Py_tp_getset,  tokenizer_getset                                        },
+    {0,             NULL                                                    },
 };
 
 PyType_Spec ext_tokenizer_spec = {

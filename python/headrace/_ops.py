@@ -92,6 +92,7 @@ __all__ = [
     "text_split",
     "text_strip",
     "text_tokenize_bpe",
+    "text_tokenize_unigram",
     "text_tokenize_wordpiece",
     "tokens_add",
     "tokens_embed",
@@ -3061,6 +3062,7 @@ def text_detokenize(
     pattern: Literal["r50k", "cl100k", "o200k", "llama3"] = "r50k",
     encoder: PathLike | None = None,
     merges: PathLike | None = None,
+    model: PathLike | None = None,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -3070,8 +3072,9 @@ def text_detokenize(
     Operator `text.detokenize`, kind map, version 1; pure.
 
     int32 `[tokens]` to a byte string: the bytes of the tokens one after the other,
-    which are those of the text that text.tokenize_bpe was given. An id that is no token
-    is an error. The files are as in text.tokenize_bpe.
+    which are those of the text that text.tokenize_bpe was given. With `model` it is the
+    text as normalised by the model, without control symbols. An id that is no token is
+    an error. The files are as in text.tokenize_bpe and text.tokenize_unigram.
 
     Args:
         pipeline: what the operator reads.
@@ -3083,6 +3086,7 @@ def text_detokenize(
             o200k, llama3, default r50k.
         encoder: or GPT-2's encoder.json, with merges; path, optional.
         merges: GPT-2's vocab.bpe, with encoder; path, optional.
+        model: or a SentencePiece model; path, optional.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -3090,7 +3094,7 @@ def text_detokenize(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"field": field, "to": to, "json": json, "ranks": ranks, "pattern": pattern, "encoder": encoder, "merges": merges}
+    params: dict[str, Any] = {"field": field, "to": to, "json": json, "ranks": ranks, "pattern": pattern, "encoder": encoder, "merges": merges, "model": model}
     defaults: dict[str, Any] = {"field": "tokens", "to": "text", "pattern": "r50k"}
     return pipeline._then("text.detokenize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
@@ -3283,6 +3287,47 @@ def text_tokenize_bpe(
     params: dict[str, Any] = {"field": field, "to": to, "json": json, "ranks": ranks, "pattern": pattern, "encoder": encoder, "merges": merges}
     defaults: dict[str, Any] = {"field": "text", "to": "tokens", "pattern": "r50k"}
     return pipeline._then("text.tokenize_bpe", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("text.tokenize_unigram")
+def text_tokenize_unigram(
+    pipeline: Pipeline,
+    model: PathLike,
+    *,
+    field: str = "text",
+    to: str = "tokens",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Text to token ids by a SentencePiece model.
+
+    Operator `text.tokenize_unigram`, kind map, version 1; pure.
+
+    A byte string to int32 `[tokens]`, whose length differs between records: collect
+    batches with `batch.pad` or with `ragged: true`. The ids are those of the
+    sentencepiece library, without begin and end symbols: tokens.add puts them. Models
+    of type unigram and bpe are read, with their normalisation, byte fallback and
+    user-defined symbols. Text that looks like a control symbol is ordinary text, and
+    each byte that is not part of a well-formed UTF-8 character is U+FFFD. The contents
+    of the file, not its path, are part of the fingerprint. Each thread uses about 8 MB
+    in addition to the memory of the iterator.
+
+    Args:
+        pipeline: what the operator reads.
+        model: a SentencePiece model of type unigram or bpe (spm.model); path, required.
+        field: the field with the text; it is dropped; field, default text.
+        to: the field that becomes the ids; field, default tokens.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"model": model, "field": field, "to": to}
+    defaults: dict[str, Any] = {"field": "text", "to": "tokens"}
+    return pipeline._then("text.tokenize_unigram", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("text.tokenize_wordpiece")
@@ -3719,6 +3764,7 @@ class Methods:
     split_text = text_split
     strip_text = text_strip
     tokenize_bpe = text_tokenize_bpe
+    tokenize_unigram = text_tokenize_unigram
     tokenize_wordpiece = text_tokenize_wordpiece
     add_tokens = tokens_add
     embed_tokens = tokens_embed

@@ -1,4 +1,4 @@
-"""A tokenizer by itself: byte-level BPE with the ids of tiktoken and of Hugging Face's library."""
+"""Tokenizers by themselves, with the ids of tiktoken, of Hugging Face's library and of sentencepiece."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Pattern: TypeAlias = Literal["r50k", "cl100k", "o200k", "llama3"]
 
 
 class Tokenizer:
-    """Text to token ids and back; made by `from_gpt2`, `from_tiktoken` or `from_json`.
+    """Text to token ids and back; made by `from_gpt2`, `from_tiktoken`, `from_json` or
+    `from_sentencepiece`.
 
     The ids are those of tiktoken's `encode_ordinary` and of Hugging Face's tokenizers with
     `add_special_tokens=False`: text that looks like a special token is ordinary text. Each byte of
@@ -76,6 +77,20 @@ class Tokenizer:
             UnsupportedError: it is another kind of tokenizer. For the file, as from_gpt2.
         """
         return cls("json", os.path.abspath(path))
+
+    @classmethod
+    def from_sentencepiece(cls, path: PathLike) -> Tokenizer:
+        """A model file of SentencePiece (spm.model, tokenizer.model), of type unigram or bpe.
+
+        The ids are those of the sentencepiece library. Text is normalised by the model's rules
+        first, and bytes that are not UTF-8 are U+FFFD; `decode` returns the normalised text.
+        Control symbols such as "<s>" are ordinary text for `encode`, and nothing for `decode`.
+
+        Raises:
+            UnsupportedError: the model is of type word or char, or has a denormalizer. For the
+                file, as from_gpt2.
+        """
+        return cls("sentencepiece", os.path.abspath(path))
 
     def encode(self, text: str | bytes) -> npt.NDArray[np.int32]:
         """The ids of a text, int32 [n].

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pickle
 import random
+import struct
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -318,6 +319,110 @@ def test_every_character_is_classed_as_by_tiktoken(tmp_path: pathlib.Path, patte
         some = [chr(c) for c in range(low, low + 4096) if not 0xD800 <= c < 0xE000]
         text = "".join(f"a{c}A {c}\n" for c in some)
         assert tokenizer.encode(text).tolist() == encoding.encode_ordinary(text)
+
+
+# ---- SentencePiece ----
+
+MODELS = ROOT / "fuzz/corpus/sentencepiece"
+
+
+def number(value: int) -> bytes:
+    """A varint."""
+    return bytes([value & 127 | 128]) + number(value >> 7) if value > 127 else bytes([value])
+
+
+def message(field: int, content: bytes) -> bytes:
+    return number(field << 3 | 2) + number(len(content)) + content
+
+
+def piece(text: str, score: float, kind: int) -> bytes:
+    return message(1, message(1, text.encode()) + b"\x15" + struct.pack("<f", score) + b"\x18" + number(kind))
+
+
+def drawn_model(rng: random.Random) -> tuple[bytes, str]:
+    """A model file of either type over a few characters, with every kind of piece and option; and its characters."""
+    alphabet, bytes_too = rng.choice(["ab▁", "abc▁é中", "abcdef▁"]), rng.random() < 0.3
+    pieces = {"<unk>": piece("<unk>", 0, 2), "<s>": piece("<s>", 0, 3)}
+    for text in [*alphabet, *("".join(rng.choices(alphabet, k=rng.randrange(2, 6))) for _ in range(rng.randrange(40)))]:
+        score, kind = rng.choice([-5, -6, -7, -11, rng.uniform(-15, 0)]), rng.choice([1] * 12 + [4, 5])
+        if rng.random() < 0.9:
+            pieces.setdefault(text, piece(text, score, kind))
+    if bytes_too:
+        pieces |= {f"<0x{byte:02X}>": piece(f"<0x{byte:02X}>", 0, 6) for byte in range(256)}
+    options = b"".join(number(field << 3) + number(rng.randrange(2)) for field in (3, 4, 5) if rng.random() < 0.5)
+    trainer = b"\x18" + number(rng.choice([1, 2])) + (b"\x98\x02\x01" if bytes_too else b"")
+    trainer += b"\xc0\x01\x01" if rng.random() < 0.2 else b""
+    return b"".join(pieces.values()) + message(2, trainer) + message(3, options), alphabet.replace("▁", " ")
+
+
+def test_ids_of_sentencepiece(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    library = pytest.importorskip("sentencepiece")
+    for _ in range(100):
+        model, alphabet = drawn_model(rng)
+        (tmp_path / "x.model").write_bytes(model)
+        tokenizer, other = hr.Tokenizer.from_sentencepiece(tmp_path / "x.model"), library.SentencePieceProcessor()
+        other.LoadFromSerializedProto(model)
+        for length in (1, 3, 10, 40, 400):
+            text = "".join(
+                rng.choice(alphabet + ("  zé\ufffd▁\0" if rng.random() < 0.3 else "")) for _ in range(length)
+            )
+            ids = tokenizer.encode(text).tolist()
+            assert ids == other.encode(text), (text, model)
+            assert tokenizer.decode(ids) == other.decode(ids), (ids, model)
+        ids = rng.choices(range(tokenizer.vocab_size), k=20)
+        assert tokenizer.decode(ids) == other.decode(ids), (ids, model)
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe", "bytes", "suffix"])
+def test_ids_of_sentencepiece_for_all_text(name: str, rng: random.Random) -> None:
+    library = pytest.importorskip("sentencepiece")
+    tokenizer = hr.Tokenizer.from_sentencepiece(MODELS / name)
+    other = library.SentencePieceProcessor(model_file=str(MODELS / name))
+    for _ in range(300):
+        text = random_text(rng, 60).encode()
+        if rng.random() < 0.3:
+            at = rng.randrange(len(text))
+            text = text[:at] + bytes([rng.randrange(256)]) + text[at + 1 :]
+        ids = tokenizer.encode(text).tolist()
+        assert ids == other.encode(text), text
+        assert tokenizer.decode(ids) == other.decode(ids), text
+
+
+def test_a_sentencepiece_model_by_itself() -> None:
+    tokenizer = hr.Tokenizer.from_sentencepiece(MODELS / "unigram")
+    again = pickle.loads(pickle.dumps(tokenizer))
+    ids = [33, 0, 35, 48, 5, 0]
+    assert tokenizer.encode("waterX\twheel<sep>tÉ ").tolist() == again.encode("waterX\twheel<sep>tÉ ").tolist() == ids
+    assert tokenizer.decode(ids) == "water \u2047  wheel<sep>t \u2047 "
+    assert tokenizer.encode("\ufdfa").tolist() == [30, 33, 40, 30, 42, 36, 41, 35]  # more ids than bytes
+    values, offsets = tokenizer.encode_batch(["the water", "", "\ufdfa"] * 50, threads=3)
+    assert offsets.tolist()[:4] == [0, 2, 2, 10] and len(values) == 500
+    assert tokenizer.vocab_size == 52
+    assert "unigram" in repr(tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("cut", hr.FormatError, "malformed at byte"),
+        ("empty", hr.FormatError, "unknown piece"),
+        ("type-word", hr.UnsupportedError, "type word"),
+        ("nowhere", hr.MissingFileError, "nowhere"),
+    ],
+)
+def test_wrong_sentencepiece_models(name: str, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        hr.Tokenizer.from_sentencepiece(MODELS / name)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_pieces_in_batches(tmp_path: pathlib.Path, threads: int) -> None:
+    lines = ["the water", "", "a mill\tturns", "\ufdfa", "in the wheel"] * 9
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pipe = hr.lines(tmp_path / "lines.txt").tokenize_unigram(MODELS / "unigram").batch(4, ragged=True)
+    tokenizer = hr.Tokenizer.from_sentencepiece(MODELS / "unigram")
+    got = [item.tolist() for b in pipe.loader(output="numpy", threads=threads) for item in b.tokens.items()]
+    assert got == [tokenizer.encode(line).tolist() for line in lines]
 
 
 # ---- in a pipeline ----

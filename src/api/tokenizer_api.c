@@ -2,6 +2,7 @@
  * api/tokenizer_api.c - headrace/tokenizer.h: files, arguments, batches of texts.
  */
 #include "codec/bpe.h"
+#include "codec/sentencepiece.h"
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/error.h"
@@ -93,6 +94,21 @@ enum hr_err hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_t
         return null_argument(reterr);
     HR_TRY(read_file(path, &file, reterr));
     err = hr__bpe_read_json(&file, ret_tokenizer, reterr);
+    free_file(&file);
+    return err;
+}
+
+enum hr_err
+hr_tokenizer_from_sentencepiece(const char *path, struct hr_tokenizer **ret_tokenizer,
+                                struct hr_error *reterr)
+{
+    struct hr_tokenizer_file file;
+    enum hr_err err;
+
+    if (path == NULL || ret_tokenizer == NULL)
+        return null_argument(reterr);
+    HR_TRY(read_file(path, &file, reterr));
+    err = hr__sentencepiece_read(&file, ret_tokenizer, reterr);
     free_file(&file);
     return err;
 }

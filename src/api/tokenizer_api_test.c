@@ -238,6 +238,30 @@ TEST(many_threads_encode_with_one_tokenizer)
     hr_tokenizer_destroy(t);
 }
 
+TEST(sentencepiece_models_are_read)
+{
+    static const int32_t want[] = {30, 33, 40, 30, 42, 36, 41, 35};
+    struct hr_tokenizer *t = NULL;
+    struct hr_error error = {0};
+    int32_t ids[8];
+    size_t count = 0;
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/fuzz/corpus/sentencepiece/unigram",
+             check_source_dir());
+    CHECK_OK(hr_tokenizer_from_sentencepiece(path, &t, NULL));
+    CHECK_EQ_INT(hr_tokenizer_vocab_size(t), 52);
+    CHECK_ERR(HR_ERR_LIMIT, hr_tokenizer_encode(t, "\ufdfa", 3, ids, 7, &count, &error));
+    CHECK_EQ_INT(count, 8); /* a text may have more ids than bytes */
+    CHECK_OK(hr_tokenizer_encode(t, "\ufdfa", 3, ids, 8, &count, NULL));
+    CHECK_BYTES(ids, want, sizeof want);
+    hr_tokenizer_destroy(t);
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_tokenizer_from_sentencepiece(NULL, &t, NULL));
+    CHECK_ERR(HR_ERR_NOT_FOUND,
+              hr_tokenizer_from_sentencepiece("/nowhere/x.model", &t, &error));
+    CHECK_HAS(error.message, "/nowhere/x.model");
+}
+
 TEST(wrong_arguments_are_refused)
 {
     enum hr_tokenizer_pattern pattern;

@@ -6,6 +6,7 @@
  * are a linked list with a heap of pairs, so that a word of a megabyte takes n log n.
  */
 #include "codec/bpe_priv.h"
+#include "codec/heap.h"
 #include "core/alloc.h"
 
 #include <assert.h>
@@ -80,40 +81,8 @@ struct node {
     uint32_t before, after;
 };
 
-/* Pairs as rank << 32 | node, the lowest first. A pair whose rank changed stays in the
- * heap and is skipped when it comes up. */
-struct heap {
-    uint64_t *items;
-    size_t count;
-};
-
-static void push(struct heap *heap, uint64_t item)
-{
-    size_t at = heap->count++;
-
-    for (; at > 0 && heap->items[(at - 1) / 2] > item; at = (at - 1) / 2)
-        heap->items[at] = heap->items[(at - 1) / 2];
-    heap->items[at] = item;
-}
-
-static uint64_t pop(struct heap *heap)
-{
-    uint64_t first = heap->items[0], last = heap->items[--heap->count];
-    size_t at = 0, child;
-
-    while ((child = 2 * at + 1) < heap->count) {
-        child += child + 1 < heap->count && heap->items[child + 1] < heap->items[child];
-        if (heap->items[child] >= last)
-            break;
-        heap->items[at] = heap->items[child];
-        at = child;
-    }
-    heap->items[at] = last;
-    return first;
-}
-
 static void
-rank_pair(const struct hr_bpe *t, struct heap *heap, struct node *nodes, uint32_t at)
+rank_pair(const struct hr_bpe *t, struct hr_heap *heap, struct node *nodes, uint32_t at)
 {
     struct node *node = &nodes[at];
 
@@ -121,11 +90,11 @@ rank_pair(const struct hr_bpe *t, struct heap *heap, struct node *nodes, uint32_
                      ? HR_BPE_NO_RANK
                      : hr__bpe_rank(&t->pairs, node->id, nodes[node->after].id);
     if (node->rank != HR_BPE_NO_RANK)
-        push(heap, (uint64_t)node->rank << 32 | at);
+        hr__heap_push(heap, (uint64_t)node->rank << 32 | at);
 }
 
 static void
-merge_at(const struct hr_bpe *t, struct heap *heap, struct node *nodes, uint32_t at)
+merge_at(const struct hr_bpe *t, struct hr_heap *heap, struct node *nodes, uint32_t at)
 {
     struct node *node = &nodes[at], *next = &nodes[node->after];
 
@@ -150,12 +119,13 @@ static bool scratch_room(struct hr_bpe_scratch *scratch, size_t bytes)
     return scratch->memory != NULL;
 }
 
-/* Each merge pushes at most two pairs and removes a node, so 3 * count items suffice. */
+/* A pair whose rank changed stays in the heap and is skipped when it comes up. Each
+ * merge pushes at most two pairs and removes a node, so 3 * count items suffice. */
 static size_t merge_long(const struct hr_bpe *t, struct hr_bpe_scratch *scratch,
                          const uint8_t *word, size_t count, int32_t *to)
 {
     size_t per_byte = sizeof(struct node) + 3 * sizeof(uint64_t), written = 0;
-    struct heap heap = {NULL};
+    struct hr_heap heap = {NULL}; /* pairs: rank << 32 | node */
     struct node *nodes;
 
     if (!scratch_room(scratch, count * per_byte))
@@ -168,7 +138,7 @@ static size_t merge_long(const struct hr_bpe *t, struct hr_bpe_scratch *scratch,
     for (uint32_t i = 0; i + 1 < count; i++)
         rank_pair(t, &heap, nodes, i);
     while (heap.count > 0) {
-        uint64_t item = pop(&heap);
+        uint64_t item = hr__heap_pop(&heap);
         uint32_t at = (uint32_t)item;
 
         if (nodes[at].rank == item >> 32)

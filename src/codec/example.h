@@ -7,13 +7,7 @@
 #ifndef HR_CODEC_EXAMPLE_H
 #define HR_CODEC_EXAMPLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-struct hr_example_bytes {
-    const uint8_t *at, *end;
-};
+#include "codec/proto.h"
 
 enum hr_example_kind {
     HR_EXAMPLE_NONE, /* an empty feature */
@@ -23,14 +17,14 @@ enum hr_example_kind {
 };
 
 struct hr_example_feature {
-    struct hr_example_bytes name;
+    struct hr_proto_bytes name;
     enum hr_example_kind kind;
-    struct hr_example_bytes list;
+    struct hr_proto_bytes list;
 };
 
 /* A walk over the features of an example, in its order. */
 struct hr_example_walk {
-    struct hr_example_bytes example, features;
+    struct hr_proto_bytes example, features;
     bool malformed; /* the walk ended there */
 };
 void hr__example_begin(struct hr_example_walk *walk, const void *data, size_t bytes);
@@ -46,6 +40,6 @@ int64_t hr__example_count(const struct hr_example_feature *feature);
 void hr__example_ints(const struct hr_example_feature *feature, int64_t *to);
 void hr__example_floats(const struct hr_example_feature *feature, float *to);
 void hr__example_strings(const struct hr_example_feature *feature,
-                         struct hr_example_bytes *to);
+                         struct hr_proto_bytes *to);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * ops/bpe_files.c - the files of a byte-level BPE tokenizer.
+ * ops/bpe_files.c - the files of tokenizers.
  */
 #include "ops/bpe_files.h"
 
@@ -9,6 +9,12 @@ const char *const hr__bpe_patterns[] = {
 #undef PATTERN_NAME
         NULL,
 };
+
+bool hr__bpe_files_any(const struct hr_bpe_files *files)
+{
+    return files->json != NULL || files->ranks != NULL || files->encoder != NULL ||
+           files->merges != NULL;
+}
 
 enum hr_err hr__bpe_files_infer(struct hr_infer *infer, const struct hr_bpe_files *files)
 {
@@ -39,16 +45,53 @@ enum hr_err hr__bpe_files_open(const struct hr_bpe_files *files, void **ret_stat
     return HR_OK;
 }
 
-void hr__bpe_files_close(void *state)
+enum hr_err
+hr__sentencepiece_open(const char *model, void **ret_state, struct hr_error *error)
+{
+    struct hr_tokenizer *tokenizer = NULL;
+
+    HR_TRY(hr_tokenizer_from_sentencepiece(model, &tokenizer, error));
+    *ret_state = tokenizer;
+    return HR_OK;
+}
+
+void hr__tokenizer_close(void *state)
 {
     hr_tokenizer_destroy(state);
 }
 
-void hr__bpe_files_identity(const void *params, const void *state,
+void hr__tokenizer_identity(const void *params, const void *state,
                             struct hr_hasher *hasher)
 {
     const struct hr_hash128 hash = hr__tokenizer_hash(state);
 
     (void)params;
     hr__hasher_add(hasher, &hash, sizeof hash);
+}
+
+enum { FIELD_FROM, FIELD_TO };
+
+enum hr_err hr__tokenizer_apply(struct hr_op_ctx *ctx)
+{
+    struct hr_value *text = ctx->fields[FIELD_FROM];
+    size_t room = text->bytes + HR_TOKENIZER_ROOM_MORE, count = 0;
+    enum hr_err err;
+    int64_t dims[1];
+    void *ids;
+
+    if (text->kind != HR_VALUE_BYTES)
+        return hr__fail(ctx->error, HR_ERR_TYPE, "the field has no text to tokenize");
+    HR_TRY(hr__op_alloc(ctx, room * sizeof(int32_t), &ids));
+    err = hr_tokenizer_encode(ctx->state, text->data, text->bytes, ids, room, &count,
+                              ctx->error);
+    if (err == HR_ERR_LIMIT && count > room) { /* rules made the text longer */
+        HR_TRY(hr__op_alloc(ctx, count * sizeof(int32_t), &ids));
+        err = hr_tokenizer_encode(ctx->state, text->data, text->bytes, ids, count, &count,
+                                  ctx->error);
+    }
+    HR_TRY(err);
+    hr__value_clear(text);
+    dims[0] = (int64_t)count;
+    hr__value_set_tensor(ctx->fields[FIELD_TO], HR_I32, 1, dims, ids, NULL);
+    return HR_OK;
 }

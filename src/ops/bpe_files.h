@@ -1,11 +1,11 @@
 /*
- * ops/bpe_files.h - the files of a byte-level BPE tokenizer: parameters and state of the
- * ops that use one.
+ * ops/bpe_files.h - the files of tokenizers: parameters and state of the ops that use
+ * one.
  */
 #ifndef HR_OPS_BPE_FILES_H
 #define HR_OPS_BPE_FILES_H
 
-#include "codec/bpe.h"
+#include "codec/tokenizer.h"
 #include "op/op.h"
 
 /* A member `files` of the op's parameters. */
@@ -45,6 +45,8 @@ extern const char *const hr__bpe_patterns[];
         .help = "GPT-2's vocab.bpe, with encoder"                                        \
     }
 
+bool hr__bpe_files_any(const struct hr_bpe_files *files);
+
 /* Fails unless the files of one tokenizer are given. */
 HR_CHECK enum hr_err
 hr__bpe_files_infer(struct hr_infer *infer, const struct hr_bpe_files *files);
@@ -52,8 +54,16 @@ hr__bpe_files_infer(struct hr_infer *infer, const struct hr_bpe_files *files);
 /* Reads them; the state of the op is a struct hr_tokenizer. */
 HR_CHECK enum hr_err hr__bpe_files_open(const struct hr_bpe_files *files,
                                         void **ret_state, struct hr_error *error);
-void hr__bpe_files_close(void *state);
-void hr__bpe_files_identity(const void *params, const void *state,
+
+/* The same for a SentencePiece model. */
+HR_CHECK enum hr_err
+hr__sentencepiece_open(const char *model, void **ret_state, struct hr_error *error);
+
+void hr__tokenizer_close(void *state);
+void hr__tokenizer_identity(const void *params, const void *state,
                             struct hr_hasher *hasher);
+
+/* An apply function for ops whose fields are a text and the ids that it becomes. */
+HR_CHECK enum hr_err hr__tokenizer_apply(struct hr_op_ctx *ctx);
 
 #endif

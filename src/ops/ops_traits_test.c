@@ -21,7 +21,7 @@
 /* ---- what they are given ---- */
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
-    tar[512], tfrecord[512], ranks[512], table[512], jsonl[512];
+    tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -36,6 +36,7 @@ static const struct {
     {"${ranks}",    ranks   },
     {"${table}",    table   },
     {"${jsonl}",    jsonl   },
+    {"${pieces}",   pieces  },
 };
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
@@ -156,6 +157,8 @@ static void make_inputs(void)
     write_examples();
     write_table();
     snprintf(tfrecord, sizeof tfrecord, "%s/fuzz/corpus/tfrecord/whole",
+             check_source_dir());
+    snprintf(pieces, sizeof pieces, "%s/fuzz/corpus/sentencepiece/unigram",
              check_source_dir());
     snprintf(records, sizeof records, "%s/fuzz/corpus/records/texts", check_source_dir());
 }

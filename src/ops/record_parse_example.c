@@ -196,7 +196,7 @@ set_bytes(struct hr_op_ctx *ctx, const struct wanted *wanted,
           const struct hr_example_feature *feature, int64_t count, struct hr_value *value)
 {
     struct hr_buffer *owner = ctx->fields[FIELD_FROM]->owner;
-    struct hr_example_bytes bytes;
+    struct hr_proto_bytes bytes;
 
     if (count != 1)
         return fail(ctx, wanted, "it has not one byte string");

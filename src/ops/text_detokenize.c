@@ -1,12 +1,12 @@
 /*
- * text.detokenize - token ids back to text, by byte-level BPE.
+ * text.detokenize - token ids back to text.
  */
 #include "ops/bpe_files.h"
 
 #include <string.h>
 
 struct detokenize {
-    const char *field, *to;
+    const char *field, *to, *model;
     struct hr_bpe_files files;
 };
 
@@ -16,6 +16,8 @@ static const struct hr_param detokenize_params[] = {
     HR_P_FIELD(struct detokenize, to, .fallback = "text", .access = HR_ACCESS_WRITE,
                .help = "the field that becomes the text"),
     HR_P_BPE_FILES(struct detokenize),
+    HR_P_PATH(struct detokenize, model, .not_identity = true,
+              .help = "or a SentencePiece model"),
 };
 
 enum { FIELD_FROM, FIELD_TO };
@@ -27,7 +29,11 @@ static enum hr_err detokenize_infer(struct hr_infer *infer)
     struct hr_field *to = infer->fields[FIELD_TO];
     struct hr_field text = {.kind = HR_FIELD_BYTES, .meaning = HR_MEANING_TEXT};
 
-    HR_TRY(hr__bpe_files_infer(infer, &p->files));
+    if (p->model == NULL)
+        HR_TRY(hr__bpe_files_infer(infer, &p->files));
+    else if (hr__bpe_files_any(&p->files))
+        return hr__infer_fail(infer, "model", HR_ERR_ARGUMENT,
+                              "give a model or the files of a BPE tokenizer, not both");
     if (from->kind != HR_FIELD_TENSOR || from->ndim != 1 || from->dtype != HR_I32)
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                               "field \"%s\" must be a list of int32", p->field);
@@ -41,7 +47,8 @@ static enum hr_err detokenize_open(const struct hr_open *open, void **ret_state)
 {
     const struct detokenize *p = open->params;
 
-    return hr__bpe_files_open(&p->files, ret_state, open->error);
+    return p->model != NULL ? hr__sentencepiece_open(p->model, ret_state, open->error)
+                            : hr__bpe_files_open(&p->files, ret_state, open->error);
 }
 
 static enum hr_err detokenize_apply(struct hr_op_ctx *ctx)
@@ -69,15 +76,17 @@ const struct hr_op hr_op_text_detokenize = {
     .name = "text.detokenize",
     .summary = "token ids back to text",
     .doc = "int32 `[tokens]` to a byte string: the bytes of the tokens one after the "
-           "other, which are those of the text that text.tokenize_bpe was given. An id "
-           "that is no token is an error. The files are as in text.tokenize_bpe.",
+           "other, which are those of the text that text.tokenize_bpe was given. With "
+           "`model` it is the text as normalised by the model, without control symbols. "
+           "An id that is no token is an error. The files are as in text.tokenize_bpe "
+           "and text.tokenize_unigram.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE,
     HR_PARAMS(detokenize_params, struct detokenize),
     .infer = detokenize_infer,
     .open = detokenize_open,
-    .close = hr__bpe_files_close,
-    .identity = hr__bpe_files_identity,
+    .close = hr__tokenizer_close,
+    .identity = hr__tokenizer_identity,
     .apply = detokenize_apply,
 };

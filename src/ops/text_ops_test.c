@@ -123,6 +123,77 @@ TEST(tokenize_bpe_refuses_files_that_are_missing_damaged_or_too_many)
     bench_finish(&b);
 }
 
+static enum hr_err unigram(const char *text, const char *model)
+{
+    char params[700];
+
+    snprintf(params, sizeof params, "{model: '%s/fuzz/corpus/sentencepiece/%s'}",
+             check_source_dir(), model);
+    bench_clear(&b);
+    bench_put_bytes(&b, "text", text, strlen(text));
+    memset(&b.error, 0, sizeof b.error);
+    return bench_op(&b, "text.tokenize_unigram", params);
+}
+
+static void check_tokens(const int32_t *want, size_t want_bytes)
+{
+    size_t bytes;
+    int32_t *got = bench_bytes(&b, "tokens", &bytes);
+
+    CHECK_EQ_INT(bytes, want_bytes);
+    CHECK_BYTES(got, want, bytes);
+    free(got);
+}
+
+TEST(tokenize_unigram_gives_the_ids_of_pieces)
+{
+    static const int32_t want[] = {33, 0, 35, 48, 5, 0};
+    static const int32_t longer[] = {30, 33, 40, 30, 42, 36, 41, 35};
+    static const char text[] = "water \u2047  wheel<sep>t \u2047 ";
+    char params[700];
+
+    bench_init(&b);
+    CHECK_OK(unigram("waterX\twheel<sep>t\u00c9 ", "unigram"));
+    check_tokens(want, sizeof want);
+    CHECK(hr__schema_find(&b.schema, "text") == NULL);
+    CHECK(bench_field(&b, "tokens")->dtype == HR_I32 &&
+          bench_field(&b, "tokens")->ndim == 1);
+    snprintf(params, sizeof params, "{model: '%s/fuzz/corpus/sentencepiece/unigram'}",
+             check_source_dir());
+    CHECK_OK(bench_op(&b, "text.detokenize", params));
+    CHECK_EQ_INT(bench_value(&b, "text")->bytes, sizeof text - 1);
+    CHECK_BYTES(bench_value(&b, "text")->data, text, sizeof text - 1);
+    CHECK_OK(unigram("", "unigram"));
+    check_tokens(NULL, 0);
+    CHECK_OK(unigram("\ufdfa", "unigram")); /* more ids than bytes */
+    check_tokens(longer, sizeof longer);
+    bench_finish(&b);
+}
+
+TEST(tokenize_unigram_refuses_what_is_no_model)
+{
+    bench_init(&b);
+    CHECK_ERR(HR_ERR_FORMAT, unigram("x", "cut"));
+    CHECK_HAS(b.error.message, "malformed at byte");
+    CHECK_ERR(HR_ERR_FORMAT, unigram("x", "empty"));
+    CHECK_ERR(HR_ERR_UNSUPPORTED, unigram("x", "type-word"));
+    CHECK_HAS(b.error.message, "type word");
+    CHECK_ERR(HR_ERR_NOT_FOUND, unigram("x", "no-such-model"));
+    CHECK_HAS(b.error.message, "no-such-model");
+    CHECK(bench_op(&b, "text.tokenize_unigram", "{}") != HR_OK);
+    bench_clear(&b);
+    bench_put(&b, "text");
+    bench_field(&b, "text")->dtype = HR_I64;
+    CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "text.tokenize_unigram", "{model: x}"));
+    CHECK_HAS(b.error.message, "must be a byte string");
+    bench_put(&b, "tokens");
+    bench_field(&b, "tokens")->dtype = HR_I32;
+    bench_field(&b, "tokens")->ndim = 1;
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "text.detokenize", "{model: x, ranks: y}"));
+    CHECK_HAS(b.error.message, "not both");
+    bench_finish(&b);
+}
+
 /* ---- lists of ids ---- */
 
 #define LIST(...)                                                                        \
@@ -135,7 +206,7 @@ TEST(tokenize_bpe_refuses_files_that_are_missing_damaged_or_too_many)
     do {                                                                                 \
         static const int32_t want_[] = {__VA_ARGS__};                                    \
                                                                                          \
-        check_list(want_, sizeof want_);                                                 \
+        check_tokens(want_, sizeof want_);                                               \
     } while (0)
 #define OP(name, params) CHECK_OK(bench_op(&b, name, params))
 
@@ -150,16 +221,6 @@ static void put_list(int32_t *ids, size_t count)
     hr__dim_unknown(&bench_field(&b, "tokens")->dims[0], "tokens");
 }
 
-static void check_list(const int32_t *want, size_t want_bytes)
-{
-    size_t bytes;
-    int32_t *got = bench_bytes(&b, "tokens", &bytes);
-
-    CHECK_EQ_INT(bytes, want_bytes);
-    CHECK_BYTES(got, want, bytes);
-    free(got);
-}
-
 TEST(truncate_cuts_long_lists_at_either_end)
 {
     bench_init(&b);
@@ -171,7 +232,7 @@ TEST(truncate_cuts_long_lists_at_either_end)
     OP("tokens.truncate", "{length: 2}");
     IS_LIST(2, 3);
     OP("tokens.truncate", "{length: 0}");
-    check_list(NULL, 0);
+    check_tokens(NULL, 0);
     bench_finish(&b);
 }
 
@@ -237,7 +298,7 @@ TEST(pad_takes_empty_lists_and_any_dtype)
     LIST(0);
     bench_value(&b, "tokens")->dims[0] = 0;
     OP("tokens.pad", "{multiple: 8}");
-    check_list(NULL, 0);
+    check_tokens(NULL, 0);
     OP("tokens.pad", "{length: 2, value: 3}");
     IS_LIST(3, 3);
     LIST(0);
@@ -709,6 +770,6 @@ TEST(masks_that_make_no_sense_are_refused)
     LIST(0);
     bench_value(&b, "tokens")->dims[0] = 0;
     OP("tokens.mask", "{mask_id: 3, random: 0}");
-    check_list(NULL, 0);
+    check_tokens(NULL, 0);
     bench_finish(&b);
 }

@@ -42,24 +42,6 @@ static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
     return hr__bpe_files_open(&p->files, ret_state, open->error);
 }
 
-static enum hr_err tokenize_apply(struct hr_op_ctx *ctx)
-{
-    struct hr_value *text = ctx->fields[FIELD_FROM];
-    size_t room = text->bytes + HR_TOKENIZER_ROOM_MORE, count;
-    int64_t dims[1];
-    void *ids;
-
-    if (text->kind != HR_VALUE_BYTES)
-        return hr__fail(ctx->error, HR_ERR_TYPE, "the field has no text to tokenize");
-    HR_TRY(hr__op_alloc(ctx, room * sizeof(int32_t), &ids));
-    HR_TRY(hr_tokenizer_encode(ctx->state, text->data, text->bytes, ids, room, &count,
-                               ctx->error));
-    hr__value_clear(text);
-    dims[0] = (int64_t)count;
-    hr__value_set_tensor(ctx->fields[FIELD_TO], HR_I32, 1, dims, ids, NULL);
-    return HR_OK;
-}
-
 const struct hr_op hr_op_text_tokenize_bpe = {
     .name = "text.tokenize_bpe",
     .summary = "text to token ids by byte-level BPE",
@@ -78,7 +60,7 @@ const struct hr_op hr_op_text_tokenize_bpe = {
     HR_PARAMS(tokenize_params, struct tokenize),
     .infer = tokenize_infer,
     .open = tokenize_open,
-    .close = hr__bpe_files_close,
-    .identity = hr__bpe_files_identity,
-    .apply = tokenize_apply,
+    .close = hr__tokenizer_close,
+    .identity = hr__tokenizer_identity,
+    .apply = hr__tokenizer_apply,
 };

@@ -112,6 +112,7 @@ static const struct row rows[] = {
     {"text.split",                "{}",                                                      LINES   },
     {"text.strip",                "{}",                                                      LINES   },
     {"text.tokenize_bpe",         "{ranks: '${ranks}'}",                                     LINES   },
+    {"text.tokenize_unigram",     "{model: '${pieces}'}",                                    LINES   },
     {"text.tokenize_wordpiece",   "{vocab: '${list}', unknown: one}",                        LINES   },
     {"tokens.add",                "{begin: 7}",                                              TOKENS  },
     {"tokens.embed",              "{table: '${table}'}",                                     TOKENS  },

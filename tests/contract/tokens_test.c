@@ -122,6 +122,21 @@ TEST(word_pieces_have_one_digest)
     outcome_free(contract_check(job_after("  - order.shuffle: {}\n", nodes)));
 }
 
+TEST(pieces_of_models_have_one_digest)
+{
+    static const char *const models[] = {"unigram", "bpe", "bytes"};
+    char nodes[1500];
+
+    for (int i = 0; i < 3; i++) {
+        snprintf(nodes, sizeof nodes,
+                 "  - text.tokenize_unigram: {model: "
+                 "'%s/fuzz/corpus/sentencepiece/%s'}\n"
+                 "  - debug.fail: {probability: 0.1}\n  - batch.pad: {size: 4}\n",
+                 check_source_dir(), models[i]);
+        outcome_free(contract_check(job_after("  - order.shuffle: {}\n", nodes)));
+    }
+}
+
 TEST(masked_ids_have_one_digest)
 {
     outcome_free(contract_check(

@@ -81,6 +81,10 @@ texts = {
         "  - text.strip: {}\n  - text.lower: {}\n  - text.normalize: {form: nfkd}\n  - text.split: {}\n"
         "  - tokens.vocab_lookup: {path: '{words}', unknown: the}\n  - batch.pad: {size: 4}\n",
     "tokenize_wordpiece": "  - text.tokenize_wordpiece: {vocab: '{pieces}'}\n  - batch.pad: {size: 4}\n",
+    "tokenize_unigram": "  - text.tokenize_unigram: {model: '{models}/unigram'}\n  - batch.pad: {size: 4}\n",
+    "tokenize_unigram by bpe and bytes":
+        "  - text.tokenize_unigram: {model: '{models}/bpe', to: a}\n  - text.detokenize: {model: '{models}/bpe', field: a}\n"
+        "  - text.tokenize_unigram: {model: '{models}/bytes'}\n  - batch.pad: {size: 4}\n",
     "mask": "  - tokens.mask: {mask_id: 3, vocab_size: 265, special: 32}\n  - batch.pad: {size: 4}\n",
     "mask of whole words": "  - text.tokenize_wordpiece: {vocab: '{pieces}'}\n"
                            "  - tokens.mask: {mask_id: 0, random: 0, probability: 0.4, whole_words: true, vocab: '{pieces}'}\n"
@@ -176,10 +180,10 @@ def text_case(name, steps):
     def check():
         lines, ranks = text_files()
         begin = f"  - source.list: {{path: '{lines}'}}\n"
-        filled = steps.replace("{ranks}", str(ranks))
+        filled = steps.replace("{ranks}", str(ranks)).replace("{models}", str(source / "fuzz/corpus/sentencepiece"))
         for file in ("words.txt", "pieces.txt", "table.npy"):
             filled = filled.replace("{" + file.split(".")[0] + "}", str(temp / file))
-        if "text." not in steps or "text.detokenize" in steps:
+        if "text." not in steps or "{ranks}" in steps:
             begin += f"  - text.tokenize_bpe: {{ranks: '{ranks}'}}\n"
         compare(name, graph("golden.yaml", "pipeline:\n" + begin + filled))
 
