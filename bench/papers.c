@@ -12,16 +12,18 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "headrace/dataset.h"
 #include "headrace/pack.h"
 
-enum input { PHOTOS, LABELLED, SOUNDS, TEXT, DIGITS, RECORDS, INPUTS };
+enum input { PHOTOS, LABELLED, SOUNDS, TEXT, PIECES, MESSAGES, DIGITS, RECORDS, INPUTS };
 
 /* Where each input is; empty: it is not there. */
 static char inputs[INPUTS][4096];
-static char encoder[4096], merges[4096], table[4096];
+static char encoder[4096], merges[4096], table[4096], model[4096], words[4096],
+    vectors[4096];
 
 static const struct paper {
     const char *name, *graph;
@@ -31,21 +33,23 @@ static const struct paper {
     {"cv_torch",        "papers/cv_torch",        PHOTOS,
      "cedar unoptimised 122/s, its own plan 243, by hand 338, DataLoader 161 "
      "(measured.md); "
-     "its paper 339 on 8 CPUs"                                                                          },
-    {"cv_tf",           "papers/cv_tf",           PHOTOS,   "cedar's paper 438/s on 8 CPUs, tf.data 435"},
+     "its paper 339 on 8 CPUs"                                                                            },
+    {"cv_tf",           "papers/cv_tf",           PHOTOS,   "cedar's paper 438/s on 8 CPUs, tf.data 435"  },
     {"asr",             "papers/asr",             SOUNDS,
      "cedar 235/s, DataLoader 300 (measured.md, other sounds); its paper 106 on 8 CPUs, "
-     "on longer ones"                                                                                   },
+     "on longer ones"                                                                                     },
     {"nlp_torch",       "papers/nlp_torch",       TEXT,
      "cedar unoptimised 6733/s, its own plan 6979, DataLoader 6317, with a plain-Python "
      "BPE "
-     "(measured.md); its paper 2960 on 8 CPUs"                                                          },
-    {"nlp_hf_tf",       "papers/nlp_hf_tf",       TEXT,     "cedar's paper 1205/s on 8 CPUs"            },
-    {"resnet50",        "papers/resnet50",        LABELLED, NULL                                        },
-    {"simclr",          "papers/simclr",          PHOTOS,   NULL                                        },
-    {"asr_transformer", "papers/asr_transformer", SOUNDS,   NULL                                        },
-    {"inflate",         "papers/inflate",         RECORDS,  NULL                                        },
-    {"lenet",           "papers/lenet",           DIGITS,   NULL                                        },
+     "(measured.md); its paper 2960 on 8 CPUs"                                                            },
+    {"nlp_hf_tf",       "papers/nlp_hf_tf",       TEXT,     "cedar's paper 1205/s on 8 CPUs"              },
+    {"nlp_tf",          "papers/nlp_tf",          PIECES,   "cedar's paper 5696/s on 8 CPUs, tf.data 6230"},
+    {"news20",          "papers/news20",          MESSAGES, NULL                                          },
+    {"resnet50",        "papers/resnet50",        LABELLED, NULL                                          },
+    {"simclr",          "papers/simclr",          PHOTOS,   NULL                                          },
+    {"asr_transformer", "papers/asr_transformer", SOUNDS,   NULL                                          },
+    {"inflate",         "papers/inflate",         RECORDS,  NULL                                          },
+    {"lenet",           "papers/lenet",           DIGITS,   NULL                                          },
 };
 #define PAPERS (sizeof(papers) / sizeof(papers[0]))
 
@@ -62,34 +66,141 @@ static void beside(const struct bench *bench, const char *name, char *path, size
         path[0] = '\0';
 }
 
-#define WORDS 50257
-#define COLUMNS 764
-
-/* An embedding beside the program, made once: 154 MB, as a .npy file. */
-static void make_table(void)
+/* An embedding beside the program, made once, as a .npy file: nlp's takes 154 MB. */
+static void make_table(const char *name, int rows, int columns, char path[4096])
 {
-    char head[128], row[sizeof(float) * COLUMNS] = {0};
+    static const float row[1024];
+    char head[128];
     FILE *file;
     int length;
 
-    bench_path(table, sizeof(table), "rows.npy");
-    if (access(table, R_OK) == 0)
+    bench_path(path, 4096, name);
+    if (access(path, R_OK) == 0)
         return;
     memset(head, ' ', sizeof(head));
     memcpy(head, "\x93NUMPY\1\0\x76\0", 10);
     length = snprintf(head + 10, sizeof(head) - 10,
                       "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
-                      WORDS, COLUMNS);
+                      rows, columns);
     head[10 + length] = ' ';
     head[sizeof(head) - 1] = '\n';
-    file = fopen(table, "wb");
+    file = fopen(path, "wb");
     if (file == NULL || fwrite(head, sizeof(head), 1, file) != 1)
-        bench_die("cannot write %s", table);
-    for (int i = 0; i < WORDS; i++)
-        if (fwrite(row, sizeof(row), 1, file) != 1)
-            bench_die("cannot write %s", table);
+        bench_die("cannot write %s", path);
+    for (int i = 0; i < rows; i++)
+        if (fwrite(row, sizeof(row[0]) * (size_t)columns, 1, file) != 1)
+            bench_die("cannot write %s", path);
     if (fclose(file) != 0)
-        bench_die("cannot write %s", table);
+        bench_die("cannot write %s", path);
+}
+
+/* ---- pieces and messages ---- */
+
+static FILE *open_file(const char *path, const char *mode)
+{
+    FILE *file = fopen(path, mode);
+
+    if (file == NULL)
+        bench_die("cannot open %s", path);
+    return file;
+}
+
+/* A piece of a SentencePiece model: text, score, type; the text is short. */
+static void put_piece(FILE *file, const char *text, size_t bytes, float score, int type)
+{
+    putc(0x0A, file);
+    putc((int)(2 + bytes + 5 + 2), file);
+    putc(0x0A, file);
+    putc((int)bytes, file);
+    fwrite(text, bytes, 1, file);
+    putc(0x15, file);
+    fwrite(&score, sizeof(score), 1, file);
+    putc(0x18, file);
+    putc(type, file);
+}
+
+/* GPT-2's merge "left right" as a piece; false if it has other than ASCII characters and
+ * spaces, which are U+0120 there. */
+static bool piece_of(const char *line, char *piece, size_t *ret_bytes)
+{
+    size_t bytes = 0;
+
+    for (; *line != '\0' && *line != '\n'; line++) {
+        if (memcmp(line, "\xC4\xA0", 2) == 0) {
+            memcpy(piece + bytes, "\xE2\x96\x81", 3);
+            bytes += 3;
+            line++;
+        } else if ((unsigned char)*line >= 0x80 || bytes > 60) {
+            return false;
+        } else if (*line != ' ') {
+            piece[bytes++] = *line;
+        }
+    }
+    *ret_bytes = bytes;
+    return bytes > 0;
+}
+
+/* A SentencePiece model of type bpe with GPT-2's merges, as far as they are ASCII. */
+static void make_model(void)
+{
+    FILE *from = open_file(merges, "r"), *to;
+    char line[512], piece[80];
+    size_t bytes;
+
+    bench_path(model, sizeof(model), "gpt2-merges.model");
+    to = open_file(model, "wb");
+    put_piece(to, "<unk>", 5, 0, 2);
+    put_piece(to, "\xE2\x96\x81", 3, -1e6F, 1);
+    for (char c = '!'; c <= '~'; c++)
+        put_piece(to, &c, 1, -1e6F, 1);
+    for (int rank = 0; fgets(line, sizeof(line), from) != NULL; rank++)
+        if (line[0] != '#' && piece_of(line, piece, &bytes))
+            put_piece(to, piece, bytes, -(float)rank, 1);
+    fwrite("\x12\x02\x18\x02", 4, 1, to); /* type bpe */
+    fclose(from);
+    if (fclose(to) != 0)
+        bench_die("cannot write %s", model);
+}
+
+#define GROUPS 20
+#define MESSAGES_PER_GROUP 25
+#define VOCABULARY 5000
+
+/* Messages of ten lines of the text each, and a vocabulary of its words. */
+static void make_messages(void)
+{
+    FILE *text = open_file(inputs[TEXT], "r"), *to;
+    char path[4300], line[16384];
+    int count = 0;
+
+    bench_path(inputs[MESSAGES], sizeof(inputs[MESSAGES]), "20news");
+    mkdir(inputs[MESSAGES], 0777);
+    for (int i = 0; i < GROUPS * MESSAGES_PER_GROUP; i++) {
+        snprintf(path, sizeof(path), "%s/group.%02d", inputs[MESSAGES],
+                 i / MESSAGES_PER_GROUP);
+        mkdir(path, 0777);
+        snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%d", 50000 + i);
+        to = open_file(path, "w");
+        for (int k = 0; k < 10 && fgets(line, sizeof(line), text) != NULL; k++)
+            fputs(line, to);
+        fclose(to);
+    }
+    fclose(text);
+    bench_path(words, sizeof(words), "pieces.txt");
+    text = open_file(merges, "r");
+    to = open_file(words, "w");
+    fputs("<padding>\n", to);
+    while (count < VOCABULARY - 1 && fgets(line, sizeof(line), text) != NULL) {
+        size_t bytes;
+
+        /* the merges of whole words, which begin with a space */
+        if (strncmp(line, "\xC4\xA0", 2) == 0 && piece_of(line, path, &bytes)) {
+            fprintf(to, "%.*s\n", (int)bytes - 3, path + 3);
+            count++;
+        }
+    }
+    fclose(text);
+    fclose(to);
 }
 
 /* The photos as a TFRecord file. */
@@ -146,8 +257,13 @@ static void find_inputs(struct bench *bench)
     beside(bench, "tokenizer/gpt2-vocab.bpe", merges, sizeof(merges));
     if (encoder[0] == '\0' || merges[0] == '\0')
         inputs[TEXT][0] = '\0';
-    if (inputs[TEXT][0] != '\0')
-        make_table();
+    if (inputs[TEXT][0] != '\0') {
+        make_table("rows.npy", 50257, 764, table);
+        make_table("vectors.npy", VOCABULARY, 100, vectors);
+        make_model();
+        make_messages();
+        snprintf(inputs[PIECES], sizeof(inputs[PIECES]), "%s", inputs[TEXT]);
+    }
     pack_photos(inputs[PHOTOS]);
 }
 
@@ -169,6 +285,14 @@ static void add_params(const struct paper *paper, struct pass *pass)
         pass->params[pass->param_count++] = (struct hr_graph_param){"encoder", encoder};
         pass->params[pass->param_count++] = (struct hr_graph_param){"merges", merges};
         pass->params[pass->param_count++] = (struct hr_graph_param){"table", table};
+    }
+    if (paper->input == PIECES) {
+        pass->params[pass->param_count++] = (struct hr_graph_param){"model", model};
+        pass->params[pass->param_count++] = (struct hr_graph_param){"table", table};
+    }
+    if (paper->input == MESSAGES) {
+        pass->params[pass->param_count++] = (struct hr_graph_param){"words", words};
+        pass->params[pass->param_count++] = (struct hr_graph_param){"table", vectors};
     }
 }
 

@@ -13,7 +13,7 @@ import headrace as hr
 def pipeline(data: str, batch: int = 1, *, encoder: str, merges: str, table: str) -> hr.Pipeline:
     """Lines of the file `data`, in their order."""
     return (
-        hr.list(data)
+        hr.lines(data)
         .tokenize_bpe(encoder=encoder, merges=merges)
         .truncate_tokens(254)
         .add_tokens(begin=0, end=2)

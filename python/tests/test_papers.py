@@ -80,6 +80,27 @@ def text(folder: pathlib.Path, command: str) -> Params:
     }
 
 
+def pieces(folder: pathlib.Path, command: str) -> Params:
+    folder.mkdir()
+    lines = [f"the water {'wheel ' * (i * 9 % 70)}turns in a mill" for i in range(30)]
+    (folder / "some text.txt").write_text("\n".join(["", *lines, "", " = Heading = ", "the water " * 200]))
+    np.save(folder / "rows.npy", np.arange(52 * 3, dtype=np.float32).reshape(-1, 3))
+    model = ROOT / "fuzz/corpus/sentencepiece/bpe"
+    return {"data": str(folder / "some text.txt"), "model": str(model), "table": str(folder / "rows.npy")}
+
+
+def messages(folder: pathlib.Path, command: str) -> Params:
+    for group in ("alt.atheism", "sci.space"):
+        (folder / "20 news" / group).mkdir(parents=True)
+        for i in range(7):
+            body = "From: someone\n\n" + "The  moon\tis\r\nfar " * (i * 60) + "\xff Away"
+            (folder / "20 news" / group / f"5{i}").write_text(body, encoding="latin-1")
+    (folder / "words.txt").write_text("<padding>\nthe\nmoon\nfar\naway\n")
+    np.save(folder / "vectors.npy", np.arange(5 * 4, dtype=np.float32).reshape(-1, 4))
+    files = {"words": "words.txt", "table": "vectors.npy"}
+    return {"data": str(folder / "20 news"), **{key: str(folder / name) for key, name in files.items()}}
+
+
 DATA: dict[str, Callable[[pathlib.Path, str], Params]] = {
     "asr": speech,
     "asr_transformer": speech,
@@ -87,7 +108,9 @@ DATA: dict[str, Callable[[pathlib.Path, str], Params]] = {
     "cv_torch": photos,
     "inflate": tfrecords,
     "lenet": digits,
+    "news20": messages,
     "nlp_hf_tf": text,
+    "nlp_tf": pieces,
     "nlp_torch": text,
     "resnet50": labelled_photos,
     "simclr": photos,
@@ -155,6 +178,23 @@ def test_text_becomes_the_rows_of_its_ids(command: str, tmp_path: pathlib.Path) 
         assert list(one) == list(other) == ["embeddings"]
         assert (one["embeddings"][0, :, 0] / 3).tolist() == ids
         assert (other["embeddings"][0, :, 2] / 3 - 2 / 3).round().tolist() == [0, *ids, 2]
+
+
+def test_pieces_become_the_rows_of_their_ids(command: str, tmp_path: pathlib.Path) -> None:
+    params = pieces(tmp_path / "data", command)
+    tokenizer = hr.Tokenizer.from_sentencepiece(params["model"])
+    lines = pathlib.Path(params["data"]).read_text().split("\n")
+    for line, batch in zip(lines, arrays(module("nlp_tf").pipeline(**params)), strict=True):
+        assert (batch["embeddings"][0, :, 0] / 3).tolist() == tokenizer.encode(line)[:254].tolist()
+
+
+def test_messages_become_vectors_of_their_last_words(command: str, tmp_path: pathlib.Path) -> None:
+    params = messages(tmp_path / "data", command)
+    (batch,) = arrays(module("news20").pipeline(**params), seed=5)
+    assert batch["embeddings"].shape == (14, 500, 4) and sorted(batch["label"].tolist()) == [0] * 7 + [1] * 7
+    got = sorted((row[:, 0] / 4).astype(int).tolist() for row in batch["embeddings"])
+    ids = [([1, 2, 3] * 60 * i + [4])[-500:] for i in range(7)]
+    assert got == sorted((one + [0] * 500)[:500] for one in ids * 2)
 
 
 def test_images_are_turned_one_by_one(command: str, tmp_path: pathlib.Path) -> None:
