@@ -1,7 +1,8 @@
-"""Part of make bench B=tokenize: the Python package beside gigatoken and tiktoken, where they are installed.
+"""Part of make bench B=tokenize: the Python package beside gigatoken, tiktoken and sentencepiece, if installed.
 
 All encode the same text with GPT-2's vocabulary in one process, in turns. CPU time of the process: on a machine with
-other load it is the more stable. Cold is the first sight of the text by a new tokenizer.
+other load it is the more stable. Cold is the first sight of the text by a new tokenizer. SentencePiece's models are
+trained by its package on the text; its ids are lists.
 
     tokenizers_race.py FOLDER [ROUNDS]      FOLDER has text/ and tokenizer/
 """
@@ -78,6 +79,49 @@ def run(figures: dict[str, list[float]], name: str, make: Callable[[], Any], enc
         add("lines, encode", measure(lambda: [one(line) is None for line in LINES], MIB))
 
 
+def open_pieces(folder: str) -> dict[str, tuple[Any, Any]]:
+    """Our tokenizer and sentencepiece's for a model of each type."""
+    import sentencepiece as spm
+
+    made = {}
+    for kind in ("unigram", "bpe"):
+        prefix = f"{folder}/{kind}"
+        spm.SentencePieceTrainer.train(
+            input=str(FOLDER / "text/wikitext2-valid.txt"),
+            model_prefix=prefix,
+            vocab_size=7000,
+            model_type=kind,
+            minloglevel=2,
+        )
+        path = f"{prefix}.model"
+        made[kind] = hr.Tokenizer.from_sentencepiece(path), spm.SentencePieceProcessor(model_file=path)
+    return made
+
+
+def race_pieces(rounds: int) -> None:
+    lines = [line for line in LINES if line.strip()]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            pairs = open_pieces(folder)
+        except ImportError:
+            print("sentencepiece is not installed")
+            return
+    print("million ids per second of CPU time, median; ratios within rounds")
+    for kind, (ours, other) in pairs.items():
+        ids = sum(len(ours.encode(line)) for line in lines) / 1e6
+        assert all(ours.encode(line).tolist() == other.encode(line) for line in lines)
+        calls = [
+            lambda one=ours: [one.encode(line) is None for line in lines],
+            lambda one=other: [one.encode(line) is None for line in lines],
+        ]
+        figures = [[measure(call, ids) for call in calls] for _ in range(rounds)]
+        ratio = statistics.median(a / b for a, b in figures)
+        for name, column in zip(("headrace", "sentencepiece"), zip(*figures, strict=True), strict=True):
+            print(
+                f"{name + ', ' + kind:32}{statistics.median(column):9.2f}{'' if name != 'headrace' else f'{ratio:26.2f}'}"
+            )
+
+
 def main() -> None:
     figures: dict[str, list[float]] = {}
     contenders: list[tuple[str, Callable[[], Any], str, str]] = [
@@ -100,6 +144,7 @@ def main() -> None:
         ours = figures[f"headrace, {what}"]
         ratio = statistics.median(a / b for a, b in zip(ours, values, strict=True))
         print(f"{row:32}{statistics.median(values):9.0f}  {min(values):7.0f} to {max(values):6.0f}  {ratio:6.2f}")
+    race_pieces(ROUNDS)
 
 
 main()
