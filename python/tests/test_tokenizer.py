@@ -341,7 +341,7 @@ def piece(text: str, score: float, kind: int) -> bytes:
 
 def drawn_model(rng: random.Random) -> tuple[bytes, str]:
     """A model file of either type over a few characters, with every kind of piece and option; and its characters."""
-    alphabet, bytes_too = rng.choice(["ab▁", "abc▁é中", "abcdef▁"]), rng.random() < 0.3
+    alphabet, bytes_too = rng.choice(["ab▁", "abc▁é中", "abcdef▁", "ab ▁"]), rng.random() < 0.3
     pieces = {"<unk>": piece("<unk>", 0, 2), "<s>": piece("<s>", 0, 3)}
     for text in [*alphabet, *("".join(rng.choices(alphabet, k=rng.randrange(2, 6))) for _ in range(rng.randrange(40)))]:
         score, kind = rng.choice([-5, -6, -7, -11, rng.uniform(-15, 0)]), rng.choice([1] * 12 + [4, 5])
