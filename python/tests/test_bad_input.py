@@ -329,12 +329,12 @@ SLEEPER = """
 import os, signal, sys, threading, time
 import headrace as hr
 def sleep(x):
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     time.sleep(30)
     return x
 def some():
     yield 1
     sleep(2)
-threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()
 pipe = hr.range(9).map(sleep, fields="value", outputs={"value": "int64"}, variant="inline").batch(3)
 try:
