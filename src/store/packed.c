@@ -986,10 +986,11 @@ add_damage(struct opening *opening, uint64_t in, uint64_t out, bool cut_short)
     uint64_t length = 0, trusted = out;
 
     memcpy(damage.why, opening->why.message, sizeof damage.why - 1);
-    if (!cut_short) {
-        HR_TRY(find_stream(opening, in + 1, &damage.next));
+    /* one that has run on over whole streams is not cut short */
+    HR_TRY(find_stream(opening, in + 1, &damage.next));
+    cut_short = cut_short && damage.next == decoder->object.bytes;
+    if (!cut_short)
         HR_TRY(read_length(opening, in, damage.next, &length));
-    }
     if (cut_short)
         HR_TRY(find_trusted(opening, in, out, &trusted));
     if (!packed->cache->limits.checked)
