@@ -79,6 +79,17 @@ def test_damage_is_found_and_the_other_records_are_read(tmp_path: pathlib.Path, 
         ledger.unlink()
 
 
+@pytest.mark.parametrize("number", [20, 1 << 60])
+def test_eight_bytes_and_their_checksum_are_no_length(tmp_path: pathlib.Path, number: int) -> None:
+    """They look like one where a damaged length is followed by another."""
+    made = [struct.pack("<Q", number + at) for at in range(20)]
+    path = tmp_path / "s.tfrecord"
+    damaged = bytearray(b"".join(map(packed, made)))
+    damaged[5 * 24] ^= 1  # of 24 bytes each
+    path.write_bytes(damaged)
+    assert read(path, on_error="skip") == made[:5] + made[6:]
+
+
 def test_a_cut_file_loses_its_last_record_only(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "s.tfrecord"
     whole = packed(b"one") + packed(b"two")

@@ -9,12 +9,16 @@
 #include "core/error.h"
 
 #define OVERHEAD ((uint64_t)(HR_TFRECORD_HEAD + HR_TFRECORD_TAIL))
+#define PIECE ((size_t)64 << 10) /* of a record, for its checksum */
+
+static uint32_t mask(uint32_t crc)
+{
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
 
 static uint32_t masked_crc(const void *data, size_t bytes)
 {
-    uint32_t crc = hr__crc32c(0, data, bytes);
-
-    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+    return mask(hr__crc32c(0, data, bytes));
 }
 
 static uint64_t read_number(const void *at, int bytes)
@@ -86,14 +90,42 @@ static enum hr_err read_length(struct hr_shard_scan *scan, uint64_t at,
     return HR_OK;
 }
 
-/* Adds what lies between a damaged length at *at and the next that is right. */
+/* Whether a record with a right length is whole. */
+static enum hr_err
+is_whole(struct hr_shard_scan *scan, uint64_t at, uint64_t length, bool *ret_whole)
+{
+    uint64_t left = scan->window.object->bytes - at, data = at + HR_TFRECORD_HEAD;
+    uint32_t crc = 0;
+    const void *piece;
+
+    *ret_whole = left >= OVERHEAD && length <= left - OVERHEAD;
+    for (uint64_t done = 0; *ret_whole && done < length;) {
+        size_t bytes = length - done < PIECE ? (size_t)(length - done) : PIECE;
+
+        HR_TRY(hr__window_get(&scan->window, data + done, bytes, &piece, scan->error));
+        crc = hr__crc32c(crc, piece, bytes);
+        done += bytes;
+    }
+    if (!*ret_whole)
+        return HR_OK;
+    HR_TRY(hr__window_get(&scan->window, data + length, HR_TFRECORD_TAIL, &piece,
+                          scan->error));
+    *ret_whole = read_number(piece, HR_TFRECORD_TAIL) == mask(crc);
+    return HR_OK;
+}
+
+/* Adds what lies between a damaged length at *at and the next record that is whole. A
+ * right length is not enough: 8 bytes of data and their checksum look like one. */
 static enum hr_err skip_damage(struct hr_shard_scan *scan, uint64_t *at)
 {
     uint64_t from = *at, end = scan->window.object->bytes, length;
-    bool valid = false;
+    bool whole = false;
 
-    while (!valid && ++*at < end)
-        HR_TRY(read_length(scan, *at, &length, &valid));
+    while (!whole && ++*at < end) {
+        HR_TRY(read_length(scan, *at, &length, &whole));
+        if (whole)
+            HR_TRY(is_whole(scan, *at, length, &whole));
+    }
     hr__hasher_add(scan->hasher, &from, sizeof from);
     return hr__shard_add(scan, from, *at);
 }
