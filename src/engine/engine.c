@@ -137,16 +137,17 @@ static uint64_t scratch_of(const struct hr_arena *arena)
 }
 
 /* After a piece of work that took `ticks`. */
-static void note_contention(struct hr_runner *runner, uint64_t ticks)
+static void
+note_contention(struct hr_runner *runner, const struct hr_claim *claim, uint64_t ticks)
 {
     struct hr_engine *engine = runner->engine;
     uint64_t queued = runner->queued_ticks;
 
     hr__engine_assert_locked(engine);
     runner->queued_ticks = 0;
-    if (runner->number < engine->thread_count && engine->contention.allowed > 1)
+    if (runner->number < engine->thread_count && engine->thread_count > 1)
         hr__contention_note(&engine->contention, ticks, queued < ticks ? queued : ticks,
-                            hr__now_ns());
+                            claim->count, hr__now_ns());
 }
 
 /* Does one piece of work, if there is any, and returns whether it did. Under the lock. */
@@ -176,7 +177,7 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
     begin = runner->meter.since - begin;
     pthread_mutex_lock(&engine->lock);
     hr__meter_show(&runner->meter);
-    note_contention(runner, begin);
+    note_contention(runner, &claim, begin);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
     if (claim.stage != NULL) {
         assert(claim.stage->claims > 0);
