@@ -100,3 +100,15 @@ def test_a_state_continues() -> None:
     again = pipe.loader(output="numpy", seed=3, threads=1)
     again.load_state_dict(state)
     assert np.array_equal(np.concatenate([x for x, _ in again]), np.concatenate(rest))
+
+
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+def test_hugging_face_datasets_have_it(variant: Any) -> None:
+    datasets = pytest.importorskip("datasets")
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"ids": [[i, i + 1, i + 2] for i in range(500)], "text": [f"line {i}" for i in range(500)]})
+    data = datasets.Dataset(datasets.table.InMemoryTable(table), fingerprint="test")
+    got = list(hr.from_dataset(data, variant=variant).shuffle().batch(50).loader(output="numpy", seed=1))
+    rows = [row for batch in got for row in zip(batch["ids"].tolist(), batch["text"], strict=True)]
+    assert sorted(rows) == [([i, i + 1, i + 2], f"line {i}") for i in range(500)]
+    assert rows != sorted(rows)
