@@ -18,7 +18,7 @@ static PyObject *path_bytes(const uint32_t *children, size_t depth)
 {
     char bytes[4 * HR_CHILD_DEPTH_MAX];
 
-    assert(depth <= HR_CHILD_DEPTH_MAX);
+    assert(depth <= HR_CHILD_DEPTH_MAX); /* below again: gcc does not know */
     for (size_t i = 0; i < depth && i < HR_CHILD_DEPTH_MAX; i++)
         for (size_t k = 0; k < 4; k++)
             bytes[4 * i + k] = (char)(children[i] >> (24 - 8 * k));

@@ -262,7 +262,7 @@ struct ext_code {
     struct ext_registry *registry; /* a reference */
     PyObject *function;            /* owned by the registry; NULL once that is gone */
     PyObject *list;    /* the list whose items a source returns (borrowed), or NULL */
-    PyObject *several; /* owned likewise, or NULL: items of a list of indices */
+    PyObject *several; /* owned by the registry, or NULL: makes a list of items */
     enum ext_code_kind kind;
 };
 

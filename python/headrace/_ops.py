@@ -2468,11 +2468,11 @@ def source_csv(
     `max_bytes` costs its line. Rows can be read in any order, so shuffle, split, shard
     and resume work as for files; 8 bytes of memory are kept per row. The identity of
     the source is the contents of its files.  Files that are compressed by gzip or zstd
-    are found by how they begin, and read as what they unpack to. Opening decodes each
-    of them once, and checks it. Then records are read in any order: in order without
-    decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
-    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
-    it is in; of a file that is cut short, all that comes before is read.
+    are recognised by how they begin, and read as what they unpack to. Opening decodes
+    each of them once and checks it. Then records are read in any order: in order
+    without decoding anything twice, otherwise as fast as `unpack_cache` allows
+    ([compressed files](../formats/compressed.md)). Damage costs the gzip member or zstd
+    frame that it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.csv", a pattern such as "part-*.csv",
@@ -2495,8 +2495,8 @@ def source_csv(
             bytes, default 64MiB.
         unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
             1125899906842624, in bytes, default 64GiB.
-        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
-            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        ratio_max: a compressed file that unpacks to more than 64 MiB and more than this
+            many times its size is refused; int, 1 to 1073741824, default 1000.
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
@@ -2650,12 +2650,12 @@ def source_jsonl(
     message names file, line, byte and column. Lines can be read in any order, so
     shuffle, split, shard and resume work as for files; 8 bytes of memory are kept per
     line. The identity of the source is the contents of its files.  Files that are
-    compressed by gzip or zstd are found by how they begin, and read as what they unpack
-    to. Opening decodes each of them once, and checks it. Then records are read in any
-    order: in order without decoding anything twice, otherwise as fast as `unpack_cache`
-    allows ([compressed files](../formats/compressed.md)). Damage costs the gzip member
-    or zstd frame that it is in; of a file that is cut short, all that comes before is
-    read.
+    compressed by gzip or zstd are recognised by how they begin, and read as what they
+    unpack to. Opening decodes each of them once and checks it. Then records are read in
+    any order: in order without decoding anything twice, otherwise as fast as
+    `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage costs
+    the gzip member or zstd frame that it is in; of a file that is cut short, all that
+    comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.jsonl", a pattern such as
@@ -2670,8 +2670,8 @@ def source_jsonl(
             bytes, default 64MiB.
         unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
             1125899906842624, in bytes, default 64GiB.
-        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
-            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        ratio_max: a compressed file that unpacks to more than 64 MiB and more than this
+            many times its size is refused; int, 1 to 1073741824, default 1000.
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
@@ -2711,8 +2711,8 @@ def source_lines(
     any order, so shuffle, split, shard and resume work as for files. The identity of
     the source is the contents of its files. `source.list` reads the lines of a single
     file that is mapped into memory.  Files that are compressed by gzip or zstd are
-    found by how they begin, and read as what they unpack to. Opening decodes each of
-    them once, and checks it. Then records are read in any order: in order without
+    recognised by how they begin, and read as what they unpack to. Opening decodes each
+    of them once and checks it. Then records are read in any order: in order without
     decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
     files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
     it is in; of a file that is cut short, all that comes before is read.
@@ -2727,8 +2727,8 @@ def source_lines(
             text.
         unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
             1125899906842624, in bytes, default 64GiB.
-        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
-            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        ratio_max: a compressed file that unpacks to more than 64 MiB and more than this
+            many times its size is refused; int, 1 to 1073741824, default 1000.
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
@@ -2866,10 +2866,10 @@ def source_tar(
     bytes. Records can be read in any order, so shuffle, shard and resume work as for
     files. A damaged header costs the records that it lies in. The identity of the
     source is the names and sizes of the members: a member whose bytes change but not
-    its size goes unnoticed.  Files that are compressed by gzip or zstd are found by how
-    they begin, and read as what they unpack to. Opening decodes each of them once, and
-    checks it. Then records are read in any order: in order without decoding anything
-    twice, otherwise as fast as `unpack_cache` allows ([compressed
+    its size goes unnoticed.  Files that are compressed by gzip or zstd are recognised
+    by how they begin, and read as what they unpack to. Opening decodes each of them
+    once and checks it. Then records are read in any order: in order without decoding
+    anything twice, otherwise as fast as `unpack_cache` allows ([compressed
     files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
     it is in; of a file that is cut short, all that comes before is read.
 
@@ -2883,8 +2883,8 @@ def source_tar(
             key.
         unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
             1125899906842624, in bytes, default 64GiB.
-        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
-            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        ratio_max: a compressed file that unpacks to more than 64 MiB and more than this
+            many times its size is refused; int, 1 to 1073741824, default 1000.
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
@@ -2918,9 +2918,9 @@ def source_tfrecord(
     Checksums are checked: a record whose data is damaged is bad, and a damaged length
     costs the record that it belongs to. The identity of the source is the lengths and
     checksums of its records, hence its contents.  Files that are compressed by gzip or
-    zstd are found by how they begin, and read as what they unpack to. Opening decodes
-    each of them once, and checks it. Then records are read in any order: in order
-    without decoding anything twice, otherwise as fast as `unpack_cache` allows
+    zstd are recognised by how they begin, and read as what they unpack to. Opening
+    decodes each of them once and checks it. Then records are read in any order: in
+    order without decoding anything twice, otherwise as fast as `unpack_cache` allows
     ([compressed files](../formats/compressed.md)). Damage costs the gzip member or zstd
     frame that it is in; of a file that is cut short, all that comes before is read.
     Files that are compressed as zlib (TensorFlow's `ZLIB`) are read, too. As records
@@ -2932,8 +2932,8 @@ def source_tfrecord(
         field: the field that holds a record's data; field, default data.
         unpacked_max: a compressed file that unpacks to more is refused; bytes, 1 to
             1125899906842624, in bytes, default 64GiB.
-        ratio_max: a compressed file that unpacks to more than 64 MiB, and to more than
-            so many times its size, is refused; int, 1 to 1073741824, default 1000.
+        ratio_max: a compressed file that unpacks to more than 64 MiB and more than this
+            many times its size is refused; int, 1 to 1073741824, default 1000.
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.

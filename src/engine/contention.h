@@ -29,7 +29,8 @@ void hr__contention_init(struct hr_contention *c, int threads);
  * `queued_ticks`. */
 void hr__contention_note(struct hr_contention *c, uint64_t busy_ticks,
                          uint64_t queued_ticks, uint64_t records, uint64_t now_ns);
-/* Called now and then by a thread that is not allowed. */
+/* Allows all threads if the pause is over. Called by threads that are not allowed, when
+ * they wake. */
 void hr__contention_retry(struct hr_contention *c, uint64_t now_ns);
 
 #endif

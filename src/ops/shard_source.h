@@ -21,24 +21,21 @@ struct hr_unpack_params {
             .help = "a compressed file that unpacks to more is refused"),                \
         HR_P_IN(HR_PARAM_INT, s, unpack, ratio_max, .fallback = "1000",                  \
                 HR_RANGE(1, 1 << 30), .not_identity = true,                              \
-                .help = "a compressed file that unpacks to more than 64 MiB, and to "    \
-                        "more than so many times its size, is refused"),                 \
+                .help = "a compressed file that unpacks to more than 64 MiB and more "   \
+                        "than this many times its size is refused"),                     \
         HR_P_IN(HR_PARAM_BYTES, s, unpack, unpack_cache, .fallback = "64MiB",            \
                 HR_RANGE(0, 1LL << 40), .unit = "bytes", .not_identity = true,           \
                 .help = "unpacked bytes of compressed files that are kept in memory: "   \
                         "a shuffled epoch is fast where all of them fit")
 
 #define HR_UNPACK_DOC                                                                    \
-    "Files that are compressed by gzip or zstd are found by how they begin, and read "   \
-    "as "                                                                                \
-    "what they unpack to. Opening decodes each of them once, and checks it. Then "       \
-    "records "                                                                           \
-    "are read in any order: in order without decoding anything twice, otherwise as "     \
-    "fast "                                                                              \
-    "as `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage "   \
-    "costs the gzip member or zstd frame that it is in; of a file that is cut short, "   \
-    "all "                                                                               \
-    "that comes before is read."
+    "Files that are compressed by gzip or zstd are recognised by how they begin, and "   \
+    "read as what they unpack to. Opening decodes each of them once and checks it. "     \
+    "Then records are read in any order: in order without decoding anything twice, "     \
+    "otherwise as fast as `unpack_cache` allows "                                        \
+    "([compressed files](../formats/compressed.md)). Damage costs the gzip member or "   \
+    "zstd frame that it is in; of a file that is cut short, all that comes before is "   \
+    "read."
 
 struct hr_shard_source {
     struct hr_shard_index *index;

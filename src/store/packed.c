@@ -2,7 +2,7 @@
  * store/packed.c - compressed files as objects of their unpacked bytes.
  *
  * Blocks lie between cuts. A cut is resumable where a stream or a mark is; the others
- * only bound the size of a block. A decoder that has made a block stays at the cut behind
+ * only bound the size of a block. A decoder that has made a block stays at the cut after
  * it, for the next one. A thread that needs a block which another thread is decoding
  * makes the block after it meanwhile, if decoding can begin there: so a gzip file is
  * decoded by all threads that read it.

@@ -7,10 +7,10 @@
  * a deflate stream, or where a decoder stopped. Blocks are kept in a cache that all files
  * of a data set share; threads that read on decode different blocks at the same time.
  *
- * Damage costs the stream that it is in: its checksum says that a byte is wrong, and not
- * which. Decoding goes on at the next stream. Of a file that is cut short, what was
- * decoded is right, but a damaged stream may seem to run on behind the end of its file:
- * so what the last bytes of a file decode to does not count then.
+ * Damage costs the stream that it is in, since a checksum says that a byte is wrong but
+ * not which. Decoding resumes at the next stream. What was decoded of a file that is cut
+ * short is right. But a damaged stream may seem to run past the end of its file, so what
+ * the last bytes of such a file decode to is not trusted.
  */
 #ifndef HR_STORE_PACKED_H
 #define HR_STORE_PACKED_H
@@ -63,7 +63,7 @@ void hr__packed_close(struct hr_packed *packed); /* NULL is fine */
 /* The unpacked bytes, with the identity of the file. Reads that touch damage are
  * HR_ERR_FORMAT and say where the damage is. */
 struct hr_object *hr__packed_object(struct hr_packed *packed);
-/* The same for a scan, which goes on behind damage: there it reads bytes of 255. */
+/* The same for a scan, which continues past damage: damaged bytes read as 255. */
 struct hr_object *hr__packed_scanned(struct hr_packed *packed);
 /* HR_ERR_FORMAT, as a read of these bytes would be, if they touch damage. */
 HR_CHECK enum hr_err hr__packed_check(const struct hr_packed *packed, uint64_t offset,
