@@ -84,8 +84,12 @@ hr_tokenizer_from_tiktoken(const char *path, enum hr_tokenizer_pattern pattern,
     return err;
 }
 
-enum hr_err hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_tokenizer,
-                                   struct hr_error *reterr)
+/* A tokenizer of one file. */
+static enum hr_err from_file(const char *path,
+                             enum hr_err (*read)(const struct hr_tokenizer_file *file,
+                                                 struct hr_tokenizer **ret_tokenizer,
+                                                 struct hr_error *reterr),
+                             struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
 {
     struct hr_tokenizer_file file;
     enum hr_err err;
@@ -93,24 +97,22 @@ enum hr_err hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_t
     if (path == NULL || ret_tokenizer == NULL)
         return null_argument(reterr);
     HR_TRY(read_file(path, &file, reterr));
-    err = hr__bpe_read_json(&file, ret_tokenizer, reterr);
+    err = read(&file, ret_tokenizer, reterr);
     free_file(&file);
     return err;
+}
+
+enum hr_err hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_tokenizer,
+                                   struct hr_error *reterr)
+{
+    return from_file(path, hr__bpe_read_json, ret_tokenizer, reterr);
 }
 
 enum hr_err
 hr_tokenizer_from_sentencepiece(const char *path, struct hr_tokenizer **ret_tokenizer,
                                 struct hr_error *reterr)
 {
-    struct hr_tokenizer_file file;
-    enum hr_err err;
-
-    if (path == NULL || ret_tokenizer == NULL)
-        return null_argument(reterr);
-    HR_TRY(read_file(path, &file, reterr));
-    err = hr__sentencepiece_read(&file, ret_tokenizer, reterr);
-    free_file(&file);
-    return err;
+    return from_file(path, hr__sentencepiece_read, ret_tokenizer, reterr);
 }
 
 /* ---- one text ---- */
