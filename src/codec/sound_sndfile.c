@@ -32,11 +32,7 @@ static const struct hr_symbol symbols[] = {
     {"sf_seek",         &sf.seek        },
 };
 
-static struct hr_library library = {.file = "libsndfile.so.1",
-                                    .package = "libsndfile1",
-                                    .symbols = symbols,
-                                    .symbol_count = sizeof symbols / sizeof symbols[0],
-                                    .mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct hr_library library = HR_LIBRARY("libsndfile.so.1", "libsndfile1", symbols);
 
 /* The file, as libsndfile asks for it. */
 struct memory {

@@ -27,6 +27,14 @@ struct hr_library {
     bool loaded;
 };
 
+/* An initialiser; `symbols_` is an array. */
+#define HR_LIBRARY(file_, package_, symbols_)                                            \
+    {                                                                                    \
+        .file = (file_), .package = (package_), .symbols = (symbols_),                   \
+        .symbol_count = sizeof(symbols_) / sizeof *(symbols_),                           \
+        .mutex = PTHREAD_MUTEX_INITIALIZER                                               \
+    }
+
 /* Loads it and fills the pointers, unless that was done. HR_ERR_UNSUPPORTED if it is not
  * installed or lacks a function, naming the package; a later call tries again. It stays
  * loaded until the process ends. Thread-safe. */

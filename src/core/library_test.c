@@ -13,8 +13,7 @@ TEST(a_function_of_a_library_can_be_called)
     static const struct hr_symbol symbols[] = {
         {"cos", &cosine}
     };
-    static struct hr_library library = {
-        "libm.so.6", "libc6", symbols, 1, PTHREAD_MUTEX_INITIALIZER, false};
+    static struct hr_library library = HR_LIBRARY("libm.so.6", "libc6", symbols);
     struct hr_error error;
 
     for (int i = 0; i < 2; i++)
@@ -41,8 +40,7 @@ TEST(a_library_without_the_function_is_too_old)
     static const struct hr_symbol symbols[] = {
         {"cos_of_tomorrow", &function}
     };
-    static struct hr_library library = {
-        "libm.so.6", "libc6", symbols, 1, PTHREAD_MUTEX_INITIALIZER, false};
+    static struct hr_library library = HR_LIBRARY("libm.so.6", "libc6", symbols);
     struct hr_error error;
 
     CHECK_ERR(HR_ERR_UNSUPPORTED, hr__library_load(&library, &error));

@@ -14,11 +14,7 @@ struct hr_curl hr__curl;
 static const struct hr_symbol symbols[] = {HR_CURL_FUNCTIONS(SYMBOL)};
 #undef SYMBOL
 
-static struct hr_library library = {.file = "libcurl.so.4",
-                                    .package = "libcurl4",
-                                    .symbols = symbols,
-                                    .symbol_count = sizeof symbols / sizeof symbols[0],
-                                    .mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct hr_library library = HR_LIBRARY("libcurl.so.4", "libcurl4", symbols);
 
 enum hr_err hr__curl_load(struct hr_error *reterr)
 {

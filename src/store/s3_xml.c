@@ -37,11 +37,7 @@ static const struct hr_symbol symbols[] = {
     {"XML_StopParser",                 &xml.stop       },
 };
 
-static struct hr_library library = {.file = "libexpat.so.1",
-                                    .package = "libexpat1",
-                                    .symbols = symbols,
-                                    .symbol_count = sizeof symbols / sizeof symbols[0],
-                                    .mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct hr_library library = HR_LIBRARY("libexpat.so.1", "libexpat1", symbols);
 
 struct parse {
     XML_Parser parser;

@@ -54,11 +54,7 @@ static const struct hr_symbol symbols[] = {
     {"ZSTD_getErrorCode",     &zstd.error_code},
 };
 
-static struct hr_library library = {.file = "libzstd.so.1",
-                                    .package = "libzstd1",
-                                    .symbols = symbols,
-                                    .symbol_count = sizeof symbols / sizeof symbols[0],
-                                    .mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct hr_library library = HR_LIBRARY("libzstd.so.1", "libzstd1", symbols);
 #endif
 
 /* ---- names ---- */
