@@ -359,6 +359,7 @@ def test_stats_stay_after_the_run() -> None:
     loader = hr.range(100).batch(10).loader()
     list(loader)
     assert loader.stats()["records"] == 100
+    assert 1 <= loader.stats()["threads_used"] <= loader.stats()["threads"]
     nodes = {n["node"]: n for n in loader.node_stats()}
     assert nodes["source.range"]["records"] == 100 and nodes["source.range"]["bytes_written"] == 800
     assert nodes["batch.stack"]["records"] == 100 and nodes["batch.stack"]["records_out"] == 10
