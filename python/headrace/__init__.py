@@ -17,70 +17,91 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _headrace, ops
-from .batch import Batch, Ragged
-from .build import Field
-from .dataset import from_dataset, from_generator, from_iterable
-from .errors import (
-    ArgumentError,
-    CancelledError,
-    ClosedError,
-    CodeError,
-    DtypeError,
-    FormatError,
-    GraphError,
-    HeadraceError,
-    InternalError,
-    LimitError,
-    MissingFileError,
-    NotFoundError,
-    OutOfMemoryError,
-    RangeError,
-    ReadError,
-    ShapeError,
-    StateError,
-    StateMismatchError,
-    StuckError,
-    UnsupportedError,
-    WorkerTraceback,
-)
-from .fieldspec import Spec, spec
-from .pipeline import Pipeline
-from .sources import csv, files, from_yaml, idx, jsonl, lines, list, load, range, records, tar, tfrecord, zip
-from .split import split
-from .user_code import rng
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from . import ops
+    from .batch import Batch, Ragged
+    from .build import Field
     from .contact_sheet import show
     from .data_loader import DataLoader as DataLoader
+    from .dataset import from_dataset, from_generator, from_iterable
+    from .errors import (
+        ArgumentError,
+        CancelledError,
+        ClosedError,
+        CodeError,
+        DtypeError,
+        FormatError,
+        GraphError,
+        HeadraceError,
+        InternalError,
+        LimitError,
+        MissingFileError,
+        NotFoundError,
+        OutOfMemoryError,
+        RangeError,
+        ReadError,
+        ShapeError,
+        StateError,
+        StateMismatchError,
+        StuckError,
+        UnsupportedError,
+        WorkerTraceback,
+    )
+    from .fieldspec import Spec, spec
     from .loader import Loader, UnknownLengthError
+    from .pipeline import Pipeline
+    from .sources import csv, files, from_yaml, idx, jsonl, lines, list, load, range, records, tar, tfrecord, zip
+    from .splits import split
     from .states import merge_states
     from .tokenizer import Tokenizer
+    from .user_code import rng
 
-__version__ = _headrace.version()
+    __version__: str
 
-# DataLoader is not in __all__: it imports torch.
-_LAZY = {
-    "DataLoader": "data_loader",
-    "Loader": "loader",
-    "Tokenizer": "tokenizer",
-    "UnknownLengthError": "loader",
-    "merge_states": "states",
-    "show": "contact_sheet",
+# Where the public names are. A module is imported when one of its names is first used: a worker
+# process needs few of them. DataLoader is not in __all__: it imports torch.
+_NAMES = {
+    "batch": "Batch Ragged",
+    "build": "Field",
+    "contact_sheet": "show",
+    "data_loader": "DataLoader",
+    "dataset": "from_dataset from_generator from_iterable",
+    "errors": """ArgumentError CancelledError ClosedError CodeError DtypeError FormatError GraphError HeadraceError
+        InternalError LimitError MissingFileError NotFoundError OutOfMemoryError RangeError ReadError ShapeError
+        StateError StateMismatchError StuckError UnsupportedError WorkerTraceback""",
+    "fieldspec": "Spec spec",
+    "loader": "Loader UnknownLengthError",
+    "pipeline": "Pipeline",
+    "sources": "csv files from_yaml idx jsonl lines list load range records tar tfrecord zip",
+    "splits": "split",
+    "states": "merge_states",
+    "tokenizer": "Tokenizer",
+    "user_code": "rng",
 }
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     import importlib
     import sys
 
-    if name not in _LAZY:
+    if name == "__version__":
+        found: Any = importlib.import_module("._headrace", __name__).version()
+    elif name == "ops":
+        found = importlib.import_module(".ops", __name__)
+    elif name in _MODULE_OF:
+        found = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
+    else:
         # With name and obj the interpreter adds "Did you mean".
         raise AttributeError(f"module 'headrace' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
+    globals()[name] = found
+    return found
 
-    made = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    globals()[name] = made
-    return made
+
+def __dir__() -> Sequence[str]:
+    return [*__all__, "__version__"]
 
 
 __all__ = [

@@ -7,7 +7,6 @@ the engine's own state, as text. `engine` is None between epochs.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,8 @@ def about(built: Built) -> dict[str, Any]:
 
 def _nodes(built: Built) -> str:
     """ "source.range:3f02 batch.stack:9a7e", the digits being a hash of parameters and code."""
+    import hashlib
+
     parts = []
     for node in built.nodes:
         params = {k: v for k, v in node.params.items() if k not in ("rank", "world")}

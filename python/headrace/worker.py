@@ -17,13 +17,15 @@ import ctypes
 import gc
 import json
 import os
+import pickle
 import select
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Any
+
+from . import _headrace, pickling, seeding
 
 HEADER_BYTES = 1 << 16
 IDLE_SECONDS = 20.0  # after which a nursery without workers ends
@@ -55,10 +57,6 @@ def _load(fds: list[int]) -> dict[str, Found]:
 
 
 def _import(fds: list[int]) -> dict[str, Found]:
-    import pickle
-
-    from . import pickling
-
     with os.fdopen(fds[0], "rb") as file:
         file.seek(0)
         main_data, codes = pickle.loads(file.read())
@@ -83,12 +81,12 @@ def _die_with_parent(parent: int) -> None:
 
 
 def _serve(fd: int, found: dict[str, Found]) -> int:
-    from . import _headrace, seeding
-
     try:
         _headrace.serve(fd, found.get, seeding.begin_epoch)
         return 0
     except BaseException:  # noqa: BLE001 - the engine sees the socket close; print the reason
+        import traceback
+
         traceback.print_exc()
         return 1
 
@@ -172,6 +170,8 @@ def _nursery(sock: socket.socket) -> None:
     try:
         found = _load(got[1])
     except BaseException as error:  # noqa: BLE001 - goes to the parent
+        import traceback
+
         _reply(sock, error=f"{type(error).__name__}: {error}", detail=traceback.format_exc())
         return
     gc.collect()

@@ -33,10 +33,25 @@ def command_digest(command: str, path: pathlib.Path, *args: str) -> str:
 # ---- making ----
 
 
-def test_import_brings_numpy_and_nothing_heavier(tmp_path: pathlib.Path) -> None:
+def test_a_loader_brings_numpy_and_nothing_heavier(tmp_path: pathlib.Path) -> None:
     heavy = "torch jax rich tensorflow PIL multiprocessing matplotlib asyncio difflib"
-    out = run_script(tmp_path, f"import sys, headrace\nprint([m for m in {heavy.split()!r} if m in sys.modules])")
+    run = "import sys, headrace as hr\nlist(hr.range(3).batch(1).loader())"
+    out = run_script(tmp_path, f"{run}\nprint([m for m in {heavy.split()!r} if m in sys.modules])")
     assert out.stdout.strip() == "[]", out.stderr
+
+
+def test_public_names_are_imported_when_they_are_used(tmp_path: pathlib.Path) -> None:
+    script = (
+        "import sys, headrace as hr\n"
+        "parts = lambda: sorted(n for n in sys.modules if n.startswith('headrace.'))\n"
+        "assert parts() == [], parts()\n"
+        "import headrace.splits\n"
+        "assert callable(hr.split) and callable(hr.list) and hr.ops.image_flip and hr.__version__\n"
+        "assert all(hasattr(hr, name) for name in hr.__all__)\n"
+        "assert dir(hr) == sorted([*hr.__all__, '__version__'])\n"
+        "assert not hasattr(hr, 'batches')"
+    )
+    assert run_script(tmp_path, script).returncode == 0
 
 
 def test_a_chain_gives_its_records_in_batches() -> None:
