@@ -43,7 +43,8 @@ HR_API void hr_pack_options_init(struct hr_pack_options *options);
 struct hr_pack_result {
     uint64_t shards, records, bytes; /* of all shards, those of earlier calls included */
     uint64_t records_now;            /* written by this call */
-    uint64_t errors;      /* bad records, skipped or substituted, of this call */
+    uint64_t errors;      /* bad records, skipped or substituted, of this call of
+                             hr_pack(); a packer has 0: its iterator counts them */
     bool resumed;         /* an earlier call had begun */
     uint64_t reserved[4]; /* zero */
 };
@@ -63,6 +64,58 @@ HR_API HR_CHECK enum hr_err
 hr_pack(struct hr_graph *graph, const struct hr_iter_options *options,
         const struct hr_pack_options *pack, struct hr_pack_result *ret_result,
         struct hr_error *reterr);
+
+/*
+ * The same for records of an iterator that the caller runs. One thread at a time.
+ *
+ *     hr_packer_open(graph, &options, &pack, &packer, &error);
+ *     options.state = hr_packer_state(packer);
+ *     if (!hr_packer_complete(packer))
+ *         hr_iter_open(graph, &options, &iter, &error);
+ *     while (hr_iter_next(iter, &batch, &error) == HR_OK) {
+ *         hr_packer_add(packer, batch, &mark, &error);
+ *         if (mark)
+ *             hr_packer_mark(packer, state = hr_iter_save(iter ...), &error);
+ *     }
+ *     hr_packer_finish(packer, &error);
+ *     hr_packer_close(packer);
+ */
+struct hr_packer;
+
+/* Opens the folder as hr_pack() does; `options` and `pack` are not kept, and
+ * pack->progress is not called. */
+HR_API HR_CHECK enum hr_err
+hr_packer_open(struct hr_graph *graph, const struct hr_iter_options *options,
+               const struct hr_pack_options *pack, struct hr_packer **ret_packer,
+               struct hr_error *reterr);
+
+/* Where the iterator must start; NULL: at the beginning. The packer's, until it is
+ * closed. */
+HR_API const char *hr_packer_state(const struct hr_packer *packer);
+
+/* Whether nothing is left to do. */
+HR_API bool hr_packer_complete(const struct hr_packer *packer);
+
+/* Writes the iterator's next batch, a record. *ret_mark is set when that ended a shard:
+ * then hr_packer_mark() comes first, with the state of the iterator. HR_ERR_STATE if it
+ * did not come or nothing is left to do. After any other failure: close. */
+HR_API HR_CHECK enum hr_err
+hr_packer_add(struct hr_packer *packer, const struct hr_batch *batch, bool *ret_mark,
+              struct hr_error *reterr);
+HR_API HR_CHECK enum hr_err
+hr_packer_mark(struct hr_packer *packer, const char *state, struct hr_error *reterr);
+
+/* All records have been added. */
+HR_API HR_CHECK enum hr_err
+hr_packer_finish(struct hr_packer *packer, struct hr_error *reterr);
+
+/* What is written so far; records of a shard that has not ended do not count, but for
+ * records_now. */
+HR_API void
+hr_packer_result(const struct hr_packer *packer, struct hr_pack_result *ret_result);
+
+/* Drops a shard that has not ended. NULL is allowed. */
+HR_API void hr_packer_close(struct hr_packer *packer);
 
 HR_END_DECLS
 

@@ -31,7 +31,7 @@ struct ext_iter;
 /* What the module owns. */
 struct ext_state {
     PyObject *error; /* the class Error */
-    PyTypeObject *graph, *iter, *batch, *field, *digest, *tokenizer;
+    PyTypeObject *graph, *iter, *batch, *field, *digest, *tokenizer, *packer;
     atomic_bool numpy;            /* the three below are set: user code needed them */
     PyObject *ndarray, *asarray;  /* of numpy */
     PyObject *dtypes[EXT_DTYPES]; /* numpy's, by enum hr_dtype */
@@ -53,6 +53,7 @@ enum ext_kind {
     EXT_FIELD,
     EXT_DIGEST,
     EXT_TOKENIZER,
+    EXT_PACKER,
     EXT_CODE,   /* functions given to graphs */
     EXT_HOLD,   /* memory of batches, held by views */
     EXT_EXPORT, /* DLPack tensors not yet deleted */
@@ -244,6 +245,10 @@ PyObject *ext_digest_batch(PyObject *module, PyObject *args);
 /* ---- tokenizer.c ---- */
 
 extern PyType_Spec ext_tokenizer_spec;
+
+/* ---- packer.c ---- */
+
+extern PyType_Spec ext_packer_spec;
 
 /* ---- code.c ---- */
 

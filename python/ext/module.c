@@ -53,9 +53,10 @@ static PyObject *version(PyObject *module, PyObject *unused)
 static PyObject *live_objects(PyObject *module, PyObject *unused)
 {
     static const char *const names[EXT_KINDS] = {
-        [EXT_GRAPH] = "graph", [EXT_ITER] = "iter",     [EXT_BATCH] = "batch",
-        [EXT_FIELD] = "field", [EXT_DIGEST] = "digest", [EXT_CODE] = "code",
-        [EXT_HOLD] = "hold",   [EXT_EXPORT] = "export", [EXT_TOKENIZER] = "tokenizer",
+        [EXT_GRAPH] = "graph",   [EXT_ITER] = "iter",     [EXT_BATCH] = "batch",
+        [EXT_FIELD] = "field",   [EXT_DIGEST] = "digest", [EXT_CODE] = "code",
+        [EXT_HOLD] = "hold",     [EXT_EXPORT] = "export", [EXT_TOKENIZER] = "tokenizer",
+        [EXT_PACKER] = "packer",
     };
     PyObject *all = PyDict_New();
 
@@ -141,7 +142,8 @@ static int module_exec(PyObject *module)
         add_type(module, &ext_batch_spec, &state->batch) < 0 ||
         add_type(module, &ext_field_spec, &state->field) < 0 ||
         add_type(module, &ext_digest_spec, &state->digest) < 0 ||
-        add_type(module, &ext_tokenizer_spec, &state->tokenizer) < 0)
+        add_type(module, &ext_tokenizer_spec, &state->tokenizer) < 0 ||
+        add_type(module, &ext_packer_spec, &state->packer) < 0)
         return -1;
     return close_at_exit(module);
 }
@@ -157,6 +159,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->field);
     Py_VISIT(state->digest);
     Py_VISIT(state->tokenizer);
+    Py_VISIT(state->packer);
     Py_VISIT(state->ndarray);
     Py_VISIT(state->asarray);
     for (int i = 0; i < EXT_DTYPES; i++)
@@ -175,6 +178,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->field);
     Py_CLEAR(state->digest);
     Py_CLEAR(state->tokenizer);
+    Py_CLEAR(state->packer);
     Py_CLEAR(state->ndarray);
     Py_CLEAR(state->asarray);
     for (int i = 0; i < EXT_DTYPES; i++)

@@ -182,6 +182,27 @@ class Digest:
     def add(self, data: Any) -> None: ...
     def hexdigest(self) -> str: ...
 
+class Packer:
+    """struct hr_packer of headrace/pack.h. One thread at a time."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: dict[str, Any],
+        folder: str,
+        prefix: str,
+        format: str,  # "records", "tar", "tfrecord"
+        shard_bytes: int,
+        shard_records: int,  # 0: no limit
+    ) -> None: ...
+    def state(self) -> str | None: ...  # that the iterator starts from
+    def complete(self) -> bool: ...
+    def add(self, batch: Batch, /) -> bool: ...  # True: mark() comes next
+    def mark(self, state: str, /) -> None: ...
+    def finish(self) -> None: ...
+    def result(self) -> dict[str, Any]: ...
+    def close(self) -> None: ...
+
 class Tokenizer:
     def __init__(self, form: str, path: str, other: str, /) -> None:
         """`form`: "gpt2" (`other`: the merges), "tiktoken" (`other`: the pattern) or "json"."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from .loader import Loader, LoaderOptions
+    from .packing import Packed, PackFormat, PackOptions
 
 Fields = str | Sequence[str] | None
 Outputs = Mapping[str, object] | Sequence[str] | None
@@ -365,6 +366,50 @@ class Pipeline(Methods):
         from .loader import Loader
 
         return Loader(self, **options)
+
+    @checked
+    def pack(
+        self,
+        folder: PathLike,
+        *,
+        format: PackFormat = "records",
+        prefix: str = "part",
+        shard_bytes: int = 256 << 20,
+        shard_records: int | None = None,
+        **options: Unpack[PackOptions],
+    ) -> Packed:
+        """Write the records, in order, into shards that `hr.records`, `hr.tar` and `hr.tfrecord` read.
+
+            hr.files("photos/", labels="folder").pack("packed")
+
+        The pipeline ends in records, not batches. Its files are the same for any number of
+        threads, and those of `headrace pack`. A shard has its name once it is whole; if the
+        call is stopped, by an exception, Ctrl-C or a kill, the same call continues after the last
+        whole shard. The progress is kept in PREFIX.json in the folder.
+
+        Args:
+            folder: of the shards, created if missing.
+            format: "records" (default): Headrace's container, which keeps all fields with their types;
+                "tar": WebDataset's archives, of byte strings and whole numbers; "tfrecord": one byte
+                string per record.
+            prefix: shards are PREFIX-000000.records and so on.
+            shard_bytes: a shard ends with the record that makes it as large. Default 256 MiB.
+            shard_records: or with this many records.
+            options: epochs, seed (default 0), threads, memory, plan, on_error, errors_max, timeout, ledger
+                and progress as for `loader`; shard=(rank, world): the records of a rank, which needs a
+                prefix of its own. Default: all records, whatever the ranks.
+
+        Returns:
+            What is written: the path of the shards, as `hr.records` takes it, and the numbers of shards, records
+            and bytes.
+
+        Raises:
+            HeadraceError: an argument is wrong, the format cannot hold the fields, or the folder holds
+                something else under that prefix.
+        """
+        from .packing import pack
+
+        return pack(self, folder, format, prefix, shard_bytes, shard_records, options)
 
     def to_yaml(self) -> str:
         """The pipeline as a graph file, which `hr.from_yaml` and the `headrace` command read.

@@ -569,6 +569,22 @@ def test_the_digest_is_the_commands(command: str, tmp_path: pathlib.Path) -> Non
     assert digest.hexdigest() == json.loads(said.stdout)["digest"]
 
 
+def test_a_packer_is_used_by_one_thread_until_it_is_closed(tmp_path: pathlib.Path) -> None:
+    numbers = ext.Graph()
+    numbers.add("source.range", None, [], '{"n": 30}')
+    packer = ext.Packer(numbers, {}, str(tmp_path), "part", "records", 0, 10)
+    assert ext.live_objects()["packer"] == 1 and packer.state() is None and not packer.complete()
+    with pytest.raises(TypeError):
+        packer.add(3)
+    with pytest.raises(ext.Error, match="no shard has ended"):
+        packer.mark("{}")
+    packer.close()
+    with pytest.raises(ext.Error, match="closed"):
+        packer.finish()
+    assert ext.live_objects()["packer"] == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["part.json"]
+
+
 def test_the_table_of_ops_is_whole() -> None:
     ops = {op["name"]: op for op in ext.op_list()}
     assert list(ops) == sorted(ops)

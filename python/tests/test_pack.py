@@ -1,0 +1,151 @@
+"""Pipeline.pack: the same shards as the command, whatever the threads and interruptions."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+from conftest import run_script
+
+
+def contents(folder: pathlib.Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix != ".json"}
+
+
+def test_records_keep_their_fields_and_types(tmp_path: pathlib.Path) -> None:
+    items: list[dict[str, Any]] = [
+        {"text": f"line {i}", "number": i, "values": np.arange(i % 4, dtype=np.float32)} for i in range(50)
+    ]
+    packed = hr.from_dataset(items).pack(tmp_path / "packed", shard_records=20)
+    assert (packed.shards, packed.records, packed.errors, packed.resumed) == (3, 50, 0, False)
+    assert packed.bytes == sum(map(len, contents(tmp_path / "packed").values()))
+    read = list(hr.records(packed.path).batch(1, ragged=True).loader(output="numpy"))
+    assert [b.text[0] for b in read] == [item["text"] for item in items]
+    assert [int(b.number[0]) for b in read] == list(range(50))
+    assert all(np.array_equal(b["values"][0], item["values"]) for b, item in zip(read, items, strict=True))
+
+
+@pytest.mark.parametrize("format", ["records", "tar", "tfrecord"])
+def test_shards_are_those_of_the_command(
+    pictures: pathlib.Path, tmp_path: pathlib.Path, command: str, format: Any
+) -> None:
+    pipe = hr.files(pictures, labels="folder").op("record.select", fields=["data"])
+    (tmp_path / "graph.yaml").write_text(pipe.to_yaml())
+    words = [command, "pack", "graph.yaml", "-o", "command", "--format", format, "--shard-records", "7"]
+    subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    for threads in (0, 1, 3):
+        folder = tmp_path / f"threads {threads}"
+        pipe.pack(folder, format=format, shard_records=7, threads=threads)
+        assert contents(folder) == contents(tmp_path / "command")
+    again = pipe.pack(tmp_path / "command", format=format, shard_records=7)
+    assert again.resumed and again.records == pipe.record_count
+
+
+def test_a_call_continues_after_an_exception(tmp_path: pathlib.Path) -> None:
+    broken = tmp_path / "broken"
+
+    def square(value: int) -> int:
+        if value == 95 and broken.exists():
+            raise ValueError("not yet")
+        return value * value
+
+    pipe = hr.range(200).map(square, version="1")
+    pipe.pack(tmp_path / "whole", shard_records=10)
+    broken.touch()
+    with pytest.raises(ValueError, match="not yet"):
+        pipe.pack(tmp_path / "parts", shard_records=10, threads=2)
+    done = contents(tmp_path / "parts")
+    assert len(done) == 9, "no temporary file stays"
+    broken.unlink()
+    packed = pipe.pack(tmp_path / "parts", shard_records=10)
+    assert packed.resumed and packed.records == 200
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+
+
+def test_worker_processes_write_the_same(tmp_path: pathlib.Path) -> None:
+    import userfns
+
+    for variant in ("inline", "processes"):
+        hr.range(100).map(userfns.double, variant=variant).pack(tmp_path / variant, shard_records=30, threads=2)
+    assert contents(tmp_path / "inline") == contents(tmp_path / "processes")
+
+
+def test_several_epochs_and_ranks(tmp_path: pathlib.Path) -> None:
+    pipe = hr.range(10).shuffle()
+    packed = pipe.pack(tmp_path / "all", epochs=2, seed=3)
+    (batch,) = hr.records(packed.path).batch(20).loader(output="numpy")
+    wanted = [v for b in pipe.batch(10).loader(epochs=2, seed=3, output="numpy") for v in b.value.tolist()]
+    assert batch.value.tolist() == wanted
+    parts = [pipe.pack(tmp_path / "ranks", prefix=f"rank{rank}", shard=(rank, 3)) for rank in range(3)]
+    assert sum(part.records for part in parts) == 10
+
+
+def test_the_environment_makes_no_rank(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert hr.range(10).pack(tmp_path).records == 10
+
+
+def test_bad_records_are_counted(tmp_path: pathlib.Path) -> None:
+    def odd(value: int) -> int:
+        if value % 10 == 3:
+            raise ValueError("bad")
+        return value
+
+    packed = hr.range(50).map(odd).pack(tmp_path, on_error="skip", errors_max=50)
+    assert (packed.records, packed.errors) == (45, 5)
+
+
+def test_an_empty_data_set_is_a_shard_without_records(tmp_path: pathlib.Path) -> None:
+    packed = hr.range(10).filter(lambda value: False).pack(tmp_path)
+    assert (packed.shards, packed.records) == (1, 0)
+    assert list(hr.records(packed.path).batch(2).loader()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"shard_bytes": 0}, "shard_bytes is a whole number above 0"),
+        ({"shard_records": -1}, "shard_records is a whole number above 0"),
+        ({"epochs": None}, "epochs is a whole number above 0"),
+        ({"format": "zip"}, "format must be one of"),
+        ({"format": "tfrecord"}, "one byte string per record"),
+        ({"prefix": "a/b"}, "contains no slash"),
+        ({"thread": 2}, "did you mean 'threads'"),
+        ({"ordered": False}, "there is no argument 'ordered'"),
+    ],
+)
+def test_wrong_arguments_are_named(tmp_path: pathlib.Path, options: dict[str, object], words: str) -> None:
+    with pytest.raises(hr.HeadraceError, match=words):
+        hr.range(10).pack(tmp_path, **options)  # type: ignore[arg-type]
+
+
+def test_batches_and_other_work_are_refused(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(hr.UnsupportedError, match="ends in batches"):
+        hr.range(10).batch(2).pack(tmp_path)
+    hr.range(10).pack(tmp_path)
+    with pytest.raises(hr.StateError, match="belongs to other work"):
+        hr.range(11).pack(tmp_path)
+    with pytest.raises(hr.ArgumentError, match="a path is needed"):
+        hr.range(10).pack(3)  # type: ignore[arg-type]
+
+
+def test_a_killed_call_is_continued(tmp_path: pathlib.Path) -> None:
+    script = (
+        "import os, sys, headrace as hr\n"
+        "def stop(value):\n"
+        "    if value == 70 and len(sys.argv) > 2:\n"
+        "        os._exit(9)\n"
+        "    return value\n"
+        "print(hr.range(100).map(stop, version='1').pack(sys.argv[1], shard_records=8).records)"
+    )
+    assert run_script(tmp_path, script, str(tmp_path / "killed"), "die").returncode == 9
+    out = run_script(tmp_path, script, str(tmp_path / "killed"))
+    assert out.stdout.strip() == "100", out.stderr
+    (batch,) = hr.records(tmp_path / "killed").batch(100).loader(output="numpy")
+    assert batch.value.tolist() == list(range(100))
