@@ -2845,8 +2845,8 @@ def source_records(
 @checked_op("source.tar")
 def source_tar(
     path: PathLike,
-    fields: Mapping[str, str],
     *,
+    fields: Mapping[str, str] | None = None,
     keys: bool = False,
     key_field: str = "key",
     unpacked_max: int | str = "64GiB",
@@ -2861,23 +2861,26 @@ def source_tar(
     Members that follow each other and have the same key are one record: the key is the
     name up to the first dot of its last part, the ending is what follows it. Each field
     takes the member with its ending (case ignored); members that no field takes are
-    ignored, and a record that lacks one is bad. Members whose ending is cls, cls2,
-    class, count, index, inx or id are decimal integers and become int64; all others are
-    bytes. Records can be read in any order, so shuffle, shard and resume work as for
-    files. A damaged header costs the records that it lies in. The identity of the
-    source is the names and sizes of the members: a member whose bytes change but not
-    its size goes unnoticed.  Files that are compressed by gzip or zstd are recognised
-    by how they begin, and read as what they unpack to. Opening decodes each of them
-    once and checks it. Then records are read in any order: in order without decoding
-    anything twice, otherwise as fast as `unpack_cache` allows ([compressed
-    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
-    it is in; of a file that is cut short, all that comes before is read.
+    ignored, and a record that lacks one is bad. Without `fields`, the members of the
+    first record are the fields, each named after its ending: "seg.png" is seg_png.
+    Members whose ending is cls, cls2, class, count, index, inx or id are decimal
+    integers and become int64; all others are bytes. Records can be read in any order,
+    so shuffle, shard and resume work as for files. A damaged header costs the records
+    that it lies in. The identity of the source is the names and sizes of the members: a
+    member whose bytes change but not its size goes unnoticed.  Files that are
+    compressed by gzip or zstd are recognised by how they begin, and read as what they
+    unpack to. Opening decodes each of them once and checks it. Then records are read in
+    any order: in order without decoding anything twice, otherwise as fast as
+    `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage costs
+    the gzip member or zstd frame that it is in; of a file that is cut short, all that
+    comes before is read.
 
     Args:
         path: an archive; or several: "train-{000..099}.tar", "{a,b}.tar", a pattern
             such as "shards/*.tar", or a folder; path, required.
         fields: field: the ending of its member, or several that stand for each other,
-            as in {image: jpg|jpeg|png, label: cls}; map, required.
+            as in {image: jpg|jpeg|png, label: cls}; default: the members of the first
+            record, each named after its ending; map, optional.
         keys: add the key of each record as a field; bool, default false.
         key_field: the field that holds the key, when keys are wanted; field, default
             key.

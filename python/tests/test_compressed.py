@@ -80,7 +80,7 @@ FORMATS: list[tuple[str, Callable[[list[bytes]], bytes], Callable[..., Any]]] = 
     (".txt", lambda records: b"".join(record + b"\n" for record in records), hr.lines),
     (".csv", rows, lambda path, **more: hr.csv(path, columns=["text"], **more)),
     (".jsonl", objects, lambda path, **more: hr.jsonl(path, columns=["text"], **more)),
-    (".tar", archive, lambda path, **more: hr.tar(path, {"text": "txt"}, **more)),
+    (".tar", archive, lambda path, **more: hr.tar(path, fields={"text": "txt"}, **more)),
     (
         ".tfrecord",
         lambda records: b"".join(map(framed, records)),

@@ -158,3 +158,62 @@ def test_what_is_no_archive_is_refused(tmp_path: pathlib.Path) -> None:
     for name, match in (("t.tar", "no tar archive"), ("none.tar", "none.tar")):
         with pytest.raises(hr.HeadraceError, match=match):
             list(hr.tar(tmp_path / name, fields={"data": "bin"}).batch(1, ragged=True).loader())
+
+
+# ---- fields of the first record ----
+
+
+def test_without_fields_the_first_record_tells_them(tmp_path: pathlib.Path) -> None:
+    write(tmp_path / "a.tar", [("1.JPG", b"x"), ("1.seg.png", b"y"), ("1.cls", b"7"), ("1.2d", b"z"), ("2.jpg", b"!")])
+    pipe = hr.tar(tmp_path / "a.tar", keys=True)
+    assert [f.name for f in pipe.fields] == ["key", "jpg", "seg_png", "cls", "_2d"]
+    with pytest.raises(hr.FormatError, match="no member 'seg.png' for field 'seg_png'"):
+        list(pipe.batch(1).loader())
+    (batch,) = pipe.batch(1, ragged=True).loader(on_error="skip", output="numpy")
+    assert (batch["key"], batch["jpg"], batch["cls"].tolist(), batch["_2d"]) == (["1"], [b"x"], [7], [b"z"])
+    named = hr.tar(tmp_path / "a.tar", fields={"jpg": "jpg", "cls": "cls"})
+    assert named.fingerprint != pipe.fingerprint == hr.from_yaml(pipe.to_yaml()).fingerprint
+
+
+@pytest.mark.parametrize("variant", [{"threads": 0}, {"threads": 3}])
+def test_found_fields_survive_shuffle_split_and_resume(tmp_path: pathlib.Path, variant: dict[str, Any]) -> None:
+    for shard in range(3):
+        write(
+            tmp_path / f"{shard}.tar",
+            [m for i in range(9) for m in ((f"{shard}{i}.txt", b"%d" % i), (f"{shard}{i}.cls", b"%d" % i))],
+        )
+    pipe = hr.tar(tmp_path, keys=True).shuffle(seed=3).batch(4, ragged=True)
+    loader = pipe.loader(output="numpy", **variant)
+    batches = iter(loader)
+    first = [next(batches)["key"] for _ in range(3)]
+    again = pipe.loader(output="numpy", **variant)
+    again.load_state_dict(loader.state_dict())
+    rest = [batch["key"] for batch in again]
+    assert sorted(key for keys in first + rest for key in keys) == [f"{s}{i}" for s in range(3) for i in range(9)]
+    train, val = hr.split(hr.tar(tmp_path), [0.5, 0.5], seed=1, by="cls")
+    assert (train.record_count or 0) + (val.record_count or 0) == 27
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        ([], "no record that could tell the fields"),
+        ([("1.a b", b""), ("1.a_b", b"")], "a_b"),
+        ([(f"1.m{i}", b"") for i in range(70)], "more than 64 members"),
+    ],
+)
+def test_what_cannot_be_told_is_said(tmp_path: pathlib.Path, make: list[tuple[str, bytes]], words: str) -> None:
+    write(tmp_path / "a.tar", make)
+    with pytest.raises(hr.HeadraceError, match=words):
+        _ = hr.tar(tmp_path / "a.tar").fields
+
+
+def test_a_damaged_first_record_is_said(tmp_path: pathlib.Path) -> None:
+    write(tmp_path / "a.tar", [("1.txt", b"x" * 100), ("2.txt", b"y")], tarfile.USTAR_FORMAT)
+    data = bytearray((tmp_path / "a.tar").read_bytes())
+    data[3] ^= 1
+    (tmp_path / "a.tar").write_bytes(data)
+    with pytest.raises(hr.FormatError, match="first record is damaged"):
+        _ = hr.tar(tmp_path / "a.tar").fields
+    (batch,) = hr.tar(tmp_path / "a.tar", fields={"text": "txt"}).batch(2).loader(on_error="skip")
+    assert list(batch["text"]) == ["y"]

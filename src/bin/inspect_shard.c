@@ -12,23 +12,42 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Whether the first `length` bytes of a path end so; they are a name at least. */
+static bool ends_in(const char *path, size_t length, const char *ending)
+{
+    size_t bytes = strlen(ending);
+
+    return length > bytes && memcmp(path + length - bytes, ending, bytes) == 0;
+}
+
+/* The length of a path without the ending of a compressed file. */
+static size_t unpacked_length(const char *path)
+{
+    static const char *const endings[] = {".gz", ".zst", ".zlib"};
+    size_t length = strlen(path);
+
+    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+        if (ends_in(path, length, endings[i]))
+            return length - strlen(endings[i]);
+    return length;
+}
+
 static const char *op_of(const char *path)
 {
     static const char *const endings[][2] = {
         {".records",  "source.records" },
+        {".tar",      "source.tar"     },
+        {".tgz",      "source.tar"     },
         {".tfrecord", "source.tfrecord"},
         {".txt",      "source.lines"   },
         {".jsonl",    "source.jsonl"   },
         {".csv",      "source.csv"     },
     };
-    size_t length = strlen(path);
+    size_t length = unpacked_length(path);
 
-    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
-        size_t bytes = strlen(endings[i][0]);
-
-        if (length > bytes && strcmp(path + length - bytes, endings[i][0]) == 0)
+    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+        if (ends_in(path, length, endings[i][0]))
             return endings[i][1];
-    }
     return NULL;
 }
 

@@ -28,9 +28,10 @@ static const struct hr_param tar_params[] = {
               .help =
                   "an archive; or several: \"train-{000..099}.tar\", \"{a,b}.tar\", a "
                   "pattern such as \"shards/*.tar\", or a folder"),
-    HR_P_MAP(struct tar, fields, .required = true,
+    HR_P_MAP(struct tar, fields,
              .help = "field: the ending of its member, or several that stand for each "
-                     "other, as in {image: jpg|jpeg|png, label: cls}"),
+                     "other, as in {image: jpg|jpeg|png, label: cls}; default: the "
+                     "members of the first record, each named after its ending"),
     HR_P_BOOL(struct tar, keys, .fallback = "false",
               .help = "add the key of each record as a field"),
     HR_P_FIELD(struct tar, key_field, .fallback = "key", .access = HR_ACCESS_WRITE,
@@ -39,6 +40,27 @@ static const struct hr_param tar_params[] = {
 };
 
 enum { FIELD_KEY, FIELD_FIRST };
+
+struct ending {
+    const char *text; /* of the fields */
+    size_t bytes;
+    int field;
+    bool integer;
+};
+
+struct state {
+    struct hr_shard_source source;
+    struct hr_pairs found; /* fields of the first record; the strings are the state's */
+    struct ending *endings;
+    size_t count;
+};
+
+/* What the parameter says, else what the first record has: then there is a state. */
+static const struct hr_pairs *fields_of(const struct tar *p, const struct state *state)
+{
+    assert(p->fields.count > 0 || state != NULL);
+    return p->fields.count > 0 ? &p->fields : &state->found;
+}
 
 /* ---- endings ---- */
 
@@ -107,12 +129,11 @@ static enum hr_err
 tar_binds(const void *params, const void *state, const struct hr_schema *input,
           struct hr_bindings *bindings, struct hr_error *error)
 {
-    const struct tar *p = params;
+    const struct hr_pairs *fields = fields_of(params, state);
 
-    (void)state;
     (void)input;
-    for (int i = 0; i < p->fields.count; i++)
-        HR_TRY(hr__bind(bindings, p->fields.keys[i], HR_ACCESS_WRITE, error));
+    for (int i = 0; i < fields->count; i++)
+        HR_TRY(hr__bind(bindings, fields->keys[i], HR_ACCESS_WRITE, error));
     return HR_OK;
 }
 
@@ -120,8 +141,8 @@ tar_binds(const void *params, const void *state, const struct hr_schema *input,
 static enum hr_err
 infer_content(struct hr_infer *infer, int at, enum content *ret_content)
 {
-    const struct tar *p = infer->params;
-    const char *rest = p->fields.values[at], *ending;
+    const struct hr_pairs *fields = fields_of(infer->params, infer->state);
+    const char *rest = fields->values[at], *ending;
     enum content first = content_of(rest, strcspn(rest, "|"));
     size_t bytes;
 
@@ -133,16 +154,16 @@ infer_content(struct hr_infer *infer, int at, enum content *ret_content)
             return hr__infer_fail(infer, "fields", HR_ERR_ARGUMENT,
                                   "\"%s\": an ending is written without a dot before it, "
                                   "such as jpg or seg.png",
-                                  p->fields.values[at]);
+                                  fields->values[at]);
         if ((content == CONTENT_INTEGER) != (first == CONTENT_INTEGER))
             return hr__infer_fail(infer, "fields", HR_ERR_ARGUMENT,
                                   "\"%s\": some of these endings mean integers, some "
                                   "bytes",
-                                  p->fields.values[at]);
+                                  fields->values[at]);
         if (content != first)
             *ret_content = CONTENT_BYTES;
         for (int i = 0; i < at; i++)
-            if (takes(p->fields.values[i], ending, bytes))
+            if (takes(fields->values[i], ending, bytes))
                 return hr__infer_fail(infer, "fields", HR_ERR_ARGUMENT,
                                       "\"%.*s\" is the ending of two fields", (int)bytes,
                                       ending);
@@ -175,12 +196,13 @@ static enum hr_err infer_field(struct hr_infer *infer, int at)
 static enum hr_err tar_infer(struct hr_infer *infer)
 {
     const struct tar *p = infer->params;
+    const struct hr_pairs *fields = fields_of(p, infer->state);
     struct hr_field *key = infer->fields[FIELD_KEY];
 
-    assert(infer->field_count == (size_t)(FIELD_FIRST + p->fields.count));
+    assert(infer->field_count == (size_t)(FIELD_FIRST + fields->count));
     key->kind = HR_FIELD_BYTES;
     key->meaning = HR_MEANING_TEXT;
-    for (int i = 0; i < p->fields.count; i++)
+    for (int i = 0; i < fields->count; i++)
         HR_TRY(infer_field(infer, i));
     infer->output->records = -1;
     if (!p->keys)
@@ -190,36 +212,122 @@ static enum hr_err tar_infer(struct hr_infer *infer)
 
 /* ---- state ---- */
 
-struct ending {
-    const char *text; /* the parameter's */
-    size_t bytes;
-    int field; /* of the `fields` parameter */
-    bool integer;
-};
-
-struct state {
-    struct hr_shard_source source;
-    struct ending *endings;
-    size_t count;
-};
-
 static void tar_close(void *made)
 {
     struct state *state = made;
 
+    for (int i = 0; i < state->found.count; i++) {
+        hr__free((void *)(uintptr_t)state->found.keys[i]);
+        hr__free((void *)(uintptr_t)state->found.values[i]);
+    }
     hr__free(state->endings);
     hr__shard_source_close(state);
 }
 
+struct look {
+    struct hr_window window;
+    struct hr_tar_member member;
+};
+
+/* Reads headers of a record up to the next member that has an ending, from *at on.
+ * HR_ERR_END after the last. */
+static enum hr_err
+next_member(struct hr_window *window, uint64_t *at, uint64_t end,
+            struct hr_tar_member *member, uint64_t *ret_head, size_t *ret_key,
+            size_t *ret_ending, struct hr_error *error)
+{
+    while (*at < end) {
+        enum hr_err code = hr__tar_look(window, *at, end, member, error, error);
+
+        if (code != HR_OK) /* damage, or the end of the archive */
+            return code == HR_ERR_RANGE || code == HR_ERR_END ? HR_ERR_FORMAT : code;
+        *ret_head = *at;
+        *at += member->next;
+        if (hr__tar_key(member, ret_key, ret_ending))
+            return HR_OK;
+    }
+    return HR_ERR_END;
+}
+
+/* ---- fields that the first record has ---- */
+
+/* "seg.png" -> "seg_png", in lower case: the field's name, or with `dots` its ending. */
+static char *name_of(const char *ending, size_t bytes, bool dots)
+{
+    bool digit = !dots && ending[0] >= '0' && ending[0] <= '9';
+    char *name = hr__calloc(1, bytes + 2);
+
+    for (size_t i = 0; name != NULL && i < bytes; i++) {
+        unsigned char c = (unsigned char)ending[i];
+
+        c = (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+        if (!dots && !(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9'))
+            c = '_';
+        name[i + digit] = (char)c;
+    }
+    if (name != NULL && digit)
+        name[0] = '_';
+    return name;
+}
+
+static enum hr_err add_found(struct hr_pairs *found, const char *ending, size_t bytes,
+                             struct hr_error *error)
+{
+    char *name, *value;
+
+    for (int i = 0; i < found->count; i++)
+        if (is_ending(found->values[i], strlen(found->values[i]), ending, bytes))
+            return HR_OK; /* reading the record says that there are two */
+    if (found->count == HR_LIST_MAX)
+        return hr__fail(error, HR_ERR_LIMIT,
+                        "the first record has more than %d members: name those that are "
+                        "wanted with fields={name: ending}",
+                        HR_LIST_MAX);
+    name = name_of(ending, bytes, false);
+    value = name_of(ending, bytes, true);
+    if (name == NULL || value == NULL) {
+        hr__free(name);
+        hr__free(value);
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    }
+    found->keys[found->count] = name;
+    found->values[found->count++] = value;
+    return HR_OK;
+}
+
+static enum hr_err find_fields(struct state *state, struct hr_window *window,
+                               struct hr_tar_member *member, struct hr_error *error)
+{
+    struct hr_shard_place place;
+    struct hr_error why = {0};
+    size_t key, ending;
+    uint64_t at, head;
+    enum hr_err code;
+
+    HR_TRY(hr__shard_source_look(state, 0, window, &place, error));
+    at = place.offset;
+    while ((code = next_member(window, &at, place.offset + place.bytes, member, &head,
+                               &key, &ending, &why)) == HR_OK)
+        HR_TRY(add_found(&state->found, member->name + key + 1, ending, error));
+    if (code == HR_ERR_END && state->found.count > 0)
+        return HR_OK;
+    if (code != HR_ERR_END && code != HR_ERR_FORMAT)
+        return hr__fail(error, code, "%s", why.message);
+    return hr__fail(error, HR_ERR_FORMAT,
+                    "%s: byte %llu: the first record is damaged, so it does not tell the "
+                    "fields: name them with fields={name: ending}",
+                    place.uri, (unsigned long long)place.offset);
+}
+
 /* Lists the endings of all fields; counts only while there is no room. */
-static void list_endings(const struct tar *p, struct state *state)
+static void list_endings(const struct hr_pairs *fields, struct state *state)
 {
     const char *text;
     size_t bytes;
 
     state->count = 0;
-    for (int i = 0; i < p->fields.count; i++)
-        for (const char *rest = p->fields.values[i]; next_ending(&rest, &text, &bytes);) {
+    for (int i = 0; i < fields->count; i++)
+        for (const char *rest = fields->values[i]; next_ending(&rest, &text, &bytes);) {
             if (state->endings != NULL)
                 state->endings[state->count] = (struct ending){
                     text, bytes, i, content_of(text, bytes) == CONTENT_INTEGER};
@@ -227,24 +335,65 @@ static void list_endings(const struct tar *p, struct state *state)
         }
 }
 
+static enum hr_err
+open_shards(const struct tar *p, void **ret_state, struct hr_error *error)
+{
+    struct hr_packed_limits packed = hr__unpack_limits(&p->unpack);
+
+    return hr__shard_source_open(p->path, ".tar", hr__tar_scan, NULL, &packed,
+                                 sizeof(struct state), ret_state, error);
+}
+
+static enum hr_err
+tar_prepare(const void *params, void **ret_state, struct hr_error *error)
+{
+    const struct tar *p = params;
+    struct look *look;
+    void *made = NULL;
+    enum hr_err code;
+
+    if (p->fields.count > 0)
+        return HR_OK;
+    HR_TRY(open_shards(p, &made, error));
+    look = hr__calloc(1, sizeof *look);
+    if (look == NULL)
+        code = hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    else if (hr__shard_source_count(params, made) == 0)
+        code = hr__fail(error, HR_ERR_FORMAT,
+                        "there is no record that could tell the fields: name them with "
+                        "fields={name: ending}");
+    else
+        code = find_fields(made, &look->window, &look->member, error);
+    if (look != NULL)
+        hr__window_finish(&look->window);
+    hr__free(look);
+    if (code == HR_OK)
+        *ret_state = made;
+    else
+        tar_close(made);
+    return code;
+}
+
 static enum hr_err tar_open(const struct hr_open *open, void **ret_state)
 {
     const struct tar *p = open->params;
-    struct hr_packed_limits packed = hr__unpack_limits(&p->unpack);
+    const struct hr_pairs *fields;
+    void *made = *ret_state;
     struct state *state;
-    void *made;
 
-    HR_TRY(hr__shard_source_open(p->path, ".tar", hr__tar_scan, NULL, &packed,
-                                 sizeof *state, &made, open->error));
+    if (made == NULL)
+        HR_TRY(open_shards(p, &made, open->error));
     state = made;
-    list_endings(p, state);
+    fields = fields_of(p, state);
+    list_endings(fields, state);
     state->endings = hr__calloc(state->count + 1, sizeof *state->endings);
     if (state->endings == NULL) {
-        tar_close(state);
+        if (*ret_state == NULL)
+            tar_close(made);
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     }
-    list_endings(p, state);
-    *ret_state = state;
+    list_endings(fields, state);
+    *ret_state = made;
     return HR_OK;
 }
 
@@ -268,27 +417,27 @@ static bool parse_integer(const char *data, size_t bytes, int64_t *ret_number)
 
 /* The number of the i-th field whose members are integers or texts; that of `fields` when
  * there are no more, and *i is what is left then. */
-static int field_of_key(const struct tar *p, size_t *i)
+static int field_of_key(const struct hr_pairs *fields, size_t *i)
 {
-    for (int at = 0; at < p->fields.count; at++) {
-        const char *ending = p->fields.values[at];
+    for (int at = 0; at < fields->count; at++) {
+        const char *ending = fields->values[at];
         enum content content = content_of(ending, strcspn(ending, "|"));
 
         if ((content == CONTENT_INTEGER || content == CONTENT_TEXT) && (*i)-- == 0)
             return at;
     }
-    return p->fields.count;
+    return fields->count;
 }
 
 /* Integers and texts, the key if it is a field, and last the key as "path". */
 static const char *tar_key_name(const void *params, const void *state, size_t i)
 {
     const struct tar *p = params;
-    int field = field_of_key(p, &i);
+    const struct hr_pairs *fields = fields_of(p, state);
+    int field = field_of_key(fields, &i);
 
-    (void)state;
-    if (field < p->fields.count)
-        return p->fields.keys[field];
+    if (field < fields->count)
+        return fields->keys[field];
     if (p->keys && i-- == 0)
         return p->key_field;
     return i == 0 ? "path" : NULL;
@@ -320,36 +469,28 @@ static enum hr_err
 look_up(const char *endings, struct hr_window *window, const struct hr_shard_place *place,
         struct hr_tar_member *member, struct hr_str *out, struct hr_error *error)
 {
-    uint64_t at = place->offset, end = place->offset + place->bytes;
+    uint64_t at = place->offset, end = place->offset + place->bytes, head;
     size_t key, ending;
+    enum hr_err code;
 
-    for (; at < end; at += member->next) {
-        enum hr_err code = hr__tar_look(window, at, end, member, error, error);
-
-        if (code != HR_OK) /* damage, or the end of the archive */
-            return code == HR_ERR_RANGE || code == HR_ERR_END ? HR_ERR_FORMAT : code;
-        if (!hr__tar_key(member, &key, &ending))
-            continue;
+    while ((code = next_member(window, &at, end, member, &head, &key, &ending, error)) ==
+           HR_OK) {
         if (endings == NULL) {
             hr__str_add_bytes(out, member->name, key);
             return HR_OK;
         }
         if (takes(endings, member->name + key + 1, ending))
-            return add_member(member, endings, window, at, out, error);
+            return add_member(member, endings, window, head, out, error);
     }
-    return hr__fail(error, HR_ERR_FORMAT, "it has no such member");
+    return code == HR_ERR_END ? hr__fail(error, HR_ERR_FORMAT, "it has no such member")
+                              : code;
 }
-
-struct look {
-    struct hr_window window;
-    struct hr_tar_member member;
-};
 
 static enum hr_err tar_key(const void *params, const void *state, size_t i,
                            uint64_t index, struct hr_str *out, struct hr_error *error)
 {
-    const struct tar *p = params;
-    int field = field_of_key(p, &i);
+    const struct hr_pairs *fields = fields_of(params, state);
+    int field = field_of_key(fields, &i);
     struct look *look = hr__calloc(1, sizeof *look);
     struct hr_shard_place place;
     enum hr_err code;
@@ -358,7 +499,7 @@ static enum hr_err tar_key(const void *params, const void *state, size_t i,
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
     code = hr__shard_source_look(state, index, &look->window, &place, error);
     if (code == HR_OK)
-        code = look_up(field < p->fields.count ? p->fields.values[field] : NULL,
+        code = look_up(field < fields->count ? fields->values[field] : NULL,
                        &look->window, &place, &look->member, out, error);
     hr__window_finish(&look->window);
     hr__free(look);
@@ -406,7 +547,6 @@ static enum hr_err set_member(struct hr_op_ctx *ctx, const struct hr_shard_recor
                               size_t bytes, const char *data)
 {
     const struct state *state = ctx->state;
-    const struct tar *p = ctx->params;
 
     for (size_t i = 0; i < state->count; i++) {
         const struct ending *one = &state->endings[i];
@@ -418,7 +558,7 @@ static enum hr_err set_member(struct hr_op_ctx *ctx, const struct hr_shard_recor
             return hr__fail(ctx->error, HR_ERR_FORMAT,
                             "%s: byte %llu: member '%s' is the second one for field '%s'",
                             record->place.uri, byte_of(record, data), member->name,
-                            p->fields.keys[one->field]);
+                            fields_of(ctx->params, state)->keys[one->field]);
         if (one->integer)
             return set_integer(ctx, record, data, (size_t)member->bytes, member->name,
                                value);
@@ -470,14 +610,14 @@ read_members(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
 static enum hr_err
 check_complete(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
 {
-    const struct tar *p = ctx->params;
+    const struct hr_pairs *fields = fields_of(ctx->params, ctx->state);
 
-    for (int i = 0; i < p->fields.count; i++)
+    for (int i = 0; i < fields->count; i++)
         if (ctx->fields[FIELD_FIRST + i]->kind == HR_VALUE_NONE)
             return hr__fail(ctx->error, HR_ERR_FORMAT,
                             "%s: byte %llu: the record has no member '%s' for field '%s'",
                             record->place.uri, (unsigned long long)record->place.offset,
-                            p->fields.values[i], p->fields.keys[i]);
+                            fields->values[i], fields->keys[i]);
     return HR_OK;
 }
 
@@ -501,7 +641,9 @@ const struct hr_op hr_op_source_tar = {
         "Members that follow each other and have the same key are one record: the key is "
         "the name up to the first dot of its last part, the ending is what follows it. "
         "Each field takes the member with its ending (case ignored); members that no "
-        "field takes are ignored, and a record that lacks one is bad. Members whose "
+        "field takes are ignored, and a record that lacks one is bad. Without `fields`, "
+        "the members of the first record are the fields, each named after its ending: "
+        "\"seg.png\" is seg_png. Members whose "
         "ending is cls, cls2, class, count, index, inx or id are decimal integers and "
         "become int64; all others are bytes. Records can be read in any order, so "
         "shuffle, shard and resume work as for files. A damaged header costs the records "
@@ -518,7 +660,8 @@ const struct hr_op hr_op_source_tar = {
     .close = tar_close,
     .identity = hr__shard_source_identity,
     .apply = tar_apply,
-    .source = {.count = hr__shard_source_count,
+    .source = {.prepare = tar_prepare,
+               .count = hr__shard_source_count,
                .locate = hr__shard_source_locate,
                .ahead = hr__shard_source_ahead,
                .key_name = tar_key_name,

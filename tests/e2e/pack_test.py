@@ -1,4 +1,5 @@
 """headrace pack: the same records in every format, whole after kills, the same files for any number of threads."""
+import gzip
 import json
 import os
 import random
@@ -168,6 +169,22 @@ def damage_is_named_and_costs_one_record():
     whole[len(whole) // 2] ^= 4
     path.write_bytes(whole[:-30])
     assert run_json("run", back, "--errors", "skip")["records"] == 40
+
+
+@test
+def inspect_shows_archives_whole_damaged_and_compressed():
+    run("pack", graph("photos.yaml", "pipeline:\n" + files()), "-o", "archives", "--format", "tar", "-q")
+    path = temp / "archives/part-000000.tar"
+    said = run("inspect", path).stdout
+    assert "40 whole records, 0 damaged" in said and "data" in said and "label_cls" in said, said
+    (temp / "a.tar.gz").write_bytes(gzip.compress(path.read_bytes(), 1))
+    assert "40 whole records, 0 damaged" in run("inspect", temp / "a.tar.gz").stdout
+    damaged = bytearray(path.read_bytes())
+    at = damaged.index(b"00000007.")
+    damaged[at] ^= 1
+    path.write_bytes(damaged)
+    said = run("inspect", path, code=1).stdout
+    assert "39 whole records, 2 damaged" in said and f"part-000000.tar: byte {at}" in said, said
 
 
 main()
