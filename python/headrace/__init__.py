@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import _headrace
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from .tokenizer import Tokenizer
     from .user_code import rng
 
-    __version__: str
+__version__ = _headrace.version()
 
 # Where the public names are. A module is imported when one of its names is first used: a worker
 # process needs few of them. DataLoader is not in __all__: it imports torch.
@@ -87,10 +89,8 @@ def __getattr__(name: str) -> Any:
     import importlib
     import sys
 
-    if name == "__version__":
-        found: Any = importlib.import_module("._headrace", __name__).version()
-    elif name == "ops":
-        found = importlib.import_module(".ops", __name__)
+    if name == "ops":
+        found: Any = importlib.import_module(".ops", __name__)
     elif name in _MODULE_OF:
         found = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
     else:
