@@ -59,6 +59,22 @@ static void read_record(const struct hr_wire_reader *reader, size_t fields,
     hr__arena_finish(&arena);
 }
 
+static void unpack(const struct hr_records_contents *contents)
+{
+    struct hr_unpack *zstd = NULL;
+    char *room;
+
+    if (contents->bytes > 1 << 20 ||
+        hr__unpack_create(HR_PACKING_ZSTD, &zstd, NULL) != HR_OK)
+        return;
+    room = hr__calloc(1, contents->bytes + 1);
+    if (room != NULL && hr__records_unpack(zstd, contents, room, NULL) == HR_OK)
+        for (size_t i = 0; i < contents->bytes; i++) /* all of it is set */
+            room[contents->bytes] ^= room[i];
+    hr__free(room);
+    hr__unpack_destroy(zstd);
+}
+
 static void read_all(const char *data, size_t bytes, const struct hr_shard_index *index,
                      const struct hr_str *text)
 {
@@ -72,17 +88,18 @@ static void read_all(const char *data, size_t bytes, const struct hr_shard_index
     typed = hr__wire_schema_read(&in, schema) && in.left == 0 &&
             hr__wire_reader_init(&reader, schema, NULL) == HR_OK;
     for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
+        struct hr_records_contents found;
         struct hr_shard_place place;
-        const char *found;
-        size_t length;
 
         hr__shard_index_place(index, i, &place);
         if (place.offset > bytes || place.bytes > bytes - place.offset)
             abort();
-        if (hr__records_check(data + place.offset, place.bytes, &found, &length, NULL) ==
-                HR_OK &&
-            typed)
-            read_record(&reader, schema->count, found, length);
+        if (hr__records_check(data + place.offset, place.bytes, &found, NULL) != HR_OK)
+            continue;
+        if (found.packed_bytes > 0)
+            unpack(&found);
+        else if (typed)
+            read_record(&reader, schema->count, found.data, found.bytes);
     }
     if (typed)
         hr__wire_reader_finish(&reader);

@@ -31,6 +31,9 @@ struct hr_pack_options {
     uint64_t shard_bytes;   /* a shard ends with the record that makes it as large; 0: 256
                                MiB */
     uint64_t shard_records; /* or with this many records; 0: no limit */
+    int zstd_level;         /* HR_PACK_RECORDS: 1 to 19: records are compressed where that
+                               saves space; 0: they are not. Equal files need an equal
+                               version of libzstd then */
     hr_progress_fn
         *progress; /* called with records; `all` is 0 if not known. NULL: none */
     void *user;
@@ -58,7 +61,8 @@ struct hr_pack_result {
  * the work has got. If a call was stopped, by `progress` (HR_ERR_CANCELLED), an error or
  * a kill, the same call continues after the last complete shard. HR_ERR_STATE if the
  * folder holds something else under that prefix; HR_ERR_UNSUPPORTED if the format cannot
- * hold the fields; HR_ERR_ARGUMENT. *ret_result is set on success and when stopped.
+ * hold the fields, or there is no zstd; HR_ERR_ARGUMENT. *ret_result is set on success
+ * and when stopped.
  */
 HR_API HR_CHECK enum hr_err
 hr_pack(struct hr_graph *graph, const struct hr_iter_options *options,

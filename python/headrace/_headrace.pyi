@@ -194,6 +194,7 @@ class Packer:
         format: str,  # "records", "tar", "tfrecord"
         shard_bytes: int,
         shard_records: int,  # 0: no limit
+        zstd_level: int,  # 0: not compressed
     ) -> None: ...
     def state(self) -> str | None: ...  # that the iterator starts from
     def complete(self) -> bool: ...

@@ -2812,6 +2812,7 @@ def source_range(
 def source_records(
     path: PathLike,
     *,
+    unpacked_max: int | str = "1GiB",
     name: str | None = None,
 ) -> Pipeline:
     """Records of files that headrace pack has written.
@@ -2821,15 +2822,18 @@ def source_records(
     Reads Headrace's own container: every field of every record with its type, shape and
     meaning, as it was at the end of the graph that was packed. Records can be read in
     any order, so shuffle, shard and resume work as for files. Each record has a
-    checksum, which is checked: damage costs the records that it lies in. A file whose
-    schema or index is damaged is still read whole; a file without an end (its writer
-    was interrupted, or it was cut) is read up to its last whole record, and one more
-    record, which is bad, says so. The identity of the source is the sizes and checksums
-    of its records, hence its contents, however they are divided over files.
+    checksum, which is checked: damage costs the records that it lies in. Records that
+    were packed with --zstd are unpacked. A file whose schema or index is damaged is
+    still read whole; a file without an end (its writer was interrupted, or it was cut)
+    is read up to its last whole record, and one more record, which is bad, says so. The
+    identity of the source is the sizes and checksums of its records, hence its
+    contents, however they are divided over files.
 
     Args:
         path: a file; or several: "train-{000..099}.records", a pattern such as
             "packed/train-*.records", or a folder of .records files; path, required.
+        unpacked_max: a compressed record that unpacks to more is bad; bytes, 1 to
+            1125899906842624, in bytes, default 1GiB.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -2837,8 +2841,8 @@ def source_records(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path}
-    defaults: dict[str, Any] = {}
+    params: dict[str, Any] = {"path": path, "unpacked_max": unpacked_max}
+    defaults: dict[str, Any] = {"unpacked_max": "1GiB"}
     return Pipeline._source("source.records", params, defaults, name=name)
 
 

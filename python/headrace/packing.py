@@ -60,7 +60,7 @@ def _loader(pipeline: Pipeline, options: PackOptions) -> Loader:
             hint = nearest(name, _NAMES) or "."
             raise ArgumentError(
                 f"pack(): there is no argument '{name}'{hint} Arguments are: format, prefix, shard_bytes, "
-                f"shard_records, {', '.join(_NAMES)}",
+                f"shard_records, zstd, {', '.join(_NAMES)}",
                 param=name,
             )
     _positive("epochs", options.get("epochs", 1))
@@ -102,6 +102,7 @@ def pack(
     prefix: str,
     shard_bytes: int,
     shard_records: int | None,
+    zstd: int | None,
     options: PackOptions,
 ) -> Packed:
     """`Pipeline.pack`."""
@@ -111,6 +112,7 @@ def pack(
         raise ArgumentError(f"pack(): prefix is a str, not {prefix!r:.60}", param="prefix")
     shard_bytes = _positive("shard_bytes", shard_bytes)
     shard_records = 0 if shard_records is None else _positive("shard_records", shard_records)
+    level = 0 if zstd is None else _positive("zstd", zstd)
     with _loader(pipeline, options) as loader:
         epochs = int(options.get("epochs", 1))
         os.makedirs(folder, exist_ok=True)
@@ -123,6 +125,7 @@ def pack(
                 format,
                 shard_bytes,
                 shard_records,
+                min(level, 1000),
             )
         with contextlib.closing(packer):
             complete = packer.complete()

@@ -376,6 +376,7 @@ class Pipeline(Methods):
         prefix: str = "part",
         shard_bytes: int = 256 << 20,
         shard_records: int | None = None,
+        zstd: int | None = None,
         **options: Unpack[PackOptions],
     ) -> Packed:
         """Write the records, in order, into shards that `hr.records`, `hr.tar` and `hr.tfrecord` read.
@@ -395,6 +396,8 @@ class Pipeline(Methods):
             prefix: shards are PREFIX-000000.records and so on.
             shard_bytes: a shard ends with the record that makes it as large. Default 256 MiB.
             shard_records: or with this many records.
+            zstd: 1 to 19: compress the records of the container by zstd of this level, where that
+                saves space. Default: they are not compressed.
             options: epochs, seed (default 0), threads, memory, plan, on_error, errors_max, timeout, ledger
                 and progress as for `loader`; shard=(rank, world): the records of a rank, which needs a
                 prefix of its own. Default: all records, whatever the ranks.
@@ -409,7 +412,7 @@ class Pipeline(Methods):
         """
         from .packing import pack
 
-        return pack(self, folder, format, prefix, shard_bytes, shard_records, options)
+        return pack(self, folder, format, prefix, shard_bytes, shard_records, zstd, options)
 
     def to_yaml(self) -> str:
         """The pipeline as a graph file, which `hr.from_yaml` and the `headrace` command read.

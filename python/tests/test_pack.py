@@ -46,6 +46,21 @@ def test_shards_are_those_of_the_command(
     assert again.resumed and again.records == pipe.record_count
 
 
+def test_compressed_records_are_read_shuffled_and_split(tmp_path: pathlib.Path) -> None:
+    items = [{"text": f"{i} " + "word " * (i % 200), "number": i} for i in range(80)]
+    plain = hr.from_dataset(items).pack(tmp_path / "plain")
+    small = hr.from_dataset(items).pack(tmp_path / "small", zstd=5, shard_records=30)
+    assert small.bytes < plain.bytes
+    for threads in (0, 2):
+        loader = hr.records(small.path).shuffle(seed=1).batch(7).loader(threads=threads, output="numpy")
+        got = {int(n): t for b in loader for n, t in zip(b.number, b.text, strict=True)}
+        assert got == {item["number"]: item["text"] for item in items}
+    for by in ("text", "number"):
+        parts = [hr.split(hr.records(path), [0.5, 0.5], seed=1, by=by) for path in (plain.path, small.path)]
+        counts = [[part.record_count for part in two] for two in parts]
+        assert counts[0] == counts[1]
+
+
 def test_a_call_continues_after_an_exception(tmp_path: pathlib.Path) -> None:
     broken = tmp_path / "broken"
 
@@ -115,6 +130,9 @@ def test_an_empty_data_set_is_a_shard_without_records(tmp_path: pathlib.Path) ->
         ({"epochs": None}, "epochs is a whole number above 0"),
         ({"format": "zip"}, "format must be one of"),
         ({"format": "tfrecord"}, "one byte string per record"),
+        ({"zstd": 0}, "zstd is a whole number above 0"),
+        ({"zstd": 20}, "zstd_level is 1 to 19"),
+        ({"zstd": 3, "format": "tar"}, "only the container's records"),
         ({"prefix": "a/b"}, "contains no slash"),
         ({"thread": 2}, "did you mean 'threads'"),
         ({"ordered": False}, "there is no argument 'ordered'"),

@@ -15,6 +15,7 @@
 void hr__pack_shard_finish(struct hr_pack_shard *shard)
 {
     hr__wire_writer_finish(&shard->wire);
+    hr__zstd_destroy(shard->zstd);
     hr__free(shard->block);
 }
 
@@ -33,7 +34,8 @@ records_open(struct hr_pack_shard *shard, const char *path, struct hr_error *ret
     if (shard->wire.schema == NULL)
         HR_TRY(hr__wire_writer_init(&shard->wire, shard->schema, false, reterr));
     HR_TRY(hr__records_create(path, hr__str_text(&shard->wire.schema_bytes),
-                              shard->wire.schema_bytes.length, &shard->records, reterr));
+                              shard->wire.schema_bytes.length, shard->zstd,
+                              &shard->records, reterr));
     shard->bytes = hr__records_written(shard->records);
     return HR_OK;
 }

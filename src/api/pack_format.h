@@ -35,7 +35,8 @@ struct hr_pack_shard {
     /* RECORDS */
     struct hr_wire_writer wire;
     struct hr_records_writer *records;
-    void *block; /* a record; aligned */
+    struct hr_zstd *zstd; /* or NULL */
+    void *block;          /* a record; aligned */
     size_t room;
     /* TAR, TFRECORD */
     struct hr_file_writer *file;

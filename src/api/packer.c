@@ -40,6 +40,7 @@ struct hr_packer {
     const struct hr_pack_class *class;
     char *folder, *prefix;
     uint64_t shard_bytes, shard_records_max; /* where a shard ends */
+    int zstd_level;
     struct hr_str settings; /* what a packer that continues must have in common */
     char *state;            /* of the iterator, when resuming */
     bool complete;          /* nothing is left to do */
@@ -102,6 +103,8 @@ static enum hr_err set_settings(struct hr_packer *packer, const struct hr_iter_o
         (unsigned long long)packer->shard_records_max, (unsigned long long)o->seed,
         (long long)o->epochs, (long long)o->epoch_first, (long long)o->records_max,
         (int)o->on_error, (long long)o->rank, (long long)(o->world > 1 ? o->world : 1));
+    if (packer->zstd_level > 0)
+        hr__str_addf(&packer->settings, ", zstd %d", packer->zstd_level);
     return hr__str_ok(&packer->settings) ? HR_OK : HR_ERR_MEMORY;
 }
 
@@ -344,6 +347,13 @@ check(const struct hr_iter_options *run, const struct hr_pack_options *pack,
             "prefix '%.80s': it has 1 to %d bytes, does not begin with a dot, "
             "and contains no slash and none of {}*?[],",
             prefix, PREFIX_MAX);
+    if (pack->zstd_level < 0 || pack->zstd_level > HR_ZSTD_LEVEL_MAX ||
+        (pack->zstd_level > 0 && pack->format != HR_PACK_RECORDS))
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "zstd_level is 1 to %d, or 0 for no compression, and only the "
+                        "container's records can be compressed; compress other files as "
+                        "a whole, with zstd or gzip",
+                        HR_ZSTD_LEVEL_MAX);
     if (!run->ordered || run->state != NULL || run->even != HR_EVEN_NONE ||
         run->epochs < 1)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
@@ -361,10 +371,13 @@ static enum hr_err set_up(struct hr_packer *packer, const struct hr_iter_options
     packer->prefix = hr__strdup(prefix);
     packer->shard_bytes = pack->shard_bytes > 0 ? pack->shard_bytes : SHARD_BYTES;
     packer->shard_records_max = pack->shard_records;
+    packer->zstd_level = pack->zstd_level;
     packer->pool = hr_pool_create(0);
     if (packer->folder == NULL || packer->prefix == NULL || packer->pool == NULL)
         return hr__fail(packer->error, HR_ERR_MEMORY, "out of memory");
     HR_TRY(check_schema(packer));
+    if (packer->zstd_level > 0)
+        HR_TRY(hr__zstd_create(packer->zstd_level, &packer->shard.zstd, packer->error));
     if (set_settings(packer, run) != HR_OK)
         return hr__fail(packer->error, HR_ERR_MEMORY, "out of memory");
     HR_TRY(load_manifest(packer));

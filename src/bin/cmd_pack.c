@@ -11,6 +11,7 @@
 #include "stop.h"
 #include "term.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ struct pack_options {
     struct record_options records;
     const char *folder, *at, *prefix;
     int format; /* enum hr_pack_format */
-    int64_t shard_bytes, shard_records;
+    int64_t shard_bytes, shard_records, zstd;
     bool json, quiet, help_params;
 };
 
@@ -44,6 +45,8 @@ static const struct cli_option pack_table[] = {
      "a shard ends with the record that makes it as large; default 256 MiB"},
     {"shard-records", 0, CLI_INT, AT(shard_records), "N",
      "or with this many records"},
+    {"zstd", 0, CLI_INT, AT(zstd), "LEVEL",
+     "compress the records of the container, level 1 to 19, where that saves space"},
     {"epochs", 0, CLI_INT, AT(records.epochs), "N",
      "number of epochs; default 1", 1},
     RECORD_OPTIONS,
@@ -185,6 +188,7 @@ static int write_shards(struct hr_graph *graph, const struct pack_options *o,
     pack.prefix = o->prefix;
     pack.shard_bytes = (uint64_t)o->shard_bytes;
     pack.shard_records = (uint64_t)o->shard_records;
+    pack.zstd_level = o->zstd > INT_MAX || o->zstd < 0 ? -1 : (int)o->zstd;
     pack.progress = progress_count;
     pack.user = &progress;
     progress_begin(&progress, o->quiet, "records");

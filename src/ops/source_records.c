@@ -18,6 +18,7 @@
 
 struct records {
     const char *path;
+    int64_t unpacked_max;
 };
 
 static const struct hr_param records_params[] = {
@@ -25,6 +26,9 @@ static const struct hr_param records_params[] = {
               .help =
                   "a file; or several: \"train-{000..099}.records\", a pattern such as "
                   "\"packed/train-*.records\", or a folder of .records files"),
+    HR_P(HR_PARAM_BYTES, struct records, unpacked_max, .fallback = "1GiB",
+         HR_RANGE(1, 1LL << 50), .unit = "bytes", .not_identity = true,
+         .help = "a compressed record that unpacks to more is bad"),
 };
 
 struct state {
@@ -33,6 +37,7 @@ struct state {
     struct hr_schema schema;
     struct hr_wire_reader reader;
     bool ragged; /* a field is */
+    uint64_t unpacked_max;
     char *note;
 };
 
@@ -101,6 +106,7 @@ records_prepare(const void *params, void **ret_state, struct hr_error *error)
     if (state == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
     hr__str_init(&state->text);
+    state->unpacked_max = (uint64_t)p->unpacked_max;
     code = read_schema(state, p->path, error);
     if (code == HR_OK)
         *ret_state = state;
@@ -209,17 +215,78 @@ static void add_integer(const void *data, enum hr_dtype dtype, struct hr_str *ou
     hr__str_addf(out, "%lld", (long long)number);
 }
 
-/* Adds the value without reading the rest of the record. */
+static enum hr_err
+check_unpacked(const struct state *state, const struct hr_records_contents *contents,
+               struct hr_error *error)
+{
+    if (contents->bytes <= state->unpacked_max)
+        return HR_OK;
+    return hr__fail(error, HR_ERR_LIMIT,
+                    "a compressed record unpacks to %zu bytes, which are more than "
+                    "unpacked_max (%llu)",
+                    contents->bytes, (unsigned long long)state->unpacked_max);
+}
+
+/* Adds the value that lies at `at` in the contents of a record. */
+static void add_value(const struct hr_field *field, const void *data, size_t bytes,
+                      struct hr_str *out)
+{
+    if (field->kind == HR_FIELD_TENSOR)
+        add_integer(data, field->dtype, out);
+    else
+        hr__str_add_bytes(out, data, bytes);
+}
+
+/* Adds the value of a record that is compressed, from all of it. */
+static enum hr_err
+unpack_and_look_up(const struct state *state, const struct hr_field *field,
+                   const struct hr_records_contents *contents, struct hr_str *out,
+                   struct hr_error *error)
+{
+    char *data = hr__malloc(contents->bytes + 1);
+    struct hr_unpack *unpack = NULL;
+    uint64_t at, bytes;
+    enum hr_err code;
+
+    if (data == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    code = hr__unpack_create(HR_PACKING_ZSTD, &unpack, error);
+    if (code == HR_OK)
+        code = hr__records_unpack(unpack, contents, data, error);
+    if (code == HR_OK)
+        code = hr__wire_reader_locate(&state->reader, data, contents->bytes,
+                                      (size_t)(field - state->schema.fields), &at, &bytes,
+                                      error);
+    if (code == HR_OK)
+        add_value(field, data + at, (size_t)bytes, out);
+    hr__unpack_destroy(unpack);
+    hr__free(data);
+    return code;
+}
+
+/* Adds the value without reading the rest of the record, unless that is compressed. */
 static enum hr_err
 look_up(const struct state *state, const struct hr_field *field, struct hr_window *window,
         const struct hr_shard_place *place, struct hr_str *out, struct hr_error *error)
 {
     size_t head = sizeof(struct hr_records_head), front, block;
+    struct hr_records_contents contents;
+    struct hr_records_head frame;
     uint64_t at, bytes;
     const void *data;
 
+    HR_TRY(hr__window_get(window, place->offset,
+                          place->bytes < head ? (size_t)place->bytes : head, &data,
+                          error));
     if (place->bytes < head)
         return hr__fail(error, HR_ERR_FORMAT, "it is cut");
+    HR_TRY(hr__records_head_get(data, &frame, error));
+    if (frame.compression != HR_RECORDS_PLAIN) {
+        HR_TRY(hr__window_get(window, place->offset, (size_t)place->bytes, &data, error));
+        HR_TRY(hr__records_check(data, place->bytes, &contents, error));
+        HR_TRY(check_unpacked(state, &contents, error));
+        return unpack_and_look_up(state, field, &contents, out, error);
+    }
     block = (size_t)place->bytes - head;
     front = hr__wire_reader_front(&state->reader);
     HR_TRY(hr__window_get(window, place->offset + head, front < block ? front : block,
@@ -229,10 +296,7 @@ look_up(const struct state *state, const struct hr_field *field, struct hr_windo
                                   error));
     HR_TRY(
         hr__window_get(window, place->offset + head + at, (size_t)bytes, &data, error));
-    if (field->kind == HR_FIELD_TENSOR)
-        add_integer(data, field->dtype, out);
-    else
-        hr__str_add_bytes(out, data, (size_t)bytes);
+    add_value(field, data, (size_t)bytes, out);
     return HR_OK;
 }
 
@@ -282,39 +346,81 @@ static enum hr_err copy_value(struct hr_op_ctx *ctx, struct hr_value *value)
     return HR_OK;
 }
 
-static enum hr_err set_fields(struct hr_op_ctx *ctx, const struct hr_shard_record *record,
-                              const char *data, size_t bytes)
+/* Sets the fields to values in `data`: in `owner`; or, if that is NULL, valid until the
+ * thread's next record, or in its arena. */
+static enum hr_err set_fields(struct hr_op_ctx *ctx, struct hr_buffer *owner,
+                              bool in_arena, const char *data, size_t bytes)
 {
     const struct state *state = ctx->state;
-    bool copied = state->ragged || (uintptr_t)data % HR_WIRE_ALIGN != 0;
+    bool aligned = (uintptr_t)data % HR_WIRE_ALIGN == 0;
+    bool copied = in_arena || state->ragged || !aligned;
     struct hr_wire_single single;
 
-    if (copied && (record->owner == NULL || (uintptr_t)data % HR_WIRE_ALIGN != 0))
+    assert(aligned || !in_arena);
+    if (!in_arena && copied && (owner == NULL || !aligned))
         HR_TRY(copy_whole(ctx, &data, bytes));
     HR_TRY(hr__wire_reader_open(&state->reader, data, bytes, &ctx->thread->arena, &single,
                                 ctx->error));
     for (size_t i = 0; i < ctx->field_count; i++) {
         HR_TRY(hr__wire_single_get(&single, i, ctx->fields[i], ctx->error));
-        if (record->owner != NULL)
-            ctx->fields[i]->owner = hr_buffer_ref(record->owner);
+        if (owner != NULL)
+            ctx->fields[i]->owner = hr_buffer_ref(owner);
         else if (!copied)
             HR_TRY(copy_value(ctx, ctx->fields[i]));
     }
     return HR_OK;
 }
 
+static enum hr_err create_unpack(void **ret_object, struct hr_error *reterr)
+{
+    struct hr_unpack *unpack;
+
+    HR_TRY(hr__unpack_create(HR_PACKING_ZSTD, &unpack, reterr));
+    *ret_object = unpack;
+    return HR_OK;
+}
+
+static void destroy_unpack(void *object)
+{
+    hr__unpack_destroy(object);
+}
+
+static const struct hr_thread_class unpack_class = {"zstd decoder", create_unpack,
+                                                    destroy_unpack};
+
+/* The contents, unpacked into the thread's arena. */
+static enum hr_err
+unpack(struct hr_op_ctx *ctx, const struct hr_records_contents *contents,
+       const char **ret_data, struct hr_error *error)
+{
+    void *object, *data;
+
+    HR_TRY(check_unpacked(ctx->state, contents, error));
+    HR_TRY(hr__thread_object(ctx->thread, &unpack_class, &object, error));
+    if (hr__op_alloc(ctx, contents->bytes + HR_WIRE_ALIGN, &data) != HR_OK)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory for a compressed record");
+    *ret_data = data;
+    return hr__records_unpack(object, contents, data, error);
+}
+
 static enum hr_err records_apply(struct hr_op_ctx *ctx)
 {
+    struct hr_records_contents contents = {0};
     struct hr_shard_record record;
     struct hr_error why = {0};
     const char *data;
     enum hr_err code;
-    size_t bytes;
+    bool packed;
 
     HR_TRY(hr__shard_source_read(ctx, &record));
-    code = hr__records_check(record.data, record.place.bytes, &data, &bytes, &why);
+    code = hr__records_check(record.data, record.place.bytes, &contents, &why);
+    packed = code == HR_OK && contents.packed_bytes > 0;
+    data = contents.data;
+    if (packed)
+        code = unpack(ctx, &contents, &data, &why);
     if (code == HR_OK)
-        code = set_fields(ctx, &record, data, bytes);
+        code =
+            set_fields(ctx, packed ? NULL : record.owner, packed, data, contents.bytes);
     else
         hr__fail(ctx->error, code, "%s: byte %llu: %s", record.place.uri,
                  (unsigned long long)record.place.offset, why.message);
@@ -330,7 +436,8 @@ const struct hr_op hr_op_source_records = {
         "shape and meaning, as it was at the end of the graph that was packed. Records "
         "can be read in any order, so shuffle, shard and resume work as for files. Each "
         "record has a checksum, which is checked: damage costs the records that it lies "
-        "in. A file whose schema or index is damaged is still read whole; a file without "
+        "in. Records that were packed with --zstd are unpacked. A file whose schema or "
+        "index is damaged is still read whole; a file without "
         "an end (its writer was interrupted, or it was cut) is read up to its last whole "
         "record, and one more record, which is bad, says so. The identity of the source "
         "is the sizes and checksums of its records, hence its contents, however they "

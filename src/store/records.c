@@ -44,7 +44,8 @@ enum hr_err hr__records_head_get(const void *data, struct hr_records_head *ret_h
                         head.version, HR_RECORDS_VERSION);
     if (head.kind < HR_RECORDS_SCHEMA || head.kind > HR_RECORDS_END ||
         head.bytes % HR_RECORDS_ALIGN != 0 || head.bytes > UINT64_MAX / 2 ||
-        (head.compression == 0 && head.raw_bytes > head.bytes))
+        (head.compression == HR_RECORDS_PLAIN && head.raw_bytes > head.bytes) ||
+        (head.compression != HR_RECORDS_PLAIN && head.kind != HR_RECORDS_RECORD))
         return hr__fail(reterr, HR_ERR_FORMAT, "the head of a frame is malformed");
     *ret_head = head;
     return HR_OK;
@@ -57,7 +58,7 @@ static enum hr_err check_contents(const struct hr_records_head *head, const void
     if (head->checksum != hr__hash64(data, (size_t)head->bytes, 0))
         return hr__fail(reterr, HR_ERR_FORMAT,
                         "the contents of a frame are damaged: their checksum is wrong");
-    if (head->compression != 0)
+    if (head->compression > HR_RECORDS_ZSTD)
         return hr__fail(reterr, HR_ERR_UNSUPPORTED,
                         "a frame is compressed in way %d, which this library does not "
                         "read",
@@ -65,8 +66,9 @@ static enum hr_err check_contents(const struct hr_records_head *head, const void
     return HR_OK;
 }
 
-enum hr_err hr__records_check(const void *frame, uint64_t bytes, const char **ret_data,
-                              size_t *ret_bytes, struct hr_error *reterr)
+enum hr_err
+hr__records_check(const void *frame, uint64_t bytes,
+                  struct hr_records_contents *ret_contents, struct hr_error *reterr)
 {
     const char *data = (const char *)frame + HEAD;
     struct hr_records_head head;
@@ -87,8 +89,32 @@ enum hr_err hr__records_check(const void *frame, uint64_t bytes, const char **re
                         "a record has another size than its index "
                         "says");
     HR_TRY(check_contents(&head, data, reterr));
-    *ret_data = data;
-    *ret_bytes = (size_t)head.raw_bytes;
+    if (head.raw_bytes > SIZE_MAX / 2)
+        return hr__fail(reterr, HR_ERR_FORMAT, "the head of a frame is malformed");
+    *ret_contents = (struct hr_records_contents){
+        data, (size_t)head.raw_bytes,
+        head.compression == HR_RECORDS_PLAIN ? 0 : (size_t)head.bytes};
+    return HR_OK;
+}
+
+enum hr_err
+hr__records_unpack(struct hr_unpack *unpack, const struct hr_records_contents *contents,
+                   void *to, struct hr_error *reterr)
+{
+    struct hr_unpack_io io = {(const unsigned char *)contents->data,
+                              contents->packed_bytes, to, contents->bytes};
+    enum hr_unpack_event event = HR_UNPACK_MORE;
+    size_t left;
+
+    HR_TRY(hr__unpack_begin(unpack, reterr));
+    do {
+        left = io.in_bytes + io.out_bytes;
+        HR_TRY(hr__unpack_run(unpack, false, &io, &event, reterr));
+    } while (event != HR_UNPACK_END && io.in_bytes + io.out_bytes < left);
+    if (event != HR_UNPACK_END || io.out_bytes > 0)
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "a record does not unpack to the %zu bytes that its head says",
+                        contents->bytes);
     return HR_OK;
 }
 

@@ -12,6 +12,8 @@
 
 #include "core/str.h"
 #include "store/shard_index.h"
+#include "store/unpack.h"
+#include "store/zstd.h"
 
 #define HR_RECORDS_ENDING ".records"
 #define HR_RECORDS_MAGIC "HRFRAME" /* with its NUL */
@@ -26,11 +28,14 @@ enum hr_records_kind {
     HR_RECORDS_END,
 };
 
+/* How the contents of a record are stored. */
+enum hr_records_compression { HR_RECORDS_PLAIN, HR_RECORDS_ZSTD };
+
 /* The head of a frame: the format, little-endian. `bytes` bytes follow it. */
 struct hr_records_head {
     char magic[8];
     uint32_t version;
-    uint8_t kind, compression; /* enum hr_records_kind; 0: none */
+    uint8_t kind, compression; /* enum hr_records_kind, enum hr_records_compression */
     uint16_t zero;
     uint64_t number; /* RECORD: its own; INDEX: of the first it lists; END: of records */
     uint64_t bytes;  /* as stored, a multiple of HR_RECORDS_ALIGN */
@@ -55,14 +60,26 @@ HR_CHECK enum hr_err
 hr__records_head_get(const void *data, struct hr_records_head *ret_head,
                      struct hr_error *reterr);
 
+/* What a record holds: `bytes` bytes at `data`; or, if `packed_bytes` is not 0, as many
+ * that unpack to `bytes`. */
+struct hr_records_contents {
+    const char *data;
+    size_t bytes, packed_bytes;
+};
+
 /*
- * Checks a record as the scan has found it: `bytes` bytes, aligned to 8. Its contents are
- * then *ret_bytes bytes at *ret_data. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED for a compressed
- * one; messages name no file.
+ * Checks a record as the scan has found it: `bytes` bytes, aligned to 8. HR_ERR_FORMAT,
+ * HR_ERR_UNSUPPORTED for a way of compression that is not known; messages name no file.
  */
 HR_CHECK enum hr_err
-hr__records_check(const void *frame, uint64_t bytes, const char **ret_data,
-                  size_t *ret_bytes, struct hr_error *reterr);
+hr__records_check(const void *frame, uint64_t bytes,
+                  struct hr_records_contents *ret_contents, struct hr_error *reterr);
+
+/* Unpacks contents to `to`, which has room for contents->bytes. `unpack` is one for zstd.
+ * HR_ERR_FORMAT if they do not unpack to as many. */
+HR_CHECK enum hr_err
+hr__records_unpack(struct hr_unpack *unpack, const struct hr_records_contents *contents,
+                   void *to, struct hr_error *reterr);
 
 /* The bytes of a file's schema: from its beginning, or from its index if those are
  * damaged (*ret_damaged). *schema is initialised by the caller. Messages name the file.
@@ -87,10 +104,13 @@ HR_CHECK enum hr_err hr__records_scan(struct hr_shard_scan *scan);
 
 struct hr_records_writer;
 
-/* Begins a new file, which appears under its name when it is complete. */
+/* Begins a new file, which appears under its name when it is complete. Records are
+ * compressed by `zstd` where that saves space; NULL: none is. It is the caller's, and
+ * outlives the writer. */
 HR_CHECK enum hr_err
 hr__records_create(const char *path, const void *schema, size_t schema_bytes,
-                   struct hr_records_writer **ret_writer, struct hr_error *reterr);
+                   struct hr_zstd *zstd, struct hr_records_writer **ret_writer,
+                   struct hr_error *reterr);
 
 /* Bytes of the file so far, without its index. */
 uint64_t hr__records_written(const struct hr_records_writer *writer);

@@ -129,18 +129,17 @@ static enum hr_err find(const void *data, size_t bytes, struct found *found)
 static bool is_whole(const struct file *file, const char *data, const struct found *found,
                      uint64_t at)
 {
+    struct hr_records_contents got;
     struct hr_shard_place place;
-    const char *got;
-    size_t bytes;
 
     hr__shard_index_place(found->index, at, &place);
     error = (struct hr_error){0};
-    if (hr__records_check(data + place.offset, place.bytes, &got, &bytes, &error) !=
-        HR_OK)
+    if (hr__records_check(data + place.offset, place.bytes, &got, &error) != HR_OK)
         return false;
+    CHECK_EQ_INT(got.packed_bytes, 0);
     for (size_t i = 0; i < file->records; i++)
         if (file->at[i] == place.offset) {
-            CHECK_BYTES(got, file->bytes.text + place.offset + 64, bytes);
+            CHECK_BYTES(got.data, file->bytes.text + place.offset + 64, got.bytes);
             return true;
         }
     check_failed(__FILE__, __LINE__, "a record at byte %llu was never written",
@@ -193,7 +192,7 @@ TEST(the_writer_writes_what_the_page_says)
 
     make(&file, 30);
     snprintf(path, sizeof path, "%s/a.records", check_temp_dir());
-    CHECK_OK(hr__records_create(path, "schema", 6, &writer, NULL));
+    CHECK_OK(hr__records_create(path, "schema", 6, NULL, &writer, NULL));
     for (size_t i = 0; i < file.records; i++) {
         const char *frame = file.bytes.text + file.at[i];
         uint64_t size;
@@ -286,7 +285,7 @@ TEST(a_cut_file_is_read_up_to_its_last_whole_record_and_says_so)
     hr__str_finish(&file.bytes);
 }
 
-TEST(other_versions_and_compressed_records_are_refused_by_name)
+TEST(other_versions_and_ways_of_compression_are_refused_by_name)
 {
     struct found found;
     struct file file;
@@ -294,7 +293,7 @@ TEST(other_versions_and_compressed_records_are_refused_by_name)
 
     make(&file, 1);
     memcpy(words, file.bytes.text + file.at[0], 64);
-    words[1] |= (uint64_t)1 << 40; /* compressed */
+    words[1] |= (uint64_t)2 << 40; /* LZ4 */
     words[7] = hr__hash64(words, 56, 0);
     memcpy(file.bytes.text + file.at[0], words, 64);
     CHECK_OK(find(file.bytes.text, file.bytes.length, &found));
@@ -311,3 +310,72 @@ TEST(other_versions_and_compressed_records_are_refused_by_name)
     CHECK_HAS(error.message, "version 2");
     hr__str_finish(&file.bytes);
 }
+
+#ifdef HR_ZSTD
+
+/* A file of `count` records, of which every second one is random bytes. */
+static char *write_compressed(char *const *contents, const size_t *sizes, size_t count,
+                              size_t *ret_bytes)
+{
+    struct hr_records_writer *writer;
+    struct hr_zstd *zstd;
+    char path[512], *text;
+    uint64_t bytes;
+
+    snprintf(path, sizeof path, "%s/zstd.records", check_temp_dir());
+    CHECK_OK(hr__zstd_create(3, &zstd, NULL));
+    CHECK_OK(hr__records_create(path, "schema", 6, zstd, &writer, NULL));
+    for (size_t i = 0; i < count; i++)
+        CHECK_OK(hr__records_add(writer, contents[i], sizes[i], NULL));
+    CHECK_OK(hr__records_commit(writer, &bytes, NULL));
+    hr__zstd_destroy(zstd);
+    CHECK_OK(hr__file_read(path, (size_t)1 << 30, &text, ret_bytes, NULL));
+    return text;
+}
+
+TEST(compressed_records_unpack_to_what_was_written)
+{
+    struct hr_records_contents got;
+    struct hr_shard_place place;
+    struct hr_unpack *unpack;
+    struct found found;
+    char *contents[20], *text, room[65 * 64];
+    size_t sizes[20], bytes, packed = 0;
+
+    hr__rng_init(&rng, check_seed(), 0, 1);
+    for (size_t i = 0; i < 20; i++) {
+        sizes[i] = 64 * below(65);
+        contents[i] = hr__calloc(1, sizes[i] + 1);
+        for (size_t k = 0; k < sizes[i]; k++)
+            contents[i][k] = (char)(i % 2 == 0 ? hr__rng_u32(&rng) : below(3));
+    }
+    text = write_compressed(contents, sizes, 20, &bytes);
+    CHECK_OK(find(text, bytes, &found));
+    CHECK_EQ_INT(found.count, 20);
+    CHECK_OK(hr__unpack_create(HR_PACKING_ZSTD, &unpack, NULL));
+    for (size_t i = 0; i < 20; i++) {
+        hr__shard_index_place(found.index, i, &place);
+        CHECK_OK(hr__records_check(text + place.offset, place.bytes, &got, NULL));
+        CHECK_EQ_INT(got.bytes, sizes[i]);
+        packed += got.packed_bytes > 0;
+        CHECK(got.packed_bytes == 0 || got.packed_bytes < sizes[i]);
+        if (got.packed_bytes > 0)
+            CHECK_OK(hr__records_unpack(unpack, &got, room, NULL));
+        CHECK_BYTES(got.packed_bytes > 0 ? room : got.data, contents[i], sizes[i]);
+        /* more and less than was written */
+        for (int more = -1; more <= 1 && got.packed_bytes > 0; more += 2) {
+            struct hr_records_contents lie = got;
+
+            lie.bytes += (size_t)(64 * more);
+            CHECK_ERR(HR_ERR_FORMAT, hr__records_unpack(unpack, &lie, room, NULL));
+        }
+    }
+    CHECK(packed > 0 && packed <= 10);
+    hr__unpack_destroy(unpack);
+    hr__shard_index_close(found.index);
+    for (size_t i = 0; i < 20; i++)
+        hr__free(contents[i]);
+    hr__free(text);
+}
+
+#endif

@@ -15,7 +15,8 @@
 
 struct hr_records_writer {
     struct hr_file_writer *file;
-    struct hr_str schema, index;
+    struct hr_zstd *zstd; /* or NULL */
+    struct hr_str schema, index, packed;
     uint64_t at, records;
 };
 
@@ -32,7 +33,8 @@ static enum hr_err
 put_frame(struct hr_records_writer *writer, struct hr_records_head *head,
           const void *data, size_t bytes, struct hr_error *reterr)
 {
-    assert(bytes % HR_RECORDS_ALIGN == 0 && head->raw_bytes <= bytes);
+    assert(bytes % HR_RECORDS_ALIGN == 0);
+    assert(head->compression != HR_RECORDS_PLAIN || head->raw_bytes <= bytes);
     memcpy(head->magic, HR_RECORDS_MAGIC, sizeof head->magic);
     head->version = HR_RECORDS_VERSION;
     head->bytes = bytes;
@@ -43,17 +45,23 @@ put_frame(struct hr_records_writer *writer, struct hr_records_head *head,
     return put(writer, data, bytes, reterr);
 }
 
+static enum hr_err fill_up(struct hr_str *text, struct hr_error *reterr)
+{
+    static const char zeros[HR_RECORDS_ALIGN];
+
+    hr__str_add_bytes(text, zeros, -text->length % HR_RECORDS_ALIGN);
+    return hr__str_ok(text)
+               ? HR_OK
+               : hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a file of records");
+}
+
 /* A frame with this text, filled up with zeros. */
 static enum hr_err
 put_text(struct hr_records_writer *writer, struct hr_records_head *head,
          struct hr_str *text, struct hr_error *reterr)
 {
-    static const char zeros[HR_RECORDS_ALIGN];
-
     head->raw_bytes = text->length;
-    hr__str_add_bytes(text, zeros, -text->length % HR_RECORDS_ALIGN);
-    if (!hr__str_ok(text))
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a file of records");
+    HR_TRY(fill_up(text, reterr));
     return put_frame(writer, head, hr__str_text(text), text->length, reterr);
 }
 
@@ -79,12 +87,14 @@ static void finish(struct hr_records_writer *writer)
 {
     hr__str_finish(&writer->schema);
     hr__str_finish(&writer->index);
+    hr__str_finish(&writer->packed);
     hr__free(writer);
 }
 
 enum hr_err
 hr__records_create(const char *path, const void *schema, size_t schema_bytes,
-                   struct hr_records_writer **ret_writer, struct hr_error *reterr)
+                   struct hr_zstd *zstd, struct hr_records_writer **ret_writer,
+                   struct hr_error *reterr)
 {
     struct hr_records_writer *writer = hr__calloc(1, sizeof *writer);
     enum hr_err code;
@@ -93,6 +103,8 @@ hr__records_create(const char *path, const void *schema, size_t schema_bytes,
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a file of records");
     hr__str_init(&writer->schema);
     hr__str_init(&writer->index);
+    hr__str_init(&writer->packed);
+    writer->zstd = zstd;
     code = begin(writer, path, schema, schema_bytes, reterr);
     if (code == HR_OK)
         *ret_writer = writer;
@@ -106,6 +118,26 @@ uint64_t hr__records_written(const struct hr_records_writer *writer)
     return writer->at;
 }
 
+/* Compresses the contents of a frame if that makes it smaller. */
+static enum hr_err
+compress(struct hr_records_writer *writer, struct hr_records_head *head,
+         const void **data, size_t *bytes, struct hr_error *reterr)
+{
+    const char *frame;
+    size_t packed;
+
+    HR_TRY(hr__zstd_compress(writer->zstd, *data, *bytes, &frame, &packed, reterr));
+    if (packed + -packed % HR_RECORDS_ALIGN >= *bytes)
+        return HR_OK;
+    hr__str_clear(&writer->packed);
+    hr__str_add_bytes(&writer->packed, frame, packed);
+    HR_TRY(fill_up(&writer->packed, reterr));
+    head->compression = HR_RECORDS_ZSTD;
+    *data = writer->packed.text;
+    *bytes = writer->packed.length;
+    return HR_OK;
+}
+
 enum hr_err hr__records_add(struct hr_records_writer *writer, const void *data,
                             size_t bytes, struct hr_error *reterr)
 {
@@ -116,6 +148,8 @@ enum hr_err hr__records_add(struct hr_records_writer *writer, const void *data,
     if (bytes / HR_RECORDS_ALIGN >= UINT32_MAX)
         return hr__fail(reterr, HR_ERR_LIMIT, "a record of %zu bytes is too large",
                         bytes);
+    if (writer->zstd != NULL)
+        HR_TRY(compress(writer, &head, &data, &bytes, reterr));
     HR_TRY(put_frame(writer, &head, data, bytes, reterr));
     entry.blocks = (uint32_t)((sizeof head + bytes) / HR_RECORDS_ALIGN);
     entry.check = (uint32_t)head.checksum;

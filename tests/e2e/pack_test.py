@@ -187,4 +187,35 @@ def inspect_shows_archives_whole_damaged_and_compressed():
     assert "39 whole records, 2 damaged" in said and f"part-000000.tar: byte {at}" in said, said
 
 
+@test
+def compressed_records_are_the_same_and_smaller():
+    (temp / "texts.txt").write_text("".join(f"{i} {'the same words ' * (i % 40)}\n" for i in range(60)))
+    source = graph("texts.yaml", "pipeline:\n  - source.lines: {path: texts.txt}\n")
+    plain = run_json("pack", source, "-o", "plain")
+    small = run_json("pack", source, "-o", "small", "--zstd", "3")
+    run("pack", source, "-o", "threads", "--zstd", "3", "--threads", "3", "-q")
+    first = "part-000000.records"
+    assert (temp / "small" / first).read_bytes() == (temp / "threads" / first).read_bytes()
+    assert small["bytes"] < 0.9 * plain["bytes"], (small["bytes"], plain["bytes"])
+    back = "  - source.records: {path: %s}\n" + STACK
+    assert digest("small.yaml", back % "small") == digest("plain.yaml", back % "plain")
+    assert "60 whole records, 0 damaged" in run("inspect", temp / "small" / first).stdout
+    limited = graph("limited.yaml", "pipeline:\n  - source.records: {path: small, unpacked_max: 400}\n")
+    assert "more than unpacked_max (400)" in run("run", limited, code=1).stderr
+    damaged = bytearray((temp / "small" / first).read_bytes())
+    damaged[len(damaged) // 2] ^= 16
+    (temp / "small" / first).write_bytes(damaged)
+    said = run("inspect", temp / "small" / first, code=1).stdout
+    assert "59 whole records, 1 damaged" in said, said
+
+
+@test
+def compression_is_of_the_container_and_of_a_level_that_exists():
+    source = graph("range.yaml", "pipeline:\n  - source.range: {n: 3}\n")
+    for more in (["--zstd", "20"], ["--zstd", "3", "--format", "tfrecord"]):
+        assert "zstd_level is 1 to 19" in run("pack", source, "-o", "refused", *more, code=2).stderr
+    run("pack", source, "-o", "level", "--zstd", "3", "-q")
+    assert "other work" in run("pack", source, "-o", "level", "--zstd", "4", code=2).stderr
+
+
 main()
