@@ -30,6 +30,7 @@ void hr__bpe_destroy(void *bpe)
     hr__free(t->lengths);
     hr__free(t->names);
     hr__free(t->pairs.moves);
+    hr__free(t->pairs.marks);
     hr__free(t->pairs.slots);
     hr__free(t->pairs.bytes);
     hr__free(t->merged);
@@ -258,6 +259,13 @@ static bool place_all(struct hr_bpe_pairs *p, const struct buckets *k)
     return true;
 }
 
+static void mark_slots(struct hr_bpe_pairs *p)
+{
+    for (size_t i = 0; i <= p->mask; i++)
+        if (p->slots[i] != UINT64_MAX)
+            p->marks[i] = hr__bpe_mark(hash_of(p, p->slots[i] >> 22));
+}
+
 /* Two pairs of a bucket with equal hashes never fit; another factor separates them. */
 static bool
 search_places(const struct hr_bpe_builder *b, struct hr_bpe_pairs *p, struct buckets *k)
@@ -267,8 +275,10 @@ search_places(const struct hr_bpe_builder *b, struct hr_bpe_pairs *p, struct buc
     for (int i = 0; i < 40; i++) {
         p->factor = hr__hash64(&seed, sizeof seed, (uint64_t)i) | 1;
         fill_buckets(b, p, k);
-        if (place_all(p, k))
+        if (place_all(p, k)) {
+            mark_slots(p);
             return true;
+        }
     }
     return false;
 }
@@ -280,12 +290,13 @@ static bool alloc_pairs(const struct hr_bpe_builder *b, struct hr_bpe_pairs *p,
     p->shift = 64 - (bits - 3);
     p->mask = (1U << bits) - 1;
     p->moves = hr__calloc(k->count, sizeof *p->moves);
+    p->marks = hr__calloc((size_t)p->mask + 1, sizeof *p->marks);
     p->slots = hr__malloc(((size_t)p->mask + 1) * sizeof *p->slots);
     k->starts = hr__malloc((k->count + 1) * sizeof *k->starts);
     k->order = hr__malloc(k->count * sizeof *k->order);
     k->items = hr__malloc((b->merge_count + 1) * sizeof *k->items);
-    return p->moves != NULL && p->slots != NULL && k->starts != NULL &&
-           k->order != NULL && k->items != NULL;
+    return p->moves != NULL && p->marks != NULL && p->slots != NULL &&
+           k->starts != NULL && k->order != NULL && k->items != NULL;
 }
 
 static void free_buckets(struct buckets *k)
@@ -309,6 +320,7 @@ static enum hr_err build_pairs(struct hr_bpe_builder *b, struct hr_error *reterr
         bool has_room;
 
         hr__free(p->moves);
+        hr__free(p->marks);
         hr__free(p->slots);
         has_room = alloc_pairs(b, p, &k, bits);
         found = has_room && search_places(b, p, &k);

@@ -1,127 +1,81 @@
 /*
  * codec/bpe_encode.c - text to ids, through a cache of words.
  *
- * A cache belongs to one thread at a time. Words of up to 15 bytes with up to 4 ids, 99 %
- * of all, have entries of 32 bytes, four in a set of two cache lines; other words of up
- * to 32 bytes have large entries. All words are in one place or nowhere: a full set loses
- * one of its words. The size is fixed, so memory is bounded and nothing is moved while
- * text is encoded. A cache starts with the vocabulary.
+ * A cache belongs to one thread at a time. Most words have small entries (bpe_words.h);
+ * other words of up to 32 bytes have large ones. All words are in one place or nowhere: a
+ * full set loses one of its words. The size is fixed, so memory is bounded and nothing is
+ * moved while text is encoded. A cache starts with the vocabulary.
  *
  * Text is taken in runs of words: first the scanner finds their ends, then keys are made
  * and the lines of their sets fetched, then ids are copied out.
  */
 #include "codec/bpe_priv.h"
-#include "codec/bpe_scan.h"
+#include "codec/bpe_words.h"
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/error.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define RUN 192 /* words; their keys stay in the L1 cache */
-#define RUN_MAX (RUN + HR_BPE_SCAN_SLACK)
-
-#define SMALL_MAX 15 /* bytes of a word with a small entry */
-#define SMALL_IDS 4
-#define SMALL_SETS_LOG2 17 /* 16 MiB */
-#define LARGE_MAX 32       /* bytes of a word with a large entry */
+#define LARGE_MAX 32 /* bytes of a word with a large entry */
 #define LARGE_IDS 22
 #define LARGE_SETS_LOG2 12 /* 2 MiB */
-#define WAYS 4
+#define WAYS HR_BPE_WAYS
+#define SMALL_IDS HR_BPE_SMALL_IDS
 #define SCRATCH_KEPT ((size_t)1 << 20) /* bytes, between calls */
-
-/* A word padded with zeros; its length is the last byte, so words with zeros differ. */
-struct key {
-    uint64_t low, high;
-};
-
-/* The count is in the top byte of the last id. */
-struct small {
-    struct key key; /* zero: empty */
-    uint32_t ids[SMALL_IDS];
-};
 
 struct large {
     uint8_t word[LARGE_MAX];
     uint32_t length, count; /* length 0: empty */
     uint32_t ids[LARGE_IDS];
 };
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "words are masked from their end");
 _Static_assert(SMALL_IDS <= HR_TOKENIZER_ROOM_MORE, "ids are copied SMALL_IDS at a time");
-_Static_assert(sizeof(struct small) == 32 && sizeof(struct large) == 128, "cache lines");
+_Static_assert(sizeof(struct large) == 128, "cache lines");
 
 struct hr_bpe_cache {
     const struct hr_bpe *t;
     hr_bpe_scan_fn *scan;
-    struct small *small; /* [sets * WAYS] */
+    hr_bpe_fetch_fn *fetch;
+    hr_bpe_find_fn *find;
     struct large *large;
     struct hr_bpe_scratch scratch;
-    uint32_t ends[RUN_MAX];
-    struct key keys[RUN_MAX];
+    struct hr_bpe_words words;
 };
 
-#define SMALL_BYTES (sizeof(struct small) * WAYS << SMALL_SETS_LOG2)
+#define SMALL_BYTES (sizeof(struct hr_bpe_small) * WAYS << HR_BPE_SETS_LOG2)
 #define LARGE_BYTES (sizeof(struct large) * WAYS << LARGE_SETS_LOG2)
-#define COUNT_SHIFT 24
-#define COUNT_MASK ((1U << COUNT_SHIFT) - 1)
-_Static_assert(HR_TOKENIZER_IDS_MAX < 1 << COUNT_SHIFT, "the count fits beside an id");
 
-/* ---- keys ---- */
+/* ---- words with small entries, without vector instructions ---- */
 
-/* Bytes of each half of the key that belong to a word. */
-static const struct key byte_masks[SMALL_MAX + 1] = {
-    {0,              0             },
-    {0xFF,           0             },
-    {0xFFFF,         0             },
-    {0xFFFFFF,       0             },
-    {0xFFFFFFFF,     0             },
-    {0xFFFFFFFFFF,   0             },
-    {0xFFFFFFFFFFFF, 0             },
-    {~0ULL >> 8,     0             },
-    {~0ULL,          0             },
-    {~0ULL,          0xFF          },
-    {~0ULL,          0xFFFF        },
-    {~0ULL,          0xFFFFFF      },
-    {~0ULL,          0xFFFFFFFF    },
-    {~0ULL,          0xFFFFFFFFFF  },
-    {~0ULL,          0xFFFFFFFFFFFF},
-    {~0ULL,          ~0ULL >> 8    },
-};
-
-/* `word` has 16 readable bytes. */
-static inline struct key key_of(const uint8_t *word, size_t length)
+static inline unsigned match(struct hr_bpe_key key, const struct hr_bpe_small *entries)
 {
-    struct key key;
+    const struct hr_bpe_key *a = &entries[0].key, *b = &entries[1].key;
 
-    memcpy(&key, word, sizeof key);
-    key.low &= byte_masks[length].low;
-    key.high = (key.high & byte_masks[length].high) | (uint64_t)length << 56;
-    return key;
+    return (unsigned)(((key.low ^ a->low) | (key.high ^ a->high)) == 0) |
+           (unsigned)(((key.low ^ b->low) | (key.high ^ b->high)) == 0) << 1;
 }
 
-static struct key key_of_short_text(const uint8_t *word, size_t length)
+static inline void copy(const struct hr_bpe_small *entry, int32_t *ids)
 {
-    uint8_t padded[16] = {0};
-
-    memcpy(padded, word, length);
-    return key_of(padded, length);
+    memcpy(ids, entry->ids, sizeof entry->ids);
+    ids[SMALL_IDS - 1] &= HR_BPE_COUNT_MASK;
 }
 
-/* The WAYS entries where a word can be. */
-static inline struct small *set_at(const struct hr_bpe_cache *cache, struct key key)
-{
-    uint64_t hash = key.low * 0x9E3779B97F4A7C15 + key.high * 0xD6E8FEB86659FD93;
-
-    return cache->small + (hash >> (64 - SMALL_SETS_LOG2)) * WAYS;
-}
+static hr_bpe_fetch_fn fetch_c;
+static hr_bpe_find_fn find_c;
+#define FETCH_NAME fetch_c
+#define FIND_NAME find_c
+#define MATCH match
+#define COPY copy
+#include "codec/bpe_words_rows.h"
 
 /* ---- entries ---- */
 
-static void
-put_small(struct hr_bpe_cache *cache, struct key key, const int32_t *ids, size_t count)
+static void put_small(struct hr_bpe_cache *cache, struct hr_bpe_key key,
+                      const int32_t *ids, size_t count)
 {
-    struct small *set = set_at(cache, key);
+    struct hr_bpe_small *set = hr__bpe_set(cache->words.small, key);
     unsigned way = 0;
 
     while (way < WAYS && set[way].key.high != 0)
@@ -134,7 +88,7 @@ put_small(struct hr_bpe_cache *cache, struct key key, const int32_t *ids, size_t
     memset(set[way].ids, 0, sizeof set[way].ids);
     for (size_t i = 0; i < count; i++)
         set[way].ids[i] = (uint32_t)ids[i];
-    set[way].ids[SMALL_IDS - 1] |= (uint32_t)count << COUNT_SHIFT;
+    set[way].ids[SMALL_IDS - 1] |= (uint32_t)count << HR_BPE_COUNT_SHIFT;
 }
 
 static uint64_t hash_large(const uint8_t *word, size_t length)
@@ -195,8 +149,8 @@ encode_word(struct hr_bpe_cache *cache, const uint8_t *word, size_t length, int3
         return found->count;
     }
     count = hr__bpe_merge(cache->t, &cache->scratch, word, length, ids);
-    if (length <= SMALL_MAX && count <= SMALL_IDS)
-        put_small(cache, key_of_short_text(word, length), ids, count);
+    if (length <= HR_BPE_SMALL_MAX && count <= SMALL_IDS)
+        put_small(cache, hr__bpe_key(word, length), ids, count);
     else if (length <= LARGE_MAX && count > 0 && count <= LARGE_IDS)
         put_large(entry, word, length, ids, count);
     return count;
@@ -204,78 +158,23 @@ encode_word(struct hr_bpe_cache *cache, const uint8_t *word, size_t length, int3
 
 /* ---- text ---- */
 
-static inline struct key
-key_at(const uint8_t *text, size_t bytes, size_t from, size_t length)
+/* Writes the ids of the run's words, the first of which begins at `from`, and moves
+ * *ret_ids past them. There is room for one id per byte and SMALL_IDS more. False when
+ * out of memory. */
+static bool encode_run(struct hr_bpe_cache *cache, const uint8_t *text, size_t bytes,
+                       size_t from, size_t count, int32_t **ret_ids)
 {
-    if (length > SMALL_MAX)
-        return (struct key){0, UINT64_MAX}; /* of no word */
-    return from + sizeof(struct key) <= bytes ? key_of(text + from, length)
-                                              : key_of_short_text(text + from, length);
-}
+    const uint32_t *ends = cache->words.ends;
 
-/* Makes the keys of the run's words, the first of which begins at `from`, and fetches
- * their sets. */
-static void fetch_sets(struct hr_bpe_cache *cache, const uint8_t *text, size_t bytes,
-                       size_t from, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        size_t end = cache->ends[i];
+    cache->fetch(&cache->words, text, bytes, from, count);
+    for (size_t i = 0; (i = cache->find(&cache->words, i, count, ret_ids)) < count; i++) {
+        size_t start = i > 0 ? ends[i - 1] : from, written;
 
-        cache->keys[i] = key_at(text, bytes, from, end - from);
-        __builtin_prefetch(set_at(cache, cache->keys[i]));
-        from = end;
+        written = encode_word(cache, text + start, ends[i] - start, *ret_ids);
+        if (written == 0)
+            return false;
+        *ret_ids += written;
     }
-}
-
-static inline bool same(struct key a, struct key b)
-{
-    return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
-}
-
-static inline size_t copy_ids(const struct small *entry, int32_t *ids)
-{
-    uint32_t last = entry->ids[SMALL_IDS - 1];
-
-    memcpy(ids, entry->ids, sizeof entry->ids);
-    ids[SMALL_IDS - 1] = (int32_t)(last & COUNT_MASK);
-    return last >> COUNT_SHIFT;
-}
-
-/* Writes the ids of a word that has a small entry and returns their number, else 0. The
- * first two entries share a cache line and a branch. */
-static inline size_t
-find_small(const struct hr_bpe_cache *cache, struct key key, int32_t *ids)
-{
-    const struct small *set = set_at(cache, key);
-    bool second = same(set[1].key, key);
-
-    if (same(set[0].key, key) | second)
-        return copy_ids(&set[second], ids);
-    for (unsigned way = 2; way < WAYS; way++)
-        if (same(set[way].key, key))
-            return copy_ids(&set[way], ids);
-    return 0;
-}
-
-/* Writes the ids of the run's words, for which there is room for one id per byte and
- * SMALL_IDS more, and moves *ret_ids past them. False when out of memory. */
-static bool encode_run(struct hr_bpe_cache *cache, const uint8_t *text, size_t from,
-                       size_t count, int32_t **ret_ids)
-{
-    int32_t *ids = *ret_ids;
-
-    for (size_t i = 0; i < count; i++) {
-        size_t end = cache->ends[i], written = find_small(cache, cache->keys[i], ids);
-
-        if (written == 0) {
-            written = encode_word(cache, text + from, end - from, ids);
-            if (written == 0)
-                return false;
-        }
-        ids += written;
-        from = end;
-    }
-    *ret_ids = ids;
     return true;
 }
 
@@ -287,8 +186,8 @@ encode(void *state, const uint8_t *text, size_t bytes, struct hr_tokens *tokens)
     size_t count = tokens->count, from = 0, words;
 
     assert(bytes <= HR_TOKENIZER_TEXT_MAX);
-    while ((words = cache->scan(&scan, cache->ends, RUN)) > 0) {
-        size_t end = cache->ends[words - 1];
+    while ((words = cache->scan(&scan, cache->words.ends, HR_BPE_RUN)) > 0) {
+        size_t end = cache->words.ends[words - 1];
         int32_t *ids;
 
         if (!hr__tokens_room(tokens, end - from + SMALL_IDS)) {
@@ -296,8 +195,7 @@ encode(void *state, const uint8_t *text, size_t bytes, struct hr_tokens *tokens)
             return HR_ERR_MEMORY;
         }
         ids = tokens->ids + tokens->count;
-        fetch_sets(cache, text, bytes, from, words);
-        if (!encode_run(cache, text, from, words, &ids)) {
+        if (!encode_run(cache, text, bytes, from, words, &ids)) {
             tokens->count = count;
             return HR_ERR_MEMORY;
         }
@@ -319,7 +217,7 @@ static void destroy_cache(void *state)
 
     if (cache == NULL)
         return;
-    hr__pages_free(cache->small, SMALL_BYTES);
+    hr__pages_free(cache->words.small, SMALL_BYTES);
     hr__pages_free(cache->large, LARGE_BYTES);
     hr__free(cache->scratch.memory);
     hr__free(cache);
@@ -332,9 +230,9 @@ static void put_vocabulary(struct hr_bpe_cache *cache)
     for (uint32_t id = 0; id < t->id_end; id++) {
         int32_t ids[1] = {(int32_t)id};
 
-        if (t->itself[id] != 0 && t->lengths[id] <= SMALL_MAX)
-            put_small(cache, key_of_short_text(t->bytes + t->starts[id], t->lengths[id]),
-                      ids, 1);
+        if (t->itself[id] != 0 && t->lengths[id] <= HR_BPE_SMALL_MAX)
+            put_small(cache, hr__bpe_key(t->bytes + t->starts[id], t->lengths[id]), ids,
+                      1);
     }
 }
 
@@ -347,12 +245,21 @@ static void *create_cache(const void *bpe)
         return NULL;
     cache->t = t;
     cache->scan = hr__bpe_scanner(t->pattern);
-    cache->small = hr__pages_alloc(SMALL_BYTES);
+    cache->fetch = fetch_c;
+    cache->find = find_c;
+#ifdef HR_BPE_X86
+    if (hr__isa() >= HR_ISA_AVX2) {
+        cache->fetch = hr__bpe_fetch_avx2;
+        cache->find = hr__bpe_find_avx2;
+    }
+#endif
+    cache->words.small = hr__pages_alloc(SMALL_BYTES);
     cache->large = hr__pages_alloc(LARGE_BYTES);
-    if (cache->small == NULL || cache->large == NULL) {
+    if (cache->words.small == NULL || cache->large == NULL) {
         destroy_cache(cache);
         return NULL;
     }
+    memset(cache->large, 0, LARGE_BYTES); /* now, not at the first long word */
     put_vocabulary(cache);
     return cache;
 }

@@ -11,16 +11,17 @@
 #define HR_BPE_NO_RANK UINT32_MAX
 
 /*
- * The merges by their pair of tokens, without collisions: a look-up is two loads and one
- * comparison, also for a pair that does not merge, as most do not. The high bits of a
- * pair's hash choose a displacement that was searched so that all pairs of that bucket
- * land in empty slots.
+ * The merges by their pair of tokens, without collisions. The high bits of a pair's hash
+ * choose a displacement that was searched so that all pairs of that bucket land in empty
+ * slots. Most pairs do not merge; their look-up ends at the mark of the slot, 16 more
+ * bits of the hash, so it touches a quarter of the memory.
  */
 struct hr_bpe_pairs {
     uint64_t factor; /* of the hash */
     int shift;       /* hash to bucket */
     uint32_t mask;   /* slots - 1 */
     uint32_t *moves; /* displacement of each bucket */
+    uint16_t *marks; /* of slots */
     uint64_t *slots; /* left << 43 | right << 22 | rank; UINT64_MAX: empty */
     uint32_t *bytes; /* [256 * 256]: rank of a pair of bytes, or HR_BPE_NO_RANK */
 };
@@ -83,13 +84,21 @@ struct hr_bpe_scratch {
     size_t bytes;
 };
 
+static inline uint16_t hr__bpe_mark(uint64_t hash)
+{
+    return (uint16_t)(hash >> 36);
+}
+
 static inline uint32_t
 hr__bpe_rank(const struct hr_bpe_pairs *p, uint32_t left, uint32_t right)
 {
     uint64_t pair = (uint64_t)left << 21 | right, hash = pair * p->factor;
     uint32_t at = ((uint32_t)(hash >> 20) ^ p->moves[hash >> p->shift]) & p->mask;
-    uint64_t slot = p->slots[at];
+    uint64_t slot;
 
+    if (p->marks[at] != hr__bpe_mark(hash))
+        return HR_BPE_NO_RANK;
+    slot = p->slots[at];
     return slot >> 22 == pair ? (uint32_t)slot & HR_BPE_RANKS_MAX : HR_BPE_NO_RANK;
 }
 

@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#define TEXT_AHEAD 1024 /* bytes that are fetched before they are needed */
+
 struct masks {
     uint64_t letter, number, other, white, space, apostrophe;
     uint64_t inner; /* bytes of a character after its first */
@@ -94,7 +96,7 @@ static unsigned contraction(const struct hr_bpe_scan *scan, size_t at)
 }
 
 /* Starts of words, among them contractions: one ends where the next word starts. */
-static uint64_t
+static inline uint64_t
 split_contractions(struct hr_bpe_scan *scan, uint64_t starts, uint64_t apostrophes)
 {
     uint64_t set = scan->set, clear = scan->clear;
@@ -119,7 +121,8 @@ split_contractions(struct hr_bpe_scan *scan, uint64_t starts, uint64_t apostroph
     return starts;
 }
 
-static uint64_t starts_of(struct hr_bpe_scan *scan, const struct masks *m)
+static inline __attribute__((always_inline)) uint64_t
+starts_of(struct hr_bpe_scan *scan, const struct masks *m)
 {
     uint64_t starts = m->letter & ~(m->letter << 1 | scan->letter);
 
@@ -207,24 +210,63 @@ static inline size_t list_bits(uint64_t bits, uint32_t base, uint32_t *to)
 }
 #endif
 
+/* Writes the ends of the words before those that start in the block of `bytes` bytes at
+ * scan->at, and moves past it; returns their number. */
+static inline size_t
+end_words(struct hr_bpe_scan *scan, uint64_t starts, unsigned bytes, uint32_t *ends)
+{
+    uint64_t first = scan->at == 0; /* no word ends there */
+    size_t written = list_bits(starts & ~first, (uint32_t)scan->at, ends);
+
+    scan->at += bytes;
+    return written;
+}
+
+#ifdef MASKS
+/* Blocks of ASCII before another ASCII character, never the last block; without a call or
+ * a store to *scan in the loop. */
+static size_t scan_ascii(struct hr_bpe_scan *scan, uint32_t *ends, size_t count)
+{
+    struct hr_bpe_scan s = *scan;
+    size_t written = 0;
+
+    while (written < count && s.end - s.at > 64) {
+        uint8_t next = s.text[s.at + 64];
+        bool white = next == ' ' || (uint8_t)(next - '\t') < 5;
+        struct masks m;
+
+        if ((MASKS(s.text + s.at, &m) | (next & 0x80)) != 0)
+            break;
+        m.inner = 0;
+        m.last = m.white & ~(m.white >> 1 | (uint64_t)white << 63);
+        __builtin_prefetch(s.text + s.at + TEXT_AHEAD);
+        written += end_words(&s, starts_of(&s, &m), 64, ends + written);
+    }
+    *scan = s;
+    return written;
+}
+#endif
+
 size_t SCAN_NAME(struct hr_bpe_scan *scan, uint32_t *ends, size_t count)
 {
     size_t written = 0;
 
     while (written < count && scan->at < scan->end) {
-        size_t left = scan->end - scan->at;
-        unsigned bytes = left < 64 ? (unsigned)left : 64;
+        unsigned bytes;
         struct masks m;
         uint64_t starts;
 
+#ifdef MASKS
+        written += scan_ascii(scan, ends + written, count - written);
+        if (written >= count)
+            break;
+#endif
+        bytes = scan->end - scan->at < 64 ? (unsigned)(scan->end - scan->at) : 64;
         mask_block(scan, bytes, &m);
         starts = starts_of(scan, &m);
-        if (scan->at == 0)
-            starts &= ~(uint64_t)1;
         if (bytes < 64)
             starts &= bits_at(0, bytes);
-        written += list_bits(starts, (uint32_t)scan->at, ends + written);
-        scan->at += bytes;
+        written += end_words(scan, starts, bytes, ends + written);
         if (scan->at == scan->end)
             ends[written++] = (uint32_t)scan->end;
     }
