@@ -205,12 +205,14 @@ hr_tokenizer_encode(struct hr_tokenizer *tokenizer, const void *text, size_t byt
 
 #define PART_BYTES ((size_t)64 << 10) /* less is not worth a thread */
 
-/* Consecutive texts, which one thread encodes and then copies to the result. */
+/* Consecutive texts, which one thread encodes: the first part into the result, the others
+ * into memory of their own, from where they are copied. */
 struct part {
     struct batch *batch;
     size_t first, end; /* texts */
     struct hr_tokens own;
-    size_t at; /* of its first id in the result */
+    size_t mapped; /* bytes of own.ids, if they are pages; else they were allocated */
+    size_t at;     /* of its first id in the result */
     enum hr_err err;
 };
 
@@ -253,7 +255,34 @@ static void *copy_part(void *user)
     return NULL;
 }
 
-/* Runs a step for all parts, each in a thread if the system gives one. */
+/* Pages with room for all ids of a part: large ones, if the kernel has them, are faster
+ * to get than many small ones. Without them ids are allocated as needed. */
+static void map_part(struct part *part)
+{
+    size_t room = HR_TOKENIZER_ROOM_MORE;
+
+    if (!hr__tokenizer_kind(part->batch->tokenizer)->in_place)
+        return;
+    for (size_t i = part->first; i < part->end; i++)
+        room += part->batch->texts[i].bytes;
+    if (room * sizeof *part->own.ids < HR_PAGES_MIN)
+        return;
+    part->own.ids = hr__pages_alloc(room * sizeof *part->own.ids);
+    if (part->own.ids == NULL)
+        return;
+    part->own.room = room;
+    part->mapped = room * sizeof *part->own.ids;
+}
+
+static void free_part(struct part *part)
+{
+    if (part->mapped > 0)
+        hr__pages_free(part->own.ids, part->mapped);
+    else
+        hr_tokens_finish(&part->own);
+}
+
+/* Runs a step for `count` > 0 parts, each in a thread if the system gives one. */
 static void run_parts(struct part *parts, int count, void *(*step)(void *))
 {
     pthread_t threads[HR_TOKENIZER_THREADS_MAX];
@@ -287,19 +316,18 @@ static void split_texts(struct batch *batch, size_t count, size_t bytes,
     }
 }
 
+/* Copies the ids of the parts after the first to the result. */
 static enum hr_err join_parts(struct batch *batch, struct part *parts, int count)
 {
-    size_t total = 0;
+    size_t total = parts[0].own.count;
 
-    for (int i = 0; i < count; i++) {
-        if (parts[i].err != HR_OK)
-            return parts[i].err;
+    for (int i = 1; i < count; i++) {
         parts[i].at = total;
         total += parts[i].own.count;
     }
-    if (!hr__tokens_room(batch->values, total))
+    if (!hr__tokens_room(batch->values, total - batch->values->count))
         return HR_ERR_MEMORY;
-    run_parts(parts, count, copy_part);
+    run_parts(parts + 1, count - 1, copy_part);
     batch->values->count = total;
     return HR_OK;
 }
@@ -308,23 +336,22 @@ static enum hr_err
 encode_parts(struct batch *batch, size_t count, size_t bytes, int part_count)
 {
     struct part *parts = hr__calloc((size_t)part_count, sizeof *parts);
-    enum hr_err err;
+    enum hr_err err = HR_OK;
 
     if (parts == NULL)
         return HR_ERR_MEMORY;
     split_texts(batch, count, bytes, parts, part_count);
-    /* The result of a single part is the whole result. */
-    if (part_count == 1)
-        parts[0].own = *batch->values;
+    parts[0].own = *batch->values; /* where its ids belong */
+    for (int i = 1; i < part_count; i++)
+        map_part(&parts[i]);
     run_parts(parts, part_count, encode_part);
-    if (part_count == 1) {
-        *batch->values = parts[0].own;
-        err = parts[0].err;
-    } else {
+    *batch->values = parts[0].own;
+    for (int i = 0; i < part_count && err == HR_OK; i++)
+        err = parts[i].err;
+    if (err == HR_OK && part_count > 1)
         err = join_parts(batch, parts, part_count);
-        for (int i = 0; i < part_count; i++)
-            hr_tokens_finish(&parts[i].own);
-    }
+    for (int i = 1; i < part_count; i++)
+        free_part(&parts[i]);
     hr__free(parts);
     return err;
 }

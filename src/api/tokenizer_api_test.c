@@ -155,7 +155,7 @@ TEST(batches_do_not_depend_on_the_number_of_threads)
 /* Threads that are refused, and memory that is. */
 TEST(failures_within_a_batch_are_reported_or_made_up_for)
 {
-    static char block[300000];
+    static char block[600000]; /* its ids are mapped */
     struct hr_tokenizer *t = open_gpt2();
     struct hr_tokenizer_text texts[3];
     struct hr_tokens values = {NULL};
@@ -170,6 +170,10 @@ TEST(failures_within_a_batch_are_reported_or_made_up_for)
         texts[i] = (struct hr_tokenizer_text){block, sizeof block};
     hr__fault_arm(HR_FAULT_THREAD, 1);
     CHECK_OK(hr_tokenizer_encode_batch(t, texts, 3, 3, &values, offsets, &error));
+    CHECK_EQ_INT(values.count, 3 * offsets[1]);
+    for (int i = 1; i < 3; i++)
+        CHECK_BYTES(values.ids + offsets[i], values.ids,
+                    (size_t)offsets[1] * sizeof *values.ids);
     hr__fault_arm(0, 0);
     CHECK_EQ_INT(offsets[3], 3 * offsets[1]);
     for (uint64_t nth = 1; failed; nth++) {
