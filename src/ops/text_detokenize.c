@@ -1,13 +1,13 @@
 /*
  * text.detokenize - token ids back to text.
  */
-#include "ops/bpe_files.h"
+#include "ops/tokenizer_files.h"
 
 #include <string.h>
 
 struct detokenize {
     const char *field, *to, *model;
-    struct hr_bpe_files files;
+    struct hr_tokenizer_files files;
 };
 
 static const struct hr_param detokenize_params[] = {
@@ -15,7 +15,7 @@ static const struct hr_param detokenize_params[] = {
                .help = "the field with the ids; it is dropped"),
     HR_P_FIELD(struct detokenize, to, .fallback = "text", .access = HR_ACCESS_WRITE,
                .help = "the field that becomes the text"),
-    HR_P_BPE_FILES(struct detokenize),
+    HR_P_TOKENIZER_FILES(struct detokenize),
     HR_P_PATH(struct detokenize, model, .not_identity = true,
               .help = "or a SentencePiece model"),
 };
@@ -30,8 +30,8 @@ static enum hr_err detokenize_infer(struct hr_infer *infer)
     struct hr_field text = {.kind = HR_FIELD_BYTES, .meaning = HR_MEANING_TEXT};
 
     if (p->model == NULL)
-        HR_TRY(hr__bpe_files_infer(infer, &p->files));
-    else if (hr__bpe_files_any(&p->files))
+        HR_TRY(hr__tokenizer_files_infer(infer, &p->files));
+    else if (hr__tokenizer_files_any(&p->files))
         return hr__infer_fail(infer, "model", HR_ERR_ARGUMENT,
                               "give a model or the files of a BPE tokenizer, not both");
     if (from->kind != HR_FIELD_TENSOR || from->ndim != 1 || from->dtype != HR_I32)
@@ -48,7 +48,7 @@ static enum hr_err detokenize_open(const struct hr_open *open, void **ret_state)
     const struct detokenize *p = open->params;
 
     return p->model != NULL ? hr__sentencepiece_open(p->model, ret_state, open->error)
-                            : hr__bpe_files_open(&p->files, ret_state, open->error);
+                            : hr__tokenizer_files_open(&p->files, ret_state, open->error);
 }
 
 static enum hr_err detokenize_apply(struct hr_op_ctx *ctx)

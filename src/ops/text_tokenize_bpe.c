@@ -4,12 +4,12 @@
  * The tokenizer is the node's state, which all threads share. The files' contents, not
  * their paths, are part of the fingerprint.
  */
-#include "ops/bpe_files.h"
 #include "ops/text.h"
+#include "ops/tokenizer_files.h"
 
 struct tokenize {
     const char *field, *to;
-    struct hr_bpe_files files;
+    struct hr_tokenizer_files files;
 };
 
 static const struct hr_param tokenize_params[] = {
@@ -17,7 +17,7 @@ static const struct hr_param tokenize_params[] = {
                .help = "the field with the text; it is dropped"),
     HR_P_FIELD(struct tokenize, to, .fallback = "tokens", .access = HR_ACCESS_WRITE,
                .help = "the field that becomes the ids"),
-    HR_P_BPE_FILES(struct tokenize),
+    HR_P_TOKENIZER_FILES(struct tokenize),
 };
 
 enum { FIELD_FROM, FIELD_TO };
@@ -27,7 +27,7 @@ static enum hr_err tokenize_infer(struct hr_infer *infer)
     const struct tokenize *p = infer->params;
     struct hr_field *from = infer->fields[FIELD_FROM], *to = infer->fields[FIELD_TO];
 
-    HR_TRY(hr__bpe_files_infer(infer, &p->files));
+    HR_TRY(hr__tokenizer_files_infer(infer, &p->files));
     if (from->kind != HR_FIELD_BYTES && from != to)
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                               "field \"%s\" has no text to tokenize", p->field);
@@ -39,7 +39,7 @@ static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
 {
     const struct tokenize *p = open->params;
 
-    return hr__bpe_files_open(&p->files, ret_state, open->error);
+    return hr__tokenizer_files_open(&p->files, ret_state, open->error);
 }
 
 const struct hr_op hr_op_text_tokenize_bpe = {

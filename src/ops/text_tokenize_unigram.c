@@ -4,8 +4,8 @@
  * The tokenizer is the node's state, which all threads share. The file's contents, not
  * its path, are part of the fingerprint.
  */
-#include "ops/bpe_files.h"
 #include "ops/text.h"
+#include "ops/tokenizer_files.h"
 
 struct tokenize {
     const char *model, *field, *to;

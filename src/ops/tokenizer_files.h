@@ -1,22 +1,22 @@
 /*
- * ops/bpe_files.h - the files of tokenizers: parameters and state of the ops that use
- * one.
+ * ops/tokenizer_files.h - the files of tokenizers: parameters and state of the ops that
+ * use one.
  */
-#ifndef HR_OPS_BPE_FILES_H
-#define HR_OPS_BPE_FILES_H
+#ifndef HR_OPS_TOKENIZER_FILES_H
+#define HR_OPS_TOKENIZER_FILES_H
 
 #include "codec/tokenizer.h"
 #include "op/op.h"
 
 /* A member `files` of the op's parameters. */
-struct hr_bpe_files {
+struct hr_tokenizer_files {
     const char *json, *ranks, *encoder, *merges;
     int pattern;
 };
 
-extern const char *const hr__bpe_patterns[];
+extern const char *const hr__tokenizer_patterns[];
 
-#define HR_P_BPE_FILES(struct_)                                                          \
+#define HR_P_TOKENIZER_FILES(struct_)                                                    \
     {.name = "json",                                                                     \
      .type = HR_PARAM_PATH,                                                              \
      .offset = offsetof(struct_, files.json),                                            \
@@ -31,7 +31,7 @@ extern const char *const hr__bpe_patterns[];
          .type = HR_PARAM_ENUM,                                                          \
          .offset = offsetof(struct_, files.pattern),                                     \
          .fallback = "r50k",                                                             \
-         .names = hr__bpe_patterns,                                                      \
+         .names = hr__tokenizer_patterns,                                                \
          .not_identity = true,                                                           \
          .help = "with ranks: how text is split into words"},                            \
         {.name = "encoder",                                                              \
@@ -45,15 +45,15 @@ extern const char *const hr__bpe_patterns[];
         .help = "GPT-2's vocab.bpe, with encoder"                                        \
     }
 
-bool hr__bpe_files_any(const struct hr_bpe_files *files);
+bool hr__tokenizer_files_any(const struct hr_tokenizer_files *files);
 
 /* Fails unless the files of one tokenizer are given. */
 HR_CHECK enum hr_err
-hr__bpe_files_infer(struct hr_infer *infer, const struct hr_bpe_files *files);
+hr__tokenizer_files_infer(struct hr_infer *infer, const struct hr_tokenizer_files *files);
 
 /* Reads them; the state of the op is a struct hr_tokenizer. */
-HR_CHECK enum hr_err hr__bpe_files_open(const struct hr_bpe_files *files,
-                                        void **ret_state, struct hr_error *error);
+HR_CHECK enum hr_err hr__tokenizer_files_open(const struct hr_tokenizer_files *files,
+                                              void **ret_state, struct hr_error *error);
 
 /* The same for a SentencePiece model. */
 HR_CHECK enum hr_err

@@ -1,22 +1,23 @@
 /*
- * ops/bpe_files.c - the files of tokenizers.
+ * ops/tokenizer_files.c - the files of tokenizers.
  */
-#include "ops/bpe_files.h"
+#include "ops/tokenizer_files.h"
 
-const char *const hr__bpe_patterns[] = {
+const char *const hr__tokenizer_patterns[] = {
 #define PATTERN_NAME(name, value) [value] = #name,
     HR_TOKENIZER_PATTERNS(PATTERN_NAME)
 #undef PATTERN_NAME
         NULL,
 };
 
-bool hr__bpe_files_any(const struct hr_bpe_files *files)
+bool hr__tokenizer_files_any(const struct hr_tokenizer_files *files)
 {
     return files->json != NULL || files->ranks != NULL || files->encoder != NULL ||
            files->merges != NULL;
 }
 
-enum hr_err hr__bpe_files_infer(struct hr_infer *infer, const struct hr_bpe_files *files)
+enum hr_err
+hr__tokenizer_files_infer(struct hr_infer *infer, const struct hr_tokenizer_files *files)
 {
     if ((files->json != NULL) + (files->ranks != NULL) + (files->encoder != NULL) != 1)
         return hr__infer_fail(infer, "json", HR_ERR_ARGUMENT,
@@ -29,8 +30,8 @@ enum hr_err hr__bpe_files_infer(struct hr_infer *infer, const struct hr_bpe_file
     return HR_OK;
 }
 
-enum hr_err hr__bpe_files_open(const struct hr_bpe_files *files, void **ret_state,
-                               struct hr_error *error)
+enum hr_err hr__tokenizer_files_open(const struct hr_tokenizer_files *files,
+                                     void **ret_state, struct hr_error *error)
 {
     struct hr_tokenizer *tokenizer = NULL;
 
