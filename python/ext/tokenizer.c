@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-/* Below this many bytes encoding takes less time than releasing the interpreter's lock.
+/* Up to this many bytes encoding takes less time than releasing the interpreter's lock.
  */
-#define LONG_TEXT 2048
+#define SHORT_TEXT 2048
 
 /* More than a text of n bytes usually has ids; then byte-level BPE writes them in place.
  */
@@ -118,6 +118,11 @@ static int text_of(PyObject *object, struct hr_tokenizer_text *ret_text)
     return -1;
 }
 
+static PyObject *raise(PyObject *self, const struct hr_error *error)
+{
+    return ext_raise(ext_state(self), error, NULL, NULL);
+}
+
 /* Encodes into `ids`, a bytearray with room for `room` ids. */
 static enum hr_err
 encode_into(struct hr_tokenizer *t, const struct hr_tokenizer_text *text, PyObject *ids,
@@ -126,44 +131,60 @@ encode_into(struct hr_tokenizer *t, const struct hr_tokenizer_text *text, PyObje
     int32_t *to = (int32_t *)(void *)PyByteArray_AsString(ids);
     enum hr_err code;
 
-    if (text->bytes < LONG_TEXT)
-        return hr_tokenizer_encode(t, text->data, text->bytes, to, room, ret_count,
-                                   error);
     Py_BEGIN_ALLOW_THREADS;
     code = hr_tokenizer_encode(t, text->data, text->bytes, to, room, ret_count, error);
     Py_END_ALLOW_THREADS;
     return code;
 }
 
-static PyObject *tokenizer_encode(PyObject *self, PyObject *object)
+static PyObject *
+encode_long(PyObject *self, struct hr_tokenizer *t, const struct hr_tokenizer_text *text)
 {
-    struct hr_tokenizer *t = handle(self);
-    struct hr_tokenizer_text text;
     struct hr_error error = {0};
-    PyObject *ids;
-    size_t count = 0, room;
+    size_t count = 0, room = ROOM(text->bytes);
+    PyObject *ids =
+        PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(room * sizeof(int32_t)));
     enum hr_err code;
 
-    if (t == NULL || text_of(object, &text) < 0)
-        return NULL;
-    room = ROOM(text.bytes);
-    ids = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(room * sizeof(int32_t)));
     if (ids == NULL)
         return NULL;
-    code = encode_into(t, &text, ids, room, &count, &error);
+    code = encode_into(t, text, ids, room, &count, &error);
     if (code == HR_ERR_LIMIT && count > room) { /* rules made the text longer */
         if (PyByteArray_Resize(ids, (Py_ssize_t)(count * sizeof(int32_t))) < 0) {
             Py_DECREF(ids);
             return NULL;
         }
-        code = encode_into(t, &text, ids, count, &count, &error);
+        code = encode_into(t, text, ids, count, &count, &error);
     }
     if (code != HR_OK)
-        ext_raise(ext_state(self), &error, NULL, NULL);
+        (void)raise(self, &error);
     if (code != HR_OK ||
         PyByteArray_Resize(ids, (Py_ssize_t)(count * sizeof(int32_t))) < 0)
         Py_CLEAR(ids);
     return ids;
+}
+
+/* A short text is encoded on the stack. */
+static PyObject *tokenizer_encode(PyObject *self, PyObject *object)
+{
+    struct hr_tokenizer *t = handle(self);
+    struct hr_tokenizer_text text;
+    struct hr_error error = {0};
+    int32_t ids[ROOM(SHORT_TEXT)];
+    size_t count = 0;
+    enum hr_err code;
+
+    if (t == NULL || text_of(object, &text) < 0)
+        return NULL;
+    if (text.bytes > SHORT_TEXT)
+        return encode_long(self, t, &text);
+    code = hr_tokenizer_encode(t, text.data, text.bytes, ids, ROOM(SHORT_TEXT), &count,
+                               &error);
+    if (code == HR_ERR_LIMIT && count > ROOM(SHORT_TEXT))
+        return encode_long(self, t, &text);
+    return code == HR_OK ? PyByteArray_FromStringAndSize(
+                               (const char *)ids, (Py_ssize_t)(count * sizeof *ids))
+                         : raise(self, &error);
 }
 
 /* ---- batches ---- */
