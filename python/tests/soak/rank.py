@@ -77,7 +77,8 @@ def train(folder: pathlib.Path, rank: int, world: int) -> None:
                 if step % job["every"] == 0:
                     save(folder, f"state-{rank}-{epoch}-{step}", state, job["die"] == [rank, epoch, step])
                 time.sleep(job["pause"])
-            save(folder, f"last-{rank}-{epoch}-{step}", state, False)
+            if state["engine"] is not None:  # else it had no batch: nobody would have saved a state
+                save(folder, f"last-{rank}-{epoch}-{step}", state, False)
             state = loader.state_dict()
             save(folder, f"end-{rank}-{epoch}", state, job["die"] == [rank, epoch, -1])
     print("done", flush=True)
