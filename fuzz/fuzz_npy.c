@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
             abort();
         return 0;
     }
-    size = hr_dtype_size(npy.dtype);
+    size = npy.element_bytes;
     if (npy.ndim < 0 || npy.ndim > HR_MAX_DIMS || size == 0 || npy.start > bytes ||
         npy.bytes > bytes - npy.start)
         abort();

@@ -79,6 +79,7 @@ __all__ = [
     "source_jsonl",
     "source_lines",
     "source_list",
+    "source_npy",
     "source_range",
     "source_records",
     "source_tar",
@@ -2774,6 +2775,55 @@ def source_list(
     params: dict[str, Any] = {"path": path, "skip_empty": skip_empty, "field": field}
     defaults: dict[str, Any] = {"skip_empty": False, "field": "text"}
     return Pipeline._source("source.list", params, defaults, name=name)
+
+
+@checked_op("source.npy")
+def source_npy(
+    path: PathLike,
+    *,
+    arrays: str | Sequence[str] = ("*",),
+    field: str = "array",
+    unpacked_max: int | str = "4GiB",
+    name: str | None = None,
+) -> Pipeline:
+    """The items of NumPy's .npy and .npz files.
+
+    Operator `source.npy`, kind source, version 1; pure.
+
+    The items along the first axis become records: a file of shape [1000, 28, 28] has
+    1000 records with a field of shape [28, 28]. The arrays of a .npz file that are
+    chosen, which must have equally many items, become fields of one record under their
+    names. Bool, integers and floats of up to 64 bits, little-endian and big-endian;
+    uint32 and uint64 become int64, and an item with a larger number is a bad record.
+    Arrays in Fortran order, of text, of complex numbers or of objects are refused.
+    Several files must have items of one dtype and shape.  Items are read where they lie
+    in the file, in any order, so shuffle, split, shard and resume work as for files.
+    Deflated arrays of .npz files (`numpy.savez_compressed`) are unpacked into memory
+    when the graph is checked. The arrays of .npz files have checksums: they are read
+    through and checked when the graph is opened, and a damaged one is refused. A .npy
+    file has none, so damage to its items cannot be seen; its header is checked. The
+    identity of the source is the shapes and, of .npz files, the checksums; of .npy
+    files, the first, middle and last 64 KiB of the items.
+
+    Args:
+        path: a file; or several: "part-{000..099}.npy", a pattern such as "part-*.npz",
+            or a folder of .npy files, or of .npz files; path, required.
+        arrays: the arrays of .npz files that become fields, by name; * stands for all;
+            list of strings, 1 to 64 items, default ["*"].
+        field: the field that holds an item of a .npy file; field, default array.
+        unpacked_max: deflated arrays of .npz files are unpacked into memory; files
+            whose arrays take more are refused; bytes, 1 to 1125899906842624, in bytes,
+            default 4GiB.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "arrays": arrays, "field": field, "unpacked_max": unpacked_max}
+    defaults: dict[str, Any] = {"arrays": ("*",), "field": "array", "unpacked_max": "4GiB"}
+    return Pipeline._source("source.npy", params, defaults, name=name)
 
 
 @checked_op("source.range")

@@ -18,6 +18,7 @@ from ._ops import (
     source_jsonl,
     source_lines,
     source_list,
+    source_npy,
     source_range,
     source_records,
     source_tar,
@@ -35,6 +36,7 @@ idx = source_idx
 jsonl = source_jsonl
 lines = source_lines
 list = source_list
+npy = source_npy
 range = source_range
 records = source_records
 tar = source_tar

@@ -42,6 +42,8 @@ static const char *op_of(const char *path)
         {".txt",      "source.lines"   },
         {".jsonl",    "source.jsonl"   },
         {".csv",      "source.csv"     },
+        {".npy",      "source.npy"     },
+        {".npz",      "source.npy"     },
     };
     size_t length = unpacked_length(path);
 

@@ -86,19 +86,23 @@ static bool take_number(struct parse *p, int64_t *ret_number)
 static enum hr_err read_descr(struct parse *p)
 {
     static const struct {
-        const char *descr;
+        char name[3];
+        uint8_t bytes;
         enum hr_dtype dtype;
+        bool widened;
     } types[] = {
-        {"|b1", HR_BOOL},
-        {"|u1", HR_U8  },
-        {"|i1", HR_I8  },
-        {"<u2", HR_U16 },
-        {"<i2", HR_I16 },
-        {"<i4", HR_I32 },
-        {"<i8", HR_I64 },
-        {"<f2", HR_F16 },
-        {"<f4", HR_F32 },
-        {"<f8", HR_F64 },
+        {"b1", 1, HR_BOOL, false},
+        {"u1", 1, HR_U8,   false},
+        {"i1", 1, HR_I8,   false},
+        {"u2", 2, HR_U16,  false},
+        {"i2", 2, HR_I16,  false},
+        {"u4", 4, HR_I64,  true },
+        {"i4", 4, HR_I32,  false},
+        {"u8", 8, HR_I64,  true },
+        {"i8", 8, HR_I64,  false},
+        {"f2", 2, HR_F16,  false},
+        {"f4", 4, HR_F32,  false},
+        {"f8", 8, HR_F64,  false},
     };
     char descr[32];
 
@@ -107,15 +111,20 @@ static enum hr_err read_descr(struct parse *p)
                         "%s: elements of several fields are not supported", p->name);
     if (!take_string(p, descr, sizeof descr))
         return wrong(p, "descr must be a short string");
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strcmp(types[i].descr, descr) == 0) {
-            p->npy.dtype = types[i].dtype;
-            return HR_OK;
-        }
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (descr[0] == '\0' ||
+            strchr(types[i].bytes == 1 ? "|<>" : "<>", descr[0]) == NULL ||
+            strcmp(types[i].name, descr + 1) != 0)
+            continue;
+        p->npy.dtype = types[i].dtype;
+        p->npy.element_bytes = types[i].bytes;
+        p->npy.big_endian = descr[0] == '>' && types[i].bytes > 1;
+        p->npy.is_widened = types[i].widened;
+        return HR_OK;
+    }
     return hr__fail(p->error, HR_ERR_UNSUPPORTED,
-                    "%s: elements of dtype \"%s\" are not supported: save them as one of "
-                    "bool, uint8, int8, uint16, int16, int32, int64, float16, float32, "
-                    "float64 in little-endian order",
+                    "%s: elements of dtype \"%s\" are not supported: save them as bool, "
+                    "integers or floats of at most 8 bytes",
                     p->name, descr);
 }
 
@@ -182,7 +191,7 @@ static enum hr_err read_dict(struct parse *p)
 static enum hr_err check_size(struct parse *p, uint64_t file_bytes)
 {
     struct hr_npy *npy = &p->npy;
-    size_t bytes = hr_dtype_size(npy->dtype);
+    size_t bytes = npy->element_bytes;
     bool empty = false;
 
     for (int i = 0; i < npy->ndim; i++)
@@ -230,4 +239,33 @@ hr__npy_read(const void *data, size_t bytes, uint64_t file_bytes, const char *na
     HR_TRY(check_size(&p, file_bytes));
     *ret_npy = p.npy;
     return HR_OK;
+}
+
+static uint64_t read_element(const uint8_t *at, size_t bytes, bool big_endian)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        value |= (uint64_t)at[i] << 8 * (big_endian ? bytes - 1 - i : i);
+    return value;
+}
+
+bool hr__npy_convert(const struct hr_npy *npy, const void *from, void *to, size_t count)
+{
+    size_t bytes = npy->element_bytes, size = hr_dtype_size(npy->dtype);
+
+    if (hr__npy_is_plain(npy)) {
+        if (count > 0)
+            memcpy(to, from, count * bytes);
+        return true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t value =
+            read_element((const uint8_t *)from + i * bytes, bytes, npy->big_endian);
+
+        if (npy->is_widened && value > INT64_MAX)
+            return false;
+        memcpy((uint8_t *)to + i * size, &value, size); /* little-endian */
+    }
+    return true;
 }

@@ -7,8 +7,11 @@
 #include "headrace/base.h"
 
 struct hr_npy {
-    enum hr_dtype dtype;
-    bool fortran; /* the first dimension varies fastest */
+    enum hr_dtype dtype;   /* of a tensor: int64 for uint32 and uint64 */
+    uint8_t element_bytes; /* in the file */
+    bool big_endian;
+    bool is_widened; /* uint32 or uint64 */
+    bool fortran;    /* the first dimension varies fastest */
     int ndim;
     int64_t dims[HR_MAX_DIMS];
     size_t start, bytes; /* of the elements in the file */
@@ -25,5 +28,16 @@ struct hr_npy {
 HR_CHECK enum hr_err
 hr__npy_read(const void *data, size_t bytes, uint64_t file_bytes, const char *name,
              struct hr_npy *ret_npy, struct hr_error *reterr);
+
+/* Whether the elements are as a tensor has them. */
+static inline bool hr__npy_is_plain(const struct hr_npy *npy)
+{
+    return !npy->big_endian && !npy->is_widened;
+}
+
+/* Converts `count` elements of a file, which need no alignment, to those of a tensor.
+ * False if one is larger than an int64. */
+HR_CHECK bool
+hr__npy_convert(const struct hr_npy *npy, const void *from, void *to, size_t count);
 
 #endif

@@ -5,6 +5,9 @@
 #include "core/rng.h"
 #include "tests/support/check.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static struct hr_error error;
 
 /* A header of a version, with `more` bytes of data after it. */
@@ -54,6 +57,52 @@ TEST(headers_of_all_versions_and_shapes)
     CHECK(npy.ndim == 3 && npy.bytes == 0);
 }
 
+/* The elements 1 and -2, or 254, of every dtype and byte order. */
+TEST(elements_of_all_dtypes_are_converted)
+{
+    static const char *const names[] = {"b1", "u1", "i1", "u2", "i2", "u4",
+                                        "i4", "u8", "i8", "f2", "f4", "f8"};
+
+    for (size_t i = 0; i < 2 * sizeof names / sizeof names[0]; i++) {
+        const char *name = names[i / 2];
+        size_t bytes = (size_t)(name[1] - '0');
+        uint8_t file[16] = {0}, made[16], want[16] = {0};
+        struct hr_npy npy;
+        char dict[100];
+
+        snprintf(dict, sizeof dict,
+                 "{'descr': '%c%s', 'fortran_order': False, 'shape': (2,)}", "<>"[i % 2],
+                 name);
+        CHECK_OK(read_npy(1, dict, 2 * bytes, &npy));
+        CHECK_EQ_INT(npy.element_bytes, bytes);
+        CHECK_EQ_INT(hr_dtype_size(npy.dtype), strcmp(name, "u4") == 0 ? 8 : bytes);
+        for (size_t k = 0; k < 2 * bytes; k++) {
+            size_t at = k % bytes, to = k / bytes * hr_dtype_size(npy.dtype);
+
+            want[to + at] = (uint8_t)(k + 1);
+            file[k - at + (i % 2 == 1 ? bytes - 1 - at : at)] = (uint8_t)(k + 1);
+        }
+        CHECK(hr__npy_convert(&npy, file, made, 2));
+        CHECK_BYTES(made, want, 2 * hr_dtype_size(npy.dtype));
+        CHECK_EQ_INT(hr__npy_is_plain(&npy), (i % 2 == 0 || bytes == 1) &&
+                                                 strcmp(name, "u4") != 0 &&
+                                                 strcmp(name, "u8") != 0);
+    }
+}
+
+TEST(numbers_that_are_too_large_are_refused)
+{
+    static const char dict[] = "{'descr': '>u8', 'fortran_order': False, 'shape': (1,)}";
+    uint8_t number[8] = {127, 255, 255, 255, 255, 255, 255, 255};
+    struct hr_npy npy;
+    int64_t made;
+
+    CHECK_OK(read_npy(1, dict, 8, &npy));
+    CHECK(hr__npy_convert(&npy, number, &made, 1) && made == INT64_MAX);
+    number[0] = 128;
+    CHECK(!hr__npy_convert(&npy, number, &made, 1));
+}
+
 #define DICT(descr, order, shape)                                                        \
     "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape "}"
 
@@ -64,27 +113,30 @@ TEST(damaged_headers_are_refused)
         enum hr_err code;
         const char *words;
     } cases[] = {
-        {DICT("'>f4'",                "False",              "(1,)"),                                              HR_ERR_UNSUPPORTED, "little-endian"},
-        {DICT("'<c8'",            "False",                                "(1,)"),                                                                         HR_ERR_UNSUPPORTED, "<c8"},
-        {DICT("[('a', '<f4')]",                    "False","(1,)"),HR_ERR_UNSUPPORTED, "several fields"},
-        {DICT("4",       "False", "(1,)"),                                                        HR_ERR_FORMAT, "short string"},
-        {DICT("'<f4'",           "0",                               "(1,)"),                                                                            HR_ERR_FORMAT, "True or False"},
-        {DICT("'<f4'",                    "False",                           "(1)"),          HR_ERR_FORMAT, "tuple"},
-        {DICT("'<f4'",                "False",                       "(1 2)"),                                      HR_ERR_FORMAT, "tuple"},
-        {DICT("'<f4'",            "False",                                "(-1,)"),                                                                         HR_ERR_FORMAT, "sizes"},
-        {DICT("'<f4'",                     "False",  "(1,"),                                      HR_ERR_FORMAT, "sizes"},
-        {DICT("'<f4'",                "False",              "[1]"),                                    HR_ERR_FORMAT, "tuple"},
-        {DICT("'<f4'",                    "False",                                        "(1,1,1,1,1,1,1,1,1)"),                                                                                 HR_ERR_LIMIT, "8 dimensions"},
-        {DICT("'<f4'",                   "False","(99,)"),HR_ERR_FORMAT, "ends before its data"},
-        {DICT("'<f4'",                "False",         "(4611686018427387904, 4)"),                                                      HR_ERR_FORMAT, "memory"},
-        {DICT("'<f4'",                    "False",                                        "(99999999999999999999,)"),                                                                                 HR_ERR_FORMAT, "sizes"},
-        {DICT("'<f4'",                     "False",               "(1,)") " x",                         HR_ERR_FORMAT, "more after"},
-        {"{'descr': '<f4', 'shape': (1,)}",                HR_ERR_FORMAT,          "keys"},
-        {"{'descr': '<f4', 'descr': '<f4'}",             HR_ERR_FORMAT,                                 "keys"                                                                         },
-        {"{'name': '<f4'}",                   HR_ERR_FORMAT,                                "keys"                                                                                              },
-        {"{'descr': '<f4' 'shape'",                HR_ERR_FORMAT,              "comma"                              },
-        {"{",                   HR_ERR_FORMAT,                                       "key"                                                                               },
-        {"", HR_ERR_FORMAT,"dict"},
+        {DICT("'>c8'",                 "False",        "(1,)"),                                      HR_ERR_UNSUPPORTED, "integers or floats"},
+        {DICT("'f4'",        "False",                      "(1,)"),                                                        HR_ERR_UNSUPPORTED, "f4"},
+        {DICT("'|f4'",                     "False","(1,)"),HR_ERR_UNSUPPORTED, "f4"},
+        {DICT("''",                 "False",    "(1,)"),                                              HR_ERR_UNSUPPORTED, "not supported"},
+        {DICT("'<c8'",                        "False",                                      "(1,)"),                                                                          HR_ERR_UNSUPPORTED, "<c8"},
+        {DICT("[('a', '<f4')]",                     "False",              "(1,)"),HR_ERR_UNSUPPORTED, "several fields"},
+        {DICT("4",                 "False", "(1,)"), HR_ERR_FORMAT, "short string"},
+        {DICT("'<f4'",                       "0",                                     "(1,)"),                                                             HR_ERR_FORMAT, "True or False"},
+        {DICT("'<f4'",                     "False",    "(1)"),                                   HR_ERR_FORMAT, "tuple"},
+        {DICT("'<f4'",                     "False",            "(1 2)"),                                                 HR_ERR_FORMAT, "tuple"},
+        {DICT("'<f4'",              "False",                            "(-1,)"),                                                             HR_ERR_FORMAT, "sizes"},
+        {DICT("'<f4'",                     "False","(1,"),HR_ERR_FORMAT, "sizes"},
+        {DICT("'<f4'",                 "False",    "[1]"),                                       HR_ERR_FORMAT, "tuple"},
+        {DICT("'<f4'",                     "False",                                   "(1,1,1,1,1,1,1,1,1)"),                                                                    HR_ERR_LIMIT, "8 dimensions"},
+        {DICT("'<f4'",                    "False",          "(99,)"),HR_ERR_FORMAT, "ends before its data"},
+        {DICT("'<f4'",                 "False",           "(4611686018427387904, 4)"),                    HR_ERR_FORMAT, "memory"},
+        {DICT("'<f4'",                     "False",                                   "(99999999999999999999,)"),                                                                    HR_ERR_FORMAT, "sizes"},
+        {DICT("'<f4'",                      "False",                                      "(1,)") " x",                                                                                                                         HR_ERR_FORMAT, "more after"},
+        {"{'descr': '<f4', 'shape': (1,)}",                 HR_ERR_FORMAT,        "keys"                                          },
+        {"{'descr': '<f4', 'descr': '<f4'}",                     HR_ERR_FORMAT,                                   "keys"                                                                   },
+        {"{'name': '<f4'}",      HR_ERR_FORMAT,"keys"},
+        {"{'descr': '<f4' 'shape'",                 HR_ERR_FORMAT,     "comma"                               },
+        {"{",      HR_ERR_FORMAT,                    "key"                                                    },
+        {"", HR_ERR_FORMAT,"dict"        },
     };
     struct hr_npy npy;
 

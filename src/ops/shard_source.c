@@ -135,8 +135,12 @@ bool hr__shard_source_ahead(const void *params, const void *state, uint64_t inde
     if (index >= hr__shard_index_count(index_of(state)))
         return false;
     hr__shard_index_place(index_of(state), index, &place);
-    return !place.packed && place.bytes >= LARGE_BYTES &&
-           !is_too_long(state, place.bytes) && range_of(&place, ret_range);
+    return !is_too_long(state, place.bytes) && hr__shard_ahead(&place, ret_range);
+}
+
+bool hr__shard_ahead(const struct hr_shard_place *place, struct hr_range *ret_range)
+{
+    return !place->packed && place->bytes >= LARGE_BYTES && range_of(place, ret_range);
 }
 
 static enum hr_err window_create(void **ret_object, struct hr_error *reterr)
@@ -154,10 +158,8 @@ static void window_destroy(void *object)
 static const struct hr_thread_class window_class = {"shard window", window_create,
                                                     window_destroy};
 
-/* Turns the window to the shard of the record. */
-static enum hr_err
-open_window(struct hr_window *window, const struct hr_shard_place *place,
-            struct hr_error *reterr)
+enum hr_err hr__shard_window(struct hr_window *window, const struct hr_shard_place *place,
+                             struct hr_error *reterr)
 {
     bool same = true;
 
@@ -175,16 +177,17 @@ open_window(struct hr_window *window, const struct hr_shard_place *place,
                     place->uri);
 }
 
-static enum hr_err read_small(struct hr_op_ctx *ctx, struct hr_shard_record *record)
+static enum hr_err read_small(struct hr_op_ctx *ctx, struct hr_window *window,
+                              struct hr_shard_record *record)
 {
     const struct hr_shard_place *place = &record->place;
-    struct hr_window *window;
     const void *data;
-    void *object;
+    void *object = window;
 
-    HR_TRY(hr__thread_object(ctx->thread, &window_class, &object, ctx->error));
+    if (window == NULL)
+        HR_TRY(hr__thread_object(ctx->thread, &window_class, &object, ctx->error));
     window = object;
-    HR_TRY(open_window(window, place, ctx->error));
+    HR_TRY(hr__shard_window(window, place, ctx->error));
     HR_TRY(
         hr__window_get(window, place->offset, (size_t)place->bytes, &data, ctx->error));
     record->data = data;
@@ -218,12 +221,18 @@ hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record)
         return hr__fail(ctx->error, HR_ERR_RANGE, "there is no record %llu",
                         (unsigned long long)ctx->id->index);
     hr__shard_index_place(index, ctx->id->index, &ret_record->place);
-    ret_record->owner = NULL;
     if (is_too_long(ctx->state, ret_record->place.bytes))
         return hr__shard_source_check(ctx->state, &ret_record->place,
                                       ret_record->place.bytes, ctx->error);
-    return ret_record->place.bytes >= LARGE_BYTES ? read_large(ctx, ret_record)
-                                                  : read_small(ctx, ret_record);
+    return hr__shard_read(ctx, NULL, ret_record);
+}
+
+enum hr_err hr__shard_read(struct hr_op_ctx *ctx, struct hr_window *window,
+                           struct hr_shard_record *record)
+{
+    record->owner = NULL;
+    return record->place.bytes >= LARGE_BYTES ? read_large(ctx, record)
+                                              : read_small(ctx, window, record);
 }
 
 enum hr_err
@@ -231,7 +240,7 @@ hr__shard_source_look(const void *state, uint64_t at, struct hr_window *window,
                       struct hr_shard_place *ret_place, struct hr_error *reterr)
 {
     hr__shard_index_place(index_of(state), at, ret_place);
-    return open_window(window, ret_place, reterr);
+    return hr__shard_window(window, ret_place, reterr);
 }
 
 enum hr_err hr__shard_source_key(enum hr_err code, uint64_t at, struct hr_str *out)
@@ -272,7 +281,7 @@ hr__shard_source_peek(const void *state, uint64_t index, const char **ret_data,
     hr__shard_index_place(source->index, index, &place);
     if (is_too_long(source, place.bytes))
         return hr__shard_source_check(source, &place, place.bytes, error);
-    HR_TRY(open_window(source->keys, &place, error));
+    HR_TRY(hr__shard_window(source->keys, &place, error));
     HR_TRY(hr__window_get(source->keys, place.offset, (size_t)place.bytes, &data, error));
     *ret_data = data;
     *ret_bytes = (size_t)place.bytes;
@@ -310,7 +319,7 @@ hr__shard_source_line(const void *state, struct hr_thread *thread, uint64_t inde
     if (thread != NULL)
         HR_TRY(hr__thread_object(thread, &window_class, &window, error));
     hr__shard_index_place(source->index, index, &place);
-    HR_TRY(open_window(window, &place, error));
+    HR_TRY(hr__shard_window(window, &place, error));
     hr__shard_index_line(source->index, index, &from, ret_line);
     return count_lines(window, from, place.offset, ret_line, error);
 }

@@ -75,6 +75,18 @@ struct hr_shard_record {
 HR_CHECK enum hr_err
 hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record);
 
+/* Reads record->place, of any source; `data` and `owner` are set. A small one is valid
+ * until the next use of `window`, of which each thread has its own; NULL: the thread's.
+ */
+HR_CHECK enum hr_err hr__shard_read(struct hr_op_ctx *ctx, struct hr_window *window,
+                                    struct hr_shard_record *record);
+/* The range that hr__shard_read() takes through the reader; false: it does not. */
+bool hr__shard_ahead(const struct hr_shard_place *place, struct hr_range *ret_range);
+/* Turns the window to the place's object; HR_ERR_STATE if that has changed. */
+HR_CHECK enum hr_err
+hr__shard_window(struct hr_window *window, const struct hr_shard_place *place,
+                 struct hr_error *reterr);
+
 /* The shard of record `at` (< count) through a window, and where the record lies in it:
  * for keys. The window is zeroed before its first use, and finished by the caller. */
 HR_CHECK enum hr_err

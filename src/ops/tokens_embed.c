@@ -55,6 +55,11 @@ static enum hr_err read_table(struct table *t, const char *path, struct hr_error
     if (npy->ndim != 2 || npy->dims[0] == 0 || npy->dims[1] == 0)
         return hr__fail(error, HR_ERR_SHAPE,
                         "%s: a table must be a matrix with rows and columns", path);
+    if (!hr__npy_is_plain(npy))
+        return hr__fail(error, HR_ERR_UNSUPPORTED,
+                        "%s: a table must be little-endian and not of uint32 or uint64: "
+                        "save it as another dtype",
+                        path);
     if (npy->fortran)
         return hr__fail(error, HR_ERR_UNSUPPORTED,
                         "%s: its columns are stored one after the other: save "

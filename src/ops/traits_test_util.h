@@ -99,6 +99,7 @@ static const struct row rows[] = {
     {"source.jsonl",              "{path: '${jsonl}'}",                                      NULL    },
     {"source.lines",              "{path: '${list}'}",                                       NULL    },
     {"source.list",               "{path: '${list}'}",                                       NULL    },
+    {"source.npy",                "{path: '${table}'}",                                      NULL    },
     {"source.range",              "{n: 24}",                                                 NULL    },
     {"source.records",            "{path: '${records}'}",                                    NULL    },
     {"source.tar",                "{path: '${tar}', fields: {data: bin, label: cls}}",       NULL    },

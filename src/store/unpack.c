@@ -111,7 +111,7 @@ enum hr_packing hr__packing_of_name(const char *name)
 
 const char *hr__packing_name(enum hr_packing packing)
 {
-    static const char *const names[] = {"plain", "gzip", "zlib", "zstd"};
+    static const char *const names[] = {"plain", "gzip", "zlib", "zstd", "deflate"};
 
     return names[packing];
 }
@@ -170,7 +170,9 @@ static void release(voidpf user, voidpf block)
 static enum hr_err
 start_deflate(struct hr_unpack *unpack, bool raw, struct hr_error *reterr)
 {
-    int bits = raw ? -15 : unpack->packing == HR_PACKING_GZIP ? 15 + 16 : 15;
+    int bits = raw || unpack->packing == HR_PACKING_DEFLATE ? -15
+               : unpack->packing == HR_PACKING_GZIP         ? 15 + 16
+                                                            : 15;
     int code;
 
     if (unpack->is_open) {

@@ -1,5 +1,5 @@
 /*
- * store/unpack.h - gzip, zlib and zstd streams, from bytes to bytes.
+ * store/unpack.h - gzip, zlib, deflate and zstd streams, from bytes to bytes.
  *
  * A compressed file is a sequence of streams (members of gzip, frames of zstd). Decoding
  * begins at a stream, or inside a deflate stream at a mark: between two of its blocks,
@@ -10,7 +10,13 @@
 
 #include "headrace/base.h"
 
-enum hr_packing { HR_PACKING_NONE, HR_PACKING_GZIP, HR_PACKING_ZLIB, HR_PACKING_ZSTD };
+enum hr_packing {
+    HR_PACKING_NONE,
+    HR_PACKING_GZIP,
+    HR_PACKING_ZLIB,
+    HR_PACKING_ZSTD,
+    HR_PACKING_DEFLATE, /* without a wrapper: a member of a ZIP file */
+};
 
 #define HR_PACKING_MAGIC 4 /* bytes that hr__packing_of looks at */
 #define HR_UNPACK_WINDOW 32768

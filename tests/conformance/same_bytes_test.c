@@ -489,6 +489,45 @@ TEST(lines_have_one_digest)
     outcome_free(o);
 }
 
+/* An array of uint64; one in 20 of its 120 items is larger than an int64. */
+static const char *numbers(void)
+{
+    static const char dict[] =
+        "{'descr': '<u8', 'fortran_order': False, 'shape': (120, 90)}\n";
+    static char path[600], file[10 + sizeof dict - 1 + 120 * 720] = "\x93NUMPY\x01";
+
+    file[8] = (char)(sizeof dict - 1);
+    memcpy(file + 10, dict, sizeof dict - 1);
+    for (size_t i = 0; i < 120; i++) {
+        char *item = file + 10 + sizeof dict - 1 + 720 * i;
+
+        memset(item, (int)i, 720);
+        for (size_t k = 7; k < 720; k += 8)
+            item[k] = 0;
+        item[7] = i % 20 == 3 ? (char)128 : 0;
+    }
+    snprintf(path, sizeof path, "%s/numbers.npy", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, file, sizeof file, NULL));
+    return path;
+}
+
+TEST(arrays_of_numpy_have_one_digest)
+{
+    struct outcome_job job =
+        job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                 "  - source.npy: {path: \"${data}\"}\n"
+                 "  - order.shuffle: {}\n  - batch.stack: {size: 7}\n",
+                 numbers());
+    struct outcome *o;
+
+    job.options.on_error = HR_ON_ERROR_SKIP;
+    job.options.epochs = 2;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->stats.errors, 2 * 6);
+    CHECK_EQ_INT(o->records, 2 * 114);
+    outcome_free(o);
+}
+
 /* Rows of both formats; one in 20 is bad. */
 static const char *rows(bool csv)
 {

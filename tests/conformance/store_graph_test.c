@@ -186,6 +186,26 @@ TEST(lines_are_read_from_any_store)
                path, "mem://some.txt", NULL);
 }
 
+TEST(arrays_of_numpy_are_read_from_any_store)
+{
+    static const char dict[] =
+        "{'descr': '>i2', 'fortran_order': False, 'shape': (9, 3, 6000)}\n";
+    static char file[10 + sizeof dict - 1 + 9 * 36000] = "\x93NUMPY\x01";
+    char path[600];
+
+    file[8] = (char)(sizeof dict - 1);
+    memcpy(file + 10, dict, sizeof dict - 1);
+    for (size_t i = 10 + sizeof dict; i < sizeof file; i++)
+        file[i] = (char)(i * i >> 7);
+    snprintf(path, sizeof path, "%s/some.npy", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, file, sizeof file, NULL));
+    CHECK_OK(hr__memory_put("mem://some.npy", file, sizeof file, NULL));
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.npy: {path: \"${data}\"}\n"
+               "  - order.shuffle: {}\n  - batch.stack: {size: 2}\n",
+               path, "mem://some.npy", NULL);
+}
+
 TEST(rows_are_read_from_any_store)
 {
     static const char objects[] =

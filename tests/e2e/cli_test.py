@@ -203,6 +203,17 @@ def inspect_reads_text_files():
 
 
 @test
+def inspect_reads_arrays_of_numpy():
+    path = temp / "an array.npy"
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + bytes([len(head), 0]) + head + bytes(24))
+    done = run("inspect", path)
+    assert "array" in done.stdout and "float32[2]" in done.stdout and "3 whole records, 0 damaged" in done.stdout, done.stdout
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "the file ends before its data" in run("inspect", path, code=None).stderr
+
+
+@test
 def inspect_json_has_shapes_without_data():
     result = run_json("inspect", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=48")
     last = result["nodes"][-1]

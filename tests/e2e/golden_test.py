@@ -7,11 +7,13 @@ matter; the cases named jpeg use photos, which every libjpeg-turbo and instructi
 the same bytes.
 """
 import base64
+import io
 import json
 import os
 import struct
 import sys
 import wave
+import zipfile
 import zlib
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -100,6 +102,25 @@ rows = {
               "source.jsonl: {path: a.jsonl}"),
     "csv": ("a.csv", 'n;t;b\n1;"a ""b""\n;";true\n 2.5 ; x y ;false', "source.csv: {path: a.csv, delimiter: ';', types: {b: bool}}"),
 }
+def npy(descr, shape, data):
+    """A .npy file."""
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + data
+
+
+def npz(arrays):
+    """A .npz file whose second array is deflated."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        for number, (name, array) in enumerate(arrays.items()):
+            made.writestr(zipfile.ZipInfo(name + ".npy"), array, zipfile.ZIP_DEFLATED if number == 1 else zipfile.ZIP_STORED)
+    return file.getvalue()
+
+
+rows["npy"] = ("a.npy", npy(">i2", (5, 3), struct.pack(">15h", *range(-7, 8))), "source.npy: {path: a.npy}")
+rows["npz"] = ("a.npz", npz({"x": npy("<u4", (5, 2), struct.pack("<10I", *range(2**32 - 10, 2**32))),
+                             "y": npy("<f8", (5,), struct.pack("<5d", 0, -1, 2.5, 1e300, 7)),
+                             "b": npy("|b1", (5, 1, 2), bytes([0, 1] * 5))}), "source.npy: {path: a.npz}")
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
 got = {}
@@ -202,7 +223,7 @@ def case(name, steps):
 
 def row_case(name, file, text, source):
     def check():
-        (temp / file).write_bytes(text.encode())
+        (temp / file).write_bytes(text if isinstance(text, bytes) else text.encode())
         compare(name, graph("golden.yaml", f"pipeline:\n  - {source}\n  - order.shuffle: {{}}\n"
                                            "  - batch.stack: {size: 2, ragged: true}\n"))
 
