@@ -54,7 +54,23 @@ if TYPE_CHECKING:
     from .fieldspec import Spec, spec
     from .loader import Loader, UnknownLengthError
     from .pipeline import Pipeline
-    from .sources import csv, files, from_yaml, idx, jsonl, lines, list, load, npy, range, records, tar, tfrecord, zip
+    from .sources import (
+        arrow,
+        csv,
+        files,
+        from_yaml,
+        idx,
+        jsonl,
+        lines,
+        list,
+        load,
+        npy,
+        range,
+        records,
+        tar,
+        tfrecord,
+        zip,
+    )
     from .splits import split
     from .states import merge_states
     from .tokenizer import Tokenizer
@@ -76,7 +92,7 @@ _NAMES = {
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "pipeline": "Pipeline",
-    "sources": "csv files from_yaml idx jsonl lines list load npy range records tar tfrecord zip",
+    "sources": "arrow csv files from_yaml idx jsonl lines list load npy range records tar tfrecord zip",
     "splits": "split",
     "states": "merge_states",
     "tokenizer": "Tokenizer",
@@ -134,6 +150,7 @@ __all__ = [
     "UnknownLengthError",
     "UnsupportedError",
     "WorkerTraceback",
+    "arrow",
     "csv",
     "files",
     "from_dataset",

@@ -73,6 +73,7 @@ __all__ = [
     "record_parse_example",
     "record_rename",
     "record_select",
+    "source_arrow",
     "source_csv",
     "source_files",
     "source_idx",
@@ -2434,6 +2435,65 @@ def record_select(
     params: dict[str, Any] = {"fields": [n for f in fields for n in ([f] if isinstance(f, str) else f)]}
     defaults: dict[str, Any] = {}
     return pipeline._then("record.select", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("source.arrow")
+def source_arrow(
+    path: PathLike,
+    *,
+    columns: str | Sequence[str] = ("*",),
+    fill: Mapping[str, str] = {},
+    batch_max: int | str = "4GiB",
+    batch_cache: int | str = "256MiB",
+    name: str | None = None,
+) -> Pipeline:
+    """The rows of Apache Arrow files and streams.
+
+    Operator `source.arrow`, kind source, version 1; pure, zero copy.
+
+    Reads Arrow's IPC format, as files (`.arrow`, Feather 2) and as streams, which
+    Hugging Face `datasets` saves. Bool, integers and floats become numbers, utf8 text,
+    binary byte strings, lists of numbers tensors of one dimension; dictionary-encoded
+    text is text. uint32 and uint64 become int64, and a row with a larger number is a
+    bad record. Dates, times, timestamps and durations become integers; explain says in
+    which unit. The columns of a struct become fields called "struct.column", so a
+    Hugging Face image is `image.bytes` and `image.path`. Other types are refused by
+    name. A row with a null is a bad record unless `fill` says what it becomes.  Local
+    files are mapped into memory and used in place. Record batches of other stores, and
+    those compressed by zstd, are loaded when one of their rows is wanted and kept in
+    `batch_cache`; rows in order need one batch at a time, a shuffled epoch is fast
+    where all fit. LZ4 is refused. Rows can be read in any order, so shuffle, split,
+    shard and resume work as for files.  Arrow has no checksums: damage to offsets,
+    dictionaries and metadata is found, damage to numbers and text is not. A batch whose
+    metadata are damaged is one bad record, and so is the rest of a file that is cut.
+    The identity of the source is the metadata of all batches, and the first, middle and
+    last 64 KiB of each file.
+
+    Args:
+        path: a file; or several: "data-{00000..00003}.arrow", a pattern such as
+            "train/data-*.arrow", or a folder of .arrow files; path, required.
+        columns: the columns that become fields, by name; * stands for all, the name of
+            a struct for its columns, "image.bytes" for one; list of strings, 1 to 64
+            items, default ["*"].
+        fill: column: what a null becomes, such as {label: "-1", text: "="}; = stands
+            for the text after it, here an empty one; without, a row with a null is a
+            bad record; map, default {}.
+        batch_max: a record batch that takes more memory is not read; those of local
+            files that are not compressed take none; bytes, 1 to 1125899906842624, in
+            bytes, default 4GiB.
+        batch_cache: of files that are compressed or not local: record batches that are
+            kept in memory, at most 64; bytes, 0 to 1125899906842624, in bytes, default
+            256MiB.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "columns": columns, "fill": fill, "batch_max": batch_max, "batch_cache": batch_cache}
+    defaults: dict[str, Any] = {"columns": ("*",), "fill": {}, "batch_max": "4GiB", "batch_cache": "256MiB"}
+    return Pipeline._source("source.arrow", params, defaults, name=name)
 
 
 @checked_op("source.csv")

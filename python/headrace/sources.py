@@ -12,6 +12,7 @@ from . import _headrace, fieldspec, identity
 from ._check import path_of
 from ._ops import (
     flow_zip,
+    source_arrow,
     source_csv,
     source_files,
     source_idx,
@@ -30,6 +31,7 @@ from .node import Node, Origin, is_text, to_json
 from .pipeline import Pipeline
 from .user_code import Code
 
+arrow = source_arrow
 csv = source_csv
 files = source_files
 idx = source_idx

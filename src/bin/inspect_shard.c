@@ -42,6 +42,7 @@ static const char *op_of(const char *path)
         {".txt",      "source.lines"   },
         {".jsonl",    "source.jsonl"   },
         {".csv",      "source.csv"     },
+        {".arrow",    "source.arrow"   },
         {".npy",      "source.npy"     },
         {".npz",      "source.npy"     },
     };

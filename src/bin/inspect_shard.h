@@ -7,7 +7,8 @@
 #include "headrace/engine.h"
 
 /* Whether the name is that of a file of records: .records, .tar, .tfrecord, .txt,
- * .jsonl, .csv, .npy or .npz, or such a name with .gz, .zst or .zlib behind it. */
+ * .jsonl, .csv, .arrow, .npy or .npz, or such a name with .gz, .zst or .zlib behind it.
+ */
 bool inspect_is_shard(const char *path);
 
 /* A frozen graph that reads it. Returns a cli_exit code. */

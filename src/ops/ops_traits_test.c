@@ -21,7 +21,7 @@
 /* ---- what they are given ---- */
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
-    tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512];
+    tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512], arrow[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -33,6 +33,7 @@ static const struct {
     {"${records}",  records },
     {"${tar}",      tar     },
     {"${tfrecord}", tfrecord},
+    {"${arrow}",    arrow   },
     {"${ranks}",    ranks   },
     {"${table}",    table   },
     {"${jsonl}",    jsonl   },
@@ -160,6 +161,7 @@ static void make_inputs(void)
              check_source_dir());
     snprintf(pieces, sizeof pieces, "%s/fuzz/corpus/sentencepiece/unigram",
              check_source_dir());
+    snprintf(arrow, sizeof arrow, "%s/fuzz/corpus/arrow/plain", check_source_dir());
     snprintf(records, sizeof records, "%s/fuzz/corpus/records/texts", check_source_dir());
 }
 

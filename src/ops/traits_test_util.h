@@ -93,6 +93,7 @@ static const struct row rows[] = {
     {"record.parse_example",      "{features: {label: int64}}",                              EXAMPLES},
     {"record.rename",             "{fields: {label: class}}",                                PICTURES},
     {"record.select",             "{fields: [image]}",                                       PICTURES},
+    {"source.arrow",              "{path: '${arrow}'}",                                      NULL    },
     {"source.csv",                "{path: '${list}'}",                                       NULL    },
     {"source.files",              "{path: '${files}', labels: folder}",                      NULL    },
     {"source.idx",                "{path: '${idx}'}",                                        NULL    },

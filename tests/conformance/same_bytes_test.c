@@ -511,6 +511,33 @@ static const char *numbers(void)
     return path;
 }
 
+TEST(arrow_files_have_one_digest)
+{
+    char path[600];
+    struct outcome_job job;
+    struct outcome *o;
+
+    snprintf(path, sizeof path, "%s/fuzz/corpus/arrow", check_source_dir());
+    job = job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                   "  - source.arrow: {path: \"${data}/{plain,plain}\"}\n"
+                   "  - order.shuffle: {}\n  - batch.stack: {size: 7, ragged: true}\n",
+                   path);
+    job.options.epochs = 2;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->records, 2 * 48);
+    outcome_free(o);
+    job = job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                   "  - source.arrow: {path: \"${data}/zstd\", columns: [i, t, l, y], "
+                   "fill: {i: '-7'}}\n"
+                   "  - order.shuffle: {}\n  - batch.stack: {size: 1, ragged: true}\n",
+                   path);
+    job.options.on_error = HR_ON_ERROR_SKIP;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->stats.errors, 1); /* a null */
+    CHECK_EQ_INT(o->records, 2);
+    outcome_free(o);
+}
+
 TEST(arrays_of_numpy_have_one_digest)
 {
     struct outcome_job job =

@@ -3,6 +3,7 @@
  * graph over files: one fingerprint, the same batches, from any thread count and with
  * reads ahead. What a source refuses it refuses with the URI.
  */
+#include "core/alloc.h"
 #include "core/file.h"
 #include "headrace/dataset.h"
 #include "store/index.h"
@@ -204,6 +205,31 @@ TEST(arrays_of_numpy_are_read_from_any_store)
                "  - source.npy: {path: \"${data}\"}\n"
                "  - order.shuffle: {}\n  - batch.stack: {size: 2}\n",
                path, "mem://some.npy", NULL);
+}
+
+TEST(arrow_files_are_read_from_any_store)
+{
+    static const char *const names[] = {"plain", "zstd"};
+    char path[600], uri[64], *data;
+    size_t bytes;
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/fuzz/corpus/arrow/%s", check_source_dir(),
+                 names[i]);
+        snprintf(uri, sizeof uri, "mem://some-%s.arrow", names[i]);
+        CHECK_OK(hr__store_load(path, 1 << 20, &data, &bytes, NULL));
+        CHECK_OK(hr__memory_put(uri, data, bytes, NULL));
+        hr__free(data);
+        check_same(
+            i == 0 ? "headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                     "  - source.arrow: {path: \"${data}\", batch_cache: 0}\n"
+                     "  - order.shuffle: {}\n  - batch.stack: {size: 5, ragged: true}\n"
+                   : "headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                     "  - source.arrow: {path: \"${data}\", columns: [i, l, t, d], "
+                     "fill: {i: '-1', t: none}}\n"
+                     "  - order.shuffle: {}\n  - batch.stack: {size: 2, ragged: true}\n",
+            path, uri, NULL);
+    }
 }
 
 TEST(rows_are_read_from_any_store)
