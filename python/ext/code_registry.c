@@ -94,6 +94,8 @@ int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *f
 
     if (number < 0)
         return -1;
+    if (number == EXT_SOURCE && ext_arrow_code(function, ret_code))
+        return 0;
     code = calloc(1, sizeof *code);
     if (code == NULL) {
         PyErr_NoMemory();

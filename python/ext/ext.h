@@ -99,6 +99,10 @@ PyObject *ext_exception_text(PyObject *exception);
 /* ---- op.c ---- */
 
 PyObject *ext_op_list(PyObject *module, PyObject *unused);
+PyObject *ext_arrow_rows(PyObject *module, PyObject *args);
+/* If the attribute `arrow` of a source's function is what arrow_rows() made: its code,
+ * which needs no interpreter. */
+bool ext_arrow_code(PyObject *function, struct hr_code *ret_code);
 PyObject *ext_merge_states(PyObject *module, PyObject *states);
 
 /* ---- graph.c ---- */

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
-from . import _headrace, fieldspec, seeding, structure
+from . import _headrace, arrow_rows, fieldspec, seeding, structure
 from ._check import checked_op, nearest
 from ._numpy import np
 from ._types import Variant
@@ -80,10 +80,14 @@ class DatasetCall(Holder):
     An IndexError is an error here, not the end, since the length is known.
     """
 
-    __slots__ = ("layout",)
+    __slots__ = ("arrow", "layout")
 
-    def __init__(self, dataset: Any, layout: Layout | None) -> None:
+    def __init__(self, dataset: Any, layout: Layout | None, arrow: object = None) -> None:
         self.dataset, self.layout = dataset, layout
+        self.arrow = arrow  # its rows, which the engine then reads without calling this
+
+    def __reduce__(self) -> Any:
+        return DatasetCall, (self.dataset, self.layout)
 
     def with_dataset(self, dataset: Any) -> DatasetCall:
         """The same for another form of the data set."""
@@ -129,7 +133,8 @@ def from_dataset(
             tuples, named tuples, lists and dicts of them, nested as item 0 is. A list of numbers
             is an array. Batches have the structure of the items. If it has `__getitems__`, as Hugging Face
             datasets do, that is called with the list of all records that a thread makes next, unless
-            `seed_globals`.
+            `seed_globals`. Hugging Face datasets of numbers, text, bytes and lists of numbers without None,
+            in the default format or NumPy's, are read from their Arrow memory, without Python.
         names: names of the fields, or of those of a dict that are wanted. Batches are mappings
             then. By default fields are called by the keys of dicts and names of named tuples,
             "image" and "label" in pairs of a picture and a number, "field0", ... in other tuples,
@@ -192,7 +197,8 @@ def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, code
     # The engine accepts values, tuples of them and pictures directly: no wrapper is needed.
     parts = () if isinstance(layout.items, str) else layout.items.parts
     direct = not parts or (len(parts) > 1 and isinstance(first, tuple) and all(isinstance(p, str) for p in parts))
-    call: Any = DatasetCall(dataset, None if direct else layout)
+    arrow = arrow_rows.of(dataset, layout.items) if code.outputs is None and not code.flags else None
+    call: Any = DatasetCall(dataset, None if direct else layout, arrow)
     if direct and type(dataset) in (list, tuple, np.ndarray):
         call = dataset.__getitem__
     declared = _declared(layout, first, code.outputs, what)

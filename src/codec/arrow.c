@@ -235,7 +235,7 @@ enum hr_err
 hr__arrow_cell(const struct hr_arrow_column *column, const struct hr_arrow_view *view,
                int64_t row, struct hr_arrow_cell *ret_cell, struct hr_error *reterr)
 {
-    int64_t from, to;
+    int64_t from = 0, to = 0;
 
     *ret_cell = (struct hr_arrow_cell){0};
     ret_cell->is_null = !is_set(view->validity, view->first + row) ||

@@ -1,0 +1,83 @@
+"""The rows of a Hugging Face dataset, in its Arrow memory."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import _headrace
+from ._numpy import np
+from .errors import HeadraceError, translated
+from .structure import Parts, Structure, leaves
+
+# Types that the default format and NumPy's give as they are. float16 is left to Python.
+_VALUES = frozenset(
+    ["bool", "float32", "float64", "string", "large_string", "binary", "large_binary"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
+
+
+def of(dataset: Any, items: Structure) -> object | None:
+    """What `_headrace.arrow_rows` made of the fields of the items; None: they are made by calling it."""
+    datasets = sys.modules.get("datasets")
+    if datasets is None or type(dataset) is not getattr(datasets, "Dataset", None):
+        return None
+    try:
+        return _rows(datasets, dataset, items)
+    except (AttributeError, ImportError, KeyError, TypeError, ValueError):  # another version of datasets or pyarrow
+        return None
+
+
+def _rows(datasets: Any, dataset: Any, items: Structure) -> object | None:
+    shape = dataset.format
+    if shape["type"] not in (None, "numpy") or shape["format_kwargs"] or not _is_plain(items):
+        return None
+    keys = items.keys  # type: ignore[union-attr]
+    if not all(_is_read(datasets, dataset.features[key]) for key in keys):
+        return None
+    table = dataset.data.table.select(list(keys)).flatten()
+    names = leaves(items)
+    if sorted(table.column_names) != sorted(names) or any(column.null_count for column in table.columns):
+        return None
+    rows = dataset._indices
+    if rows is not None:
+        rows = np.ascontiguousarray(rows.column(0).to_numpy(), dtype=np.int64)
+    try:
+        with translated():
+            return _headrace.arrow_rows(table.select(list(names)).__arrow_c_stream__(), rows)
+    except HeadraceError:  # a type that the engine does not read
+        return None
+
+
+def _is_plain(items: Structure) -> bool:
+    """A dict of fields, which may have dicts of fields."""
+    return (
+        isinstance(items, Parts)
+        and all(
+            isinstance(part, str) or (part.kind is dict and all(isinstance(inner, str) for inner in part.parts))
+            for part in items.parts
+        )
+        and items.kind is dict
+    )
+
+
+def _is_read(datasets: Any, feature: Any) -> bool:
+    """Whether items have what the Arrow memory has."""
+    if isinstance(feature, datasets.Value):
+        return feature.dtype in _VALUES
+    if isinstance(feature, dict):
+        return all(isinstance(part, datasets.Value) and part.dtype in _VALUES for part in feature.values())
+    inner = _inner(feature)
+    if inner is not None:
+        return isinstance(inner, datasets.Value) and inner.dtype in _VALUES
+    if isinstance(feature, (datasets.Image, datasets.Audio)):
+        return not feature.decode
+    return isinstance(feature, datasets.ClassLabel)
+
+
+def _inner(feature: Any) -> Any:
+    """Of what a list is; None: it is none."""
+    if isinstance(feature, list):
+        return feature[0]
+    names = ("List", "LargeList", "Sequence")
+    return getattr(feature, "feature", None) if type(feature).__name__ in names else None
