@@ -110,6 +110,14 @@ def test_damage_anywhere_is_found_or_costs_a_value(tmp_path: pathlib.Path, rng: 
         rows(hr.arrow(path))
 
 
+def test_a_name_that_is_not_utf8_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.arrow"
+    path.write_bytes((CORPUS / "plain").read_bytes().replace(b"half", b"h\xaelf"))
+    with pytest.raises(hr.HeadraceError, match="not UTF-8"):
+        rows(hr.arrow(path))
+    assert rows(hr.arrow(path, columns=["id"]))[7] == {"id": 7}
+
+
 def test_a_file_that_is_cut_is_read_up_to_there(tmp_path: pathlib.Path, rng: random.Random) -> None:
     whole = (CORPUS / "plain").read_bytes()
     path = tmp_path / "a.arrow"

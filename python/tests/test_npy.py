@@ -228,6 +228,14 @@ def test_damage_to_a_npz_file_is_found(tmp_path: pathlib.Path, rng: random.Rando
             read(path)
 
 
+def test_a_name_that_is_not_utf8_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, image=np.arange(3))
+    path.write_bytes(path.read_bytes().replace(b"image", b"im\xaege"))
+    with pytest.raises(hr.HeadraceError, match=r"a\.npz: the name of a field has 1 to 63 bytes of UTF-8"):
+        read(path)
+
+
 def test_damage_to_the_header_of_a_npy_file(tmp_path: pathlib.Path, rng: random.Random) -> None:
     file = io.BytesIO()
     np.save(file, draw(rng, "<i4", (7, 3)))

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/str.h"
 
 static enum hr_err damaged(struct hr_error *reterr, const char *what)
 {
@@ -358,16 +359,18 @@ set_name(struct walk *walk, size_t field, const char *prefix, struct hr_arrow_le
         (size_t)snprintf(name, HR_ARROW_NAME_MAX + 1, "%s%s",
                          prefix != NULL ? prefix : "", prefix != NULL ? "." : "");
 
-    leaf->long_name = count == 0 || used + count > HR_ARROW_NAME_MAX;
+    leaf->bad_name = count == 0 || used + count > HR_ARROW_NAME_MAX;
     if (used > HR_ARROW_NAME_MAX)
         used = HR_ARROW_NAME_MAX;
     if (count > HR_ARROW_NAME_MAX - used)
         count = HR_ARROW_NAME_MAX - used;
     if (count > 0 && memchr(walk->flat.data + at, '\0', count) != NULL)
-        leaf->long_name = true;
+        leaf->bad_name = true;
     if (count > 0)
         memcpy(name + used, walk->flat.data + at, count);
     name[used + count] = '\0';
+    if (!hr__utf8_is_valid(name, used + count))
+        leaf->bad_name = true;
 }
 
 static void set_column(struct walk *walk, size_t field, struct hr_arrow_leaf *leaf)
@@ -412,7 +415,7 @@ add_field(struct walk *walk, size_t field, const char *prefix, int parent)
 
     set_name(walk, field, prefix, &leaf);
     HR_TRY(add_node(walk, type, reference(&walk->flat, field, FIELD_TABLE)));
-    if (type == IS_STRUCT && prefix == NULL && !leaf.long_name) {
+    if (type == IS_STRUCT && prefix == NULL && !leaf.bad_name) {
         size_t count, at = vector(&walk->flat, field, FIELD_CHILDREN, 4, &count);
 
         for (size_t i = 0; i < count && !walk->flat.bad; i++)

@@ -37,7 +37,7 @@ hr__arrow_message(const void *meta, size_t bytes, struct hr_arrow_message *ret_m
 struct hr_arrow_leaf {
     struct hr_arrow_column column;
     const char *reason; /* why it cannot; or NULL */
-    bool long_name;     /* the name did not fit and is cut */
+    bool bad_name;      /* the name is empty, cut, or not UTF-8 */
     int node, parent;   /* numbers in the schema's nodes; parent: of its struct, or -1 */
     int64_t dictionary; /* its id, with column.has_dictionary */
 };

@@ -145,6 +145,16 @@ size_t hr__utf8_length(const char *bytes, size_t count)
     return length;
 }
 
+bool hr__utf8_is_valid(const char *bytes, size_t count)
+{
+    for (size_t at = 0, length; at < count; at += length) {
+        length = hr__utf8_length(bytes + at, count - at);
+        if (length == 0)
+            return false;
+    }
+    return true;
+}
+
 static void add_json_ascii(struct hr_str *str, char c)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";

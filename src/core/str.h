@@ -47,6 +47,8 @@ bool hr__double_parse(const char *text, size_t length, double *ret_value);
 /* Length of the UTF-8 character at `bytes` (1..4), or 0 if invalid: truncated, overlong,
  * a surrogate or beyond U+10FFFF. `count` >= 1. */
 size_t hr__utf8_length(const char *bytes, size_t count);
+/* Whether all of it is UTF-8. */
+bool hr__utf8_is_valid(const char *bytes, size_t count);
 
 /* The name among `names` closest to `wrong` by edit distance, or NULL if none is
  * close. */

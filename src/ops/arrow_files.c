@@ -333,7 +333,9 @@ static size_t find_leaf(const struct hr_arrow_schema *schema, const char *name)
 static enum hr_err check_leaf(struct open *open, const struct hr_arrow_leaf *leaf)
 {
     const char *why =
-        leaf->long_name ? "a name that is empty or longer than a field's" : leaf->reason;
+        leaf->bad_name
+            ? "called by what is empty, longer than the name of a field, or not UTF-8"
+            : leaf->reason;
 
     if (why == NULL)
         return HR_OK;

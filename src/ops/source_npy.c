@@ -165,11 +165,12 @@ static enum hr_err add_name(struct state *state, const struct file *file,
     for (size_t i = 0; i < state->count; i++)
         if (strcmp(state->names[i], name) == 0)
             return HR_OK;
-    if (length == 0 || length > HR_FIELD_NAME_MAX)
-        return hr__fail(error, HR_ERR_ARGUMENT,
-                        "%s: the name of a field has 1 to %d bytes: leave out array "
-                        "\"%.80s\" by choosing others with arrays",
-                        file->uri, HR_FIELD_NAME_MAX, name);
+    if (length == 0 || length > HR_FIELD_NAME_MAX || !hr__utf8_is_valid(name, length))
+        return hr__fail(
+            error, HR_ERR_ARGUMENT,
+            "%s: the name of a field has 1 to %d bytes of UTF-8: leave out array "
+            "\"%.80s\" by choosing others with arrays",
+            file->uri, HR_FIELD_NAME_MAX, name);
     if (state->count == HR_SCHEMA_FIELDS_MAX)
         return hr__fail(error, HR_ERR_LIMIT,
                         "%s: more arrays than a record can have fields (%d): choose with "
