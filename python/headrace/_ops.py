@@ -54,6 +54,7 @@ __all__ = [
     "image_grayscale",
     "image_normalize",
     "image_pad",
+    "image_photometric_distort",
     "image_random_area_crop",
     "image_random_crop",
     "image_random_resized_crop",
@@ -61,6 +62,7 @@ __all__ = [
     "image_resize_shortest",
     "image_rotate",
     "image_standardize",
+    "image_zoom_out",
     "order_repeat",
     "order_shard",
     "order_shuffle",
@@ -1706,6 +1708,53 @@ def image_pad(
     return pipeline._then("image.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.photometric_distort")
+def image_photometric_distort(
+    pipeline: Pipeline,
+    *,
+    brightness: float | Sequence[float] = (0.875, 1.125),
+    contrast: float | Sequence[float] = (0.5, 1.5),
+    saturation: float | Sequence[float] = (0.5, 1.5),
+    hue: float | Sequence[float] = (-0.05, 0.05),
+    p: float = 0.5,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Change colours and the order of the channels, each with a probability.
+
+    Operator `image.photometric_distort`, kind map, version 1; random.
+
+    Like torchvision's RandomPhotometricDistort, in its order: brightness, contrast,
+    saturation, hue (contrast with probability 1/2 after hue instead), channels. Each
+    has probability `p`, so `p: 1` changes all of them. Rounding and hue are those of
+    image.color_jitter.
+
+    Args:
+        pipeline: what the operator reads.
+        brightness: least and largest factor; list of floats, 2 items, each 0 to 1000,
+            default [0.875, 1.125].
+        contrast: least and largest factor; list of floats, 2 items, each 0 to 1000,
+            default [0.5, 1.5].
+        saturation: least and largest factor; images of one channel are unchanged; list
+            of floats, 2 items, each 0 to 1000, default [0.5, 1.5].
+        hue: least and largest; images of one channel are unchanged; list of floats, 2
+            items, each -0.5 to 0.5, in turns, default [-0.05, 0.05].
+        p: probability of each of the five changes; float, 0 to 1, default 0.5.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"brightness": brightness, "contrast": contrast, "saturation": saturation, "hue": hue, "p": p, "field": field}
+    defaults: dict[str, Any] = {"brightness": (0.875, 1.125), "contrast": (0.5, 1.5), "saturation": (0.5, 1.5), "hue": (-0.05, 0.05), "p": 0.5, "field": "image"}
+    return pipeline._then("image.photometric_distort", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.random_area_crop")
 def image_random_area_crop(
     pipeline: Pipeline,
@@ -2008,6 +2057,46 @@ def image_standardize(
     params: dict[str, Any] = {"field": field}
     defaults: dict[str, Any] = {"field": "image"}
     return pipeline._then("image.standardize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.zoom_out")
+def image_zoom_out(
+    pipeline: Pipeline,
+    *,
+    fill: float | Sequence[float] = 0,
+    side_range: float | Sequence[float] = (1, 4),
+    p: float = 0.5,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Place the image at random on a larger canvas.
+
+    Operator `image.zoom_out`, kind map, version 1; random, grows.
+
+    Like torchvision's RandomZoomOut: both sides of the canvas are those of the image
+    times one number, and masks get label 0 around them.
+
+    Args:
+        pipeline: what the operator reads.
+        fill: what is outside, one number or one per channel, in the image's own range
+            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+        side_range: smallest and largest canvas, in sides of the image; list of floats,
+            2 items, each 1 to 1000, default [1, 4].
+        p: probability that the image is placed on a canvas; float, 0 to 1, default 0.5.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"fill": fill, "side_range": side_range, "p": p, "field": field}
+    defaults: dict[str, Any] = {"fill": 0, "side_range": (1, 4), "p": 0.5, "field": ("image",)}
+    return pipeline._then("image.zoom_out", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("order.repeat")
@@ -3854,6 +3943,7 @@ class Methods:
     grayscale = image_grayscale
     normalize = image_normalize
     pad = image_pad
+    photometric_distort = image_photometric_distort
     random_area_crop = image_random_area_crop
     random_crop = image_random_crop
     random_resized_crop = image_random_resized_crop
@@ -3861,6 +3951,7 @@ class Methods:
     resize_shortest = image_resize_shortest
     rotate = image_rotate
     standardize = image_standardize
+    zoom_out = image_zoom_out
     repeat = order_repeat
     shard = order_shard
     shuffle = order_shuffle

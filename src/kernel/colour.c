@@ -87,6 +87,15 @@ static void add_step(struct chain *chain, const struct hr_colour_step *step)
         chain->is_gray = true;
 }
 
+static const int orders[6][3] = {
+    {0, 1, 2},
+    {0, 2, 1},
+    {1, 0, 2},
+    {1, 2, 0},
+    {2, 0, 1},
+    {2, 1, 0}
+};
+
 enum hr_err hr__colour_run(struct hr_arena *arena, const struct hr_pixels *src,
                            const struct hr_pixels *dst,
                            const struct hr_colour_step *steps, int step_count, float max)
@@ -95,9 +104,15 @@ enum hr_err hr__colour_run(struct hr_arena *arena, const struct hr_pixels *src,
         .rows = hr__rows(), .src = src, .is_gray = src->channels == 1, .max = max};
     size_t room = (size_t)src->width + HR_ROW_PAD;
     const float *result[4];
+    int order = 0;
 
     if (step_count > HR_COLOUR_MAX)
         return HR_ERR_LIMIT;
+    for (int i = 0; i + 1 < step_count; i++)
+        if (steps[i].kind == HR_COLOUR_PERMUTE)
+            return HR_ERR_ARGUMENT;
+    if (step_count > 0 && steps[step_count - 1].kind == HR_COLOUR_PERMUTE)
+        order = (int)steps[--step_count].value;
     for (int32_t c = 0; c < src->channels; c++) {
         chain.plane[c] = hr__arena_zalloc(arena, room * sizeof(float));
         if (chain.plane[c] == NULL)
@@ -108,7 +123,7 @@ enum hr_err hr__colour_run(struct hr_arena *arena, const struct hr_pixels *src,
     if (dst->channels == 1 && !chain.is_gray)
         return HR_ERR_SHAPE;
     for (int32_t c = 0; c < dst->channels; c++)
-        result[c] = chain.plane[chain.is_gray ? 0 : c];
+        result[c] = chain.plane[chain.is_gray ? 0 : c < 3 ? orders[order][c] : c];
     for (int32_t y = 0; y < src->height; y++) {
         run_row(&chain, y);
         hr__rows_put(chain.rows, result, dst, 0, y, src->width);

@@ -147,6 +147,42 @@ TEST(each_step_follows_torchvision)
     }
 }
 
+TEST(channels_are_permuted_last)
+{
+    static const int orders[6][3] = {
+        {0, 1, 2},
+        {0, 2, 1},
+        {1, 0, 2},
+        {1, 2, 0},
+        {2, 0, 1},
+        {2, 1, 0}
+    };
+    struct hr_pixels src = test_pixels(HR_U8, 61, 30, 3, false);
+    struct hr_pixels dst = test_pixels(HR_U8, 61, 30, 3, false);
+    struct hr_arena arena;
+
+    paint(&src, 255);
+    for (int i = 0; i < 6; i++) {
+        struct hr_colour_step step = {.kind = HR_COLOUR_PERMUTE, .value = (float)i};
+
+        run(&src, &dst, &step, 1, 255);
+        for (int32_t at = 0; at < 61 * 30 * 3; at++)
+            CHECK_EQ_INT(test_value(&dst, at / 3 % 61, at / 183, at % 3),
+                         test_value(&src, at / 3 % 61, at / 183, orders[i][at % 3]));
+    }
+    hr__arena_init(&arena);
+    CHECK_ERR(HR_ERR_ARGUMENT,
+              hr__colour_run(&arena, &src, &dst,
+                             (struct hr_colour_step[]){
+                                 {HR_COLOUR_PERMUTE,    1, 0},
+                                 {HR_COLOUR_BRIGHTNESS, 1, 0}
+    },
+                             2, 255));
+    hr__arena_finish(&arena);
+    hr__free(src.data);
+    hr__free(dst.data);
+}
+
 TEST(a_chain_follows_torchvision_and_contrast_sees_the_steps_before_it)
 {
     static const struct hr_colour_step steps[] = {

@@ -72,12 +72,12 @@ static enum hr_err jitter_infer(struct hr_infer *infer)
 #define KINDS 4
 
 /* Draws in torchvision's order: the order of the steps, then each step's value. */
-static int draw_steps(const struct jitter *p, struct hr_rng *rng, bool rounds,
-                      struct hr_colour_step steps[2 * KINDS])
+static void
+draw_steps(const struct jitter *p, struct hr_rng *rng, struct hr_colour_chain *chain)
 {
     const struct hr_floats *ranges[KINDS] = {&p->brightness, &p->contrast, &p->saturation,
                                              &p->hue};
-    int order[KINDS] = {0, 1, 2, 3}, count = 0;
+    int order[KINDS] = {0, 1, 2, 3};
     double low, high, values[KINDS];
     bool wanted[KINDS];
 
@@ -91,31 +91,24 @@ static int draw_steps(const struct jitter *p, struct hr_rng *rng, bool rounds,
         wanted[i] = interval(ranges[i], hue ? 0 : 1, hue ? -0.5 : 0, &low, &high);
         values[i] = wanted[i] ? hr__rng_uniform(rng, low, high) : 0;
     }
-    for (int i = 0; i < KINDS; i++) {
-        if (!wanted[order[i]])
-            continue;
-        if (rounds && count > 0)
-            steps[count++] = (struct hr_colour_step){.kind = HR_COLOUR_ROUND};
-        steps[count++] = (struct hr_colour_step){.kind = (enum hr_colour_kind)order[i],
-                                                 .value = (float)values[order[i]]};
-    }
-    return count;
+    for (int i = 0; i < KINDS; i++)
+        if (wanted[order[i]])
+            hr__colour_add(chain, (enum hr_colour_kind)order[i], values[order[i]]);
 }
 
 static enum hr_err jitter_apply(struct hr_op_ctx *ctx)
 {
     const struct jitter *p = ctx->params;
-    struct hr_colour_step steps[2 * KINDS];
+    struct hr_colour_chain chain = {.rounds = ctx->fields[0]->dtype == HR_U8};
     int32_t width, height, channels;
     struct hr_rng rng;
-    int count;
 
     HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
     hr__op_rng(ctx, &rng);
-    count = draw_steps(p, &rng, ctx->fields[0]->dtype == HR_U8, steps);
-    if (count == 0)
+    draw_steps(p, &rng, &chain);
+    if (chain.count == 0)
         return HR_OK;
-    return hr__image_colours(ctx, 0, steps, count, channels);
+    return hr__image_colours(ctx, 0, chain.steps, chain.count, channels);
 }
 
 const struct hr_op hr_op_image_color_jitter = {

@@ -3,6 +3,17 @@
  */
 #include "ops/image_colours.h"
 
+#include <assert.h>
+
+void hr__colour_add(struct hr_colour_chain *chain, enum hr_colour_kind kind, double value)
+{
+    if (chain->rounds && chain->count > 0)
+        chain->steps[chain->count++] = (struct hr_colour_step){.kind = HR_COLOUR_ROUND};
+    assert(chain->count < HR_COLOUR_MAX);
+    chain->steps[chain->count++] =
+        (struct hr_colour_step){.kind = kind, .value = (float)value};
+}
+
 enum hr_err
 hr__image_colours(struct hr_op_ctx *ctx, size_t field, const struct hr_colour_step *steps,
                   int count, int32_t channels)

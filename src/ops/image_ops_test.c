@@ -4,6 +4,8 @@
  */
 #include "ops/ops_test_util.h"
 
+#include <math.h>
+
 static struct bench bench;
 
 static void put_u8(uint8_t *levels, int height, int width, int channels)
@@ -397,6 +399,152 @@ TEST(jitter_draws_the_same_for_the_same_record_only)
         free(first);
         free(other);
     }
+    bench_finish(&bench);
+}
+
+static int channel_order(const uint8_t *got, const uint8_t wanted[3])
+{
+    static const int orders[6][3] = {
+        {0, 1, 2},
+        {0, 2, 1},
+        {1, 0, 2},
+        {1, 2, 0},
+        {2, 0, 1},
+        {2, 1, 0}
+    };
+
+    for (int i = 0; i < 6; i++)
+        if (got[0] == wanted[orders[i][0]] && got[1] == wanted[orders[i][1]] &&
+            got[2] == wanted[orders[i][2]])
+            return i;
+    return -1;
+}
+
+TEST(photometric_distort_changes_colours_in_order_and_permutes_channels)
+{
+    uint8_t levels[6] = {10, 30, 50, 20, 60, 101}, doubled[3] = {20, 60, 100};
+    int seen[6] = {0}, changed = 0;
+    size_t bytes;
+
+    bench_init(&bench);
+    for (int i = 0; i < 300; i++) {
+        uint8_t *got;
+        int order;
+
+        bench.id.index = (uint64_t)i;
+        put_u8(levels, 1, 2, 3);
+        OP("image.photometric_distort", "{p: 1, brightness: [2, 2], contrast: [1, 1], "
+                                        "saturation: [1, 1], hue: [0, 0]}");
+        got = bench_bytes(&bench, "image", &bytes);
+        order = channel_order(got, doubled);
+        CHECK(order >= 0);
+        seen[order]++;
+        free(got);
+        put_u8(levels, 1, 2, 3);
+        OP("image.photometric_distort", "{p: 0.5, brightness: [2, 2], contrast: [1, 1], "
+                                        "saturation: [1, 1], hue: [0, 0]}");
+        got = bench_bytes(&bench, "image", &bytes);
+        changed += channel_order(got, doubled) >= 0;
+        free(got);
+    }
+    for (int i = 0; i < 6; i++)
+        CHECK(seen[i] > 20);
+    CHECK(changed > 100 && changed < 200);
+    put_u8(levels, 1, 2, 3);
+    OP("image.photometric_distort", "{p: 0}");
+    IS_U8(10, 30, 50, 20, 60, 101);
+    put_u8(levels, 2, 3, 1);
+    OP("image.photometric_distort", "{p: 1, brightness: [2, 2], contrast: [1, 1], "
+                                    "saturation: [0, 0], hue: [0.5, 0.5]}");
+    IS_U8(20, 60, 100, 40, 120, 202);
+    REFUSED(HR_ERR_RANGE, "image.photometric_distort", "{contrast: [1.5, 0.5]}",
+            "the smaller number comes first");
+    REFUSED(HR_ERR_RANGE, "image.photometric_distort", "{hue: [-0.6, 0]}", "hue");
+    REFUSED(HR_ERR_RANGE, "image.photometric_distort", "{brightness: 0.4}", "brightness");
+    bench_finish(&bench);
+}
+
+/* The contrast step sees the levels before saturation and hue, or those after them. */
+TEST(photometric_distort_draws_the_place_of_contrast)
+{
+    float units[6] = {0.2f, 0.4f, 0.8f, 0.1f, 0.9f, 0.3f};
+    float *first = NULL;
+    int others = 0;
+    size_t bytes;
+
+    bench_init(&bench);
+    for (int i = 0; i < 200; i++) {
+        float *got;
+
+        bench.id.index = (uint64_t)i;
+        put_f32(units, 1, 2, 3);
+        OP("image.photometric_distort", "{p: 1, brightness: [1, 1], contrast: [3, 3], "
+                                        "saturation: [0, 0], hue: [0, 0]}");
+        got = bench_bytes(&bench, "image", &bytes);
+        for (int k = 1; k < 3; k++) /* gray: any order of the channels */
+            CHECK_NEAR(got[0], got[k], 1e-5);
+        if (first == NULL)
+            first = got;
+        else if (fabsf(first[0] - got[0]) > 1e-3f)
+            others++;
+        if (first != got)
+            free(got);
+    }
+    free(first);
+    CHECK(others > 50 && others < 150);
+    bench_finish(&bench);
+}
+
+TEST(zoom_out_places_the_image_on_a_canvas_of_its_aspect)
+{
+    static const uint8_t mean[3] = {123, 117, 104};
+    uint8_t levels[4 * 6 * 3];
+    int places = 0, left_of = -1;
+
+    bench_init(&bench);
+    for (int i = 0; i < 72; i++)
+        levels[i] = (uint8_t)(i + 1);
+    for (int i = 0; i < 200; i++) {
+        const struct hr_value *value;
+        int64_t width, height, left = 0, top = 0;
+        uint8_t *got;
+        size_t bytes;
+
+        bench.id.index = (uint64_t)i;
+        put_u8(levels, 4, 6, 3);
+        OP("image.zoom_out", "{fill: [123, 117, 104], p: 1, side_range: [1, 3]}");
+        value = bench_value(&bench, "image");
+        height = value->dims[0];
+        width = value->dims[1];
+        CHECK(width >= 6 && width <= 18 && height >= 4 && height <= 12);
+        CHECK(width * 4 - height * 6 < 6 && height * 6 - width * 4 < 6);
+        got = bench_bytes(&bench, "image", &bytes);
+        while (memcmp(got + (top * width + left) * 3, levels, 18) != 0)
+            if (++left + 6 > width) {
+                left = 0;
+                CHECK(++top + 4 <= height);
+            }
+        for (int64_t y = 0; y < height; y++)
+            for (int64_t x = 0; x < width; x++) {
+                const uint8_t *pixel = got + (y * width + x) * 3;
+                bool inside = x >= left && x < left + 6 && y >= top && y < top + 4;
+
+                CHECK_BYTES(pixel,
+                            inside ? &levels[((y - top) * 6 + x - left) * 3] : mean, 3);
+            }
+        places += left != left_of;
+        left_of = (int)left;
+        free(got);
+    }
+    CHECK(places > 50);
+    put_u8(levels, 4, 6, 3);
+    OP("image.zoom_out", "{p: 0}");
+    CHECK_EQ_INT(bench_value(&bench, "image")->dims[1], 6);
+    put_u8(levels, 4, 6, 3);
+    REFUSED(HR_ERR_RANGE, "image.zoom_out", "{side_range: [0.5, 2]}", "side_range");
+    REFUSED(HR_ERR_RANGE, "image.zoom_out", "{side_range: [3, 2]}", "smaller");
+    REFUSED(HR_ERR_RANGE, "image.zoom_out", "{fill: 300}", "0 to 255");
+    REFUSED(HR_ERR_SHAPE, "image.zoom_out", "{fill: [1, 2]}", "2 levels");
     bench_finish(&bench);
 }
 

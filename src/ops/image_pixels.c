@@ -101,16 +101,14 @@ enum hr_err hr__infer_colours(struct hr_infer *infer, size_t field)
                           (int)channels);
 }
 
-/* The source position of a position in the padded image, or -1 for fill. `reflect` does
- * not repeat the edge, and reflects repeatedly if the padding is wider than the image. */
+/* The source position of a position in the padded image. `reflect` does not repeat the
+ * edge, and reflects repeatedly if the padding is wider than the image. */
 static int32_t framed(int32_t at, int32_t size, enum hr_pad_mode mode)
 {
     int32_t period = 2 * (size - 1);
 
     if (at >= 0 && at < size)
         return at;
-    if (mode == HR_PAD_CONSTANT)
-        return -1;
     if (mode == HR_PAD_EDGE || size == 1)
         return at < 0 ? 0 : size - 1;
     at = (at % period + period) % period;
@@ -118,20 +116,49 @@ static int32_t framed(int32_t at, int32_t size, enum hr_pad_mode mode)
 }
 
 static void put(const struct hr_pixels *in, const struct hr_pixels *out, int32_t x,
-                int32_t y, int32_t from_x, int32_t from_y, const float fill[4])
+                int32_t y, int32_t from_x, int32_t from_y)
 {
     for (int32_t c = 0; c < out->channels; c++) {
         char *to = (char *)out->data + y * out->row_stride + x * out->pixel_stride +
                    c * out->channel_stride;
         const char *from = (const char *)in->data + from_y * in->row_stride +
                            from_x * in->pixel_stride + c * in->channel_stride;
-        bool inside = from_x >= 0 && from_y >= 0;
+
         if (out->dtype == HR_U8)
-            *(uint8_t *)to = inside ? *(const uint8_t *)from : (uint8_t)fill[c];
+            *(uint8_t *)to = *(const uint8_t *)from;
         else
-            memcpy(to, inside ? (const void *)from : (const void *)&fill[c],
-                   sizeof(float));
+            memcpy(to, from, sizeof(float));
     }
+}
+
+/* Repeats the first `unit` bytes up to `bytes`. */
+static void repeat(char *to, size_t unit, size_t bytes)
+{
+    for (size_t done = unit, next; done < bytes; done += next) {
+        next = done < bytes - done ? done : bytes - done;
+        memcpy(to + done, to, next);
+    }
+}
+
+/* Fills `count` pixels of a row of an image that hr__image_make made. */
+static void fill_pixels(const struct hr_pixels *out, int32_t x, int32_t y, int32_t count,
+                        const float fill[4])
+{
+    char *to = (char *)out->data + y * out->row_stride + x * out->pixel_stride;
+    size_t bytes = (size_t)count * (size_t)out->pixel_stride;
+
+    if (count == 0)
+        return;
+    for (int32_t c = 0; c < out->channels; c++) {
+        if (out->dtype == HR_U8) {
+            to[c] = (char)(uint8_t)fill[c];
+        } else {
+            memcpy(to + c * out->channel_stride, &fill[c], sizeof(float));
+            repeat(to + c * out->channel_stride, sizeof(float), bytes);
+        }
+    }
+    if (out->dtype == HR_U8)
+        repeat(to, (size_t)out->pixel_stride, bytes);
 }
 
 enum hr_err
@@ -157,12 +184,19 @@ hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
     hr__pixels_store(&in, &middle, NULL, 0, false, false);
     for (int32_t y = 0; y < out.height; y++) {
         bool beside = y >= top && y < top + in.height;
+
+        if (mode == HR_PAD_CONSTANT) {
+            fill_pixels(&out, 0, y, beside ? left : out.width, fill);
+            if (beside)
+                fill_pixels(&out, left + in.width, y, right, fill);
+            continue;
+        }
         for (int32_t x = 0; x < out.width; x++) {
             if (beside && x == left)
                 x += in.width;
             if (x < out.width)
                 put(&in, &out, x, y, framed(x - left, in.width, mode),
-                    framed(y - top, in.height, mode), fill);
+                    framed(y - top, in.height, mode));
         }
     }
     hr__image_replace(ctx, field, &made);

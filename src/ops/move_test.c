@@ -257,6 +257,7 @@ static const struct {
     {"image.resize",              "size: [40, 17], interpolation: nearest"              },
     {"image.resize_shortest",     "size: 33, interpolation: nearest"                    },
     {"image.pad",                 "padding: [1, 2, 3, 4]"                               },
+    {"image.zoom_out",            "side_range: [1, 2.5], p: 0.8"                        },
 };
 #define OPS (sizeof ops / sizeof ops[0])
 

@@ -37,6 +37,8 @@ cases = {
     "rotate": fixed + "  - image.rotate: {degrees: 30}\n",
     "random_area_crop, standardize": "  - image.random_area_crop: {}\n" + fixed + "  - image.standardize: {}\n",
     "color_jitter": fixed + "  - image.color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}\n",
+    "photometric_distort": fixed + "  - image.photometric_distort: {}\n",
+    "zoom_out": "  - image.zoom_out: {fill: [123, 117, 104], p: 0.8}\n" + fixed,
     "grayscale": fixed + "  - image.grayscale: {}\n",
     "gaussian_blur": fixed + "  - image.gaussian_blur: {size: 7}\n",
     "normalize": fixed + "  - image.normalize: {mean: imagenet, std: imagenet}\n",
