@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline
     from .sources import (
         arrow,
+        coco,
         csv,
         files,
         from_yaml,
@@ -92,7 +93,7 @@ _NAMES = {
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "pipeline": "Pipeline",
-    "sources": "arrow csv files from_yaml idx jsonl lines list load npy range records tar tfrecord zip",
+    "sources": "arrow coco csv files from_yaml idx jsonl lines list load npy range records tar tfrecord zip",
     "splits": "split",
     "states": "merge_states",
     "tokenizer": "Tokenizer",
@@ -151,6 +152,7 @@ __all__ = [
     "UnsupportedError",
     "WorkerTraceback",
     "arrow",
+    "coco",
     "csv",
     "files",
     "from_dataset",

@@ -13,6 +13,7 @@ from ._check import path_of
 from ._ops import (
     flow_zip,
     source_arrow,
+    source_coco,
     source_csv,
     source_files,
     source_idx,
@@ -32,6 +33,7 @@ from .pipeline import Pipeline
 from .user_code import Code
 
 arrow = source_arrow
+coco = source_coco
 csv = source_csv
 files = source_files
 idx = source_idx

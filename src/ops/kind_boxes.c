@@ -59,12 +59,10 @@ static void move_side(const struct axis *axis, float *low, float *high)
     *high = clipped(axis->flip ? a : b, axis->size);
 }
 
-/* A copy of the rows in the arena, which takes the value's place. */
-static enum hr_err
-copy_rows(struct hr_op_ctx *ctx, size_t field, int64_t columns, float **ret_numbers)
+static enum hr_err read_rows(struct hr_op_ctx *ctx, size_t field, int64_t columns,
+                             float **ret_numbers, int64_t *ret_count)
 {
     struct hr_value *value = ctx->fields[field];
-    int64_t dims[2] = {value->dims[0], columns};
     void *numbers;
 
     if (value->kind != HR_VALUE_TENSOR || value->dtype != HR_F32 || value->ndim != 2 ||
@@ -74,9 +72,27 @@ copy_rows(struct hr_op_ctx *ctx, size_t field, int64_t columns, float **ret_numb
     HR_TRY(
         hr__op_alloc(ctx, (size_t)hr__value_count(value) * sizeof(float) + 1, &numbers));
     hr__value_copy(value, numbers);
-    hr__value_clear(value);
-    hr__value_set_tensor(value, HR_F32, 2, dims, numbers, NULL);
     *ret_numbers = numbers;
+    *ret_count = value->dims[0];
+    return HR_OK;
+}
+
+enum hr_err
+hr__boxes_copy(struct hr_op_ctx *ctx, size_t field, float **ret_boxes, int64_t *ret_count)
+{
+    return read_rows(ctx, field, 4, ret_boxes, ret_count);
+}
+
+/* A copy of the rows in the arena, which takes the value's place. */
+static enum hr_err
+copy_rows(struct hr_op_ctx *ctx, size_t field, int64_t columns, float **ret_numbers)
+{
+    struct hr_value *value = ctx->fields[field];
+    int64_t dims[2] = {0, columns};
+
+    HR_TRY(read_rows(ctx, field, columns, ret_numbers, &dims[0]));
+    hr__value_clear(value);
+    hr__value_set_tensor(value, HR_F32, 2, dims, *ret_numbers, NULL);
     return HR_OK;
 }
 

@@ -11,4 +11,8 @@ extern const struct hr_kind hr__kind_image, hr__kind_mask, hr__kind_boxes,
 
 extern const char *const hr__kind_names[]; /* ends with NULL */
 
+/* A copy of a bound field of boxes, in the arena: `*ret_count` rows of 4. */
+HR_CHECK enum hr_err hr__boxes_copy(struct hr_op_ctx *ctx, size_t field,
+                                    float **ret_boxes, int64_t *ret_count);
+
 #endif

@@ -72,6 +72,20 @@ enum hr_err hr__infer_moved(struct hr_infer *infer)
     return HR_OK;
 }
 
+enum hr_err hr__infer_moved_boxes(struct hr_infer *infer)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < infer->field_count; i++)
+        count += hr__kind_of(infer->fields[i]) == &hr__kind_boxes;
+    if (count != 1)
+        return hr__infer_fail(infer, "field", HR_ERR_ARGUMENT,
+                              "the list has %d fields of boxes, and this op needs one: "
+                              "field: [image, boxes]",
+                              count);
+    return HR_OK;
+}
+
 void hr__infer_moved_size(struct hr_infer *infer, int64_t width, int64_t height)
 {
     for (size_t i = 0; i < infer->field_count; i++)
@@ -80,6 +94,18 @@ void hr__infer_moved_size(struct hr_infer *infer, int64_t width, int64_t height)
 }
 
 /* ---- the move ---- */
+
+enum hr_err hr__move_boxes(struct hr_op_ctx *ctx, size_t *ret_field, float **ret_boxes,
+                           int64_t *ret_count)
+{
+    const struct followers *f = ctx->state;
+    size_t field = 1;
+
+    while (f->items[field].kind != &hr__kind_boxes)
+        field++;
+    *ret_field = field;
+    return hr__boxes_copy(ctx, field, ret_boxes, ret_count);
+}
 
 enum hr_err hr__move_begin(struct hr_op_ctx *ctx, struct hr_move *ret_move)
 {

@@ -24,8 +24,15 @@ void hr__move_close(void *state);
 
 /* infer: the first field is an image, and the others can follow. */
 HR_CHECK enum hr_err hr__infer_moved(struct hr_infer *infer);
+/* infer: requires exactly one field of boxes among them. */
+HR_CHECK enum hr_err hr__infer_moved_boxes(struct hr_infer *infer);
 /* infer: the size of all that are pixels; -1 for unknown. */
 void hr__infer_moved_size(struct hr_infer *infer, int64_t width, int64_t height);
+
+/* The bound field of boxes after hr__infer_moved_boxes, and a copy of its `*ret_count`
+ * rows in the arena. */
+HR_CHECK enum hr_err hr__move_boxes(struct hr_op_ctx *ctx, size_t *ret_field,
+                                    float **ret_boxes, int64_t *ret_count);
 
 /* A move of the image that changes nothing. */
 HR_CHECK enum hr_err hr__move_begin(struct hr_op_ctx *ctx, struct hr_move *ret_move);

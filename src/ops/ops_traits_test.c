@@ -21,7 +21,8 @@
 /* ---- what they are given ---- */
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
-    tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512], arrow[512];
+    tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512], arrow[512],
+    coco[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -38,6 +39,7 @@ static const struct {
     {"${table}",    table   },
     {"${jsonl}",    jsonl   },
     {"${pieces}",   pieces  },
+    {"${coco}",     coco    },
 };
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
@@ -159,6 +161,7 @@ static void make_inputs(void)
     write_table();
     snprintf(tfrecord, sizeof tfrecord, "%s/fuzz/corpus/tfrecord/whole",
              check_source_dir());
+    snprintf(coco, sizeof coco, "%s/fuzz/corpus/coco/whole", check_source_dir());
     snprintf(pieces, sizeof pieces, "%s/fuzz/corpus/sentencepiece/unigram",
              check_source_dir());
     snprintf(arrow, sizeof arrow, "%s/fuzz/corpus/arrow/plain", check_source_dir());

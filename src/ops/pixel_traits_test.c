@@ -276,6 +276,29 @@ TEST(no_op_writes_over_its_input)
 
 /* ---- descriptions ---- */
 
+/* A box with a label, as source.coco gives them. */
+static void put_boxes(void)
+{
+    static float boxes[4] = {1, 2, 30, 25};
+    static int64_t labels[1] = {0};
+    struct hr_field *field;
+
+    hr__value_set_tensor(bench_put(&b, "boxes"), HR_F32, 2, (int64_t[]){1, 4}, boxes,
+                         NULL);
+    hr__value_set_tensor(bench_put(&b, "labels"), HR_I64, 1, (int64_t[]){1}, labels,
+                         NULL);
+    field = bench_field(&b, "boxes");
+    field->dtype = HR_F32;
+    field->ndim = 2;
+    field->meaning = HR_MEANING_BOXES;
+    hr__dim_unknown(&field->dims[0], "boxes");
+    hr__dim_set(&field->dims[1], 4);
+    field = bench_field(&b, "labels");
+    field->dtype = HR_I64;
+    field->ndim = 1;
+    hr__dim_unknown(&field->dims[0], "boxes");
+}
+
 /* A deferred value stays deferred after an op with DEFERS. */
 TEST(ops_that_defer_edit_descriptions)
 {
@@ -293,6 +316,7 @@ TEST(ops_that_defer_edit_descriptions)
                              NULL);
         bench_field(&b, "label")->dtype = HR_I64;
         bench_field(&b, "label")->meaning = HR_MEANING_LABEL;
+        put_boxes();
         if ((op->traits & HR_TRAIT_DECODES) == 0)
             CHECK_OK(bench_op(&b, "image.decode", "{mode: exact}"));
         if (bench_op(&b, row->op, row->params) != HR_OK)

@@ -11,6 +11,9 @@
 #define NUMBERS "  - source.range: {n: 24}\n"
 #define FILES "  - source.files: {path: '${files}', labels: folder}\n"
 #define PICTURES FILES "  - image.decode: {mode: exact}\n"
+#define SCENES                                                                           \
+    "  - source.coco: {path: '${files}', annotations: '${coco}'}\n"                      \
+    "  - image.decode: {mode: exact}\n"
 #define WAVS "  - source.files: {path: '${sounds}', suffixes: [.wav]}\n"
 #define SOUNDS WAVS "  - audio.decode: {rate: 8000}\n"
 #define LINES "  - source.list: {path: '${list}'}\n"
@@ -53,6 +56,8 @@ static const struct row rows[] = {
     {"batch.pad",                 "{size: 3}",                                               PICTURES},
     {"batch.stack",               "{size: 3}",                                               NUMBERS },
     {"batch.unbatch",             "{}",                                                      BATCHES },
+    {"boxes.convert",             "{to: xywh}",                                              SCENES  },
+    {"boxes.sanitize",            "{min_size: 25, image: image}",                            SCENES  },
     {"code.expand",               "{code: child, fields: value, outputs: \"value: int64\"}", NUMBERS },
     {"code.filter",               "{code: keep, fields: value}",                             NUMBERS },
     {"code.map",                  CODE,                                                      NUMBERS },
@@ -72,6 +77,7 @@ static const struct row rows[] = {
     {"image.gaussian_blur",       "{size: 3, sigma: [0.5, 2]}",                              PICTURES},
     {"image.grayscale",           "{p: 1}",                                                  PICTURES},
     {"image.grayscale",           "{p: 0.5, channels: 3}",                                   PICTURES},
+    {"image.iou_crop",            "{field: [image, boxes], overlaps: 0.1}",                  SCENES  },
     {"image.normalize",           "{mean: imagenet, std: imagenet}",                         PICTURES},
     {"image.pad",                 "{padding: 2}",                                            PICTURES},
     {"image.photometric_distort", "{}",                                                      PICTURES},
@@ -96,6 +102,7 @@ static const struct row rows[] = {
     {"record.rename",             "{fields: {label: class}}",                                PICTURES},
     {"record.select",             "{fields: [image]}",                                       PICTURES},
     {"source.arrow",              "{path: '${arrow}'}",                                      NULL    },
+    {"source.coco",               "{path: '${files}', annotations: '${coco}'}",              NULL    },
     {"source.csv",                "{path: '${list}'}",                                       NULL    },
     {"source.files",              "{path: '${files}', labels: folder}",                      NULL    },
     {"source.idx",                "{path: '${idx}'}",                                        NULL    },

@@ -13,6 +13,7 @@
 #include "core/str.h"
 #include "graph/graph.h"
 #include "opt/opt.h"
+#include "store/store.h"
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
@@ -192,6 +193,86 @@ TEST(turned_windows_have_one_digest)
                                  "  - image.resize: {size: 40, antialias: false}\n"
                                  "  - image.standardize: {}\n" BATCH,
                photos_good(), PHOTOS);
+}
+
+/* ---- scenes ---- */
+
+struct listing {
+    struct hr_str images, boxes;
+    int count;
+};
+
+/* hr_store_visit_fn: a photo with up to three boxes. */
+static bool add_photo(void *user, const char *name, size_t name_bytes, uint64_t bytes)
+{
+    struct listing *l = user;
+
+    (void)bytes;
+    if (name_bytes < 4 || memcmp(name + name_bytes - 4, ".jpg", 4) != 0)
+        return true;
+    hr__str_addf(&l->images, "%s{\"id\": %d, \"file_name\": \"%.*s\"}",
+                 l->count > 0 ? ", " : "", l->count, (int)name_bytes, name);
+    for (int i = 0; i < l->count % 4; i++)
+        hr__str_addf(&l->boxes,
+                     "%s{\"id\": %d, \"image_id\": %d, \"category_id\": %d, \"bbox\": "
+                     "[%d, %d.5, %d, %d]}",
+                     l->boxes.length > 0 ? ", " : "", 10 * l->count + i, l->count,
+                     1 + i % 2, 5 + 7 * i, l->count % 9, 20 + l->count % 30, 11 + 9 * i);
+    l->count++;
+    return true;
+}
+
+/* The annotations of photos_good(). */
+static const char *annotations(void)
+{
+    static char path[512];
+    struct listing l = {.count = 0};
+    struct hr_str file;
+
+    if (path[0] != '\0')
+        return path;
+    hr__str_init(&l.images);
+    hr__str_init(&l.boxes);
+    hr__str_init(&file);
+    CHECK_OK(hr__store_list(photos_good(), add_photo, &l, NULL));
+    CHECK_EQ_INT(l.count, PHOTOS);
+    hr__str_addf(&file,
+                 "{\"images\": [%s], \"annotations\": [%s], \"categories\": [{\"id\": 1, "
+                 "\"name\": \"a\"}, {\"id\": 2, \"name\": \"b\"}]}",
+                 hr__str_text(&l.images), hr__str_text(&l.boxes));
+    snprintf(path, sizeof path, "%s/instances.json", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, file.text, file.length, NULL));
+    hr__str_finish(&l.images);
+    hr__str_finish(&l.boxes);
+    hr__str_finish(&file);
+    return path;
+}
+
+/* As SSD of examples/papers has it. */
+TEST(scenes_have_one_digest)
+{
+    static const char text[] =
+        "headrace: 1\n"
+        "params:\n"
+        "  data: {type: path}\n"
+        "  annotations: {type: path}\n"
+        "pipeline:\n"
+        "  - source.coco: {path: \"${data}\", annotations: \"${annotations}\"}\n"
+        "  - order.shuffle: {}\n" DECODE_CLOSE
+        "  - image.zoom_out: {fill: [123, 117, 104], p: 1, field: [image, boxes]}\n"
+        "  - image.iou_crop: {field: [image, boxes]}\n"
+        "  - boxes.sanitize: {}\n"
+        "  - image.flip: {p: 0.5, field: [image, boxes]}\n"
+        "  - image.photometric_distort: {p: 1}\n"
+        "  - tensor.cast: {dtype: float32, scale: true}\n"
+        "  - batch.stack: {size: 7, ragged: true}\n";
+    struct outcome_job job = job_text(text, photos_good());
+    struct outcome *o;
+
+    job.params[job.param_count++] = (struct hr_graph_param){"annotations", annotations()};
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->records, PHOTOS);
+    outcome_free(o);
 }
 
 TEST(fusion_changes_no_byte_in_any_mode)

@@ -200,6 +200,19 @@ TEST(so_have_those_that_are_resized_twice_and_blurred_between)
                                        ALL)));
 }
 
+TEST(so_have_those_of_windows_that_overlap_a_box)
+{
+    outcome_free(contract_check(
+        job_of("close",
+               "  - image.zoom_out: {fill: [9, 8, 7], side_range: [1, 2], field: $}\n"
+               "  - image.iou_crop: {field: $}\n"
+               "  - boxes.sanitize: {rows: [], image: image}\n"
+               "  - image.photometric_distort: {}\n"
+               "  - image.resize: {size: 21, field: $}\n"
+               "  - boxes.convert: {to: cxcywh}\n" STACK,
+               ALL)));
+}
+
 /* The image's bytes are those of a graph in which it moves alone. */
 static void check_image(const char *mode)
 {

@@ -97,6 +97,12 @@ texts = {
                          "  - batch.pad: {size: 4}\n",
     "pack": "  - tokens.pack: {length: 48, bins: 4, value: 3}\n  - batch.stack: {size: 4}\n",
 }
+scenes = {
+    "coco, zoom_out, iou_crop, sanitize, convert":
+        "  - image.zoom_out: {fill: [123, 117, 104], field: [image, boxes]}\n  - image.iou_crop: {field: [image, boxes]}\n"
+        "  - boxes.sanitize: {rows: [labels, area, iscrowd, annotation_id]}\n  - image.flip: {field: [image, boxes]}\n"
+        "  - boxes.convert: {to: cxcywh}\n",
+}
 rows = {
     "lines": ("a.txt", "one\ntwo\r\n\n\ufeffthree ü\n" + "x" * 40000 + "\nlast",
               "source.lines: {path: a.txt, skip_empty: true}"),
@@ -217,6 +223,24 @@ def text_case(name, steps):
     add(name, check)
 
 
+def scene_case(name, steps):
+    """Three boxes on each picture but one, among them a crowd and one of no width."""
+    def check():
+        folder = pictures(False)
+        files = sorted(path.relative_to(folder) for path in folder.rglob("*.png"))
+        images = [{"id": 3 * i + 1, "file_name": str(path)} for i, path in enumerate(files)]
+        boxes = [{"id": 100 + i, "image_id": 3 * (i // 3) + 1, "category_id": 5 + i * i % 3, "iscrowd": int(i % 7 == 0),
+                  "bbox": [i * 5 % 60 + 0.5, i * 7 % 50, i * 13 % 45, 9 + i % 30]} for i in range(3 * len(files) - 3)]
+        names = [{"id": i, "name": f"kind {i}"} for i in (7, 5, 6)]
+        path = temp / "instances.json"
+        path.write_text(json.dumps({"images": images, "annotations": boxes, "categories": names}))
+        compare(name, graph("golden.yaml", f"pipeline:\n  - source.coco: {{path: '{folder}', annotations: '{path}', "
+                            "columns: [path, area, iscrowd, annotation_id]}\n  - order.shuffle: {}\n"
+                            "  - image.decode: {mode: exact}\n" + steps + "  - batch.stack: {size: 5, ragged: true}\n"))
+
+    add(name, check)
+
+
 def case(name, steps):
     def check():
         begin = head.format(pictures(name.startswith("jpeg")))
@@ -258,6 +282,8 @@ for name, steps in sounds.items():
     sound_case(name, steps)
 for name, steps in texts.items():
     text_case(name, steps)
+for name, steps in scenes.items():
+    scene_case(name, steps)
 for name, row in rows.items():
     row_case(name, *row)
 if update:

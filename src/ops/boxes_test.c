@@ -1,0 +1,267 @@
+/*
+ * ops/boxes_test.c - ops on boxes: formats, small boxes, windows that overlap a box.
+ */
+#include "ops/ops_test_util.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define WIDTH 40
+#define HEIGHT 30
+
+static struct bench b;
+static uint8_t levels[WIDTH * HEIGHT * 3];
+
+static void put_tensor(const char *name, enum hr_dtype dtype, int64_t rows,
+                       int64_t columns, void *data)
+{
+    int64_t dims[2] = {rows, columns};
+    int ndim = columns > 0 ? 2 : 1;
+    struct hr_field *field;
+
+    hr__value_set_tensor(bench_put(&b, name), dtype, ndim, dims, data, NULL);
+    bench_value(&b, name)->shared = true;
+    field = bench_field(&b, name);
+    field->dtype = dtype;
+    field->ndim = ndim;
+    hr__dim_unknown(&field->dims[0], "n");
+    if (columns > 0)
+        hr__dim_set(&field->dims[1], columns);
+}
+
+/* A record with an image, boxes and labels from 0. */
+static void put_scene(int64_t count, float *boxes, int64_t *labels)
+{
+    bench_clear(&b);
+    for (int i = 0; i < WIDTH * HEIGHT; i++) {
+        levels[i * 3] = (uint8_t)(i % WIDTH);
+        levels[i * 3 + 1] = (uint8_t)(i / WIDTH);
+    }
+    for (int64_t i = 0; i < count; i++)
+        labels[i] = i;
+    bench_put_image(&b, "image", HR_U8, HEIGHT, WIDTH, 3, levels);
+    put_tensor("boxes", HR_F32, count, 4, boxes);
+    put_tensor("labels", HR_I64, count, 0, labels);
+    CHECK_OK(bench_op(&b, "record.kind", "{field: boxes, kind: boxes}"));
+}
+
+static void check_boxes(const float *wanted, int64_t count)
+{
+    size_t bytes;
+    float *got = bench_bytes(&b, "boxes", &bytes);
+
+    CHECK_EQ_INT(bench_value(&b, "boxes")->dims[0], count);
+    for (int64_t i = 0; i < count * 4; i++)
+        CHECK_NEAR(got[i], wanted[i], 1e-4);
+    free(got);
+}
+
+#define BOXES_ARE(...)                                                                   \
+    check_boxes((const float[]){__VA_ARGS__},                                            \
+                sizeof((const float[]){__VA_ARGS__}) / sizeof(float) / 4)
+#define REFUSED(err, name, params, words)                                                \
+    do {                                                                                 \
+        memset(&b.error, 0, sizeof b.error);                                             \
+        CHECK_ERR(err, bench_op(&b, name, params));                                      \
+        CHECK_HAS(b.error.message, words);                                               \
+    } while (0)
+
+TEST(boxes_are_converted_between_formats)
+{
+    float boxes[8] = {1, 2, 4, 8, 0.5f, 0.25f, 30, 20.25f};
+    int64_t labels[2];
+
+    bench_init(&b);
+    put_scene(2, boxes, labels);
+    CHECK_OK(bench_op(&b, "boxes.convert", "{to: xywh}"));
+    BOXES_ARE(1, 2, 3, 6, 0.5f, 0.25f, 29.5f, 20);
+    REFUSED(HR_ERR_TYPE, "boxes.sanitize", NULL, "record.kind");
+    CHECK_OK(bench_op(&b, "boxes.convert", "{format: xywh, to: cxcywh}"));
+    BOXES_ARE(2.5f, 5, 3, 6, 15.25f, 10.25f, 29.5f, 20);
+    CHECK_OK(bench_op(&b, "boxes.convert", "{format: cxcywh, to: xyxy}"));
+    BOXES_ARE(1, 2, 4, 8, 0.5f, 0.25f, 30, 20.25f);
+    CHECK_OK(bench_op(&b, "boxes.sanitize", NULL));
+    CHECK_OK(bench_op(&b, "boxes.convert", "{to: xyxy}"));
+    BOXES_ARE(1, 2, 4, 8, 0.5f, 0.25f, 30, 20.25f);
+    REFUSED(HR_ERR_ARGUMENT, "boxes.convert", "{format: xywh, to: xyxy}", "are xyxy");
+    REFUSED(HR_ERR_TYPE, "boxes.convert", "{to: xywh, field: labels}", "float32 [n, 4]");
+    REFUSED(HR_ERR_RANGE, "boxes.convert", "{to: yxyx}", "xyxy");
+    put_scene(0, boxes, labels);
+    CHECK_OK(bench_op(&b, "boxes.convert", "{to: cxcywh}"));
+    check_boxes(NULL, 0);
+    bench_finish(&b);
+}
+
+static void check_labels(const int64_t *wanted, int64_t count)
+{
+    size_t bytes;
+    int64_t *got = bench_bytes(&b, "labels", &bytes);
+
+    CHECK_EQ_INT(bytes, (size_t)count * sizeof *got);
+    for (int64_t i = 0; i < count; i++)
+        CHECK_EQ_INT(got[i], wanted[i]);
+    free(got);
+}
+
+TEST(small_boxes_are_dropped_with_their_labels)
+{
+    float boxes[7 * 4] = {1, 2, 4,  8, 5, 5,   5, 9, 0, 0,  0, 0, 3,   3,
+                          9, 4, 30, 2, 3, 1.5, 8, 9, 2, 41, 9, 1, NAN, 5};
+    int64_t labels[7];
+
+    bench_init(&b);
+    put_scene(7, boxes, labels);
+    CHECK_OK(bench_op(&b, "boxes.sanitize", NULL));
+    BOXES_ARE(1, 2, 4, 8, 3, 3, 9, 4);
+    check_labels((const int64_t[]){0, 3}, 2);
+    put_scene(7, boxes, labels);
+    CHECK_OK(bench_op(&b, "boxes.sanitize", "{min_area: 7, rows: []}"));
+    BOXES_ARE(1, 2, 4, 8);
+    check_labels((const int64_t[]){0, 1, 2, 3, 4, 5, 6}, 7);
+    put_scene(7, boxes, labels);
+    CHECK_OK(bench_op(&b, "boxes.sanitize", "{min_size: 0, min_area: 0}"));
+    check_labels((const int64_t[]){0, 1, 2, 3}, 4);
+    bench_finish(&b);
+}
+
+TEST(boxes_beyond_the_image_are_dropped_when_it_is_given)
+{
+    float boxes[5 * 4] = {0, 0, WIDTH, HEIGHT, -1,    0,  9, 9, 2,  -0.5f,
+                          9, 9, 9,     9,      40.5f, 20, 9, 9, 20, 31};
+    int64_t labels[5];
+
+    bench_init(&b);
+    put_scene(5, boxes, labels);
+    CHECK_OK(bench_op(&b, "boxes.sanitize", NULL));
+    check_labels((const int64_t[]){0, 1, 2, 3, 4}, 5);
+    CHECK_OK(bench_op(&b, "boxes.sanitize", "{image: image}"));
+    check_labels((const int64_t[]){0}, 1);
+    put_scene(5, boxes, labels);
+    REFUSED(HR_ERR_ARGUMENT, "boxes.sanitize", "{rows: [labels, labels]}", "twice");
+    REFUSED(HR_ERR_TYPE, "boxes.sanitize", "{rows: image}", "no rows");
+    REFUSED(HR_ERR_TYPE, "boxes.sanitize", "{field: labels, rows: []}", "no boxes");
+    REFUSED(HR_ERR_RANGE, "boxes.sanitize", "{min_size: -1}", "min_size");
+    put_tensor("others", HR_I64, 3, 0, labels);
+    REFUSED(HR_ERR_SHAPE, "boxes.sanitize", "{rows: others}",
+            "\"others\" has 3 rows and there are 5 boxes");
+    put_scene(0, boxes, labels);
+    CHECK_OK(bench_op(&b, "boxes.sanitize", NULL));
+    check_labels(NULL, 0);
+    bench_finish(&b);
+}
+
+/* Where the window was, by the levels of the image. */
+static void window_of(double ret[4])
+{
+    const struct hr_value *value = bench_value(&b, "image");
+    uint8_t *got;
+    size_t bytes;
+
+    ret[3] = (double)value->dims[0];
+    ret[2] = (double)value->dims[1];
+    got = bench_bytes(&b, "image", &bytes);
+    ret[0] = got[0];
+    ret[1] = got[1];
+    free(got);
+}
+
+static double overlap_of(const double w[4], const float box[4])
+{
+    double x = fmax(0, fmin(w[0] + w[2], box[2]) - fmax(w[0], box[0]));
+    double y = fmax(0, fmin(w[1] + w[3], box[3]) - fmax(w[1], box[1]));
+
+    return x * y / (w[2] * w[3] + (box[2] - box[0]) * (box[3] - box[1]) - x * y);
+}
+
+TEST(iou_crop_windows_overlap_a_box_whose_centre_they_contain)
+{
+    float boxes[12] = {2, 3, 20, 25, 25, 15, 38, 28, 18, 1, 22, 5};
+    int64_t labels[3];
+    int dropped = 0;
+
+    bench_init(&b);
+    for (int i = 0; i < 400; i++) {
+        double w[4], best = 0;
+        float *got;
+        size_t bytes;
+
+        b.id.index = (uint64_t)i;
+        put_scene(3, boxes, labels);
+        CHECK_OK(bench_op(&b, "image.iou_crop",
+                          "{field: [image, boxes], overlaps: 0.5, "
+                          "scale: [0.4, 0.9], ratio: [0.6, 1.5]}"));
+        window_of(w);
+        CHECK(w[2] >= 15 && w[2] <= 36 && w[3] >= 11 && w[3] <= 27);
+        CHECK(w[2] / w[3] >= 0.6 && w[2] / w[3] <= 1.5);
+        got = bench_bytes(&b, "boxes", &bytes);
+        for (int k = 0; k < 3; k++) {
+            const float *box = boxes + 4 * k;
+            double x = (box[0] + box[2]) / 2, y = (box[1] + box[3]) / 2;
+            bool inside = x > w[0] && x < w[0] + w[2] && y > w[1] && y < w[1] + w[3];
+
+            if (inside)
+                best = fmax(best, overlap_of(w, box));
+            for (int c = 0; c < 4; c++) {
+                double at = fmin(fmax(box[c] - w[c % 2], 0), w[2 + c % 2]);
+
+                CHECK_NEAR(got[4 * k + c], inside ? at : 0, 1e-5);
+            }
+            dropped += !inside;
+        }
+        CHECK(best >= 0.5);
+        free(got);
+    }
+    CHECK(dropped > 100);
+    bench_finish(&b);
+}
+
+TEST(iou_crop_leaves_an_image_as_it_is_when_nothing_fits)
+{
+    static const char *const params[] = {
+        "{field: [image, boxes], overlaps: 1}",
+        "{field: [image, boxes], overlaps: 0.999}",
+        "{field: [image, boxes], overlaps: 0, ratio: [500, 501]}",
+        "{field: [image, boxes], overlaps: 0, scale: [0.001, 0.001]}"};
+    float boxes[4] = {2, 3, 20, 25};
+    int64_t labels[1];
+
+    bench_init(&b);
+    for (size_t i = 0; i < sizeof params / sizeof params[0]; i++) {
+        put_scene(1, boxes, labels);
+        CHECK_OK(bench_op(&b, "image.iou_crop", params[i]));
+        CHECK_EQ_INT(bench_value(&b, "image")->dims[1], WIDTH);
+        BOXES_ARE(2, 3, 20, 25);
+    }
+    put_scene(0, boxes, labels);
+    CHECK_OK(bench_op(&b, "image.iou_crop", "{field: [image, boxes]}"));
+    CHECK_EQ_INT(bench_value(&b, "image")->dims[1], WIDTH);
+    put_scene(1, boxes, labels);
+    REFUSED(HR_ERR_ARGUMENT, "image.iou_crop", NULL, "field: [image, boxes]");
+    REFUSED(HR_ERR_RANGE, "image.iou_crop", "{field: [image, boxes], scale: [1, 0.5]}",
+            "smaller number");
+    REFUSED(HR_ERR_RANGE, "image.iou_crop", "{field: [image, boxes], ratio: [2, 1]}",
+            "smaller number");
+    REFUSED(HR_ERR_RANGE, "image.iou_crop", "{field: [image, boxes], overlaps: -1}",
+            "overlaps");
+    bench_finish(&b);
+}
+
+/* As often as torchvision would: one of seven options each. */
+TEST(iou_crop_draws_its_overlaps_evenly)
+{
+    float boxes[4] = {0, 0, WIDTH, HEIGHT};
+    int64_t labels[1];
+    int whole = 0;
+
+    bench_init(&b);
+    for (int i = 0; i < 1400; i++) {
+        b.id.index = (uint64_t)i;
+        put_scene(1, boxes, labels);
+        CHECK_OK(bench_op(&b, "image.iou_crop",
+                          "{field: [image, boxes], overlaps: [0, 0, 0, 1], "
+                          "scale: [0.4, 0.9]}"));
+        whole += bench_value(&b, "image")->dims[1] == WIDTH;
+    }
+    CHECK(whole > 270 && whole < 430);
+    bench_finish(&b);
+}
