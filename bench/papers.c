@@ -18,12 +18,23 @@
 #include "headrace/dataset.h"
 #include "headrace/pack.h"
 
-enum input { PHOTOS, LABELLED, SOUNDS, TEXT, PIECES, MESSAGES, DIGITS, RECORDS, INPUTS };
+enum input {
+    PHOTOS,
+    LABELLED,
+    SOUNDS,
+    TEXT,
+    PIECES,
+    MESSAGES,
+    DIGITS,
+    RECORDS,
+    SCENES,
+    INPUTS
+};
 
 /* Where each input is; empty: it is not there. */
 static char inputs[INPUTS][4096];
 static char encoder[4096], merges[4096], table[4096], model[4096], words[4096],
-    vectors[4096];
+    vectors[4096], annotations[4096];
 
 static const struct paper {
     const char *name, *graph;
@@ -45,6 +56,9 @@ static const struct paper {
     {"nlp_hf_tf",       "papers/nlp_hf_tf",       TEXT,     "cedar's paper 1205/s on 8 CPUs"              },
     {"nlp_tf",          "papers/nlp_tf",          PIECES,   "cedar's paper 5696/s on 8 CPUs, tf.data 6230"},
     {"news20",          "papers/news20",          MESSAGES, NULL                                          },
+    {"ssd_torch",       "papers/ssd_torch",       SCENES,
+     "cedar's paper 58/s on 8 CPUs, DataLoader 20"                                                        },
+    {"ssd_tf",          "papers/ssd_tf",          SCENES,   "cedar's paper 162/s on 8 CPUs, tf.data 72"   },
     {"resnet50",        "papers/resnet50",        LABELLED, NULL                                          },
     {"simclr",          "papers/simclr",          PHOTOS,   NULL                                          },
     {"asr_transformer", "papers/asr_transformer", SOUNDS,   NULL                                          },
@@ -203,6 +217,36 @@ static void make_messages(void)
     fclose(to);
 }
 
+#define SCENE_PHOTOS 500
+#define SCENE_CLASSES 10
+
+/* Annotations of the synthesised photos, as COCO writes them: 7 boxes on each. */
+static void make_annotations(void)
+{
+    FILE *to;
+
+    bench_path(annotations, sizeof(annotations), "instances.json");
+    to = open_file(annotations, "w");
+    fputs("{\"images\": [", to);
+    for (int i = 0; i < SCENE_PHOTOS; i++)
+        fprintf(to, "%s{\"id\": %d, \"file_name\": \"class_%04d/photo_%08d.jpg\"}",
+                i > 0 ? ", " : "", i, i % SCENE_CLASSES, i);
+    fputs("], \"annotations\": [", to);
+    for (int i = 0; i < 7 * SCENE_PHOTOS; i++)
+        fprintf(
+            to,
+            "%s{\"id\": %d, \"image_id\": %d, \"category_id\": %d, \"bbox\": [%d, %d, "
+            "%d, %d]}",
+            i > 0 ? ", " : "", i, i / 7, i % SCENE_CLASSES, i * 13 % 100, i * 29 % 120,
+            10 + i * 7 % 110, 10 + i * 11 % 90);
+    fputs("], \"categories\": [", to);
+    for (int i = 0; i < SCENE_CLASSES; i++)
+        fprintf(to, "%s{\"id\": %d, \"name\": \"%d\"}", i > 0 ? ", " : "", i, i);
+    fputs("]}\n", to);
+    if (fclose(to) != 0)
+        bench_die("cannot write %s", annotations);
+}
+
 /* The photos as a TFRecord file. */
 static void pack_photos(const char *photos)
 {
@@ -242,7 +286,8 @@ static void remove_records(void)
 
 static void find_inputs(struct bench *bench)
 {
-    struct hr_synth_photos what = {.count = 500, .classes = 10, .vary = true};
+    struct hr_synth_photos what = {
+        .count = SCENE_PHOTOS, .classes = SCENE_CLASSES, .vary = true};
     struct hr_error error = {0};
     char path[4096];
 
@@ -250,6 +295,8 @@ static void find_inputs(struct bench *bench)
              bench_photos(bench, path, sizeof(path)));
     bench_path(inputs[LABELLED], sizeof(inputs[LABELLED]), "photos");
     bench_must(hr_synth_photos(inputs[LABELLED], &what, NULL, NULL, &error), &error);
+    snprintf(inputs[SCENES], sizeof(inputs[SCENES]), "%s", inputs[LABELLED]);
+    make_annotations();
     beside(bench, "audio", inputs[SOUNDS], sizeof(inputs[SOUNDS]));
     beside(bench, "mnist", inputs[DIGITS], sizeof(inputs[DIGITS]));
     beside(bench, "text/wikitext2-valid.txt", inputs[TEXT], sizeof(inputs[TEXT]));
@@ -272,13 +319,16 @@ static void find_inputs(struct bench *bench)
 /* In mode close, groups of image ops are part of the graph. */
 static bool is_photos(const struct paper *paper)
 {
-    return paper->input == PHOTOS || paper->input == LABELLED;
+    return paper->input == PHOTOS || paper->input == LABELLED || paper->input == SCENES;
 }
 
 static void add_params(const struct paper *paper, struct pass *pass)
 {
     if (paper->input == LABELLED)
         pass->params[pass->param_count++] = (struct hr_graph_param){"classes", "10"};
+    if (paper->input == SCENES)
+        pass->params[pass->param_count++] =
+            (struct hr_graph_param){"annotations", annotations};
     if (paper->input == DIGITS)
         pass->params[pass->param_count++] = (struct hr_graph_param){"part", "t10k"};
     if (paper->input == TEXT) {

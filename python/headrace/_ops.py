@@ -48,6 +48,7 @@ __all__ = [
     "image_center_crop",
     "image_clip",
     "image_color_jitter",
+    "image_cover_crop",
     "image_decode",
     "image_flip",
     "image_gaussian_blur",
@@ -1455,6 +1456,56 @@ def image_color_jitter(
     params: dict[str, Any] = {"brightness": brightness, "contrast": contrast, "saturation": saturation, "hue": hue, "field": field}
     defaults: dict[str, Any] = {"brightness": 0, "contrast": 0, "saturation": 0, "hue": 0, "field": "image"}
     return pipeline._then("image.color_jitter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.cover_crop")
+def image_cover_crop(
+    pipeline: Pipeline,
+    *,
+    cover: float = 0.1,
+    ratio: float | Sequence[float] = (0.75, 1.33),
+    scale: float | Sequence[float] = (0.05, 1),
+    trials: int = 100,
+    keep: float = 0.0,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Crop a random window that covers part of a box.
+
+    Operator `image.cover_crop`, kind map, version 1; random, defers, shrinks.
+
+    Like TensorFlow's sample_distorted_bounding_box: draws aspect, height and place of a
+    window until it covers enough of one box. `field` lists the image and its boxes:
+    `field: [image, boxes]`. Boxes that are not kept become rows of zeros, so that rows
+    still agree with labels; boxes.sanitize drops both. Any window will do for an image
+    without boxes.
+
+    Args:
+        pipeline: what the operator reads.
+        cover: least part of a box's area that the window covers, for one box at least;
+            float, 0 to 1, default 0.1.
+        ratio: smallest and largest width / height of the window; list of floats, 2
+            items, each more than 0 and at most 1000, default [0.75, 1.33].
+        scale: smallest and largest area of the window, in areas of the image; list of
+            floats, 2 items, each more than 0 and at most 1, default [0.05, 1].
+        trials: windows to try before the image is left as it is; int, 1 to 100000,
+            default 100.
+        keep: boxes of which the window covers this part or less become rows of zeros;
+            float, 0 to 1, default 0.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"cover": cover, "ratio": ratio, "scale": scale, "trials": trials, "keep": keep, "field": field}
+    defaults: dict[str, Any] = {"cover": 0.1, "ratio": (0.75, 1.33), "scale": (0.05, 1), "trials": 100, "keep": 0.0, "field": ("image",)}
+    return pipeline._then("image.cover_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.decode")
@@ -3937,6 +3988,7 @@ class Methods:
     center_crop = image_center_crop
     clip = image_clip
     color_jitter = image_color_jitter
+    cover_crop = image_cover_crop
     decode = image_decode
     flip = image_flip
     gaussian_blur = image_gaussian_blur

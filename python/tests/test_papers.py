@@ -36,6 +36,26 @@ def labelled_photos(folder: pathlib.Path, command: str) -> Params:
     return {**photos(folder, command), "classes": 3}
 
 
+def scenes(folder: pathlib.Path, command: str) -> Params:
+    photos(folder, command)
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.jpg"))
+    images = [{"id": 5 + 2 * i, "file_name": file} for i, file in enumerate(files)]
+    boxes = [
+        {
+            "id": 10 * i + k,
+            "image_id": 5 + 2 * i,
+            "category_id": 3 + k,
+            "bbox": [4 * k, 3 + 5 * k, 30 + i, 20],
+            "iscrowd": int(k == 2),
+        }
+        for i in range(len(files))
+        for k in range(i % 4)
+    ]
+    names = [{"id": 3 + k, "name": name} for k, name in enumerate(("dog", "cat", "wheel"))]
+    (folder / "instances.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": names}))
+    return {"data": str(folder), "annotations": str(folder / "instances.json")}
+
+
 def speech(folder: pathlib.Path, command: str) -> Params:
     folder.mkdir()
     for i, rate in enumerate((44100, 22050, 8000, 16000, 48000)):
@@ -114,6 +134,8 @@ DATA: dict[str, Callable[[pathlib.Path, str], Params]] = {
     "nlp_torch": text,
     "resnet50": labelled_photos,
     "simclr": photos,
+    "ssd_tf": scenes,
+    "ssd_torch": scenes,
 }
 
 
@@ -134,6 +156,8 @@ def arrays(pipe: hr.Pipeline, **options: Any) -> list[dict[str, Any]]:
 
 
 def equal(a: Any, b: Any) -> bool:
+    if isinstance(a, hr.Ragged):
+        return len(a) == len(b) and all(map(equal, a, b))
     return a == b if isinstance(a, list) else a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
@@ -207,3 +231,17 @@ def test_images_are_turned_one_by_one(command: str, tmp_path: pathlib.Path) -> N
     assert batch["image"].dtype == np.float16 and batch["image"].shape == (9, 224, 224, 3)
     assert len({image.tobytes() for image in batch["image"]}) == 9
     assert batch["label"].shape == (9, 3)
+
+
+def test_scenes_keep_their_labels_with_their_boxes(command: str, tmp_path: pathlib.Path) -> None:
+    params = scenes(tmp_path / "data", command)
+    for name, shape in (("ssd_torch", None), ("ssd_tf", (1333, 1333, 3))):
+        batches = arrays(module(name).pipeline(**params), seed=2)
+        assert len(batches) == 6  # with annotations
+        for batch in batches:
+            image, boxes = batch["image"].item(0) if shape is None else batch["image"][0], batch["boxes"].item(0)
+            assert len(boxes) == len(batch["labels"].item(0)) and image.dtype == np.float32
+            height, width = image.shape[1:] if shape is None else image.shape[:2]
+            assert image.shape == (shape or (3, height, width))
+            assert (boxes[:, 2:] - boxes[:, :2] >= 1).all() and (boxes >= 0).all()
+            assert (boxes[:, 2] <= width).all() and (boxes[:, 3] <= height).all()

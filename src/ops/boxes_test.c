@@ -265,3 +265,73 @@ TEST(iou_crop_draws_its_overlaps_evenly)
     CHECK(whole > 270 && whole < 430);
     bench_finish(&b);
 }
+
+TEST(cover_crop_windows_cover_part_of_a_box)
+{
+    float boxes[12] = {2, 3, 20, 25, 25, 15, 38, 28, 18, 1, 22, 5};
+    int64_t labels[3];
+    int dropped = 0, kept = 0;
+
+    bench_init(&b);
+    for (int i = 0; i < 400; i++) {
+        double w[4], best = 0;
+        float *got;
+        size_t bytes;
+
+        b.id.index = (uint64_t)i;
+        put_scene(3, boxes, labels);
+        CHECK_OK(bench_op(&b, "image.cover_crop",
+                          "{field: [image, boxes], cover: 0.4, scale: [0.1, 0.8], ratio: "
+                          "[0.9, 1.2], keep: 0.5}"));
+        window_of(w);
+        CHECK(w[2] * w[3] >= 120 && w[2] * w[3] <= 960);
+        CHECK(fabs(w[2] - w[3]) <= 0.2 * w[3] + 0.5);
+        got = bench_bytes(&b, "boxes", &bytes);
+        for (int k = 0; k < 3; k++) {
+            const float *box = boxes + 4 * k;
+            double x = fmax(0, fmin(w[0] + w[2], box[2]) - fmax(w[0], box[0]));
+            double y = fmax(0, fmin(w[1] + w[3], box[3]) - fmax(w[1], box[1]));
+            double part = x * y / ((box[2] - box[0]) * (box[3] - box[1]));
+
+            best = fmax(best, part);
+            for (int c = 0; c < 4; c++) {
+                double at = fmin(fmax(box[c] - w[c % 2], 0), w[2 + c % 2]);
+
+                CHECK_NEAR(got[4 * k + c], part > 0.5 ? at : 0, 1e-5);
+            }
+            dropped += part <= 0.5;
+            kept += part > 0.5;
+        }
+        CHECK(best >= 0.4);
+        free(got);
+    }
+    CHECK(dropped > 100 && kept > 100);
+    bench_finish(&b);
+}
+
+TEST(cover_crop_without_boxes_takes_any_window_and_without_a_window_the_image)
+{
+    float boxes[4] = {2, 3, 20, 25};
+    int64_t labels[1];
+
+    bench_init(&b);
+    put_scene(0, boxes, labels);
+    CHECK_OK(
+        bench_op(&b, "image.cover_crop", "{field: [image, boxes], scale: [0.1, 0.2]}"));
+    CHECK(bench_value(&b, "image")->dims[1] < WIDTH);
+    put_scene(1, boxes, labels);
+    CHECK_OK(bench_op(&b, "image.cover_crop",
+                      "{field: [image, boxes], scale: [0.1, 0.2], cover: 1}"));
+    CHECK_EQ_INT(bench_value(&b, "image")->dims[1], WIDTH);
+    BOXES_ARE(2, 3, 20, 25);
+    put_scene(1, boxes, labels);
+    CHECK_OK(bench_op(&b, "image.cover_crop",
+                      "{field: [image, boxes], ratio: [900, 901], scale: [0.9, 1]}"));
+    CHECK_EQ_INT(bench_value(&b, "image")->dims[1], WIDTH);
+    REFUSED(HR_ERR_ARGUMENT, "image.cover_crop", NULL, "field: [image, boxes]");
+    REFUSED(HR_ERR_RANGE, "image.cover_crop", "{field: [image, boxes], cover: 2}",
+            "cover");
+    REFUSED(HR_ERR_RANGE, "image.cover_crop", "{field: [image, boxes], scale: [1, 0.5]}",
+            "smaller number");
+    bench_finish(&b);
+}

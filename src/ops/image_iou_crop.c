@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "ops/box_window.h"
 #include "ops/move.h"
 
 struct iou_crop {
@@ -49,13 +50,9 @@ static enum hr_err iou_crop_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-struct window {
-    int32_t x, y, width, height;
-};
-
 /* Draws a window in torchvision's order; false if its aspect or size is not allowed. */
 static bool draw_window(const struct iou_crop *p, const struct hr_move *move,
-                        struct hr_rng *rng, struct window *ret)
+                        struct hr_rng *rng, struct hr_window *ret)
 {
     double low = p->scale.values[0], high = p->scale.values[1], aspect;
 
@@ -71,33 +68,24 @@ static bool draw_window(const struct iou_crop *p, const struct hr_move *move,
     return true;
 }
 
-static bool has_centre(const struct window *w, const float box[4])
+static bool has_centre(const struct hr_window *w, const float box[4])
 {
     double x = ((double)box[0] + box[2]) / 2, y = ((double)box[1] + box[3]) / 2;
 
     return x > w->x && x < w->x + w->width && y > w->y && y < w->y + w->height;
 }
 
-static double side(double low, double high, double from, double to)
+static double overlap(const struct hr_window *w, const float box[4])
 {
-    double begin = low > from ? low : from, end = high < to ? high : to;
-
-    return end > begin ? end - begin : 0;
-}
-
-static double overlap(const struct window *w, const float box[4])
-{
-    double both = side(box[0], box[2], w->x, w->x + w->width) *
-                  side(box[1], box[3], w->y, w->y + w->height);
-    double area = ((double)box[2] - box[0]) * ((double)box[3] - box[1]);
-    double all = (double)w->width * w->height + area - both;
+    double both = hr__window_shared(w, box);
+    double all = (double)w->width * w->height + hr__box_area(box) - both;
 
     return all > 0 ? both / all : 0;
 }
 
 /* Whether a box with its centre in the window overlaps it well enough. */
 static bool
-fits(const struct window *w, const float *boxes, int64_t count, double overlap_min)
+fits(const struct hr_window *w, const float *boxes, int64_t count, double overlap_min)
 {
     for (int64_t i = 0; i < count; i++)
         if (has_centre(w, boxes + 4 * i) && overlap(w, boxes + 4 * i) >= overlap_min)
@@ -111,7 +99,7 @@ fits(const struct window *w, const float *boxes, int64_t count, double overlap_m
 
 static bool
 choose(const struct iou_crop *p, const struct hr_move *move, const float *boxes,
-       int64_t count, struct hr_rng *rng, struct window *ret)
+       int64_t count, struct hr_rng *rng, struct hr_window *ret)
 {
     for (int round = 0; round < ROUNDS && count > 0; round++) {
         double least =
@@ -128,7 +116,7 @@ choose(const struct iou_crop *p, const struct hr_move *move, const float *boxes,
 
 static enum hr_err iou_crop_apply(struct hr_op_ctx *ctx)
 {
-    struct window window;
+    struct hr_window window;
     struct hr_move move;
     struct hr_rng rng;
     float *boxes, *moved;

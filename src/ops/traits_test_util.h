@@ -72,6 +72,7 @@ static const struct row rows[] = {
     {"image.center_crop",         "{size: 5}",                                               PICTURES},
     {"image.clip",                "{min: 20, max: 200}",                                     PICTURES},
     {"image.color_jitter",        "{brightness: 0.4, contrast: 0.4}",                        PICTURES},
+    {"image.cover_crop",          "{field: [image, boxes], scale: [0.1, 0.9]}",              SCENES  },
     {"image.decode",              "{mode: exact}",                                           FILES   },
     {"image.flip",                "{p: 0.5}",                                                PICTURES},
     {"image.gaussian_blur",       "{size: 3, sigma: [0.5, 2]}",                              PICTURES},

@@ -206,6 +206,7 @@ TEST(so_have_those_of_windows_that_overlap_a_box)
         job_of("close",
                "  - image.zoom_out: {fill: [9, 8, 7], side_range: [1, 2], field: $}\n"
                "  - image.iou_crop: {field: $}\n"
+               "  - image.cover_crop: {scale: [0.3, 1], field: $}\n"
                "  - boxes.sanitize: {rows: [], image: image}\n"
                "  - image.photometric_distort: {}\n"
                "  - image.resize: {size: 21, field: $}\n"

@@ -102,6 +102,7 @@ scenes = {
         "  - image.zoom_out: {fill: [123, 117, 104], field: [image, boxes]}\n  - image.iou_crop: {field: [image, boxes]}\n"
         "  - boxes.sanitize: {rows: [labels, area, iscrowd, annotation_id]}\n  - image.flip: {field: [image, boxes]}\n"
         "  - boxes.convert: {to: cxcywh}\n",
+    "coco, cover_crop": "  - image.cover_crop: {cover: 0.4, keep: 0.3, field: [image, boxes]}\n",
 }
 rows = {
     "lines": ("a.txt", "one\ntwo\r\n\n\ufeffthree ü\n" + "x" * 40000 + "\nlast",
