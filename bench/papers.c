@@ -61,6 +61,7 @@ static const struct paper {
     {"ssd_tf",          "papers/ssd_tf",          SCENES,   "cedar's paper 162/s on 8 CPUs, tf.data 72"   },
     {"resnet50",        "papers/resnet50",        LABELLED, NULL                                          },
     {"simclr",          "papers/simclr",          PHOTOS,   NULL                                          },
+    {"retinanet",       "papers/retinanet",       SCENES,   NULL                                          },
     {"asr_transformer", "papers/asr_transformer", SOUNDS,   NULL                                          },
     {"inflate",         "papers/inflate",         RECORDS,  NULL                                          },
     {"lenet",           "papers/lenet",           DIGITS,   NULL                                          },

@@ -56,6 +56,10 @@ def scenes(folder: pathlib.Path, command: str) -> Params:
     return {"data": str(folder), "annotations": str(folder / "instances.json")}
 
 
+def small_scenes(folder: pathlib.Path, command: str) -> Params:
+    return {**scenes(folder, command), "size": 128}
+
+
 def speech(folder: pathlib.Path, command: str) -> Params:
     folder.mkdir()
     for i, rate in enumerate((44100, 22050, 8000, 16000, 48000)):
@@ -133,6 +137,7 @@ DATA: dict[str, Callable[[pathlib.Path, str], Params]] = {
     "nlp_tf": pieces,
     "nlp_torch": text,
     "resnet50": labelled_photos,
+    "retinanet": small_scenes,
     "simclr": photos,
     "ssd_tf": scenes,
     "ssd_torch": scenes,
@@ -245,3 +250,14 @@ def test_scenes_keep_their_labels_with_their_boxes(command: str, tmp_path: pathl
             assert image.shape == (shape or (3, height, width))
             assert (boxes[:, 2:] - boxes[:, :2] >= 1).all() and (boxes >= 0).all()
             assert (boxes[:, 2] <= width).all() and (boxes[:, 3] <= height).all()
+
+
+def test_anchors_stand_for_the_boxes_of_their_image(command: str, tmp_path: pathlib.Path) -> None:
+    params = small_scenes(tmp_path / "data", command)
+    (batch,) = arrays(module("retinanet").pipeline(**params), seed=4)
+    assert batch["image"].shape == (6, 128, 128, 3) and len(set(batch["image_id"].tolist())) == 6
+    anchors = 9 * (16**2 + 8**2 + 4**2 + 2**2 + 1)
+    assert batch["class_targets"].shape == (6, anchors) and batch["box_targets"].shape == (6, anchors, 4)
+    for classes, targets in zip(batch["class_targets"], batch["box_targets"], strict=True):
+        assert set(classes.tolist()) <= {-2, -1, 0, 1} and (classes >= 0).any()  # 2 is the label of crowds
+        assert (targets[classes < 0] == 0).all() and (abs(targets[classes >= 0]).max(axis=1) > 0).all()

@@ -335,3 +335,167 @@ TEST(cover_crop_without_boxes_takes_any_window_and_without_a_window_the_image)
             "smaller number");
     bench_finish(&b);
 }
+
+/* ---- anchors ---- */
+
+/* By comparing every anchor with every box. */
+struct anchor {
+    double x, y, width, height;
+};
+
+static double anchor_overlap(const struct anchor *a, const float *box)
+{
+    double w[4] = {a->x - a->width / 2, a->y - a->height / 2, a->width, a->height};
+
+    return overlap_of(w, box);
+}
+
+static int list_anchors(struct anchor *all)
+{
+    static const double ratios[] = {1, 2, 0.5};
+    int count = 0;
+
+    for (int level = 2; level <= 4; level++)
+        for (int y = 0; y < (HEIGHT + (1 << level) - 1) >> level; y++)
+            for (int x = 0; x < (WIDTH + (1 << level) - 1) >> level; x++)
+                for (int scale = 0; scale < 2; scale++)
+                    for (int ratio = 0; ratio < 3; ratio++) {
+                        double side = 2.5 * (1 << level) * (scale == 0 ? 1 : sqrt(2));
+
+                        all[count++] = (struct anchor){
+                            (x + 0.5) * (1 << level), (y + 0.5) * (1 << level),
+                            side * sqrt(ratios[ratio]), side / sqrt(ratios[ratio])};
+                    }
+    return count;
+}
+
+static void check_target(const struct anchor *a, const float *box, const float *to)
+{
+    CHECK_NEAR(to[0] * a->width + a->x, (box[0] + box[2]) / 2, 1e-3);
+    CHECK_NEAR(to[1] * a->height + a->y, (box[1] + box[3]) / 2, 1e-3);
+    CHECK_NEAR(exp(to[2]) * a->width, box[2] - box[0], 1e-3);
+    CHECK_NEAR(exp(to[3]) * a->height, box[3] - box[1], 1e-3);
+}
+
+static double most_overlap(const struct anchor *all, int anchors, const float *box)
+{
+    double most = 0;
+
+    for (int i = 0; i < anchors; i++)
+        most = fmax(most, anchor_overlap(&all[i], box));
+    return most;
+}
+
+/* The class by the thresholds alone; *ret_sure: none is near, and no other box. */
+static int class_of(const struct anchor *a, const float *boxes, int count, bool *ret_sure)
+{
+    double most = 0, second = 0;
+    int owner = -1;
+
+    for (int k = 0; k < count; k++) {
+        double overlap = anchor_overlap(a, boxes + 4 * k);
+
+        second = fmax(second, fmin(overlap, most));
+        if (overlap > most)
+            owner = k;
+        most = fmax(most, overlap);
+    }
+    *ret_sure =
+        fabs(most - 0.4) > 1e-5 && fabs(most - 0.3) > 1e-5 && most - second > 1e-5;
+    return most > 0.4 ? owner : most > 0.3 ? -2 : -1;
+}
+
+/* Anchors as good as the best one of a box are its by a hair: any of them will do. */
+static void check_anchors(const float *boxes, int count)
+{
+    static struct anchor all[1000];
+    int anchors = list_anchors(all), got_one[8] = {0};
+    size_t bytes;
+    int64_t *classes = bench_bytes(&b, "class_targets", &bytes);
+    float *targets = bench_bytes(&b, "box_targets", &bytes);
+    double most[8];
+
+    CHECK_EQ_INT(bench_value(&b, "class_targets")->dims[0], anchors);
+    CHECK_EQ_INT(bytes, (size_t)anchors * 16);
+    for (int k = 0; k < count; k++)
+        most[k] = most_overlap(all, anchors, boxes + 4 * k);
+    for (int i = 0; i < anchors; i++) {
+        bool sure, best = false;
+        int wanted = class_of(&all[i], boxes, count, &sure);
+
+        for (int k = 0; k < count; k++)
+            if (anchor_overlap(&all[i], boxes + 4 * k) > most[k] - 1e-6) {
+                best = true;
+                got_one[k] |= classes[i] >= 0;
+            }
+        if (sure && !best)
+            CHECK_EQ_INT(classes[i], wanted);
+        if (classes[i] >= 0)
+            check_target(&all[i], boxes + 4 * classes[i], targets + 4 * i);
+        else
+            for (int c = 0; c < 4; c++)
+                CHECK(targets[4 * i + c] == 0);
+    }
+    for (int k = 0; k < count; k++)
+        CHECK(got_one[k]);
+    free(classes);
+    free(targets);
+}
+
+#define ANCHORS                                                                          \
+    "{size: [30, 40], levels: [2, 4], scales: 2, anchor_size: 2.5, match: 0.4, "         \
+    "unmatched: 0.3}"
+
+TEST(anchors_stand_for_the_boxes_that_they_overlap_most)
+{
+    int64_t labels[3];
+    struct hr_rng rng;
+
+    bench_init(&b);
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    for (int i = 0; i < 200; i++) {
+        float boxes[12]; /* side by side */
+
+        for (int k = 0; k < 3; k++) {
+            float *box = boxes + 4 * k;
+
+            box[0] = (float)hr__rng_uniform(&rng, 13 * k, 13 * k + 5);
+            box[2] = (float)hr__rng_uniform(&rng, box[0] + 1, 13 * k + 13);
+            box[1] = (float)hr__rng_uniform(&rng, 0, 20);
+            box[3] = (float)hr__rng_uniform(&rng, box[1] + 1, HEIGHT);
+        }
+        put_scene(3, boxes, labels);
+        CHECK_OK(bench_op(&b, "boxes.anchors", ANCHORS));
+        check_anchors(boxes, 3);
+    }
+    bench_finish(&b);
+}
+
+TEST(anchors_ignore_boxes_of_no_area_and_refuse_what_does_not_fit)
+{
+    float boxes[12] = {5, 5, 5, 9, NAN, 1, 2, 3, 9, 9, 4, 4};
+    int64_t labels[3], *classes;
+    size_t bytes;
+
+    bench_init(&b);
+    for (int count = 3; count >= 0; count -= 3) {
+        put_scene(count, boxes, labels);
+        CHECK_OK(bench_op(&b, "boxes.anchors", ANCHORS));
+        classes = bench_bytes(&b, "class_targets", &bytes);
+        for (size_t i = 0; i < bytes / 8; i++)
+            CHECK_EQ_INT(classes[i], -1);
+        free(classes);
+    }
+    put_scene(3, boxes, labels);
+    REFUSED(HR_ERR_RANGE, "boxes.anchors", "{size: 64, unmatched: 0.6}", "above match");
+    REFUSED(HR_ERR_RANGE, "boxes.anchors", "{size: 64, levels: [5, 3]}",
+            "smaller number");
+    REFUSED(HR_ERR_LIMIT, "boxes.anchors", "{size: 65535, levels: [0, 3]}", "anchors");
+    REFUSED(HR_ERR_TYPE, "boxes.anchors", "{size: 64, labels: boxes}", "int64 [n]");
+    REFUSED(HR_ERR_ARGUMENT, "boxes.anchors", "{size: 64, box_targets: class_targets}",
+            "different names");
+    put_tensor("others", HR_I64, 2, 0, labels);
+    REFUSED(HR_ERR_SHAPE, "boxes.anchors", "{size: 64, labels: others}",
+            "\"others\" has 2 rows and there are 3 boxes");
+    bench_finish(&b);
+}

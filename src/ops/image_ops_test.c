@@ -548,6 +548,68 @@ TEST(zoom_out_places_the_image_on_a_canvas_of_its_aspect)
     bench_finish(&bench);
 }
 
+TEST(scale_jitter_fits_the_image_into_a_size)
+{
+    uint8_t levels[4 * 6 * 3] = {0};
+    int smaller = 0;
+
+    bench_init(&bench);
+    for (int i = 0; i < 200; i++) {
+        const struct hr_value *value;
+
+        bench.id.index = (uint64_t)i;
+        put_u8(levels, 4, 6, 3);
+        OP("image.scale_jitter", "{size: [40, 30], scale: [0.5, 2]}");
+        value = bench_value(&bench, "image");
+        CHECK(value->dims[1] >= 15 && value->dims[1] <= 60);
+        CHECK(value->dims[0] * 3 <= value->dims[1] * 2 + 2 &&
+              value->dims[0] * 3 >= value->dims[1] * 2 - 3);
+        smaller += value->dims[1] < 30;
+    }
+    CHECK(smaller > 40 && smaller < 100);
+    put_u8(levels, 4, 6, 3);
+    OP("image.scale_jitter", "{size: 30, scale: [0.001, 0.001]}");
+    CHECK_EQ_INT(bench_value(&bench, "image")->dims[0], 1);
+    put_u8(levels, 4, 6, 3);
+    REFUSED(HR_ERR_RANGE, "image.scale_jitter", "{size: 30, scale: [2, 1]}", "smaller");
+    REFUSED(HR_ERR_RANGE, "image.scale_jitter", "{size: 30, scale: [0, 1]}", "scale");
+    REFUSED(HR_ERR_LIMIT, "image.scale_jitter", "{size: 60000, scale: [900, 1000]}",
+            "would become");
+    bench_finish(&bench);
+}
+
+TEST(fixed_size_crop_crops_long_sides_and_pads_short_ones)
+{
+    uint8_t levels[6] = {1, 2, 3, 4, 5, 6};
+    bool seen[2] = {false};
+
+    bench_init(&bench);
+    for (int i = 0; i < 50; i++) {
+        uint8_t *got;
+        size_t bytes;
+
+        bench.id.index = (uint64_t)i;
+        put_u8(levels, 2, 3, 1);
+        OP("image.fixed_size_crop", "{size: [3, 2], fill: 9}");
+        got = bench_bytes(&bench, "image", &bytes);
+        CHECK_EQ_INT(bytes, 6);
+        CHECK(got[0] == 1 || got[0] == 2);
+        seen[got[0] - 1] = true;
+        CHECK(got[1] == got[0] + 1 && got[2] == got[0] + 3 && got[3] == got[0] + 4);
+        CHECK(got[4] == 9 && got[5] == 9);
+        free(got);
+    }
+    CHECK(seen[0] && !seen[1]); /* an offset below 1, rounded down, as torchvision's */
+    put_u8(levels, 2, 3, 1);
+    OP("image.fixed_size_crop", "{size: [2, 3]}");
+    IS_U8(1, 2, 3, 4, 5, 6);
+    put_u8(levels, 2, 3, 1);
+    OP("image.fixed_size_crop", "{size: [2, 4], mode: edge}");
+    IS_U8(1, 2, 3, 3, 4, 5, 6, 6);
+    REFUSED(HR_ERR_RANGE, "image.fixed_size_crop", "{size: 4, fill: 300}", "0 to 255");
+    bench_finish(&bench);
+}
+
 TEST(grayscale_gives_one_or_three_channels)
 {
     uint8_t levels[3] = {10, 100, 250};

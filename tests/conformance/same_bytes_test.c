@@ -263,6 +263,7 @@ TEST(scenes_have_one_digest)
         "  - image.iou_crop: {field: [image, boxes]}\n"
         "  - boxes.sanitize: {}\n"
         "  - image.flip: {p: 0.5, field: [image, boxes]}\n"
+        "  - boxes.anchors: {size: 64}\n"
         "  - image.photometric_distort: {p: 1}\n"
         "  - tensor.cast: {dtype: float32, scale: true}\n"
         "  - batch.stack: {size: 7, ragged: true}\n";

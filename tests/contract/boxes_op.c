@@ -207,6 +207,8 @@ TEST(so_have_those_of_windows_that_overlap_a_box)
                "  - image.zoom_out: {fill: [9, 8, 7], side_range: [1, 2], field: $}\n"
                "  - image.iou_crop: {field: $}\n"
                "  - image.cover_crop: {scale: [0.3, 1], field: $}\n"
+               "  - image.scale_jitter: {size: 40, scale: [0.5, 1.5], field: $}\n"
+               "  - image.fixed_size_crop: {size: [40, 50], field: $}\n"
                "  - boxes.sanitize: {rows: [], image: image}\n"
                "  - image.photometric_distort: {}\n"
                "  - image.resize: {size: 21, field: $}\n"

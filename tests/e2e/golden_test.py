@@ -102,6 +102,9 @@ scenes = {
         "  - image.zoom_out: {fill: [123, 117, 104], field: [image, boxes]}\n  - image.iou_crop: {field: [image, boxes]}\n"
         "  - boxes.sanitize: {rows: [labels, area, iscrowd, annotation_id]}\n  - image.flip: {field: [image, boxes]}\n"
         "  - boxes.convert: {to: cxcywh}\n",
+    "coco, scale_jitter, fixed_size_crop, anchors":
+        "  - image.scale_jitter: {size: 70, scale: [0.7, 1.3], field: [image, boxes]}\n"
+        "  - image.fixed_size_crop: {size: 70, fill: 3, field: [image, boxes]}\n  - boxes.anchors: {size: 70, unmatched: 0.3}\n",
     "coco, cover_crop": "  - image.cover_crop: {cover: 0.4, keep: 0.3, field: [image, boxes]}\n",
 }
 rows = {

@@ -1,0 +1,74 @@
+/*
+ * image.scale_jitter - resizes the image to fit into a size, times a random factor.
+ */
+#include <math.h>
+
+#include "ops/image_size.h"
+#include "ops/move.h"
+
+struct jitter {
+    struct hr_names field; /* first, for HR_MOVE_STATE */
+    struct hr_ints size;
+    struct hr_floats scale;
+    int interpolation;
+    bool antialias;
+};
+
+static const struct hr_param jitter_params[] = {
+    HR_P_SIZE(struct jitter),
+    HR_P_FLOATS(struct jitter, scale, .fallback = "[0.1, 2]", .items_min = 2,
+                .items_max = 2, HR_RANGE(0, 1000), .min_open = true,
+                .help = "smallest and largest factor"),
+    HR_P_INTERPOLATION(struct jitter),
+    HR_P_MOVED(struct jitter),
+};
+
+static enum hr_err jitter_infer(struct hr_infer *infer)
+{
+    const struct jitter *p = infer->params;
+
+    HR_TRY(hr__infer_moved(infer));
+    if (p->scale.values[0] > p->scale.values[1])
+        return hr__infer_fail(infer, "scale", HR_ERR_RANGE,
+                              "scale: the smaller number comes first");
+    hr__infer_moved_size(infer, HR_DIM_UNKNOWN, HR_DIM_UNKNOWN);
+    return HR_OK;
+}
+
+static enum hr_err jitter_apply(struct hr_op_ctx *ctx)
+{
+    const struct jitter *p = ctx->params;
+    double factor, width, height;
+    struct hr_move move;
+    struct hr_rng rng;
+
+    HR_TRY(hr__move_begin(ctx, &move));
+    hr__op_rng(ctx, &rng);
+    factor = fmin((double)hr__size_height(&p->size) / move.height,
+                  (double)hr__size_width(&p->size) / move.width) *
+             hr__rng_uniform(&rng, p->scale.values[0], p->scale.values[1]);
+    width = fmax(1, floor(move.width * factor));
+    height = fmax(1, floor(move.height * factor));
+    if (width > HR_IMAGE_SIDE_MAX || height > HR_IMAGE_SIDE_MAX)
+        return hr__fail(ctx->error, HR_ERR_LIMIT,
+                        "an image of %dx%d would become %.0fx%.0f", (int)move.width,
+                        (int)move.height, width, height);
+    hr__move_resize(&move, (int32_t)width, (int32_t)height, p->interpolation,
+                    p->antialias);
+    return hr__move(ctx, &move);
+}
+
+const struct hr_op hr_op_image_scale_jitter = {
+    .name = "image.scale_jitter",
+    .summary = "resize to fit into a size, times a random factor",
+    .doc = "Like torchvision's ScaleJitter: the image is resized so that it just fits "
+           "into `size`, times a factor from `scale`; its aspect stays. "
+           "image.fixed_size_crop makes images of one size of the results.",
+    .version = 1,
+    .kind = HR_OP_MAP,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_RESAMPLING | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    HR_PARAMS(jitter_params, struct jitter),
+    HR_MOVE_STATE,
+    .infer = jitter_infer,
+    .apply = jitter_apply,
+};
