@@ -1,0 +1,255 @@
+"""Images, masks and boxes move as torchvision's v2 transforms move its tv_tensors.
+
+Each op draws; the corners of the image, which move along as points, say what it drew. The same
+parameters are given to torchvision. Skipped where torchvision is not installed or does not load.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+try:
+    import torch
+    import torchvision.transforms.v2 as v2
+    import torchvision.transforms.v2.functional as tv
+    from torchvision import tv_tensors
+except (ImportError, RuntimeError) as error:  # RuntimeError: its extension does not fit torch
+    pytest.skip(f"torchvision cannot be imported: {error}", allow_module_level=True)
+
+MOVED = ["image", "mask", "boxes", "points"]
+Record = dict[str, Any]
+
+
+class Scenes:
+    """Images of smooth colours, with a mask, boxes, labels and the image's corners."""
+
+    def __init__(self, seed: int, count: int = 40) -> None:
+        rng = np.random.default_rng(seed)
+        self.items: list[Record] = []
+        for _ in range(count):
+            height, width = rng.integers(40, 120, 2)
+            y, x = np.mgrid[0:height, 0:width]
+            image = np.stack([2 * x, 2 * y, x + y], axis=2) % 256
+            low = rng.uniform(0, 0.7, (6, 2)) * (width, height)
+            high = low + rng.uniform(0.05, 0.3, (6, 2)) * (width, height)
+            self.items.append(
+                {
+                    "image": image.astype(np.uint8),
+                    "mask": (1 + x // 8 + 5 * (y // 8 % 3))[:, :, None].astype(np.uint8),
+                    "boxes": np.concatenate([low, high], axis=1).astype(np.float32),
+                    "labels": np.arange(6),
+                    "points": np.array([[0, 0], [width, height]], np.float32),
+                }
+            )
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, at: int) -> Record:
+        return self.items[at]
+
+
+def pipeline(scenes: Scenes) -> hr.Pipeline:
+    pipe = hr.from_dataset(scenes)
+    for field, kind in (("image", "image"), ("mask", "mask"), ("boxes", "boxes"), ("points", "points")):
+        pipe = pipe.kind(field, kind)
+    return pipe
+
+
+def moved(pipe: hr.Pipeline, seed: int) -> list[Record]:
+    loader = pipe.batch(1, ragged=True).loader(output="numpy", seed=seed, threads=1)
+    return [{k: v.item(0) if isinstance(v, hr.Ragged) else v[0] for k, v in batch.items()} for batch in loader]
+
+
+def theirs(item: Record) -> Record:
+    size = item["image"].shape[:2]
+    return {
+        "image": tv_tensors.Image(torch.from_numpy(item["image"]).permute(2, 0, 1)),
+        "mask": tv_tensors.Mask(torch.from_numpy(item["mask"]).permute(2, 0, 1)),
+        "boxes": tv_tensors.BoundingBoxes(torch.from_numpy(item["boxes"]), format="XYXY", canvas_size=size),
+        "labels": torch.from_numpy(item["labels"]),
+    }
+
+
+def each(function: Any, item: Record, *args: Any, **named: Any) -> Record:
+    return {k: v if k == "labels" else function(v, *args, **named) for k, v in item.items()}
+
+
+def resized(item: Record, size: list[int], place: list[int] | None = None) -> Record:
+    """Cropped at `place` (top, left, height, width) and resized.
+
+    torchvision takes a mask's pixels at the left edge of each new pixel (NEAREST), which moves it
+    by up to half a pixel against the image; here they come from the middle (NEAREST_EXACT).
+    """
+    cut = each(tv.crop, item, *place) if place else item
+    mask = tv.resize_image(torch.as_tensor(cut["mask"]), size, interpolation=v2.InterpolationMode.NEAREST_EXACT)
+    return {**each(tv.resize, cut, size, antialias=True), "mask": mask}
+
+
+def compare(ours: Record, other: Record, levels: float = 0, beyond: float = 0) -> None:
+    """Boxes within half a pixel; images within `levels` but for a fraction `beyond` of them."""
+    boxes = np.asarray(other["boxes"])
+    assert ours["boxes"].shape == boxes.shape and ours["labels"].tolist() == other["labels"].tolist()
+    assert np.abs(ours["boxes"] - boxes).max(initial=0) <= 0.5
+    for key in ("image", "mask"):
+        array = other[key].permute(1, 2, 0).numpy()
+        assert ours[key].shape == array.shape
+        differs = np.abs(ours[key].astype(int) - array.astype(int)) > (levels if key == "image" else 0)
+        assert differs.mean() <= beyond, key
+
+
+def window(record: Record) -> tuple[int, int, int, int]:
+    """left, top, width, height of the result in the image, from the corner that was at (0, 0)."""
+    (x, y), _ = record["points"]
+    height, width = record["image"].shape[:2]
+    return round(-x), round(-y), width, height
+
+
+@pytest.fixture
+def seed() -> int:
+    made = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {made}")
+    return made
+
+
+def test_zoom_out(seed: int) -> None:
+    scenes = Scenes(seed)
+    fill = [123, 117, 104]
+    for item, ours in zip(
+        scenes.items, moved(pipeline(scenes).zoom_out(fill=fill, p=0.8, field=MOVED), seed), strict=True
+    ):
+        left, top, width, height = window(ours)
+        old_height, old_width = item["image"].shape[:2]
+        padding = [-left, -top, width - old_width + left, height - old_height + top]
+        other = {
+            k: tv.pad(v, padding, fill=fill if k == "image" else 0) if k != "labels" else v
+            for k, v in theirs(item).items()
+        }
+        compare(ours, other)
+
+
+def test_iou_crop_and_sanitize(seed: int) -> None:
+    scenes = Scenes(seed)
+    cropped, dropped = 0, 0
+    for item, ours in zip(scenes.items, moved(pipeline(scenes).iou_crop(field=MOVED).sanitize(), seed), strict=True):
+        left, top, width, height = window(ours)
+        other = each(tv.crop, theirs(item), top, left, height, width)
+        if (height, width) != item["image"].shape[:2]:
+            x, y = (item["boxes"][:, :2] + item["boxes"][:, 2:]).T / 2
+            inside = (x > left) & (x < left + width) & (y > top) & (y < top + height)
+            other["boxes"][~torch.from_numpy(inside)] = 0  # as RandomIoUCrop does
+            cropped += 1
+        compare(ours, v2.SanitizeBoundingBoxes()(other))
+        dropped += len(ours["boxes"]) < 6
+    assert cropped > 10 and dropped > 5
+
+
+@pytest.mark.parametrize("size", [20, (30, 25)])
+def test_crops(seed: int, size: Any) -> None:
+    scenes = Scenes(seed)
+    sides = list(size) if isinstance(size, tuple) else [size, size]
+    pipe = pipeline(scenes)
+    for item, ours in zip(scenes.items, moved(pipe.random_crop(size, field=MOVED).sanitize(), seed), strict=True):
+        left, top, width, height = window(ours)
+        assert [height, width] == sides
+        compare(ours, v2.SanitizeBoundingBoxes()(each(tv.crop, theirs(item), top, left, height, width)))
+    for item, ours in zip(scenes.items, moved(pipe.center_crop(size, field=MOVED), seed), strict=True):
+        compare(ours, each(tv.center_crop, theirs(item), sides))
+
+
+def test_flips(seed: int) -> None:
+    scenes = Scenes(seed)
+    for direction, function in (("horizontal", tv.horizontal_flip), ("vertical", tv.vertical_flip)):
+        pipe = pipeline(scenes).flip(p=0.5, direction=direction, field=MOVED)
+        for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
+            flipped = (ours["points"][0] != item["points"][0]).any()
+            compare(ours, each(function, theirs(item)) if flipped else theirs(item))
+
+
+def test_resizes(seed: int) -> None:
+    """uint8 images are rounded between passes there, so some levels differ."""
+    scenes = Scenes(seed)
+    pipe = pipeline(scenes)
+    for item, ours in zip(scenes.items, moved(pipe.resize([50, 71], field=MOVED), seed), strict=True):
+        compare(ours, resized(theirs(item), [50, 71]), levels=1, beyond=0.01)
+    for item, ours in zip(scenes.items, moved(pipe.resize_shortest(33, field=MOVED), seed), strict=True):
+        compare(ours, resized(theirs(item), [33]), levels=1, beyond=0.01)
+    for item, ours in zip(scenes.items, moved(pipe.scale_jitter(60, scale=[0.5, 1.5], field=MOVED), seed), strict=True):
+        size = list(ours["image"].shape[:2])
+        compare(ours, resized(theirs(item), size), levels=1, beyond=0.01)
+
+
+def test_random_resized_crop(seed: int) -> None:
+    scenes = Scenes(seed)
+    for item, ours in zip(
+        scenes.items, moved(pipeline(scenes).random_resized_crop([48, 40], field=MOVED), seed), strict=True
+    ):
+        old_height, old_width = item["image"].shape[:2]
+        (x, y), (right, bottom) = ours["points"]
+        across, down = old_width / (right - x), old_height / (bottom - y)  # old pixels per new one
+        place = [round(-y * down), round(-x * across), round(48 * down), round(40 * across)]
+        compare(ours, resized(theirs(item), [48, 40], place), levels=1, beyond=0.01)
+
+
+def test_fixed_size_crop(seed: int) -> None:
+    scenes = Scenes(seed)
+    for item, ours in zip(
+        scenes.items, moved(pipeline(scenes).fixed_size_crop([70, 80], fill=7, field=MOVED), seed), strict=True
+    ):
+        left, top, _, _ = window(ours)
+        old_height, old_width = item["image"].shape[:2]
+        height, width = min(old_height, 70), min(old_width, 80)
+        other = each(tv.crop, theirs(item), top, left, height, width)
+        for key in ("image", "mask", "boxes"):
+            other[key] = tv.pad(other[key], [0, 0, 80 - width, 70 - height], fill=7 if key == "image" else 0)
+        compare(ours, other)
+
+
+@pytest.mark.parametrize("angle", [-90, 17, 33.5, 180])
+def test_rotations_move_boxes_within_half_a_pixel(seed: int, angle: float) -> None:
+    scenes = Scenes(seed)
+    pipe = pipeline(scenes).rotate([angle, angle], field=["image", "boxes"])
+    for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
+        other = tv.rotate(theirs(item)["boxes"], angle)
+        assert np.abs(ours["boxes"] - np.asarray(other)).max() <= 0.5
+
+
+def test_formats(seed: int) -> None:
+    scenes = Scenes(seed)
+    for name in ("xywh", "cxcywh"):
+        for item, ours in zip(scenes.items, moved(pipeline(scenes).convert_boxes(name), seed), strict=True):
+            other = tv.convert_bounding_box_format(theirs(item)["boxes"], new_format=name.upper())
+            assert np.abs(ours["boxes"] - np.asarray(other)).max() <= 1e-3
+
+
+def test_photometric_distort(seed: int) -> None:
+    """Two draws remain with fixed factors: the place of contrast and the order of the channels."""
+    scenes = Scenes(seed)
+    pipe = (
+        pipeline(scenes)
+        .cast("float32")
+        .photometric_distort(brightness=[0.9, 0.9], contrast=[1.3, 1.3], saturation=[0.6, 0.6], hue=[0.04, 0.04], p=1)
+    )
+    orders = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+    drawn = set()
+    for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
+        image = theirs(item)["image"].float() / 255
+        found = []
+        for before in (False, True):
+            made = tv.adjust_brightness(image, 0.9)
+            made = tv.adjust_contrast(made, 1.3) if before else made
+            made = tv.adjust_hue(tv.adjust_saturation(made, 0.6), 0.04)
+            made = made if before else tv.adjust_contrast(made, 1.3)
+            for order in orders:
+                other = tv.permute_channels(made, list(order)).permute(1, 2, 0).numpy()
+                if np.abs(ours["image"] - other).max() < 2e-3:
+                    found.append((before, order))
+        assert len(found) == 1
+        drawn.add(found[0])
+    assert len(drawn) > 5
