@@ -399,3 +399,11 @@ def script(folder: pathlib.Path, text: str, *args: object) -> str:
     )
     assert out.returncode == 0, out.stdout[-2000:] + out.stderr[-4000:]
     return out.stdout.strip().splitlines()[-1]
+
+
+@needs("torch")
+def test_a_detector_learns_from_generated_scenes() -> None:
+    text = run("train_detection.py", "--steps", 31, "--scenes", 80, seconds=600)
+    steps = [float(loss) for loss in re.findall(r"^step \d+: loss (.*)$", text, re.MULTILINE)]
+    assert len(steps) == 4 and max(steps[1:]) < 0.6 * steps[0]
+    assert re.search(r"^test: \d+ of [1-9]\d* anchors", text, re.MULTILINE)
