@@ -38,6 +38,9 @@ __all__ = [
     "batch_pad",
     "batch_stack",
     "batch_unbatch",
+    "boxes_anchors",
+    "boxes_convert",
+    "boxes_sanitize",
     "debug_fail",
     "debug_identity",
     "debug_inflate",
@@ -50,9 +53,11 @@ __all__ = [
     "image_color_jitter",
     "image_cover_crop",
     "image_decode",
+    "image_fixed_size_crop",
     "image_flip",
     "image_gaussian_blur",
     "image_grayscale",
+    "image_iou_crop",
     "image_normalize",
     "image_pad",
     "image_photometric_distort",
@@ -62,6 +67,7 @@ __all__ = [
     "image_resize",
     "image_resize_shortest",
     "image_rotate",
+    "image_scale_jitter",
     "image_standardize",
     "image_zoom_out",
     "order_repeat",
@@ -77,6 +83,7 @@ __all__ = [
     "record_rename",
     "record_select",
     "source_arrow",
+    "source_coco",
     "source_csv",
     "source_files",
     "source_idx",
@@ -1096,6 +1103,156 @@ def batch_unbatch(
     return pipeline._then("batch.unbatch", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("boxes.anchors")
+def boxes_anchors(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    levels: int | Sequence[int] = (3, 7),
+    scales: int = 3,
+    ratios: float | Sequence[float] = (1, 2, 0.5),
+    anchor_size: float = 4.0,
+    match: float = 0.5,
+    unmatched: float = 0.5,
+    field: str = "boxes",
+    labels: str = "labels",
+    class_targets: str = "class_targets",
+    box_targets: str = "box_targets",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """The class and the box that each anchor of a detector stands for.
+
+    Operator `boxes.anchors`, kind map, version 1; pure, grows.
+
+    For detectors of RetinaNet's kind. Anchors are numbered by level, then row and
+    column of the cell in whose middle they lie, then size, then ratio; `size` is the
+    image's. An anchor stands for the box that it overlaps most, if by at least `match`;
+    each box also gets the anchor that overlaps it most (of two boxes with the same one,
+    the box with more overlap). `class_targets` (int64) is the box's label, -1 for
+    background, -2 for anchors to be ignored. `box_targets` (float32 [anchors, 4]) is
+    the box's centre minus the anchor's, in sides of the anchor, and the logarithms of
+    its sides in sides of the anchor, as torchvision's BoxCoder with weights of 1; 0
+    where there is no box.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        levels: first and last level of the pyramid; a cell of level l has a side of 2^l
+            pixels; list of ints, 2 items, each 0 to 16, default [3, 7].
+        scales: sizes of anchors per level: 2^(0/scales), 2^(1/scales), ... times
+            anchor_size; int, 1 to 16, default 3.
+        ratios: width / height of the anchors; list of floats, 1 to 64 items, each more
+            than 0 and at most 1000, default [1, 2, 0.5].
+        anchor_size: side of a square anchor, in sides of a cell; float, more than 0 and
+            at most 1000, default 4.
+        match: least overlap (intersection over union) of an anchor that stands for a
+            box; float, 0 to 1, default 0.5.
+        unmatched: anchors with less overlap are background; those between the two are
+            ignored; float, 0 to 1, default 0.5.
+        field: the boxes; field, default boxes.
+        labels: their class numbers, int64 [n]; field, default labels.
+        class_targets: the field that becomes the class of each anchor: -1 background,
+            -2 to be ignored; field, default class_targets.
+        box_targets: the field that becomes the place of each anchor's box; field,
+            default box_targets.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "levels": levels, "scales": scales, "ratios": ratios, "anchor_size": anchor_size, "match": match, "unmatched": unmatched, "field": field, "labels": labels, "class_targets": class_targets, "box_targets": box_targets}
+    defaults: dict[str, Any] = {"levels": (3, 7), "scales": 3, "ratios": (1, 2, 0.5), "anchor_size": 4.0, "match": 0.5, "unmatched": 0.5, "field": "boxes", "labels": "labels", "class_targets": "class_targets", "box_targets": "box_targets"}
+    return pipeline._then("boxes.anchors", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("boxes.convert")
+def boxes_convert(
+    pipeline: Pipeline,
+    to: Literal["xyxy", "xywh", "cxcywh"],
+    *,
+    format: Literal["xyxy", "xywh", "cxcywh"] = "xyxy",
+    field: str = "boxes",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Write boxes in another format.
+
+    Operator `boxes.convert`, kind map, version 1; pure.
+
+    Ops that move an image take boxes as corners, x1, y1, x2, y2. Other formats are
+    converted to `xyxy` before them, which declares the field to be boxes, and from it
+    after them, which makes it a plain tensor.
+
+    Args:
+        pipeline: what the operator reads.
+        to: xyxy: two corners; xywh: the top left corner, width, height; cxcywh: the
+            centre, width, height; enum, one of xyxy, xywh, cxcywh, required.
+        format: the format that the rows have; enum, one of xyxy, xywh, cxcywh, default
+            xyxy.
+        field: the field, float32 [n, 4]; field, default boxes.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"to": to, "format": format, "field": field}
+    defaults: dict[str, Any] = {"format": "xyxy", "field": "boxes"}
+    return pipeline._then("boxes.convert", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("boxes.sanitize")
+def boxes_sanitize(
+    pipeline: Pipeline,
+    *,
+    field: str = "boxes",
+    rows: str | Sequence[str] = ("labels",),
+    image: str | None = None,
+    min_size: float = 1.0,
+    min_area: float = 1.0,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Drop boxes that are too small, and their labels.
+
+    Operator `boxes.sanitize`, kind map, version 1; pure, defers, shrinks.
+
+    Like torchvision's SanitizeBoundingBoxes. Crops leave boxes outside of their window
+    as rows of no width or height, so that rows agree with labels; this drops such rows
+    of `field` and of all fields in `rows`. With `image` it also drops boxes that reach
+    beyond the image's edges.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the boxes; field, default boxes.
+        rows: fields with one row per box, whose rows go with the boxes; list of fields,
+            0 to 64 items, default [labels].
+        image: the image: boxes that are not inside it are dropped, too; field,
+            optional.
+        min_size: smallest width and height that remains; float, 0 to 1000000000, in
+            pixels, default 1.
+        min_area: smallest width * height that remains; float, 0 to 1e+18, in pixels,
+            default 1.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "rows": rows, "image": image, "min_size": min_size, "min_area": min_area}
+    defaults: dict[str, Any] = {"field": "boxes", "rows": ("labels",), "min_size": 1.0, "min_area": 1.0}
+    return pipeline._then("boxes.sanitize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("debug.fail")
 def debug_fail(
     pipeline: Pipeline,
@@ -1565,6 +1722,48 @@ def image_decode(
     return pipeline._then("image.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.fixed_size_crop")
+def image_fixed_size_crop(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    fill: float | Sequence[float] = 0,
+    mode: Literal["constant", "edge", "reflect"] = "constant",
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Crop or pad the image to a size.
+
+    Operator `image.fixed_size_crop`, kind map, version 1; random, defers, shrinks.
+
+    Like torchvision's FixedSizeCrop: a side that is too long is cropped at a random
+    place, one that is too short is padded at its end. Boxes outside of the window stay
+    as rows of no width or height: boxes.sanitize drops them.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        fill: what is outside, one number or one per channel, in the image's own range
+            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+        mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
+            them; enum, one of constant, edge, reflect, default constant.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "fill": fill, "mode": mode, "field": field}
+    defaults: dict[str, Any] = {"fill": 0, "mode": "constant", "field": ("image",)}
+    return pipeline._then("image.fixed_size_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.flip")
 def image_flip(
     pipeline: Pipeline,
@@ -1673,6 +1872,55 @@ def image_grayscale(
     params: dict[str, Any] = {"channels": channels, "p": p, "field": field}
     defaults: dict[str, Any] = {"channels": 1, "p": 1.0, "field": "image"}
     return pipeline._then("image.grayscale", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.iou_crop")
+def image_iou_crop(
+    pipeline: Pipeline,
+    *,
+    scale: float | Sequence[float] = (0.3, 1),
+    ratio: float | Sequence[float] = (0.5, 2),
+    overlaps: float | Sequence[float] = (0, 0.1, 0.3, 0.5, 0.7, 0.9, 1),
+    trials: int = 40,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Crop a random window that overlaps a box well enough.
+
+    Operator `image.iou_crop`, kind map, version 1; random, defers, shrinks.
+
+    Like torchvision's RandomIoUCrop: draws the least overlap, then windows until the
+    centre of a box with that overlap lies inside. `field` lists the image and its
+    boxes: `field: [image, boxes]`. Boxes whose centre is outside become rows of zeros,
+    so that rows still agree with labels; boxes.sanitize drops both. An image without
+    boxes stays as it is, and so does one for which 50 overlaps gave no window, where
+    torchvision tries for ever.
+
+    Args:
+        pipeline: what the operator reads.
+        scale: smallest and largest side of the window, in sides of the image; list of
+            floats, 2 items, each more than 0 and at most 1, default [0.3, 1].
+        ratio: smallest and largest width / height of the window; list of floats, 2
+            items, each more than 0 and at most 1000, default [0.5, 2].
+        overlaps: least overlap of the window with a box (intersection over union), of
+            which one is drawn; 1 or more leaves the image as it is; list of floats, 1
+            to 64 items, each 0 to 1000, default [0, 0.1, 0.3, 0.5, 0.7, 0.9, 1].
+        trials: windows to try before another overlap is drawn; int, 1 to 100000,
+            default 40.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"scale": scale, "ratio": ratio, "overlaps": overlaps, "trials": trials, "field": field}
+    defaults: dict[str, Any] = {"scale": (0.3, 1), "ratio": (0.5, 2), "overlaps": (0, 0.1, 0.3, 0.5, 0.7, 0.9, 1), "trials": 40, "field": ("image",)}
+    return pipeline._then("image.iou_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.normalize")
@@ -2075,6 +2323,52 @@ def image_rotate(
     params: dict[str, Any] = {"degrees": degrees, "interpolation": interpolation, "expand": expand, "fill": fill, "field": field}
     defaults: dict[str, Any] = {"interpolation": "nearest", "expand": False, "fill": 0, "field": ("image",)}
     return pipeline._then("image.rotate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.scale_jitter")
+def image_scale_jitter(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    scale: float | Sequence[float] = (0.1, 2),
+    interpolation: Literal["nearest", "bilinear", "bicubic", "box", "lanczos"] = "bilinear",
+    antialias: bool = True,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Resize to fit into a size, times a random factor.
+
+    Operator `image.scale_jitter`, kind map, version 1; random, resampling, defers,
+    shrinks.
+
+    Like torchvision's ScaleJitter: the image is resized so that it just fits into
+    `size`, times a factor from `scale`; its aspect stays. image.fixed_size_crop makes
+    images of one size of the results.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        scale: smallest and largest factor; list of floats, 2 items, each more than 0
+            and at most 1000, default [0.1, 2].
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, bicubic, box, lanczos, default bilinear.
+        antialias: average over all pixels that a new pixel covers when shrinking;
+            nearest never does; bool, default true.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "scale": scale, "interpolation": interpolation, "antialias": antialias, "field": field}
+    defaults: dict[str, Any] = {"scale": (0.1, 2), "interpolation": "bilinear", "antialias": True, "field": ("image",)}
+    return pipeline._then("image.scale_jitter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.standardize")
@@ -2634,6 +2928,55 @@ def source_arrow(
     params: dict[str, Any] = {"path": path, "columns": columns, "fill": fill, "batch_max": batch_max, "batch_cache": batch_cache}
     defaults: dict[str, Any] = {"columns": ("*",), "fill": {}, "batch_max": "4GiB", "batch_cache": "256MiB"}
     return Pipeline._source("source.arrow", params, defaults, name=name)
+
+
+@checked_op("source.coco")
+def source_coco(
+    path: PathLike,
+    annotations: PathLike,
+    *,
+    crowd: bool = True,
+    empty: bool = True,
+    classes: str | Sequence[str] | None = None,
+    columns: str | Sequence[str] = (),
+    name: str | None = None,
+) -> Pipeline:
+    """The images of a COCO data set, with boxes and labels.
+
+    Operator `source.coco`, kind source, version 1; pure.
+
+    One record per image, in order of id: `data` (the bytes of its file), `boxes`
+    (float32 [n, 4]: x1, y1, x2, y2 in pixels), `labels` (int64 [n]) and `image_id`. Ids
+    of categories become numbers from 0 without gaps, in order of id; the field knows
+    the names. A validation set gets the numbers of the training set by `classes`.
+    Boxes are as the file has them, also those of no width: boxes.sanitize drops them.
+    What is wrong with an annotation (no bbox, a negative width, an unknown category)
+    makes its image a bad record, whose message names the annotation's id; an annotation
+    of an image that is not listed is an error at once. Polygons and key points are
+    skipped.
+
+    Args:
+        path: the folder of the images, or its URI; path, required.
+        annotations: the file of annotations, such as instances_train2017.json; path,
+            required.
+        crowd: keep annotations of crowds (iscrowd), whose box is around many objects;
+            bool, default true.
+        empty: keep images without annotations; bool, default true.
+        classes: names of the categories in the order of their numbers, such as those of
+            the training set; default: the file's, in order of id; list of strings, 1 to
+            32768 items, optional.
+        columns: further fields: area, iscrowd and annotation_id of each box, path of
+            the image; list of strings, 0 to 4 items, default [].
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "annotations": annotations, "crowd": crowd, "empty": empty, "classes": classes, "columns": columns}
+    defaults: dict[str, Any] = {"crowd": True, "empty": True, "columns": ()}
+    return Pipeline._source("source.coco", params, defaults, name=name)
 
 
 @checked_op("source.csv")
@@ -3984,15 +4327,20 @@ class Methods:
     padded_batch = batch_pad
     batch = batch_stack
     unbatch = batch_unbatch
+    anchors = boxes_anchors
+    convert_boxes = boxes_convert
+    sanitize = boxes_sanitize
     affine = image_affine
     center_crop = image_center_crop
     clip = image_clip
     color_jitter = image_color_jitter
     cover_crop = image_cover_crop
     decode = image_decode
+    fixed_size_crop = image_fixed_size_crop
     flip = image_flip
     gaussian_blur = image_gaussian_blur
     grayscale = image_grayscale
+    iou_crop = image_iou_crop
     normalize = image_normalize
     pad = image_pad
     photometric_distort = image_photometric_distort
@@ -4002,6 +4350,7 @@ class Methods:
     resize = image_resize
     resize_shortest = image_resize_shortest
     rotate = image_rotate
+    scale_jitter = image_scale_jitter
     standardize = image_standardize
     zoom_out = image_zoom_out
     repeat = order_repeat
