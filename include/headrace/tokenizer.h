@@ -70,8 +70,10 @@ hr_tokenizer_from_tiktoken(const char *path, enum hr_tokenizer_pattern pattern,
 
 /* Hugging Face's tokenizer.json: a BPE model without normalizer whose pre_tokenizer is
  * ByteLevel (r50k) or a Split by the pattern of cl100k, llama3 or o200k followed by
- * ByteLevel. Its post_processor, truncation and padding do not apply; special tokens are
- * only decoded. */
+ * ByteLevel; or a WordPiece model (BERT, DistilBERT) with BertNormalizer or no
+ * normalizer, BertPreTokenizer, and WordPiece as decoder or none. Its post_processor,
+ * truncation and padding do not apply; special tokens are only decoded. What is not
+ * supported is HR_ERR_UNSUPPORTED, with file, line and its path in the file. */
 HR_API HR_CHECK enum hr_err
 hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_tokenizer,
                        struct hr_error *reterr);

@@ -3673,8 +3673,9 @@ def text_detokenize(
 
     int32 `[tokens]` to a byte string: the bytes of the tokens one after the other,
     which are those of the text that text.tokenize_bpe was given. With `model` it is the
-    text as normalised by the model, without control symbols. An id that is no token is
-    an error. The files are as in text.tokenize_bpe and text.tokenize_unigram.
+    text as normalised by the model, without control symbols; with a `json` of
+    WordPiece, the words as its decoder joins them. An id that is no token is an error.
+    The files are as in text.tokenize_bpe and text.tokenize_unigram.
 
     Args:
         pipeline: what the operator reads.
@@ -3933,8 +3934,8 @@ def text_tokenize_unigram(
 @checked_op("text.tokenize_wordpiece")
 def text_tokenize_wordpiece(
     pipeline: Pipeline,
-    vocab: PathLike,
     *,
+    vocab: PathLike | None = None,
     lower: bool = True,
     accents: Literal["auto", "strip", "keep"] = "auto",
     clean: bool = True,
@@ -3944,6 +3945,7 @@ def text_tokenize_wordpiece(
     chars_max: int = 100,
     field: str = "text",
     to: str = "tokens",
+    json: PathLike | None = None,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -3956,12 +3958,14 @@ def text_tokenize_wordpiece(
     The ids are those of Hugging Face's BertNormalizer, BertPreTokenizer and WordPiece:
     text that looks like a special token is ordinary text, and Unicode's properties are
     those of version 8, as there. Bytes that are not UTF-8 are characters of no kind.
-    The words and ids of the vocabulary, not its path, are part of the fingerprint.
+    `json` must have BertNormalizer or no normalizer, and BertPreTokenizer; its
+    post_processor, truncation and padding do not apply. The words and ids of the
+    vocabulary, not its path, are part of the fingerprint.
 
     Args:
         pipeline: what the operator reads.
         vocab: the vocabulary, BERT's vocab.txt: a token per line, whose id is the
-            number of the line from 0; path, required.
+            number of the line from 0; path, optional.
         lower: lower case first; bool, default true.
         accents: what becomes of accents; auto: strip them with `lower`, else keep them;
             enum, one of auto, strip, keep, default auto.
@@ -3973,6 +3977,8 @@ def text_tokenize_wordpiece(
         chars_max: longer words are unknown; int, 1 to 1000, in characters, default 100.
         field: the field with the text; it is dropped; field, default text.
         to: the field that becomes the ids; field, default tokens.
+        json: instead of the vocabulary: Hugging Face's tokenizer.json of a WordPiece
+            model, which says what the other parameters say; path, optional.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -3980,7 +3986,7 @@ def text_tokenize_wordpiece(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"vocab": vocab, "lower": lower, "accents": accents, "clean": clean, "chinese": chinese, "unknown": unknown, "prefix": prefix, "chars_max": chars_max, "field": field, "to": to}
+    params: dict[str, Any] = {"vocab": vocab, "lower": lower, "accents": accents, "clean": clean, "chinese": chinese, "unknown": unknown, "prefix": prefix, "chars_max": chars_max, "field": field, "to": to, "json": json}
     defaults: dict[str, Any] = {"lower": True, "accents": "auto", "clean": True, "chinese": True, "unknown": "[UNK]", "prefix": "##", "chars_max": 100, "field": "text", "to": "tokens"}
     return pipeline._then("text.tokenize_wordpiece", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 

@@ -67,11 +67,13 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, path: PathLike) -> Tokenizer:
-        """Hugging Face's tokenizer.json, if it is byte-level BPE.
+        """Hugging Face's tokenizer.json, if it is byte-level BPE or WordPiece (BERT, DistilBERT).
 
-        There must be no normalizer, and the pre_tokenizer must be ByteLevel, or a Split by the
-        pattern of GPT-2, Llama 3 or o200k followed by ByteLevel. Its post_processor, truncation and
-        padding are not applied; special tokens are only decoded.
+        With BPE there must be no normalizer, and the pre_tokenizer must be ByteLevel, or a Split by
+        the pattern of GPT-2, Llama 3 or o200k followed by ByteLevel. With WordPiece the normalizer
+        must be BertNormalizer or none, the pre_tokenizer BertPreTokenizer, the decoder WordPiece or
+        none. The post_processor, truncation and padding are not applied; special tokens are only
+        decoded.
 
         Raises:
             UnsupportedError: it is another kind of tokenizer. For the file, as from_gpt2.

@@ -253,7 +253,7 @@ def test_word_pieces_are_those_of_hugging_face(
     other.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower, strip_accents=strip)
     other.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     lines = bert_lines(rng, some)
-    pipe = hr.lines(write_lines(tmp_path, lines)).tokenize_wordpiece(vocabulary, lower=lower, accents=accents)
+    pipe = hr.lines(write_lines(tmp_path, lines)).tokenize_wordpiece(vocab=vocabulary, lower=lower, accents=accents)
     batches = pipe.batch(500, ragged=True).loader(output="numpy")
     got = [item.tolist() for batch in batches for item in batch.tokens.items()]
     for line, ids in zip(lines, got, strict=True):

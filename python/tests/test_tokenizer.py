@@ -11,6 +11,7 @@ import pickle
 import random
 import struct
 import threading
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -319,6 +320,112 @@ def test_every_character_is_classed_as_by_tiktoken(tmp_path: pathlib.Path, patte
         some = [chr(c) for c in range(low, low + 4096) if not 0xD800 <= c < 0xE000]
         text = "".join(f"a{c}A {c}\n" for c in some)
         assert tokenizer.encode(text).tolist() == encoding.encode_ordinary(text)
+
+
+# ---- WordPiece ----
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "water", "##wheel", "##s", ",", ".", "'", "s", "the", "e", "中"]
+
+
+def bert(words: list[str], **normalizer: Any) -> dict[str, Any]:
+    """A tokenizer.json as BERT's is."""
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    options = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": words.index(word), "content": word, **flags} for word in specials],
+        "normalizer": {"type": "BertNormalizer", **options, **normalizer},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {word: i for i, word in enumerate(words)},
+        },
+    }
+
+
+def write_json(folder: pathlib.Path, content: dict[str, Any]) -> pathlib.Path:
+    path = folder / "a tokenizer.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_wordpiece_json_by_itself(tmp_path: pathlib.Path) -> None:
+    path = write_json(tmp_path, bert(WORDS))
+    tokenizer = hr.Tokenizer.from_json(path)
+    ids = [12, 5, 6, 7, 8, 13, 14, 10, 11, 9, 1]
+    for again in (tokenizer, pickle.loads(pickle.dumps(tokenizer))):
+        assert again.encode("The\tWaterWheels, \u00c9中's. xyz").tolist() == ids
+    assert tokenizer.decode(ids) == "the waterwheels, e 中 ' s. [UNK]"
+    assert tokenizer.encode("").tolist() == [] and tokenizer.decode([]) == ""
+    values, offsets = tokenizer.encode_batch(["the water", "", b"the \xff"] * 50, threads=3)
+    assert offsets.tolist()[:4] == [0, 2, 2, 4] and values.tolist() == [12, 5, 12, 1] * 50
+    assert tokenizer.vocab_size == len(WORDS)
+    lines = tmp_path / "lines.txt"
+    lines.write_text("the water\r\n\nwaterwheel", encoding="utf-8")
+    pipe = hr.lines(lines).tokenize_wordpiece(json=path)
+    back = pipe.detokenize(json=path).batch(3).loader()
+    assert [text for batch in back for text in batch.text] == ["the water", "", "waterwheel"]
+    with pytest.raises(hr.UnsupportedError, match="WordPiece, not byte-level BPE"):
+        _ = hr.lines(lines).tokenize_bpe(json=path).fingerprint
+    with pytest.raises(hr.ArgumentError, match="vocab or json"):
+        _ = hr.lines(lines).tokenize_wordpiece(json=path, vocab=path).fingerprint
+
+
+def is_old(char: str) -> bool:
+    """Whether all libraries' tables have it."""
+    return unicodedata.ucd_3_2_0.category(char) != "Cn" or 0x1F300 <= ord(char) < 0x1FA00
+
+
+def test_ids_of_bert_as_hugging_face_has_them(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    """A model trained on the text at hand, with drawn options. Characters that are newer than the library's tables
+    decompose differently."""
+    tokenizers = pytest.importorskip("tokenizers")
+    for _ in range(6):
+        texts = ["".join(c for c in random_text(rng, 60) if is_old(c)) for _ in range(200)]
+        trained = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
+        options = {key: rng.random() < 0.5 for key in ("clean_text", "handle_chinese_chars", "lowercase")}
+        content = bert(WORDS, strip_accents=rng.choice([None, True, False]), **options)
+        trained.normalizer = tokenizers.normalizers.BertNormalizer(
+            **{k: v for k, v in content["normalizer"].items() if k != "type"}
+        )
+        trained.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+        trained.train_from_iterator(
+            (text.replace("\0", "") for text in texts),  # JSON keys have no NUL characters here
+            tokenizers.trainers.WordPieceTrainer(vocab_size=3000, special_tokens=WORDS[:5], show_progress=False),
+        )
+        vocab = trained.get_vocab()
+        content = {**content, **bert(sorted(vocab, key=vocab.__getitem__)), "normalizer": content["normalizer"]}
+        if rng.random() < 0.3:
+            content["decoder"] = None
+        path = write_json(tmp_path, content)
+        ours, other = hr.Tokenizer.from_json(path), tokenizers.Tokenizer.from_file(str(path))
+        for text in texts:
+            ids = ours.encode(text).tolist()
+            assert ids == other.encode(text, add_special_tokens=False).ids, ascii(text)
+            assert ours.decode(ids) == other.decode(ids, skip_special_tokens=False), ids
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("normalizer", {"type": "NFC"}, r"json:1:\d+: normalizer.type"),
+        ("pre_tokenizer", {"type": "Whitespace"}, "pre_tokenizer.type"),
+        ("decoder", {"type": "ByteLevel"}, "decoder.type"),
+        ("model", {"type": "Unigram", "vocab": []}, "model.type Unigram"),
+        ("added_tokens", [{"id": 5, "content": "water", "special": False}], "water"),
+    ],
+)
+def test_parts_of_a_wordpiece_json_that_are_refused(tmp_path: pathlib.Path, part: str, value: Any, words: str) -> None:
+    with pytest.raises(hr.UnsupportedError, match=words):
+        hr.Tokenizer.from_json(write_json(tmp_path, bert(WORDS) | {part: value}))
 
 
 # ---- SentencePiece ----

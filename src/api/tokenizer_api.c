@@ -3,6 +3,7 @@
  */
 #include "codec/bpe.h"
 #include "codec/sentencepiece.h"
+#include "codec/tokenizer_json.h"
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/error.h"
@@ -105,7 +106,7 @@ static enum hr_err from_file(const char *path,
 enum hr_err hr_tokenizer_from_json(const char *path, struct hr_tokenizer **ret_tokenizer,
                                    struct hr_error *reterr)
 {
-    return from_file(path, hr__bpe_read_json, ret_tokenizer, reterr);
+    return from_file(path, hr__tokenizer_read_json, ret_tokenizer, reterr);
 }
 
 enum hr_err

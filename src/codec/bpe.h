@@ -20,8 +20,10 @@ HR_CHECK enum hr_err
 hr__bpe_read_tiktoken(const struct hr_tokenizer_file *ranks,
                       enum hr_tokenizer_pattern pattern,
                       struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr);
+/* Of a tokenizer.json whose model is BPE. */
+struct hr_doc;
 HR_CHECK enum hr_err
-hr__bpe_read_json(const struct hr_tokenizer_file *json,
+hr__bpe_read_json(const struct hr_tokenizer_file *json, const struct hr_doc *doc,
                   struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr);
 
 /* The bytes of a token of a byte-level BPE; NULL if `id` is none. */

@@ -6,8 +6,8 @@
  * printable Latin-1 for itself, the other bytes in order for U+0100 on.
  */
 #include "codec/bpe_priv.h"
+#include "codec/tokenizer_json.h"
 #include "core/alloc.h"
-#include "core/doc.h"
 #include "core/error.h"
 #include "core/str.h"
 
@@ -386,32 +386,12 @@ static const struct {
                  "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" SPACES            },
 };
 
-static bool is_absent(const struct hr_doc *doc)
-{
-    return doc == NULL || doc->kind == HR_DOC_NULL ||
-           (doc->kind == HR_DOC_STRING && doc->as.string.length == 0);
-}
-
-/* A member that is a bool; `fallback` if it is absent. */
-static bool get_bool(const struct hr_doc *map, const char *key, bool fallback)
-{
-    const struct hr_doc *doc = hr__doc_get(map, key);
-
-    return doc != NULL && doc->kind == HR_DOC_BOOL ? doc->as.boolean : fallback;
-}
-
-static bool is_type(const struct hr_doc *doc, const char *type)
-{
-    const char *text = hr__doc_get_string(doc, "type");
-
-    return text != NULL && strcmp(text, type) == 0;
-}
-
 /* ByteLevel as a pre-tokenizer that adds no space. */
 static bool is_byte_level(const struct hr_doc *doc, bool splits_words)
 {
-    return is_type(doc, "ByteLevel") && !get_bool(doc, "add_prefix_space", true) &&
-           get_bool(doc, "use_regex", true) == splits_words;
+    return hr__json_is_type(doc, "ByteLevel") &&
+           !hr__json_bool(doc, "add_prefix_space", true) &&
+           hr__json_bool(doc, "use_regex", true) == splits_words;
 }
 
 static bool find_split(const struct hr_doc *doc, enum hr_tokenizer_pattern *ret_pattern)
@@ -419,8 +399,8 @@ static bool find_split(const struct hr_doc *doc, enum hr_tokenizer_pattern *ret_
     const char *behavior = hr__doc_get_string(doc, "behavior");
     const char *regex = hr__doc_get_string(hr__doc_get(doc, "pattern"), "Regex");
 
-    if (!is_type(doc, "Split") || behavior == NULL || regex == NULL ||
-        strcmp(behavior, "Isolated") != 0 || get_bool(doc, "invert", false))
+    if (!hr__json_is_type(doc, "Split") || behavior == NULL || regex == NULL ||
+        strcmp(behavior, "Isolated") != 0 || hr__json_bool(doc, "invert", false))
         return false;
     for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
         if (strcmp(regex, splits[i].regex) == 0) {
@@ -437,8 +417,9 @@ static enum hr_err read_pattern(struct read *r, const struct hr_doc *doc)
 
     if (pre != NULL && is_byte_level(pre, true))
         return HR_OK;
-    list = pre != NULL && is_type(pre, "Sequence") ? hr__doc_get(pre, "pretokenizers")
-                                                   : NULL;
+    list = pre != NULL && hr__json_is_type(pre, "Sequence")
+               ? hr__doc_get(pre, "pretokenizers")
+               : NULL;
     if (list != NULL && list->kind == HR_DOC_LIST && list->as.list.count == 2 &&
         find_split(list->as.list.items[0], &r->builder.t->pattern) &&
         is_byte_level(list->as.list.items[1], false))
@@ -453,19 +434,15 @@ static enum hr_err check_model(struct read *r, const struct hr_doc *model)
 {
     static const char *const empty[] = {"dropout", "continuing_subword_prefix",
                                         "end_of_word_suffix"};
-    const char *type = hr__doc_get_string(model, "type");
 
-    if (type == NULL || strcmp(type, "BPE") != 0)
-        return fail_at(r, HR_ERR_UNSUPPORTED, model, "the model must be BPE, not %.60s",
-                       type != NULL ? type : "without a type");
     for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
         const struct hr_doc *value = hr__doc_get(model, empty[i]);
 
-        if (!is_absent(value))
+        if (!hr__json_is_absent(value))
             return fail_at(r, HR_ERR_UNSUPPORTED, value,
                            "byte-level BPE with a %s is not supported", empty[i]);
     }
-    if (get_bool(model, "byte_fallback", false))
+    if (hr__json_bool(model, "byte_fallback", false))
         return fail_at(r, HR_ERR_UNSUPPORTED, model, "%s is not supported",
                        "BPE with byte_fallback");
     return HR_OK;
@@ -505,7 +482,7 @@ static enum hr_err read_added(struct read *r, const struct hr_doc *item)
     if (id == NULL || text == NULL)
         return fail_at(r, HR_ERR_FORMAT, item, "an added token needs %s",
                        "\"id\" and \"content\"");
-    if (!get_bool(item, "special", false))
+    if (!hr__json_bool(item, "special", false))
         return fail_at(r, HR_ERR_UNSUPPORTED, item,
                        "added token \"%.100s\" is not special: splitting text at such "
                        "tokens is not supported",
@@ -529,12 +506,12 @@ static enum hr_err read_json(struct read *r, const struct hr_doc *doc)
         merges->kind != HR_DOC_LIST)
         return fail_at(r, HR_ERR_FORMAT, doc, "expected a tokenizer.json%s",
                        " with a map model.vocab and a list model.merges");
-    if (!is_absent(hr__doc_get(doc, "normalizer")))
+    if (!hr__json_is_absent(hr__doc_get(doc, "normalizer")))
         return fail_at(r, HR_ERR_UNSUPPORTED, hr__doc_get(doc, "normalizer"),
                        "a %s is not supported: normalise the text first", "normalizer");
     HR_TRY(check_model(r, model));
     HR_TRY(read_pattern(r, doc));
-    r->builder.t->whole = get_bool(model, "ignore_merges", false);
+    r->builder.t->whole = hr__json_bool(model, "ignore_merges", false);
     HR_TRY(add_vocab(r, vocab));
     HR_TRY(read_merges(r, merges));
     if (added != NULL && added->kind == HR_DOC_LIST)
@@ -544,19 +521,11 @@ static enum hr_err read_json(struct read *r, const struct hr_doc *doc)
 }
 
 enum hr_err
-hr__bpe_read_json(const struct hr_tokenizer_file *json,
+hr__bpe_read_json(const struct hr_tokenizer_file *json, const struct hr_doc *doc,
                   struct hr_tokenizer **ret_tokenizer, struct hr_error *reterr)
 {
-    struct hr_doc *doc;
     struct read r;
-    enum hr_err err;
 
-    HR_TRY(hr__doc_parse(json->data, json->bytes, json->name, &doc, reterr));
-    err = begin(&r, json, reterr);
-    if (err == HR_OK) {
-        err = read_json(&r, doc);
-        err = end(&r, err, ret_tokenizer);
-    }
-    hr__doc_destroy(doc);
-    return err;
+    HR_TRY(begin(&r, json, reterr));
+    return end(&r, read_json(&r, doc), ret_tokenizer);
 }

@@ -2,6 +2,7 @@
 #include "tests/support/check.h"
 
 #include "codec/bpe_scan.h"
+#include "codec/tokenizer_json.h"
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "tests/support/isas.h"
@@ -76,7 +77,7 @@ static struct hr_tokenizer *read_json(const struct tiny *tiny)
 
     tiny_json(tiny, TINY_R50K, &json);
     file = (struct hr_tokenizer_file){json.text, json.length, "tokenizer.json"};
-    CHECK_OK(hr__bpe_read_json(&file, &t, NULL));
+    CHECK_OK(hr__tokenizer_read_json(&file, &t, NULL));
     hr__str_finish(&json);
     return t;
 }
@@ -376,7 +377,7 @@ check_json(const char *from, const char *to, enum hr_err code, const char *messa
     hr__str_add(&changed, to);
     hr__str_add(&changed, at + strlen(from));
     file = (struct hr_tokenizer_file){changed.text, changed.length, "t.json"};
-    CHECK_ERR(code, hr__bpe_read_json(&file, &t, &error));
+    CHECK_ERR(code, hr__tokenizer_read_json(&file, &t, &error));
     if (code != HR_OK)
         CHECK_HAS(error.message, message);
     if (code != HR_OK)
@@ -444,7 +445,7 @@ TEST(any_failing_allocation_is_reported)
         enum hr_err err;
 
         hr__fault_arm(HR_FAULT_ALLOC, nth);
-        err = hr__bpe_read_json(&file, &t, &error);
+        err = hr__tokenizer_read_json(&file, &t, &error);
         if (err == HR_OK)
             err = hr_tokenizer_append(t, text.text, text.length, &ids, &error);
         failed = hr__fault_calls() >= nth;

@@ -178,27 +178,43 @@ static enum hr_err read_file(struct read *r)
 
     if (r->file->bytes >= 3 && memcmp(at, "\xEF\xBB\xBF", 3) == 0)
         at += 3;
-    HR_TRY(is_json(r->file->name) ? read_json(r) : read_lines(r, at, end));
-    if (r->vocab->count == 0)
-        return hr__fail(r->error, HR_ERR_FORMAT, "%s: it holds no words", r->file->name);
-    return hash_words(r);
+    return is_json(r->file->name) ? read_json(r) : read_lines(r, at, end);
+}
+
+static enum hr_err finish(struct read *r, enum hr_err err, struct hr_vocab **ret_vocab)
+{
+    if (err == HR_OK && r->vocab->count == 0)
+        err = hr__fail(r->error, HR_ERR_FORMAT, "%s: it holds no words", r->file->name);
+    if (err == HR_OK)
+        err = hash_words(r);
+    if (err == HR_OK)
+        *ret_vocab = r->vocab;
+    else
+        hr__vocab_destroy(r->vocab);
+    return err;
 }
 
 enum hr_err hr__vocab_read(const struct hr_tokenizer_file *file,
                            struct hr_vocab **ret_vocab, struct hr_error *reterr)
 {
     struct read r = {.file = file, .error = reterr};
-    enum hr_err err;
 
     r.vocab = hr__calloc(1, sizeof *r.vocab);
     if (r.vocab == NULL)
         return no_memory(&r);
-    err = read_file(&r);
-    if (err == HR_OK)
-        *ret_vocab = r.vocab;
-    else
-        hr__vocab_destroy(r.vocab);
-    return err;
+    return finish(&r, read_file(&r), ret_vocab);
+}
+
+enum hr_err
+hr__vocab_read_map(const struct hr_tokenizer_file *file, const struct hr_doc *map,
+                   struct hr_vocab **ret_vocab, struct hr_error *reterr)
+{
+    struct read r = {.file = file, .error = reterr};
+
+    r.vocab = hr__calloc(1, sizeof *r.vocab);
+    if (r.vocab == NULL)
+        return no_memory(&r);
+    return finish(&r, read_map(&r, map), ret_vocab);
 }
 
 void hr__vocab_destroy(struct hr_vocab *vocab)

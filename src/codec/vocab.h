@@ -16,6 +16,12 @@ struct hr_vocab;
  */
 HR_CHECK enum hr_err hr__vocab_read(const struct hr_tokenizer_file *file,
                                     struct hr_vocab **ret_vocab, struct hr_error *reterr);
+
+/* The same from a map of words and ids that was read from the file. */
+struct hr_doc;
+HR_CHECK enum hr_err
+hr__vocab_read_map(const struct hr_tokenizer_file *file, const struct hr_doc *map,
+                   struct hr_vocab **ret_vocab, struct hr_error *reterr);
 void hr__vocab_destroy(struct hr_vocab *vocab);
 
 /* The id of a word, or -1. */

@@ -66,9 +66,9 @@ void hr__wordpiece_destroy(struct hr_wordpiece *wordpiece)
     hr__free(wordpiece);
 }
 
-struct hr_hash128 hr__wordpiece_vocab_hash(const struct hr_wordpiece *wordpiece)
+const struct hr_vocab *hr__wordpiece_vocab(const struct hr_wordpiece *wordpiece)
 {
-    return hr__vocab_hash(wordpiece->vocab);
+    return wordpiece->vocab;
 }
 
 /* ---- characters ---- */

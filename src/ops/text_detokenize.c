@@ -77,7 +77,8 @@ const struct hr_op hr_op_text_detokenize = {
     .summary = "token ids back to text",
     .doc = "int32 `[tokens]` to a byte string: the bytes of the tokens one after the "
            "other, which are those of the text that text.tokenize_bpe was given. With "
-           "`model` it is the text as normalised by the model, without control symbols. "
+           "`model` it is the text as normalised by the model, without control symbols; "
+           "with a `json` of WordPiece, the words as its decoder joins them. "
            "An id that is no token is an error. The files are as in text.tokenize_bpe "
            "and text.tokenize_unigram.",
     .version = 1,

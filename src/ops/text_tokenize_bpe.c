@@ -39,6 +39,9 @@ static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
 {
     const struct tokenize *p = open->params;
 
+    if (p->files.json != NULL)
+        return hr__tokenizer_json_open(p->files.json, "byte-level BPE", ret_state,
+                                       open->error);
     return hr__tokenizer_files_open(&p->files, ret_state, open->error);
 }
 

@@ -1,15 +1,16 @@
 /*
  * text.tokenize_wordpiece - text to the ids of its tokens, by BERT's WordPiece.
  *
- * The vocabulary is the node's state, which all threads share.
+ * The tokenizer is the node's state, which all threads share.
  */
 #include "codec/wordpiece.h"
 #include "core/alloc.h"
 #include "core/file.h"
 #include "ops/text.h"
+#include "ops/tokenizer_files.h"
 
 struct tokenize {
-    const char *field, *to, *vocab, *unknown, *prefix;
+    const char *field, *to, *vocab, *unknown, *prefix, *json;
     bool lower, clean, chinese;
     int accents;
     int64_t chars_max;
@@ -19,7 +20,7 @@ enum { ACCENTS_AUTO, ACCENTS_STRIP, ACCENTS_KEEP };
 static const char *const accents[] = {"auto", "strip", "keep", NULL};
 
 static const struct hr_param tokenize_params[] = {
-    HR_P_PATH(struct tokenize, vocab, .required = true, .not_identity = true,
+    HR_P_PATH(struct tokenize, vocab, .not_identity = true,
               .help =
                   "the vocabulary, BERT's vocab.txt: a token per line, whose id is the "
                   "number of the line from 0"),
@@ -42,15 +43,37 @@ static const struct hr_param tokenize_params[] = {
                .help = "the field with the text; it is dropped"),
     HR_P_FIELD(struct tokenize, to, .fallback = "tokens", .access = HR_ACCESS_WRITE,
                .help = "the field that becomes the ids"),
+    HR_P_PATH(struct tokenize, json, .not_identity = true,
+              .help = "instead of the vocabulary: Hugging Face's tokenizer.json of a "
+                      "WordPiece model, which says what the other parameters say"),
 };
 
 enum { FIELD_FROM, FIELD_TO };
 
 static enum hr_err tokenize_infer(struct hr_infer *infer)
 {
+    const struct tokenize *p = infer->params;
+
+    if ((p->vocab != NULL) == (p->json != NULL))
+        return hr__infer_fail(infer, "vocab", HR_ERR_ARGUMENT,
+                              "give the file of one tokenizer: vocab or json");
     HR_TRY(hr__infer_text(infer));
     hr__infer_tokens(infer->fields[FIELD_TO]);
     return HR_OK;
+}
+
+static enum hr_err
+read_vocab(const char *path, struct hr_vocab **ret_vocab, struct hr_error *error)
+{
+    struct hr_tokenizer_file file = {.name = path};
+    enum hr_err err;
+    char *data;
+
+    HR_TRY(hr__file_read(path, HR_TOKENIZER_FILE_MAX, &data, &file.bytes, error));
+    file.data = data;
+    err = hr__vocab_read(&file, ret_vocab, error);
+    hr__free(data);
+    return err;
 }
 
 static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
@@ -65,50 +88,19 @@ static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
         .unknown = p->unknown,
         .prefix = p->prefix,
         .chars_max = (int32_t)p->chars_max};
-    struct hr_tokenizer_file file = {.name = p->vocab};
+    const struct hr_wordpiece_decoder decoder = {NULL, false}; /* nothing is decoded */
+    struct hr_tokenizer *tokenizer = NULL;
     struct hr_wordpiece *wordpiece = NULL;
     struct hr_vocab *vocab = NULL;
-    enum hr_err err;
-    char *data;
+    struct hr_hash128 hash;
 
-    HR_TRY(
-        hr__file_read(p->vocab, HR_TOKENIZER_FILE_MAX, &data, &file.bytes, open->error));
-    file.data = data;
-    err = hr__vocab_read(&file, &vocab, open->error);
-    hr__free(data);
-    if (err != HR_OK)
-        return err;
+    if (p->json != NULL)
+        return hr__tokenizer_json_open(p->json, "WordPiece", ret_state, open->error);
+    HR_TRY(read_vocab(p->vocab, &vocab, open->error));
+    hash = hr__vocab_hash(vocab);
     HR_TRY(hr__wordpiece_create(vocab, &options, &wordpiece, open->error));
-    *ret_state = wordpiece;
-    return HR_OK;
-}
-
-static void tokenize_close(void *state)
-{
-    hr__wordpiece_destroy(state);
-}
-
-static void
-tokenize_identity(const void *params, const void *state, struct hr_hasher *hasher)
-{
-    const struct hr_hash128 hash = hr__wordpiece_vocab_hash(state);
-
-    (void)params;
-    hr__hasher_add(hasher, &hash, sizeof hash);
-}
-
-static enum hr_err tokenize_apply(struct hr_op_ctx *ctx)
-{
-    struct hr_value *text = ctx->fields[FIELD_FROM];
-    size_t bytes = text->bytes;
-    void *scratch, *ids;
-    int64_t count;
-
-    HR_TRY(hr__op_alloc(ctx, HR_WORDPIECE_SCRATCH(bytes) * sizeof(uint32_t), &scratch));
-    HR_TRY(hr__op_alloc(ctx, HR_WORDPIECE_ROOM(bytes) * sizeof(int32_t), &ids));
-    count = (int64_t)hr__wordpiece_encode(ctx->state, text->data, bytes, scratch, ids);
-    hr__value_clear(text);
-    hr__value_set_tensor(ctx->fields[FIELD_TO], HR_I32, 1, &count, ids, NULL);
+    HR_TRY(hr__wordpiece_tokenizer(wordpiece, &decoder, hash, &tokenizer, open->error));
+    *ret_state = tokenizer;
     return HR_OK;
 }
 
@@ -120,15 +112,17 @@ const struct hr_op hr_op_text_tokenize_wordpiece = {
         "them. The ids are those of Hugging Face's BertNormalizer, BertPreTokenizer "
         "and WordPiece: text that looks like a special token is ordinary text, and "
         "Unicode's properties are those of version 8, as there. Bytes that are not "
-        "UTF-8 are characters of no kind. The words and ids of the vocabulary, not its "
-        "path, are part of the fingerprint.",
+        "UTF-8 are characters of no kind. `json` must have BertNormalizer or no "
+        "normalizer, and BertPreTokenizer; its post_processor, truncation and padding do "
+        "not apply. The words and ids of the vocabulary, not its path, are part of the "
+        "fingerprint.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE,
     HR_PARAMS(tokenize_params, struct tokenize),
     .infer = tokenize_infer,
     .open = tokenize_open,
-    .close = tokenize_close,
-    .identity = tokenize_identity,
-    .apply = tokenize_apply,
+    .close = hr__tokenizer_close,
+    .identity = hr__tokenizer_identity,
+    .apply = hr__tokenizer_apply,
 };

@@ -2,6 +2,9 @@
  * ops/tokenizer_files.c - the files of tokenizers.
  */
 #include "ops/tokenizer_files.h"
+#include "core/error.h"
+
+#include <string.h>
 
 const char *const hr__tokenizer_patterns[] = {
 #define PATTERN_NAME(name, value) [value] = #name,
@@ -42,6 +45,24 @@ enum hr_err hr__tokenizer_files_open(const struct hr_tokenizer_files *files,
             files->ranks, (enum hr_tokenizer_pattern)files->pattern, &tokenizer, error));
     else
         HR_TRY(hr_tokenizer_from_gpt2(files->encoder, files->merges, &tokenizer, error));
+    *ret_state = tokenizer;
+    return HR_OK;
+}
+
+enum hr_err hr__tokenizer_json_open(const char *path, const char *kind, void **ret_state,
+                                    struct hr_error *error)
+{
+    struct hr_tokenizer *tokenizer = NULL;
+    const char *name;
+
+    HR_TRY(hr_tokenizer_from_json(path, &tokenizer, error));
+    name = hr__tokenizer_kind(tokenizer)->name;
+    if (strcmp(name, kind) != 0) {
+        hr_tokenizer_destroy(tokenizer);
+        return hr__fail(error, HR_ERR_UNSUPPORTED,
+                        "%s: the model is %s, not %s: another text.tokenize_ op takes it",
+                        path, name, kind);
+    }
     *ret_state = tokenizer;
     return HR_OK;
 }

@@ -55,6 +55,10 @@ hr__tokenizer_files_infer(struct hr_infer *infer, const struct hr_tokenizer_file
 HR_CHECK enum hr_err hr__tokenizer_files_open(const struct hr_tokenizer_files *files,
                                               void **ret_state, struct hr_error *error);
 
+/* The same for a tokenizer.json whose model is of a kind, "WordPiece". */
+HR_CHECK enum hr_err hr__tokenizer_json_open(const char *path, const char *kind,
+                                             void **ret_state, struct hr_error *error);
+
 /* The same for a SentencePiece model. */
 HR_CHECK enum hr_err
 hr__sentencepiece_open(const char *model, void **ret_state, struct hr_error *error);
