@@ -17,13 +17,43 @@ _VALUES = frozenset(
 )
 
 
+def with_values(dataset: Any, item: Any) -> Any:
+    """The item without what is None in all items of a Hugging Face dataset, such as the path of embedded pictures."""
+    if not _is_dataset(dataset) or not isinstance(item, dict):
+        return item
+    made = {}
+    for key, value in item.items():
+        if value is None and _is_empty(dataset, [key]):
+            continue
+        inner = isinstance(value, dict) and None in value.values()
+        made[key] = (
+            {k: v for k, v in value.items() if v is not None or not _is_empty(dataset, [key, k])} if inner else value
+        )
+    return made
+
+
+def _is_empty(dataset: Any, path: list[str]) -> bool:
+    """Whether a column, or one of a struct, has no value."""
+    try:
+        column = dataset.data.table.column(path[0])
+        if len(path) > 1:
+            column = dataset.data.table.select(path[:1]).flatten().column(".".join(path))
+    except (AttributeError, KeyError, TypeError, ValueError):  # made by a transform
+        return False
+    return bool(column.null_count == len(column))
+
+
+def _is_dataset(dataset: Any) -> bool:
+    datasets = sys.modules.get("datasets")
+    return datasets is not None and type(dataset) is getattr(datasets, "Dataset", None)
+
+
 def of(dataset: Any, items: Structure) -> object | None:
     """What `_headrace.arrow_rows` made of the fields of the items; None: they are made by calling it."""
-    datasets = sys.modules.get("datasets")
-    if datasets is None or type(dataset) is not getattr(datasets, "Dataset", None):
+    if not _is_dataset(dataset):
         return None
     try:
-        return _rows(datasets, dataset, items)
+        return _rows(sys.modules["datasets"], dataset, items)
     except (AttributeError, ImportError, KeyError, TypeError, ValueError):  # another version of datasets or pyarrow
         return None
 
@@ -37,7 +67,9 @@ def _rows(datasets: Any, dataset: Any, items: Structure) -> object | None:
         return None
     table = dataset.data.table.select(list(keys)).flatten()
     names = leaves(items)
-    if sorted(table.column_names) != sorted(names) or any(column.null_count for column in table.columns):
+    if not set(names) <= set(table.column_names) or len(set(table.column_names)) < len(table.column_names):
+        return None
+    if any(table.column(name).null_count for name in names):
         return None
     rows = dataset._indices
     if rows is not None:

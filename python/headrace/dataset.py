@@ -134,7 +134,8 @@ def from_dataset(
             is an array. Batches have the structure of the items. If it has `__getitems__`, as Hugging Face
             datasets do, that is called with the list of all records that a thread makes next, unless
             `seed_globals`. Hugging Face datasets of numbers, text, bytes and lists of numbers without None,
-            in the default format or NumPy's, are read from their Arrow memory, without Python.
+            in the default format or NumPy's, are read from their Arrow memory, without Python. What is
+            None in all of their items (the path of embedded pictures) is left out.
         names: names of the fields, or of those of a dict that are wanted. Batches are mappings
             then. By default fields are called by the keys of dicts and names of named tuples,
             "image" and "label" in pairs of a picture and a number, "field0", ... in other tuples,
@@ -193,6 +194,7 @@ def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, code
             first = dataset[0]
     except Exception as error:
         raise CodeError(f"{what}: item 0 raised {type(error).__name__}: {error}", record=0) from error
+    first = arrow_rows.with_values(dataset, first)
     layout = _layout(first, names, code.outputs, what)
     # The engine accepts values, tuples of them and pictures directly: no wrapper is needed.
     parts = () if isinstance(layout.items, str) else layout.items.parts

@@ -170,6 +170,24 @@ def test_pictures_are_decoded_by_the_library(tmp_path: pathlib.Path) -> None:
         assert np.array_equal(fields["pixels"][0], pixels[int(fields["label"][0])])
 
 
+def test_what_is_none_in_all_items_is_left_out() -> None:
+    """Embedded pictures have no path."""
+    data = [b"P6 1 1 255\n" + bytes([i] * 3) for i in range(9)]
+    columns = {"image": [{"bytes": d, "path": None} for d in data], "label": [*range(9)], "note": [None] * 9}
+    dataset = datasets.Dataset.from_dict(columns).cast_column("image", datasets.Image(decode=False)).shuffle(seed=1)
+    pipe = hr.from_dataset(dataset)
+    assert [field.name for field in pipe.fields] == ["image.bytes", "label"]
+    batch = next(iter(pipe.decode(field="image.bytes", to="pixels").batch(9).loader(output="numpy")))
+    fields = flat({name: batch[name] for name in batch})
+    assert fields["pixels"][:, 0, 0, 0].tolist() == fields["label"].tolist() == dataset["label"][:]
+    halves = dataset.add_column("half", [0.5] * 9, feature=datasets.Value("float16"))  # read by Python
+    batch = next(iter(hr.from_dataset(halves).batch(9).loader(output="numpy")))
+    assert [*flat({name: batch[name] for name in batch})] == ["image.bytes", "label", "half"]
+    some = datasets.Dataset.from_dict({"x": [1, 2], "note": [None, "a"]})
+    with pytest.raises(hr.DtypeError, match="field 'note' is a NoneType"):
+        next(iter(hr.from_dataset(some).batch(2).loader()))
+
+
 def test_shuffle_resume_ranks_and_processes(rng: random.Random) -> None:
     dataset = made(rng, 101).select_columns(["id", "text"])
     pipe = hr.from_dataset(dataset).shuffle().batch(4)
