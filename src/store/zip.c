@@ -202,6 +202,7 @@ static enum hr_err place_member(struct hr_window *window, struct hr_zip_member *
 {
     const uint8_t *head;
     const void *data;
+    size_t name_bytes, skip;
 
     if (member->at > end || end - member->at < LOCAL_BYTES)
         return damaged(window, "a member is not inside the file", reterr);
@@ -209,7 +210,14 @@ static enum hr_err place_member(struct hr_window *window, struct hr_zip_member *
     head = data;
     if (memcmp(head, HR_ZIP_MAGIC, 4) != 0)
         return damaged(window, "a member does not begin where it says", reterr);
-    member->at += LOCAL_BYTES + number(head + 26, 2) + number(head + 28, 2);
+    name_bytes = (size_t)number(head + 26, 2);
+    skip = LOCAL_BYTES + name_bytes + (size_t)number(head + 28, 2);
+    if (end - member->at < skip)
+        return damaged(window, "a member is not inside the file", reterr);
+    HR_TRY(hr__window_get(window, member->at + LOCAL_BYTES, name_bytes, &data, reterr));
+    if (name_bytes != strlen(member->name) || memcmp(data, member->name, name_bytes) != 0)
+        return damaged(window, "a member has two names", reterr);
+    member->at += skip;
     if (member->at > end || member->bytes > end - member->at)
         return damaged(window, "a member is not inside the file", reterr);
     return HR_OK;
