@@ -1485,7 +1485,8 @@ def image_affine(
         interpolation: how values between pixels are computed; enum, one of nearest,
             bilinear, default nearest.
         fill: what is outside, one number or one per channel, in the image's own range
-            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+            (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
+            levels, default 0.
         field: the field with the image; or a list: the image, then images, masks, boxes
             and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
@@ -1747,7 +1748,8 @@ def image_fixed_size_crop(
         size: [height, width], or one number for both; list of ints, 1 to 2 items, each
             1 to 65535, in pixels, required.
         fill: what is outside, one number or one per channel, in the image's own range
-            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+            (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
+            levels, default 0.
         mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
             them; enum, one of constant, edge, reflect, default constant.
         field: the field with the image; or a list: the image, then images, masks, boxes
@@ -1990,7 +1992,8 @@ def image_pad(
             top, right, bottom]; list of ints, 1 to 4 items, each 0 to 65535, in pixels,
             required.
         fill: what is outside, one number or one per channel, in the image's own range
-            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+            (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
+            levels, default 0.
         mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
             them; enum, one of constant, edge, reflect, default constant.
         field: the field with the image; or a list: the image, then images, masks, boxes
@@ -2126,7 +2129,8 @@ def image_random_crop(
         pad_if_needed: pad images that are smaller than size; else they are an error;
             bool, default false.
         fill: what is outside, one number or one per channel, in the image's own range
-            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+            (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
+            levels, default 0.
         mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
             them; enum, one of constant, edge, reflect, default constant.
         field: the field with the image; or a list: the image, then images, masks, boxes
@@ -2310,7 +2314,8 @@ def image_rotate(
             bilinear, default nearest.
         expand: enlarge the image to show all of it; bool, default false.
         fill: what is outside, one number or one per channel, in the image's own range
-            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+            (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
+            levels, default 0.
         field: the field with the image; or a list: the image, then images, masks, boxes
             and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
@@ -2426,7 +2431,8 @@ def image_zoom_out(
     Args:
         pipeline: what the operator reads.
         fill: what is outside, one number or one per channel, in the image's own range
-            (0..255 or 0..1); list of floats, 1 to 4 items, in levels, default 0.
+            (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
+            levels, default 0.
         side_range: smallest and largest canvas, in sides of the image; list of floats,
             2 items, each 1 to 1000, default [1, 4].
         p: probability that the image is placed on a canvas; float, 0 to 1, default 0.5.

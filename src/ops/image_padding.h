@@ -23,7 +23,7 @@ extern const char *const hr__pad_modes[]; /* in order of enum hr_pad_mode */
 
 #define HR_P_FILL(struct_)                                                               \
     HR_P_FLOATS(struct_, fill, .fallback = "0", .items_min = 1, .items_max = 4,          \
-                .unit = "levels",                                                        \
+                HR_RANGE(-1e6, 1e6), .unit = "levels",                                   \
                 .help =                                                                  \
                     "what is outside, one number or one per channel, in the image's "    \
                     "own range (0..255 or 0..1)")
