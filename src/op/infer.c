@@ -26,6 +26,15 @@ enum hr_err hr__infer_fail(struct hr_infer *infer, const char *param, enum hr_er
     return hr__fail(infer->error, code, "%s", message);
 }
 
+enum hr_err hr__infer_order(struct hr_infer *infer, const char *param,
+                            const struct hr_floats *interval)
+{
+    if (interval->values[0] <= interval->values[interval->count - 1])
+        return HR_OK;
+    return hr__infer_fail(infer, param, HR_ERR_RANGE,
+                          "%s: the smaller number comes first", param);
+}
+
 enum hr_err hr__bind(struct hr_bindings *bindings, const char *name,
                      enum hr_param_access access, struct hr_error *error)
 {

@@ -394,6 +394,10 @@ HR_CHECK enum hr_err
 hr__infer_image(struct hr_infer *infer, size_t field); /* any image */
 HR_CHECK enum hr_err
 hr__infer_levels(struct hr_infer *infer, size_t field); /* image, not normalised */
+/* That the least number of an interval, [least, most] or [both], is not above the other.
+ */
+HR_CHECK enum hr_err hr__infer_order(struct hr_infer *infer, const char *param,
+                                     const struct hr_floats *interval);
 HR_CHECK enum hr_err
 hr__infer_fail(struct hr_infer *infer, const char *param, enum hr_err code,
                const char *format, ...) HR_PRINTF(4, 5);

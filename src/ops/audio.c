@@ -11,15 +11,6 @@
 
 const char *const hr__rate_filters[] = {"hq", "torchaudio", NULL};
 
-enum hr_err hr__infer_order(struct hr_infer *infer, const char *param,
-                            const struct hr_floats *interval)
-{
-    if (interval->values[0] <= interval->values[interval->count - 1])
-        return HR_OK;
-    return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                          "%s: the smaller number comes first", param);
-}
-
 double hr__draw_from(struct hr_rng *rng, const struct hr_floats *interval)
 {
     return hr__rng_uniform(rng, interval->values[0],

@@ -19,9 +19,6 @@ extern const char *const hr__rate_filters[];
               .help = "hq: as good as soxr's HQ; torchaudio: the numbers of "            \
                       "torchaudio.functional.resample, faster and with aliases")
 
-/* infer: an interval of which the smaller number comes first; `param` is its name. */
-HR_CHECK enum hr_err hr__infer_order(struct hr_infer *infer, const char *param,
-                                     const struct hr_floats *interval);
 /* A number of such an interval, or the only one. */
 double hr__draw_from(struct hr_rng *rng, const struct hr_floats *interval);
 

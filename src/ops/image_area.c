@@ -7,13 +7,8 @@
 
 enum hr_err hr__infer_area(struct hr_infer *infer, const struct hr_area *area)
 {
-    if (area->scale.values[0] > area->scale.values[1])
-        return hr__infer_fail(infer, "scale", HR_ERR_RANGE,
-                              "scale: the smaller number comes first");
-    if (area->ratio.values[0] > area->ratio.values[1])
-        return hr__infer_fail(infer, "ratio", HR_ERR_RANGE,
-                              "ratio: the smaller number comes first");
-    return HR_OK;
+    HR_TRY(hr__infer_order(infer, "scale", &area->scale));
+    return hr__infer_order(infer, "ratio", &area->ratio);
 }
 
 struct window {

@@ -52,10 +52,7 @@ check_range(struct hr_infer *infer, const char *param, const struct hr_floats *r
     if (range->count == 1 && range->values[0] < 0)
         return hr__infer_fail(infer, param, HR_ERR_RANGE,
                               "%s must be a number >= 0, or [least, most]", param);
-    if (range->count == 2 && range->values[0] > range->values[1])
-        return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                              "%s: the smaller number comes first", param);
-    return HR_OK;
+    return hr__infer_order(infer, param, range);
 }
 
 static enum hr_err jitter_infer(struct hr_infer *infer)

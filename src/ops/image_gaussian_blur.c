@@ -29,10 +29,7 @@ static enum hr_err blur_infer(struct hr_infer *infer)
     if (hr__size_width(&p->size) % 2 == 0 || hr__size_height(&p->size) % 2 == 0)
         return hr__infer_fail(infer, "size", HR_ERR_RANGE,
                               "the kernel's size must be odd, so that it has a centre");
-    if (p->sigma.values[0] > p->sigma.values[p->sigma.count - 1])
-        return hr__infer_fail(infer, "sigma", HR_ERR_RANGE,
-                              "sigma: the smaller number comes first");
-    return HR_OK;
+    return hr__infer_order(infer, "sigma", &p->sigma);
 }
 
 static enum hr_err blur_apply(struct hr_op_ctx *ctx)

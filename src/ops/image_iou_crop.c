@@ -29,23 +29,14 @@ static const struct hr_param iou_crop_params[] = {
     HR_P_MOVED(struct iou_crop),
 };
 
-static enum hr_err
-check_order(struct hr_infer *infer, const char *param, const struct hr_floats *range)
-{
-    if (range->values[0] > range->values[1])
-        return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                              "%s: the smaller number comes first", param);
-    return HR_OK;
-}
-
 static enum hr_err iou_crop_infer(struct hr_infer *infer)
 {
     const struct iou_crop *p = infer->params;
 
     HR_TRY(hr__infer_moved(infer));
     HR_TRY(hr__infer_moved_boxes(infer));
-    HR_TRY(check_order(infer, "scale", &p->scale));
-    HR_TRY(check_order(infer, "ratio", &p->ratio));
+    HR_TRY(hr__infer_order(infer, "scale", &p->scale));
+    HR_TRY(hr__infer_order(infer, "ratio", &p->ratio));
     hr__infer_moved_size(infer, HR_DIM_UNKNOWN, HR_DIM_UNKNOWN);
     return HR_OK;
 }

@@ -31,24 +31,15 @@ static const struct hr_param distort_params[] = {
     HR_P_IMAGE(struct distort),
 };
 
-static enum hr_err
-check_order(struct hr_infer *infer, const char *param, const struct hr_floats *range)
-{
-    if (range->values[0] > range->values[1])
-        return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                              "%s: the smaller number comes first", param);
-    return HR_OK;
-}
-
 static enum hr_err distort_infer(struct hr_infer *infer)
 {
     const struct distort *p = infer->params;
 
     HR_TRY(hr__infer_colours(infer, 0));
-    HR_TRY(check_order(infer, "brightness", &p->brightness));
-    HR_TRY(check_order(infer, "contrast", &p->contrast));
-    HR_TRY(check_order(infer, "saturation", &p->saturation));
-    return check_order(infer, "hue", &p->hue);
+    HR_TRY(hr__infer_order(infer, "brightness", &p->brightness));
+    HR_TRY(hr__infer_order(infer, "contrast", &p->contrast));
+    HR_TRY(hr__infer_order(infer, "saturation", &p->saturation));
+    return hr__infer_order(infer, "hue", &p->hue);
 }
 
 /* Draws in torchvision's order. */

@@ -28,9 +28,7 @@ static enum hr_err jitter_infer(struct hr_infer *infer)
     const struct jitter *p = infer->params;
 
     HR_TRY(hr__infer_moved(infer));
-    if (p->scale.values[0] > p->scale.values[1])
-        return hr__infer_fail(infer, "scale", HR_ERR_RANGE,
-                              "scale: the smaller number comes first");
+    HR_TRY(hr__infer_order(infer, "scale", &p->scale));
     hr__infer_moved_size(infer, HR_DIM_UNKNOWN, HR_DIM_UNKNOWN);
     return HR_OK;
 }

@@ -20,10 +20,7 @@ enum hr_err hr__infer_interval(struct hr_infer *infer, const char *param,
                               "%s must be a number >= 0, for both directions, or [least, "
                               "most]",
                               param);
-    if (range->count == 2 && range->values[0] > range->values[1])
-        return hr__infer_fail(infer, param, HR_ERR_RANGE,
-                              "%s: the smaller number comes first", param);
-    return HR_OK;
+    return hr__infer_order(infer, param, range);
 }
 
 void hr__interval(const struct hr_floats *range, double *ret_low, double *ret_high)

@@ -29,9 +29,7 @@ static enum hr_err zoom_infer(struct hr_infer *infer)
     HR_TRY(hr__infer_moved(infer));
     HR_TRY(hr__infer_pixels(infer, 0));
     HR_TRY(hr__infer_fill(infer, &p->fill));
-    if (p->side_range.values[0] > p->side_range.values[1])
-        return hr__infer_fail(infer, "side_range", HR_ERR_RANGE,
-                              "side_range: the smaller number comes first");
+    HR_TRY(hr__infer_order(infer, "side_range", &p->side_range));
     hr__infer_moved_size(infer, HR_DIM_UNKNOWN, HR_DIM_UNKNOWN);
     return HR_OK;
 }
