@@ -228,6 +228,17 @@ def test_damage_to_a_npz_file_is_found(tmp_path: pathlib.Path, rng: random.Rando
             read(path)
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_bit_that_renames_an_array_is_found(tmp_path: pathlib.Path, which: int) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(3))
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    at = [i for i in range(len(data)) if data[i : i + 5] == b"x.npy"]
+    assert len(at) == 2  # before the member, and in the directory
+    data[at[which]] ^= 1
+    (tmp_path / "a.npz").write_bytes(data)
+    refused(tmp_path / "a.npz", "a member has two names")
+
+
 def test_a_name_that_is_not_utf8_is_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, image=np.arange(3))
