@@ -134,7 +134,7 @@ rows["npz"] = ("a.npz", npz({"x": npy("<u4", (5, 2), struct.pack("<10I", *range(
                              "y": npy("<f8", (5,), struct.pack("<5d", 0, -1, 2.5, 1e300, 7)),
                              "b": npy("|b1", (5, 1, 2), bytes([0, 1] * 5))}), "source.npy: {path: a.npz}")
 rows["arrow"] = ("a.arrow", (source / "fuzz/corpus/arrow/plain").read_bytes(), "source.arrow: {path: a.arrow}")
-rows["arrow with nulls"] = ("b.arrow", (source / "fuzz/corpus/arrow/zstd").read_bytes(),
+rows["arrow with nulls"] = ("b.arrow", (source / "fuzz/corpus/arrow/file").read_bytes(),
                             "source.arrow: {path: b.arrow, columns: [i, b, t, y, l, v, f, d, s, e, ts], "
                             "fill: {i: '-7', b: 'true', t: none, s.bytes: x, s.path: '='}}")
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
