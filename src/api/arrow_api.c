@@ -11,13 +11,14 @@
 #include "api/arrow_abi.h"
 #include "codec/arrow.h"
 #include "core/alloc.h"
+#include "core/bisect.h"
 #include "core/error.h"
 
 #define COLUMNS_MAX 64 /* as many as a record can have fields */
 
 struct chunk { /* a record batch */
     struct ArrowArray array;
-    int64_t first;                              /* number of its first row */
+    uint64_t first;                             /* number of its first row */
     struct hr_arrow_view *views, *dictionaries; /* of each column */
 };
 
@@ -203,7 +204,7 @@ static enum hr_err read_chunks(struct hr_arrow *arrow, struct ArrowArrayStream *
             return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
         }
         chunk = &arrow->chunks[arrow->chunk_count++];
-        *chunk = (struct chunk){.array = array, .first = arrow->total};
+        *chunk = (struct chunk){.array = array, .first = (uint64_t)arrow->total};
         arrow->total += array.length;
         HR_TRY(make_views(arrow, chunk, reterr));
     }
@@ -269,17 +270,8 @@ hr_arrow_create(struct ArrowArrayStream *stream, const int64_t *rows, size_t row
 
 static const struct chunk *find_chunk(const struct hr_arrow *arrow, int64_t row)
 {
-    size_t low = 0, high = arrow->chunk_count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (arrow->chunks[middle].first <= row)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &arrow->chunks[low];
+    return &arrow->chunks[HR_BISECT(arrow->chunks, arrow->chunk_count, first,
+                                    (uint64_t)row)];
 }
 
 /* Element `at` as an integer; of a dtype that is no float. */
@@ -363,7 +355,8 @@ set_output(struct hr_code_call *call, const struct hr_arrow *arrow,
     int64_t bytes;
     void *room;
 
-    HR_TRY(hr__arrow_cell(column, &chunk->views[at], row - chunk->first, &cell, reterr));
+    HR_TRY(hr__arrow_cell(column, &chunk->views[at], row - (int64_t)chunk->first, &cell,
+                          reterr));
     if (column->kind != HR_ARROW_BYTES && column->kind != HR_ARROW_FIXED)
         return set_tensor(call, at, column, &cell, reterr);
     bytes = (int64_t)cell.bytes;

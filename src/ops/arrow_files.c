@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/bisect.h"
 #include "core/error.h"
 #include "core/str.h"
 #include "store/shards.h"
@@ -714,17 +715,7 @@ enum hr_err hr__arrow_files_open(const char *pattern, const struct hr_names *col
 
 static size_t find_group(const struct hr_arrow_files *files, uint64_t index)
 {
-    size_t low = 0, high = files->group_count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (files->groups[middle].first <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return HR_BISECT(files->groups, files->group_count, first, index);
 }
 
 const struct hr_arrow_group *

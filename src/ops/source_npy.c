@@ -13,6 +13,7 @@
 
 #include "codec/npy.h"
 #include "core/alloc.h"
+#include "core/bisect.h"
 #include "core/str.h"
 #include "store/shards.h"
 #include "store/zip.h"
@@ -579,17 +580,7 @@ static uint64_t npy_count(const void *params, const void *made)
 /* The file of record `index`, which exists. */
 static struct file *file_of(const struct state *state, uint64_t index)
 {
-    size_t low = 0, high = state->file_count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (state->files[middle].first <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &state->files[low];
+    return &state->files[HR_BISECT(state->files, state->file_count, first, index)];
 }
 
 static void

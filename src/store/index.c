@@ -7,6 +7,7 @@
  * is stored per file.
  */
 #include "core/alloc.h"
+#include "core/bisect.h"
 #include "core/error.h"
 #include "core/str.h"
 #include "store/index_internal.h"
@@ -489,17 +490,7 @@ uint64_t hr__index_count(const struct hr_index *index)
 
 static const struct hr_index_run *run_of(const struct hr_index *index, uint64_t at)
 {
-    size_t low = 0, high = index->run_count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (index->runs[middle].start <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &index->runs[low];
+    return &index->runs[HR_BISECT(index->runs, index->run_count, start, at)];
 }
 
 /* Copies the path below root of file `i` of `run`; SIZE_MAX if there is no room. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/bisect.h"
 #include "core/error.h"
 #include "store/store_internal.h"
 #include "store/window.h"
@@ -543,14 +544,7 @@ static enum hr_err get_block(struct hr_packed *packed, size_t cut,
 /* The cut that begins the block with byte `at`. */
 static size_t find_cut(const struct hr_packed *packed, uint64_t at)
 {
-    size_t low = 0, high = packed->cut_count - 1;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        *(packed->cuts[middle].out <= at ? &low : &high) = middle;
-    }
-    return low;
+    return HR_BISECT(packed->cuts, packed->cut_count - 1, out, at);
 }
 
 static enum hr_err read_packed(struct hr_packed *packed, uint64_t offset, char *to,

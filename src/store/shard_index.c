@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/bisect.h"
 #include "core/error.h"
 #include "store/shards.h"
 
@@ -242,17 +243,7 @@ struct hr_hash128 hr__shard_index_identity(const struct hr_shard_index *index)
 /* The last shard whose first record is at most `at`. */
 static struct shard *shard_of(const struct hr_shard_index *index, uint64_t at)
 {
-    size_t low = 0, high = index->shard_count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (index->shards[middle].first <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &index->shards[low];
+    return &index->shards[HR_BISECT(index->shards, index->shard_count, first, at)];
 }
 
 void hr__shard_index_place(const struct hr_shard_index *index, uint64_t at,
