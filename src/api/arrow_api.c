@@ -13,6 +13,7 @@
 #include "core/alloc.h"
 #include "core/bisect.h"
 #include "core/error.h"
+#include "op/value.h"
 
 #define COLUMNS_MAX 64 /* as many as a record can have fields */
 
@@ -274,19 +275,6 @@ static const struct chunk *find_chunk(const struct hr_arrow *arrow, int64_t row)
                                     (uint64_t)row)];
 }
 
-/* Element `at` as an integer; of a dtype that is no float. */
-static int64_t integer_at(enum hr_dtype dtype, const uint8_t *data, int64_t at)
-{
-    size_t bytes = hr_dtype_size(dtype);
-    bool is_signed = dtype == HR_I8 || dtype == HR_I16 || dtype == HR_I32;
-    uint64_t number = 0;
-
-    memcpy(&number, data + (size_t)at * bytes, bytes); /* little-endian */
-    if (is_signed && number >> (8 * bytes - 1) != 0)
-        number |= UINT64_MAX << 8 * bytes;
-    return (int64_t)number;
-}
-
 /* Converts elements that hr__arrow_elements() made, or that lie in a buffer. */
 static bool convert(enum hr_dtype from, const uint8_t *data, int64_t count,
                     enum hr_dtype to, void *made)
@@ -297,7 +285,8 @@ static bool convert(enum hr_dtype from, const uint8_t *data, int64_t count,
         (to != HR_I64 && to != HR_F32 && to != HR_F64))
         return false;
     for (int64_t i = 0; i < count; i++) {
-        int64_t number = real ? 0 : integer_at(from, data, i);
+        int64_t number =
+            real ? 0 : hr__integer_at(from, data + (size_t)i * hr_dtype_size(from));
         double value = (double)number;
         float small;
 

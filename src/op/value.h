@@ -11,6 +11,7 @@
 #define HR_OP_VALUE_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "headrace/buffer.h"
 
@@ -133,5 +134,18 @@ const struct hr_lazy_class *hr__lazy_class_find(const char *name);
  * `into` when given. */
 HR_CHECK enum hr_err hr__value_force(struct hr_thread *thread, struct hr_value *value,
                                      void *into, struct hr_error *reterr);
+
+/* The number at `data`, which need not be aligned: of an integer dtype or bool. */
+static inline int64_t hr__integer_at(enum hr_dtype dtype, const void *data)
+{
+    size_t bytes = hr_dtype_size(dtype);
+    bool is_signed = dtype != HR_U8 && dtype != HR_U16 && dtype != HR_BOOL;
+    uint64_t number = 0;
+
+    memcpy(&number, data, bytes); /* little-endian */
+    if (is_signed && bytes < sizeof number && number >> (8 * bytes - 1) != 0)
+        number |= UINT64_MAX << 8 * bytes;
+    return (int64_t)number;
+}
 
 #endif

@@ -387,19 +387,6 @@ static const char *arrow_key_name(const void *params, const void *made, size_t i
     return column < state->files->count ? state->files->columns[column].name : NULL;
 }
 
-static void
-add_integer(const struct hr_arrow_column *column, const void *data, struct hr_str *out)
-{
-    size_t bytes = hr_dtype_size(column->dtype);
-    bool is_signed = column->dtype != HR_U8 && column->dtype != HR_U16;
-    uint64_t number = 0;
-
-    memcpy(&number, data, bytes); /* little-endian */
-    if (is_signed && bytes < 8 && number >> (8 * bytes - 1) != 0)
-        number |= UINT64_MAX << 8 * bytes;
-    hr__str_addf(out, "%lld", (long long)number);
-}
-
 /* A bad record is known by its number. */
 static enum hr_err arrow_key(const void *params, const void *made, size_t i,
                              uint64_t index, struct hr_str *out, struct hr_error *error)
@@ -424,7 +411,7 @@ static enum hr_err arrow_key(const void *params, const void *made, size_t i,
         hr__str_add_bytes(out, cell.bytes > 0 ? (const void *)cell.data : "",
                           (size_t)cell.bytes);
     else if (code == HR_OK)
-        add_integer(column, &number, out);
+        hr__str_addf(out, "%lld", (long long)hr__integer_at(column->dtype, &number));
     hr_buffer_unref(row.buffer);
     return code == HR_ERR_FORMAT || code == HR_ERR_RANGE ? HR_OK : code;
 }

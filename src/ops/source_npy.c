@@ -759,18 +759,6 @@ static const char *npy_key_name(const void *params, const void *made, size_t i)
     return array < state->count ? state->names[array] : NULL;
 }
 
-static int64_t widen(const struct hr_npy *npy, const void *data)
-{
-    size_t bytes = hr_dtype_size(npy->dtype);
-    bool is_signed = npy->dtype != HR_U8 && npy->dtype != HR_U16 && npy->dtype != HR_BOOL;
-    uint64_t number = 0;
-
-    memcpy(&number, data, bytes); /* little-endian */
-    if (is_signed && number >> (8 * bytes - 1) != 0 && bytes < 8)
-        number |= UINT64_MAX << 8 * bytes;
-    return (int64_t)number;
-}
-
 /* The state is const, what its window shows is not part of it. */
 static enum hr_err npy_key(const void *params, const void *made, size_t i, uint64_t index,
                            struct hr_str *out, struct hr_error *error)
@@ -795,7 +783,7 @@ static enum hr_err npy_key(const void *params, const void *made, size_t i, uint6
     if (!hr__npy_convert(&array->npy, data, &number, 1)) /* a bad record */
         hr__str_addf(out, "%llu", (unsigned long long)index);
     else
-        hr__str_addf(out, "%lld", (long long)widen(&array->npy, &number));
+        hr__str_addf(out, "%lld", (long long)hr__integer_at(array->npy.dtype, &number));
     return HR_OK;
 }
 

@@ -203,18 +203,6 @@ static const char *records_key_name(const void *params, const void *made, size_t
     return field != NULL ? field->name : NULL;
 }
 
-static void add_integer(const void *data, enum hr_dtype dtype, struct hr_str *out)
-{
-    size_t bytes = hr_dtype_size(dtype);
-    bool is_signed = dtype == HR_I8 || dtype == HR_I16 || dtype == HR_I32;
-    uint64_t number = 0;
-
-    memcpy(&number, data, bytes); /* little-endian */
-    if (is_signed && number >> (8 * bytes - 1) != 0)
-        number |= UINT64_MAX << (8 * bytes);
-    hr__str_addf(out, "%lld", (long long)number);
-}
-
 static enum hr_err
 check_unpacked(const struct state *state, const struct hr_records_contents *contents,
                struct hr_error *error)
@@ -232,7 +220,7 @@ static void add_value(const struct hr_field *field, const void *data, size_t byt
                       struct hr_str *out)
 {
     if (field->kind == HR_FIELD_TENSOR)
-        add_integer(data, field->dtype, out);
+        hr__str_addf(out, "%lld", (long long)hr__integer_at(field->dtype, data));
     else
         hr__str_add_bytes(out, data, bytes);
 }
