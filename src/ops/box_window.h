@@ -6,7 +6,7 @@
 
 #include "headrace/base.h"
 
-struct hr_window {
+struct hr_box_window {
     int32_t x, y, width, height;
 };
 
@@ -18,7 +18,7 @@ static inline double hr__span_shared(double a, double a_end, double b, double b_
 }
 
 /* The area that a window and a box (x1, y1, x2, y2) share. */
-static inline double hr__window_shared(const struct hr_window *w, const float box[4])
+static inline double hr__window_shared(const struct hr_box_window *w, const float box[4])
 {
     return hr__span_shared(box[0], box[2], w->x, w->x + w->width) *
            hr__span_shared(box[1], box[3], w->y, w->y + w->height);

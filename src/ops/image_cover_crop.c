@@ -58,7 +58,7 @@ static double height_within(double height, double aspect, int32_t width)
 
 /* Draws a window as TensorFlow does; false if the image has none of this aspect. */
 static bool draw_window(const struct cover_crop *p, const struct hr_move *move,
-                        struct hr_rng *rng, struct hr_window *ret)
+                        struct hr_rng *rng, struct hr_box_window *ret)
 {
     double all = (double)move->width * move->height;
     double least = p->scale.values[0] * all, most = p->scale.values[1] * all;
@@ -86,14 +86,15 @@ static bool draw_window(const struct cover_crop *p, const struct hr_move *move,
 }
 
 /* The part of a box's area that the window covers; 0 for a box of no area. */
-static double covered(const struct hr_window *w, const float box[4])
+static double covered(const struct hr_box_window *w, const float box[4])
 {
     double area = hr__box_area(box);
 
     return area > 0 ? hr__window_shared(w, box) / area : 0;
 }
 
-static bool fits(const struct hr_window *w, const float *boxes, int64_t count, double min)
+static bool
+fits(const struct hr_box_window *w, const float *boxes, int64_t count, double min)
 {
     for (int64_t i = 0; i < count; i++)
         if (hr__box_area(boxes + 4 * i) > 0 && covered(w, boxes + 4 * i) >= min)
@@ -104,7 +105,7 @@ static bool fits(const struct hr_window *w, const float *boxes, int64_t count, d
 static enum hr_err cover_crop_apply(struct hr_op_ctx *ctx)
 {
     const struct cover_crop *p = ctx->params;
-    struct hr_window window = {0};
+    struct hr_box_window window = {0};
     float *boxes, *moved;
     struct hr_move move;
     struct hr_rng rng;

@@ -43,7 +43,7 @@ static enum hr_err iou_crop_infer(struct hr_infer *infer)
 
 /* Draws a window in torchvision's order; false if its aspect or size is not allowed. */
 static bool draw_window(const struct iou_crop *p, const struct hr_move *move,
-                        struct hr_rng *rng, struct hr_window *ret)
+                        struct hr_rng *rng, struct hr_box_window *ret)
 {
     double low = p->scale.values[0], high = p->scale.values[1], aspect;
 
@@ -59,14 +59,14 @@ static bool draw_window(const struct iou_crop *p, const struct hr_move *move,
     return true;
 }
 
-static bool has_centre(const struct hr_window *w, const float box[4])
+static bool has_centre(const struct hr_box_window *w, const float box[4])
 {
     double x = ((double)box[0] + box[2]) / 2, y = ((double)box[1] + box[3]) / 2;
 
     return x > w->x && x < w->x + w->width && y > w->y && y < w->y + w->height;
 }
 
-static double overlap(const struct hr_window *w, const float box[4])
+static double overlap(const struct hr_box_window *w, const float box[4])
 {
     double both = hr__window_shared(w, box);
     double all = (double)w->width * w->height + hr__box_area(box) - both;
@@ -76,7 +76,7 @@ static double overlap(const struct hr_window *w, const float box[4])
 
 /* Whether a box with its centre in the window overlaps it well enough. */
 static bool
-fits(const struct hr_window *w, const float *boxes, int64_t count, double overlap_min)
+fits(const struct hr_box_window *w, const float *boxes, int64_t count, double overlap_min)
 {
     for (int64_t i = 0; i < count; i++)
         if (has_centre(w, boxes + 4 * i) && overlap(w, boxes + 4 * i) >= overlap_min)
@@ -90,7 +90,7 @@ fits(const struct hr_window *w, const float *boxes, int64_t count, double overla
 
 static bool
 choose(const struct iou_crop *p, const struct hr_move *move, const float *boxes,
-       int64_t count, struct hr_rng *rng, struct hr_window *ret)
+       int64_t count, struct hr_rng *rng, struct hr_box_window *ret)
 {
     for (int round = 0; round < ROUNDS && count > 0; round++) {
         double least =
@@ -107,7 +107,7 @@ choose(const struct iou_crop *p, const struct hr_move *move, const float *boxes,
 
 static enum hr_err iou_crop_apply(struct hr_op_ctx *ctx)
 {
-    struct hr_window window;
+    struct hr_box_window window;
     struct hr_move move;
     struct hr_rng rng;
     float *boxes, *moved;
