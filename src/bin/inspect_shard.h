@@ -6,9 +6,9 @@
 
 #include "headrace/engine.h"
 
-/* Whether the name is that of a file of records: .records, .tar, .tfrecord, .txt,
- * .jsonl, .csv, .arrow, .npy or .npz, or such a name with .gz, .zst or .zlib behind it.
- */
+/* Whether the path looks like a file of records: its name ends in .records, .tar,
+ * .tfrecord, .txt, .jsonl, .csv, .arrow, .npy or .npz, optionally followed by .gz, .zst
+ * or .zlib. */
 bool inspect_is_shard(const char *path);
 
 /* A frozen graph that reads it. Returns a cli_exit code. */
