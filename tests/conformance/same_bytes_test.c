@@ -593,6 +593,13 @@ static const char *numbers(void)
     return path;
 }
 
+/* The same rows in both. */
+#ifdef HR_ZSTD
+#define WITH_NULLS "zstd"
+#else
+#define WITH_NULLS "file"
+#endif
+
 TEST(arrow_files_have_one_digest)
 {
     char path[600];
@@ -609,7 +616,8 @@ TEST(arrow_files_have_one_digest)
     CHECK_EQ_INT(o->records, 2 * 48);
     outcome_free(o);
     job = job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
-                   "  - source.arrow: {path: \"${data}/zstd\", columns: [i, t, l, y], "
+                   "  - source.arrow: {path: \"${data}/" WITH_NULLS
+                   "\", columns: [i, t, l, y], "
                    "fill: {i: '-7'}}\n"
                    "  - order.shuffle: {}\n  - batch.stack: {size: 1, ragged: true}\n",
                    path);
