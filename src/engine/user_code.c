@@ -91,9 +91,11 @@ static enum hr_err
 pass_on(struct hr_code_call *call, size_t at, size_t input, struct hr_error *reterr)
 {
     struct hr_runner *runner = of(call)->pass->runner;
-    struct hr_value *from = call->inputs[input], kept = {0};
+    struct hr_value *from = call->inputs[input];
 
     if (call->kind == HR_OP_EXPAND && from->owner == NULL) { /* children outlive it */
+        struct hr_value kept = {0};
+
         if (hr__store_keep(runner, from, &kept) != HR_OK)
             return hr__fail(reterr, HR_ERR_MEMORY, "no memory for field '%s'",
                             call->output_fields[at]->name);
@@ -210,7 +212,6 @@ static void call_row(struct thread_call *c, size_t at)
             hr__run_bytes(c->ctx->fields, c->call.input_count);
     hr__runner_in_code(runner, c->step->node, c->call.id->index);
     code = hr__code_run(c->step->code->code, &c->call, &runner->error);
-    hr__runner_out_of_code(runner);
     if (code != HR_OK) {
         settle(c, code);
         return;
@@ -251,6 +252,7 @@ static void call_rows(struct thread_call *c, size_t at)
             last = now;
         }
     }
+    hr__runner_out_of_code(runner);
     if (c->at < pass->chunk->live_count)
         hr__pass_give_up(pass, c->step->node);
 }

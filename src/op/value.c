@@ -7,6 +7,7 @@
 #include "op/value.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -39,8 +40,14 @@ void hr__value_alias(struct hr_value *to, struct hr_value *from)
 {
     if (to == from)
         return;
-    hr__value_clear(to);
-    *to = *from; /* first: a wide load cannot see a byte that was just stored */
+    if (to->owner != NULL)
+        hr_buffer_unref(to->owner);
+    memcpy(to, from, offsetof(struct hr_value, dims)); /* before its bytes are stored to:
+                                                          a wide load would wait */
+    for (int i = 0; i < from->ndim; i++) {
+        to->dims[i] = from->dims[i];
+        to->strides[i] = from->strides[i];
+    }
     to->shared = from->shared = true;
     if (to->owner != NULL)
         hr_buffer_ref(to->owner);
