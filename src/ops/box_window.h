@@ -4,11 +4,19 @@
 #ifndef HR_OPS_BOX_WINDOW_H
 #define HR_OPS_BOX_WINDOW_H
 
-#include "headrace/base.h"
+#include "op/op.h"
 
 struct hr_box_window {
     int32_t x, y, width, height;
 };
+
+/* infer of an op that crops an image, and what moves with it, to a window drawn for its
+ * boxes. */
+HR_CHECK enum hr_err
+hr__box_window_infer(struct hr_infer *infer, const struct hr_floats *scale,
+                     const struct hr_floats *ratio);
+/* hr_op.largest: the window is within the image. */
+void hr__box_window_largest(const void *params, int64_t *height, int64_t *width);
 
 static inline double hr__span_shared(double a, double a_end, double b, double b_end)
 {

@@ -37,12 +37,7 @@ static enum hr_err cover_crop_infer(struct hr_infer *infer)
 {
     const struct cover_crop *p = infer->params;
 
-    HR_TRY(hr__infer_moved(infer));
-    HR_TRY(hr__infer_moved_boxes(infer));
-    HR_TRY(hr__infer_order(infer, "scale", &p->scale));
-    HR_TRY(hr__infer_order(infer, "ratio", &p->ratio));
-    hr__infer_moved_size(infer, HR_DIM_UNKNOWN, HR_DIM_UNKNOWN);
-    return HR_OK;
+    return hr__box_window_infer(infer, &p->scale, &p->ratio);
 }
 
 /* The largest height whose width is within the image. */
@@ -145,5 +140,6 @@ const struct hr_op hr_op_image_cover_crop = {
     HR_PARAMS(cover_crop_params, struct cover_crop),
     HR_MOVE_STATE,
     .infer = cover_crop_infer,
+    .largest = hr__box_window_largest,
     .apply = cover_crop_apply,
 };

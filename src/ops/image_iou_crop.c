@@ -33,12 +33,7 @@ static enum hr_err iou_crop_infer(struct hr_infer *infer)
 {
     const struct iou_crop *p = infer->params;
 
-    HR_TRY(hr__infer_moved(infer));
-    HR_TRY(hr__infer_moved_boxes(infer));
-    HR_TRY(hr__infer_order(infer, "scale", &p->scale));
-    HR_TRY(hr__infer_order(infer, "ratio", &p->ratio));
-    hr__infer_moved_size(infer, HR_DIM_UNKNOWN, HR_DIM_UNKNOWN);
-    return HR_OK;
+    return hr__box_window_infer(infer, &p->scale, &p->ratio);
 }
 
 /* Draws a window in torchvision's order; false if its aspect or size is not allowed. */
@@ -144,5 +139,6 @@ const struct hr_op hr_op_image_iou_crop = {
     HR_PARAMS(iou_crop_params, struct iou_crop),
     HR_MOVE_STATE,
     .infer = iou_crop_infer,
+    .largest = hr__box_window_largest,
     .apply = iou_crop_apply,
 };

@@ -33,6 +33,15 @@ static enum hr_err jitter_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
+static void jitter_largest(const void *params, int64_t *height, int64_t *width)
+{
+    const struct jitter *p = params;
+    double most = p->scale.values[1];
+
+    *height = (int64_t)fmax(1, floor((double)hr__size_height(&p->size) * most));
+    *width = (int64_t)fmax(1, floor((double)hr__size_width(&p->size) * most));
+}
+
 static enum hr_err jitter_apply(struct hr_op_ctx *ctx)
 {
     const struct jitter *p = ctx->params;
@@ -68,5 +77,6 @@ const struct hr_op hr_op_image_scale_jitter = {
     HR_PARAMS(jitter_params, struct jitter),
     HR_MOVE_STATE,
     .infer = jitter_infer,
+    .largest = jitter_largest,
     .apply = jitter_apply,
 };

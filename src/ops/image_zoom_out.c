@@ -34,6 +34,14 @@ static enum hr_err zoom_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
+static void zoom_largest(const void *params, int64_t *height, int64_t *width)
+{
+    const struct zoom *p = params;
+
+    *height = (int64_t)floor((double)*height * p->side_range.values[1]);
+    *width = (int64_t)floor((double)*width * p->side_range.values[1]);
+}
+
 /* Draws in torchvision's order: whether, the canvas, its left side, its top. */
 static enum hr_err zoom_apply(struct hr_op_ctx *ctx)
 {
@@ -73,5 +81,6 @@ const struct hr_op hr_op_image_zoom_out = {
     HR_PARAMS(zoom_params, struct zoom),
     HR_MOVE_STATE,
     .infer = zoom_infer,
+    .largest = zoom_largest,
     .apply = zoom_apply,
 };

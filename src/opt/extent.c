@@ -37,19 +37,33 @@ static uint64_t taken_apart(const struct hr_graph *graph, uint32_t node)
     return 1;
 }
 
-/* A side that an op leaves open, such as one of a rotation, is at most the diagonal. */
-static int64_t diagonal(const struct hr_field *field)
+static int64_t diagonal(int64_t height, int64_t width)
 {
-    struct hr_field copy = *field;
-    double height = (double)hr__field_height(&copy)->size;
-    double width = (double)hr__field_width(&copy)->size;
-
     return height < 0 || width < 0 ? HR_DIM_UNKNOWN
-                                   : (int64_t)ceil(sqrt(height * height + width * width));
+                                   : (int64_t)ceil(sqrt((double)height * (double)height +
+                                                        (double)width * (double)width));
 }
 
-/* For one record an open side stays as it was, which keeps the aspect for ops that go by
- * it; for the largest one it is the diagonal. */
+/* Sets the sides that infer has left open to what the op says. If it says nothing, those
+ * of one record stay as they were, which keeps the aspect for ops that go by it. */
+static void close_sides(const struct hr_graph_node *n, struct hr_field *before,
+                        bool largest, struct hr_field *field)
+{
+    int64_t height = hr__field_height(before)->size,
+            width = hr__field_width(before)->size;
+    struct hr_dim *to_height = hr__field_height(field),
+                  *to_width = hr__field_width(field);
+
+    if (n->op->largest != NULL && height >= 0 && width >= 0)
+        n->op->largest(n->params, &height, &width);
+    else if (largest)
+        height = width = diagonal(height, width);
+    if (to_height->size < 0)
+        to_height->size = height;
+    if (to_width->size < 0)
+        to_width->size = width;
+}
+
 static void close_field(const struct hr_graph_node *n, struct hr_schema *input,
                         bool largest, struct hr_field *field)
 {
@@ -57,14 +71,8 @@ static void close_field(const struct hr_graph_node *n, struct hr_schema *input,
 
     if (n->op->sequence.runs != NULL && field->ndim > 0 && field->dims[0].size < 0)
         field->dims[0].size = (int64_t)joined(n);
-    if (before == NULL || !hr__field_has_pixels(before) || !hr__field_has_pixels(field))
-        return;
-    if (hr__field_height(field)->size < 0)
-        hr__field_height(field)->size =
-            largest ? diagonal(before) : hr__field_height(before)->size;
-    if (hr__field_width(field)->size < 0)
-        hr__field_width(field)->size =
-            largest ? diagonal(before) : hr__field_width(before)->size;
+    if (before != NULL && hr__field_has_pixels(before) && hr__field_has_pixels(field))
+        close_sides(n, before, largest, field);
 }
 
 /* Whether no value of the node's records is deferred. An image that it does not touch

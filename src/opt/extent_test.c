@@ -10,19 +10,19 @@
 #include "opt/memory.h"
 #include "opt/opt.h"
 
-static const char *const steps = "headrace: 1\npipeline:\n"
-                                 "  - source.list: {path: \"%s/README.md\"}\n"
-                                 "  - image.decode: {field: text}\n"
-                                 "  - image.color_jitter: {brightness: 0.3}\n"
-                                 "  - image.resize_shortest: {size: 100}\n"
-                                 "  - batch.pad: {size: 4}\n"
-                                 "  - batch.unbatch: {}\n"
-                                 "  - image.rotate: {degrees: 30, expand: true}\n"
-                                 "  - tensor.cast: {dtype: float32}\n";
+static const char *const batched = "headrace: 1\npipeline:\n"
+                                   "  - source.list: {path: \"%s/README.md\"}\n"
+                                   "  - image.decode: {field: text}\n"
+                                   "  - image.color_jitter: {brightness: 0.3}\n"
+                                   "  - image.resize_shortest: {size: 100}\n"
+                                   "  - batch.pad: {size: 4}\n"
+                                   "  - batch.unbatch: {}\n"
+                                   "  - image.rotate: {degrees: 30, expand: true}\n"
+                                   "  - tensor.cast: {dtype: float32}\n";
 #define SCRATCH (4 << 20) /* of a thread, whatever it runs */
 enum { SOURCE, DECODE, JITTER, RESIZE, PAD, UNBATCH, ROTATE, CAST };
 
-static struct hr_graph *make(void)
+static struct hr_graph *make(const char *steps)
 {
     char text[1024];
     struct outcome_job job;
@@ -65,7 +65,7 @@ static void check_dims(const struct hr_extent *extent, int64_t a, int64_t b, int
 
 TEST(sizes_of_photos_follow_the_graph_through_batches)
 {
-    struct hr_graph *graph = make();
+    struct hr_graph *graph = make(batched);
     struct hr_extent *most = hr__extents_create(graph);
 
     add_photo(graph, most, 200, 600);
@@ -83,10 +83,30 @@ TEST(sizes_of_photos_follow_the_graph_through_batches)
     hr_graph_unref(graph);
 }
 
+TEST(ops_say_how_large_they_make_an_image)
+{
+    struct hr_graph *graph = make("headrace: 1\npipeline:\n"
+                                  "  - source.list: {path: \"%s/README.md\"}\n"
+                                  "  - image.decode: {field: text}\n"
+                                  "  - image.zoom_out: {side_range: [1, 2.5]}\n"
+                                  "  - image.scale_jitter: {size: [100, 50]}\n"
+                                  "  - batch.pad: {size: 2}\n");
+    struct hr_extent *most = hr__extents_create(graph);
+
+    add_photo(graph, most, 200, 601);
+    add_photo(graph, most, 801, 400);
+    CHECK_OK(hr__extents_close(graph, most));
+    check_dims(&most[2], 2002, 1502, 3);
+    check_dims(&most[3], 200, 100, 3);
+    check_dims(&most[4], 2, 200, 100);
+    hr__free(most);
+    hr_graph_unref(graph);
+}
+
 TEST(estimates_go_by_the_photos)
 {
     struct hr_opt_settings settings = {.cpus = 2, .ordered = true, .fuse = true};
-    struct hr_graph *graph = make();
+    struct hr_graph *graph = make(batched);
     struct hr_extent *most = hr__extents_create(graph);
     struct hr_sizes sizes;
     struct hr_plan plan;

@@ -148,6 +148,10 @@ OPS = [
     ["image.random_crop: {size: 2500, pad_if_needed: true}"],
     ["image.resize_shortest: {size: 2000}", "image.center_crop: {size: 1900}"],
     ["image.flip: {p: 1}", "image.resize: {size: 1500}"],
+    ["image.zoom_out: {p: 1}"], ["image.zoom_out: {p: 1, side_range: [1, 2]}", "image.resize: {size: 300}"],
+    ["image.scale_jitter: {size: 1200}"], ["image.scale_jitter: {size: 900, scale: [3, 3]}"],
+    ["image.scale_jitter: {size: 1200}", "image.fixed_size_crop: {size: 1000}"], ["image.photometric_distort: {}"],
+    ["image.random_area_crop: {}", MADE], ["image.standardize: {}"],
     ["tensor.cast: {dtype: float32}"], ["tensor.cast: {dtype: float16}"], [MADE, "tensor.cast: {dtype: float16}"],
     ["tensor.cast: {dtype: float16}", "image.flip: {p: 1}", "image.resize: {size: 1500}"],
     ["image.normalize: {mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}"],
@@ -231,6 +235,7 @@ def image_step(draw):
         f"image.pad: {{padding: {draw.choice([3, 200])}}}", f"image.random_resized_crop: {{size: {size}}}",
         "image.flip: {}", "image.color_jitter: {brightness: 0.3}", "image.gaussian_blur: {size: 5}",
         "image.rotate: {degrees: 30, expand: true}", "tensor.cast: {dtype: float32}",
+        f"image.scale_jitter: {{size: {size}}}", "image.zoom_out: {side_range: [1, 2]}",
     ])
 
 
