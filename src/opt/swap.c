@@ -1,0 +1,139 @@
+/*
+ * opt/swap.c - which neighbours commute, by what their ops declare.
+ */
+#include "opt/swap.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void
+    HR_PRINTF(3, 4) answer(struct hr_swap *swap, bool allowed, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(swap->reason, sizeof swap->reason, format, args);
+    va_end(args);
+    swap->allowed = allowed;
+}
+
+static bool is_movable(const struct hr_graph_node *n, struct hr_swap *swap)
+{
+    if (n->keep_position)
+        answer(swap, false, "'%.64s' keeps its position", n->name);
+    else if (n->op->kind != HR_OP_MAP && n->op->kind != HR_OP_FILTER)
+        answer(swap, false, "'%.64s' makes, orders or gathers records", n->name);
+    else if (n->op->code != NULL)
+        answer(swap, false, "'%.64s' is user code, of which nothing is known", n->name);
+    else
+        return true;
+    return false;
+}
+
+static bool depends(const struct hr_graph_node *n, const struct hr_graph_node *on)
+{
+    for (size_t i = 0; i < n->depends_count; i++)
+        if (strcmp(n->depends_on[i], on->name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the node makes a field that its input does not have. */
+static bool adds_field(const struct hr_graph *graph, const struct hr_graph_node *n)
+{
+    const struct hr_schema *input = &graph->nodes[n->inputs[0]].schema;
+
+    for (size_t i = 0; i < n->field_count; i++)
+        if (n->field_access[i] == HR_ACCESS_WRITE &&
+            hr__schema_get(input, n->field_names[i]) == NULL)
+            return true;
+    return false;
+}
+
+/* A field that both touch and that one of them changes, or NULL. *ret_updates: it is the
+ * only one, and both give it a new value. */
+static const char *shared_field(const struct hr_graph_node *a,
+                                const struct hr_graph_node *b, bool *ret_updates)
+{
+    const char *found = NULL;
+
+    *ret_updates = true;
+    for (size_t i = 0; i < a->field_count; i++)
+        for (size_t k = 0; k < b->field_count; k++) {
+            if (strcmp(a->field_names[i], b->field_names[k]) != 0 ||
+                (a->field_access[i] == HR_ACCESS_READ &&
+                 b->field_access[k] == HR_ACCESS_READ))
+                continue;
+            *ret_updates = found == NULL && a->field_access[i] == HR_ACCESS_UPDATE &&
+                           b->field_access[k] == HR_ACCESS_UPDATE;
+            found = a->field_names[i];
+        }
+    return found;
+}
+
+/* Whether the node's groups, and those that end at it, make the same pixels wherever they
+ * end. */
+static bool is_exact(const struct hr_graph_node *n)
+{
+    return n->strictness == HR_STRICTNESS_EXACT &&
+           n->made_strictness == HR_STRICTNESS_EXACT;
+}
+
+/* The nodes change the same image. */
+static void swap_pixels(const struct hr_graph_node *a, const struct hr_graph_node *b,
+                        const char *field, struct hr_swap *swap)
+{
+    uint32_t traits = a->op->traits, other = b->op->traits;
+    bool first_is_pixel = (traits & HR_TRAIT_POINTWISE) != 0;
+    uint32_t point = first_is_pixel ? traits : other;
+    uint32_t moves = first_is_pixel ? other : traits;
+
+    if ((point & HR_TRAIT_POINTWISE) != 0 && (moves & HR_TRAIT_GEOMETRIC) != 0) {
+        answer(swap, true,
+               "one changes each pixel of '%.32s', the other moves whole pixels", field);
+        if (!is_exact(a) || !is_exact(b))
+            swap->needs = HR_STRICTNESS_CLOSE;
+    } else if ((point & HR_TRAIT_AFFINE) != 0 && (moves & HR_TRAIT_RESAMPLING) != 0) {
+        answer(swap, true,
+               "a linear map of levels and an interpolation of '%.32s': equal but for "
+               "rounding",
+               field);
+        swap->needs = HR_STRICTNESS_CLOSE;
+    } else if ((point & HR_TRAIT_POINTWISE) != 0 && (moves & HR_TRAIT_RESAMPLING) != 0) {
+        answer(swap, true,
+               "one changes each pixel of '%.32s', the other interpolates between pixels",
+               field);
+        swap->needs = HR_STRICTNESS_RELAXED;
+    } else {
+        answer(swap, false, "both change '%.32s'", field);
+    }
+}
+
+void hr__swap(const struct hr_graph *graph, uint32_t first, uint32_t second,
+              struct hr_swap *ret_swap)
+{
+    const struct hr_graph_node *a = &graph->nodes[first], *b = &graph->nodes[second];
+    bool updates;
+    const char *field;
+
+    assert(graph->frozen && b->input_count == 1 && b->inputs[0] == first);
+    assert(hr__graph_consumers(graph, first) == 1);
+    memset(ret_swap, 0, sizeof *ret_swap);
+    ret_swap->needs = HR_STRICTNESS_EXACT;
+    if (!is_movable(a, ret_swap) || !is_movable(b, ret_swap))
+        return;
+    field = shared_field(a, b, &updates);
+    if (depends(b, a))
+        answer(ret_swap, false, "'%.64s' depends on '%.64s'", b->name, a->name);
+    else if (field != NULL && updates)
+        swap_pixels(a, b, field, ret_swap);
+    else if (field != NULL)
+        answer(ret_swap, false, "one makes or changes '%.32s', which the other uses",
+               field);
+    else if (adds_field(graph, a) && adds_field(graph, b))
+        answer(ret_swap, false, "both add fields, whose order would change");
+    else
+        answer(ret_swap, true, "no field of one is made or changed by the other");
+}
