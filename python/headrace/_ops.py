@@ -1632,7 +1632,8 @@ def image_cover_crop(
 ) -> Pipeline:
     """Crop a random window that covers part of a box.
 
-    Operator `image.cover_crop`, kind map, version 1; random, defers, shrinks.
+    Operator `image.cover_crop`, kind map, version 1; random, geometric, defers,
+    shrinks.
 
     Like TensorFlow's sample_distorted_bounding_box: draws aspect, height and place of a
     window until it covers enough of one box. `field` lists the image and its boxes:
@@ -1891,7 +1892,7 @@ def image_iou_crop(
 ) -> Pipeline:
     """Crop a random window that overlaps a box well enough.
 
-    Operator `image.iou_crop`, kind map, version 1; random, defers, shrinks.
+    Operator `image.iou_crop`, kind map, version 1; random, geometric, defers, shrinks.
 
     Like torchvision's RandomIoUCrop: draws the least overlap, then windows until the
     centre of a box with that overlap lies inside. `field` lists the image and its
@@ -2070,7 +2071,8 @@ def image_random_area_crop(
 ) -> Pipeline:
     """Crop a random window of a random size.
 
-    Operator `image.random_area_crop`, kind map, version 1; random, defers, shrinks.
+    Operator `image.random_area_crop`, kind map, version 1; random, geometric, defers,
+    shrinks.
 
     The window of image.random_resized_crop, without the resize: sizes differ between
     records until image.resize. TensorFlow's sample_distorted_bounding_box without boxes

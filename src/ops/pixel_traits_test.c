@@ -34,6 +34,30 @@ static void finish(struct result *r)
     free(r->data);
 }
 
+/* A box with a label, as source.coco gives them. */
+static void put_boxes(void)
+{
+    static float boxes[4] = {1, 2, 9, 8};
+    static int64_t labels[1] = {0};
+    struct hr_field *field;
+
+    hr__value_set_tensor(bench_put(&b, "boxes"), HR_F32, 2, (int64_t[]){1, 4}, boxes,
+                         NULL);
+    hr__value_set_tensor(bench_put(&b, "labels"), HR_I64, 1, (int64_t[]){1}, labels,
+                         NULL);
+    bench_value(&b, "boxes")->shared = bench_value(&b, "labels")->shared = true;
+    field = bench_field(&b, "boxes");
+    field->dtype = HR_F32;
+    field->ndim = 2;
+    field->meaning = HR_MEANING_BOXES;
+    hr__dim_unknown(&field->dims[0], "boxes");
+    hr__dim_set(&field->dims[1], 4);
+    field = bench_field(&b, "labels");
+    field->dtype = HR_I64;
+    field->ndim = 1;
+    hr__dim_unknown(&field->dims[0], "boxes");
+}
+
 /* Runs the op on an image of uint8, with the draws of identity `id`. Call finish() on the
  * result. */
 static struct result apply(const struct row *row, uint8_t *levels, uint64_t id)
@@ -44,6 +68,7 @@ static struct result apply(const struct row *row, uint8_t *levels, uint64_t id)
 
     bench_clear(&b);
     bench_put_image(&b, "image", HR_U8, HEIGHT, WIDTH, 3, levels);
+    put_boxes();
     b.id.index = id;
     if (bench_op(&b, row->op, row->params) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s: %s", row->op, b.error.message);
@@ -275,29 +300,6 @@ TEST(no_op_writes_over_its_input)
 }
 
 /* ---- descriptions ---- */
-
-/* A box with a label, as source.coco gives them. */
-static void put_boxes(void)
-{
-    static float boxes[4] = {1, 2, 30, 25};
-    static int64_t labels[1] = {0};
-    struct hr_field *field;
-
-    hr__value_set_tensor(bench_put(&b, "boxes"), HR_F32, 2, (int64_t[]){1, 4}, boxes,
-                         NULL);
-    hr__value_set_tensor(bench_put(&b, "labels"), HR_I64, 1, (int64_t[]){1}, labels,
-                         NULL);
-    field = bench_field(&b, "boxes");
-    field->dtype = HR_F32;
-    field->ndim = 2;
-    field->meaning = HR_MEANING_BOXES;
-    hr__dim_unknown(&field->dims[0], "boxes");
-    hr__dim_set(&field->dims[1], 4);
-    field = bench_field(&b, "labels");
-    field->dtype = HR_I64;
-    field->ndim = 1;
-    hr__dim_unknown(&field->dims[0], "boxes");
-}
 
 /* A deferred value stays deferred after an op with DEFERS. */
 TEST(ops_that_defer_edit_descriptions)

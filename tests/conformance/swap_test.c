@@ -134,6 +134,7 @@ static const char *const steps[][2] = {
     STEP("image.resize: {size: 40}"),
     STEP("image.resize: {size: [30, 50], interpolation: nearest}"),
     STEP("image.center_crop: {size: 24}"),
+    STEP("image.random_area_crop: {}"),
     STEP("image.random_resized_crop: {size: 32}"),
     STEP("image.color_jitter: {brightness: 0.3, contrast: 0.3}"),
     STEP("image.gaussian_blur: {size: 5}"),
