@@ -1459,6 +1459,7 @@ def image_affine(
     shear: float | Sequence[float] = (0, 0),
     interpolation: Literal["nearest", "bilinear"] = "nearest",
     fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
     field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
@@ -1487,6 +1488,8 @@ def image_affine(
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
             levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
         field: the field with the image; or a list: the image, then images, masks, boxes
             and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
@@ -1496,7 +1499,7 @@ def image_affine(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"degrees": degrees, "translate": translate, "scale": scale, "shear": shear, "interpolation": interpolation, "fill": fill, "field": field}
+    params: dict[str, Any] = {"degrees": degrees, "translate": translate, "scale": scale, "shear": shear, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
     defaults: dict[str, Any] = {"translate": (0, 0), "scale": (1, 1), "shear": (0, 0), "interpolation": "nearest", "fill": 0, "field": ("image",)}
     return pipeline._then("image.affine", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
@@ -1673,7 +1676,7 @@ def image_decode(
     *,
     field: str = "data",
     to: str = "image",
-    color: Literal["rgb", "gray", "unchanged"] = "rgb",
+    color: Literal["rgb", "gray", "unchanged", "labels"] = "rgb",
     orientation: bool = False,
     mode: Literal["exact", "close", "fast"] = "close",
     pixels_max: int = 268435456,
@@ -1696,13 +1699,20 @@ def image_decode(
     to the memory of the iterator; saved points are mapped and do not count. They change
     no pixel. Differs from torchvision: CMYK is converted to RGB, 16-bit files are
     reduced to 8 bits, and a damaged file is an error instead of a partly gray image.
+    `color: labels` gives a mask, uint8 [height, width, 1], of the numbers that a PNG
+    holds: of a palette the numbers and not the colours (Pascal VOC), of gray the levels
+    as they are stored (Cityscapes' labelIds, ADE20K), also where they have 1, 2 or 4
+    bits, which other values of `color` scale to 0..255. Any other file is a bad record:
+    colours and lossy files have no labels, and those of 16 bits do not fit. The field
+    is of kind mask: it needs no record.kind.
 
     Args:
         pipeline: what the operator reads.
         field: the field with the encoded bytes; it is dropped; field, default data.
         to: the field that becomes the image; field, default image.
         color: channels: rgb repeats gray and drops alpha; unchanged keeps those of the
-            file; enum, one of rgb, gray, unchanged, default rgb.
+            file; labels: a mask, the numbers in a PNG with a palette or in gray; enum,
+            one of rgb, gray, unchanged, labels, default rgb.
         orientation: rotate and mirror the image according to its EXIF data; bool,
             default false.
         mode: exact: decode at full size always; close: at a half, quarter or eighth
@@ -1730,6 +1740,7 @@ def image_fixed_size_crop(
     size: int | Sequence[int],
     *,
     fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
     mode: Literal["constant", "edge", "reflect"] = "constant",
     field: str | Sequence[str] = ("image",),
     name: str | None = None,
@@ -1751,6 +1762,8 @@ def image_fixed_size_crop(
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
             levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
         mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
             them; enum, one of constant, edge, reflect, default constant.
         field: the field with the image; or a list: the image, then images, masks, boxes
@@ -1762,7 +1775,7 @@ def image_fixed_size_crop(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"size": size, "fill": fill, "mode": mode, "field": field}
+    params: dict[str, Any] = {"size": size, "fill": fill, "mask_fill": mask_fill, "mode": mode, "field": field}
     defaults: dict[str, Any] = {"fill": 0, "mode": "constant", "field": ("image",)}
     return pipeline._then("image.fixed_size_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
@@ -1974,6 +1987,7 @@ def image_pad(
     padding: int | Sequence[int],
     *,
     fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
     mode: Literal["constant", "edge", "reflect"] = "constant",
     field: str | Sequence[str] = ("image",),
     name: str | None = None,
@@ -1995,6 +2009,8 @@ def image_pad(
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
             levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
         mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
             them; enum, one of constant, edge, reflect, default constant.
         field: the field with the image; or a list: the image, then images, masks, boxes
@@ -2006,7 +2022,7 @@ def image_pad(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"padding": padding, "fill": fill, "mode": mode, "field": field}
+    params: dict[str, Any] = {"padding": padding, "fill": fill, "mask_fill": mask_fill, "mode": mode, "field": field}
     defaults: dict[str, Any] = {"fill": 0, "mode": "constant", "field": ("image",)}
     return pipeline._then("image.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
@@ -2108,6 +2124,7 @@ def image_random_crop(
     padding: int | Sequence[int] = 0,
     pad_if_needed: bool = False,
     fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
     mode: Literal["constant", "edge", "reflect"] = "constant",
     field: str | Sequence[str] = ("image",),
     name: str | None = None,
@@ -2133,6 +2150,8 @@ def image_random_crop(
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
             levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
         mode: constant: fill; edge: repeat the outermost pixels; reflect: mirror at
             them; enum, one of constant, edge, reflect, default constant.
         field: the field with the image; or a list: the image, then images, masks, boxes
@@ -2144,7 +2163,7 @@ def image_random_crop(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"size": size, "padding": padding, "pad_if_needed": pad_if_needed, "fill": fill, "mode": mode, "field": field}
+    params: dict[str, Any] = {"size": size, "padding": padding, "pad_if_needed": pad_if_needed, "fill": fill, "mask_fill": mask_fill, "mode": mode, "field": field}
     defaults: dict[str, Any] = {"padding": 0, "pad_if_needed": False, "fill": 0, "mode": "constant", "field": ("image",)}
     return pipeline._then("image.random_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
@@ -2295,6 +2314,7 @@ def image_rotate(
     interpolation: Literal["nearest", "bilinear"] = "nearest",
     expand: bool = False,
     fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
     field: str | Sequence[str] = ("image",),
     name: str | None = None,
     keep_position: bool = False,
@@ -2318,6 +2338,8 @@ def image_rotate(
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
             levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
         field: the field with the image; or a list: the image, then images, masks, boxes
             and points that move with it; list of fields, default image.
         name: what the node is called in messages and files; the operator's name by default.
@@ -2327,7 +2349,7 @@ def image_rotate(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"degrees": degrees, "interpolation": interpolation, "expand": expand, "fill": fill, "field": field}
+    params: dict[str, Any] = {"degrees": degrees, "interpolation": interpolation, "expand": expand, "fill": fill, "mask_fill": mask_fill, "field": field}
     defaults: dict[str, Any] = {"interpolation": "nearest", "expand": False, "fill": 0, "field": ("image",)}
     return pipeline._then("image.rotate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
@@ -2416,6 +2438,7 @@ def image_zoom_out(
     pipeline: Pipeline,
     *,
     fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
     side_range: float | Sequence[float] = (1, 4),
     p: float = 0.5,
     field: str | Sequence[str] = ("image",),
@@ -2428,13 +2451,15 @@ def image_zoom_out(
     Operator `image.zoom_out`, kind map, version 1; random, grows.
 
     Like torchvision's RandomZoomOut: both sides of the canvas are those of the image
-    times one number, and masks get label 0 around them.
+    times one number.
 
     Args:
         pipeline: what the operator reads.
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
             levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
         side_range: smallest and largest canvas, in sides of the image; list of floats,
             2 items, each 1 to 1000, default [1, 4].
         p: probability that the image is placed on a canvas; float, 0 to 1, default 0.5.
@@ -2447,7 +2472,7 @@ def image_zoom_out(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"fill": fill, "side_range": side_range, "p": p, "field": field}
+    params: dict[str, Any] = {"fill": fill, "mask_fill": mask_fill, "side_range": side_range, "p": p, "field": field}
     defaults: dict[str, Any] = {"fill": 0, "side_range": (1, 4), "p": 0.5, "field": ("image",)}
     return pipeline._then("image.zoom_out", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
@@ -2757,14 +2782,15 @@ def record_kind(
 
     Ops that move an image (crops, flips, resizes, pads, rotations) take a list of
     fields: the image first, then what moves with it, each by its kind. A **mask** is an
-    image of labels: it is resized by the nearest pixel and padded with label 0 (or by
-    the op's `mode`), and ops on colours refuse it. **Boxes** are rows of x1, y1, x2, y2
-    and **points** rows of x, y, in pixels of the image, where 0 is its left or top
-    edge. A crop clips boxes to its window; a box that lies outside stays as a row of no
-    width or no height, so that rows still agree with labels. Points are never clipped.
-    A decoded photo that is declared a mask is decoded in full: a reduced scale would
-    mix labels. **Samples** are sound, as audio.decode makes it, at `rate` frames per
-    second.
+    image of labels: it is resized by the nearest pixel and padded with the label
+    `mask_fill` (or by the op's `mode`), and ops on colours refuse it. **Boxes** are
+    rows of x1, y1, x2, y2 and **points** rows of x, y, in pixels of the image, where 0
+    is its left or top edge. A crop clips boxes to its window; a box that lies outside
+    stays as a row of no width or no height, so that rows still agree with labels.
+    Points are never clipped. A decoded photo that is declared a mask is decoded in
+    full: a reduced scale would mix labels; image.decode reads masks in PNG files with
+    `color: labels`. **Samples** are sound, as audio.decode makes it, at `rate` frames
+    per second.
 
     Args:
         pipeline: what the operator reads.

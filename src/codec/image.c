@@ -182,6 +182,23 @@ void hr__image_decoder_destroy(struct hr_image_decoder *decoder)
     hr__free(decoder);
 }
 
+enum hr_err
+hr__image_check_labels(const struct hr_image_info *info, struct hr_error *reterr)
+{
+    const char *what = info->format != HR_IMAGE_PNG ? "is no PNG"
+                       : info->palette              ? NULL
+                       : info->channels != 1        ? "has colours or transparency"
+                       : info->bit_depth > 8        ? "has 16 bits per pixel"
+                                                    : NULL;
+
+    if (what == NULL)
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                    "this %s file %s: labels are read from PNG files with a palette, or "
+                    "gray ones of up to 8 bits",
+                    hr__image_format_name(info->format), what);
+}
+
 static enum hr_err
 check_request(const struct hr_image_info *info, const struct hr_image_request *request,
               struct hr_error *reterr)
@@ -202,7 +219,8 @@ check_request(const struct hr_image_info *info, const struct hr_image_request *r
         return hr__fail(reterr, HR_ERR_LIMIT, "%s has %dx%d pixels, the limit is %llu",
                         hr__image_format_name(info->format), info->width, info->height,
                         (unsigned long long)limit);
-    return HR_OK;
+    return request->channels == HR_CHANNELS_LABELS ? hr__image_check_labels(info, reterr)
+                                                   : HR_OK;
 }
 
 static enum hr_err need_jpeg(struct hr_image_decoder *decoder, struct hr_error *reterr)
@@ -272,6 +290,7 @@ hr__image_channels_out(const struct hr_image_info *info, enum hr_image_channels 
     case HR_CHANNELS_RGB:
         return 3;
     case HR_CHANNELS_GRAY:
+    case HR_CHANNELS_LABELS:
         return 1;
     case HR_CHANNELS_UNCHANGED:
         break;

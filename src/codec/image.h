@@ -28,6 +28,7 @@ struct hr_image_info {
     int32_t channels;  /* in the file: 1 gray, 2 gray + alpha, 3 colour, 4 colour + alpha
                           or CMYK */
     int32_t bit_depth; /* 1, 2, 4, 8, 16 */
+    bool palette;      /* pixels are the numbers of colours */
     int32_t orientation; /* EXIF 1..8; 1 if absent or malformed */
     bool cmyk;
     bool whole;          /* decoded whole, whatever the window */
@@ -53,6 +54,9 @@ enum hr_image_channels {
     HR_CHANNELS_GRAY, /* luma from the codec or by ITU-R 601 (Pillow's "L") */
     HR_CHANNELS_UNCHANGED, /* as in the file: 1 to 4 channels; CMYK converted to RGB,
                               palettes expanded */
+    HR_CHANNELS_LABELS,    /* one channel of the numbers in the file: those of a palette's
+                              colours, gray levels of up to 8 bits as they are stored.
+                              PNG only: HR_ERR_UNSUPPORTED for other files */
 };
 
 struct hr_image_request {
@@ -81,6 +85,11 @@ struct hr_image_part {
     int32_t x, y;
     int32_t scale_log2;
 };
+
+/* HR_ERR_UNSUPPORTED, with what the file holds instead, if it has no labels that
+ * HR_CHANNELS_LABELS can give. */
+HR_CHECK enum hr_err
+hr__image_check_labels(const struct hr_image_info *info, struct hr_error *reterr);
 
 /* State kept between decodes; used by one thread at a time. HR_ERR_MEMORY. */
 struct hr_image_decoder;

@@ -2,7 +2,8 @@
  * codec/image_png.c - PNG through libpng.
  *
  * All colour types and depths are output as u8: 16 bits are truncated to the high byte,
- * palettes and small depths expanded, gamma ignored (as in Pillow). Rows outside the
+ * palettes and small depths expanded, gamma ignored (as in Pillow). Labels are the
+ * numbers in the file, one byte each. Rows outside the
  * window are decoded into a scratch row, and the file is always read to its end: a wrong
  * bit inside the deflate stream shows only in the checksums after it, and must not pass
  * as pixels. Interlaced images are decoded whole.
@@ -99,6 +100,7 @@ enum hr_err hr__png_probe(const uint8_t *data, size_t bytes,
     info.channels = (colour & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
     if ((colour & PNG_COLOR_MASK_ALPHA) != 0 || transparent)
         info.channels++;
+    info.palette = colour == PNG_COLOR_TYPE_PALETTE;
     info.whole = header[20] == 1; /* interlaced */
     *ret_info = info;
     return HR_OK;
@@ -181,7 +183,7 @@ static void limit_chunks(png_structp png)
     png_set_user_limits(png, SIDE_MAX, SIDE_MAX);
 }
 
-static void choose_rows(struct png_job *p)
+static void expand(struct png_job *p)
 {
     png_structp png = p->png;
     enum hr_image_channels wanted = p->job->request->channels;
@@ -193,6 +195,17 @@ static void choose_rows(struct png_job *p)
         png_set_strip_alpha(png);
     if (wanted == HR_CHANNELS_RGB && (colour & PNG_COLOR_MASK_COLOR) == 0)
         png_set_gray_to_rgb(png);
+}
+
+static void choose_rows(struct png_job *p)
+{
+    png_structp png = p->png;
+    enum hr_image_channels wanted = p->job->request->channels;
+
+    if (wanted == HR_CHANNELS_LABELS)
+        png_set_packing(png);
+    else
+        expand(p);
     png_set_interlace_handling(png);
     png_read_update_info(png, p->info);
     p->channels_in = png_get_channels(png, p->info);

@@ -111,6 +111,56 @@ TEST(png_windows_equal_a_full_decode_in_all_kinds)
     bench_finish(&bench);
 }
 
+/* The samples as they lie in the file: write_kind() writes them packed. */
+TEST(labels_are_the_numbers_in_the_file)
+{
+    static struct sink sink;
+    struct hr_image_info info;
+    struct hr_image_part part, whole;
+    struct hr_error error = {0};
+    struct bench bench;
+
+    bench_init(&bench);
+    for (size_t i = 0; i < KINDS; i++) {
+        bool palette = kinds[i].colour == PNG_COLOR_TYPE_PALETTE;
+        bool labels = palette || (kinds[i].colour == PNG_COLOR_TYPE_GRAY &&
+                                  kinds[i].depth <= 8 && !kinds[i].transparent);
+
+        write_kind(&bench, &sink, kinds[i], 1 + draw(&bench, 60), 1 + draw(&bench, 60));
+        CHECK_OK(hr__image_probe(sink.data, sink.bytes, &info, NULL));
+        CHECK_EQ_INT(info.palette, palette);
+        if (!labels) {
+            CHECK_ERR(HR_ERR_UNSUPPORTED,
+                      decode_whole(&bench, sink.data, sink.bytes, HR_CHANNELS_LABELS,
+                                   &part, &error));
+            CHECK_HAS(error.message, kinds[i].depth == 16 && info.channels == 1
+                                         ? "has 16 bits per pixel"
+                                         : "has colours or transparency");
+            continue;
+        }
+        check_windows(&bench, sink.data, sink.bytes, HR_CHANNELS_LABELS, 1, 12);
+        CHECK_OK(decode_whole(&bench, sink.data, sink.bytes, HR_CHANNELS_LABELS, &part,
+                              &error));
+        CHECK_OK(
+            decode_whole(&bench, sink.data, sink.bytes, HR_CHANNELS_RGB, &whole, &error));
+        CHECK_EQ_INT(part.pixels.channels, 1);
+        for (int32_t y = 0; y < info.height; y++)
+            for (int32_t x = 0; x < info.width; x++) {
+                const uint8_t *label =
+                    (const uint8_t *)part.pixels.data + y * part.pixels.row_stride + x;
+                const uint8_t *colour = (const uint8_t *)whole.pixels.data +
+                                        y * whole.pixels.row_stride + 3 * x;
+                int step = 255 / ((1 << kinds[i].depth) - 1);
+
+                CHECK(*label < 1 << kinds[i].depth);
+                CHECK_EQ_INT(colour[0], palette ? (3 * *label) % 256 : *label * step);
+                if (palette)
+                    CHECK_EQ_INT(colour[1], 255 - *label);
+            }
+    }
+    bench_finish(&bench);
+}
+
 /* One row, 16-bit gray and alpha: 0x1234 0xFFFE, 0x80FF 0x0001. */
 TEST(sixteen_bits_are_cut_and_alpha_is_dropped)
 {

@@ -22,6 +22,7 @@ struct hr_move {
     int32_t left, top, right, bottom;
     int pad_mode; /* enum hr_pad_mode */
     float fill[4];
+    int32_t mask_fill; /* the label of masks where images have `fill` */
     int32_t x, y, crop_width, crop_height;
     int32_t to_width, to_height; /* of the result */
     int filter;                  /* enum hr_filter */
@@ -40,6 +41,7 @@ struct hr_warp {
     double m[6]; /* invertible */
     int filter;  /* enum hr_filter: nearest or bilinear */
     float fill[4];
+    int32_t mask_fill;
 };
 
 struct hr_kind {

@@ -11,6 +11,7 @@ struct affine {
     struct hr_names field; /* first, for HR_MOVE_STATE */
     struct hr_floats degrees, translate, scale, shear, fill;
     int interpolation;
+    int64_t mask_fill;
 };
 
 static const struct hr_param affine_params[] = {
@@ -32,6 +33,7 @@ static const struct hr_param affine_params[] = {
               .names = hr__warp_interpolations,
               .help = "how values between pixels are computed"),
     HR_P_FILL(struct affine),
+    HR_P_MASK_FILL(struct affine),
     HR_P_MOVED(struct affine),
 };
 
@@ -66,7 +68,7 @@ draw(const struct affine *p, struct hr_rng *rng, int32_t width, int32_t height)
         .count = p->shear.count < 2 ? 1 : 2,
         .values = {p->shear.values[0], p->shear.values[1]}
     };
-    struct hr_turn turn = {0};
+    struct hr_turn turn = {.mask_fill = (int32_t)p->mask_fill};
     double low, high;
 
     hr__interval(&p->degrees, &low, &high);
@@ -78,6 +80,7 @@ draw(const struct affine *p, struct hr_rng *rng, int32_t width, int32_t height)
     turn.shear_x = hr__rng_uniform(rng, low, high);
     if (p->shear.count == 4)
         turn.shear_y = hr__rng_uniform(rng, p->shear.values[2], p->shear.values[3]);
+    hr__fill_levels(&p->fill, turn.fill);
     return turn;
 }
 
@@ -87,13 +90,11 @@ static enum hr_err affine_apply(struct hr_op_ctx *ctx)
     int32_t width, height, channels;
     struct hr_turn turn;
     struct hr_rng rng;
-    float fill[4];
 
     HR_TRY(hr__image_size(ctx, 0, &width, &height, &channels));
     hr__op_rng(ctx, &rng);
     turn = draw(p, &rng, width, height);
-    hr__fill_levels(&p->fill, fill);
-    return hr__turn(ctx, &turn, p->interpolation, false, fill);
+    return hr__turn(ctx, &turn, p->interpolation, false);
 }
 
 const struct hr_op hr_op_image_affine = {

@@ -29,8 +29,7 @@ struct encoded {
 _Static_assert(sizeof(struct encoded) == HR_IMAGE_ENCODED_BYTES,
                "the format has no padding");
 _Static_assert(HR_FILTER_NEAREST == 0 && HR_FILTER_LANCZOS == 4 && HR_MODE_EXACT == 0 &&
-                   HR_MODE_FAST == 2 && HR_CHANNELS_RGB == 0 &&
-                   HR_CHANNELS_UNCHANGED == 2,
+                   HR_MODE_FAST == 2 && HR_CHANNELS_RGB == 0 && HR_CHANNELS_LABELS == 3,
                "these numbers are part of the format");
 
 void hr__image_source(const struct hr_lazy *lazy, struct hr_value *ret_source)
@@ -98,7 +97,7 @@ static bool flags_are_sound(const struct encoded *e, const struct hr_lazy_decode
            e->round_levels <= 1 && e->flip_x <= 1 && e->flip_y <= 1 && e->zero[0] == 0 &&
            e->zero[1] == 0 && e->step_count <= HR_IMAGE_AFFINE_MAX &&
            e->filter <= HR_FILTER_LANCZOS && e->mode <= HR_MODE_FAST &&
-           e->want_channels <= HR_CHANNELS_UNCHANGED && e->orientation >= 1 &&
+           e->want_channels <= HR_CHANNELS_LABELS && e->orientation >= 1 &&
            e->orientation <= 8 && is_pixel_dtype(e->dtype) &&
            is_pixel_dtype(e->source_dtype) &&
            (e->layout == HR_LAYOUT_HWC || e->layout == HR_LAYOUT_CHW) &&

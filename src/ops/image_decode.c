@@ -14,7 +14,7 @@ struct decode {
     int64_t seek_bytes;
 };
 
-static const char *const colors[] = {"rgb", "gray", "unchanged", NULL};
+static const char *const colors[] = {"rgb", "gray", "unchanged", "labels", NULL};
 static const char *const modes[] = {"exact", "close", "fast", NULL};
 
 static const struct hr_param decode_params[] = {
@@ -25,7 +25,8 @@ static const struct hr_param decode_params[] = {
     HR_P_ENUM(struct decode, color, .fallback = "rgb", .names = colors,
               .help =
                   "channels: rgb repeats gray and drops alpha; unchanged keeps those of "
-                  "the file"),
+                  "the file; labels: a mask, the numbers in a PNG with a palette or in "
+                  "gray"),
     HR_P_BOOL(struct decode, orientation, .fallback = "false",
               .help = "rotate and mirror the image according to its EXIF data"),
     HR_P_ENUM(struct decode, mode, .fallback = "close", .names = modes,
@@ -51,12 +52,13 @@ static enum hr_err decode_infer(struct hr_infer *infer)
     if (from != to && from->kind != HR_FIELD_BYTES)
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                               "field \"%s\" has no bytes to decode", p->field);
-    *to = (struct hr_field){.kind = HR_FIELD_TENSOR,
-                            .dtype = HR_U8,
-                            .ndim = 3,
-                            .meaning = HR_MEANING_IMAGE_U8,
-                            .layout = HR_LAYOUT_HWC,
-                            .slot = to->slot};
+    *to = (struct hr_field){
+        .kind = HR_FIELD_TENSOR,
+        .dtype = HR_U8,
+        .ndim = 3,
+        .meaning = p->color == HR_CHANNELS_LABELS ? HR_MEANING_MASK : HR_MEANING_IMAGE_U8,
+        .layout = HR_LAYOUT_HWC,
+        .slot = to->slot};
     for (size_t i = 0; p->to[i] != '\0' && i < HR_FIELD_NAME_MAX; i++)
         to->name[i] = p->to[i];
     hr__dim_unknown(&to->dims[0], "height");
@@ -64,7 +66,7 @@ static enum hr_err decode_infer(struct hr_infer *infer)
     if (p->color == HR_CHANNELS_UNCHANGED)
         hr__dim_unknown(&to->dims[2], "channels");
     else
-        hr__dim_set(&to->dims[2], p->color == HR_CHANNELS_GRAY ? 1 : 3);
+        hr__dim_set(&to->dims[2], p->color == HR_CHANNELS_RGB ? 3 : 1);
     return HR_OK;
 }
 
@@ -137,12 +139,18 @@ static void decode_tell(const void *state, struct hr_str *out)
                      (unsigned long long)(stats.hits + stats.misses));
 }
 
+/* A reduced scale would mix labels. */
+static enum hr_image_mode mode_of(const struct decode *p)
+{
+    return p->color == HR_CHANNELS_LABELS ? HR_MODE_EXACT : (enum hr_image_mode)p->mode;
+}
+
 static enum hr_err decode_apply(struct hr_op_ctx *ctx)
 {
     const struct decode *p = ctx->params;
     struct hr_value bytes = *ctx->fields[FIELD_FROM];
     const struct hr_image_begin how = {
-        .mode = (enum hr_image_mode)p->mode,
+        .mode = mode_of(p),
         .channels = (enum hr_image_channels)p->color,
         .orientation = p->orientation,
         .pixels_max = (uint64_t)p->pixels_max,
@@ -164,7 +172,7 @@ static enum hr_err decode_apply(struct hr_op_ctx *ctx)
 /* The decode's scale is the lowest that the whole group allows. */
 static enum hr_strictness decode_composes(const void *params)
 {
-    switch ((enum hr_image_mode)((const struct decode *)params)->mode) {
+    switch (mode_of(params)) {
     case HR_MODE_EXACT:
         return HR_STRICTNESS_EXACT;
     case HR_MODE_CLOSE:
@@ -188,7 +196,13 @@ const struct hr_op hr_op_image_decode = {
         "use them. `seek_bytes` is in addition to the memory of the iterator; saved "
         "points are mapped and do not count. They change no pixel. Differs from "
         "torchvision: CMYK is converted to RGB, 16-bit files are reduced to 8 bits, and "
-        "a damaged file is an error instead of a partly gray image.",
+        "a damaged file is an error instead of a partly gray image.\n\n"
+        "`color: labels` gives a mask, uint8 [height, width, 1], of the numbers that a "
+        "PNG holds: of a palette the numbers and not the colours (Pascal VOC), of gray "
+        "the levels as they are stored (Cityscapes' labelIds, ADE20K), also where they "
+        "have 1, 2 or 4 bits, which other values of `color` scale to 0..255. Any other "
+        "file is a bad record: colours and lossy files have no labels, and those of 16 "
+        "bits do not fit. The field is of kind mask: it needs no record.kind.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_DECODES | HR_TRAIT_DEFERS | HR_TRAIT_GROWS,

@@ -10,13 +10,12 @@ struct fixed {
     struct hr_ints size;
     struct hr_floats fill;
     int mode;
+    int64_t mask_fill;
 };
 
 static const struct hr_param fixed_params[] = {
-    HR_P_SIZE(struct fixed),
-    HR_P_FILL(struct fixed),
-    HR_P_PAD_MODE(struct fixed),
-    HR_P_MOVED(struct fixed),
+    HR_P_SIZE(struct fixed),     HR_P_FILL(struct fixed),  HR_P_MASK_FILL(struct fixed),
+    HR_P_PAD_MODE(struct fixed), HR_P_MOVED(struct fixed),
 };
 
 static enum hr_err fixed_infer(struct hr_infer *infer)
@@ -66,6 +65,7 @@ static enum hr_err fixed_apply(struct hr_op_ctx *ctx)
         return HR_OK;
     move.pad_mode = p->mode;
     hr__fill_levels(&p->fill, move.fill);
+    move.mask_fill = (int32_t)p->mask_fill;
     hr__move_pad(&move, 0, 0, width - move.width, height - move.height);
     return hr__move(ctx, &move);
 }

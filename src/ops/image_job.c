@@ -138,7 +138,7 @@ int32_t hr__image_decoded_channels(const struct hr_image_info *info, int want)
 {
     if (want == HR_CHANNELS_RGB)
         return 3;
-    if (want == HR_CHANNELS_GRAY)
+    if (want == HR_CHANNELS_GRAY || want == HR_CHANNELS_LABELS)
         return 1;
     return info->cmyk ? 3 : info->channels;
 }
@@ -179,6 +179,8 @@ enum hr_err hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *dat
     info = memory;
     HR_TRY(hr__image_probe(data, bytes, info, ctx->error));
     HR_TRY(hr__image_check_size(info, how->pixels_max, ctx->error));
+    if (how->channels == HR_CHANNELS_LABELS)
+        HR_TRY(hr__image_check_labels(info, ctx->error));
     HR_TRY(new_image(ctx, &image));
     HR_TRY(new_photo(ctx, how->seek, &image->photo));
     turned = how->orientation && info->orientation >= 5;

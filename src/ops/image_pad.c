@@ -10,6 +10,7 @@ struct pad {
     struct hr_ints padding;
     struct hr_floats fill;
     int mode;
+    int64_t mask_fill;
 };
 
 static const struct hr_param pad_params[] = {
@@ -18,6 +19,7 @@ static const struct hr_param pad_params[] = {
               .help = "one number for all sides, [left and right, top and bottom], or "
                       "[left, top, right, bottom]"),
     HR_P_FILL(struct pad),
+    HR_P_MASK_FILL(struct pad),
     HR_P_PAD_MODE(struct pad),
     HR_P_MOVED(struct pad),
 };
@@ -54,6 +56,7 @@ static enum hr_err pad_apply(struct hr_op_ctx *ctx)
     HR_TRY(hr__move_begin(ctx, &move));
     move.pad_mode = p->mode;
     hr__fill_levels(&p->fill, move.fill);
+    move.mask_fill = (int32_t)p->mask_fill;
     hr__move_pad(&move, sides.left, sides.top, sides.right, sides.bottom);
     return hr__move(ctx, &move);
 }

@@ -11,6 +11,7 @@ struct random_crop {
     bool pad_if_needed;
     struct hr_floats fill;
     int mode;
+    int64_t mask_fill;
 };
 
 static const struct hr_param random_crop_params[] = {
@@ -23,6 +24,7 @@ static const struct hr_param random_crop_params[] = {
     HR_P_BOOL(struct random_crop, pad_if_needed, .fallback = "false",
               .help = "pad images that are smaller than size; else they are an error"),
     HR_P_FILL(struct random_crop),
+    HR_P_MASK_FILL(struct random_crop),
     HR_P_PAD_MODE(struct random_crop),
     HR_P_MOVED(struct random_crop),
 };
@@ -91,6 +93,7 @@ static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
                         (int)to_width, (int)to_height, (int)width, (int)height);
     move.pad_mode = p->mode;
     hr__fill_levels(&p->fill, move.fill);
+    move.mask_fill = (int32_t)p->mask_fill;
     hr__move_pad(&move, sides.left, sides.top, sides.right, sides.bottom);
     hr__op_rng(ctx, &rng);
     y = draw(&rng, height - to_height);

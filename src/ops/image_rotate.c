@@ -10,6 +10,7 @@ struct rotate {
     struct hr_floats degrees, fill;
     int interpolation;
     bool expand;
+    int64_t mask_fill;
 };
 
 static const struct hr_param rotate_params[] = {
@@ -22,6 +23,7 @@ static const struct hr_param rotate_params[] = {
     HR_P_BOOL(struct rotate, expand, .fallback = "false",
               .help = "enlarge the image to show all of it"),
     HR_P_FILL(struct rotate),
+    HR_P_MASK_FILL(struct rotate),
     HR_P_MOVED(struct rotate),
 };
 
@@ -40,16 +42,15 @@ static enum hr_err rotate_infer(struct hr_infer *infer)
 static enum hr_err rotate_apply(struct hr_op_ctx *ctx)
 {
     const struct rotate *p = ctx->params;
-    struct hr_turn turn = {.scale = 1};
+    struct hr_turn turn = {.scale = 1, .mask_fill = (int32_t)p->mask_fill};
     double low, high;
     struct hr_rng rng;
-    float fill[4];
 
     hr__op_rng(ctx, &rng);
     hr__interval(&p->degrees, &low, &high);
     turn.degrees = -hr__rng_uniform(&rng, low, high);
-    hr__fill_levels(&p->fill, fill);
-    return hr__turn(ctx, &turn, p->interpolation, p->expand, fill);
+    hr__fill_levels(&p->fill, turn.fill);
+    return hr__turn(ctx, &turn, p->interpolation, p->expand);
 }
 
 const struct hr_op hr_op_image_rotate = {

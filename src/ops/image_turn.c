@@ -66,10 +66,10 @@ enum hr_err hr__infer_turned(struct hr_infer *infer)
     return HR_OK;
 }
 
-enum hr_err hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn, int filter,
-                     bool expand, const float fill[4])
+enum hr_err
+hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn, int filter, bool expand)
 {
-    struct hr_warp warp = {.filter = filter};
+    struct hr_warp warp = {.filter = filter, .mask_fill = turn->mask_fill};
     int32_t channels;
     double *m = warp.m;
 
@@ -81,7 +81,7 @@ enum hr_err hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn, int filt
         warp.width / 2.0 - m[0] * (warp.to_width / 2.0) - m[1] * (warp.to_height / 2.0);
     m[5] +=
         warp.height / 2.0 - m[3] * (warp.to_width / 2.0) - m[4] * (warp.to_height / 2.0);
-    memcpy(warp.fill, fill, sizeof warp.fill);
+    memcpy(warp.fill, turn->fill, sizeof warp.fill);
     return hr__warp(ctx, &warp);
 }
 

@@ -12,6 +12,8 @@ struct hr_turn {
     double shift_x, shift_y; /* pixels */
     double scale;
     double shear_x, shear_y; /* degrees */
+    float fill[4];
+    int32_t mask_fill;
 };
 
 /* Interpolations for warping: nearest, bilinear (as enum hr_filter). */
@@ -22,8 +24,8 @@ HR_CHECK enum hr_err hr__infer_turned(struct hr_infer *infer);
 
 /* Warps all bound fields; with `expand`, the result is large enough to show all of the
  * image. */
-HR_CHECK enum hr_err hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn,
-                              int filter, bool expand, const float fill[4]);
+HR_CHECK enum hr_err
+hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn, int filter, bool expand);
 
 /* Checks an interval: number for [-number, number], or [least, most]. */
 HR_CHECK enum hr_err hr__infer_interval(struct hr_infer *infer, const char *param,

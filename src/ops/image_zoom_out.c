@@ -10,10 +10,12 @@ struct zoom {
     struct hr_names field; /* first, for HR_MOVE_STATE */
     struct hr_floats fill, side_range;
     double p;
+    int64_t mask_fill;
 };
 
 static const struct hr_param zoom_params[] = {
     HR_P_FILL(struct zoom),
+    HR_P_MASK_FILL(struct zoom),
     HR_P_FLOATS(struct zoom, side_range, .fallback = "[1, 4]", .items_min = 2,
                 .items_max = 2, HR_RANGE(1, 1000),
                 .help = "smallest and largest canvas, in sides of the image"),
@@ -65,6 +67,7 @@ static enum hr_err zoom_apply(struct hr_op_ctx *ctx)
     left = (int32_t)((width - move.width) * hr__rng_double(&rng));
     top = (int32_t)((height - move.height) * hr__rng_double(&rng));
     hr__fill_levels(&p->fill, move.fill);
+    move.mask_fill = (int32_t)p->mask_fill;
     hr__move_pad(&move, left, top, (int32_t)width - move.width - left,
                  (int32_t)height - move.height - top);
     return hr__move(ctx, &move);
@@ -74,7 +77,7 @@ const struct hr_op hr_op_image_zoom_out = {
     .name = "image.zoom_out",
     .summary = "place the image at random on a larger canvas",
     .doc = "Like torchvision's RandomZoomOut: both sides of the canvas are those of the "
-           "image times one number, and masks get label 0 around them.",
+           "image times one number.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_GROWS,

@@ -1,6 +1,6 @@
 /*
- * kind_mask.c - masks: an image of labels. Moving one takes the nearest pixel and fills
- * with label 0, so that no label is made that was not there.
+ * kind_mask.c - masks: an image of labels. Moving one takes the nearest pixel, so that no
+ * label is made that was not there, and fills with the label that the op names.
  */
 #include "kernel/resample.h"
 #include "ops/image_job.h"
@@ -19,7 +19,7 @@ mask_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
     nearest.filter = HR_FILTER_NEAREST;
     nearest.antialias = false;
     for (int i = 0; i < 4; i++)
-        nearest.fill[i] = 0;
+        nearest.fill[i] = (float)move->mask_fill;
     return hr__image_move(ctx, field, &nearest);
 }
 
@@ -30,7 +30,7 @@ mask_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
 
     nearest.filter = HR_FILTER_NEAREST;
     for (int i = 0; i < 4; i++)
-        nearest.fill[i] = 0;
+        nearest.fill[i] = (float)warp->mask_fill;
     return hr__image_warp(ctx, field, &nearest);
 }
 

@@ -18,6 +18,8 @@
 
 static struct bench b;
 
+static int mask_fill; /* of the op that is tested */
+
 static struct scene {
     int width, height;
     uint8_t image[SIDE_MAX * SIDE_MAX * 3], mask[SIDE_MAX * SIDE_MAX];
@@ -127,7 +129,8 @@ check_pixels(const uint8_t *image, const uint8_t *mask, const struct map map[2])
             bool padding = from_x == -1 || from_y == -1;
 
             CHECK_EQ_INT(mask[y * map[0].size + x],
-                         pixel[0] == 0 ? 0 : label_at(pixel[0] - 1, pixel[1] - 1));
+                         pixel[0] == 0 ? mask_fill
+                                       : label_at(pixel[0] - 1, pixel[1] - 1));
             if (from_x == -2 || from_y == -2)
                 continue;
             CHECK_EQ_INT(pixel[0], padding ? 0 : from_x + 1);
@@ -233,7 +236,8 @@ static void check_warped(void)
         const uint8_t *pixel = &image[3 * i];
 
         check_warped_pixel(&a, i % width, i / width, pixel);
-        CHECK_EQ_INT(mask[i], pixel[0] == 0 ? 0 : label_at(pixel[0] - 1, pixel[1] - 1));
+        CHECK_EQ_INT(mask[i],
+                     pixel[0] == 0 ? mask_fill : label_at(pixel[0] - 1, pixel[1] - 1));
     }
     for (int i = 0; i < BOXES; i++)
         check_warped_box(&a, &scene.boxes[i * 4], &boxes[i * 4]);
@@ -251,17 +255,26 @@ static const struct {
     {"image.center_crop",         "size: [11, 8]"                                          },
     {"image.center_crop",         "size: [70, 20]"                                         },
     {"image.random_crop",         "size: 12"                                               },
-    {"image.random_crop",         "size: [20, 30], padding: [3, 5], pad_if_needed: true"   },
+    {"image.random_crop",
+     "size: [20, 30], padding: [3, 5], pad_if_needed: true, mask_fill: 255"                },
     {"image.random_resized_crop",
      "size: [23, 31], interpolation: nearest, scale: [0.1, 1]"                             },
     {"image.resize",              "size: [40, 17], interpolation: nearest"                 },
     {"image.resize_shortest",     "size: 33, interpolation: nearest"                       },
-    {"image.pad",                 "padding: [1, 2, 3, 4]"                                  },
-    {"image.fixed_size_crop",     "size: [20, 35]"                                         },
+    {"image.pad",                 "padding: [1, 2, 3, 4], mask_fill: 255"                  },
+    {"image.fixed_size_crop",     "size: [20, 35], mask_fill: 9"                           },
     {"image.scale_jitter",        "size: [33, 31], interpolation: nearest, scale: [0.5, 2]"},
-    {"image.zoom_out",            "side_range: [1, 2.5], p: 0.8"                           },
+    {"image.zoom_out",            "side_range: [1, 2.5], p: 0.8, mask_fill: 201"           },
 };
 #define OPS (sizeof ops / sizeof ops[0])
+
+/* The label around masks. */
+static int fill_of(const char *params)
+{
+    const char *at = strstr(params, "mask_fill: ");
+
+    return at != NULL ? atoi(at + strlen("mask_fill: ")) : 0;
+}
 
 static uint64_t begin(void)
 {
@@ -285,6 +298,7 @@ TEST(all_that_moves_with_an_image_moves_by_its_draw)
             b.id.index = hr__rng_u32(&rng);
             draw_scene(&rng);
             put_scene();
+            mask_fill = fill_of(ops[k].params);
             snprintf(params, sizeof params, "{%s, field: [image, mask, boxes, points]}",
                      ops[k].params);
             if (bench_op(&b, ops[k].op, params) != HR_OK)
@@ -299,10 +313,11 @@ TEST(all_that_is_warped_with_an_image_is_warped_by_its_draw)
     static const struct {
         const char *op, *params;
     } warps[] = {
-        {"image.rotate", "degrees: 180"                                             },
-        {"image.rotate", "degrees: 50, expand: true"                                },
-        {"image.affine", "degrees: 0, translate: [0.4, 0.2]"                        },
-        {"image.affine", "degrees: 90, scale: [0.4, 2.5], shear: [-30, 30, -20, 20]"},
+        {"image.rotate", "degrees: 180"                                           },
+        {"image.rotate", "degrees: 50, expand: true, mask_fill: 255"              },
+        {"image.affine", "degrees: 0, translate: [0.4, 0.2]"                      },
+        {"image.affine",
+         "degrees: 90, scale: [0.4, 2.5], shear: [-30, 30, -20, 20], mask_fill: 3"},
     };
     struct hr_rng rng;
 
@@ -314,6 +329,7 @@ TEST(all_that_is_warped_with_an_image_is_warped_by_its_draw)
             b.id.index = hr__rng_u32(&rng);
             draw_scene(&rng);
             put_scene();
+            mask_fill = fill_of(warps[k].params);
             snprintf(params, sizeof params, "{%s, field: [image, mask, points, boxes]}",
                      warps[k].params);
             CHECK_OK(bench_op(&b, warps[k].op, params));
@@ -327,13 +343,15 @@ TEST(moves_follow_one_another)
     struct hr_rng rng;
 
     hr__rng_init(&rng, begin(), 0, 0);
+    mask_fill = 255;
     for (int i = 0; i < DRAWS; i++) {
         b.id.index = hr__rng_u32(&rng);
         draw_scene(&rng);
         put_scene();
         CHECK_OK(bench_op(&b, "image.flip", "{field: [image, points, boxes, mask]}"));
-        CHECK_OK(bench_op(&b, "image.pad",
-                          "{padding: 4, field: [image, points, boxes, mask]}"));
+        CHECK_OK(bench_op(
+            &b, "image.pad",
+            "{padding: 4, mask_fill: 255, field: [image, points, boxes, mask]}"));
         CHECK_OK(bench_op(&b, "image.flip",
                           "{direction: vertical, field: [image, mask, points, boxes]}"));
         CHECK_OK(bench_op(&b, "image.resize",

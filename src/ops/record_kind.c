@@ -84,13 +84,15 @@ const struct hr_op hr_op_record_kind = {
         "Ops that move an image (crops, flips, resizes, pads, rotations) take a list of "
         "fields: the "
         "image first, then what moves with it, each by its kind. A **mask** is an image "
-        "of labels: it is resized by the nearest pixel and padded with label 0 (or by "
-        "the op's `mode`), and ops on colours refuse it. **Boxes** are rows of x1, y1, "
+        "of labels: it is resized by the nearest pixel and padded with the label "
+        "`mask_fill` (or by the op's `mode`), and ops on colours refuse it. **Boxes** "
+        "are rows of x1, y1, "
         "x2, y2 and **points** rows of x, y, in pixels of the image, where 0 is its left "
         "or top edge. A crop clips boxes to its window; a box that lies outside stays as "
         "a row of no width or no height, so that rows still agree with labels. Points "
         "are never clipped. A decoded photo that is declared a mask is decoded in full: "
-        "a reduced scale would mix labels. **Samples** are sound, as audio.decode makes "
+        "a reduced scale would mix labels; image.decode reads masks in PNG files with "
+        "`color: labels`. **Samples** are sound, as audio.decode makes "
         "it, at `rate` frames per second.",
     .version = 1,
     .kind = HR_OP_MAP,
