@@ -30,7 +30,8 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
         struct hr_record_id id;
 
         hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, NULL, &id);
-        if (n->op->source.ahead(n->params, n->state, id.index, &range))
+        for (int part = 0;
+             n->op->source.ahead(n->params, n->state, id.index, part, &range); part++)
             hr__reader_ahead(engine->reader, &range);
         __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);
     }

@@ -183,7 +183,7 @@ static uint64_t spread(uint64_t n, uint64_t i, uint64_t count)
     return n / count * i + n % count * i / count;
 }
 
-/* What the source reads for the record, in bytes; 0: unknown. */
+/* The first part of what the source reads for the record, in bytes; 0: unknown. */
 static uint64_t stored_bytes(const struct survey *s)
 {
     const struct hr_graph_node *n = &s->plan->graph->nodes[s->program.paths[0].source];
@@ -191,7 +191,7 @@ static uint64_t stored_bytes(const struct survey *s)
     struct hr_object object;
     size_t bytes;
 
-    if (!n->op->source.ahead(n->params, n->state, s->ids[0].index, &range))
+    if (!n->op->source.ahead(n->params, n->state, s->ids[0].index, 0, &range))
         return 0;
     if (range.bytes != HR_RANGE_REST)
         return range.bytes;

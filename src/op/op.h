@@ -233,9 +233,10 @@ struct hr_op_source {
      * object. */
     bool (*locate)(const void *params, const void *state, uint64_t index, char *uri,
                    size_t room, uint64_t *ret_offset);
-    /* What apply() will read for record `index`, so that the engine can fetch it early;
-     * false: nothing. NULL for sources that read nothing record by record. */
-    bool (*ahead)(const void *params, const void *state, uint64_t index,
+    /* Part `part`, from 0, of what apply() will read for record `index`, so that the
+     * engine can fetch it early; false: no more. NULL for sources that read nothing
+     * record by record. */
+    bool (*ahead)(const void *params, const void *state, uint64_t index, int part,
                   struct hr_range *ret_range);
     /* What a record is known by before it is read: the name of the i-th such key ("path",
      * fields such as "label"), NULL after the last. NULL: only by its number. */

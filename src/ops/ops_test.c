@@ -218,14 +218,15 @@ TEST(files_are_read_ahead_where_they_live)
     b.id.index = 0;
     CHECK_OK(bench_op(&b, "source.files", params));
     files = &b.nodes[b.node_count - 1];
-    CHECK(files->op->source.ahead(files->params, files->state, 0, &range));
+    CHECK(files->op->source.ahead(files->params, files->state, 0, 0, &range));
     CHECK_EQ_INT(range.offset, 0);
     CHECK(range.bytes == HR_RANGE_REST);
     CHECK(files->op->source.locate(files->params, files->state, 0, uri, sizeof uri,
                                    &offset));
     CHECK_EQ_STR(range.uri, uri);
     CHECK_HAS(uri, "ahead/a.jpg");
-    CHECK(!files->op->source.ahead(files->params, files->state, 1, &range));
+    CHECK(!files->op->source.ahead(files->params, files->state, 0, 1, &range));
+    CHECK(!files->op->source.ahead(files->params, files->state, 1, 0, &range));
     bench_finish(&b);
 }
 

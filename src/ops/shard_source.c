@@ -127,12 +127,12 @@ enum hr_err hr__shard_source_check(const struct hr_shard_source *source,
 }
 
 bool hr__shard_source_ahead(const void *params, const void *state, uint64_t index,
-                            struct hr_range *ret_range)
+                            int part, struct hr_range *ret_range)
 {
     struct hr_shard_place place;
 
     (void)params;
-    if (index >= hr__shard_index_count(index_of(state)))
+    if (part > 0 || index >= hr__shard_index_count(index_of(state)))
         return false;
     hr__shard_index_place(index_of(state), index, &place);
     return !is_too_long(state, place.bytes) && hr__shard_ahead(&place, ret_range);

@@ -246,11 +246,12 @@ static bool coco_locate(const void *params, const void *state, uint64_t index, c
     return path_of(params, state, index, path, room);
 }
 
-static bool coco_ahead(const void *params, const void *state, uint64_t index,
+static bool coco_ahead(const void *params, const void *state, uint64_t index, int part,
                        struct hr_range *ret_range)
 {
     hr__range_whole(ret_range);
-    return path_of(params, state, index, ret_range->uri, sizeof ret_range->uri);
+    return part == 0 &&
+           path_of(params, state, index, ret_range->uri, sizeof ret_range->uri);
 }
 
 static const char *coco_key_name(const void *params, const void *state, size_t i)

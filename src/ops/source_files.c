@@ -346,12 +346,12 @@ static bool files_locate(const void *params, const void *state, uint64_t index,
     return path_at(state, index, path, room);
 }
 
-static bool files_ahead(const void *params, const void *state, uint64_t index,
+static bool files_ahead(const void *params, const void *state, uint64_t index, int part,
                         struct hr_range *ret_range)
 {
     (void)params;
     hr__range_whole(ret_range);
-    return path_at(state, index, ret_range->uri, sizeof ret_range->uri);
+    return part == 0 && path_at(state, index, ret_range->uri, sizeof ret_range->uri);
 }
 
 /* The label, if there is one, the columns, and last the path, which a column may hide. */

@@ -616,7 +616,7 @@ static bool npy_locate(const void *params, const void *made, uint64_t index, cha
 }
 
 /* The largest array of an item is fetched early. */
-static bool npy_ahead(const void *params, const void *made, uint64_t index,
+static bool npy_ahead(const void *params, const void *made, uint64_t index, int part,
                       struct hr_range *ret_range)
 {
     const struct state *state = made;
@@ -625,7 +625,7 @@ static bool npy_ahead(const void *params, const void *made, uint64_t index,
     size_t largest = 0;
 
     (void)params;
-    if (index >= state->records)
+    if (part > 0 || index >= state->records)
         return false;
     file = file_of(state, index);
     for (size_t i = 1; i < state->count; i++)
