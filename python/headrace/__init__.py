@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         records,
         tar,
         tfrecord,
+        voc,
         zip,
     )
     from .splits import split
@@ -93,7 +94,7 @@ _NAMES = {
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "pipeline": "Pipeline",
-    "sources": "arrow coco csv files from_yaml idx jsonl lines list load npy range records tar tfrecord zip",
+    "sources": "arrow coco csv files from_yaml idx jsonl lines list load npy range records tar tfrecord voc zip",
     "splits": "split",
     "states": "merge_states",
     "tokenizer": "Tokenizer",
@@ -175,5 +176,6 @@ __all__ = [
     "split",
     "tar",
     "tfrecord",
+    "voc",
     "zip",
 ]

@@ -95,6 +95,7 @@ __all__ = [
     "source_records",
     "source_tar",
     "source_tfrecord",
+    "source_voc",
     "tensor_cast",
     "tensor_layout",
     "tensor_one_hot",
@@ -3581,6 +3582,72 @@ def source_tfrecord(
     params: dict[str, Any] = {"path": path, "field": field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
     defaults: dict[str, Any] = {"field": "data", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.tfrecord", params, defaults, name=name)
+
+
+@checked_op("source.voc")
+def source_voc(
+    path: PathLike,
+    *,
+    split: str | PathLike = "train",
+    task: Literal["detection", "segmentation"] = "detection",
+    classes: str | Sequence[str] | None = None,
+    find_classes: bool = False,
+    difficult: bool = True,
+    raw: bool = False,
+    columns: str | Sequence[str] = (),
+    suffix: str | PathLike = ".jpg",
+    name: str | None = None,
+) -> Pipeline:
+    """The pictures of a Pascal VOC data set, with boxes and labels or masks.
+
+    Operator `source.voc`, kind source, version 1; pure.
+
+    One record per name of the list, in its order. `data` holds the bytes of
+    JPEGImages/NAME.jpg. For detection the objects of Annotations/NAME.xml follow, in
+    its order: `boxes` (float32 [n, 4]: x1, y1, x2, y2 in pixels), `labels` (int64 [n]),
+    `difficult` and `truncated` (int64 [n], 0 or 1). For segmentation `mask` holds the
+    bytes of SegmentationClass/NAME.png: image.decode with `color: labels` makes it a
+    mask of class numbers, 0 being background and 255 the outlines, which a loss
+    ignores. VOC's classes have the numbers 0 to 19 in `labels` and 1 to 20 in masks.
+    VOC counts pixels from 1 and names the first and the last pixel of an object. Boxes
+    here count from 0, and x2 and y2 are where the last pixel ends: xmin 1 and xmax 500
+    are 0 and 500. torchvision's VOCDetection gives the numbers of the file, as `raw`
+    does; use it too for sets whose tools counted from 0.  A missing or damaged file, an
+    object without a name or a box, a name that is not among the classes, and a size
+    that is not the picture's make a bad record, whose message names the file, and in
+    annotations line and object. Annotations without objects, and those that say no
+    size, are fine. The identity of the source is its list and its classes. Detection
+    needs expat.
+
+    Args:
+        path: the folder with JPEGImages, Annotations and ImageSets, such as
+            VOCdevkit/VOC2012, or its URI; path, required.
+        split: train, val, trainval or another list of ImageSets/Main or
+            ImageSets/Segmentation; with a / in it or .txt at its end, the path of a
+            file with a name per line; string, default train.
+        task: detection: boxes and labels; segmentation: masks; enum, one of detection,
+            segmentation, default detection.
+        classes: names of the classes in the order of their numbers; default: the 20 of
+            VOC; list of strings, 1 to 32768 items, optional.
+        find_classes: without `classes`: the names in the annotations of the list,
+            sorted; all are read when the graph is opened; bool, default false.
+        difficult: keep objects that are marked difficult; bool, default true.
+        raw: boxes in the numbers of the file, as torchvision gives them; bool, default
+            false.
+        columns: further fields: name of the picture; instances: the file of
+            SegmentationObject, for segmentation; list of strings, 0 to 2 items, default
+            [].
+        suffix: of the files in JPEGImages; string, default .jpg.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "split": split, "task": task, "classes": classes, "find_classes": find_classes, "difficult": difficult, "raw": raw, "columns": columns, "suffix": suffix}
+    defaults: dict[str, Any] = {"split": "train", "task": "detection", "find_classes": False, "difficult": True, "raw": False, "columns": (), "suffix": ".jpg"}
+    return Pipeline._source("source.voc", params, defaults, name=name)
 
 
 @checked_op("tensor.cast")

@@ -164,7 +164,8 @@ def is_batched(node: Node) -> bool:
 
 def has_labels(node: Node) -> bool:
     """Whether a source before `node` has labels, whose classes are known once it is open."""
-    return node.params.get("labels", "none") != "none" or any(map(has_labels, node.inputs))
+    found = node.op == "source.coco" or node.params.get("find_classes", False)
+    return found or node.params.get("labels", "none") != "none" or any(map(has_labels, node.inputs))
 
 
 # ---- user code ----

@@ -25,6 +25,7 @@ from ._ops import (
     source_records,
     source_tar,
     source_tfrecord,
+    source_voc,
 )
 from ._types import PathLike
 from .errors import ArgumentError, CodeError, GraphError, translated
@@ -45,6 +46,7 @@ range = source_range
 records = source_records
 tar = source_tar
 tfrecord = source_tfrecord
+voc = source_voc
 zip = flow_zip
 
 

@@ -94,6 +94,7 @@ def test_crowds_and_empty_images_are_left_out(scenes: Scenes) -> None:
 
 def test_a_validation_set_has_the_numbers_of_the_training_set(scenes: Scenes, tmp_path: pathlib.Path) -> None:
     classes = scenes.pipe().fields["labels"].classes
+    assert hr.from_yaml(scenes.pipe().to_yaml()).to_yaml().count("- wheel") == 1  # saved with the graph
     scenes.boxes = [box for box in scenes.boxes if NAMES[box["category_id"]] == "cat"]
     names = [{"id": 1, "name": "cat"}]
     for box in scenes.boxes:

@@ -1,4 +1,4 @@
-"""The Python in docs/python.md and README.md runs as it is written, over a small folder of photos."""
+"""The Python in docs/*.md and README.md runs as it is written, over small folders of photos and masks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import pytest
 import headrace as hr
 import userfns
 from conftest import ROOT
+from voc import Voc
 
 BLOCKS = [
     pytest.param(text, id=f"{page}-{number}")
-    for page in ("README.md", "docs/python.md")
+    for page in ("README.md", "docs/python.md", "docs/detection.md")
     for number, text in enumerate(
         re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
     )
@@ -34,6 +35,17 @@ def labelled() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def mixup(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"image": batch["image"] * 0.5 + batch["image"][::-1] * 0.5, "label": batch["label"]}
+
+
+def scenes(folder: pathlib.Path) -> None:
+    """Sets as docs/detection.md names them."""
+    voc = Voc(folder / "VOCdevkit/VOC2012")
+    for name, part in (("val2017", "JPEGImages"), ("photos", "JPEGImages"), ("masks", "SegmentationClass")):
+        (folder / name).symlink_to(voc.folder / part)
+    images = [{"id": i, "file_name": name + ".jpg"} for i, name in enumerate(voc.names)]
+    boxes = [{"id": i, "image_id": i, "category_id": 1, "bbox": [3, 4, 30, 20]} for i in range(len(images))]
+    file = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "dog"}]}
+    (folder / "instances_val2017.json").write_text(json.dumps(file))
 
 
 def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
@@ -66,7 +78,10 @@ def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("text", BLOCKS)
 def test_blocks_run_as_written(text: str, pictures: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: Any) -> None:
-    (tmp_path / "photos").symlink_to(pictures)
+    if "hr.voc(" in text or '"masks"' in text:
+        scenes(tmp_path)
+    else:
+        (tmp_path / "photos").symlink_to(pictures)
     monkeypatch.chdir(tmp_path)
     if "device=" in text or "hr.DataLoader(" in text:
         pytest.importorskip("torch")

@@ -407,3 +407,11 @@ def test_a_detector_learns_from_generated_scenes() -> None:
     steps = [float(loss) for loss in re.findall(r"^step \d+: loss (.*)$", text, re.MULTILINE)]
     assert len(steps) == 4 and max(steps[1:]) < 0.6 * steps[0]
     assert re.search(r"^test: \d+ of [1-9]\d* anchors", text, re.MULTILINE)
+
+
+@needs("torch")
+def test_a_segmenter_learns_from_generated_scenes() -> None:
+    text = run("train_segmentation.py", "--steps", 31, "--scenes", 80, seconds=600)
+    steps = [float(loss) for loss in re.findall(r"^step \d+: loss (.*)$", text, re.MULTILINE)]
+    assert len(steps) == 4 and max(steps[1:]) < 0.7 * steps[0]
+    assert re.search(r"^test: mean intersection over union 0\.\d+ of 4 classes", text, re.MULTILINE)

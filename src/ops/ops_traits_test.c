@@ -22,7 +22,7 @@
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
     tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512], arrow[512],
-    coco[512];
+    coco[512], voc[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -40,6 +40,7 @@ static const struct {
     {"${jsonl}",    jsonl   },
     {"${pieces}",   pieces  },
     {"${coco}",     coco    },
+    {"${voc}",      voc     },
 };
 
 static void write_file(const char *name, const void *data, size_t bytes, char *ret_path)
@@ -117,6 +118,8 @@ static void make_inputs(void)
     static const char objects[] = "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}\n";
     static const unsigned char pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,  2,
                                              0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 70, 8};
+    static const char *const folders[] = {"", "/JPEGImages", "/SegmentationClass",
+                                          "/ImageSets", "/ImageSets/Segmentation"};
     char folder[512], name[16];
     static struct tiny tiny;
     struct hr_rng rng;
@@ -134,6 +137,14 @@ static void make_inputs(void)
     write_photo("files/a/1.jpg", 64, 48);
     write_photo("files/b/2.jpg", 40, 56);
     write_photo("files/c/3.jpg", 50, 50);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        snprintf(folder, sizeof folder, "%s/voc%s", check_temp_dir(), folders[i]);
+        CHECK_EQ_INT(mkdir(folder, 0700), 0);
+    }
+    write_photo("voc/JPEGImages/1.jpg", 64, 48);
+    write_photo("voc/SegmentationClass/1.png", 64, 48); /* masks are not looked into */
+    write_file("voc/ImageSets/Segmentation/train.txt", "1\n", 2, voc);
+    snprintf(voc, sizeof voc, "%s/voc", check_temp_dir());
     snprintf(sounds, sizeof sounds, "%s/sounds", check_temp_dir());
     CHECK_EQ_INT(mkdir(sounds, 0700), 0);
     for (int i = 0; i < 3; i++) {

@@ -118,6 +118,7 @@ static const struct row rows[] = {
     {"source.records",            "{path: '${records}'}",                                    NULL    },
     {"source.tar",                "{path: '${tar}', fields: {data: bin, label: cls}}",       NULL    },
     {"source.tfrecord",           "{path: '${tfrecord}'}",                                   NULL    },
+    {"source.voc",                "{path: '${voc}', task: segmentation}",                    NULL    },
     {"tensor.cast",               "{field: image, dtype: float32}",                          PICTURES},
     {"tensor.layout",             "{order: chw}",                                            PICTURES},
     {"tensor.one_hot",            "{field: label, classes: 3}",                              PICTURES},

@@ -7,7 +7,10 @@
  */
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "codec/image.h"
+#include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/file.h"
 #include "core/str.h"
@@ -275,6 +278,143 @@ TEST(scenes_have_one_digest)
     CHECK_EQ_INT(o->records, PHOTOS);
     outcome_free(o);
 }
+
+/* ---- Pascal VOC ---- */
+
+static void make_folder(const char *name, char *ret_path)
+{
+    snprintf(ret_path, 512, "%s/voc%s", check_temp_dir(), name);
+    CHECK_EQ_INT(mkdir(ret_path, 0700), 0);
+}
+
+struct voc_set {
+    char folder[512];
+    struct hr_str names;
+    int count;
+};
+
+/* An annotation with up to three boxes, and a mask of stripes. */
+static void describe_photo(const struct voc_set *set, int32_t width, int32_t height)
+{
+    uint8_t *levels = malloc((size_t)width * (size_t)height);
+    struct hr_pixels pixels = hr__pixels_u8(levels, width, height, 1);
+    struct hr_str text;
+    char path[600];
+    size_t bytes;
+    void *png;
+
+    CHECK(levels != NULL);
+    for (int32_t i = 0; i < width * height; i++)
+        levels[i] = (uint8_t)(i % width / 7 % 3 == 0 ? 255 : i / width / 9 + set->count);
+    CHECK_OK(hr__image_encode_png(&pixels, &png, &bytes, NULL));
+    snprintf(path, sizeof path, "%s/SegmentationClass/%d.png", set->folder, set->count);
+    CHECK_OK(hr__file_replace(path, png, bytes, NULL));
+    hr__str_init(&text);
+    hr__str_addf(&text, "<annotation><size><width>%d</width><height>%d</height></size>\n",
+                 (int)width, (int)height);
+    for (int i = 0; i < set->count % 4; i++)
+        hr__str_addf(&text,
+                     "<object><name>%s</name><bndbox><xmin>%d</xmin><ymin>%d</ymin>"
+                     "<xmax>%d</xmax><ymax>%d</ymax></bndbox></object>\n",
+                     i % 2 == 0 ? "cat" : "sofa", 5 + 7 * i, 1 + set->count % 9,
+                     25 + 7 * i, 30 + i);
+    hr__str_add(&text, "</annotation>");
+    snprintf(path, sizeof path, "%s/Annotations/%d.xml", set->folder, set->count);
+    CHECK_OK(hr__file_replace(path, text.text, text.length, NULL));
+    hr__str_finish(&text);
+    hr__free(png);
+    free(levels);
+}
+
+/* hr_store_visit_fn: a photo of the set. */
+static bool add_to_voc(void *user, const char *name, size_t name_bytes, uint64_t bytes)
+{
+    struct voc_set *set = user;
+    struct hr_image_info info;
+    char photo[1024], path[600];
+    char *data;
+    size_t size;
+
+    (void)bytes;
+    if (name_bytes < 4 || memcmp(name + name_bytes - 4, ".jpg", 4) != 0)
+        return true;
+    snprintf(photo, sizeof photo, "%s/%.*s", photos_good(), (int)name_bytes, name);
+    snprintf(path, sizeof path, "%s/JPEGImages/%d.jpg", set->folder, set->count);
+    CHECK_EQ_INT(symlink(photo, path), 0);
+    CHECK_OK(hr__store_load(photo, 1 << 24, &data, &size, NULL));
+    CHECK_OK(hr__image_probe(data, size, &info, NULL));
+    describe_photo(set, info.width, info.height);
+    hr__str_addf(&set->names, "%d\n", set->count++);
+    hr__free(data);
+    return true;
+}
+
+/* photos_good() as a set of Pascal VOC. */
+static const char *voc_folder(void)
+{
+    static struct voc_set set;
+    static const char *const folders[] = {
+        "/JPEGImages", "/Annotations",    "/SegmentationClass",
+        "/ImageSets",  "/ImageSets/Main", "/ImageSets/Segmentation"};
+    char path[600];
+
+    if (set.folder[0] != '\0')
+        return set.folder;
+    make_folder("", set.folder);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        make_folder(folders[i], path);
+    hr__str_init(&set.names);
+    CHECK_OK(hr__store_list(photos_good(), add_to_voc, &set, NULL));
+    for (size_t i = 4; i < 6; i++) {
+        snprintf(path, sizeof path, "%s%s/train.txt", set.folder, folders[i]);
+        CHECK_OK(hr__file_replace(path, set.names.text, set.names.length, NULL));
+    }
+    hr__str_finish(&set.names);
+    return set.folder;
+}
+
+#define VOC(params)                                                                      \
+    "headrace: 1\n"                                                                      \
+    "params:\n"                                                                          \
+    "  data: {type: path}\n"                                                             \
+    "pipeline:\n"                                                                        \
+    "  - source.voc: {path: \"${data}\", " params "}\n"                                  \
+    "  - order.shuffle: {}\n" DECODE_CLOSE
+
+TEST(masks_have_one_digest)
+{
+    check_text(
+        VOC("task: segmentation, columns: [name]") "  - image.decode: {field: mask, to: "
+                                                   "mask, color: labels}\n"
+                                                   "  - image.scale_jitter: {size: 70, "
+                                                   "scale: [0.5, 1.5], field: [image, "
+                                                   "mask]}\n"
+                                                   "  - image.random_crop: {size: 50, "
+                                                   "pad_if_needed: true, mask_fill: 255, "
+                                                   "field: "
+                                                   "[image, mask]}\n"
+                                                   "  - image.flip: {p: 0.5, field: "
+                                                   "[image, mask]}\n"
+                                                   "  - image.rotate: {degrees: 9, "
+                                                   "mask_fill: 255, field: [image, "
+                                                   "mask]}\n"
+                                                   "  - tensor.cast: {field: mask, "
+                                                   "dtype: int64}\n" BATCH,
+        voc_folder(), PHOTOS);
+}
+
+#ifdef HR_XML
+TEST(annotated_photos_have_one_digest)
+{
+    check_text(
+        VOC("columns: [name]") "  - image.iou_crop: {field: [image, boxes]}\n"
+                               "  - boxes.sanitize: {rows: [labels, difficult, "
+                               "truncated]}\n"
+                               "  - image.resize: {size: 40, field: [image, boxes]}\n"
+                               "  - batch.stack: {size: 7, ragged: true}\n",
+        voc_folder(), PHOTOS);
+}
+#endif
 
 TEST(fusion_changes_no_byte_in_any_mode)
 {
