@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from voc import Voc
 
 SERVER = pathlib.Path(__file__).parents[2] / "tests/support/http_server.py"
 
@@ -77,6 +78,21 @@ def pack_record(data: bytes) -> bytes:
 
 def tar_of(where: Any) -> hr.Pipeline:
     return hr.tar(where, fields={"data": "bin", "label": "cls"}, keys=True).shuffle()
+
+
+@pytest.mark.parametrize("task", ["detection", "segmentation"])
+def test_pictures_of_voc_over_http(folder: pathlib.Path, server: str, task: str) -> None:
+    need_http(f"{server}/none.tar")
+    where = f"VOC {task}"
+    voc = Voc(folder / where)
+    local = records(hr.voc(voc.folder, task=task).shuffle(), seed=3)  # type: ignore[arg-type]
+    for faults in ("", "f/noranges=1/", "f/each=7,status=503/", "f/each=5,cut=400/"):
+        for threads in (1, 3):
+            served = hr.voc(f"{server}/{faults}{where}", task=task).shuffle()  # type: ignore[arg-type]
+            assert records(served, seed=3, threads=threads) == local
+    voc.path("JPEGImages", voc.names[2], ".jpg").unlink()
+    with pytest.raises(hr.MissingFileError, match=rf"{voc.names[2]}\.jpg"):
+        records(hr.voc(f"{server}/{where}", task=task))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("faults", ["", "f/noranges=1/", "f/each=7,status=503/", "f/each=5,cut=4000/", "f/piece=100/"])

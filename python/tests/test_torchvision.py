@@ -6,6 +6,7 @@ parameters are given to torchvision. Skipped where torchvision is not installed 
 
 from __future__ import annotations
 
+import pathlib
 import random
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
+from voc import Voc
 
 try:
     import torch
@@ -133,14 +135,13 @@ def seed() -> int:
 def test_zoom_out(seed: int) -> None:
     scenes = Scenes(seed)
     fill = [123, 117, 104]
-    for item, ours in zip(
-        scenes.items, moved(pipeline(scenes).zoom_out(fill=fill, p=0.8, field=MOVED), seed), strict=True
-    ):
+    pipe = pipeline(scenes).zoom_out(fill=fill, mask_fill=255, p=0.8, field=MOVED)
+    for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
         left, top, width, height = window(ours)
         old_height, old_width = item["image"].shape[:2]
         padding = [-left, -top, width - old_width + left, height - old_height + top]
         other = {
-            k: tv.pad(v, padding, fill=fill if k == "image" else 0) if k != "labels" else v
+            k: tv.pad(v, padding, fill={"image": fill, "mask": 255}.get(k, 0)) if k != "labels" else v
             for k, v in theirs(item).items()
         }
         compare(ours, other)
@@ -211,15 +212,15 @@ def test_random_resized_crop(seed: int) -> None:
 
 def test_fixed_size_crop(seed: int) -> None:
     scenes = Scenes(seed)
-    for item, ours in zip(
-        scenes.items, moved(pipeline(scenes).fixed_size_crop([70, 80], fill=7, field=MOVED), seed), strict=True
-    ):
+    pipe = pipeline(scenes).fixed_size_crop([70, 80], fill=7, mask_fill=254, field=MOVED)
+    for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
         left, top, _, _ = window(ours)
         old_height, old_width = item["image"].shape[:2]
         height, width = min(old_height, 70), min(old_width, 80)
         other = each(tv.crop, theirs(item), top, left, height, width)
         for key in ("image", "mask", "boxes"):
-            other[key] = tv.pad(other[key], [0, 0, 80 - width, 70 - height], fill=7 if key == "image" else 0)
+            fill = {"image": 7, "mask": 254}.get(key, 0)
+            other[key] = tv.pad(other[key], [0, 0, 80 - width, 70 - height], fill=fill)
         compare(ours, other)
 
 
@@ -230,6 +231,20 @@ def test_rotations_move_boxes_within_half_a_pixel(seed: int, angle: float) -> No
     for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
         other = tv.rotate(theirs(item)["boxes"], angle)
         assert np.abs(ours["boxes"] - np.asarray(other)).max() <= 0.5
+
+
+@pytest.mark.parametrize("angle", [-90, 90, 180])
+def test_right_angles_turn_masks_and_what_is_around_them(seed: int, angle: int) -> None:
+    """Other angles sample between pixels, where a rounding decides on a label."""
+    scenes = Scenes(seed)
+    pipe = pipeline(scenes).rotate([angle, angle], expand=angle == 90, mask_fill=255, field=MOVED)
+    for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
+        fill = {tv_tensors.Image: 0, tv_tensors.Mask: 255, tv_tensors.BoundingBoxes: 0}
+        turn = v2.RandomRotation([angle, angle], expand=angle == 90, fill=fill)
+        height, width = item["image"].shape[:2]
+        if angle == -90 and (height - width) % 2 != 0:
+            continue  # turned about its middle, its pixels fall between pixels
+        compare(ours, turn(theirs(item)))
 
 
 def test_formats(seed: int) -> None:
@@ -265,3 +280,19 @@ def test_photometric_distort(seed: int) -> None:
         assert len(found) == 1
         drawn.add(found[0])
     assert len(drawn) > 5
+
+
+def test_sets_of_pascal_voc(seed: int, tmp_path: pathlib.Path) -> None:
+    """VOCDetection gives the numbers of the file, as texts; VOCSegmentation the numbers of the palette."""
+    from torchvision.datasets import VOCDetection, VOCSegmentation
+
+    voc = Voc(tmp_path / "VOCdevkit/VOC2012")
+    ours = moved(hr.voc(voc.folder, raw=True).decode(), seed)
+    for (image, target), record in zip(VOCDetection(str(tmp_path)), ours, strict=True):
+        things = target["annotation"].get("object", [])
+        corners = [[float(thing["bndbox"][key]) for key in ("xmin", "ymin", "xmax", "ymax")] for thing in things]
+        assert record["boxes"].tolist() == corners
+        assert np.array_equal(record["image"], np.asarray(image))
+    masks = hr.voc(voc.folder, task="segmentation").decode(field="mask", to="mask", color="labels")
+    for (_, mask), record in zip(VOCSegmentation(str(tmp_path)), moved(masks, seed), strict=True):
+        assert np.array_equal(record["mask"][:, :, 0], np.asarray(mask))

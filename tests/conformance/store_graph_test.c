@@ -15,6 +15,8 @@
 #include "tests/support/tar.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 /* ---- data sets in files and in memory ---- */
 
@@ -230,6 +232,54 @@ TEST(arrow_files_are_read_from_any_store)
                      "  - order.shuffle: {}\n  - batch.stack: {size: 2, ragged: true}\n",
             path, uri, NULL);
     }
+}
+
+TEST(pictures_of_voc_are_read_from_any_store)
+{
+    static const char *const folders[] = {"",
+                                          "JPEGImages",
+                                          "SegmentationClass",
+                                          "Annotations",
+                                          "ImageSets",
+                                          "ImageSets/Segmentation",
+                                          "ImageSets/Main"};
+    static const struct {
+        const char *name, *text;
+    } files[] = {
+        {"JPEGImages/a.jpg",                 "a picture"                                    },
+        {"JPEGImages/b.jpg",                 "another"                                      },
+        {"SegmentationClass/a.png",          "a mask"                                       },
+        {"SegmentationClass/b.png",          "the other"                                    },
+        {"Annotations/a.xml",                "<annotation><object><name>cat</name><bndbox>"
+                              "<xmin>1</xmin><xmax>2</xmax><ymin>3</ymin><ymax>4</ymax>"
+                              "</bndbox></object></annotation>"},
+        {"Annotations/b.xml",                "<annotation/>"                                },
+        {"ImageSets/Segmentation/train.txt", "a\nb\n"                                       },
+        {"ImageSets/Main/train.txt",         "b\na\n"                                       },
+    };
+    char path[600];
+
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        snprintf(path, sizeof path, "%s/voc/%s", check_temp_dir(), folders[i]);
+        CHECK_EQ_INT(mkdir(path, 0700), 0);
+    }
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/voc/%s", check_temp_dir(), files[i].name);
+        CHECK_OK(hr__file_replace(path, files[i].text, strlen(files[i].text), NULL));
+        snprintf(path, sizeof path, "mem://voc/%s", files[i].name);
+        CHECK_OK(hr__memory_put(path, files[i].text, strlen(files[i].text), NULL));
+    }
+    snprintf(path, sizeof path, "%s/voc/", check_temp_dir());
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.voc: {path: \"${data}\", task: segmentation}\n"
+               "  - order.shuffle: {}\n  - batch.stack: {size: 1, ragged: true}\n",
+               path, "mem://voc", NULL);
+#ifdef HR_XML
+    check_same("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+               "  - source.voc: {path: \"${data}\", find_classes: true}\n"
+               "  - order.shuffle: {}\n  - batch.stack: {size: 1, ragged: true}\n",
+               path, "mem://voc", NULL);
+#endif
 }
 
 TEST(rows_are_read_from_any_store)
