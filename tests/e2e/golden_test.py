@@ -144,18 +144,36 @@ got = {}
 
 def png(path, number):
     """Waves and blocks whose position and size depend on the number; the last one is gray."""
-    width, height, channels = 120 + 9 * number, 140 - 7 * number, 1 if number == 11 else 3
+    width, height, channels = *sides(number), 1 if number == 11 else 3
     rows = b""
     for y in range(height):
         rows += b"\0" + bytes((x * (c + 2) + y * (5 - c) + (x * y) // (8 + number) + 40 * ((x // 16 + y // 11) % 3)) % 256
                               for x in range(width) for c in range(channels))
+    write_png(path, width, height, 8, 2 if channels == 3 else 0, rows)
 
+
+def mask(path, number):
+    """Stripes of labels of 1, 2, 4 or 8 bits, of the picture's size, with a palette or in gray."""
+    (width, height), depth = sides(number), (1, 2, 4, 8)[number % 4]
+    rows = b""
+    for y in range(height):
+        labels = "".join(f"{(x // 9 + y // 7 * number) % (1 << depth):0{depth}b}" for x in range(width))
+        rows += b"\0" + bytes(int(labels[at:at + 8].ljust(8, "0"), 2) for at in range(0, len(labels), 8))
+    write_png(path, width, height, depth, 3 if number % 3 else 0, rows)
+
+
+def sides(number):
+    return 120 + 9 * number, 140 - 7 * number
+
+
+def write_png(path, width, height, depth, colour, rows):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    head = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    palette = chunk(b"PLTE", bytes(i * k % 256 for i in range(1 << depth) for k in (3, 5, 7))) if colour == 3 else b""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) +
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + palette + chunk(b"IDAT", zlib.compress(rows)) +
                      chunk(b"IEND", b""))
 
 
@@ -245,6 +263,23 @@ def scene_case(name, steps):
     add(name, check)
 
 
+def masks_case():
+    def check():
+        folder = temp / "voc"
+        for number in range(8):
+            png(folder / f"JPEGImages/{number}.png", number)
+            mask(folder / f"SegmentationClass/{number}.png", number)
+        (folder / "names.txt").write_text("".join(f"{number}\n" for number in range(8)))
+        compare("masks", graph("golden.yaml", f"pipeline:\n  - source.voc: {{path: '{folder}', split: '{folder}/names.txt', "
+                               "task: segmentation, suffix: .png, columns: [name]}\n  - order.shuffle: {}\n"
+                               "  - image.decode: {mode: exact}\n  - image.decode: {field: mask, to: mask, color: labels}\n"
+                               "  - image.rotate: {degrees: 30, mask_fill: 255, field: [image, mask]}\n"
+                               "  - image.random_crop: {size: 130, pad_if_needed: true, mask_fill: 254, field: [image, mask]}\n"
+                               "  - batch.stack: {size: 5}\n"))
+
+    add("masks", check)
+
+
 def case(name, steps):
     def check():
         begin = head.format(pictures(name.startswith("jpeg")))
@@ -290,6 +325,7 @@ for name, steps in scenes.items():
     scene_case(name, steps)
 for name, row in rows.items():
     row_case(name, *row)
+masks_case()
 if update:
     write.__name__ = "golden_digests_are_written"
     tests.append(write)
