@@ -291,6 +291,8 @@ def test_pictures_are_split_by_name(voc: Voc) -> None:
     parts = hr.split(pipe, [0.7, 0.3], seed=1, by="name")
     names = [{record["name"] for record in rows(part)} for part in parts]
     assert not names[0] & names[1] and names[0] | names[1] == set(voc.names)
+    halves = hr.split(hr.voc(voc.folder, columns=["name"]), [0.5, 0.5], seed=1, by="path")
+    assert sum(len(rows(part)) for part in halves) == len(voc.names)
     voc.add("2012_000001", [])
     voc.write_list("ImageSets/Main/train.txt", [*voc.names, "2012_000001"])
     more = [

@@ -97,6 +97,61 @@ static void *run_photo(struct bench *b, const void *data, size_t bytes, uint64_t
     return bench_bytes(b, "image", ret_bytes);
 }
 
+/* The labels of a mask that was moved with its image. */
+static void *run_mask(struct bench *b, const void *data, size_t bytes, uint64_t index,
+                      bool cuts, size_t *ret_bytes)
+{
+    static const struct {
+        const char *op, *params;
+    } steps[] = {
+        {"image.decode",          "{}"                                               },
+        {"image.decode",          "{field: labels, to: mask, color: labels}"         },
+        {"image.random_crop",     "{size: [30, 41], field: [image, mask]}"           },
+        {"image.flip",            "{p: 0.5, field: [image, mask]}"                   },
+        {"image.scale_jitter",    "{size: 40, scale: [0.4, 2], field: [image, mask]}"},
+        {"image.fixed_size_crop", "{size: 50, mask_fill: 255, field: [image, mask]}" },
+    };
+
+    bench_clear(b);
+    free_blocks();
+    b->after_each = cuts ? cut : NULL;
+    b->id = (struct hr_record_id){.seed = 1, .index = index};
+    bench_put_bytes(b, "data", data, bytes);
+    bench_put_bytes(b, "labels", data, bytes);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        CHECK_OK(bench_op(b, steps[i].op, steps[i].params));
+    return bench_bytes(b, "mask", ret_bytes);
+}
+
+TEST(masks_cut_after_every_op_give_the_same_labels)
+{
+    uint8_t levels[60 * 50];
+    struct hr_pixels pixels = hr__pixels_u8(levels, 60, 50, 1);
+    struct bench b;
+    size_t bytes;
+    void *data;
+
+    for (size_t i = 0; i < sizeof levels; i++)
+        levels[i] = (uint8_t)(i * i >> 4);
+    CHECK_OK(hr__image_encode_png(&pixels, &data, &bytes, NULL));
+    bench_init(&b);
+    for (uint64_t i = 0; i < 60; i++) {
+        size_t whole_bytes, cut_bytes;
+        void *whole = run_mask(&b, data, bytes, i, false, &whole_bytes);
+        void *parts = run_mask(&b, data, bytes, i, true, &cut_bytes);
+
+        CHECK_EQ_INT(whole_bytes, 50 * 50);
+        CHECK_EQ_INT(cut_bytes, 50 * 50);
+        CHECK_BYTES(parts, whole, whole_bytes);
+        free(whole);
+        free(parts);
+    }
+    b.after_each = NULL;
+    bench_finish(&b);
+    free_blocks();
+    hr__free(data);
+}
+
 TEST(photos_cut_after_every_op_give_the_same_bytes)
 {
     static const char *const modes[] = {"exact", "close", "fast"};

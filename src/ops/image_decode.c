@@ -77,7 +77,7 @@ static enum hr_err decode_open(const struct hr_open *open, void **ret_state)
     const struct decode *p = open->params;
     struct hr_seek *seek = open->twin;
 
-    if (p->seek_bytes == 0)
+    if (p->seek_bytes == 0 || p->color == HR_CHANNELS_LABELS)
         return HR_OK;
     if (seek != NULL)
         seek = hr__seek_ref(seek);

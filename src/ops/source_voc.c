@@ -85,6 +85,8 @@ static void voc_close(void *made)
 /* ---- paths ---- */
 
 enum part { IMAGE, ANNOTATION, MASK, OBJECTS };
+static const char *const folders[] = {"JPEGImages", "Annotations", "SegmentationClass",
+                                      "SegmentationObject"};
 
 static const char *slash(const char *folder)
 {
@@ -96,8 +98,6 @@ static const char *slash(const char *folder)
 static bool path_of(const struct voc *p, const struct state *state, uint64_t index,
                     enum part part, char *path, size_t room)
 {
-    static const char *const folders[] = {"JPEGImages", "Annotations",
-                                          "SegmentationClass", "SegmentationObject"};
     const char *suffix = part == IMAGE ? p->suffix : part == ANNOTATION ? ".xml" : ".png";
 
     return index < state->list.count &&
@@ -180,6 +180,16 @@ find_in(const char *uri, const struct hr_voc_options *options, struct hr_error *
     return err;
 }
 
+/* Without expat no annotation could be read: that is said at once. */
+static enum hr_err check_xml(const struct voc *p, struct hr_error *error)
+{
+    static const char text[] = "<annotation/>";
+    const struct hr_voc_options options = {0};
+    struct hr_voc voc;
+
+    return hr__voc_parse(text, sizeof text - 1, p->path, &options, &voc, error);
+}
+
 /* The names in all annotations, sorted. */
 static enum hr_err
 find_classes(const struct voc *p, struct state *state, struct hr_error *error)
@@ -252,6 +262,8 @@ voc_prepare(const void *params, void **ret_state, struct hr_error *error)
     err = choose_columns(p, state, error);
     if (err == HR_OK)
         err = read_list(p, state, error);
+    if (err == HR_OK && p->task == DETECTION)
+        err = check_xml(p, error);
     if (err == HR_OK && p->task == DETECTION)
         err = choose_classes(p, state, error);
     if (err != HR_OK) {
@@ -383,18 +395,24 @@ static bool voc_ahead(const void *params, const void *made, uint64_t index, int 
 
 static const char *voc_key_name(const void *params, const void *state, size_t i)
 {
+    static const char *const keys[] = {"name", "path"};
+
     (void)params;
     (void)state;
-    return i == 0 ? "name" : NULL;
+    return i < 2 ? keys[i] : NULL;
 }
 
 static enum hr_err voc_key(const void *params, const void *made, size_t i, uint64_t index,
                            struct hr_str *out, struct hr_error *error)
 {
-    (void)params;
-    (void)i;
+    const char *name = ((const struct state *)made)->list.names[index];
+
     (void)error;
-    hr__str_add(out, ((const struct state *)made)->list.names[index]);
+    if (i == 0)
+        hr__str_add(out, name);
+    else
+        hr__str_addf(out, "%s/%s%s", folders[IMAGE], name,
+                     ((const struct voc *)params)->suffix);
     return HR_OK;
 }
 
