@@ -46,10 +46,10 @@ static void decode(struct hr_image_decoder *decoder, struct hr_arena *arena,
                    const uint8_t *data, size_t bytes, const struct hr_image_info *info)
 {
     struct hr_image_request request = {
-        .channels = (enum hr_image_channels)(data[bytes - 1] % 3),
+        .channels = (enum hr_image_channels)(data[bytes - 1] % 4),
         .width = info->width,
         .height = info->height,
-        .scale_log2 = data[bytes - 1] / 3 % 4,
+        .scale_log2 = data[bytes - 1] / 4 % 4,
         .pixels_max = PIXELS_MAX,
     };
     struct hr_image_part full, part;
