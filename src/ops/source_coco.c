@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/str.h"
 #include "op/op.h"
+#include "ops/box_source.h"
 #include "store/coco.h"
 #include "store/reader.h"
 #include "store/store.h"
@@ -65,30 +66,6 @@ static void coco_close(void *made)
 }
 
 static enum hr_err
-choose_columns(const struct coco *p, struct state *state, struct hr_error *error)
-{
-    for (int i = 0; i < p->columns.count; i++) {
-        const char *name = p->columns.values[i], *near;
-        int kind = 0;
-
-        while (kind < COLUMN_KINDS && strcmp(columns[kind], name) != 0)
-            kind++;
-        if (kind < COLUMN_KINDS) {
-            state->wanted[kind] = true;
-            continue;
-        }
-        near = hr__nearest(name, columns, COLUMN_KINDS);
-        snprintf(error->param, sizeof error->param, "columns");
-        return hr__fail(error, HR_ERR_ARGUMENT,
-                        "no column \"%s\": area, iscrowd, annotation_id and path can be "
-                        "fields%s%s",
-                        name, near != NULL ? "; did you mean " : "",
-                        near != NULL ? near : "");
-    }
-    return HR_OK;
-}
-
-static enum hr_err
 read_annotations(const struct coco *p, struct state *state, struct hr_error *error)
 {
     struct hr_coco_options options = {.drop_crowd = !p->crowd, .drop_empty = !p->empty};
@@ -119,7 +96,9 @@ coco_prepare(const void *params, void **ret_state, struct hr_error *error)
 
     if (state == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    err = choose_columns(params, state, error);
+    err =
+        hr__choose_columns(&((const struct coco *)params)->columns, columns, COLUMN_KINDS,
+                           "area, iscrowd, annotation_id and path", state->wanted, error);
     if (err == HR_OK)
         err = read_annotations(params, state, error);
     if (err == HR_OK)
@@ -145,39 +124,23 @@ coco_binds(const void *params, const void *made, const struct hr_schema *input,
     return HR_OK;
 }
 
-/* One number for each box. */
-static void infer_list(struct hr_field *field, enum hr_dtype dtype)
-{
-    field->dtype = dtype;
-    field->ndim = 1;
-    hr__dim_unknown(&field->dims[0], "boxes");
-}
-
 static enum hr_err coco_infer(struct hr_infer *infer)
 {
     const struct state *state = infer->state;
     struct hr_field **fields = infer->fields, **more = fields + COLUMNS;
 
-    fields[DATA]->kind = HR_FIELD_BYTES;
-    fields[DATA]->meaning = HR_MEANING_ENCODED;
-    infer_list(fields[BOXES], HR_F32);
-    fields[BOXES]->ndim = 2;
-    hr__dim_set(&fields[BOXES]->dims[1], 4);
-    fields[BOXES]->meaning = HR_MEANING_BOXES;
-    infer_list(fields[LABELS], HR_I64);
-    fields[LABELS]->meaning = HR_MEANING_LABEL;
-    fields[LABELS]->classes = &state->classes;
+    hr__infer_bytes(fields[DATA], HR_MEANING_ENCODED);
+    hr__infer_boxes(fields[BOXES]);
+    hr__infer_box_labels(fields[LABELS], &state->classes);
     fields[IMAGE_ID]->dtype = HR_I64;
     if (state->wanted[AREA])
-        infer_list(*more++, HR_F32);
+        hr__infer_box_list(*more++, HR_F32);
     if (state->wanted[CROWD])
-        infer_list(*more++, HR_I64);
+        hr__infer_box_list(*more++, HR_I64);
     if (state->wanted[ANNOTATION])
-        infer_list(*more++, HR_I64);
-    if (state->wanted[PATH]) {
-        (*more)->kind = HR_FIELD_BYTES;
-        (*more)->meaning = HR_MEANING_TEXT;
-    }
+        hr__infer_box_list(*more++, HR_I64);
+    if (state->wanted[PATH])
+        hr__infer_bytes(*more, HR_MEANING_TEXT);
     infer->output->records = -1;
     return HR_OK;
 }
@@ -279,43 +242,21 @@ static enum hr_err coco_key(const void *params, const void *made, size_t i,
 
 /* ---- records ---- */
 
-static enum hr_err new_list(struct hr_op_ctx *ctx, size_t field, enum hr_dtype dtype,
-                            uint32_t count, void **ret_data)
-{
-    int64_t dims[2] = {count, 4};
-    int ndim = field == BOXES ? 2 : 1;
-    size_t bytes = (size_t)count * hr_dtype_size(dtype) * (field == BOXES ? 4 : 1);
-
-    HR_TRY(hr__op_alloc(ctx, bytes + 1, ret_data));
-    hr__value_set_tensor(ctx->fields[field], dtype, ndim, dims, *ret_data, NULL);
-    return HR_OK;
-}
-
 static enum hr_err set_boxes(struct hr_op_ctx *ctx, const struct hr_coco_image *image,
                              const struct hr_coco_object *objects)
 {
-    void *boxes, *labels, *id;
+    void *labels, *id;
+    float *boxes;
 
-    HR_TRY(new_list(ctx, BOXES, HR_F32, image->count, &boxes));
-    HR_TRY(new_list(ctx, LABELS, HR_I64, image->count, &labels));
+    HR_TRY(hr__new_boxes(ctx, BOXES, image->count, &boxes));
+    HR_TRY(hr__new_box_list(ctx, LABELS, HR_I64, image->count, &labels));
     for (uint32_t i = 0; i < image->count; i++) {
-        memcpy((float *)boxes + 4 * (size_t)i, objects[i].box, sizeof objects[i].box);
+        memcpy(boxes + 4 * (size_t)i, objects[i].box, sizeof objects[i].box);
         ((int64_t *)labels)[i] = objects[i].label;
     }
     HR_TRY(hr__op_alloc(ctx, sizeof(int64_t), &id));
     *(int64_t *)id = image->id;
     hr__value_set_tensor(ctx->fields[IMAGE_ID], HR_I64, 0, NULL, id, NULL);
-    return HR_OK;
-}
-
-static enum hr_err set_path(struct hr_op_ctx *ctx, size_t field, const char *name)
-{
-    size_t bytes = strlen(name);
-    void *memory;
-
-    HR_TRY(hr__op_alloc(ctx, bytes + 1, &memory));
-    memcpy(memory, name, bytes + 1);
-    hr__value_set_bytes(ctx->fields[field], memory, bytes, NULL);
     return HR_OK;
 }
 
@@ -327,21 +268,21 @@ static enum hr_err set_columns(struct hr_op_ctx *ctx, const struct hr_coco_image
     void *data;
 
     if (state->wanted[AREA]) {
-        HR_TRY(new_list(ctx, field++, HR_F32, image->count, &data));
+        HR_TRY(hr__new_box_list(ctx, field++, HR_F32, image->count, &data));
         for (uint32_t i = 0; i < image->count; i++)
             ((float *)data)[i] = (float)objects[i].area;
     }
     if (state->wanted[CROWD]) {
-        HR_TRY(new_list(ctx, field++, HR_I64, image->count, &data));
+        HR_TRY(hr__new_box_list(ctx, field++, HR_I64, image->count, &data));
         for (uint32_t i = 0; i < image->count; i++)
             ((int64_t *)data)[i] = objects[i].crowd;
     }
     if (state->wanted[ANNOTATION]) {
-        HR_TRY(new_list(ctx, field++, HR_I64, image->count, &data));
+        HR_TRY(hr__new_box_list(ctx, field++, HR_I64, image->count, &data));
         for (uint32_t i = 0; i < image->count; i++)
             ((int64_t *)data)[i] = objects[i].id;
     }
-    return state->wanted[PATH] ? set_path(ctx, field, image->name) : HR_OK;
+    return state->wanted[PATH] ? hr__set_text(ctx, field, image->name) : HR_OK;
 }
 
 static enum hr_err coco_apply(struct hr_op_ctx *ctx)

@@ -13,6 +13,7 @@
 #include "core/alloc.h"
 #include "core/str.h"
 #include "op/op.h"
+#include "ops/box_source.h"
 #include "store/reader.h"
 #include "store/store.h"
 #include "store/voc.h"
@@ -110,23 +111,13 @@ static bool path_of(const struct voc *p, const struct state *state, uint64_t ind
 static enum hr_err
 choose_columns(const struct voc *p, struct state *state, struct hr_error *error)
 {
-    for (int i = 0; i < p->columns.count; i++) {
-        const char *name = p->columns.values[i];
-        int kind = 0;
-
-        while (kind < COLUMN_KINDS && strcmp(columns[kind], name) != 0)
-            kind++;
-        snprintf(error->param, sizeof error->param, "columns");
-        if (kind == COLUMN_KINDS)
-            return hr__fail(error, HR_ERR_ARGUMENT,
-                            "no column \"%s\": name and instances can be fields", name);
-        if (kind == INSTANCES && p->task == DETECTION)
-            return hr__fail(error, HR_ERR_ARGUMENT,
-                            "the column \"instances\" needs task: segmentation");
-        error->param[0] = '\0';
-        state->wanted[kind] = true;
-    }
-    return HR_OK;
+    HR_TRY(hr__choose_columns(&p->columns, columns, COLUMN_KINDS, "name and instances",
+                              state->wanted, error));
+    if (!state->wanted[INSTANCES] || p->task == SEGMENTATION)
+        return HR_OK;
+    snprintf(error->param, sizeof error->param, "columns");
+    return hr__fail(error, HR_ERR_ARGUMENT,
+                    "the column \"instances\" needs task: segmentation");
 }
 
 static bool is_file(const char *split)
@@ -300,20 +291,6 @@ voc_binds(const void *params, const void *made, const struct hr_schema *input,
     return HR_OK;
 }
 
-static void infer_bytes(struct hr_field *field, enum hr_meaning meaning)
-{
-    field->kind = HR_FIELD_BYTES;
-    field->meaning = meaning;
-}
-
-/* One number for each box. */
-static void infer_list(struct hr_field *field, enum hr_dtype dtype)
-{
-    field->dtype = dtype;
-    field->ndim = 1;
-    hr__dim_unknown(&field->dims[0], "boxes");
-}
-
 static enum hr_err voc_infer(struct hr_infer *infer)
 {
     const struct voc *p = infer->params;
@@ -321,24 +298,19 @@ static enum hr_err voc_infer(struct hr_infer *infer)
     struct hr_field **fields = infer->fields;
     struct hr_field **more = fields + (p->task == DETECTION ? DETECTED : MASKED);
 
-    infer_bytes(fields[DATA], HR_MEANING_ENCODED);
+    hr__infer_bytes(fields[DATA], HR_MEANING_ENCODED);
     if (p->task == DETECTION) {
-        infer_list(fields[BOXES], HR_F32);
-        fields[BOXES]->ndim = 2;
-        hr__dim_set(&fields[BOXES]->dims[1], 4);
-        fields[BOXES]->meaning = HR_MEANING_BOXES;
-        infer_list(fields[LABELS], HR_I64);
-        fields[LABELS]->meaning = HR_MEANING_LABEL;
-        fields[LABELS]->classes = &state->field_classes;
-        infer_list(fields[DIFFICULT], HR_I64);
-        infer_list(fields[TRUNCATED], HR_I64);
+        hr__infer_boxes(fields[BOXES]);
+        hr__infer_box_labels(fields[LABELS], &state->field_classes);
+        hr__infer_box_list(fields[DIFFICULT], HR_I64);
+        hr__infer_box_list(fields[TRUNCATED], HR_I64);
     } else {
-        infer_bytes(fields[MASKS], HR_MEANING_ENCODED);
+        hr__infer_bytes(fields[MASKS], HR_MEANING_ENCODED);
     }
     if (state->wanted[NAME])
-        infer_bytes(*more++, HR_MEANING_TEXT);
+        hr__infer_bytes(*more++, HR_MEANING_TEXT);
     if (state->wanted[INSTANCES])
-        infer_bytes(*more, HR_MEANING_ENCODED);
+        hr__infer_bytes(*more, HR_MEANING_ENCODED);
     infer->output->records = -1;
     return HR_OK;
 }
@@ -463,30 +435,19 @@ check_sides(struct hr_op_ctx *ctx, int32_t width, int32_t height, const char *ur
                     uri, (int)width, (int)height, (int)info.width, (int)info.height);
 }
 
-static enum hr_err new_list(struct hr_op_ctx *ctx, size_t field, enum hr_dtype dtype,
-                            size_t count, void **ret_data)
-{
-    int64_t dims[2] = {(int64_t)count, 4};
-    int ndim = field == BOXES ? 2 : 1;
-    size_t bytes = count * hr_dtype_size(dtype) * (field == BOXES ? 4 : 1);
-
-    HR_TRY(hr__op_alloc(ctx, bytes + 1, ret_data));
-    hr__value_set_tensor(ctx->fields[field], dtype, ndim, dims, *ret_data, NULL);
-    return HR_OK;
-}
-
 static enum hr_err set_objects(struct hr_op_ctx *ctx, const struct hr_voc *voc)
 {
-    void *boxes, *labels, *difficult, *truncated;
+    void *labels, *difficult, *truncated;
+    float *boxes;
 
-    HR_TRY(new_list(ctx, BOXES, HR_F32, voc->count, &boxes));
-    HR_TRY(new_list(ctx, LABELS, HR_I64, voc->count, &labels));
-    HR_TRY(new_list(ctx, DIFFICULT, HR_I64, voc->count, &difficult));
-    HR_TRY(new_list(ctx, TRUNCATED, HR_I64, voc->count, &truncated));
+    HR_TRY(hr__new_boxes(ctx, BOXES, voc->count, &boxes));
+    HR_TRY(hr__new_box_list(ctx, LABELS, HR_I64, voc->count, &labels));
+    HR_TRY(hr__new_box_list(ctx, DIFFICULT, HR_I64, voc->count, &difficult));
+    HR_TRY(hr__new_box_list(ctx, TRUNCATED, HR_I64, voc->count, &truncated));
     for (size_t i = 0; i < voc->count; i++) {
         const struct hr_voc_object *object = &voc->objects[i];
 
-        memcpy((float *)boxes + 4 * i, object->box, sizeof object->box);
+        memcpy(boxes + 4 * i, object->box, sizeof object->box);
         ((int64_t *)labels)[i] = object->label;
         ((int64_t *)difficult)[i] = object->difficult;
         ((int64_t *)truncated)[i] = object->truncated;
@@ -532,19 +493,6 @@ static enum hr_err apply_mask(struct hr_op_ctx *ctx, enum part part, size_t fiel
     return check_sides(ctx, info.width, info.height, uri);
 }
 
-static enum hr_err set_name(struct hr_op_ctx *ctx, size_t field)
-{
-    const struct state *state = ctx->state;
-    const char *name = state->list.names[ctx->id->index];
-    size_t bytes = strlen(name);
-    void *memory;
-
-    HR_TRY(hr__op_alloc(ctx, bytes + 1, &memory));
-    memcpy(memory, name, bytes + 1);
-    hr__value_set_bytes(ctx->fields[field], memory, bytes, NULL);
-    return HR_OK;
-}
-
 static enum hr_err voc_apply(struct hr_op_ctx *ctx)
 {
     const struct voc *p = ctx->params;
@@ -554,7 +502,7 @@ static enum hr_err voc_apply(struct hr_op_ctx *ctx)
     HR_TRY(take_field(ctx, IMAGE, DATA));
     HR_TRY(p->task == DETECTION ? apply_detection(ctx) : apply_mask(ctx, MASK, MASKS));
     if (state->wanted[NAME])
-        HR_TRY(set_name(ctx, field++));
+        HR_TRY(hr__set_text(ctx, field++, state->list.names[ctx->id->index]));
     return state->wanted[INSTANCES] ? apply_mask(ctx, OBJECTS, field) : HR_OK;
 }
 
