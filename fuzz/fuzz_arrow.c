@@ -47,11 +47,11 @@ static void read_rows(struct hr_arrow_files *files)
                 abort();
             continue;
         }
-        for (size_t k = 0; k < files->count; k++) {
+        for (size_t k = 0; k < files->columns.count; k++) {
             struct hr_arrow_cell cell;
 
             if (hr__arrow_files_cell(files, &row, k, &cell, &error) == HR_OK)
-                read_cell(&files->columns[k], &cell);
+                read_cell(&files->columns.items[k], &cell);
             else if (error.message[0] == '\0')
                 abort();
         }

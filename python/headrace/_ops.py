@@ -91,6 +91,7 @@ __all__ = [
     "source_lines",
     "source_list",
     "source_npy",
+    "source_parquet",
     "source_range",
     "source_records",
     "source_tar",
@@ -3402,6 +3403,69 @@ def source_npy(
     params: dict[str, Any] = {"path": path, "arrays": arrays, "field": field, "unpacked_max": unpacked_max}
     defaults: dict[str, Any] = {"arrays": ("*",), "field": "array", "unpacked_max": "4GiB"}
     return Pipeline._source("source.npy", params, defaults, name=name)
+
+
+@checked_op("source.parquet")
+def source_parquet(
+    path: PathLike,
+    *,
+    columns: str | Sequence[str] = ("*",),
+    fill: Mapping[str, str] = {},
+    page_max: int | str = "1GiB",
+    page_cache: int | str = "256MiB",
+    name: str | None = None,
+) -> Pipeline:
+    """The rows of Apache Parquet files.
+
+    Operator `source.parquet`, kind source, version 1; pure, zero copy.
+
+    Reads what pyarrow, pandas, polars, Spark, DuckDB and Hugging Face write: data pages
+    of both versions, all encodings of today, uncompressed or compressed by snappy,
+    zstd, gzip or lz4_raw. Only the chosen columns are read. Bool, integers and floats
+    become numbers, strings text, binary byte strings, lists of numbers tensors of one
+    dimension. uint32 and uint64 become int64, and a row with a larger number is a bad
+    record. Dates, times and timestamps become integers; explain says in which unit. The
+    columns of a struct become fields called "struct.column", so a Hugging Face image is
+    `image.bytes` and `image.path`. Decimals, INT96, maps and other nested columns are
+    refused by name; those beside them can be chosen. A row with a null is a bad record
+    unless `fill` says what it becomes.  Local files are mapped into memory; values of
+    uncompressed pages are used in place. A page is decoded when one of its rows is
+    wanted, and kept in `page_cache`: rows in order need each page once, a shuffled
+    epoch is fast where all fit. Of a list in pages of version 1 (pyarrow's default),
+    which may end anywhere, the column of a row group is decoded as a whole. Of files in
+    other stores, the chosen columns of a row group are fetched when one of its rows is
+    wanted. Rows can be read in any order, so shuffle, split, shard and resume work as
+    for files.  Checksums of pages are checked where the writer has written some
+    (`write_page_checksum` in pyarrow). The rows of a damaged page are bad records;
+    where the header of a page is damaged, those after it in its row group are, too. A
+    file with a damaged footer is refused. The identity of the source is the footers,
+    and the first, middle and last 64 KiB of each file.
+
+    Args:
+        path: a file; or several: "data-{00000..00003}.parquet", a pattern such as
+            "train/*.parquet", or a folder of .parquet files; path, required.
+        columns: the columns that become fields, by name; * stands for all, the name of
+            a struct for its columns, "image.bytes" for one; list of strings, 1 to 64
+            items, default ["*"].
+        fill: column: what a null becomes, such as {label: "-1", text: "="}; = stands
+            for the text after it, here an empty one; without, a row with a null is a
+            bad record; map, default {}.
+        page_max: a page that takes more memory is not read, and so is a column of a row
+            group that is larger, if the file is not local; bytes, 1 to
+            1125899906842624, in bytes, default 1GiB.
+        page_cache: decoded pages that are kept in memory, but at least 8 for each
+            column: a shuffled epoch is fast where all of them fit; bytes, 0 to
+            1125899906842624, in bytes, default 256MiB.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "columns": columns, "fill": fill, "page_max": page_max, "page_cache": page_cache}
+    defaults: dict[str, Any] = {"columns": ("*",), "fill": {}, "page_max": "1GiB", "page_cache": "256MiB"}
+    return Pipeline._source("source.parquet", params, defaults, name=name)
 
 
 @checked_op("source.range")

@@ -21,6 +21,7 @@ from ._ops import (
     source_lines,
     source_list,
     source_npy,
+    source_parquet,
     source_range,
     source_records,
     source_tar,
@@ -42,6 +43,7 @@ jsonl = source_jsonl
 lines = source_lines
 list = source_list
 npy = source_npy
+parquet = source_parquet
 range = source_range
 records = source_records
 tar = source_tar

@@ -380,7 +380,8 @@ const struct cli_command cmd_inspect = {
         "Checks the graph, prints its fingerprint and the fields after each node with "
         "dtypes and shapes, and runs it for a few records. Of a file of records "
         "(.records, .tar, .tfrecord, .txt, .jsonl, .csv, also compressed: .gz, .zst; "
-        ".arrow, .npy, .npz) it reads all, and lists what is damaged and at which byte.",
+        ".arrow, .parquet, .npy, .npz) it reads all, and lists what is damaged and at "
+        "which byte.",
     CLI_OPTIONS(inspect_table, struct inspect_options),
     CLI_EXAMPLES(inspect_examples),
     .run = inspect_run,

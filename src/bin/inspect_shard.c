@@ -43,6 +43,7 @@ static const char *op_of(const char *path)
         {".jsonl",    "source.jsonl"   },
         {".csv",      "source.csv"     },
         {".arrow",    "source.arrow"   },
+        {".parquet",  "source.parquet" },
         {".npy",      "source.npy"     },
         {".npz",      "source.npy"     },
     };

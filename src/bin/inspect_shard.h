@@ -7,8 +7,8 @@
 #include "headrace/engine.h"
 
 /* Whether the path looks like a file of records: its name ends in .records, .tar,
- * .tfrecord, .txt, .jsonl, .csv, .arrow, .npy or .npz, optionally followed by .gz, .zst
- * or .zlib. */
+ * .tfrecord, .txt, .jsonl, .csv, .arrow, .parquet, .npy or .npz, optionally followed by
+ * .gz, .zst or .zlib. */
 bool inspect_is_shard(const char *path);
 
 /* A frozen graph that reads it. Returns a cli_exit code. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/str.h"
 
 /* ---- types ---- */
 
@@ -152,6 +153,24 @@ bool hr__arrow_column(const char *format, const char *child, const char *values,
         known = read_number(format, column) || read_bytes(format, column);
     }
     return known;
+}
+
+void hr__arrow_leaf_name(struct hr_arrow_leaf *leaf, const void *part, size_t bytes)
+{
+    char *name = leaf->column.name;
+    size_t used = strlen(name);
+
+    if (used > 0 && used < HR_ARROW_NAME_MAX)
+        name[used++] = '.';
+    if (bytes == 0 || bytes > HR_ARROW_NAME_MAX - used)
+        leaf->bad_name = true;
+    if (bytes > HR_ARROW_NAME_MAX - used)
+        bytes = HR_ARROW_NAME_MAX - used;
+    if (bytes > 0)
+        memcpy(name + used, part, bytes);
+    name[used + bytes] = '\0';
+    if (strlen(name) != used + bytes || !hr__utf8_is_valid(name, used + bytes))
+        leaf->bad_name = true;
 }
 
 /* ---- cells ---- */

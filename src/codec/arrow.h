@@ -36,6 +36,21 @@ struct hr_arrow_column {
     uint8_t index_width;
 };
 
+/* A column of a file, which may become a field: a top-level one, or "struct.child". */
+struct hr_arrow_leaf {
+    struct hr_arrow_column column;
+    const char *reason; /* why it cannot; or NULL */
+    bool bad_name;      /* the name is empty, cut, or not UTF-8 */
+    int node;           /* its number in the schema's nodes */
+    int parent;         /* of Arrow: the number of its struct, or -1 */
+    int64_t dictionary; /* of Arrow: its id, with column.has_dictionary */
+};
+#define HR_ARROW_COLUMNS_MAX 4096
+
+/* Appends `part` to the name, after a dot if there is one already. Sets bad_name if the
+ * part is empty, does not fit, or is not UTF-8. */
+void hr__arrow_leaf_name(struct hr_arrow_leaf *leaf, const void *part, size_t bytes);
+
 /*
  * Sets all but the name from the type's format string as in the C data interface ("l",
  * "+w:4"). `child` is that of its only child, or NULL; `values` those of its dictionary,

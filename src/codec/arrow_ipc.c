@@ -9,7 +9,6 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/str.h"
 
 static enum hr_err damaged(struct hr_error *reterr, const char *what)
 {
@@ -354,23 +353,10 @@ static void
 set_name(struct walk *walk, size_t field, const char *prefix, struct hr_arrow_leaf *leaf)
 {
     size_t count, at = vector(&walk->flat, field, FIELD_NAME, 1, &count);
-    char *name = leaf->column.name;
-    size_t used =
-        (size_t)snprintf(name, HR_ARROW_NAME_MAX + 1, "%s%s",
-                         prefix != NULL ? prefix : "", prefix != NULL ? "." : "");
 
-    leaf->bad_name = count == 0 || used + count > HR_ARROW_NAME_MAX;
-    if (used > HR_ARROW_NAME_MAX)
-        used = HR_ARROW_NAME_MAX;
-    if (count > HR_ARROW_NAME_MAX - used)
-        count = HR_ARROW_NAME_MAX - used;
-    if (count > 0 && memchr(walk->flat.data + at, '\0', count) != NULL)
-        leaf->bad_name = true;
-    if (count > 0)
-        memcpy(name + used, walk->flat.data + at, count);
-    name[used + count] = '\0';
-    if (!hr__utf8_is_valid(name, used + count))
-        leaf->bad_name = true;
+    if (prefix != NULL)
+        memcpy(leaf->column.name, prefix, strlen(prefix) + 1);
+    hr__arrow_leaf_name(leaf, walk->flat.data + at, count);
 }
 
 static void set_column(struct walk *walk, size_t field, struct hr_arrow_leaf *leaf)

@@ -12,7 +12,6 @@
 
 #define HR_ARROW_HEAD 8 /* bytes before the metadata */
 #define HR_ARROW_META_MAX ((size_t)256 << 20)
-#define HR_ARROW_COLUMNS_MAX 4096
 
 /* The head of a message: bytes of its metadata; 0 at the end of a stream.
  * HR_ERR_FORMAT, HR_ERR_LIMIT, HR_ERR_UNSUPPORTED; messages name no file. */
@@ -32,15 +31,6 @@ struct hr_arrow_message {
 HR_CHECK enum hr_err
 hr__arrow_message(const void *meta, size_t bytes, struct hr_arrow_message *ret_message,
                   struct hr_error *reterr);
-
-/* A column that may become a field: a top-level one, or "struct.child". */
-struct hr_arrow_leaf {
-    struct hr_arrow_column column;
-    const char *reason; /* why it cannot; or NULL */
-    bool bad_name;      /* the name is empty, cut, or not UTF-8 */
-    int node, parent;   /* numbers in the schema's nodes; parent: of its struct, or -1 */
-    int64_t dictionary; /* its id, with column.has_dictionary */
-};
 
 /* A node in the order of the buffers of a batch. */
 struct hr_arrow_node {

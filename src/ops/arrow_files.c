@@ -20,7 +20,6 @@
 #define FILE_MARK "ARROW1\0\0"
 #define FILE_MARK_BYTES 8
 #define MAPS_MAX 4096 /* files that are mapped */
-#define SAMPLE_BYTES ((uint64_t)64 << 10)
 
 /* ---- life ---- */
 
@@ -66,22 +65,12 @@ static uint64_t stored_bytes(const struct hr_arrow_extent *extent, const uint8_t
 static enum hr_err unpack(const uint8_t *data, uint64_t bytes, void *to, uint64_t room,
                           struct hr_error *reterr)
 {
-    struct hr_unpack_io io = {data, (size_t)bytes, to, (size_t)room};
-    enum hr_unpack_event event = HR_UNPACK_MORE;
-    struct hr_unpack *unpacker;
-    struct hr_error why = {0};
-    enum hr_err code;
+    enum hr_err code =
+        hr__unpack_all(HR_PACKING_ZSTD, data, (size_t)bytes, to, (size_t)room, reterr);
 
-    HR_TRY(hr__unpack_create(HR_PACKING_ZSTD, &unpacker, reterr));
-    code = hr__unpack_begin(unpacker, &why);
-    if (code == HR_OK)
-        code = hr__unpack_run(unpacker, false, &io, &event, &why);
-    hr__unpack_destroy(unpacker);
-    if (code == HR_OK && (event != HR_UNPACK_END || io.out_bytes > 0))
-        code = hr__fail(&why, HR_ERR_FORMAT, "it unpacks to another size");
-    return code == HR_OK ? HR_OK
-                         : hr__fail(reterr, code, "a compressed buffer is damaged: %s",
-                                    why.message);
+    if (code == HR_ERR_FORMAT)
+        hr__error_prefix(reterr, "a compressed buffer is damaged");
+    return code;
 }
 
 /* The extents of a place, to go over them. */
@@ -295,109 +284,6 @@ static enum hr_err add_damage(struct open *open, uint64_t at, const char *why)
                : no_memory(open);
 }
 
-/* ---- columns ---- */
-
-static enum hr_err unknown_column(struct open *open, const char *name)
-{
-    const struct hr_arrow_schema *schema = &open->schema;
-    const char **names = hr__calloc(schema->leaf_count + 1, sizeof *names);
-    const char *near = NULL;
-    struct hr_str all;
-
-    hr__str_init(&all);
-    for (size_t i = 0; names != NULL && i < schema->leaf_count; i++) {
-        names[i] = schema->leaves[i].column.name;
-        hr__str_addf(&all, "%s%s", i > 0 ? ", " : "", names[i]);
-    }
-    if (names != NULL)
-        near = hr__nearest(name, names, schema->leaf_count);
-    memcpy(open->error->param, "columns", sizeof "columns");
-    hr__fail(open->error, HR_ERR_ARGUMENT,
-             "%s: no column is called \"%.80s\"%s%s%s; the columns are %.400s",
-             open->file->uri, name, near != NULL ? "; did you mean \"" : "",
-             near != NULL ? near : "", near != NULL ? "\"?" : "",
-             schema->leaf_count > 0 ? hr__str_text(&all) : "none");
-    hr__str_finish(&all);
-    hr__free(names);
-    return HR_ERR_ARGUMENT;
-}
-
-static size_t find_leaf(const struct hr_arrow_schema *schema, const char *name)
-{
-    size_t i = 0;
-
-    while (i < schema->leaf_count && strcmp(schema->leaves[i].column.name, name) != 0)
-        i++;
-    return i;
-}
-
-static enum hr_err check_leaf(struct open *open, const struct hr_arrow_leaf *leaf)
-{
-    const char *why =
-        leaf->bad_name
-            ? "called by what is empty, longer than the name of a field, or not UTF-8"
-            : leaf->reason;
-
-    if (why == NULL)
-        return HR_OK;
-    memcpy(open->error->param, "columns", sizeof "columns");
-    return hr__fail(open->error, HR_ERR_UNSUPPORTED,
-                    "%s: column \"%s\" is %s, which cannot be a field: choose others "
-                    "with columns",
-                    open->file->uri, leaf->column.name, why);
-}
-
-static enum hr_err add_column(struct open *open, size_t at)
-{
-    struct hr_arrow_files *files = open->files;
-    const struct hr_arrow_leaf *leaf = &open->schema.leaves[at];
-
-    HR_TRY(check_leaf(open, leaf));
-    for (size_t i = 0; i < files->count; i++)
-        if (strcmp(files->columns[i].name, leaf->column.name) == 0)
-            return HR_OK;
-    if (files->count == HR_SCHEMA_FIELDS_MAX)
-        return hr__fail(open->error, HR_ERR_LIMIT,
-                        "%s: more columns than a record can have fields (%d): choose "
-                        "with columns",
-                        open->file->uri, HR_SCHEMA_FIELDS_MAX);
-    files->columns[files->count++] = leaf->column;
-    return HR_OK;
-}
-
-/* Of the first file. */
-static enum hr_err choose_columns(struct open *open)
-{
-    for (int i = 0; i < open->names->count; i++) {
-        const char *name = open->names->values[i];
-        size_t bytes = strlen(name), before = open->files->count;
-        bool all = strcmp(name, "*") == 0, found = all;
-
-        for (size_t k = 0; k < open->schema.leaf_count; k++) {
-            const char *own = open->schema.leaves[k].column.name;
-
-            if (!all && strcmp(own, name) != 0 &&
-                (strncmp(own, name, bytes) != 0 || own[bytes] != '.'))
-                continue;
-            HR_TRY(add_column(open, k));
-            found = true;
-        }
-        if (!found && open->files->count == before)
-            return unknown_column(open, name);
-    }
-    return open->files->count > 0 ? HR_OK
-                                  : hr__fail(open->error, HR_ERR_FORMAT,
-                                             "%s: it has no columns", open->file->uri);
-}
-
-static bool is_same_type(const struct hr_arrow_column *a, const struct hr_arrow_column *b)
-{
-    return a->kind == b->kind && a->is_text == b->is_text && a->dtype == b->dtype &&
-           a->size == b->size && a->unit == b->unit && a->is_large == b->is_large &&
-           a->width == b->width && a->has_dictionary == b->has_dictionary &&
-           a->index_width == b->index_width;
-}
-
 static enum hr_err read_schema(struct open *open)
 {
     struct hr_arrow_files *files = open->files;
@@ -405,21 +291,9 @@ static enum hr_err read_schema(struct open *open)
     hr__arrow_schema_finish(&open->schema);
     HR_TRY(
         hr__arrow_schema_read(open->meta, open->meta_bytes, &open->schema, open->error));
-    if (files->count == 0)
-        HR_TRY(choose_columns(open));
-    for (size_t i = 0; i < files->count; i++) {
-        size_t at = find_leaf(&open->schema, files->columns[i].name);
-
-        if (at == open->schema.leaf_count)
-            return unknown_column(open, files->columns[i].name);
-        HR_TRY(check_leaf(open, &open->schema.leaves[at]));
-        if (!is_same_type(&files->columns[i], &open->schema.leaves[at].column))
-            return hr__fail(open->error, HR_ERR_TYPE,
-                            "%s: column \"%s\" has another type than in %s",
-                            open->file->uri, files->columns[i].name, files->files[0].uri);
-        open->file->leaves[i] = at;
-    }
-    return HR_OK;
+    return hr__columns_find(&files->columns, open->names, open->file->uri,
+                            open->schema.leaves, open->schema.leaf_count,
+                            open->file->leaves, open->error);
 }
 
 /* ---- messages ---- */
@@ -432,7 +306,7 @@ static enum hr_err add_batch(struct open *open, uint64_t at, uint64_t body)
     enum hr_err code = hr__arrow_batch_read(open->meta, open->meta_bytes, &batch, &why);
 
     if (!hr__array_room(&files->places, files->place_count, &files->place_room,
-                        files->count, sizeof *files->places))
+                        files->columns.count, sizeof *files->places))
         return no_memory(open);
     if (code == HR_OK && batch.rows == 0)
         return HR_OK;
@@ -443,14 +317,14 @@ static enum hr_err add_batch(struct open *open, uint64_t at, uint64_t body)
                         open->file->uri);
     if (code == HR_OK)
         code = hr__arrow_batch_place(open->meta, open->meta_bytes, &open->schema,
-                                     open->file->leaves, files->count,
+                                     open->file->leaves, files->columns.count,
                                      files->places + files->place_count, &why);
     if (code == HR_OK && (uint64_t)batch.rows > (UINT64_MAX >> 3) - files->records)
         code = hr__fail(&why, HR_ERR_FORMAT, "more rows than can be counted");
     if (code != HR_OK)
         return add_damage(open, at, why.message);
     HR_TRY(add_group(open, (uint64_t)batch.rows, body, batch.codec));
-    files->place_count += files->count;
+    files->place_count += files->columns.count;
     return HR_OK;
 }
 
@@ -463,7 +337,7 @@ add_dictionary(struct open *open, size_t column, uint64_t body, enum hr_arrow_co
     struct load load = {.file = open->file,
                         .body = body,
                         .codec = codec,
-                        .columns = &files->columns[column],
+                        .columns = &files->columns.items[column],
                         .places = &place,
                         .count = 1,
                         .is_values = true,
@@ -471,7 +345,8 @@ add_dictionary(struct open *open, size_t column, uint64_t body, enum hr_arrow_co
                         .error = open->error};
 
     HR_TRY(hr__arrow_dictionary_place(open->meta, open->meta_bytes,
-                                      &files->columns[column], &place, open->error));
+                                      &files->columns.items[column], &place,
+                                      open->error));
     if (!hr__array_room(&files->dictionaries, files->dictionary_count,
                         &files->dictionary_room, 1, sizeof *files->dictionaries))
         return no_memory(open);
@@ -494,7 +369,7 @@ static enum hr_err add_dictionaries(struct open *open, uint64_t body)
     struct hr_arrow_batch batch;
 
     HR_TRY(hr__arrow_batch_read(open->meta, open->meta_bytes, &batch, open->error));
-    for (size_t i = 0; i < open->files->count; i++) {
+    for (size_t i = 0; i < open->files->columns.count; i++) {
         const struct hr_arrow_leaf *leaf = &open->schema.leaves[open->file->leaves[i]];
 
         if (!leaf->column.has_dictionary || leaf->dictionary != batch.dictionary)
@@ -610,22 +485,6 @@ static enum hr_err walk(struct open *open)
                           open->file->uri);
 }
 
-/* Contents have no checksum: the beginning, middle and end stand for them. */
-static enum hr_err add_samples(struct open *open)
-{
-    uint64_t size = open->window->object->bytes;
-    uint64_t bytes = size < SAMPLE_BYTES ? size : SAMPLE_BYTES;
-    uint64_t at[] = {0, (size - bytes) / 2, size - bytes};
-
-    for (size_t i = 0; i < 3; i++) {
-        const void *data;
-
-        HR_TRY(hr__window_get(open->window, at[i], (size_t)bytes, &data, open->error));
-        hr__hasher_add(open->hasher, data, (size_t)bytes);
-    }
-    return HR_OK;
-}
-
 static enum hr_err open_file(struct open *open, size_t at)
 {
     const char *path;
@@ -650,7 +509,7 @@ static enum hr_err open_file(struct open *open, size_t at)
     }
     hr__arrow_schema_finish(&open->schema);
     HR_TRY(walk(open));
-    return add_samples(open);
+    return hr__columns_sample(open->window, open->hasher, open->error);
 }
 
 static enum hr_err
@@ -809,9 +668,10 @@ enum hr_err hr__arrow_files_row(struct hr_arrow_files *files, uint64_t index,
     ret_row->buffer = find_loaded(files, at);
     if (ret_row->buffer == NULL) {
         struct hr_error why = {0};
-        struct load load = {file,           group->body,      group->codec,
-                            files->columns, places,           files->count,
-                            false,          files->batch_max, &why};
+        struct load load = {
+            file,   group->body,          group->codec, files->columns.items,
+            places, files->columns.count, false,        files->batch_max,
+            &why};
         enum hr_err code = load_buffers(&load, &ret_row->buffer);
 
         if (code != HR_OK)
@@ -833,11 +693,13 @@ enum hr_err hr__arrow_files_cell(const struct hr_arrow_files *files,
     hr__arrow_view(&row->places[column], row->body, &view);
     /* the last one before the batch counts */
     for (size_t i = row->group->dictionaries;
-         files->columns[column].has_dictionary && i > 0 && view.dictionary == NULL; i--) {
+         files->columns.items[column].has_dictionary && i > 0 && view.dictionary == NULL;
+         i--) {
         const struct hr_arrow_dictionary *dictionary = &files->dictionaries[i - 1];
 
         if (dictionary->file == row->group->file && dictionary->column == column)
             view.dictionary = &dictionary->view;
     }
-    return hr__arrow_cell(&files->columns[column], &view, row->row, ret_cell, reterr);
+    return hr__arrow_cell(&files->columns.items[column], &view, row->row, ret_cell,
+                          reterr);
 }

@@ -13,8 +13,7 @@
 #include "codec/arrow_ipc.h"
 #include "core/hash.h"
 #include "headrace/buffer.h"
-#include "op/param.h"
-#include "op/schema.h"
+#include "ops/columns.h"
 #include "store/window.h"
 
 struct hr_arrow_file {
@@ -52,8 +51,7 @@ struct hr_arrow_loaded {
 struct hr_arrow_files {
     struct hr_arrow_file *files;
     size_t file_count;
-    struct hr_arrow_column columns[HR_SCHEMA_FIELDS_MAX];
-    size_t count;
+    struct hr_columns columns;
     struct hr_arrow_group *groups;
     struct hr_arrow_place *places;
     struct hr_arrow_dictionary *dictionaries;

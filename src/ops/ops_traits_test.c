@@ -22,7 +22,7 @@
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
     tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512], arrow[512],
-    coco[512], voc[512];
+    parquet[512], coco[512], voc[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -35,6 +35,7 @@ static const struct {
     {"${tar}",      tar     },
     {"${tfrecord}", tfrecord},
     {"${arrow}",    arrow   },
+    {"${parquet}",  parquet },
     {"${ranks}",    ranks   },
     {"${table}",    table   },
     {"${jsonl}",    jsonl   },
@@ -176,6 +177,7 @@ static void make_inputs(void)
     snprintf(pieces, sizeof pieces, "%s/fuzz/corpus/sentencepiece/unigram",
              check_source_dir());
     snprintf(arrow, sizeof arrow, "%s/fuzz/corpus/arrow/plain", check_source_dir());
+    snprintf(parquet, sizeof parquet, "%s/fuzz/corpus/parquet/plain", check_source_dir());
     snprintf(records, sizeof records, "%s/fuzz/corpus/records/texts", check_source_dir());
 }
 

@@ -114,6 +114,7 @@ static const struct row rows[] = {
     {"source.lines",              "{path: '${list}'}",                                       NULL    },
     {"source.list",               "{path: '${list}'}",                                       NULL    },
     {"source.npy",                "{path: '${table}'}",                                      NULL    },
+    {"source.parquet",            "{path: '${parquet}'}",                                    NULL    },
     {"source.range",              "{n: 24}",                                                 NULL    },
     {"source.records",            "{path: '${records}'}",                                    NULL    },
     {"source.tar",                "{path: '${tar}', fields: {data: bin, label: cls}}",       NULL    },

@@ -318,3 +318,21 @@ enum hr_err hr__unpack_run(struct hr_unpack *unpack, bool marks, struct hr_unpac
         *ret_event = HR_UNPACK_MORE;
     return HR_OK;
 }
+
+enum hr_err hr__unpack_all(enum hr_packing packing, const void *data, size_t bytes,
+                           void *to, size_t room, struct hr_error *reterr)
+{
+    struct hr_unpack_io io = {data, bytes, to, room};
+    enum hr_unpack_event event = HR_UNPACK_MORE;
+    struct hr_unpack *unpacker = NULL;
+    enum hr_err code;
+
+    HR_TRY(hr__unpack_create(packing, &unpacker, reterr));
+    code = hr__unpack_begin(unpacker, reterr);
+    if (code == HR_OK)
+        code = hr__unpack_run(unpacker, false, &io, &event, reterr);
+    hr__unpack_destroy(unpacker);
+    if (code == HR_OK && (event != HR_UNPACK_END || io.out_bytes > 0))
+        code = hr__fail(reterr, HR_ERR_FORMAT, "it unpacks to another size");
+    return code;
+}

@@ -74,6 +74,11 @@ hr__unpack_resume(struct hr_unpack *unpack, unsigned char bits, unsigned char va
 HR_CHECK enum hr_err
 hr__unpack_run(struct hr_unpack *unpack, bool marks, struct hr_unpack_io *io,
                enum hr_unpack_event *ret_event, struct hr_error *reterr);
+/* Unpacks one stream that holds exactly `room` bytes. The errors of hr__unpack_create and
+ * hr__unpack_run, and HR_ERR_FORMAT for another size. */
+HR_CHECK enum hr_err
+hr__unpack_all(enum hr_packing packing, const void *data, size_t bytes, void *to,
+               size_t room, struct hr_error *reterr);
 /* After HR_UNPACK_MARK. */
 void hr__unpack_mark(struct hr_unpack *unpack, struct hr_unpack_mark *ret_mark);
 

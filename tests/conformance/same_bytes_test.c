@@ -768,6 +768,34 @@ TEST(arrow_files_have_one_digest)
     outcome_free(o);
 }
 
+TEST(parquet_files_have_one_digest)
+{
+    char path[600];
+    struct outcome_job job;
+    struct outcome *o;
+
+    snprintf(path, sizeof path, "%s/fuzz/corpus/parquet", check_source_dir());
+    job =
+        job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                 "  - source.parquet: {path: \"${data}/{plain,snappy}\", page_cache: 0}\n"
+                 "  - order.shuffle: {}\n  - batch.stack: {size: 7, ragged: true}\n",
+                 path);
+    job.options.epochs = 2;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->records, 2 * 48);
+    outcome_free(o);
+    job = job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                   "  - source.parquet: {path: \"${data}/{gzip,lz4}\", "
+                   "columns: [i, t, l, x], fill: {i: '-7', t: none, l: '='}}\n"
+                   "  - order.shuffle: {}\n  - batch.stack: {size: 1, ragged: true}\n",
+                   path);
+    job.options.on_error = HR_ON_ERROR_SKIP;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->stats.errors, 6); /* nulls of x */
+    CHECK_EQ_INT(o->records, 24);
+    outcome_free(o);
+}
+
 TEST(arrays_of_numpy_have_one_digest)
 {
     struct outcome_job job =

@@ -234,6 +234,31 @@ TEST(arrow_files_are_read_from_any_store)
     }
 }
 
+TEST(parquet_files_are_read_from_any_store)
+{
+    static const char *const names[] = {"plain", "gzip"};
+    char path[600], uri[64], *data;
+    size_t bytes;
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/fuzz/corpus/parquet/%s", check_source_dir(),
+                 names[i]);
+        snprintf(uri, sizeof uri, "mem://some-%s.parquet", names[i]);
+        CHECK_OK(hr__store_load(path, 1 << 20, &data, &bytes, NULL));
+        CHECK_OK(hr__memory_put(uri, data, bytes, NULL));
+        hr__free(data);
+        check_same(
+            i == 0 ? "headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                     "  - source.parquet: {path: \"${data}\", page_cache: 0}\n"
+                     "  - order.shuffle: {}\n  - batch.stack: {size: 5, ragged: true}\n"
+                   : "headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                     "  - source.parquet: {path: \"${data}\", columns: [i, l, t, d], "
+                     "fill: {i: '-1', t: none, l: '=', d: '0'}}\n"
+                     "  - order.shuffle: {}\n  - batch.stack: {size: 2, ragged: true}\n",
+            path, uri, NULL);
+    }
+}
+
 TEST(pictures_of_voc_are_read_from_any_store)
 {
     static const char *const folders[] = {"",

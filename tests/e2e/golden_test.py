@@ -137,6 +137,13 @@ rows["arrow"] = ("a.arrow", (source / "fuzz/corpus/arrow/plain").read_bytes(), "
 rows["arrow with nulls"] = ("b.arrow", (source / "fuzz/corpus/arrow/file").read_bytes(),
                             "source.arrow: {path: b.arrow, columns: [i, b, t, y, l, v, f, d, s, e, ts], "
                             "fill: {i: '-7', b: 'true', t: none, s.bytes: x, s.path: '='}}")
+for name in ("plain", "snappy"):
+    rows[f"parquet {name}"] = (f"{name}.parquet", (source / "fuzz/corpus/parquet" / name).read_bytes(),
+                               f"source.parquet: {{path: {name}.parquet}}")
+for name in ("gzip", "lz4"):
+    rows[f"parquet {name}"] = (f"{name}.parquet", (source / "fuzz/corpus/parquet" / name).read_bytes(),
+                               f"source.parquet: {{path: {name}.parquet, "
+                               "fill: {i: '-7', u: '7', t: none, f: '0.5', x: xx, b: 'true', l: '=', d: '3'}}")
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
 got = {}

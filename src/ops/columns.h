@@ -1,0 +1,36 @@
+/*
+ * ops/columns.h - which columns of files become fields: what source.arrow and
+ * source.parquet share before rows are read.
+ */
+#ifndef HR_OPS_COLUMNS_H
+#define HR_OPS_COLUMNS_H
+
+#include "codec/arrow.h"
+#include "op/param.h"
+#include "op/schema.h"
+#include "store/window.h"
+
+struct hr_columns {
+    struct hr_arrow_column items[HR_SCHEMA_FIELDS_MAX];
+    size_t count;
+    const char *uri; /* of the file that they were chosen in */
+};
+
+/* Finds the columns among the leaves of a file; ret_leaves[i] is the leaf of column i.
+ * The first file decides which they are: names, "struct.child", a struct's for all of its
+ * children, or "*". `uri` outlives *columns. HR_ERR_ARGUMENT, HR_ERR_UNSUPPORTED,
+ * HR_ERR_LIMIT, HR_ERR_FORMAT without columns, HR_ERR_TYPE if the types are not those of
+ * the first file. */
+HR_CHECK enum hr_err
+hr__columns_find(struct hr_columns *columns, const struct hr_names *names,
+                 const char *uri, const struct hr_arrow_leaf *leaves, size_t leaf_count,
+                 size_t ret_leaves[HR_SCHEMA_FIELDS_MAX], struct hr_error *reterr);
+
+/* Hashes the first, middle and last 64 KiB of the window's object, which stand for
+ * contents without a checksum. */
+struct hr_hasher;
+HR_CHECK enum hr_err
+hr__columns_sample(struct hr_window *window, struct hr_hasher *hasher,
+                   struct hr_error *reterr);
+
+#endif
