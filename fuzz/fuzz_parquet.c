@@ -44,19 +44,19 @@ static void read_rows(struct hr_parquet_files *files)
     for (uint64_t i = 0; i < files->records && i < 200; i++) {
         struct hr_parquet_row row;
 
-        hr__parquet_files_row(files, i, &row);
+        if (hr__parquet_files_row(files, i, NULL, &row, NULL) != HR_OK)
+            return;
         for (size_t k = 0; k < files->columns.count; k++) {
             struct hr_error error = {0};
             struct hr_arrow_cell cell;
             struct hr_buffer *owner;
 
-            if (hr__parquet_files_cell(files, &row, k, NULL, &cell, &owner, &error) ==
-                HR_OK)
+            if (hr__parquet_files_cell(files, &row, k, &cell, &owner, &error) == HR_OK)
                 read_cell(&files->columns.items[k], &cell);
             else
                 check_error(&error);
-            hr_buffer_unref(owner);
         }
+        hr__parquet_row_finish(&row);
     }
 }
 

@@ -52,6 +52,7 @@ write("snappy", plain, compression="snappy", data_page_version="2.0", row_group_
 write("gzip", some, compression="gzip", data_page_size=16, write_batch_size=4)
 write("lz4", some, compression="lz4", use_dictionary=False, column_encoding=coded)
 write("zstd", some, compression="zstd", data_page_version="2.0", use_dictionary=["t"], write_page_checksum=True)
+write("wide", pa.table({"text": ["x" * 300, "y" * 300]}), compression="none", use_dictionary=False)
 write("nested", nested)
 write("empty", plain.slice(0, 0))
 
@@ -59,7 +60,8 @@ write("empty", plain.slice(0, 0))
 for name, number, kind in (("plain", 0, (2, 1)), ("plain", 2, (1, 6)), ("zstd", 5, (0, 1)), ("lz4", 7, (5, 6))):
     data = (folder / name).read_bytes()
     column = pq.ParquetFile(folder / name).metadata.row_group(0).column(number)
-    page = data[column.data_page_offset : (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size]
+    end = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size
+    page = data[column.data_page_offset : end]
     (folder / f"page-{name}-{number}").write_bytes(bytes(kind) + page)
 for name in ("plain", "nested"):
     data = (folder / name).read_bytes()

@@ -7,9 +7,9 @@ import random
 from typing import Any
 
 import pytest
-from test_arrow import STRINGS, drawn, plain, rows
 
 import headrace as hr
+from test_arrow import STRINGS, drawn, plain, rows
 
 CORPUS = pathlib.Path(__file__).parents[2] / "fuzz/corpus/parquet"
 FILL = {"i": "-7", "u": "7", "t": "=", "f": "0.5", "x": "xx", "b": "true", "l": "=", "d": "3"}

@@ -386,6 +386,8 @@ static enum hr_err add_list(struct walk *walk, struct place *place)
     struct element items, element;
 
     read_element(walk, &items);
+    if (walk->thrift.bad)
+        return HR_OK;
     if (items.repetition != REPEATED)
         return refuse_node(walk, &items, place, not_a_number);
     if (items.children == 0)
@@ -393,6 +395,8 @@ static enum hr_err add_list(struct walk *walk, struct place *place)
     if (items.children > 1)
         return refuse_node(walk, &items, place, not_a_number);
     read_element(walk, &element);
+    if (walk->thrift.bad)
+        return HR_OK;
     if (element.children > 0 || element.repetition == REPEATED ||
         (items.name_bytes == 5 && memcmp(items.name, "array", 5) == 0))
         return refuse_node(walk, &element, place, not_a_number);

@@ -8,6 +8,8 @@
 
 #include "core/alloc.h"
 
+#define COPY_MAX 256 /* bytes */
+
 /* ---- nulls ---- */
 
 static bool is_bytes(const struct hr_arrow_column *column)
@@ -228,12 +230,27 @@ bool hr__column_source_place(const char *from, uint64_t at, char *uri, size_t ro
     return true;
 }
 
-/* `owner`: of the bytes, with a reference; or NULL. */
-static void
-set_bytes(struct hr_value *value, const void *data, size_t bytes, struct hr_buffer *owner)
+/* A reference to the buffer that a cell lies in; NULL. */
+static struct hr_buffer *owner_of(struct hr_buffer *buffer)
 {
-    hr__value_set_bytes(value, data, bytes, owner);
-    value->shared = true;
+    return buffer != NULL ? hr_buffer_ref(buffer) : NULL;
+}
+
+/* Shows the bytes, or copies a few of them, which is cheaper than a reference. */
+static enum hr_err set_bytes(struct hr_op_ctx *ctx, struct hr_value *value,
+                             const void *data, size_t bytes, struct hr_buffer *owner)
+{
+    void *memory;
+
+    if (owner == NULL || bytes > COPY_MAX) {
+        hr__value_set_bytes(value, data, bytes, owner_of(owner));
+        value->shared = true;
+        return HR_OK;
+    }
+    HR_TRY(hr__op_alloc(ctx, bytes + 1, &memory));
+    memcpy(memory, data, bytes);
+    hr__value_set_bytes(value, memory, bytes, NULL);
+    return HR_OK;
 }
 
 static enum hr_err set_null(struct hr_op_ctx *ctx, const struct hr_column_source *state,
@@ -255,10 +272,9 @@ static enum hr_err set_null(struct hr_op_ctx *ctx, const struct hr_column_source
         hr__str_finish(&where);
         return HR_ERR_FORMAT;
     }
-    if (is_bytes(column)) {
-        set_bytes(ctx->fields[at], state->fill[at], strlen(state->fill[at]), NULL);
-        return HR_OK;
-    }
+    if (is_bytes(column))
+        return set_bytes(ctx, ctx->fields[at], state->fill[at], strlen(state->fill[at]),
+                         NULL);
     HR_TRY(hr__op_alloc(ctx, sizeof(int64_t), &memory));
     memcpy(memory, &state->number[at], sizeof(int64_t));
     hr__value_set_tensor(ctx->fields[at], column->dtype, column->kind == HR_ARROW_LIST,
@@ -266,40 +282,45 @@ static enum hr_err set_null(struct hr_op_ctx *ctx, const struct hr_column_source
     return HR_OK;
 }
 
-/* Sets a tensor; *owner becomes NULL if the value takes it over. */
+/* Begins the message with the row. */
+static enum hr_err
+name_row(const struct hr_column_source *state, const struct hr_column_row *row,
+         enum hr_err code, struct hr_error *error)
+{
+    struct hr_str where;
+
+    hr__str_init(&where);
+    state->format->where(row, &where);
+    hr__error_prefix(error, "%s: %s", row->uri, hr__str_text(&where));
+    hr__str_finish(&where);
+    return code;
+}
+
 static enum hr_err
 set_elements(struct hr_op_ctx *ctx, const struct hr_column_source *state,
              const struct hr_column_row *row, size_t at, const struct hr_arrow_cell *cell,
-             struct hr_buffer **owner)
+             struct hr_buffer *owner)
 {
     const struct hr_arrow_column *column = &state->columns->items[at];
     struct hr_value *value = ctx->fields[at];
+    bool is_plain = hr__arrow_is_plain(column);
+    size_t bytes =
+        (size_t)cell->count * (is_plain ? column->width : hr_dtype_size(column->dtype));
     int ndim = column->kind != HR_ARROW_NUMBER;
-    struct hr_error why = {0};
     enum hr_err code;
     void *memory;
 
-    if (hr__arrow_is_plain(column) && cell->count > 0 &&
+    if (is_plain && cell->count > 0 && (owner == NULL || bytes > COPY_MAX) &&
         (uintptr_t)cell->data % column->width == 0) {
         hr__value_set_tensor(value, column->dtype, ndim, &cell->count,
-                             (void *)(uintptr_t)cell->data, *owner);
+                             (void *)(uintptr_t)cell->data, owner_of(owner));
         value->shared = true;
-        *owner = NULL;
         return HR_OK;
     }
-    HR_TRY(hr__op_alloc(ctx, (size_t)cell->count * hr_dtype_size(column->dtype) + 1,
-                        &memory));
-    code = hr__arrow_elements(column, cell, memory, &why);
-    if (code != HR_OK) {
-        struct hr_str where;
-
-        hr__str_init(&where);
-        state->format->where(row, &where);
-        (void)hr__fail(ctx->error, code, "%s: %s: %s", row->uri, hr__str_text(&where),
-                       why.message);
-        hr__str_finish(&where);
-        return code;
-    }
+    HR_TRY(hr__op_alloc(ctx, bytes + 1, &memory));
+    code = hr__arrow_elements(column, cell, memory, ctx->error);
+    if (code != HR_OK)
+        return name_row(state, row, code, ctx->error);
     hr__value_set_tensor(value, column->dtype, ndim, &cell->count, memory, NULL);
     return HR_OK;
 }
@@ -308,26 +329,17 @@ static enum hr_err set_field(struct hr_op_ctx *ctx, const struct hr_column_sourc
                              struct hr_column_row *row, size_t at)
 {
     const struct hr_arrow_column *column = &state->columns->items[at];
-    struct hr_buffer *owner = NULL;
+    struct hr_buffer *owner;
     struct hr_arrow_cell cell;
-    enum hr_err code;
 
     HR_TRY(state->format->cell(state->files, row, at, &cell, &owner, ctx->error));
-    if (!cell.is_null && is_bytes(column)) {
-        set_bytes(ctx->fields[at], cell.bytes > 0 ? (const void *)cell.data : "",
-                  (size_t)cell.bytes, owner);
-        return HR_OK;
-    }
-    code = cell.is_null ? set_null(ctx, state, row, at)
-                        : set_elements(ctx, state, row, at, &cell, &owner);
-    hr_buffer_unref(owner);
-    return code;
-}
-
-static void end_row(const struct hr_column_source *state, struct hr_column_row *row)
-{
-    if (state->format->end != NULL)
-        state->format->end(row);
+    if (cell.is_null)
+        return set_null(ctx, state, row, at);
+    if (is_bytes(column))
+        return set_bytes(ctx, ctx->fields[at],
+                         cell.bytes > 0 ? (const void *)cell.data : "",
+                         (size_t)cell.bytes, owner);
+    return set_elements(ctx, state, row, at, &cell, owner);
 }
 
 enum hr_err hr__column_source_apply(struct hr_op_ctx *ctx)
@@ -342,7 +354,7 @@ enum hr_err hr__column_source_apply(struct hr_op_ctx *ctx)
     code = state->format->begin(state->files, &row, ctx->error);
     for (size_t i = 0; i < ctx->field_count && code == HR_OK; i++)
         code = set_field(ctx, state, &row, i);
-    end_row(state, &row);
+    state->format->end(&row);
     return code;
 }
 
@@ -379,7 +391,7 @@ hr__column_source_key(const void *params, const void *made, size_t i, uint64_t i
     size_t at = key_column(state, i);
     const struct hr_arrow_column *column = &state->columns->items[at];
     struct hr_column_row row = {.index = index};
-    struct hr_buffer *owner = NULL;
+    struct hr_buffer *owner;
     struct hr_arrow_cell cell;
     enum hr_err code;
     int64_t number;
@@ -397,7 +409,6 @@ hr__column_source_key(const void *params, const void *made, size_t i, uint64_t i
                           (size_t)cell.bytes);
     else if (code == HR_OK)
         hr__str_addf(out, "%lld", (long long)hr__integer_at(column->dtype, &number));
-    hr_buffer_unref(owner);
-    end_row(state, &row);
+    state->format->end(&row);
     return code == HR_ERR_FORMAT || code == HR_ERR_RANGE ? HR_OK : code;
 }

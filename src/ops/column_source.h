@@ -43,11 +43,12 @@ struct hr_column_row {
 struct hr_column_format {
     /* Finds the row (< records), also on failure. HR_ERR_FORMAT if it is damaged. */
     enum hr_err (*begin)(void *files, struct hr_column_row *row, struct hr_error *reterr);
-    /* A cell, and the buffer that it lies in, with a reference, or NULL: it stays. */
+    /* A cell, and the buffer that it lies in, or NULL: it stays. Both are valid until the
+     * next cell. */
     enum hr_err (*cell)(void *files, struct hr_column_row *row, size_t column,
                         struct hr_arrow_cell *ret_cell, struct hr_buffer **ret_owner,
                         struct hr_error *reterr);
-    void (*end)(struct hr_column_row *row); /* or NULL */
+    void (*end)(struct hr_column_row *row);
     /* Appends which row of the file it is: "row 5 of row group 2". */
     void (*where)(const struct hr_column_row *row, struct hr_str *out);
     void (*close)(void *files);

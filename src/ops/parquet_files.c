@@ -47,6 +47,8 @@ void hr__parquet_files_close(struct hr_parquet_files *files)
     }
     hr__free(files->files);
     hr__free(files->groups);
+    if (files->pool != NULL)
+        hr_pool_unref(files->pool);
     pthread_mutex_destroy(&files->mutex);
     pthread_cond_destroy(&files->changed);
     hr__free(files);
@@ -275,11 +277,11 @@ static enum hr_err unpack(int codec, const uint8_t *data, size_t bytes, uint8_t 
                            hr__parquet_codec_name(codec));
 }
 
-/* Where the values of a page are; *ret_owned: memory to free, or NULL. */
+/* Where the values of a page are; *ret_owned: their memory, or NULL. */
 static enum hr_err
 open_page(const struct make *make, const struct hr_parquet_header *header,
-          const uint8_t *data, struct hr_parquet_body *ret_body, uint8_t **ret_owned,
-          struct hr_error *reterr)
+          const uint8_t *data, struct hr_parquet_body *ret_body,
+          struct hr_buffer **ret_owned, struct hr_error *reterr)
 {
     size_t levels = (size_t)header->def_bytes + header->rep_bytes;
     size_t bytes = header->stored - levels, room = header->unpacked - levels;
@@ -298,18 +300,16 @@ open_page(const struct make *make, const struct hr_parquet_header *header,
                         "a page of %zu bytes, which is more than page_max", room);
     if (room == 0)
         return HR_OK;
-    *ret_owned = hr__malloc(room + HR_LZ_SLACK);
-    if (*ret_owned == NULL)
+    if (hr_pool_get(make->files->pool, room + HR_LZ_SLACK, ret_owned) != HR_OK)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for %zu bytes", room);
-    ret_body->values = *ret_owned;
-    return unpack(codec, data + levels, bytes, *ret_owned, room, reterr);
+    ret_body->values = hr_buffer_data(*ret_owned);
+    return unpack(codec, data + levels, bytes, hr_buffer_data(*ret_owned), room, reterr);
 }
 
 /* What a unit's buffer holds. */
 struct made {
     struct hr_parquet_page page;
-    uint8_t *body;                      /* that the page shows; or NULL */
-    struct hr_buffer *dictionary, *raw; /* or NULL */
+    struct hr_buffer *body, *dictionary, *raw; /* that the page shows; or NULL */
 };
 
 static void release_made(void *user)
@@ -317,7 +317,7 @@ static void release_made(void *user)
     struct made *made = user;
 
     hr__parquet_page_finish(&made->page);
-    hr__free(made->body);
+    hr_buffer_unref(made->body);
     hr_buffer_unref(made->dictionary);
     hr_buffer_unref(made->raw);
     hr__free(made);
@@ -342,7 +342,7 @@ add_page(struct make *make, struct made *made, const struct hr_parquet_header *h
     if (made->body != NULL && made->page.shows_body)
         made->page.bytes += body.bytes;
     if (made->body != NULL && !made->page.shows_body) {
-        hr__free(made->body);
+        hr_buffer_unref(made->body);
         made->body = NULL;
     }
     return code;
@@ -651,15 +651,100 @@ static enum hr_err prepare_part(struct make *make)
     return code;
 }
 
-/* ---- cells ---- */
+/* ---- rows ---- */
 
-void hr__parquet_files_row(const struct hr_parquet_files *files, uint64_t index,
-                           struct hr_parquet_row *ret_row)
+/* Where a thread had its last cell of a column from: no lock is needed while rows follow
+ * each other. */
+struct pin {
+    uint64_t first, count; /* records */
+    struct hr_buffer *buffer;
+};
+
+/* Of one data set. The iterator that the thread belongs to holds the graph, so no other
+ * set comes to lie at this address. */
+struct hr_parquet_pins {
+    const struct hr_parquet_files *files;
+    const struct hr_parquet_group *group;
+    struct hr_parquet_pins *next;
+    struct pin pins[HR_SCHEMA_FIELDS_MAX];
+};
+
+static enum hr_err create_pins(void **ret_object, struct hr_error *reterr)
 {
-    ret_row->group =
-        &files->groups[HR_BISECT(files->groups, files->group_count, first, index)];
-    ret_row->row = index - ret_row->group->first;
+    *ret_object = hr__calloc(1, sizeof(struct hr_parquet_pins *));
+    return *ret_object != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
 }
+
+static void destroy_pins(void *object)
+{
+    struct hr_parquet_pins **first = object;
+
+    while (*first != NULL) {
+        struct hr_parquet_pins *pins = *first;
+
+        *first = pins->next;
+        for (size_t i = 0; i < HR_SCHEMA_FIELDS_MAX; i++)
+            hr_buffer_unref(pins->pins[i].buffer);
+        hr__free(pins);
+    }
+    hr__free(first);
+}
+
+static const struct hr_thread_class pins_class = {"pages of Parquet files", create_pins,
+                                                  destroy_pins};
+
+static enum hr_err
+find_pins(const struct hr_parquet_files *files, struct hr_thread *thread,
+          struct hr_parquet_pins **ret_pins, struct hr_error *reterr)
+{
+    struct hr_parquet_pins **first, *pins;
+    void *object;
+
+    HR_TRY(hr__thread_object(thread, &pins_class, &object, reterr));
+    first = object;
+    for (pins = *first; pins != NULL && pins->files != files;)
+        pins = pins->next;
+    if (pins == NULL) {
+        pins = hr__calloc(1, sizeof *pins);
+        if (pins == NULL)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+        pins->files = files;
+        pins->group = files->groups;
+        pins->next = *first;
+        *first = pins;
+    }
+    *ret_pins = pins;
+    return HR_OK;
+}
+
+enum hr_err hr__parquet_files_row(const struct hr_parquet_files *files, uint64_t index,
+                                  struct hr_thread *thread,
+                                  struct hr_parquet_row *ret_row, struct hr_error *reterr)
+{
+    const struct hr_parquet_group *group = files->groups;
+
+    *ret_row = (struct hr_parquet_row){.index = index, .thread = thread};
+    if (thread != NULL) {
+        HR_TRY(find_pins(files, thread, &ret_row->pins, reterr));
+        group = ret_row->pins->group;
+    }
+    if (index - group->first >= group->rows)
+        group =
+            &files->groups[HR_BISECT(files->groups, files->group_count, first, index)];
+    if (thread != NULL)
+        ret_row->pins->group = group;
+    ret_row->group = group;
+    ret_row->row = index - group->first;
+    return HR_OK;
+}
+
+void hr__parquet_row_finish(struct hr_parquet_row *row)
+{
+    hr_buffer_unref(row->held);
+    row->held = NULL;
+}
+
+/* ---- cells ---- */
 
 static struct hr_parquet_span *find_span(const struct hr_parquet_part *part, uint64_t row)
 {
@@ -717,37 +802,61 @@ static enum hr_err get_span(struct make *make, struct hr_buffer **ret_buffer)
     return get_unit(make, &span->unit, make_span, ret_buffer);
 }
 
-enum hr_err
-hr__parquet_files_cell(struct hr_parquet_files *files, const struct hr_parquet_row *row,
-                       size_t column, struct hr_reader *reader,
-                       struct hr_arrow_cell *ret_cell, struct hr_buffer **ret_owner,
-                       struct hr_error *reterr)
+/* Finds the page of a cell: *ret_first is its first row's record. */
+static enum hr_err
+find_page(struct hr_parquet_files *files, struct hr_parquet_row *row, size_t column,
+          struct hr_buffer **ret_buffer, uint64_t *ret_first, struct hr_error *reterr)
 {
     struct make make = {.files = files,
                         .group = row->group,
                         .part = &row->group->parts[column],
                         .column = column,
-                        .reader = reader,
+                        .reader = row->thread != NULL ? row->thread->reader : NULL,
                         .error = reterr};
-    const struct made *made;
-    struct hr_error why = {0};
+    struct hr_buffer **held = &row->held;
 
-    *ret_owner = NULL;
     HR_TRY(prepare_part(&make));
     if (row->row >= make.part->readable)
         return hr__fail(reterr, HR_ERR_FORMAT, "%s", make.part->damage);
     make.span = find_span(make.part, row->row);
-    HR_TRY(get_span(&make, ret_owner));
+    HR_TRY(get_span(&make, ret_buffer));
+    *ret_first = row->group->first + make.span->first;
+    if (row->pins != NULL) {
+        struct pin *pin = &row->pins->pins[column];
+
+        pin->first = *ret_first;
+        pin->count = span_end(make.part, make.span) - make.span->first;
+        held = &pin->buffer;
+    }
+    hr_buffer_unref(*held);
+    *held = *ret_buffer;
+    return HR_OK;
+}
+
+enum hr_err
+hr__parquet_files_cell(struct hr_parquet_files *files, struct hr_parquet_row *row,
+                       size_t column, struct hr_arrow_cell *ret_cell,
+                       struct hr_buffer **ret_owner, struct hr_error *reterr)
+{
+    const struct pin *pin = row->pins != NULL ? &row->pins->pins[column] : NULL;
+    const struct made *made;
+    uint64_t first = 0;
+    enum hr_err code;
+
+    if (pin != NULL && row->index - pin->first < pin->count) {
+        *ret_owner = pin->buffer;
+        first = pin->first;
+    } else {
+        HR_TRY(find_page(files, row, column, ret_owner, &first, reterr));
+    }
     made = hr_buffer_data(*ret_owner);
-    if (hr__parquet_cell(&files->columns.items[column], &made->page,
-                         row->row - make.span->first, ret_cell, &why) == HR_OK)
-        return HR_OK;
-    hr_buffer_unref(*ret_owner);
-    *ret_owner = NULL;
-    (void)hr__fail(reterr, HR_ERR_FORMAT, "row %llu: %s", (unsigned long long)row->row,
-                   why.message);
-    add_place(&make, reterr);
-    return HR_ERR_FORMAT;
+    code = hr__parquet_cell(&files->columns.items[column], &made->page,
+                            row->index - first, ret_cell, reterr);
+    if (code != HR_OK)
+        hr__error_prefix(reterr, "%s: row group %u, column \"%s\": row %llu",
+                         files->files[row->group->file].uri, (unsigned)row->group->number,
+                         files->columns.items[column].name, (unsigned long long)row->row);
+    return code;
 }
 
 /* Whether the part has to be fetched before a row of it is there. */
@@ -771,7 +880,8 @@ bool hr__parquet_files_ahead(struct hr_parquet_files *files, uint64_t index,
     struct hr_parquet_row row;
     size_t count = files->columns.count;
 
-    hr__parquet_files_row(files, index, &row);
+    if (hr__parquet_files_row(files, index, NULL, &row, NULL) != HR_OK)
+        return false;
     if (files->files[row.group->file].is_mapped)
         return false;
     for (size_t i = 0; i < count; i++) { /* rows next to each other name different ones */
@@ -961,8 +1071,10 @@ enum hr_err hr__parquet_files_open(const char *pattern, const struct hr_names *c
         pthread_mutex_init(&files->mutex, NULL);
         pthread_cond_init(&files->changed, NULL);
         files->page_max = page_max;
+        files->pool = hr_pool_create(0);
     }
-    if (files == NULL || open.window == NULL || open.hasher == NULL)
+    if (files == NULL || files->pool == NULL || open.window == NULL ||
+        open.hasher == NULL)
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK)
         code = find_files(files, pattern, reterr);

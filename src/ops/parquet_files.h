@@ -15,6 +15,7 @@
 #include "codec/parquet.h"
 #include "core/hash.h"
 #include "headrace/buffer.h"
+#include "op/op.h"
 #include "ops/columns.h"
 #include "store/store.h"
 
@@ -69,6 +70,7 @@ struct hr_parquet_files {
     size_t group_count, group_room;
     uint64_t records;
     struct hr_hash128 identity;
+    struct hr_pool *pool;   /* of unpacked pages */
     uint64_t page_max;      /* bytes that a page, or a fetched column, may take */
     uint64_t cache_bytes;   /* the caller sets it before a record is read */
     pthread_mutex_t mutex;  /* of the units */
@@ -88,23 +90,26 @@ void hr__parquet_files_close(struct hr_parquet_files *files);
 
 /* A record: row `row` of its group. */
 struct hr_parquet_row {
+    uint64_t index;
     const struct hr_parquet_group *group;
     uint64_t row;
+    struct hr_thread *thread;
+    struct hr_parquet_pins *pins; /* pages that the thread had its last cells from */
+    struct hr_buffer *held;       /* without a thread: of the last cell */
 };
-/* Record `index`, which exists. */
-void hr__parquet_files_row(const struct hr_parquet_files *files, uint64_t index,
-                           struct hr_parquet_row *ret_row);
-
-struct hr_reader; /* store/reader.h */
-
-/* The cell of a column, and the buffer that it lies in, with a reference. Fetches through
- * `reader`, or by itself if that is NULL. Any thread. HR_ERR_FORMAT if its page is
- * damaged, and the store's. */
+/* Record `index`, which exists; `thread` is the caller's or NULL. HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
-hr__parquet_files_cell(struct hr_parquet_files *files, const struct hr_parquet_row *row,
-                       size_t column, struct hr_reader *reader,
-                       struct hr_arrow_cell *ret_cell, struct hr_buffer **ret_owner,
-                       struct hr_error *reterr);
+hr__parquet_files_row(const struct hr_parquet_files *files, uint64_t index,
+                      struct hr_thread *thread, struct hr_parquet_row *ret_row,
+                      struct hr_error *reterr);
+void hr__parquet_row_finish(struct hr_parquet_row *row);
+
+/* The cell of a column, and the buffer that it lies in, which is valid until the row's
+ * next cell. Any thread. HR_ERR_FORMAT if its page is damaged, and the store's. */
+HR_CHECK enum hr_err
+hr__parquet_files_cell(struct hr_parquet_files *files, struct hr_parquet_row *row,
+                       size_t column, struct hr_arrow_cell *ret_cell,
+                       struct hr_buffer **ret_owner, struct hr_error *reterr);
 
 /* A range that a cell of the record will be fetched from; false: there is none. */
 bool hr__parquet_files_ahead(struct hr_parquet_files *files, uint64_t index,

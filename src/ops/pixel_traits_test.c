@@ -393,7 +393,7 @@ TEST(sources_that_copy_nothing_show_their_files_bytes)
     snprintf(params, sizeof params, "{path: '%s'}", path); /* lines, for a list */
     snprintf(arrow, sizeof arrow, "{path: '%s/fuzz/corpus/arrow/plain'}",
              check_source_dir());
-    snprintf(parquet, sizeof parquet, "{path: '%s/fuzz/corpus/parquet/plain'}",
+    snprintf(parquet, sizeof parquet, "{path: '%s/fuzz/corpus/parquet/wide'}",
              check_source_dir());
     setup();
     EACH_WITH(HR_TRAIT_ZERO_COPY, row, op)

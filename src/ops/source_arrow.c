@@ -40,14 +40,13 @@ static enum hr_err read_cell(void *files, struct hr_column_row *row, size_t colu
                              struct hr_error *reterr)
 {
     const struct hr_arrow_row *own = &row->as.arrow;
-    struct hr_error why = {0};
-    enum hr_err code = hr__arrow_files_cell(files, own, column, ret_cell, &why);
+    enum hr_err code = hr__arrow_files_cell(files, own, column, ret_cell, reterr);
 
     if (code != HR_OK)
-        return hr__fail(reterr, code, "%s: byte %llu: %s", row->uri,
-                        (unsigned long long)own->group->body, why.message);
-    *ret_owner = own->buffer != NULL ? hr_buffer_ref(own->buffer) : NULL;
-    return HR_OK;
+        hr__error_prefix(reterr, "%s: byte %llu", row->uri,
+                         (unsigned long long)own->group->body);
+    *ret_owner = own->buffer;
+    return code;
 }
 
 static void end_row(struct hr_column_row *row)

@@ -30,8 +30,7 @@ begin_row(void *files, struct hr_column_row *row, struct hr_error *reterr)
 {
     const struct hr_parquet_files *own = files;
 
-    (void)reterr;
-    hr__parquet_files_row(own, row->index, &row->as.parquet);
+    HR_TRY(hr__parquet_files_row(own, row->index, row->thread, &row->as.parquet, reterr));
     row->uri = own->files[row->as.parquet.group->file].uri;
     return HR_OK;
 }
@@ -40,9 +39,13 @@ static enum hr_err read_cell(void *files, struct hr_column_row *row, size_t colu
                              struct hr_arrow_cell *ret_cell, struct hr_buffer **ret_owner,
                              struct hr_error *reterr)
 {
-    return hr__parquet_files_cell(files, &row->as.parquet, column,
-                                  row->thread != NULL ? row->thread->reader : NULL,
-                                  ret_cell, ret_owner, reterr);
+    return hr__parquet_files_cell(files, &row->as.parquet, column, ret_cell, ret_owner,
+                                  reterr);
+}
+
+static void end_row(struct hr_column_row *row)
+{
+    hr__parquet_row_finish(&row->as.parquet);
 }
 
 static void add_where(const struct hr_column_row *row, struct hr_str *out)
@@ -56,8 +59,11 @@ static void close_files(void *files)
     hr__parquet_files_close(files);
 }
 
-static const struct hr_column_format parquet_format = {
-    .begin = begin_row, .cell = read_cell, .where = add_where, .close = close_files};
+static const struct hr_column_format parquet_format = {.begin = begin_row,
+                                                       .cell = read_cell,
+                                                       .end = end_row,
+                                                       .where = add_where,
+                                                       .close = close_files};
 
 static enum hr_err
 parquet_prepare(const void *params, void **ret_state, struct hr_error *error)
@@ -82,7 +88,8 @@ static bool parquet_locate(const void *params, const void *made, uint64_t index,
     (void)params;
     if (index >= files->records)
         return false;
-    hr__parquet_files_row(files, index, &row);
+    if (hr__parquet_files_row(files, index, NULL, &row, NULL) != HR_OK)
+        return false;
     return hr__column_source_place(files->files[row.group->file].uri,
                                    row.group->parts[0].chunk.at, uri, room, ret_offset);
 }
