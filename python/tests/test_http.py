@@ -18,6 +18,7 @@ import headrace as hr
 from voc import Voc
 
 SERVER = pathlib.Path(__file__).parents[2] / "tests/support/http_server.py"
+CORPUS = pathlib.Path(__file__).parents[2] / "fuzz/corpus/parquet"
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +131,22 @@ def test_other_sources_over_http(folder: pathlib.Path, server: str, rng: random.
         [command, "inspect", f"{server}/packed/{name}"], check=True, stdout=subprocess.PIPE, text=True
     )
     assert "40 whole records, 0 damaged" in shown.stdout
+
+
+@pytest.mark.parametrize("faults", ["", "f/noranges=1/", "f/each=7,status=503/", "f/each=5,cut=400/", "f/piece=100/"])
+def test_row_groups_over_http_are_those_of_files(
+    folder: pathlib.Path, server: str, rng: random.Random, faults: str
+) -> None:
+    write_tars(folder, rng)
+    need_http(f"{server}/part 000.tar")
+    for name in ("plain", "snappy"):
+        (folder / f"{name} 1.parquet").write_bytes((CORPUS / name).read_bytes())
+    for pipe in (lambda where: hr.parquet(where, page_cache=rng.choice([0, 1 << 20])), hr.parquet):
+        for order in (lambda pipe: pipe, lambda pipe: pipe.shuffle()):
+            local = records(order(pipe(f"{folder}/{{plain,snappy}} 1.parquet")), seed=3)
+            for threads in (0, 3):
+                remote = order(pipe(f"{server}/{faults}{{plain,snappy}} 1.parquet"))
+                assert records(remote, seed=3, threads=threads) == local
 
 
 def test_errors_name_the_object_and_what_the_server_said(server: str) -> None:
