@@ -191,7 +191,9 @@ void hr__parquet_runs_begin(struct hr_parquet_runs *runs, unsigned bits, const v
 /* The next `count` numbers; false if there are fewer. */
 HR_CHECK bool
 hr__parquet_runs_read(struct hr_parquet_runs *runs, uint32_t *to, size_t count);
-/* Whether the next `count` numbers are all `value`, and one run. */
+/* Whether all are read, but for those that fill the last group. */
+bool hr__parquet_runs_end(const struct hr_parquet_runs *runs);
+/* Whether the next `count` numbers are all `value`, and one run; then they are read. */
 bool hr__parquet_runs_are(struct hr_parquet_runs *runs, uint32_t value, uint64_t count);
 
 /* DELTA_BINARY_PACKED: `count` numbers of `width` (4 or 8) bytes from *data, which moves

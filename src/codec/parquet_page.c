@@ -290,6 +290,21 @@ find_levels(struct decode *d, const uint8_t *sections, struct levels *ret_levels
     return HR_OK;
 }
 
+/* Headers have no checksum: where the page has, that the levels fill their section says
+ * that its size is right. */
+static enum hr_err check_levels(struct decode *d, const struct levels *levels)
+{
+    if (d->header->kind != HR_PARQUET_DATA_2 || !d->header->has_crc ||
+        d->header->values == 0)
+        return HR_OK;
+    if ((!d->storage->is_list && d->header->rep_bytes > 0) ||
+        (d->storage->def_max == 0 && d->header->def_bytes > 0) ||
+        (d->storage->is_list && !hr__parquet_runs_end(&levels->rep)) ||
+        (d->storage->def_max > 0 && !hr__parquet_runs_end(&levels->def)))
+        return damaged(d->error, "its levels have another size");
+    return HR_OK;
+}
+
 /* ---- values ---- */
 
 /* The next length-prefixed byte string. */
@@ -621,6 +636,7 @@ static enum hr_err decode_flat(struct decode *d, struct levels *levels)
     if (page->rows > 0)
         return damaged(d->error, "a second one");
     HR_TRY(read_present(d, levels, &values));
+    HR_TRY(check_levels(d, levels));
     page->rows = page->elements = rows;
     if (d->header->kind == HR_PARQUET_DATA_2 &&
         (d->header->rows != rows || d->header->nulls != rows - values))
@@ -718,6 +734,8 @@ static enum hr_err decode_list(struct decode *d, struct levels *levels)
     code = read_levels(d, &levels->rep, 1, rep);
     if (code == HR_OK)
         code = read_levels(d, &levels->def, d->storage->def_max, def);
+    if (code == HR_OK)
+        code = check_levels(d, levels);
     if (code == HR_OK)
         code = add_rows(d, rep, def, &elements, &values);
     if (code == HR_OK && d->header->kind == HR_PARQUET_DATA_2 &&

@@ -113,7 +113,19 @@ bool hr__parquet_runs_are(struct hr_parquet_runs *runs, uint32_t value, uint64_t
 
     if (!next_run(&look))
         return false;
-    return !look.is_packed && look.value == value && look.left >= count;
+    if (look.is_packed || look.value != value || look.left < count)
+        return false;
+    look.left -= count;
+    *runs = look;
+    return true;
+}
+
+bool hr__parquet_runs_end(const struct hr_parquet_runs *runs)
+{
+    uint64_t bits = runs->is_packed ? runs->bit + runs->left * runs->bits : 0;
+
+    return runs->left < (runs->is_packed ? 8 : 1) &&
+           (uint64_t)(runs->end - runs->at) == (bits + 7) / 8;
 }
 
 /* ---- differences ---- */

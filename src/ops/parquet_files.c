@@ -426,21 +426,25 @@ static enum hr_err add_pages(struct make *make, struct made *made, const uint8_t
 }
 
 /* Damage is remembered, so that not each of its rows decodes the page again. */
-static void remember(struct make *make, const struct hr_error *why)
+static void remember(struct make *make)
 {
-    struct hr_parquet_span *span = make->span;
-
-    (void)hr__fail(make->error, why->code, "rows %llu to %llu (byte %llu): %s",
-                   (unsigned long long)span->first,
-                   (unsigned long long)span_end(make->part, span) - 1,
-                   (unsigned long long)(make->part->chunk.at + span->at), why->message);
-    add_place(make, make->error);
-    if (why->code != HR_ERR_FORMAT)
-        return;
     pthread_mutex_lock(&make->files->mutex);
-    if (span->damage == NULL)
-        span->damage = hr__strdup(make->error->message);
+    if (make->span->damage == NULL)
+        make->span->damage = hr__strdup(make->error->message);
     pthread_mutex_unlock(&make->files->mutex);
+}
+
+/* Begins the message with the rows. */
+static enum hr_err name_rows(struct make *make, enum hr_err code)
+{
+    const struct hr_parquet_span *span = make->span;
+
+    hr__error_prefix(make->error, "rows %llu to %llu (byte %llu)",
+                     (unsigned long long)span->first,
+                     (unsigned long long)span_end(make->part, span) - 1,
+                     (unsigned long long)(make->part->chunk.at + span->at));
+    add_place(make, make->error);
+    return code;
 }
 
 /* make_fn: the rows of a span. */
@@ -449,7 +453,6 @@ make_span(struct make *make, struct hr_buffer **ret_buffer, uint64_t *ret_bytes)
 {
     struct hr_parquet_part *part = make->part;
     struct made *made = hr__calloc(1, sizeof *made);
-    struct hr_error why = {0};
     const uint8_t *data;
     enum hr_err code;
 
@@ -459,10 +462,12 @@ make_span(struct make *make, struct hr_buffer **ret_buffer, uint64_t *ret_bytes)
     if (code == HR_OK && part->dictionary_end > part->dictionary_at)
         code = get_unit(make, &part->dictionary, make_dictionary, &made->dictionary);
     if (code == HR_OK) {
-        code = add_pages(make, made, data, &why);
+        code = add_pages(make, made, data, make->error);
         if (code != HR_OK)
-            remember(make, &why);
+            code = name_rows(make, code);
     }
+    if (code == HR_ERR_FORMAT)
+        remember(make);
     __atomic_add_fetch(&make->files->decoded, 1, __ATOMIC_RELAXED);
     return wrap(made, code, make->error, ret_buffer, ret_bytes);
 }
@@ -785,18 +790,18 @@ static enum hr_err get_span(struct make *make, struct hr_buffer **ret_buffer)
 {
     struct hr_parquet_files *files = make->files;
     struct hr_parquet_span *span = make->span;
+    const char *damage;
     bool busy;
 
     pthread_mutex_lock(&files->mutex);
     *ret_buffer = find_unit(files, &span->unit);
     busy = span->unit.busy;
-    if (*ret_buffer == NULL && span->damage != NULL)
-        (void)hr__fail(make->error, HR_ERR_FORMAT, "%s", span->damage);
+    damage = span->damage; /* never changes again */
     pthread_mutex_unlock(&files->mutex);
     if (*ret_buffer != NULL)
         return HR_OK;
-    if (span->damage != NULL)
-        return HR_ERR_FORMAT;
+    if (damage != NULL)
+        return hr__fail(make->error, HR_ERR_FORMAT, "%s", damage);
     if (busy)
         help(make);
     return get_unit(make, &span->unit, make_span, ret_buffer);
@@ -914,6 +919,23 @@ static enum hr_err no_memory(const struct open *open)
                     open->file->uri);
 }
 
+/* That the library of a codec is there, before rows are read. */
+static enum hr_err check_codec(const struct open *open, int codec)
+{
+    struct hr_unpack *unpack = NULL;
+    struct hr_error why = {0};
+    enum hr_err code;
+
+    if (codec != HR_PARQUET_ZSTD || open->files->has_zstd)
+        return HR_OK;
+    code = hr__unpack_create(HR_PACKING_ZSTD, &unpack, &why);
+    if (code != HR_OK)
+        return hr__fail(open->error, code, "%s: %s", open->file->uri, why.message);
+    hr__unpack_destroy(unpack);
+    open->files->has_zstd = true;
+    return HR_OK;
+}
+
 static enum hr_err
 check_chunk(const struct open *open, const struct hr_parquet_chunk *chunk, size_t column,
             int64_t rows)
@@ -938,7 +960,7 @@ check_chunk(const struct open *open, const struct hr_parquet_chunk *chunk, size_
                         "%s: damaged Parquet footer: column \"%s\" has %lld values in a "
                         "row group of %lld rows",
                         open->file->uri, name, (long long)chunk->values, (long long)rows);
-    return HR_OK;
+    return check_codec(open, chunk->codec);
 }
 
 static enum hr_err add_group(struct open *open, const struct hr_parquet_meta *meta,

@@ -73,6 +73,7 @@ struct hr_parquet_files {
     struct hr_pool *pool;   /* of unpacked pages */
     uint64_t page_max;      /* bytes that a page, or a fetched column, may take */
     uint64_t cache_bytes;   /* the caller sets it before a record is read */
+    bool has_zstd;          /* libzstd is there */
     pthread_mutex_t mutex;  /* of the units */
     pthread_cond_t changed; /* a unit is no longer busy */
     struct hr_parquet_unit *newest, *oldest;

@@ -70,12 +70,17 @@ parquet_prepare(const void *params, void **ret_state, struct hr_error *error)
 {
     const struct params *p = params;
     struct hr_parquet_files *files;
+    struct hr_column_source *source;
 
     HR_TRY(hr__parquet_files_open(p->columns.path, &p->columns.columns,
                                   (uint64_t)p->page_max, &files, error));
     files->cache_bytes = (uint64_t)p->page_cache;
-    return hr__column_source_create(&parquet_format, files, &files->columns,
-                                    files->records, files->identity, ret_state, error);
+    HR_TRY(hr__column_source_create(&parquet_format, files, &files->columns,
+                                    files->records, files->identity, ret_state, error));
+    source = *ret_state;
+    hr__str_addf(&source->note, "%zu row group%s", files->group_count,
+                 files->group_count == 1 ? "" : "s");
+    return HR_OK;
 }
 
 /* The first column of the record's row group. */
