@@ -177,7 +177,10 @@ static void print_tensor(const struct hr_field_view *view, int64_t record)
     printf("%s[", hr_dtype_name(view->dtype));
     for (int d = 1; d < view->ndim; d++)
         printf("%s%lld", d > 1 ? ", " : "", (long long)view->dims[d]);
-    printf("] from %.4g to %.4g, mean %.4g\n", low, high, sum / (double)count);
+    if (count == 0)
+        printf("]\n");
+    else
+        printf("] from %.4g to %.4g, mean %.4g\n", low, high, sum / (double)count);
 }
 
 static void print_ragged(const struct hr_field_view *view, int64_t record)
