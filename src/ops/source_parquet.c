@@ -99,13 +99,13 @@ static bool parquet_locate(const void *params, const void *made, uint64_t index,
                                    row.group->parts[0].chunk.at, uri, room, ret_offset);
 }
 
-static bool parquet_ahead(const void *params, const void *made, uint64_t index,
+static bool parquet_ahead(const void *params, const void *made, uint64_t index, int part,
                           struct hr_range *ret_range)
 {
     const struct hr_column_source *state = made;
 
     (void)params;
-    return index < state->records &&
+    return part == 0 && index < state->records &&
            hr__parquet_files_ahead(state->files, index, ret_range);
 }
 
