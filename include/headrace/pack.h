@@ -37,7 +37,8 @@ struct hr_pack_options {
     hr_progress_fn
         *progress; /* called with records; `all` is 0 if not known. NULL: none */
     void *user;
-    uint64_t reserved[8]; /* zero */
+    bool append;          /* add to the shards that are there */
+    uint64_t reserved[7]; /* zero */
 };
 
 /* Defaults: 256 MiB, the container. */
@@ -46,10 +47,11 @@ HR_API void hr_pack_options_init(struct hr_pack_options *options);
 struct hr_pack_result {
     uint64_t shards, records, bytes; /* of all shards, those of earlier calls included */
     uint64_t records_now;            /* written by this call */
-    uint64_t errors;      /* bad records, skipped or substituted, of this call of
-                             hr_pack(); a packer has 0: its iterator counts them */
-    bool resumed;         /* an earlier call had begun */
-    uint64_t reserved[4]; /* zero */
+    uint64_t errors;          /* bad records, skipped or substituted, of this call of
+                                 hr_pack(); a packer has 0: its iterator counts them */
+    bool resumed;             /* an earlier call had begun */
+    uint64_t records_earlier; /* of `records`, those that were there before an append */
+    uint64_t reserved[3];     /* zero */
 };
 
 /*
@@ -63,6 +65,15 @@ struct hr_pack_result {
  * folder holds something else under that prefix; HR_ERR_UNSUPPORTED if the format cannot
  * hold the fields, or there is no zstd; HR_ERR_ARGUMENT. *ret_result is set on success
  * and when stopped.
+ *
+ * With `append` the records follow those that are there, which may be none: in the last
+ * shard, if the container has room in it, then in further shards. They must have the same
+ * fields (HR_ERR_TYPE); shard sizes and compression may differ. The last shard is read
+ * and must be whole (HR_ERR_FORMAT), and the work before must be finished (HR_ERR_STATE).
+ * No file is changed in place: whatever happens, the older records can be read. After a
+ * kill the same call continues, with `append` or without. Once all is written, a call
+ * with `append` appends the records once more, and one without does nothing. One process
+ * at a time may write under a prefix.
  */
 HR_API HR_CHECK enum hr_err
 hr_pack(struct hr_graph *graph, const struct hr_iter_options *options,

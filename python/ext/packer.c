@@ -103,9 +103,9 @@ open_packer(struct ext_packer *p, struct ext_graph *graph,
 
 static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"graph",         "options",    "folder",
-                            "prefix",        "format",     "shard_bytes",
-                            "shard_records", "zstd_level", NULL};
+    static char *names[] = {"graph",  "options",     "folder",        "prefix",
+                            "format", "shard_bytes", "shard_records", "zstd_level",
+                            "append", NULL};
     struct ext_state *state = PyType_GetModuleState(type);
     unsigned long long shard_bytes, shard_records;
     struct hr_pack_options pack;
@@ -113,16 +113,18 @@ static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     PyObject *graph, *dict, *copy;
     const char *format;
     struct ext_packer *p;
+    int append = 0;
 
     hr_pack_options_init(&pack);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!sssKKi:Packer", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!sssKKip:Packer", names,
                                      state->graph, &graph, &PyDict_Type, &dict,
                                      &pack.folder, &pack.prefix, &format, &shard_bytes,
-                                     &shard_records, &pack.zstd_level) ||
+                                     &shard_records, &pack.zstd_level, &append) ||
         choose_format(format, &pack.format) < 0)
         return NULL;
     pack.shard_bytes = shard_bytes;
     pack.shard_records = shard_records;
+    pack.append = append != 0;
     copy = ext_options_read(state, dict, &options);
     if (copy == NULL)
         return NULL;
@@ -240,10 +242,11 @@ static PyObject *packer_result(PyObject *self, PyObject *unused)
     hr_packer_result(p->packer, &result);
     leave(p);
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:N}", "shards", (unsigned long long)result.shards, "records",
-        (unsigned long long)result.records, "records_now",
+        "{s:K,s:K,s:K,s:K,s:K,s:N}", "shards", (unsigned long long)result.shards,
+        "records", (unsigned long long)result.records, "records_now",
         (unsigned long long)result.records_now, "bytes", (unsigned long long)result.bytes,
-        "resumed", PyBool_FromLong(result.resumed));
+        "records_earlier", (unsigned long long)result.records_earlier, "resumed",
+        PyBool_FromLong(result.resumed));
 }
 
 static PyObject *packer_close(PyObject *self, PyObject *unused)

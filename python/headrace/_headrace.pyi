@@ -196,6 +196,7 @@ class Packer:
         shard_bytes: int,
         shard_records: int,  # 0: no limit
         zstd_level: int,  # 0: not compressed
+        append: bool,
     ) -> None: ...
     def state(self) -> str | None: ...  # that the iterator starts from
     def complete(self) -> bool: ...

@@ -43,6 +43,7 @@ class Packed(NamedTuple):
     bytes: int
     errors: int  # bad records that this call skipped or substituted
     resumed: bool  # an earlier call had begun
+    earlier: int = 0  # of the records, those that were there before append=True
 
 
 _NAMES = tuple(PackOptions.__annotations__)
@@ -60,7 +61,7 @@ def _loader(pipeline: Pipeline, options: PackOptions) -> Loader:
             hint = nearest(name, _NAMES) or "."
             raise ArgumentError(
                 f"pack(): there is no argument '{name}'{hint} Arguments are: format, prefix, shard_bytes, "
-                f"shard_records, zstd, {', '.join(_NAMES)}",
+                f"shard_records, zstd, append, {', '.join(_NAMES)}",
                 param=name,
             )
     _positive("epochs", options.get("epochs", 1))
@@ -103,6 +104,7 @@ def pack(
     shard_bytes: int,
     shard_records: int | None,
     zstd: int | None,
+    append: bool,
     options: PackOptions,
 ) -> Packed:
     """`Pipeline.pack`."""
@@ -113,6 +115,8 @@ def pack(
     shard_bytes = _positive("shard_bytes", shard_bytes)
     shard_records = 0 if shard_records is None else _positive("shard_records", shard_records)
     level = 0 if zstd is None else _positive("zstd", zstd)
+    if not isinstance(append, bool):
+        raise ArgumentError(f"pack(): append is True or False, not {append!r:.60}", param="append")
     with _loader(pipeline, options) as loader:
         epochs = int(options.get("epochs", 1))
         os.makedirs(folder, exist_ok=True)
@@ -126,6 +130,7 @@ def pack(
                 shard_bytes,
                 shard_records,
                 min(level, 1000),
+                append,
             )
         with contextlib.closing(packer):
             complete = packer.complete()
@@ -134,4 +139,6 @@ def pack(
             made = packer.result()
         errors = 0 if complete else int(loader.stats()["errors"])
     path = os.path.join(folder, f"{prefix}-{{000000..{made['shards'] - 1:06}}}.{format}")
-    return Packed(path, made["shards"], made["records"], made["bytes"], errors, made["resumed"])
+    return Packed(
+        path, made["shards"], made["records"], made["bytes"], errors, made["resumed"], made["records_earlier"]
+    )

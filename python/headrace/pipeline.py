@@ -377,6 +377,7 @@ class Pipeline(Methods):
         shard_bytes: int = 256 << 20,
         shard_records: int | None = None,
         zstd: int | None = None,
+        append: bool = False,
         **options: Unpack[PackOptions],
     ) -> Packed:
         """Write the records, in order, into shards that `hr.records`, `hr.tar` and `hr.tfrecord` read.
@@ -398,6 +399,9 @@ class Pipeline(Methods):
             shard_records: or with this many records.
             zstd: 1 to 19: compress the records of the container by zstd of this level, where that
                 saves space. Default: they are not compressed.
+            append: add the records to those that are in the folder under this prefix, if any, which must have the
+                same fields: in the last shard, if it is a container and has room, then in further ones. Records
+                that are there can be read whatever happens to the call.
             options: epochs, seed (default 0), threads, memory, plan, on_error, errors_max, timeout, ledger
                 and progress as for `loader`; shard=(rank, world): the records of a rank, which needs a
                 prefix of its own. Default: all records, whatever the ranks.
@@ -412,7 +416,7 @@ class Pipeline(Methods):
         """
         from .packing import pack
 
-        return pack(self, folder, format, prefix, shard_bytes, shard_records, zstd, options)
+        return pack(self, folder, format, prefix, shard_bytes, shard_records, zstd, append, options)
 
     def to_yaml(self) -> str:
         """The pipeline as a graph file, which `hr.from_yaml` and the `headrace` command read.

@@ -167,3 +167,71 @@ def test_a_killed_call_is_continued(tmp_path: pathlib.Path) -> None:
     assert out.stdout.strip() == "100", out.stderr
     (batch,) = hr.records(tmp_path / "killed").batch(100).loader(output="numpy")
     assert batch.value.tolist() == list(range(100))
+
+
+def numbers(path: Any) -> list[int]:
+    return [v for b in hr.records(path).batch(50).loader(output="numpy") for v in b.value.tolist()]
+
+
+def test_records_are_appended(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "with a space"
+    first = hr.range(10).pack(folder, append=True, shard_records=15)
+    assert (first.shards, first.records, first.earlier) == (1, 10, 0)
+    for times in (2, 3, 4):
+        more = hr.range(10).pack(folder, append=True, shard_records=15, zstd=3 if times == 3 else None)
+        assert (more.records, more.earlier, more.resumed) == (10 * times, 10 * (times - 1), False)
+        assert numbers(more.path) == list(range(10)) * times
+        assert more.bytes == sum(map(len, contents(folder).values()))
+    assert more.shards == 3
+    none = hr.range(10).filter(lambda value: False).pack(folder, append=True, shard_records=15)
+    assert (none.shards, none.records) == (3, 40)
+    lines = hr.from_dataset([{"value": i, "more": i} for i in range(3)])
+    with pytest.raises(hr.HeadraceError, match=r'"value: int64".*"value: int64, more: int64"'):
+        lines.pack(folder, append=True)
+    with pytest.raises(hr.ArgumentError, match="append is True or False"):
+        hr.range(10).pack(folder, append="yes")  # type: ignore[arg-type]
+    assert numbers(folder) == list(range(10)) * 4
+
+
+def test_shards_of_data_sets_of_any_size_are_read_together(tmp_path: pathlib.Path) -> None:
+    hr.range(10).pack(tmp_path, prefix="a")
+    hr.range(25).pack(tmp_path, prefix="b")
+    assert numbers(tmp_path) == [*range(10), *range(25)]
+
+
+@pytest.mark.parametrize("format", ["tar", "tfrecord"])
+def test_archives_take_further_shards(tmp_path: pathlib.Path, format: Any) -> None:
+    def pipe(n: int) -> hr.Pipeline:
+        return hr.from_dataset([{"data": b"%d" % i} for i in range(n)])
+
+    pipe(10).pack(tmp_path, format=format, shard_records=4)
+    packed = pipe(3).pack(tmp_path, format=format, shard_records=4, append=True)
+    assert (packed.shards, packed.records, packed.earlier) == (4, 13, 10)
+    read = hr.tar(packed.path, fields={"data": "data"}) if format == "tar" else hr.tfrecord(packed.path)
+    got = [bytes(v) for b in read.batch(20, ragged=True).loader(output="numpy") for v in b.data]
+    assert got == [b"%d" % i for i in [*range(10), *range(3)]]
+
+
+def test_an_append_that_failed_continues_or_makes_place_for_another(tmp_path: pathlib.Path) -> None:
+    broken = tmp_path / "broken"
+
+    def check(value: int) -> int:
+        if value >= 25 and broken.exists():
+            raise ValueError("not yet")
+        return value
+
+    pipe = hr.range(40).map(check, version="1")
+    hr.range(10).pack(tmp_path / "set")
+    broken.touch()
+    with pytest.raises(ValueError, match="not yet"):  # in the shard that was there
+        pipe.pack(tmp_path / "set", append=True)
+    assert numbers(tmp_path / "set") == list(range(10))
+    other = hr.range(5).pack(tmp_path / "set", append=True)
+    assert numbers(other.path) == [*range(10), *range(5)]
+    with pytest.raises(ValueError, match="not yet"):
+        pipe.pack(tmp_path / "set", append=True, shard_records=20)
+    with pytest.raises(hr.StateError, match=r"not finished.*run that again"):
+        hr.range(5).pack(tmp_path / "set", append=True)
+    broken.unlink()
+    pipe.pack(tmp_path / "set", append=True, shard_records=20)
+    assert numbers(tmp_path / "set") == [*range(10), *range(5), *range(40)]

@@ -87,7 +87,7 @@ enum hr_err hr_pack(struct hr_graph *graph, const struct hr_iter_options *option
 
     HR_TRY(hr_packer_open(graph, options, pack, &p.packer, reterr));
     hr_packer_result(p.packer, &result);
-    p.done = result.records;
+    p.done = result.records - result.records_earlier;
     code = hr_packer_complete(p.packer) ? HR_OK : open_run(&p, graph, options);
     if (p.iter != NULL)
         code = run(&p);

@@ -28,16 +28,42 @@ static enum hr_err records_check(const struct hr_schema *schema, struct hr_error
     return HR_OK;
 }
 
+static enum hr_err begin_wire(struct hr_pack_shard *shard, struct hr_error *reterr)
+{
+    return shard->wire.schema != NULL
+               ? HR_OK
+               : hr__wire_writer_init(&shard->wire, shard->schema, false, reterr);
+}
+
 static enum hr_err
 records_open(struct hr_pack_shard *shard, const char *path, struct hr_error *reterr)
 {
-    if (shard->wire.schema == NULL)
-        HR_TRY(hr__wire_writer_init(&shard->wire, shard->schema, false, reterr));
-    HR_TRY(hr__records_create(path, hr__str_text(&shard->wire.schema_bytes),
-                              shard->wire.schema_bytes.length, shard->zstd,
-                              &shard->records, reterr));
+    const struct hr_str *schema = &shard->wire.schema_bytes;
+
+    HR_TRY(begin_wire(shard, reterr));
+    if (shard->kept.bytes > 0)
+        HR_TRY(hr__records_extend(path, &shard->kept, hr__str_text(schema),
+                                  schema->length, shard->zstd, &shard->records, reterr));
+    else
+        HR_TRY(hr__records_create(path, hr__str_text(schema), schema->length, shard->zstd,
+                                  &shard->records, reterr));
     shard->bytes = hr__records_written(shard->records);
     return HR_OK;
+}
+
+static enum hr_err records_keep(struct hr_pack_shard *shard, const char *path,
+                                uint64_t bytes, struct hr_error *reterr)
+{
+    struct hr_window window = {0};
+    enum hr_err code;
+
+    HR_TRY(begin_wire(shard, reterr));
+    code = hr__window_open(&window, path, reterr);
+    if (code == HR_OK)
+        code = hr__records_verify(&window, &shard->wire.schema_bytes, bytes, &shard->kept,
+                                  reterr);
+    hr__window_finish(&window);
+    return code;
 }
 
 static bool grow_block(struct hr_pack_shard *shard, size_t bytes)
@@ -88,6 +114,7 @@ const struct hr_pack_class hr__pack_records = {
     .ending = HR_RECORDS_ENDING,
     .check = records_check,
     .open = records_open,
+    .keep = records_keep,
     .add = records_add,
     .commit = records_commit,
     .abort = records_abort,

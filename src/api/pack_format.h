@@ -16,7 +16,12 @@ struct hr_pack_class {
     const char *name, *ending; /* "tar", ".tar" */
     /* HR_ERR_UNSUPPORTED if it cannot hold these fields. */
     enum hr_err (*check)(const struct hr_schema *schema, struct hr_error *reterr);
+    /* Begins a shard with what is kept of the file there, if anything. */
     enum hr_err (*open)(struct hr_pack_shard *shard, const char *path,
+                        struct hr_error *reterr);
+    /* Sets `kept` to the first `bytes` bytes of a shard, 0: to all of it, after checking
+     * them. NULL: nothing can be added to a shard. */
+    enum hr_err (*keep)(struct hr_pack_shard *shard, const char *path, uint64_t bytes,
                         struct hr_error *reterr);
     /* Record `number` of the data set: a value for each field. */
     enum hr_err (*add)(struct hr_pack_shard *shard, uint64_t number,
@@ -33,6 +38,7 @@ struct hr_pack_shard {
     uint64_t bytes; /* so far */
     bool open;
     /* RECORDS */
+    struct hr_records_whole kept; /* bytes 0: nothing */
     struct hr_wire_writer wire;
     struct hr_records_writer *records;
     struct hr_zstd *zstd; /* or NULL */

@@ -5,6 +5,10 @@
  * change the files. PREFIX.json holds the iterator's state after the last shard that it
  * counts. A later packer resumes from it, and rewrites a shard that an interrupted one
  * had renamed but not yet recorded there.
+ *
+ * Appending changes no file in place: a shard that takes more records is copied, and the
+ * copy takes its name when it is complete. Until PREFIX.json counts it, it also says how
+ * many bytes of that shard are older ("kept").
  */
 #include "headrace/pack.h"
 
@@ -41,15 +45,19 @@ struct hr_packer {
     char *folder, *prefix;
     uint64_t shard_bytes, shard_records_max; /* where a shard ends */
     int zstd_level;
+    bool append;
     struct hr_str settings; /* what a packer that continues must have in common */
+    struct hr_str fields;   /* of the records, as text */
     char *state;            /* of the iterator, when resuming */
     bool complete;          /* nothing is left to do */
     bool unmarked;          /* a shard has ended; hr_packer_mark() is due */
 
+    struct hr_schema schema; /* of the records, however many */
     struct hr_pool *pool;
     struct hr_value values[HR_SCHEMA_FIELDS_MAX];
     struct hr_pack_shard shard;
-    uint64_t shard_records;
+    uint64_t shard_records; /* that this packer has added to the shard */
+    uint64_t kept;          /* as the manifest has it */
     struct hr_pack_result result;
     struct hr_error *error; /* of the call in progress */
 };
@@ -71,13 +79,16 @@ path_of(const struct hr_packer *packer, const char *rest, char path[HR_URI_MAX])
     return length > 0 && length < HR_URI_MAX;
 }
 
-static bool shard_path(const struct hr_packer *packer, char path[HR_URI_MAX])
+static enum hr_err
+shard_path(const struct hr_packer *packer, uint64_t number, char path[HR_URI_MAX])
 {
     char rest[64];
 
-    snprintf(rest, sizeof rest, "-%06llu%s", (unsigned long long)packer->result.shards,
+    snprintf(rest, sizeof rest, "-%06llu%s", (unsigned long long)number,
              packer->class->ending);
-    return path_of(packer, rest, path);
+    return path_of(packer, rest, path)
+               ? HR_OK
+               : hr__fail(packer->error, HR_ERR_LIMIT, "the path of a shard is too long");
 }
 
 static bool is_prefix(const char *prefix)
@@ -108,6 +119,18 @@ static enum hr_err set_settings(struct hr_packer *packer, const struct hr_iter_o
     return hr__str_ok(&packer->settings) ? HR_OK : HR_ERR_MEMORY;
 }
 
+static enum hr_err set_fields(struct hr_packer *packer)
+{
+    const struct hr_schema *schema = packer->shard.schema;
+    char text[256];
+
+    for (size_t i = 0; i < schema->count; i++)
+        hr__str_addf(&packer->fields, "%s%s: %s", i > 0 ? ", " : "",
+                     schema->fields[i].name,
+                     hr__field_text(&schema->fields[i], text, sizeof text));
+    return hr__str_ok(&packer->fields) ? HR_OK : HR_ERR_MEMORY;
+}
+
 static bool get_number(const struct hr_doc *doc, const char *key, uint64_t *ret_number)
 {
     const struct hr_doc *value = hr__doc_get(doc, key);
@@ -118,12 +141,43 @@ static bool get_number(const struct hr_doc *doc, const char *key, uint64_t *ret_
     return true;
 }
 
+/* Whether what the manifest describes can be appended to now: it is complete, or nothing
+ * was added since it was. */
+static bool is_settled(const struct hr_packer *packer, const char *state)
+{
+    return packer->complete || (state == NULL && packer->result.shards > 0 &&
+                                packer->result.records == packer->result.records_earlier);
+}
+
+static enum hr_err begin_append(struct hr_packer *packer, const struct hr_doc *doc,
+                                const char *settings, const char *path)
+{
+    const char *state = hr__doc_get_string(doc, "state");
+    const char *fields = hr__doc_get_string(doc, "fields");
+
+    if (!is_settled(packer, state))
+        return hr__fail(packer->error, HR_ERR_STATE,
+                        "%s: other work is not finished (%s; now %s): run that again, "
+                        "then append, or choose another prefix",
+                        path, settings, hr__str_text(&packer->settings));
+    if (fields == NULL || strcmp(fields, hr__str_text(&packer->fields)) != 0)
+        return hr__fail(packer->error, HR_ERR_TYPE,
+                        "%s: the records there have the fields \"%s\", and these have "
+                        "\"%s\": make them equal, or choose another prefix",
+                        path, fields != NULL ? fields : "",
+                        hr__str_text(&packer->fields));
+    packer->complete = false;
+    packer->result.records_earlier = packer->result.records;
+    return HR_OK;
+}
+
 static enum hr_err
 read_manifest(struct hr_packer *packer, const struct hr_doc *doc, const char *path)
 {
     const char *settings = hr__doc_get_string(doc, "settings");
     const char *state = hr__doc_get_string(doc, "state");
     const struct hr_doc *complete = hr__doc_get(doc, "complete");
+    bool same;
 
     if (settings == NULL || complete == NULL || complete->kind != HR_DOC_BOOL ||
         !get_number(doc, "shards", &packer->result.shards) ||
@@ -133,12 +187,17 @@ read_manifest(struct hr_packer *packer, const struct hr_doc *doc, const char *pa
                         "%s was not written by headrace pack: choose another folder or "
                         "prefix",
                         path);
-    if (strcmp(settings, hr__str_text(&packer->settings)) != 0)
+    packer->complete = complete->as.boolean;
+    (void)get_number(doc, "earlier", &packer->result.records_earlier);
+    (void)get_number(doc, "kept", &packer->kept);
+    same = strcmp(settings, hr__str_text(&packer->settings)) == 0;
+    if (packer->append && (packer->complete || !same))
+        return begin_append(packer, doc, settings, path);
+    if (!same)
         return hr__fail(packer->error, HR_ERR_STATE,
                         "%s belongs to other work (%s; now %s): choose another folder or "
                         "prefix, or remove it and its shards",
                         path, settings, hr__str_text(&packer->settings));
-    packer->complete = complete->as.boolean;
     packer->result.resumed = true;
     if (state == NULL)
         return HR_OK;
@@ -190,15 +249,20 @@ static enum hr_err save_manifest(struct hr_packer *packer, const char *state)
     hr__str_init(&text);
     hr__str_add(&text, "{\n");
     add_json(&text, "settings", hr__str_text(&packer->settings));
+    add_json(&text, "fields", hr__str_text(&packer->fields));
     if (state != NULL)
         add_json(&text, "state", state);
-    hr__str_addf(&text,
-                 "  \"shards\": %llu,\n  \"records\": %llu,\n  \"bytes\": %llu,\n"
-                 "  \"complete\": %s\n}\n",
+    hr__str_addf(&text, "  \"shards\": %llu,\n  \"records\": %llu,\n  \"bytes\": %llu,\n",
                  (unsigned long long)packer->result.shards,
                  (unsigned long long)packer->result.records,
-                 (unsigned long long)packer->result.bytes,
-                 packer->complete ? "true" : "false");
+                 (unsigned long long)packer->result.bytes);
+    if (packer->result.records_earlier > 0)
+        hr__str_addf(&text, "  \"earlier\": %llu,\n",
+                     (unsigned long long)packer->result.records_earlier);
+    if (packer->shard.kept.bytes > 0 && !packer->complete)
+        hr__str_addf(&text, "  \"kept\": %llu,\n",
+                     (unsigned long long)packer->shard.kept.bytes);
+    hr__str_addf(&text, "  \"complete\": %s\n}\n", packer->complete ? "true" : "false");
     if (!hr__str_ok(&text) || !path_of(packer, ".json", path))
         code = hr__fail(packer->error, HR_ERR_MEMORY, "out of memory");
     else
@@ -211,10 +275,10 @@ static enum hr_err save_manifest(struct hr_packer *packer, const char *state)
 
 static enum hr_err open_shard(struct hr_packer *packer)
 {
+    bool more = packer->shard.kept.bytes > 0; /* the last shard is to have more */
     char path[HR_URI_MAX];
 
-    if (!shard_path(packer, path))
-        return hr__fail(packer->error, HR_ERR_LIMIT, "the path of a shard is too long");
+    HR_TRY(shard_path(packer, packer->result.shards - more, path));
     HR_TRY(packer->class->open(&packer->shard, path, packer->error));
     packer->shard.open = true;
     packer->shard_records = 0;
@@ -225,17 +289,17 @@ static enum hr_err close_shard(struct hr_packer *packer)
 {
     packer->shard.open = false;
     HR_TRY(packer->class->commit(&packer->shard, packer->error));
-    packer->result.shards++;
+    packer->result.shards += packer->shard.kept.bytes == 0;
     packer->result.records += packer->shard_records;
-    packer->result.bytes += packer->shard.bytes;
+    packer->result.bytes += packer->shard.bytes - packer->shard.kept.bytes;
+    packer->shard.kept = (struct hr_records_whole){0};
     return HR_OK;
 }
 
-static bool is_full(const struct hr_packer *packer)
+static bool is_full(const struct hr_packer *packer, uint64_t bytes, uint64_t records)
 {
-    return packer->shard.bytes >= packer->shard_bytes ||
-           (packer->shard_records_max > 0 &&
-            packer->shard_records >= packer->shard_records_max);
+    return bytes >= packer->shard_bytes ||
+           (packer->shard_records_max > 0 && records >= packer->shard_records_max);
 }
 
 static enum hr_err add_record(struct hr_packer *packer, const struct hr_batch *batch)
@@ -286,22 +350,58 @@ static void remove_leftovers(const struct hr_packer *packer)
     closedir(folder);
 }
 
+static enum hr_err check_exists(const char *path, struct hr_error *why)
+{
+    struct hr_object object;
+
+    HR_TRY(hr__store_open(path, &object, why));
+    hr__store_close(&object);
+    return HR_OK;
+}
+
+/* Checks the last shard, which an append leaves as it is if it is full. If an interrupted
+ * append has replaced it already, `kept` of its bytes are older. */
+static enum hr_err keep_shard(struct hr_packer *packer)
+{
+    struct hr_records_whole *kept = &packer->shard.kept;
+    struct hr_error why = {0};
+    char path[HR_URI_MAX];
+    enum hr_err code;
+
+    if (packer->result.shards == 0 || (packer->result.resumed && packer->kept == 0))
+        return HR_OK;
+    HR_TRY(shard_path(packer, packer->result.shards - 1, path));
+    if (packer->class->keep != NULL)
+        code = packer->class->keep(&packer->shard, path, packer->kept, &why);
+    else
+        code = check_exists(path, &why);
+    if (code == HR_ERR_FORMAT || code == HR_ERR_NOT_FOUND || code == HR_ERR_UNSUPPORTED)
+        return hr__fail(packer->error, code,
+                        "nothing is appended to the last shard: %s: bring back the file "
+                        "as it was, or choose another prefix",
+                        why.message);
+    if (code != HR_OK)
+        return hr__fail(packer->error, code, "%s", why.message);
+    if (!packer->result.resumed && is_full(packer, kept->bytes, kept->records))
+        *kept = (struct hr_records_whole){0};
+    return HR_OK;
+}
+
 /* Says whose the shards are before there is one. */
 static enum hr_err claim_folder(struct hr_packer *packer)
 {
     char path[HR_URI_MAX];
-    struct hr_object object;
 
+    HR_TRY(keep_shard(packer));
     remove_leftovers(packer);
     if (packer->result.resumed)
         return HR_OK;
-    if (shard_path(packer, path) && hr__store_open(path, &object, NULL) == HR_OK) {
-        hr__store_close(&object);
+    HR_TRY(shard_path(packer, packer->result.shards, path));
+    if (check_exists(path, NULL) == HR_OK)
         return hr__fail(packer->error, HR_ERR_STATE,
                         "%s exists already, and nothing says where it is from: choose "
                         "another folder or prefix",
                         path);
-    }
     return save_manifest(packer, NULL);
 }
 
@@ -328,8 +428,10 @@ static enum hr_err check_schema(struct hr_packer *packer)
                         "node '%s' ends in batches, and shards hold records: end the "
                         "graph before it joins records",
                         output->name);
-    packer->shard.schema = &output->schema;
-    return packer->class->check(&output->schema, packer->error);
+    packer->schema = output->schema;
+    packer->schema.records = -1;
+    packer->shard.schema = &packer->schema;
+    return packer->class->check(&packer->schema, packer->error);
 }
 
 static enum hr_err
@@ -366,26 +468,30 @@ check(const struct hr_iter_options *run, const struct hr_pack_options *pack,
 static enum hr_err set_up(struct hr_packer *packer, const struct hr_iter_options *run,
                           const struct hr_pack_options *pack, const char *prefix)
 {
+    uint64_t added;
+
     packer->class = classes[pack->format];
     packer->folder = hr__strdup(pack->folder);
     packer->prefix = hr__strdup(prefix);
     packer->shard_bytes = pack->shard_bytes > 0 ? pack->shard_bytes : SHARD_BYTES;
     packer->shard_records_max = pack->shard_records;
     packer->zstd_level = pack->zstd_level;
+    packer->append = pack->append;
     packer->pool = hr_pool_create(0);
     if (packer->folder == NULL || packer->prefix == NULL || packer->pool == NULL)
         return hr__fail(packer->error, HR_ERR_MEMORY, "out of memory");
     HR_TRY(check_schema(packer));
     if (packer->zstd_level > 0)
         HR_TRY(hr__zstd_create(packer->zstd_level, &packer->shard.zstd, packer->error));
-    if (set_settings(packer, run) != HR_OK)
+    if (set_settings(packer, run) != HR_OK || set_fields(packer) != HR_OK)
         return hr__fail(packer->error, HR_ERR_MEMORY, "out of memory");
     HR_TRY(load_manifest(packer));
     if (packer->complete)
         return HR_OK;
     HR_TRY(claim_folder(packer));
     /* A call that was killed had written all, but not said so. */
-    return run->records_max > 0 && packer->result.records >= (uint64_t)run->records_max
+    added = packer->result.records - packer->result.records_earlier;
+    return run->records_max > 0 && added >= (uint64_t)run->records_max
                ? finish_work(packer)
                : HR_OK;
 }
@@ -408,6 +514,7 @@ enum hr_err hr_packer_open(struct hr_graph *graph, const struct hr_iter_options 
     if (packer == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     hr__str_init(&packer->settings);
+    hr__str_init(&packer->fields);
     packer->graph = hr_graph_ref(graph);
     packer->error = reterr;
     code = set_up(packer, options, pack, prefix);
@@ -446,7 +553,8 @@ enum hr_err hr_packer_add(struct hr_packer *packer, const struct hr_batch *batch
     HR_TRY(add_record(packer, batch));
     packer->shard_records++;
     packer->result.records_now++;
-    if (is_full(packer)) {
+    if (is_full(packer, packer->shard.bytes,
+                packer->shard.kept.records + packer->shard_records)) {
         HR_TRY(close_shard(packer));
         *ret_mark = packer->unmarked = true;
     }
@@ -484,6 +592,7 @@ void hr_packer_close(struct hr_packer *packer)
     hr__pack_shard_finish(&packer->shard);
     hr_pool_unref(packer->pool);
     hr__str_finish(&packer->settings);
+    hr__str_finish(&packer->fields);
     hr__free(packer->state);
     hr__free(packer->folder);
     hr__free(packer->prefix);

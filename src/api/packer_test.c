@@ -3,7 +3,9 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/rng.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -55,9 +57,9 @@ static uint64_t add(struct hr_packer *packer, struct hr_iter *iter, uint64_t cou
     return added;
 }
 
-static void check_same_shards(const char *one, const char *two)
+static void check_same_files(const char *one, const char *two, int count)
 {
-    for (int i = 0; i < SHARDS; i++) {
+    for (int i = 0; i < count; i++) {
         char path[2][600], *text[2];
         size_t bytes[2];
 
@@ -105,7 +107,7 @@ TEST(a_packer_writes_the_files_of_hr_pack_in_several_runs)
         hr_packer_close(packer);
     }
     CHECK_EQ_INT(added, 120);
-    check_same_shards("whole", "parts");
+    check_same_files("whole", "parts", SHARDS);
     hr_graph_unref(graph);
 }
 
@@ -134,4 +136,209 @@ TEST(a_packer_that_is_complete_takes_nothing)
     options.ordered = false;
     CHECK_ERR(HR_ERR_ARGUMENT, hr_packer_open(graph, &options, &pack, &packer, NULL));
     hr_graph_unref(graph);
+}
+
+/* ---- appending ---- */
+
+#define APPENDED 1000 /* the first number of what is appended */
+
+static struct hr_error error;
+
+static struct hr_graph *open_range(const char *form, int start, int n)
+{
+    struct hr_graph *graph = NULL;
+    char text[200];
+
+    snprintf(text, sizeof text, form, start, n);
+    CHECK_OK(hr_graph_parse(text, strlen(text), "pack.yaml", NULL, 0, &graph, NULL));
+    return graph;
+}
+
+#define RANGE "headrace: 1\npipeline:\n  - source.range: {start: %d, n: %d}\n"
+
+static enum hr_err pack_range(const struct hr_pack_options *pack, int start, int n,
+                              struct hr_pack_result *ret_result)
+{
+    struct hr_graph *graph = open_range(RANGE, start, n);
+    struct hr_iter_options options;
+    enum hr_err code;
+
+    hr_iter_options_init(&options);
+    error = (struct hr_error){0};
+    code = hr_pack(graph, &options, pack, ret_result, &error);
+    hr_graph_unref(graph);
+    return code;
+}
+
+/* The folder has the records 0 to `base` - 1, then APPENDED and so on, each once and in
+ * order. Returns the number of the latter. */
+static int count_appended(int base)
+{
+    struct hr_graph *graph = NULL;
+    struct hr_iter *iter = NULL;
+    struct hr_batch *batch;
+    enum hr_err code;
+    char text[700];
+    int count = 0;
+
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n  - source.records: {path: '%s'}\n", folder);
+    CHECK_OK(hr_graph_parse(text, strlen(text), "read.yaml", NULL, 0, &graph, NULL));
+    CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+    while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK) {
+        struct hr_field_view view;
+        int64_t value;
+
+        CHECK_OK(hr_batch_field(batch, 0, &view));
+        memcpy(&value, view.data, sizeof value);
+        CHECK_EQ_INT(value, count < base ? count : APPENDED + count - base);
+        count++;
+        hr_batch_unref(batch);
+    }
+    CHECK_ERR(HR_ERR_END, code);
+    CHECK(count >= base);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    return count - base;
+}
+
+TEST(appended_records_follow_those_that_are_there)
+{
+    struct hr_pack_options pack = pack_options("append");
+    struct hr_pack_result result;
+
+    pack.append = true; /* to nothing */
+    CHECK_OK(pack_range(&pack, 0, 40, &result));
+    CHECK_EQ_INT(result.records_earlier, 0);
+    CHECK_EQ_INT(result.shards, 2);
+    CHECK_OK(pack_range(&pack, APPENDED, 35, &result));
+    CHECK_EQ_INT(result.shards, 3);
+    CHECK_EQ_INT(result.records, 75);
+    CHECK_EQ_INT(result.records_now, 35);
+    CHECK_EQ_INT(result.records_earlier, 40);
+    CHECK(!result.resumed);
+    CHECK_EQ_INT(count_appended(40), 35);
+    pack.append = false; /* all is there */
+    CHECK_OK(pack_range(&pack, APPENDED, 35, &result));
+    CHECK(result.resumed);
+    CHECK_EQ_INT(result.records_now, 0);
+    pack.append = true;
+    pack.shard_records = 1000;
+    CHECK_OK(pack_range(&pack, APPENDED + 35, 20, &result));
+    CHECK_EQ_INT(result.shards, 3);
+    CHECK_OK(pack_range(&pack, APPENDED, 0, &result));
+    CHECK_EQ_INT(result.records, 95);
+    CHECK_EQ_INT(result.shards, 3);
+    CHECK_EQ_INT(count_appended(40), 55);
+    pack.shard_records = 1; /* the last shard is full */
+    CHECK_OK(pack_range(&pack, APPENDED + 55, 2, &result));
+    CHECK_EQ_INT(result.shards, 5);
+    CHECK_EQ_INT(count_appended(40), 57);
+}
+
+TEST(what_cannot_be_appended_is_refused_and_changes_nothing)
+{
+    struct hr_pack_options pack = pack_options("refuse");
+    char path[600], kept[600], *text, *cut;
+    struct hr_graph *graph;
+    struct hr_iter_options options;
+    size_t bytes;
+
+    hr_iter_options_init(&options);
+    CHECK_OK(pack_range(&pack, 0, 40, NULL));
+    CHECK_ERR(HR_ERR_STATE, pack_range(&pack, APPENDED, 5, NULL));
+    pack.append = true;
+    graph = open_range(RANGE "  - tensor.cast: {field: value, dtype: float32}\n", 0, 10);
+    CHECK_ERR(HR_ERR_TYPE, hr_pack(graph, &options, &pack, NULL, &error));
+    CHECK_HAS(error.message, "value: int64");
+    CHECK_HAS(error.message, "value: float32");
+    hr_graph_unref(graph);
+    pack.format = HR_PACK_TAR;
+    CHECK_ERR(HR_ERR_NOT_FOUND, pack_range(&pack, APPENDED, 5, NULL));
+    CHECK_HAS(error.message, "part-000001.tar");
+    pack.format = HR_PACK_RECORDS;
+    snprintf(path, sizeof path, "%s/part-000001.records", folder);
+    CHECK_OK(hr__file_read(path, 1 << 20, &text, &bytes, NULL));
+    cut = hr__malloc(bytes);
+    memcpy(cut, text, bytes);
+    CHECK_OK(hr__file_replace(path, text, bytes - 100, NULL));
+    CHECK_ERR(HR_ERR_FORMAT, pack_range(&pack, APPENDED, 5, NULL));
+    CHECK_HAS(error.message, path);
+    CHECK_HAS(error.message, "choose another prefix");
+    cut[bytes / 2] ^= 4;
+    CHECK_OK(hr__file_replace(path, cut, bytes, NULL));
+    CHECK_ERR(HR_ERR_FORMAT, pack_range(&pack, APPENDED, 5, NULL));
+    CHECK_HAS(error.message, "checksum");
+    snprintf(kept, sizeof kept, "%s/kept", check_temp_dir());
+    CHECK(rename(path, kept) == 0);
+    CHECK_ERR(HR_ERR_NOT_FOUND, pack_range(&pack, APPENDED, 5, NULL));
+    CHECK_OK(hr__file_replace(path, text, bytes, NULL));
+    CHECK_EQ_INT(count_appended(40), 0);
+    CHECK_OK(pack_range(&pack, APPENDED, 5, NULL));
+    CHECK_EQ_INT(count_appended(40), 5);
+    hr__free(text);
+    hr__free(cut);
+}
+
+/* Packs `base` records, then appends `n` in calls that fail at some point each. */
+static void append_with_failures(const struct hr_pack_options *pack, int base, int n,
+                                 struct hr_rng *rng)
+{
+    struct hr_pack_options sizes = *pack;
+    uint64_t nth = 1;
+    enum hr_err code;
+    int before = 0;
+
+    sizes.append = false;
+    CHECK_OK(pack_range(&sizes, 0, base, NULL));
+    sizes.append = true;
+    do {
+        struct hr_graph *graph = open_range(RANGE, APPENDED, n);
+        struct hr_iter_options options;
+        struct hr_pack_result result;
+        int now;
+
+        hr_iter_options_init(&options);
+        hr__fault_arm(HR_FAULT_ALLOC | HR_FAULT_OPEN | HR_FAULT_READ | HR_FAULT_WRITE,
+                      nth);
+        code = hr_pack(graph, &options, &sizes, &result, NULL);
+        hr__fault_arm(0, 0);
+        hr_graph_unref(graph);
+        now = count_appended(base);
+        CHECK(now >= before && now <= n);
+        if (code == HR_OK) {
+            CHECK_EQ_INT(now, n);
+            CHECK_EQ_INT(result.records, base + n);
+            CHECK_EQ_INT(result.records_earlier, base);
+        }
+        before = now;
+        nth += 1 + hr__rng_below(rng, nth < 40 ? 3 : nth);
+        CHECK(nth < 1u << 20); /* far more than there are calls */
+    } while (code != HR_OK);
+}
+
+TEST(an_append_that_fails_anywhere_leaves_what_is_there_and_continues)
+{
+    for (int round = 0; round < 12; round++) {
+        struct hr_pack_options pack, quiet;
+        struct hr_pack_result result;
+        char name[2][40];
+        struct hr_rng rng;
+        int base, n;
+
+        hr__rng_init(&rng, check_seed(), (uint32_t)round, 7);
+        base = (int)hr__rng_below(&rng, 60);
+        n = (int)hr__rng_below(&rng, 60);
+        snprintf(name[0], sizeof name[0], "failing %d", round);
+        snprintf(name[1], sizeof name[1], "quiet %d", round);
+        pack = pack_options(name[0]);
+        pack.shard_records = 1 + hr__rng_below(&rng, 50);
+        append_with_failures(&pack, base, n, &rng);
+        quiet = pack_options(name[1]);
+        quiet.shard_records = pack.shard_records;
+        CHECK_OK(pack_range(&quiet, 0, base, NULL));
+        quiet.append = true;
+        CHECK_OK(pack_range(&quiet, APPENDED, n, &result));
+        check_same_files(name[0], name[1], (int)result.shards);
+    }
 }

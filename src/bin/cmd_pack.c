@@ -22,7 +22,7 @@ struct pack_options {
     const char *folder, *at, *prefix;
     int format; /* enum hr_pack_format */
     int64_t shard_bytes, shard_records, zstd;
-    bool json, quiet, help_params;
+    bool append, json, quiet, help_params;
 };
 
 #define AT(field) offsetof(struct pack_options, field)
@@ -47,6 +47,9 @@ static const struct cli_option pack_table[] = {
      "or with this many records"},
     {"zstd", 0, CLI_INT, AT(zstd), "LEVEL",
      "compress the records of the container, level 1 to 19, where that saves space"},
+    {"append", 0, CLI_FLAG, AT(append), NULL,
+     "add the records to those that are in DIR under this prefix, which have the same "
+     "fields"},
     {"epochs", 0, CLI_INT, AT(records.epochs), "N",
      "number of epochs; default 1", 1},
     RECORD_OPTIONS,
@@ -62,6 +65,8 @@ static const struct cli_example pack_examples[] = {
     {"headrace pack train.yaml -o shards --format tar --shard-records 10000",
      "archives of 10,000 records; stop it with Ctrl-C or kill it: the same command "
      "continues"},
+    {"headrace pack today.yaml -o packed --append",
+     "add records to what is packed there"},
 };
 /* clang-format on */
 
@@ -135,6 +140,10 @@ report(const struct pack_options *o, const struct hr_pack_result *result, double
         printf("%s is complete already\n", o->folder);
         return;
     }
+    if (result->records_earlier > 0)
+        printf("%s records added: ",
+               term_count(records, sizeof(records),
+                          result->records - result->records_earlier));
     printf("%s records in %llu shard%s, %s, in %s; %s\n",
            term_count(records, sizeof(records), result->records),
            (unsigned long long)result->shards, result->shards == 1 ? "" : "s",
@@ -163,6 +172,7 @@ static void report_json(const struct pack_options *o, const char *graph,
     json_u64(&json, "shards", result->shards);
     json_u64(&json, "records", result->records);
     json_u64(&json, "records_now", result->records_now);
+    json_u64(&json, "records_earlier", result->records_earlier);
     json_u64(&json, "bytes", result->bytes);
     json_u64(&json, "errors", result->errors);
     json_double(&json, "seconds", seconds);
@@ -189,6 +199,7 @@ static int write_shards(struct hr_graph *graph, const struct pack_options *o,
     pack.shard_bytes = (uint64_t)o->shard_bytes;
     pack.shard_records = (uint64_t)o->shard_records;
     pack.zstd_level = o->zstd > INT_MAX || o->zstd < 0 ? -1 : (int)o->zstd;
+    pack.append = o->append;
     pack.progress = progress_count;
     pack.user = &progress;
     progress_begin(&progress, o->quiet, "records");
@@ -273,7 +284,10 @@ const struct cli_command cmd_pack = {
         "files "
         "are the same for any number of threads. Each appears under its name when it is "
         "complete. After a Ctrl-C, an error or a kill the same command continues after "
-        "the last complete shard, as DIR/NAME.json says.",
+        "the last complete shard, as DIR/NAME.json says.\n\n"
+        "With --append the records follow those that DIR holds: in the last shard, if it "
+        "is a container and has room, then in further shards. Records that are there "
+        "stay as they are, whatever happens.",
     CLI_OPTIONS(pack_table, struct pack_options),
     CLI_EXAMPLES(pack_examples),
     .defaults = &pack_defaults,

@@ -423,3 +423,56 @@ enum hr_err hr__records_scan(struct hr_shard_scan *scan)
     own->damaged += damaged || !used;
     return code;
 }
+
+/* ---- all of a file ---- */
+
+/* Takes a frame into account that follows *whole. */
+static enum hr_err
+verify_frame(struct hr_window *window, const struct hr_str *schema,
+             struct hr_records_whole *whole, bool *ret_ended, struct hr_error *why)
+{
+    struct hr_records_head head;
+    const char *data;
+
+    HR_TRY(head_at(window, whole->bytes, &head, why));
+    HR_TRY(contents_at(window, whole->bytes, (enum hr_records_kind)head.kind, &head,
+                       &data, why));
+    *ret_ended = head.kind == HR_RECORDS_END;
+    if ((head.kind == HR_RECORDS_SCHEMA) != (whole->bytes == 0) ||
+        (head.kind == HR_RECORDS_RECORD && head.number != whole->records) ||
+        (*ret_ended && (head.number != whole->records || head.link != whole->index)))
+        return hr__fail(why, HR_ERR_FORMAT, "a frame is out of order");
+    if (head.kind == HR_RECORDS_SCHEMA &&
+        (head.raw_bytes != schema->length ||
+         memcmp(data, hr__str_text(schema), schema->length) != 0))
+        return hr__fail(why, HR_ERR_TYPE, "its records have other fields");
+    if (head.kind == HR_RECORDS_INDEX)
+        whole->index = whole->bytes;
+    whole->records += head.kind == HR_RECORDS_RECORD;
+    whole->bytes += HEAD + head.bytes;
+    return HR_OK;
+}
+
+enum hr_err
+hr__records_verify(struct hr_window *window, const struct hr_str *schema, uint64_t bytes,
+                   struct hr_records_whole *ret_whole, struct hr_error *reterr)
+{
+    struct hr_records_whole whole = {0};
+    struct hr_error why = {0};
+    bool ended = false;
+    enum hr_err code = HR_OK;
+
+    if (bytes == 0)
+        bytes = window->object->bytes;
+    while (code == HR_OK && (whole.bytes < bytes || whole.bytes == 0))
+        code = verify_frame(window, schema, &whole, &ended, &why);
+    if (code == HR_OK && (!ended || whole.bytes != bytes))
+        code = hr__fail(&why, HR_ERR_FORMAT,
+                        "there is no end: the file was cut, or its writer was "
+                        "interrupted");
+    if (code != HR_OK)
+        return hr__fail(reterr, code, "%s: byte %llu: %s", window->object->uri,
+                        (unsigned long long)whole.bytes, why.message);
+    *ret_whole = whole;
+    return HR_OK;
+}

@@ -100,6 +100,20 @@ struct hr_records_scan {
 };
 HR_CHECK enum hr_err hr__records_scan(struct hr_shard_scan *scan);
 
+/* A run of frames, from the schema to an end. */
+struct hr_records_whole {
+    uint64_t bytes, records, index; /* index: where the last one is; 0: there is none */
+};
+
+/*
+ * Checks every byte of a file whose first `bytes` bytes (0: all) are to end with an end:
+ * what may be appended to. HR_ERR_FORMAT says which byte is damaged or that the end is
+ * missing, HR_ERR_TYPE that the schema is another; messages name the file.
+ */
+HR_CHECK enum hr_err
+hr__records_verify(struct hr_window *window, const struct hr_str *schema, uint64_t bytes,
+                   struct hr_records_whole *ret_whole, struct hr_error *reterr);
+
 /* ---- writing ---- */
 
 struct hr_records_writer;
@@ -111,6 +125,13 @@ HR_CHECK enum hr_err
 hr__records_create(const char *path, const void *schema, size_t schema_bytes,
                    struct hr_zstd *zstd, struct hr_records_writer **ret_writer,
                    struct hr_error *reterr);
+
+/* The same for a file that begins with what is whole of the file at `path`; that one
+ * stays as it is until the new one takes its name. */
+HR_CHECK enum hr_err
+hr__records_extend(const char *path, const struct hr_records_whole *whole,
+                   const void *schema, size_t schema_bytes, struct hr_zstd *zstd,
+                   struct hr_records_writer **ret_writer, struct hr_error *reterr);
 
 /* Bytes of the file so far, without its index. */
 uint64_t hr__records_written(const struct hr_records_writer *writer);

@@ -232,6 +232,94 @@ TEST(what_is_appended_is_read_too)
     hr__str_finish(&file.bytes);
 }
 
+static enum hr_err verify(const void *data, size_t bytes, uint64_t until,
+                          const char *fields, struct hr_records_whole *whole)
+{
+    struct hr_window window = {0};
+    struct hr_str schema;
+    enum hr_err code;
+
+    error = (struct hr_error){0};
+    hr__str_init(&schema);
+    hr__str_add(&schema, fields);
+    CHECK_OK(hr__memory_put(uri, data, bytes, NULL));
+    CHECK_OK(hr__window_open(&window, uri, NULL));
+    code = hr__records_verify(&window, &schema, until, whole, &error);
+    hr__window_finish(&window);
+    hr__str_finish(&schema);
+    return code;
+}
+
+TEST(the_writer_appends_what_the_page_says)
+{
+    struct hr_records_whole whole;
+    char path[512], *text;
+    struct file file;
+    size_t length;
+
+    make(&file, 5);
+    snprintf(path, sizeof path, "%s/b.records", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, file.bytes.text, file.bytes.length, NULL));
+    for (int more = 0; more < 4; more++) {
+        struct hr_records_writer *writer = NULL;
+        size_t first = file.records, before = file.bytes.length;
+        uint64_t link = file.index, bytes;
+
+        /* nothing, too, and from the bytes of before while there are more */
+        put_records(&file, (size_t)more);
+        put_index(&file, first, link);
+        for (int twice = 0; twice < 2; twice++) {
+            CHECK_OK(hr__file_read(path, (size_t)1 << 30, &text, &length, NULL));
+            CHECK_OK(verify(text, length, before, "schema", &whole));
+            hr__free(text);
+            CHECK_EQ_INT(whole.records, first);
+            CHECK_EQ_INT(whole.index, link);
+            CHECK_OK(hr__records_extend(path, &whole, "schema", 6, NULL, &writer, NULL));
+            for (size_t i = first; i < file.records; i++) {
+                const char *frame = file.bytes.text + file.at[i];
+                uint64_t size;
+
+                memcpy(&size, frame + 24, 8);
+                CHECK_OK(hr__records_add(writer, frame + 64, (size_t)size, NULL));
+            }
+            CHECK_OK(hr__records_commit(writer, &bytes, NULL));
+            CHECK_OK(hr__file_read(path, (size_t)1 << 30, &text, &length, NULL));
+            CHECK_EQ_INT(length, file.bytes.length);
+            CHECK_BYTES(text, file.bytes.text, length);
+            hr__free(text);
+        }
+    }
+    hr__str_finish(&file.bytes);
+}
+
+TEST(only_a_file_all_of_which_is_whole_is_appended_to)
+{
+    struct hr_records_whole whole;
+    struct file file;
+    char *data;
+
+    make(&file, 6);
+    put_records(&file, 3);
+    put_index(&file, 6, file.index);
+    data = hr__malloc(file.bytes.length);
+    CHECK_OK(verify(file.bytes.text, file.bytes.length, 0, "schema", &whole));
+    CHECK_EQ_INT(whole.records, 9);
+    CHECK_ERR(HR_ERR_TYPE,
+              verify(file.bytes.text, file.bytes.length, 0, "shema", &whole));
+    CHECK_HAS(error.message, "other fields");
+    for (size_t at = 0; at < file.bytes.length; at++) {
+        memcpy(data, file.bytes.text, file.bytes.length);
+        data[at] ^= (char)(1 << below(8));
+        CHECK(verify(data, file.bytes.length, 0, "schema", &whole) != HR_OK);
+        CHECK_HAS(error.message, "byte");
+    }
+    for (size_t bytes = 0; bytes < file.bytes.length; bytes++)
+        if (verify(file.bytes.text, bytes, 0, "schema", &whole) == HR_OK)
+            CHECK_EQ_INT(whole.records, 6); /* the end before the one that is cut off */
+    hr__free(data);
+    hr__str_finish(&file.bytes);
+}
+
 TEST(a_damaged_byte_anywhere_is_found_and_costs_one_record)
 {
     struct found found;

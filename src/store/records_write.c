@@ -18,6 +18,8 @@ struct hr_records_writer {
     struct hr_zstd *zstd; /* or NULL */
     struct hr_str schema, index, packed;
     uint64_t at, records;
+    uint64_t indexed,
+        link; /* records that the index at `link` and those before it list */
 };
 
 static enum hr_err put(struct hr_records_writer *writer, const void *data, size_t bytes,
@@ -65,21 +67,39 @@ put_text(struct hr_records_writer *writer, struct hr_records_head *head,
     return put_frame(writer, head, hr__str_text(text), text->length, reterr);
 }
 
-static enum hr_err begin(struct hr_records_writer *writer, const char *path,
-                         const void *schema, size_t schema_bytes, struct hr_error *reterr)
+static enum hr_err put_schema(struct hr_records_writer *writer, struct hr_error *reterr)
 {
     struct hr_records_head head = {.kind = HR_RECORDS_SCHEMA};
     struct hr_str text;
     enum hr_err code;
 
-    hr__str_add_bytes(&writer->schema, schema, schema_bytes);
-    if (!hr__str_ok(&writer->schema))
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a file of records");
-    HR_TRY(hr__file_begin(path, &writer->file, reterr));
     hr__str_init(&text);
-    hr__str_add_bytes(&text, schema, schema_bytes);
+    hr__str_add_bytes(&text, hr__str_text(&writer->schema), writer->schema.length);
     code = put_text(writer, &head, &text, reterr);
     hr__str_finish(&text);
+    return code;
+}
+
+/* Copies what is whole of the file at `path`. */
+static enum hr_err
+put_whole(struct hr_records_writer *writer, const char *path,
+          const struct hr_records_whole *whole, struct hr_error *reterr)
+{
+    struct hr_window window = {0};
+    enum hr_err code = hr__window_open(&window, path, reterr);
+
+    while (code == HR_OK && writer->at < whole->bytes) {
+        uint64_t left = whole->bytes - writer->at;
+        size_t bytes = left < HR_WINDOW_MAX ? (size_t)left : HR_WINDOW_MAX;
+        const void *data;
+
+        code = hr__window_get(&window, writer->at, bytes, &data, reterr);
+        if (code == HR_OK)
+            code = put(writer, data, bytes, reterr);
+    }
+    hr__window_finish(&window);
+    writer->records = writer->indexed = whole->records;
+    writer->link = whole->index;
     return code;
 }
 
@@ -91,10 +111,9 @@ static void finish(struct hr_records_writer *writer)
     hr__free(writer);
 }
 
-enum hr_err
-hr__records_create(const char *path, const void *schema, size_t schema_bytes,
-                   struct hr_zstd *zstd, struct hr_records_writer **ret_writer,
-                   struct hr_error *reterr)
+static enum hr_err
+begin(const char *path, const void *schema, size_t schema_bytes, struct hr_zstd *zstd,
+      struct hr_records_writer **ret_writer, struct hr_error *reterr)
 {
     struct hr_records_writer *writer = hr__calloc(1, sizeof *writer);
     enum hr_err code;
@@ -105,12 +124,48 @@ hr__records_create(const char *path, const void *schema, size_t schema_bytes,
     hr__str_init(&writer->index);
     hr__str_init(&writer->packed);
     writer->zstd = zstd;
-    code = begin(writer, path, schema, schema_bytes, reterr);
+    hr__str_add_bytes(&writer->schema, schema, schema_bytes);
+    code = hr__str_ok(&writer->schema)
+               ? hr__file_begin(path, &writer->file, reterr)
+               : hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a file of records");
     if (code == HR_OK)
         *ret_writer = writer;
     else
         hr__records_abort(writer);
     return code;
+}
+
+/* The writer if its first bytes were written. */
+static enum hr_err begun(struct hr_records_writer *writer, enum hr_err code,
+                         struct hr_records_writer **ret_writer)
+{
+    if (code == HR_OK)
+        *ret_writer = writer;
+    else
+        hr__records_abort(writer);
+    return code;
+}
+
+enum hr_err
+hr__records_create(const char *path, const void *schema, size_t schema_bytes,
+                   struct hr_zstd *zstd, struct hr_records_writer **ret_writer,
+                   struct hr_error *reterr)
+{
+    struct hr_records_writer *writer = NULL;
+
+    HR_TRY(begin(path, schema, schema_bytes, zstd, &writer, reterr));
+    return begun(writer, put_schema(writer, reterr), ret_writer);
+}
+
+enum hr_err
+hr__records_extend(const char *path, const struct hr_records_whole *whole,
+                   const void *schema, size_t schema_bytes, struct hr_zstd *zstd,
+                   struct hr_records_writer **ret_writer, struct hr_error *reterr)
+{
+    struct hr_records_writer *writer = NULL;
+
+    HR_TRY(begin(path, schema, schema_bytes, zstd, &writer, reterr));
+    return begun(writer, put_whole(writer, path, whole, reterr), ret_writer);
 }
 
 uint64_t hr__records_written(const struct hr_records_writer *writer)
@@ -161,10 +216,11 @@ enum hr_err hr__records_add(struct hr_records_writer *writer, const void *data,
 /* The index, then the end. */
 static enum hr_err put_index(struct hr_records_writer *writer, struct hr_error *reterr)
 {
-    struct hr_records_head head = {.kind = HR_RECORDS_INDEX};
+    struct hr_records_head head = {
+        .kind = HR_RECORDS_INDEX, .number = writer->indexed, .link = writer->link};
     struct hr_records_head end = {
         .kind = HR_RECORDS_END, .number = writer->records, .link = writer->at};
-    uint64_t sizes[2] = {writer->records, writer->schema.length};
+    uint64_t sizes[2] = {writer->records - writer->indexed, writer->schema.length};
     struct hr_str text;
     enum hr_err code;
 

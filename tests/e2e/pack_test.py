@@ -89,6 +89,37 @@ def a_killed_pack_continues_with_the_same_files():
 
 
 @test
+def a_killed_append_leaves_what_is_there_and_continues():
+    base = graph("base.yaml", "pipeline:\n  - source.range: {n: 30}\n")
+    more = graph("more.yaml", "pipeline:\n  - source.range: {start: 1000, n: 120}\n  - order.shuffle: {}\n  - debug.sleep: {ms: 1}\n")
+    words = ["--shard-records", random.choice([7, 11, 40]), "-o"]
+    for folder in "quiet", "shot":
+        run("pack", base, *words, folder)
+    first = "  - order.take: {count: 30}\n" + STACK
+    old = digest("read.yaml", "  - source.records: {path: quiet}\n" + first)
+    run("pack", more, *words, "quiet", "--append")
+    killed, folder = 0, temp / "shot"
+    while True:
+        running = start("pack", more, *words, folder, "--append", "--json")
+        seen, wanted = set(os.listdir(folder)), random.randrange(1, 8)  # files that come up, temporary ones, too
+        wanted += len(seen)
+        while killed < 12 and running.poll() is None and len(seen) < wanted:
+            seen.update(os.listdir(folder))
+        if killed < 12:
+            running.kill()
+        out, err = running.communicate()
+        assert digest("read.yaml", "  - source.records: {path: shot}\n" + first) == old, "older records are lost"
+        if running.returncode == 0:
+            break
+        killed += 1
+    assert json.loads(out)["records"] == 150 and json.loads(out)["records_earlier"] == 30, out
+    made, wanted = shards(folder), shards(temp / "quiet")
+    assert made == wanted, [name for name in {**made, **wanted} if made.get(name) != wanted.get(name)]
+    again = run("pack", more, *words, folder)
+    assert "complete already" in again.stdout, again
+
+
+@test
 def ctrl_c_stops_cleanly_and_the_same_command_continues():
     endless = graph("endless.yaml", "pipeline:\n  - source.range: {n: 50}\n  - debug.sleep: {ms: 1}\n")
     folder, done = temp / "endless", -1
