@@ -287,7 +287,8 @@ const struct cli_command cmd_pack = {
         "the last complete shard, as DIR/NAME.json says.\n\n"
         "With --append the records follow those that DIR holds: in the last shard, if it "
         "is a container and has room, then in further shards. Records that are there "
-        "stay as they are, whatever happens.",
+        "stay as they are, whatever happens. An append that was stopped continues with "
+        "or without --append; without it, nothing is added twice if it was complete.",
     CLI_OPTIONS(pack_table, struct pack_options),
     CLI_EXAMPLES(pack_examples),
     .defaults = &pack_defaults,
