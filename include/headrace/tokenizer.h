@@ -11,11 +11,12 @@
  *
  * SentencePiece gives the ids of the sentencepiece library: text is normalised by the
  * rules in the model, and each byte that is not part of a well-formed character is
- * U+FFFD, so decoding returns the normalised text.
+ * U+FFFD, so decoding returns the normalised text. So is it for Unigram models, with the
+ * ids of Hugging Face tokenizers.
  *
  * A tokenizer is immutable and thread-safe. Each thread that encodes uses a cache of
- * words, about 20 MB (SentencePiece: 8 MB), which the tokenizer keeps between calls: at
- * most HR_TOKENIZER_CACHES of them.
+ * words, about 20 MB (SentencePiece: 8 MB, Unigram: 2 MB), which the tokenizer keeps
+ * between calls: at most HR_TOKENIZER_CACHES of them.
  *
  * Errors: HR_ERR_NOT_FOUND or HR_ERR_IO if a file cannot be read, HR_ERR_FORMAT for a
  * malformed file, HR_ERR_UNSUPPORTED for a tokenizer of another kind, HR_ERR_LIMIT for
@@ -71,7 +72,11 @@ hr_tokenizer_from_tiktoken(const char *path, enum hr_tokenizer_pattern pattern,
 /* Hugging Face's tokenizer.json: a BPE model without normalizer whose pre_tokenizer is
  * ByteLevel (r50k) or a Split by the pattern of cl100k, llama3 or o200k followed by
  * ByteLevel; or a WordPiece model (BERT, DistilBERT) with BertNormalizer or no
- * normalizer, BertPreTokenizer, and WordPiece as decoder or none. Its post_processor,
+ * normalizer, BertPreTokenizer, and WordPiece as decoder or none; or a Unigram model (T5,
+ * XLNet, ALBERT, mBART, XLM-R) whose normalizer is made of Precompiled, NFC, NFD, NFKC,
+ * NFKD, Lowercase, StripAccents, Strip and Replace (of a text or of " {2,}"), whose
+ * pre_tokenizer of WhitespaceSplit and Metaspace, and whose decoder is Metaspace, or
+ * Replace, ByteFallback, Fuse and Strip in this order, or none. Its post_processor,
  * truncation and padding do not apply; special tokens are only decoded. What is not
  * supported is HR_ERR_UNSUPPORTED, with file, line and its path in the file. */
 HR_API HR_CHECK enum hr_err

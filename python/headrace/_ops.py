@@ -3838,9 +3838,9 @@ def text_detokenize(
 
     int32 `[tokens]` to a byte string: the bytes of the tokens one after the other,
     which are those of the text that text.tokenize_bpe was given. With `model` it is the
-    text as normalised by the model, without control symbols; with a `json` of
-    WordPiece, the words as its decoder joins them. An id that is no token is an error.
-    The files are as in text.tokenize_bpe and text.tokenize_unigram.
+    text as normalised by the model, without control symbols; with a tokenizer.json of
+    WordPiece or Unigram, the tokens as its decoder joins them. An id that is no token
+    is an error. The files are as in text.tokenize_bpe and text.tokenize_unigram.
 
     Args:
         pipeline: what the operator reads.
@@ -3852,7 +3852,7 @@ def text_detokenize(
             o200k, llama3, default r50k.
         encoder: or GPT-2's encoder.json, with merges; path, optional.
         merges: GPT-2's vocab.bpe, with encoder; path, optional.
-        model: or a SentencePiece model; path, optional.
+        model: or a model as in text.tokenize_unigram; path, optional.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -4066,7 +4066,7 @@ def text_tokenize_unigram(
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
 ) -> Pipeline:
-    """Text to token ids by a SentencePiece model.
+    """Text to token ids by a SentencePiece or Unigram model.
 
     Operator `text.tokenize_unigram`, kind map, version 1; pure.
 
@@ -4075,13 +4075,17 @@ def text_tokenize_unigram(
     sentencepiece library, without begin and end symbols: tokens.add puts them. Models
     of type unigram and bpe are read, with their normalisation, byte fallback and
     user-defined symbols. Text that looks like a control symbol is ordinary text, and
-    each byte that is not part of a well-formed UTF-8 character is U+FFFD. The contents
-    of the file, not its path, are part of the fingerprint. Each thread uses about 8 MB
-    in addition to the memory of the iterator.
+    each byte that is not part of a well-formed UTF-8 character is U+FFFD. With a
+    tokenizer.json the ids are those of Hugging Face's library for Unigram models as T5,
+    XLNet, ALBERT, mBART and XLM-R have them; its post_processor, truncation and padding
+    do not apply, and what is not supported is refused by name. The contents of the
+    file, not its path, are part of the fingerprint. Each thread uses about 8 MB in
+    addition to the memory of the iterator.
 
     Args:
         pipeline: what the operator reads.
-        model: a SentencePiece model of type unigram or bpe (spm.model); path, required.
+        model: a SentencePiece model of type unigram or bpe (spm.model), or Hugging
+            Face's tokenizer.json of a Unigram model; path, required.
         field: the field with the text; it is dropped; field, default text.
         to: the field that becomes the ids; field, default tokens.
         name: what the node is called in messages and files; the operator's name by default.

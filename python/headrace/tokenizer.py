@@ -67,13 +67,16 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, path: PathLike) -> Tokenizer:
-        """Hugging Face's tokenizer.json, if it is byte-level BPE or WordPiece (BERT, DistilBERT).
+        """Hugging Face's tokenizer.json, if it is byte-level BPE, WordPiece (BERT, DistilBERT) or Unigram (T5,
+        XLNet, ALBERT, mBART, XLM-R).
 
         With BPE there must be no normalizer, and the pre_tokenizer must be ByteLevel, or a Split by
         the pattern of GPT-2, Llama 3 or o200k followed by ByteLevel. With WordPiece the normalizer
         must be BertNormalizer or none, the pre_tokenizer BertPreTokenizer, the decoder WordPiece or
-        none. The post_processor, truncation and padding are not applied; special tokens are only
-        decoded.
+        none. With Unigram the normalizer is made of Precompiled, NFC, NFD, NFKC, NFKD, Lowercase,
+        StripAccents, Strip and Replace, the pre_tokenizer of WhitespaceSplit and Metaspace, and the
+        decoder is Metaspace, or Replace, ByteFallback, Fuse and Strip, or none. The post_processor,
+        truncation and padding are not applied; special tokens are only decoded.
 
         Raises:
             UnsupportedError: it is another kind of tokenizer. For the file, as from_gpt2.

@@ -419,7 +419,7 @@ def test_ids_of_bert_as_hugging_face_has_them(tmp_path: pathlib.Path, rng: rando
         ("normalizer", {"type": "NFC"}, r"json:1:\d+: normalizer.type"),
         ("pre_tokenizer", {"type": "Whitespace"}, "pre_tokenizer.type"),
         ("decoder", {"type": "ByteLevel"}, "decoder.type"),
-        ("model", {"type": "Unigram", "vocab": []}, "model.type Unigram"),
+        ("model", {"type": "WordLevel", "vocab": {}}, "model.type WordLevel"),
         ("added_tokens", [{"id": 5, "content": "water", "special": False}], "water"),
     ],
 )

@@ -241,38 +241,6 @@ hr__bpe_read_gpt2(const struct hr_tokenizer_file *encoder,
 
 /* ---- tiktoken ---- */
 
-static int digit_of(char c)
-{
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c != '\0' ? strchr(digits, c) : NULL;
-
-    return at != NULL ? (int)(at - digits) : -1;
-}
-
-/* Padded base64 of 1 to TOKEN_MAX bytes; 0 if malformed. */
-static size_t read_base64(const char *text, size_t length, uint8_t bytes[TOKEN_MAX])
-{
-    size_t padding = 0, count = 0;
-    uint32_t bits = 0;
-
-    if (length == 0 || length % 4 != 0 || length / 4 * 3 > TOKEN_MAX)
-        return 0;
-    while (padding < 2 && text[length - 1 - padding] == '=')
-        padding++;
-    for (size_t i = 0; i < length; i++) {
-        int digit = i >= length - padding ? 0 : digit_of(text[i]);
-
-        if (digit < 0)
-            return 0;
-        bits = bits << 6 | (uint32_t)digit;
-        if (i % 4 == 3)
-            for (int shift = 16; shift >= 0; shift -= 8)
-                bytes[count++] = (uint8_t)(bits >> shift);
-    }
-    return count - padding;
-}
-
 static bool read_rank(const char *text, size_t length, uint32_t *ret_rank)
 {
     uint32_t rank = 0;
@@ -291,8 +259,8 @@ read_rank_line(struct read *r, int line, const char *text, size_t length)
 {
     const char *blank = memchr(text, ' ', length);
     size_t left = blank != NULL ? (size_t)(blank - text) : length;
-    uint8_t bytes[TOKEN_MAX];
-    size_t count = read_base64(text, left, bytes);
+    uint8_t bytes[TOKEN_MAX + 2];
+    size_t count = left <= TOKEN_MAX / 3 * 4 ? hr__base64_read(text, left, bytes) : 0;
     enum hr_err err;
     uint32_t rank;
 

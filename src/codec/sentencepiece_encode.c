@@ -666,8 +666,7 @@ static void destroy(void *model)
     hr__free(m->text);
     hr__free(m->pieces);
     hr__free(m->unknown_surface);
-    hr__free(m->rules.units);
-    hr__free(m->rules.texts);
+    hr__charsmap_finish(&m->rules);
     hr__trie_finish(&m->trie);
     hr__trie_finish(&m->user);
     hr__free(m);

@@ -37,10 +37,9 @@ static uint32_t child_of(const struct hr_charsmap *rules, uint32_t children, uin
 
 #define MATCHES_MAX 32 /* as the library has room for */
 
-/* The text of the longest rule that `text` begins with; NULL if there is none. Rules that
- * lead outside of the tables match nothing. */
-static const char *find_rule(const struct hr_charsmap *rules, const uint8_t *text,
-                             size_t bytes, size_t *ret_length)
+const char *
+hr__charsmap_find(const struct hr_charsmap *rules, const uint8_t *text, size_t bytes,
+                  enum hr_charsmap_match match, size_t *ret_length)
 {
     uint32_t at = offset_of(rules->units[0]);
     const char *found = NULL;
@@ -60,6 +59,8 @@ static const char *find_rule(const struct hr_charsmap *rules, const uint8_t *tex
         found = rules->texts + value;
         *ret_length = i + 1;
         matches++;
+        if (match == HR_MATCH_SHORTEST)
+            break;
     }
     return found;
 }
@@ -135,7 +136,7 @@ static struct part next_part(const struct normalize *n, const uint8_t *at)
     if (length > 0)
         return (struct part){at, length, length};
     if (n->m->rules.units != NULL)
-        found = find_rule(&n->m->rules, at, left, &length);
+        found = hr__charsmap_find(&n->m->rules, at, left, HR_MATCH_LONGEST, &length);
     if (found != NULL)
         return (struct part){(const uint8_t *)found, strlen(found), length};
     length = hr__utf8_length((const char *)at, left);

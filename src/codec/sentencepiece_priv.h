@@ -36,6 +36,19 @@ struct hr_charsmap {
     size_t text_bytes;
 };
 
+/* Reads the rules as a model file has them, at least 1 byte. HR_ERR_FORMAT,
+ * HR_ERR_MEMORY. Finish it also after failure. */
+HR_CHECK enum hr_err
+hr__charsmap_read(struct hr_charsmap *rules, const uint8_t *data, size_t bytes);
+void hr__charsmap_finish(struct hr_charsmap *rules);
+
+/* The text of the longest rule that `text` begins with, or of the shortest; NULL if there
+ * is none. Rules that lead outside of the tables match nothing. */
+enum hr_charsmap_match { HR_MATCH_LONGEST, HR_MATCH_SHORTEST };
+const char *
+hr__charsmap_find(const struct hr_charsmap *rules, const uint8_t *text, size_t bytes,
+                  enum hr_charsmap_match match, size_t *ret_length);
+
 struct hr_sentencepiece {
     bool merges; /* bpe, else unigram */
     bool dummy_prefix, remove_spaces, escape_spaces, space_suffix, byte_fallback;

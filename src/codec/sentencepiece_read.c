@@ -367,30 +367,48 @@ static bool is_by_word(const struct hr_sentencepiece *m)
     return true;
 }
 
-static enum hr_err read_rules(struct read *r)
+enum hr_err
+hr__charsmap_read(struct hr_charsmap *rules, const uint8_t *data, size_t bytes)
 {
-    struct hr_charsmap *rules = &r->m->rules;
-    size_t bytes = (size_t)(r->rules.end - r->rules.at);
     uint32_t trie_bytes;
 
-    if (bytes == 0)
-        return HR_OK;
     if (bytes < sizeof trie_bytes)
-        return malformed(r, r->rules.at);
-    memcpy(&trie_bytes, r->rules.at, sizeof trie_bytes);
+        return HR_ERR_FORMAT;
+    memcpy(&trie_bytes, data, sizeof trie_bytes);
     bytes -= sizeof trie_bytes;
+    data += sizeof trie_bytes;
     if (trie_bytes >= bytes || trie_bytes < sizeof *rules->units ||
-        r->rules.end[-1] != '\0')
-        return malformed(r, r->rules.at);
+        data[bytes - 1] != '\0')
+        return HR_ERR_FORMAT;
     rules->unit_count = trie_bytes / sizeof *rules->units;
     rules->text_bytes = bytes - trie_bytes;
     rules->units = hr__malloc(trie_bytes);
     rules->texts = hr__malloc(rules->text_bytes);
     if (rules->units == NULL || rules->texts == NULL)
-        return no_memory(r);
-    memcpy(rules->units, r->rules.at + sizeof trie_bytes, rules->unit_count * 4);
-    memcpy(rules->texts, r->rules.end - rules->text_bytes, rules->text_bytes);
+        return HR_ERR_MEMORY;
+    memcpy(rules->units, data, rules->unit_count * sizeof *rules->units);
+    memcpy(rules->texts, data + trie_bytes, rules->text_bytes);
     return HR_OK;
+}
+
+void hr__charsmap_finish(struct hr_charsmap *rules)
+{
+    hr__free(rules->units);
+    hr__free(rules->texts);
+    *rules = (struct hr_charsmap){0};
+}
+
+static enum hr_err read_rules(struct read *r)
+{
+    size_t bytes = (size_t)(r->rules.end - r->rules.at);
+    enum hr_err err;
+
+    if (bytes == 0)
+        return HR_OK;
+    err = hr__charsmap_read(&r->m->rules, r->rules.at, bytes);
+    if (err == HR_ERR_FORMAT)
+        return malformed(r, r->rules.at);
+    return err == HR_OK ? HR_OK : no_memory(r);
 }
 
 static enum hr_err read_surface(struct read *r)

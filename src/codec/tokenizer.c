@@ -156,6 +156,37 @@ void hr_tokens_finish(struct hr_tokens *tokens)
     *tokens = (struct hr_tokens){NULL};
 }
 
+static int digit_of(char c)
+{
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+size_t hr__base64_read(const char *text, size_t length, uint8_t *to)
+{
+    size_t padding = 0, count = 0;
+    uint32_t bits = 0;
+
+    if (length == 0 || length % 4 != 0)
+        return 0;
+    while (padding < 2 && text[length - 1 - padding] == '=')
+        padding++;
+    for (size_t i = 0; i < length; i++) {
+        int digit = i >= length - padding ? 0 : digit_of(text[i]);
+
+        if (digit < 0)
+            return 0;
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4 == 3)
+            for (int shift = 16; shift >= 0; shift -= 8)
+                to[count++] = (uint8_t)(bits >> shift);
+    }
+    return count - padding;
+}
+
 void hr__text_out(struct hr_text_out *out, const void *bytes, size_t count)
 {
     if (count > 0 && out->bytes + count <= out->room)

@@ -22,6 +22,9 @@ struct hr_text_out {
 };
 void hr__text_out(struct hr_text_out *out, const void *bytes, size_t count);
 
+/* Reads padded base64 into at most length / 4 * 3 bytes; their number, 0 if malformed. */
+size_t hr__base64_read(const char *text, size_t length, uint8_t *to);
+
 /* A kind of tokenizer. A model is immutable and thread-safe; a state belongs to one
  * thread at a time. */
 struct hr_tokenizer_kind {

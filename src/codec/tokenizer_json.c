@@ -3,6 +3,7 @@
  */
 #include "codec/tokenizer_json.h"
 #include "codec/bpe.h"
+#include "codec/unigram.h"
 #include "codec/wordpiece.h"
 #include "core/error.h"
 
@@ -35,7 +36,9 @@ static const char *type_of(const struct hr_doc *model)
 
     if (type != NULL)
         return type;
-    return hr__doc_get(model, "merges") != NULL ? "BPE" : "WordPiece";
+    if (hr__doc_get(model, "merges") != NULL)
+        return "BPE";
+    return hr__doc_get(model, "unk_id") != NULL ? "Unigram" : "WordPiece";
 }
 
 static enum hr_err
@@ -53,8 +56,11 @@ read_model(const struct hr_tokenizer_file *file, const struct hr_doc *doc,
         return hr__bpe_read_json(file, doc, ret_tokenizer, reterr);
     if (strcmp(type, "WordPiece") == 0)
         return hr__wordpiece_read_json(file, doc, ret_tokenizer, reterr);
-    return hr__fail_in(reterr, HR_ERR_UNSUPPORTED, file->name, model->line, model->column,
-                       "model.type %.60s is not supported, only BPE and WordPiece", type);
+    if (strcmp(type, "Unigram") == 0)
+        return hr__unigram_read_json(file, doc, ret_tokenizer, reterr);
+    return hr__fail_in(
+        reterr, HR_ERR_UNSUPPORTED, file->name, model->line, model->column,
+        "model.type %.60s is not supported, only BPE, WordPiece and Unigram", type);
 }
 
 enum hr_err

@@ -212,8 +212,8 @@ TEST(text_longer_than_a_part_has_the_same_ids)
 TEST(tokenizer_json_with_other_parts_is_refused)
 {
     check_json("\"type\": \"WordPiece\", \"unk", "\"unk", HR_OK, "");
-    check_json("\"WordPiece\", \"unk", "\"Unigram\", \"unk", HR_ERR_UNSUPPORTED,
-               "model.type Unigram");
+    check_json("\"WordPiece\", \"unk", "\"WordLevel\", \"unk", HR_ERR_UNSUPPORTED,
+               "model.type WordLevel");
     check_json("\"WordPiece\", \"unk", "\"BPE\", \"unk", HR_ERR_FORMAT, "model.merges");
     check_json("BertNormalizer", "NFC", HR_ERR_UNSUPPORTED, "normalizer.type");
     check_json("BertPreTokenizer", "Whitespace", HR_ERR_UNSUPPORTED,

@@ -17,7 +17,7 @@ static const struct hr_param detokenize_params[] = {
                .help = "the field that becomes the text"),
     HR_P_TOKENIZER_FILES(struct detokenize),
     HR_P_PATH(struct detokenize, model, .not_identity = true,
-              .help = "or a SentencePiece model"),
+              .help = "or a model as in text.tokenize_unigram"),
 };
 
 enum { FIELD_FROM, FIELD_TO };
@@ -47,7 +47,7 @@ static enum hr_err detokenize_open(const struct hr_open *open, void **ret_state)
 {
     const struct detokenize *p = open->params;
 
-    return p->model != NULL ? hr__sentencepiece_open(p->model, ret_state, open->error)
+    return p->model != NULL ? hr__unigram_open(p->model, ret_state, open->error)
                             : hr__tokenizer_files_open(&p->files, ret_state, open->error);
 }
 
@@ -78,7 +78,8 @@ const struct hr_op hr_op_text_detokenize = {
     .doc = "int32 `[tokens]` to a byte string: the bytes of the tokens one after the "
            "other, which are those of the text that text.tokenize_bpe was given. With "
            "`model` it is the text as normalised by the model, without control symbols; "
-           "with a `json` of WordPiece, the words as its decoder joins them. "
+           "with a tokenizer.json of WordPiece or Unigram, the tokens as its decoder "
+           "joins them. "
            "An id that is no token is an error. The files are as in text.tokenize_bpe "
            "and text.tokenize_unigram.",
     .version = 1,

@@ -1,5 +1,6 @@
 /*
- * text.tokenize_unigram - text to the ids of its tokens, by a SentencePiece model.
+ * text.tokenize_unigram - text to the ids of its tokens, by a SentencePiece model or a
+ * tokenizer.json.
  *
  * The tokenizer is the node's state, which all threads share. The file's contents, not
  * its path, are part of the fingerprint.
@@ -13,7 +14,8 @@ struct tokenize {
 
 static const struct hr_param tokenize_params[] = {
     HR_P_PATH(struct tokenize, model, .required = true, .not_identity = true,
-              .help = "a SentencePiece model of type unigram or bpe (spm.model)"),
+              .help = "a SentencePiece model of type unigram or bpe (spm.model), or "
+                      "Hugging Face's tokenizer.json of a Unigram model"),
     HR_P_FIELD(struct tokenize, field, .fallback = "text", .access = HR_ACCESS_TAKE,
                .help = "the field with the text; it is dropped"),
     HR_P_FIELD(struct tokenize, to, .fallback = "tokens", .access = HR_ACCESS_WRITE,
@@ -33,21 +35,24 @@ static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
 {
     const struct tokenize *p = open->params;
 
-    return hr__sentencepiece_open(p->model, ret_state, open->error);
+    return hr__unigram_open(p->model, ret_state, open->error);
 }
 
 const struct hr_op hr_op_text_tokenize_unigram = {
     .name = "text.tokenize_unigram",
-    .summary = "text to token ids by a SentencePiece model",
+    .summary = "text to token ids by a SentencePiece or Unigram model",
     .doc = "A byte string to int32 `[tokens]`, whose length differs between records: "
            "collect batches with `batch.pad` or with `ragged: true`. The ids are those "
            "of the sentencepiece library, without begin and end symbols: tokens.add puts "
            "them. Models of type unigram and bpe are read, with their normalisation, "
            "byte fallback and user-defined symbols. Text that looks like a control "
            "symbol is ordinary text, and each byte that is not part of a well-formed "
-           "UTF-8 character is U+FFFD. The contents of the file, not its path, are part "
-           "of the fingerprint. Each thread uses about 8 MB in addition to the memory of "
-           "the iterator.",
+           "UTF-8 character is U+FFFD. With a tokenizer.json the ids are those of "
+           "Hugging Face's library for Unigram models as T5, XLNet, ALBERT, mBART and "
+           "XLM-R have them; its post_processor, truncation and padding do not apply, "
+           "and what is not supported is refused by name. The contents of the file, not "
+           "its path, are part of the fingerprint. Each thread uses about 8 MB in "
+           "addition to the memory of the iterator.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE,

@@ -2,7 +2,11 @@
  * ops/tokenizer_files.c - the files of tokenizers.
  */
 #include "ops/tokenizer_files.h"
+#include "codec/sentencepiece.h"
+#include "codec/tokenizer_json.h"
+#include "core/alloc.h"
 #include "core/error.h"
+#include "core/file.h"
 
 #include <string.h>
 
@@ -49,14 +53,12 @@ enum hr_err hr__tokenizer_files_open(const struct hr_tokenizer_files *files,
     return HR_OK;
 }
 
-enum hr_err hr__tokenizer_json_open(const char *path, const char *kind, void **ret_state,
-                                    struct hr_error *error)
+/* The state if the model is of this kind. */
+static enum hr_err take_kind(struct hr_tokenizer *tokenizer, const char *path,
+                             const char *kind, void **ret_state, struct hr_error *error)
 {
-    struct hr_tokenizer *tokenizer = NULL;
-    const char *name;
+    const char *name = hr__tokenizer_kind(tokenizer)->name;
 
-    HR_TRY(hr_tokenizer_from_json(path, &tokenizer, error));
-    name = hr__tokenizer_kind(tokenizer)->name;
     if (strcmp(name, kind) != 0) {
         hr_tokenizer_destroy(tokenizer);
         return hr__fail(error, HR_ERR_UNSUPPORTED,
@@ -67,14 +69,35 @@ enum hr_err hr__tokenizer_json_open(const char *path, const char *kind, void **r
     return HR_OK;
 }
 
-enum hr_err
-hr__sentencepiece_open(const char *model, void **ret_state, struct hr_error *error)
+enum hr_err hr__tokenizer_json_open(const char *path, const char *kind, void **ret_state,
+                                    struct hr_error *error)
 {
     struct hr_tokenizer *tokenizer = NULL;
 
-    HR_TRY(hr_tokenizer_from_sentencepiece(model, &tokenizer, error));
-    *ret_state = tokenizer;
-    return HR_OK;
+    HR_TRY(hr_tokenizer_from_json(path, &tokenizer, error));
+    return take_kind(tokenizer, path, kind, ret_state, error);
+}
+
+/* A model file begins with the number of a field, which is no brace. */
+enum hr_err hr__unigram_open(const char *model, void **ret_state, struct hr_error *error)
+{
+    struct hr_tokenizer_file file = {.name = model};
+    struct hr_tokenizer *tokenizer = NULL;
+    enum hr_err err;
+    char *data;
+    bool json;
+
+    HR_TRY(hr__file_read(model, HR_TOKENIZER_FILE_MAX, &data, &file.bytes, error));
+    file.data = data;
+    json = data[strspn(data, " \t\r\n")] == '{';
+    err = json ? hr__tokenizer_read_json(&file, &tokenizer, error)
+               : hr__sentencepiece_read(&file, &tokenizer, error);
+    hr__free(data);
+    if (err != HR_OK || !json) {
+        *ret_state = tokenizer;
+        return err;
+    }
+    return take_kind(tokenizer, model, "Unigram", ret_state, error);
 }
 
 void hr__tokenizer_close(void *state)

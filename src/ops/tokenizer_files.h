@@ -59,9 +59,9 @@ HR_CHECK enum hr_err hr__tokenizer_files_open(const struct hr_tokenizer_files *f
 HR_CHECK enum hr_err hr__tokenizer_json_open(const char *path, const char *kind,
                                              void **ret_state, struct hr_error *error);
 
-/* The same for a SentencePiece model. */
+/* The same for a SentencePiece model, or a tokenizer.json of a Unigram model. */
 HR_CHECK enum hr_err
-hr__sentencepiece_open(const char *model, void **ret_state, struct hr_error *error);
+hr__unigram_open(const char *model, void **ret_state, struct hr_error *error);
 
 void hr__tokenizer_close(void *state);
 void hr__tokenizer_identity(const void *params, const void *state,
