@@ -145,6 +145,7 @@ def test_a_model_by_itself(tmp_path: pathlib.Path) -> None:
         ({"normalizer": SPACES | {"pattern": {"Regex": "a+"}}}, r'pattern: "a\+"'),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AA?="}}, "base64"),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "////"}}, "base64"),
+        ({"normalizer": {"type": "StripAccents"}, "pre_tokenizer": METASPACE | {"prepend_scheme": "first"}}, '"first"'),
         ({"pre_tokenizer": {"type": "ByteLevel"}}, 'pre_tokenizer.type: "ByteLevel"'),
         ({"pre_tokenizer": sequence("pretokenizers", METASPACE, {"type": "WhitespaceSplit"})}, "after Metaspace"),
         (
@@ -243,9 +244,15 @@ def drawn_parts(rng: random.Random, charsmap: dict[str, Any]) -> dict[str, Any]:
     strip = {"type": "Strip", "content": " ", "start": rng.randrange(3), "stop": 0}
     chain = sequence("decoders", replace, {"type": "ByteFallback"}, {"type": "Fuse"}, strip)
     metaspace = drawn_metaspace(rng)
+    normalizer = drawn_normalizer(rng, charsmap)
+    removes = [
+        p for p in flat(normalizer) if p["type"] == "StripAccents" or p.get("strip_left") or p.get("content") == '"'
+    ]
+    if removes and metaspace.get("prepend_scheme") == "first":
+        metaspace = METASPACE  # the scheme is refused with these
     words = METASPACE if metaspace.get("prepend_scheme") == "first" else metaspace
     return {
-        "normalizer": drawn_normalizer(rng, charsmap),
+        "normalizer": normalizer,
         "pre_tokenizer": rng.choice([None, white, metaspace, *[sequence("pretokenizers", white, words)] * 2]),
         "decoder": rng.choice([None, drawn_metaspace(rng), chain, sequence("decoders", {"type": "ByteFallback"})]),
     }

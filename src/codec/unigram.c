@@ -239,7 +239,7 @@ static bool begins(const uint8_t *text, size_t bytes, const char *mark, size_t m
 }
 
 /* Sets s->other to the text with marks for spaces, and one before it. */
-static bool add_marks(struct state *s, const uint8_t *text, size_t bytes, bool first)
+static bool add_marks(struct state *s, const uint8_t *text, size_t bytes)
 {
     const struct hr_unigram *m = s->m;
     struct hr_step_text *to = &s->other;
@@ -247,8 +247,7 @@ static bool add_marks(struct state *s, const uint8_t *text, size_t bytes, bool f
     size_t from = 0;
 
     to->bytes = 0;
-    if (!marked &&
-        (m->prepend == HR_PREPEND_ALWAYS || (m->prepend == HR_PREPEND_FIRST && first)) &&
+    if (!marked && m->prepend != HR_PREPEND_NEVER &&
         !hr__step_add(to, m->mark, m->mark_bytes))
         return false;
     for (size_t at = 0; at < bytes; at++) {
@@ -263,14 +262,14 @@ static bool add_marks(struct state *s, const uint8_t *text, size_t bytes, bool f
 }
 
 /* A part of the text without white space, or all of it. */
-static bool encode_part(struct state *s, const uint8_t *text, size_t bytes, bool first)
+static bool encode_part(struct state *s, const uint8_t *text, size_t bytes)
 {
     const struct hr_unigram *m = s->m;
     size_t from = 0;
 
     if (!m->metaspace)
         return encode_word(s, text, bytes);
-    if (!add_marks(s, text, bytes, first))
+    if (!add_marks(s, text, bytes))
         return false;
     text = s->other.data;
     bytes = s->other.bytes;
@@ -284,7 +283,7 @@ static bool encode_part(struct state *s, const uint8_t *text, size_t bytes, bool
     return encode_word(s, text + from, bytes - from);
 }
 
-static bool encode_text(struct state *s, bool at_start)
+static bool encode_text(struct state *s)
 {
     const uint8_t *text = s->text.data;
     size_t bytes = s->text.bytes, at = 0;
@@ -292,11 +291,11 @@ static bool encode_text(struct state *s, bool at_start)
     if (bytes == 0)
         return true;
     if (!s->m->by_white)
-        return encode_part(s, text, bytes, at_start);
+        return encode_part(s, text, bytes);
     while ((at += hr__text_white_start(text + at, bytes - at)) < bytes) {
         size_t length = hr__text_until_white(text + at, bytes - at);
 
-        if (!encode_part(s, text + at, length, false))
+        if (!encode_part(s, text + at, length))
             return false;
         at += length;
     }
@@ -316,7 +315,7 @@ encode(void *user, const uint8_t *text, size_t bytes, struct hr_tokens *tokens)
 {
     struct state *s = user;
     size_t before = tokens->count;
-    bool at_start = true, done;
+    bool done;
 
     s->tokens = tokens;
     s->text.bytes = s->other.bytes = 0;
@@ -325,11 +324,11 @@ encode(void *user, const uint8_t *text, size_t bytes, struct hr_tokens *tokens)
     for (size_t i = 0; done && i < s->m->step_count; i++) {
         struct hr_step_text made = s->other;
 
-        done = hr__step_run(&s->m->steps[i], &s->text, &made, &at_start);
+        done = hr__step_run(&s->m->steps[i], &s->text, &made);
         s->other = s->text;
         s->text = made;
     }
-    done = done && encode_text(s, at_start);
+    done = done && encode_text(s);
     if (!done)
         tokens->count = before;
     trim(&s->text);

@@ -44,10 +44,10 @@ bool hr__step_add(struct hr_step_text *to, const void *data, size_t bytes);
 /* Adds the text with U+FFFD for each byte that is not part of a well-formed character. */
 bool hr__step_well_formed(const uint8_t *text, size_t bytes, struct hr_step_text *to);
 
-/* Sets *to to what a step makes of well-formed text, which is well-formed. Clears
- * *at_start if the text no longer begins where it began. False when out of memory. */
+/* Sets *to to what a step makes of well-formed text, which is well-formed. False when out
+ * of memory. */
 bool hr__step_run(const struct hr_step *step, const struct hr_step_text *from,
-                  struct hr_step_text *to, bool *at_start);
+                  struct hr_step_text *to);
 
 void hr__step_finish(struct hr_step *step);
 

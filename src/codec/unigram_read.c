@@ -493,12 +493,39 @@ static enum hr_err read_added(struct read *r, const struct hr_doc *item)
                    text);
 }
 
+/* Whether the text begins where it began: "first" is about that. */
+static bool keeps_start(const struct hr_step *step)
+{
+    switch (step->kind) {
+    case HR_STEP_STRIP:
+        return !step->left;
+    case HR_STEP_SPACES: /* before words that have a mark anyway */
+        return strcmp(step->to, " ") == 0 || strcmp(step->to, HR_SPACE) == 0;
+    default:
+        return step->kind != HR_STEP_ACCENTS && step->kind != HR_STEP_REPLACE;
+    }
+}
+
+static enum hr_err check_first(struct read *r, const struct hr_doc *doc)
+{
+    const struct hr_unigram *m = r->m;
+
+    for (size_t i = 0; i < m->step_count && m->prepend == HR_PREPEND_FIRST; i++)
+        if (!keeps_start(&m->steps[i]) || strcmp(m->mark, HR_SPACE) != 0)
+            return refuse(r, doc,
+                          "normalizer: StripAccents, Strip at the left or Replace with "
+                          "the prepend_scheme",
+                          "first");
+    return HR_OK;
+}
+
 static enum hr_err read_all(struct read *r, const struct hr_doc *doc)
 {
     const struct hr_doc *added = hr__doc_get(doc, "added_tokens");
 
     HR_TRY(for_each(r, hr__doc_get(doc, "normalizer"), "normalizers", read_normalizer));
     HR_TRY(for_each(r, hr__doc_get(doc, "pre_tokenizer"), "pretokenizers", read_before));
+    HR_TRY(check_first(r, doc));
     HR_TRY(read_decoder(r, hr__doc_get(doc, "decoder")));
     HR_TRY(read_vocab(r, hr__doc_get(doc, "model")));
     for (size_t i = 0;

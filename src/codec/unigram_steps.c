@@ -213,8 +213,7 @@ static bool run_lower(const struct hr_step_text *from, struct hr_step_text *to)
     return true;
 }
 
-static bool
-run_accents(const struct hr_step_text *from, struct hr_step_text *to, bool *at_start)
+static bool run_accents(const struct hr_step_text *from, struct hr_step_text *to)
 {
     size_t kept = 0, next;
 
@@ -223,7 +222,6 @@ run_accents(const struct hr_step_text *from, struct hr_step_text *to, bool *at_s
         if ((properties_of(hr__text_code(from->data, from->bytes, &next)) & G_ACCENT) ==
             0)
             continue;
-        *at_start &= at > 0;
         if (!hr__step_add(to, from->data + kept, at - kept))
             return false;
         kept = next;
@@ -232,12 +230,11 @@ run_accents(const struct hr_step_text *from, struct hr_step_text *to, bool *at_s
 }
 
 static bool run_strip(const struct hr_step *step, const struct hr_step_text *from,
-                      struct hr_step_text *to, bool *at_start)
+                      struct hr_step_text *to)
 {
     size_t start = step->left ? hr__text_white_start(from->data, from->bytes) : 0;
     size_t bytes = from->bytes - start;
 
-    *at_start &= start == 0;
     if (step->right && bytes > 0)
         bytes -= hr__text_white_end(from->data + start, bytes);
     return hr__step_add(to, from->data + start, bytes);
@@ -259,7 +256,7 @@ static size_t match(const struct hr_step *step, const uint8_t *text, size_t byte
 }
 
 static bool run_replace(const struct hr_step *step, const struct hr_step_text *from,
-                        struct hr_step_text *to, bool *at_start)
+                        struct hr_step_text *to)
 {
     size_t kept = 0;
 
@@ -270,10 +267,6 @@ static bool run_replace(const struct hr_step *step, const struct hr_step_text *f
             at++;
             continue;
         }
-        /* the new text is taken to be where the last character was */
-        if (at == 0 && (step->to_bytes == 0 ||
-                        hr__utf8_length((const char *)from->data, from->bytes) != taken))
-            *at_start = false;
         if (!hr__step_add(to, from->data + kept, at - kept) ||
             !hr__step_add(to, step->to, step->to_bytes))
             return false;
@@ -283,7 +276,7 @@ static bool run_replace(const struct hr_step *step, const struct hr_step_text *f
 }
 
 bool hr__step_run(const struct hr_step *step, const struct hr_step_text *from,
-                  struct hr_step_text *to, bool *at_start)
+                  struct hr_step_text *to)
 {
     to->bytes = 0;
     if (from->bytes == 0)
@@ -296,11 +289,11 @@ bool hr__step_run(const struct hr_step *step, const struct hr_step_text *from,
     case HR_STEP_LOWER:
         return run_lower(from, to);
     case HR_STEP_ACCENTS:
-        return run_accents(from, to, at_start);
+        return run_accents(from, to);
     case HR_STEP_STRIP:
-        return run_strip(step, from, to, at_start);
+        return run_strip(step, from, to);
     default:
-        return run_replace(step, from, to, at_start);
+        return run_replace(step, from, to);
     }
 }
 
