@@ -40,13 +40,16 @@ def let_run_ahead(rate: float) -> None:
     time.sleep(min(60, 6 * PHOTO_BATCH / rate))
 
 
-def photos_torch(folder: str, workers: str, count: str) -> dict[str, float]:
-    """DataLoader with torchvision."""
+def photos_torch(folder: str, which: str, workers: str, count: str) -> dict[str, float]:
+    """DataLoader with torchvision: torch's, or hr's."""
     import photos
     from torch.utils.data import DataLoader
 
+    import headrace as hr
+
     data: Any = photos.Photos(folder)
-    loader: Any = DataLoader(data, PHOTO_BATCH, shuffle=False, num_workers=int(workers))
+    kind: Any = hr.DataLoader if which == "hr" else DataLoader
+    loader: Any = kind(data, PHOTO_BATCH, shuffle=False, num_workers=int(workers))
     batches = iter(loader)
     rate = PHOTO_BATCH * steady(batches, max(1, int(workers)), int(count))
     let_run_ahead(rate if int(workers) > 0 else 1e9)

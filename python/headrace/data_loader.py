@@ -1,14 +1,19 @@
 """hr.DataLoader: torch's DataLoader that knows its place.
 
-Arguments, samplers, collation, seeds and the order of draws are torch's: the class is a
-torch DataLoader. What it adds is `state_dict`. Worker processes are not supported yet.
+Arguments, samplers, collation, seeds, worker processes and the order of draws are torch's: the class and its
+iterators are torch's with a few methods overridden. What it adds is `state_dict`, errors that name the item, and
+`close`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
+import traceback
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from .errors import ArgumentError, FormatError, StateMismatchError, UnsupportedError
 from .pipeline import Pipeline
@@ -22,24 +27,93 @@ except ImportError as error:
         "hr.DataLoader needs PyTorch: pip install torch. Without it: hr.from_dataset(dataset).batch(32).loader()"
     ) from error
 
+from . import fetching
+
 _VERSION = 1
-_KEYS = ("yielded", "drawn", "generator", "sampler")
+_KEYS = ("started", "yielded", "ahead", "drawn", "generator", "base_seed", "sampler", "workers")
 
 
 class Place:
-    """Where an epoch has got to, for the next batch that is given.
+    """Where an epoch has got to, for the batches that the loop received.
 
-    drawn: a hash of the indices of the batches that were given. generator: the state of the
-    generator when the sampler began. before: that of the user's generator before the epoch, until
-    its end. sampler: its own state after those batches, if it has one.
+    pending: a loaded state of which the loop has received no batch yet. started: an epoch has begun and has not
+    ended. generator: the state of the generator when the sampler began. yielded: batches. ahead: numbers of
+    those that came before their turn. drawn: a hash of the indices of the `yielded` batches. sampler: its own
+    state after them, if it has one. workers: what Workers has.
     """
 
-    def __init__(self) -> None:
-        self.yielded = 0
-        self.drawn = ""
+    def __init__(self, pending: Mapping[str, Any] | None = None) -> None:
+        self.pending = pending
+        self.started = False
         self.generator = b""
-        self.before = b""
+        self.base_seed = 0
+        self.yielded = 0
+        self.ahead: list[int] = []
+        self.drawn = ""
         self.sampler: Any = None
+        self.workers: Workers | None = None
+
+    def state(self, generator: bytes) -> dict[str, Any]:
+        """As a state; `generator` is that of the user now."""
+        if self.pending is not None:
+            return dict(self.pending)
+        place = self if self.started else Place()
+        return {
+            "headrace_data_loader": _VERSION,
+            "started": place.started,
+            "yielded": place.yielded,
+            "ahead": list(place.ahead),
+            "drawn": place.drawn,
+            "generator": (place.generator if place.started else generator).hex(),
+            "base_seed": place.base_seed,
+            "sampler": place.sampler,
+            "workers": None if place.workers is None else place.workers.state(),
+        }
+
+
+class Workers:
+    """The place of each worker, or of the loop without workers, in an iterable or in a data set with a state.
+
+    next: the worker whose turn it is. given: batches that the loop received from each. states: of its data set
+    after them; None if it has none.
+    """
+
+    def __init__(self, count: int, size: int) -> None:
+        self.count, self.size = count, size
+        self.next = 0
+        self.given = [0] * max(1, count)
+        self.states: list[Any] = [None] * max(1, count)
+
+    def take(self, worker: int, made: fetching.Stated) -> Any:
+        """A batch of a worker for the loop."""
+        self.given[worker] += 1
+        self.states[worker] = made.state
+        self.next = (worker + 1) % len(self.given)
+        return made.batch
+
+    def state(self) -> dict[str, Any]:
+        """As part of a state."""
+        return {**vars(self), "given": list(self.given), "states": list(self.states)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """The inverse, for as many workers."""
+        self.next, self.given, self.states = state["next"], list(state["given"]), list(state["states"])
+
+    @staticmethod
+    def is_state(value: Any) -> bool:
+        """Whether a part of a state is one of this class."""
+        if not isinstance(value, Mapping) or set(value) != {"count", "size", "next", "given", "states"}:
+            return False
+        count, given, states = value["count"], value["given"], value["states"]
+        return (
+            all(isinstance(value[key], int) for key in ("count", "size", "next"))
+            and isinstance(given, list)
+            and isinstance(states, list)
+            and len(given) == len(states) == max(1, count)
+            and all(isinstance(one, int) and one >= 0 for one in given)
+            and 0 <= value["next"] < len(given)
+            and value["size"] > 0
+        )
 
 
 class DataLoader(_torch.DataLoader):
@@ -54,8 +128,8 @@ class DataLoader(_torch.DataLoader):
     It is a torch DataLoader, so help(torch.utils.data.DataLoader) describes the arguments, and
     frameworks take it for one. Batches are equal to those of torch for the same
     dataset, arguments and `torch.manual_seed` or `generator`: the order, and the draws that the loader makes
-    of your generators. `collate_fn` gets the list of items, and may return anything. Items are fetched in the
-    loop, when they are needed.
+    of your generators and in each worker. `collate_fn` gets the list of items, in the worker, and may return anything
+    that pickle can send. Without workers items are fetched in the loop, when they are needed.
 
     For pictures, text and sound in files a pipeline is much faster: `hr.files(...)...loader()`.
 
@@ -65,19 +139,27 @@ class DataLoader(_torch.DataLoader):
         shuffle: another order in each epoch.
         sampler, batch_sampler: indices, or lists of them. Those with `state_dict` and `load_state_dict`
             have their state kept with the place; others are run again up to it when resuming.
-        num_workers: 0; more are refused.
+        num_workers: processes that fetch and collate; 0: the loop does. `get_worker_info()` works in them.
         collate_fn: makes a batch of a list of items; by default torch's default_collate.
         pin_memory: copy tensors to pinned memory if there is an accelerator.
         drop_last: leave out a last batch that is too small.
         generator: decides the order in place of torch's global one.
-        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, in_order: of
-            worker processes, checked as torch does.
+        timeout: seconds to wait for a batch of a worker, then RuntimeError; 0: for ever.
+        worker_init_fn: called in each worker with its number.
+        multiprocessing_context: how workers start: "fork", "spawn", "forkserver" or a context; by default
+            multiprocessing's start method.
+        prefetch_factor: batches in progress for each worker; 2 by default.
+        persistent_workers: keep the workers after an epoch.
+        in_order: False: batches come as they are ready.
         pin_memory_device: deprecated in torch.
 
     Raises:
         ValueError: arguments that exclude each other, in torch's words.
-        UnsupportedError: there are workers, or the dataset is a torch DataPipe.
+        UnsupportedError: the dataset is a torch DataPipe.
+        RuntimeError: by the loop, when a worker has died or the timeout is over, in torch's words.
     """
+
+    _iterator: Any  # with persistent workers
 
     def __init__(
         self,
@@ -110,12 +192,6 @@ class DataLoader(_torch.DataLoader):
                 "DataLoader() takes no torch DataPipe: give a Dataset or an IterableDataset, or write it as a pipeline",
                 param="dataset",
             )
-        if num_workers > 0:
-            raise UnsupportedError(
-                "DataLoader() has no worker processes yet: leave out num_workers=, or let the engine call the dataset: "
-                "hr.from_dataset(dataset, variant='processes').batch(32).loader()",
-                param="num_workers",
-            )
         super().__init__(
             dataset,
             batch_size,
@@ -135,79 +211,97 @@ class DataLoader(_torch.DataLoader):
             pin_memory_device=pin_memory_device,
         )
         self.in_order = in_order
-        self._place: Place | None = None  # of the epoch that runs or was left
-        self._resumes: Mapping[str, Any] | None = None  # the state that the next epoch begins from
+        self._place = Place()  # of the epoch that runs or was left
+        self._latest: weakref.ref[Any] | None = None  # the iterator of the latest loop
 
     def __iter__(self) -> Any:
-        before = _state_of(self.generator) if self.generator is not None else b""
+        if self._place.pending is not None and self._iterator is not None:
+            self._iterator.close()  # its persistent workers do not know the place
+            self._iterator = None
         iterator = super().__iter__()
-        assert self._place is not None
-        self._place.before = before
+        self._latest = weakref.ref(iterator)
         return iterator
 
     def _get_iterator(self) -> Any:
-        return _InLoop(self)
+        if self.num_workers == 0:
+            return _InLoop(self)
+        self.check_worker_number_rationality()
+        return _InWorkers(self)
 
-    def _stateful(self) -> Any:
-        """The sampler with a state of its own, or None."""
-        for one in (self.batch_sampler, self.sampler):
-            if hasattr(one, "state_dict") and hasattr(one, "load_state_dict"):
-                return one
-        return None
+    def close(self) -> None:
+        """End the latest loop and its worker processes, the persistent ones, too. The place stays, and the
+        next loop starts new workers. Workers that are stuck in the dataset are killed after a few seconds."""
+        latest = self._latest() if self._latest is not None else None
+        if latest is not None:
+            latest.close()
+        self._latest = self._iterator = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # ---- state ----
 
     def state_dict(self) -> dict[str, Any]:
         """The place after the last batch that the loop received: about 10 kB of numbers and texts, for json
-        or torch.save, and the state of the sampler if it has one.
+        or torch.save, and the states of the sampler and of the dataset if they have one.
 
         After the end of an epoch, and before the first, it is the beginning of the next epoch. The
         generators of your program are not part of it, except `generator`.
+
+        An iterable dataset or its iterator, or a map-style dataset, with `state_dict` and `load_state_dict` has its
+        state kept, which each worker returns with each batch.
         """
-        if self._resumes is not None:
-            return dict(self._resumes)
-        place = self._place or Place()
-        generator = place.generator
-        if place.yielded == 0:
-            generator = place.before or (_state_of(self.generator) if self.generator is not None else b"")
-        return {
-            "headrace_data_loader": _VERSION,
-            "yielded": place.yielded,
-            "drawn": place.drawn,
-            "generator": generator.hex(),
-            "sampler": place.sampler,
-        }
+        return self._place.state(_state_of(self.generator) if self.generator is not None else b"")
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume the next loop from a state that `state_dict` returned.
 
         The sampler is run up to the place without fetching anything, and is then compared with what it
-        gave before the state was saved. An IterableDataset is read again up to the place.
+        gave before the state was saved. An IterableDataset without a state of its own is read again up to the place.
+        A map-style dataset may be resumed with any number of workers, whose random numbers differ from those before;
+        other datasets need the same number.
 
         Raises:
             FormatError: it is no such state, or is damaged.
-            StateMismatchError: by the next loop, if the sampler gives other indices than it did.
+            StateMismatchError: by the next loop, if the sampler gives other indices than it did, or the number of
+                workers differs.
         """
         if not isinstance(state, Mapping) or state.get("headrace_data_loader") != _VERSION:
             raise FormatError(f"this is not a state of hr.DataLoader: it has no headrace_data_loader={_VERSION}")
         missing = [key for key in _KEYS if key not in state]
         if missing:
             raise FormatError(f"the state is damaged: keys are missing: {', '.join(missing)}")
-        for key, kind in (("yielded", int), ("drawn", str), ("generator", str)):
-            if not isinstance(state[key], kind) or isinstance(state[key], bool):
+        for key, kind in (
+            ("started", bool),
+            ("yielded", int),
+            ("ahead", list),
+            ("drawn", str),
+            ("generator", str),
+            ("base_seed", int),
+        ):
+            if not isinstance(state[key], kind) or (kind is int and isinstance(state[key], bool)):
                 raise FormatError(f"the state is damaged: {key} is {state[key]!r:.80}", param=key)
         try:
             generator = bytes.fromhex(state["generator"])
         except ValueError:
             raise FormatError("the state is damaged: generator is not hexadecimal", param="generator") from None
-        if state["yielded"] < 0 or (state["yielded"] > 0 and not generator):
+        if state["yielded"] < 0 or (state["yielded"] > 0 and not (generator and state["started"])):
             raise FormatError(f"the state is damaged: yielded is {state['yielded']}", param="yielded")
-        if state["yielded"] == 0:
-            if generator and self.generator is not None:
-                _set_state(self.generator, generator)
-            self._resumes = self._place = None
-        else:
-            self._resumes = dict(state)
+        if not all(isinstance(one, int) and one > state["yielded"] for one in state["ahead"]):
+            raise FormatError(f"the state is damaged: ahead is {state['ahead']!r:.80}", param="ahead")
+        if state["workers"] is not None and not Workers.is_state(state["workers"]):
+            raise FormatError(f"the state is damaged: workers is {state['workers']!r:.80}", param="workers")
+        if state["started"]:
+            self._place = Place(dict(state))
+            return
+        if generator and self.generator is not None:
+            _set_state(self.generator, generator)
+        self._place = Place()
 
 
 def _state_of(generator: Any) -> bytes:
@@ -221,48 +315,132 @@ def _set_state(generator: Any, state: bytes) -> None:
         raise FormatError(f"the state is damaged: torch refuses the generator's state: {error}") from None
 
 
+class _View:
+    """A loader as torch's iterators get it: some attributes have other values."""
+
+    def __init__(self, loader: DataLoader, **attributes: Any) -> None:
+        self.__dict__.update(attributes, _loader=loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._loader, name, value)
+
+
+def _resumes(loader: DataLoader, tracked: bool) -> list[fetching.Resume]:
+    """The places of the workers in a loaded state; of each, if the data set is one whose workers have places."""
+    state = loader._place.pending
+    if state is None:
+        return []
+    workers = state["workers"]
+    if tracked != (workers is not None):
+        raise StateMismatchError(
+            "the state was saved with a dataset of another kind (map-style, iterable, or with a state of its own)",
+            param="dataset",
+        )
+    if workers is None:
+        return []
+    if workers["count"] != loader.num_workers:
+        raise StateMismatchError(
+            f"the state was saved with num_workers={workers['count']}, not {loader.num_workers}, and each worker has "
+            f"its own place in the dataset: give num_workers={workers['count']} until the end of the epoch",
+            param="num_workers",
+        )
+    if workers["size"] != (loader.batch_size or 1) and None in workers["states"]:
+        raise StateMismatchError(
+            f"the state was saved with batch_size={workers['size']}, and the dataset, which has no own state, is "
+            f"read again by batches: give batch_size={workers['size']}",
+            param="batch_size",
+        )
+    return [
+        fetching.Resume(given, workers["size"], one)
+        for given, one in zip(workers["given"], workers["states"], strict=True)
+    ]
+
+
 class _Placed:
     """What an iterator knows of its place. Mixed into torch's."""
 
+    _dataset: Any
     _dataset_kind: int
     _index_sampler: Any
+    _num_workers: int
     _num_yielded: int
     _sampler_iter: Iterator[Any]
+    _closed = False
 
-    def _begin(self, loader: DataLoader) -> None:
-        """After torch's part of the beginning of an epoch."""
-        self._sampler_state = loader._stateful()
-        self._place = loader._place = Place()
-        self._drawn, self._resolved = "", 0
-        state, loader._resumes = loader._resumes, None
-        generator = loader.generator if loader.generator is not None else torch.default_generator
-        if state is None:
-            self._place.generator = _state_of(generator)
-            return
-        before = _state_of(generator)
+    def _view(self, loader: DataLoader) -> _View:
+        """The loader for torch's part, which begins the epoch."""
+        self._pending = state = loader._place.pending
+        iterable = loader._dataset_kind == _DatasetKind.Iterable
+        self._tracked = iterable or fetching.has_state(loader.dataset)
+        resumes = _resumes(loader, self._tracked)
+        self._source = (fetching.Stream if iterable else fetching.Items)(loader.dataset, resumes)
+        moved = (state["base_seed"], state["yielded"]) if state is not None and state["yielded"] > 0 else None
+        return _View(
+            loader,
+            dataset=self._source,
+            collate_fn=fetching.Collate(loader.collate_fn, self._source) if self._tracked else loader.collate_fn,
+            worker_init_fn=fetching.Start(self._source, loader.worker_init_fn, moved),
+        )
+
+    @property
+    def _base_seed(self) -> int:
+        """Of the workers. torch draws it from the generator and sends it to them."""
+        return self._seed
+
+    @_base_seed.setter
+    def _base_seed(self, drawn: int) -> None:
+        self._seed = drawn if self._pending is None else self._pending["base_seed"]
+
+    def _begin(self, loader: Any) -> None:
+        """After torch's part of the beginning of an epoch, before the first index is drawn."""
+        state = loader._place.pending
+        place = self._place = Place(state)
+        place.started, place.base_seed = True, self._seed
+        if self._tracked:
+            place.workers = Workers(loader.num_workers, loader.batch_size or 1)
+        self._generator = loader.generator if loader.generator is not None else torch.default_generator
+        place.generator = _state_of(self._generator)
+        self._sampler_state = next(filter(fetching.has_state, (loader.batch_sampler, loader.sampler)), None)
+        self._mark: tuple[str, Any] = ("", None)  # of the batches before `_resolved`
+        self._drawn, self._number, self._resolved = "", 0, 0
+        self._early: dict[int, tuple[str, Any]] = {}  # marks of batches that were resolved before their turn
+        self._last: tuple[int, tuple[str, Any]] | None = None  # number and mark of what was drawn last
+        self._skipped: frozenset[int] = frozenset()
+        if state is not None:
+            self._restore(state, loader.generator is None)
+        loader._place = place
+
+    def _restore(self, state: Mapping[str, Any], borrowed: bool) -> None:
+        """Bring the sampler to the place of a state, with the generator as it was; `borrowed` is given back."""
+        place = self._place
+        before = _state_of(self._generator)
         try:
-            _set_state(generator, bytes.fromhex(state["generator"]))
+            place.generator = bytes.fromhex(state["generator"])
+            _set_state(self._generator, place.generator)
             self._advance(state)
-        except BaseException:
-            loader._resumes = state
-            raise
         finally:
-            if loader.generator is None:
-                _set_state(generator, before)
-        self._place.generator = bytes.fromhex(state["generator"])
-        self._place.yielded = self._num_yielded = self._resolved = state["yielded"]
-        self._place.drawn = self._drawn = state["drawn"]
-        self._place.sampler = state["sampler"]
+            if borrowed:
+                _set_state(self._generator, before)
+        self._num_yielded = self._resolved = self._number = place.yielded = state["yielded"]
+        self._mark = place.drawn, place.sampler = state["drawn"], state["sampler"]
+        place.ahead, place.base_seed = list(state["ahead"]), state["base_seed"]
+        self._drawn, self._skipped = place.drawn, frozenset(place.ahead)
+        if place.workers is not None:
+            place.workers.restore(state["workers"])
 
     def _advance(self, state: Mapping[str, Any]) -> None:
-        """Bring the sampler to the place of a state."""
         if self._sampler_state is not None and state["sampler"] is not None:
             self._sampler_state.load_state_dict(state["sampler"])
             self._sampler_iter = iter(self._index_sampler)
             return
+        if self._dataset_kind == _DatasetKind.Iterable:
+            return
         for _ in range(state["yielded"]):
             try:
-                self._next_index()
+                self._draw()
             except StopIteration:
                 break
         if self._drawn != state["drawn"]:
@@ -271,8 +449,10 @@ class _Placed:
                 "it draws from a generator that is not torch's; give it state_dict() and load_state_dict()",
                 param="sampler",
             )
+        first = list(itertools.islice(self._sampler_iter, 1))  # torch's sampler draws its seed from the generator
+        self._sampler_iter = itertools.chain(first, self._sampler_iter)
 
-    def _next_index(self) -> Any:
+    def _draw(self) -> Any:
         index = next(self._sampler_iter)
         if self._dataset_kind == _DatasetKind.Map:
             text = repr(index)
@@ -280,45 +460,124 @@ class _Placed:
                 self._drawn = hashlib.blake2b((self._drawn + text).encode(), digest_size=16).hexdigest()
         return index
 
-    def _mark(self) -> tuple[str, Any]:
-        """What the place will be after the batch whose indices were drawn last."""
-        return self._drawn, self._sampler_state.state_dict() if self._sampler_state is not None else None
+    def _next_index(self) -> Any:
+        if self._number == 0 and self._place.pending is None:
+            self._place.generator = _state_of(self._generator)
+        while True:
+            index = self._draw()
+            state = self._sampler_state.state_dict() if self._sampler_state is not None else None
+            self._last = self._number, (self._drawn, state)
+            self._number += 1
+            if self._number - 1 not in self._skipped:
+                return index
+            self._resolve(*self._last)
 
-    def _given(self, mark: tuple[str, Any]) -> None:
-        self._place.drawn, self._place.sampler = mark
-        self._place.yielded = self._resolved
+    def _resolve(self, number: int, mark: tuple[str, Any]) -> None:
+        """A batch was received or has failed."""
+        self._early[number] = mark
+        while self._resolved in self._early:
+            self._mark = self._early.pop(self._resolved)
+            self._resolved += 1
+
+    def _give(self, made: Any, worker: int) -> Any:
+        """A batch for the loop: the place is after it."""
+        place = self._place
+        place.pending = None
+        if place.workers is not None:
+            made = place.workers.take(worker, made)
+        if self._dataset_kind == _DatasetKind.Iterable:
+            place.yielded += 1
+            return made
+        place.yielded, place.ahead = self._resolved, sorted(self._early)
+        place.drawn, place.sampler = self._mark
+        return made
 
     def _finish(self) -> None:
         """The next state is the beginning of an epoch."""
-        self._place.yielded = 0
-        self._place.drawn, self._place.sampler, self._place.before = "", None, b""
+        self._place.started, self._place.pending = False, None
+
+    def close(self) -> None:
+        """The loop ends."""
+        self._closed = True
 
 
 class _InLoop(_Placed, _torch._SingleProcessDataLoaderIter):
     """Items are fetched in the thread that runs the loop, when it asks."""
 
     def __init__(self, loader: DataLoader) -> None:
-        super().__init__(loader)
+        super().__init__(self._view(loader))
+        self._dataset = loader.dataset
         self._begin(loader)
-        if self._dataset_kind == _DatasetKind.Iterable and self._num_yielded > 0:
-            fetcher = self._dataset_fetcher
-            collate, fetcher.collate_fn = fetcher.collate_fn, lambda items: None
-            try:
-                for _ in range(self._num_yielded):
-                    fetcher.fetch(next(self._sampler_iter))
-            except StopIteration:
-                raise StateMismatchError(
-                    f"the dataset ends before batch {self._num_yielded}, after which the state was saved",
-                    param="dataset",
-                ) from None
-            fetcher.collate_fn = collate
+        self._source.begin()
+        if self._place.workers is not None:
+            self._place.workers.states[0] = self._source.state()
 
     def _next_data(self) -> Any:
-        self._resolved += 1  # also if it fails
+        if self._closed:
+            raise StopIteration
+        self._last = None
         try:
-            data = super()._next_data()
+            made = super()._next_data()
         except StopIteration:
             self._finish()
             raise
-        self._given(self._mark())
-        return data
+        finally:
+            if self._last is not None:
+                self._resolve(*self._last)
+        return self._give(made, 0)
+
+
+class _InWorkers(_Placed, _torch._MultiProcessingDataLoaderIter):
+    """Items are fetched by torch's worker processes."""
+
+    _shutdown = True  # until torch's part has begun
+    _prefetch_factor: int
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(self._view(loader))
+        self._dataset = loader.dataset
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        self._pending = loader._place.pending
+        self._marks: dict[int, tuple[int, tuple[str, Any]]] = {}  # by torch's number of a task
+        ahead, self._prefetch_factor = self._prefetch_factor, 0  # so that no index is drawn yet
+        try:
+            super()._reset(loader, first_iter)
+        finally:
+            self._prefetch_factor = ahead
+        self._begin(loader)
+        workers = self._place.workers
+        for _ in range(workers.next if workers is not None else 0):
+            next(self._worker_queue_idx_cycle)
+        for _ in range(ahead * self._num_workers):
+            self._try_put_index()
+
+    def _try_put_index(self) -> None:
+        self._last, task = None, self._send_idx
+        super()._try_put_index()
+        if self._last is not None and self._send_idx > task and self._dataset_kind == _DatasetKind.Map:
+            self._marks[task] = self._last
+
+    def _next_data(self) -> Any:
+        if self._closed:
+            raise StopIteration
+        try:
+            return super()._next_data()
+        except StopIteration:
+            self._finish()
+            raise
+
+    def _process_data(self, data: Any, worker_idx: int) -> Any:
+        if self._dataset_kind == _DatasetKind.Map:
+            task = next(task for task in self._marks if task not in self._task_info)
+            self._resolve(*self._marks.pop(task))
+        try:
+            made = super()._process_data(data, worker_idx)
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # torch's refer to the error: a cycle would keep the workers
+            raise
+        return self._give(made, worker_idx)
+
+    def close(self) -> None:
+        super().close()
+        self._shutdown_workers()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -58,6 +61,136 @@ class Stream(IterableDataset[Any]):
         start = info.id if info is not None and self.divided else 0
         for at in range(start, self.count, step):
             yield at, torch.rand(1)
+
+
+class Told(Dataset[Any]):
+    """What a worker knows of itself."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, at: int) -> Any:
+        info = get_worker_info()
+        assert info is not None and info.dataset is self
+        return info.id, info.num_workers, torch.initial_seed() == info.seed, os.environ.get("TOLD", "")
+
+
+def tell(worker: int) -> None:
+    os.environ["TOLD"] = f"worker {worker}"
+
+
+def fail(worker: int) -> None:
+    raise LookupError(f"no worker {worker}")
+
+
+class Failing(Items):
+    """Item 5 raises, ends its process or never comes."""
+
+    def __init__(self, how: Any) -> None:
+        super().__init__(12, "pair")
+        self.how = how
+
+    def __getitem__(self, at: int) -> Any:
+        if at == 5:
+            if self.how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.how == "exit":
+                os._exit(3)
+            if self.how == "stuck":
+                time.sleep(1000)
+            raise self.how("five")
+        return super().__getitem__(at)
+
+
+class Slow(Dataset[Any]):
+    """Some items take longer than others, so that batches are ready out of order."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, at: int) -> int:
+        time.sleep(0.01 * (at % 4))
+        return at
+
+
+class ManyFailing(Failing):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[at] for at in indices]
+
+
+class Position:
+    """An iterator that knows its place, and the state of the generator that it draws from."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers, self.at = numbers, 0
+
+    def __iter__(self) -> Position:
+        return self
+
+    def __next__(self) -> Any:
+        if self.at >= len(self.numbers):
+            raise StopIteration
+        self.at += 1
+        return self.numbers[self.at - 1], torch.rand(1)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"at": self.at, "generator": torch.get_rng_state().tolist()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.at = state["at"]
+        torch.set_rng_state(torch.tensor(state["generator"], dtype=torch.uint8))
+
+
+class Positions(Stream):
+    """Its iterators know their place; it is divided over the workers unevenly."""
+
+    def __iter__(self) -> Iterator[Any]:
+        info = get_worker_info()
+        numbers = list(range(self.count))
+        if info is not None:
+            numbers = [at for at in numbers if min(at % 5, info.num_workers - 1) == info.id]
+        return Position(numbers)
+
+
+class Generating(Stream):
+    """A generator whose data set knows the place."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.at = self.start = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        info = get_worker_info()
+        self.at, self.start = self.start, 0
+        while self.at < self.count:
+            self.at += 1
+            yield self.at if info is None else (self.at, info.id)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"at": self.at}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.start = state["at"]
+
+
+class Remembering(Items):
+    """A map-style data set whose state is the generator of its worker."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"torch": torch.get_rng_state().tolist()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        torch.set_rng_state(torch.tensor(state["torch"], dtype=torch.uint8))
+
+    def __getitem__(self, at: int) -> Any:
+        return at, torch.rand(1)
+
+
+def unsendable(items: list[Any]) -> Any:
+    return lambda: items
 
 
 def as_list(items: list[Any]) -> Any:

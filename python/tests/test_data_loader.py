@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import multiprocessing
+import os
 import pathlib
 import random
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -65,7 +71,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "sampler": {"batch_size": 3, "sampler": [5, 3, 3, 1, 0, 7, 2]},
     "pin_memory": {"batch_size": 4, "pin_memory": True},
 }
-WORKERS: dict[str, dict[str, Any]] = {"none": {}}
+WORKERS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "one": {"num_workers": 1},
+    "three": {"num_workers": 3, "prefetch_factor": 1},
+    "kept": {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4},
+}
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -80,7 +91,13 @@ def test_batches_are_those_of_torch(
     assert equal(one, other)
 
 
-@pytest.mark.parametrize("workers", ["none"])
+@pytest.mark.parametrize("kind", ["pair", "named", "text", "array", "dict"])
+def test_items_of_any_kind(kind: str, rng: random.Random) -> None:
+    one, other = both(rng.randrange(2**60), lambda loader: loader(loaderfns.Items(9, kind), 4, num_workers=1))
+    assert equal(one, other)
+
+
+@pytest.mark.parametrize("workers", ["none", "three"])
 def test_generators_are_used_as_torch_does(workers: str, rng: random.Random) -> None:
     seed = rng.randrange(2**60)
 
@@ -109,7 +126,122 @@ def test_iterable_datasets(workers: str, divided: bool, size: int | None, rng: r
     assert equal(one, other)
 
 
-@pytest.mark.parametrize("workers", [0])
+def test_workers_know_themselves(children: Callable[[], set[int]]) -> None:
+    loader = DataLoader(loaderfns.Told(), 2, num_workers=2, worker_init_fn=loaderfns.tell)
+    got = [(ids.tolist(), counts.tolist(), seeds.tolist(), told) for ids, counts, seeds, told in loader]
+    assert got == [([w, w], [2, 2], [True, True], (f"worker {w}",) * 2) for w in (0, 1, 0, 1)]
+    assert torch_data.get_worker_info() is None
+    with pytest.raises(LookupError, match="no worker 0"):
+        list(DataLoader(loaderfns.Items(4), num_workers=1, worker_init_fn=loaderfns.fail))
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+def test_workers_are_started_as_asked(context: str) -> None:
+    for given in (context, multiprocessing.get_context(context)):
+        loader = DataLoader(loaderfns.Items(6, "pair"), 3, num_workers=1, multiprocessing_context=given)
+        assert [y.tolist() for _, y in loader] == [[0, 1, 2], [3, 4, 5]]
+    stream = DataLoader(loaderfns.Positions(6), 2, num_workers=2, multiprocessing_context=context)
+    head = [x.tolist() for x, _ in itertools.islice(stream, 1)]
+    again = DataLoader(loaderfns.Positions(6), 2, num_workers=2, multiprocessing_context=context)
+    again.load_state_dict(stream.state_dict())
+    assert head + [x.tolist() for x, _ in again] == [[0, 5], [1, 2], [3, 4]]
+
+
+def test_what_only_a_fork_can_share_reaches_the_workers() -> None:
+    """Lambdas, local classes, locks and queues of multiprocessing, and changes between epochs."""
+    queue: Any = multiprocessing.get_context("fork").Queue()
+
+    class Local:
+        lock = multiprocessing.get_context("fork").Lock()
+        epoch = 0
+
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, at: int) -> Any:
+            with self.lock:
+                queue.put(at)
+                return at, self.epoch
+
+    dataset: Any = Local()
+    loader = DataLoader(dataset, 2, num_workers=2, collate_fn=lambda items: items, multiprocessing_context="fork")
+    for epoch in range(3):
+        dataset.epoch = epoch
+        assert list(loader) == [[(0, epoch), (1, epoch)], [(2, epoch), (3, epoch)]]
+    assert sorted(queue.get(timeout=60) for _ in range(12)) == sorted([0, 1, 2, 3] * 3)
+
+
+@pytest.mark.parametrize("kind", [loaderfns.Failing, loaderfns.ManyFailing])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_exception_keeps_its_type_and_names_the_item(
+    workers: int, kind: Any, children: Callable[[], set[int]]
+) -> None:
+    """As in torch, the loop may go on after it."""
+    run, seen = iter(DataLoader(kind(KeyError), 2, num_workers=workers)), []
+    for at in range(6):
+        if at == 2:
+            with pytest.raises(KeyError, match="five") as caught:
+                next(run)
+            text = "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+            name = "items [4, 5] of ManyFailing" if kind is loaderfns.ManyFailing else "item 5 of Failing"
+            assert f"This was {name}." in text
+        else:
+            seen.append(next(run)[1].tolist())
+    with pytest.raises(StopIteration):
+        next(run)
+    assert seen == [[0, 1], [2, 3], [6, 7], [8, 9], [10, 11]]
+    with pytest.raises(RuntimeError, match=r"items? .*5.* raised StopIteration"):
+        list(DataLoader(kind(StopIteration), 2, num_workers=workers))
+    with pytest.raises(ValueError, match=r"item 5 of Failing|ValueError: five|five"):
+        list(DataLoader(kind(ValueError), None, num_workers=workers))
+
+
+@pytest.mark.parametrize("how", ["kill", "exit"])
+def test_a_dead_worker_is_an_error(how: str, children: Callable[[], set[int]]) -> None:
+    with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)"):
+        list(DataLoader(loaderfns.Failing(how), 2, num_workers=2))
+
+
+def test_a_stuck_worker_is_an_error_after_the_timeout(children: Callable[[], set[int]]) -> None:
+    with pytest.raises(RuntimeError, match="timed out after 2 seconds"):
+        list(DataLoader(loaderfns.Failing("stuck"), 2, num_workers=1, timeout=2))
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_loops_may_be_left_nested_and_closed(workers: str, children: Callable[[], set[int]]) -> None:
+    with DataLoader(loaderfns.Items(12, "pair"), 2, **WORKERS[workers]) as loader:
+        for _ in loader:
+            break
+        assert [y.tolist() for _, y in loader] == [[i, i + 1] for i in range(0, 12, 2)]
+        if workers != "kept":
+            pairs = [(a.tolist(), b.tolist()) for (_, a), (_, b) in zip(loader, loader, strict=True)]
+            assert pairs == [([i, i + 1], [i, i + 1]) for i in range(0, 12, 2)]
+        run = iter(loader)
+        next(run)
+        loader.close()
+        assert not children()
+        with pytest.raises(StopIteration):
+            next(run)
+        again = [y.tolist() for _, y in loader]  # of an epoch from its beginning
+        assert again == [[i, i + 1] for i in range(0, 12, 2)]
+    assert not children()
+
+
+def test_threads_may_have_loaders_of_their_own() -> None:
+    got: dict[int, Any] = {}
+
+    def run(number: int) -> None:
+        got[number] = [y.tolist() for _, y in DataLoader(loaderfns.Items(10, "pair"), 5, num_workers=1)]
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [got[i] for i in range(3)] == [[[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]] * 3
+
+
+@pytest.mark.parametrize("workers", [0, 2])
 def test_no_items_are_no_batches(workers: int) -> None:
     for dataset in (loaderfns.Items(0), [], loaderfns.Stream(0)):
         loader = DataLoader(dataset, 4, num_workers=workers)
@@ -164,13 +296,60 @@ def test_an_epoch_resumes_at_any_batch(arguments: str, workers: str, rng: random
     count = len(DataLoader(loaderfns.Items(19), **options))
     for stop in {0, 1, count - 1, count, rng.randrange(count)}:
         made = resumed(lambda: DataLoader(loaderfns.Items(19), **options), rng.randrange(2**60), stop)
-        if stop == 0:  # an epoch that follows the generators of the program
-            assert len(made[1]) == count
-        else:
-            assert equal(*map(places, made))
+        assert equal(*map(places, made))
 
 
-@pytest.mark.parametrize("workers", ["none"])
+def test_an_epoch_resumes_with_other_workers(rng: random.Random) -> None:
+    dataset, seed = loaderfns.Items(29), rng.randrange(2**60)
+    seed_all(seed)
+    whole = places(list(DataLoader(dataset, 3, shuffle=True)))
+    for before, after in ((0, 2), (2, 0), (1, 3)):
+        seed_all(seed)
+        loader = DataLoader(dataset, 3, shuffle=True, num_workers=before)
+        head = places(list(itertools.islice(loader, 4)))
+        again = DataLoader(dataset, 3, shuffle=True, num_workers=after)
+        again.load_state_dict(loader.state_dict())
+        assert equal(whole, head + places(list(again)))
+
+
+def test_resumed_workers_do_not_draw_the_first_numbers_again(rng: random.Random) -> None:
+    seed = rng.randrange(2**60)
+    loader = DataLoader(loaderfns.Items(40), 2, num_workers=2)
+    seed_all(seed)
+    first = list(itertools.islice(loader, 6))
+    state = loader.state_dict()
+    rests = []
+    for other in (seed, seed + 1):  # of the program: it decides nothing
+        seed_all(other)
+        again = DataLoader(loaderfns.Items(40), 2, num_workers=2)
+        again.load_state_dict(state)
+        rests.append(list(again))
+    assert equal(*rests)
+    for at in range(3):
+        drawn = [torch.cat([b["drawn"][at].flatten() for b in batches]) for batches in (first, rests[0])]
+        assert not set(drawn[0].tolist()) & set(drawn[1].tolist())
+
+
+@pytest.mark.parametrize("stop", [0, 1, 2, 5, 6])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_batches_out_of_order_resume(workers: int, stop: int, rng: random.Random) -> None:
+    """With in_order=False the state says which batches came before their turn."""
+    options: dict[str, Any] = {"shuffle": True, "num_workers": workers, "in_order": False}
+    seed_all(rng.randrange(2**60))
+    dataset = loaderfns.Slow(19)
+    loader = DataLoader(dataset, 3, **options)
+    head = [tuple(x.tolist()) for x in itertools.islice(loader, stop)]
+    state = json.loads(json.dumps(loader.state_dict()))
+    again = DataLoader(dataset, 3, **options)
+    again.load_state_dict(state)
+    rest = [tuple(x.tolist()) for x in itertools.islice(again, 1)]
+    third = DataLoader(dataset, 3, **{**options, "in_order": rng.random() < 0.5})
+    third.load_state_dict(again.state_dict())
+    rest += [tuple(x.tolist()) for x in third]
+    assert sorted(x for one in head + rest for x in one) == list(range(19))
+
+
+@pytest.mark.parametrize("workers", ["none", "one", "three"])
 def test_a_generator_is_resumed_with_all_epochs_after(workers: str, rng: random.Random) -> None:
     seed = rng.randrange(2**60)
 
@@ -204,6 +383,49 @@ def test_iterable_datasets_resume(workers: str, divided: bool, rng: random.Rando
     assert equal(whole, again)
 
 
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("kind", [loaderfns.Positions, loaderfns.Generating, loaderfns.Remembering])
+def test_states_of_datasets_are_those_of_the_place(kind: Any, workers: str, rng: random.Random) -> None:
+    """Not of what was read ahead. Whatever they draw goes on, too."""
+    options = {"batch_size": rng.choice([1, 2, 3]), **WORKERS[workers]}
+    for stop in {0, 1, 2, rng.randrange(3, 7)}:
+        if workers == "none" and kind is not loaderfns.Generating and stop == 0:
+            continue  # the numbers are those of the program's generator
+        assert equal(*resumed(lambda: DataLoader(kind(19), **options), rng.randrange(2**60), stop))
+
+
+def test_a_loaded_state_ends_the_epoch_of_persistent_workers(rng: random.Random) -> None:
+    loader = DataLoader(loaderfns.Positions(23), 2, **WORKERS["kept"])
+    list(loader)
+    whole = list(loader)
+    run = iter(loader)
+    head = list(itertools.islice(run, 3))
+    state, rest = loader.state_dict(), list(run)
+    for _ in range(2):
+        loader.load_state_dict(state)
+        assert equal(list(loader), rest)
+    assert len(head + rest) == len(whole)
+
+
+def test_iterables_need_the_same_workers_and_batches() -> None:
+    loader = DataLoader(loaderfns.Stream(9), 2, num_workers=2)
+    next(iter(loader))
+    for workers in (0, 1, 3):
+        again = DataLoader(loaderfns.Stream(9), 2, num_workers=workers)
+        again.load_state_dict(loader.state_dict())
+        for _ in range(2):  # the state stays pending
+            with pytest.raises(hr.StateMismatchError, match="give num_workers=2"):
+                next(iter(again))
+    again = DataLoader(loaderfns.Stream(9), 3, num_workers=2)
+    again.load_state_dict(loader.state_dict())
+    with pytest.raises(hr.StateMismatchError, match="give batch_size=2"):
+        next(iter(again))
+    other = DataLoader(loaderfns.Items(9), 2, num_workers=2)
+    other.load_state_dict(loader.state_dict())
+    with pytest.raises(hr.StateMismatchError, match="another kind"):
+        list(other)
+
+
 class Counting(torch_data.Sampler[int]):
     """A sampler that knows its place and draws from a generator that nobody knows."""
 
@@ -228,7 +450,7 @@ class Counting(torch_data.Sampler[int]):
         self.order, self.at = state["order"], state["at"]
 
 
-@pytest.mark.parametrize("workers", ["none"])
+@pytest.mark.parametrize("workers", ["none", "one", "three"])
 def test_the_state_of_a_sampler_is_that_of_the_place(workers: str) -> None:
     """Not that of the batches that were drawn ahead."""
     dataset = loaderfns.Items(20)
@@ -248,7 +470,7 @@ def test_a_sampler_that_gives_other_indices_is_refused() -> None:
         def __iter__(self) -> Iterator[int]:
             return iter(random.SystemRandom().sample(range(1000), 1000))
 
-    for workers in (0,):
+    for workers in (0, 1):
         loader = DataLoader(loaderfns.Items(1000), 50, sampler=Unknown(), num_workers=workers)
         next(iter(loader))
         again = DataLoader(loaderfns.Items(1000), 50, sampler=Unknown(), num_workers=workers)
@@ -258,10 +480,11 @@ def test_a_sampler_that_gives_other_indices_is_refused() -> None:
                 next(iter(again))
 
 
-def test_an_iterable_that_became_shorter_is_refused() -> None:
-    loader = DataLoader(loaderfns.Stream(9), 2)
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_iterable_that_became_shorter_is_refused(workers: int) -> None:
+    loader = DataLoader(loaderfns.Stream(9), 2, num_workers=workers)
     list(itertools.islice(loader, 3))
-    again = DataLoader(loaderfns.Stream(3), 2)
+    again = DataLoader(loaderfns.Stream(3), 2, num_workers=workers)
     again.load_state_dict(loader.state_dict())
     with pytest.raises(hr.StateMismatchError, match="ends before batch 3"):
         list(again)
@@ -277,6 +500,13 @@ def test_an_iterable_that_became_shorter_is_refused() -> None:
         (lambda s: {**s, "yielded": -1}, "yielded is -1"),
         (lambda s: {**s, "yielded": True}, "yielded is True"),
         (lambda s: {**s, "yielded": "1"}, "yielded is '1'"),
+        (lambda s: {**s, "started": False}, "yielded is 1"),
+        (lambda s: {**s, "started": 1}, "started is 1"),
+        (lambda s: {**s, "ahead": [1]}, "ahead is"),
+        (lambda s: {**s, "ahead": ["x"]}, "ahead is"),
+        (lambda s: {**s, "workers": {}}, "workers is"),
+        (lambda s: {**s, "workers": {"count": 2, "size": 1, "next": 0, "given": [1], "states": [None]}}, "workers is"),
+        (lambda s: {**s, "base_seed": None}, "base_seed is None"),
         (lambda s: {**s, "generator": "xyz"}, "not hexadecimal"),
         (lambda s: {**s, "generator": ""}, "yielded is 1"),
     ],
@@ -301,14 +531,14 @@ def test_arguments_are_checked_as_torch_does() -> None:
         {"timeout": -1},
         {"prefetch_factor": 2},
         {"persistent_workers": True},
+        {"multiprocessing_context": "fork"},
+        {"num_workers": 1, "multiprocessing_context": "thread"},
         {"batch_sampler": [[1]], "batch_size": 2},
     ):
         with pytest.raises(ValueError):
             DataLoader([1, 2], **options)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="shuffle"):
         DataLoader(loaderfns.Stream(3), shuffle=True)
-    with pytest.raises(hr.UnsupportedError, match="variant='processes'"):
-        DataLoader([1, 2], num_workers=2)
     with pytest.raises(hr.ArgumentError, match=r"pipe\.batch\(32\)\.loader\(\)"):
         DataLoader(hr.range(3))
     assert isinstance(DataLoader([1]), torch_data.DataLoader) and hr.DataLoader is DataLoader
@@ -322,3 +552,40 @@ def test_without_torch_it_says_what_to_install(tmp_path: pathlib.Path) -> None:
         "try:\n    hr.DataLoader\nexcept ImportError as error:\n    print(error)\n",
     )
     assert "pip install torch" in done.stdout, done
+
+
+LOOP = """
+import sys, torch, headrace as hr
+import loaderfns
+if __name__ == "__main__":
+    loader = hr.DataLoader(loaderfns.Failing("stuck"), 1, num_workers=2, persistent_workers=True)
+    run = iter(loader)
+    for _ in range(5):
+        print(len(next(run)), flush=True)
+"""
+
+
+def test_a_program_that_ends_in_a_loop_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    done = run_script(tmp_path, LOOP)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n" * 5, ""), done
+
+
+def test_control_c_ends_a_loop_that_waits(tmp_path: pathlib.Path, children: Callable[[], set[int]]) -> None:
+    """Both the program and its workers get the signal, as from a terminal."""
+    script = tmp_path / "script.py"
+    script.write_text(LOOP + "    next(run)\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(pathlib.Path(hr.__file__).parents[1]), *sys.path])}
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    for _ in range(5):
+        assert process.stdout.readline() == "2\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode != 0 and "KeyboardInterrupt" in err, err

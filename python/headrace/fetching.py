@@ -1,0 +1,195 @@
+"""The data set of hr.DataLoader as torch's loops get it, in the training process or in a worker.
+
+Around map-style data sets, to name the item that fails; around iterables and data sets with a state of their
+own, to know and restore their place. Objects of this module go to worker processes.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import _utils, get_worker_info
+
+from . import seeding
+from .errors import StateMismatchError
+
+
+def has_state(value: Any) -> bool:
+    """Whether an object can save its state and restore it."""
+    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+
+
+class Resume(NamedTuple):
+    """The place that a worker resumes from.
+
+    given: batches that the loop received from it. size: items of each. state: of its data set after
+    them, as `Source.state` returned it; None if the data set has none.
+    """
+
+    given: int
+    size: int
+    state: dict[str, Any] | None
+
+
+class Source:
+    """A data set, with the place of each worker to resume from; none: from the beginning."""
+
+    def __init__(self, dataset: Any, resumes: Sequence[Resume]) -> None:
+        self.dataset = dataset
+        self._resumes = list(resumes)
+
+    def _resume_of_this(self) -> Resume | None:
+        """The place of this worker, or of the training process; None if it was taken already."""
+        info = get_worker_info()
+        return self._resumes[info.id if info is not None else 0] if self._resumes else None
+
+    def _take_resume(self) -> Resume | None:
+        """The same, once."""
+        resume, self._resumes = self._resume_of_this(), []
+        return resume
+
+    def _state_of(self, iterator: Any) -> dict[str, Any] | None:
+        made = {}
+        if self.dataset is not iterator and has_state(self.dataset):
+            made["dataset"] = self.dataset.state_dict()
+        if has_state(iterator):
+            made["iterator"] = iterator.state_dict()
+        return copy.deepcopy(made) if made else None
+
+    def state(self) -> dict[str, Any] | None:
+        """A copy of the data set's own state in this process; None if it has none."""
+        return self._state_of(None)
+
+    def begin(self) -> None:
+        """Restores the state of a map-style data set in this process."""
+
+    def draws_anew(self) -> bool:
+        """Whether random numbers of a resumed worker must be others than those of the epoch's beginning: not if it
+        begins there, or makes all items before its place again."""
+        resume = self._resume_of_this()
+        return resume is None or (resume.given > 0 and resume.state is not None)
+
+
+class Items(Source):
+    """A map-style data set. Errors of items get a note with the index."""
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return self.dataset[index]
+        except Exception as error:
+            self._name(error, f"item {index!r:.80}")
+            raise
+
+    def __getitems__(self, indices: Any) -> Any:
+        several = getattr(self.dataset, "__getitems__", None)
+        if several:
+            try:
+                return several(indices)
+            except Exception as error:
+                self._name(error, f"items {indices!r:.400}")
+                raise
+        index, made, dataset = None, [], self.dataset
+        try:
+            for index in indices:
+                made.append(dataset[index])
+        except Exception as error:
+            self._name(error, f"item {index!r:.80}")
+            raise
+        return made
+
+    def _name(self, error: Exception, what: str) -> None:
+        what += f" of {type(self.dataset).__name__}"
+        if isinstance(error, StopIteration):  # would end the loop without a word
+            raise RuntimeError(f"{what} raised StopIteration") from error
+        error.add_note(f"This was {what}.")
+
+    def begin(self) -> None:
+        resume = self._take_resume()
+        if resume is not None and resume.state is not None:
+            self.dataset.load_state_dict(resume.state["dataset"])
+
+
+class Stream(Source):
+    """An iterable data set. The first iteration begins at the place to resume from."""
+
+    def __init__(self, dataset: Any, resumes: Sequence[Resume]) -> None:
+        super().__init__(dataset, resumes)
+        self._iterator: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        resume = self._take_resume()
+        state = resume.state if resume is not None else None
+        if state is not None and "dataset" in state:
+            self.dataset.load_state_dict(state["dataset"])
+        iterator: Any = iter(self.dataset)
+        self._iterator = iterator
+        if state is not None and "iterator" in state:
+            iterator.load_state_dict(state["iterator"])
+        if resume is not None and state is None:
+            _skip(iterator, resume)
+        return iterator  # type: ignore[no-any-return]
+
+    def state(self) -> dict[str, Any] | None:
+        return self._state_of(self._iterator)
+
+
+def _skip(iterator: Iterator[Any], resume: Resume) -> None:
+    """Makes the items before the place again. The last batch may have been a small one."""
+    read = sum(1 for _ in itertools.islice(iterator, resume.given * resume.size))
+    if read <= (resume.given - 1) * resume.size:
+        raise StateMismatchError(
+            f"the dataset ends before batch {resume.given}, after which the state was saved; it has {read} items",
+            param="dataset",
+        )
+
+
+class Stated:
+    """A batch on its way to the loop, with the state of the data set after it."""
+
+    def __init__(self, batch: Any, state: dict[str, Any] | None) -> None:
+        self.batch, self.state = batch, state
+
+    def pin_memory(self) -> Stated:
+        """torch calls this."""
+        return Stated(_utils.pin_memory.pin_memory(self.batch), self.state)
+
+
+class Collate:
+    """A collate_fn whose batches carry the state of the data set."""
+
+    def __init__(self, collate: Callable[[Any], Any], source: Source) -> None:
+        self._collate, self._source = collate, source
+
+    def __call__(self, items: Any) -> Stated:
+        return Stated(self._collate(items), self._source.state())
+
+
+class Start:
+    """The worker_init_fn of torch's workers: ours, then the user's.
+
+    moved: base seed and place of a resumed epoch; None: a whole epoch.
+    """
+
+    def __init__(self, source: Source, init: Callable[[int], Any] | None, moved: tuple[int, int] | None) -> None:
+        self._source, self._init, self._moved = source, init, moved
+
+    def __call__(self, worker: int) -> None:
+        gc.freeze()  # the collector never visits what a fork shares, so its pages stay shared
+        info = get_worker_info()
+        seed = info.seed
+        if self._moved is not None and self._source.draws_anew():
+            key = hashlib.blake2b(repr((*self._moved, worker)).encode(), digest_size=16).digest()
+            seeding.Seeding(int.from_bytes(key, "little"), keep=False)
+            seed = torch.initial_seed()
+        _utils.worker._worker_info = _utils.worker.WorkerInfo(
+            id=worker, num_workers=info.num_workers, seed=seed, dataset=self._source.dataset
+        )
+        if self._init is not None:
+            self._init(worker)
+        self._source.begin()
