@@ -20,7 +20,7 @@ from .pipeline import Pipeline
 
 try:
     import torch
-    from torch.utils.data import _DatasetKind
+    from torch.utils.data import _DatasetKind, _utils
     from torch.utils.data import dataloader as _torch
 except ImportError as error:
     raise ImportError(
@@ -376,12 +376,18 @@ class _Placed:
         iterable = loader._dataset_kind == _DatasetKind.Iterable
         self._tracked = iterable or fetching.has_state(loader.dataset)
         resumes = _resumes(loader, self._tracked)
-        self._source = (fetching.Stream if iterable else fetching.Items)(loader.dataset, resumes)
+        collate = loader.collate_fn
+        if iterable:
+            self._source: fetching.Source = fetching.Stream(loader.dataset, resumes)
+        else:
+            self._source = items = fetching.Items(loader.dataset, resumes)
+            if collate is _utils.collate.default_collate:
+                collate = items.gather()
         moved = (state["base_seed"], state["yielded"]) if state is not None and state["yielded"] > 0 else None
         return _View(
             loader,
             dataset=self._source,
-            collate_fn=fetching.Collate(loader.collate_fn, self._source) if self._tracked else loader.collate_fn,
+            collate_fn=fetching.Collate(collate, self._source) if self._tracked else collate,
             worker_init_fn=fetching.Start(self._source, loader.worker_init_fn, moved),
         )
 

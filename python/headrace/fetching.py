@@ -15,9 +15,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.utils.data import _utils, get_worker_info
+from torch.utils.data._utils import collate as torch_collate
 
 from . import seeding
+from ._numpy import np
 from .errors import StateMismatchError
+
+_LARGE = 1 << 15  # bytes of an item's tensor from which on it is worth its own copy
 
 
 def has_state(value: Any) -> bool:
@@ -76,8 +80,101 @@ class Source:
         return resume is None or (resume.given > 0 and resume.state is not None)
 
 
+class Rows:
+    """The large tensors of a batch that is being made by default_collate: each item's are copied there as soon as
+    the item is made, so that the items of a batch are not all in memory at once."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._number = self._part = 0  # of the item, and of its tensor
+        self._tensors: list[Any] = []  # of the batch; None: not made in advance
+
+    def add(self, item: Any) -> Any:
+        """The next item, with rows of the batch in place of its tensors."""
+        self._part = 0
+        if self._number < self._count:
+            item = self._moved(item)
+        self._number += 1
+        return item
+
+    def _moved(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is torch.Tensor or kind is np.ndarray:
+            return self._row(value)
+        if kind is dict:
+            return {key: self._moved(part) for key, part in value.items()}
+        if kind in (tuple, list):
+            return kind(map(self._moved, value))
+        return kind._make(map(self._moved, value)) if hasattr(kind, "_make") else value
+
+    def _row(self, value: Any) -> Any:
+        if not _is_large(value):
+            return value
+        tensor = torch.as_tensor(value)
+        part, self._part = self._part, self._part + 1
+        if self._number == 0:
+            self._tensors.append(self._batch_of(tensor))
+        made = self._tensors[part] if part < len(self._tensors) else None
+        if made is None or made.dtype != tensor.dtype or made.shape[1:] != tensor.shape:
+            return value
+        row = made[self._number]
+        row.copy_(tensor)
+        return row
+
+    def _batch_of(self, tensor: Any) -> Any:
+        """An empty tensor for the batch, as torch makes it: in a worker in shared memory."""
+        shape = (self._count, *tensor.shape)
+        if get_worker_info() is None:
+            return torch.empty(shape, dtype=tensor.dtype)
+        storage = tensor._typed_storage()._new_shared(self._count * tensor.numel(), device="cpu")
+        return tensor.new(storage).resize_(shape)
+
+    def collate(self, items: Any, *, collate_fn_map: Any = None) -> Any:
+        """Like torch's collate_tensor_fn: of all rows of a tensor that tensor."""
+        for made in self._tensors:
+            if len(made) == len(items) and all(map(_same, items, made)):
+                return made
+        if self._tensors:  # where items differ, some may be arrays still
+            items = list(map(torch.as_tensor, items))
+        return torch_collate.collate_tensor_fn(items, collate_fn_map=collate_fn_map)
+
+
+def _is_large(value: Any) -> bool:
+    if type(value) is np.ndarray:
+        return (
+            value.dtype.kind in "biufc" and value.dtype.isnative and value.flags.c_contiguous and value.nbytes >= _LARGE
+        )
+    return (
+        value.device.type == "cpu"
+        and value.layout == torch.strided
+        and not (value.requires_grad or value.is_nested or value.is_quantized or value.is_conj() or value.is_neg())
+        and value.nbytes >= _LARGE
+    )
+
+
+def _same(one: Any, row: Any) -> bool:
+    return type(one) is torch.Tensor and one.data_ptr() == row.data_ptr() and one.shape == row.shape
+
+
 class Items(Source):
     """A map-style data set. Errors of items get a note with the index."""
+
+    def __init__(self, dataset: Any, resumes: Sequence[Resume]) -> None:
+        super().__init__(dataset, resumes)
+        self._gathers = False  # whether `collate` makes batches of the items
+        self._rows = Rows(0)
+
+    def gather(self) -> Callable[[Any], Any]:
+        """A collate_fn like default_collate, which needs less memory."""
+        self._gathers = True
+        return self._collate
+
+    def _collate(self, items: Any) -> Any:
+        rows, self._rows = self._rows, Rows(0)
+        kinds = dict(torch_collate.default_collate_fn_map)
+        if kinds[torch.Tensor] is torch_collate.collate_tensor_fn:
+            kinds[torch.Tensor] = rows.collate
+        return torch_collate.collate(items, collate_fn_map=kinds)
 
     def __getitem__(self, index: Any) -> Any:
         try:
@@ -95,9 +192,11 @@ class Items(Source):
                 self._name(error, f"items {indices!r:.400}")
                 raise
         index, made, dataset = None, [], self.dataset
+        rows = self._rows = Rows(len(indices)) if self._gathers and hasattr(indices, "__len__") else Rows(0)
         try:
             for index in indices:
-                made.append(dataset[index])
+                item = dataset[index]
+                made.append(rows.add(item) if self._gathers else item)
         except Exception as error:
             self._name(error, f"item {index!r:.80}")
             raise

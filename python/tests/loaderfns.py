@@ -42,6 +42,40 @@ class Items(Dataset[Any]):
         return {"x": x, "text": f"item {at}", "drawn": drawn, "list": [at, float(at)], "array": np.arange(at, at + 4)}
 
 
+class Large(Dataset[Any]):
+    """Items whose large tensors and arrays are copied into the batch one by one; some are of other kinds."""
+
+    def __init__(self, seed: int, differ: bool) -> None:
+        self.seed, self.differ = seed, differ
+
+    def __len__(self) -> int:
+        return 11
+
+    def __getitem__(self, at: int) -> Any:
+        made = np.random.default_rng((self.seed, at))
+        size = 100 + (self.seed + at) % 2 * self.differ
+        image = torch.from_numpy(made.standard_normal((3, 60, size)).astype(np.float32))
+        array = made.integers(0, 255, (100, 400), np.uint8)
+        item: dict[str, Any] = {
+            "image": image.transpose(1, 2) if self.seed % 3 == 0 else image,
+            "array": array if (self.seed + at) % 5 or not self.differ else torch.from_numpy(array),
+            "inner": Pair((image.double(), at), [array.astype(np.int64), "text"]),
+            "half": image.bfloat16(),
+            "view": array[:, ::2],
+            "swapped" if self.differ and at % 3 else "last": array.astype(np.float16),
+        }
+        return item if at % 2 == 0 or not self.differ else dict(reversed(item.items()))
+
+
+class Same(Large):
+    """One tensor for all items."""
+
+    tensor = torch.ones(20_000)
+
+    def __getitem__(self, at: int) -> Any:
+        return self.tensor, self.tensor
+
+
 class Many(Items):
     """Gives many items in one call."""
 

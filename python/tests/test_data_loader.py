@@ -97,6 +97,38 @@ def test_items_of_any_kind(kind: str, rng: random.Random) -> None:
     assert equal(one, other)
 
 
+def outcome(kind: Any, *args: Any, **options: Any) -> Any:
+    """All batches of a loader, or the error."""
+    try:
+        return list(kind(*args, **options))
+    except (RuntimeError, KeyError, TypeError) as error:
+        return type(error).__name__, str(error).splitlines()[-1]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("differ", [False, True])
+def test_large_items(workers: int, differ: bool, rng: random.Random) -> None:
+    """They are copied into the batch one by one, which shows in nothing."""
+    for kind in (loaderfns.Large, loaderfns.Same):
+        dataset, options = kind(rng.randrange(2**30), differ), {"batch_size": rng.choice([1, 3, 11])}
+        one, other = (
+            outcome(loader, dataset, num_workers=workers, **options) for loader in (torch_data.DataLoader, DataLoader)
+        )
+        assert equal(one, other)
+
+
+def test_collate_functions_of_the_user_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that torch keeps by type, too."""
+    from torch.utils.data._utils import collate
+
+    monkeypatch.setitem(collate.default_collate_fn_map, torch.Tensor, lambda items, collate_fn_map: len(items))
+    for workers in (0, 1):
+        loader = DataLoader(
+            loaderfns.Same(0, False), 4, num_workers=workers, multiprocessing_context="fork" if workers else None
+        )
+        assert list(loader) == [[4, 4], [4, 4], [3, 3]]
+
+
 @pytest.mark.parametrize("workers", ["none", "three"])
 def test_generators_are_used_as_torch_does(workers: str, rng: random.Random) -> None:
     seed = rng.randrange(2**60)
@@ -294,7 +326,7 @@ def places(batches: list[Any]) -> list[Any]:
 def test_an_epoch_resumes_at_any_batch(arguments: str, workers: str, rng: random.Random) -> None:
     options = {**ARGUMENTS[arguments], **WORKERS[workers]}
     count = len(DataLoader(loaderfns.Items(19), **options))
-    for stop in {0, 1, count - 1, count, rng.randrange(count)}:
+    for stop in {rng.choice([0, 1]), rng.randrange(count), rng.choice([count - 1, count])}:
         made = resumed(lambda: DataLoader(loaderfns.Items(19), **options), rng.randrange(2**60), stop)
         assert equal(*map(places, made))
 
@@ -359,7 +391,7 @@ def test_a_generator_is_resumed_with_all_epochs_after(workers: str, rng: random.
 
     loader = make()
     whole = [places(list(loader)) for _ in range(3)]
-    for epoch, stop in ((0, 3), (1, 5), (2, 0), (1, 7)):
+    for epoch, stop in ((0, 3), (2, 0), (1, 7)):
         loader = make()
         for _ in range(epoch):
             list(loader)
@@ -388,7 +420,7 @@ def test_iterable_datasets_resume(workers: str, divided: bool, rng: random.Rando
 def test_states_of_datasets_are_those_of_the_place(kind: Any, workers: str, rng: random.Random) -> None:
     """Not of what was read ahead. Whatever they draw goes on, too."""
     options = {"batch_size": rng.choice([1, 2, 3]), **WORKERS[workers]}
-    for stop in {0, 1, 2, rng.randrange(3, 7)}:
+    for stop in {rng.randrange(3), rng.randrange(3, 7)}:
         if workers == "none" and kind is not loaderfns.Generating and stop == 0:
             continue  # the numbers are those of the program's generator
         assert equal(*resumed(lambda: DataLoader(kind(19), **options), rng.randrange(2**60), stop))
