@@ -13,7 +13,7 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from .errors import ArgumentError, FormatError, StateMismatchError, UnsupportedError
 from .pipeline import Pipeline
@@ -28,6 +28,8 @@ except ImportError as error:
     ) from error
 
 from . import fetching
+
+_T_co = TypeVar("_T_co", covariant=True)
 
 _VERSION = 1
 _KEYS = ("started", "yielded", "ahead", "drawn", "generator", "base_seed", "sampler", "workers")
@@ -116,7 +118,7 @@ class Workers:
         )
 
 
-class DataLoader(_torch.DataLoader):
+class DataLoader(_torch.DataLoader, Generic[_T_co]):
     """`torch.utils.data.DataLoader` with a state: the same arguments, the same batches.
 
         loader = hr.DataLoader(dataset, batch_size=32, shuffle=True)
@@ -318,7 +320,7 @@ def _set_state(generator: Any, state: bytes) -> None:
 class _View:
     """A loader as torch's iterators get it: some attributes have other values."""
 
-    def __init__(self, loader: DataLoader, **attributes: Any) -> None:
+    def __init__(self, loader: DataLoader[Any], **attributes: Any) -> None:
         self.__dict__.update(attributes, _loader=loader)
 
     def __getattr__(self, name: str) -> Any:
@@ -328,7 +330,7 @@ class _View:
         setattr(self._loader, name, value)
 
 
-def _resumes(loader: DataLoader, tracked: bool) -> list[fetching.Resume]:
+def _resumes(loader: DataLoader[Any], tracked: bool) -> list[fetching.Resume]:
     """The places of the workers in a loaded state; of each, if the data set is one whose workers have places."""
     state = loader._place.pending
     if state is None:
@@ -370,7 +372,7 @@ class _Placed:
     _sampler_iter: Iterator[Any]
     _closed = False
 
-    def _view(self, loader: DataLoader) -> _View:
+    def _view(self, loader: DataLoader[Any]) -> _View:
         """The loader for torch's part, which begins the epoch."""
         self._pending = state = loader._place.pending
         iterable = loader._dataset_kind == _DatasetKind.Iterable
@@ -510,7 +512,7 @@ class _Placed:
 class _InLoop(_Placed, _torch._SingleProcessDataLoaderIter):
     """Items are fetched in the thread that runs the loop, when it asks."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(self._view(loader))
         self._dataset = loader.dataset
         self._begin(loader)
@@ -539,7 +541,7 @@ class _InWorkers(_Placed, _torch._MultiProcessingDataLoaderIter):
     _shutdown = True  # until torch's part has begun
     _prefetch_factor: int
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(self._view(loader))
         self._dataset = loader.dataset
 
