@@ -10,7 +10,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume nightly debug-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-dataloader check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume nightly debug-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs wheel install clean
 
 make-all: $(BUILD)/build.ninja
@@ -21,6 +21,7 @@ help:
 	@echo 'make demo              install dependencies, build, and run photos through a pipeline'
 	@echo 'make check             build, run all tests and checks; ends with "N passed, N failed"'
 	@echo 'make check-adapters    test the Python package with torch, Lightning, Trainer, JAX, TensorFlow, Ray'
+	@echo 'make check-dataloader  run PyTorch'\''s and torchdata'\''s tests of their loaders through hr.DataLoader (FILES=)'
 	@echo 'make check-pythons     test the wheel with this machine'\''s other CPythons'
 	@echo 'make check-freethreaded  test the Python package on free-threaded CPython'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
@@ -67,6 +68,10 @@ check:
 check-adapters:
 	@sh tools/deps.sh wheel
 	@sh tools/check-adapters $(BUILD)
+
+check-dataloader:
+	@sh tools/deps.sh wheel
+	@sh tools/check-dataloader $(BUILD) $(FILES)
 
 check-pythons: wheel
 	@sh tools/check-pythons
