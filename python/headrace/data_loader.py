@@ -55,8 +55,9 @@ class Place:
         self.sampler: Any = None
         self.workers: Workers | None = None
 
-    def state(self, generator: bytes) -> dict[str, Any]:
-        """As a state; `generator` is that of the user now."""
+    def state(self, generator: bytes, base_seed: int) -> dict[str, Any]:
+        """As a state. Of the next epoch: `generator` is the one that decides its order, as it is now; `base_seed` is
+        that of workers that are kept, else -1."""
         if self.pending is not None:
             return dict(self.pending)
         place = self if self.started else Place()
@@ -67,7 +68,7 @@ class Place:
             "ahead": list(place.ahead),
             "drawn": place.drawn,
             "generator": (place.generator if place.started else generator).hex(),
-            "base_seed": place.base_seed,
+            "base_seed": place.base_seed if place.started else base_seed,
             "sampler": place.sampler,
             "workers": None if place.workers is None else place.workers.state(),
         }
@@ -217,12 +218,25 @@ class DataLoader(_torch.DataLoader, Generic[_T_co]):
         self._latest: weakref.ref[Any] | None = None  # the iterator of the latest loop
 
     def __iter__(self) -> Any:
-        if self._place.pending is not None and self._iterator is not None:
+        state, generator = self._place.pending, self._generator()
+        if state is not None and self._iterator is not None:
             self._iterator.close()  # its persistent workers do not know the place
             self._iterator = None
-        iterator = super().__iter__()
+        begins = state is not None and not state["started"]
+        before = _state_of(generator)
+        try:
+            if state is not None and begins:
+                _set_state(generator, bytes.fromhex(state["generator"]))
+            iterator = super().__iter__()
+        finally:
+            if begins and self.generator is None:
+                _set_state(generator, before)
         self._latest = weakref.ref(iterator)
         return iterator
+
+    def _generator(self) -> Any:
+        """What decides the order."""
+        return self.generator if self.generator is not None else torch.default_generator
 
     def _get_iterator(self) -> Any:
         if self.num_workers == 0:
@@ -252,19 +266,22 @@ class DataLoader(_torch.DataLoader, Generic[_T_co]):
         """The place after the last batch that the loop received: about 10 kB of numbers and texts, for json
         or torch.save, and the states of the sampler and of the dataset if they have one.
 
-        After the end of an epoch, and before the first, it is the beginning of the next epoch. The
-        generators of your program are not part of it, except `generator`.
+        After the end of an epoch, and before the first, it is the beginning of the next epoch. Of the
+        generators of your program the one that decides the order is part of it: `generator`, else torch's.
 
         An iterable dataset or its iterator, or a map-style dataset, with `state_dict` and `load_state_dict` has its
         state kept, which each worker returns with each batch.
         """
-        return self._place.state(_state_of(self.generator) if self.generator is not None else b"")
+        return self._place.state(
+            _state_of(self._generator()), self._iterator._seed if self._iterator is not None else -1
+        )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume the next loop from a state that `state_dict` returned.
 
         The sampler is run up to the place without fetching anything, and is then compared with what it
-        gave before the state was saved. An IterableDataset without a state of its own is read again up to the place.
+        gave before the state was saved. torch's global generator stays as it is, `generator` goes on from the state.
+        An IterableDataset without a state of its own is read again up to the place.
         A map-style dataset may be resumed with any number of workers, whose random numbers differ from those before;
         other datasets need the same number.
 
@@ -292,18 +309,13 @@ class DataLoader(_torch.DataLoader, Generic[_T_co]):
             generator = bytes.fromhex(state["generator"])
         except ValueError:
             raise FormatError("the state is damaged: generator is not hexadecimal", param="generator") from None
-        if state["yielded"] < 0 or (state["yielded"] > 0 and not (generator and state["started"])):
+        if state["yielded"] < 0 or not generator or (state["yielded"] > 0 and not state["started"]):
             raise FormatError(f"the state is damaged: yielded is {state['yielded']}", param="yielded")
         if not all(isinstance(one, int) and one > state["yielded"] for one in state["ahead"]):
             raise FormatError(f"the state is damaged: ahead is {state['ahead']!r:.80}", param="ahead")
         if state["workers"] is not None and not Workers.is_state(state["workers"]):
             raise FormatError(f"the state is damaged: workers is {state['workers']!r:.80}", param="workers")
-        if state["started"]:
-            self._place = Place(dict(state))
-            return
-        if generator and self.generator is not None:
-            _set_state(self.generator, generator)
-        self._place = Place()
+        self._place = Place(dict(state))
 
 
 def _state_of(generator: Any) -> bytes:
@@ -333,7 +345,7 @@ class _View:
 def _resumes(loader: DataLoader[Any], tracked: bool) -> list[fetching.Resume]:
     """The places of the workers in a loaded state; of each, if the data set is one whose workers have places."""
     state = loader._place.pending
-    if state is None:
+    if state is None or not state["started"]:
         return []
     workers = state["workers"]
     if tracked != (workers is not None):
@@ -400,7 +412,9 @@ class _Placed:
 
     @_base_seed.setter
     def _base_seed(self, drawn: int) -> None:
-        self._seed = drawn if self._pending is None else self._pending["base_seed"]
+        state = self._pending
+        saved = state is not None and (state["started"] or state["base_seed"] >= 0)
+        self._seed = state["base_seed"] if state is not None and saved else drawn
 
     def _begin(self, loader: Any) -> None:
         """After torch's part of the beginning of an epoch, before the first index is drawn."""
@@ -409,7 +423,7 @@ class _Placed:
         place.started, place.base_seed = True, self._seed
         if self._tracked:
             place.workers = Workers(loader.num_workers, loader.batch_size or 1)
-        self._generator = loader.generator if loader.generator is not None else torch.default_generator
+        self._generator = loader._generator()
         place.generator = _state_of(self._generator)
         self._sampler_state = next(filter(fetching.has_state, (loader.batch_sampler, loader.sampler)), None)
         self._mark: tuple[str, Any] = ("", None)  # of the batches before `_resolved`
@@ -426,12 +440,15 @@ class _Placed:
         place = self._place
         before = _state_of(self._generator)
         try:
-            place.generator = bytes.fromhex(state["generator"])
-            _set_state(self._generator, place.generator)
+            if state["started"] or state["base_seed"] >= 0:  # else a base seed was drawn from it
+                _set_state(self._generator, bytes.fromhex(state["generator"]))
+            place.generator = _state_of(self._generator)
             self._advance(state)
         finally:
             if borrowed:
                 _set_state(self._generator, before)
+        if not state["started"]:
+            return
         self._num_yielded = self._resolved = self._number = place.yielded = state["yielded"]
         self._mark = place.drawn, place.sampler = state["drawn"], state["sampler"]
         place.ahead, place.base_seed = list(state["ahead"]), state["base_seed"]

@@ -351,6 +351,40 @@ def test_an_epoch_resumes_with_other_workers(rng: random.Random) -> None:
         assert equal(whole, head + places(list(again)))
 
 
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("given", [False, True])
+def test_the_end_of_an_epoch_is_the_beginning_of_the_next(given: bool, workers: str, rng: random.Random) -> None:
+    """Its order follows the generator as it was, and the program's stays as it is."""
+    seed = rng.randrange(2**60)
+
+    def make() -> DataLoader[Any]:
+        generator = torch.Generator().manual_seed(seed) if given else None
+        return DataLoader(loaderfns.Items(13), 2, shuffle=True, generator=generator, **WORKERS[workers])
+
+    seed_all(seed)
+    loader = make()
+    epochs = rng.randrange(3)
+    for _ in range(epochs):
+        list(loader)
+    state = json.loads(json.dumps(loader.state_dict()))
+    whole = [places(list(loader)) for _ in range(2 if given else 1)]
+    seed_all(seed + 1)
+    again = make()
+    again.load_state_dict(state)
+    assert again.state_dict() == state
+    run = iter(again)
+    torch.rand(1)
+    head = list(itertools.islice(run, 2))
+    third = make()
+    third.load_state_dict(json.loads(json.dumps(again.state_dict())))
+    assert equal([places(head + list(third)), *(places(list(third)) for _ in whole[1:])], whole)
+    assert equal(places(head + list(run)), whole[0])
+    before = torch.get_rng_state()
+    again.load_state_dict(state)
+    iter(again)
+    assert given or torch.equal(before, torch.get_rng_state())
+
+
 def test_resumed_workers_do_not_draw_the_first_numbers_again(rng: random.Random) -> None:
     seed = rng.randrange(2**60)
     loader = DataLoader(loaderfns.Items(40), 2, num_workers=2)
