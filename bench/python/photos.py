@@ -6,7 +6,7 @@ Imports are at the top, as in a script, so that a worker process imports them on
 from __future__ import annotations
 
 import importlib
-import os
+import pathlib
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ class Photos:
     """Decode, random crop, flip, normalise: float32 CHW."""
 
     def __init__(self, folder: str) -> None:
-        self.files = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+        self.files = sorted(str(path) for path in pathlib.Path(folder).rglob("[!.]*.*"))
         self.transform = v2.Compose(
             [
                 v2.RandomResizedCrop(224, antialias=True),
