@@ -879,22 +879,19 @@ is_missing(struct hr_parquet_files *files, struct hr_parquet_part *part, uint64_
     return missing;
 }
 
-bool hr__parquet_files_ahead(struct hr_parquet_files *files, uint64_t index,
+bool hr__parquet_files_ahead(struct hr_parquet_files *files, uint64_t index, int part,
                              struct hr_range *ret_range)
 {
     struct hr_parquet_row row;
-    size_t count = files->columns.count;
 
-    if (hr__parquet_files_row(files, index, NULL, &row, NULL) != HR_OK)
+    if (hr__parquet_files_row(files, index, NULL, &row, NULL) != HR_OK ||
+        files->files[row.group->file].is_mapped)
         return false;
-    if (files->files[row.group->file].is_mapped)
-        return false;
-    for (size_t i = 0; i < count; i++) { /* rows next to each other name different ones */
-        size_t column = (size_t)((index + i) % count);
+    for (size_t i = 0; i < files->columns.count; i++) {
         struct make make = {
-            .files = files, .group = row.group, .part = &row.group->parts[column]};
+            .files = files, .group = row.group, .part = &row.group->parts[i]};
 
-        if (!is_missing(files, make.part, row.row))
+        if (!is_missing(files, make.part, row.row) || part-- > 0)
             continue;
         set_range(&make, ret_range);
         return true;

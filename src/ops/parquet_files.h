@@ -112,8 +112,9 @@ hr__parquet_files_cell(struct hr_parquet_files *files, struct hr_parquet_row *ro
                        size_t column, struct hr_arrow_cell *ret_cell,
                        struct hr_buffer **ret_owner, struct hr_error *reterr);
 
-/* A range that a cell of the record will be fetched from; false: there is none. */
-bool hr__parquet_files_ahead(struct hr_parquet_files *files, uint64_t index,
+/* The range that the `part`-th column to be fetched for the record lies in; false: there
+ * are no more. */
+bool hr__parquet_files_ahead(struct hr_parquet_files *files, uint64_t index, int part,
                              struct hr_range *ret_range);
 
 #endif

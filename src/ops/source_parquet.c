@@ -105,8 +105,8 @@ static bool parquet_ahead(const void *params, const void *made, uint64_t index, 
     const struct hr_column_source *state = made;
 
     (void)params;
-    return part == 0 && index < state->records &&
-           hr__parquet_files_ahead(state->files, index, ret_range);
+    return index < state->records &&
+           hr__parquet_files_ahead(state->files, index, part, ret_range);
 }
 
 const struct hr_op hr_op_source_parquet = {
