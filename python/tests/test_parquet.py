@@ -313,3 +313,19 @@ def test_polars(tmp_path: pathlib.Path, rng: random.Random) -> None:
         )
         wanted = [{name: values[i] for name, values in columns.items()} for i in range(count)]
         assert rows(hr.parquet(tmp_path / "a.parquet")) == wanted
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_two_columns_of_one_name_are_refused(tmp_path: pathlib.Path, format: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table([[1, 2], [3, 4], [5, 6]], names=["a", "b", "a"])
+    path = tmp_path / f"twice.{format}"
+    if format == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    read: Any = getattr(hr, format)
+    with pytest.raises(hr.UnsupportedError, match='column "a" is there more than once'):
+        read(path).batch(2).loader()
+    assert rows(read(path, columns=["b"])) == [{"b": 3}, {"b": 4}]

@@ -51,20 +51,29 @@ static size_t find_leaf(const struct find *find, const char *name)
     return i;
 }
 
+static bool is_twice(const struct find *find, const struct hr_arrow_leaf *leaf)
+{
+    for (size_t i = 0; i < find->leaf_count; i++)
+        if (&find->leaves[i] != leaf &&
+            strcmp(find->leaves[i].column.name, leaf->column.name) == 0)
+            return true;
+    return false;
+}
+
 static enum hr_err check_leaf(const struct find *find, const struct hr_arrow_leaf *leaf)
 {
-    const char *why =
-        leaf->bad_name
-            ? "called by what is empty, longer than the name of a field, or not UTF-8"
-            : leaf->reason;
+    const char *why = leaf->bad_name ? "has a name that is empty, too long or not UTF-8"
+                      : leaf->reason != NULL ? leaf->reason
+                      : is_twice(find, leaf) ? "there more than once"
+                                             : NULL;
 
     if (why == NULL)
         return HR_OK;
     memcpy(find->error->param, "columns", sizeof "columns");
     return hr__fail(find->error, HR_ERR_UNSUPPORTED,
-                    "%s: column \"%s\" is %s, which cannot be a field: choose others "
+                    "%s: column \"%s\" %s%s, which cannot be a field: choose others "
                     "with columns",
-                    find->uri, leaf->column.name, why);
+                    find->uri, leaf->column.name, leaf->bad_name ? "" : "is ", why);
 }
 
 static enum hr_err add_column(const struct find *find, const struct hr_arrow_leaf *leaf)
