@@ -95,7 +95,8 @@ _NAMES = {
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "pipeline": "Pipeline",
-    "sources": "arrow coco csv files from_yaml idx jsonl lines list load npy parquet range records tar tfrecord voc zip",
+    "sources": "arrow coco csv files from_yaml idx jsonl lines list load npy parquet range records tar tfrecord voc "
+    "zip",
     "splits": "split",
     "states": "merge_states",
     "tokenizer": "Tokenizer",
