@@ -219,6 +219,26 @@ def test_of_a_file_that_is_cut_short_the_beginning_is_read(
         texts(source(path))
 
 
+def test_a_cut_behind_a_record_of_an_archive_is_reported(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    """Where the file ends inside of the padding of a member, no member is damaged."""
+    path, ledger = tmp_path / "x.tar.gz", tmp_path / "bad.jsonl"
+    records = draw(rng, 20, large=1000)
+    data = archive(records)
+    at = rng.randrange(1, 19)
+    end = data.index(records[at]) + len(records[at])
+    following = (end + 511) // 512 * 512
+    for cut in {end, end + 1, rng.randrange(end, following + 1), following - 1, following, following + 1}:
+        for begin in (0, rng.randrange(end)):  # the stream that is cut short
+            stream = zlib.compressobj(wbits=31)
+            packed = stream.compress(data[begin:cut]) + stream.flush(zlib.Z_FULL_FLUSH)
+            path.write_bytes((gzip.compress(data[:begin]) if begin else b"") + packed)
+            got, bad = skipping(hr.tar(path, fields={"text": "txt"}), ledger)
+            assert got == records[: at + 1], (begin, cut)
+            assert len(bad) == 1 and "ends inside of a" in bad[0]["message"], (begin, cut)
+            with pytest.raises(hr.HeadraceError, match="ends inside of a"):
+                texts(hr.tar(path, fields={"text": "txt"}))
+
+
 def test_records_with_checksums_are_read_up_to_the_damage(tmp_path: pathlib.Path, rng: random.Random) -> None:
     path, ledger = tmp_path / "x.tfrecord.gz", tmp_path / "bad.jsonl"
     records = draw(rng, 300, large=1000)

@@ -24,7 +24,7 @@
 #define INPUT_BYTES ((size_t)128 << 10)
 #define INPUT_REMOTE_BYTES ((size_t)2 << 20)
 #define DECODERS_MAX 4 /* that wait for the next block, of all files */
-#define ROUND 512      /* damage of unknown length is made a multiple: tar archives */
+#define ROUND 512      /* damage of unknown length is made a multiple: blocks of tar */
 #define CUT_BYTES ((uint64_t)256 << 10)    /* that do not count where a file ends early */
 #define CUT_GZIP_BYTES ((uint64_t)1 << 20) /* gzip: of streams that are longer */
 #define CUT_GZIP_RATIO 16
@@ -991,8 +991,8 @@ add_damage(struct opening *opening, uint64_t in, uint64_t out, bool cut_short)
         HR_TRY(roll_back(opening, trusted));
     damage.begin = decoder->out;
     damage.end = out + length;
-    if (damage.end <= damage.begin)
-        damage.end = damage.begin + ROUND - (damage.begin - out) % ROUND;
+    if (damage.end <= damage.begin) /* a whole block: nobody reads a part as padding */
+        damage.end = damage.begin + 3 * ROUND - (damage.begin - out) % ROUND;
     if (!hr__array_room(&packed->damages, packed->damage_count, &packed->damage_room, 1,
                         sizeof *packed->damages))
         return no_memory(opening);
