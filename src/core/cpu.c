@@ -271,3 +271,20 @@ uint64_t hr__rss_peak_bytes(void)
     line = strstr(text, "\nVmHWM:");
     return line != NULL ? strtoull(line + 7, NULL, 10) * 1024 : 0;
 }
+
+const char *hr__cpu_model(char *text, size_t room)
+{
+    char info[8192];
+    const char *line, *value = NULL;
+
+    if (read_text("/proc/cpuinfo", info, sizeof info) &&
+        (line = strstr(info, "model name")) != NULL)
+        value = strchr(line, ':');
+    if (value == NULL) {
+        snprintf(text, room, "unknown");
+        return text;
+    }
+    value += 1 + strspn(value + 1, " \t");
+    snprintf(text, room, "%.*s", (int)strcspn(value, "\n"), value);
+    return text;
+}

@@ -4,6 +4,7 @@
 #ifndef HR_CORE_CPU_H
 #define HR_CORE_CPU_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* In order of preference. Kernels pick the best they have at or below hr__isa(). */
@@ -21,6 +22,10 @@ enum hr_isa hr__isa(void);
  * has. */
 void hr__isa_limit(enum hr_isa isa);
 const char *hr__isa_name(enum hr_isa isa);
+
+/* The processor's model name, for people and to tell machines apart; "unknown". Returns
+ * `text`. */
+const char *hr__cpu_model(char *text, size_t room);
 
 /* CPUs that this process may use: the smaller of the affinity mask and the cgroup v1/v2
  * quota (rounded up), at least 1. */

@@ -30,6 +30,14 @@ TEST(the_limit_lowers_but_never_raises)
     CHECK_EQ_INT(hr__isa(), best);
 }
 
+TEST(the_model_has_a_name_that_fits)
+{
+    char text[64], small[4];
+
+    CHECK(strlen(hr__cpu_model(text, sizeof text)) > 0 && strchr(text, '\n') == NULL);
+    CHECK(strncmp(hr__cpu_model(small, sizeof small), text, 3) == 0);
+}
+
 TEST(the_affinity_mask_counts)
 {
     cpu_set_t old, one;

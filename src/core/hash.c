@@ -50,6 +50,26 @@ void hr__hash_text(struct hr_hash128 hash, char ret_text[HR_HASH_TEXT_BYTES])
              (unsigned long long)hash.high, (unsigned long long)hash.low);
 }
 
+bool hr__hash_parse(const char *text, struct hr_hash128 *ret_hash)
+{
+    uint64_t halves[2] = {0, 0};
+
+    for (int i = 0; i < 32; i++) {
+        char c = text[i];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                           : -1;
+
+        if (digit < 0)
+            return false;
+        halves[i / 16] = halves[i / 16] << 4 | (unsigned)digit;
+    }
+    if (text[32] != '\0')
+        return false;
+    *ret_hash = (struct hr_hash128){.high = halves[0], .low = halves[1]};
+    return true;
+}
+
 struct hr_hasher *hr__hasher_create(void)
 {
     struct hr_hasher *hasher = hr__aligned_alloc(64, sizeof *hasher);

@@ -19,6 +19,8 @@ uint64_t hr__hash64(const void *data, size_t bytes, uint64_t seed);
 bool hr__hash_equal(struct hr_hash128 a, struct hr_hash128 b);
 void hr__hash_text(struct hr_hash128 hash,
                    char ret_text[HR_HASH_TEXT_BYTES]); /* high half first */
+/* Reads what hr__hash_text writes; false if it is not 32 hex digits. */
+bool hr__hash_parse(const char *text, struct hr_hash128 *ret_hash);
 
 /* Streaming. create returns NULL when out of memory. */
 struct hr_hasher;

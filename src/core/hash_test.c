@@ -18,6 +18,21 @@ TEST(known_answers)
     CHECK(hr__hash64("a", 1, 0) != hr__hash64("a", 1, 1));
 }
 
+TEST(a_hash_reads_back_from_its_text)
+{
+    struct hr_hash128 hash = hr__hash128("a", 1), read = {0, 0};
+    char text[HR_HASH_TEXT_BYTES + 1] = "";
+
+    hr__hash_text(hash, text);
+    CHECK(hr__hash_parse(text, &read) && hr__hash_equal(hash, read));
+    text[32] = '0';
+    CHECK(!hr__hash_parse(text, &read));
+    text[31] = '\0';
+    CHECK(!hr__hash_parse(text, &read));
+    CHECK(!hr__hash_parse("", &read));
+    CHECK(!hr__hash_parse("99AA06D3014798D86001C324468D497F", &read));
+}
+
 TEST(pieces_hash_like_the_whole)
 {
     struct hr_hasher *hasher = hr__hasher_create();

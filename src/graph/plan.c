@@ -15,8 +15,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const variants[] = {"threads", "inline", "processes", "remote"};
-_Static_assert(COUNT(variants) == HR_PLAN_VARIANTS, "a word for each variant");
+const char *const hr__plan_variants[HR_PLAN_VARIANTS] = {"threads", "inline", "processes",
+                                                         "remote"};
 
 /* clang-format off */
 #define AT(member) offsetof(struct hr_plan, member)
@@ -58,7 +58,7 @@ static const struct hr_plan_item stage[] = {
     {"overlap_ns",    HR_PLAN_U64,    AT(overlap_ns), 0, NS_MAX, NULL},
 };
 static const struct hr_plan_item expand[] = {
-    {"expand_variant", HR_PLAN_WORD, AT(expand_variant), 0, HR_PLAN_VARIANTS - 1, variants},
+    {"expand_variant", HR_PLAN_WORD, AT(expand_variant), 0, HR_PLAN_VARIANTS - 1, hr__plan_variants},
 };
 #undef AT
 
@@ -76,7 +76,7 @@ static const struct hr_plan_item stage_memory[] = {
 
 #define AT(member) offsetof(struct hr_plan_step, member)
 static const struct hr_plan_item step[] = {
-    {"variant",      HR_PLAN_WORD,   AT(variant), 0, HR_PLAN_VARIANTS - 1, variants},
+    {"variant",      HR_PLAN_WORD,   AT(variant), 0, HR_PLAN_VARIANTS - 1, hr__plan_variants},
     {"made_after",   HR_PLAN_BOOL,   AT(force_after), 0, 1, NULL},
     {"reason",       HR_PLAN_REASON, AT(reason), 0, 0, NULL},
 };

@@ -32,6 +32,9 @@ struct hr_plan_table {
 extern const struct hr_plan_table hr__plan_top, hr__plan_memory, hr__plan_stage,
     hr__plan_stage_memory, hr__plan_step, hr__plan_expand;
 
+/* The words of enum hr_plan_variant. */
+extern const char *const hr__plan_variants[HR_PLAN_VARIANTS];
+
 /* A number, truth or word of the member; not of a REASON. */
 int64_t hr__plan_item_get(const struct hr_plan_item *item, const void *object);
 void hr__plan_item_set(const struct hr_plan_item *item, void *object, int64_t value);
