@@ -162,10 +162,10 @@ struct hr_graph *hr__graph_create(void)
     if (graph == NULL)
         return NULL;
     graph->private = hr__calloc(1, sizeof *graph->private);
-    graph->codes = hr__calloc(1, sizeof *graph->codes);
+    graph->codes = hr__code_table_create();
     if (graph->private == NULL || graph->codes == NULL) {
         hr__free(graph->private);
-        hr__free(graph->codes);
+        hr__code_table_unref(graph->codes);
         hr__free(graph);
         return NULL;
     }
@@ -237,7 +237,7 @@ void hr__graph_destroy(struct hr_graph *graph)
     hr__free(graph->rewrites);
     hr__graph_declared_finish(graph->private);
     hr__doc_destroy(graph->private->written);
-    hr__code_table_destroy(graph->codes);
+    hr__code_table_unref(graph->codes);
     hr__free(graph->private);
     hr__free(graph->file);
     hr__free(graph);

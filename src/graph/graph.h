@@ -157,6 +157,17 @@ bool hr__graph_may_split(const struct hr_graph *graph, uint32_t node);
 /* Adds the rewrite "make" at a node. Must precede freeze. */
 HR_CHECK enum hr_err hr__graph_make_after(struct hr_graph *graph, uint32_t node);
 
+/*
+ * A copy whose place i holds the node `nodes[i]`, a permutation of graph->count numbers,
+ * and reads what place i reads. Nodes keep their names, hence their random draws, and
+ * their lines in the file; the copy shares the graph's table of code and is not frozen.
+ * Freezing it fails if nodes do not fit where they stand. It prints with all values in
+ * place of the file's parameters.
+ */
+HR_CHECK enum hr_err
+hr__graph_permute(const struct hr_graph *graph, const uint32_t *nodes,
+                  struct hr_graph **ret_graph, struct hr_error *reterr);
+
 /* Sets code, place and message; returns `code`. */
 enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *file,
                         int line, int column, const char *format, ...) HR_PRINTF(6, 7);

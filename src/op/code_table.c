@@ -73,10 +73,8 @@ enum hr_err hr__code_table_host(struct hr_code_table *table,
     return HR_OK;
 }
 
-void hr__code_table_destroy(struct hr_code_table *table)
+static void destroy(struct hr_code_table *table)
 {
-    if (table == NULL)
-        return;
     for (size_t i = 0; i < table->count; i++) {
         struct hr_code_entry *entry = &table->entries[i];
 
@@ -89,6 +87,33 @@ void hr__code_table_destroy(struct hr_code_table *table)
         table->host.release(table->host.user);
     hr__free(table->entries);
     hr__free(table);
+}
+
+struct hr_code_table *hr__code_table_create(void)
+{
+    struct hr_code_table *table = hr__calloc(1, sizeof *table);
+
+    if (table != NULL)
+        atomic_init(&table->refs, 1);
+    return table;
+}
+
+struct hr_code_table *hr__code_table_ref(struct hr_code_table *table)
+{
+    unsigned before = atomic_fetch_add_explicit(&table->refs, 1, memory_order_relaxed);
+
+    assert(before > 0); /* the caller holds one */
+    (void)before;
+    return table;
+}
+
+void hr__code_table_unref(struct hr_code_table *table)
+{
+    if (table == NULL)
+        return;
+    assert(atomic_load_explicit(&table->refs, memory_order_relaxed) > 0);
+    if (atomic_fetch_sub_explicit(&table->refs, 1, memory_order_acq_rel) == 1)
+        destroy(table);
 }
 
 enum hr_err hr__code_table_find(const struct hr_code_table *table, const char *name,

@@ -1,13 +1,15 @@
 /*
  * op/code_table.h - the user's code as a graph holds it, and as a node uses it.
  *
- * The table belongs to the graph and does not change once that is frozen, so the pointers
- * into it that opened nodes hold are good for as long as the graph.
+ * A table belongs to a graph and to its copies in other orders. It does not change once
+ * the graph is frozen, so the pointers into it that opened nodes hold are good for as
+ * long as one of these graphs.
  */
 #ifndef HR_OP_CODE_TABLE_H
 #define HR_OP_CODE_TABLE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "headrace/code.h"
 #include "op/schema.h"
@@ -18,10 +20,18 @@ struct hr_code_entry {
 };
 
 struct hr_code_table {
+    atomic_uint refs;
     struct hr_code_entry *entries;
     size_t count;
     struct hr_code_host host; /* start is NULL when there is none */
 };
+
+/* An empty table with one reference. NULL when out of memory. */
+HR_CHECK struct hr_code_table *hr__code_table_create(void);
+/* Add or drop a reference; the last one releases all code and the host. NULL is fine for
+ * the latter. Thread-safe. */
+struct hr_code_table *hr__code_table_ref(struct hr_code_table *table);
+void hr__code_table_unref(struct hr_code_table *table);
 
 /* See hr_graph_code, hr_graph_code_host. */
 HR_CHECK enum hr_err
@@ -30,8 +40,6 @@ hr__code_table_add(struct hr_code_table *table, const char *name,
 HR_CHECK enum hr_err
 hr__code_table_host(struct hr_code_table *table, const struct hr_code_host *host,
                     struct hr_error *reterr);
-/* Releases all code and the host. NULL is fine. */
-void hr__code_table_destroy(struct hr_code_table *table);
 
 /* On failure the message says how code is registered, with the nearest name. */
 HR_CHECK enum hr_err

@@ -1,0 +1,83 @@
+/*
+ * graph/graph_permute.c - the nodes of a graph in other places.
+ *
+ * A place is a position in the list of nodes with the inputs that are written there. The
+ * nodes that stand in the places change; names go with the nodes, and with them their
+ * random draws.
+ */
+#include "graph/graph_private.h"
+
+#include <assert.h>
+
+#include "core/alloc.h"
+
+static enum hr_err no_memory(struct hr_error *error)
+{
+    return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+}
+
+/* Places read from places. */
+static enum hr_err append(const struct hr_graph *graph, struct hr_graph *copy,
+                          uint32_t place, uint32_t node, struct hr_error *reterr)
+{
+    const struct hr_graph_node *n = &graph->nodes[node], *p = &graph->nodes[place];
+    struct hr_doc *given = NULL;
+
+    if (n->given != NULL) {
+        given = hr__doc_copy(n->given);
+        if (given == NULL)
+            return no_memory(reterr);
+    }
+    return hr__graph_append(copy, n->op->name, n->name, p->inputs, p->input_count, given,
+                            n->line, n->column, reterr);
+}
+
+static enum hr_err fill(const struct hr_graph *graph, const uint32_t *nodes,
+                        struct hr_graph *copy, struct hr_error *reterr)
+{
+    hr__code_table_unref(copy->codes);
+    copy->codes = hr__code_table_ref(graph->codes);
+    if (graph->file != NULL) {
+        copy->file = hr__strdup(graph->file);
+        if (copy->file == NULL)
+            return no_memory(reterr);
+    }
+    for (uint32_t i = 0; i < graph->count; i++)
+        HR_TRY(append(graph, copy, i, nodes[i], reterr));
+    for (size_t r = 0; r < graph->rewrite_count; r++)
+        for (uint32_t i = 0; i < graph->count; i++)
+            if (nodes[i] == graph->rewrites[r].node &&
+                hr__graph_make_after(copy, i) != HR_OK)
+                return no_memory(reterr);
+    return HR_OK;
+}
+
+static bool is_permutation(const uint32_t *nodes, size_t count)
+{
+    bool seen[HR_GRAPH_NODES_MAX] = {false};
+
+    for (size_t i = 0; i < count; i++) {
+        if (nodes[i] >= count || seen[nodes[i]])
+            return false;
+        seen[nodes[i]] = true;
+    }
+    return true;
+}
+
+enum hr_err hr__graph_permute(const struct hr_graph *graph, const uint32_t *nodes,
+                              struct hr_graph **ret_graph, struct hr_error *reterr)
+{
+    struct hr_graph *copy = hr__graph_create();
+    enum hr_err code;
+
+    assert(is_permutation(nodes, graph->count));
+    if (copy == NULL)
+        return no_memory(reterr);
+    code = fill(graph, nodes, copy, reterr);
+    if (code != HR_OK) {
+        hr__graph_unref(copy);
+        return code;
+    }
+    *ret_graph = copy;
+    return HR_OK;
+}
