@@ -1469,7 +1469,7 @@ def image_affine(
 ) -> Pipeline:
     """Rotate, shift, scale and shear the image at random.
 
-    Operator `image.affine`, kind map, version 1; random.
+    Operator `image.affine`, kind map, version 1; random, warps.
 
     Like torchvision's RandomAffine about the centre. Every quantity is drawn, even if
     its interval is a single number.
@@ -2324,7 +2324,7 @@ def image_rotate(
 ) -> Pipeline:
     """Rotate the image by a random angle.
 
-    Operator `image.rotate`, kind map, version 1; random.
+    Operator `image.rotate`, kind map, version 1; random, warps.
 
     Like torchvision's RandomRotation about the centre. `degrees: [90, 90]` rotates by a
     fixed angle. uint8 images are rounded to the nearest level. `expand` chooses the

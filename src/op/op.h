@@ -67,6 +67,10 @@ enum hr_trait {
                                     ORDER op */
     HR_TRAIT_BATCHED = 1 << 15,  /* takes batches as well as records */
     HR_TRAIT_TEST_ONLY = 1 << 16, /* debug.*: listed only when asked for */
+
+    /* MAP ops on images, too: interpolated between pixels, and filled where there are
+     * none. */
+    HR_TRAIT_WARPS = 1 << 17,
 };
 
 /* How far two ways of making a value may differ. */

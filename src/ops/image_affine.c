@@ -105,7 +105,7 @@ const struct hr_op hr_op_image_affine = {
         "if its interval is a single number.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_WARPS,
     HR_PARAMS(affine_params, struct affine),
     HR_MOVE_STATE,
     .infer = affine_infer,

@@ -62,7 +62,7 @@ const struct hr_op hr_op_image_rotate = {
         "chooses the smallest size that shows everything; torchvision may add a line.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_WARPS,
     HR_PARAMS(rotate_params, struct rotate),
     HR_MOVE_STATE,
     .infer = rotate_infer,

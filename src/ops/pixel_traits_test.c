@@ -266,6 +266,34 @@ TEST(resampling_ops_interpolate)
     bench_finish(&b);
 }
 
+/* No level is outside those of the image and the fill, which is black. */
+TEST(ops_that_warp_interpolate_or_fill)
+{
+    uint8_t levels[BYTES];
+
+    setup();
+    EACH_WITH(HR_TRAIT_WARPS, row, op)
+    {
+        struct result r;
+        bool kept = false;
+
+        memset(levels, 0, BYTES);
+        r = apply(row, levels, 1);
+        for (int64_t i = 0; i < r.height * r.width; i++)
+            CHECK_EQ_INT(level(&r, i, 0), 0);
+        finish(&r);
+        memset(levels, 77, BYTES);
+        r = apply(row, levels, 1);
+        for (int64_t i = 0; i < r.height * r.width; i++) {
+            CHECK(level(&r, i, 0) <= 77);
+            kept = kept || level(&r, i, 0) == 77;
+        }
+        CHECK(kept);
+        finish(&r);
+    }
+    bench_finish(&b);
+}
+
 /* ---- memory of results ---- */
 
 /* Also if the record alone uses the input: no op works in place, so any two may use the

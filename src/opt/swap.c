@@ -1,5 +1,5 @@
 /*
- * opt/swap.c - which neighbours commute, by what their ops declare.
+ * opt/swap.c - which nodes commute, by what their ops declare.
  */
 #include "opt/swap.h"
 
@@ -81,10 +81,41 @@ static bool is_exact(const struct hr_graph_node *n)
            n->made_strictness == HR_STRICTNESS_EXACT;
 }
 
+#define MOVES (HR_TRAIT_GEOMETRIC | HR_TRAIT_RESAMPLING | HR_TRAIT_WARPS)
+
+/* Whether the node leaves an image of these sizes as large as it is. */
+static bool keeps_size(const struct hr_graph *graph, uint32_t node, const char *name,
+                       int64_t height, int64_t width)
+{
+    struct hr_schema input = graph->nodes[graph->nodes[node].inputs[0]].schema, output;
+    struct hr_field *field = hr__schema_find(&input, name);
+    const struct hr_field *after;
+
+    if (field == NULL || !hr__field_has_pixels(field))
+        return false;
+    hr__dim_set(hr__field_height(field), height);
+    hr__dim_set(hr__field_width(field), width);
+    if (hr__graph_infer(graph, node, &input, &output) != HR_OK)
+        return false;
+    after = hr__schema_get(&output, name);
+    for (int d = 0; after != NULL && d < field->ndim; d++)
+        if (after->ndim != field->ndim || after->dims[d].size != field->dims[d].size)
+            return false;
+    return after != NULL;
+}
+
+/* Whether it does so wherever it stands: two sizes that no op has as its own tell. */
+static bool keeps_any_size(const struct hr_graph *graph, uint32_t node, const char *field)
+{
+    return keeps_size(graph, node, field, 1021, 1499) &&
+           keeps_size(graph, node, field, 1733, 1151);
+}
+
 /* The nodes change the same image. */
-static void swap_pixels(const struct hr_graph_node *a, const struct hr_graph_node *b,
+static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t second,
                         const char *field, struct hr_swap *swap)
 {
+    const struct hr_graph_node *a = &graph->nodes[first], *b = &graph->nodes[second];
     uint32_t traits = a->op->traits, other = b->op->traits;
     bool first_is_pixel = (traits & HR_TRAIT_POINTWISE) != 0;
     uint32_t point = first_is_pixel ? traits : other;
@@ -101,14 +132,31 @@ static void swap_pixels(const struct hr_graph_node *a, const struct hr_graph_nod
                "rounding",
                field);
         swap->needs = HR_STRICTNESS_CLOSE;
-    } else if ((point & HR_TRAIT_POINTWISE) != 0 && (moves & HR_TRAIT_RESAMPLING) != 0) {
+    } else if ((point & HR_TRAIT_POINTWISE) != 0 &&
+               (moves & (HR_TRAIT_RESAMPLING | HR_TRAIT_WARPS)) != 0) {
         answer(swap, true,
                "one changes each pixel of '%.32s', the other interpolates between pixels",
+               field);
+        swap->needs = HR_STRICTNESS_RELAXED;
+    } else if ((traits & MOVES) != 0 && (other & MOVES) != 0 &&
+               (keeps_any_size(graph, first, field) ||
+                keeps_any_size(graph, second, field))) {
+        answer(swap, true, "both move pixels of '%.32s', and one of them keeps its size",
                field);
         swap->needs = HR_STRICTNESS_RELAXED;
     } else {
         answer(swap, false, "both change '%.32s'", field);
     }
+}
+
+/* Whether a chain leads from one to the other. */
+static bool follows(const struct hr_graph *graph, uint32_t first, uint32_t second)
+{
+    for (uint32_t at = second; at != first; at = graph->nodes[at].inputs[0])
+        if (graph->nodes[at].input_count != 1 ||
+            hr__graph_consumers(graph, graph->nodes[at].inputs[0]) != 1)
+            return false;
+    return first != second;
 }
 
 void hr__swap(const struct hr_graph *graph, uint32_t first, uint32_t second,
@@ -118,8 +166,7 @@ void hr__swap(const struct hr_graph *graph, uint32_t first, uint32_t second,
     bool updates;
     const char *field;
 
-    assert(graph->frozen && b->input_count == 1 && b->inputs[0] == first);
-    assert(hr__graph_consumers(graph, first) == 1);
+    assert(graph->frozen && follows(graph, first, second));
     memset(ret_swap, 0, sizeof *ret_swap);
     ret_swap->needs = HR_STRICTNESS_EXACT;
     if (!is_movable(a, ret_swap) || !is_movable(b, ret_swap))
@@ -128,7 +175,7 @@ void hr__swap(const struct hr_graph *graph, uint32_t first, uint32_t second,
     if (depends(b, a))
         answer(ret_swap, false, "'%.64s' depends on '%.64s'", b->name, a->name);
     else if (field != NULL && updates)
-        swap_pixels(a, b, field, ret_swap);
+        swap_pixels(graph, first, second, field, ret_swap);
     else if (field != NULL)
         answer(ret_swap, false, "one makes or changes '%.32s', which the other uses",
                field);

@@ -152,7 +152,7 @@ TEST(swapped_nodes_give_the_records_that_are_promised)
     static const char *const before[] = {
         "  - image.decode: {mode: exact}\n",
         "  - image.decode: {mode: close}\n",
-        "  - image.decode: {mode: close}\n  - image.clip: {max: 250}\n    name: c\n",
+        "  - image.decode: {mode: close}\n  - image.clip: {min: 0, max: 250}\n",
         "  - image.decode: {mode: exact}\n  - tensor.cast: {dtype: float32}\n",
     };
     size_t count = sizeof steps / sizeof steps[0];

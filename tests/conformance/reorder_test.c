@@ -1,0 +1,308 @@
+/*
+ * tests/conformance/reorder_test.c - a graph in the order that hr__reorder() finds gives
+ * the records that its strictness promises, and costs no more than the written one.
+ *
+ * Costs are drawn, not measured, so that any order may be the cheapest.
+ */
+#include "tests/conformance/photos.h"
+#include "tests/support/check.h"
+#include "tests/support/outcome.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/rng.h"
+#include "opt/reorder.h"
+
+#define HEAD                                                                             \
+    "headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"                            \
+    "  - source.files: {path: \"${data}\", labels: folder}\n"                            \
+    "  - order.take: {count: 8}\n"
+
+/* Steps that may stand anywhere behind a decode. */
+static const char *const steps[] = {
+    "image.flip: {p: 0.5}",
+    "image.flip: {p: 0.5, direction: vertical}",
+    "image.grayscale: {p: 0.5, channels: 3}",
+    "image.clip: {min: 20, max: 200}",
+    "image.resize: {size: [60, 50]}",
+    "image.center_crop: {size: 24}",
+    "image.random_resized_crop: {size: 32}",
+    "image.rotate: {degrees: [0, 5]}",
+    "image.color_jitter: {brightness: 0.3}",
+    "tensor.cast: {dtype: float32}",
+    "tensor.one_hot: {field: label, classes: 64, to: hot}",
+    "tensor.cast: {field: label, dtype: int32}",
+    "record.filter: {expr: \"label < 3\"}",
+    "record.filter: {expr: \"label > 0\"}",
+};
+#define STEPS (sizeof steps / sizeof steps[0])
+
+/* Records of a run, batch by batch. */
+static struct outcome *run(struct hr_graph *graph)
+{
+    struct outcome_job job = outcome_job_text("");
+    struct outcome *outcome;
+    char *text;
+
+    CHECK_OK(hr_graph_print(graph, HR_GRAPH_YAML, &text, NULL));
+    job.text = text;
+    job.options.seed = check_seed();
+    outcome = outcome_run(&job);
+    hr_free(text);
+    return outcome;
+}
+
+/* A graph of drawn steps, frozen; steps that do not fit are left out. */
+static struct hr_graph *draw_graph(struct hr_rng *rng, const char *mode)
+{
+    static char text[2048], longer[4096];
+    struct hr_graph_param data = {"data", photos_good()};
+    struct hr_graph *graph = NULL;
+    size_t wanted = 2 + hr__rng_below(rng, 7);
+
+    snprintf(text, sizeof text, HEAD "  - image.decode: {mode: %s}\n", mode);
+    for (size_t i = 0; i < wanted; i++) {
+        struct hr_graph *more = NULL;
+
+        snprintf(longer, sizeof longer, "%s  - %s\n", text,
+                 steps[hr__rng_below(rng, STEPS)]);
+        if (hr_graph_parse(longer, strlen(longer), "drawn", &data, 1, &more, NULL) !=
+                HR_OK ||
+            hr_graph_freeze(more, NULL) != HR_OK) {
+            hr_graph_unref(more);
+            continue;
+        }
+        hr_graph_unref(graph);
+        graph = more;
+        snprintf(text, sizeof text, "%s", longer);
+    }
+    return graph;
+}
+
+static double drawn(struct hr_rng *rng, double least, double most)
+{
+    return least * pow(most / least, (double)hr__rng_below(rng, 1000) / 1000);
+}
+
+static void draw_profile(const struct hr_graph *graph, struct hr_rng *rng,
+                         struct hr_profile *ret_profile)
+{
+    *ret_profile = (struct hr_profile){
+        .machine = {"none", "c", 1}
+    };
+    for (size_t i = 0; i < graph->count; i++) {
+        const struct hr_graph_node *n = &graph->nodes[i];
+        struct hr_profile_node *node = hr__profile_add(ret_profile, n->name, n->op->name);
+
+        CHECK(node != NULL);
+        node->fingerprint = n->fingerprint;
+        node->records_in = 1000;
+        node->records_out = n->op->kind == HR_OP_FILTER ? hr__rng_below(rng, 1001) : 1000;
+        node->cpu_ns = drawn(rng, 10, 1e7);
+        node->bytes_in = drawn(rng, 1e3, 1e6);
+        node->bytes_out = node->bytes_in * drawn(rng, 0.1, 10);
+        node->fixed = hr__rng_below(rng, 2) ? 0.5 : HR_PROFILE_UNKNOWN;
+    }
+}
+
+static int moved[2];
+
+static void check_order(const struct hr_graph *graph, const struct hr_profile *profile,
+                        enum hr_reorder_rule rule, enum hr_strictness strictness)
+{
+    struct hr_reorder_settings settings = {rule, strictness};
+    struct hr_error error = {0};
+    struct hr_reorder order;
+    struct hr_graph *other;
+    struct outcome *written, *changed;
+
+    CHECK_OK(hr__reorder(graph, profile, &settings, &order, &error));
+    if (rule == HR_RULE_HEADRACE)
+        CHECK(order.ns <= order.written_ns * (1 + 1e-9));
+    if (rule == HR_RULE_WRITTEN)
+        CHECK(order.moved == 0 && order.ns == order.written_ns);
+    if (order.moved == 0) {
+        hr__reorder_finish(&order);
+        return;
+    }
+    moved[strictness == HR_STRICTNESS_RELAXED]++;
+    if (hr__graph_permute(graph, order.nodes, &other, &error) != HR_OK ||
+        hr_graph_freeze(other, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    if (strictness == HR_STRICTNESS_EXACT) {
+        written = run((struct hr_graph *)graph);
+        changed = run(other);
+        CHECK_ERR(HR_ERR_END, written->code);
+        outcome_check_same(written, changed, 0, "in another order");
+        outcome_free(written);
+        outcome_free(changed);
+    }
+    hr__reorder_finish(&order);
+    hr_graph_unref(other);
+}
+
+TEST(a_cheaper_order_gives_the_records_that_it_promises)
+{
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    for (int round = 0; round < 150; round++) {
+        struct hr_graph *graph =
+            draw_graph(&rng, hr__rng_below(&rng, 2) ? "exact" : "close");
+        struct hr_profile profile;
+
+        if (graph == NULL)
+            continue;
+        draw_profile(graph, &rng, &profile);
+        check_order(graph, &profile, HR_RULE_HEADRACE, HR_STRICTNESS_EXACT);
+        check_order(graph, &profile, HR_RULE_HEADRACE, HR_STRICTNESS_CLOSE);
+        check_order(graph, &profile, HR_RULE_HEADRACE, HR_STRICTNESS_RELAXED);
+        check_order(graph, &profile, HR_RULE_PECAN, HR_STRICTNESS_EXACT);
+        check_order(graph, &profile, HR_RULE_WRITTEN, HR_STRICTNESS_RELAXED);
+        hr__profile_finish(&profile);
+        hr_graph_unref(graph);
+    }
+    printf("# %d orders exact or close, %d relaxed\n", moved[0], moved[1]);
+    CHECK(moved[0] >= 20 && moved[1] >= 20);
+}
+
+/* ---- orders that are known ---- */
+
+static struct hr_graph *chain(const char *nodes)
+{
+    struct hr_graph_param data = {"data", photos_good()};
+    struct hr_graph *graph = NULL;
+    struct hr_error error = {0};
+    char text[2048];
+
+    snprintf(text, sizeof text, HEAD "  - image.decode: {mode: exact}\n%s", nodes);
+    if (hr_graph_parse(text, strlen(text), "chain", &data, 1, &graph, &error) != HR_OK ||
+        hr_graph_freeze(graph, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    return graph;
+}
+
+/* Every node takes 1 ns per byte of images of 600 kB; a resize leaves a tenth of them, a
+ * cast to float makes them four times as large. */
+static void plain_profile(const struct hr_graph *graph, struct hr_profile *ret_profile)
+{
+    double bytes = 6e5;
+
+    *ret_profile = (struct hr_profile){
+        .machine = {"none", "c", 1}
+    };
+    for (size_t i = 0; i < graph->count; i++) {
+        const struct hr_graph_node *n = &graph->nodes[i];
+        struct hr_profile_node *node = hr__profile_add(ret_profile, n->name, n->op->name);
+
+        CHECK(node != NULL);
+        node->fingerprint = n->fingerprint;
+        node->records_in = node->records_out = 100;
+        node->cpu_ns = node->bytes_in = bytes;
+        if (strcmp(n->op->name, "image.resize") == 0)
+            bytes *= 0.1;
+        else if (strcmp(n->op->name, "tensor.cast") == 0)
+            bytes *= 4;
+        node->bytes_out = bytes;
+    }
+}
+
+/* The names after the decode, in the order that is found. */
+static const char *
+names(const char *nodes, enum hr_reorder_rule rule, enum hr_strictness strictness)
+{
+    struct hr_reorder_settings settings = {rule, strictness};
+    struct hr_graph *graph = chain(nodes);
+    struct hr_profile profile;
+    struct hr_reorder order;
+    static char text[512];
+    size_t at = 0;
+
+    plain_profile(graph, &profile);
+    CHECK_OK(hr__reorder(graph, &profile, &settings, &order, NULL));
+    for (size_t i = 3; i < graph->count; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i > 3 ? " " : "",
+                               graph->nodes[order.nodes[i]].name);
+    hr__reorder_finish(&order);
+    hr__profile_finish(&profile);
+    hr_graph_unref(graph);
+    return text;
+}
+
+#define NODE(op, name) "  - image." op "\n    name: " name "\n"
+#define FLIP NODE("flip: {p: 0.5}", "flip")
+#define ROTATE NODE("rotate: {degrees: [0, 5]}", "rotate")
+#define RESIZE NODE("resize: {size: [60, 50]}", "resize")
+#define PINNED NODE("resize: {size: [60, 50], keep_position: true}", "resize")
+#define CLIP NODE("clip: {min: 20, max: 200}", "clip")
+#define CAST "  - tensor.cast: {dtype: float32}\n    name: cast\n"
+
+TEST(a_resize_moves_to_the_front_only_where_that_is_asked_for)
+{
+    const char *nodes = ROTATE CLIP RESIZE;
+
+    CHECK_EQ_STR(names(nodes, HR_RULE_HEADRACE, HR_STRICTNESS_EXACT),
+                 "rotate clip resize");
+    CHECK_EQ_STR(names(nodes, HR_RULE_HEADRACE, HR_STRICTNESS_RELAXED),
+                 "resize rotate clip");
+    CHECK_EQ_STR(names(nodes, HR_RULE_PECAN, HR_STRICTNESS_RELAXED),
+                 "resize rotate clip");
+    CHECK_EQ_STR(names(nodes, HR_RULE_WRITTEN, HR_STRICTNESS_RELAXED),
+                 "rotate clip resize");
+}
+
+TEST(a_node_that_keeps_its_position_divides_a_chain)
+{
+    CHECK_EQ_STR(names(ROTATE CLIP PINNED, HR_RULE_HEADRACE, HR_STRICTNESS_RELAXED),
+                 "rotate clip resize");
+    CHECK_EQ_STR(names(ROTATE CLIP PINNED, HR_RULE_PECAN, HR_STRICTNESS_RELAXED),
+                 "rotate clip resize");
+}
+
+TEST(a_cast_to_a_larger_type_moves_back_past_what_only_moves_pixels)
+{
+    CHECK_EQ_STR(names(CLIP CAST FLIP, HR_RULE_HEADRACE, HR_STRICTNESS_EXACT),
+                 "clip flip cast");
+}
+
+TEST(a_profile_of_another_graph_is_refused_with_the_node)
+{
+    struct hr_reorder_settings settings = {HR_RULE_HEADRACE, HR_STRICTNESS_EXACT};
+    struct hr_graph *graph = chain(FLIP CLIP), *other = chain(FLIP RESIZE);
+    struct hr_error error = {0};
+    struct hr_profile profile;
+    struct hr_reorder order;
+
+    plain_profile(other, &profile);
+    CHECK_ERR(HR_ERR_STATE, hr__reorder(graph, &profile, &settings, &order, &error));
+    CHECK(strstr(error.message, "'clip' (image.clip)") != NULL);
+    CHECK(order.nodes == NULL);
+    hr__profile_finish(&profile);
+    hr_graph_unref(graph);
+    hr_graph_unref(other);
+}
+
+TEST(every_failed_allocation_is_an_error)
+{
+    struct hr_reorder_settings settings = {HR_RULE_HEADRACE, HR_STRICTNESS_RELAXED};
+    struct hr_graph *graph = chain(ROTATE CLIP RESIZE);
+    struct hr_profile profile;
+    enum hr_err code = HR_ERR_MEMORY;
+
+    plain_profile(graph, &profile);
+    for (uint64_t nth = 1; code != HR_OK; nth++) {
+        struct hr_reorder order;
+
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        code = hr__reorder(graph, &profile, &settings, &order, NULL);
+        hr__fault_arm(0, 0);
+        CHECK(code == HR_OK || (code == HR_ERR_MEMORY && order.nodes == NULL));
+        hr__reorder_finish(&order);
+        CHECK(nth < 100);
+    }
+    hr__profile_finish(&profile);
+    hr_graph_unref(graph);
+}
