@@ -7,14 +7,14 @@
 #include <locale.h>
 #include <string.h>
 
-extern const struct cli_command cmd_run, cmd_inspect, cmd_explain, cmd_plan, cmd_ops,
-    cmd_pack, cmd_synth, cmd_index, cmd_jpeg, cmd_bench, cmd_worker, cmd_help,
+extern const struct cli_command cmd_run, cmd_inspect, cmd_explain, cmd_plan, cmd_profile,
+    cmd_ops, cmd_pack, cmd_synth, cmd_index, cmd_jpeg, cmd_bench, cmd_worker, cmd_help,
     cmd_version, cmd_completion;
 
 const struct cli_command *const cli_commands[] = {
-    &cmd_run,    &cmd_inspect, &cmd_explain, &cmd_plan,       &cmd_pack,
-    &cmd_ops,    &cmd_synth,   &cmd_index,   &cmd_jpeg,       &cmd_bench,
-    &cmd_worker, &cmd_help,    &cmd_version, &cmd_completion, NULL,
+    &cmd_run,  &cmd_inspect, &cmd_explain,    &cmd_plan, &cmd_profile, &cmd_pack,
+    &cmd_ops,  &cmd_synth,   &cmd_index,      &cmd_jpeg, &cmd_bench,   &cmd_worker,
+    &cmd_help, &cmd_version, &cmd_completion, NULL,
 };
 
 /* Unwritten output (a full disk) must not look like success. */

@@ -30,6 +30,46 @@ TEST(a_line_is_found)
     NEAR(hr__fit_variance(&fit), 9 * (100.0 * 100 - 1) / 12);
 }
 
+TEST(the_fixed_part_is_where_the_line_meets_zero)
+{
+    struct hr_fit fit = {0}, noisy = {0};
+
+    for (int i = 0; i < 100; i++) {
+        hr__fit_add(&fit, 1, i, 49.5 + i);
+        hr__fit_add(&noisy, 1, 1000 + i % 2, i % 7);
+    }
+    NEAR(hr__fit_fixed(&fit), 0.5);
+    NEAR(hr__fit_fixed(&noisy), -1);
+    NEAR(hr__fit_fixed(&(struct hr_fit){0}), -1);
+}
+
+TEST(the_width_shrinks_with_the_root_of_the_count)
+{
+    struct hr_fit few = {0}, many = {0};
+
+    for (int i = 0; i < 401; i++)
+        hr__fit_add(&many, 3, 0, 100 + i % 2);
+    for (int i = 0; i < 101; i++)
+        hr__fit_add(&few, 1, 0, 100 + i % 2);
+    NEAR(hr__fit_count(&many), 401);
+    CHECK_NEAR(hr__fit_width(&few) / hr__fit_width(&many), 2, 1e-3);
+    NEAR(hr__fit_width(&(struct hr_fit){0}), -1);
+}
+
+TEST(sums_without_their_beginning)
+{
+    struct hr_fit all = {0}, begin = {0}, rest = {0};
+
+    for (int i = 0; i < 60; i++) {
+        hr__fit_add(&all, 1 + i % 3, i, 5.0 * i);
+        hr__fit_add(i < 20 ? &begin : &rest, 1 + i % 3, i, 5.0 * i);
+    }
+    hr__fit_subtract(&all, &begin);
+    NEAR(hr__fit_mean(&all), hr__fit_mean(&rest));
+    NEAR(hr__fit_slope(&all), hr__fit_slope(&rest));
+    NEAR(hr__fit_width(&all), hr__fit_width(&rest));
+}
+
 TEST(x_that_does_not_vary_has_no_slope)
 {
     struct hr_fit fit = {0};

@@ -187,6 +187,9 @@ bool hr__engine_pump(struct hr_engine *engine, struct hr_runner *runner);
 void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *ret_stats);
 HR_CHECK enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
                                            struct hr_node_stats *ret_stats);
+/* The sampled records of node `at` so far: y is their CPU time in the node, x their
+ * bytes. */
+struct hr_fit hr__engine_node_fit(struct hr_engine *engine, size_t at);
 HR_CHECK enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out);
 
 #endif

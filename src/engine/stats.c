@@ -249,6 +249,16 @@ enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
     return HR_OK;
 }
 
+struct hr_fit hr__engine_node_fit(struct hr_engine *engine, size_t at)
+{
+    struct hr_fit fit;
+
+    pthread_mutex_lock(&engine->lock);
+    fit = sum_node(engine, at).cost;
+    pthread_mutex_unlock(&engine->lock);
+    return fit;
+}
+
 /* {"name":..,"cat":..,...,"args":{"op":..,"thread":..,"batch":..,"epoch":..,...}} */
 static void print_span(const struct hr_engine *engine, int thread,
                        const struct hr_span *span, struct hr_str *out)

@@ -26,8 +26,8 @@ struct hr_profile_machine {
  * A node. "Per record" is per record that enters it: the records of a batch op's input,
  * the batches of an unbatch op's.
  *
- * Nodes with records_in 0 were not measured. In a complete profile these are the order
- * ops that are functions of a record's number (shuffle, take, shard): they cost nothing.
+ * Nodes with records_in 0 were not measured. Order ops that are functions of a record's
+ * number (shuffle, take, shard) cost nothing where they are above all filters.
  */
 struct hr_profile_node {
     char *name; /* of the node in the graph */

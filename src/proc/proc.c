@@ -157,10 +157,12 @@ static void add_time(struct hr_proc_time *sum, const struct hr_proc_time *theirs
     memcpy(&time, theirs, sizeof time);
     sum->wall_ns += time.wall_ns;
     if (time.cost.weight >= 0 && time.cost.weight < 1e15 && time.cost.y >= 0 &&
-        time.cost.y < 1e30 && time.cost.yy >= 0 && time.cost.yy < 1e60)
+        time.cost.y < 1e30 && time.cost.yy >= 0 && time.cost.yy < 1e60 &&
+        time.cost.ww >= 0 && time.cost.ww < 1e30)
         hr__fit_merge(&sum->cost, &(struct hr_fit){.weight = time.cost.weight,
                                                    .y = time.cost.y,
-                                                   .yy = time.cost.yy});
+                                                   .yy = time.cost.yy,
+                                                   .ww = time.cost.ww});
 }
 
 /* `out` holds the parts of the request that both sides compute. */

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(__file__))
 from support import Skip, example, graph, headrace, main, one_line, photos, run, run_json, temp, test
 
-commands = ["run", "inspect", "explain", "plan", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
+commands = ["run", "inspect", "explain", "plan", "profile", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
 
 
 @test
@@ -272,6 +272,20 @@ pipeline:
     assert [f["field"] for f in result["modes"][2]["from_exact"]] == ["a_image", "b_image"], result
     assert result["modes"][2]["from_exact"][0]["mean"] > 0, result
     assert all(m["cpu_us_per_record"] > 10 for m in result["modes"]), result
+
+
+@test
+def a_profile_has_every_node():
+    args = [example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=16", "--records", "40"]
+    profile = run_json("profile", *args, "-o", "p.json", "-q")
+    assert profile == json.loads((temp / "p.json").read_text())
+    names = [node["node"] for node in profile["nodes"]]
+    decode = next(node for node in profile["nodes"] if node["op"] == "image.decode")
+    assert profile["headrace_profile"] == 1 and decode["cpu_ns"] > 0 and decode["bytes_out"] > decode["bytes_in"]
+    text = run("profile", *args).stdout
+    assert all(name in text for name in names)
+    empty = graph("empty.yaml", "pipeline:\n  - source.range: {n: 0}\n  - debug.identity: {}\n")
+    one_line(run("profile", empty, "--seconds", "1", code=1), "nothing to measure")
 
 
 @test

@@ -1,0 +1,83 @@
+/*
+ * headrace/profile.h - measures what each node of a graph costs on this machine.
+ *
+ *     hr_profile_options_init(&options);
+ *     hr_graph_profile(graph, &options, &profile, &error);
+ *     for (at = 0; hr_profile_node(profile, at, &node) == HR_OK; at++)
+ *         ... node.cpu_ns ...
+ *     hr_profile_free(profile);
+ */
+#ifndef HR_PROFILE_H
+#define HR_PROFILE_H
+
+#include "headrace/dataset.h"
+#include "headrace/engine.h"
+
+HR_BEGIN_DECLS
+
+struct hr_profile;
+
+struct hr_profile_options {
+    uint64_t seed;       /* of order and augmentation, below 2^63 */
+    int64_t records_max; /* stop after this many records of the sources; 0: no limit */
+    double seconds_max;  /* stop after about this time; 0: 5 */
+    double width;        /* stop once the 95 % confidence interval of the cost of each
+                            node that matters is within this part of it; 0: 0.05 */
+    enum hr_variant variant; /* where nodes run */
+    int threads;             /* unless inline; 0: the CPUs this process may use */
+    bool fuse;               /* compose nodes. false: each makes its own result, so each
+                                has its own cost, where that changes no byte */
+    /* Called several times per second with the records that the sources gave, and a guess
+     * at how many they will give; NULL: none. */
+    hr_progress_fn *progress;
+    void *user;
+    uint64_t reserved[8]; /* zero */
+};
+
+/* Defaults: inline, not composed, 5 seconds, a width of 0.05. */
+HR_API void hr_profile_options_init(struct hr_profile_options *options);
+
+/*
+ * Runs the graph, over as many epochs as needed, and measures its nodes. What comes
+ * before the first batch is not counted. Freezes the graph if necessary. Bad records are
+ * skipped. Free *ret_profile with hr_profile_free(). HR_ERR_CANCELLED if `progress`
+ * returned false; HR_ERR_STATE if no record reaches the output: the message names the
+ * node that dropped them; HR_ERR_TIMEOUT if no batch was complete in time.
+ */
+HR_API HR_CHECK enum hr_err
+hr_graph_profile(struct hr_graph *graph, const struct hr_profile_options *options,
+                 struct hr_profile **ret_profile, struct hr_error *reterr);
+
+/* Reads what hr_profile_print wrote (docs/formats/profile.md); `name` is used in
+ * messages. */
+HR_API HR_CHECK enum hr_err
+hr_profile_parse(const char *text, size_t bytes, const char *name,
+                 struct hr_profile **ret_profile, struct hr_error *reterr);
+
+/* The profile as JSON; free with hr_free(). */
+HR_API HR_CHECK enum hr_err hr_profile_print(const struct hr_profile *profile,
+                                             char **ret_json, struct hr_error *reterr);
+
+/* NULL is allowed. */
+HR_API void hr_profile_free(struct hr_profile *profile);
+
+/* A node; docs/formats/profile.md describes the numbers. Times and bytes are per record
+ * that enters the node. Strings live as long as the profile. */
+struct hr_profile_info {
+    const char *node, *op;
+    uint64_t records_in, records_out;
+    double cpu_ns, wait_ns, deviation_ns;
+    double bytes_in, bytes_out;
+    double fixed, width;  /* -1: not known */
+    uint64_t reserved[8]; /* zero */
+};
+/* Nodes in the order of the graph; HR_ERR_RANGE past the last. */
+HR_API HR_CHECK enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,
+                                            struct hr_profile_info *ret_info);
+
+/* Seconds that were measured. */
+HR_API double hr_profile_seconds(const struct hr_profile *profile);
+
+HR_END_DECLS
+
+#endif

@@ -1,0 +1,282 @@
+/*
+ * api/profile_run.c - runs a graph until the costs of its nodes are known.
+ *
+ * The engine's meters only count up, so what came before the first batch (page faults,
+ * opened files, first calls) is subtracted.
+ */
+#include "api/profile_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "engine/engine.h"
+
+#define POLL_NS 50000000u   /* between looks at the meters */
+#define LEAST_NS 300000000u /* measured at least */
+#define LEAST_RECORDS 32    /* of the sources, measured at least */
+#define SHARE_MIN 0.01      /* of the CPU time: other nodes need no narrow interval */
+#define PATIENCE 4          /* times the limit, until the first batch */
+
+/* What a node did since the iterator was opened. */
+struct sums {
+    uint64_t records_in, records_out;
+    double cpu_ns, wait_ns, bytes_in, bytes_out;
+    struct hr_fit fit;
+};
+
+struct profiling {
+    const struct hr_graph *graph;
+    const struct hr_profile_options *options;
+    struct hr_iter *iter;
+    struct sums *base, *now;       /* per node: at the first batch; last looked at */
+    uint64_t began, based, looked; /* when; based: 0 before the first batch */
+    uint64_t limit_ns;
+    struct hr_error *error;
+};
+
+static void look(struct profiling *p)
+{
+    for (size_t i = 0; i < p->graph->count; i++) {
+        struct hr_node_stats s;
+
+        if (hr_iter_node_stats(p->iter, i, &s) != HR_OK)
+            continue;
+        p->now[i] = (struct sums){
+            .records_in = s.records,
+            .records_out = s.records_out,
+            .cpu_ns = s.seconds * 1e9,
+            .wait_ns = s.wait_seconds * 1e9,
+            .bytes_in = (double)s.bytes_in,
+            .bytes_out = (double)s.bytes_out,
+            .fit = hr__engine_node_fit((struct hr_engine *)p->iter, i),
+        };
+    }
+    p->looked = hr__now_ns();
+}
+
+/* Since the first batch; since the start if the node has done nothing since then. */
+static struct sums measured(const struct profiling *p, size_t node)
+{
+    struct sums s = p->now[node];
+    const struct sums *base = &p->base[node];
+
+    if (s.records_in == base->records_in)
+        return s;
+    s.records_in -= base->records_in;
+    s.records_out -= base->records_out;
+    s.cpu_ns = fmax(s.cpu_ns - base->cpu_ns, 0);
+    s.wait_ns = fmax(s.wait_ns - base->wait_ns, 0);
+    s.bytes_in = fmax(s.bytes_in - base->bytes_in, 0);
+    s.bytes_out = fmax(s.bytes_out - base->bytes_out, 0);
+    hr__fit_subtract(&s.fit, &base->fit);
+    return s;
+}
+
+/* Records that the sources have given, since the start. */
+static uint64_t source_records(const struct profiling *p)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < p->graph->count; i++)
+        if (p->graph->nodes[i].input_count == 0 && p->now[i].records_in > most)
+            most = p->now[i].records_in;
+    return most;
+}
+
+static bool is_narrow(const struct profiling *p)
+{
+    double all = 0;
+
+    for (size_t i = 0; i < p->graph->count; i++)
+        all += measured(p, i).cpu_ns;
+    for (size_t i = 0; i < p->graph->count; i++) {
+        struct sums s = measured(p, i);
+        double width = hr__fit_width(&s.fit);
+
+        if (s.cpu_ns < SHARE_MIN * all)
+            continue;
+        if (p->graph->nodes[i].input_count == 0 && s.records_in < LEAST_RECORDS)
+            return false;
+        if (width > p->options->width)
+            return false;
+    }
+    return true;
+}
+
+static bool is_done(const struct profiling *p)
+{
+    int64_t records_max = p->options->records_max;
+
+    if (p->based == 0)
+        return false;
+    if (records_max > 0 && source_records(p) >= (uint64_t)records_max)
+        return true;
+    if (p->looked - p->began >= p->limit_ns)
+        return true;
+    return p->looked - p->based >= LEAST_NS && is_narrow(p);
+}
+
+/* Why no batch came. */
+static enum hr_err tell_nothing(const struct profiling *p)
+{
+    double seconds = (double)(p->looked - p->began) * 1e-9;
+
+    if (source_records(p) == 0)
+        return hr__fail(p->error, HR_ERR_STATE,
+                        "there is nothing to measure: the sources gave no record in "
+                        "%.1f s",
+                        seconds);
+    for (size_t i = 0; i < p->graph->count; i++) {
+        const struct hr_graph_node *node = &p->graph->nodes[i];
+
+        if (p->now[i].records_in == 0 || p->now[i].records_out > 0 ||
+            node->op->kind == HR_OP_SEQUENCE)
+            continue;
+        return hr__fail(p->error, HR_ERR_STATE,
+                        "there is nothing to measure after node '%s' (%s): it let none "
+                        "of %llu records pass",
+                        node->name, node->op->name,
+                        (unsigned long long)p->now[i].records_in);
+    }
+    return hr__fail(p->error, HR_ERR_TIMEOUT,
+                    "no batch was complete after %.1f s and %llu records: measure longer "
+                    "(seconds), or make batches or windows smaller",
+                    seconds, (unsigned long long)source_records(p));
+}
+
+static bool cancelled(const struct profiling *p)
+{
+    const struct hr_profile_options *o = p->options;
+    uint64_t done = source_records(p), all;
+    double passed = (double)(p->looked - p->began);
+
+    if (o->progress == NULL)
+        return false;
+    all = (uint64_t)((double)done * fmax((double)p->limit_ns / passed, 1));
+    if (o->records_max > 0 && (uint64_t)o->records_max < all)
+        all = (uint64_t)o->records_max;
+    return !o->progress(o->user, done, all > done ? all : done);
+}
+
+/* One step of the run; *ret_done once everything is known. */
+static enum hr_err step(struct profiling *p, bool *ret_done)
+{
+    struct hr_batch *batch = NULL;
+    enum hr_err code = hr_iter_next_for(p->iter, POLL_NS, &batch, p->error);
+    bool first = batch != NULL && p->based == 0;
+
+    hr_batch_unref(batch);
+    if (code == HR_ERR_END) {
+        look(p);
+        *ret_done = true;
+        return p->based != 0 ? HR_OK : tell_nothing(p);
+    }
+    if (code != HR_OK)
+        return code;
+    if (!first && hr__now_ns() - p->looked < POLL_NS)
+        return HR_OK;
+    look(p);
+    if (first) {
+        memcpy(p->base, p->now, p->graph->count * sizeof *p->now);
+        p->based = p->looked;
+    }
+    if (cancelled(p))
+        return hr__fail(p->error, HR_ERR_CANCELLED, "stopped");
+    *ret_done = is_done(p);
+    if (p->based == 0 && p->looked - p->began >= PATIENCE * p->limit_ns)
+        return tell_nothing(p);
+    return HR_OK;
+}
+
+static enum hr_err fill_node(const struct profiling *p, size_t at, uint64_t second,
+                             struct hr_profile *profile)
+{
+    const struct hr_graph_node *from = &p->graph->nodes[at];
+    struct hr_profile_node *node = hr__profile_add(profile, from->name, from->op->name);
+    struct sums s = measured(p, at);
+    double records = s.records_in > 0 ? (double)s.records_in : 1;
+    double mean = hr__fit_mean(&s.fit);
+
+    if (node == NULL)
+        return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
+    node->fingerprint = from->fingerprint;
+    node->measured = second;
+    node->records_in = s.records_in;
+    node->records_out = s.records_out;
+    node->cpu_ns = s.cpu_ns / records;
+    node->wait_ns = s.wait_ns / records;
+    node->deviation_ns =
+        mean > 0 ? sqrt(hr__fit_variance(&s.fit)) / mean * node->cpu_ns : 0;
+    node->bytes_in = s.bytes_in / records;
+    node->bytes_out = s.bytes_out / records;
+    node->fixed = hr__fit_fixed(&s.fit);
+    node->width = hr__fit_width(&s.fit);
+    return HR_OK;
+}
+
+static enum hr_err fill(const struct profiling *p, struct hr_profile *profile)
+{
+    static const enum hr_plan_variant variants[] = {
+        [HR_VARIANT_THREADS] = HR_PLAN_THREADS,
+        [HR_VARIANT_INLINE] = HR_PLAN_INLINE,
+        [HR_VARIANT_PROCESSES] = HR_PLAN_PROCESSES,
+    };
+    uint64_t second = hr__wall_ns() / 1000000000u;
+
+    hr__profile_machine(&profile->machine);
+    snprintf(profile->library, sizeof profile->library, "%s", hr_version());
+    profile->graph = p->graph->nodes[p->graph->output].fingerprint;
+    profile->variant = variants[p->options->variant];
+    profile->fused = p->options->fuse;
+    profile->seconds = (double)(p->looked - p->began) * 1e-9;
+    for (size_t i = 0; i < p->graph->count; i++)
+        HR_TRY(fill_node(p, i, second, profile));
+    return HR_OK;
+}
+
+static enum hr_err open_iter(struct profiling *p, struct hr_graph *graph)
+{
+    const struct hr_profile_options *o = p->options;
+    struct hr_iter_options options;
+
+    hr_iter_options_init(&options);
+    options.seed = o->seed;
+    options.epochs = 0;
+    options.variant = o->variant;
+    options.threads = o->threads;
+    options.fuse = o->fuse;
+    options.on_error = HR_ON_ERROR_SKIP;
+    return hr_iter_open(graph, &options, &p->iter, p->error);
+}
+
+enum hr_err
+hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options,
+                struct hr_profile *profile, struct hr_error *reterr)
+{
+    struct profiling p = {.graph = graph,
+                          .options = options,
+                          .limit_ns = (uint64_t)(options->seconds_max * 1e9),
+                          .error = reterr};
+    enum hr_err code = HR_OK;
+    bool done = false;
+
+    p.base = hr__calloc(graph->count, sizeof *p.base);
+    p.now = hr__calloc(graph->count, sizeof *p.now);
+    if (p.base == NULL || p.now == NULL)
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    if (code == HR_OK)
+        code = open_iter(&p, graph);
+    p.began = p.looked = hr__now_ns();
+    while (code == HR_OK && !done)
+        code = step(&p, &done);
+    if (code == HR_OK)
+        code = fill(&p, profile);
+    hr_iter_close(p.iter);
+    hr__free(p.base);
+    hr__free(p.now);
+    return code;
+}

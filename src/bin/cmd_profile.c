@@ -1,0 +1,186 @@
+/*
+ * cmd_profile.c - headrace profile: measures what each node of a graph costs.
+ */
+#include "graph_file.h"
+#include "headrace/profile.h"
+#include "out.h"
+#include "progress.h"
+#include "stop.h"
+#include "term.h"
+
+#include <string.h>
+
+struct profile_command {
+    struct cli_params params;
+    const char *output;
+    int64_t records, seconds, width, threads, seed;
+    int variant; /* enum hr_variant */
+    bool fuse, json, quiet;
+};
+
+#define AT(field) offsetof(struct profile_command, field)
+
+/* clang-format off */
+static const struct cli_option profile_table[] = {
+    CLI_OPTION_PARAM,
+    {"output", 'o', CLI_TEXT, AT(output), "FILE",
+     "write the profile to FILE, as JSON"},
+    {"records", 0, CLI_INT, AT(records), "N",
+     "stop after N records of the sources; default: no limit", 1, INT64_MAX},
+    {"seconds", 0, CLI_INT, AT(seconds), "S",
+     "stop after about S seconds; default 5", 1, 86400},
+    {"width", 0, CLI_INT, AT(width), "PERCENT",
+     "stop once the 95 % confidence intervals of the costs are this narrow; default 5", 1, 100},
+    {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline|processes",
+     "where nodes run: in threads, in the calling thread (default), or in worker "
+     "processes where a step supports it"},
+    {"threads", 0, CLI_INT, AT(threads), "N",
+     "number of threads, unless inline; default: the CPUs that this process may use", 0, 4096},
+    {"fuse", 0, CLI_FLAG, AT(fuse), NULL,
+     "compose nodes as a run would; by default each makes its own result, so that each has "
+     "its own cost"},
+    {"seed", 0, CLI_INT, AT(seed), "S",
+     "seed for order and augmentation; default 0"},
+    {"json", 0, CLI_FLAG, AT(json), NULL,
+     "print the profile instead of a table"},
+    {"quiet", 'q', CLI_FLAG, AT(quiet), NULL,
+     "no progress output and no table"},
+};
+
+static const struct cli_example profile_examples[] = {
+    {"headrace profile examples/vision_rrc.yaml -p data=photos",
+     "what each node costs, in a few seconds"},
+    {"headrace profile train.yaml -o profile.json",
+     "keep it"},
+    {"headrace profile train.yaml --variant threads --fuse --seconds 20",
+     "costs while all cores are busy and nodes are composed"},
+};
+/* clang-format on */
+
+static const char *percent(char *text, size_t room, double part)
+{
+    if (part < 0)
+        snprintf(text, room, "-");
+    else
+        snprintf(text, room, "%.*f %%", part < 0.0995 ? 1 : 0, part * 100);
+    return text;
+}
+
+static void print_node(const struct hr_profile_info *n, int width)
+{
+    double kept = n->records_in > 0 ? (double)n->records_out / (double)n->records_in : 1;
+    char records[32], cpu[24], waits[24], in[24], out[24], fixed[16], within[16];
+
+    printf("%-*s %9s %10s %10s %9s %9s %7.3g %6s %6s\n", width, n->node,
+           term_count(records, sizeof(records), n->records_in),
+           term_seconds(cpu, sizeof(cpu), n->cpu_ns * 1e-9),
+           term_seconds(waits, sizeof(waits), n->wait_ns * 1e-9),
+           term_bytes(in, sizeof(in), n->bytes_in),
+           term_bytes(out, sizeof(out), n->bytes_out), kept,
+           percent(fixed, sizeof(fixed), n->fixed),
+           percent(within, sizeof(within), n->width));
+}
+
+static void print_table(const struct hr_profile *profile, const char *path)
+{
+    struct hr_profile_info node;
+    char seconds[24];
+    int width = 4;
+
+    for (size_t i = 0; hr_profile_node(profile, i, &node) == HR_OK; i++)
+        if ((int)strlen(node.node) > width)
+            width = (int)strlen(node.node);
+    printf("%s%s%s, %s; per record\n\n", term_bold(stdout), path, term_plain(stdout),
+           term_seconds(seconds, sizeof(seconds), hr_profile_seconds(profile)));
+    printf("%s%-*s %9s %10s %10s %9s %9s %7s %6s %6s%s\n", term_bold(stdout), width,
+           "node", "records", "CPU", "waited", "bytes in", "out", "kept", "fixed", "+-",
+           term_plain(stdout));
+    for (size_t i = 0; hr_profile_node(profile, i, &node) == HR_OK; i++)
+        print_node(&node, width);
+}
+
+static int show(const struct hr_profile *profile, const struct profile_command *command,
+                const char *path)
+{
+    struct hr_error error = {0};
+    char *text = NULL;
+    int code = CLI_OK;
+
+    if (hr_profile_print(profile, &text, &error) != HR_OK)
+        return cli_library(&error);
+    if (command->output != NULL)
+        code = out_replace(command->output, text);
+    if (code == CLI_OK && command->json)
+        printf("%s\n", text);
+    else if (code == CLI_OK && !command->quiet)
+        print_table(profile, path);
+    hr_free(text);
+    return code;
+}
+
+static int measure(struct hr_graph *graph, const struct profile_command *command,
+                   struct hr_profile **ret_profile)
+{
+    struct hr_profile_options options;
+    struct hr_error error = {0};
+    struct progress progress;
+    enum hr_err code;
+
+    hr_profile_options_init(&options);
+    options.seed = (uint64_t)command->seed;
+    options.records_max = command->records;
+    options.seconds_max = (double)command->seconds;
+    options.width = (double)command->width / 100;
+    options.variant = (enum hr_variant)command->variant;
+    options.threads = (int)command->threads;
+    options.fuse = command->fuse;
+    options.progress = progress_count;
+    options.user = &progress;
+    progress_begin(&progress, command->quiet, "records");
+    stop_watch(NULL);
+    code = hr_graph_profile(graph, &options, ret_profile, &error);
+    stop_unwatch();
+    progress_clear(&progress);
+    if (code == HR_ERR_CANCELLED && stop_requested())
+        return CLI_INTERRUPTED;
+    return code == HR_OK ? CLI_OK : cli_library_failed(&error);
+}
+
+static int profile_run(void *values, const struct cli_rest *rest)
+{
+    const struct profile_command *command = values;
+    struct hr_profile *profile = NULL;
+    struct hr_graph *graph = NULL;
+    int code = command->output != NULL ? out_probe(command->output) : CLI_OK;
+
+    if (code == CLI_OK)
+        code = graph_file_open(rest->words[0], &command->params, &graph);
+    if (code == CLI_OK)
+        code = measure(graph, command, &profile);
+    if (code == CLI_OK)
+        code = show(profile, command, rest->words[0]);
+    hr_profile_free(profile);
+    hr_graph_unref(graph);
+    return code;
+}
+
+static const struct profile_command profile_defaults = {
+    .seconds = 5, .width = 5, .variant = HR_VARIANT_INLINE};
+
+const struct cli_command cmd_profile = {
+    .name = "profile",
+    .summary = "measure what each node of a graph costs",
+    .args = "GRAPH",
+    .args_min = 1,
+    .args_max = 1,
+    .text =
+        "Runs the graph for a few seconds and reports for each node the CPU time and the "
+        "time waited per record, bytes in and out, the records kept, the part of the "
+        "cost that does not depend on the size of a record, and how sure the cost is. "
+        "It stops once the costs are known, and runs a small data set repeatedly. "
+        "docs/formats/profile.md describes the file that -o writes.",
+    CLI_OPTIONS(profile_table, struct profile_command),
+    CLI_EXAMPLES(profile_examples),
+    .defaults = &profile_defaults,
+    .run = profile_run,
+};
