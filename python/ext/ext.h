@@ -22,6 +22,7 @@
 #include "headrace/dataset.h"
 #include "headrace/engine.h"
 #include "headrace/op.h"
+#include "headrace/profile.h"
 #include "lock.h"
 
 struct ext_iter;

@@ -396,6 +396,76 @@ static PyObject *graph_plan(PyObject *self, PyObject *args)
     return tell_plan(self, args, print_plan);
 }
 
+struct profiling {
+    PyThreadState *released; /* while the graph runs */
+    bool raised;             /* by a signal's handler */
+};
+
+static bool watch_signals(void *user, uint64_t done, uint64_t all)
+{
+    struct profiling *profiling = user;
+
+    (void)done, (void)all;
+    PyEval_RestoreThread(profiling->released);
+    profiling->raised = PyErr_CheckSignals() < 0;
+    profiling->released = PyEval_SaveThread();
+    return !profiling->raised;
+}
+
+/* The text of a profile. */
+static enum hr_err
+profile_text(struct hr_graph *graph, const struct hr_profile_options *options,
+             char **ret_text, struct hr_error *reterr)
+{
+    struct hr_profile *profile = NULL;
+    enum hr_err code = hr_graph_profile(graph, options, &profile, reterr);
+
+    if (code == HR_OK)
+        code = hr_profile_print(profile, ret_text, reterr);
+    hr_profile_free(profile);
+    return code;
+}
+
+static PyObject *graph_profile(PyObject *self, PyObject *args)
+{
+    struct hr_profile_options options;
+    struct profiling profiling = {NULL, false};
+    unsigned long long seed;
+    struct hr_error error = {0};
+    PyObject *fatal;
+    long long records;
+    char *text = NULL;
+    enum hr_err code;
+    int is_inline, fuse;
+
+    hr_profile_options_init(&options);
+    if (!PyArg_ParseTuple(args, "KLddpip", &seed, &records, &options.seconds_max,
+                          &options.width, &is_inline, &options.threads, &fuse))
+        return NULL;
+    options.seed = seed;
+    options.records_max = records;
+    options.variant = is_inline ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
+    options.fuse = fuse != 0;
+    options.progress = watch_signals;
+    options.user = &profiling;
+    if (ext_graph_lock(of(self)) < 0)
+        return NULL;
+    profiling.released = PyEval_SaveThread();
+    code = profile_text(of(self)->graph, &options, &text, &error);
+    PyEval_RestoreThread(profiling.released);
+    ext_graph_unlock(of(self));
+    if (code == HR_OK)
+        return take_text(text);
+    fatal = ext_fatal_take(of(self)->registry);
+    if (fatal != NULL && !profiling.raised)
+        PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
+    else if (!profiling.raised)
+        ext_raise(of(self)->registry->state, &error, NULL,
+                  ext_kept_take(of(self)->registry, &error));
+    Py_XDECREF(fatal);
+    return NULL;
+}
+
 static PyObject *graph_record_count(PyObject *self, PyObject *unused)
 {
     int64_t count;
@@ -599,6 +669,9 @@ static PyMethodDef graph_methods[] = {
      "explain(options, json) -> str\n--\n\nThe plan in words, or as JSON."              },
     {"plan",         graph_plan,         METH_VARARGS,
      "plan(options, json) -> str\n--\n\nThe whole plan as YAML or JSON."                },
+    {"profile",      graph_profile,      METH_VARARGS,
+     "profile(seed, records, seconds, width, inline, threads, fuse) -> str\n--\n\n"
+     "What each node costs, as JSON (hr_graph_profile)."                                },
     {NULL,           NULL,               0,                         NULL                },
 };
 

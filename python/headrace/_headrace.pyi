@@ -106,6 +106,11 @@ class Graph:
     def epoch_size(self, options: dict[str, Any]) -> EpochSize: ...
     def explain(self, options: dict[str, Any], json: bool) -> str: ...
     def plan(self, options: dict[str, Any], json: bool) -> str: ...
+    def profile(
+        self, seed: int, records: int, seconds: float, width: float, inline: bool, threads: int, fuse: bool
+    ) -> str:
+        """JSON of hr_graph_profile; records 0: no limit; threads 0: one per CPU. A signal handler
+        (Ctrl-C) runs within a batch, and its exception is raised."""
 
 class Iter:
     def __init__(self, graph: Graph, options: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from .loader import Loader, LoaderOptions
     from .packing import Packed, PackFormat, PackOptions
+    from .profiling import Profile
 
 Fields = str | Sequence[str] | None
 Outputs = Mapping[str, object] | Sequence[str] | None
@@ -316,6 +317,36 @@ class Pipeline(Methods):
 
         with translated():
             return self._built.graph.plan(engine_options(options), False)
+
+    @checked
+    def profile(
+        self,
+        *,
+        seconds: float = 5.0,
+        records: int | None = None,
+        width: float = 0.05,
+        threads: int | None = 0,
+        fuse: bool = False,
+        seed: int = 0,
+    ) -> Profile:
+        """What each node costs per record, measured by running the pipeline for some seconds.
+
+            train.profile()["image.decode"].cpu_ns
+
+        It stops once the costs are known, and runs a small data set repeatedly.
+
+        Args:
+            seconds: stop after about this time. Default 5.
+            records: or after this many records of the sources.
+            width: or once the 95 % confidence interval of the cost of each node that matters is within
+                this part of it. Default 0.05.
+            threads: as for `loader`; 0 (default): all work is done in the calling thread.
+            fuse: compose nodes as a run would. Default: each makes its own result, so that each has its own cost.
+            seed: of order and augmentation.
+        """
+        from .profiling import profile
+
+        return profile(self._built.graph, seconds, records, width, threads, fuse, seed)
 
     @checked
     def loader(self, **options: Unpack[LoaderOptions]) -> Loader:

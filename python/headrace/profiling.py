@@ -1,0 +1,105 @@
+"""Pipeline.profile: what each node costs."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ._check import path_of
+from .errors import ArgumentError, NotFoundError, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from . import _headrace
+    from ._types import PathLike
+
+
+class NodeProfile(NamedTuple):
+    """What a node costs. Times (nanoseconds) and bytes are per record that enters it."""
+
+    node: str
+    op: str
+    records_in: int
+    records_out: int  # that went on: children of an expansion, batches of a batch
+    cpu_ns: float
+    wait_ns: float  # without CPU: files, processes, locks, cores
+    deviation_ns: float  # of the CPU time of a record
+    bytes_in: float  # of the fields that it reads, takes or updates
+    bytes_out: float  # of those that it writes or updates
+    fixed: float | None  # 0 to 1: the part of cpu_ns that does not depend on the bytes; None: not known
+    width: float | None  # half of the 95 % confidence interval of cpu_ns, as a part of it
+
+
+class Profile:
+    """What the nodes of a pipeline cost: `profile["image.decode"]`, and iteration in order.
+
+    `text` is the profile as JSON (docs/formats/profile.md), as `headrace profile` writes it.
+    """
+
+    def __init__(self, text: str) -> None:
+        value: dict[str, Any] = json.loads(text)
+        self.text = text
+        self.seconds: float = value["seconds"]
+        self.nodes = tuple(NodeProfile(*(node[name] for name in NodeProfile._fields)) for node in value["nodes"])
+
+    def __getitem__(self, node: str) -> NodeProfile:
+        for found in self.nodes:
+            if found.node == node:
+                return found
+        raise NotFoundError(f"the profile has no node '{node}'; it has {', '.join(n.node for n in self.nodes)}")
+
+    def __iter__(self) -> Iterator[NodeProfile]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __repr__(self) -> str:
+        costs = ", ".join(f"{n.node} {n.cpu_ns / 1e3:.3g} us" for n in self.nodes)
+        return f"<Profile of {len(self)} nodes: {costs}>"
+
+    def save(self, path: PathLike) -> None:
+        """Write `text` to a file."""
+        with open(os.fsdecode(path_of(path, "save")), "w", encoding="utf-8") as file:
+            file.write(self.text)
+
+
+def _number(name: str, value: Any, kind: str) -> Any:
+    whole = kind == "whole number"
+    if isinstance(value, bool) or not hasattr(value, "__index__" if whole else "__float__"):
+        raise ArgumentError(f"profile(): {name} is a {kind}, not {value!r:.60}", param=name)
+    return value.__index__() if whole else float(value)
+
+
+def _count(name: str, value: Any, most: int) -> int:
+    value = _number(name, value, "whole number")
+    if not 0 <= value <= most:
+        raise ArgumentError(f"profile(): {name} is 0 to {most}, not {value!r:.60}", param=name)
+    return int(value)
+
+
+def profile(
+    graph: _headrace.Graph,
+    seconds: float,
+    records: int | None,
+    width: float,
+    threads: int | None,
+    fuse: bool,
+    seed: int,
+) -> Profile:
+    """`Pipeline.profile`."""
+    seconds = _number("seconds", seconds, "number of seconds")
+    width = _number("width", width, "number")
+    if not isinstance(fuse, bool):
+        raise ArgumentError(f"profile(): fuse is True or False, not {fuse!r:.60}", param="fuse")
+    for name, value in (("seconds", seconds), ("width", width)):
+        if not 0 < value <= 86400:
+            raise ArgumentError(f"profile(): {name} is above 0 and at most 86400, not {value!r}", param=name)
+    records = 0 if records is None else max(_count("records", records, (1 << 63) - 1), 1)
+    seed = _count("seed", seed, (1 << 63) - 1)
+    count = 0 if threads is None else _count("threads", threads, 4096)
+    with translated():
+        text = graph.profile(seed, records, seconds, width, threads == 0, count, fuse)
+    return Profile(text)
