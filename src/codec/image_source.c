@@ -44,21 +44,32 @@ reduced_scale(const struct hr_image_info *info, const struct hr_image_view *view
     return log2;
 }
 
-/* What one axis needs of the clip: the box, what the taps reach beyond it, one more pixel
- * for rounding and for subsampled chroma, rounded out to whole pixels of the reduced
- * scale. */
-static void needed_range(const struct hr_image_view *view, double box, double size,
-                         int32_t out, int32_t clip, int32_t clip_size, int log2,
-                         int32_t *ret_at, int32_t *ret_size)
+/* One axis of a view. */
+struct span {
+    int32_t clip, clip_size;
+    double box, box_size;
+    int32_t size, full, at;
+};
+
+/* What one axis needs of the clip: the part of the box that is shown, what the taps reach
+ * beyond it, one more pixel for rounding and for subsampled chroma, rounded out to whole
+ * pixels of the reduced scale. */
+static void needed_range(const struct hr_image_view *view, const struct span *span,
+                         int log2, int32_t *ret_at, int32_t *ret_size)
 {
     double unit = 1 << log2, low, high;
-    double taps = hr__resample_reach(view->filter, view->antialias, size / out / unit);
-    double reach = (taps + 1) * unit;
+    double scale = span->box_size / (span->full > 0 ? span->full : span->size);
+    double taps = hr__resample_reach(view->filter, view->antialias, scale / unit);
+    double reach = (taps + 1) * unit, from = span->box, to = from + span->box_size;
 
-    low = floor((box - reach) / unit) * unit;
-    high = ceil((box + size + reach) / unit) * unit;
-    low = fmax(low, clip);
-    high = fmin(high, (double)clip + clip_size);
+    if (span->full > 0) {
+        from += span->at * scale;
+        to = from + span->size * scale;
+    }
+    low = floor((from - reach) / unit) * unit;
+    high = ceil((to + reach) / unit) * unit;
+    low = fmax(low, span->clip);
+    high = fmin(high, (double)span->clip + span->clip_size);
     *ret_at = (int32_t)low;
     *ret_size = (int32_t)(high - low);
 }
@@ -66,13 +77,15 @@ static void needed_range(const struct hr_image_view *view, double box, double si
 static struct rect needed_rect(const struct hr_image_view *view, int log2)
 {
     struct rect rect = {view->clip_x, view->clip_y, view->clip_width, view->clip_height};
+    const struct span x = {view->clip_x, view->clip_width, view->box_x, view->box_width,
+                           view->width,  view->full_width, view->at_x};
+    const struct span y = {view->clip_y, view->clip_height, view->box_y, view->box_height,
+                           view->height, view->full_height, view->at_y};
 
     if (!view->resampled)
         return rect;
-    needed_range(view, view->box_x, view->box_width, view->width, view->clip_x,
-                 view->clip_width, log2, &rect.x, &rect.width);
-    needed_range(view, view->box_y, view->box_height, view->height, view->clip_y,
-                 view->clip_height, log2, &rect.y, &rect.height);
+    needed_range(view, &x, log2, &rect.x, &rect.width);
+    needed_range(view, &y, log2, &rect.y, &rect.height);
     return rect;
 }
 
@@ -95,6 +108,8 @@ void hr__image_source_cut(const struct hr_pixels *pixels,
 
     *ret_source = (struct hr_image_source){
         .pixels = *pixels,
+        .x = rect.x,
+        .y = rect.y,
         .box_x = view->box_x - rect.x,
         .box_y = view->box_y - rect.y,
         .box_width = view->box_width,
@@ -229,6 +244,8 @@ takes_planes(const struct hr_image_info *info, const struct hr_image_view *view)
 static void place_box(const struct hr_image_view *view, double unit, double x, double y,
                       struct hr_image_source *source)
 {
+    source->x = (int32_t)(x * unit);
+    source->y = (int32_t)(y * unit);
     source->box_x = view->box_x / unit - x;
     source->box_y = view->box_y / unit - y;
     source->box_width = view->box_width / unit;
@@ -371,6 +388,23 @@ hr__image_source_bytes(const struct hr_image_info *info, const struct hr_image_v
            (uint64_t)(each * decoded_pixels(info, view, drawn));
 }
 
+/* Counts from the clip instead of the part that was decoded, which depends on the
+ * window. */
+static void count_from_clip(const struct hr_image_source *source,
+                            const struct hr_image_view *view, struct hr_resample *spec)
+{
+    spec->in_width = view->clip_width;
+    spec->in_height = view->clip_height;
+    spec->in_x = source->x - view->clip_x;
+    spec->in_y = source->y - view->clip_y;
+    spec->box_x = view->box_x - view->clip_x;
+    spec->box_y = view->box_y - view->clip_y;
+    spec->full_width = view->full_width;
+    spec->full_height = view->full_height;
+    spec->out_x = view->at_x;
+    spec->out_y = view->at_y;
+}
+
 enum hr_err
 hr__image_source_resample(struct hr_arena *arena, const struct hr_image_source *source,
                           const struct hr_image_view *view,
@@ -394,6 +428,8 @@ hr__image_source_resample(struct hr_arena *arena, const struct hr_image_source *
     struct hr_resample_plan *plan;
     enum hr_err err;
 
+    if (view->full_width > 0)
+        count_from_clip(source, view, &spec);
     if (source->planar)
         err = hr__resample_ycc(arena, &spec, &source->ycc, to, finish->round_levels,
                                finish->steps, finish->step_count);

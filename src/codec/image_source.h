@@ -22,7 +22,10 @@ struct hr_image_view {
     int32_t clip_x, clip_y, clip_width, clip_height; /* pixels outside are never read */
     double box_x, box_y, box_width, box_height; /* the part to show; may be fractional */
     int32_t width, height;                      /* size of the result */
-    bool resampled;                             /* else the clip is copied unscaled */
+    int32_t full_width, full_height; /* in mode exact: the box is resized to this size and
+                                        the result is a window of that; else 0 */
+    int32_t at_x, at_y;              /* where the window begins, before mirroring */
+    bool resampled;                  /* else the clip is copied unscaled */
     enum hr_filter filter;
     bool antialias;
     enum hr_image_mode mode;
@@ -34,12 +37,14 @@ struct hr_image_view {
     struct hr_jpeg_seen *seen;   /* or NULL; see hr_image_request */
 };
 
-/* Decoded pixels, and where the box lies in them. If `planar`, `pixels` is luma and
+/* Decoded pixels, where they begin in the upright image, and where the box lies in them.
+ * If `planar`, `pixels` is luma and
  * chroma is separate. */
 struct hr_image_source {
     struct hr_pixels pixels;
     bool planar;
     struct hr_ycc_planes ycc;
+    int32_t x, y;
     double box_x, box_y, box_width, box_height;
 };
 

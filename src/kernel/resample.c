@@ -223,7 +223,8 @@ enum hr_err hr__resample_run(const struct hr_resample_plan *plan, struct hr_aren
                          .dst = dst,
                          .columns = plan->nearest ? 0 : plan->x.last - plan->x.first};
 
-    assert(src->width == plan->in_width && src->height == plan->in_height);
+    assert(plan->nearest || (plan->x.first >= 0 && plan->x.last <= src->width));
+    assert(plan->nearest || (plan->y.first >= 0 && plan->y.last <= src->height));
     assert(dst->width == plan->x.count && dst->height == plan->y.count);
     assert(src->channels == dst->channels && src->channels <= 4);
     HR_TRY(set_scratch(&run, arena));

@@ -29,10 +29,16 @@ double hr__resample_reach(enum hr_filter filter, bool antialias, double scale);
 struct hr_resample {
     int32_t in_width, in_height; /* size of the source; taps are clamped to it and weights
                                     renormalised */
+    int32_t in_x, in_y; /* where the pixels that are given begin in the source; they hold
+                           every tap */
     double box_x, box_y, box_width,
         box_height; /* the part to show, in source pixels; may be fractional */
     int32_t out_width, out_height;
-    bool flip_x, flip_y; /* mirror the result */
+    int32_t full_width,
+        full_height;      /* size that the box is resized to; 0: the result's */
+    int32_t out_x, out_y; /* where the result begins in that, before mirroring. The result
+                             is this window of the full one, to the bit */
+    bool flip_x, flip_y;  /* mirror the result */
     enum hr_filter filter;
     bool antialias; /* widen the filter by the scale when shrinking, as Pillow and
                        torchvision do */
@@ -46,7 +52,7 @@ hr__resample_plan(struct hr_arena *arena, const struct hr_resample *spec,
                   struct hr_resample_plan **ret_plan);
 
 /*
- * Resizes src (u8 or f32, interleaved or planar, size as in the plan) into dst. With
+ * Resizes src (u8 or f32, interleaved or planar, the pixels of the plan) into dst. With
  * `round_u8` the result of a u8 source is first rounded to whole levels (as torchvision
  * does for u8 images); without it a float destination keeps the fraction. Then applies
  * the affine steps and the conversion of hr__pixels_store. Scratch comes from `arena`.

@@ -6,7 +6,10 @@
  * fixed-point version rounds the running sum rather than each weight, so that the weights
  * sum to exactly one and flat areas stay flat, and uses as many fraction bits as 16-bit
  * weights allow. Positions are always computed here, in double, so a plan does not depend
- * on the instruction set. Plans are not cached: making one is cheaper than a look-up.
+ * on the instruction set. Everything is computed as for the full result, so that a window
+ * of it has the same weights: the number of fraction bits depends on all of them, hence
+ * the weights around a window are computed too, and not kept. Plans are not cached:
+ * making one is cheaper than a look-up.
  */
 #include "kernel/resample_plan.h"
 #include "core/error.h"
@@ -80,13 +83,19 @@ static double clamp(double value, double low, double high)
     return value < low ? low : value > high ? high : value;
 }
 
+/* The output of the full result that is number `at` of the window as it is stored. */
+static int32_t full_index(const struct hr_axis_spec *spec, int32_t at)
+{
+    return spec->at + (spec->flip ? spec->count - 1 - at : at);
+}
+
 static void find_windows(const struct hr_axis_spec *spec, const struct window *window,
                          int32_t first, struct block *block)
 {
     double step = 1 / window->stretch;
 
     for (int32_t j = 0; j < BLOCK; j++) {
-        int32_t i = spec->flip ? spec->count - 1 - (first + j) : first + j;
+        int32_t i = full_index(spec, first + j);
         double centre = clamp(spec->box + (i + 0.5) * window->scale, 0, spec->in);
         int32_t from = (int32_t)clamp(centre - window->support + 0.5, 0, spec->in - 1);
         int32_t to = (int32_t)clamp(centre + window->support + 0.5, from + 1, spec->in);
@@ -181,28 +190,54 @@ static void keep_block(struct hr_axis *axis, const struct block *block, int32_t 
     }
 }
 
-/* Computes windows and f32 weights of all outputs; returns an upper bound of the weights:
- * before normalisation no filter exceeds 1. `taps` is scratch of stride x BLOCK. */
-static float make_fine(const struct hr_axis_spec *spec, const struct window *window,
-                       struct hr_axis *axis, float *taps)
+/* Computes windows and f32 weights of outputs [first, last), which are kept unless `axis`
+ * is NULL; returns an upper bound of the weights: before normalisation no filter exceeds
+ * 1. `taps` is scratch of stride x BLOCK. */
+static float
+make_fine(const struct hr_axis_spec *spec, const struct window *window, int32_t first,
+          int32_t last, int32_t stride, float *taps, struct hr_axis *axis)
 {
     double step = 1 / window->stretch;
     float top = 0;
 
-    for (int32_t first = 0; first < spec->count; first += BLOCK) {
-        struct block block = {.count = spec->count - first};
+    for (; first < last; first += BLOCK) {
+        struct block block = {.count = last - first};
 
         block.count = block.count < BLOCK ? block.count : BLOCK;
         find_windows(spec, window, first, &block);
-        for (int32_t k = 0; k < axis->stride; k++)
+        for (int32_t k = 0; k < stride; k++)
             fill_tap(spec, &block, k, step, taps + (size_t)k * BLOCK);
         repeat_border(spec, window, &block, taps);
         find_factors(&block, taps);
-        keep_block(axis, &block, first, taps);
+        if (axis != NULL)
+            keep_block(axis, &block, first, taps);
         for (int32_t j = 0; j < block.count; j++)
             top = fabsf(block.factor[j]) > top ? fabsf(block.factor[j]) : top;
     }
     return top;
+}
+
+/* The bound of all weights of the full result; those of the window are kept. */
+static float make_all_fine(const struct hr_axis_spec *spec, const struct window *window,
+                           struct hr_axis *axis, float *taps)
+{
+    int32_t before = spec->at, after = spec->full - spec->at - spec->count;
+    int32_t low = spec->flip ? -after : -before;
+    int32_t high = spec->count + (spec->flip ? before : after);
+    int32_t stride = axis->stride;
+    float top = make_fine(spec, window, 0, spec->count, stride, taps, axis);
+
+    top = fmaxf(top, make_fine(spec, window, low, 0, stride, taps, NULL));
+    return fmaxf(top, make_fine(spec, window, spec->count, high, stride, taps, NULL));
+}
+
+/* From places in the source to places in the pixels that are given. */
+static void move_to_part(struct hr_axis *axis, int32_t origin)
+{
+    axis->first -= origin;
+    axis->last -= origin;
+    for (int32_t i = 0; i < axis->count && origin != 0; i++)
+        axis->start[i] -= origin;
 }
 
 /* Rounds running sums rather than weights, so that errors do not accumulate. */
@@ -249,12 +284,13 @@ make_pick(struct hr_arena *arena, const struct hr_axis_spec *spec, struct hr_axi
     if (axis->pick == NULL)
         return HR_ERR_MEMORY;
     for (int32_t i = 0; i < spec->count; i++) {
-        int32_t o = spec->flip ? spec->count - 1 - i : i;
+        int32_t at = full_index(spec, i);
 
         /* Multiply first, so that a centre exactly between two elements is computed
          * exactly. */
-        axis->pick[o] = (int32_t)clamp(spec->box + (i + 0.5) * spec->extent / spec->count,
-                                       0, spec->in - 1);
+        axis->pick[i] = (int32_t)clamp(spec->box + (at + 0.5) * spec->extent / spec->full,
+                                       0, spec->in - 1) -
+                        spec->origin;
     }
     return HR_OK;
 }
@@ -263,7 +299,7 @@ enum hr_err hr__axis_make(struct hr_arena *arena, const struct hr_axis_spec *spe
                           struct hr_axis *ret_axis)
 {
     struct hr_axis axis = {.count = spec->count, .first = spec->in};
-    struct window window = {.scale = spec->extent / spec->count};
+    struct window window = {.scale = spec->extent / spec->full};
     size_t count = (size_t)spec->count, weights;
     float *scratch;
     double taps;
@@ -286,52 +322,67 @@ enum hr_err hr__axis_make(struct hr_arena *arena, const struct hr_axis_spec *spe
     if (scratch == NULL || axis.start == NULL || axis.length == NULL ||
         axis.fine == NULL || axis.coarse == NULL)
         return HR_ERR_MEMORY;
-    make_coarse(&axis, make_fine(spec, &window, &axis, scratch), spec->bits_max);
+    make_coarse(&axis, make_all_fine(spec, &window, &axis, scratch), spec->bits_max);
+    move_to_part(&axis, spec->origin);
     *ret_axis = axis;
     return HR_OK;
 }
 
+static bool window_is_sound(int32_t at, int32_t count, int32_t full)
+{
+    return count > 0 && at >= 0 && at <= full - count;
+}
+
 static bool spec_is_sound(const struct hr_resample *spec)
 {
-    return spec->in_width > 0 && spec->in_height > 0 && spec->out_width > 0 &&
-           spec->out_height > 0 && isfinite(spec->box_x) && isfinite(spec->box_y) &&
-           isfinite(spec->box_width) && isfinite(spec->box_height) &&
-           spec->box_width > 0 && spec->box_height > 0;
+    return spec->in_width > 0 && spec->in_height > 0 && isfinite(spec->box_x) &&
+           isfinite(spec->box_y) && isfinite(spec->box_width) &&
+           isfinite(spec->box_height) && spec->box_width > 0 && spec->box_height > 0;
 }
 
 enum hr_err hr__resample_plan(struct hr_arena *arena, const struct hr_resample *spec,
                               struct hr_resample_plan **ret_plan)
 {
-    struct hr_axis_spec axis = {
-        .filter = spec->filter, .antialias = spec->antialias, .bits_max = 15};
+    struct hr_axis_spec x = {.in = spec->in_width,
+                             .origin = spec->in_x,
+                             .count = spec->out_width,
+                             .full =
+                                 spec->full_width ? spec->full_width : spec->out_width,
+                             .at = spec->out_x,
+                             .box = spec->box_x,
+                             .extent = spec->box_width,
+                             .flip = spec->flip_x,
+                             .antialias = spec->antialias,
+                             .filter = spec->filter,
+                             .bits_max = 15};
+    struct hr_axis_spec y = {.in = spec->in_height,
+                             .origin = spec->in_y,
+                             .count = spec->out_height,
+                             .full =
+                                 spec->full_height ? spec->full_height : spec->out_height,
+                             .at = spec->out_y,
+                             .box = spec->box_y,
+                             .extent = spec->box_height,
+                             .flip = spec->flip_y,
+                             .antialias = spec->antialias,
+                             .filter = spec->filter,
+                             .bits_max = 20};
     bool negative =
         spec->filter == HR_FILTER_BICUBIC || spec->filter == HR_FILTER_LANCZOS;
     struct hr_resample_plan *plan;
     size_t packed;
 
-    if (!spec_is_sound(spec))
+    if (!spec_is_sound(spec) || !window_is_sound(x.at, x.count, x.full) ||
+        !window_is_sound(y.at, y.count, y.full))
         return HR_ERR_ARGUMENT;
     plan = hr__arena_zalloc(arena, sizeof *plan);
     if (plan == NULL)
         return HR_ERR_MEMORY;
     plan->rows = hr__rows();
-    plan->in_width = spec->in_width;
-    plan->in_height = spec->in_height;
     plan->nearest = spec->filter == HR_FILTER_NEAREST;
     plan->carry = negative ? 6 : 7; /* negative lobes need range beyond 0..255 */
-    axis.in = spec->in_width;
-    axis.count = spec->out_width;
-    axis.box = spec->box_x;
-    axis.extent = spec->box_width;
-    axis.flip = spec->flip_x;
-    HR_TRY(hr__axis_make(arena, &axis, &plan->x));
-    axis.in = spec->in_height;
-    axis.count = spec->out_height;
-    axis.box = spec->box_y;
-    axis.extent = spec->box_height;
-    axis.flip = spec->flip_y;
-    axis.bits_max = 20;
-    HR_TRY(hr__axis_make(arena, &axis, &plan->y));
+    HR_TRY(hr__axis_make(arena, &x, &plan->x));
+    HR_TRY(hr__axis_make(arena, &y, &plan->y));
     packed = plan->nearest ? 0 : plan->rows->pack_bytes(&plan->x);
     if (packed > 0) {
         plan->x.packed = hr__arena_alloc(arena, packed);

@@ -11,14 +11,14 @@
 struct hr_resample_plan {
     const struct hr_rows *rows; /* the table that made x.packed; must also run it */
     struct hr_axis x, y;
-    int32_t in_width, in_height;
     int carry; /* fraction bits of the 16-bit row between the passes */
     bool nearest;
 };
 
-/* One axis: `count` outputs over [box, box + extent) of `in` elements. */
+/* One axis: outputs [at, at + count) of `full` over [box, box + extent) of `in` elements,
+ * of which those given begin at `origin`. */
 struct hr_axis_spec {
-    int32_t in, count;
+    int32_t in, origin, count, full, at;
     double box, extent;
     bool flip, antialias;
     enum hr_filter filter;

@@ -337,6 +337,139 @@ TEST(every_instruction_set_gives_the_same_bytes)
     }
 }
 
+/* ---- windows ---- */
+
+/* The part of the source that the taps of a window reach, with some pixels more. */
+static void needed_part(int32_t in, double box, double scale, double reach, int32_t at,
+                        int32_t count, int32_t *ret_from, int32_t *ret_size)
+{
+    double from = floor(box + at * scale - reach - 2);
+    double to = ceil(box + (at + count) * scale + reach + 2);
+
+    *ret_from = (int32_t)fmin(fmax(from, 0), in - 1);
+    *ret_size = (int32_t)fmin(fmax(to, *ret_from + 1), in) - *ret_from;
+}
+
+/* The window of `spec`'s result, made from only the pixels that it needs. */
+static struct hr_resample
+window_of(const struct hr_resample *spec, const struct hr_pixels *src, int32_t x,
+          int32_t y, int32_t width, int32_t height, struct hr_pixels *ret_part)
+{
+    struct hr_resample part = *spec;
+    double scale_x = spec->box_width / spec->out_width;
+    double scale_y = spec->box_height / spec->out_height;
+
+    *ret_part = *src;
+    needed_part(src->width, spec->box_x, scale_x,
+                hr__resample_reach(spec->filter, spec->antialias, scale_x), x, width,
+                &part.in_x, &ret_part->width);
+    needed_part(src->height, spec->box_y, scale_y,
+                hr__resample_reach(spec->filter, spec->antialias, scale_y), y, height,
+                &part.in_y, &ret_part->height);
+    ret_part->data = test_at(src, part.in_x, part.in_y, 0);
+    part.full_width = spec->out_width;
+    part.full_height = spec->out_height;
+    part.out_x = x;
+    part.out_y = y;
+    part.out_width = width;
+    part.out_height = height;
+    return part;
+}
+
+/* A random window of `full`, the result of `spec`; coordinates are of the mirrored
+ * result. */
+static void check_window(struct test_rng *rng, const struct hr_resample *spec,
+                         const struct hr_pixels *src, const struct hr_pixels *full,
+                         bool planar, bool round)
+{
+    int32_t width = 1 + test_below(rng, full->width);
+    int32_t height = 1 + test_below(rng, full->height);
+    int32_t x = test_below(rng, full->width - width + 1);
+    int32_t y = test_below(rng, full->height - height + 1);
+    struct hr_pixels to = test_pixels(full->dtype, width, height, full->channels, planar);
+    struct hr_pixels part;
+    struct hr_resample window =
+        window_of(spec, src, spec->flip_x ? full->width - x - width : x,
+                  spec->flip_y ? full->height - y - height : y, width, height, &part);
+
+    resize(&window, &part, &to, round, NULL, 0);
+    for (int32_t j = 0; j < height; j++)
+        for (int32_t i = 0; i < width; i++)
+            for (int32_t c = 0; c < full->channels; c++)
+                if (memcmp(test_at(&to, i, j, c), test_at(full, x + i, y + j, c),
+                           hr_dtype_size(full->dtype)) != 0)
+                    check_failed(__FILE__, __LINE__,
+                                 "filter %d, antialias %d, %dx%d -> %dx%d, window %dx%d "
+                                 "at (%d, %d): pixel (%d, %d) differs",
+                                 spec->filter, spec->antialias, src->width, src->height,
+                                 full->width, full->height, width, height, x, y, i, j);
+    hr__free(to.data);
+}
+
+TEST(a_window_has_the_bytes_of_the_whole)
+{
+    static const enum hr_dtype outs[] = {HR_F32, HR_U8, HR_F16, HR_BF16};
+    struct test_rng rng;
+
+    rng.state = check_seed();
+    for (int round = 0; round < 400; round++) {
+        bool u8 = test_below(&rng, 3) != 0, planar = test_below(&rng, 2);
+        int32_t channels = 1 + test_below(&rng, 4), top = round % 9 == 0 ? 700 : 90;
+        struct hr_pixels src =
+            test_pixels(u8 ? HR_U8 : HR_F32, 1 + test_below(&rng, top),
+                        1 + test_below(&rng, top), channels, test_below(&rng, 2));
+        struct hr_pixels full =
+            test_pixels(outs[test_below(&rng, 4)], 1 + test_below(&rng, 150),
+                        1 + test_below(&rng, 90), channels, planar);
+        struct hr_resample spec =
+            whole(&src, full.width, full.height, HR_FILTER_NEAREST + test_below(&rng, 5));
+
+        if (test_below(&rng, 2)) {
+            spec.box_x = test_uniform(&rng, 0, 0.7 * src.width);
+            spec.box_width = test_uniform(&rng, 0.05, 1) * (src.width - spec.box_x);
+            spec.box_y = test_uniform(&rng, 0, 0.7 * src.height);
+            spec.box_height = test_uniform(&rng, 0.05, 1) * (src.height - spec.box_y);
+        }
+        spec.flip_x = test_below(&rng, 2);
+        spec.flip_y = test_below(&rng, 2);
+        spec.antialias = test_below(&rng, 4) != 0;
+        test_noise(&src, (uint64_t)round, 255);
+        hr__isa_limit(TEST_BEST);
+        resize(&spec, &src, &full, u8 && planar, NULL, 0);
+        for (int i = 0; i < TEST_ISAS; i++) {
+            hr__isa_limit(test_isas[i]);
+            check_window(&rng, &spec, &src, &full, planar, u8 && planar);
+        }
+        hr__isa_limit(TEST_BEST);
+        hr__free(src.data);
+        hr__free(full.data);
+    }
+}
+
+TEST(windows_that_are_not_inside_the_whole_are_refused)
+{
+    struct hr_pixels src = test_pixels(HR_U8, 9, 9, 3, false);
+    struct hr_resample spec = whole(&src, 5, 5, HR_FILTER_BILINEAR), bad;
+    struct hr_resample_plan *plan;
+    struct hr_arena arena;
+
+    hr__arena_init(&arena);
+    spec.full_width = spec.full_height = 8;
+    spec.out_x = spec.out_y = 3;
+    CHECK_OK(hr__resample_plan(&arena, &spec, &plan));
+    bad = spec;
+    bad.out_x = 4;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr__resample_plan(&arena, &bad, &plan));
+    bad = spec;
+    bad.out_y = -1;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr__resample_plan(&arena, &bad, &plan));
+    bad = spec;
+    bad.full_height = 4;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr__resample_plan(&arena, &bad, &plan));
+    hr__arena_finish(&arena);
+    hr__free(src.data);
+}
+
 TEST(every_failed_allocation_is_reported)
 {
     struct hr_pixels src = test_pixels(HR_U8, 90, 70, 3, false);

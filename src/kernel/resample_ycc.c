@@ -182,6 +182,7 @@ static void check_planes(const struct hr_resample *spec,
                          const struct hr_ycc_planes *planes, const struct hr_pixels *dst)
 {
     assert(dst->width == spec->out_width && dst->height == spec->out_height);
+    assert(spec->full_width == 0 && spec->in_x == 0 && spec->in_y == 0);
     assert(dst->channels == 1 || dst->channels == 3);
     for (int p = 0; p < (planes->gray ? 1 : 3); p++) {
         const struct hr_pixels *plane = &planes->plane[p];

@@ -16,6 +16,7 @@ struct encoded {
     uint64_t pixels_max;
     int32_t clip_x, clip_y, clip_width, clip_height;
     int32_t width, height, channels;
+    int32_t full_width, full_height, at_x, at_y;
     uint32_t node_decode, node_resample, node_store;
     struct {
         float scale[4], bias[4];
@@ -60,6 +61,10 @@ void hr__image_encode(const struct hr_lazy *lazy, void *to)
         .width = image->width,
         .height = image->height,
         .channels = image->channels,
+        .full_width = image->full_width,
+        .full_height = image->full_height,
+        .at_x = image->at_x,
+        .at_y = image->at_y,
         .node_decode = image->node_decode,
         .node_resample = image->node_resample,
         .node_store = image->node_store,
@@ -130,6 +135,21 @@ static bool axis_is_sound(const struct encoded *e, int32_t whole, int32_t clip,
            box + box_size <= (double)clip + clip_size + BOX_SLACK;
 }
 
+static bool span_is_sound(int32_t at, int32_t size, int32_t full)
+{
+    return full <= HR_IMAGE_EXTENT_MAX && at >= 0 && at <= full - size;
+}
+
+/* Only a resize in mode exact has a full size. */
+static bool full_is_sound(const struct encoded *e)
+{
+    if (e->full_width == 0)
+        return e->full_height == 0 && e->at_x == 0 && e->at_y == 0;
+    return e->resampled && e->mode == HR_MODE_EXACT &&
+           span_is_sound(e->at_x, e->width, e->full_width) &&
+           span_is_sound(e->at_y, e->height, e->full_height);
+}
+
 /* The upright source is `width` x `height`. */
 static bool window_is_sound(const struct encoded *e, int32_t width, int32_t height)
 {
@@ -139,7 +159,7 @@ static bool window_is_sound(const struct encoded *e, int32_t width, int32_t heig
                          e->width) &&
            axis_is_sound(e, height, e->clip_y, e->clip_height, e->box_y, e->box_height,
                          e->height) &&
-           (uint64_t)e->width * (uint64_t)e->height <= most;
+           full_is_sound(e) && (uint64_t)e->width * (uint64_t)e->height <= most;
 }
 
 /* ---- the source ---- */
@@ -213,6 +233,10 @@ static void set_edits(const struct encoded *e, struct hr_image *image)
     image->width = e->width;
     image->height = e->height;
     image->channels = e->channels;
+    image->full_width = e->full_width;
+    image->full_height = e->full_height;
+    image->at_x = e->at_x;
+    image->at_y = e->at_y;
     image->resampled = e->resampled != 0;
     image->filter = e->filter;
     image->antialias = e->antialias != 0;

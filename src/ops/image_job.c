@@ -9,7 +9,6 @@
  */
 #include "ops/image_job.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "op/kind.h"
@@ -224,22 +223,27 @@ static bool rounds_last(const struct hr_image *image)
     return image->resampled && !image->round_levels;
 }
 
-/* A part of a resize is bit-equal if nothing in it is rounded: ratio and position are
- * multiples of 1/65536. */
-static bool axis_is_exact(double box, double size, int32_t out)
+/* A window of a resize. In mode exact the resize stays as it was, as its weights depend
+ * on all of it; in the other modes the box shrinks. */
+static void
+crop_resized(struct hr_image *image, int32_t x, int32_t y, int32_t width, int32_t height)
 {
-    double ratio = size / out;
+    double ratio_x = image->box_width / image->width;
+    double ratio_y = image->box_height / image->height;
 
-    return ratio * 65536 == floor(ratio * 65536) && ratio * out == size &&
-           box * 65536 == floor(box * 65536);
-}
-
-static bool crop_composes(const struct hr_image *image)
-{
-    if (!image->resampled || image->mode != HR_MODE_EXACT)
-        return true;
-    return axis_is_exact(image->box_x, image->box_width, image->width) &&
-           axis_is_exact(image->box_y, image->box_height, image->height);
+    if (image->mode == HR_MODE_EXACT) {
+        if (image->full_width == 0) {
+            image->full_width = image->width;
+            image->full_height = image->height;
+        }
+        image->at_x += x;
+        image->at_y += y;
+        return;
+    }
+    image->box_x += x * ratio_x;
+    image->box_y += y * ratio_y;
+    image->box_width = width * ratio_x;
+    image->box_height = height * ratio_y;
 }
 
 enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t x, int32_t y,
@@ -250,19 +254,12 @@ enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t x, int32
     HR_TRY(hr__image_edit(ctx, field, &image));
     if (x == 0 && y == 0 && width == image->width && height == image->height)
         return HR_OK;
-    if (!crop_composes(image))
-        HR_TRY(settle(ctx, field, &image));
     if (image->flip_x)
         x = image->width - x - width;
     if (image->flip_y)
         y = image->height - y - height;
     if (image->resampled) {
-        double ratio_x = image->box_width / image->width;
-        double ratio_y = image->box_height / image->height;
-        image->box_x += x * ratio_x;
-        image->box_y += y * ratio_y;
-        image->box_width = width * ratio_x;
-        image->box_height = height * ratio_y;
+        crop_resized(image, x, y, width, height);
     } else {
         image->box_x = image->clip_x += x;
         image->box_y = image->clip_y += y;

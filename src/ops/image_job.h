@@ -45,6 +45,9 @@ struct hr_image {
     int32_t clip_x, clip_y, clip_width, clip_height;
     double box_x, box_y, box_width, box_height;
     int32_t width, height, channels; /* the result as described so far */
+    int32_t full_width, full_height; /* in mode exact, after a crop of a resize: the size
+                                        that the box is resized to; else 0 */
+    int32_t at_x, at_y; /* where the result begins in that, before mirroring */
     bool resampled;
     int filter; /* enum hr_filter */
     bool antialias;
@@ -163,7 +166,7 @@ HR_CHECK enum hr_err hr__image_check_size(const struct hr_image_info *info,
 void hr__image_describe(struct hr_value *value, struct hr_image *image);
 
 /* Across a cut: image_cut.c. */
-#define HR_IMAGE_ENCODED_BYTES 224
+#define HR_IMAGE_ENCODED_BYTES 240
 void hr__image_source(const struct hr_lazy *lazy, struct hr_value *ret_source);
 void hr__image_encode(const struct hr_lazy *lazy, void *to);
 HR_CHECK enum hr_err

@@ -78,6 +78,73 @@ TEST(random_chains_of_edits_give_the_bytes_of_edits_made_one_by_one)
     bench_finish(&b);
 }
 
+/* A window of a resize of pixels that are made, or of a photo. */
+static void *run_window(struct bench *b, const void *data, size_t bytes, uint64_t chain,
+                        bool force_each, size_t *ret_bytes, char *trace)
+{
+    static const char *const filters[] = {"nearest", "bilinear", "bicubic", "box",
+                                          "lanczos"};
+    static const char *const makers[] = {"image.grayscale", "image.flip", "image.pad",
+                                         "tensor.cast", "image.decode"};
+    static const char *const made[] = {"{p: 1}", "{p: 0.5}", "{padding: 3}",
+                                       "{dtype: float32}", NULL};
+    struct hr_rng rng;
+    uint32_t maker, width, height;
+    char text[160];
+
+    hr__rng_init(&rng, check_seed(), 1, chain);
+    maker = pick(&rng, 5);
+    width = pick(&rng, 3) == 0 ? 2 + pick(&rng, 200) : 32u << pick(&rng, 3);
+    height = pick(&rng, 3) == 0 ? 2 + pick(&rng, 200) : 32u << pick(&rng, 3);
+    bench_clear(b);
+    b->force_each = force_each;
+    b->id.index = chain;
+    bench_put_bytes(b, "data", data, bytes);
+    CHECK_OK(bench_op(b, "image.decode", "{mode: exact}"));
+    if (made[maker] != NULL)
+        CHECK_OK(bench_op(b, makers[maker], made[maker]));
+    snprintf(text, sizeof text, "{size: [%u, %u], interpolation: %s, antialias: %s}",
+             height, width, filters[pick(&rng, 5)], pick(&rng, 4) ? "true" : "false");
+    snprintf(trace, 2048, "%s; image.resize %s", makers[maker], text);
+    CHECK_OK(bench_op(b, "image.resize", text));
+    for (uint32_t crops = 1 + pick(&rng, 2); crops > 0; crops--) {
+        const char *op = pick(&rng, 2) ? "image.center_crop" : "image.random_crop";
+
+        if (pick(&rng, 3) == 0)
+            CHECK_OK(bench_op(b, "image.flip", "{p: 0.5}"));
+        width -= pick(&rng, width) * pick(&rng, 2);
+        height -= pick(&rng, height) * pick(&rng, 2);
+        snprintf(text, sizeof text, "{size: [%u, %u]}", height, width);
+        snprintf(trace + strlen(trace), 2048 - strlen(trace), "; %s %s", op, text);
+        CHECK_OK(bench_op(b, op, text));
+    }
+    return bench_bytes(b, "image", ret_bytes);
+}
+
+TEST(a_window_of_a_resize_has_the_bytes_of_the_whole_resize)
+{
+    struct bench b;
+    size_t bytes;
+    void *data = jpeg(140, 136, 2, false, &bytes);
+
+    bench_init(&b);
+    for (uint64_t i = 0; i < 600; i++) {
+        size_t one_bytes, all_bytes;
+        char trace[2048];
+        void *one = run_window(&b, data, bytes, i, true, &one_bytes, trace);
+        void *all = run_window(&b, data, bytes, i, false, &all_bytes, trace);
+
+        CHECK_EQ_INT(one_bytes, all_bytes);
+        if (memcmp(one, all, one_bytes) != 0)
+            check_failed(__FILE__, __LINE__, "chain %llu differs: %s",
+                         (unsigned long long)i, trace);
+        free(one);
+        free(all);
+    }
+    hr__free(data);
+    bench_finish(&b);
+}
+
 /* Insert an APP1 segment that says the orientation. */
 static void *
 with_orientation(const void *data, size_t bytes, int orientation, size_t *ret_bytes)

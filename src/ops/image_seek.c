@@ -15,7 +15,10 @@
 /* In pixels, so that the photo's orientation does not matter. */
 static bool shows_part(const struct hr_image *image)
 {
-    return image->box_width * image->box_height <
+    double full = (double)image->full_width * image->full_height;
+    double shown = full > 0 ? (double)image->width * image->height / full : 1;
+
+    return shown * image->box_width * image->box_height <
            (double)image->info->width * image->info->height;
 }
 

@@ -402,6 +402,37 @@ static const struct hr_op *any_op(struct random_graph *m)
     }
 }
 
+static int side(struct random_graph *m)
+{
+    return below(m, 2) == 0 ? 2 << below(m, 7) : 2 + (int)below(m, 150);
+}
+
+/* Pixels that are made, a resize of them and a window of that: the window alone must have
+ * the bytes of the whole. */
+static void add_window(struct random_graph *m)
+{
+    static const char *const makers[] = {
+        "image.grayscale: {p: 1}", "image.gaussian_blur: {size: 3}",
+        "image.pad: {padding: 2}", "image.color_jitter: {brightness: 0.5}"};
+    static const char *const filters[] = {"nearest", "bilinear", "bicubic", "box",
+                                          "lanczos"};
+    int height = side(m), width = side(m);
+    size_t length = m->length;
+
+    add(m, "  - %s\n", makers[below(m, 4)]);
+    keep(m, length);
+    length = m->length;
+    add(m, "  - image.resize: {size: [%d, %d], interpolation: %s, antialias: %s}\n",
+        height, width, filters[below(m, 5)], below(m, 4) != 0 ? "true" : "false");
+    if (!keep(m, length))
+        return;
+    length = m->length;
+    add(m, "  - image.%s_crop: {size: [%d, %d]}\n",
+        below(m, 2) == 0 ? "center" : "random", 1 + (int)below(m, (uint64_t)height),
+        1 + (int)below(m, (uint64_t)width));
+    keep(m, length);
+}
+
 /* "uint8[height, -1, 3]" */
 static void add_type(struct random_graph *m, const struct hr_field_info *field)
 {
@@ -565,6 +596,8 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
         length = m->length;
         add(m, "  - image.decode: {mode: exact}\n");
         m->decodes = keep(m, length);
+        if (below(m, 4) == 0)
+            add_window(m);
         grow(m, 1 + below(m, 6));
     }
     if (below(m, 5) == 0)
