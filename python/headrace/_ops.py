@@ -48,19 +48,24 @@ __all__ = [
     "debug_spin",
     "flow_zip",
     "image_affine",
+    "image_autocontrast",
     "image_center_crop",
     "image_clip",
     "image_color_jitter",
     "image_cover_crop",
     "image_decode",
+    "image_equalize",
     "image_fixed_size_crop",
     "image_flip",
     "image_gaussian_blur",
     "image_grayscale",
+    "image_invert",
     "image_iou_crop",
     "image_normalize",
     "image_pad",
+    "image_permute_channels",
     "image_photometric_distort",
+    "image_posterize",
     "image_random_area_crop",
     "image_random_crop",
     "image_random_resized_crop",
@@ -68,6 +73,7 @@ __all__ = [
     "image_resize_shortest",
     "image_rotate",
     "image_scale_jitter",
+    "image_solarize",
     "image_standardize",
     "image_zoom_out",
     "order_repeat",
@@ -1506,6 +1512,40 @@ def image_affine(
     return pipeline._then("image.affine", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.autocontrast")
+def image_autocontrast(
+    pipeline: Pipeline,
+    *,
+    p: float = 0.5,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Stretch each channel to the whole range, with a probability.
+
+    Operator `image.autocontrast`, kind map, version 1; random.
+
+    Like torchvision's RandomAutocontrast: the least level of a channel becomes black
+    and the largest white. A channel of one level is unchanged. uint8 images are
+    truncated, as there, so their white may be 254.
+
+    Args:
+        pipeline: what the operator reads.
+        p: probability that the image is changed; float, 0 to 1, default 0.5.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"p": p, "field": field}
+    defaults: dict[str, Any] = {"p": 0.5, "field": "image"}
+    return pipeline._then("image.autocontrast", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.center_crop")
 def image_center_crop(
     pipeline: Pipeline,
@@ -1736,6 +1776,40 @@ def image_decode(
     return pipeline._then("image.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.equalize")
+def image_equalize(
+    pipeline: Pipeline,
+    *,
+    p: float = 0.5,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Make the histogram of each channel flat, with a probability.
+
+    Operator `image.equalize`, kind map, version 1; random.
+
+    Like torchvision's RandomEqualize, and Pillow's ImageOps.equalize. float32 images
+    are brought to 256 levels. A channel with fewer than 255 pixels outside its highest
+    level keeps its levels.
+
+    Args:
+        pipeline: what the operator reads.
+        p: probability that the image is changed; float, 0 to 1, default 0.5.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"p": p, "field": field}
+    defaults: dict[str, Any] = {"p": 0.5, "field": "image"}
+    return pipeline._then("image.equalize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.fixed_size_crop")
 def image_fixed_size_crop(
     pipeline: Pipeline,
@@ -1892,6 +1966,39 @@ def image_grayscale(
     return pipeline._then("image.grayscale", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.invert")
+def image_invert(
+    pipeline: Pipeline,
+    *,
+    p: float = 0.5,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Replace each level by white minus it, with a probability.
+
+    Operator `image.invert`, kind map, version 1; random, pointwise.
+
+    Like torchvision's RandomInvert: uint8 x becomes 255 - x, float32 1 - x. `p: 1`
+    inverts always.
+
+    Args:
+        pipeline: what the operator reads.
+        p: probability that the image is inverted; float, 0 to 1, default 0.5.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"p": p, "field": field}
+    defaults: dict[str, Any] = {"p": 0.5, "field": "image"}
+    return pipeline._then("image.invert", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.iou_crop")
 def image_iou_crop(
     pipeline: Pipeline,
@@ -2029,6 +2136,37 @@ def image_pad(
     return pipeline._then("image.pad", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.permute_channels")
+def image_permute_channels(
+    pipeline: Pipeline,
+    *,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Order the channels at random.
+
+    Operator `image.permute_channels`, kind map, version 1; random, pointwise.
+
+    Like torchvision's RandomChannelPermutation: all orders, the image's own among them,
+    are equally likely.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field}
+    defaults: dict[str, Any] = {"field": "image"}
+    return pipeline._then("image.permute_channels", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.photometric_distort")
 def image_photometric_distort(
     pipeline: Pipeline,
@@ -2074,6 +2212,41 @@ def image_photometric_distort(
     params: dict[str, Any] = {"brightness": brightness, "contrast": contrast, "saturation": saturation, "hue": hue, "p": p, "field": field}
     defaults: dict[str, Any] = {"brightness": (0.875, 1.125), "contrast": (0.5, 1.5), "saturation": (0.5, 1.5), "hue": (-0.05, 0.05), "p": 0.5, "field": "image"}
     return pipeline._then("image.photometric_distort", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.posterize")
+def image_posterize(
+    pipeline: Pipeline,
+    bits: int,
+    *,
+    p: float = 0.5,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Keep the highest bits of each level, with a probability.
+
+    Operator `image.posterize`, kind map, version 1; random, pointwise.
+
+    Like torchvision's RandomPosterize. A float32 image gets 2^bits levels from 0 on,
+    the highest of which is 1 - 2^-bits.
+
+    Args:
+        pipeline: what the operator reads.
+        bits: highest bits of each level to keep; int, 0 to 8, in bits, required.
+        p: probability that the image is changed; float, 0 to 1, default 0.5.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"bits": bits, "p": p, "field": field}
+    defaults: dict[str, Any] = {"p": 0.5, "field": "image"}
+    return pipeline._then("image.posterize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.random_area_crop")
@@ -2400,6 +2573,42 @@ def image_scale_jitter(
     params: dict[str, Any] = {"size": size, "scale": scale, "interpolation": interpolation, "antialias": antialias, "field": field}
     defaults: dict[str, Any] = {"scale": (0.1, 2), "interpolation": "bilinear", "antialias": True, "field": ("image",)}
     return pipeline._then("image.scale_jitter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.solarize")
+def image_solarize(
+    pipeline: Pipeline,
+    threshold: float,
+    *,
+    p: float = 0.5,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Invert bright levels, with a probability.
+
+    Operator `image.solarize`, kind map, version 1; random, pointwise.
+
+    Like torchvision's RandomSolarize. The threshold is in the image's own range: 0..255
+    for uint8, 0..1 for float32.
+
+    Args:
+        pipeline: what the operator reads.
+        threshold: levels at or above it are inverted; float, 0 to 255, in levels,
+            required.
+        p: probability that the image is changed; float, 0 to 1, default 0.5.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"threshold": threshold, "p": p, "field": field}
+    defaults: dict[str, Any] = {"p": 0.5, "field": "image"}
+    return pipeline._then("image.solarize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.standardize")
@@ -4506,19 +4715,24 @@ class Methods:
     convert_boxes = boxes_convert
     sanitize = boxes_sanitize
     affine = image_affine
+    autocontrast = image_autocontrast
     center_crop = image_center_crop
     clip = image_clip
     color_jitter = image_color_jitter
     cover_crop = image_cover_crop
     decode = image_decode
+    equalize = image_equalize
     fixed_size_crop = image_fixed_size_crop
     flip = image_flip
     gaussian_blur = image_gaussian_blur
     grayscale = image_grayscale
+    invert = image_invert
     iou_crop = image_iou_crop
     normalize = image_normalize
     pad = image_pad
+    permute_channels = image_permute_channels
     photometric_distort = image_photometric_distort
+    posterize = image_posterize
     random_area_crop = image_random_area_crop
     random_crop = image_random_crop
     random_resized_crop = image_random_resized_crop
@@ -4526,6 +4740,7 @@ class Methods:
     resize_shortest = image_resize_shortest
     rotate = image_rotate
     scale_jitter = image_scale_jitter
+    solarize = image_solarize
     standardize = image_standardize
     zoom_out = image_zoom_out
     repeat = order_repeat

@@ -6,8 +6,10 @@ parameters are given to torchvision. Skipped where torchvision is not installed 
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -280,6 +282,48 @@ def test_photometric_distort(seed: int) -> None:
         assert len(found) == 1
         drawn.add(found[0])
     assert len(drawn) > 5
+
+
+LEVELS: list[tuple[Callable[[hr.Pipeline], hr.Pipeline], Callable[[Any], Any]]] = [
+    (lambda p: p.invert(p=1), tv.invert),
+    (lambda p: p.solarize(threshold=100, p=1), lambda image: tv.solarize(image, 100)),
+    (lambda p: p.posterize(bits=3, p=1), lambda image: tv.posterize(image, 3)),
+    (lambda p: p.posterize(bits=8, p=1), lambda image: tv.posterize(image, 8)),
+    (lambda p: p.autocontrast(p=1), tv.autocontrast),
+    (lambda p: p.equalize(p=1), tv.equalize),
+]
+
+
+@pytest.mark.parametrize("ours,other", LEVELS)
+def test_levels(ours: Callable[[hr.Pipeline], hr.Pipeline], other: Callable[[Any], Any], seed: int) -> None:
+    scenes = Scenes(seed)
+    rng = np.random.default_rng(seed)
+    for item in scenes.items:  # of any range and contrast
+        low = rng.integers(0, 200)
+        noise = rng.integers(low, rng.integers(low + 1, 257), item["image"].shape)
+        item["image"] = noise.astype(np.uint8)
+    for item, made in zip(scenes.items, moved(ours(pipeline(scenes)), seed), strict=True):
+        wanted = other(torch.from_numpy(item["image"]).permute(2, 0, 1)).permute(1, 2, 0).numpy()
+        assert np.array_equal(made["image"], wanted)
+
+
+@pytest.mark.parametrize("ours,other", [*LEVELS[:1], *LEVELS[2:]])
+def test_levels_of_floats(ours: Callable[[hr.Pipeline], hr.Pipeline], other: Callable[[Any], Any], seed: int) -> None:
+    scenes = Scenes(seed)
+    made = moved(ours(pipeline(scenes).cast("float32")), seed)
+    for item, image in zip(scenes.items, made, strict=True):
+        wanted = other(torch.from_numpy(item["image"]).permute(2, 0, 1).float() / 255).permute(1, 2, 0).numpy()
+        assert np.abs(image["image"] - wanted).max() <= 1e-6
+
+
+def test_permute_channels(seed: int) -> None:
+    scenes = Scenes(seed)
+    drawn = set()
+    for item, made in zip(scenes.items, moved(pipeline(scenes).permute_channels(), seed), strict=True):
+        orders = [o for o in itertools.permutations(range(3)) if np.array_equal(made["image"], item["image"][:, :, o])]
+        assert len(orders) == 1
+        drawn.add(orders[0])
+    assert len(drawn) > 3
 
 
 def test_sets_of_pascal_voc(seed: int, tmp_path: pathlib.Path) -> None:

@@ -420,6 +420,72 @@ static int channel_order(const uint8_t *got, const uint8_t wanted[3])
     return -1;
 }
 
+/* Always, never, and refusals; what the kernels do is in levels_test.c. */
+TEST(levels_change_with_a_probability)
+{
+    uint8_t levels[6] = {0, 10, 100, 128, 200, 255};
+    float floats[3] = {0, 0.25f, 0.75f};
+
+    bench_init(&bench);
+    put_u8(levels, 1, 2, 3);
+    OP("image.invert", "{p: 1}");
+    IS_U8(255, 245, 155, 127, 55, 0);
+    put_f32(floats, 1, 1, 3);
+    OP("image.invert", "{p: 1}");
+    IS_F32(0, 1, 0.75f, 0.25f);
+    put_u8(levels, 1, 2, 3);
+    OP("image.solarize", "{threshold: 128, p: 1}");
+    IS_U8(0, 10, 100, 127, 55, 0);
+    put_u8(levels, 1, 2, 3);
+    OP("image.posterize", "{bits: 1, p: 1}");
+    IS_U8(0, 0, 0, 128, 128, 128);
+    put_u8(levels, 1, 6, 1);
+    OP("image.autocontrast", "{p: 1}");
+    IS_U8(0, 10, 100, 128, 200, 255);
+    put_u8(levels, 1, 6, 1);
+    OP("image.equalize", "{p: 1}");
+    IS_U8(0, 10, 100, 128, 200, 255);
+    put_u8(levels, 1, 2, 3);
+    OP("image.invert", "{p: 0}");
+    OP("image.solarize", "{threshold: 0, p: 0}");
+    OP("image.posterize", "{bits: 0, p: 0}");
+    OP("image.autocontrast", "{p: 0}");
+    IS_U8(0, 10, 100, 128, 200, 255);
+    REFUSED(HR_ERR_RANGE, "image.solarize", "{threshold: 256}", "threshold");
+    REFUSED(HR_ERR_RANGE, "image.posterize", "{bits: 9}", "bits");
+    put_f32(floats, 1, 1, 3);
+    REFUSED(HR_ERR_RANGE, "image.solarize", "{threshold: 128}", "at most 1, not 128");
+    put_f32(floats, 1, 1, 3);
+    OP("image.normalize", "{mean: 0.5, std: 0.5}");
+    REFUSED(HR_ERR_TYPE, "image.invert", "{}", "normalised");
+    bench_finish(&bench);
+}
+
+TEST(permute_channels_draws_every_order_equally_often)
+{
+    uint8_t levels[3] = {0, 1, 2};
+    int count[27] = {0}, orders = 0;
+
+    bench_init(&bench);
+    for (uint64_t id = 0; id < 1200; id++) {
+        uint8_t *got;
+        size_t bytes;
+
+        put_u8(levels, 1, 1, 3);
+        bench.id.index = id;
+        OP("image.permute_channels", "{}");
+        got = bench_bytes(&bench, "image", &bytes);
+        count[got[0] * 9 + got[1] * 3 + got[2]]++;
+        free(got);
+    }
+    for (int i = 0; i < 27; i++) {
+        orders += count[i] > 0;
+        CHECK(count[i] == 0 || (count[i] > 140 && count[i] < 260));
+    }
+    CHECK_EQ_INT(orders, 6);
+    bench_finish(&bench);
+}
+
 TEST(photometric_distort_changes_colours_in_order_and_permutes_channels)
 {
     uint8_t levels[6] = {10, 30, 50, 20, 60, 101}, doubled[3] = {20, 60, 100};

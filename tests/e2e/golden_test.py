@@ -38,6 +38,10 @@ cases = {
     "random_area_crop, standardize": "  - image.random_area_crop: {}\n" + fixed + "  - image.standardize: {}\n",
     "color_jitter": fixed + "  - image.color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}\n",
     "photometric_distort": fixed + "  - image.photometric_distort: {}\n",
+    "invert, solarize, permute_channels": fixed + "  - image.invert: {}\n  - image.solarize: {threshold: 128}\n"
+                                                  "  - image.permute_channels: {}\n",
+    "posterize, autocontrast, equalize": fixed + "  - image.posterize: {bits: 4}\n  - image.autocontrast: {}\n"
+                                                 "  - image.equalize: {}\n",
     "zoom_out": "  - image.zoom_out: {fill: [123, 117, 104], p: 0.8}\n" + fixed,
     "grayscale": fixed + "  - image.grayscale: {}\n",
     "gaussian_blur": fixed + "  - image.gaussian_blur: {size: 7}\n",
