@@ -73,6 +73,7 @@ __all__ = [
     "image_resize_shortest",
     "image_rotate",
     "image_scale_jitter",
+    "image_sharpness",
     "image_solarize",
     "image_standardize",
     "image_zoom_out",
@@ -2575,6 +2576,43 @@ def image_scale_jitter(
     return pipeline._then("image.scale_jitter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.sharpness")
+def image_sharpness(
+    pipeline: Pipeline,
+    factor: float | Sequence[float],
+    *,
+    p: float = 0.5,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Smooth or sharpen the image, with a probability.
+
+    Operator `image.sharpness`, kind map, version 1; random.
+
+    Like torchvision's RandomAdjustSharpness, whose factor is one number: the image is
+    blended with one that is smoothed by 3x3 weights. The outermost pixels do not
+    change. uint8 images are truncated, as there.
+
+    Args:
+        pipeline: what the operator reads.
+        factor: 0 smooths, 1 changes nothing, 2 sharpens: one number, or [least, most]
+            to draw from; list of floats, 1 to 2 items, each 0 to 1000, required.
+        p: probability that the image is changed; float, 0 to 1, default 0.5.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"factor": factor, "p": p, "field": field}
+    defaults: dict[str, Any] = {"p": 0.5, "field": "image"}
+    return pipeline._then("image.sharpness", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.solarize")
 def image_solarize(
     pipeline: Pipeline,
@@ -4740,6 +4778,7 @@ class Methods:
     resize_shortest = image_resize_shortest
     rotate = image_rotate
     scale_jitter = image_scale_jitter
+    sharpness = image_sharpness
     solarize = image_solarize
     standardize = image_standardize
     zoom_out = image_zoom_out

@@ -291,6 +291,8 @@ LEVELS: list[tuple[Callable[[hr.Pipeline], hr.Pipeline], Callable[[Any], Any]]] 
     (lambda p: p.posterize(bits=8, p=1), lambda image: tv.posterize(image, 8)),
     (lambda p: p.autocontrast(p=1), tv.autocontrast),
     (lambda p: p.equalize(p=1), tv.equalize),
+    (lambda p: p.sharpness(0.3, p=1), lambda image: tv.adjust_sharpness(image, 0.3)),
+    (lambda p: p.sharpness(1.9, p=1), lambda image: tv.adjust_sharpness(image, 1.9)),
 ]
 
 

@@ -461,6 +461,22 @@ TEST(levels_change_with_a_probability)
     bench_finish(&bench);
 }
 
+TEST(sharpness_blends_the_middle)
+{
+    uint8_t levels[9] = {0, 10, 20, 30, 100, 40, 50, 60, 70};
+
+    bench_init(&bench);
+    put_u8(levels, 3, 3, 1);
+    OP("image.sharpness", "{factor: 2, p: 1}");
+    IS_U8(0, 10, 20, 30, 140, 40, 50, 60, 70);
+    put_u8(levels, 3, 3, 1);
+    OP("image.sharpness", "{factor: 2, p: 0}");
+    IS_U8(0, 10, 20, 30, 100, 40, 50, 60, 70);
+    REFUSED(HR_ERR_RANGE, "image.sharpness", "{factor: -1}", "factor");
+    REFUSED(HR_ERR_RANGE, "image.sharpness", "{factor: [2, 1]}", "factor");
+    bench_finish(&bench);
+}
+
 TEST(permute_channels_draws_every_order_equally_often)
 {
     uint8_t levels[3] = {0, 1, 2};

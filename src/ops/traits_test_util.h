@@ -96,6 +96,7 @@ static const struct row rows[] = {
     {"image.resize_shortest",     "{size: 5}",                                               PICTURES},
     {"image.rotate",              "{degrees: 30}",                                           PICTURES},
     {"image.scale_jitter",        "{size: 7, scale: [0.5, 1.2]}",                            PICTURES},
+    {"image.sharpness",           "{factor: [0, 3]}",                                        PICTURES},
     {"image.solarize",            "{threshold: 128}",                                        PICTURES},
     {"image.standardize",         "{}",                                                      PICTURES},
     {"image.zoom_out",            "{side_range: [1, 1.5]}",                                  PICTURES},

@@ -42,6 +42,7 @@ cases = {
                                                   "  - image.permute_channels: {}\n",
     "posterize, autocontrast, equalize": fixed + "  - image.posterize: {bits: 4}\n  - image.autocontrast: {}\n"
                                                  "  - image.equalize: {}\n",
+    "sharpness": fixed + "  - image.sharpness: {factor: [0, 3], p: 0.8}\n",
     "zoom_out": "  - image.zoom_out: {fill: [123, 117, 104], p: 0.8}\n" + fixed,
     "grayscale": fixed + "  - image.grayscale: {}\n",
     "gaussian_blur": fixed + "  - image.gaussian_blur: {size: 7}\n",
