@@ -55,6 +55,7 @@ __all__ = [
     "image_cover_crop",
     "image_decode",
     "image_equalize",
+    "image_erase",
     "image_fixed_size_crop",
     "image_flip",
     "image_gaussian_blur",
@@ -1809,6 +1810,53 @@ def image_equalize(
     params: dict[str, Any] = {"p": p, "field": field}
     defaults: dict[str, Any] = {"p": 0.5, "field": "image"}
     return pipeline._then("image.equalize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.erase")
+def image_erase(
+    pipeline: Pipeline,
+    *,
+    p: float = 0.5,
+    scale: float | Sequence[float] = (0.02, 0.33),
+    ratio: float | Sequence[float] = (0.3, 3.3),
+    value: float | Sequence[float] = 0,
+    random: bool = False,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Replace a random rectangle, with a probability.
+
+    Operator `image.erase`, kind map, version 1; random.
+
+    Like torchvision's RandomErasing, also after image.normalize: `random: true` is its
+    value "random", except for uint8, where torchvision wraps normal numbers around.
+    Masks and boxes stay as they are.
+
+    Args:
+        pipeline: what the operator reads.
+        p: probability that a rectangle is erased; float, 0 to 1, default 0.5.
+        scale: smallest and largest fraction of the area to erase; list of floats, 2
+            items, each 0 to 1, default [0.02, 0.33].
+        ratio: smallest and largest height / width of the rectangle; list of floats, 2
+            items, each more than 0 and at most 1000, default [0.3, 3.3].
+        value: what takes its place, one number or one per channel, in the image's own
+            range; list of floats, 1 to 4 items, each -1000000 to 1000000, in levels,
+            default 0.
+        random: noise takes its place: normal of deviation 1 in float32, every level as
+            likely in uint8; bool, default false.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"p": p, "scale": scale, "ratio": ratio, "value": value, "random": random, "field": field}
+    defaults: dict[str, Any] = {"p": 0.5, "scale": (0.02, 0.33), "ratio": (0.3, 3.3), "value": 0, "random": False, "field": "image"}
+    return pipeline._then("image.erase", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.fixed_size_crop")
@@ -4760,6 +4808,7 @@ class Methods:
     cover_crop = image_cover_crop
     decode = image_decode
     equalize = image_equalize
+    erase = image_erase
     fixed_size_crop = image_fixed_size_crop
     flip = image_flip
     gaussian_blur = image_gaussian_blur

@@ -134,6 +134,10 @@ hr__image_make(struct hr_thread *thread, int32_t width, int32_t height, int32_t 
                enum hr_dtype dtype, enum hr_layout layout, struct hr_value *ret_value,
                struct hr_pixels *ret_pixels, struct hr_error *reterr);
 
+/* Fills `count` pixels of a row of an image that hr__image_make made. */
+void hr__image_fill(const struct hr_pixels *out, int32_t x, int32_t y, int32_t count,
+                    const float fill[4]);
+
 /* Replaces the value of bound field `field` by `made`. */
 void hr__image_replace(struct hr_op_ctx *ctx, size_t field, const struct hr_value *made);
 

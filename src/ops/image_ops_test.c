@@ -477,6 +477,80 @@ TEST(sharpness_blends_the_middle)
     bench_finish(&bench);
 }
 
+/* A tenth of the area, 2 wide and 5 high or the other way round; 24 of 240 pixels. */
+TEST(erase_replaces_a_rectangle)
+{
+    uint8_t levels[240];
+    float floats[240] = {0};
+    int tall = 0, erased = 0;
+
+    bench_init(&bench);
+    memset(levels, 9, sizeof levels);
+    for (uint64_t id = 0; id < 1000; id++) {
+        int count = 0, first = -1, last = -1;
+        uint8_t *got;
+        size_t bytes;
+
+        put_u8(levels, 12, 20, 1);
+        bench.id.index = id;
+        OP("image.erase",
+           "{scale: [0.1, 0.1], ratio: [0.375, 2.67], value: 200, p: 0.7}");
+        got = bench_bytes(&bench, "image", &bytes);
+        for (int i = 0; i < 240; i++) {
+            CHECK(got[i] == 9 || got[i] == 200);
+            count += got[i] == 200;
+            last = got[i] == 200 ? i : last;
+            first = first < 0 && got[i] == 200 ? i : first;
+        }
+        free(got);
+        if (count == 0)
+            continue;
+        CHECK_EQ_INT(count, (last / 20 - first / 20 + 1) * (last % 20 - first % 20 + 1));
+        CHECK(count >= 20 && count <= 28);
+        erased++;
+        tall += last / 20 - first / 20 > last % 20 - first % 20;
+    }
+    CHECK(erased > 630 && erased < 770);
+    CHECK(tall > erased / 4 && tall < erased * 3 / 4);
+    put_u8(levels, 12, 20, 1);
+    OP("image.erase", "{p: 1, scale: [1, 1]}"); /* the whole image: none */
+    check_u8(levels, 240);
+    REFUSED(HR_ERR_RANGE, "image.erase", "{value: 256}", "whole number from 0 to 255");
+    REFUSED(HR_ERR_SHAPE, "image.erase", "{value: [1, 2, 3]}", "1 channels");
+    REFUSED(HR_ERR_RANGE, "image.erase", "{scale: [0.5, 0.2]}", "scale");
+    put_f32(floats, 4, 20, 3);
+    OP("image.erase", "{p: 0}");
+    check_f32(floats, 240, 0);
+    bench_finish(&bench);
+}
+
+TEST(noise_that_is_erased_to_has_mean_0_and_deviation_1)
+{
+    static float floats[300 * 300];
+    double sum = 0, squares = 0, count = 0;
+    float *got;
+    size_t bytes;
+
+    bench_init(&bench);
+    for (size_t i = 0; i < 300 * 300; i++)
+        floats[i] = 0.5f;
+    put_f32(floats, 300, 300, 1);
+    OP("image.erase", "{p: 1, random: true, scale: [0.5, 0.5], ratio: [0.8, 1.2]}");
+    got = bench_bytes(&bench, "image", &bytes);
+    for (size_t i = 0; i < 300 * 300; i++) {
+        if (got[i] == 0.5f)
+            continue;
+        sum += (double)got[i];
+        squares += (double)got[i] * (double)got[i];
+        count++;
+    }
+    free(got);
+    CHECK(count > 44000 && count < 46000);
+    CHECK_NEAR(sum / count, 0, 0.03);
+    CHECK_NEAR(squares / count, 1, 0.04);
+    bench_finish(&bench);
+}
+
 TEST(permute_channels_draws_every_order_equally_often)
 {
     uint8_t levels[3] = {0, 1, 2};

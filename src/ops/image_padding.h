@@ -13,7 +13,9 @@ struct hr_sides {
 /* 1 number: all sides; 2: left and right, top and bottom; 4: left, top, right, bottom. */
 struct hr_sides hr__sides(const struct hr_ints *padding);
 
-/* Checks `fill` against the image's range and channels. */
+/* Checks `fill`, of parameter `param`, against the image's range and channels. */
+HR_CHECK enum hr_err hr__infer_fill_of(struct hr_infer *infer, const char *param,
+                                       const struct hr_floats *fill);
 HR_CHECK enum hr_err hr__infer_fill(struct hr_infer *infer, const struct hr_floats *fill);
 
 /* The level of `fill` for each of 4 channels. */

@@ -140,9 +140,8 @@ static void repeat(char *to, size_t unit, size_t bytes)
     }
 }
 
-/* Fills `count` pixels of a row of an image that hr__image_make made. */
-static void fill_pixels(const struct hr_pixels *out, int32_t x, int32_t y, int32_t count,
-                        const float fill[4])
+void hr__image_fill(const struct hr_pixels *out, int32_t x, int32_t y, int32_t count,
+                    const float fill[4])
 {
     char *to = (char *)out->data + y * out->row_stride + x * out->pixel_stride;
     size_t bytes = (size_t)count * (size_t)out->pixel_stride;
@@ -186,9 +185,9 @@ hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
         bool beside = y >= top && y < top + in.height;
 
         if (mode == HR_PAD_CONSTANT) {
-            fill_pixels(&out, 0, y, beside ? left : out.width, fill);
+            hr__image_fill(&out, 0, y, beside ? left : out.width, fill);
             if (beside)
-                fill_pixels(&out, left + in.width, y, right, fill);
+                hr__image_fill(&out, left + in.width, y, right, fill);
             continue;
         }
         for (int32_t x = 0; x < out.width; x++) {

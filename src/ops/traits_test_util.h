@@ -77,6 +77,8 @@ static const struct row rows[] = {
     {"image.cover_crop",          "{field: [image, boxes], scale: [0.1, 0.9]}",              SCENES  },
     {"image.decode",              "{mode: exact}",                                           FILES   },
     {"image.equalize",            "{}",                                                      PICTURES},
+    {"image.erase",               "{}",                                                      PICTURES},
+    {"image.erase",               "{random: true, p: 1}",                                    PICTURES},
     {"image.fixed_size_crop",     "{size: [5, 6]}",                                          PICTURES},
     {"image.flip",                "{p: 0.5}",                                                PICTURES},
     {"image.gaussian_blur",       "{size: 3, sigma: [0.5, 2]}",                              PICTURES},

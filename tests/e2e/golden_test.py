@@ -43,6 +43,7 @@ cases = {
     "posterize, autocontrast, equalize": fixed + "  - image.posterize: {bits: 4}\n  - image.autocontrast: {}\n"
                                                  "  - image.equalize: {}\n",
     "sharpness": fixed + "  - image.sharpness: {factor: [0, 3], p: 0.8}\n",
+    "erase": fixed + "  - image.erase: {value: [123, 117, 104], p: 0.8}\n  - image.erase: {random: true}\n",
     "zoom_out": "  - image.zoom_out: {fill: [123, 117, 104], p: 0.8}\n" + fixed,
     "grayscale": fixed + "  - image.grayscale: {}\n",
     "gaussian_blur": fixed + "  - image.gaussian_blur: {size: 7}\n",
