@@ -79,6 +79,7 @@ __all__ = [
     "image_standardize",
     "image_zoom_out",
     "order_repeat",
+    "order_sample",
     "order_shard",
     "order_shuffle",
     "order_skip",
@@ -2806,6 +2807,58 @@ def order_repeat(
     return pipeline._then("order.repeat", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("order.sample")
+def order_sample(
+    pipeline: Pipeline,
+    *,
+    count: int = 0,
+    weight: str | PathLike | None = None,
+    balance: str | PathLike | None = None,
+    weights: PathLike | None = None,
+    seed: int = -1,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Draw records with replacement, by weights.
+
+    Operator `order.sample`, kind order, version 1; random.
+
+    Each of the `count` records of an epoch is drawn from all records, so some come
+    several times and some not at all, with the chances that their weights give, as
+    torch's WeightedRandomSampler does with replacement. Random ops after it treat each
+    draw of a record differently. The draws depend on the run's seed, the epoch, the
+    position, and `seed` or else the node's name, so a run resumes at any position, and
+    ranks divide them.  Weights need not add up to 1. They come from a `.npy` file
+    (`weights`, in the order of the records that this op reads), from a key that the
+    source knows before it reads a record (`weight`; see order.split for keys), or make
+    the values of a key equally frequent: `balance: label` draws all classes equally
+    often. A weight of 0 leaves a record out. The op comes before any shuffle, which it
+    makes unnecessary, and before filters and batches.
+
+    Args:
+        pipeline: what the operator reads.
+        count: number of draws in an epoch; 0: as many as there are records; int, 0 to
+            1e+15, in records, default 0.
+        weight: the key that holds each record's weight, a number that the source knows
+            before it reads the record, such as a column; string, optional.
+        balance: the key whose values are drawn equally often, such as label: a record's
+            weight is 1 / the number of records with its value; string, optional.
+        weights: a .npy file with one weight per record; path, optional.
+        seed: decides the draws together with the run's seed; -1: the node's name does;
+            int, -1 to 9e+15, default -1.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"count": count, "weight": weight, "balance": balance, "weights": weights, "seed": seed}
+    defaults: dict[str, Any] = {"count": 0, "seed": -1}
+    return pipeline._then("order.sample", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("order.shard")
 def order_shard(
     pipeline: Pipeline,
@@ -4832,6 +4885,7 @@ class Methods:
     standardize = image_standardize
     zoom_out = image_zoom_out
     repeat = order_repeat
+    sample = order_sample
     shard = order_shard
     shuffle = order_shuffle
     skip = order_skip

@@ -95,9 +95,9 @@ uint64_t hr__engine_epochs_max(const struct hr_engine *engine)
 
         for (size_t k = 0; k < p->paths[i].count && passes <= HR_DRAW_EPOCHS_MAX; k++) {
             const struct hr_order *order = &p->paths[i].orders[k];
-            uint64_t of_one = order->op->order.count(order->params, order->state, 1);
 
-            passes *= of_one > 1 ? of_one : 1;
+            if (order->op->order.passes != NULL)
+                passes *= order->op->order.passes(order->params);
         }
         most = passes > most ? passes : most;
     }

@@ -269,6 +269,9 @@ struct hr_op_order {
     /* RANDOM: with these parameters the draws do not depend on `draw_id`, so that nodes
      * with equal parameters give equal numbers of records the same order. NULL: never. */
     bool (*draws_by_params)(const void *params);
+    /* Passes over the records in an epoch, by whose number map multiplies draw_epoch.
+     * NULL: one. */
+    uint64_t (*passes)(const void *params);
     /* SHARDS: this rank, and the number of ranks. */
     void (*share)(const void *params, uint64_t *ret_rank, uint64_t *ret_world);
 };

@@ -29,7 +29,7 @@ struct hr_record_id {
     uint64_t index;      /* in its source */
     uint32_t epoch;      /* of the run */
     uint32_t draw_epoch; /* the same with each pass of order.repeat counted as an epoch;
-                            with HR_EPOCH_SUBSTITUTE */
+                            a hash after order.sample; with HR_EPOCH_SUBSTITUTE */
     uint32_t depth;      /* numbers in `child` */
     uint32_t child[HR_CHILD_DEPTH_MAX];
 };

@@ -30,6 +30,11 @@ static uint64_t repeat_count(const void *params, const void *state, uint64_t n)
     return n * (uint64_t)((const struct repeat *)params)->count;
 }
 
+static uint64_t repeat_passes(const void *params)
+{
+    return (uint64_t)((const struct repeat *)params)->count;
+}
+
 static uint64_t repeat_map(const void *params, void *state, uint64_t n, uint64_t at,
                            struct hr_record_id *id, uint64_t draw_id)
 {
@@ -53,4 +58,5 @@ const struct hr_op hr_op_order_repeat = {
     .infer = repeat_infer,
     .order.count = repeat_count,
     .order.map = repeat_map,
+    .order.passes = repeat_passes,
 };

@@ -103,6 +103,7 @@ static const struct row rows[] = {
     {"image.standardize",         "{}",                                                      PICTURES},
     {"image.zoom_out",            "{side_range: [1, 1.5]}",                                  PICTURES},
     {"order.repeat",              "{count: 2}",                                              NUMBERS },
+    {"order.sample",              "{}",                                                      NUMBERS },
     {"order.shard",               "{rank: 0, world: 3}",                                     NUMBERS },
     {"order.shuffle",             "{}",                                                      NUMBERS },
     {"order.skip",                "{count: 5}",                                              NUMBERS },

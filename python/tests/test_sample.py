@@ -1,0 +1,109 @@
+"""Issue 14 B2: draws with replacement follow their weights, and resume exactly."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+
+def draws(pipe: hr.Pipeline, field: str = "value", **options: Any) -> list[int]:
+    return [int(n) for batch in pipe.batch(50).loader(output="numpy", **options) for n in batch[field]]
+
+
+def chi_square_limit(freedom: int) -> float:
+    """Exceeded with a probability of 1e-6 (Wilson and Hilferty)."""
+    part = 2 / (9 * freedom)
+    return float(freedom * (1 - part + 4.753 * part**0.5) ** 3)
+
+
+def check(counts: Mapping[int, int], weights: Sequence[float]) -> None:
+    total, drawn = sum(weights), sum(counts.values())
+    expected = [drawn * w / total for w in weights]
+    assert all(counts.get(i, 0) == 0 for i, e in enumerate(expected) if e == 0)
+    positive = [i for i, e in enumerate(expected) if e > 0]
+    distance = sum((counts.get(i, 0) - expected[i]) ** 2 / expected[i] for i in positive)
+    assert distance < chi_square_limit(len(positive) - 1)
+
+
+def test_draws_follow_weights_from_a_file(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    weights = [0.0, 0.5, 1.0, 3.0, 0.0, 7.5, *(rng.uniform(0.2, 4) for _ in range(rng.randint(1, 60)))]
+    seed, count = rng.randrange(2**40), 1000 * len(weights)
+    np.save(tmp_path / "w.npy", np.array(weights))
+    file = hr.range(len(weights)).sample(count=count, weights=tmp_path / "w.npy")
+    check(Counter(draws(file, seed=seed)), weights)
+    np.save(tmp_path / "half.npy", np.array(weights, dtype=np.float32))
+    check(Counter(draws(hr.range(len(weights)).sample(count=count, weights=tmp_path / "half.npy"))), weights)
+    check(Counter(draws(hr.range(40).sample(count=40_000), seed=seed)), [1.0] * 40)
+
+
+def test_files_are_balanced_by_label_and_weighted_by_a_column(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    labels = [rng.choice("aaaab") for _ in range(30)] + ["a", "b"]
+    weights = [rng.choice([0, 0.5, 2]) for _ in labels[:-1]] + [1]
+    lines = ["path,label,w,index"]
+    for i, (label, weight) in enumerate(zip(labels, weights, strict=True)):
+        (photos / f"{i:02}.bin").write_bytes(b"x")
+        lines.append(f"{i:02}.bin,{label},{weight},{i}")
+    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+    files = hr.files(photos, suffixes=[], labels=tmp_path / "labels.csv")
+    seed = rng.randrange(2**40)
+    even = [1 / labels.count(label) for label in labels]
+    check(Counter(draws(files.sample(count=20_000, balance="label"), "index", seed=seed)), even)
+    check(Counter(draws(files.sample(count=20_000, weight="w"), "index", seed=seed)), weights)
+
+
+def test_draws_resume_and_are_divided_over_ranks(rng: random.Random) -> None:
+    seed, threads = rng.randrange(2**40), rng.randint(1, 4)
+    pipe = hr.range(37).sample(count=200).batch(8)
+    whole = [b.value.tolist() for b in pipe.loader(seed=seed, epochs=2, output="numpy")]
+    assert whole[:25] != whole[25:]
+    first = pipe.loader(seed=seed, epochs=2, output="numpy", threads=threads)
+    cut = rng.randint(1, 49)
+    steps = iter(first)
+    seen = [next(steps).value.tolist() for _ in range(cut)]
+    again = pipe.loader(seed=seed, epochs=2, output="numpy")
+    again.load_state_dict(first.state_dict())
+    assert seen + [b.value.tolist() for b in again] == whole
+    ranks: list[int] = []
+    for rank in range(3):
+        ranks += draws(hr.range(37).sample(count=200, seed=5), seed=seed, shard=(rank, 3), even="none")
+    assert Counter(ranks) == Counter(draws(hr.range(37).sample(count=200, seed=5), seed=seed))
+
+
+def test_each_draw_of_a_record_is_changed_differently() -> None:
+    pipe = (
+        hr.range(2).sample(count=100).map(lambda value: hr.rng().random(), outputs={"x": hr.spec("float64", [])})
+    )
+    values = [float(x) for batch in pipe.batch(10).loader(output="numpy") for x in batch.x]
+    assert len(set(values)) == 100
+
+
+def test_wrong_weights_are_refused_by_name(tmp_path: pathlib.Path) -> None:
+    def save(*weights: float) -> pathlib.Path:
+        np.save(tmp_path / "w.npy", np.array(weights))
+        return tmp_path / "w.npy"
+
+    two = hr.range(2)
+    with pytest.raises(hr.HeadraceError, match="record 1 is -1: weights are finite and not negative"):
+        draws(two.sample(weights=save(1, -1)))
+    with pytest.raises(hr.HeadraceError, match="record 0 is nan"):
+        draws(two.sample(weights=save(float("nan"), 1)))
+    with pytest.raises(hr.HeadraceError, match="one weight for each of the 2 records"):
+        draws(two.sample(weights=save(1, 2, 3)))
+    with pytest.raises(hr.HeadraceError, match="all weights are 0"):
+        draws(two.sample(weights=save(0, 0)))
+    with pytest.raises(hr.HeadraceError, match="give one of weight, balance and weights"):
+        draws(two.sample(weights=save(1, 1), weight="x"))
+    with pytest.raises(hr.HeadraceError, match="known are: index"):
+        draws(two.sample(balance="label"))
+    with pytest.raises(hr.GraphError, match=r"put it before 'order\.shuffle'"):
+        draws(two.shuffle().sample())

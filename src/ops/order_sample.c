@@ -1,0 +1,438 @@
+/*
+ * order.sample - draws records with replacement, by weights.
+ *
+ * Walker's alias method in Vose's form: a record and, with some chance, another one in
+ * its stead, for two numbers of the stream that belongs to (seed, epoch, position).
+ * Nothing is buffered, and any thread can map any position. The table has 8 bytes per
+ * record; chances are rounded to 2^-32.
+ *
+ * Random ops treat each draw of a record differently: draw_epoch becomes a hash of the
+ * epoch and the position.
+ */
+#include "codec/npy.h"
+#include "core/alloc.h"
+#include "core/file.h"
+#include "op/op.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct sample {
+    int64_t count, seed;
+    const char *weight, *balance, *weights;
+};
+
+static const struct hr_param sample_params[] = {
+    HR_P_INT(struct sample, count, .fallback = "0", HR_RANGE(0, 1e15), .unit = "records",
+             .help = "number of draws in an epoch; 0: as many as there are records"),
+    HR_P_STRING(struct sample, weight,
+                .help = "the key that holds each record's weight, a number that the "
+                        "source knows before it reads the record, such as a column"),
+    HR_P_STRING(struct sample, balance,
+                .help = "the key whose values are drawn equally often, such as label: a "
+                        "record's weight is 1 / the number of records with its value"),
+    HR_P_PATH(struct sample, weights, .not_identity = true,
+              .help = "a .npy file with one weight per record"),
+    HR_P_INT(struct sample, seed, .fallback = "-1", HR_RANGE(-1, 9e15),
+             .help = "decides the draws together with the run's seed; -1: the node's "
+                     "name does"),
+};
+
+struct cell {
+    uint32_t keep; /* the chance of the cell's own record, times 2^32 - 1 */
+    uint32_t other;
+};
+
+struct table {
+    uint64_t count;
+    int64_t seed;
+    struct cell *cells;
+};
+
+static enum hr_err sample_check(const void *params, struct hr_error *error)
+{
+    const struct sample *p = params;
+
+    if ((p->weight != NULL) + (p->balance != NULL) + (p->weights != NULL) <= 1)
+        return HR_OK;
+    snprintf(error->param, sizeof error->param, "%s",
+             p->weights != NULL ? "weights" : "balance");
+    return hr__fail(error, HR_ERR_ARGUMENT,
+                    "give one of weight, balance and weights; without any, all records "
+                    "are equally likely");
+}
+
+static uint64_t sample_count(const void *params, const void *state, uint64_t n)
+{
+    uint64_t count = (uint64_t)((const struct sample *)params)->count;
+
+    (void)state;
+    return n == 0 || count == 0 ? n : count;
+}
+
+static enum hr_err sample_infer(struct hr_infer *infer)
+{
+    if (infer->output->records >= 0)
+        infer->output->records =
+            (int64_t)sample_count(infer->params, NULL, (uint64_t)infer->output->records);
+    return HR_OK;
+}
+
+/* ---- weights ---- */
+
+static enum hr_err
+check_weight(const char *param, uint64_t at, double weight, struct hr_error *error)
+{
+    if (weight >= 0 && isfinite(weight))
+        return HR_OK;
+    snprintf(error->param, sizeof error->param, "%s", param);
+    return hr__fail(error, HR_ERR_RANGE,
+                    "the weight of record %llu is %g: weights are finite and not "
+                    "negative",
+                    (unsigned long long)at, weight);
+}
+
+static enum hr_err by_key(const struct hr_open *open, double *weights)
+{
+    const struct sample *p = open->params;
+    enum hr_err code = HR_OK;
+    struct hr_str key;
+
+    hr__str_init(&key);
+    for (uint64_t i = 0; code == HR_OK && i < open->keys->count; i++) {
+        code = open->keys->get(open->keys, i, &key, open->error);
+        if (code != HR_OK)
+            break;
+        if (hr__double_parse(hr__str_text(&key), key.length, &weights[i])) {
+            code = check_weight("weight", i, weights[i], open->error);
+            continue;
+        }
+        snprintf(open->error->param, sizeof open->error->param, "weight");
+        code = hr__fail(open->error, HR_ERR_TYPE,
+                        "the %s of record %llu is \"%.60s\", not a number", p->weight,
+                        (unsigned long long)i, hr__str_text(&key));
+    }
+    hr__str_finish(&key);
+    return code;
+}
+
+static int compare(const void *one, const void *other)
+{
+    uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+
+    return (a > b) - (a < b);
+}
+
+static uint64_t first_not_below(const uint64_t *sorted, uint64_t n, uint64_t value)
+{
+    uint64_t low = 0;
+
+    while (n > 0) {
+        uint64_t half = n / 2;
+
+        if (sorted[low + half] < value) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
+/* By hashes of the keys. */
+static enum hr_err balance(const struct hr_open *open, double *weights)
+{
+    uint64_t n = open->keys->count;
+    uint64_t *hashes = hr__calloc(2 * n + 1, sizeof *hashes);
+    enum hr_err code = HR_OK;
+    struct hr_str key;
+
+    if (hashes == NULL)
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory for weights");
+    hr__str_init(&key);
+    for (uint64_t i = 0; code == HR_OK && i < n; i++) {
+        code = open->keys->get(open->keys, i, &key, open->error);
+        if (code == HR_OK)
+            hashes[i] = hashes[n + i] = hr__hash64(hr__str_text(&key), key.length, 0);
+    }
+    hr__str_finish(&key);
+    if (code == HR_OK && n > 0)
+        qsort(hashes, n, sizeof *hashes, compare);
+    for (uint64_t i = 0; code == HR_OK && i < n; i++) {
+        uint64_t hash = hashes[n + i], from = first_not_below(hashes, n, hash);
+        uint64_t to = hash == UINT64_MAX ? n : first_not_below(hashes, n, hash + 1);
+
+        weights[i] = 1.0 / (double)(to - from);
+    }
+    hr__free(hashes);
+    return code;
+}
+
+static enum hr_err convert(const struct hr_npy *npy, const char *from, const char *path,
+                           uint64_t n, double *weights, struct hr_error *error)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        union {
+            double f64;
+            float f32;
+            int64_t i64;
+            int32_t i32;
+            uint8_t u8;
+        } one = {0};
+
+        if (!hr__npy_convert(npy, from + i * npy->element_bytes, &one, 1))
+            return hr__fail(error, HR_ERR_RANGE, "%s: a weight is too large", path);
+        switch (npy->dtype) {
+        case HR_F64:
+            weights[i] = one.f64;
+            break;
+        case HR_F32:
+            weights[i] = (double)one.f32;
+            break;
+        case HR_I64:
+            weights[i] = (double)one.i64;
+            break;
+        case HR_I32:
+            weights[i] = one.i32;
+            break;
+        case HR_U8:
+            weights[i] = one.u8;
+            break;
+        default:
+            return hr__fail(error, HR_ERR_TYPE,
+                            "%s: weights are float64, float32, int64, int32 or uint8",
+                            path);
+        }
+        HR_TRY(check_weight("weights", i, weights[i], error));
+    }
+    return HR_OK;
+}
+
+static enum hr_err
+by_file(const char *path, uint64_t n, double *weights, struct hr_error *error)
+{
+    struct hr_npy npy;
+    size_t bytes;
+    void *map;
+    enum hr_err code;
+
+    snprintf(error->param, sizeof error->param, "weights");
+    HR_TRY(hr__file_map(path, &map, &bytes, error));
+    code = hr__npy_read(map, bytes, bytes, path, &npy, error);
+    if (code == HR_OK && (npy.ndim != 1 || (uint64_t)npy.dims[0] != n))
+        code = hr__fail(error, HR_ERR_SHAPE,
+                        "%s: there must be one weight for each of the %llu records in "
+                        "an array of one dimension; it has %d dimensions, the first of "
+                        "%lld",
+                        path, (unsigned long long)n, npy.ndim,
+                        npy.ndim > 0 ? (long long)npy.dims[0] : 0);
+    if (code == HR_OK)
+        code = convert(&npy, (const char *)map + npy.start, path, n, weights, error);
+    if (code == HR_OK)
+        error->param[0] = '\0';
+    (void)munmap(map, bytes);
+    return code;
+}
+
+static enum hr_err find_weights(const struct hr_open *open, double *weights)
+{
+    const struct sample *p = open->params;
+
+    if (p->weight != NULL)
+        return by_key(open, weights);
+    if (p->balance != NULL)
+        return balance(open, weights);
+    if (p->weights != NULL)
+        return by_file(p->weights, open->keys->count, weights, open->error);
+    for (uint64_t i = 0; i < open->keys->count; i++)
+        weights[i] = 1;
+    return HR_OK;
+}
+
+/* ---- the table ---- */
+
+/* Divides by the greatest first, so that no sum is infinite. Turns weights into the mean
+ * number of cells that each record fills. */
+static bool scale(double *weights, uint64_t n)
+{
+    double most = 0, sum = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        most = weights[i] > most ? weights[i] : most;
+    if (most <= 0)
+        return false;
+    for (uint64_t i = 0; i < n; i++)
+        sum += weights[i] /= most;
+    for (uint64_t i = 0; i < n; i++)
+        weights[i] = weights[i] / sum * (double)n;
+    return true;
+}
+
+/* `todo` has n entries: cells to be filled up from the left, those that give from the
+ * right. A cell that rounding leaves over keeps its own record, which has a weight. */
+static void make_cells(double *fill, uint32_t *todo, uint64_t n, struct cell *cells)
+{
+    uint64_t low = 0, high = n;
+
+    for (uint64_t i = 0; i < n; i++) {
+        cells[i] = (struct cell){UINT32_MAX, (uint32_t)i};
+        if (fill[i] < 1)
+            todo[low++] = (uint32_t)i;
+        else
+            todo[--high] = (uint32_t)i;
+    }
+    while (low > 0 && high < n) {
+        uint32_t less = todo[--low], more = todo[high];
+
+        cells[less].keep = (uint32_t)(fill[less] * (double)UINT32_MAX);
+        cells[less].other = more;
+        fill[more] -= 1 - fill[less];
+        if (fill[more] < 1) {
+            high++;
+            todo[low++] = more;
+        }
+    }
+}
+
+static void sample_close(void *state)
+{
+    struct table *t = state;
+
+    hr__free(t->cells);
+    hr__free(t);
+}
+
+static enum hr_err fill(const struct hr_open *open, struct table *t)
+{
+    uint64_t n = t->count;
+    double *weights = hr__calloc(n + 1, sizeof *weights);
+    uint32_t *todo = hr__calloc(n + 1, sizeof *todo);
+    enum hr_err code = HR_OK;
+
+    t->cells = hr__calloc(n + 1, sizeof *t->cells);
+    if (weights == NULL || todo == NULL || t->cells == NULL)
+        code = hr__fail(open->error, HR_ERR_MEMORY, "out of memory for weights");
+    if (code == HR_OK)
+        code = find_weights(open, weights);
+    if (code == HR_OK && n > 0 && !scale(weights, n))
+        code = hr__fail(open->error, HR_ERR_ARGUMENT,
+                        "all weights are 0, so no record can be drawn");
+    if (code == HR_OK)
+        make_cells(weights, todo, n, t->cells);
+    hr__free(weights);
+    hr__free(todo);
+    return code;
+}
+
+static enum hr_err sample_open(const struct hr_open *open, void **ret_state)
+{
+    struct table *t;
+    enum hr_err code;
+
+    if (open->keys->count >= UINT32_MAX)
+        return hr__fail(open->error, HR_ERR_LIMIT,
+                        "fewer than %lu records can be sampled, and these are %llu",
+                        (unsigned long)UINT32_MAX, (unsigned long long)open->keys->count);
+    t = hr__calloc(1, sizeof *t);
+    if (t == NULL)
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
+    t->count = open->keys->count;
+    t->seed = ((const struct sample *)open->params)->seed;
+    code = fill(open, t);
+    if (code == HR_OK)
+        *ret_state = t;
+    else
+        sample_close(t);
+    return code;
+}
+
+static void
+sample_identity(const void *params, const void *state, struct hr_hasher *hasher)
+{
+    const struct table *t = state;
+
+    (void)params;
+    hr__hasher_add(hasher, t->cells, t->count * sizeof *t->cells);
+}
+
+/* ---- draws ---- */
+
+static const char *sample_by(const void *params)
+{
+    const struct sample *p = params;
+
+    return p->weight != NULL ? p->weight : p->balance != NULL ? p->balance : "index";
+}
+
+static bool sample_draws_by_params(const void *params)
+{
+    return ((const struct sample *)params)->seed >= 0;
+}
+
+static bool sample_same(const void *state, const void *other)
+{
+    const struct table *a = state, *b = other;
+
+    return a->seed >= 0 && a->seed == b->seed && a->count == b->count &&
+           memcmp(a->cells, b->cells, a->count * sizeof *a->cells) == 0;
+}
+
+/* Takes the place of a node's draw_id. */
+static uint64_t seed_id(int64_t seed)
+{
+    static const char name[] = "order.sample seed";
+
+    return hr__hash64(&seed, sizeof seed, hr__hash64(name, sizeof name, 0));
+}
+
+static uint64_t sample_map(const void *params, void *state, uint64_t n, uint64_t at,
+                           struct hr_record_id *id, uint64_t draw_id)
+{
+    const struct sample *p = params;
+    const struct table *t = state;
+    uint64_t draw[2] = {id->draw_epoch, at}, cell;
+    struct hr_rng rng;
+
+    (void)n;
+    hr__rng_init(&rng, id->seed ^ (p->seed >= 0 ? seed_id(p->seed) : draw_id),
+                 id->draw_epoch, at);
+    cell = hr__rng_below(&rng, t->count);
+    id->draw_epoch = (uint32_t)hr__hash64(draw, sizeof draw, 0) & ~HR_EPOCH_SUBSTITUTE;
+    return hr__rng_u32(&rng) < t->cells[cell].keep ? cell : t->cells[cell].other;
+}
+
+const struct hr_op hr_op_order_sample = {
+    .name = "order.sample",
+    .summary = "draw records with replacement, by weights",
+    .doc =
+        "Each of the `count` records of an epoch is drawn from all records, so some come "
+        "several times and some not at all, with the chances that their weights give, as "
+        "torch's WeightedRandomSampler does with replacement. Random ops after it treat "
+        "each draw of a record differently. The draws depend on the run's seed, the "
+        "epoch, the position, and `seed` or else the node's name, so a run resumes at "
+        "any position, and ranks divide them.\n\n"
+        "Weights need not add up to 1. They come from a `.npy` file (`weights`, in the "
+        "order of the records that this op reads), from a key that the source knows "
+        "before it reads a record (`weight`; see order.split for keys), or make the "
+        "values of a key equally frequent: `balance: label` draws all classes equally "
+        "often. A weight of 0 leaves a record out. The op comes before any shuffle, "
+        "which it makes unnecessary, and before filters and batches.",
+    .version = 1,
+    .kind = HR_OP_ORDER,
+    .traits = HR_TRAIT_RANDOM,
+    HR_PARAMS(sample_params, struct sample),
+    .check = sample_check,
+    .infer = sample_infer,
+    .open = sample_open,
+    .close = sample_close,
+    .identity = sample_identity,
+    .order = {.count = sample_count,
+              .map = sample_map,
+              .by = sample_by,
+              .same = sample_same,
+              .draws_by_params = sample_draws_by_params},
+};
