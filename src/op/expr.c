@@ -354,7 +354,7 @@ struct eval {
     struct hr_error *error;
 };
 
-static double as_double(const struct hr_operand *operand)
+double hr__operand_double(const struct hr_operand *operand)
 {
     return operand->kind == HR_OPERAND_INT ? (double)operand->as.integer
                                            : operand->as.number;
@@ -365,8 +365,7 @@ static struct hr_operand truth(bool value)
     return (struct hr_operand){.kind = HR_OPERAND_BOOL, .as.boolean = value};
 }
 
-/* -1, 0, 1, or 2 when a NaN makes them unordered. */
-static int compare(const struct hr_operand *a, const struct hr_operand *b)
+int hr__operand_compare(const struct hr_operand *a, const struct hr_operand *b)
 {
     double x, y;
 
@@ -384,12 +383,12 @@ static int compare(const struct hr_operand *a, const struct hr_operand *b)
         return (int)a->as.boolean - (int)b->as.boolean;
     if (a->kind == HR_OPERAND_INT && b->kind == HR_OPERAND_INT)
         return a->as.integer < b->as.integer ? -1 : a->as.integer > b->as.integer;
-    x = as_double(a);
-    y = as_double(b);
+    x = hr__operand_double(a);
+    y = hr__operand_double(b);
     return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
 }
 
-static bool holds(enum hr_expr_what what, int order)
+bool hr__expr_holds(enum hr_expr_what what, int order)
 {
     switch (what) {
     case HR_EXPR_LT:
@@ -463,7 +462,7 @@ eval_in(const struct eval *e, const struct hr_expr_node *node, struct hr_operand
 
     HR_TRY(eval(e, node->left, &left));
     for (uint16_t i = 0; i < node->count && !found; i++)
-        found = compare(&left, &e->expr->nodes[node->right + i].literal) == 0;
+        found = hr__operand_compare(&left, &e->expr->nodes[node->right + i].literal) == 0;
     *ret = truth(found);
     return HR_OK;
 }
@@ -476,11 +475,12 @@ static enum hr_err eval_arithmetic(const struct eval *e, const struct hr_expr_no
     HR_TRY(eval(e, node->left, &a));
     HR_TRY(eval(e, node->right, &b));
     if (node->what <= HR_EXPR_NE)
-        made = truth(holds(node->what, compare(&a, &b)));
+        made = truth(hr__expr_holds(node->what, hr__operand_compare(&a, &b)));
     else if (node->kind == HR_OPERAND_INT)
         HR_TRY(integers(e, node, a.as.integer, b.as.integer, &made.as.integer));
     else
-        HR_TRY(doubles(e, node, as_double(&a), as_double(&b), &made.as.number));
+        HR_TRY(doubles(e, node, hr__operand_double(&a), hr__operand_double(&b),
+                       &made.as.number));
     *ret = made;
     return HR_OK;
 }

@@ -61,4 +61,10 @@ struct hr_expr {
 enum hr_err hr__expr_fail(struct hr_error *error, enum hr_err code, int column,
                           const char *format, ...) HR_PRINTF(4, 5);
 
+double hr__operand_double(const struct hr_operand *operand); /* of a number */
+/* -1, 0, 1, or 2 when a NaN makes them unordered. */
+int hr__operand_compare(const struct hr_operand *a, const struct hr_operand *b);
+/* Whether a comparison is true of what hr__operand_compare() gives. */
+bool hr__expr_holds(enum hr_expr_what what, int order);
+
 #endif
