@@ -69,7 +69,7 @@ static void read_file(const uint8_t *data, size_t bytes)
 
     if (hr__memory_put(uri, data, bytes, NULL) != HR_OK)
         return;
-    if (hr__parquet_files_open(uri, &names, 1 << 20, &files, &error) == HR_OK) {
+    if (hr__parquet_files_open(uri, &names, 1 << 20, false, &files, &error) == HR_OK) {
         files->cache_bytes = 1 << 20;
         read_rows(files);
         hr__parquet_files_close(files);

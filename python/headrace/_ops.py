@@ -3761,6 +3761,7 @@ def source_parquet(
     fill: Mapping[str, str] = {},
     page_max: int | str = "1GiB",
     page_cache: int | str = "256MiB",
+    where: str | PathLike = "",
     name: str | None = None,
 ) -> Pipeline:
     """The rows of Apache Parquet files.
@@ -3783,11 +3784,19 @@ def source_parquet(
     which may end anywhere, the column of a row group is decoded as a whole. Of files in
     other stores, the chosen columns of a row group are fetched when one of its rows is
     wanted. Rows can be read in any order, so shuffle, split, shard and resume work as
-    for files.  Checksums of pages are checked where the writer has written some
-    (`write_page_checksum` in pyarrow). The rows of a damaged page are bad records;
-    where the header of a page is damaged, those after it in its row group are, too. A
-    file with a damaged footer is refused. The identity of the source is the footers,
-    and the first, middle and last 64 KiB of each file.
+    for files.  `where` is a condition as of record.filter, on fields of the source: the
+    records are those of a record.filter directly after it. Row groups are skipped where
+    the statistics of the footer show that the condition is false for every row: their
+    bytes are not read, and damage or nulls in other columns of their rows is not found.
+    Of other rows, the columns that the condition reads are decoded first. Nulls without
+    `fill`, NaN and missing statistics keep a row group. The number of records is then
+    known only at the end, but order.shuffle, order.split, order.repeat and shards still
+    choose among all rows of the row groups that are left; order.take and order.skip
+    count the rows for which the condition holds.  Checksums of pages are checked where
+    the writer has written some (`write_page_checksum` in pyarrow). The rows of a
+    damaged page are bad records; where the header of a page is damaged, those after it
+    in its row group are, too. A file with a damaged footer is refused. The identity of
+    the source is the footers, and the first, middle and last 64 KiB of each file.
 
     Args:
         path: a file; or several: "data-{00000..00003}.parquet", a pattern such as
@@ -3804,6 +3813,9 @@ def source_parquet(
         page_cache: decoded pages that are kept in memory, but at least 8 for each
             column: a shuffled epoch is fast where all of them fit; bytes, 0 to
             1125899906842624, in bytes, default 256MiB.
+        where: a condition on the chosen columns, such as "lang == 'en' and score >
+            0.5": other rows are dropped, and row groups whose statistics show that they
+            have none are not read; string, default .
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -3811,8 +3823,8 @@ def source_parquet(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "columns": columns, "fill": fill, "page_max": page_max, "page_cache": page_cache}
-    defaults: dict[str, Any] = {"columns": ("*",), "fill": {}, "page_max": "1GiB", "page_cache": "256MiB"}
+    params: dict[str, Any] = {"path": path, "columns": columns, "fill": fill, "page_max": page_max, "page_cache": page_cache, "where": where}
+    defaults: dict[str, Any] = {"columns": ("*",), "fill": {}, "page_max": "1GiB", "page_cache": "256MiB", "where": ""}
     return Pipeline._source("source.parquet", params, defaults, name=name)
 
 

@@ -69,6 +69,22 @@ struct hr_parquet_chunk { /* a column of a row group */
     uint32_t pages[HR_PARQUET_ENCODINGS];
 };
 
+/* What the footer says of a chunk's values. Bounds are encoded as PLAIN values are, need
+ * not be tight, and show the footer's bytes; NULL: none. */
+struct hr_parquet_stats {
+    int64_t nulls; /* -1: not said */
+    const uint8_t *low, *high;
+    size_t low_bytes, high_bytes;
+    bool is_old; /* in the order of signed values, whatever the type */
+};
+
+/* Of a column's bounds. */
+enum hr_parquet_order {
+    HR_PARQUET_ORDER_NONE, /* not said */
+    HR_PARQUET_ORDER_TYPE, /* that of its type */
+    HR_PARQUET_ORDER_OTHER,
+};
+
 struct hr_parquet_meta {
     struct hr_arrow_leaf *leaves;        /* node: number of its chunk in a row group */
     struct hr_parquet_storage *storages; /* of the leaves */
@@ -77,11 +93,14 @@ struct hr_parquet_meta {
     int64_t *groups;     /* rows of each row group */
     size_t group_count, group_room;
     struct hr_parquet_chunk *chunks; /* column_count of each row group */
-    size_t chunk_count, chunk_room;
+    struct hr_parquet_stats *stats;  /* of the chunks */
+    size_t chunk_count, chunk_room, stats_room;
+    uint8_t *orders; /* enum hr_parquet_order, of the columns of a row group; or NULL */
     int64_t rows;
 };
 
-/* Reads the footer of a file of `file_bytes`; ends with hr__parquet_meta_finish(), also
+/* Reads the footer of a file of `file_bytes`, which must stay while the statistics are
+ * used; ends with hr__parquet_meta_finish(), also
  * after a failure, of what the caller has zeroed. */
 HR_CHECK enum hr_err
 hr__parquet_meta_read(const void *footer, size_t bytes, uint64_t file_bytes,

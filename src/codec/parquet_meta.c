@@ -491,7 +491,33 @@ static void read_page_counts(struct hr_thrift *thrift, const struct hr_thrift_fi
     }
 }
 
-static enum hr_err read_chunk_meta(struct walk *walk, struct hr_parquet_chunk *chunk)
+static void read_stats(struct hr_thrift *thrift, struct hr_parquet_stats *stats)
+{
+    struct hr_thrift_field field = {0};
+    const void *data[7] = {NULL};
+    size_t bytes[7] = {0};
+    int low, high;
+
+    while (hr__thrift_next(thrift, &field))
+        if (field.id == 3)
+            stats->nulls = hr__thrift_int(thrift, &field);
+        else if (field.id == 1 || field.id == 2 || field.id == 5 || field.id == 6)
+            data[field.id] = hr__thrift_binary(thrift, &field, &bytes[field.id]);
+        else
+            hr__thrift_skip(thrift, field.type);
+    stats->is_old = data[5] == NULL || data[6] == NULL;
+    low = stats->is_old ? 2 : 6;
+    high = stats->is_old ? 1 : 5;
+    if (data[low] == NULL || data[high] == NULL)
+        return;
+    stats->low = data[low];
+    stats->low_bytes = bytes[low];
+    stats->high = data[high];
+    stats->high_bytes = bytes[high];
+}
+
+static enum hr_err read_chunk_meta(struct walk *walk, struct hr_parquet_chunk *chunk,
+                                   struct hr_parquet_stats *stats)
 {
     struct hr_thrift *thrift = &walk->thrift;
     struct hr_thrift_field field = {0};
@@ -519,6 +545,10 @@ static enum hr_err read_chunk_meta(struct walk *walk, struct hr_parquet_chunk *c
         case 11:
             dictionary = hr__thrift_int(thrift, &field);
             break;
+        case 12:
+            if (hr__thrift_struct(thrift, &field))
+                read_stats(thrift, stats);
+            break;
         case 13:
             read_page_counts(thrift, &field, chunk);
             break;
@@ -536,13 +566,15 @@ static enum hr_err read_chunk_meta(struct walk *walk, struct hr_parquet_chunk *c
     return HR_OK;
 }
 
-static enum hr_err read_chunk(struct walk *walk, struct hr_parquet_chunk *chunk)
+static enum hr_err read_chunk(struct walk *walk, struct hr_parquet_chunk *chunk,
+                              struct hr_parquet_stats *stats)
 {
     struct hr_thrift *thrift = &walk->thrift;
     struct hr_thrift_field field = {0};
     bool has_meta = false;
 
     *chunk = (struct hr_parquet_chunk){0};
+    *stats = (struct hr_parquet_stats){.nulls = -1};
     while (hr__thrift_next(thrift, &field))
         switch (field.id) {
         case 1:
@@ -551,7 +583,7 @@ static enum hr_err read_chunk(struct walk *walk, struct hr_parquet_chunk *chunk)
             break;
         case 3:
             has_meta = hr__thrift_struct(thrift, &field);
-            HR_TRY(read_chunk_meta(walk, chunk));
+            HR_TRY(read_chunk_meta(walk, chunk, stats));
             break;
         case 8:
             chunk->reason = "encrypted";
@@ -573,10 +605,13 @@ static enum hr_err read_chunks(struct walk *walk, const struct hr_thrift_field *
     if (walk->thrift.bad || count != meta->column_count)
         return damaged(walk->error, "a row group has not the columns of the schema");
     if (!hr__array_room(&meta->chunks, meta->chunk_count, &meta->chunk_room, count,
-                        sizeof *meta->chunks))
+                        sizeof *meta->chunks) ||
+        !hr__array_room(&meta->stats, meta->chunk_count, &meta->stats_room, count,
+                        sizeof *meta->stats))
         return hr__fail(walk->error, HR_ERR_MEMORY, "out of memory");
-    for (size_t i = 0; i < count; i++)
-        HR_TRY(read_chunk(walk, &meta->chunks[meta->chunk_count++]));
+    for (size_t i = 0; i < count; i++, meta->chunk_count++)
+        HR_TRY(read_chunk(walk, &meta->chunks[meta->chunk_count],
+                          &meta->stats[meta->chunk_count]));
     return HR_OK;
 }
 
@@ -607,6 +642,31 @@ static enum hr_err read_group(struct walk *walk)
     return HR_OK;
 }
 
+/* A list that does not fit the columns says nothing. */
+static enum hr_err read_orders(struct walk *walk, const struct hr_thrift_field *list)
+{
+    struct hr_parquet_meta *meta = walk->meta;
+    size_t count = hr__thrift_list(&walk->thrift, list, HR_THRIFT_STRUCT);
+    bool fits = count > 0 && count == meta->column_count;
+
+    if (fits && meta->orders == NULL) {
+        meta->orders = hr__calloc(count, 1);
+        if (meta->orders == NULL)
+            return hr__fail(walk->error, HR_ERR_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; i < count && !walk->thrift.bad; i++) {
+        struct hr_thrift_field field = {0};
+
+        while (hr__thrift_next(&walk->thrift, &field)) {
+            if (fits)
+                meta->orders[i] =
+                    field.id == 1 ? HR_PARQUET_ORDER_TYPE : HR_PARQUET_ORDER_OTHER;
+            hr__thrift_skip(&walk->thrift, field.type);
+        }
+    }
+    return HR_OK;
+}
+
 static enum hr_err
 read_field(struct walk *walk, const struct hr_thrift_field *field, int64_t *ret_rows)
 {
@@ -623,6 +683,8 @@ read_field(struct walk *walk, const struct hr_thrift_field *field, int64_t *ret_
         for (size_t i = 0; i < count; i++)
             HR_TRY(read_group(walk));
         return HR_OK;
+    case 7:
+        return read_orders(walk, field);
     default:
         hr__thrift_skip(&walk->thrift, field->type);
         return HR_OK;
@@ -660,5 +722,7 @@ void hr__parquet_meta_finish(struct hr_parquet_meta *meta)
     hr__free(meta->storages);
     hr__free(meta->groups);
     hr__free(meta->chunks);
+    hr__free(meta->stats);
+    hr__free(meta->orders);
     *meta = (struct hr_parquet_meta){0};
 }

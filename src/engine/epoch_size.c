@@ -57,7 +57,8 @@ static enum hr_err check_padding(const struct hr_graph *graph,
     while (!n->by_number && n->op->kind == HR_OP_MAP)
         n = &graph->nodes[at = n->inputs[0]];
     if (!n->by_number && n->op->sequence.runs != NULL &&
-        graph->nodes[n->inputs[0]].by_number)
+        graph->nodes[n->inputs[0]].by_number &&
+        !hr__node_drops(&graph->nodes[n->inputs[0]]))
         n->op->sequence.runs(n->params, &runs);
     if (runs.drop_last) {
         hr__fail(reterr, HR_ERR_UNSUPPORTED,
@@ -66,7 +67,7 @@ static enum hr_err check_padding(const struct hr_graph *graph,
         hr__graph_blame(graph, at, reterr);
         return HR_ERR_UNSUPPORTED;
     }
-    if (o->world > 1 && !n->by_number && runs.size == 0) {
+    if (o->world > 1 && (!n->by_number || hr__node_drops(n)) && runs.size == 0) {
         hr__fail(reterr, HR_ERR_UNSUPPORTED,
                  "after it the number of a rank's records is known only when they are "
                  "made, so shares cannot be padded: let every rank run all records "
@@ -110,7 +111,7 @@ static const struct amount unknown = {-1, -1};
 static bool is_shared(const struct hr_graph *graph, const struct hr_graph_node *node)
 {
     if (node->op->kind == HR_OP_SEQUENCE || node->op->kind == HR_OP_EXPAND ||
-        node->op->kind == HR_OP_FILTER)
+        hr__op_drops(node->op, node->params))
         return false;
     for (size_t i = 0; i < node->input_count; i++)
         if (!is_shared(graph, &graph->nodes[node->inputs[i]]))
@@ -151,6 +152,8 @@ amount_of(const struct hr_graph *graph, uint32_t at, const struct hr_iter_option
                                          (uint64_t)o->world, o->even);
         return (struct amount){n, n};
     }
+    if (node->input_count == 0)
+        return unknown;
     in = amount_of(graph, node->inputs[0], o);
     switch (node->op->kind) {
     case HR_OP_MAP:

@@ -69,6 +69,8 @@ struct hr_graph_node {
     size_t alias_count;
 
     /* frozen, composition (graph_compose.c): */
+    int64_t
+        positions;   /* of a node by number: its records, dropped ones included; or -1 */
     bool by_number;  /* its output records are a function of their number */
     bool describes;  /* it edits the description of a deferred value */
     bool made_after; /* rewritten: the values that it describes are made after it */
@@ -145,6 +147,16 @@ static inline bool hr__node_draws_by_params(const struct hr_graph_node *node)
     return node->op->order.draws_by_params != NULL &&
            node->op->order.draws_by_params(node->params);
 }
+
+/* Whether the source of a node by number may drop some of its records. */
+static inline bool hr__node_drops(const struct hr_graph_node *node)
+{
+    return node->by_number && node->positions >= 0 && node->schema.records < 0;
+}
+
+/* Whether an ORDER node after a source that drops records sees those that are left, in
+ * order; else it orders all of them by number. */
+bool hr__node_orders_kept(const struct hr_graph_node *n);
 
 /* Whether the node's values outlive the run of a record through its steps: all are made
  * before it. */

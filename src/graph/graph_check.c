@@ -21,7 +21,8 @@ struct fact {
     bool placed;
     unsigned depth; /* most expansions on a path from a source, including the node */
     uint32_t
-        unsteady; /* the node, or the nearest before it, that drops or makes records */
+        unsteady;   /* the node, or the nearest before it, that drops or makes records */
+    uint32_t drops; /* the source before it that drops records */
     uint32_t batched;  /* the node, or the nearest before it, that makes batches */
     uint32_t sharded;  /* the node, or the one before it, with SHARDS */
     uint32_t shuffled; /* the node, or the nearest before it, that orders at random */
@@ -131,6 +132,11 @@ static bool has_stream_form(const struct hr_graph_node *n)
     return op->add != NULL && (op->possible == NULL || op->possible(n->params));
 }
 
+bool hr__node_orders_kept(const struct hr_graph_node *n)
+{
+    return has_stream_form(n) && (n->op->traits & HR_TRAIT_SHARDS) == 0;
+}
+
 static enum hr_err check_order(const struct check *c, uint32_t node)
 {
     const struct hr_graph_node *n = &c->graph->nodes[node];
@@ -150,6 +156,15 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
             "it lists the records that it chooses, and '%s' orders them otherwise in "
             "every epoch: put it before '%s'",
             name_of(c, fact->shuffled), name_of(c, fact->shuffled));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    if (fact->unsteady != NO_NODE && fact->unsteady == fact->drops &&
+        !has_stream_form(n)) {
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it must know the number of records, which '%s' drops some of: put it "
+                 "directly after '%s'%s",
+                 name_of(c, fact->drops), name_of(c, fact->drops),
+                 n->op->sequence.possible != NULL ? ", or set a window here" : "");
         return wrong(c, node, HR_ERR_GRAPH);
     }
     if (fact->unsteady != NO_NODE && !has_stream_form(n) &&
@@ -184,11 +199,18 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
 static enum hr_err check_zip(const struct check *c, uint32_t node)
 {
     const struct fact *fact = &c->facts[node];
-    uint32_t by = fact->unsteady != NO_NODE ? fact->unsteady : fact->batched;
+    uint32_t by = fact->unsteady != NO_NODE ? fact->unsteady
+                  : fact->drops != NO_NODE  ? fact->drops
+                                            : fact->batched;
 
     if (by == NO_NODE)
         return HR_OK;
-    if (c->graph->nodes[by].op->kind == HR_OP_SOURCE)
+    if (by == fact->drops)
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it joins its inputs record by record, and '%s' drops some of one: "
+                 "records would be mispaired. Put record.filter after '%s' instead",
+                 name_of(c, by), name_of(c, node));
+    else if (c->graph->nodes[by].op->kind == HR_OP_SOURCE)
         hr__fail(c->error, HR_ERR_GRAPH,
                  "it joins record by record, and '%s' knows only at the end how many it "
                  "has: give '%s' a count",
@@ -219,13 +241,16 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     enum hr_op_kind kind = n->op->kind;
 
     assert(fact->placed);
-    fact->unsteady = fact->batched = fact->sharded = fact->shuffled = NO_NODE;
+    fact->unsteady = fact->batched = fact->sharded = fact->shuffled = fact->drops =
+        NO_NODE;
     for (size_t i = 0; i < n->input_count; i++) {
         const struct fact *input = &c->facts[n->inputs[i]];
 
         fact->depth = fact->depth > input->depth ? fact->depth : input->depth;
         if (fact->unsteady == NO_NODE)
             fact->unsteady = input->unsteady;
+        if (fact->drops == NO_NODE)
+            fact->drops = input->drops;
         if (fact->batched == NO_NODE)
             fact->batched = input->batched;
         if (fact->sharded == NO_NODE)
@@ -237,10 +262,14 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
         fact->depth++;
         HR_TRY(check_depth(c, node));
     }
+    if (kind == HR_OP_ORDER && fact->unsteady == NO_NODE && hr__node_orders_kept(n))
+        fact->unsteady = fact->drops;
     if (kind == HR_OP_ORDER)
         HR_TRY(check_order(c, node));
     if (kind == HR_OP_ZIP)
         HR_TRY(check_zip(c, node));
+    if (kind == HR_OP_SOURCE && hr__op_drops(n->op, n->params))
+        fact->drops = node;
     if (n->op->source.open_ended != NULL && n->op->source.open_ended(n->params))
         fact->unsteady = node;
     if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND ||

@@ -257,7 +257,7 @@ static void run_rewrites(struct compose *c, struct hr_graph_node *n)
 /* ---- all nodes ---- */
 
 /* True if the node's output records are a function of their number: neither it nor a node
- * before it drops, makes or joins records. */
+ * before it drops, makes or joins records. A source may drop some of them. */
 static bool is_by_number(const struct hr_graph *graph, const struct hr_graph_node *n)
 {
     enum hr_op_kind kind = n->op->kind;
@@ -266,7 +266,7 @@ static bool is_by_number(const struct hr_graph *graph, const struct hr_graph_nod
         if (!graph->nodes[n->inputs[i]].by_number)
             return false;
     if (kind == HR_OP_ORDER)
-        return graph->nodes[n->inputs[0]].schema.records >= 0;
+        return n->positions >= 0;
     return kind == HR_OP_SOURCE || kind == HR_OP_MAP || kind == HR_OP_ZIP;
 }
 
@@ -276,7 +276,8 @@ static void note_whole_batches(struct hr_graph *graph, const struct hr_graph_nod
 {
     struct hr_sequence_runs runs = {0};
 
-    if (n->op->sequence.runs == NULL || !graph->nodes[n->inputs[0]].by_number)
+    if (n->op->sequence.runs == NULL || !graph->nodes[n->inputs[0]].by_number ||
+        hr__node_drops(&graph->nodes[n->inputs[0]]))
         return;
     n->op->sequence.runs(n->params, &runs);
     if (runs.drop_last)

@@ -432,30 +432,44 @@ static int64_t count_of(uint64_t records)
     return records < HR_COUNT_UNKNOWN ? (int64_t)records : -1;
 }
 
+static int64_t count_ordered(const struct hr_graph_node *n, int64_t records)
+{
+    if (records < 0 || n->op->order.count == NULL)
+        return records;
+    return count_of(n->op->order.count(n->params, n->state, (uint64_t)records));
+}
+
+/* Records of the node, and positions if it has others. */
+static void count_source(struct hr_graph_node *n)
+{
+    if (n->op->source.count != NULL)
+        n->positions = count_of(n->op->source.count(n->params, n->state));
+    n->schema.records = hr__op_drops(n->op, n->params) ? -1 : n->positions;
+}
+
 static enum hr_err count_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
-    const struct hr_schema *input =
-        n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL;
-    int64_t records = input != NULL ? input->records : -1;
+    const struct hr_graph_node *input =
+        n->input_count > 0 ? &f->graph->nodes[n->inputs[0]] : NULL;
+    int64_t records = input != NULL ? input->schema.records : -1;
     enum hr_err code = HR_OK;
 
+    n->positions = -1;
     switch (n->op->kind) {
     case HR_OP_SOURCE:
-        records = n->op->source.count != NULL
-                      ? count_of(n->op->source.count(n->params, n->state))
-                      : -1;
-        break;
+        count_source(n);
+        return HR_OK;
     case HR_OP_ORDER:
-        if (records >= 0 && n->op->order.count != NULL)
-            records =
-                count_of(n->op->order.count(n->params, n->state, (uint64_t)records));
+        if (records >= 0 || !hr__node_orders_kept(n))
+            n->positions = count_ordered(n, input->positions);
+        records = count_ordered(n, records);
         break;
     case HR_OP_FILTER:
         records = -1;
         break;
     case HR_OP_EXPAND: /* taking batches apart gives the records that went in */
-        if (n->schema.batch_rank >= input->batch_rank)
+        if (n->schema.batch_rank >= input->schema.batch_rank)
             records = -1;
         break;
     case HR_OP_SEQUENCE:
@@ -465,9 +479,11 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
             records = count_of(n->op->sequence.count(n->params, (uint64_t)records));
         break;
     case HR_OP_ZIP:
+        n->positions = input->positions;
         code = hr__graph_check_pairs(f->graph, node, f->error);
         break;
     default:
+        n->positions = input->positions;
         break;
     }
     n->schema.records = records;
@@ -499,6 +515,7 @@ static void undo(struct hr_graph *graph)
         n->field_count = 0;
         memset(&n->schema, 0, sizeof n->schema);
         memset(&n->fingerprint, 0, sizeof n->fingerprint);
+        n->positions = -1;
         n->by_number = n->describes = n->made_after = false;
         n->strictness = n->made_strictness = HR_STRICTNESS_EXACT;
         n->reason[0] = '\0';

@@ -26,7 +26,7 @@ static uint64_t source_index(const struct hr_graph *graph, uint32_t node, uint64
         node = n->inputs[0];
         if (n->op->kind == HR_OP_ORDER)
             at = n->op->order.map(n->params, n->state,
-                                  (uint64_t)graph->nodes[node].schema.records, at, &id,
+                                  (uint64_t)graph->nodes[node].positions, at, &id,
                                   n->draw_id);
     }
     return at;
@@ -98,9 +98,9 @@ enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, const ch
     const struct hr_graph_node *source = &graph->nodes[at];
     size_t key = 0;
 
-    assert(graph->nodes[input].schema.records >= 0);
+    assert(graph->nodes[input].positions >= 0);
     *ret_keys = (struct hr_graph_keys){
-        .base = {.count = (uint64_t)graph->nodes[input].schema.records, .get = get_key},
+        .base = {.count = (uint64_t)graph->nodes[input].positions, .get = get_key},
         .graph = graph,
         .node = input,
         .source = at,

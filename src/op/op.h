@@ -171,7 +171,8 @@ struct hr_op_ctx {
     struct hr_thread *thread;
     uint32_t node;          /* number of the node in its graph */
     uint64_t draw_id;       /* stable id of the node, the key of its draws */
-    bool drop;              /* FILTER sets it: the record ends here */
+    bool drop;              /* FILTER, and a SOURCE that drops, sets it: the record ends
+                               here */
     struct hr_error *error; /* never NULL */
 };
 
@@ -233,6 +234,9 @@ struct hr_op_source {
     bool (*open_ended)(const void *params); /* count gives HR_COUNT_UNKNOWN; may be NULL
                                              */
     uint64_t (*count)(const void *params, const void *state);
+    /* Whether apply() may drop records, as that of a FILTER does; NULL: never. Then count
+     * gives the records that it is called for. */
+    bool (*drops)(const void *params);
     /* Where a record lies, as a URI and an offset in bytes; false when it lies in no
      * object. */
     bool (*locate)(const void *params, const void *state, uint64_t index, char *uri,
@@ -392,6 +396,9 @@ const struct hr_op *hr__op_find(const char *name);
  * or batch records, sources that look at data when they are opened, and user code, which
  * goes to another process by its name. */
 bool hr__op_is_portable(const struct hr_op *op);
+
+/* Whether apply() may drop records. */
+bool hr__op_drops(const struct hr_op *op, const void *params);
 
 /* Fails with the nearest name. */
 HR_CHECK enum hr_err

@@ -54,3 +54,9 @@ bool hr__op_is_portable(const struct hr_op *op)
         return op->open == NULL;
     return op->kind == HR_OP_MAP || op->kind == HR_OP_FILTER || op->kind == HR_OP_EXPAND;
 }
+
+bool hr__op_drops(const struct hr_op *op, const void *params)
+{
+    return op->kind == HR_OP_FILTER ||
+           (op->source.drops != NULL && op->source.drops(params));
+}

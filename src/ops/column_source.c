@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "ops/condition.h"
 
 #define COPY_MAX 256 /* bytes */
 
@@ -145,6 +146,7 @@ void hr__column_source_close(void *made)
     struct hr_column_source *state = made;
 
     state->format->close(state->files);
+    hr__expr_destroy(state->where);
     hr__str_finish(&state->note);
     hr__free(state);
 }
@@ -158,6 +160,25 @@ enum hr_err hr__column_source_open(const struct hr_open *open, void **ret_state)
         HR_TRY(set_fill(state, p->fill.keys[i], p->fill.values[i], open->error));
     return make_note(state) ? HR_OK
                             : hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
+}
+
+enum hr_err
+hr__column_source_where(struct hr_column_source *state, const char *text,
+                        const struct hr_schema *schema, struct hr_error *error)
+{
+    enum hr_err code = hr__condition_make(text, schema, &state->where, error);
+    const char *const *names;
+    size_t count;
+
+    if (code != HR_OK) {
+        memcpy(error->param, "where", sizeof "where");
+        return code;
+    }
+    names = hr__expr_fields(state->where, &count);
+    for (size_t i = 0; i < count; i++)
+        while (strcmp(state->columns->items[state->where_at[i]].name, names[i]) != 0)
+            state->where_at[i]++;
+    return HR_OK;
 }
 
 enum hr_err hr__column_source_binds(const void *params, const void *made,
@@ -342,18 +363,43 @@ static enum hr_err set_field(struct hr_op_ctx *ctx, const struct hr_column_sourc
     return set_elements(ctx, state, row, at, &cell, owner);
 }
 
+/* The columns that the condition reads, and whether it is false. */
+static enum hr_err
+check_where(struct hr_op_ctx *ctx, const struct hr_column_source *state,
+            struct hr_column_row *row, bool is_set[HR_SCHEMA_FIELDS_MAX])
+{
+    size_t count;
+    bool holds;
+
+    (void)hr__expr_fields(state->where, &count);
+    for (size_t i = 0; i < count; i++) {
+        HR_TRY(set_field(ctx, state, row, state->where_at[i]));
+        is_set[state->where_at[i]] = true;
+    }
+    HR_TRY(hr__condition_holds(ctx, state->where, state->where_at, &holds));
+    ctx->drop = !holds;
+    return HR_OK;
+}
+
 enum hr_err hr__column_source_apply(struct hr_op_ctx *ctx)
 {
     const struct hr_column_source *state = ctx->state;
     struct hr_column_row row = {.index = ctx->id->index, .thread = ctx->thread};
+    bool is_set[HR_SCHEMA_FIELDS_MAX];
     enum hr_err code;
 
     if (row.index >= state->records)
         return hr__fail(ctx->error, HR_ERR_RANGE, "there is no row %llu",
                         (unsigned long long)row.index);
     code = state->format->begin(state->files, &row, ctx->error);
-    for (size_t i = 0; i < ctx->field_count && code == HR_OK; i++)
-        code = set_field(ctx, state, &row, i);
+    if (state->where != NULL) {
+        memset(is_set, 0, ctx->field_count * sizeof *is_set);
+        if (code == HR_OK)
+            code = check_where(ctx, state, &row, is_set);
+    }
+    for (size_t i = 0; i < ctx->field_count && code == HR_OK && !ctx->drop; i++)
+        if (state->where == NULL || !is_set[i])
+            code = set_field(ctx, state, &row, i);
     state->format->end(&row);
     return code;
 }

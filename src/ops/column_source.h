@@ -6,6 +6,7 @@
 #define HR_OPS_COLUMN_SOURCE_H
 
 #include "core/str.h"
+#include "op/expr_range.h"
 #include "op/op.h"
 #include "ops/arrow_files.h"
 #include "ops/parquet_files.h"
@@ -64,6 +65,8 @@ struct hr_column_source { /* the state */
     bool has_fill[HR_SCHEMA_FIELDS_MAX];
     const char *fill[HR_SCHEMA_FIELDS_MAX]; /* the parameter's */
     int64_t number[HR_SCHEMA_FIELDS_MAX];   /* it as bytes of the field's dtype */
+    struct hr_expr *where; /* rows for which it is false are dropped; or NULL: none are */
+    size_t where_at[HR_EXPR_REFS_MAX]; /* the columns of its fields */
 };
 
 /* Takes over the files; on failure, too. For hr_op_source.prepare. */
@@ -72,6 +75,12 @@ hr__column_source_create(const struct hr_column_format *format, void *files,
                          const struct hr_columns *columns, uint64_t records,
                          struct hr_hash128 identity, void **ret_state,
                          struct hr_error *reterr);
+
+/* Sets the condition; `schema` is the source's. For hr_op.open, after
+ * hr__column_source_open(). */
+HR_CHECK enum hr_err
+hr__column_source_where(struct hr_column_source *state, const char *text,
+                        const struct hr_schema *schema, struct hr_error *error);
 
 /* hr_op hooks */
 void hr__column_source_close(void *state);

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/bisect.h"
 #include "core/error.h"
+#include "ops/parquet_where.h"
 #include "store/reader.h"
 #include "store/shards.h"
 #include "store/unpack.h"
@@ -32,15 +33,20 @@ static void close_part(struct hr_parquet_part *part)
     hr_buffer_unref(part->raw.buffer);
     hr__free(part->spans);
     hr__free(part->damage);
+    hr__free(part->bounds);
+}
+
+static void close_group(struct hr_parquet_files *files, struct hr_parquet_group *group)
+{
+    for (size_t k = 0; k < files->columns.count; k++)
+        close_part(&group->parts[k]);
+    hr__free(group->parts);
 }
 
 void hr__parquet_files_close(struct hr_parquet_files *files)
 {
-    for (size_t i = 0; i < files->group_count; i++) {
-        for (size_t k = 0; k < files->columns.count; k++)
-            close_part(&files->groups[i].parts[k]);
-        hr__free(files->groups[i].parts);
-    }
+    for (size_t i = 0; i < files->group_count; i++)
+        close_group(files, &files->groups[i]);
     for (size_t i = 0; i < files->file_count; i++) {
         hr__store_unmap(&files->files[i].map);
         hr__free(files->files[i].uri);
@@ -52,6 +58,36 @@ void hr__parquet_files_close(struct hr_parquet_files *files)
     pthread_mutex_destroy(&files->mutex);
     pthread_cond_destroy(&files->changed);
     hr__free(files);
+}
+
+static void drop_bounds(struct hr_parquet_files *files, struct hr_parquet_group *group)
+{
+    for (size_t k = 0; k < files->columns.count; k++) {
+        hr__free(group->parts[k].bounds);
+        group->parts[k].bounds = NULL;
+    }
+}
+
+void hr__parquet_files_skip(struct hr_parquet_files *files, hr_parquet_skips *skips,
+                            void *user)
+{
+    size_t kept = 0;
+
+    files->records = 0;
+    for (size_t i = 0; i < files->group_count; i++) {
+        struct hr_parquet_group *group = &files->groups[i];
+
+        if (skips(group, user)) {
+            close_group(files, group);
+            continue;
+        }
+        drop_bounds(files, group);
+        group->first = files->records;
+        files->records += group->rows;
+        files->groups[kept++] = *group;
+    }
+    files->skipped = files->group_count - kept;
+    files->group_count = kept;
 }
 
 /* ---- the cache ---- */
@@ -907,6 +943,7 @@ struct open {
     struct hr_window *window;
     struct hr_hasher *hasher;
     const struct hr_names *names;
+    bool keep_bounds;
     struct hr_error *error;
 };
 
@@ -983,8 +1020,20 @@ static enum hr_err add_group(struct open *open, const struct hr_parquet_meta *me
         return no_memory(open);
     files->group_count++;
     for (size_t i = 0; i < files->columns.count; i++) {
-        group->parts[i].chunk = chunks[meta->leaves[leaves[i]].node];
+        int node = meta->leaves[leaves[i]].node;
+
+        group->parts[i].chunk = chunks[node];
         HR_TRY(check_chunk(open, &group->parts[i].chunk, i, meta->groups[number]));
+        if (!open->keep_bounds)
+            continue;
+        group->parts[i].bounds = hr__parquet_bounds_create(
+            &files->columns.items[i], &open->file->storages[i],
+            &meta->stats[number * meta->column_count + (size_t)node],
+            meta->orders != NULL ? (enum hr_parquet_order)meta->orders[node]
+                                 : HR_PARQUET_ORDER_NONE,
+            chunks[node].values);
+        if (group->parts[i].bounds == NULL)
+            return no_memory(open);
     }
     files->records += group->rows;
     return HR_OK;
@@ -1074,15 +1123,17 @@ find_files(struct hr_parquet_files *files, const char *pattern, struct hr_error 
     return code;
 }
 
-enum hr_err hr__parquet_files_open(const char *pattern, const struct hr_names *columns,
-                                   uint64_t page_max, struct hr_parquet_files **ret_files,
-                                   struct hr_error *reterr)
+enum hr_err
+hr__parquet_files_open(const char *pattern, const struct hr_names *columns,
+                       uint64_t page_max, bool keep_bounds,
+                       struct hr_parquet_files **ret_files, struct hr_error *reterr)
 {
     struct hr_parquet_files *files = hr__calloc(1, sizeof *files);
     struct open open = {.files = files,
                         .window = hr__calloc(1, sizeof *open.window),
                         .hasher = hr__hasher_create(),
                         .names = columns,
+                        .keep_bounds = keep_bounds,
                         .error = reterr};
     enum hr_err code = HR_OK;
 

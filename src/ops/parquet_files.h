@@ -53,6 +53,7 @@ struct hr_parquet_part { /* a column of a row group */
     char *damage;                           /* of the rows after them; or NULL */
     uint64_t dictionary_at, dictionary_end; /* equal: there is none */
     struct hr_parquet_unit dictionary, raw;
+    struct hr_parquet_bounds *bounds; /* or NULL; see hr__parquet_files_skip() */
 };
 
 struct hr_parquet_group {
@@ -68,6 +69,7 @@ struct hr_parquet_files {
     struct hr_columns columns;
     struct hr_parquet_group *groups;
     size_t group_count, group_room;
+    size_t skipped; /* row groups that were removed */
     uint64_t records;
     struct hr_hash128 identity;
     struct hr_pool *pool;   /* of unpacked pages */
@@ -82,12 +84,19 @@ struct hr_parquet_files {
     uint64_t decoded; /* pages; for tests */
 };
 
-/* Opens the files that `pattern` means, with these columns (hr__columns_find). */
+/* Opens the files that `pattern` means, with these columns (hr__columns_find).
+ * `keep_bounds`: hr__parquet_files_skip() follows. */
 HR_CHECK enum hr_err
 hr__parquet_files_open(const char *pattern, const struct hr_names *columns,
-                       uint64_t page_max, struct hr_parquet_files **ret_files,
-                       struct hr_error *reterr);
+                       uint64_t page_max, bool keep_bounds,
+                       struct hr_parquet_files **ret_files, struct hr_error *reterr);
 void hr__parquet_files_close(struct hr_parquet_files *files);
+
+/* Removes row groups, and numbers the records of the others; before any is read. Parts
+ * have bounds only until then. */
+typedef bool hr_parquet_skips(const struct hr_parquet_group *group, void *user);
+void hr__parquet_files_skip(struct hr_parquet_files *files, hr_parquet_skips *skips,
+                            void *user);
 
 /* A record: row `row` of its group. */
 struct hr_parquet_row {

@@ -17,7 +17,7 @@ static struct hr_parquet_files *open_file(const char *name, uint64_t cache_bytes
     char path[600];
 
     snprintf(path, sizeof path, "%s/fuzz/corpus/parquet/%s", check_source_dir(), name);
-    CHECK_OK(hr__parquet_files_open(path, &names, 1 << 20, &files, &error));
+    CHECK_OK(hr__parquet_files_open(path, &names, 1 << 20, false, &files, &error));
     files->cache_bytes = cache_bytes;
     return files;
 }

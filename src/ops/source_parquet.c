@@ -3,10 +3,12 @@
  */
 #include "ops/column_source.h"
 #include "ops/parquet_files.h"
+#include "ops/parquet_where.h"
 
 struct params {
     struct hr_column_params columns;
     int64_t page_max, page_cache;
+    const char *where;
 };
 
 static const struct hr_param parquet_params[] = {
@@ -23,6 +25,10 @@ static const struct hr_param parquet_params[] = {
                .unit = "bytes", .not_identity = true,
                .help = "decoded pages that are kept in memory, but at least 8 for each "
                        "column: a shuffled epoch is fast where all of them fit"),
+    HR_P_STRING(struct params, where, .fallback = "",
+                .help = "a condition on the chosen columns, such as \"lang == 'en' and "
+                        "score > 0.5\": other rows are dropped, and row groups whose "
+                        "statistics show that they have none are not read"),
 };
 
 static enum hr_err
@@ -73,7 +79,8 @@ parquet_prepare(const void *params, void **ret_state, struct hr_error *error)
     struct hr_column_source *source;
 
     HR_TRY(hr__parquet_files_open(p->columns.path, &p->columns.columns,
-                                  (uint64_t)p->page_max, &files, error));
+                                  (uint64_t)p->page_max, p->where[0] != '\0', &files,
+                                  error));
     files->cache_bytes = (uint64_t)p->page_cache;
     HR_TRY(hr__column_source_create(&parquet_format, files, &files->columns,
                                     files->records, files->identity, ret_state, error));
@@ -81,6 +88,34 @@ parquet_prepare(const void *params, void **ret_state, struct hr_error *error)
     hr__str_addf(&source->note, "%zu row group%s", files->group_count,
                  files->group_count == 1 ? "" : "s");
     return HR_OK;
+}
+
+static enum hr_err parquet_open(const struct hr_open *open, void **ret_state)
+{
+    const struct params *p = open->params;
+    struct hr_column_source *source = *ret_state;
+
+    HR_TRY(hr__column_source_open(open, ret_state));
+    if (p->where[0] == '\0')
+        return HR_OK;
+    HR_TRY(hr__column_source_where(source, p->where, open->output, open->error));
+    hr__parquet_where_skip(source);
+    return HR_OK;
+}
+
+static void parquet_tell(const void *state, struct hr_str *out)
+{
+    const struct hr_column_source *source = state;
+    const struct hr_parquet_files *files = source->files;
+
+    if (source->where != NULL)
+        hr__str_addf(out, "%zu of %zu row groups are skipped by where", files->skipped,
+                     files->skipped + files->group_count);
+}
+
+static bool parquet_drops(const void *params)
+{
+    return ((const struct params *)params)->where[0] != '\0';
 }
 
 /* The first column of the record's row group. */
@@ -134,6 +169,19 @@ const struct hr_op hr_op_source_parquet = {
         "stores, the chosen columns of a row group are fetched when one of its rows is "
         "wanted. Rows can be read in any order, so shuffle, split, shard and resume work "
         "as for files.\n\n"
+        "`where` is a condition as of record.filter, on fields of the source: the "
+        "records "
+        "are those of a record.filter directly after it. Row groups are skipped where "
+        "the "
+        "statistics of the footer show that the condition is false for every row: their "
+        "bytes are not read, and damage or nulls in other columns of their rows is not "
+        "found. Of other rows, the columns that the condition reads are decoded first. "
+        "Nulls without `fill`, NaN and missing statistics keep a row group. The number "
+        "of "
+        "records is then known only at the end, but order.shuffle, order.split, "
+        "order.repeat and shards still choose among all rows of the row groups that are "
+        "left; order.take and order.skip count the rows for which the condition "
+        "holds.\n\n"
         "Checksums of pages are checked where the writer has written some "
         "(`write_page_checksum` in pyarrow). The rows of a damaged page are bad records; "
         "where the header of a page is damaged, those after it in its row group are, "
@@ -146,15 +194,17 @@ const struct hr_op hr_op_source_parquet = {
     HR_PARAMS(parquet_params, struct params),
     .binds = hr__column_source_binds,
     .infer = hr__column_source_infer,
-    .open = hr__column_source_open,
+    .open = parquet_open,
     .close = hr__column_source_close,
     .identity = hr__column_source_identity,
     .apply = hr__column_source_apply,
     .source = {.prepare = parquet_prepare,
                .note = hr__column_source_note,
                .count = hr__column_source_count,
+               .drops = parquet_drops,
                .locate = parquet_locate,
                .ahead = parquet_ahead,
                .key_name = hr__column_source_key_name,
                .key = hr__column_source_key},
+    .learner.tell = parquet_tell,
 };

@@ -103,10 +103,11 @@ void hr__plan_settle(struct hr_plan *plan)
         if (ends_with_root(plan, stage))
             stage->last = plan->root;
         stage->filters = false;
-        for (size_t k = 0; k < stage->step_count; k++)
-            stage->filters =
-                stage->filters ||
-                plan->graph->nodes[stage->steps[k].node].op->kind == HR_OP_FILTER;
+        for (size_t k = 0; k < stage->step_count; k++) {
+            const struct hr_graph_node *n = &plan->graph->nodes[stage->steps[k].node];
+
+            stage->filters = stage->filters || hr__op_drops(n->op, n->params);
+        }
         stage->describes = describes(plan, i);
         stage->direct = plan->stage_count == 1 && stage->sequence_count > 0 &&
                         joins_runs(plan, stage->sequence[0]) && !stage->filters &&
