@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         jsonl,
         lines,
         list,
+        lmdb,
         load,
         npy,
         parquet,
@@ -95,8 +96,8 @@ _NAMES = {
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "pipeline": "Pipeline",
-    "sources": "arrow coco csv files from_yaml idx jsonl lines list load npy parquet range records tar tfrecord voc "
-    "zip",
+    "sources": "arrow coco csv files from_yaml idx jsonl lines list lmdb load npy parquet range records tar tfrecord "
+    "voc zip",
     "splits": "split",
     "states": "merge_states",
     "tokenizer": "Tokenizer",
@@ -166,6 +167,7 @@ __all__ = [
     "jsonl",
     "lines",
     "list",
+    "lmdb",
     "load",
     "merge_states",
     "npy",

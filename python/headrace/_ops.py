@@ -99,6 +99,7 @@ __all__ = [
     "source_jsonl",
     "source_lines",
     "source_list",
+    "source_lmdb",
     "source_npy",
     "source_parquet",
     "source_range",
@@ -3702,6 +3703,48 @@ def source_list(
     params: dict[str, Any] = {"path": path, "skip_empty": skip_empty, "field": field}
     defaults: dict[str, Any] = {"skip_empty": False, "field": "text"}
     return Pipeline._source("source.list", params, defaults, name=name)
+
+
+@checked_op("source.lmdb")
+def source_lmdb(
+    path: PathLike,
+    *,
+    database: str | PathLike = "",
+    key: str = "key",
+    value: str = "value",
+    name: str | None = None,
+) -> Pipeline:
+    """The entries of an LMDB environment, as bytes.
+
+    Operator `source.lmdb`, kind source, version 1; pure, zero copy.
+
+    Entries in the order of their keys, of the newest whole transaction. They can be
+    read in any order, so shuffle, split, shard and resume work as for files. The file
+    is mapped into memory and values are used in place: opening reads the pages with
+    keys, not large values. No lock file is made or looked at, so the file may be
+    read-only, and must not be written while it is read.  Files of 64-bit little-endian
+    machines are read, with pages of any size. Databases with several values for a key
+    (MDB_DUPSORT) are refused. Where the environment has named databases, `database`
+    says which one. LMDB has no checksums: a page whose structure is damaged is found, a
+    changed byte of a value is not. The identity of the source is the transaction, the
+    number of entries, and the first, middle and last 64 KiB of the file.
+
+    Args:
+        path: the folder of an environment, or its data.mdb file; path, required.
+        database: the name of a database in it; default: the unnamed one; string,
+            default .
+        key: the field that holds an entry's key; field, default key.
+        value: the field that holds an entry's value; field, default value.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "database": database, "key": key, "value": value}
+    defaults: dict[str, Any] = {"database": "", "key": "key", "value": "value"}
+    return Pipeline._source("source.lmdb", params, defaults, name=name)
 
 
 @checked_op("source.npy")

@@ -20,6 +20,7 @@ from ._ops import (
     source_jsonl,
     source_lines,
     source_list,
+    source_lmdb,
     source_npy,
     source_parquet,
     source_range,
@@ -42,6 +43,7 @@ idx = source_idx
 jsonl = source_jsonl
 lines = source_lines
 list = source_list
+lmdb = source_lmdb
 npy = source_npy
 parquet = source_parquet
 range = source_range

@@ -46,6 +46,7 @@ static const char *op_of(const char *path)
         {".parquet",  "source.parquet" },
         {".npy",      "source.npy"     },
         {".npz",      "source.npy"     },
+        {".mdb",      "source.lmdb"    },
     };
     size_t length = unpacked_length(path);
 

@@ -123,6 +123,7 @@ static const struct row rows[] = {
     {"source.jsonl",              "{path: '${jsonl}'}",                                      NULL    },
     {"source.lines",              "{path: '${list}'}",                                       NULL    },
     {"source.list",               "{path: '${list}'}",                                       NULL    },
+    {"source.lmdb",               "{path: '${lmdb}'}",                                       NULL    },
     {"source.npy",                "{path: '${table}'}",                                      NULL    },
     {"source.parquet",            "{path: '${parquet}'}",                                    NULL    },
     {"source.range",              "{n: 24}",                                                 NULL    },

@@ -796,6 +796,41 @@ TEST(parquet_files_have_one_digest)
     outcome_free(o);
 }
 
+TEST(rows_of_parquet_files_where_a_condition_holds_have_one_digest)
+{
+    char path[600];
+    struct outcome_job job;
+    struct outcome *o;
+
+    snprintf(path, sizeof path, "%s/fuzz/corpus/parquet", check_source_dir());
+    job = job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                   "  - source.parquet: {path: \"${data}/{plain,snappy}\", "
+                   "where: \"id % 3 == 0 and id > 8\"}\n"
+                   "  - order.shuffle: {}\n  - batch.stack: {size: 4, ragged: true}\n",
+                   path);
+    job.options.epochs = 2;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->records, 2 * 2 * 5); /* 9, 12, 15, 18, 21 */
+    outcome_free(o);
+}
+
+TEST(entries_of_lmdb_files_have_one_digest)
+{
+    char path[600];
+    struct outcome_job job;
+    struct outcome *o;
+
+    snprintf(path, sizeof path, "%s/fuzz/corpus/lmdb/plain", check_source_dir());
+    job = job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                   "  - source.lmdb: {path: \"${data}\"}\n"
+                   "  - order.shuffle: {}\n  - batch.stack: {size: 7, ragged: true}\n",
+                   path);
+    job.options.epochs = 2;
+    o = check_one_digest(job);
+    CHECK_EQ_INT(o->records, 2 * 100);
+    outcome_free(o);
+}
+
 TEST(arrays_of_numpy_have_one_digest)
 {
     struct outcome_job job =

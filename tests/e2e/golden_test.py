@@ -150,6 +150,9 @@ for name in ("gzip", "lz4"):
     rows[f"parquet {name}"] = (f"{name}.parquet", (source / "fuzz/corpus/parquet" / name).read_bytes(),
                                f"source.parquet: {{path: {name}.parquet, "
                                "fill: {i: '-7', u: '7', t: none, f: '0.5', x: xx, b: 'true', l: '=', d: '3'}}")
+rows["parquet where"] = ("snappy.parquet", (source / "fuzz/corpus/parquet/snappy").read_bytes(),
+                         "source.parquet: {path: snappy.parquet, where: \"id >= 9 and text != '11'\"}")
+rows["lmdb"] = ("data.mdb", (source / "fuzz/corpus/lmdb/plain").read_bytes(), "source.lmdb: {path: data.mdb}")
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
 got = {}
