@@ -16,7 +16,7 @@ PLAIN = [(f"{i:03d}".encode(), bytes([i]) * (i * i % 300)) for i in range(100)]
 
 
 def entries(pipe: Any, **run: Any) -> list[tuple[bytes, bytes]]:
-    made = []
+    made: list[tuple[bytes, bytes]] = []
     for batch in pipe.batch(7, ragged=True).loader(output="numpy", **run):
         made += zip(*(map(bytes, batch[name]) for name in batch), strict=True)
     return made
