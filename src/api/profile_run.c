@@ -19,6 +19,7 @@
 #define LEAST_NS 300000000u /* measured at least */
 #define LEAST_RECORDS 32    /* of the sources, measured at least */
 #define SHARE_MIN 0.01      /* of the CPU time: other nodes need no narrow interval */
+#define CHEAP_NS 50.0       /* per record: nor do nodes that cost less */
 #define PATIENCE 4          /* times the limit, until the first batch */
 
 /* What a node did since the iterator was opened. */
@@ -97,7 +98,7 @@ static bool is_narrow(const struct profiling *p)
         struct sums s = measured(p, i);
         double width = hr__fit_width(&s.fit);
 
-        if (s.cpu_ns < SHARE_MIN * all)
+        if (s.cpu_ns < SHARE_MIN * all || s.cpu_ns < CHEAP_NS * (double)s.records_in)
             continue;
         if (p->graph->nodes[i].input_count == 0 && s.records_in < LEAST_RECORDS)
             return false;

@@ -240,6 +240,12 @@ static double merged_deviation(const struct hr_profile_node *a,
                  apart);
 }
 
+/* At most what a profile holds. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return a + b < (uint64_t)EXACT_MAX ? a + b : (uint64_t)EXACT_MAX;
+}
+
 static void merge_node(struct hr_profile_node *a, const struct hr_profile_node *b)
 {
     uint64_t newest = a->measured > b->measured ? a->measured : b->measured;
@@ -257,8 +263,8 @@ static void merge_node(struct hr_profile_node *a, const struct hr_profile_node *
     a->wait_ns = mean(a->wait_ns, b->wait_ns, share);
     a->bytes_in = mean(a->bytes_in, b->bytes_in, share);
     a->bytes_out = mean(a->bytes_out, b->bytes_out, share);
-    a->records_in += b->records_in;
-    a->records_out += b->records_out;
+    a->records_in = sum(a->records_in, b->records_in);
+    a->records_out = sum(a->records_out, b->records_out);
     a->measured = newest;
 }
 
@@ -310,7 +316,7 @@ enum hr_err hr__profile_merge(struct hr_profile *profile, const struct hr_profil
         if (n < profile->nodes + count)
             merge_node(n, from);
     }
-    profile->seconds += other->seconds;
+    profile->seconds = fmin(profile->seconds + other->seconds, NS_MAX);
     return HR_OK;
 out_of_memory:
     while (profile->node_count > count) {
