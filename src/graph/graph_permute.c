@@ -52,6 +52,7 @@ static enum hr_err fill(const struct hr_graph *graph, const uint32_t *nodes,
     return HR_OK;
 }
 
+#ifndef NDEBUG
 static bool is_permutation(const uint32_t *nodes, size_t count)
 {
     bool seen[HR_GRAPH_NODES_MAX] = {false};
@@ -63,6 +64,7 @@ static bool is_permutation(const uint32_t *nodes, size_t count)
     }
     return true;
 }
+#endif
 
 enum hr_err hr__graph_permute(const struct hr_graph *graph, const uint32_t *nodes,
                               struct hr_graph **ret_graph, struct hr_error *reterr)

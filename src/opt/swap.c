@@ -149,6 +149,7 @@ static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t s
     }
 }
 
+#ifndef NDEBUG
 /* Whether a chain leads from one to the other. */
 static bool follows(const struct hr_graph *graph, uint32_t first, uint32_t second)
 {
@@ -158,6 +159,7 @@ static bool follows(const struct hr_graph *graph, uint32_t first, uint32_t secon
             return false;
     return first != second;
 }
+#endif
 
 void hr__swap(const struct hr_graph *graph, uint32_t first, uint32_t second,
               struct hr_swap *ret_swap)
