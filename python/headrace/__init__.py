@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .sources import (
         arrow,
         coco,
+        concat,
         csv,
         files,
         from_yaml,
@@ -96,7 +97,7 @@ _NAMES = {
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "pipeline": "Pipeline",
-    "sources": "arrow coco csv files from_yaml idx jsonl lines list lmdb load npy parquet range records tar tfrecord "
+    "sources": "arrow coco concat csv files from_yaml idx jsonl lines list lmdb load npy parquet range records tar tfrecord "
     "voc zip",
     "splits": "split",
     "states": "merge_states",
@@ -157,6 +158,7 @@ __all__ = [
     "WorkerTraceback",
     "arrow",
     "coco",
+    "concat",
     "csv",
     "files",
     "from_dataset",

@@ -46,6 +46,7 @@ __all__ = [
     "debug_inflate",
     "debug_sleep",
     "debug_spin",
+    "flow_concat",
     "flow_zip",
     "image_affine",
     "image_autocontrast",
@@ -1420,6 +1421,42 @@ def debug_spin(
     params: dict[str, Any] = {"us": us, "every": every, "factor": factor}
     defaults: dict[str, Any] = {"every": 0, "factor": 1.0}
     return pipeline._then("debug.spin", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("flow.concat")
+def flow_concat(
+    *pipelines: Pipeline,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """The records of several inputs, one input after the other.
+
+    Operator `flow.concat`, kind merge, version 1; pure.
+
+    The result is like one source: shuffle, split, take, shard and resume see all
+    records. All inputs must have the same fields, of the same types, in any order;
+    sizes may differ, and so do class numbers: inputs that number classes by their own
+    folders give one number to different classes unless they name the same `classes`.
+    How many records each has must be known beforehand: filters, expansions and batches
+    come after it. What is done to one input only, such as a resize, comes before it.
+    Errors and the ledger name a record by its number and file in its own input;
+    functions and draws after it number the records of the inputs in turn.
+
+    Args:
+        pipelines: what is joined.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    return Pipeline._join(pipelines, "flow.concat", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("flow.zip")

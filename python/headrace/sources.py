@@ -11,6 +11,7 @@ from typing import Any
 from . import _headrace, fieldspec, identity
 from ._check import path_of
 from ._ops import (
+    flow_concat,
     flow_zip,
     source_arrow,
     source_coco,
@@ -37,6 +38,7 @@ from .user_code import Code
 
 arrow = source_arrow
 coco = source_coco
+concat = flow_concat
 csv = source_csv
 files = source_files
 idx = source_idx

@@ -80,9 +80,7 @@ def test_draws_resume_and_are_divided_over_ranks(rng: random.Random) -> None:
 
 
 def test_each_draw_of_a_record_is_changed_differently() -> None:
-    pipe = (
-        hr.range(2).sample(count=100).map(lambda value: hr.rng().random(), outputs={"x": hr.spec("float64", [])})
-    )
+    pipe = hr.range(2).sample(count=100).map(lambda value: hr.rng().random(), outputs={"x": hr.spec("float64", [])})
     values = [float(x) for batch in pipe.batch(10).loader(output="numpy") for x in batch.x]
     assert len(set(values)) == 100
 

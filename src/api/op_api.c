@@ -29,7 +29,7 @@ enum hr_err hr_op_info(size_t at, struct hr_op_info *ret_info)
     static const char *const kinds[] = {
         [HR_OP_SOURCE] = "source", [HR_OP_ORDER] = "order",   [HR_OP_MAP] = "map",
         [HR_OP_FILTER] = "filter", [HR_OP_EXPAND] = "expand", [HR_OP_SEQUENCE] = "batch",
-        [HR_OP_ZIP] = "zip"};
+        [HR_OP_ZIP] = "zip",       [HR_OP_MERGE] = "merge"};
     const struct hr_op *op = op_at(at);
 
     if (ret_info == NULL)

@@ -106,9 +106,10 @@ void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
                       struct hr_block *block, uint32_t at, const struct hr_record_id *ids,
                       char *detail, bool fatal)
 {
-    const struct hr_path *paths = runner->engine->stages[0].program.paths;
+    const struct hr_program *p = &runner->engine->stages[0].program;
     size_t path = blamed_path(runner, stage, &runner->error);
     struct hr_bad *bad = hr__calloc(1, sizeof *bad), **end = &block->bad[at];
+    uint32_t source;
 
     if (bad == NULL) {
         hr__free(detail);
@@ -120,7 +121,8 @@ void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
     bad->detail = detail;
     bad->fatal = fatal;
     memset(&runner->error, 0, sizeof runner->error);
-    hr__run_locate(runner->engine->graph, paths[path].source, &bad->id, &bad->error);
+    source = hr__path_source(p, path, &bad->id.index);
+    hr__run_locate(runner->engine->graph, source, &bad->id, &bad->error);
     while (*end != NULL)
         end = &(*end)->next;
     *end = bad;

@@ -153,11 +153,12 @@ blame_record(struct hr_stage *stage, const struct hr_claim *claim, struct hr_err
 {
     const struct hr_engine *engine = stage->engine;
     const char *node = engine->graph->nodes[stage->program.plan->last].name;
+    struct hr_record_id id = claim->block->ids[claim->largest];
+    uint32_t source = hr__path_source(&engine->stages[0].program, 0, &id.index);
 
     hr__error_prefix(error, "a record is larger than expected");
     snprintf(error->node, sizeof error->node, "%s", node);
-    hr__run_locate(engine->graph, engine->stages[0].program.paths[0].source,
-                   &claim->block->ids[claim->largest], error);
+    hr__run_locate(engine->graph, source, &id, error);
 }
 
 /* Divides the budget again if sizes grew, by a record of the claim or, if that is NULL,

@@ -35,6 +35,7 @@ struct hr_node_meter {
     /* Counted. Of nodes in a program (program.h), records_in follows from how many began
      * the stage and how many ended in it (`ended`: failed, dropped, never run). */
     uint64_t records_in, records_out, errors, dropped, ended;
+    uint64_t skipped;             /* records of other inputs of a merge */
     uint64_t bytes_in, bytes_out; /* not part of any sample */
     struct hr_time own;           /* not spent on a record */
     struct hr_time worker;        /* in worker processes */

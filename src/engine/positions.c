@@ -99,6 +99,9 @@ uint64_t hr__engine_epochs_max(const struct hr_engine *engine)
             if (order->op->order.passes != NULL)
                 passes *= order->op->order.passes(order->params);
         }
+        for (size_t k = i; k != HR_NO_PATH && passes <= HR_DRAW_EPOCHS_MAX;
+             k = p->paths[k].parent)
+            passes *= p->paths[k].merge != NULL ? p->paths[k].merge->passes : 1;
         most = passes > most ? passes : most;
     }
     return HR_DRAW_EPOCHS_MAX / most;

@@ -21,7 +21,9 @@ struct compiler {
     uint16_t path_of[HR_GRAPH_NODES_MAX]; /* node -> path + 1 */
     uint32_t
         orders[HR_GRAPH_NODES_MAX]; /* ORDER nodes from the root to the current node */
-    size_t order_count;
+    size_t order_count, order_base; /* from the last merge on */
+    uint32_t branch;                /* number of the merge's input; 0: before none */
+    size_t parent, input;           /* of the paths found now */
 };
 
 static uint16_t new_slot(struct compiler *c)
@@ -89,6 +91,28 @@ bind_aliases(struct compiler *c, struct hr_step *step, const struct hr_graph_nod
     return true;
 }
 
+static bool
+bind_merge(struct compiler *c, struct hr_step *step, const struct hr_graph_node *n)
+{
+    size_t at = 0;
+
+    step->alias = list(c, 2 * n->input_count * n->schema.count);
+    if (step->alias == NULL)
+        return false;
+    for (size_t i = 0; i < n->input_count; i++)
+        for (size_t f = 0; f < n->schema.count; f++) {
+            const struct hr_field *to = &n->schema.fields[f];
+            const struct hr_field *from =
+                hr__schema_get(&c->graph->nodes[n->inputs[i]].schema, to->name);
+
+            assert(from != NULL); /* hr__infer_merge */
+            step->alias[at++] = slot(c, from->slot);
+            step->alias[at++] = slot(c, to->slot);
+        }
+    step->alias_count = (uint16_t)(at / 2);
+    return true;
+}
+
 /* Lists the slots to be made before the step, as the graph requires, and after it, if the
  * plan ends a group early. */
 static bool bind_forces(struct compiler *c, struct hr_step *step,
@@ -125,14 +149,19 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->access = n->field_access;
     step->group = planned->group;
     step->variant = planned->variant;
-    if (c->stage == 0)
+    if (c->stage == 0) {
         step->path = (uint16_t)(c->path_of[planned->node] - 1);
-    if (!bind_aliases(c, step, n) || !bind_fields(c, step, n) ||
-        !bind_forces(c, step, n, planned))
+        step->branches = c->program->paths[step->path].parent != HR_NO_PATH;
+        if (n->op->kind == HR_OP_MERGE)
+            step->merge = c->program->paths[step->path].merge;
+    }
+    if (!(step->merge != NULL ? bind_merge(c, step, n) : bind_aliases(c, step, n)) ||
+        !bind_fields(c, step, n) || !bind_forces(c, step, n, planned))
         return false;
     step->plain =
         step->alias_count + step->before_count + step->after_count + step->clear_count ==
-        0;
+            0 &&
+        !step->branches;
     return true;
 }
 
@@ -149,7 +178,34 @@ make_order(struct hr_order *order, const struct hr_graph *graph, uint32_t node)
     order->shards = (n->op->traits & HR_TRAIT_SHARDS) != 0;
 }
 
-/* At a source: the order ops passed on the way down become its path. */
+static enum hr_err
+make_merge(struct compiler *c, const struct hr_graph_node *n, struct hr_path *path)
+{
+    struct hr_arena *arena = &c->program->arena;
+    struct hr_merge *merge = path->merge = hr__arena_zalloc(arena, sizeof *merge);
+
+    if (merge == NULL)
+        return HR_ERR_MEMORY;
+    merge->op = n->op;
+    merge->params = n->params;
+    merge->draw_id = n->draw_id;
+    merge->n = (uint64_t)n->schema.records;
+    merge->counts = hr__arena_zalloc(arena, n->input_count * sizeof *merge->counts);
+    merge->bases = hr__arena_zalloc(arena, n->input_count * sizeof *merge->bases);
+    merge->paths = hr__arena_zalloc(arena, n->input_count * sizeof *merge->paths);
+    if (merge->counts == NULL || merge->bases == NULL || merge->paths == NULL)
+        return HR_ERR_MEMORY;
+    for (size_t i = 0; i < n->input_count; i++)
+        merge->counts[i] = (uint64_t)c->graph->nodes[n->inputs[i]].schema.records;
+    merge->inputs = (struct hr_merge_inputs){merge->counts, n->input_count};
+    merge->passes = n->op->merge.passes != NULL
+                        ? n->op->merge.passes(n->params, &merge->inputs, merge->n)
+                        : 1;
+    c->program->merges = true;
+    return HR_OK;
+}
+
+/* At a source or a merge: the order ops passed on the way down become its path. */
 static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_path)
 {
     struct hr_program *p = c->program;
@@ -159,20 +215,55 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
         n->op->source.count != NULL ? n->op->source.count(n->params, n->state) : 0;
 
     path->source = source;
-    path->count = c->order_count;
-    path->orders =
-        hr__arena_zalloc(&p->arena, (c->order_count + 1) * sizeof *path->orders);
+    path->parent = c->parent;
+    path->input = c->input;
+    path->count = c->order_count - c->order_base;
+    path->orders = hr__arena_zalloc(&p->arena, (path->count + 1) * sizeof *path->orders);
     if (path->orders == NULL)
         return HR_ERR_MEMORY;
-    for (size_t i = c->order_count; i-- > 0;) {
+    path->span = count;
+    if (n->op->kind == HR_OP_MERGE) {
+        HR_TRY(make_merge(c, n, path));
+        count = path->merge->n;
+    }
+    for (size_t i = path->count; i-- > 0;) {
         struct hr_order *order = &path->orders[i];
 
-        make_order(order, c->graph, c->orders[i]);
+        make_order(order, c->graph, c->orders[c->order_base + i]);
         order->n = count;
         count = order->op->order.count(order->params, order->state, count);
     }
     path->n = count;
     *ret_path = (uint16_t)++p->path_count;
+    return HR_OK;
+}
+
+static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error *reterr);
+
+/* The paths of a merge's inputs, which end its own. */
+static enum hr_err
+find_branches(struct compiler *c, uint32_t node, size_t path, struct hr_error *reterr)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+    size_t base = c->order_base, parent = c->parent, input = c->input;
+    struct hr_path *paths = c->program->paths;
+    struct hr_merge *merge = paths[path].merge;
+    uint32_t branch = c->branch;
+
+    for (size_t i = 0; i < n->input_count; i++) {
+        c->order_base = c->order_count;
+        c->parent = path;
+        c->input = i;
+        c->branch = node * HR_NODE_INPUTS_MAX + (uint32_t)i + 1;
+        merge->paths[i] = c->program->path_count;
+        merge->bases[i] = paths[path].span;
+        HR_TRY(find_paths(c, n->inputs[i], reterr));
+        paths[path].span += paths[merge->paths[i]].span;
+    }
+    c->order_base = base;
+    c->parent = parent;
+    c->input = input;
+    c->branch = branch;
     return HR_OK;
 }
 
@@ -182,7 +273,8 @@ static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error
     const struct hr_graph_node *n = &c->graph->nodes[node];
     bool order = n->op->kind == HR_OP_ORDER;
     size_t depth = c->order_count;
-    uint32_t below = depth > 0 ? c->orders[depth - 1] + 1 : 0;
+    uint32_t below =
+        depth > c->order_base ? c->orders[depth - 1] + 1 : c->branch + HR_GRAPH_NODES_MAX;
     uint16_t first = 0;
 
     if (c->path_of[node] != 0) {
@@ -196,9 +288,11 @@ static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error
     }
     if (order)
         c->orders[c->order_count++] = node;
-    if (n->op->kind == HR_OP_SOURCE)
+    if (n->op->kind == HR_OP_SOURCE || n->op->kind == HR_OP_MERGE)
         HR_TRY(make_path(c, node, &first));
-    for (size_t i = 0; i < n->input_count; i++) {
+    if (n->op->kind == HR_OP_MERGE)
+        HR_TRY(find_branches(c, node, first - 1u, reterr));
+    for (size_t i = 0; n->op->kind != HR_OP_MERGE && i < n->input_count; i++) {
         HR_TRY(find_paths(c, n->inputs[i], reterr));
         if (i == 0)
             first = c->path_of[n->inputs[0]];
@@ -355,6 +449,7 @@ enum hr_err hr__program_init(struct hr_program *program, const struct hr_plan *p
         c->plan = plan;
         c->graph = plan->graph;
         c->stage = at;
+        c->parent = HR_NO_PATH;
         c->slot_of = hr__calloc((size_t)c->graph->value_count + 1, sizeof *c->slot_of);
         code = c->slot_of != NULL ? compile(c, reterr) : HR_ERR_MEMORY;
         if (code == HR_OK && c->full)
@@ -403,6 +498,76 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
                                   order->draw_id);
     }
     id->index = at;
+}
+
+/* Maps a path behind a merge from the position *id->index of its input. */
+static void
+follow(const struct hr_path *path, struct hr_thread *thread, struct hr_record_id *id)
+{
+    uint32_t mark = id->draw_epoch & HR_EPOCH_SUBSTITUTE;
+
+    id->draw_epoch &= ~HR_EPOCH_SUBSTITUTE;
+    hr__path_map(path, id->index, thread, id);
+    id->draw_epoch |= mark;
+}
+
+/* Leaves the chosen input in `depth`, and the position there in `index`. */
+static void choose(const struct hr_merge *merge, struct hr_record_id *id)
+{
+    uint32_t mark = id->draw_epoch & HR_EPOCH_SUBSTITUTE;
+
+    id->draw_epoch &= ~HR_EPOCH_SUBSTITUTE;
+    id->depth = (uint32_t)merge->op->merge.map(merge->params, &merge->inputs, merge->n,
+                                               merge->passes, id->index, id,
+                                               merge->draw_id, &id->index);
+    id->draw_epoch |= mark;
+}
+
+void hr__paths_branch(const struct hr_program *p, struct hr_thread *thread,
+                      struct hr_record_id *ids)
+{
+    for (size_t k = 0; k < p->path_count; k++) {
+        const struct hr_path *path = &p->paths[k];
+
+        if (path->parent != HR_NO_PATH) {
+            const struct hr_record_id *from = &ids[path->parent];
+
+            ids[k] = *from;
+            if (from->index == HR_INDEX_NONE || from->depth != path->input) {
+                ids[k].index = HR_INDEX_NONE;
+                continue;
+            }
+            ids[k].depth = 0;
+            follow(path, thread, &ids[k]);
+        }
+        if (path->merge != NULL)
+            choose(path->merge, &ids[k]);
+    }
+    for (size_t k = p->path_count; k-- > 0;) {
+        const struct hr_merge *merge = p->paths[k].merge;
+        size_t input = ids[k].depth;
+
+        if (merge == NULL || ids[k].index == HR_INDEX_NONE)
+            continue;
+        ids[k].index = merge->bases[input] + ids[merge->paths[input]].index;
+        ids[k].draw_epoch = ids[merge->paths[input]].draw_epoch;
+        ids[k].depth = 0;
+    }
+}
+
+uint32_t hr__path_source(const struct hr_program *p, size_t path, uint64_t *index)
+{
+    while (p->paths[path].merge != NULL) {
+        const struct hr_merge *merge = p->paths[path].merge;
+        size_t input = merge->inputs.count - 1;
+
+        while (input > 0 &&
+               (merge->bases[input] > *index || p->paths[merge->paths[input]].span == 0))
+            input--;
+        *index -= merge->bases[input];
+        path = merge->paths[input];
+    }
+    return p->paths[path].source;
 }
 
 uint64_t hr__path_count(const struct hr_path *path, uint64_t base)

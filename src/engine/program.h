@@ -19,13 +19,33 @@ struct hr_order {
     bool shards;
 };
 
-/* Maps a record's position in the epoch to the index that one source reads; outermost op
- * first. */
+#define HR_NO_PATH SIZE_MAX
+#define HR_INDEX_NONE UINT64_MAX /* hr_record_id.index: the path is not the record's */
+
+/* The end of a path at a merge. The records of its inputs are numbered one input after
+ * the other. */
+struct hr_merge {
+    const struct hr_op *op;
+    const void *params;
+    uint64_t draw_id, passes, n;
+    struct hr_merge_inputs inputs;
+    uint64_t *counts; /* records of each input */
+    uint64_t *bases;  /* numbers of the records of the inputs before it */
+    size_t *paths;    /* the first path of each */
+};
+
+/* Maps a record's position in the epoch to the index that one source reads, or to the
+ * position of a merge, from where a path of each source of one input leads on; outermost
+ * op first. */
 struct hr_path {
     struct hr_order *orders;
     size_t count;
-    uint32_t source;
-    uint64_t n; /* positions in an epoch */
+    uint32_t source;        /* or the merge's node */
+    uint64_t n;             /* positions in an epoch */
+    uint64_t span;          /* indices of the source or the merge */
+    struct hr_merge *merge; /* NULL: ends at a source */
+    size_t parent;          /* the path that ends at the merge before it; or HR_NO_PATH */
+    size_t input;           /* of that merge */
 };
 
 struct hr_step {
@@ -36,14 +56,17 @@ struct hr_step {
     uint64_t draw_id;
     enum hr_plan_variant variant;
     uint16_t field_count, before_count, after_count, clear_count, alias_count;
-    bool plain;       /* only a call of apply: no aliases, nothing to make or clear */
-    uint16_t path;    /* whose identity the record has; a SOURCE also reads by it */
-    uint16_t *fields; /* bound fields' slots, in table order */
-    uint16_t *before; /* slots to be made before the step */
-    uint16_t *after;  /* slots to be made right after it */
-    uint16_t *clear;  /* slots that the step removes from the record */
-    uint16_t *alias;  /* pairs from, to: aliased before the step (a fork) */
-    uint32_t group;   /* head node of its group */
+    bool plain;    /* only a call of apply: no aliases, nothing to make or clear */
+    uint16_t path; /* whose identity the record has; a SOURCE also reads by it */
+    bool branches; /* before a merge: runs only for records of its path */
+    const struct hr_merge *merge; /* of a MERGE; the aliases of its inputs follow one
+                                     another, equally many of each */
+    uint16_t *fields;             /* bound fields' slots, in table order */
+    uint16_t *before;             /* slots to be made before the step */
+    uint16_t *after;              /* slots to be made right after it */
+    uint16_t *clear;              /* slots that the step removes from the record */
+    uint16_t *alias;              /* pairs from, to: aliased before the step (a fork) */
+    uint32_t group;               /* head node of its group */
     const enum hr_param_access *access; /* of the bound fields; the graph's */
     const struct hr_code_use *code;     /* of user code: its inputs and outputs */
     uint16_t *finals; /* user code: per output, 1 + the stage's result that it is, when no
@@ -71,6 +94,7 @@ enum hr_segment_kind {
 struct hr_segment {
     enum hr_segment_kind kind;
     uint16_t from, to;
+    bool branches; /* its steps do */
     struct hr_proc_program *program;
     uint16_t *inputs,
         *results;   /* PROCESS: slots of the row that are sent; that are received */
@@ -84,6 +108,7 @@ struct hr_program {
     size_t step_count;
     struct hr_path *paths; /* stage 0 only */
     size_t path_count;
+    bool merges; /* some paths end at merges */
     size_t slot_count;
     uint16_t *in_slots; /* later stages: slot of each field of the records that come in */
     uint16_t *in_kept;  /* of each that may arrive as a description: 1 + the slot that
@@ -117,6 +142,13 @@ static inline const struct hr_step *
 hr__program_step(const struct hr_program *program, size_t at)
 {
     return at < program->step_count ? &program->steps[at] : &program->expand;
+}
+
+/* The identities of all paths, by that of the step's. */
+static inline const struct hr_record_id *
+hr__step_ids(const struct hr_step *step, const struct hr_record_id *id)
+{
+    return id - step->path;
 }
 
 /* segments.c: whether a step at or after `from` uses the slot; 1 + the stage's result
@@ -159,6 +191,14 @@ uint64_t hr__path_share(const struct hr_path *path, uint64_t base, uint64_t posi
  * unless `thread` is NULL. */
 void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_thread *thread,
                   struct hr_record_id *id);
+
+/* Completes the identities of a record whose paths without a parent are mapped: those of
+ * the inputs that merges choose, and of the merges. Others get HR_INDEX_NONE. */
+void hr__paths_branch(const struct hr_program *program, struct hr_thread *thread,
+                      struct hr_record_id *ids);
+
+/* The source of the record with this index at the end of a path, and its index there. */
+uint32_t hr__path_source(const struct hr_program *program, size_t path, uint64_t *index);
 
 /* Positions in an epoch for a consumer that started it at global position `base`. */
 uint64_t hr__path_count(const struct hr_path *path, uint64_t base);

@@ -75,12 +75,35 @@ static void add_bytes(struct hr_charge *charge, const struct hr_step *step,
     }
 }
 
+/* Makes the values of the input that the record comes from those of the merge. */
+static enum hr_err
+merge_fields(struct hr_runner *runner, struct hr_value *slots, const struct hr_step *step,
+             const struct hr_record_id *ids)
+{
+    size_t fields = step->alias_count / step->merge->inputs.count;
+
+    for (size_t i = 0; i < step->merge->inputs.count; i++) {
+        const uint16_t *alias = &step->alias[2 * fields * i];
+
+        if (ids[step->merge->paths[i]].index == HR_INDEX_NONE)
+            continue;
+        for (size_t f = 0; f < fields; f++) {
+            HR_TRY(hr__value_force(&runner->thread, &slots[alias[2 * f]], NULL,
+                                   &runner->error));
+            hr__value_alias(&slots[alias[2 * f + 1]], &slots[alias[2 * f]]);
+        }
+    }
+    return HR_OK;
+}
+
 static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
                             const struct hr_step *step, struct hr_op_ctx *ctx)
 {
     struct hr_charge *charge;
 
     hr__thread_charge(&runner->thread, step->node);
+    if (step->merge != NULL)
+        return merge_fields(runner, slots, step, hr__step_ids(step, ctx->id));
     for (size_t i = 0; i < step->alias_count; i++)
         hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
     if (step->before_count > 0)
@@ -115,7 +138,10 @@ run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to, bool timed)
 
         if (step->plain && !timed)
             code = step->op->apply(ctx);
-        else
+        else if (step->branches && ctx->id->index == HR_INDEX_NONE) {
+            hr__meter_node(runner, step->node)->skipped++;
+            continue;
+        } else
             code = run_step(runner, hr__pass_slots(pass, row), step, ctx);
         if (code == HR_OK)
             assert_fields_are_made(step, ctx);
@@ -134,6 +160,24 @@ run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to, bool timed)
 
 /* ---- rows ---- */
 
+static void branch(struct hr_pass *pass, struct hr_record_id *ids, bool timed)
+{
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_runner *runner = pass->runner;
+
+    hr__paths_branch(p, timed ? &runner->thread : NULL, ids);
+    for (size_t i = 0; i < p->path_count; i++) {
+        const struct hr_path *path = &p->paths[i];
+
+        for (size_t k = 0; path->parent != HR_NO_PATH && k < path->count; k++) {
+            if (ids[i].index == HR_INDEX_NONE)
+                hr__meter_node(runner, path->orders[k].node)->skipped++;
+            else if (timed)
+                (void)hr__run_charge(runner, path->orders[k].node);
+        }
+    }
+}
+
 /* Sets the record's identities: one per source, mapped by its order ops. */
 static inline void
 set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool timed)
@@ -144,6 +188,8 @@ set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool 
     for (size_t i = 0; i < p->path_count; i++) {
         const struct hr_path *path = &p->paths[i];
 
+        if (path->parent != HR_NO_PATH)
+            continue;
         if (path->count == 0 && pass->attempt == 0 &&
             hr__engine_map_plain(runner->engine, path, pass->block->epoch,
                                  pass->block->first + at, &ids[i]))
@@ -153,6 +199,8 @@ set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool 
         for (size_t k = 0; timed && k < path->count; k++)
             (void)hr__run_charge(runner, path->orders[k].node);
     }
+    if (p->merges)
+        branch(pass, ids, timed);
 }
 
 /* Turns inputs that are descriptions into deferred values; their bytes stay in slots of
@@ -516,6 +564,42 @@ static void finish_rows(struct hr_pass *pass)
     clear_scratch(runner);
 }
 
+/* Leaves only those rows in the pass whose records the segment's steps are for. */
+static void narrow(struct hr_pass *pass, const struct hr_segment *segment)
+{
+    const struct hr_program *p = &pass->stage->program;
+    struct hr_chunk *chunk = pass->chunk;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < chunk->live_count; i++) {
+        uint32_t row = chunk->live[i];
+        const struct hr_step *first = hr__program_step(p, segment->from);
+
+        if (hr__pass_ids(pass, row)[first->path].index != HR_INDEX_NONE) {
+            chunk->live[kept++] = row;
+            continue;
+        }
+        for (size_t at = segment->from; at < segment->to; at++)
+            hr__meter_node(pass->runner, hr__program_step(p, at)->node)->skipped++;
+    }
+    chunk->live_count = kept;
+}
+
+/* After a segment: the rows that are still open. */
+static void settle(struct hr_pass *pass, const struct hr_segment *segment)
+{
+    struct hr_chunk *chunk = pass->chunk;
+
+    if (!segment->branches) {
+        hr__pass_compact(pass);
+        return;
+    }
+    chunk->live_count = 0;
+    for (uint32_t row = 0; row < pass->count; row++)
+        if (*hr__pass_status(pass, row) == HR_RECORD_OPEN)
+            chunk->live[chunk->live_count++] = row;
+}
+
 /* Runs segments from `at` on; with `pause`, stops once a request is sent and returns its
  * segment. Returns segment_count when all are done. */
 static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
@@ -526,7 +610,11 @@ static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
         const struct hr_segment *segment = &p->segments[at];
         struct hr_proc **proc = &pass->chunk->procs[at];
 
-        if (segment->kind == HR_SEGMENT_LOCAL)
+        if (segment->branches)
+            narrow(pass, segment);
+        if (pass->chunk->live_count == 0)
+            ; /* no record is of this branch */
+        else if (segment->kind == HR_SEGMENT_LOCAL)
             run_local(pass, segment);
         else if (segment->kind == HR_SEGMENT_CODE)
             hr__code_segment(pass, segment);
@@ -535,7 +623,7 @@ static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
                 return at;
             hr__process_end(pass, segment, *proc);
         }
-        hr__pass_compact(pass);
+        settle(pass, segment);
     }
     return p->segment_count;
 }
@@ -653,7 +741,7 @@ static void end(struct hr_runner *runner, struct hr_chunk *chunk)
     swap_arenas(runner, chunk);
     if (at < p->segment_count) {
         hr__process_end(pass, &p->segments[at], chunk->procs[at]);
-        hr__pass_compact(pass);
+        settle(pass, &p->segments[at]);
         run_segments(pass, at + 1, false);
     }
     finish_rows(pass);

@@ -117,6 +117,8 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
         segment->kind = kind_of(hr__program_step(p, i));
         segment->from = (uint16_t)i;
         segment->to = (uint16_t)(i + 1);
+        segment->branches =
+            segment->kind != HR_SEGMENT_LOCAL && hr__program_step(p, i)->branches;
         p->segment_count++;
         if (segment->kind == HR_SEGMENT_CODE) {
             const struct hr_step *step = hr__program_step(p, i);

@@ -76,6 +76,7 @@ static struct hr_node_meter sum_node(const struct hr_engine *engine, size_t node
         sum.errors += m->errors;
         sum.dropped += m->dropped;
         sum.ended += m->ended;
+        sum.skipped += m->skipped;
         sum.bytes_in += m->bytes_in;
         sum.bytes_out += m->bytes_out;
         add_time(&sum.own, &m->own);
@@ -165,6 +166,7 @@ static void count_records(const struct hr_engine *engine, const struct hr_stage 
         count -= sum_node(engine, p->nodes[i]).ended;
     if (sees_in_order(p->plan, node))
         return;
+    count -= sum->skipped;
     sum->records_in = count;
     if (p->plan->expand != node)
         sum->records_out = count - sum->ended;

@@ -154,7 +154,11 @@ static void look_at(struct survey *s, struct hr_extent *most)
     s->drawn = false;
     s->thread.describes = true;
     for (size_t i = 0; code == HR_OK && !drop && i < s->step_count; i++) {
-        code = run_step(s, &s->program.steps[i], &drop);
+        const struct hr_step *step = &s->program.steps[i];
+
+        if (step->branches && s->ids[step->path].index == HR_INDEX_NONE)
+            continue;
+        code = run_step(s, step, &drop);
         if (code == HR_OK)
             note(s, &s->program.steps[i]);
     }
@@ -173,8 +177,11 @@ set_ids(struct survey *s, const struct hr_iter_options *options, uint64_t positi
 
         *id = (struct hr_record_id){.seed = options->seed, .position = position};
         id->epoch = id->draw_epoch = (uint32_t)options->epoch_first;
-        hr__path_map(&s->program.paths[k], position, NULL, id);
+        if (s->program.paths[k].parent == HR_NO_PATH)
+            hr__path_map(&s->program.paths[k], position, NULL, id);
     }
+    if (s->program.merges)
+        hr__paths_branch(&s->program, NULL, s->ids);
 }
 
 /* Position `i` of `count` evenly spread ones in an epoch of n. */

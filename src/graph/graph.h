@@ -141,11 +141,14 @@ size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);
 int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_node *node,
                           size_t at);
 
-/* RANDOM ORDER nodes: see hr_op_order.draws_by_params. */
+/* RANDOM ORDER and MERGE nodes: see hr_op_order.draws_by_params. */
 static inline bool hr__node_draws_by_params(const struct hr_graph_node *node)
 {
-    return node->op->order.draws_by_params != NULL &&
-           node->op->order.draws_by_params(node->params);
+    bool (*hook)(const void *params) = node->op->kind == HR_OP_MERGE
+                                           ? node->op->merge.draws_by_params
+                                           : node->op->order.draws_by_params;
+
+    return hook != NULL && hook(node->params);
 }
 
 /* Whether the source of a node by number may drop some of its records. */

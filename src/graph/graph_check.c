@@ -196,6 +196,38 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
     return HR_OK;
 }
 
+static enum hr_err check_merge(const struct check *c, uint32_t node)
+{
+    const struct fact *fact = &c->facts[node];
+    uint32_t by = fact->unsteady != NO_NODE ? fact->unsteady
+                  : fact->drops != NO_NODE  ? fact->drops
+                                            : fact->batched;
+
+    if (fact->sharded != NO_NODE)
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it comes after '%s', which splits the records over ranks and must be "
+                 "the last op that orders or selects them: put '%s' after '%s'",
+                 name_of(c, fact->sharded), name_of(c, fact->sharded), name_of(c, node));
+    else if (by == NO_NODE)
+        return HR_OK;
+    else if (by == fact->drops)
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it takes the records of its inputs by number, and '%s' drops some of "
+                 "one: put record.filter after '%s' instead",
+                 name_of(c, by), name_of(c, node));
+    else if (c->graph->nodes[by].op->kind == HR_OP_SOURCE)
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it takes the records of its inputs by number, and '%s' knows only at "
+                 "the end how many it has: give '%s' a count",
+                 name_of(c, by), name_of(c, by));
+    else
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it takes the records of its inputs by number, and '%s' drops, makes or "
+                 "batches those of one: put '%s' after '%s'",
+                 name_of(c, by), name_of(c, by), name_of(c, node));
+    return wrong(c, node, HR_ERR_GRAPH);
+}
+
 static enum hr_err check_zip(const struct check *c, uint32_t node)
 {
     const struct fact *fact = &c->facts[node];
@@ -270,6 +302,8 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
         HR_TRY(check_zip(c, node));
     if (kind == HR_OP_SOURCE && hr__op_drops(n->op, n->params))
         fact->drops = node;
+    if (kind == HR_OP_MERGE)
+        HR_TRY(check_merge(c, node));
     if (n->op->source.open_ended != NULL && n->op->source.open_ended(n->params))
         fact->unsteady = node;
     if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND ||
@@ -279,7 +313,7 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
         fact->batched = node;
     if (n->op->traits & HR_TRAIT_SHARDS)
         fact->sharded = node;
-    if (kind == HR_OP_ORDER && (n->op->traits & HR_TRAIT_RANDOM))
+    if ((kind == HR_OP_ORDER || kind == HR_OP_MERGE) && (n->op->traits & HR_TRAIT_RANDOM))
         fact->shuffled = node;
     return HR_OK;
 }

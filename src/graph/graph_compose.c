@@ -61,6 +61,7 @@ bool hr__node_spans_records(const struct hr_graph_node *n)
     switch (n->op->kind) {
     case HR_OP_EXPAND:
     case HR_OP_SEQUENCE:
+    case HR_OP_MERGE: /* of inputs whose groups may differ */
         return true;
     case HR_OP_ORDER:
         return !n->by_number;
@@ -267,7 +268,8 @@ static bool is_by_number(const struct hr_graph *graph, const struct hr_graph_nod
             return false;
     if (kind == HR_OP_ORDER)
         return n->positions >= 0;
-    return kind == HR_OP_SOURCE || kind == HR_OP_MAP || kind == HR_OP_ZIP;
+    return kind == HR_OP_SOURCE || kind == HR_OP_MAP || kind == HR_OP_ZIP ||
+           kind == HR_OP_MERGE;
 }
 
 /* Whether the records of an incomplete last batch are read decides whether a bad one

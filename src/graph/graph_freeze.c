@@ -366,14 +366,18 @@ static const char *side_file(const struct hr_graph *graph, const struct hr_graph
     const char *file =
         n->op->learner.side_file != NULL ? n->op->learner.side_file(n->params) : NULL;
 
+    if (n->op->kind == HR_OP_MERGE)
+        return NULL; /* its records are not numbered as those of any one input */
     for (size_t i = 0; file == NULL && i < n->input_count; i++)
         file = graph->nodes[n->inputs[i]].side_file;
     return file;
 }
 
+/* Where the node's records get their numbers: a source, or a merge. */
 static uint32_t source_of(const struct hr_graph *graph, uint32_t node)
 {
-    while (graph->nodes[node].input_count > 0)
+    while (graph->nodes[node].input_count > 0 &&
+           graph->nodes[node].op->kind != HR_OP_MERGE)
         node = graph->nodes[node].inputs[0];
     return node;
 }
@@ -447,6 +451,54 @@ static void count_source(struct hr_graph_node *n)
     n->schema.records = hr__op_drops(n->op, n->params) ? -1 : n->positions;
 }
 
+static bool
+same_classes(const struct hr_field_classes *a, const struct hr_field_classes *b)
+{
+    if (a == b || a == NULL || b == NULL)
+        return a == b;
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        if (strcmp(a->names[i], b->names[i]) != 0)
+            return false;
+    return a->count == b->count;
+}
+
+/* Equal numbers must mean equal classes. Their names are known once sources are open. */
+static enum hr_err
+check_classes(struct freeze *f, const struct hr_graph_node *n, size_t input)
+{
+    const struct hr_graph_node *nodes = f->graph->nodes;
+    const struct hr_graph_node *first = &nodes[n->inputs[0]];
+    const struct hr_schema *other = &nodes[n->inputs[input]].schema;
+
+    for (size_t i = 0; i < first->schema.count; i++) {
+        const struct hr_field *one = &first->schema.fields[i];
+        const struct hr_field *two = hr__schema_get(other, one->name);
+
+        if (!same_classes(one->classes, two->classes))
+            return hr__fail(f->error, HR_ERR_GRAPH,
+                            "field \"%s\" of '%s' and of '%s' number different "
+                            "classes: give both sources the same `classes`",
+                            one->name, first->name, nodes[n->inputs[input]].name);
+    }
+    return HR_OK;
+}
+
+static enum hr_err count_merge(struct freeze *f, uint32_t node, int64_t *ret_records)
+{
+    const struct hr_graph_node *n = &f->graph->nodes[node];
+    uint64_t counts[HR_NODE_INPUTS_MAX], count = 0;
+    struct hr_merge_inputs inputs = {counts, n->input_count};
+
+    for (size_t i = 0; i < n->input_count; i++) {
+        assert(f->graph->nodes[n->inputs[i]].schema.records >= 0); /* graph_check.c */
+        counts[i] = (uint64_t)f->graph->nodes[n->inputs[i]].schema.records;
+        HR_TRY(check_classes(f, n, i));
+    }
+    HR_TRY(n->op->merge.count(n->params, &inputs, &count, f->error));
+    *ret_records = count_of(count);
+    return HR_OK;
+}
+
 static enum hr_err count_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
@@ -477,6 +529,10 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
             records = -1;
         else if (records >= 0)
             records = count_of(n->op->sequence.count(n->params, (uint64_t)records));
+        break;
+    case HR_OP_MERGE:
+        code = count_merge(f, node, &records);
+        n->positions = records;
         break;
     case HR_OP_ZIP:
         n->positions = input->positions;

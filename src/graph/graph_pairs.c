@@ -20,6 +20,20 @@ struct orders {
     size_t count;
 };
 
+static bool orders_at_random(const struct hr_graph *graph, uint32_t node)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+    enum hr_op_kind kind = n->op->kind;
+
+    if ((kind == HR_OP_ORDER || kind == HR_OP_MERGE) &&
+        ((n->op->traits & HR_TRAIT_RANDOM) || n->op->order.by != NULL))
+        return true;
+    for (size_t i = 0; i < n->input_count; i++)
+        if (orders_at_random(graph, n->inputs[i]))
+            return true;
+    return false;
+}
+
 static void find_orders(const struct hr_graph *graph, uint32_t node, struct orders *ret)
 {
     size_t count = 0;
@@ -28,8 +42,12 @@ static void find_orders(const struct hr_graph *graph, uint32_t node, struct orde
     for (;;) {
         const struct hr_graph_node *n = &graph->nodes[node];
 
-        if (n->op->kind == HR_OP_ORDER)
+        if (n->op->kind == HR_OP_ORDER || n->op->kind == HR_OP_MERGE)
             ret->nodes[count++] = node;
+        if (n->op->kind == HR_OP_MERGE && orders_at_random(graph, node))
+            ret->count = count;
+        if (n->op->kind == HR_OP_MERGE)
+            return; /* what is before it is compared with it */
         if (n->op->kind == HR_OP_ORDER &&
             ((n->op->traits & HR_TRAIT_RANDOM) || n->op->order.by != NULL))
             ret->count = count;
@@ -38,6 +56,8 @@ static void find_orders(const struct hr_graph *graph, uint32_t node, struct orde
         node = n->inputs[0]; /* a zip among them was checked itself */
     }
 }
+
+static bool same_inputs(const struct hr_graph *graph, uint32_t one, uint32_t other);
 
 static bool same_order(const struct hr_graph *graph, uint32_t one, uint32_t other)
 {
@@ -49,9 +69,35 @@ static bool same_order(const struct hr_graph *graph, uint32_t one, uint32_t othe
         graph->nodes[a->inputs[0]].schema.records !=
             graph->nodes[b->inputs[0]].schema.records)
         return false;
+    if (a->op->kind == HR_OP_MERGE && !same_inputs(graph, one, other))
+        return false;
     if (a->op->order.by != NULL)
         return a->op->order.same(a->state, b->state);
     return !(a->op->traits & HR_TRAIT_RANDOM) || hr__node_draws_by_params(a);
+}
+
+/* Whether two merges take equally many records in equal orders of their inputs. */
+static bool same_inputs(const struct hr_graph *graph, uint32_t one, uint32_t other)
+{
+    const struct hr_graph_node *a = &graph->nodes[one], *b = &graph->nodes[other];
+
+    if (a->input_count != b->input_count)
+        return false;
+    for (size_t i = 0; i < a->input_count; i++) {
+        struct orders first, second;
+
+        if (graph->nodes[a->inputs[i]].schema.records !=
+            graph->nodes[b->inputs[i]].schema.records)
+            return false;
+        find_orders(graph, a->inputs[i], &first);
+        find_orders(graph, b->inputs[i], &second);
+        if (first.count != second.count)
+            return false;
+        for (size_t k = 0; k < first.count; k++)
+            if (!same_order(graph, first.nodes[k], second.nodes[k]))
+                return false;
+    }
+    return true;
 }
 
 static enum hr_err refuse_orders(const struct hr_graph *graph, uint32_t zip,

@@ -64,8 +64,9 @@ HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
 struct hr_graph_keys {
     struct hr_keys base;
     const struct hr_graph *graph;
-    uint32_t node, source; /* the input, and the source that it reads first */
-    size_t key;            /* of the source, or HR_KEY_INDEX */
+    uint32_t node; /* the input */
+    const char *by;
+    bool by_index; /* by the number in the source, or in the inputs of a merge in turn */
 };
 HR_CHECK enum hr_err
 hr__graph_keys(const struct hr_graph *graph, uint32_t node, const char *by,

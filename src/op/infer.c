@@ -91,3 +91,70 @@ enum hr_err hr__infer_levels(struct hr_infer *infer, size_t field)
                               f->name);
     return HR_OK;
 }
+
+/* What makes a field of an input no field of the merge, or NULL. */
+static const char *difference(const struct hr_field *a, const struct hr_field *b)
+{
+    if (a->kind != b->kind)
+        return "kind";
+    if (a->kind == HR_FIELD_TENSOR && a->dtype != b->dtype)
+        return "dtype";
+    if (a->ndim != b->ndim)
+        return "number of dimensions";
+    if (a->meaning != b->meaning)
+        return "meaning";
+    if (a->layout != b->layout)
+        return "layout";
+    return NULL;
+}
+
+static enum hr_err
+merge_field(struct hr_infer *infer, size_t input, struct hr_field *field)
+{
+    const struct hr_field *other = hr__schema_get(&infer->inputs[input], field->name);
+    char one[128], two[128];
+    const char *what;
+
+    if (other == NULL)
+        return hr__infer_fail(infer, NULL, HR_ERR_GRAPH,
+                              "input 1 has a field \"%s\", and input %zu has none: all "
+                              "inputs must have the same fields (record.select, "
+                              "record.rename)",
+                              field->name, input + 1);
+    what = difference(field, other);
+    if (what != NULL)
+        return hr__infer_fail(infer, NULL, HR_ERR_TYPE,
+                              "field \"%s\" of input 1 is %s, and that of input %zu %s: "
+                              "they differ in %s",
+                              field->name, hr__field_text(field, one, sizeof one),
+                              input + 1, hr__field_text(other, two, sizeof two), what);
+    if (field->rate != other->rate)
+        field->rate = 0;
+    for (int d = 0; d < field->ndim; d++)
+        if (field->dims[d].size != other->dims[d].size)
+            field->dims[d].size = HR_DIM_UNKNOWN;
+    return HR_OK;
+}
+
+enum hr_err hr__infer_merge(struct hr_infer *infer)
+{
+    struct hr_schema *out = infer->output;
+
+    for (size_t i = 1; i < infer->input_count; i++) {
+        const struct hr_schema *in = &infer->inputs[i];
+
+        for (size_t f = 0; f < out->count; f++)
+            HR_TRY(merge_field(infer, i, &out->fields[f]));
+        for (size_t f = 0; f < in->count; f++)
+            if (hr__schema_get(out, in->fields[f].name) == NULL)
+                return hr__infer_fail(infer, NULL, HR_ERR_GRAPH,
+                                      "input %zu has a field \"%s\", and input 1 has "
+                                      "none: all inputs must have the same fields "
+                                      "(record.select, record.rename)",
+                                      i + 1, in->fields[f].name);
+    }
+    for (size_t f = 0; f < out->count; f++)
+        out->fields[f].slot = 0;
+    out->records = -1;
+    return HR_OK;
+}

@@ -33,6 +33,7 @@ enum hr_op_kind {
     HR_OP_EXPAND,   /* one to any number; children are numbered */
     HR_OP_SEQUENCE, /* many to many, in order: batches, packers, windows */
     HR_OP_ZIP,      /* one of each input to one */
+    HR_OP_MERGE,    /* one of one input: chosen by number */
 };
 
 /*
@@ -286,6 +287,31 @@ struct hr_op_zip {
     bool (*unpaired)(const void *params);
 };
 
+/* The inputs of a MERGE. */
+struct hr_merge_inputs {
+    const uint64_t *counts; /* records of each */
+    size_t count;
+};
+
+/* MERGE: an op whose every record is one of one of its inputs. It has no apply. */
+struct hr_op_merge {
+    /* How many records there are. */
+    HR_CHECK enum hr_err (*count)(const void *params,
+                                  const struct hr_merge_inputs *inputs,
+                                  uint64_t *ret_count, struct hr_error *error);
+    /* Which record of which input the output position `at`, of n, is. Reads seed and
+     * draw_epoch of `id`; with `passes`, changes draw_epoch. */
+    size_t (*map)(const void *params, const struct hr_merge_inputs *inputs, uint64_t n,
+                  uint64_t passes, uint64_t at, struct hr_record_id *id, uint64_t draw_id,
+                  uint64_t *ret_at);
+    /* Most passes over an input in an epoch of n records, by which map multiplies
+     * draw_epoch. NULL: one. */
+    uint64_t (*passes)(const void *params, const struct hr_merge_inputs *inputs,
+                       uint64_t n);
+    /* As in struct hr_op_order. */
+    bool (*draws_by_params)(const void *params);
+};
+
 /* EXPAND: an op that makes many records of one. */
 struct hr_op_expand {
     /* Number of children of the record in the fields. */
@@ -380,6 +406,7 @@ struct hr_op {
     struct hr_op_source source;
     struct hr_op_order order;
     struct hr_op_zip zip;
+    struct hr_op_merge merge;
     struct hr_op_expand expand;
     struct hr_op_sequence sequence; /* SEQUENCE; ORDER where the count is not known */
     struct hr_op_learner learner;
@@ -403,6 +430,10 @@ bool hr__op_drops(const struct hr_op *op, const void *params);
 /* Fails with the nearest name. */
 HR_CHECK enum hr_err
 hr__op_get(const char *name, const struct hr_op **ret_op, struct hr_error *reterr);
+
+/* MERGE: checks that all inputs have the fields of the first, and makes new values of
+ * them. */
+HR_CHECK enum hr_err hr__infer_merge(struct hr_infer *infer);
 
 /* Removes a bound field from the output, for optional fields of a source. Later fields
  * move up, so pointers in `fields` to them are no longer valid. */

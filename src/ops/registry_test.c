@@ -53,6 +53,10 @@ TEST(descriptors_are_whole)
             ok = ok && op->sequence.begin != NULL && op->sequence.add != NULL &&
                  op->sequence.end != NULL;
             break;
+        case HR_OP_MERGE:
+            ok = ok && op->inputs_max > 1 && op->merge.count != NULL &&
+                 op->merge.map != NULL;
+            break;
         case HR_OP_ZIP:
             ok = ok && op->inputs_max > 1;
             break;

@@ -68,6 +68,7 @@ static const struct row rows[] = {
     {"debug.inflate",             "{}",                                                      FILES   },
     {"debug.sleep",               "{ms: 0}",                                                 NUMBERS },
     {"debug.spin",                "{us: 1}",                                                 NUMBERS },
+    {"flow.concat",               "{}",                                                      NULL    },
     {"flow.zip",                  "{prefix: [a_, b_]}",                                      NULL    },
     {"image.affine",              "{degrees: 30}",                                           PICTURES},
     {"image.autocontrast",        "{}",                                                      PICTURES},

@@ -104,6 +104,32 @@ static uint64_t frames_of(const struct hr_graph_node *n, struct hr_schema *input
     return bytes;
 }
 
+/* The largest of the inputs that are known: a record comes from one of them. */
+static bool infer_merge(const struct hr_graph_node *n, const struct hr_extent *all,
+                        struct hr_extent *ret)
+{
+    ret->known = false;
+    ret->force = ret->frames = ret->bytes = 0;
+    ret->schema = n->schema;
+    for (size_t i = 0; i < n->input_count; i++) {
+        const struct hr_extent *one = &all[n->inputs[i]];
+
+        if (!one->known)
+            continue;
+        ret->bytes = one->bytes > ret->bytes ? one->bytes : ret->bytes;
+        for (size_t f = 0; f < ret->schema.count; f++) {
+            struct hr_field *to = &ret->schema.fields[f];
+            const struct hr_field *from = hr__schema_get(&one->schema, to->name);
+
+            for (int d = 0; from != NULL && d < to->ndim; d++)
+                if (!ret->known || from->dims[d].size > to->dims[d].size)
+                    to->dims[d].size = from->dims[d].size;
+        }
+        ret->known = true;
+    }
+    return ret->known;
+}
+
 /* Infers the node from its inputs, which are known. */
 static bool infer(const struct hr_graph *graph, uint32_t node,
                   const struct hr_extent *all, bool largest, struct hr_extent *ret)
@@ -112,6 +138,10 @@ static bool infer(const struct hr_graph *graph, uint32_t node,
     struct hr_schema *inputs = hr__calloc(n->input_count + 1, sizeof *inputs);
     uint64_t bytes = 0;
 
+    if (n->op->kind == HR_OP_MERGE) {
+        hr__free(inputs);
+        return infer_merge(n, all, ret);
+    }
     if (inputs == NULL)
         return false;
     ret->force = 0;
@@ -141,7 +171,7 @@ void hr__extents_infer(const struct hr_graph *graph, uint32_t node, struct hr_ex
         return;
     for (size_t i = 0; i < n->input_count; i++) {
         hr__extents_infer(graph, n->inputs[i], all);
-        if (!all[n->inputs[i]].known)
+        if (!all[n->inputs[i]].known && n->op->kind != HR_OP_MERGE)
             return;
     }
     (void)infer(graph, node, all, false, &all[node]);
@@ -186,7 +216,7 @@ static void close_node(const struct hr_graph *graph, uint32_t node, bool *done,
     done[node] = true;
     for (size_t i = 0; i < n->input_count; i++) {
         close_node(graph, n->inputs[i], done, most, scratch);
-        if (!most[n->inputs[i]].known)
+        if (!most[n->inputs[i]].known && n->op->kind != HR_OP_MERGE)
             return;
     }
     memset(scratch, 0, sizeof *scratch);
