@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from .fieldspec import Spec, spec
     from .loader import Loader, UnknownLengthError
+    from .mixing import mix
     from .pipeline import Pipeline
     from .sources import (
         arrow,
@@ -96,6 +97,7 @@ _NAMES = {
         StateError StateMismatchError StuckError UnsupportedError WorkerTraceback""",
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
+    "mixing": "mix",
     "pipeline": "Pipeline",
     "sources": "arrow coco concat csv files from_yaml idx jsonl lines list lmdb load npy parquet range records tar tfrecord "
     "voc zip",
@@ -172,6 +174,7 @@ __all__ = [
     "lmdb",
     "load",
     "merge_states",
+    "mix",
     "npy",
     "ops",
     "parquet",

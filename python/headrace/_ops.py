@@ -47,6 +47,7 @@ __all__ = [
     "debug_sleep",
     "debug_spin",
     "flow_concat",
+    "flow_mix",
     "flow_zip",
     "image_affine",
     "image_autocontrast",
@@ -1457,6 +1458,55 @@ def flow_concat(
     params: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     return Pipeline._join(pipelines, "flow.concat", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("flow.mix")
+def flow_mix(
+    *pipelines: Pipeline,
+    until: Literal["first", "all"],
+    weights: float | Sequence[float] = (),
+    seed: int = -1,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """The records of several inputs, interleaved by weights.
+
+    Operator `flow.mix`, kind merge, version 1; random.
+
+    Each input has its part of any stretch of records, exactly: within a block of 4096
+    records an input has its share or one record more or less for each input before it,
+    in random order. Which record comes at which position depends on the run's seed, the
+    epoch, and `seed` or else the node's name, so a run resumes at any position, and
+    ranks divide the mix. An input's own records come in its own order except within a
+    block: shuffle each before it, or the mix after it, which loses the even spread of
+    the inputs.  With `until: first` the epoch ends before an input would have to begin
+    again, so that the other inputs are not read completely: `first_exhausted` of
+    Hugging Face's interleave_datasets. With `until: all` every record comes at least
+    once (`all_exhausted`); shorter inputs are repeated, in another order if they are
+    shuffled, and random ops draw again. Fields, classes and numbers of records are as
+    in flow.concat.
+
+    Args:
+        pipelines: what is joined.
+        weights: how often each input is read, in order; they need not add up to 1; []
+            for equal parts; list of floats, 0 to 8 items, default [].
+        until: the epoch ends when the first input is exhausted, or when all are:
+            shorter ones then begin again; enum, one of first, all, required.
+        seed: decides the order together with the run's seed; -1: the node's name does;
+            int, -1 to 9e+15, default -1.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"weights": weights, "until": until, "seed": seed}
+    defaults: dict[str, Any] = {"weights": (), "seed": -1}
+    return Pipeline._join(pipelines, "flow.mix", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("flow.zip")

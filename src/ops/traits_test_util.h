@@ -69,6 +69,7 @@ static const struct row rows[] = {
     {"debug.sleep",               "{ms: 0}",                                                 NUMBERS },
     {"debug.spin",                "{us: 1}",                                                 NUMBERS },
     {"flow.concat",               "{}",                                                      NULL    },
+    {"flow.mix",                  "{until: first}",                                          NULL    },
     {"flow.zip",                  "{prefix: [a_, b_]}",                                      NULL    },
     {"image.affine",              "{degrees: 30}",                                           PICTURES},
     {"image.autocontrast",        "{}",                                                      PICTURES},
