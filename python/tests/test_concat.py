@@ -44,7 +44,7 @@ def test_shuffled_records_resume_and_are_divided_over_ranks_with_any_number_of_t
     again.load_state_dict(loader.state_dict())
     assert seen + [int(n) for b in again for n in b.value] == whole
     ranks = [values(pipe, seed=seed, shard=(r, 3), even="none") for r in range(3)]
-    assert sorted(sum(ranks, [])) == sorted(whole[:57])
+    assert sorted(n for one in ranks for n in one) == sorted(whole[:57])
 
 
 def test_records_of_two_inputs_draw_different_numbers() -> None:
