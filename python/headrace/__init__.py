@@ -99,8 +99,8 @@ _NAMES = {
     "loader": "Loader UnknownLengthError",
     "mixing": "mix",
     "pipeline": "Pipeline",
-    "sources": "arrow coco concat csv files from_yaml idx jsonl lines list lmdb load npy parquet range records tar tfrecord "
-    "voc zip",
+    "sources": "arrow coco concat csv files from_yaml idx jsonl lines list lmdb load npy parquet range records tar "
+    "tfrecord voc zip",
     "splits": "split",
     "states": "merge_states",
     "tokenizer": "Tokenizer",
