@@ -414,7 +414,7 @@ TEST(sources_that_copy_nothing_show_their_files_bytes)
 {
     static const unsigned char pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,  2,
                                              0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 70, 8};
-    char path[512], params[600], arrow[600], parquet[600];
+    char path[512], params[600], arrow[600], parquet[600], lmdb[600];
 
     snprintf(path, sizeof path, "%s/both.idx", check_temp_dir());
     CHECK_OK(hr__file_replace(path, pictures, sizeof pictures, NULL));
@@ -422,6 +422,8 @@ TEST(sources_that_copy_nothing_show_their_files_bytes)
     snprintf(arrow, sizeof arrow, "{path: '%s/fuzz/corpus/arrow/plain'}",
              check_source_dir());
     snprintf(parquet, sizeof parquet, "{path: '%s/fuzz/corpus/parquet/wide'}",
+             check_source_dir());
+    snprintf(lmdb, sizeof lmdb, "{path: '%s/fuzz/corpus/lmdb/plain'}",
              check_source_dir());
     setup();
     EACH_WITH(HR_TRAIT_ZERO_COPY, row, op)
@@ -437,6 +439,7 @@ TEST(sources_that_copy_nothing_show_their_files_bytes)
         CHECK_OK(bench_op(&b, row->op,
                           strcmp(row->op, "source.arrow") == 0     ? arrow
                           : strcmp(row->op, "source.parquet") == 0 ? parquet
+                          : strcmp(row->op, "source.lmdb") == 0    ? lmdb
                                                                    : params));
         first = b.values[b.schema.fields[0].slot].data;
         for (size_t i = 0; i < n->count; i++)
