@@ -15,6 +15,13 @@ HR_BEGIN_DECLS
 
 struct hr_graph;
 
+/* How far two ways of making a value may differ. */
+enum hr_strictness {
+    HR_STRICTNESS_EXACT,   /* not at all */
+    HR_STRICTNESS_CLOSE,   /* by the rounding of an interpolation */
+    HR_STRICTNESS_RELAXED, /* visibly; alike as samples of a distribution */
+};
+
 /* A struct, so that nodes and integers cannot be confused. */
 struct hr_node {
     uint32_t id;

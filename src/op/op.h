@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/rng.h"
+#include "headrace/graph.h"
 #include "op/param.h"
 #include "op/record_id.h"
 #include "op/schema.h"
@@ -72,13 +73,6 @@ enum hr_trait {
     /* MAP ops on images, too: interpolated between pixels, and filled where there are
      * none. */
     HR_TRAIT_WARPS = 1 << 17,
-};
-
-/* How far two ways of making a value may differ. */
-enum hr_strictness {
-    HR_STRICTNESS_EXACT,   /* not at all */
-    HR_STRICTNESS_CLOSE,   /* by the rounding of an interpolation */
-    HR_STRICTNESS_RELAXED, /* visibly; alike as samples of a distribution */
 };
 
 struct hr_op;

@@ -122,14 +122,13 @@ static bool in_group(const struct hr_graph *graph, uint32_t node)
     return false;
 }
 
-/* An op that needs pixels, amid nodes that describe them, would divide their work: what
- * the profile measured of them does not hold there. */
-static bool divides(const struct hr_graph *graph, uint32_t a, uint32_t b)
+/* Whether `later`, which needs pixels, would come before an end of the group of `early`,
+ * whose nodes describe them: that would divide their work, and what the profile measured
+ * of them would not hold. */
+static bool divides(const struct hr_graph *graph, uint32_t early, uint32_t later)
 {
-    bool a_defers = (graph->nodes[a].op->traits & HR_TRAIT_DEFERS) != 0;
-    bool b_defers = (graph->nodes[b].op->traits & HR_TRAIT_DEFERS) != 0;
-
-    return (in_group(graph, a) && !b_defers) || (in_group(graph, b) && !a_defers);
+    return in_group(graph, early) &&
+           (graph->nodes[later].op->traits & HR_TRAIT_DEFERS) == 0;
 }
 
 static bool may_swap(const struct reorder *r, uint32_t a, uint32_t b)

@@ -10,16 +10,11 @@
 #define HR_OPT_REORDER_H
 
 #include "graph/profile.h"
+#include "headrace/optimize.h"
 #include "opt/order.h"
 
-enum hr_reorder_rule {
-    HR_RULE_HEADRACE, /* the cheapest legal order, opt/order.h */
-    HR_RULE_PECAN,    /* AutoOrder, by the growth of records alone */
-    HR_RULE_WRITTEN,
-};
-
 struct hr_reorder_settings {
-    enum hr_reorder_rule rule;
+    enum hr_rule rule;
     enum hr_strictness strictness; /* that swaps may need at most */
 };
 

@@ -19,7 +19,35 @@ static void
     swap->allowed = allowed;
 }
 
-static bool is_movable(const struct hr_graph_node *n, struct hr_swap *swap)
+static bool is_bound(const struct hr_graph_node *n, const char *field)
+{
+    for (size_t i = 0; i < n->field_count; i++)
+        if (strcmp(n->field_names[i], field) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the fields that the node is not bound to leave it as they came. */
+static bool passes_on(const struct hr_graph *graph, const struct hr_graph_node *n)
+{
+    const struct hr_schema *input = &graph->nodes[n->inputs[0]].schema;
+
+    for (size_t i = 0; i < input->count; i++) {
+        const char *name = input->fields[i].name;
+        const struct hr_field *after = hr__schema_get(&n->schema, name);
+
+        if (!is_bound(n, name) && (after == NULL || after->slot != input->fields[i].slot))
+            return false;
+    }
+    for (size_t i = 0; i < n->schema.count; i++)
+        if (!is_bound(n, n->schema.fields[i].name) &&
+            hr__schema_get(input, n->schema.fields[i].name) == NULL)
+            return false;
+    return true;
+}
+
+static bool is_movable(const struct hr_graph *graph, const struct hr_graph_node *n,
+                       struct hr_swap *swap)
 {
     if (n->keep_position)
         answer(swap, false, "'%.64s' keeps its position", n->name);
@@ -27,6 +55,8 @@ static bool is_movable(const struct hr_graph_node *n, struct hr_swap *swap)
         answer(swap, false, "'%.64s' makes, orders or gathers records", n->name);
     else if (n->op->code != NULL)
         answer(swap, false, "'%.64s' is user code, of which nothing is known", n->name);
+    else if (!passes_on(graph, n))
+        answer(swap, false, "'%.64s' drops or renames fields", n->name);
     else
         return true;
     return false;
@@ -171,7 +201,7 @@ void hr__swap(const struct hr_graph *graph, uint32_t first, uint32_t second,
     assert(graph->frozen && follows(graph, first, second));
     memset(ret_swap, 0, sizeof *ret_swap);
     ret_swap->needs = HR_STRICTNESS_EXACT;
-    if (!is_movable(a, ret_swap) || !is_movable(b, ret_swap))
+    if (!is_movable(graph, a, ret_swap) || !is_movable(graph, b, ret_swap))
         return;
     field = shared_field(a, b, &updates);
     if (depends(b, a))

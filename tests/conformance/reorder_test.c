@@ -37,6 +37,10 @@ static const char *const steps[] = {
     "tensor.cast: {field: label, dtype: int32}",
     "record.filter: {expr: \"label < 3\"}",
     "record.filter: {expr: \"label > 0\"}",
+    "record.rename: {fields: {label: class}}",
+    "record.rename: {fields: {class: label}}",
+    "record.drop: {fields: [class]}",
+    "record.select: {fields: [image, label]}",
 };
 #define STEPS (sizeof steps / sizeof steps[0])
 
@@ -111,7 +115,7 @@ static void draw_profile(const struct hr_graph *graph, struct hr_rng *rng,
 static int moved[2];
 
 static void check_order(const struct hr_graph *graph, const struct hr_profile *profile,
-                        enum hr_reorder_rule rule, enum hr_strictness strictness)
+                        enum hr_rule rule, enum hr_strictness strictness)
 {
     struct hr_reorder_settings settings = {rule, strictness};
     struct hr_error error = {0};
@@ -212,7 +216,7 @@ static void plain_profile(const struct hr_graph *graph, struct hr_profile *ret_p
 
 /* The names after the decode, in the order that is found. */
 static const char *
-names(const char *nodes, enum hr_reorder_rule rule, enum hr_strictness strictness)
+names(const char *nodes, enum hr_rule rule, enum hr_strictness strictness)
 {
     struct hr_reorder_settings settings = {rule, strictness};
     struct hr_graph *graph = chain(nodes);

@@ -143,7 +143,7 @@ static const char *const steps[][2] = {
     STEP("tensor.one_hot: {field: label, classes: 4}"),
     STEP("tensor.cast: {field: label, dtype: int32}"),
     STEP("record.filter: {expr: \"label < 3\"}"),
-    STEP("record.rename: {from: label, to: class}"),
+    STEP("record.rename: {fields: {label: class}}"),
     STEP("record.drop: {fields: [label]}"),
 };
 

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(__file__))
 from support import Skip, example, graph, headrace, main, one_line, photos, run, run_json, temp, test
 
-commands = ["run", "inspect", "explain", "plan", "profile", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
+commands = ["run", "inspect", "explain", "plan", "profile", "optimize", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
 
 
 @test
@@ -286,6 +286,23 @@ def a_profile_has_every_node():
     assert all(name in text for name in names)
     empty = graph("empty.yaml", "pipeline:\n  - source.range: {n: 0}\n  - debug.identity: {}\n")
     one_line(run("profile", empty, "--seconds", "1", code=1), "nothing to measure")
+
+
+
+@test
+def an_optimized_graph_gives_the_same_digest():
+    written = graph("written.yaml", "pipeline:\n  - source.range: {n: 400}\n  - debug.spin: {us: 20}\n"
+                    "  - record.filter: {expr: \"value > 300\"}\n  - batch.stack: {size: 10}\n")
+    found = run_json("optimize", written, "-o", "faster.yaml", "--seconds", "1", "-q", "--json")
+    assert found["moved"] == 2 and found["difference"] == 0 and found["dropped"] is None, found
+    assert found["nodes"] == ["source.range", "record.filter", "debug.spin", "batch.stack"], found
+    digests = [run_json("run", graph, "--digest", "--json", "-q")["digest"] for graph in (written, "faster.yaml")]
+    assert digests[0] == digests[1], digests
+    text = run("optimize", written, "--seconds", "1").stdout
+    assert "2 nodes stand elsewhere" in text and "(was 3)" in text and "have the same bytes" in text, text
+    text = run("optimize", "faster.yaml", "--seconds", "1").stdout
+    assert "no order is cheaper" in text, text
+    one_line(run("optimize", written, "--profile", written, code=2), "written.yaml:1:1: this is no profile")
 
 
 @test

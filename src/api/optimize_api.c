@@ -1,0 +1,143 @@
+/*
+ * api/optimize_api.c - include/headrace/optimize.h: finds an order (opt/reorder.h), and
+ * takes it only if the records stay as they should be.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/compare.h"
+#include "core/error.h"
+#include "opt/reorder.h"
+
+#define RECORDS 64
+#define SLOWER 1.02 /* by more than noise */
+
+void hr_optimize_options_init(struct hr_optimize_options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->records_max = RECORDS;
+}
+
+static enum hr_err
+check(const struct hr_optimize_options *options, struct hr_error *reterr)
+{
+    if ((unsigned)options->rule > HR_RULE_WRITTEN)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "rule %d is unknown",
+                        (int)options->rule);
+    if ((unsigned)options->strictness > HR_STRICTNESS_RELAXED)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "strictness %d is unknown",
+                        (int)options->strictness);
+    if (options->records_max < 0)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "records_max must not be negative: %lld",
+                        (long long)options->records_max);
+    return HR_OK;
+}
+
+static void
+judge(const struct hr_comparison *found, const struct hr_optimize_options *options,
+      struct hr_optimize_result *result)
+{
+    double most = options->strictness == HR_STRICTNESS_EXACT   ? 0
+                  : options->strictness == HR_STRICTNESS_CLOSE ? HR_CLOSE_MAX
+                                                               : HUGE_VAL;
+
+    result->records = found->records;
+    result->difference = found->difference;
+    result->written_run_ns = found->ns[0];
+    result->run_ns = found->ns[1];
+    if (found->wrong[0] != '\0')
+        snprintf(result->dropped, sizeof result->dropped, "%.250s", found->wrong);
+    else if (found->difference > most)
+        snprintf(result->dropped, sizeof result->dropped,
+                 "levels would differ by up to %.2g %% of their range",
+                 100 * found->difference);
+    else if (options->rule == HR_RULE_HEADRACE && found->ns[1] > SLOWER * found->ns[0])
+        snprintf(result->dropped, sizeof result->dropped,
+                 "it takes %.2f times the CPU time of the written order",
+                 found->ns[1] / found->ns[0]);
+    else if (found->records == 0)
+        snprintf(result->dropped, sizeof result->dropped,
+                 "no record reached the output, so that nothing could be compared");
+}
+
+/* The graph in the order; the reason in result->dropped if it cannot be. */
+static enum hr_err
+try_order(struct hr_graph *graph, const struct hr_reorder *order,
+          const struct hr_optimize_options *options, struct hr_graph **ret_graph,
+          struct hr_optimize_result *result, struct hr_error *reterr)
+{
+    struct hr_comparison found;
+    struct hr_graph *other;
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    HR_TRY(hr__graph_permute(graph, order->nodes, &other, reterr));
+    if (hr__graph_freeze(other, &error) != HR_OK) {
+        snprintf(result->dropped, sizeof result->dropped, "%.250s", error.message);
+        hr__graph_unref(other);
+        return HR_OK;
+    }
+    code = hr__compare((struct hr_graph *[2]){graph, other}, options,
+                       options->strictness < HR_STRICTNESS_RELAXED, &found, reterr);
+    if (code == HR_OK)
+        judge(&found, options, result);
+    if (code != HR_OK || result->dropped[0] != '\0')
+        hr__graph_unref(other);
+    else
+        *ret_graph = other;
+    return code;
+}
+
+static enum hr_err
+optimize(struct hr_graph *graph, const struct hr_profile *profile,
+         const struct hr_optimize_options *options, struct hr_graph **ret_graph,
+         struct hr_optimize_result *result, struct hr_error *reterr)
+{
+    struct hr_reorder_settings settings = {options->rule, options->strictness};
+    struct hr_reorder order;
+    enum hr_err code = HR_OK;
+
+    HR_TRY(hr__reorder(graph, profile, &settings, &order, reterr));
+    result->moved = order.moved;
+    result->best = order.best;
+    result->written_ns = order.written_ns;
+    result->predicted_ns = order.ns;
+    *ret_graph = NULL;
+    if (order.moved > 0)
+        code = try_order(graph, &order, options, ret_graph, result, reterr);
+    hr__reorder_finish(&order);
+    if (code == HR_OK && *ret_graph == NULL) {
+        hr__graph_ref(graph);
+        *ret_graph = graph;
+        result->moved = 0;
+        result->predicted_ns = result->written_ns;
+    }
+    return code;
+}
+
+enum hr_err
+hr_graph_optimize(struct hr_graph *graph, const struct hr_profile *profile,
+                  const struct hr_optimize_options *options, struct hr_graph **ret_graph,
+                  struct hr_optimize_result *ret_result, struct hr_error *reterr)
+{
+    struct hr_optimize_options chosen;
+    struct hr_optimize_result result = {0};
+
+    if (graph == NULL || profile == NULL || ret_graph == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "%s must not be NULL",
+                        graph == NULL     ? "graph"
+                        : profile == NULL ? "profile"
+                                          : "ret_graph");
+    hr_optimize_options_init(&chosen);
+    if (options != NULL) {
+        HR_TRY(check(options, reterr));
+        chosen = *options;
+        chosen.records_max = options->records_max > 0 ? options->records_max : RECORDS;
+    }
+    HR_TRY(hr__graph_freeze(graph, reterr));
+    HR_TRY(optimize(graph, profile, &chosen, ret_graph, &result, reterr));
+    if (ret_result != NULL)
+        *ret_result = result;
+    return HR_OK;
+}
