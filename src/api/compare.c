@@ -67,22 +67,34 @@ static double apart(const struct hr_field_view *a, const struct hr_field_view *b
 static bool same_form(const struct hr_field_view *a, const struct hr_field_view *b)
 {
     bool same = strcmp(a->name, b->name) == 0 && a->dtype == b->dtype &&
-                a->ndim == b->ndim && a->levels == b->levels;
+                a->ndim == b->ndim && a->levels == b->levels &&
+                a->item_ndim == b->item_ndim && a->dims[0] == b->dims[0];
 
-    for (int d = 0; same && a->offsets == NULL && d < a->ndim; d++)
+    for (int d = 1; same && a->offsets == NULL && d < a->ndim; d++)
         same = a->dims[d] == b->dims[d];
     return same;
 }
 
+/* Where the items of a ragged field begin and end, and their shapes. */
+static bool same_splits(const struct hr_field_view *a, const struct hr_field_view *b)
+{
+    int64_t items = a->dims[0];
+
+    for (int l = 0; l < a->levels; l++) {
+        if (memcmp(a->splits[l], b->splits[l], ((size_t)items + 1) * sizeof(int64_t)) !=
+            0)
+            return false;
+        if (l + 1 < a->levels)
+            items = a->splits[l][items];
+    }
+    return a->shapes == NULL ||
+           memcmp(a->shapes, b->shapes,
+                  (size_t)(items * a->item_ndim) * sizeof(int64_t)) == 0;
+}
+
 static bool same_bytes(const struct hr_field_view *a, const struct hr_field_view *b)
 {
-    for (int i = 0; i < a->levels; i++)
-        if (a->splits[i][0] != b->splits[i][0] || a->dims[0] != b->dims[0] ||
-            memcmp(a->splits[i], b->splits[i],
-                   i == 0 ? sizeof(int64_t) * (size_t)(a->dims[0] + 1)
-                          : sizeof(int64_t)) != 0)
-            return false;
-    return a->bytes == b->bytes &&
+    return a->bytes == b->bytes && (a->levels == 0 || same_splits(a, b)) &&
            (a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0);
 }
 

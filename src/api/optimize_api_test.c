@@ -175,3 +175,33 @@ TEST(records_that_differ_are_told_apart)
                      RANGE "  - record.rename: {fields: {value: number}}\n" STACK);
     CHECK_EQ_STR(found.wrong, "field \"value\" would have another shape or dtype");
 }
+
+/* The words of a line: the same bytes in all, and as many words. */
+static const char *words_of(const char *name, const char *line)
+{
+    static char pipelines[2][800];
+    static int at;
+    char *pipeline = pipelines[at++ % 2], path[512];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", check_temp_dir(), name);
+    file = fopen(path, "w");
+    CHECK(file != NULL);
+    fputs(line, file);
+    fclose(file);
+    snprintf(pipeline, sizeof pipelines[0],
+             "  - source.lines: {path: '%s'}\n  - text.split: {}\n"
+             "  - batch.pad: {size: 1}\n",
+             path);
+    return pipeline;
+}
+
+TEST(lists_that_are_divided_elsewhere_differ)
+{
+    struct hr_comparison found =
+        compared(words_of("one.txt", "ab c\n"), words_of("same.txt", "ab c\n"));
+
+    CHECK_EQ_STR(found.wrong, "");
+    found = compared(words_of("one.txt", "ab c\n"), words_of("other.txt", "a bc\n"));
+    CHECK_EQ_STR(found.wrong, "field \"words\" would have other values");
+}
