@@ -9,77 +9,21 @@
 
 #include "core/alloc.h"
 #include "core/str.h"
+#include "graph/form.h"
 #include "graph/graph_private.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct parse {
+    struct hr_form form;
     const struct hr_graph *graph;
-    const char *name;
     struct hr_plan *plan;
-    struct hr_error *error;
 };
 
-#define FAIL(parse, code, at, ...)                                                       \
-    hr__plan_fail_at((parse)->error, code, (parse)->name, (at)->line, (at)->column,      \
-                     __VA_ARGS__)
-
-static enum hr_err wrong_type(const struct parse *p, const struct hr_doc *at,
-                              const char *key, const char *wants)
+static void add_keys(struct hr_form_keys *keys, const struct hr_plan_table *table)
 {
-    char text[128];
-
-    return FAIL(p, HR_ERR_TYPE, at, "\"%s\" must be %s, not %s", key, wants,
-                hr__param_value_text(at, text, sizeof text));
-}
-
-/* ---- keys ---- */
-
-struct keys {
-    const char *names[32];
-    size_t count;
-};
-
-static void add_keys(struct keys *keys, const struct hr_plan_table *table)
-{
-    assert(keys->count + table->count <= COUNT(keys->names));
     for (size_t i = 0; i < table->count; i++)
-        keys->names[keys->count++] = table->items[i].key;
-}
-
-static enum hr_err
-check_keys(const struct parse *p, const struct hr_doc *map, const struct keys *keys)
-{
-    for (size_t i = 0; i < map->as.map.count; i++) {
-        const struct hr_doc_pair *pair = &map->as.map.pairs[i];
-        const char *near;
-        size_t k = 0;
-
-        while (k < keys->count && strcmp(keys->names[k], pair->key) != 0)
-            k++;
-        if (k < keys->count)
-            continue;
-        near = hr__nearest(pair->key, keys->names, keys->count);
-        return FAIL(p, HR_ERR_FORMAT, pair, "key \"%.63s\" is not known%s%s%s", pair->key,
-                    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
-                    near != NULL ? "\"?" : "");
-    }
-    return HR_OK;
-}
-
-/* The value under a key that must be there. */
-static enum hr_err
-need(const struct parse *p, const struct hr_doc *map, const char *key,
-     enum hr_doc_kind kind, const char *wants, const struct hr_doc **ret_value)
-{
-    const struct hr_doc *value = hr__doc_get(map, key);
-
-    if (value == NULL)
-        return FAIL(p, HR_ERR_FORMAT, map, "the key \"%s\" is missing", key);
-    if (value->kind != kind)
-        return wrong_type(p, value, key, wants);
-    *ret_value = value;
-    return HR_OK;
+        hr__form_add_key(keys, table->items[i].key);
 }
 
 /* ---- plain members ---- */
@@ -90,10 +34,11 @@ static enum hr_err read_reason(const struct parse *p, const struct hr_plan_item 
     if (value == NULL)
         return HR_OK;
     if (value->kind != HR_DOC_STRING)
-        return wrong_type(p, value, item->key, "a string");
+        return hr__form_wrong_type(&p->form, value, item->key, "a string");
     if (value->as.string.length >= HR_PLAN_REASON_MAX)
-        return FAIL(p, HR_ERR_RANGE, value, "\"%s\" must be shorter than %d bytes",
-                    item->key, HR_PLAN_REASON_MAX);
+        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, value,
+                            "\"%s\" must be shorter than %d bytes", item->key,
+                            HR_PLAN_REASON_MAX);
     snprintf(hr__plan_item_text(item, object), HR_PLAN_REASON_MAX, "%s",
              value->as.string.text);
     return HR_OK;
@@ -114,7 +59,7 @@ static enum hr_err read_word(const struct parse *p, const struct hr_plan_item *i
     hr__str_add(&words, "one of");
     for (int64_t i = 0; i <= item->max; i++)
         hr__str_addf(&words, "%s %s", i > 0 ? "," : "", item->words[i]);
-    code = wrong_type(p, value, item->key, hr__str_text(&words));
+    code = hr__form_wrong_type(&p->form, value, item->key, hr__str_text(&words));
     hr__str_finish(&words);
     return code;
 }
@@ -123,11 +68,12 @@ static enum hr_err read_number(const struct parse *p, const struct hr_plan_item 
                                const struct hr_doc *value, int64_t *ret_value)
 {
     if (value->kind != HR_DOC_INT)
-        return wrong_type(p, value, item->key, "a whole number");
+        return hr__form_wrong_type(&p->form, value, item->key, "a whole number");
     if (value->as.integer < item->min || value->as.integer > item->max)
-        return FAIL(p, HR_ERR_RANGE, value, "\"%s\" must be %lld to %lld, not %lld",
-                    item->key, (long long)item->min, (long long)item->max,
-                    (long long)value->as.integer);
+        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, value,
+                            "\"%s\" must be %lld to %lld, not %lld", item->key,
+                            (long long)item->min, (long long)item->max,
+                            (long long)value->as.integer);
     *ret_value = value->as.integer;
     return HR_OK;
 }
@@ -145,11 +91,12 @@ static enum hr_err read_items(const struct parse *p, const struct hr_plan_table 
             continue;
         }
         if (value == NULL)
-            return FAIL(p, HR_ERR_FORMAT, map, "the key \"%s\" is missing", item->key);
+            return HR_FORM_FAIL(&p->form, HR_ERR_FORMAT, map, "the key \"%s\" is missing",
+                                item->key);
         if (item->type == HR_PLAN_WORD)
             HR_TRY(read_word(p, item, value, &number));
         else if (item->type == HR_PLAN_BOOL && value->kind != HR_DOC_BOOL)
-            return wrong_type(p, value, item->key, "true or false");
+            return hr__form_wrong_type(&p->form, value, item->key, "true or false");
         else if (item->type == HR_PLAN_BOOL)
             number = value->as.boolean;
         else
@@ -163,11 +110,11 @@ static enum hr_err read_memory(const struct parse *p, const struct hr_plan_table
                                const struct hr_doc *owner, void *object)
 {
     const struct hr_doc *map = NULL;
-    struct keys keys = {.count = 0};
+    struct hr_form_keys keys = {.count = 0};
 
     add_keys(&keys, table);
-    HR_TRY(need(p, owner, "memory", HR_DOC_MAP, "a map", &map));
-    HR_TRY(check_keys(p, map, &keys));
+    HR_TRY(hr__form_need(&p->form, owner, "memory", HR_DOC_MAP, "a map", &map));
+    HR_TRY(hr__form_check_keys(&p->form, map, &keys));
     return read_items(p, table, map, object);
 }
 
@@ -179,9 +126,9 @@ static enum hr_err read_node(const struct parse *p, const struct hr_doc *value,
     struct hr_error error = {0};
 
     if (value->kind != HR_DOC_STRING)
-        return wrong_type(p, value, key, "the name of a node");
+        return hr__form_wrong_type(&p->form, value, key, "the name of a node");
     if (hr__graph_find(p->graph, value->as.string.text, ret_node, &error) != HR_OK)
-        return FAIL(p, error.code, value, "%s", error.message);
+        return HR_FORM_FAIL(&p->form, error.code, value, "%s", error.message);
     return HR_OK;
 }
 
@@ -199,21 +146,23 @@ static enum hr_err read_node_or_null(const struct parse *p, const struct hr_doc 
 static enum hr_err
 read_step(const struct parse *p, const struct hr_doc *map, struct hr_plan_step *step)
 {
-    struct keys keys = {
+    struct hr_form_keys keys = {
         {"node", "group"},
         2
     };
     const struct hr_doc *value = NULL;
 
     if (map->kind != HR_DOC_MAP)
-        return wrong_type(p, map, "steps", "a list of maps");
+        return hr__form_wrong_type(&p->form, map, "steps", "a list of maps");
     add_keys(&keys, &hr__plan_step);
-    HR_TRY(check_keys(p, map, &keys));
+    HR_TRY(hr__form_check_keys(&p->form, map, &keys));
     step->line = map->line;
     step->column = map->column;
-    HR_TRY(need(p, map, "node", HR_DOC_STRING, "the name of a node", &value));
+    HR_TRY(hr__form_need(&p->form, map, "node", HR_DOC_STRING, "the name of a node",
+                         &value));
     HR_TRY(read_node(p, value, "node", &step->node));
-    HR_TRY(need(p, map, "group", HR_DOC_STRING, "the name of a node", &value));
+    HR_TRY(hr__form_need(&p->form, map, "group", HR_DOC_STRING, "the name of a node",
+                         &value));
     HR_TRY(read_node(p, value, "group", &step->group));
     return read_items(p, &hr__plan_step, map, step);
 }
@@ -223,10 +172,10 @@ read_steps(const struct parse *p, const struct hr_doc *map, struct hr_plan_stage
 {
     const struct hr_doc *list = NULL;
 
-    HR_TRY(need(p, map, "steps", HR_DOC_LIST, "a list", &list));
+    HR_TRY(hr__form_need(&p->form, map, "steps", HR_DOC_LIST, "a list", &list));
     stage->steps = hr__calloc(list->as.list.count + 1, sizeof *stage->steps);
     if (stage->steps == NULL)
-        return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
+        return hr__fail(p->form.error, HR_ERR_MEMORY, "out of memory");
     for (size_t i = 0; i < list->as.list.count; i++)
         HR_TRY(read_step(p, list->as.list.items[i], &stage->steps[stage->step_count++]));
     return HR_OK;
@@ -237,11 +186,11 @@ static enum hr_err read_sequence(const struct parse *p, const struct hr_doc *map
 {
     const struct hr_doc *list = NULL;
 
-    HR_TRY(need(p, map, "sequence", HR_DOC_LIST, "a list", &list));
+    HR_TRY(hr__form_need(&p->form, map, "sequence", HR_DOC_LIST, "a list", &list));
     if (list->as.list.count > COUNT(stage->sequence))
-        return FAIL(p, HR_ERR_LIMIT, list,
-                    "the sequence of a stage has at most %zu nodes",
-                    COUNT(stage->sequence));
+        return HR_FORM_FAIL(&p->form, HR_ERR_LIMIT, list,
+                            "the sequence of a stage has at most %zu nodes",
+                            COUNT(stage->sequence));
     for (size_t i = 0; i < list->as.list.count; i++)
         HR_TRY(read_node(p, list->as.list.items[i], "sequence",
                          &stage->sequence[stage->sequence_count++]));
@@ -251,16 +200,16 @@ static enum hr_err read_sequence(const struct parse *p, const struct hr_doc *map
 static enum hr_err
 read_stage(const struct parse *p, const struct hr_doc *map, struct hr_plan_stage *stage)
 {
-    struct keys keys = {
+    struct hr_form_keys keys = {
         {"memory", "steps", "expand", "sequence"},
         4
     };
 
     if (map->kind != HR_DOC_MAP)
-        return wrong_type(p, map, "stages", "a list of maps");
+        return hr__form_wrong_type(&p->form, map, "stages", "a list of maps");
     add_keys(&keys, &hr__plan_stage);
     add_keys(&keys, &hr__plan_expand);
-    HR_TRY(check_keys(p, map, &keys));
+    HR_TRY(hr__form_check_keys(&p->form, map, &keys));
     stage->line = map->line;
     stage->column = map->column;
     stage->feed = stage->last = HR_NO_NODE;
@@ -275,37 +224,20 @@ read_stage(const struct parse *p, const struct hr_doc *map, struct hr_plan_stage
 
 /* ---- the whole ---- */
 
-static enum hr_err check_version(const struct parse *p, const struct hr_doc *root)
-{
-    const struct hr_doc *version;
-
-    if (root->kind != HR_DOC_MAP ||
-        (version = hr__doc_get(root, "headrace_plan")) == NULL)
-        return hr__plan_fail_at(p->error, HR_ERR_FORMAT, p->name, 1, 1,
-                                "this is no plan: the key \"headrace_plan: %d\" is "
-                                "missing",
-                                HR_PLAN_VERSION);
-    if (version->kind != HR_DOC_INT)
-        return wrong_type(p, version, "headrace_plan", "the version of the format");
-    if (version->as.integer != HR_PLAN_VERSION)
-        return FAIL(p, HR_ERR_UNSUPPORTED, version,
-                    "the plan has format version %lld; this library reads %d",
-                    (long long)version->as.integer, HR_PLAN_VERSION);
-    return HR_OK;
-}
-
 static enum hr_err check_graph(const struct parse *p, const struct hr_doc *root)
 {
     const struct hr_doc *value = NULL;
     char fingerprint[HR_FINGERPRINT_BYTES];
 
-    HR_TRY(need(p, root, "graph", HR_DOC_STRING, "the fingerprint of a graph", &value));
+    HR_TRY(hr__form_need(&p->form, root, "graph", HR_DOC_STRING,
+                         "the fingerprint of a graph", &value));
     HR_TRY(hr_graph_fingerprint(p->graph, fingerprint));
     if (strcmp(value->as.string.text, fingerprint) != 0)
-        return FAIL(p, HR_ERR_STATE, value,
-                    "the plan is for another graph: its fingerprint is %.40s, this "
-                    "graph's is %s; make a plan of this one (headrace plan)",
-                    value->as.string.text, fingerprint);
+        return HR_FORM_FAIL(
+            &p->form, HR_ERR_STATE, value,
+            "the plan is for another graph: its fingerprint is %.40s, this "
+            "graph's is %s; make a plan of this one (headrace plan)",
+            value->as.string.text, fingerprint);
     return HR_OK;
 }
 
@@ -313,10 +245,11 @@ static enum hr_err read_stages(const struct parse *p, const struct hr_doc *root)
 {
     const struct hr_doc *list = NULL;
 
-    HR_TRY(need(p, root, "stages", HR_DOC_LIST, "a list", &list));
+    HR_TRY(hr__form_need(&p->form, root, "stages", HR_DOC_LIST, "a list", &list));
     if (list->as.list.count == 0 || list->as.list.count > HR_PLAN_STAGES_MAX)
-        return FAIL(p, HR_ERR_RANGE, list, "a plan has 1 to %d stages, not %zu",
-                    HR_PLAN_STAGES_MAX, list->as.list.count);
+        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, list,
+                            "a plan has 1 to %d stages, not %zu", HR_PLAN_STAGES_MAX,
+                            list->as.list.count);
     for (size_t i = 0; i < list->as.list.count; i++)
         HR_TRY(read_stage(p, list->as.list.items[i],
                           &p->plan->stages[p->plan->stage_count++]));
@@ -325,22 +258,23 @@ static enum hr_err read_stages(const struct parse *p, const struct hr_doc *root)
 
 static enum hr_err read_plan(const struct parse *p, const struct hr_doc *root)
 {
-    struct keys keys = {
+    struct hr_form_keys keys = {
         {"headrace_plan", "graph", "memory", "caches", "stages"},
         5
     };
     const struct hr_doc *caches = NULL;
 
     add_keys(&keys, &hr__plan_top);
-    HR_TRY(check_version(p, root));
-    HR_TRY(check_keys(p, root, &keys));
+    HR_TRY(hr__form_check_version(&p->form, root, "plan", HR_PLAN_VERSION));
+    HR_TRY(hr__form_check_keys(&p->form, root, &keys));
     HR_TRY(check_graph(p, root));
     HR_TRY(read_items(p, &hr__plan_top, root, p->plan));
     HR_TRY(read_memory(p, &hr__plan_memory, root, &p->plan->memory));
-    HR_TRY(need(p, root, "caches", HR_DOC_LIST, "a list", &caches));
+    HR_TRY(hr__form_need(&p->form, root, "caches", HR_DOC_LIST, "a list", &caches));
     if (caches->as.list.count > 0)
-        return FAIL(p, HR_ERR_UNSUPPORTED, caches->as.list.items[0],
-                    "this library has no caches yet; \"caches\" must be an empty list");
+        return HR_FORM_FAIL(
+            &p->form, HR_ERR_UNSUPPORTED, caches->as.list.items[0],
+            "this library has no caches yet; \"caches\" must be an empty list");
     return read_stages(p, root);
 }
 
@@ -364,7 +298,10 @@ hr__plan_parse(const struct hr_graph *graph, const char *text, size_t bytes,
                const char *name, struct hr_plan *ret_plan, struct hr_error *reterr)
 {
     struct hr_plan plan = {.graph = graph, .root = HR_NO_NODE};
-    struct parse parse = {graph, name, &plan, reterr};
+    struct parse parse = {
+        {name, reterr},
+        graph, &plan
+    };
     struct hr_doc *root;
     enum hr_err code;
 

@@ -2,57 +2,26 @@
  * graph/profile_parse.c - reads a profile from JSON or YAML. Nothing in it is believed:
  * every key must be there, of its type and in its range.
  */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/error.h"
-#include "core/str.h"
+#include "graph/form.h"
 #include "graph/profile_items.h"
-#include "op/param.h"
 
 struct parse {
-    const char *name;
+    struct hr_form form;
     struct hr_profile *profile;
-    struct hr_error *error;
 };
-
-#define FAIL(parse, code, at, ...)                                                       \
-    hr__fail_in((parse)->error, code, (parse)->name, (at)->line, (at)->column,           \
-                __VA_ARGS__)
-
-static enum hr_err wrong_type(const struct parse *p, const struct hr_doc *at,
-                              const char *key, const char *wants)
-{
-    char text[128];
-
-    return FAIL(p, HR_ERR_TYPE, at, "\"%s\" must be %s, not %s", key, wants,
-                hr__param_value_text(at, text, sizeof text));
-}
-
-/* The value under a key that must be there; `wants` names its kind. */
-static enum hr_err
-need(const struct parse *p, const struct hr_doc *map, const char *key,
-     enum hr_doc_kind kind, const char *wants, const struct hr_doc **ret_value)
-{
-    const struct hr_doc *value = hr__doc_get(map, key);
-
-    if (value == NULL)
-        return FAIL(p, HR_ERR_FORMAT, map, "the key \"%s\" is missing", key);
-    if (value->kind != kind)
-        return wrong_type(p, value, key, wants);
-    *ret_value = value;
-    return HR_OK;
-}
 
 static enum hr_err need_text(const struct parse *p, const struct hr_doc *map,
                              const char *key, const char **ret_text)
 {
     const struct hr_doc *value = NULL;
 
-    HR_TRY(need(p, map, key, HR_DOC_STRING, "a string", &value));
+    HR_TRY(hr__form_need(&p->form, map, key, HR_DOC_STRING, "a string", &value));
     if (strlen(value->as.string.text) != value->as.string.length)
-        return FAIL(p, HR_ERR_FORMAT, value, "\"%s\" contains a NUL", key);
+        return HR_FORM_FAIL(&p->form, HR_ERR_FORMAT, value, "\"%s\" contains a NUL", key);
     *ret_text = value->as.string.text;
     return HR_OK;
 }
@@ -62,29 +31,13 @@ static enum hr_err
 check_keys(const struct parse *p, const struct hr_doc *map,
            const struct hr_profile_table *table, const char *const *more)
 {
-    const char *names[32];
-    size_t count = 0;
+    struct hr_form_keys keys = {.count = 0};
 
     for (size_t i = 0; i < table->count; i++)
-        names[count++] = table->items[i].key;
+        hr__form_add_key(&keys, table->items[i].key);
     for (; *more != NULL; more++)
-        names[count++] = *more;
-    assert(count <= sizeof names / sizeof names[0]);
-    for (size_t i = 0; i < map->as.map.count; i++) {
-        const struct hr_doc_pair *pair = &map->as.map.pairs[i];
-        const char *near;
-        size_t k = 0;
-
-        while (k < count && strcmp(names[k], pair->key) != 0)
-            k++;
-        if (k < count)
-            continue;
-        near = hr__nearest(pair->key, names, count);
-        return FAIL(p, HR_ERR_FORMAT, pair, "key \"%.63s\" is not known%s%s%s", pair->key,
-                    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
-                    near != NULL ? "\"?" : "");
-    }
-    return HR_OK;
+        hr__form_add_key(&keys, *more);
+    return hr__form_check_keys(&p->form, map, &keys);
 }
 
 /* ---- members ---- */
@@ -96,8 +49,9 @@ static enum hr_err read_text(const struct parse *p, const struct hr_profile_item
 
     HR_TRY(need_text(p, map, item->key, &text));
     if (strlen(text) >= (size_t)item->max)
-        return FAIL(p, HR_ERR_RANGE, hr__doc_get(map, item->key),
-                    "\"%s\" must be shorter than %d bytes", item->key, (int)item->max);
+        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, hr__doc_get(map, item->key),
+                            "\"%s\" must be shorter than %d bytes", item->key,
+                            (int)item->max);
     memcpy(at, text, strlen(text) + 1);
     return HR_OK;
 }
@@ -110,8 +64,9 @@ static enum hr_err read_hash(const struct parse *p, const struct hr_profile_item
 
     HR_TRY(need_text(p, map, item->key, &text));
     if (!hr__hash_parse(text, &hash))
-        return FAIL(p, HR_ERR_RANGE, hr__doc_get(map, item->key),
-                    "\"%s\" must be 32 hex digits, not \"%.40s\"", item->key, text);
+        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, hr__doc_get(map, item->key),
+                            "\"%s\" must be 32 hex digits, not \"%.40s\"", item->key,
+                            text);
     memcpy(at, &hash, sizeof hash);
     return HR_OK;
 }
@@ -127,9 +82,10 @@ static enum hr_err read_variant(const struct parse *p, const struct hr_profile_i
             memcpy(at, &i, sizeof i);
             return HR_OK;
         }
-    return FAIL(p, HR_ERR_RANGE, hr__doc_get(map, item->key),
-                "\"%s\" must be threads, inline, processes or remote, not \"%.40s\"",
-                item->key, text);
+    return HR_FORM_FAIL(
+        &p->form, HR_ERR_RANGE, hr__doc_get(map, item->key),
+        "\"%s\" must be threads, inline, processes or remote, not \"%.40s\"", item->key,
+        text);
 }
 
 static enum hr_err read_bool(const struct parse *p, const struct hr_profile_item *item,
@@ -137,7 +93,7 @@ static enum hr_err read_bool(const struct parse *p, const struct hr_profile_item
 {
     const struct hr_doc *value = NULL;
 
-    HR_TRY(need(p, map, item->key, HR_DOC_BOOL, "true or false", &value));
+    HR_TRY(hr__form_need(&p->form, map, item->key, HR_DOC_BOOL, "true or false", &value));
     memcpy(at, &value->as.boolean, sizeof value->as.boolean);
     return HR_OK;
 }
@@ -148,10 +104,11 @@ static enum hr_err read_int(const struct parse *p, const struct hr_profile_item 
     const struct hr_doc *value = NULL;
     uint32_t narrow;
 
-    HR_TRY(need(p, map, item->key, HR_DOC_INT, "a whole number", &value));
+    HR_TRY(hr__form_need(&p->form, map, item->key, HR_DOC_INT, "a whole number", &value));
     if (value->as.integer < 0 || value->as.integer > (int64_t)item->max)
-        return FAIL(p, HR_ERR_RANGE, value, "\"%s\" must be 0 to %lld, not %lld",
-                    item->key, (long long)item->max, (long long)value->as.integer);
+        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, value,
+                            "\"%s\" must be 0 to %lld, not %lld", item->key,
+                            (long long)item->max, (long long)value->as.integer);
     narrow = (uint32_t)value->as.integer;
     if (item->type == HR_PROFILE_U64)
         memcpy(at, &value->as.integer, sizeof value->as.integer);
@@ -167,16 +124,18 @@ static enum hr_err read_double(const struct parse *p, const struct hr_profile_it
     double number = HR_PROFILE_UNKNOWN;
 
     if (value == NULL)
-        return FAIL(p, HR_ERR_FORMAT, map, "the key \"%s\" is missing", item->key);
+        return HR_FORM_FAIL(&p->form, HR_ERR_FORMAT, map, "the key \"%s\" is missing",
+                            item->key);
     if (value->kind == HR_DOC_INT || value->kind == HR_DOC_DOUBLE) {
         number = value->kind == HR_DOC_INT ? (double)value->as.integer : value->as.number;
         if (!(number >= 0 && number <= item->max))
-            return FAIL(p, HR_ERR_RANGE, value, "\"%s\" must be 0 to %g, not %g",
-                        item->key, item->max, number);
+            return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, value,
+                                "\"%s\" must be 0 to %g, not %g", item->key, item->max,
+                                number);
     } else if (value->kind != HR_DOC_NULL || item->type != HR_PROFILE_PERHAPS)
-        return wrong_type(p, value, item->key,
-                          item->type == HR_PROFILE_PERHAPS ? "a number or null"
-                                                           : "a number");
+        return hr__form_wrong_type(&p->form, value, item->key,
+                                   item->type == HR_PROFILE_PERHAPS ? "a number or null"
+                                                                    : "a number");
     memcpy(at, &number, sizeof number);
     return HR_OK;
 }
@@ -210,13 +169,13 @@ static enum hr_err read_node(const struct parse *p, const struct hr_doc *map)
     struct hr_profile_node *node;
 
     if (map->kind != HR_DOC_MAP)
-        return wrong_type(p, map, "nodes", "a list of maps");
+        return hr__form_wrong_type(&p->form, map, "nodes", "a list of maps");
     HR_TRY(check_keys(p, map, &hr__profile_node, more));
     HR_TRY(need_text(p, map, "node", &name));
     HR_TRY(need_text(p, map, "op", &op));
     node = hr__profile_add(p->profile, name, op);
     if (node == NULL)
-        return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
+        return hr__fail(p->form.error, HR_ERR_MEMORY, "out of memory");
     return read_items(p, &hr__profile_node, map, node);
 }
 
@@ -224,30 +183,11 @@ static enum hr_err read_nodes(const struct parse *p, const struct hr_doc *root)
 {
     const struct hr_doc *list = NULL;
 
-    HR_TRY(need(p, root, "nodes", HR_DOC_LIST, "a list", &list));
+    HR_TRY(hr__form_need(&p->form, root, "nodes", HR_DOC_LIST, "a list", &list));
     if (list->as.list.count == 0)
-        return FAIL(p, HR_ERR_RANGE, list, "\"nodes\" is empty");
+        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, list, "\"nodes\" is empty");
     for (size_t i = 0; i < list->as.list.count; i++)
         HR_TRY(read_node(p, list->as.list.items[i]));
-    return HR_OK;
-}
-
-static enum hr_err check_version(const struct parse *p, const struct hr_doc *root)
-{
-    const struct hr_doc *version;
-
-    if (root->kind != HR_DOC_MAP ||
-        (version = hr__doc_get(root, "headrace_profile")) == NULL)
-        return hr__fail_in(p->error, HR_ERR_FORMAT, p->name, 1, 1,
-                           "this is no profile: the key \"headrace_profile: %d\" is "
-                           "missing",
-                           HR_PROFILE_VERSION);
-    if (version->kind != HR_DOC_INT)
-        return wrong_type(p, version, "headrace_profile", "the version of the format");
-    if (version->as.integer != HR_PROFILE_VERSION)
-        return FAIL(p, HR_ERR_UNSUPPORTED, version,
-                    "the profile has format version %lld; this library reads %d",
-                    (long long)version->as.integer, HR_PROFILE_VERSION);
     return HR_OK;
 }
 
@@ -257,10 +197,10 @@ static enum hr_err read_profile(const struct parse *p, const struct hr_doc *root
     static const char *const none[] = {NULL};
     const struct hr_doc *machine = NULL;
 
-    HR_TRY(check_version(p, root));
+    HR_TRY(hr__form_check_version(&p->form, root, "profile", HR_PROFILE_VERSION));
     HR_TRY(check_keys(p, root, &hr__profile_top, more));
     HR_TRY(read_items(p, &hr__profile_top, root, p->profile));
-    HR_TRY(need(p, root, "machine", HR_DOC_MAP, "a map", &machine));
+    HR_TRY(hr__form_need(&p->form, root, "machine", HR_DOC_MAP, "a map", &machine));
     HR_TRY(check_keys(p, machine, &hr__profile_where, none));
     HR_TRY(read_items(p, &hr__profile_where, machine, &p->profile->machine));
     return read_nodes(p, root);
@@ -270,7 +210,10 @@ enum hr_err hr__profile_parse(const char *text, size_t bytes, const char *name,
                               struct hr_profile *ret_profile, struct hr_error *reterr)
 {
     struct hr_profile profile = {.node_count = 0};
-    struct parse parse = {name, &profile, reterr};
+    struct parse parse = {
+        {name, reterr},
+        &profile
+    };
     struct hr_doc *root;
     enum hr_err code;
 
