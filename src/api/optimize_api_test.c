@@ -5,6 +5,7 @@
 
 #include "api/compare.h"
 #include "core/str.h"
+#include "graph/profile.h"
 #include "tests/support/check.h"
 
 static struct hr_graph *graph_of(const char *pipeline)
@@ -111,6 +112,32 @@ TEST(what_a_user_pins_or_asks_for_is_kept)
         hr_profile_free(profile);
         hr_graph_unref(graphs[i]);
     }
+}
+
+/* A profile that is wrong: "spin" is cheap and drops most, the filter is dear. */
+TEST(an_order_that_is_slower_than_predicted_is_dropped)
+{
+    struct hr_graph *graph = graph_of(RANGE FILTER SPIN STACK), *same = NULL;
+    struct hr_profile *profile = profile_of(graph);
+    struct hr_optimize_options options;
+    struct hr_optimize_result result;
+    struct hr_error error = {0};
+
+    for (size_t i = 0; i < profile->node_count; i++) {
+        struct hr_profile_node *node = &profile->nodes[i];
+        bool spins = strcmp(node->name, "spin") == 0;
+
+        node->cpu_ns = spins ? 1 : 1e6;
+        node->records_out = spins ? node->records_in / 10 : node->records_in;
+    }
+    hr_optimize_options_init(&options);
+    CHECK_OK(hr_graph_optimize(graph, profile, &options, &same, &result, &error));
+    CHECK(same == graph && result.moved == 0 && result.records == 64);
+    CHECK(strstr(result.dropped, "times the CPU time of the written order") != NULL);
+    CHECK(result.run_ns > result.written_run_ns);
+    hr_graph_unref(same);
+    hr_profile_free(profile);
+    hr_graph_unref(graph);
 }
 
 static bool refuse(void *user, uint64_t done, uint64_t all)
