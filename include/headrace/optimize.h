@@ -50,8 +50,8 @@ struct hr_optimize_result {
     /* CPU time for each record that was compared, written and new, everything included.
      */
     double written_run_ns, run_ns;
-    char dropped[256]; /* why a cheaper order was not taken: "" if none was dropped */
-    uint64_t reserved[8];
+    char dropped[256];    /* why a cheaper order was not taken: "" if none was dropped */
+    uint64_t reserved[8]; /* zero */
 };
 
 /* Differences that are close (HR_STRICTNESS_CLOSE), as a part of the range. */

@@ -12,7 +12,6 @@
 struct chain {
     uint32_t nodes[HR_ORDER_STEPS_MAX]; /* as written, each reads the one before */
     size_t count;
-    const char *main; /* name of the field whose bytes decide; NULL: of none */
     struct hr_order_step steps[HR_ORDER_STEPS_MAX];
     double records; /* that reach it, for each record of the source */
 };
@@ -65,7 +64,8 @@ static bool changes(const struct hr_graph_node *n, const char *field)
     return false;
 }
 
-/* The field that nodes with the most time between them update. */
+/* The field whose bytes decide what nodes cost: the one that nodes with the most time
+ * between them update; NULL: none is updated. */
 static const char *main_field(const struct reorder *r, const struct chain *chain)
 {
     const char *best = NULL;
@@ -233,6 +233,7 @@ static enum hr_err gather(const struct reorder *r, uint32_t first, struct chain 
                           struct hr_error *reterr)
 {
     const struct hr_graph *graph = r->graph;
+    const char *main;
 
     chain->count = 0;
     for (int64_t at = first; at >= 0 && chain->count < HR_ORDER_STEPS_MAX;
@@ -244,10 +245,10 @@ static enum hr_err gather(const struct reorder *r, uint32_t first, struct chain 
                             graph->nodes[at].name, graph->nodes[at].op->name);
         chain->nodes[chain->count++] = (uint32_t)at;
     }
-    chain->main = main_field(r, chain);
+    main = main_field(r, chain);
     for (size_t i = 0; i < chain->count; i++)
-        take_cost(&graph->nodes[chain->nodes[i]], r->measured[chain->nodes[i]],
-                  chain->main, &chain->steps[i]);
+        take_cost(&graph->nodes[chain->nodes[i]], r->measured[chain->nodes[i]], main,
+                  &chain->steps[i]);
     take_swaps(r, chain);
     chain->records = records_after(r, graph->nodes[first].inputs[0]);
     return HR_OK;
