@@ -107,6 +107,32 @@ def test_shards_over_http_are_shards_of_files(
         assert records(tar_of(f"{server}/{faults}part {{000..002}}.tar"), seed=3, threads=threads) == local
 
 
+@pytest.mark.parametrize("join", ["concat", "mix", "zip"])
+def test_all_inputs_of_a_join_are_read_ahead(tmp_path: pathlib.Path, rng: random.Random, join: str) -> None:
+    for name in ("a", "b"):
+        with tarfile.open(tmp_path / f"{name}.tar", "w") as archive:
+            for i in range(20):
+                info = tarfile.TarInfo(f"{i}.bin")
+                info.size = 100_000
+                archive.addfile(info, io.BytesIO(rng.randbytes(info.size)))
+    with subprocess.Popen(
+        [sys.executable, str(SERVER), str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        server = f"http://127.0.0.1:{int(process.stdout.readline())}/f/wait=30"
+        need_http(f"{server}/a.tar")
+        inputs = [hr.tar(f"{server}/{name}.tar", fields={"data": "bin"}) for name in "ab"]
+        if join == "concat":
+            pipe = hr.concat(*inputs)
+        elif join == "mix":
+            pipe = hr.mix(inputs, until="first")
+        else:
+            pipe = hr.zip(*inputs, prefix=["a_", "b_"])
+        records(pipe, threads=1)
+        process.communicate()
+    assert int((tmp_path / "busy").read_text()) > 4
+
+
 def test_other_sources_over_http(folder: pathlib.Path, server: str, rng: random.Random, command: str) -> None:
     write_tars(folder, rng)
     need_http(f"{server}/part 000.tar")

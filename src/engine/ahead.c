@@ -5,34 +5,49 @@
 
 #include <assert.h>
 
+/* Names what the sources of a record read. */
+static void name_ranges(struct hr_engine *engine, const struct hr_program *p,
+                        const struct hr_record_id *ids)
+{
+    struct hr_range range;
+
+    for (size_t k = 0; k < p->path_count; k++) {
+        const struct hr_graph_node *n = &engine->graph->nodes[p->paths[k].source];
+
+        if (p->paths[k].merge != NULL || n->op->source.ahead == NULL ||
+            ids[k].index == HR_INDEX_NONE) /* of another input of a merge */
+            continue;
+        for (int part = 0;
+             n->op->source.ahead(n->params, n->state, ids[k].index, part, &range); part++)
+            hr__reader_ahead(engine->reader, &range);
+    }
+}
+
 /* Names the ranges of the next positions to the reader while reads miss the page cache.
  */
 void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
 {
     struct hr_engine *engine = runner->engine;
     const struct hr_program *p = &claim->stage->program;
-    const struct hr_graph_node *n;
     uint64_t from, to, next;
-    struct hr_range range;
 
     assert(claim->count > 0); /* else the block is not the runner's to read */
-    if (claim->stage->number > 0 || p->path_count != 1)
+    if (claim->stage->number > 0 || p->path_count == 0 ||
+        !hr__reader_is_cold(engine->reader))
         return;
     from = claim->block->first + claim->at + claim->count;
     to = from + (uint64_t)engine->ahead_depth;
-    n = &engine->graph->nodes[p->paths[0].source];
-    if (n->op->source.ahead == NULL || !hr__reader_is_cold(engine->reader))
-        return;
     to = to < p->paths[0].n ? to : p->paths[0].n;
     to = to < engine->positions_max ? to : engine->positions_max;
     next = __atomic_load_n(&engine->ahead_next, __ATOMIC_RELAXED);
     for (uint64_t at = next > from && next <= to ? next : from; at < to; at++) {
-        struct hr_record_id id;
-
-        hr__engine_map(engine, &p->paths[0], claim->block->epoch, at, 0, NULL, &id);
-        for (int part = 0;
-             n->op->source.ahead(n->params, n->state, id.index, part, &range); part++)
-            hr__reader_ahead(engine->reader, &range);
+        for (size_t k = 0; k < p->path_count; k++)
+            if (p->paths[k].parent == HR_NO_PATH)
+                hr__engine_map(engine, &p->paths[k], claim->block->epoch, at, 0, NULL,
+                               &runner->ahead_ids[k]);
+        if (p->merges)
+            hr__paths_branch(p, NULL, runner->ahead_ids);
+        name_ranges(engine, p, runner->ahead_ids);
         __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);
     }
 }

@@ -121,8 +121,10 @@ hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
     runner->thread.pool = engine->pool;
     runner->ctxs = hr__calloc(engine->stage_count, sizeof(void *));
     runner->chunks = hr__calloc(2 * engine->stage_count, sizeof *runner->chunks);
+    runner->ahead_ids =
+        hr__calloc(engine->stages[0].program.path_count + 1, sizeof *runner->ahead_ids);
     HR_TRY(hr__meter_init(&runner->meter, engine->graph->count, engine->stage_count));
-    if (runner->ctxs == NULL || runner->chunks == NULL)
+    if (runner->ctxs == NULL || runner->chunks == NULL || runner->ahead_ids == NULL)
         return HR_ERR_MEMORY;
     hr__thread_calibrate(&runner->thread);
     for (size_t i = 0; i < engine->stage_count; i++) {
@@ -148,6 +150,7 @@ void hr__runner_finish(struct hr_runner *runner)
         finish_stage(runner, &runner->engine->stages[i]);
     hr__free(runner->chunks);
     hr__free(runner->ctxs);
+    hr__free(runner->ahead_ids);
     hr_buffer_unref(runner->slab);
     hr__thread_objects_destroy(&runner->thread);
     hr__arena_finish(&runner->thread.arena);

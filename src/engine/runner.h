@@ -45,8 +45,9 @@ struct hr_runner {
     struct hr_meter meter;
     struct hr_chunk *chunks;    /* two per stage; the second is used only with requests */
     struct hr_chunk *under_way; /* the chunk with an outstanding request, or NULL */
-    unsigned turn;              /* which of the two chunks is next */
-    struct hr_buffer *slab;     /* small results share it */
+    struct hr_record_id *ahead_ids; /* of a record to read ahead: one per path */
+    unsigned turn;                  /* which of the two chunks is next */
+    struct hr_buffer *slab;         /* small results share it */
     size_t slab_used;
     struct hr_error error;
     struct hr_span *spans; /* read by others up to span_count */

@@ -21,17 +21,21 @@ path by itself:
   piece=N     the body is sent in pieces of N bytes
   headers=N   N bytes of headers more
   after=N     Retry-After: N, with status
+  wait=N      waits N ms before it answers
 
-Before it answers a GET it appends a line to FOLDER/log: path, range or "-", status. HEAD is refused.
+Before it answers a GET it appends a line to FOLDER/log: path, range or "-", status. HEAD is refused. FOLDER/busy has
+the most GETs that were in progress at once.
 """
 import http.server
 import os
 import sys
 import threading
+import time
 import urllib.parse
 
 lock = threading.Lock()
 counts = {}
+busy = {"now": 0, "most": 0}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -50,7 +54,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with lock:
             key = path.split("/")[2] if "each" in faults else path
             counts[key] = number = counts.get(key, 0) + 1
-        self.serve(path, name.lstrip("/"), faults, number)
+            busy["now"] += 1
+            if busy["now"] > busy["most"]:
+                busy["most"] = busy["now"]
+                with open(os.path.join(sys.argv[1], "busy"), "w") as file:
+                    file.write(str(busy["most"]))
+        time.sleep(faults.get("wait", 0) / 1000)
+        try:
+            self.serve(path, name.lstrip("/"), faults, number)
+        finally:
+            with lock:
+                busy["now"] -= 1
 
     def note(self, path, status):
         with lock, open(os.path.join(sys.argv[1], "log"), "a") as log:
