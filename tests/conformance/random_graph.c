@@ -570,6 +570,84 @@ static void add_split(struct random_graph *m, const char *by)
     keep(m, length);
 }
 
+/* What moves, repeats or leaves out records of one input. */
+static void add_order(struct random_graph *m, const char *photos)
+{
+    switch (below(m, 6)) {
+    case 0:
+        add(m, "  - order.shuffle: {}\n");
+        break;
+    case 1:
+        add(m, "  - order.sample: {count: %d}\n", (int)below(m, 20));
+        break;
+    case 2:
+        if (photos != NULL)
+            add(m, "  - order.sample: {balance: label}\n");
+        break;
+    case 3:
+        add(m, "  - order.skip: {count: 1}\n");
+        break;
+    }
+}
+
+static void add_source(struct random_graph *m, const char *photos)
+{
+    if (photos == NULL) {
+        add(m, "  - source.range: {n: %d}\n", 20 + (int)below(m, 100));
+    } else {
+        add(m, "  - source.files: {path: '%s', labels: folder}\n", photos);
+        add(m, "  - order.take: {count: %d}\n", 4 + (int)below(m, 9));
+    }
+}
+
+/* Joins what there is, records of sources or `decoded` ones, with those of one to three
+ * more sources. */
+static void add_merge(struct random_graph *m, const char *photos, bool decoded)
+{
+    size_t length = m->length, number = m->forks++, inputs = 2 + below(m, 3);
+
+    add(m, "  - debug.identity: {}\n    name: input%zu_0\n", number);
+    for (size_t i = 1; i < inputs; i++) {
+        add_source(m, photos);
+        add_order(m, photos);
+        if (photos == NULL && below(m, 3) == 0)
+            add(m, "  - debug.fail: {probability: 0.05}\n");
+        if (decoded)
+            add(m, "  - image.decode: {mode: exact}\n");
+        if (decoded && below(m, 2) == 0)
+            add(m, "  - image.flip: {}\n");
+        add(m, "  - debug.identity: {}\n    name: input%zu_%zu\n", number, i);
+    }
+    if (below(m, 2) == 0)
+        add(m, "  - flow.concat: {}\n");
+    else
+        add(m, "  - flow.mix: {until: %s}\n", below(m, 2) == 0 ? "first" : "all");
+    add(m, "    inputs: [input%zu_0", number);
+    for (size_t i = 1; i < inputs; i++)
+        add(m, ", input%zu_%zu", number, i);
+    add(m, "]\n");
+    keep(m, length);
+}
+
+/* The records of one source or of several. */
+static void begin(struct random_graph *m, const char *photos)
+{
+    size_t length = m->length;
+
+    add_source(m, photos);
+    CHECK(keep(m, 0));
+    if (below(m, 5) == 0) {
+        length = m->length;
+        add_order(m, photos);
+        if (m->length > length)
+            keep(m, length);
+    }
+    for (uint64_t merges = below(m, 5) == 0 ? 1 + below(m, 2) : 0; merges > 0; merges--)
+        add_merge(m, photos, false);
+    if (below(m, 4) == 0)
+        add_split(m, photos != NULL && below(m, 2) == 0 ? "path" : "index");
+}
+
 void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos)
 {
     size_t length;
@@ -579,23 +657,16 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
     m->wants_code = below(m, 3) == 0;
     add(m, "headrace: 1\npipeline:\n");
     if (below(m, 3) == 0) {
-        add(m, "  - source.range: {n: %d}\n", 20 + (int)below(m, 100));
-        CHECK(keep(m, 0));
-        if (below(m, 4) == 0)
-            add_split(m, "index");
+        begin(m, NULL);
         grow(m, 1 + below(m, 4));
     } else {
-        add(m, "  - source.files: {path: '%s', labels: folder}\n", photos);
-        CHECK(keep(m, 0));
-        length = m->length;
-        add(m, "  - order.take: {count: %d}\n", 4 + (int)below(m, 9));
-        CHECK(keep(m, length));
-        if (below(m, 4) == 0)
-            add_split(m, below(m, 2) == 0 ? "path" : "index");
+        begin(m, photos);
         grow(m, below(m, 2));
         length = m->length;
         add(m, "  - image.decode: {mode: exact}\n");
         m->decodes = keep(m, length);
+        if (m->decodes && below(m, 6) == 0)
+            add_merge(m, photos, true); /* refused if fields were added */
         if (below(m, 4) == 0)
             add_window(m);
         grow(m, 1 + below(m, 6));

@@ -388,8 +388,7 @@ static void set_mode(struct trial *t)
     char *place;
 
     memcpy(t->text, t->m->text, t->m->length + 1);
-    place = strstr(t->text, "{mode: exact}");
-    if (place != NULL)
+    for (place = t->text; (place = strstr(place, "{mode: exact}")) != NULL; place++)
         memcpy(place + sizeof "{mode: " - 1, t->mode, 5);
 }
 
