@@ -62,9 +62,9 @@ struct hr_pack_result {
  * Each shard appears under its name when it is complete; PREFIX.json then says how far
  * the work has got. If a call was stopped, by `progress` (HR_ERR_CANCELLED), an error or
  * a kill, the same call continues after the last complete shard. HR_ERR_STATE if the
- * folder holds something else under that prefix; HR_ERR_UNSUPPORTED if the format cannot
- * hold the fields, or there is no zstd; HR_ERR_ARGUMENT. *ret_result is set on success
- * and when stopped.
+ * folder holds something else under that prefix, or other work is writing it;
+ * HR_ERR_UNSUPPORTED if the format cannot hold the fields, or there is no zstd;
+ * HR_ERR_ARGUMENT. *ret_result is set on success and when stopped.
  *
  * With `append` the records follow those that are there, which may be none: in the last
  * shard, if the container has room in it, then in further shards. They must have the same

@@ -46,6 +46,8 @@ struct hr_packer {
     uint64_t shard_bytes, shard_records_max; /* where a shard ends */
     int zstd_level;
     bool append;
+    char lock_path[HR_URI_MAX];
+    int lock;               /* of the shards with this prefix; -1: not taken */
     struct hr_str settings; /* what a packer that continues must have in common */
     struct hr_str fields;   /* of the records, as text */
     char *state;            /* of the iterator, when resuming */
@@ -387,6 +389,34 @@ static enum hr_err keep_shard(struct hr_packer *packer)
     return HR_OK;
 }
 
+/* Two packers would remove each other's unfinished shards. */
+static enum hr_err lock_shards(struct hr_packer *packer)
+{
+    struct hr_error why = {0};
+    enum hr_err code;
+    int length;
+
+    length = snprintf(packer->lock_path, sizeof packer->lock_path, "%s/.%s.lock",
+                      packer->folder, packer->prefix);
+    if (length < 0 || (size_t)length >= sizeof packer->lock_path)
+        return hr__fail(packer->error, HR_ERR_LIMIT,
+                        "the path of the folder is too long");
+    code = hr__file_lock(packer->lock_path, &packer->lock, &why);
+    if (code == HR_ERR_STATE)
+        return hr__fail(packer->error, HR_ERR_STATE,
+                        "shards '%s' in %s are being written by other work: wait for its "
+                        "end, or choose another folder or prefix",
+                        packer->prefix, packer->folder);
+    return code == HR_OK ? HR_OK : hr__fail(packer->error, code, "%s", why.message);
+}
+
+static void unlock_shards(struct hr_packer *packer)
+{
+    if (packer->lock >= 0)
+        hr__file_unlock(packer->lock_path, packer->lock);
+    packer->lock = -1;
+}
+
 /* Says whose the shards are before there is one. */
 static enum hr_err claim_folder(struct hr_packer *packer)
 {
@@ -412,7 +442,9 @@ static enum hr_err finish_work(struct hr_packer *packer)
     if (packer->shard.open)
         HR_TRY(close_shard(packer));
     packer->complete = true;
-    return save_manifest(packer, NULL);
+    HR_TRY(save_manifest(packer, NULL));
+    unlock_shards(packer);
+    return HR_OK;
 }
 
 /* ---- what was asked for ---- */
@@ -485,9 +517,12 @@ static enum hr_err set_up(struct hr_packer *packer, const struct hr_iter_options
         HR_TRY(hr__zstd_create(packer->zstd_level, &packer->shard.zstd, packer->error));
     if (set_settings(packer, run) != HR_OK || set_fields(packer) != HR_OK)
         return hr__fail(packer->error, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(lock_shards(packer));
     HR_TRY(load_manifest(packer));
-    if (packer->complete)
+    if (packer->complete) {
+        unlock_shards(packer);
         return HR_OK;
+    }
     HR_TRY(claim_folder(packer));
     /* A call that was killed had written all, but not said so. */
     added = packer->result.records - packer->result.records_earlier;
@@ -516,6 +551,7 @@ enum hr_err hr_packer_open(struct hr_graph *graph, const struct hr_iter_options 
     hr__str_init(&packer->settings);
     hr__str_init(&packer->fields);
     packer->graph = hr_graph_ref(graph);
+    packer->lock = -1;
     packer->error = reterr;
     code = set_up(packer, options, pack, prefix);
     if (code != HR_OK) {
@@ -589,6 +625,7 @@ void hr_packer_close(struct hr_packer *packer)
         return;
     if (packer->shard.open)
         packer->class->abort(&packer->shard);
+    unlock_shards(packer);
     hr__pack_shard_finish(&packer->shard);
     hr_pool_unref(packer->pool);
     hr__str_finish(&packer->settings);

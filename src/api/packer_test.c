@@ -236,6 +236,34 @@ TEST(appended_records_follow_those_that_are_there)
     CHECK_EQ_INT(count_appended(40), 57);
 }
 
+TEST(one_packer_at_a_time_writes_shards_of_a_prefix)
+{
+    struct hr_pack_options pack = pack_options("two"), second = pack;
+    struct hr_graph *graph = open_graph();
+    struct hr_packer *packer, *other;
+    struct hr_iter_options options;
+    struct hr_iter *iter;
+
+    hr_iter_options_init(&options);
+    CHECK_OK(hr_packer_open(graph, &options, &pack, &packer, NULL));
+    CHECK_ERR(HR_ERR_STATE, hr_packer_open(graph, &options, &second, &other, &error));
+    CHECK(strstr(error.message, "are being written by other work") != NULL);
+    second.append = true;
+    CHECK_ERR(HR_ERR_STATE, hr_packer_open(graph, &options, &second, &other, NULL));
+    second.prefix = "other";
+    CHECK_OK(hr_packer_open(graph, &options, &second, &other, NULL));
+    CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
+    CHECK_EQ_INT(add(packer, iter, 1000), 100);
+    CHECK_OK(hr_packer_finish(packer, NULL));
+    hr_packer_close(other);
+    second.prefix = NULL;
+    CHECK_OK(hr_packer_open(graph, &options, &pack, &other, NULL)); /* complete */
+    hr_packer_close(other);
+    hr_packer_close(packer);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
 TEST(what_cannot_be_appended_is_refused_and_changes_nothing)
 {
     struct hr_pack_options pack = pack_options("refuse");

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -357,4 +358,41 @@ enum hr_err hr__file_replace(const char *path, const void *data, size_t bytes,
         return err;
     }
     return hr__file_commit(writer, reterr);
+}
+
+/* ---- locks ---- */
+
+/* Whether the file that was opened is still the one at `path`: who held the lock before
+ * may have removed it. */
+static bool is_at(int fd, const char *path)
+{
+    struct stat opened, there;
+
+    return fstat(fd, &opened) == 0 && stat(path, &there) == 0 &&
+           opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+enum hr_err hr__file_lock(const char *path, int *ret_lock, struct hr_error *reterr)
+{
+    for (;;) {
+        int fd = open_file(path, O_RDWR | O_CREAT, 0666);
+
+        if (fd < 0)
+            return fail_at(reterr, "lock", path);
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            close(fd);
+            return hr__fail(reterr, HR_ERR_STATE, "%s is locked by other work", path);
+        }
+        if (is_at(fd, path)) {
+            *ret_lock = fd;
+            return HR_OK;
+        }
+        close(fd);
+    }
+}
+
+void hr__file_unlock(const char *path, int lock)
+{
+    (void)unlink(path); /* while it is locked, so that nobody else's is removed */
+    close(lock);
 }

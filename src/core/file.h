@@ -35,4 +35,11 @@ HR_CHECK enum hr_err
 hr__file_commit(struct hr_file_writer *writer, struct hr_error *reterr);
 void hr__file_abort(struct hr_file_writer *writer);
 
+/* Makes the file `path` and locks it, against other processes and other callers in this
+ * one, until hr__file_unlock() removes it or the process ends. HR_ERR_STATE if it is
+ * locked. Where the file system has no locks it succeeds without one. */
+HR_CHECK enum hr_err
+hr__file_lock(const char *path, int *ret_lock, struct hr_error *reterr);
+void hr__file_unlock(const char *path, int lock);
+
 #endif

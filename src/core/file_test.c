@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *path_of(const char *name)
@@ -162,4 +163,67 @@ TEST(a_commit_after_a_failed_write_is_refused)
     CHECK_ERR(HR_ERR_IO, hr__file_commit(writer, NULL));
     hr__fault_arm(0, 0);
     CHECK_EQ_INT(files_in_temp(), 0);
+}
+
+TEST(a_lock_keeps_others_out_until_it_is_removed)
+{
+    const char *path = path_of("lock");
+    struct hr_error error = {0};
+    int lock, other;
+
+    CHECK_OK(hr__file_lock(path, &lock, NULL));
+    CHECK_ERR(HR_ERR_STATE, hr__file_lock(path, &other, &error));
+    CHECK(strstr(error.message, "lock is locked") != NULL);
+    CHECK_EQ_INT(files_in_temp(), 1);
+    hr__file_unlock(path, lock);
+    CHECK_EQ_INT(files_in_temp(), 0);
+    CHECK_OK(hr__file_replace(path, "left", 4, NULL)); /* by a process that was killed */
+    CHECK_OK(hr__file_lock(path, &lock, NULL));
+    hr__file_unlock(path, lock);
+    CHECK_EQ_INT(files_in_temp(), 0);
+    CHECK_ERR(HR_ERR_NOT_FOUND, hr__file_lock("/no/such/folder/lock", &lock, NULL));
+}
+
+/* A process counts in a file under the lock. */
+static void count_under_lock(const char *path, const char *counter, int times)
+{
+    while (times > 0) {
+        char *data, text[32];
+        size_t bytes;
+        int lock;
+
+        if (hr__file_lock(path, &lock, NULL) != HR_OK)
+            continue;
+        CHECK_OK(hr__file_read(counter, 100, &data, &bytes, NULL));
+        snprintf(text, sizeof text, "%d", atoi(data) + 1);
+        hr__free(data);
+        CHECK_OK(hr__file_replace(counter, text, strlen(text), NULL));
+        hr__file_unlock(path, lock);
+        times--;
+    }
+}
+
+TEST(processes_take_turns_with_a_lock)
+{
+    char path[512], counter[512];
+    pid_t pids[3];
+    int status;
+
+    snprintf(path, sizeof path, "%s", path_of("lock"));
+    snprintf(counter, sizeof counter, "%s", path_of("counter"));
+    CHECK_OK(hr__file_replace(counter, "0", 1, NULL));
+    for (int i = 0; i < 3; i++) {
+        pids[i] = fork();
+        CHECK(pids[i] >= 0);
+        if (pids[i] == 0) {
+            count_under_lock(path, counter, 100);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ_INT(waitpid(pids[i], &status, 0), pids[i]);
+        CHECK_EQ_INT(status, 0);
+    }
+    check_holds(counter, "300");
+    unlink(counter);
 }
