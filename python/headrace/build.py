@@ -187,7 +187,10 @@ def _structure(node: Node) -> Structure | None:
         return resolve(node).code.structure
     if code is not None and code.kind != "filter" and code.fields is None:
         return resolve(node).structure
-    return _structure(node.inputs[0]) if len(node.inputs) == 1 else None
+    if len(node.inputs) > 1 and op_kinds().get(node.op) != "merge":
+        return None
+    found = [_structure(one) for one in node.inputs]
+    return found[0] if found and found.count(found[0]) == len(found) else None
 
 
 def _settled(node: Node, settle: Callable[[Code], Code]) -> Code:

@@ -54,6 +54,36 @@ def test_records_of_two_inputs_draw_different_numbers() -> None:
     assert len(set(drawn)) == 40
 
 
+class Pairs:
+    """(i, 2 i), from `first` on."""
+
+    def __init__(self, first: int, count: int) -> None:
+        self.first, self.count = first, count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, at: int) -> tuple[int, int]:
+        return self.first + at, 2 * (self.first + at)
+
+
+@pytest.mark.parametrize("join", ["concat", "mix"])
+def test_joined_datasets_of_pairs_give_pairs(join: str) -> None:
+    inputs = [hr.from_dataset(Pairs(0, 6)), hr.from_dataset(Pairs(100, 6))]
+    pipe = hr.concat(*inputs) if join == "concat" else hr.mix(inputs, until="all")
+    seen = []
+    for x, y in pipe.map(lambda pair: (pair[0] + 1, pair[1])).batch(5).loader(output="numpy"):
+        assert (2 * (x - 1) == y).all()
+        seen += x.tolist()
+    assert sorted(seen) == [*range(1, 7), *range(101, 107)]
+
+
+def test_joined_datasets_of_other_structures_give_fields_by_name() -> None:
+    named = hr.from_dataset([{"field0": 1, "field1": 2}])
+    batches = list(hr.concat(hr.from_dataset(Pairs(0, 1)), named).batch(2).loader(output="numpy"))
+    assert [sorted(b) for b in batches] == [["field0", "field1"]]
+
+
 def test_errors_name_the_file_of_the_right_input(tmp_path: pathlib.Path) -> None:
     for folder, count in (("a", 3), ("b", 4)):
         (tmp_path / folder).mkdir()
