@@ -1,0 +1,126 @@
+/*
+ * wire/frame.h - the frames of the service: a header of 32 bytes, then a payload.
+ *
+ * A frame carries records (DATA) or one control message. Both sides of a connection
+ * distrust each other: every number is checked against its limit before use, fields that
+ * a type does not use must be zero, and a hash covers header and payload. Pure functions
+ * on bytes; what the messages mean is in svc/. docs/formats/frame.md has the bytes.
+ */
+#ifndef HR_WIRE_FRAME_H
+#define HR_WIRE_FRAME_H
+
+#include "core/error.h"
+
+#define HR_FRAME_VERSION 1u
+#define HR_FRAME_HEAD 32u            /* bytes of a header */
+#define HR_FRAME_DATA_MAX (1u << 30) /* payload of DATA */
+#define HR_FRAME_RANGES_MAX 64u      /* of one message */
+#define HR_FRAME_TEXT_MAX 255u       /* of an ERROR, without the terminating NUL */
+#define HR_FRAME_POSITION_MAX ((uint64_t)1 << 60) /* sums of a few do not wrap */
+#define HR_FRAME_WORLD_MAX (1u << 20)             /* consumers of a job */
+/* The largest control payload: LEASE with all its ranges. */
+#define HR_FRAME_CONTROL_MAX (16u + 16u * HR_FRAME_RANGES_MAX)
+
+/* X(name, value): values are part of the format. */
+#define HR_FRAMES(X)                                                                     \
+    X(HELLO, 1)      /* client or worker: who I am; a client's cursor */                 \
+    X(WELCOME, 2)    /* the answer: your generation */                                   \
+    X(PROGRESS, 3)   /* client: cursor in memory; worker: still there */                 \
+    X(ACK, 4)        /* client: durable cursor */                                        \
+    X(LEASE, 5)      /* dispatcher to worker: make these ranges */                       \
+    X(BIND, 6)       /* dispatcher to client: these ranges are yours */                  \
+    X(DATA, 7)       /* worker to client: records */                                     \
+    X(FINISHED, 8)   /* worker to dispatcher: these ranges were sent */                  \
+    X(CREDIT, 9)     /* client to worker: bytes that it may send */                      \
+    X(COMMIT, 10)    /* client to dispatcher: a checkpoint lies ready */                 \
+    X(COMMITTED, 11) /* the answer: it counts */                                         \
+    X(ERROR, 12)     /* refused, with the reason */                                      \
+    X(GOODBYE, 13)   /* I leave; a worker finishes what it has */
+
+enum hr_frame_type {
+#define HR_FRAME_ENUM(name, value) HR_FRAME_##name = (value),
+    HR_FRAMES(HR_FRAME_ENUM)
+#undef HR_FRAME_ENUM
+};
+
+enum hr_frame_role {
+    HR_FRAME_CLIENT = 1,
+    HR_FRAME_WORKER = 2,
+};
+
+/* Positions from `from` up to but excluding `until`. */
+struct hr_frame_range {
+    uint64_t from, until;
+};
+
+struct hr_frame_head {
+    enum hr_frame_type type;
+    uint32_t bytes; /* of the payload */
+    uint64_t position;
+    uint32_t count, generation;
+    uint64_t hash;
+};
+
+/* A message. Header fields and payload fields that its type does not use are zero. */
+struct hr_frame {
+    enum hr_frame_type type;
+    uint64_t position;   /* HELLO, WELCOME, PROGRESS, ACK, DATA; CREDIT: cursor */
+    uint32_t count;      /* DATA: positions; HELLO: leases that a worker holds at once;
+                            LEASE, BIND, FINISHED, COMMIT: ranges */
+    uint32_t generation; /* of the client; 0: none yet */
+    uint64_t job;        /* HELLO, WELCOME, LEASE, BIND, FINISHED */
+    union {
+        struct {
+            uint64_t nonce;       /* drawn at the start of the process */
+            uint64_t base;        /* first position of this membership */
+            uint32_t membership;  /* raised by each change of `world` */
+            uint32_t world, rank; /* consumers of the job; this one */
+            uint32_t role;        /* enum hr_frame_role */
+        } hello;
+        struct {
+            uint64_t nonce;     /* that of the HELLO */
+            uint64_t committed; /* number of the last committed checkpoint, or 0 */
+            uint64_t window;    /* positions beyond the cursor that may be leased */
+        } welcome;
+        struct {
+            uint32_t rank, ttl_ms; /* ttl_ms: LEASE only */
+            struct hr_frame_range ranges[HR_FRAME_RANGES_MAX];
+        } lease; /* LEASE, BIND, FINISHED: ascending and disjoint */
+        struct {
+            uint64_t total; /* bytes since the connection began */
+        } credit;
+        struct {
+            uint64_t id;
+            struct hr_frame_range ranges[HR_FRAME_RANGES_MAX]; /* COMMIT */
+        } commit;                                              /* COMMIT, COMMITTED */
+        struct {
+            enum hr_err code;
+            char text[HR_FRAME_TEXT_MAX + 1];
+        } error;
+    } u;
+};
+
+/* "HELLO", ...; NULL for an unknown type. */
+const char *hr__frame_name(enum hr_frame_type type);
+
+/* Writes a control message to `to`, which has room for HR_FRAME_HEAD +
+ * HR_FRAME_CONTROL_MAX bytes; returns its size. The message must be valid. */
+size_t hr__frame_write(const struct hr_frame *frame, void *to);
+
+/* Writes the header of a DATA frame. `bytes` is at most HR_FRAME_DATA_MAX. */
+void hr__frame_write_data(const struct hr_frame *frame, const void *payload, size_t bytes,
+                          void *to);
+
+/* Reads a header of HR_FRAME_HEAD bytes. HR_ERR_FORMAT; HR_ERR_UNSUPPORTED for another
+ * version; HR_ERR_LIMIT for a payload larger than its type allows. */
+HR_CHECK enum hr_err hr__frame_read_head(const void *from, struct hr_frame_head *ret_head,
+                                         struct hr_error *reterr);
+
+/* Reads the message whose header hr__frame_read_head() read from `from`; the payload of
+ * head->bytes bytes follows at `payload`. The payload of DATA is only hashed.
+ * HR_ERR_FORMAT. */
+HR_CHECK enum hr_err
+hr__frame_read(const void *from, const struct hr_frame_head *head, const void *payload,
+               struct hr_frame *ret_frame, struct hr_error *reterr);
+
+#endif
