@@ -1,0 +1,439 @@
+"""make bench B=plan: the orders that each rule of `headrace optimize` finds, beside the written one.
+
+For each graph of examples/ whose data is there: what the profile predicts, and what runs take, in
+turns. Then chains of simulated steps whose costs are known, against the cheapest of all their
+legal orders. Needs Python 3.11 and the command, nothing else.
+
+    plan.py BUILD PHOTOS [--json] [--rounds N] [--only NAME,...] [--seconds S] [--seed S]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+STRICTNESSES = ("exact", "relaxed")
+BATCH = 16  # of the graphs that have the parameter, so that even short runs have many
+RUN_SECONDS = 0.7  # of CPU time in a run that is measured
+LEAST_BATCHES = 12  # in a run: the first three are not counted
+COMPARED = 64  # records that optimize runs in both orders
+SAME = "as written"
+OURS = "headrace"
+AS_WRITTEN = "written"
+
+CHAINS, PAIRS, FREE = 10, 4, 2  # simulated: 10 chains of 4 * 2 + 2 steps
+
+
+def call(*words: str) -> Any:
+    """The JSON that the command prints."""
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def rules(command: str) -> list[str]:
+    """The rules that the command offers, as its help lists them; without the one that changes nothing."""
+    text = subprocess.run([command, "optimize", "--help"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"--rule (\S+)", text)
+    if found is None:
+        raise RuntimeError("headrace optimize has no option --rule")
+    return [rule for rule in found[1].split("|") if rule != AS_WRITTEN]
+
+
+@dataclass
+class Order:
+    """An order of a graph's nodes, and what it takes."""
+
+    graph: str
+    params: list[str]
+    nodes: list[str]
+    predicted_ns: float  # CPU per record of the source
+    cpu_ns: list[float] = field(default_factory=list)  # measured, one per round
+    rate: list[float] = field(default_factory=list)  # records/s
+
+
+@dataclass
+class Row:
+    """What a rule made of a pipeline."""
+
+    pipeline: str
+    rule: str
+    strictness: str
+    order: Order
+    note: str
+
+
+def gain(base: Order, order: Order) -> float:
+    """CPU time of `base` by that of `order`: the median over rounds of the ratio in a round."""
+    return statistics.median(a / b for a, b in zip(base.cpu_ns, order.cpu_ns, strict=True))
+
+
+class Pipeline:
+    """A graph with its data: its profile, and an order for each rule."""
+
+    def __init__(self, bench: Bench, made: dict[str, Any], folder: pathlib.Path) -> None:
+        self.bench, self.name, self.folder = bench, made["name"], folder
+        self.graph: str = made["graph"]
+        values = dict(made["params"])
+        if re.search(r"^  batch:", pathlib.Path(self.graph).read_text(), re.M):
+            values["batch"] = str(BATCH)
+        self.params = [word for name, value in values.items() for word in ("-p", f"{name}={value}")]
+        self.profile = str(folder / "profile.json")
+        seconds = ("--seconds", str(bench.seconds))
+        known = call(
+            bench.command, "profile", self.graph, *self.params, "--fuse", "--json", "-o", self.profile, *seconds
+        )
+        sources = max(n["records_in"] for n in known["nodes"]) or 1
+        self.total_ns = sum(n["cpu_ns"] * n["records_in"] for n in known["nodes"]) / sources
+        self.written = Order(self.graph, self.params, [], self.total_ns)
+        self.rows: list[Row] = [Row(self.name, AS_WRITTEN, "", self.written, "")]
+
+    def find(self, rule: str, strictness: str) -> None:
+        """Adds a row for the rule; orders that were found before are measured once."""
+        path = str(self.folder / f"{rule}-{strictness}.yaml")
+        options = ("--profile", self.profile, "--rule", rule, "--strictness", strictness, "--records", str(COMPARED))
+        found = call(self.bench.command, "optimize", self.graph, *self.params, *options, "-q", "--json", "-o", path)
+        note = f"dropped: {found['dropped']}" if found["dropped"] else ""
+        order = self.written
+        if found["moved"] > 0:
+            predicted = self.total_ns - found["written_ns"] + found["predicted_ns"]
+            same = [row.order for row in self.rows if row.order.nodes == found["nodes"]]
+            order = same[0] if same else Order(path, [], found["nodes"], predicted)
+        self.rows.append(Row(self.name, rule, strictness, order, note))
+
+    def orders(self) -> list[Order]:
+        """The different ones, the written one first."""
+        return list({id(row.order): row.order for row in self.rows}.values())
+
+    def run(self, order: Order) -> None:
+        """Adds a round's figures."""
+        records = max(int(RUN_SECONDS * 1e9 / max(order.predicted_ns, 20)), LEAST_BATCHES * BATCH)
+        options = ("--json", "-q", "--epochs", "0", "--limit", str(records), "--errors", "skip")
+        steady = call(self.bench.command, "run", order.graph, *order.params, *options)["steady"]
+        if steady["records"] == 0:
+            raise RuntimeError(f"{self.name}: {records} records make too few batches to measure")
+        order.cpu_ns.append(steady["cpu_seconds"] / steady["records"] * 1e9)
+        order.rate.append(steady["records"] / steady["seconds"])
+
+
+# ---- simulated steps ----
+
+
+@dataclass
+class Step:
+    """A step of known cost: its time, the part of the records that it keeps, what it must follow."""
+
+    name: str
+    text: str
+    us: float
+    kept: float
+    after: int  # number of a step, or -1
+
+
+def draw_chain(rng: random.Random) -> list[Step]:
+    """Pairs of a step that takes time and a filter that needs it, and free steps, in any legal order."""
+    primes = rng.sample([2, 3, 5, 7, 11, 13], PAIRS)
+    blocks: list[list[Step]] = []
+    for at, prime in enumerate(primes):
+        keep = rng.randint(max(1, prime // 3), prime - 1)
+        us = round(3 * 20 ** rng.random(), 1)
+        spin = Step(f"a{at}", f"debug.spin: {{us: {us}}}", us, 1, -1)
+        where = f'record.filter: {{expr: "value % {prime} < {keep}", depends_on: [a{at}]}}'
+        blocks += [[spin, Step(f"f{at}", where, 0, keep / prime, -1)]]
+    for at in range(FREE):
+        us = round(3 * 20 ** rng.random(), 1)
+        blocks += [[Step(f"b{at}", f"debug.spin: {{us: {us}}}", us, 1, -1)]]
+    rng.shuffle(blocks)
+    steps: list[Step] = []
+    for block in blocks:
+        for step in block:
+            step.after = len(steps) - 1 if step.name[0] == "f" else -1
+            steps.append(step)
+    return steps
+
+
+def chain_text(steps: list[Step]) -> str:
+    """The chain as a graph."""
+    lines = ["headrace: 1", "pipeline:", "  - source.range: {n: 30030000}"]
+    for step in steps:
+        lines += [f"  - {step.text}", f"    name: {step.name}"]
+    return "\n".join([*lines, "  - batch.stack: {size: 16}", ""])
+
+
+def cost(steps: list[Step]) -> float:
+    """Time of the steps for each record of the source, in us."""
+    total, records = 0.0, 1.0
+    for step in steps:
+        total += records * step.us
+        records *= step.kept
+    return total
+
+
+def cheapest(steps: list[Step]) -> float:
+    """The least cost of all legal orders: records that pass a set of steps do not depend on its order."""
+    every = (1 << len(steps)) - 1
+    least = {0: (0.0, 1.0)}
+    for chosen in range(every):
+        if chosen not in least:
+            continue
+        total, records = least[chosen]
+        for at, step in enumerate(steps):
+            if chosen >> at & 1 or (step.after >= 0 and not chosen >> step.after & 1):
+                continue
+            more, there = chosen | 1 << at, total + records * step.us
+            if more not in least or there < least[more][0]:
+                least[more] = (there, records * step.kept)
+    return least[every][0]
+
+
+@dataclass
+class Simulated:
+    """A chain. Costs are by that of the cheapest order: as written, of the order found with the
+    known costs, and of the one found with measured costs; gain: of the latter, measured."""
+
+    written: float
+    known: float
+    found: float
+    gain: float
+    dropped: str
+
+
+def tell_costs(path: pathlib.Path, steps: list[Step]) -> None:
+    """Puts the known costs in place of the measured ones."""
+    profile = json.loads(path.read_text())
+    by_name = {step.name: step for step in steps}
+    for node in profile["nodes"]:
+        if step := by_name.get(node["node"]):
+            node.update(cpu_ns=step.us * 1000, records_in=30030, records_out=round(step.kept * 30030))
+    path.write_text(json.dumps(profile))
+
+
+def simulate(bench: Bench, folder: pathlib.Path) -> list[Simulated]:
+    """Optimizes chains of simulated steps."""
+    rng = random.Random(bench.seed)
+    graph, profile = folder / "chain.yaml", folder / "profile.json"
+    options = ("--profile", str(profile), "--records", "200", "-q", "--json")
+    made = []
+    for _ in range(CHAINS):
+        steps = draw_chain(rng)
+        by_name = {step.name: step for step in steps}
+        graph.write_text(chain_text(steps))
+        call(
+            bench.command,
+            "profile",
+            str(graph),
+            "--fuse",
+            "--json",
+            "-o",
+            str(profile),
+            "--seconds",
+            str(bench.seconds),
+        )
+        found = call(bench.command, "optimize", str(graph), *options)
+        tell_costs(profile, steps)
+        told = call(bench.command, "optimize", str(graph), *options)
+        least = cheapest(steps)
+        costs = [cost([by_name[name] for name in one["nodes"] if name in by_name]) / least for one in (told, found)]
+        measured = found["written_run_ns"] / found["run_ns"] if found["run_ns"] else 1
+        made.append(Simulated(cost(steps) / least, *costs, measured, found["dropped"] or ""))
+    return made
+
+
+# ---- the benchmark ----
+
+
+class Bench:
+    """All pipelines and chains; prints the table."""
+
+    def __init__(self, build: pathlib.Path, args: argparse.Namespace) -> None:
+        self.build, self.args = build, args
+        self.command = str(build / "headrace")
+        self.seconds, self.seed = args.seconds, args.seed
+        self.rules = rules(self.command)
+        self.rows: list[Row] = []
+        self.simulated: list[Simulated] = []
+
+    def graphs(self) -> Iterator[dict[str, Any]]:
+        """The examples whose data is there."""
+        listing = subprocess.run(
+            [str(self.build / "bench/pipelines"), self.args.photos], capture_output=True, text=True, check=True
+        )
+        for line in listing.stdout.splitlines():
+            made = json.loads(line)
+            if self.args.only is None or made["name"] in self.args.only.split(","):
+                yield made
+
+    def say(self, text: str) -> None:
+        """Progress."""
+        print(text, file=sys.stderr, flush=True)
+
+    def measure(self, made: dict[str, Any]) -> None:
+        """A pipeline: its profile, its orders, and its rounds."""
+        with tempfile.TemporaryDirectory() as folder:
+            pipeline = Pipeline(self, made, pathlib.Path(folder))
+            for strictness in STRICTNESSES:
+                for rule in self.rules:
+                    pipeline.find(rule, strictness)
+            orders = pipeline.orders()
+            self.say(f"{pipeline.name}: {len(orders)} orders")
+            for _ in range(self.args.rounds):
+                for order in orders:
+                    pipeline.run(order)
+        self.rows += pipeline.rows
+
+    def run(self) -> None:
+        """Everything."""
+        removed = []
+        for made in self.graphs():
+            self.measure(made)
+            if made["graph"].endswith("/inflate.yaml"):
+                removed += [pathlib.Path(made["params"]["data"])]
+        for path in removed:
+            path.unlink()
+            path.with_name(path.name.replace("-000000.tfrecord", ".json")).unlink(missing_ok=True)
+        if self.args.only is None or "simulated" in self.args.only.split(","):
+            self.say("simulated")
+            with tempfile.TemporaryDirectory() as folder:
+                self.simulated = simulate(self, pathlib.Path(folder))
+
+    # ---- what it shows ----
+
+    def base(self, row: Row) -> Order:
+        """The written order of a row's pipeline."""
+        return next(r.order for r in self.rows if r.pipeline == row.pipeline and r.rule == AS_WRITTEN)
+
+    def worst(self) -> list[tuple[str, float, float, bool, str]]:
+        """What is claimed: the claim, the worst figure, its limit, at least or at most, and where."""
+        ours = [(gain(self.base(row), row.order), row) for row in self.rows if row.rule == OURS]
+        made = []
+        if ours:
+            value, row = min(ours, key=lambda pair: pair[0])
+            made.append(("CPU time as written / by rule headrace, worst", value, 0.98, True, place(row)))
+        rivals = []
+        for value, row in ours:
+            for other in self.rows:
+                if other.rule != OURS and other.pipeline == row.pipeline and other.strictness in ("", row.strictness):
+                    rivals.append((gain(other.order, row.order), row, other.rule))
+        if rivals:
+            value, row, rule = min(rivals, key=lambda rival: rival[0])
+            made.append((f"CPU time by another rule / by rule headrace, worst ({rule})", value, 0.98, True, place(row)))
+        if self.simulated:
+            known = max(chain.known for chain in self.simulated)
+            made.append(("simulated, costs known: order / cheapest, worst", known, 1 + 1e-6, False, ""))
+            worst = max(chain.found for chain in self.simulated)
+            made.append(("simulated, costs measured: order / cheapest, worst", worst, 1.02, False, ""))
+        return made
+
+    def facts(self) -> dict[str, str]:
+        """About the machine and the run."""
+        version = subprocess.run([self.command, "--version"], capture_output=True, text=True).stdout.strip()
+        return {
+            "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} CPUs, load {os.getloadavg()[0]:.1f}",
+            "headrace": version,
+            "rounds": str(self.args.rounds),
+            "seed": str(self.seed),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The table."""
+        yield "plan: the orders of each rule, CPU us per record as predicted and measured, gain over the written order"
+        for key, text in self.facts().items():
+            yield f"  {key:<12} {text}"
+        heading = (
+            f"{'rule':<10}{'strictness':<12}{'predicted':>11}{'gain':>7}{'measured':>11}{'gain':>7}{'records/s':>12}"
+        )
+        pipeline = ""
+        for row in self.rows:
+            if row.pipeline != pipeline:
+                pipeline = row.pipeline
+                yield f"\n  {pipeline:<18}{heading}"
+            yield self.line(row)
+        if self.simulated:
+            yield (
+                "\n  simulated chains, cost by that of the cheapest order: as written, found with known costs, "
+                "with measured ones; gain measured"
+            )
+            for chain in self.simulated:
+                note = f"  dropped: {chain.dropped}" if chain.dropped else ""
+                yield f"  {'':<18}{chain.written:>8.3f}{chain.known:>9.3f}{chain.found:>9.3f}{chain.gain:>9.2f}{note}"
+        yield ""
+        for what, value, limit, at_least, where in self.worst():
+            reached = value >= limit if at_least else value <= limit
+            yield (
+                f"  {what:<62} {value:8.4g}, claim {'>=' if at_least else '<='} {limit:.6g}: "
+                f"{'reached' if reached else 'NOT REACHED'}{' (' + where + ')' if where else ''}"
+            )
+
+    def line(self, row: Row) -> str:
+        """A row of the table."""
+        base, order = self.base(row), row.order
+        name = f"  {'':<18}{row.rule:<10}{row.strictness:<12}"
+        if order is base and row.rule != AS_WRITTEN:
+            return f"{name}{SAME}{'; ' + row.note if row.note else ''}"
+        return (
+            f"{name}{order.predicted_ns / 1e3:>11.4g}{base.predicted_ns / order.predicted_ns:>7.2f}"
+            f"{statistics.median(order.cpu_ns) / 1e3:>11.4g}{gain(base, order):>7.2f}"
+            f"{statistics.median(order.rate):>12.5g}"
+        )
+
+    def json(self) -> str:
+        """The table as JSON."""
+        rows = [
+            {
+                "pipeline": row.pipeline,
+                "rule": row.rule,
+                "strictness": row.strictness or None,
+                "nodes": row.order.nodes,
+                "as_written": row.order is self.base(row),
+                "dropped": row.note or None,
+                "predicted_ns": row.order.predicted_ns,
+                "cpu_ns": row.order.cpu_ns,
+                "records_per_second": row.order.rate,
+                "gain": gain(self.base(row), row.order),
+            }
+            for row in self.rows
+        ]
+        claims = [
+            {"claim": what, "value": value, "at_least" if at_least else "at_most": limit, "where": where or None}
+            for what, value, limit, at_least, where in self.worst()
+        ]
+        chains = [vars(chain) for chain in self.simulated]
+        return json.dumps({"facts": self.facts(), "rows": rows, "simulated": chains, "claims": claims})
+
+
+def place(row: Row) -> str:
+    """A row in words."""
+    return f"{row.pipeline}, {row.strictness}"
+
+
+def main() -> None:
+    """Parses the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("photos", help="a folder of photos; sounds, digits and text are taken from those beside it")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=3, help="to profile a pipeline")
+    parser.add_argument("--only", help='names of pipelines, comma-separated; "simulated" for the chains')
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="of the simulated chains")
+    args = parser.parse_args()
+    bench = Bench(args.build.resolve(), args)
+    bench.run()
+    print(bench.json() if args.json else "\n".join(bench.lines()))
+
+
+if __name__ == "__main__":
+    main()
