@@ -1,12 +1,7 @@
 /*
- * opt/order.c - orders of a chain: search by dynamic programming over sets of steps.
- *
- * A set is worth looking at if it holds all steps that its members must come after. The
- * steps of a set multiply the bytes and the number of records in any order alike, so the
- * cheapest way to run it is that of the set without one last step, and that step. Time is
- * O(2^k k) for k steps, memory 25 bytes a set.
+ * opt/order.c - orders of a chain: what one costs, how many there are, the cheapest.
  */
-#include "opt/order.h"
+#include "opt/order_sets.h"
 
 #include <assert.h>
 #include <math.h>
@@ -14,8 +9,6 @@
 
 #include "core/alloc.h"
 
-/* Costs that differ by less come from rounding. */
-#define SAME 1e-12
 #define WINDOW_STEP (HR_ORDER_EXACT_MAX / 2)
 
 static uint64_t bit(size_t i)
@@ -95,121 +88,22 @@ bool hr__order_is_legal(const struct hr_order_chain *chain, const uint8_t *order
     return true;
 }
 
-/* What reaches a step: records for each of the source, and bytes of all of them. */
-struct flow {
-    double records, bytes;
-};
-
-static void pass(struct flow *flow, const struct hr_order_step *step)
-{
-    flow->records *= step->kept;
-    flow->bytes *= step->kept * step->growth;
-}
-
-/* Nanoseconds for each record, and for each byte. */
-static double per_record(const struct hr_order_step *step)
-{
-    return step->ns * step->fixed;
-}
-static double per_byte(const struct hr_order_step *step)
-{
-    return step->fixed < 1 ? step->ns * (1 - step->fixed) / step->bytes_in : 0;
-}
-
 double hr__order_ns(const struct hr_order_chain *chain, const uint8_t *order)
 {
-    struct flow flow = {1, chain->bytes};
+    struct hr_order_flow flow = {1, chain->bytes};
     double ns = 0;
 
     assert(hr__order_is_legal(chain, order));
     for (size_t i = 0; i < chain->step_count; i++) {
         const struct hr_order_step *step = &chain->steps[order[i]];
 
-        ns += per_record(step) * flow.records + per_byte(step) * flow.bytes;
-        pass(&flow, step);
+        ns += hr__order_step_ns(step, &flow);
+        hr__order_pass(&flow, step);
     }
     return ns;
 }
 
-/* ---- sets of the steps of a window ---- */
-
-/* `count` steps of an order in a row. Numbers below are places in the window. */
-struct window {
-    size_t count;
-    const struct hr_order_step *steps[HR_ORDER_EXACT_MAX];
-    uint32_t after[HR_ORDER_EXACT_MAX];
-    struct flow flow; /* into it */
-};
-
-static void take_window(const struct hr_order_chain *chain, const uint8_t *order,
-                        size_t from, size_t to, struct window *ret_window)
-{
-    struct flow flow = {1, chain->bytes};
-
-    assert(from < to && to - from <= HR_ORDER_EXACT_MAX);
-    memset(ret_window, 0, sizeof *ret_window);
-    for (size_t i = 0; i < from; i++)
-        pass(&flow, &chain->steps[order[i]]);
-    ret_window->flow = flow;
-    ret_window->count = to - from;
-    for (size_t i = from; i < to; i++) {
-        ret_window->steps[i - from] = &chain->steps[order[i]];
-        for (size_t k = from; k < i; k++)
-            if ((chain->steps[order[i]].after & bit(order[k])) != 0)
-                ret_window->after[i - from] |= (uint32_t)bit(k - from);
-    }
-}
-
-/* By set of steps that have run. */
-struct sets {
-    double *ns;        /* least; HUGE_VAL: the set lacks what a member must come after */
-    struct flow *flow; /* behind them */
-    uint8_t *last;     /* the step that the cheapest order ends with */
-    void *memory;
-};
-
-static bool make_sets(size_t steps, struct sets *sets)
-{
-    size_t count = (size_t)1 << steps;
-
-    sets->memory =
-        hr__malloc(count * (sizeof *sets->flow + sizeof *sets->ns + sizeof *sets->last));
-    if (sets->memory == NULL)
-        return false;
-    sets->flow = sets->memory;
-    sets->ns = (double *)(sets->flow + count);
-    sets->last = (uint8_t *)(sets->ns + count);
-    return true;
-}
-
-/* The cheapest last step of a set whose subsets are known. */
-static void fill_set(const struct window *window, const double (*price)[2], uint32_t set,
-                     const struct sets *sets)
-{
-    uint32_t first = (uint32_t)__builtin_ctz(set);
-    double least = HUGE_VAL;
-
-    sets->flow[set] = sets->flow[set & (set - 1)];
-    pass(&sets->flow[set], window->steps[first]);
-    sets->last[set] = 0;
-    /* From the last step on: of equal costs the one that is as written is found first. */
-    for (uint32_t left = set; left != 0;) {
-        uint32_t at = 31 - (uint32_t)__builtin_clz(left);
-        uint32_t rest = set & ~(1U << at);
-        double ns;
-
-        left &= ~(1U << at);
-        if ((window->after[at] & ~rest) != 0)
-            continue;
-        ns = sets->ns[rest] + price[at][0] * sets->flow[rest].records +
-             price[at][1] * sets->flow[rest].bytes;
-        if (ns < least - SAME * ns) {
-            least = ns;
-            sets->last[set] = (uint8_t)at;
-        }
-    }
-    sets->ns[set] = least;
-}
+/* ---- sections ---- */
 
 /* Puts [from, to) of the order into its cheapest order; *ret_gained if that is cheaper.
  */
@@ -217,62 +111,25 @@ static enum hr_err
 order_window(const struct hr_order_chain *chain, uint8_t *order, size_t from, size_t to,
              bool *ret_gained, struct hr_error *reterr)
 {
-    double price[HR_ORDER_EXACT_MAX][2], was = hr__order_ns(chain, order);
+    double was = hr__order_ns(chain, order);
     uint8_t kept[HR_ORDER_STEPS_MAX], found[HR_ORDER_STEPS_MAX];
-    struct window window;
-    struct sets sets;
+    struct hr_order_window window;
+    struct hr_order_sets sets;
 
-    take_window(chain, order, from, to, &window);
-    if (!make_sets(window.count, &sets))
-        return hr__fail(reterr, HR_ERR_MEMORY, "no memory to order %zu steps",
-                        window.count);
-    for (size_t i = 0; i < window.count; i++) {
-        price[i][0] = per_record(window.steps[i]);
-        price[i][1] = per_byte(window.steps[i]);
-    }
-    sets.ns[0] = 0;
-    sets.flow[0] = window.flow;
-    for (uint32_t set = 1; set < (uint32_t)1 << window.count; set++)
-        fill_set(&window, (const double(*)[2])price, set, &sets);
+    hr__order_window(chain, order, from, to, &window);
+    HR_TRY(hr__order_sets(&window, &sets, reterr));
     memcpy(kept, order, chain->step_count);
     memcpy(found, order, chain->step_count);
     for (uint32_t set = ((uint32_t)1 << window.count) - 1, i = (uint32_t)to; set != 0;) {
         found[--i] = kept[from + sets.last[set]];
         set &= ~(1U << sets.last[set]);
     }
-    hr__free(sets.memory);
+    hr__order_sets_finish(&sets);
     assert(hr__order_is_legal(chain, found));
-    *ret_gained = hr__order_ns(chain, found) < was - SAME * was;
+    *ret_gained = hr__order_ns(chain, found) < was - HR_ORDER_SAME * was;
     if (*ret_gained)
         memcpy(order, found, chain->step_count);
     return HR_OK;
-}
-
-/* ---- sections ---- */
-
-/* The end of the section that begins at `from`: the first place that no step can cross.
- */
-static size_t section_end(const struct hr_order_chain *chain, size_t from)
-{
-    /* All that the steps from `from` on must come after, steps between included. */
-    uint64_t all[HR_ORDER_STEPS_MAX];
-
-    for (size_t i = 0; i < chain->step_count; i++) {
-        all[i] = chain->steps[i].after;
-        for (size_t k = 0; k < i; k++)
-            if ((all[i] & bit(k)) != 0)
-                all[i] |= all[k];
-    }
-    for (size_t end = from + 1; end < chain->step_count; end++) {
-        uint64_t section = (bit(end) - 1) & ~(bit(from) - 1);
-        bool crossed = false;
-
-        for (size_t i = end; i < chain->step_count && !crossed; i++)
-            crossed = (section & ~all[i]) != 0;
-        if (!crossed)
-            return end;
-    }
-    return chain->step_count;
 }
 
 static enum hr_err
@@ -304,7 +161,7 @@ enum hr_err hr__order_find(const struct hr_order_chain *chain, struct hr_order *
     for (size_t i = 0; i < chain->step_count; i++)
         made.steps[i] = (uint8_t)i;
     for (size_t from = 0, to; from < chain->step_count; from = to) {
-        to = section_end(chain, from);
+        to = hr__order_section_end(chain, from);
         HR_TRY(order_section(chain, made.steps, from, to, &made.best, reterr));
     }
     made.ns = hr__order_ns(chain, made.steps);
@@ -317,7 +174,7 @@ static enum hr_err count_section(const struct hr_order_chain *chain, size_t from
                                  size_t to, double *ret_count, struct hr_error *reterr)
 {
     uint8_t written[HR_ORDER_STEPS_MAX];
-    struct window window;
+    struct hr_order_window window;
     double *orders;
 
     if (to - from > HR_ORDER_EXACT_MAX) {
@@ -326,7 +183,7 @@ static enum hr_err count_section(const struct hr_order_chain *chain, size_t from
     }
     for (size_t i = 0; i < chain->step_count; i++)
         written[i] = (uint8_t)i;
-    take_window(chain, written, from, to, &window);
+    hr__order_window(chain, written, from, to, &window);
     orders = hr__malloc(((size_t)1 << window.count) * sizeof *orders);
     if (orders == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY,
@@ -353,7 +210,7 @@ enum hr_err hr__order_count(const struct hr_order_chain *chain, double *ret_coun
     for (size_t from = 0, to; from < chain->step_count; from = to) {
         double section;
 
-        to = section_end(chain, from);
+        to = hr__order_section_end(chain, from);
         HR_TRY(count_section(chain, from, to, &section, reterr));
         count *= section;
     }

@@ -68,6 +68,15 @@ HR_CHECK enum hr_err hr__order_count(const struct hr_order_chain *chain,
 HR_CHECK enum hr_err hr__order_find(const struct hr_order_chain *chain,
                                     struct hr_order *ret_order, struct hr_error *reterr);
 
+/*
+ * The same, but of the orders that cost the same, the one that cedar (Zhao et al., VLDB
+ * 2024) finds first: it lists all legal orders and keeps the first of the cheapest. Falls
+ * back to hr__order_find() where barriers leave more than HR_ORDER_EXACT_MAX steps in a
+ * row.
+ */
+HR_CHECK enum hr_err hr__order_cedar(const struct hr_order_chain *chain,
+                                     struct hr_order *ret_order, struct hr_error *reterr);
+
 /* What Pecan's rule reads of a step. */
 struct hr_pecan_step {
     double inflation; /* bytes after it by bytes before it */
