@@ -27,6 +27,12 @@ struct ext_registry *ext_registry_create(struct ext_state *state)
     return registry;
 }
 
+struct ext_registry *ext_registry_ref(struct ext_registry *registry)
+{
+    atomic_fetch_add(&registry->refs, 1);
+    return registry;
+}
+
 void ext_registry_unref(struct ext_registry *registry)
 {
     if (registry != NULL && atomic_fetch_sub(&registry->refs, 1) == 1)
@@ -106,7 +112,7 @@ int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *f
     code->list = code->kind == EXT_SOURCE ? list_of(function) : NULL;
     code->several = code->kind == EXT_SOURCE ? several_of(function) : NULL;
     code->registry = registry;
-    atomic_fetch_add(&registry->refs, 1);
+    ext_registry_ref(registry);
     ext_mutex_lock(&registry->mutex);
     code->function = Py_NewRef(function);
     code->next = registry->codes;

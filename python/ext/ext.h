@@ -140,6 +140,7 @@ struct ext_graph {
     PyObject_HEAD PyObject *weak;
     struct hr_graph *graph;
     struct ext_registry *registry;
+    PyObject *origin; /* the graph whose code and host it shares, or NULL */
     struct ext_host *host;
     PyThread_type_lock lock; /* serialises access to the handle */
     atomic_ulong owner;      /* thread that holds the lock, 0 for none */
@@ -152,6 +153,17 @@ extern PyType_Spec ext_graph_spec;
  * Error set if this thread already holds the lock. */
 int ext_graph_lock(struct ext_graph *graph);
 void ext_graph_unlock(struct ext_graph *graph);
+
+/* A graph with the code of `origin`, which it keeps. Takes over `handle`. */
+PyObject *ext_graph_reordered(PyObject *origin, struct hr_graph *handle);
+
+/* Converts text of the library to str and frees it. */
+PyObject *ext_take_text(char *text);
+
+/* ---- optimize.c ---- */
+
+PyObject *ext_graph_profile(PyObject *self, PyObject *args);
+PyObject *ext_graph_optimize(PyObject *self, PyObject *args);
 
 /* ---- iter.c ---- */
 
@@ -279,6 +291,7 @@ struct ext_code {
 /* A registry with one reference; NULL with MemoryError set. Unref may run without an
  * interpreter. */
 struct ext_registry *ext_registry_create(struct ext_state *state);
+struct ext_registry *ext_registry_ref(struct ext_registry *registry);
 void ext_registry_unref(struct ext_registry *registry);
 
 /* Registers `function`; -1 with an exception set. `ret_code->user` holds a reference,

@@ -48,8 +48,9 @@ void ext_graph_unlock(struct ext_graph *graph)
 
 /* ---- life ---- */
 
-/* Takes over `handle`, which may be NULL for out of memory. */
-static PyObject *create(PyTypeObject *type, struct hr_graph *handle)
+/* Takes over `handle`, which may be NULL for out of memory. `origin`: the graph whose
+ * code it uses, or NULL. */
+static PyObject *create(PyTypeObject *type, struct hr_graph *handle, PyObject *origin)
 {
     struct ext_graph *graph = NULL;
 
@@ -62,7 +63,9 @@ static PyObject *create(PyTypeObject *type, struct hr_graph *handle)
     }
     graph->graph = handle;
     graph->forks = ext_forks();
-    graph->registry = ext_registry_create(PyType_GetModuleState(type));
+    graph->registry = origin != NULL ? ext_registry_ref(of(origin)->registry)
+                                     : ext_registry_create(PyType_GetModuleState(type));
+    graph->origin = Py_XNewRef(origin);
     graph->lock = PyThread_allocate_lock();
     ext_count(EXT_GRAPH, 1);
     if (graph->lock == NULL || graph->registry == NULL) {
@@ -72,27 +75,34 @@ static PyObject *create(PyTypeObject *type, struct hr_graph *handle)
     return (PyObject *)graph;
 }
 
+PyObject *ext_graph_reordered(PyObject *origin, struct hr_graph *handle)
+{
+    return create(Py_TYPE(origin), handle, origin);
+}
+
 static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     if (!PyArg_ParseTuple(args, ":Graph"))
         return NULL;
     if (kwargs != NULL && PyDict_Size(kwargs) > 0)
         return PyErr_SetString(PyExc_TypeError, "Graph takes no arguments"), NULL;
-    return create(type, hr_graph_create());
+    return create(type, hr_graph_create(), NULL);
 }
 
 static int graph_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
+    Py_VISIT(of(self)->origin); /* which owns the code, if there is one */
     if (of(self)->host != NULL && ext_host_visit(of(self)->host, visit, arg) != 0)
         return -1;
-    return of(self)->registry != NULL ? ext_registry_visit(of(self)->registry, visit, arg)
-                                      : 0;
+    return of(self)->registry != NULL && of(self)->origin == NULL
+               ? ext_registry_visit(of(self)->registry, visit, arg)
+               : 0;
 }
 
 static int graph_clear(PyObject *self)
 {
-    if (of(self)->registry != NULL)
+    if (of(self)->registry != NULL && of(self)->origin == NULL)
         ext_registry_clear(of(self)->registry);
     ext_host_clear(of(self));
     return 0;
@@ -109,6 +119,7 @@ static void graph_dealloc(PyObject *self)
     graph_clear(self);
     hr_graph_unref(graph->graph);
     ext_registry_unref(graph->registry);
+    Py_XDECREF(graph->origin);
     if (graph->lock != NULL)
         PyThread_free_lock(graph->lock);
     ext_count(EXT_GRAPH, -1);
@@ -171,7 +182,7 @@ static PyObject *read_graph(PyTypeObject *type, const char *name, const char *te
     Py_DECREF(copy);
     if (code != HR_OK)
         return ext_raise(PyType_GetModuleState(type), &error, NULL, NULL);
-    return create(type, graph);
+    return create(type, graph, NULL);
 }
 
 static PyObject *graph_load(PyObject *type, PyObject *args)
@@ -301,8 +312,7 @@ static PyObject *graph_freeze(PyObject *self, PyObject *unused)
 
 /* ---- telling ---- */
 
-/* Converts text of the library to str and frees it. */
-static PyObject *take_text(char *text)
+PyObject *ext_take_text(char *text)
 {
     PyObject *string = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 
@@ -343,7 +353,7 @@ static PyObject *graph_print(PyObject *self, PyObject *args)
         return NULL;
     code = hr_graph_print(of(self)->graph, format, &text, &error);
     ext_graph_unlock(of(self));
-    return code == HR_OK ? take_text(text)
+    return code == HR_OK ? ext_take_text(text)
                          : ext_raise(of(self)->registry->state, &error, NULL, NULL);
 }
 
@@ -374,7 +384,7 @@ static PyObject *tell_plan(PyObject *self, PyObject *args, plan_fn *tell)
     Py_END_ALLOW_THREADS;
     ext_graph_unlock(of(self));
     Py_DECREF(copy);
-    return code == HR_OK ? take_text(text)
+    return code == HR_OK ? ext_take_text(text)
                          : ext_raise(of(self)->registry->state, &error, NULL, NULL);
 }
 
@@ -394,76 +404,6 @@ print_plan(struct hr_graph *graph, const struct hr_iter_options *options, bool j
 static PyObject *graph_plan(PyObject *self, PyObject *args)
 {
     return tell_plan(self, args, print_plan);
-}
-
-struct profiling {
-    PyThreadState *released; /* while the graph runs */
-    bool raised;             /* by a signal's handler */
-};
-
-static bool watch_signals(void *user, uint64_t done, uint64_t all)
-{
-    struct profiling *profiling = user;
-
-    (void)done, (void)all;
-    PyEval_RestoreThread(profiling->released);
-    profiling->raised = PyErr_CheckSignals() < 0;
-    profiling->released = PyEval_SaveThread();
-    return !profiling->raised;
-}
-
-/* The text of a profile. */
-static enum hr_err
-profile_text(struct hr_graph *graph, const struct hr_profile_options *options,
-             char **ret_text, struct hr_error *reterr)
-{
-    struct hr_profile *profile = NULL;
-    enum hr_err code = hr_graph_profile(graph, options, &profile, reterr);
-
-    if (code == HR_OK)
-        code = hr_profile_print(profile, ret_text, reterr);
-    hr_profile_free(profile);
-    return code;
-}
-
-static PyObject *graph_profile(PyObject *self, PyObject *args)
-{
-    struct hr_profile_options options;
-    struct profiling profiling = {NULL, false};
-    unsigned long long seed;
-    struct hr_error error = {0};
-    PyObject *fatal;
-    long long records;
-    char *text = NULL;
-    enum hr_err code;
-    int is_inline, fuse;
-
-    hr_profile_options_init(&options);
-    if (!PyArg_ParseTuple(args, "KLddpip", &seed, &records, &options.seconds_max,
-                          &options.width, &is_inline, &options.threads, &fuse))
-        return NULL;
-    options.seed = seed;
-    options.records_max = records;
-    options.variant = is_inline ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
-    options.fuse = fuse != 0;
-    options.progress = watch_signals;
-    options.user = &profiling;
-    if (ext_graph_lock(of(self)) < 0)
-        return NULL;
-    profiling.released = PyEval_SaveThread();
-    code = profile_text(of(self)->graph, &options, &text, &error);
-    PyEval_RestoreThread(profiling.released);
-    ext_graph_unlock(of(self));
-    if (code == HR_OK)
-        return take_text(text);
-    fatal = ext_fatal_take(of(self)->registry);
-    if (fatal != NULL && !profiling.raised)
-        PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
-    else if (!profiling.raised)
-        ext_raise(of(self)->registry->state, &error, NULL,
-                  ext_kept_take(of(self)->registry, &error));
-    Py_XDECREF(fatal);
-    return NULL;
 }
 
 static PyObject *graph_record_count(PyObject *self, PyObject *unused)
@@ -536,7 +476,7 @@ node_dict(struct ext_graph *graph, size_t at, const struct hr_node_info *info)
         return ext_raise(graph->registry->state, &error, NULL, NULL);
     }
     return Py_BuildValue("{s:s,s:s,s:N,s:N}", "name", info->name, "op", info->op,
-                         "inputs", inputs, "params", take_text(params));
+                         "inputs", inputs, "params", ext_take_text(params));
 }
 
 static PyObject *graph_nodes(PyObject *self, PyObject *unused)
@@ -669,9 +609,12 @@ static PyMethodDef graph_methods[] = {
      "explain(options, json) -> str\n--\n\nThe plan in words, or as JSON."              },
     {"plan",         graph_plan,         METH_VARARGS,
      "plan(options, json) -> str\n--\n\nThe whole plan as YAML or JSON."                },
-    {"profile",      graph_profile,      METH_VARARGS,
+    {"profile",      ext_graph_profile,  METH_VARARGS,
      "profile(seed, records, seconds, width, inline, threads, fuse) -> str\n--\n\n"
      "What each node costs, as JSON (hr_graph_profile)."                                },
+    {"optimize",     ext_graph_optimize, METH_VARARGS,
+     "optimize(profile, rule, strictness, records, seed, tick) -> (Graph, dict)\n--\n\n"
+     "The nodes in the cheapest order (hr_graph_optimize), or the graph itself."        },
     {NULL,           NULL,               0,                         NULL                },
 };
 

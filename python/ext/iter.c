@@ -592,14 +592,6 @@ static PyObject *iter_close(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *take_text(char *text)
-{
-    PyObject *string = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-
-    hr_free(text);
-    return string;
-}
-
 /* The text of hr_iter_save or hr_iter_trace. */
 static PyObject *
 iter_text(struct ext_iter *iter,
@@ -618,7 +610,7 @@ iter_text(struct ext_iter *iter,
         hr_free(text);
         return NULL;
     }
-    return code == HR_OK ? take_text(text)
+    return code == HR_OK ? ext_take_text(text)
                          : ext_raise(state_of(iter), &error, NULL, NULL);
 }
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .fieldspec import Spec, spec
     from .loader import Loader, UnknownLengthError
     from .mixing import mix
+    from .optimizing import Optimization, optimize
     from .pipeline import Pipeline
     from .sources import (
         arrow,
@@ -98,6 +99,7 @@ _NAMES = {
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "mixing": "mix",
+    "optimizing": "Optimization optimize",
     "pipeline": "Pipeline",
     "sources": "arrow coco concat csv files from_yaml idx jsonl lines list lmdb load npy parquet range records tar "
     "tfrecord voc zip",
@@ -144,6 +146,7 @@ __all__ = [
     "Loader",
     "MissingFileError",
     "NotFoundError",
+    "Optimization",
     "OutOfMemoryError",
     "Pipeline",
     "Ragged",
@@ -177,6 +180,7 @@ __all__ = [
     "mix",
     "npy",
     "ops",
+    "optimize",
     "parquet",
     "range",
     "records",

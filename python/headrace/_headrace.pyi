@@ -70,6 +70,17 @@ class EpochSize(TypedDict):
     shards: bool
     ranks_differ: bool
 
+class OptimizeResult(TypedDict):
+    moved: int
+    best: bool
+    written_ns: float
+    predicted_ns: float
+    records: int
+    difference: float
+    written_run_ns: float
+    run_ns: float
+    dropped: str  # "": no order was
+
 class Graph:
     def __init__(self) -> None: ...
     @staticmethod
@@ -111,6 +122,17 @@ class Graph:
     ) -> str:
         """JSON of hr_graph_profile; records 0: no limit; threads 0: one per CPU. A signal handler
         (Ctrl-C) runs within a batch, and its exception is raised."""
+    def optimize(
+        self,
+        profile: str,
+        rule: int,  # enum hr_rule
+        strictness: int,  # enum hr_strictness
+        records: int,
+        seed: int,
+        tick: Callable[[], object] | None,
+    ) -> tuple[Graph, OptimizeResult]:
+        """hr_graph_optimize: the graph in the new order, which shares the code of this one; or this
+        one. Signals as for profile; an exception of `tick`, which is called once per batch, is raised."""
 
 class Iter:
     def __init__(self, graph: Graph, options: dict[str, Any]) -> None:

@@ -24,3 +24,5 @@ Output: TypeAlias = Literal["torch", "numpy", "jax", "headrace"]
 OnError: TypeAlias = Literal["fail", "skip", "substitute"]
 Even: TypeAlias = Literal["none", "drop", "repeat", "steps"]
 Shard: TypeAlias = Literal["auto"] | tuple[int, int] | None
+Strictness: TypeAlias = Literal["exact", "close", "relaxed"]
+Rule: TypeAlias = Literal["headrace", "pecan", "written"]

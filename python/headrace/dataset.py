@@ -248,7 +248,7 @@ class Stream:
         self._start = start
         self.dataset = dataset  # what the user gave
         self.__name__ = name  # for messages
-        self._once = once  # an iterator, which can be read once only
+        self.once = once  # an iterator, which can be read once only
         self.layout: Layout | None = None
         self._lock = threading.Lock()
         self._opened: Iterator[Any] | None = None
@@ -282,7 +282,7 @@ class Stream:
                 begun = itertools.chain(self._peeked, self._opened)
                 self._opened, self._peeked = None, []
                 return begun
-        if self._once:
+        if self.once:
             raise RuntimeError(
                 "an iterator can be read once only, and this one was; give hr.from_generator the function that makes it"
             )

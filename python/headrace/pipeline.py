@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 from . import _headrace, build, fieldspec, user_code
 from ._check import checked, checked_op, one_of, path_of
 from ._ops import Methods
-from ._types import DType, PathLike, Variant
+from ._types import DType, PathLike, Rule, Strictness, Variant
 from .errors import ArgumentError, GraphError, ReadError, translated
 from .node import Node, checked_params, numbered
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from .loader import Loader, LoaderOptions
+    from .optimizing import Optimization
     from .packing import Packed, PackFormat, PackOptions
     from .profiling import Profile
 
@@ -347,6 +348,52 @@ class Pipeline(Methods):
         from .profiling import profile
 
         return profile(self._built.graph, seconds, records, width, threads, fuse, seed)
+
+    @checked
+    def optimize(
+        self,
+        *,
+        strictness: Strictness = "exact",
+        rule: Rule = "headrace",
+        profile: Profile | PathLike | None = None,
+        records: int = 64,
+        seconds: float = 5.0,
+        seed: int = 0,
+    ) -> Pipeline:
+        """The pipeline with its operators in the order that is cheapest.
+
+            fast = train.optimize()
+            print(fast.report)
+
+        Operators move only as they commute, and keep their random draws. `keep_position=True` pins one,
+        `depends_on=` orders two; your own functions never move. Both orders are run over the same records
+        and compared; an order whose records differ by more than `strictness` allows, or that is slower, is
+        dropped, and the pipeline stays as written. `report` of the result says which.
+
+        Args:
+            strictness: how far records may differ from those of the written order: "exact" (default): not at
+                all; "close": by rounding, at most 1 % of a field's range; "relaxed": as other augmentations
+                of the same record do.
+            rule: how the order is found: "headrace" (default): the cheapest legal one by the profile; "pecan":
+                Pecan's AutoOrder, for comparison; "written": as written.
+            profile: what the operators cost, from `profile(fuse=True)`, or the path of a file with one.
+                Default: it is measured.
+            records: that both orders are run over. Default 64.
+            seconds: to measure costs for, at most about. Default 5.
+            seed: of order and augmentation, while measuring and comparing.
+
+        Raises:
+            StateError: the profile knows nothing of an operator that might move.
+            HeadraceError: an argument is wrong, or the pipeline cannot be run.
+        """
+        from .optimizing import optimized
+
+        return optimized(self, strictness, rule, profile, records, seconds, seed)
+
+    @property
+    def report(self) -> Optimization | None:
+        """What `optimize` found, if it returned this pipeline; else None."""
+        return self.__dict__.get("_report")
 
     @checked
     def loader(self, **options: Unpack[LoaderOptions]) -> Loader:

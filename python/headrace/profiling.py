@@ -66,17 +66,19 @@ class Profile:
             file.write(self.text)
 
 
-def _number(name: str, value: Any, kind: str) -> Any:
+def number(name: str, value: Any, kind: str, called: str = "profile") -> Any:
+    """`value` as a number of that kind; ArgumentError if it is none."""
     whole = kind == "whole number"
     if isinstance(value, bool) or not hasattr(value, "__index__" if whole else "__float__"):
-        raise ArgumentError(f"profile(): {name} is a {kind}, not {value!r:.60}", param=name)
+        raise ArgumentError(f"{called}(): {name} is a {kind}, not {value!r:.60}", param=name)
     return value.__index__() if whole else float(value)
 
 
-def _count(name: str, value: Any, most: int) -> int:
-    value = _number(name, value, "whole number")
+def count(name: str, value: Any, most: int = (1 << 63) - 1, called: str = "profile") -> int:
+    """`value` as a whole number from 0 to `most`; ArgumentError if it is none."""
+    value = number(name, value, "whole number", called)
     if not 0 <= value <= most:
-        raise ArgumentError(f"profile(): {name} is 0 to {most}, not {value!r:.60}", param=name)
+        raise ArgumentError(f"{called}(): {name} is 0 to {most}, not {value!r:.60}", param=name)
     return int(value)
 
 
@@ -90,16 +92,16 @@ def profile(
     seed: int,
 ) -> Profile:
     """`Pipeline.profile`."""
-    seconds = _number("seconds", seconds, "number of seconds")
-    width = _number("width", width, "number")
+    seconds = number("seconds", seconds, "number of seconds")
+    width = number("width", width, "number")
     if not isinstance(fuse, bool):
         raise ArgumentError(f"profile(): fuse is True or False, not {fuse!r:.60}", param="fuse")
     for name, value in (("seconds", seconds), ("width", width)):
         if not 0 < value <= 86400:
             raise ArgumentError(f"profile(): {name} is above 0 and at most 86400, not {value!r}", param=name)
-    records = 0 if records is None else max(_count("records", records, (1 << 63) - 1), 1)
-    seed = _count("seed", seed, (1 << 63) - 1)
-    count = 0 if threads is None else _count("threads", threads, 4096)
+    records = 0 if records is None else max(count("records", records), 1)
+    seed = count("seed", seed)
+    used = 0 if threads is None else count("threads", threads, 4096)
     with translated():
-        text = graph.profile(seed, records, seconds, width, threads == 0, count, fuse)
+        text = graph.profile(seed, records, seconds, width, threads == 0, used, fuse)
     return Profile(text)

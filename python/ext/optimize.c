@@ -1,0 +1,206 @@
+/*
+ * What the nodes of a graph cost, and their cheapest order. Both run the graph for
+ * seconds, so they release the interpreter's lock, and take it several times per second
+ * to serve signals.
+ */
+#include "ext.h"
+
+#include <string.h>
+
+#include "headrace/optimize.h"
+
+/* What the library's progress function needs. */
+struct running {
+    PyThreadState *released; /* while the library runs */
+    PyObject *tick;          /* called in between, or None */
+    bool raised;             /* by a signal's handler, or by `tick` */
+};
+
+static bool look_around(void *user, uint64_t done, uint64_t all)
+{
+    struct running *running = user;
+
+    (void)done, (void)all;
+    PyEval_RestoreThread(running->released);
+    running->raised = PyErr_CheckSignals() < 0;
+    if (!running->raised && running->tick != Py_None) {
+        PyObject *result = PyObject_CallFunction(running->tick, NULL);
+
+        running->raised = result == NULL;
+        Py_XDECREF(result);
+    }
+    running->released = PyEval_SaveThread();
+    return !running->raised;
+}
+
+/* The exception of a run that failed. */
+static PyObject *
+fail(struct ext_graph *graph, const struct running *running, const struct hr_error *error)
+{
+    struct ext_registry *registry = graph->registry;
+    PyObject *fatal = ext_fatal_take(registry);
+
+    if (fatal != NULL && !running->raised)
+        PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
+    else if (!running->raised)
+        ext_raise(registry->state, error, NULL, ext_kept_take(registry, error));
+    Py_XDECREF(fatal);
+    return NULL;
+}
+
+/* Freezes the graph and takes a reference to it, which can be used without the lock: a
+ * frozen graph never changes. NULL with an exception set. */
+static struct hr_graph *take_frozen(struct ext_graph *graph)
+{
+    struct hr_error error = {0};
+    struct hr_graph *handle;
+    enum hr_err code;
+
+    if (ext_graph_lock(graph) < 0)
+        return NULL;
+    handle = graph->graph;
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_graph_freeze(handle, &error);
+    Py_END_ALLOW_THREADS;
+    hr_graph_ref(handle);
+    ext_graph_unlock(graph);
+    if (code == HR_OK)
+        return handle;
+    hr_graph_unref(handle);
+    ext_raise(graph->registry->state, &error, NULL,
+              ext_kept_take(graph->registry, &error));
+    return NULL;
+}
+
+/* ---- costs ---- */
+
+/* The text of a profile. */
+static enum hr_err
+profile_text(struct hr_graph *graph, const struct hr_profile_options *options,
+             char **ret_text, struct hr_error *reterr)
+{
+    struct hr_profile *profile = NULL;
+    enum hr_err code = hr_graph_profile(graph, options, &profile, reterr);
+
+    if (code == HR_OK)
+        code = hr_profile_print(profile, ret_text, reterr);
+    hr_profile_free(profile);
+    return code;
+}
+
+PyObject *ext_graph_profile(PyObject *self, PyObject *args)
+{
+    struct ext_graph *graph = (struct ext_graph *)self;
+    struct hr_profile_options options;
+    struct running running = {.tick = Py_None};
+    unsigned long long seed;
+    struct hr_error error = {0};
+    struct hr_graph *handle;
+    long long records;
+    char *text = NULL;
+    enum hr_err code;
+    int is_inline, fuse;
+
+    hr_profile_options_init(&options);
+    if (!PyArg_ParseTuple(args, "KLddpip:profile", &seed, &records, &options.seconds_max,
+                          &options.width, &is_inline, &options.threads, &fuse))
+        return NULL;
+    options.seed = seed;
+    options.records_max = records;
+    options.variant = is_inline ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
+    options.fuse = fuse != 0;
+    options.progress = look_around;
+    options.user = &running;
+    handle = take_frozen(graph);
+    if (handle == NULL)
+        return NULL;
+    ext_registry_begin(graph->registry);
+    running.released = PyEval_SaveThread();
+    code = profile_text(handle, &options, &text, &error);
+    PyEval_RestoreThread(running.released);
+    hr_graph_unref(handle);
+    if (code != HR_OK)
+        fail(graph, &running, &error);
+    ext_registry_end(graph->registry);
+    return code == HR_OK ? ext_take_text(text) : NULL;
+}
+
+/* ---- order ---- */
+
+static enum hr_err
+find_order(struct hr_graph *graph, const char *text, size_t bytes,
+           const struct hr_optimize_options *options, struct hr_graph **ret_graph,
+           struct hr_optimize_result *result, struct hr_error *reterr)
+{
+    struct hr_profile *profile = NULL;
+    enum hr_err code = hr_profile_parse(text, bytes, "the profile", &profile, reterr);
+
+    if (code == HR_OK)
+        code = hr_graph_optimize(graph, profile, options, ret_graph, result, reterr);
+    hr_profile_free(profile);
+    return code;
+}
+
+/* Takes over `found`, which is the graph itself if it stays as it is. */
+static PyObject *
+result_tuple(PyObject *self, struct hr_graph *found, const struct hr_optimize_result *r)
+{
+    PyObject *graph, *about;
+
+    if (found == ((struct ext_graph *)self)->graph) {
+        hr_graph_unref(found);
+        graph = Py_NewRef(self);
+    } else {
+        graph = ext_graph_reordered(self, found);
+    }
+    if (graph == NULL)
+        return NULL;
+    about = Py_BuildValue(
+        "{s:n,s:N,s:d,s:d,s:L,s:d,s:d,s:d,s:N}", "moved", (Py_ssize_t)r->moved, "best",
+        PyBool_FromLong(r->best), "written_ns", r->written_ns, "predicted_ns",
+        r->predicted_ns, "records", (long long)r->records, "difference", r->difference,
+        "written_run_ns", r->written_run_ns, "run_ns", r->run_ns, "dropped",
+        PyUnicode_DecodeUTF8(r->dropped, (Py_ssize_t)strlen(r->dropped), "replace"));
+    if (about == NULL)
+        Py_CLEAR(graph);
+    return about != NULL ? Py_BuildValue("(NN)", graph, about) : NULL;
+}
+
+PyObject *ext_graph_optimize(PyObject *self, PyObject *args)
+{
+    struct ext_graph *graph = (struct ext_graph *)self;
+    struct hr_optimize_options options;
+    struct hr_optimize_result result = {0};
+    struct running running = {.raised = false};
+    struct hr_graph *handle, *found = NULL;
+    struct hr_error error = {0};
+    unsigned long long seed;
+    long long records;
+    const char *text;
+    Py_ssize_t bytes;
+    int rule, strictness;
+    enum hr_err code;
+
+    hr_optimize_options_init(&options);
+    if (!PyArg_ParseTuple(args, "s#iiLKO:optimize", &text, &bytes, &rule, &strictness,
+                          &records, &seed, &running.tick))
+        return NULL;
+    options.rule = (enum hr_rule)rule;
+    options.strictness = (enum hr_strictness)strictness;
+    options.records_max = records;
+    options.seed = seed;
+    options.progress = look_around;
+    options.user = &running;
+    handle = take_frozen(graph);
+    if (handle == NULL)
+        return NULL;
+    ext_registry_begin(graph->registry);
+    running.released = PyEval_SaveThread();
+    code = find_order(handle, text, (size_t)bytes, &options, &found, &result, &error);
+    PyEval_RestoreThread(running.released);
+    hr_graph_unref(handle);
+    if (code != HR_OK)
+        fail(graph, &running, &error);
+    ext_registry_end(graph->registry);
+    return code == HR_OK ? result_tuple(self, found, &result) : NULL;
+}

@@ -1,0 +1,251 @@
+"""Pipeline.optimize: the nodes of a pipeline in the order that is cheapest.
+
+The library finds the order and compares both (headrace/optimize.h). Here the pipeline is made
+again with its nodes in other places. Names go with the nodes, and with them their random draws.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+
+from . import build
+from ._check import one_of, path_of
+from ._types import PathLike, Rule, Strictness
+from .errors import ArgumentError, ReadError, translated
+from .node import Node, Origin
+from .profiling import Profile, count, number, profile
+
+if TYPE_CHECKING:
+    from . import _headrace
+    from .pipeline import Pipeline
+
+STRICTNESS: tuple[Strictness, ...] = ("exact", "close", "relaxed")  # as enum hr_strictness
+RULES: tuple[Rule, ...] = ("headrace", "pecan", "written")  # as enum hr_rule
+
+
+class Move(NamedTuple):
+    """A node that stands elsewhere than written; places count from 1."""
+
+    node: str
+    was: int
+    now: int
+
+
+class Optimization(NamedTuple):
+    """What `Pipeline.optimize` found. Times are CPU nanoseconds per record."""
+
+    nodes: tuple[str, ...]  # names in the order of the pipeline
+    moved: tuple[Move, ...]
+    strictness: Strictness
+    rule: Rule
+    best: bool  # the profile knows no cheaper legal order
+    written_ns: float  # of the nodes that might have moved, per record of the sources: as measured
+    predicted_ns: float  # and as predicted in the new order
+    records: int  # that both orders were run over; 0 if nothing would move
+    written_run_ns: float  # of the whole pipeline, per record that was compared: as written
+    run_ns: float  # and in the new order
+    difference: float  # the largest of a level, as a part of the range of its field; 0.0: the bytes are the same
+    dropped: str  # why a cheaper order was not taken; "" if none was dropped
+    profile: Profile
+
+    @property
+    def predicted(self) -> float:
+        """How many times faster the nodes that may move should be; 1.0 if none moved."""
+        return self.written_ns / self.predicted_ns if self.moved and self.predicted_ns > 0 else 1.0
+
+    @property
+    def measured(self) -> float:
+        """How many times faster the pipeline is: CPU time of the written order by that of this one."""
+        return self.written_run_ns / self.run_ns if self.moved and self.run_ns > 0 else 1.0
+
+    def __str__(self) -> str:
+        if not self.moved:
+            why = f"\n  the cheapest by the profile was dropped: {self.dropped}" if self.dropped else ""
+            return f"no order is cheaper ({self.strictness}, rule {self.rule}){why}"
+        lines = [f"{len(self.moved)} nodes stand elsewhere ({self.strictness}, rule {self.rule})"]
+        was = {move.node: f"  (was {move.was})" for move in self.moved}
+        lines += [f"  {at:3}  {name}{was.get(name, '')}" for at, name in enumerate(self.nodes, 1)]
+        lines.append(
+            f"  CPU per record: {_time(self.written_run_ns)} as written, {_time(self.run_ns)} now: "
+            f"{self.measured:.2f}x ({self.predicted:.2f}x predicted for the nodes that may move)"
+        )
+        lines.append("  " + self._difference())
+        if not self.best:
+            lines.append("  too many nodes may move to try all orders: there may be a better one")
+        return "\n".join(lines)
+
+    def _difference(self) -> str:
+        if self.strictness == "relaxed":
+            return (
+                f"{self.records} records have the same fields, shapes and dtypes; their values are those of other "
+                "augmentations"
+            )
+        if self.difference == 0:
+            return f"{self.records} records have the same bytes"
+        return f"the levels of {self.records} records differ by at most {100 * self.difference:.2g} % of their range"
+
+
+def _time(ns: float) -> str:
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.3g} ns"
+
+
+class Settings(NamedTuple):
+    """The arguments of `Graph.optimize` that are not the profile."""
+
+    strictness: Strictness
+    rule: Rule
+    records: int
+    seed: int
+
+
+def find(
+    graph: _headrace.Graph, costs: Profile, settings: Settings, tick: Callable[[], object] | None = None
+) -> tuple[_headrace.Graph, Optimization]:
+    """The graph in the order that was found, or itself. `tick` is called in between; what it raises ends the search."""
+    with translated():
+        found, about = graph.optimize(
+            costs.text,
+            RULES.index(settings.rule),
+            STRICTNESS.index(settings.strictness),
+            settings.records,
+            settings.seed,
+            tick,
+        )
+        names, written = ([node["name"] for node in one.nodes()] for one in (found, graph))
+    moved = tuple(
+        Move(name, written.index(name) + 1, at) for at, name in enumerate(names, 1) if name != written[at - 1]
+    )
+    return found, Optimization(
+        tuple(names),
+        moved,
+        settings.strictness,
+        settings.rule,
+        about["best"],
+        about["written_ns"],
+        about["predicted_ns"],
+        about["records"],
+        about["written_run_ns"],
+        about["run_ns"],
+        about["difference"],
+        about["dropped"],
+        costs,
+    )
+
+
+def reorder(nodes: list[Node], graph: _headrace.Graph, order: tuple[str, ...]) -> Node:
+    """The output of the pipeline whose place i holds the node named order[i]; `nodes` are those of `graph`."""
+    infos = graph.nodes()
+    at = {info["name"]: i for i, info in enumerate(infos)}
+    several = {node.op for i, node in enumerate(nodes) if any(other.op == node.op for other in nodes[:i])}
+    origin = Origin() if any(node.origin is not None for node in nodes) else None
+    made = []
+    for name in order:
+        old = nodes[at[name]]
+        new = Node(old.op, old.params, (), name if old.op in several else old.name, old.code, origin)
+        new.resolved = old.resolved
+        made.append(new)
+    for info, new in zip(infos, made, strict=True):
+        new.inputs = tuple(made[i] for i in info["inputs"])
+    if origin is not None:
+        origin.nodes = made
+    used = {i for info in infos for i in info["inputs"]}
+    return next(new for i, new in enumerate(made) if i not in used)
+
+
+def _separate(built: build.Built, node: Node) -> build.Built:
+    """A graph that can be run beside others: iterables are read in a pass of its own."""
+    streams = [n.code.fn for n in built.nodes if n.code is not None and hasattr(n.code.fn, "reader")]
+    if any(getattr(stream, "once", False) for stream in streams):
+        raise ArgumentError(
+            "optimize(): the pipeline reads an iterator, which can be read once only; give hr.from_generator the "
+            "function that makes it",
+            param="pipeline",
+        )
+    return build.build(node) if streams else built
+
+
+@contextlib.contextmanager
+def _workers(built: build.Built) -> Iterator[None]:
+    """Keeps what starts worker processes, if there are any."""
+    if built.host is None:
+        yield
+        return
+    built.host.acquire()
+    try:
+        built.host.wait_imported()
+        yield
+    finally:
+        built.host.release()
+
+
+def _given(profile: Any) -> Profile | None:
+    if profile is None or isinstance(profile, Profile):
+        return profile
+    if not isinstance(profile, (str, os.PathLike)):
+        raise ArgumentError(
+            f"optimize(): profile is a Profile, or the path of a file that holds one; not {profile!r:.60}",
+            param="profile",
+        )
+    name = os.fsdecode(path_of(profile, "optimize"))
+    try:
+        with open(name, encoding="utf-8") as file:
+            return Profile(file.read())
+    except OSError as error:
+        raise ReadError(f"cannot read {name}: {error.strerror}", file=name) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArgumentError(f"optimize(): {name} holds no profile ({error})", param="profile") from error
+
+
+class OptimizeOptions(TypedDict, total=False):
+    """Keyword arguments of `Pipeline.optimize`, which describes them."""
+
+    strictness: Strictness
+    rule: Rule
+    profile: Profile | PathLike | None
+    records: int
+    seconds: float
+    seed: int
+
+
+def optimize(pipeline: Pipeline, **options: Unpack[OptimizeOptions]) -> Pipeline:
+    """`pipeline.optimize(...)`: the pipeline with its operators in the order that is cheapest."""
+    if not hasattr(pipeline, "_built"):
+        raise ArgumentError(f"optimize() takes a Pipeline, not a {type(pipeline).__name__}", param="pipeline")
+    return pipeline.optimize(**options)
+
+
+def optimized(
+    pipeline: Pipeline,
+    strictness: Strictness,
+    rule: Rule,
+    given: Profile | PathLike | None,
+    records: int,
+    seconds: float,
+    seed: int,
+) -> Pipeline:
+    """`Pipeline.optimize`."""
+    from .pipeline import Pipeline
+
+    one_of("strictness", strictness, STRICTNESS)
+    one_of("rule", rule, RULES)
+    settings = Settings(
+        strictness, rule, max(count("records", records, called="optimize"), 1), count("seed", seed, called="optimize")
+    )
+    number("seconds", seconds, "number of seconds", called="optimize")
+    costs = _given(given)
+    built = _separate(pipeline._built, pipeline._node)
+    with _workers(built):
+        if costs is None:
+            costs = profile(built.graph, seconds, None, 0.05, 0, True, seed)
+        _, found = find(built.graph, costs, settings)
+    faster = Pipeline(reorder(built.nodes, built.graph, found.nodes)) if found.moved else Pipeline(pipeline._node)
+    if not found.moved:
+        faster.__dict__["_built"] = pipeline._built
+    faster.__dict__["_report"] = found
+    return faster

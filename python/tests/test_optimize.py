@@ -1,0 +1,196 @@
+"""Pipeline.optimize: orders that are taken, those that are dropped, and what stays as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+import userfns
+from headrace import _headrace
+
+
+def digest(pipe: hr.Pipeline, **options: Any) -> str:
+    made = _headrace.Digest()
+    run: Any = iter(pipe.loader(seed=5, **options))
+    with contextlib.suppress(StopIteration):
+        while True:
+            _headrace.digest_batch(made, run.take())
+    return made.hexdigest()
+
+
+def names(pipe: hr.Pipeline) -> list[str]:
+    return [node["name"] for node in pipe._built.graph.nodes()]
+
+
+def wasteful(records: int = 400, keep: int = 100) -> hr.Pipeline:
+    """A filter after what is dear."""
+    pipe = hr.range(records).shuffle(seed=3).op("debug.spin", us=20, name="spin")
+    return pipe.where(f"value < {keep}", name="filter").batch(10)
+
+
+def test_a_filter_goes_before_what_is_dear():
+    written = wasteful()
+    fast = written.optimize(seconds=0.5)
+    report = fast.report
+    assert written.report is None and report is not None
+    assert names(fast) == ["source.range", "order.shuffle", "filter", "spin", "batch.stack"] == list(report.nodes)
+    assert report.moved == (("filter", 4, 3), ("spin", 3, 4))
+    assert report.records == 64 and report.difference == 0 and report.best and report.dropped == ""
+    assert report.predicted > 2 and report.measured > 1.4
+    assert "spin  (was 3)" in str(report) and "same bytes" in str(report)
+    assert digest(fast) == digest(written)
+    assert fast != written and hash(fast) != hash(written)
+
+
+def test_a_pipeline_in_its_best_order_is_as_written():
+    written = hr.range(100).where("value < 50").op("debug.spin", us=20).batch(10)
+    fast = hr.optimize(written, seconds=0.5)
+    assert fast == written and fast.report is not None and fast.report.moved == ()
+    assert fast.report.predicted == fast.report.measured == 1 and "no order is cheaper" in str(fast.report)
+
+
+def test_a_profile_is_used_again(tmp_path):
+    written = wasteful()
+    profile = written.profile(fuse=True, seconds=0.5)
+    profile.save(tmp_path / "p.json")
+    began = time.monotonic()
+    fast = [written.optimize(profile=one) for one in (profile, tmp_path / "p.json", str(tmp_path / "p.json"))]
+    assert time.monotonic() - began < 60
+    assert [one.report.profile.text for one in fast if one.report] == [profile.text] * 3
+    assert len({names(one)[2] for one in fast}) == 1 and names(fast[0])[2] == "filter"
+    with pytest.raises(hr.StateError, match=r"node 'filter' \(record.filter\).*profile it again"):
+        wasteful(keep=90).optimize(profile=profile)
+    with pytest.raises(hr.ReadError, match="cannot read"):
+        written.optimize(profile=tmp_path / "none.json")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(hr.ArgumentError, match="holds no profile"):
+        written.optimize(profile=tmp_path / "bad.json")
+
+
+def test_user_code_stays_and_keeps_working():
+    written = (
+        hr.from_dataset(list(range(300)))
+        .map(lambda x: x + 1, name="mine")
+        .op("debug.spin", us=20, name="spin")
+        .where("value % 4 == 0", name="filter")
+        .map(userfns.double, name="yours")
+        .batch(7)
+    )
+    fast = written.optimize(seconds=0.5)
+    assert names(fast)[1:] == ["mine", "filter", "spin", "yours", "batch.stack"]
+    assert digest(fast) == digest(written) == digest(fast, threads=0)
+    assert fast.loader().dataset is written.loader().dataset
+
+
+def test_code_in_worker_processes():
+    written = (
+        hr.range(200)
+        .map(userfns.double, variant="processes", name="mine")
+        .op("debug.spin", us=20, name="spin")
+        .where("value % 8 == 0", name="filter")
+        .batch(5)
+    )
+    fast = written.optimize(seconds=0.5)
+    assert names(fast)[2] == "filter" and digest(fast) == digest(written)
+
+
+def test_an_iterable_is_read_separately():
+    written = hr.from_iterable(list(range(200))).op("debug.spin", us=20).where("value < 30").batch(5)
+    fast = written.optimize(seconds=0.3)
+    assert names(fast)[1] == "record.filter" and digest(fast) == digest(written)
+    once = hr.from_iterable(iter(range(200))).op("debug.spin", us=20).where("value < 30").batch(5)
+    with pytest.raises(hr.ArgumentError, match="read once only"):
+        once.optimize()
+    assert digest(once) == digest(written)
+
+
+def test_random_draws_go_with_unnamed_nodes():
+    images = np.random.default_rng().integers(0, 256, (24, 32, 32, 3), dtype=np.uint8)
+    written = hr.from_dataset([{"image": one} for one in images])
+    written = (
+        written.kind("image", "image").flip(p=0.5).color_jitter(brightness=0.5).flip(p=0.5).center_crop(8).batch(4)
+    )
+    profile = written.profile(fuse=True, seconds=0.5)
+    fast = written.optimize(profile=profile, strictness="exact")
+    assert digest(fast) == digest(written)
+    assert sorted(names(fast)) == sorted(names(written))
+
+
+def test_results_are_pipelines():
+    fast = wasteful().optimize(seconds=0.3)
+    assert pickle.loads(pickle.dumps(fast)) == fast
+    again = hr.from_yaml(fast.to_yaml())
+    assert again == fast and names(again) == names(fast)
+    assert digest(fast.unbatch().batch(3)) == digest(wasteful().unbatch().batch(3))
+
+
+def test_a_pipeline_from_a_file_with_nodes_in_any_order():
+    text = """
+headrace: 1
+pipeline:
+  - {batch.stack: {size: 5}, name: last, inputs: [filter]}
+  - {source.range: {n: 100}, name: first}
+  - {record.filter: {expr: "value < 20"}, name: filter, inputs: [spin]}
+  - {debug.spin: {us: 20}, name: spin, inputs: [first]}
+"""
+    written = hr.from_yaml(text)
+    fast = written.optimize(seconds=0.3)
+    assert fast.report is not None and {move.node for move in fast.report.moved} == {"filter", "spin"}
+    assert digest(fast) == digest(written)
+
+
+def test_rules():
+    written = wasteful()
+    profile = written.profile(fuse=True, seconds=0.3)
+    kept = written.optimize(profile=profile, rule="written")
+    assert kept == written and kept.report is not None and kept.report.rule == "written"
+    assert written.optimize(profile=profile, rule="pecan").report is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"strictness": "exactly"}, "did you mean 'exact'"),
+        ({"rule": "cedar"}, "rule"),
+        ({"records": -1}, "optimize.*records"),
+        ({"records": 1.5}, "records"),
+        ({"seed": -1}, "seed"),
+        ({"seconds": "1"}, "seconds"),
+        ({"seconds": 0}, "seconds"),
+        ({"profile": 3}, "profile"),
+        ({"speed": 3}, "no argument 'speed'"),
+    ],
+)
+def test_wrong_options_are_named(options, part):
+    with pytest.raises(hr.ArgumentError, match=part):
+        hr.range(10).batch(2).optimize(**options)
+    with pytest.raises(hr.ArgumentError, match="takes a Pipeline"):
+        hr.optimize([1, 2])  # type: ignore[arg-type]
+
+
+def test_nothing_to_measure_says_where():
+    with pytest.raises(hr.StateError, match="let none"):
+        hr.range(1000).where("value < 0").batch(5).optimize(seconds=0.1)
+    with pytest.raises(hr.StateError, match="gave no record"):
+        hr.range(0).batch(5).optimize(seconds=0.1)
+
+
+def test_ctrl_c_stops_it():
+    written = hr.range(1 << 40).op("debug.spin", us=20).where("value % 4 == 0").batch(10)
+    costs = written.profile(fuse=True, seconds=0.3)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        written.optimize(profile=costs, records=1 << 40)
+    assert time.monotonic() - began < 60
+    timer.join()
