@@ -11,8 +11,9 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct hr_store *const stores[] = {
-    &hr_store_file, &hr_store_memory, &hr_store_http, &hr_store_https, &hr_store_s3};
+static const struct hr_store *const stores[] = {&hr_store_file, &hr_store_memory,
+                                                &hr_store_http, &hr_store_https,
+                                                &hr_store_s3,   &hr_store_gluster};
 
 #define STORES (sizeof stores / sizeof stores[0])
 #define CHUNK_BYTES ((size_t)8 << 20) /* between two looks at the stop flag */

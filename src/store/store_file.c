@@ -12,10 +12,10 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "store/store_internal.h"
+#include "store/walk.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -153,163 +153,47 @@ static void file_unmap(struct hr_store_map *map)
 
 /* ---- list ---- */
 
-#define DEPTH_MAX 64 /* of folders; deeper is a link into itself */
-
-struct name {
-    char *text; /* a folder's ends with a slash, so that sorting is by whole paths */
-    bool is_folder;
-};
-struct names {
-    struct name *items;
-    size_t count, room;
-};
-struct listing {
-    hr_store_visit_fn *visit;
-    void *user;
-    struct hr_error *error;
-    bool stopped;
-    int depth;
-    size_t base_bytes;     /* of the path, up to the names that are given out */
-    char path[HR_URI_MAX]; /* of the folder that is being read */
-};
-
-static int compare_names(const void *a, const void *b)
+static enum hr_err
+add_entry(DIR *folder, const struct dirent *entry, struct hr_walk_names *names)
 {
-    return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
+    const char *name = entry->d_name;
+    unsigned char kind = entry->d_type;
+    struct stat info;
+
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return HR_OK;
+    if ((kind == DT_LNK || kind == DT_UNKNOWN) &&
+        fstatat(dirfd(folder), name, &info, 0) == 0)
+        kind = S_ISREG(info.st_mode)   ? DT_REG
+               : S_ISDIR(info.st_mode) ? DT_DIR
+                                       : DT_UNKNOWN;
+    return kind == DT_REG || kind == DT_DIR ? hr__walk_add(names, name, kind == DT_DIR)
+                                            : HR_OK;
 }
 
-static void free_names(struct names *names)
-{
-    for (size_t i = 0; i < names->count; i++)
-        hr__free(names->items[i].text);
-    hr__free(names->items);
-}
-
-static enum hr_err add_name(struct names *names, const char *text, bool is_folder)
-{
-    size_t bytes = strlen(text);
-    struct name *items = names->items;
-
-    if (names->count == names->room) {
-        size_t room = names->room > 0 ? 2 * names->room : 64;
-
-        items = hr__realloc(items, room * sizeof *items);
-        if (items == NULL)
-            return HR_ERR_MEMORY;
-        names->items = items;
-        names->room = room;
-    }
-    items += names->count;
-    items->text = hr__malloc(bytes + 2);
-    if (items->text == NULL)
-        return HR_ERR_MEMORY;
-    memcpy(items->text, text, bytes);
-    memcpy(items->text + bytes, is_folder ? "/" : "", is_folder ? 2 : 1);
-    items->is_folder = is_folder;
-    names->count++;
-    return HR_OK;
-}
-
-/* Files and folders of an open folder; links count as what they lead to. */
-static enum hr_err read_names(DIR *folder, struct names *names)
+static enum hr_err read_folder(void *own, const char *path, struct hr_walk_names *names,
+                               struct hr_error *reterr)
 {
     const struct dirent *entry;
-
-    while ((entry = readdir(folder)) != NULL) {
-        const char *name = entry->d_name;
-        unsigned char kind = entry->d_type;
-        struct stat info;
-
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-            continue;
-        if ((kind == DT_LNK || kind == DT_UNKNOWN) &&
-            fstatat(dirfd(folder), name, &info, 0) == 0)
-            kind = S_ISREG(info.st_mode)   ? DT_REG
-                   : S_ISDIR(info.st_mode) ? DT_DIR
-                                           : DT_UNKNOWN;
-        if (kind == DT_REG || kind == DT_DIR)
-            HR_TRY(add_name(names, name, kind == DT_DIR));
-    }
-    return HR_OK;
-}
-
-static enum hr_err open_names(struct listing *listing, struct names *names)
-{
+    enum hr_err err = HR_OK;
     DIR *folder = NULL;
-    enum hr_err err;
 
+    (void)own;
     errno = EACCES;
     if (!hr__fault(HR_FAULT_OPEN))
-        folder = opendir(listing->path);
+        folder = opendir(path);
     if (folder == NULL)
-        return hr__store_file_open_failed(errno, listing->path, listing->error);
-    err = read_names(folder, names);
+        return hr__store_file_open_failed(errno, path, reterr);
+    while (err == HR_OK && (entry = readdir(folder)) != NULL)
+        err = add_entry(folder, entry, names);
     closedir(folder);
-    if (err != HR_OK)
-        return hr__fail(listing->error, err, "out of memory while listing %s",
-                        listing->path);
-    qsort(names->items, names->count, sizeof *names->items, compare_names);
-    return HR_OK;
-}
-
-static enum hr_err list_folder(struct listing *listing);
-
-/* Appends the name to the path, and visits the file or reads the folder. */
-static enum hr_err list_name(struct listing *listing, const struct name *name)
-{
-    size_t at = strlen(listing->path), bytes = strlen(name->text);
-    enum hr_err err = HR_OK;
-
-    if (at + bytes + 2 > sizeof listing->path)
-        return hr__fail(listing->error, HR_ERR_LIMIT, "a path in %s is too long",
-                        listing->path);
-    if (at > 0 && listing->path[at - 1] != '/')
-        listing->path[at++] = '/';
-    memcpy(listing->path + at, name->text, bytes + 1);
-    if (name->is_folder)
-        err = list_folder(listing);
-    else
-        listing->stopped =
-            !listing->visit(listing->user, listing->path + listing->base_bytes,
-                            at + bytes - listing->base_bytes, HR_BYTES_UNKNOWN);
-    listing->path[at] = '\0';
-    return err;
-}
-
-static enum hr_err list_folder(struct listing *listing)
-{
-    struct names names = {NULL, 0, 0};
-    enum hr_err err;
-
-    if (++listing->depth > DEPTH_MAX)
-        return hr__fail(listing->error, HR_ERR_LIMIT, "over %d folders inside %s",
-                        DEPTH_MAX, listing->path);
-    err = open_names(listing, &names);
-    for (size_t i = 0; err == HR_OK && i < names.count && !listing->stopped; i++)
-        err = list_name(listing, &names.items[i]);
-    free_names(&names);
-    listing->depth--;
     return err;
 }
 
 static enum hr_err
 file_list(const char *name, hr_store_visit_fn *visit, void *user, struct hr_error *reterr)
 {
-    size_t bytes = strlen(name);
-    struct listing *listing;
-    enum hr_err err;
-
-    if (bytes + 1 >= HR_URI_MAX)
-        return hr__fail(reterr, HR_ERR_LIMIT, "the path of a folder is too long");
-    listing = hr__calloc(1, sizeof *listing);
-    if (listing == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    *listing = (struct listing){.visit = visit, .user = user, .error = reterr};
-    memcpy(listing->path, name, bytes + 1);
-    listing->base_bytes = bytes + (bytes > 0 && name[bytes - 1] != '/');
-    err = list_folder(listing);
-    hr__free(listing);
-    return err;
+    return hr__walk(name, read_folder, NULL, visit, user, reterr);
 }
 
 const struct hr_store hr_store_file = {

@@ -7,7 +7,7 @@
 #include "store/store.h"
 #include "store/web.h"
 #include "tests/support/check.h"
-#include "tests/support/http_server.h"
+#include "tests/support/server.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>

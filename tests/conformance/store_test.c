@@ -13,7 +13,7 @@
 #include "store/store_memory.h"
 #include "store/web.h"
 #include "tests/support/check.h"
-#include "tests/support/http_server.h"
+#include "tests/support/server.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -120,6 +120,15 @@ static void http_remove(const char *uri)
 }
 #endif
 
+static const char *gluster_root(void)
+{
+    static char root[600];
+
+    if (root[0] == '\0')
+        snprintf(root, sizeof root, "%s/conformance", gluster_start(check_temp_dir()));
+    return root;
+}
+
 /* What stores keep open between calls. */
 static void close_connections(void)
 {
@@ -128,15 +137,32 @@ static void close_connections(void)
 #endif
 }
 
-static const struct place places[] = {
-    {"path",   file_root,     file_put,   file_remove,   NONE               },
-    {"file",   file_uri_root, file_put,   file_remove,   NONE               },
-    {"memory", memory_root,   memory_put, memory_remove, NONE               },
+static const struct place all[] = {
+    {"path",    file_root,     file_put,    file_remove,    NONE               },
+    {"file",    file_uri_root, file_put,    file_remove,    NONE               },
+    {"memory",  memory_root,   memory_put,  memory_remove,  NONE               },
 #ifdef HR_HTTP
-    {"http",   http_root,     http_put,   http_remove,   NO_LISTS | NOT_KEPT},
+    {"http",    http_root,     http_put,    http_remove,    NO_LISTS | NOT_KEPT},
 #endif
+    {"gluster", gluster_root,  gluster_put, gluster_remove, NONE               },
 };
-#define PLACES (sizeof places / sizeof places[0])
+
+/* Those to test: GlusterFS, which has to be installed, is alone in a run of its own, with
+ * HEADRACE_TEST_STORE=gluster. */
+static const struct place *places = all;
+#define PLACES place_count()
+
+static size_t place_count(void)
+{
+    const char *one = getenv("HEADRACE_TEST_STORE");
+    size_t rest = sizeof all / sizeof all[0] - 1;
+
+    if (one == NULL)
+        return rest;
+    places = &all[rest];
+    CHECK_EQ_STR(one, places->name);
+    return 1;
+}
 
 /* ---- objects ---- */
 
@@ -354,6 +380,35 @@ TEST(missing_objects_and_unknown_schemes_are_refused_by_name)
 }
 
 /* ---- identity ---- */
+
+TEST(names_that_no_volume_has_are_refused)
+{
+    static const struct {
+        const char *uri, *message;
+    } wrong[] = {
+        {"gluster://",                "names no host and volume"},
+        {"gluster://host",            "names no host and volume"},
+        {"gluster:///volume/a",       "names no host and volume"},
+        {"gluster://host/",           "names no volume"         },
+        {"gluster://host//a",         "names no volume"         },
+        {"gluster://me@host/v/a",     "has more than a host"    },
+        {"gluster://one,two/v/a",     "has more than a host"    },
+        {"gluster://host:/v/a",       "has a port that is none" },
+        {"gluster://host:0/v/a",      "has a port that is none" },
+        {"gluster://host:65536/v/a",  "has a port that is none" },
+        {"gluster://host:24007x/v/a", "has a port that is none" },
+        {"gluster://:24007/v/a",      "has a port that is none" },
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct hr_error error = {0};
+        struct hr_object object;
+
+        CHECK_ERR(HR_ERR_ARGUMENT, hr__store_open(wrong[i].uri, &object, &error));
+        CHECK_HAS(error.message, wrong[i].message);
+        CHECK_HAS(error.message, wrong[i].uri);
+    }
+}
 
 TEST(an_identity_stays_while_contents_do_and_changes_with_them)
 {
