@@ -24,7 +24,7 @@ class NodeProfile(NamedTuple):
     records_in: int
     records_out: int  # that went on: children of an expansion, batches of a batch
     cpu_ns: float
-    wait_ns: float  # without CPU: files, processes, locks, cores
+    wait_ns: float  # without CPU: files, processes, locks
     deviation_ns: float  # of the CPU time of a record
     bytes_in: float  # of the fields that it reads, takes or updates
     bytes_out: float  # of those that it writes or updates

@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/machine_rates.h"
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/cpu.h"
 #include "core/error.h"
 #include "engine/engine.h"
 
@@ -35,6 +37,7 @@ struct profiling {
     struct hr_iter *iter;
     struct sums *base, *now;       /* per node: at the first batch; last looked at */
     uint64_t began, based, looked; /* when; based: 0 before the first batch */
+    uint64_t delay_base, delay; /* time without a core: at the first batch; since then */
     uint64_t limit_ns;
     struct hr_error *error;
 };
@@ -184,6 +187,7 @@ static enum hr_err step(struct profiling *p, bool *ret_done)
     if (first) {
         memcpy(p->base, p->now, p->graph->count * sizeof *p->now);
         p->based = p->looked;
+        p->delay_base = hr__cpu_delay_ns();
     }
     if (cancelled(p))
         return hr__fail(p->error, HR_ERR_CANCELLED, "stopped");
@@ -193,8 +197,52 @@ static enum hr_err step(struct profiling *p, bool *ret_done)
     return HR_OK;
 }
 
+/* Sums over the nodes of a run. */
+struct totals {
+    double cpu_ns, wait_ns;
+    double source_wait_ns, source_bytes;
+};
+
+static struct totals add_up(const struct profiling *p)
+{
+    struct totals t = {0};
+
+    for (size_t i = 0; i < p->graph->count; i++) {
+        struct sums s = measured(p, i);
+
+        t.cpu_ns += s.cpu_ns;
+        t.wait_ns += s.wait_ns;
+        if (p->graph->nodes[i].input_count > 0)
+            continue;
+        t.source_wait_ns += s.wait_ns;
+        t.source_bytes += s.bytes_out;
+    }
+    return t;
+}
+
+/* A thread may lose its core in any node, in proportion to the time that it computes
+ * there. That is nothing a node waits for. */
+static double
+waited(const struct profiling *p, const struct sums *s, const struct totals *all)
+{
+    double delay = all->cpu_ns > 0 ? (double)p->delay * s->cpu_ns / all->cpu_ns : 0;
+
+    return fmax(s->wait_ns - delay, 0);
+}
+
+/* What the sources read in a second, if everything else waited for them. */
+static double disk_rate(const struct profiling *p, const struct totals *all)
+{
+    double ns = (double)(p->looked - p->based);
+    double waits = fmax(all->source_wait_ns - (double)p->delay, 0);
+
+    return waits > (all->cpu_ns + all->wait_ns) / 2 && all->source_bytes > 0 && ns > 0
+               ? all->source_bytes / ns * 1e9
+               : HR_PROFILE_UNKNOWN;
+}
+
 static enum hr_err fill_node(const struct profiling *p, size_t at, uint64_t second,
-                             struct hr_profile *profile)
+                             const struct totals *all, struct hr_profile *profile)
 {
     const struct hr_graph_node *from = &p->graph->nodes[at];
     struct hr_profile_node *node = hr__profile_add(profile, from->name, from->op->name);
@@ -209,7 +257,7 @@ static enum hr_err fill_node(const struct profiling *p, size_t at, uint64_t seco
     node->records_in = s.records_in;
     node->records_out = s.records_out;
     node->cpu_ns = s.cpu_ns / records;
-    node->wait_ns = s.wait_ns / records;
+    node->wait_ns = waited(p, &s, all) / records;
     node->deviation_ns =
         mean > 0 ? sqrt(hr__fit_variance(&s.fit)) / mean * node->cpu_ns : 0;
     node->bytes_in = s.bytes_in / records;
@@ -227,15 +275,18 @@ static enum hr_err fill(const struct profiling *p, struct hr_profile *profile)
         [HR_VARIANT_PROCESSES] = HR_PLAN_PROCESSES,
     };
     uint64_t second = hr__wall_ns() / 1000000000u;
+    struct totals all = add_up(p);
 
     hr__profile_machine(&profile->machine);
+    hr__machine_rates(&profile->machine);
+    profile->machine.disk = disk_rate(p, &all);
     snprintf(profile->library, sizeof profile->library, "%s", hr_version());
     profile->graph = p->graph->nodes[p->graph->output].fingerprint;
     profile->variant = variants[p->options->variant];
     profile->fused = p->options->fuse;
     profile->seconds = (double)(p->looked - p->began) * 1e-9;
     for (size_t i = 0; i < p->graph->count; i++)
-        HR_TRY(fill_node(p, i, second, profile));
+        HR_TRY(fill_node(p, i, second, &all, profile));
     return HR_OK;
 }
 
@@ -274,6 +325,7 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
     p.began = p.looked = hr__now_ns();
     while (code == HR_OK && !done)
         code = step(&p, &done);
+    p.delay = hr__cpu_delay_ns() - p.delay_base;
     if (code == HR_OK)
         code = fill(&p, profile);
     hr_iter_close(p.iter);

@@ -6,6 +6,7 @@
  */
 #include "core/cpu.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -247,6 +248,26 @@ int hr__cpu_count(void)
     if (read_text("/proc/self/cgroup", groups, sizeof groups))
         cpus = tighter_limit(cpus, hr__cgroup_cpus(groups, "/sys/fs/cgroup"));
     return cpus > 0 ? cpus : 1;
+}
+
+uint64_t hr__cpu_delay_ns(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned long long cpu, delay;
+    const struct dirent *task;
+    uint64_t sum = 0;
+
+    while (tasks != NULL && (task = readdir(tasks)) != NULL) {
+        char path[320], text[128];
+
+        snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", task->d_name);
+        if (task->d_name[0] != '.' && read_text(path, text, sizeof text) &&
+            sscanf(text, "%llu %llu", &cpu, &delay) == 2)
+            sum += delay;
+    }
+    if (tasks != NULL)
+        closedir(tasks);
+    return sum;
 }
 
 uint64_t hr__rss_bytes(void)

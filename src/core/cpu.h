@@ -34,6 +34,10 @@ int hr__cpu_count(void);
  * /proc/self/cgroup, `sys_root` the folder where the hierarchies are mounted. */
 int hr__cgroup_cpus(const char *groups, const char *sys_root);
 
+/* How long the process's threads that now exist were ready to run but had no core, in ns;
+ * 0 if the system does not say. */
+uint64_t hr__cpu_delay_ns(void);
+
 /* Current and peak resident memory of the process, in bytes; 0 if unknown. */
 uint64_t hr__rss_bytes(void);
 uint64_t hr__rss_peak_bytes(void);

@@ -117,3 +117,12 @@ TEST(resident_memory_is_known)
     CHECK(hr__rss_bytes() > 100000);
     CHECK(hr__rss_peak_bytes() >= hr__rss_bytes() / 2);
 }
+
+TEST(time_without_a_core_only_grows)
+{
+    uint64_t before = hr__cpu_delay_ns();
+
+    for (int i = 0; i < 10; i++)
+        sched_yield();
+    CHECK(hr__cpu_delay_ns() >= before);
+}

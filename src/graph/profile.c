@@ -35,6 +35,9 @@ static const struct hr_profile_item where[] = {
     {"cpu",          HR_PROFILE_TEXT,    AT(cpu), sizeof((struct hr_profile_machine *)0)->cpu},
     {"isa",          HR_PROFILE_TEXT,    AT(isa), sizeof((struct hr_profile_machine *)0)->isa},
     {"cores",        HR_PROFILE_U32,     AT(cores), 1 << 20},
+    {"copy",         HR_PROFILE_PERHAPS, AT(copy), NS_MAX},
+    {"crowd",        HR_PROFILE_PERHAPS, AT(crowd), NS_MAX},
+    {"disk",         HR_PROFILE_PERHAPS, AT(disk), NS_MAX},
 };
 #undef AT
 
@@ -99,7 +102,10 @@ void hr__profile_finish(struct hr_profile *profile)
 
 void hr__profile_machine(struct hr_profile_machine *ret_machine)
 {
-    struct hr_profile_machine machine = {.cores = (uint32_t)hr__cpu_count()};
+    struct hr_profile_machine machine = {.cores = (uint32_t)hr__cpu_count(),
+                                         .copy = HR_PROFILE_UNKNOWN,
+                                         .crowd = HR_PROFILE_UNKNOWN,
+                                         .disk = HR_PROFILE_UNKNOWN};
 
     hr__cpu_model(machine.cpu, sizeof machine.cpu);
     snprintf(machine.isa, sizeof machine.isa, "%s", hr__isa_name(hr__isa()));
@@ -268,11 +274,32 @@ static void merge_node(struct hr_profile_node *a, const struct hr_profile_node *
     a->measured = newest;
 }
 
+static void
+merge_rates(struct hr_profile_machine *machine, const struct hr_profile_machine *other)
+{
+    machine->copy = machine->copy > 0 ? machine->copy : other->copy;
+    machine->crowd = machine->crowd > 0 ? machine->crowd : other->crowd;
+    machine->disk = machine->disk > 0 ? machine->disk : other->disk;
+}
+
+/* What tells machines apart, without the rates that were measured. */
+static const struct hr_profile_item *
+other_machine(const struct hr_profile *a, const struct hr_profile *b)
+{
+    for (size_t i = 0; i < hr__profile_where.count; i++) {
+        const struct hr_profile_item *item = &hr__profile_where.items[i];
+
+        if (item->type != HR_PROFILE_PERHAPS &&
+            !item_equal(item, &a->machine, &b->machine))
+            return item;
+    }
+    return NULL;
+}
+
 static enum hr_err check_alike(const struct hr_profile *a, const struct hr_profile *b,
                                struct hr_error *error)
 {
-    const struct hr_profile_item *item =
-        differing(&hr__profile_where, &a->machine, &b->machine);
+    const struct hr_profile_item *item = other_machine(a, b);
 
     for (size_t i = 0; item == NULL && i < hr__profile_top.count; i++) {
         const struct hr_profile_item *other = &hr__profile_top.items[i];
@@ -316,6 +343,7 @@ enum hr_err hr__profile_merge(struct hr_profile *profile, const struct hr_profil
         if (n < profile->nodes + count)
             merge_node(n, from);
     }
+    merge_rates(&profile->machine, &other->machine);
     profile->seconds = fmin(profile->seconds + other->seconds, NS_MAX);
     return HR_OK;
 out_of_memory:

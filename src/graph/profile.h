@@ -20,6 +20,10 @@ struct hr_profile_machine {
     char cpu[HR_PROFILE_TEXT_MAX]; /* model name; "unknown" */
     char isa[16];                  /* hr__isa_name */
     uint32_t cores;                /* that the process may use */
+    /* Measured; HR_PROFILE_UNKNOWN or 0: not known. */
+    double copy;  /* bytes/s that a core copies in memory */
+    double crowd; /* CPU time of work while all cores are busy, by that while one is */
+    double disk;  /* bytes/s that the sources read while they kept everything waiting */
 };
 
 /*
@@ -37,8 +41,8 @@ struct hr_profile_node {
     uint64_t records_out; /* that went on; children of an expansion, batches of a batch */
     uint64_t measured;    /* when: seconds since 1970 */
     double cpu_ns;        /* per record; in worker processes included */
-    double
-        wait_ns; /* per record: wall time without CPU (files, processes, locks, cores) */
+    double wait_ns; /* per record: wall time without CPU (files, processes, locks), as far
+                       as known without the time that it waited for a core */
     double deviation_ns; /* standard deviation of the CPU time of a record */
     double bytes_in; /* per record: of the fields that it reads, takes or updates, before.
                         Of a value that is not made yet: what it would have */
@@ -63,7 +67,7 @@ struct hr_profile {
 /* Frees what the profile holds. */
 void hr__profile_finish(struct hr_profile *profile);
 
-/* This machine. */
+/* This machine, with rates unknown. */
 void hr__profile_machine(struct hr_profile_machine *ret_machine);
 
 /* Appends a node with these strings, copied, and everything else zero or unknown; NULL
@@ -99,8 +103,9 @@ size_t hr__profile_match(const struct hr_graph *graph, const struct hr_profile *
 /*
  * Adds what `other` knows to `profile`: nodes of one are kept, nodes of both are averaged
  * by their numbers of records, where those of the older measurement count half for each
- * HR_PROFILE_HALF_LIFE seconds between the two. HR_ERR_STATE if machine, library,
- * variant or composition differ; the profile is unchanged on failure.
+ * HR_PROFILE_HALF_LIFE seconds between the two. Rates of the machine that `profile` does
+ * not know are taken over. HR_ERR_STATE if machine, library, variant or composition
+ * differ; the profile is unchanged on failure.
  */
 #define HR_PROFILE_HALF_LIFE ((uint64_t)30 * 24 * 3600)
 HR_CHECK enum hr_err

@@ -165,7 +165,8 @@ static const char good[] =
     "{\n\"headrace_profile\": 1,\n\"graph\": \"99aa06d3014798d86001c324468d497f\",\n"
     "\"library\": \"0.1.0\",\n\"variant\": \"inline\",\n\"fused\": false,\n"
     "\"seconds\": 2.5,\n\"machine\": {\n\"cpu\": \"x\",\n\"isa\": \"avx2\",\n"
-    "\"cores\": 2\n},\n\"nodes\": [\n{\n\"node\": \"a\",\n\"op\": \"source.range\",\n"
+    "\"cores\": 2,\n\"copy\": 5e9,\n\"crowd\": 1.1,\n\"disk\": null\n},\n\"nodes\": "
+    "[\n{\n\"node\": \"a\",\n\"op\": \"source.range\",\n"
     "\"fingerprint\": \"00000000000000000000000000000001\",\n\"measured\": 1764000000,\n"
     "\"records_in\": 10,\n\"records_out\": 9,\n\"cpu_ns\": 1500,\n\"wait_ns\": 0.5,\n"
     "\"deviation_ns\": 3,\n\"bytes_in\": 0,\n\"bytes_out\": 8,\n\"fixed\": null,\n"
@@ -233,6 +234,9 @@ static const char *const keys[] = {"headrace_profile",
                                    "cpu",
                                    "isa",
                                    "cores",
+                                   "copy",
+                                   "crowd",
+                                   "disk",
                                    "node",
                                    "op",
                                    "fingerprint",
@@ -300,6 +304,8 @@ TEST(a_value_of_the_wrong_type_or_range_is_named)
     check_refused("fixed", "1.01");
     check_refused("fixed", "-1");
     check_refused("width", "-1");
+    check_refused("copy", "-1");
+    check_refused("disk", "1e19");
     check_refused("fused", "1");
     check_refused("variant", "\"gpu\"");
     check_refused("graph", "\"99aa\"");
@@ -460,6 +466,22 @@ TEST(merged_costs_are_weighted_by_records_and_age)
     hr__profile_finish(&a);
     hr__profile_finish(&b);
     hr__profile_finish(&young);
+}
+
+TEST(merging_ignores_measured_rates_and_fills_in_missing_ones)
+{
+    struct hr_profile a = one_node(100, 300, 5), b = one_node(200, 100, 5);
+
+    a.machine.crowd = 0;
+    b.machine.copy = 6e9;
+    b.machine.crowd = 1.5;
+    b.machine.disk = 7e8;
+    CHECK_OK(hr__profile_merge(&a, &b, NULL));
+    CHECK(a.machine.copy == 5e9 && a.machine.crowd == 1.5 && a.machine.disk == 7e8);
+    b.machine.cores++;
+    CHECK_ERR(HR_ERR_STATE, hr__profile_merge(&a, &b, NULL));
+    hr__profile_finish(&a);
+    hr__profile_finish(&b);
 }
 
 TEST(merging_keeps_the_nodes_of_both)
