@@ -103,6 +103,21 @@ double hr__order_ns(const struct hr_order_chain *chain, const uint8_t *order)
     return ns;
 }
 
+void hr__order_parts(const struct hr_order_chain *chain, const uint8_t *order,
+                     double *ret_ns)
+{
+    struct hr_order_flow flow = {1, chain->bytes};
+
+    assert(hr__order_is_legal(chain, order));
+    for (size_t i = 0; i < chain->step_count; i++) {
+        const struct hr_order_step *step = &chain->steps[order[i]];
+
+        ret_ns[order[i]] =
+            flow.records > 0 ? hr__order_step_ns(step, &flow) / flow.records : 0;
+        hr__order_pass(&flow, step);
+    }
+}
+
 /* ---- sections ---- */
 
 /* Puts [from, to) of the order into its cheapest order; *ret_gained if that is cheaper.

@@ -60,6 +60,11 @@ double hr__order_ns(const struct hr_order_chain *chain, const uint8_t *order);
 HR_CHECK enum hr_err hr__order_count(const struct hr_order_chain *chain,
                                      double *ret_count, struct hr_error *reterr);
 
+/* Nanoseconds that a record takes in each step that it enters: ret_ns[i] is of step i; 0
+ * where none arrives. */
+void hr__order_parts(const struct hr_order_chain *chain, const uint8_t *order,
+                     double *ret_ns);
+
 /*
  * The cheapest legal order. Where orders cost the same, steps stay as written. More than
  * HR_ORDER_EXACT_MAX steps that barriers do not divide are ordered in overlapping windows

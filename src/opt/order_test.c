@@ -59,6 +59,19 @@ static double ns_as_written(const struct drawn *d)
     return hr__order_ns(&d->chain, written);
 }
 
+/* What records take in the steps that they enter adds up to the order's time. */
+static void check_parts(const struct drawn *d, const struct hr_order *order)
+{
+    double parts[HR_ORDER_STEPS_MAX], records = 1, ns = 0;
+
+    hr__order_parts(&d->chain, order->steps, parts);
+    for (size_t i = 0; i < d->chain.step_count; i++) {
+        ns += records * parts[order->steps[i]];
+        records *= d->steps[order->steps[i]].kept;
+    }
+    CHECK_NEAR(ns, order->ns, 1e-9 * ns);
+}
+
 struct all {
     const struct hr_order_chain *chain;
     uint8_t order[HR_ORDER_STEPS_MAX];
@@ -103,6 +116,7 @@ TEST(the_cheapest_of_all_legal_orders_is_found)
         find(&d, &order);
         CHECK(order.best);
         CHECK_NEAR(order.ns, all.least, 1e-9 * all.least);
+        check_parts(&d, &order);
         CHECK_OK(hr__order_count(&d.chain, &count, NULL));
         CHECK_EQ_INT((int64_t)count, (int64_t)all.count);
         if (ns_as_written(&d) <= all.least)

@@ -192,6 +192,7 @@ find_order(const struct reorder *r, struct chain *chain, struct hr_error *reterr
     struct hr_order_chain orders = {chain->steps, chain->count, 0};
     struct hr_order order = {.best = false};
     struct hr_reorder *result = r->result;
+    double parts[HR_ORDER_STEPS_MAX];
 
     for (size_t i = 0; i < chain->count; i++)
         order.steps[i] = (uint8_t)i;
@@ -208,8 +209,10 @@ find_order(const struct reorder *r, struct chain *chain, struct hr_error *reterr
     }
     assert(hr__order_is_legal(&orders, order.steps));
     result->ns += chain->records * hr__order_ns(&orders, order.steps);
+    hr__order_parts(&orders, order.steps, parts);
     for (size_t i = 0; i < chain->count; i++) {
         result->nodes[chain->nodes[i]] = chain->nodes[order.steps[i]];
+        result->node_ns[chain->nodes[i]] = parts[i];
         result->moved += order.steps[i] != i;
     }
     return HR_OK;
@@ -282,12 +285,16 @@ enum hr_err hr__reorder(const struct hr_graph *graph, const struct hr_profile *p
     assert(graph->frozen);
     *ret_reorder = (struct hr_reorder){.best = true};
     ret_reorder->nodes = hr__calloc(graph->count, sizeof *ret_reorder->nodes);
+    ret_reorder->node_ns = hr__calloc(graph->count, sizeof *ret_reorder->node_ns);
     r.measured = hr__calloc(graph->count, sizeof *r.measured);
-    if (ret_reorder->nodes == NULL || r.measured == NULL) {
+    if (ret_reorder->nodes == NULL || ret_reorder->node_ns == NULL ||
+        r.measured == NULL) {
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     } else {
-        for (uint32_t i = 0; i < graph->count; i++)
+        for (uint32_t i = 0; i < graph->count; i++) {
             ret_reorder->nodes[i] = i;
+            ret_reorder->node_ns[i] = -1;
+        }
         hr__profile_match(graph, profile, r.measured);
         code = order_chains(&r, reterr);
     }
@@ -300,5 +307,6 @@ enum hr_err hr__reorder(const struct hr_graph *graph, const struct hr_profile *p
 void hr__reorder_finish(struct hr_reorder *reorder)
 {
     hr__free(reorder->nodes);
+    hr__free(reorder->node_ns);
     *reorder = (struct hr_reorder){0};
 }

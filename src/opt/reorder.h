@@ -20,6 +20,8 @@ struct hr_reorder_settings {
 
 struct hr_reorder {
     uint32_t *nodes;       /* for hr__graph_permute(): place i holds nodes[i] */
+    double *node_ns;       /* per node: CPU time of a record that enters it, in the new
+                              order; -1: not of a chain */
     size_t moved;          /* nodes that stand elsewhere than written */
     double written_ns, ns; /* CPU time for each record of the source, of the nodes of
                               chains, as measured and as predicted */

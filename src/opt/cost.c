@@ -1,0 +1,355 @@
+/*
+ * opt/cost.c - the rate of a plan as the least of its limits.
+ */
+#include "opt/cost.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "op/code_table.h"
+
+/* All times are per record of the largest source. */
+struct costing {
+    const struct hr_plan *plan;
+    const struct hr_cost_fact *facts;
+    const struct hr_cost_machine *machine;
+    struct hr_cost *cost;
+    double cpu_ns;      /* of everything */
+    double carry_ns;    /* of threads, with waits, without worker processes */
+    double process_ns;  /* of worker processes */
+    double carried_ns;  /* of threads with a worker process: overlapped or one after the
+                           other */
+    double code_ns;     /* under the lock of user code */
+    double sequence_ns; /* of the slowest end of a stage */
+    uint32_t code_node, sequence_node;
+    double bytes; /* that sources read */
+};
+
+const char *hr__cost_limit_text(enum hr_cost_limit limit)
+{
+    static const char *const texts[] = {
+        [HR_COST_CORES] = "cores",       [HR_COST_THREADS] = "threads",
+        [HR_COST_SEQUENCE] = "sequence", [HR_COST_CODE] = "user code",
+        [HR_COST_DISK] = "disk",
+    };
+
+    return texts[limit];
+}
+
+static const struct hr_graph_node *node_at(const struct costing *c, uint32_t node)
+{
+    return &c->plan->graph->nodes[node];
+}
+
+/* Charges `ns` of CPU time to a node. */
+static void charge(struct costing *c, uint32_t node, double ns)
+{
+    c->cpu_ns += ns;
+    c->cost->nodes[node].cpu_ns += ns;
+}
+
+/* ---- a node ---- */
+
+/* Whether calls of this step exclude each other: user code whose host takes a lock around
+ * calls, and code that must be called one at a time. */
+static bool
+is_exclusive(const struct costing *c, uint32_t node, enum hr_plan_variant variant)
+{
+    const struct hr_graph_node *n = node_at(c, node);
+    const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
+
+    return use != NULL && (variant == HR_PLAN_INLINE || use->code->enter != NULL);
+}
+
+/* What a stage's steps cost its threads and its worker processes. */
+struct work {
+    double thread_ns, process_ns, wait_ns;
+};
+
+static void add_step(struct costing *c, uint32_t node, enum hr_plan_variant variant,
+                     struct work *work)
+{
+    const struct hr_cost_fact *fact = &c->facts[node];
+    double ns = fact->records * fact->cpu_ns, wait_ns = fact->records * fact->wait_ns;
+
+    charge(c, node, ns);
+    c->cost->nodes[node].wait_ns += wait_ns;
+    if (node_at(c, node)->input_count == 0)
+        c->bytes += fact->records * fact->bytes_out;
+    if (variant == HR_PLAN_PROCESSES) {
+        work->process_ns += ns + wait_ns;
+        return;
+    }
+    work->thread_ns += ns;
+    work->wait_ns += wait_ns;
+    if (c->plan->threads <= 1 || !is_exclusive(c, node, variant))
+        return;
+    if (c->code_ns == 0 || ns > c->cost->nodes[c->code_node].cpu_ns)
+        c->code_node = node;
+    c->code_ns += ns;
+}
+
+/* A record goes to a worker process before `first` and comes back after `last`. */
+static void
+add_crossing(struct costing *c, uint32_t first, uint32_t last, struct work *work)
+{
+    const struct hr_cost_fact *in = &c->facts[first], *out = &c->facts[last];
+    double bytes = in->records * in->bytes_in + out->records * out->kept * out->bytes_out;
+    double ns = c->machine->copy > 0 ? bytes / c->machine->copy * 1e9 : 0;
+
+    charge(c, first, ns);
+    work->thread_ns += ns;
+}
+
+/* ---- a stage ---- */
+
+static void
+add_steps(struct costing *c, const struct hr_plan_stage *stage, struct work *work)
+{
+    uint32_t first = HR_NO_NODE, last = HR_NO_NODE;
+
+    for (size_t i = 0; i < stage->step_count; i++) {
+        const struct hr_plan_step *step = &stage->steps[i];
+        bool process = step->variant == HR_PLAN_PROCESSES;
+
+        if (!process && first != HR_NO_NODE)
+            add_crossing(c, first, last, work);
+        first = !process ? HR_NO_NODE : first != HR_NO_NODE ? first : step->node;
+        last = step->node;
+        add_step(c, step->node, step->variant, work);
+    }
+    if (stage->expand != HR_NO_NODE) {
+        add_step(c, stage->expand, stage->expand_variant, work);
+        if (stage->expand_variant == HR_PLAN_PROCESSES) {
+            first = first != HR_NO_NODE ? first : stage->expand;
+            last = stage->expand;
+        }
+    }
+    if (first != HR_NO_NODE)
+        add_crossing(c, first, last, work);
+}
+
+/* The nodes that see records in order, one thread at a time; in a direct stage threads
+ * write into the batch themselves. */
+static void
+add_sequence(struct costing *c, const struct hr_plan_stage *stage, struct work *work)
+{
+    uint32_t most = HR_NO_NODE;
+    double ns = 0;
+
+    for (size_t i = 0; i < stage->sequence_count; i++) {
+        uint32_t node = stage->sequence[i];
+        double own = c->facts[node].records * c->facts[node].cpu_ns;
+
+        charge(c, node, own);
+        ns += own;
+        if (most == HR_NO_NODE || own > c->cost->nodes[most].cpu_ns)
+            most = node;
+    }
+    work->thread_ns += ns;
+    if (!stage->direct && ns > c->sequence_ns) {
+        c->sequence_ns = ns;
+        c->sequence_node = most;
+    }
+}
+
+static void add_stage(struct costing *c, const struct hr_plan_stage *stage)
+{
+    struct work work = {0};
+    double record_ns;
+
+    add_steps(c, stage, &work);
+    add_sequence(c, stage, &work);
+    record_ns = work.thread_ns + work.wait_ns;
+    c->carry_ns += record_ns;
+    c->process_ns += work.process_ns;
+    c->carried_ns += stage->overlap_ns > 0 ? fmax(record_ns, work.process_ns)
+                                           : record_ns + work.process_ns;
+}
+
+/* Order ops that are functions of a record's number are no steps; what they cost is
+ * charged to the threads. */
+static void add_orders(struct costing *c)
+{
+    const struct hr_graph *graph = c->plan->graph;
+
+    for (uint32_t i = 0; i < graph->count; i++)
+        if (graph->nodes[i].op->kind == HR_OP_ORDER && c->cost->nodes[i].cpu_ns == 0) {
+            double ns = c->facts[i].records * c->facts[i].cpu_ns;
+
+            charge(c, i, ns);
+            c->carry_ns += ns;
+            c->carried_ns += ns;
+        }
+}
+
+/* ---- the whole ---- */
+
+/* Records delivered for each record of the largest source: those that enter the last
+ * batcher, or leave the output where there is none. */
+static double delivered(const struct costing *c)
+{
+    const struct hr_graph *graph = c->plan->graph;
+
+    for (uint32_t at = graph->output;;) {
+        const struct hr_graph_node *n = &graph->nodes[at];
+
+        if (n->op->kind == HR_OP_SEQUENCE && n->op->sequence.runs != NULL)
+            return c->facts[at].records;
+        if (n->op->kind != HR_OP_MAP || n->input_count != 1)
+            break;
+        at = n->inputs[0];
+    }
+    return c->facts[graph->output].records * c->facts[graph->output].kept;
+}
+
+/* How much longer a record computes while `busy` cores do. */
+static double crowding(const struct hr_cost_machine *m, double busy)
+{
+    return m->cores > 1 ? 1 + (m->crowd - 1) * (fmin(busy, m->cores) - 1) / (m->cores - 1)
+                        : 1;
+}
+
+static double per_second(double count, double ns)
+{
+    return ns > 0 ? count / ns * 1e9 : HUGE_VAL;
+}
+
+/* Records of the source per second, as each limit allows. */
+static void set_rates(const struct costing *c, double *rates)
+{
+    const struct hr_cost_machine *m = c->machine;
+    double threads = c->plan->threads > 0 ? c->plan->threads : 1;
+    double workers = c->process_ns > 0 ? threads : 0;
+    double cores = fmin(m->cores, threads + workers);
+    double more = crowding(m, cores);
+
+    rates[HR_COST_CORES] = per_second(cores, c->cpu_ns * more);
+    rates[HR_COST_THREADS] =
+        per_second(threads, c->carried_ns + (c->cpu_ns - c->process_ns) * (more - 1));
+    rates[HR_COST_SEQUENCE] = per_second(1, c->sequence_ns * more);
+    rates[HR_COST_CODE] = per_second(1, c->code_ns * more);
+    rates[HR_COST_DISK] = m->disk > 0 && c->bytes > 0 ? m->disk / c->bytes : HUGE_VAL;
+}
+
+static uint32_t busiest(const struct costing *c, bool waits)
+{
+    const struct hr_cost_node *nodes = c->cost->nodes;
+    uint32_t most = 0;
+
+    for (uint32_t i = 1; i < c->plan->graph->count; i++)
+        if (nodes[i].cpu_ns + (waits ? nodes[i].wait_ns : 0) >
+            nodes[most].cpu_ns + (waits ? nodes[most].wait_ns : 0))
+            most = i;
+    return most;
+}
+
+static uint32_t widest_source(const struct costing *c)
+{
+    uint32_t most = HR_NO_NODE;
+
+    for (uint32_t i = 0; i < c->plan->graph->count; i++)
+        if (node_at(c, i)->input_count == 0 &&
+            (most == HR_NO_NODE || c->facts[i].records * c->facts[i].bytes_out >
+                                       c->facts[most].records * c->facts[most].bytes_out))
+            most = i;
+    return most;
+}
+
+static void name_limit(const struct costing *c)
+{
+    struct hr_cost *cost = c->cost;
+    static const char *const reasons[] = {
+        [HR_COST_CORES] = "all cores compute; '%s' takes most of their time",
+        [HR_COST_THREADS] = "all threads compute or wait; '%s' takes most of their time",
+        [HR_COST_SEQUENCE] = "'%s' sees records in order, one thread at a time",
+        [HR_COST_CODE] = "user code runs in one thread at a time; '%s' takes most of it",
+        [HR_COST_DISK] = "'%s' reads as fast as it can",
+    };
+
+    cost->limit = HR_COST_CORES;
+    for (int i = 0; i < HR_COST_LIMITS; i++)
+        if (cost->rates[i] < cost->rates[cost->limit])
+            cost->limit = (enum hr_cost_limit)i;
+    switch (cost->limit) {
+    case HR_COST_SEQUENCE:
+        cost->node = c->sequence_node;
+        break;
+    case HR_COST_CODE:
+        cost->node = c->code_node;
+        break;
+    case HR_COST_DISK:
+        cost->node = widest_source(c);
+        break;
+    default:
+        cost->node = busiest(c, cost->limit == HR_COST_THREADS);
+    }
+    snprintf(cost->reason, sizeof cost->reason, reasons[cost->limit],
+             node_at(c, cost->node)->name);
+}
+
+/* From times per record of the source to times per record that is delivered. */
+static void scale(const struct costing *c, double out)
+{
+    struct hr_cost *cost = c->cost;
+    double threads = c->plan->threads > 0 ? c->plan->threads : 1;
+    double busy = fmin(c->machine->cores, threads + (c->process_ns > 0 ? threads : 0));
+    double more = crowding(c->machine, busy);
+
+    for (uint32_t i = 0; i < c->plan->graph->count; i++) {
+        cost->nodes[i].share = c->cpu_ns > 0 ? cost->nodes[i].cpu_ns / c->cpu_ns : 0;
+        cost->nodes[i].cpu_ns *= more / out;
+        cost->nodes[i].wait_ns /= out;
+    }
+    for (int i = 0; i < HR_COST_LIMITS; i++)
+        cost->rates[i] *= out;
+    cost->cpu_ns = c->cpu_ns * more / out;
+}
+
+static void set_totals(const struct costing *c)
+{
+    const struct hr_cost_machine *m = c->machine;
+    struct hr_cost *cost = c->cost;
+
+    cost->rate = cost->rates[cost->limit];
+    cost->busy = cost->rate < HUGE_VAL ? cost->rate * cost->cpu_ns * 1e-9 : 0;
+    cost->memory = c->plan->memory.total;
+    cost->fits = m->memory == 0 || cost->memory <= m->memory;
+    cost->price = m->price > 0 && cost->rate > 0 ? m->price / 3600 / cost->rate * 1e6 : 0;
+}
+
+enum hr_err hr__cost_plan(const struct hr_plan *plan, const struct hr_cost_fact *facts,
+                          const struct hr_cost_machine *machine, struct hr_cost *ret_cost,
+                          struct hr_error *reterr)
+{
+    struct costing c = {
+        .plan = plan, .facts = facts, .machine = machine, .cost = ret_cost};
+    double out;
+
+    assert(machine->cores >= 1 && machine->crowd >= 1);
+    *ret_cost = (struct hr_cost){.node = HR_NO_NODE};
+    out = delivered(&c);
+    if (!(out > 0))
+        return hr__fail(reterr, HR_ERR_STATE,
+                        "no record reached the output while the profile was measured");
+    ret_cost->nodes = hr__calloc(plan->graph->count, sizeof *ret_cost->nodes);
+    if (ret_cost->nodes == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < plan->stage_count; i++)
+        add_stage(&c, &plan->stages[i]);
+    add_orders(&c);
+    set_rates(&c, ret_cost->rates);
+    name_limit(&c);
+    scale(&c, out);
+    set_totals(&c);
+    return HR_OK;
+}
+
+void hr__cost_finish(struct hr_cost *cost)
+{
+    hr__free(cost->nodes);
+    *cost = (struct hr_cost){0};
+}
