@@ -242,7 +242,7 @@ hr__cedar_optimize(const struct hr_cedar_stats *stats,
     hr__cedar_place(&model, &path, choice.variant, &choice.places);
     review_cache(&model, &choice);
     if (options->joint)
-        HR_TRY(hr__cedar_choose(&model, &choice, &result.best, reterr));
+        hr__cedar_choose(&model, result.orders, &choice, &result.best);
     choose_tf(&model, &choice);
     hr__cedar_stages(&model, &choice, &result);
     memcpy(result.order, choice.order, sizeof result.order);

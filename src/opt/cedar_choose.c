@@ -99,19 +99,16 @@ static bool try_moves(struct search *s)
 
 /* ---- */
 
-enum hr_err
-hr__cedar_choose(const struct hr_cedar_model *model, struct hr_cedar_choice *choice,
-                 bool *best, struct hr_error *reterr)
+void hr__cedar_choose(const struct hr_cedar_model *model, double orders,
+                      struct hr_cedar_choice *choice, bool *best)
 {
     struct search s = {model, hr__cedar_chain(model), choice};
     uint8_t order[HR_CEDAR_PIPES_MAX];
-    double orders;
 
     memcpy(order, choice->order, model->count);
     (void)try_order(&s, order);
     if (!model->options->reorder)
-        return HR_OK;
-    HR_TRY(hr__order_count(&s.chain, &orders, reterr));
+        return;
     if (orders <= ORDERS_MAX) {
         try_all(&s, order, 1, 0);
     } else if (choice->variant != HR_CEDAR_NONE || model->options->cache_samples > 0) {
@@ -119,5 +116,4 @@ hr__cedar_choose(const struct hr_cedar_model *model, struct hr_cedar_choice *cho
             ;
         *best = false;
     }
-    return HR_OK;
 }

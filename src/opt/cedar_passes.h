@@ -18,11 +18,10 @@ struct hr_cedar_choice {
 };
 
 /* The choice of order, cache and slices that takes least, found together; drivers and
- * variant stay. Never dearer than `choice`. *best, whether the order is the cheapest,
- * gets false if a choice may take less. */
-HR_CHECK enum hr_err
-hr__cedar_choose(const struct hr_cedar_model *model, struct hr_cedar_choice *choice,
-                 bool *best, struct hr_error *reterr);
+ * variant stay. `orders` are legal. Never dearer than `choice`. *best, whether the order
+ * is the cheapest, gets false if a choice may take less. */
+void hr__cedar_choose(const struct hr_cedar_model *model, double orders,
+                      struct hr_cedar_choice *choice, bool *best);
 
 /* Whether all pipes but source and batchers are TensorFlow's, none a py_function. */
 bool hr__cedar_is_tf(const struct hr_cedar_stats *stats);

@@ -207,10 +207,14 @@ static enum hr_err count_section(const struct hr_order_chain *chain, size_t from
                         window.count);
     orders[0] = 1;
     for (uint32_t set = 1; set < (uint32_t)1 << window.count; set++) {
-        orders[set] = 0;
-        for (uint32_t i = 0; i < window.count; i++)
-            if ((set & 1U << i) != 0 && (window.after[i] & ~(set & ~(1U << i))) == 0)
-                orders[set] += orders[set & ~(1U << i)];
+        double sum = 0;
+
+        for (uint32_t left = set; left != 0; left &= left - 1) {
+            uint32_t at = (uint32_t)__builtin_ctz(left), rest = set & ~(1U << at);
+
+            sum += (window.after[at] & ~rest) == 0 ? orders[rest] : 0;
+        }
+        orders[set] = sum;
     }
     *ret_count = orders[((uint32_t)1 << window.count) - 1];
     hr__free(orders);
