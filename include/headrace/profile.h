@@ -75,6 +75,45 @@ struct hr_profile_info {
 HR_API HR_CHECK enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,
                                             struct hr_profile_info *ret_info);
 
+/* Adds what `other` knows to `profile`: nodes that only one has are kept, those of both
+ * are averaged by their numbers of records, of which older ones count less. HR_ERR_STATE
+ * if they are of different machines, libraries or variants; the profile is unchanged
+ * then. */
+HR_API HR_CHECK enum hr_err
+hr_profile_merge(struct hr_profile *profile, const struct hr_profile *other,
+                 struct hr_error *reterr);
+
+/*
+ * Saved profiles: a folder with a file for each node, found by the node's fingerprint,
+ * the machine, the library and how it ran, so that an edit of a graph leaves the others
+ * valid. `folder` NULL: "profiles" in $HEADRACE_CACHE, else in $XDG_CACHE_HOME/headrace,
+ * else in
+ * ~/.cache/headrace; an empty HEADRACE_CACHE turns saving off. Any number of processes
+ * may use a folder at once. Beyond HR_SAVED_FILES_MAX files or HR_SAVED_BYTES_MAX bytes
+ * the oldest are removed.
+ */
+#define HR_SAVED_FILES_MAX 4096
+#define HR_SAVED_BYTES_MAX (8 << 20)
+
+/* Saves what the profile knows of the graph's nodes, merged with what is there. A damaged
+ * file is replaced. Freezes the graph if necessary. HR_ERR_IO if the folder cannot be
+ * written, HR_ERR_NOT_FOUND if there is none; the message says what to do, and nothing is
+ * lost but the time to measure again. */
+HR_API HR_CHECK enum hr_err
+hr_profile_save(const struct hr_profile *profile, struct hr_graph *graph,
+                const char *folder, struct hr_error *reterr);
+
+/* The saved profile of all nodes of the graph, for this machine and the `variant` and
+ * `fuse` of the options (NULL: the defaults). HR_ERR_NOT_FOUND if one is missing,
+ * HR_ERR_FORMAT if one is damaged; the message names the node, and the file. */
+HR_API HR_CHECK enum hr_err
+hr_profile_load(struct hr_graph *graph, const struct hr_profile_options *options,
+                const char *folder, struct hr_profile **ret_profile,
+                struct hr_error *reterr);
+
+/* When the oldest of its nodes was measured: seconds since 1970. */
+HR_API uint64_t hr_profile_measured(const struct hr_profile *profile);
+
 /* Seconds that were measured. */
 HR_API double hr_profile_seconds(const struct hr_profile *profile);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/profile_run.h"
+#include "api/profile_saved.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/str.h"
@@ -134,6 +135,52 @@ enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,
         .width = node->width,
     };
     return HR_OK;
+}
+
+enum hr_err hr_profile_merge(struct hr_profile *profile, const struct hr_profile *other,
+                             struct hr_error *reterr)
+{
+    if (profile == NULL || other == NULL || profile == other)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "two profiles are needed");
+    return hr__profile_merge(profile, other, reterr);
+}
+
+enum hr_err hr_profile_save(const struct hr_profile *profile, struct hr_graph *graph,
+                            const char *folder, struct hr_error *reterr)
+{
+    if (profile == NULL || graph == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "profile and graph must not be NULL");
+    HR_TRY(hr_graph_freeze(graph, reterr));
+    return hr__profile_save(profile, graph, folder, reterr);
+}
+
+enum hr_err hr_profile_load(struct hr_graph *graph,
+                            const struct hr_profile_options *options, const char *folder,
+                            struct hr_profile **ret_profile, struct hr_error *reterr)
+{
+    struct hr_profile profile = {.node_count = 0};
+    enum hr_variant variant = options != NULL ? options->variant : HR_VARIANT_INLINE;
+    enum hr_err code;
+
+    if (graph == NULL || ret_profile == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "graph and ret_profile must not be NULL");
+    if ((unsigned)variant > HR_VARIANT_PROCESSES)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "variant %d is unknown", (int)variant);
+    HR_TRY(hr_graph_freeze(graph, reterr));
+    hr__profile_begin(&profile, variant, options != NULL && options->fuse);
+    code = hr__profile_load(&profile, graph, folder, reterr);
+    return return_profile(&profile, code, ret_profile, reterr);
+}
+
+uint64_t hr_profile_measured(const struct hr_profile *profile)
+{
+    uint64_t oldest = 0;
+
+    for (size_t i = 0; profile != NULL && i < profile->node_count; i++)
+        if (oldest == 0 || profile->nodes[i].measured < oldest)
+            oldest = profile->nodes[i].measured;
+    return oldest;
 }
 
 double hr_profile_seconds(const struct hr_profile *profile)

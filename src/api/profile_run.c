@@ -267,23 +267,28 @@ static enum hr_err fill_node(const struct profiling *p, size_t at, uint64_t seco
     return HR_OK;
 }
 
-static enum hr_err fill(const struct profiling *p, struct hr_profile *profile)
+void hr__profile_begin(struct hr_profile *profile, enum hr_variant variant, bool fuse)
 {
     static const enum hr_plan_variant variants[] = {
         [HR_VARIANT_THREADS] = HR_PLAN_THREADS,
         [HR_VARIANT_INLINE] = HR_PLAN_INLINE,
         [HR_VARIANT_PROCESSES] = HR_PLAN_PROCESSES,
     };
+
+    *profile = (struct hr_profile){.variant = variants[variant], .fused = fuse};
+    hr__profile_machine(&profile->machine);
+    snprintf(profile->library, sizeof profile->library, "%s", hr_version());
+}
+
+static enum hr_err fill(const struct profiling *p, struct hr_profile *profile)
+{
     uint64_t second = hr__wall_ns() / 1000000000u;
     struct totals all = add_up(p);
 
-    hr__profile_machine(&profile->machine);
+    hr__profile_begin(profile, p->options->variant, p->options->fuse);
     hr__machine_rates(&profile->machine);
     profile->machine.disk = disk_rate(p, &all);
-    snprintf(profile->library, sizeof profile->library, "%s", hr_version());
     profile->graph = p->graph->nodes[p->graph->output].fingerprint;
-    profile->variant = variants[p->options->variant];
-    profile->fused = p->options->fuse;
     profile->seconds = (double)(p->looked - p->began) * 1e-9;
     for (size_t i = 0; i < p->graph->count; i++)
         HR_TRY(fill_node(p, i, second, &all, profile));

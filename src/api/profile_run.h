@@ -7,6 +7,9 @@
 #include "graph/profile.h"
 #include "headrace/profile.h"
 
+/* A profile without nodes, of this machine and library. */
+void hr__profile_begin(struct hr_profile *profile, enum hr_variant variant, bool fuse);
+
 /* Fills in an empty profile of a frozen graph. On failure it holds what
  * hr__profile_finish frees. */
 HR_CHECK enum hr_err

@@ -4,20 +4,20 @@
 #include "graph_file.h"
 #include "headrace/optimize.h"
 #include "out.h"
+#include "profile_file.h"
 #include "progress.h"
 #include "stop.h"
 #include "term.h"
-#include "text_file.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct optimize_command {
     struct cli_params params;
     const char *output, *profile;
     int64_t records, seconds, seed;
     int rule, strictness; /* enum hr_rule, enum hr_strictness */
-    bool json, quiet;
+    bool fresh, json, quiet;
 };
 
 #define AT(field) offsetof(struct optimize_command, field)
@@ -28,7 +28,10 @@ static const struct cli_option optimize_table[] = {
     {"output", 'o', CLI_TEXT, AT(output), "FILE",
      "write the graph in the new order to FILE, as YAML, with the values of -p in place"},
     {"profile", 0, CLI_TEXT, AT(profile), "FILE",
-     "what nodes cost, from headrace profile -o; default: measure it now"},
+     "what nodes cost, from headrace profile -o; default: as saved on this machine, else "
+     "measure it now and save it"},
+    {"fresh", 0, CLI_FLAG, AT(fresh), NULL,
+     "measure costs again although they are saved"},
     {"strictness", 0, CLI_CHOICE, AT(strictness), "exact|close|relaxed",
      "how far records may differ from the written order's: not at all (default), by "
      "rounding, or as other augmentations of the same record"},
@@ -56,25 +59,16 @@ static const struct cli_example optimize_examples[] = {
 };
 /* clang-format on */
 
+struct found {
+    struct hr_graph *written, *graph;
+    struct hr_optimize_result result;
+    uint64_t measured; /* when, if the profile is a saved one; else 0 */
+};
+
 /* ---- the profile ---- */
 
-static int read_profile(const char *path, struct hr_profile **ret_profile)
-{
-    struct hr_error error = {0};
-    char *text = NULL;
-    int code = text_file_read(path, "a profile", &text);
-
-    if (code == CLI_OK &&
-        hr_profile_parse(text, strlen(text), path, ret_profile, &error) != HR_OK)
-        code = cli_library(&error);
-    free(text);
-    return code;
-}
-
 /* Composed, as it will run: what shares its work stays together. */
-static enum hr_err measure(struct hr_graph *graph, const struct optimize_command *command,
-                           struct progress *progress, struct hr_profile **ret_profile,
-                           struct hr_error *error)
+static struct hr_profile_options options_of(const struct optimize_command *command)
 {
     struct hr_profile_options options;
 
@@ -82,17 +76,40 @@ static enum hr_err measure(struct hr_graph *graph, const struct optimize_command
     options.seed = (uint64_t)command->seed;
     options.seconds_max = (double)command->seconds;
     options.fuse = true;
+    return options;
+}
+
+static enum hr_err measure(struct hr_graph *graph, const struct optimize_command *command,
+                           struct progress *progress, struct hr_profile **ret_profile,
+                           struct hr_error *error)
+{
+    struct hr_profile_options options = options_of(command);
+    enum hr_err code;
+
     options.progress = progress_count;
     options.user = progress;
-    return hr_graph_profile(graph, &options, ret_profile, error);
+    code = hr_graph_profile(graph, &options, ret_profile, error);
+    if (code == HR_OK)
+        profile_keep(*ret_profile, graph, command->quiet);
+    return code;
+}
+
+/* The profile that was given, or the saved one; NULL if it must be measured. */
+static int find_profile(struct found *found, const struct optimize_command *command,
+                        struct hr_profile **ret_profile)
+{
+    struct hr_profile_options options = options_of(command);
+
+    if (command->profile != NULL)
+        return profile_file_read(command->profile, ret_profile);
+    if (!command->fresh)
+        *ret_profile = profile_saved(found->written, &options, command->quiet);
+    if (*ret_profile != NULL)
+        found->measured = hr_profile_measured(*ret_profile);
+    return CLI_OK;
 }
 
 /* ---- the order ---- */
-
-struct found {
-    struct hr_graph *written, *graph;
-    struct hr_optimize_result result;
-};
 
 static enum hr_err choose(struct found *found, const struct hr_profile *profile,
                           const struct optimize_command *command,
@@ -117,13 +134,10 @@ static int find(struct found *found, const struct optimize_command *command)
     struct hr_error error = {0};
     struct progress progress;
     enum hr_err code = HR_OK;
+    int read = find_profile(found, command, &profile);
 
-    if (command->profile != NULL) {
-        int read = read_profile(command->profile, &profile);
-
-        if (read != CLI_OK)
-            return read;
-    }
+    if (read != CLI_OK)
+        return read;
     stop_watch(NULL);
     progress_begin(&progress, command->quiet, "records");
     if (profile == NULL)
@@ -184,6 +198,19 @@ static void print_difference(const struct found *found, int strictness)
                records, 100 * r->difference);
 }
 
+/* Where the costs come from, if they are old ones. */
+static void print_age(uint64_t measured)
+{
+    int64_t days = ((int64_t)time(NULL) - (int64_t)measured) / 86400;
+    char when[48];
+
+    if (measured == 0)
+        return;
+    snprintf(when, sizeof(when), "%lld day%s ago", (long long)days, days == 1 ? "" : "s");
+    printf("  costs as saved, measured %s; --fresh measures them again\n",
+           days > 0 ? when : "today");
+}
+
 static void print_report(const struct found *found,
                          const struct optimize_command *command, const char *path)
 {
@@ -195,6 +222,7 @@ static void print_report(const struct found *found,
         printf("no order is cheaper\n");
         if (r->dropped[0] != '\0')
             printf("  the cheapest by the profile was dropped: %s\n", r->dropped);
+        print_age(found->measured);
         return;
     }
     printf("%zu nodes stand elsewhere\n", r->moved);
@@ -209,6 +237,7 @@ static void print_report(const struct found *found,
     if (!r->best)
         printf(
             "  too many nodes may move to try all orders: there may be a better one\n");
+    print_age(found->measured);
 }
 
 static void print_json(const struct found *found)
@@ -226,6 +255,7 @@ static void print_json(const struct found *found)
     json_double(&json, "difference", r->difference);
     json_double(&json, "written_run_ns", r->written_run_ns);
     json_double(&json, "run_ns", r->run_ns);
+    json_bool(&json, "saved_profile", found->measured != 0);
     json_text(&json, "dropped", r->dropped[0] != '\0' ? r->dropped : NULL);
     json_open(&json, "nodes", '[');
     for (size_t i = 0; hr_graph_node_info(found->graph, i, &node) == HR_OK; i++)

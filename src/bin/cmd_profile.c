@@ -4,6 +4,7 @@
 #include "graph_file.h"
 #include "headrace/profile.h"
 #include "out.h"
+#include "profile_file.h"
 #include "progress.h"
 #include "stop.h"
 #include "term.h"
@@ -15,7 +16,7 @@ struct profile_command {
     const char *output;
     int64_t records, seconds, width, threads, seed;
     int variant; /* enum hr_variant */
-    bool fuse, json, quiet;
+    bool fuse, save, merge, json, quiet;
 };
 
 #define AT(field) offsetof(struct profile_command, field)
@@ -39,6 +40,11 @@ static const struct cli_option profile_table[] = {
     {"fuse", 0, CLI_FLAG, AT(fuse), NULL,
      "compose nodes as a run would; by default each makes its own result, so that each has "
      "its own cost"},
+    {"save", 0, CLI_FLAG, AT(save), NULL,
+     "keep it in the user's cache folder, merged with what is there; headrace optimize uses "
+     "what --fuse measured"},
+    {"merge", 0, CLI_FLAG, AT(merge), NULL,
+     "measure nothing: merge the profiles in FILES, where older measurements count less"},
     {"seed", 0, CLI_INT, AT(seed), "S",
      "seed for order and augmentation; default 0"},
     {"json", 0, CLI_FLAG, AT(json), NULL,
@@ -52,6 +58,10 @@ static const struct cli_example profile_examples[] = {
      "what each node costs, in a few seconds"},
     {"headrace profile train.yaml -o profile.json",
      "keep it"},
+    {"headrace profile train.yaml --fuse --save",
+     "costs that headrace optimize finds on this machine"},
+    {"headrace profile --merge monday.json friday.json -o week.json",
+     "two measurements as one"},
     {"headrace profile train.yaml --variant threads --fuse --seconds 20",
      "costs while all cores are busy and nodes are composed"},
 };
@@ -146,21 +156,55 @@ static int measure(struct hr_graph *graph, const struct profile_command *command
     return code == HR_OK ? CLI_OK : cli_library_failed(&error);
 }
 
+static int merge(const struct cli_rest *rest, struct hr_profile **ret_profile)
+{
+    int code = profile_file_read(rest->words[0], ret_profile);
+
+    for (size_t i = 1; code == CLI_OK && i < rest->count; i++) {
+        struct hr_profile *other = NULL;
+        struct hr_error error = {0};
+
+        code = profile_file_read(rest->words[i], &other);
+        if (code == CLI_OK && hr_profile_merge(*ret_profile, other, &error) != HR_OK)
+            code = cli_failed("%s: %s", rest->words[i], error.message);
+        hr_profile_free(other);
+    }
+    return code;
+}
+
+static int measure_graph(const char *path, const struct profile_command *command,
+                         struct hr_profile **ret_profile)
+{
+    struct hr_graph *graph = NULL;
+    int code = graph_file_open(path, &command->params, &graph);
+
+    if (code == CLI_OK)
+        code = measure(graph, command, ret_profile);
+    if (code == CLI_OK && command->save)
+        profile_keep(*ret_profile, graph, command->quiet);
+    hr_graph_unref(graph);
+    return code;
+}
+
 static int profile_run(void *values, const struct cli_rest *rest)
 {
     const struct profile_command *command = values;
     struct hr_profile *profile = NULL;
-    struct hr_graph *graph = NULL;
     int code = command->output != NULL ? out_probe(command->output) : CLI_OK;
 
+    if (rest->count > 1 && !command->merge)
+        return cli_usage("one graph at a time: %s is too many; --merge takes several "
+                         "profiles",
+                         rest->words[1]);
+    if (command->save && command->merge)
+        return cli_usage("--save needs the graph that was measured, which --merge does "
+                         "not know");
     if (code == CLI_OK)
-        code = graph_file_open(rest->words[0], &command->params, &graph);
-    if (code == CLI_OK)
-        code = measure(graph, command, &profile);
+        code = command->merge ? merge(rest, &profile)
+                              : measure_graph(rest->words[0], command, &profile);
     if (code == CLI_OK)
         code = show(profile, command, rest->words[0]);
     hr_profile_free(profile);
-    hr_graph_unref(graph);
     return code;
 }
 
@@ -170,9 +214,9 @@ static const struct profile_command profile_defaults = {
 const struct cli_command cmd_profile = {
     .name = "profile",
     .summary = "measure what each node of a graph costs",
-    .args = "GRAPH",
+    .args = "GRAPH | --merge FILES",
     .args_min = 1,
-    .args_max = 1,
+    .args_max = CLI_WORDS_MAX,
     .text =
         "Runs the graph for a few seconds and reports for each node the CPU time and the "
         "time waited per record, bytes in and out, the records kept, the part of the "

@@ -306,6 +306,43 @@ def an_optimized_graph_gives_the_same_digest():
 
 
 @test
+def optimize_uses_saved_profiles():
+    written = graph("saved.yaml", "pipeline:\n  - source.range: {n: 400}\n  - debug.spin: {us: 20}\n"
+                                  "  - record.filter: {expr: \"value > 300\"}\n  - batch.stack: {size: 10}\n")
+    words, cache = ["optimize", written, "--seconds", "1", "-q"], temp / "kept"
+    env = {"HEADRACE_CACHE": str(cache)}
+    saved = [run_json(*words, *more, env=env)["saved_profile"] for more in ([], [], ["--fresh"])]
+    assert saved == [False, True, False], saved
+    files = sorted((cache / "profiles").iterdir())
+    assert len(files) == 4 and all(json.loads(f.read_text())["nodes"] for f in files), files
+    text = run("optimize", written, env=env)
+    assert "measured today; --fresh measures them again" in text.stdout and text.stderr == "", text
+    files[0].write_text("damaged")
+    text = run("optimize", written, "--seconds", "1", env=env)
+    assert str(files[0]) in text.stderr and "will be replaced" in text.stderr and "2 nodes" in text.stdout, text
+    assert run_json(*words, env=env)["saved_profile"]
+    assert run_json(*words, env={"HEADRACE_CACHE": ""})["saved_profile"] is False
+    text = run("optimize", written, "--seconds", "1", env={"HEADRACE_CACHE": "/dev/null/no"})
+    assert "HEADRACE_CACHE" in text.stderr and "2 nodes" in text.stdout, text
+    run("profile", example("noop.yaml"), "-p", "n=1000", "--fuse", "--save", "--seconds", "1", "-q", env=env)
+    assert run_json("optimize", example("noop.yaml"), "-p", "n=1000", "-q", env=env)["saved_profile"]
+
+
+@test
+def profiles_are_merged():
+    words = ["profile", example("noop.yaml"), "-p", "n=1000", "--seconds", "1", "-q"]
+    run(*words, "-o", "a.json"), run(*words, "-o", "b.json"), run(*words, "-o", "fused.json", "--fuse")
+    both = run_json("profile", "--merge", "a.json", "b.json", "-o", "both.json", "-q")
+    assert both == json.loads((temp / "both.json").read_text())
+    counts = [json.loads((temp / n).read_text())["nodes"][0]["records_in"] for n in ("a.json", "b.json", "both.json")]
+    assert counts[0] + counts[1] == counts[2], counts
+    one_line(run("profile", "--merge", "a.json", "fused.json", code=1), "fused.json: profiles with a different \"fused\"")
+    one_line(run("profile", "--merge", "a.json", "none.json", code=2), "none.json")
+    one_line(run("profile", example("noop.yaml"), "more.yaml", code=2), "more.yaml is too many")
+    one_line(run("profile", "a.json", "--merge", "--save", code=2), "--save")
+
+
+@test
 def explain_measures_graphs_without_modes():
     result = run_json("explain", "--measure", example("noop.yaml"), "-p", "n=1000", "-q")
     assert "modes" not in result and all(n["records"] >= 200 for n in result["nodes"]), result

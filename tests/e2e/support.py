@@ -29,7 +29,7 @@ def test(function):
 
 def run(*words, code=0, **more):
     """Runs the command, checks its exit code and returns the completed process."""
-    environment = {**os.environ, "TERM": "dumb", **more.pop("env", {})}
+    environment = {**os.environ, "TERM": "dumb", "HEADRACE_CACHE": str(temp / "cache"), **more.pop("env", {})}
     done = subprocess.run([headrace, *map(str, words)], text=True, capture_output=True, timeout=120,
                           stdin=subprocess.DEVNULL, env=environment, cwd=temp, **more)
     assert code is None or done.returncode == code, \
