@@ -3,6 +3,7 @@
  */
 #include "codec/arrow.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,6 +176,9 @@ void hr__arrow_leaf_name(struct hr_arrow_leaf *leaf, const void *part, size_t by
 
 /* ---- cells ---- */
 
+/* Rows that are looked through for a null at once. */
+#define RUN_MAX 1024
+
 static bool is_set(const uint8_t *bits, int64_t at)
 {
     return bits == NULL || (bits[at / 8] >> at % 8 & 1) != 0;
@@ -318,4 +322,32 @@ hr__arrow_elements(const struct hr_arrow_column *column, const struct hr_arrow_c
     if (hr__arrow_is_plain(column) && cell->count > 0)
         memcpy(to, cell->data, (size_t)cell->count * column->width);
     return HR_OK;
+}
+
+void hr__arrow_run(const struct hr_arrow_column *column, const struct hr_arrow_view *view,
+                   int64_t row, struct hr_arrow_cell *ret_cell, uint64_t *ret_rows)
+{
+    int64_t most = view->rows - row, rows = 0, each, from;
+    bool has_nulls = view->validity != NULL || view->struct_validity != NULL;
+
+    assert(row >= 0 && row < view->rows);
+    *ret_cell = (struct hr_arrow_cell){0};
+    *ret_rows = 0;
+    if (column->has_dictionary || view->child_validity != NULL)
+        return;
+    most = has_nulls && most > RUN_MAX ? RUN_MAX : most;
+    rows = has_nulls ? 0 : most;
+    while (rows < most && is_set(view->validity, view->first + row + rows) &&
+           is_set(view->struct_validity, view->struct_first + row + rows))
+        rows++;
+    each = column->kind == HR_ARROW_VECTOR ? column->size : 1;
+    from = (view->first + row) * each;
+    if (column->kind == HR_ARROW_VECTOR)
+        from += view->child_first;
+    *ret_cell = (struct hr_arrow_cell){.data = view->data, .count = rows * each};
+    if (column->is_bits)
+        ret_cell->bit = (uint64_t)from;
+    else if (ret_cell->count > 0)
+        ret_cell->data += (uint64_t)from * column->width;
+    *ret_rows = (uint64_t)rows;
 }

@@ -88,6 +88,11 @@ HR_CHECK enum hr_err
 hr__arrow_cell(const struct hr_arrow_column *column, const struct hr_arrow_view *view,
                int64_t row, struct hr_arrow_cell *ret_cell, struct hr_error *reterr);
 
+/* The tensors of the rows from `row` on up to the next null, as one cell: *ret_rows of
+ * them. Of NUMBER and VECTOR; 0 if `row` is null, or must be read by itself. */
+void hr__arrow_run(const struct hr_arrow_column *column, const struct hr_arrow_view *view,
+                   int64_t row, struct hr_arrow_cell *ret_cell, uint64_t *ret_rows);
+
 /* Whether a tensor can show the elements where they are, if they are aligned. */
 static inline bool hr__arrow_is_plain(const struct hr_arrow_column *column)
 {

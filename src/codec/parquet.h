@@ -194,6 +194,12 @@ HR_CHECK enum hr_err
 hr__parquet_cell(const struct hr_arrow_column *column, const struct hr_parquet_page *page,
                  uint64_t row, struct hr_arrow_cell *ret_cell, struct hr_error *reterr);
 
+/* The numbers of the rows from `row` on up to the next null, as one cell: *ret_rows of
+ * them. Of columns of one number in each row. */
+void hr__parquet_run(const struct hr_arrow_column *column,
+                     const struct hr_parquet_page *page, uint64_t row,
+                     struct hr_arrow_cell *ret_cell, uint64_t *ret_rows);
+
 /* ---- encodings: codec/parquet_values.c ---- */
 
 /* Numbers of `bits` bits (<= 32) in runs and packed groups. */

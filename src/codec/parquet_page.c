@@ -6,11 +6,15 @@
  */
 #include "codec/parquet.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "codec/thrift.h"
 #include "core/alloc.h"
 #include "core/error.h"
+
+/* Rows that are looked through for a null at once. */
+#define RUN_MAX 1024
 
 static enum hr_err damaged(struct hr_error *reterr, const char *what)
 {
@@ -817,4 +821,21 @@ hr__parquet_cell(const struct hr_arrow_column *column, const struct hr_parquet_p
     ret_cell->bytes = column->kind == HR_ARROW_FIXED ? width : 0;
     ret_cell->data = page->data + first * width;
     return HR_OK;
+}
+
+void hr__parquet_run(const struct hr_arrow_column *column,
+                     const struct hr_parquet_page *page, uint64_t row,
+                     struct hr_arrow_cell *ret_cell, uint64_t *ret_rows)
+{
+    uint64_t most = page->rows - row < RUN_MAX ? page->rows - row : RUN_MAX, rows = 0;
+
+    assert(row < page->rows && column->kind == HR_ARROW_NUMBER);
+    if (page->present == NULL)
+        rows = page->rows - row;
+    while (page->present != NULL && rows < most &&
+           page->present[row + rows] == HR_PARQUET_YES)
+        rows++;
+    *ret_cell = (struct hr_arrow_cell){.count = (int64_t)rows,
+                                       .data = page->data + row * element_bytes(column)};
+    *ret_rows = rows;
 }

@@ -431,8 +431,10 @@ static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
     }
     if (c->stage == 0 && s->expand != HR_NO_NODE)
         c->path_of[s->expand] = 1;
-    return make_end(c) && list_nodes(c) && hr__program_cut(p, c->graph) ? HR_OK
-                                                                        : HR_ERR_MEMORY;
+    return make_end(c) && list_nodes(c) && hr__program_cut(p, c->graph) &&
+                   hr__program_rows(p)
+               ? HR_OK
+               : HR_ERR_MEMORY;
 }
 
 enum hr_err hr__program_init(struct hr_program *program, const struct hr_plan *plan,

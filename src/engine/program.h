@@ -109,6 +109,9 @@ struct hr_program {
     struct hr_path *paths; /* stage 0 only */
     size_t path_count;
     bool merges; /* some paths end at merges */
+    /* The only step is a source that makes many records at once (rows.c): 1 + the result
+     * that each of its fields is. NULL: not so. */
+    uint16_t *row_results;
     size_t slot_count;
     uint16_t *in_slots; /* later stages: slot of each field of the records that come in */
     uint16_t *in_kept;  /* of each that may arrive as a description: 1 + the slot that
@@ -150,6 +153,9 @@ hr__step_ids(const struct hr_step *step, const struct hr_record_id *id)
 {
     return id - step->path;
 }
+
+/* rows.c: sets row_results. Returns false when out of memory. */
+HR_CHECK bool hr__program_rows(struct hr_program *program);
 
 /* segments.c: whether a step at or after `from` uses the slot; 1 + the stage's result
  * that the slot holds, or 0. */

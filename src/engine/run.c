@@ -6,7 +6,8 @@
  * all steps are ops of the library in this thread, each record goes through all of them
  * at once, in one row that stays in cache: 27 ns for a record of one number. Otherwise
  * all rows of a pass go through the stage segment by segment, so that an interpreter is
- * entered, or a request sent, once for all of them. A record that fails leaves its pass.
+ * entered, or a request sent, once for all of them. If the only step is a source that
+ * can, many records are made in one call (rows.c). A record that fails leaves its pass.
  * Its substitute, if allowed, runs alone afterwards, since the memory of a request is
  * valid only until the next one.
  *
@@ -399,36 +400,58 @@ static void run_timed(struct hr_pass *pass)
     hr__sample_finish(pass->runner, pass->stage, sample);
 }
 
-/* Runs records [at, at + count) of the pass's block, each in row 0 of a pass of its own.
- */
-static void run_straight(struct hr_pass *pass)
+static void aim_sampler(const struct hr_pass *pass)
+{
+    hr__sampler_aim(pass->runner, pass->stage->number, pass->stage->program.node_count, 0,
+                    pass->record_ns);
+}
+
+/* Runs the first record of the pass. */
+static void run_one(struct hr_pass *pass)
 {
     struct hr_runner *runner = pass->runner;
     size_t stage = pass->stage->number;
-    struct hr_sampler *sampler = &runner->meter.samplers[stage];
     bool trace = runner->engine->options.trace;
-    struct hr_pass one = *pass;
-    uint32_t done = 0;
+    uint64_t begin = trace ? hr__span_begin(runner) : 0;
 
-    hr__sampler_aim(runner, stage, pass->stage->program.node_count, 0, pass->record_ns);
-    for (uint32_t i = 0; i < pass->count && !hr__pass_stopped(&one); i++, one.at++) {
-        uint64_t begin = trace ? hr__span_begin(runner) : 0;
+    if (is_done(pass, 0))
+        return;
+    runner->meter.stages[stage].begun++;
+    if (hr__sampler_takes(&runner->meter.samplers[stage]))
+        run_timed(pass);
+    else
+        run_record(pass, false);
+    if (trace)
+        hr__span_record(runner, pass, hr__pass_ids(pass, 0), HR_NO_NODE, begin,
+                        hr__ticks());
+}
 
-        done++;
-        if (is_done(&one, 0))
-            continue;
-        runner->meter.stages[stage].begun++;
-        if (hr__sampler_takes(sampler))
-            run_timed(&one);
-        else
-            run_record(&one, false);
-        if (trace)
-            hr__span_record(runner, pass, hr__pass_ids(&one, 0), HR_NO_NODE, begin,
-                            hr__ticks());
+/* Runs records [at, at + count) of the pass's block: as many as the source makes at once
+ * together, every other one in row 0 of a pass of its own. */
+static void run_straight(struct hr_pass *pass)
+{
+    struct hr_pass rest = *pass;
+    uint32_t end = pass->at + pass->count;
+    bool by_rows = pass->stage->program.row_results != NULL && pass->attempt == 0 &&
+                   !pass->runner->engine->options.trace;
+
+    aim_sampler(pass);
+    while (rest.at < end && !hr__pass_stopped(&rest)) {
+        rest.count = end - rest.at;
+        if (by_rows) {
+            uint32_t done = hr__run_rows(&rest);
+
+            rest.at += done;
+            if (done > 0)
+                continue;
+            aim_sampler(pass);
+        }
+        run_one(&rest);
+        rest.at++;
     }
-    for (; done < pass->count; done++, one.at++)
-        if (!is_done(&one, 0))
-            *hr__pass_status(&one, 0) = HR_RECORD_UNRUN;
+    for (; rest.at < end; rest.at++)
+        if (!is_done(&rest, 0))
+            *hr__pass_status(&rest, 0) = HR_RECORD_UNRUN;
 }
 
 /* ---- segment by segment ---- */

@@ -1,8 +1,8 @@
 /*
  * engine/run.h - shared by the files that run records: run.c (the loop), runner.c (its
- * rows and contexts), bad.c (records that fail), ahead.c (read-ahead), store.c (results),
- * span.c (traces), user_code.c (user code in this thread), process.c (steps in a worker
- * process).
+ * rows and contexts), rows.c (records that a source makes at once), bad.c (records that
+ * fail), ahead.c (read-ahead), store.c (results), span.c (traces), user_code.c (user code
+ * in this thread), process.c (steps in a worker process).
  * Everything here belongs to one runner; nothing is called under the lock.
  */
 #ifndef HR_ENGINE_RUN_H
@@ -77,6 +77,10 @@ bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *l
 
 /* ahead.c: names to the reader what the source will read after this claim. */
 void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim);
+
+/* rows.c: lets the source make records of the pass at once, from the first on. Returns
+ * how many are done, which may be none: the one after them is to be run by itself. */
+uint32_t hr__run_rows(struct hr_pass *pass);
 
 /* store.c */
 HR_CHECK enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,

@@ -72,6 +72,7 @@ void hr__sample_init(struct hr_runner *runner, const struct hr_stage *stage,
     for (size_t i = 0; i < p->node_count; i++)
         memset(&sample->charges[p->nodes[i]], 0, sizeof *sample->charges);
     sample->weight = 1 / sampler->rate;
+    sample->records = 1;
     sample->clock = sampler->clock;
     sampler->left = draw_gap(sampler);
 }
@@ -113,14 +114,17 @@ find_lost(struct hr_runner *runner, const struct hr_stage *stage,
     return lost < longest ? lost : longest;
 }
 
-static void add(struct hr_node_meter *meter, const struct hr_charge *charge,
-                double weight, double cpu_ns, double wait_ns, bool shares)
+static void
+add(struct hr_node_meter *meter, const struct hr_charge *charge,
+    const struct hr_sample *sample, double cpu_ns, double wait_ns, bool shares)
 {
+    double weight = sample->weight, records = sample->records;
     uint64_t in = charge->bytes[HR_BYTES_READ] + charge->bytes[HR_BYTES_TAKEN] +
                   charge->bytes[HR_BYTES_BEFORE];
     uint64_t out = charge->bytes[HR_BYTES_AFTER] + charge->bytes[HR_BYTES_WRITTEN];
 
-    hr__fit_add(&meter->cost, weight, (double)(in > 0 ? in : out), cpu_ns);
+    hr__fit_add(&meter->cost, weight * records, (double)(in > 0 ? in : out) / records,
+                cpu_ns / records);
     meter->share += shares ? weight * cpu_ns : 0;
     meter->wait_ns += weight * wait_ns;
     for (size_t i = 0; i < HR_BYTES_KINDS; i++)
@@ -149,8 +153,8 @@ void hr__sample_finish(struct hr_runner *runner, const struct hr_stage *stage,
         else if (node == longest)
             cpu -= lost;
         /* User code has buckets of its own. */
-        add(&runner->meter.nodes[node], charge, sample->weight, cpu,
-            wall > cpu ? wall - cpu : 0, nodes[node].op->code == NULL);
+        add(&runner->meter.nodes[node], charge, sample, cpu, wall > cpu ? wall - cpu : 0,
+            nodes[node].op->code == NULL);
     }
     runner->meter.changed = true;
 }

@@ -24,7 +24,8 @@ struct hr_stage;
 
 struct hr_sample {
     struct hr_charge *charges; /* per node of the graph */
-    double weight;             /* number of records that it stands for */
+    double weight;             /* the inverse of the probability */
+    double records;            /* that were timed together; usually 1 */
     bool clock;
     uint32_t row;
 };

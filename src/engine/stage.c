@@ -74,10 +74,11 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
     if (block->rows == NULL)
         return;
     hr__program_results(&stage->program, &results);
-    for (size_t i = 0; i < block->size; i++) {
-        for (size_t f = 0; f < results; f++)
+    for (size_t f = 0; f < results; f++) /* field by field: rows are large */
+        for (size_t i = 0; block->columns[f] == NULL && i < block->size; i++)
             if (block->rows[i * results + f].kind != HR_VALUE_NONE)
                 hr__value_clear(&block->rows[i * results + f]);
+    for (size_t i = 0; i < block->size; i++) {
         for (size_t f = 0; block->inputs != NULL && f < stage->program.in_count; f++)
             hr__value_clear(&block->inputs[i * stage->program.in_count + f]);
         if (block->children != NULL)

@@ -214,6 +214,18 @@ struct hr_kept {
 
 /* ---- hooks by what an op is ---- */
 
+/* Records that hr_op_source.apply_rows makes. */
+struct hr_source_rows {
+    const uint64_t *indices; /* `count` of them, in any order */
+    uint32_t count;
+    /* By bound field. A field with a column has a fixed size: its bytes of record i go to
+     * columns[f] + i * hr__field_bytes(). Without (NULL) the value of record i is
+     * values[f][i * stride], NONE on entry. */
+    char *const *columns;
+    struct hr_value *const *values;
+    size_t stride;
+};
+
 /* SOURCE: an op that makes records out of an index. */
 struct hr_op_source {
     /* Reads what the schema follows from (the columns of a table), before binds and
@@ -232,6 +244,12 @@ struct hr_op_source {
     /* Whether apply() may drop records, as that of a FILTER does; NULL: never. Then count
      * gives the records that it is called for. */
     bool (*drops)(const void *params);
+    /* Optional: makes many records in one call, with the bytes that apply() gives, where
+     * no step follows and none is dropped. Returns how many, from the first on, are made;
+     * apply() is then called for the one after them, and reports its error if it is bad.
+     * Values may lie in the thread's arena. `id` and `fields` of the context are not set.
+     */
+    uint32_t (*apply_rows)(struct hr_op_ctx *ctx, const struct hr_source_rows *rows);
     /* Where a record lies, as a URI and an offset in bytes; false when it lies in no
      * object. */
     bool (*locate)(const void *params, const void *state, uint64_t index, char *uri,

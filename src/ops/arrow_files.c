@@ -703,3 +703,13 @@ enum hr_err hr__arrow_files_cell(const struct hr_arrow_files *files,
     return hr__arrow_cell(&files->columns.items[column], &view, row->row, ret_cell,
                           reterr);
 }
+
+void hr__arrow_files_run(const struct hr_arrow_files *files,
+                         const struct hr_arrow_row *row, size_t column,
+                         struct hr_arrow_cell *ret_cell, uint64_t *ret_rows)
+{
+    struct hr_arrow_view view;
+
+    hr__arrow_view(&row->places[column], row->body, &view);
+    hr__arrow_run(&files->columns.items[column], &view, row->row, ret_cell, ret_rows);
+}

@@ -96,5 +96,10 @@ HR_CHECK enum hr_err
 hr__arrow_files_cell(const struct hr_arrow_files *files, const struct hr_arrow_row *row,
                      size_t column, struct hr_arrow_cell *ret_cell,
                      struct hr_error *reterr);
+/* The numbers of the rows from this one on that lie side by side, as one cell; *ret_rows
+ * of them, 0 if this one must be read by itself. */
+void hr__arrow_files_run(const struct hr_arrow_files *files,
+                         const struct hr_arrow_row *row, size_t column,
+                         struct hr_arrow_cell *ret_cell, uint64_t *ret_rows);
 
 #endif

@@ -274,8 +274,9 @@ static enum hr_err set_bytes(struct hr_op_ctx *ctx, struct hr_value *value,
     return HR_OK;
 }
 
-static enum hr_err set_null(struct hr_op_ctx *ctx, const struct hr_column_source *state,
-                            const struct hr_column_row *row, size_t at)
+static enum hr_err
+set_null(struct hr_op_ctx *ctx, const struct hr_column_source *state,
+         const struct hr_column_row *row, size_t at, struct hr_value *value)
 {
     const struct hr_arrow_column *column = &state->columns->items[at];
     int64_t none = 0;
@@ -294,12 +295,11 @@ static enum hr_err set_null(struct hr_op_ctx *ctx, const struct hr_column_source
         return HR_ERR_FORMAT;
     }
     if (is_bytes(column))
-        return set_bytes(ctx, ctx->fields[at], state->fill[at], strlen(state->fill[at]),
-                         NULL);
+        return set_bytes(ctx, value, state->fill[at], strlen(state->fill[at]), NULL);
     HR_TRY(hr__op_alloc(ctx, sizeof(int64_t), &memory));
     memcpy(memory, &state->number[at], sizeof(int64_t));
-    hr__value_set_tensor(ctx->fields[at], column->dtype, column->kind == HR_ARROW_LIST,
-                         &none, memory, NULL);
+    hr__value_set_tensor(value, column->dtype, column->kind == HR_ARROW_LIST, &none,
+                         memory, NULL);
     return HR_OK;
 }
 
@@ -320,10 +320,9 @@ name_row(const struct hr_column_source *state, const struct hr_column_row *row,
 static enum hr_err
 set_elements(struct hr_op_ctx *ctx, const struct hr_column_source *state,
              const struct hr_column_row *row, size_t at, const struct hr_arrow_cell *cell,
-             struct hr_buffer *owner)
+             struct hr_buffer *owner, struct hr_value *value)
 {
     const struct hr_arrow_column *column = &state->columns->items[at];
-    struct hr_value *value = ctx->fields[at];
     bool is_plain = hr__arrow_is_plain(column);
     size_t bytes =
         (size_t)cell->count * (is_plain ? column->width : hr_dtype_size(column->dtype));
@@ -346,8 +345,9 @@ set_elements(struct hr_op_ctx *ctx, const struct hr_column_source *state,
     return HR_OK;
 }
 
-static enum hr_err set_field(struct hr_op_ctx *ctx, const struct hr_column_source *state,
-                             struct hr_column_row *row, size_t at)
+enum hr_err
+hr__column_source_value(struct hr_op_ctx *ctx, const struct hr_column_source *state,
+                        struct hr_column_row *row, size_t at, struct hr_value *value)
 {
     const struct hr_arrow_column *column = &state->columns->items[at];
     struct hr_buffer *owner;
@@ -355,12 +355,17 @@ static enum hr_err set_field(struct hr_op_ctx *ctx, const struct hr_column_sourc
 
     HR_TRY(state->format->cell(state->files, row, at, &cell, &owner, ctx->error));
     if (cell.is_null)
-        return set_null(ctx, state, row, at);
+        return set_null(ctx, state, row, at, value);
     if (is_bytes(column))
-        return set_bytes(ctx, ctx->fields[at],
-                         cell.bytes > 0 ? (const void *)cell.data : "",
+        return set_bytes(ctx, value, cell.bytes > 0 ? (const void *)cell.data : "",
                          (size_t)cell.bytes, owner);
-    return set_elements(ctx, state, row, at, &cell, owner);
+    return set_elements(ctx, state, row, at, &cell, owner, value);
+}
+
+static enum hr_err set_field(struct hr_op_ctx *ctx, const struct hr_column_source *state,
+                             struct hr_column_row *row, size_t at)
+{
+    return hr__column_source_value(ctx, state, row, at, ctx->fields[at]);
 }
 
 /* The columns that the condition reads, and whether it is false. */

@@ -33,7 +33,9 @@ struct hr_column_params { /* the parameters of such a source begin with them */
 struct hr_column_row {
     uint64_t index;
     struct hr_thread *thread; /* or NULL: for keys */
-    const char *uri;          /* begin sets it */
+    /* begin sets what follows. */
+    const char *uri;
+    uint64_t first, count; /* records that lie in the same row group or batch */
     union {
         struct hr_arrow_row arrow;
         struct hr_parquet_row parquet;
@@ -44,11 +46,19 @@ struct hr_column_row {
 struct hr_column_format {
     /* Finds the row (< records), also on failure. HR_ERR_FORMAT if it is damaged. */
     enum hr_err (*begin)(void *files, struct hr_column_row *row, struct hr_error *reterr);
+    /* Moves to record `index` of the same row group or batch. */
+    void (*move)(struct hr_column_row *row, uint64_t index);
     /* A cell, and the buffer that it lies in, or NULL: it stays. Both are valid until the
      * next cell. */
     enum hr_err (*cell)(void *files, struct hr_column_row *row, size_t column,
                         struct hr_arrow_cell *ret_cell, struct hr_buffer **ret_owner,
                         struct hr_error *reterr);
+    /* The numbers of the rows from this one on that lie side by side, none of which is
+     * null, as one cell; *ret_rows of them, 0 if this one must be read by itself. Valid
+     * as a cell is. */
+    enum hr_err (*run)(void *files, struct hr_column_row *row, size_t column,
+                       struct hr_arrow_cell *ret_cell, uint64_t *ret_rows,
+                       struct hr_error *reterr);
     void (*end)(struct hr_column_row *row);
     /* Appends which row of the file it is: "row 5 of row group 2". */
     void (*where)(const struct hr_column_row *row, struct hr_str *out);
@@ -93,12 +103,18 @@ HR_CHECK enum hr_err hr__column_source_infer(struct hr_infer *infer);
 void hr__column_source_identity(const void *params, const void *state,
                                 struct hr_hasher *hasher);
 HR_CHECK enum hr_err hr__column_source_apply(struct hr_op_ctx *ctx);
+uint32_t
+hr__column_source_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_rows *rows);
 const char *hr__column_source_note(const void *state);
 uint64_t hr__column_source_count(const void *params, const void *state);
 const char *hr__column_source_key_name(const void *params, const void *state, size_t i);
 HR_CHECK enum hr_err
 hr__column_source_key(const void *params, const void *state, size_t i, uint64_t index,
                       struct hr_str *out, struct hr_error *error);
+/* column_source.c, for column_rows.c: sets a value to the cell of a row. */
+HR_CHECK enum hr_err
+hr__column_source_value(struct hr_op_ctx *ctx, const struct hr_column_source *state,
+                        struct hr_column_row *row, size_t at, struct hr_value *value);
 /* For hr_op_source.locate. */
 bool hr__column_source_place(const char *from, uint64_t at, char *uri, size_t room,
                              uint64_t *ret_offset);

@@ -874,22 +874,30 @@ find_page(struct hr_parquet_files *files, struct hr_parquet_row *row, size_t col
     return HR_OK;
 }
 
+/* The page of a cell, in *ret_buffer, and records that it has. */
+static enum hr_err
+take_page(struct hr_parquet_files *files, struct hr_parquet_row *row, size_t column,
+          struct hr_buffer **ret_buffer, uint64_t *ret_first, struct hr_error *reterr)
+{
+    const struct pin *pin = row->pins != NULL ? &row->pins->pins[column] : NULL;
+
+    if (pin == NULL || row->index - pin->first >= pin->count)
+        return find_page(files, row, column, ret_buffer, ret_first, reterr);
+    *ret_buffer = pin->buffer;
+    *ret_first = pin->first;
+    return HR_OK;
+}
+
 enum hr_err
 hr__parquet_files_cell(struct hr_parquet_files *files, struct hr_parquet_row *row,
                        size_t column, struct hr_arrow_cell *ret_cell,
                        struct hr_buffer **ret_owner, struct hr_error *reterr)
 {
-    const struct pin *pin = row->pins != NULL ? &row->pins->pins[column] : NULL;
     const struct made *made;
     uint64_t first = 0;
     enum hr_err code;
 
-    if (pin != NULL && row->index - pin->first < pin->count) {
-        *ret_owner = pin->buffer;
-        first = pin->first;
-    } else {
-        HR_TRY(find_page(files, row, column, ret_owner, &first, reterr));
-    }
+    HR_TRY(take_page(files, row, column, ret_owner, &first, reterr));
     made = hr_buffer_data(*ret_owner);
     code = hr__parquet_cell(&files->columns.items[column], &made->page,
                             row->index - first, ret_cell, reterr);
@@ -898,6 +906,21 @@ hr__parquet_files_cell(struct hr_parquet_files *files, struct hr_parquet_row *ro
                          files->files[row->group->file].uri, (unsigned)row->group->number,
                          files->columns.items[column].name, (unsigned long long)row->row);
     return code;
+}
+
+enum hr_err
+hr__parquet_files_run(struct hr_parquet_files *files, struct hr_parquet_row *row,
+                      size_t column, struct hr_arrow_cell *ret_cell, uint64_t *ret_rows,
+                      struct hr_error *reterr)
+{
+    struct hr_buffer *buffer;
+    uint64_t first = 0;
+
+    HR_TRY(take_page(files, row, column, &buffer, &first, reterr));
+    hr__parquet_run(&files->columns.items[column],
+                    &((const struct made *)hr_buffer_data(buffer))->page,
+                    row->index - first, ret_cell, ret_rows);
+    return HR_OK;
 }
 
 /* Whether the part has to be fetched before a row of it is there. */

@@ -121,6 +121,14 @@ hr__parquet_files_cell(struct hr_parquet_files *files, struct hr_parquet_row *ro
                        size_t column, struct hr_arrow_cell *ret_cell,
                        struct hr_buffer **ret_owner, struct hr_error *reterr);
 
+/* The numbers of the rows from this one on that lie side by side in its page, as one
+ * cell, valid until the row's next cell; *ret_rows of them, 0 if this one is null.
+ * Otherwise as hr__parquet_files_cell(). */
+HR_CHECK enum hr_err
+hr__parquet_files_run(struct hr_parquet_files *files, struct hr_parquet_row *row,
+                      size_t column, struct hr_arrow_cell *ret_cell, uint64_t *ret_rows,
+                      struct hr_error *reterr);
+
 /* The range that the `part`-th column to be fetched for the record lies in; false: there
  * are no more. */
 bool hr__parquet_files_ahead(struct hr_parquet_files *files, uint64_t index, int part,

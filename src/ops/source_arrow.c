@@ -32,7 +32,16 @@ begin_row(void *files, struct hr_column_row *row, struct hr_error *reterr)
     enum hr_err code = hr__arrow_files_row(files, row->index, own, reterr);
 
     row->uri = own->file->uri;
+    row->first = row->index - (uint64_t)own->row;
+    row->count =
+        own->group->damage == NULL && code == HR_OK ? (uint64_t)own->places[0].rows : 1;
     return code;
+}
+
+static void move_row(struct hr_column_row *row, uint64_t index)
+{
+    row->index = index;
+    row->as.arrow.row = (int64_t)(index - row->first);
 }
 
 static enum hr_err read_cell(void *files, struct hr_column_row *row, size_t column,
@@ -47,6 +56,15 @@ static enum hr_err read_cell(void *files, struct hr_column_row *row, size_t colu
                          (unsigned long long)own->group->body);
     *ret_owner = own->buffer;
     return code;
+}
+
+static enum hr_err
+read_run(void *files, struct hr_column_row *row, size_t column,
+         struct hr_arrow_cell *ret_cell, uint64_t *ret_rows, struct hr_error *reterr)
+{
+    (void)reterr;
+    hr__arrow_files_run(files, &row->as.arrow, column, ret_cell, ret_rows);
+    return HR_OK;
 }
 
 static void end_row(struct hr_column_row *row)
@@ -66,7 +84,9 @@ static void close_files(void *files)
 }
 
 static const struct hr_column_format arrow_format = {.begin = begin_row,
+                                                     .move = move_row,
                                                      .cell = read_cell,
+                                                     .run = read_run,
                                                      .end = end_row,
                                                      .where = add_where,
                                                      .close = close_files};
@@ -135,6 +155,7 @@ const struct hr_op hr_op_source_arrow = {
     .identity = hr__column_source_identity,
     .apply = hr__column_source_apply,
     .source = {.prepare = arrow_prepare,
+               .apply_rows = hr__column_source_apply_rows,
                .note = hr__column_source_note,
                .count = hr__column_source_count,
                .locate = arrow_locate,

@@ -38,7 +38,15 @@ begin_row(void *files, struct hr_column_row *row, struct hr_error *reterr)
 
     HR_TRY(hr__parquet_files_row(own, row->index, row->thread, &row->as.parquet, reterr));
     row->uri = own->files[row->as.parquet.group->file].uri;
+    row->first = row->as.parquet.group->first;
+    row->count = row->as.parquet.group->rows;
     return HR_OK;
+}
+
+static void move_row(struct hr_column_row *row, uint64_t index)
+{
+    row->index = row->as.parquet.index = index;
+    row->as.parquet.row = index - row->first;
 }
 
 static enum hr_err read_cell(void *files, struct hr_column_row *row, size_t column,
@@ -47,6 +55,14 @@ static enum hr_err read_cell(void *files, struct hr_column_row *row, size_t colu
 {
     return hr__parquet_files_cell(files, &row->as.parquet, column, ret_cell, ret_owner,
                                   reterr);
+}
+
+static enum hr_err
+read_run(void *files, struct hr_column_row *row, size_t column,
+         struct hr_arrow_cell *ret_cell, uint64_t *ret_rows, struct hr_error *reterr)
+{
+    return hr__parquet_files_run(files, &row->as.parquet, column, ret_cell, ret_rows,
+                                 reterr);
 }
 
 static void end_row(struct hr_column_row *row)
@@ -66,7 +82,9 @@ static void close_files(void *files)
 }
 
 static const struct hr_column_format parquet_format = {.begin = begin_row,
+                                                       .move = move_row,
                                                        .cell = read_cell,
+                                                       .run = read_run,
                                                        .end = end_row,
                                                        .where = add_where,
                                                        .close = close_files};
@@ -202,6 +220,7 @@ const struct hr_op hr_op_source_parquet = {
                .note = hr__column_source_note,
                .count = hr__column_source_count,
                .drops = parquet_drops,
+               .apply_rows = hr__column_source_apply_rows,
                .locate = parquet_locate,
                .ahead = parquet_ahead,
                .key_name = hr__column_source_key_name,
