@@ -65,6 +65,8 @@ struct hr_block {
     struct hr_value
         *rows; /* size x results; in direct stages only fields without a column */
     struct hr_buffer **columns; /* per result; NULL for those in rows */
+    bool *in_columns;           /* per result: it was given a column, which may be in a
+                                   batch by now */
     struct hr_value *inputs;    /* later stages: size x fields that came in */
     struct hr_record_id *ids;
     int64_t *records;        /* later stages: that each input stands for, see

@@ -25,11 +25,12 @@ static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
     block->bad = hr__calloc(size, sizeof(void *));
     block->rows = hr__calloc(size * (results + 1), sizeof *block->rows);
     block->columns = hr__calloc(results + 1, sizeof(void *));
+    block->in_columns = hr__calloc(results + 1, sizeof *block->in_columns);
     block->ids = hr__calloc(size, sizeof *block->ids);
     if (block->complete == NULL || block->result_bytes == NULL)
         return HR_ERR_MEMORY;
     if (block->status == NULL || block->bad == NULL || block->rows == NULL ||
-        block->columns == NULL || block->ids == NULL)
+        block->columns == NULL || block->in_columns == NULL || block->ids == NULL)
         return HR_ERR_MEMORY;
     if (p->expand.op != NULL) {
         block->children = hr__calloc(size, sizeof *block->children);
@@ -75,7 +76,7 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
         return;
     hr__program_results(&stage->program, &results);
     for (size_t f = 0; f < results; f++) /* field by field: rows are large */
-        for (size_t i = 0; block->columns[f] == NULL && i < block->size; i++)
+        for (size_t i = 0; !block->in_columns[f] && i < block->size; i++)
             if (block->rows[i * results + f].kind != HR_VALUE_NONE)
                 hr__value_clear(&block->rows[i * results + f]);
     for (size_t i = 0; i < block->size; i++) {
@@ -91,6 +92,7 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
     for (size_t f = 0; f < results; f++) {
         hr_buffer_unref(block->columns[f]);
         block->columns[f] = NULL;
+        block->in_columns[f] = false;
     }
     memset(block->status, HR_RECORD_OPEN, stage->block_size);
     memset(block->complete, 0, stage->block_size);
@@ -105,7 +107,8 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
 static void block_finish(struct hr_stage *stage, struct hr_block *block)
 {
     if (block->status != NULL && block->bad != NULL && block->columns != NULL &&
-        block->complete != NULL && block->result_bytes != NULL)
+        block->in_columns != NULL && block->complete != NULL &&
+        block->result_bytes != NULL)
         hr__block_clear(stage, block);
     hr__free(block->status);
     hr__free(block->complete);
@@ -114,6 +117,7 @@ static void block_finish(struct hr_stage *stage, struct hr_block *block)
     hr__free(block->bad);
     hr__free(block->rows);
     hr__free(block->columns);
+    hr__free(block->in_columns);
     hr__free(block->ids);
     hr__free(block->children);
     hr__free(block->inputs);
@@ -195,6 +199,8 @@ hr__block_columns(struct hr_stage *stage, struct hr_block *block, uint32_t size)
         hr_buffer_unref(block->columns[f]);
         block->columns[f] = NULL;
     }
+    for (size_t f = 0; f < p->out_count; f++)
+        block->in_columns[f] = block->columns[f] != NULL;
     return code;
 }
 
