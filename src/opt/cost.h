@@ -10,7 +10,8 @@
 #define HR_OPT_COST_H
 
 #include "graph/profile.h"
-#include "opt/reorder.h"
+
+struct hr_reorder; /* opt/reorder.h */
 
 /* What a node costs, per record that enters it. */
 struct hr_cost_fact {

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "opt/reorder.h"
 
 void hr__cost_machine(const struct hr_profile *profile,
                       struct hr_cost_machine *ret_machine)

@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "headrace/code.h"
 #include "opt/opt.h"
+#include "opt/reorder.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
 

@@ -1,0 +1,417 @@
+/*
+ * api/accuracy_api.c - include/headrace/predict.h, predicted and measured: pairs as lines
+ * of JSON in the user's cache folder. Appending is one write, so runs may end at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/prediction.h"
+#include "core/alloc.h"
+#include "core/cache_folder.h"
+#include "core/clock.h"
+#include "core/cpu.h"
+#include "core/doc.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/str.h"
+
+#define FILE_NAME "accuracy.jsonl"
+#define BYTES_MAX ((size_t)1 << 20) /* then it is put aside, and another one begun */
+#define LEAST_SECONDS 0.2
+
+/* ---- measuring ---- */
+
+void hr_prediction_start(struct hr_prediction *prediction)
+{
+    prediction->began_ns = hr__now_ns();
+    prediction->cpu_ns = hr__cpu_process_ns();
+    prediction->delay_ns = hr__cpu_delay_ns();
+}
+
+/* Threads that were ready but had no core made the run longer by their part of that time,
+ * but it would not have been faster than its cores. */
+static double undisturbed(const struct hr_prediction *p, const struct hr_measured *m)
+{
+    double threads = p->threads > 0 ? p->threads : 1;
+    double cores = fmin(threads, hr__cpu_count());
+
+    return fmax(m->seconds - m->delay_seconds / threads,
+                fmin(m->cpu_seconds / cores, m->seconds));
+}
+
+static void
+measure(const struct hr_prediction *p, int64_t records, struct hr_measured *ret_measured)
+{
+    uint64_t delay_ns = hr__cpu_delay_ns();
+    struct hr_measured m = {
+        .records = records,
+        .seconds = (double)(hr__now_ns() - p->began_ns) * 1e-9,
+        .cpu_seconds = (double)(hr__cpu_process_ns() - p->cpu_ns) * 1e-9,
+    };
+
+    if (delay_ns > p->delay_ns)
+        m.delay_seconds = (double)(delay_ns - p->delay_ns) * 1e-9;
+    if (records > 0) {
+        m.rate = (double)records / undisturbed(p, &m);
+        m.cpu_ns = m.cpu_seconds / (double)records * 1e9;
+    }
+    *ret_measured = m;
+}
+
+static void add_number(struct hr_str *line, const char *key, double value)
+{
+    hr__str_addf(line, ", \"%s\": ", key);
+    hr__str_add_double(line, value);
+}
+
+static void print_pair(const struct hr_prediction *p, const struct hr_measured *m,
+                       const char *name, struct hr_str *line)
+{
+    char fingerprint[HR_HASH_TEXT_BYTES];
+
+    hr__hash_text(p->graph->nodes[p->graph->output].fingerprint, fingerprint);
+    hr__str_addf(line, "{\"graph\": \"%s\", \"name\": ", fingerprint);
+    hr__str_add_json(line, name, strlen(name));
+    hr__str_addf(line, ", \"time\": %llu, \"threads\": %d, \"records\": %lld",
+                 (unsigned long long)(hr__wall_ns() / 1000000000u), p->threads,
+                 (long long)m->records);
+    add_number(line, "seconds", m->seconds);
+    add_number(line, "cpu_seconds", m->cpu_seconds);
+    add_number(line, "delay_seconds", m->delay_seconds);
+    add_number(line, "rate", m->rate);
+    add_number(line, "cpu_ns", m->cpu_ns);
+    add_number(line, "predicted_rate", p->cost.rate);
+    add_number(line, "predicted_cpu_ns", p->cost.cpu_ns);
+    hr__str_addf(line, ", \"limit\": \"%s\"}\n", hr__cost_limit_text(p->cost.limit));
+}
+
+/* ---- the file ---- */
+
+/* The name of what was put aside; free it with hr__free. */
+static char *older(const char *path)
+{
+    struct hr_str text;
+    char *made;
+
+    hr__str_init(&text);
+    hr__str_addf(&text, "%s.1", path);
+    made = hr__str_take(&text);
+    hr__str_finish(&text);
+    return made;
+}
+
+/* A file that cannot be put aside grows further; it is read only to its limit. */
+static void put_aside(const char *path)
+{
+    struct stat info;
+    char *to;
+
+    if (stat(path, &info) != 0 || info.st_size < (off_t)BYTES_MAX)
+        return;
+    to = older(path);
+    if (to != NULL)
+        (void)rename(path, to);
+    hr__free(to);
+}
+
+static enum hr_err
+append(const char *path, const struct hr_str *line, struct hr_error *reterr)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    ssize_t wrote = -1;
+
+    if (fd >= 0)
+        wrote = write(fd, line->text, line->length);
+    if (fd >= 0 && close(fd) != 0)
+        wrote = -1;
+    return wrote == (ssize_t)line->length
+               ? HR_OK
+               : hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot write %s", path);
+}
+
+static enum hr_err keep(const struct hr_str *line, struct hr_error *reterr)
+{
+    char *path = NULL;
+    enum hr_err code;
+
+    if (!hr__str_ok(line))
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(hr__cache_file(FILE_NAME, &path, reterr));
+    put_aside(path);
+    code = append(path, line, reterr);
+    hr__free(path);
+    return code;
+}
+
+enum hr_err
+hr_prediction_keep(struct hr_prediction *prediction, int64_t records, const char *name,
+                   struct hr_measured *ret_measured, struct hr_error *reterr)
+{
+    struct hr_measured measured;
+    struct hr_str line;
+    enum hr_err code;
+
+    if (prediction == NULL || name == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "prediction and name must not be NULL");
+    if (prediction->began_ns == 0)
+        return hr__fail(reterr, HR_ERR_STATE,
+                        "hr_prediction_start() was not called: nothing was measured");
+    measure(prediction, records, &measured);
+    if (ret_measured != NULL)
+        *ret_measured = measured;
+    if (measured.seconds < LEAST_SECONDS || records <= 0)
+        return HR_OK;
+    hr__str_init(&line);
+    print_pair(prediction, &measured, name, &line);
+    code = keep(&line, reterr);
+    hr__str_finish(&line);
+    return code;
+}
+
+/* ---- reading ---- */
+
+/* The errors of a graph's runs. */
+struct graph_runs {
+    char *name, *graph;
+    double *rate, *cpu; /* each of `count` */
+    size_t count;
+};
+
+struct hr_accuracies {
+    struct graph_runs *graphs;
+    size_t count;
+};
+
+void hr_accuracies_free(struct hr_accuracies *a)
+{
+    if (a == NULL)
+        return;
+    for (size_t i = 0; i < a->count; i++) {
+        hr__free(a->graphs[i].name);
+        hr__free(a->graphs[i].graph);
+        hr__free(a->graphs[i].rate);
+        hr__free(a->graphs[i].cpu);
+    }
+    hr__free(a->graphs);
+    hr__free(a);
+}
+
+static struct graph_runs *
+graph_of(struct hr_accuracies *a, const char *graph, const char *name)
+{
+    struct graph_runs *grown, *made;
+
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->graphs[i].graph, graph) == 0)
+            return &a->graphs[i];
+    grown = hr__realloc(a->graphs, (a->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return NULL;
+    a->graphs = grown;
+    made = &grown[a->count];
+    *made = (struct graph_runs){.name = hr__strdup(name), .graph = hr__strdup(graph)};
+    a->count++; /* also if these are NULL: freed with the rest */
+    return made->name != NULL && made->graph != NULL ? made : NULL;
+}
+
+/* Appends to the array of `count`; false if out of memory. */
+static bool add_value(double **array, size_t count, double value)
+{
+    double *grown = *array;
+
+    if ((count & (count - 1)) == 0) /* full: 0, 1, 2, 4, .. */
+        grown = hr__realloc(grown, (count > 0 ? 2 * count : 1) * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    *array = grown;
+    grown[count] = value;
+    return true;
+}
+
+/* False if it is missing or not above 0. */
+static bool number(const struct hr_doc *map, const char *key, double *ret)
+{
+    const struct hr_doc *value = hr__doc_get(map, key);
+
+    if (value == NULL || (value->kind != HR_DOC_INT && value->kind != HR_DOC_DOUBLE))
+        return false;
+    *ret = value->kind == HR_DOC_INT ? (double)value->as.integer : value->as.number;
+    return *ret > 0 && *ret < HUGE_VAL;
+}
+
+static double apart(double predicted, double measured)
+{
+    return fabs(predicted - measured) / measured;
+}
+
+/* Damaged lines are left out. */
+static enum hr_err take_pair(struct hr_accuracies *a, const struct hr_doc *map)
+{
+    double rate, cpu_ns, predicted_rate, predicted_cpu_ns;
+    const char *graph, *name;
+    struct graph_runs *runs;
+
+    if (map->kind != HR_DOC_MAP || !number(map, "rate", &rate) ||
+        !number(map, "cpu_ns", &cpu_ns) ||
+        !number(map, "predicted_rate", &predicted_rate) ||
+        !number(map, "predicted_cpu_ns", &predicted_cpu_ns))
+        return HR_OK;
+    graph = hr__doc_get_string(map, "graph");
+    name = hr__doc_get_string(map, "name");
+    if (graph == NULL || name == NULL)
+        return HR_OK;
+    runs = graph_of(a, graph, name);
+    if (runs == NULL ||
+        !add_value(&runs->rate, runs->count, apart(predicted_rate, rate)) ||
+        !add_value(&runs->cpu, runs->count, apart(predicted_cpu_ns, cpu_ns)))
+        return HR_ERR_MEMORY;
+    runs->count++;
+    return HR_OK;
+}
+
+static enum hr_err take_lines(struct hr_accuracies *a, const char *text)
+{
+    enum hr_err code = HR_OK;
+
+    while (code == HR_OK && *text != '\0') {
+        size_t length = strcspn(text, "\n");
+        struct hr_doc *line = NULL;
+
+        code = hr__doc_parse(text, length, FILE_NAME, &line, NULL);
+        if (code == HR_OK)
+            code = take_pair(a, line);
+        else if (code != HR_ERR_MEMORY)
+            code = HR_OK;
+        hr__doc_destroy(line);
+        text += length + (text[length] == '\n');
+    }
+    return code;
+}
+
+/* A file that is not there has no lines. */
+static enum hr_err
+take_file(struct hr_accuracies *a, const char *path, struct hr_error *reterr)
+{
+    struct hr_error error = {0};
+    char *text = NULL;
+    size_t bytes;
+    enum hr_err code = hr__file_read(path, 2 * BYTES_MAX, &text, &bytes, &error);
+
+    if (code == HR_ERR_NOT_FOUND)
+        return HR_OK;
+    if (code == HR_OK && take_lines(a, text) != HR_OK)
+        code = hr__fail(&error, HR_ERR_MEMORY, "out of memory");
+    hr__free(text);
+    if (code != HR_OK && reterr != NULL)
+        *reterr = error;
+    return code;
+}
+
+static enum hr_err take_files(struct hr_accuracies *a, struct hr_error *reterr)
+{
+    char *path = NULL, *before;
+    enum hr_err code;
+
+    HR_TRY(hr__cache_file(FILE_NAME, &path, reterr));
+    before = older(path);
+    code = before != NULL ? take_file(a, before, reterr)
+                          : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    if (code == HR_OK)
+        code = take_file(a, path, reterr);
+    hr__free(before);
+    hr__free(path);
+    return code;
+}
+
+enum hr_err
+hr_accuracies_read(struct hr_accuracies **ret_accuracies, struct hr_error *reterr)
+{
+    struct hr_accuracies *a;
+    enum hr_err code;
+
+    if (ret_accuracies == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "ret_accuracies must not be NULL");
+    a = hr__calloc(1, sizeof *a);
+    if (a == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = take_files(a, reterr);
+    if (code != HR_OK)
+        hr_accuracies_free(a);
+    else
+        *ret_accuracies = a;
+    return code;
+}
+
+/* ---- summaries ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Sorts the values; the median and the 90th percentile, between neighbours by line. */
+static void summarise(double *values, size_t count, double ret[2])
+{
+    static const double at[] = {0.5, 0.9};
+
+    qsort(values, count, sizeof *values, by_value);
+    for (int i = 0; i < 2; i++) {
+        double place = at[i] * (double)(count - 1);
+        size_t below = (size_t)place, above = below + 1 < count ? below + 1 : below;
+
+        ret[i] =
+            values[below] + (place - (double)below) * (values[above] - values[below]);
+    }
+}
+
+/* Over the medians of all graphs. */
+static enum hr_err sum_up(const struct hr_accuracies *a, struct hr_accuracy *ret)
+{
+    double *medians = hr__calloc(2 * a->count + 1, sizeof *medians), one[2];
+
+    *ret = (struct hr_accuracy){.name = NULL, .graph = ""};
+    if (medians == NULL)
+        return HR_ERR_MEMORY;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct graph_runs *runs = &a->graphs[i];
+
+        ret->runs += runs->count;
+        summarise(runs->rate, runs->count, one);
+        medians[i] = one[0];
+        summarise(runs->cpu, runs->count, one);
+        medians[a->count + i] = one[0];
+    }
+    if (a->count > 0) {
+        summarise(medians, a->count, ret->rate);
+        summarise(medians + a->count, a->count, ret->cpu);
+    }
+    hr__free(medians);
+    return HR_OK;
+}
+
+enum hr_err hr_accuracies_get(const struct hr_accuracies *accuracies, size_t at,
+                              struct hr_accuracy *ret_accuracy)
+{
+    const struct graph_runs *runs;
+
+    if (accuracies == NULL || ret_accuracy == NULL)
+        return HR_ERR_ARGUMENT;
+    if (at > accuracies->count)
+        return HR_ERR_RANGE;
+    if (at == 0)
+        return sum_up(accuracies, ret_accuracy);
+    runs = &accuracies->graphs[at - 1];
+    *ret_accuracy = (struct hr_accuracy){
+        .name = runs->name, .graph = runs->graph, .runs = runs->count};
+    summarise(runs->rate, runs->count, ret_accuracy->rate);
+    summarise(runs->cpu, runs->count, ret_accuracy->cpu);
+    return HR_OK;
+}

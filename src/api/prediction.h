@@ -1,0 +1,31 @@
+/*
+ * api/prediction.h - what a prediction holds.
+ */
+#ifndef HR_API_PREDICTION_H
+#define HR_API_PREDICTION_H
+
+#include "headrace/predict.h"
+#include "opt/cost.h"
+
+struct hr_prediction {
+    struct hr_graph *graph; /* a reference; frozen */
+    struct hr_cost cost;
+    int threads; /* of the plan */
+    /* At hr_prediction_start(); 0: not called. */
+    uint64_t began_ns, cpu_ns, delay_ns;
+};
+
+/* What a prediction is made of. */
+struct hr_asked {
+    const struct hr_profile *profile;
+    struct hr_iter_options run;
+    struct hr_machine machine;
+};
+
+/* Plans the graph, which is frozen, and predicts the plan with these facts: sets the cost
+ * and the threads of `ret`. */
+HR_CHECK enum hr_err hr__predict(struct hr_graph *graph, const struct hr_cost_fact *facts,
+                                 const struct hr_asked *asked, struct hr_prediction *ret,
+                                 struct hr_error *reterr);
+
+#endif
