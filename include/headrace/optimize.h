@@ -63,8 +63,9 @@ struct hr_optimize_result {
  * Freezes the graph if necessary. Bad records are skipped. *ret_graph is the graph in the
  * new order, frozen; or the same graph if nothing moves or the new order was dropped: its
  * records differ by more than `strictness` allows, or it is slower although rule headrace
- * took it for cheaper. hr_graph_unref() it. HR_ERR_STATE if the profile is of another
- * graph; HR_ERR_CANCELLED if `progress` returned false.
+ * took it for cheaper. States of runs of either (hr_iter_save) resume the other: exact,
+ * with the same records as if nothing had changed. hr_graph_unref() it. HR_ERR_STATE if
+ * the profile is of another graph; HR_ERR_CANCELLED if `progress` returned false.
  */
 HR_API HR_CHECK enum hr_err
 hr_graph_optimize(struct hr_graph *graph, const struct hr_profile *profile,

@@ -48,6 +48,13 @@ HR_API HR_CHECK enum hr_err
 hr_graph_profile(struct hr_graph *graph, const struct hr_profile_options *options,
                  struct hr_profile **ret_profile, struct hr_error *reterr);
 
+/* What the nodes of a run have cost since it was opened, from its own meters, which are
+ * always on: the same, without running anything for it, but with the first calls of
+ * nodes, and as long as the costs are not sure, with a `width` that says so. */
+HR_API HR_CHECK enum hr_err
+hr_iter_profile(const struct hr_iter *iter, struct hr_profile **ret_profile,
+                struct hr_error *reterr);
+
 /* Reads what hr_profile_print wrote (docs/formats/profile.md); `name` is used in
  * messages. */
 HR_API HR_CHECK enum hr_err

@@ -61,6 +61,16 @@ judge(const struct hr_comparison *found, const struct hr_optimize_options *optio
                  "no record reached the output, so that nothing could be compared");
 }
 
+/* What their states bear: nodes are named in them, and those that states know do not
+ * move. */
+static void share_states(const struct hr_graph *graph, struct hr_graph *other)
+{
+    if (graph->states_of[0] != '\0')
+        memcpy(other->states_of, graph->states_of, sizeof other->states_of);
+    else
+        hr__hash_text(graph->nodes[graph->output].fingerprint, other->states_of);
+}
+
 /* The graph in the order; the reason in result->dropped if it cannot be. */
 static enum hr_err
 try_order(struct hr_graph *graph, const struct hr_reorder *order,
@@ -82,11 +92,13 @@ try_order(struct hr_graph *graph, const struct hr_reorder *order,
                        options->strictness < HR_STRICTNESS_RELAXED, &found, reterr);
     if (code == HR_OK)
         judge(&found, options, result);
-    if (code != HR_OK || result->dropped[0] != '\0')
+    if (code != HR_OK || result->dropped[0] != '\0') {
         hr__graph_unref(other);
-    else
-        *ret_graph = other;
-    return code;
+        return code;
+    }
+    share_states(graph, other);
+    *ret_graph = other;
+    return HR_OK;
 }
 
 static enum hr_err

@@ -7,6 +7,7 @@
 #include "core/str.h"
 #include "graph/profile.h"
 #include "tests/support/check.h"
+#include "tests/support/outcome.h"
 
 static struct hr_graph *graph_of(const char *pipeline)
 {
@@ -231,4 +232,131 @@ TEST(lists_that_are_divided_elsewhere_differ)
     CHECK_EQ_STR(found.wrong, "");
     found = compared(words_of("one.txt", "ab c\n"), words_of("other.txt", "a bc\n"));
     CHECK_EQ_STR(found.wrong, "field \"words\" would have other values");
+}
+
+/* ---- states ---- */
+
+static struct hr_iter *open_iter(struct hr_graph *graph, const char *state, int threads)
+{
+    struct hr_iter_options options;
+    struct hr_iter *iter = NULL;
+    struct hr_error error = {0};
+
+    hr_iter_options_init(&options);
+    options.seed = check_seed();
+    options.epochs = 3;
+    options.variant = threads > 0 ? HR_VARIANT_THREADS : HR_VARIANT_INLINE;
+    options.threads = threads;
+    options.state = state;
+    if (hr_iter_open(graph, &options, &iter, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    return iter;
+}
+
+/* The hash of the next batch, and in *ret_state the state after it; 0 at the end. */
+static uint64_t next_hash(struct hr_iter *iter, char **ret_state)
+{
+    struct hr_batch *batch = NULL;
+    struct hr_error error = {0};
+    enum hr_err code = hr_iter_next(iter, &batch, &error);
+    uint64_t hash;
+
+    if (code == HR_ERR_END)
+        return 0;
+    CHECK_OK(code);
+    CHECK_OK(hr_iter_save(iter, ret_state, &error));
+    hash = outcome_hash(batch);
+    hr_batch_unref(batch);
+    return hash;
+}
+
+/* After each batch the other graph takes over. */
+static void check_turns(struct hr_graph *const graphs[2])
+{
+    struct hr_iter *whole = open_iter(graphs[0], NULL, 0);
+    char *state = NULL, *expected = NULL;
+
+    for (int turn = 0;; turn++) {
+        struct hr_iter *iter = open_iter(graphs[turn % 2], state, turn % 3);
+        char *before = state;
+        uint64_t hash;
+
+        state = NULL;
+        hash = next_hash(iter, &state);
+        hr_iter_close(iter);
+        hr_free(before);
+        CHECK(hash == next_hash(whole, &expected));
+        if (hash == 0)
+            break;
+        CHECK_EQ_STR(state, expected);
+        hr_free(expected);
+        expected = NULL;
+    }
+    hr_free(state);
+    hr_free(expected);
+    hr_iter_close(whole);
+}
+
+TEST(either_order_resumes_the_other_at_any_batch)
+{
+    static const char *const pipelines[] = {
+        RANGE SPIN FILTER STACK,
+        "  - source.range: {n: 300}\n" SPIN FILTER
+        "  - order.shuffle: {window: 16}\n" STACK,
+        RANGE SPIN FILTER "  - order.take: {count: 57}\n  - batch.stack: {size: 7, "
+                          "drop_last: true}\n",
+    };
+
+    for (size_t i = 0; i < sizeof pipelines / sizeof pipelines[0]; i++) {
+        struct hr_graph *graph = graph_of(pipelines[i]), *faster = NULL, *again = NULL;
+        struct hr_profile *profile = profile_of(graph), *other;
+        struct hr_optimize_options options;
+        struct hr_optimize_result result;
+        char written[HR_FINGERPRINT_BYTES];
+
+        CHECK_OK(hr_graph_optimize(graph, profile, NULL, &faster, &result, NULL));
+        CHECK_EQ_INT(result.moved, 2);
+        CHECK_OK(hr_graph_fingerprint(graph, written));
+        CHECK_EQ_STR(faster->states_of, written);
+        check_turns((struct hr_graph *[2]){graph, faster});
+        other = profile_of(faster); /* an order of an order has the states of the first */
+        hr_optimize_options_init(&options);
+        options.rule = HR_RULE_PECAN;
+        CHECK_OK(hr_graph_optimize(faster, other, &options, &again, &result, NULL));
+        CHECK_EQ_STR(again->states_of, written);
+        hr_graph_unref(again);
+        hr_profile_free(other);
+        hr_profile_free(profile);
+        hr_graph_unref(faster);
+        hr_graph_unref(graph);
+    }
+}
+
+TEST(a_run_profiles_itself)
+{
+    struct hr_graph *graph = graph_of(RANGE SPIN FILTER STACK), *faster = NULL;
+    struct hr_profile *profile = NULL;
+    struct hr_optimize_result result;
+    struct hr_iter *iter = open_iter(graph, NULL, 1);
+    struct hr_profile_info node;
+    char *state = NULL;
+
+    CHECK_OK(hr_iter_profile(iter, &profile, NULL)); /* of nothing yet */
+    hr_profile_free(profile);
+    while (next_hash(iter, &state) != 0) {
+        hr_free(state);
+        state = NULL;
+    }
+    CHECK_OK(hr_iter_profile(iter, &profile, NULL));
+    CHECK_OK(hr_profile_node(profile, 2, &node));
+    CHECK_EQ_STR(node.node, "spin");
+    CHECK_EQ_INT(node.records_in, 3 * 400);
+    CHECK(node.cpu_ns > 15e3);
+    CHECK_OK(hr_graph_optimize(graph, profile, NULL, &faster, &result, NULL));
+    CHECK_EQ_STR(names(faster), "filter spin stack");
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_profile(NULL, &profile, NULL));
+    hr_iter_close(iter);
+    hr_profile_free(profile);
+    hr_graph_unref(faster);
+    hr_graph_unref(graph);
 }

@@ -78,6 +78,18 @@ hr_graph_profile(struct hr_graph *graph, const struct hr_profile_options *option
     return return_profile(&profile, code, ret_profile, reterr);
 }
 
+enum hr_err hr_iter_profile(const struct hr_iter *iter, struct hr_profile **ret_profile,
+                            struct hr_error *reterr)
+{
+    struct hr_profile profile = {.node_count = 0};
+    enum hr_err code;
+
+    if (iter == NULL || ret_profile == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_profile must not be NULL");
+    code = hr__profile_iter(iter, &profile, reterr);
+    return return_profile(&profile, code, ret_profile, reterr);
+}
+
 enum hr_err hr_profile_parse(const char *text, size_t bytes, const char *name,
                              struct hr_profile **ret_profile, struct hr_error *reterr)
 {

@@ -338,3 +338,29 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
     hr__free(p.now);
     return code;
 }
+
+enum hr_err hr__profile_iter(const struct hr_iter *iter, struct hr_profile *profile,
+                             struct hr_error *reterr)
+{
+    const struct hr_engine *engine = (const struct hr_engine *)iter;
+    struct hr_profile_options options = {.variant = engine->options.variant,
+                                         .fuse = engine->options.fuse};
+    struct profiling p = {.graph = engine->graph,
+                          .options = &options,
+                          .iter = (struct hr_iter *)(uintptr_t)iter,
+                          .began = engine->open_ns,
+                          .error = reterr};
+    enum hr_err code = HR_OK;
+
+    p.base = hr__calloc(p.graph->count, sizeof *p.base);
+    p.now = hr__calloc(p.graph->count, sizeof *p.now);
+    if (p.base == NULL || p.now == NULL)
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    if (code == HR_OK) {
+        look(&p);
+        code = fill(&p, profile);
+    }
+    hr__free(p.base);
+    hr__free(p.now);
+    return code;
+}

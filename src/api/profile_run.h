@@ -16,4 +16,9 @@ HR_CHECK enum hr_err
 hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options,
                 struct hr_profile *profile, struct hr_error *reterr);
 
+/* The same for a run since it was opened. */
+HR_CHECK enum hr_err
+hr__profile_iter(const struct hr_iter *iter, struct hr_profile *profile,
+                 struct hr_error *reterr);
+
 #endif

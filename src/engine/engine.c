@@ -390,6 +390,8 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     HR_TRY(hr__engine_check_options(&engine->options, reterr));
     HR_TRY(hr_graph_freeze(engine->graph, reterr));
     HR_TRY(hr_graph_fingerprint(engine->graph, engine->fingerprint));
+    if (engine->graph->states_of[0] != '\0')
+        memcpy(engine->fingerprint, engine->graph->states_of, sizeof engine->fingerprint);
     HR_TRY(make_plan(engine, reterr));
     engine->pool = hr_pool_create(0);
     if (engine->pool == NULL)

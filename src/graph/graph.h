@@ -93,6 +93,9 @@ struct hr_graph {
     struct hr_graph_rewrite *rewrites;
     size_t rewrite_count;
     char *file; /* for messages, or NULL */
+    /* The fingerprint that states of its runs bear; "": its own. An order of a graph that
+     * was optimised has that of the written one, so that either can resume the other. */
+    char states_of[HR_FINGERPRINT_BYTES];
     struct hr_code_table *codes;
     /* private to graph/: */
     struct hr_graph_private *private;
