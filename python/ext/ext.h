@@ -163,6 +163,8 @@ PyObject *ext_take_text(char *text);
 /* ---- optimize.c ---- */
 
 PyObject *ext_graph_profile(PyObject *self, PyObject *args);
+PyObject *ext_graph_profile_save(PyObject *self, PyObject *args);
+PyObject *ext_graph_profile_load(PyObject *self, PyObject *args);
 PyObject *ext_graph_optimize(PyObject *self, PyObject *args);
 
 /* ---- iter.c ---- */

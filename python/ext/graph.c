@@ -570,15 +570,15 @@ static PyObject *graph_params(PyObject *self, PyObject *unused)
 /* ---- the type ---- */
 
 static PyMethodDef graph_methods[] = {
-    {"load",         graph_load,         METH_VARARGS | METH_CLASS,
+    {"load",         graph_load,             METH_VARARGS | METH_CLASS,
      "load(path, params) -> Graph\n--\n\nRead a graph file (YAML or JSON)."             },
-    {"parse",        graph_parse,        METH_VARARGS | METH_CLASS,
+    {"parse",        graph_parse,            METH_VARARGS | METH_CLASS,
      "parse(text, name, params) -> Graph\n--\n\n"
      "Read a graph from text; `name` stands for the file in messages."                  },
-    {"add",          graph_add,          METH_VARARGS,
+    {"add",          graph_add,              METH_VARARGS,
      "add(op, name, inputs, params) -> int\n--\n\n"
      "Append an op; params is a YAML or JSON map or None. Gives the node's number."     },
-    {"code",         graph_code,         METH_VARARGS,
+    {"code",         graph_code,             METH_VARARGS,
      "code(name, identity, kind, function)\n--\n\n"
      "Give the graph Python code under a name.\n\n"
      "kind is \"source\" (function(index)), \"map\", \"filter\" or \"expand\"\n"
@@ -586,36 +586,41 @@ static PyMethodDef graph_methods[] = {
      "read-only numpy arrays that may be kept. Outputs may be int, float, bool, bytes,\n"
      "str, anything with the buffer protocol or DLPack, or what numpy.asarray takes;\n"
      "a tuple when there are several. An input that is returned is passed on uncopied." },
-    {"host",         graph_host,         METH_VARARGS,
+    {"host",         graph_host,             METH_VARARGS,
      "host(start, kill)\n--\n\n"
      "How to start a worker process: start(fd) -> id and kill(id)."                     },
-    {"freeze",       graph_freeze,       METH_NOARGS,
+    {"freeze",       graph_freeze,           METH_NOARGS,
      "freeze()\n--\n\nCheck everything and open the sources; the graph is a value then."},
-    {"fingerprint",  graph_fingerprint,  METH_NOARGS,
+    {"fingerprint",  graph_fingerprint,      METH_NOARGS,
      "fingerprint() -> str\n--\n\n32 hex digits, equal for graphs with equal records."  },
-    {"print",        graph_print,        METH_VARARGS,
+    {"print",        graph_print,            METH_VARARGS,
      "print(format) -> str\n--\n\nThe graph as \"yaml\" or \"json\"."                   },
-    {"nodes",        graph_nodes,        METH_NOARGS,
+    {"nodes",        graph_nodes,            METH_NOARGS,
      "nodes() -> list[NodeInfo]\n--\n\nThe nodes in order of adding."                   },
-    {"fields",       graph_fields,       METH_VARARGS,
+    {"fields",       graph_fields,           METH_VARARGS,
      "fields(node) -> list[FieldInfo]\n--\n\nA node's fields, once frozen."             },
-    {"params",       graph_params,       METH_NOARGS,
+    {"params",       graph_params,           METH_NOARGS,
      "params() -> list[dict]\n--\n\nParameters that the graph's file declares."         },
-    {"record_count", graph_record_count, METH_NOARGS,
+    {"record_count", graph_record_count,     METH_NOARGS,
      "record_count() -> int\n--\n\nRecords in an epoch; -1 when only the run tells."    },
-    {"epoch_size",   graph_epoch_size,   METH_VARARGS,
+    {"epoch_size",   graph_epoch_size,       METH_VARARGS,
      "epoch_size(options) -> dict\n--\n\nWhat a run delivers; see struct hr_epoch_size."},
-    {"explain",      graph_explain,      METH_VARARGS,
+    {"explain",      graph_explain,          METH_VARARGS,
      "explain(options, json) -> str\n--\n\nThe plan in words, or as JSON."              },
-    {"plan",         graph_plan,         METH_VARARGS,
+    {"plan",         graph_plan,             METH_VARARGS,
      "plan(options, json) -> str\n--\n\nThe whole plan as YAML or JSON."                },
-    {"profile",      ext_graph_profile,  METH_VARARGS,
+    {"profile",      ext_graph_profile,      METH_VARARGS,
      "profile(seed, records, seconds, width, inline, threads, fuse) -> str\n--\n\n"
      "What each node costs, as JSON (hr_graph_profile)."                                },
-    {"optimize",     ext_graph_optimize, METH_VARARGS,
+    {"profile_save", ext_graph_profile_save, METH_VARARGS,
+     "profile_save(profile)\n--\n\nKeep it in the user's cache folder "
+     "(hr_profile_save)."                                                               },
+    {"profile_load", ext_graph_profile_load, METH_VARARGS,
+     "profile_load(inline, fuse) -> str\n--\n\nWhat is kept there (hr_profile_load)."   },
+    {"optimize",     ext_graph_optimize,     METH_VARARGS,
      "optimize(profile, rule, strictness, records, seed, tick) -> (Graph, dict)\n--\n\n"
      "The nodes in the cheapest order (hr_graph_optimize), or the graph itself."        },
-    {NULL,           NULL,               0,                         NULL                },
+    {NULL,           NULL,                   0,                         NULL            },
 };
 
 static PyMemberDef graph_members[] = {

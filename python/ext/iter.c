@@ -592,7 +592,7 @@ static PyObject *iter_close(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* The text of hr_iter_save or hr_iter_trace. */
+/* The text of hr_iter_save and its like. */
 static PyObject *
 iter_text(struct ext_iter *iter,
           enum hr_err (*print)(const struct hr_iter *, char **, struct hr_error *))
@@ -664,6 +664,24 @@ static PyObject *iter_trace(PyObject *self, PyObject *unused)
     return iter_text(of(self), hr_iter_trace);
 }
 
+static enum hr_err
+print_profile(const struct hr_iter *iter, char **ret_text, struct hr_error *reterr)
+{
+    struct hr_profile *profile = NULL;
+    enum hr_err code = hr_iter_profile(iter, &profile, reterr);
+
+    if (code == HR_OK)
+        code = hr_profile_print(profile, ret_text, reterr);
+    hr_profile_free(profile);
+    return code;
+}
+
+static PyObject *iter_profile(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return iter_text(of(self), print_profile);
+}
+
 /* ---- the type ---- */
 
 static PyMethodDef iter_methods[] = {
@@ -685,6 +703,8 @@ static PyMethodDef iter_methods[] = {
      "stats() -> dict\n--\n\nWhat happened; see struct hr_iter_stats."               },
     {"node_stats", iter_node_stats, METH_NOARGS,
      "node_stats() -> list[dict]\n--\n\nWhat happened in each node."                 },
+    {"profile",    iter_profile,    METH_NOARGS,
+     "profile() -> str\n--\n\nWhat its nodes cost so far (hr_iter_profile)."         },
     {"trace",      iter_trace,      METH_NOARGS,
      "trace() -> str\n--\n\nThe spans recorded so far, as Chrome trace JSON."        },
     {NULL,         NULL,            0,           NULL                                },

@@ -125,6 +125,61 @@ PyObject *ext_graph_profile(PyObject *self, PyObject *args)
     return code == HR_OK ? ext_take_text(text) : NULL;
 }
 
+/* ---- saved profiles ---- */
+
+PyObject *ext_graph_profile_save(PyObject *self, PyObject *args)
+{
+    struct ext_graph *graph = (struct ext_graph *)self;
+    struct hr_profile *profile = NULL;
+    struct hr_error error = {0};
+    struct hr_graph *handle;
+    const char *text;
+    Py_ssize_t bytes;
+    enum hr_err code;
+
+    if (!PyArg_ParseTuple(args, "s#:profile_save", &text, &bytes) ||
+        (handle = take_frozen(graph)) == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_profile_parse(text, (size_t)bytes, "the profile", &profile, &error);
+    if (code == HR_OK)
+        code = hr_profile_save(profile, handle, NULL, &error);
+    hr_profile_free(profile);
+    hr_graph_unref(handle);
+    Py_END_ALLOW_THREADS;
+    if (code != HR_OK)
+        return ext_raise(graph->registry->state, &error, NULL, NULL);
+    Py_RETURN_NONE;
+}
+
+PyObject *ext_graph_profile_load(PyObject *self, PyObject *args)
+{
+    struct ext_graph *graph = (struct ext_graph *)self;
+    struct hr_profile_options options;
+    struct hr_profile *profile = NULL;
+    struct hr_error error = {0};
+    struct hr_graph *handle;
+    char *text = NULL;
+    enum hr_err code;
+    int is_inline, fuse;
+
+    if (!PyArg_ParseTuple(args, "pp:profile_load", &is_inline, &fuse) ||
+        (handle = take_frozen(graph)) == NULL)
+        return NULL;
+    hr_profile_options_init(&options);
+    options.variant = is_inline ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
+    options.fuse = fuse != 0;
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_profile_load(handle, &options, NULL, &profile, &error);
+    if (code == HR_OK)
+        code = hr_profile_print(profile, &text, &error);
+    hr_profile_free(profile);
+    hr_graph_unref(handle);
+    Py_END_ALLOW_THREADS;
+    return code == HR_OK ? ext_take_text(text)
+                         : ext_raise(graph->registry->state, &error, NULL, NULL);
+}
+
 /* ---- order ---- */
 
 static enum hr_err

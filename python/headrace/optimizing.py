@@ -16,7 +16,7 @@ from ._check import one_of, path_of
 from ._types import PathLike, Rule, Strictness
 from .errors import ArgumentError, ReadError, translated
 from .node import Node, Origin
-from .profiling import Profile, count, number, profile
+from .profiling import Profile, count, number, profile, save, saved
 
 if TYPE_CHECKING:
     from . import _headrace
@@ -210,6 +210,7 @@ class OptimizeOptions(TypedDict, total=False):
     profile: Profile | PathLike | None
     records: int
     seconds: float
+    fresh: bool
     seed: int
 
 
@@ -227,6 +228,7 @@ def optimized(
     given: Profile | PathLike | None,
     records: int,
     seconds: float,
+    fresh: bool,
     seed: int,
 ) -> Pipeline:
     """`Pipeline.optimize`."""
@@ -238,11 +240,16 @@ def optimized(
         strictness, rule, max(count("records", records, called="optimize"), 1), count("seed", seed, called="optimize")
     )
     number("seconds", seconds, "number of seconds", called="optimize")
+    if not isinstance(fresh, bool):
+        raise ArgumentError(f"optimize(): fresh is True or False, not {fresh!r:.60}", param="fresh")
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)
     with _workers(built):
+        if costs is None and not fresh:
+            costs = saved(built.graph, inline=True)
         if costs is None:
             costs = profile(built.graph, seconds, None, 0.05, 0, True, seed)
+            save(built.graph, costs)
         _, found = find(built.graph, costs, settings)
     faster = Pipeline(reorder(built.nodes, built.graph, found.nodes)) if found.moved else Pipeline(pipeline._node)
     if not found.moved:

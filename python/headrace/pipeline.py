@@ -358,6 +358,7 @@ class Pipeline(Methods):
         profile: Profile | PathLike | None = None,
         records: int = 64,
         seconds: float = 5.0,
+        fresh: bool = False,
         seed: int = 0,
     ) -> Pipeline:
         """The pipeline with its operators in the order that is cheapest.
@@ -377,9 +378,10 @@ class Pipeline(Methods):
             rule: how the order is found: "headrace" (default): the cheapest legal one by the profile; "pecan":
                 Pecan's AutoOrder, for comparison; "written": as written.
             profile: what the operators cost, from `profile(fuse=True)`, or the path of a file with one.
-                Default: it is measured.
+                Default: as saved on this machine; else it is measured and saved (docs/formats/profile.md).
             records: that both orders are run over. Default 64.
             seconds: to measure costs for, at most about. Default 5.
+            fresh: measure them again although they are saved.
             seed: of order and augmentation, while measuring and comparing.
 
         Raises:
@@ -388,7 +390,7 @@ class Pipeline(Methods):
         """
         from .optimizing import optimized
 
-        return optimized(self, strictness, rule, profile, records, seconds, seed)
+        return optimized(self, strictness, rule, profile, records, seconds, fresh, seed)
 
     @property
     def report(self) -> Optimization | None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._check import path_of
-from .errors import ArgumentError, NotFoundError, translated
+from .errors import ArgumentError, FormatError, HeadraceError, NotFoundError, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from . import _headrace
     from ._types import PathLike
+
+
+_logger = logging.getLogger("headrace")
 
 
 class NodeProfile(NamedTuple):
@@ -80,6 +84,31 @@ def count(name: str, value: Any, most: int = (1 << 63) - 1, called: str = "profi
     if not 0 <= value <= most:
         raise ArgumentError(f"{called}(): {name} is 0 to {most}, not {value!r:.60}", param=name)
     return int(value)
+
+
+def saved(graph: _headrace.Graph, inline: bool) -> Profile | None:
+    """The profile that is kept for this graph and machine, of composed nodes; preferably of a run that was inline
+    or not."""
+    for which in (inline, not inline):
+        try:
+            with translated():
+                return Profile(graph.profile_load(which, True))
+        except NotFoundError:
+            continue
+        except FormatError as error:
+            _logger.warning("%s", error)
+    return None
+
+
+def save(graph: _headrace.Graph, costs: Profile) -> None:
+    """Keep a profile for later. That it cannot be kept costs only time."""
+    try:
+        with translated():
+            graph.profile_save(costs.text)
+    except NotFoundError:  # turned off
+        pass
+    except HeadraceError as error:
+        _logger.warning("%s", error)
 
 
 def profile(

@@ -60,6 +60,14 @@ def torch_seed() -> None:
         sys.modules["torch"].manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """The folder of saved profiles, one for each test: none comes from the user's."""
+    folder = tmp_path / "headrace-cache"
+    monkeypatch.setenv("HEADRACE_CACHE", str(folder))
+    return folder / "profiles"
+
+
 @pytest.fixture
 def rng() -> random.Random:
     """Random numbers from a fresh seed, which is printed if the test fails."""

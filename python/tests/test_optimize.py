@@ -76,6 +76,26 @@ def test_a_profile_is_used_again(tmp_path):
         written.optimize(profile=tmp_path / "bad.json")
 
 
+def test_what_was_measured_is_saved(cache, monkeypatch, caplog):
+    first = wasteful().optimize(seconds=0.3).report
+    assert first is not None and len(list(cache.iterdir())) == 5
+    again = wasteful().optimize().report
+    assert again is not None and again.profile["spin"] == first.profile["spin"] and again.nodes == first.nodes
+    fresh = wasteful().optimize(fresh=True, seconds=0.3).report
+    assert fresh is not None and fresh.profile["spin"] != first.profile["spin"]
+    for file in cache.iterdir():
+        file.write_text("damaged")
+    assert wasteful().optimize(seconds=0.3).report is not None
+    assert "cannot be used, and will be replaced" in caplog.text
+    caplog.clear()
+    monkeypatch.setenv("HEADRACE_CACHE", "/dev/null/no")
+    assert wasteful().optimize(seconds=0.3).report is not None
+    assert "HEADRACE_CACHE" in caplog.text
+    caplog.clear()
+    monkeypatch.setenv("HEADRACE_CACHE", "")
+    assert wasteful().optimize(seconds=0.3).report is not None and not caplog.text
+
+
 def test_user_code_stays_and_keeps_working():
     written = (
         hr.from_dataset(list(range(300)))
@@ -167,6 +187,7 @@ def test_rules():
         ({"seconds": "1"}, "seconds"),
         ({"seconds": 0}, "seconds"),
         ({"profile": 3}, "profile"),
+        ({"fresh": 1}, "fresh"),
         ({"speed": 3}, "no argument 'speed'"),
     ],
 )
