@@ -42,15 +42,22 @@ def skip(why: str) -> None:
     sys.exit(77)
 
 
-def check() -> None:
+def check() -> socket.socket:
+    """Skips where it cannot run. While what is returned is open, no other one starts on this machine."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("glusterd", "glusterfsd", "gluster"))):
         skip("needs root and glusterfs-server")
+    alone = socket.socket(socket.AF_UNIX)
+    try:
+        alone.bind("\0headrace-test-gluster")
+    except OSError:
+        skip("another test runs GlusterFS")
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             one.bind(("", PORT))
         except OSError:
             skip(f"port {PORT} is taken")
+    return alone
 
 
 def start(folder: pathlib.Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -67,7 +74,7 @@ def start(folder: pathlib.Path, environment: dict[str, str]) -> subprocess.Popen
 
 
 def main() -> None:
-    check()
+    alone = check()
     folder = pathlib.Path(sys.argv[1]).resolve()
     # tools/sanitize-python preloads a sanitizer, which would report races of GlusterFS.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -77,6 +84,7 @@ def main() -> None:
         return subprocess.run([*tool, *words], stdout=sys.stderr, timeout=120, env=environment).returncode == 0
 
     daemon, host = start(folder, environment), socket.gethostname()
+    bricks: list[int] = []
     try:
         while not run("volume", "list"):  # the caller has a limit
             time.sleep(0.2)
@@ -84,15 +92,17 @@ def main() -> None:
         for option in UNCACHED:
             assert run("volume", "set", VOLUME, option, "off")
         assert run("volume", "start", VOLUME)
-        print(f"gluster://{host}/{VOLUME}", flush=True)
+        bricks = [int(file.read_text()) for file in folder.glob("run/**/*.pid")]
+        assert bricks
+        os.write(1, f"gluster://{host}/{VOLUME}\n".encode())  # at once, as the reader takes what comes first
         sys.stdin.read()
-    finally:
-        run("volume", "stop", VOLUME, "force")
-        for file in folder.glob("run/**/*.pid"):
-            with contextlib.suppress(OSError, ValueError):
-                os.kill(int(file.read_text()), signal.SIGKILL)
+    finally:  # the folder may be gone
         daemon.kill()
         daemon.wait()
+        for brick in bricks:
+            with contextlib.suppress(OSError):
+                os.kill(brick, signal.SIGKILL)
+        alone.close()
 
 
 if __name__ == "__main__":
