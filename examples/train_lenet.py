@@ -114,7 +114,7 @@ def train(options: argparse.Namespace, folder: pathlib.Path) -> float:
     loader = prepared(records.take(count).shuffle(), options.batch).loader(
         epochs=options.epochs, seed=options.seed, output="torch"
     )
-    plan = torch.optim.lr_scheduler.OneCycleLR(optimiser, 0.1, total_steps=len(loader))
+    plan = torch.optim.lr_scheduler.OneCycleLR(optimiser, 0.05, total_steps=len(loader))
     step = 0
     if options.checkpoint is not None and options.checkpoint.exists():
         parts = torch.load(options.checkpoint, weights_only=True)
