@@ -2,8 +2,8 @@
 
     bench/python/parquet.py [ROWS]
 
-Rows of 1 kB: a byte string of 1000 bytes, or a list of 250 floats, and a number; and 50 numbers of 4
-bytes each. Uncompressed and by snappy, with pyarrow's defaults else. pyarrow reads batches of 65536
+Rows of 1 kB: a byte string of 1000 bytes, or a list of 250 floats, and a number; and 50 numbers of 4 or
+8 bytes each. Uncompressed and by snappy, with pyarrow's defaults else. pyarrow reads batches of 65536
 rows, and hands out the values of lists and the bytes of byte strings as one array, without objects of
 Python; we give batches of 1024 rows, ragged. Both run in turns, five times, in the calling thread, and
 decode all pages each time. Prints rows per second of CPU time, medians, and the ratio. Checks first
@@ -34,6 +34,9 @@ def make(folder, count):
             "floats": pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * 250, floats),
         },
         "50 numbers": {"id": ids} | {f"x{i}": pa.array(rng.random(count, dtype=np.float32)) for i in range(49)},
+        "50 numbers of 8 bytes": {"id": ids}
+        | {f"x{i}": pa.array(rng.random(count)) for i in range(25)}
+        | {f"y{i}": pa.array(rng.integers(1 << 62, size=count)) for i in range(24)},
     }
     for name, columns in tables.items():
         for codec in ("none", "snappy"):

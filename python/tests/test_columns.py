@@ -1,4 +1,4 @@
-"""source.parquet and source.arrow make many rows at once where batches follow: the same rows as one by
+"""source.parquet, source.arrow and source.npy make many rows at once where batches follow: the same rows as one by
 one, which a filter that keeps all of them asks for."""
 
 from __future__ import annotations
@@ -129,3 +129,30 @@ def test_tables_of_any_kind(form: str, tmp_path: pathlib.Path, rng: random.Rando
         check(lambda: source(path, fill=fill), "key >= 0", rng)  # noqa: B023
         made = rows(source(path, fill=fill), on_error="skip", errors_max=100000)
         assert [tuple(row.values()) for row in made] == wanted(columns, fill)
+
+
+def test_items_of_arrays(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    np = pytest.importorskip("numpy")
+    draw = np.random.default_rng(rng.randrange(1 << 30))
+    for turn in range(6):
+        width = rng.choice([0, 7, 3000, 20000])
+        chosen = ["key", *rng.sample(["half", "swapped", "big", "wide"], rng.randrange(1, 5))]
+        bad = []
+        for shard in range(rng.choice([1, 3])):
+            count = rng.choice([1, 30, 1000 if width < 3000 else 50])
+            big = draw.integers(0, 1 << 40, count).astype("u8")
+            big[draw.random(count) < 0.01] = 1 << 63
+            arrays = {
+                "key": np.arange(count, dtype="i4"),
+                "half": draw.random((count, 3)).astype("f2"),
+                "swapped": draw.random(count).astype(">f8"),
+                "big": big,
+                "wide": draw.integers(0, 100, (count, width)).astype("i2"),
+            }
+            save = rng.choice([np.savez, np.savez_compressed])
+            save(tmp_path / f"{turn}-{shard}.npz", **{name: arrays[name] for name in chosen})
+            bad += [x >= 1 << 63 and "big" in chosen for x in big.tolist()]
+        pattern = str(tmp_path / f"{turn}-*.npz")
+        check(lambda: hr.npy(pattern), "key >= 0", rng)  # noqa: B023
+        made = outcome(hr.npy(pattern).batch(100), threads=0)
+        assert sum(len(batch["key"]) for batch in made) == bad.count(False)

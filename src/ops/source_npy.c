@@ -660,15 +660,16 @@ static void windows_destroy(void *object)
 static const struct hr_thread_class windows_class = {"array windows", windows_create,
                                                      windows_destroy};
 
-/* The item's bytes in the file; see struct hr_shard_record. */
-static enum hr_err read_item(struct hr_op_ctx *ctx, struct file *file, size_t at,
-                             struct hr_shard_record *record)
+/* The bytes of `count` items in the file; see struct hr_shard_record. */
+static enum hr_err read_items(struct hr_op_ctx *ctx, struct file *file, size_t at,
+                              uint32_t count, struct hr_shard_record *record)
 {
     const struct array *array = &file->arrays[at];
     void *windows;
 
     record->owner = NULL;
     place_of(file, at, ctx->id->index, &record->place);
+    record->place.bytes *= count;
     if (array->memory != NULL) {
         record->data = array->memory + (ctx->id->index - file->first) * array->item;
         return HR_OK;
@@ -700,7 +701,7 @@ set_item(struct hr_op_ctx *ctx, const struct state *state, struct file *file, si
     enum hr_err code;
     void *memory;
 
-    HR_TRY(read_item(ctx, file, at, &record));
+    HR_TRY(read_items(ctx, file, at, 1, &record));
     if (stays(array, &record)) {
         hr__value_set_tensor(value, npy->dtype, npy->ndim - 1, npy->dims + 1,
                              (void *)(uintptr_t)record.data, record.owner);
@@ -733,6 +734,94 @@ static enum hr_err npy_apply(struct hr_op_ctx *ctx)
     for (size_t i = 0; i < state->count; i++)
         HR_TRY(set_item(ctx, state, file, i));
     return HR_OK;
+}
+
+/* ---- many items at once ---- */
+
+/* Bytes of items that are read at once: as few as come through a window. */
+#define ROWS_BYTES (((size_t)32 << 10) - 1)
+
+/* Copies `count` items from that of the context's record on. */
+static bool
+copy_items(struct hr_op_ctx *ctx, struct file *file, size_t at, uint32_t count, char *to)
+{
+    const struct array *array = &file->arrays[at];
+    struct hr_shard_record record;
+    bool good;
+
+    if (read_items(ctx, file, at, count, &record) != HR_OK)
+        return false;
+    good = hr__npy_convert(&array->npy, record.data, to,
+                           array->item / array->npy.element_bytes * count);
+    hr_buffer_unref(record.owner);
+    return good;
+}
+
+/* Items of one file that follow the one at `from`, that one included. */
+static uint32_t
+count_items(const struct hr_source_rows *rows, const struct file *file, uint32_t from)
+{
+    uint64_t first = rows->indices[from], end = file->first;
+    uint32_t count = 1;
+
+    end += (uint64_t)file->arrays[0].npy.dims[0];
+    while (from + count < rows->count && first + count < end &&
+           rows->indices[from + count] == first + count)
+        count++;
+    return count;
+}
+
+/* Copies items of an array to rows [from, to) of a column. Returns where the first bad
+ * one is, or `to`. */
+static uint32_t copy_column(struct hr_op_ctx *ctx, struct file *file, size_t at,
+                            const struct hr_source_rows *rows, uint32_t from, uint32_t to)
+{
+    const struct array *array = &file->arrays[at];
+    size_t bytes =
+        array->item / array->npy.element_bytes * hr_dtype_size(array->npy.dtype);
+    size_t most = array->item > 0 ? ROWS_BYTES / array->item : UINT32_MAX;
+    struct hr_record_id id = {0};
+    struct hr_op_ctx own = *ctx;
+
+    own.id = &id;
+    while (from < to) {
+        uint32_t count = to - from;
+
+        if (count > most)
+            count = most > 0 ? (uint32_t)most : 1;
+        id.index = rows->indices[from];
+        if (!copy_items(&own, file, at, count, rows->columns[at] + from * bytes)) {
+            if (count == 1)
+                break;
+            most = 1; /* finds the bad one */
+            continue;
+        }
+        from += count;
+    }
+    return from;
+}
+
+/* Larger items have no column in stages that are not direct: there they come one by one.
+ */
+static uint32_t npy_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_rows *rows)
+{
+    const struct state *state = ctx->state;
+    uint32_t done = 0;
+
+    for (size_t i = 0; i < state->count; i++)
+        if (rows->columns[i] == NULL)
+            return 0;
+    while (done < rows->count && rows->indices[done] < state->records) {
+        struct file *file = file_of(state, rows->indices[done]);
+        uint32_t end = done + count_items(rows, file, done), whole = end;
+
+        for (size_t i = 0; i < state->count; i++)
+            end = copy_column(ctx, file, i, rows, done, end);
+        done = end;
+        if (end < whole)
+            break;
+    }
+    return done;
 }
 
 /* ---- keys ---- */
@@ -818,6 +907,7 @@ const struct hr_op hr_op_source_npy = {
     .identity = npy_identity,
     .apply = npy_apply,
     .source = {.prepare = npy_prepare,
+               .apply_rows = npy_apply_rows,
                .count = npy_count,
                .locate = npy_locate,
                .ahead = npy_ahead,
