@@ -4,7 +4,18 @@
 #ifndef HR_CORE_ERROR_H
 #define HR_CORE_ERROR_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "headrace/base.h"
+
+/* Makes an error empty. For errors of single records: {0} would write all 2 kB. */
+static inline void hr__error_init(struct hr_error *error)
+{
+    memset(error, 0, offsetof(struct hr_error, node));
+    error->node[0] = error->op[0] = error->param[0] = '\0';
+    error->file[0] = error->message[0] = error->raised[0] = '\0';
+}
 
 /* Sets code and message (printf format) and leaves the other members; does nothing if
  * `error` is NULL. Returns `code`. Called once, where the failure is detected: it

@@ -420,9 +420,10 @@ bool hr__sequence_add(struct hr_stage *stage, size_t k, struct hr_sequence_recor
     for (; k < stage->sequencer_count; k++) {
         struct hr_sequencer *s = &stage->sequencers[k];
         enum hr_sequence_verdict verdict;
-        struct hr_error error = {0};
+        struct hr_error error;
         enum hr_err code;
 
+        hr__error_init(&error);
         assert(!s->draining);
         if (s->ended)
             return true;
@@ -479,11 +480,13 @@ static bool give(struct hr_stage *stage, size_t k)
 {
     struct hr_sequencer *s = &stage->sequencers[k];
     struct hr_sequence_record record = {.values = s->row, .records = 1};
-    struct hr_error error = {0};
+    struct hr_error error;
     bool any = false, more = false, ok = true;
     unsigned was = hr__meter_begin(stage->sequencer, s->number);
-    enum hr_err code = s->op->next(s->state, &record, &any, &more, &error);
+    enum hr_err code;
 
+    hr__error_init(&error);
+    code = s->op->next(s->state, &record, &any, &more, &error);
     hr__meter_end(stage->sequencer, was);
     if (code != HR_OK) {
         hr__row_clear(s->row, s->fields);

@@ -112,10 +112,11 @@ static enum hr_err csv_parse(const struct hr_row_source *source, struct hr_threa
 {
     const struct state *state = (const struct state *)source;
     struct hr_csv once = {0}, *csv = &once;
-    struct hr_error why = {0};
+    struct hr_error why;
     enum hr_err code;
     void *object;
 
+    hr__error_init(&why);
     if (thread != NULL) {
         HR_TRY(hr__thread_object(thread, &parser_class, &object, reterr));
         csv = object;

@@ -71,10 +71,11 @@ jsonl_parse(const struct hr_row_source *source, struct hr_thread *thread, const 
             struct hr_error *reterr)
 {
     struct members members = {source, each, user, 0};
-    struct hr_error why = {0};
+    struct hr_error why;
     size_t invalid = check_utf8(row, bytes);
     enum hr_err code;
 
+    hr__error_init(&why);
     (void)thread;
     if (invalid < bytes) {
         *ret_at = invalid;

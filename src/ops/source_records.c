@@ -395,11 +395,12 @@ static enum hr_err records_apply(struct hr_op_ctx *ctx)
 {
     struct hr_records_contents contents = {0};
     struct hr_shard_record record;
-    struct hr_error why = {0};
+    struct hr_error why;
     const char *data;
     enum hr_err code;
     bool packed;
 
+    hr__error_init(&why);
     HR_TRY(hr__shard_source_read(ctx, &record));
     code = hr__records_check(record.data, record.place.bytes, &contents, &why);
     packed = code == HR_OK && contents.packed_bytes > 0;

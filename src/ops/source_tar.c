@@ -585,9 +585,10 @@ static enum hr_err
 read_members(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
 {
     struct hr_tar_member member;
-    struct hr_error why = {0};
+    struct hr_error why;
     size_t key, ending, need;
 
+    hr__error_init(&why);
     for (uint64_t at = 0; at < record->place.bytes; at += member.next) {
         enum hr_err code = hr__tar_parse(
             record->data + at, (size_t)(record->place.bytes - at), &member, &need, &why);
