@@ -1,0 +1,317 @@
+/*
+ * svc/client.c - the client's events.
+ */
+#include "svc/client.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "svc/mutant.h"
+
+enum hr_err
+hr__client_init(struct hr_client *client, struct hr_cursor *cursor,
+                const struct hr_client_options *options, struct hr_error *reterr)
+{
+    memset(client, 0, sizeof *client);
+    client->options = *options;
+    client->cursor = cursor;
+    client->workers = hr__calloc(options->workers_max + 1, sizeof *client->workers);
+    if (client->workers == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    return HR_OK;
+}
+
+void hr__client_finish(struct hr_client *client)
+{
+    hr__free(client->workers);
+    memset(client, 0, sizeof *client);
+}
+
+static struct hr_client_worker *find(struct hr_client *client, hr_peer peer)
+{
+    for (size_t i = 0; i < client->options.workers_max; i++)
+        if (client->workers[i].peer == peer)
+            return &client->workers[i];
+    return NULL;
+}
+
+/* ---- telling ---- */
+
+static void hello(struct hr_client *client, hr_peer peer, struct hr_actions *actions)
+{
+    const struct hr_cursor_options *o = &client->cursor->options;
+    struct hr_frame *frame;
+
+    if (hr__actions_left(actions) == 0)
+        return;
+    frame = hr__send(actions, peer, HR_FRAME_HELLO);
+    frame->position = hr__cursor_position(client->cursor);
+    frame->generation = client->generation;
+    frame->job = o->job;
+    frame->u.hello.nonce = client->options.nonce;
+    frame->u.hello.base = o->share.base;
+    frame->u.hello.membership = o->membership;
+    frame->u.hello.world = o->share.world;
+    frame->u.hello.rank = o->share.rank;
+    frame->u.hello.role = HR_FRAME_CLIENT;
+}
+
+static void join(struct hr_client *client, struct hr_client_worker *worker,
+                 struct hr_actions *actions)
+{
+    if (worker->joined || client->generation == 0)
+        return;
+    hello(client, worker->peer, actions);
+    worker->joined = true;
+    worker->welcomed = false;
+}
+
+static void progress(struct hr_client *client, uint64_t now, struct hr_actions *actions)
+{
+    struct hr_frame *frame;
+
+    if (hr__actions_left(actions) == 0)
+        return;
+    frame = hr__send(actions, client->dispatcher, HR_FRAME_PROGRESS);
+    frame->position = hr__cursor_position(client->cursor);
+    frame->generation = client->generation;
+    client->told_ns = now;
+    client->told_cursor = client->cursor->next;
+}
+
+static void acknowledge(struct hr_client *client, struct hr_actions *actions)
+{
+    struct hr_frame *frame;
+
+    if (client->state != HR_CLIENT_JOINED || client->acked == 0 ||
+        hr__actions_left(actions) == 0)
+        return;
+    frame = hr__send(actions, client->dispatcher, HR_FRAME_ACK);
+    frame->position = client->acked;
+    frame->generation = client->generation;
+}
+
+/* ---- credit ---- */
+
+static uint64_t on_its_way(const struct hr_client_worker *worker)
+{
+    return worker->granted > worker->received ? worker->granted - worker->received : 0;
+}
+
+static void tell_credit(struct hr_client *client, struct hr_client_worker *worker,
+                        struct hr_actions *actions)
+{
+    struct hr_frame *frame;
+
+    if (hr__actions_left(actions) == 0)
+        return;
+    if (worker->granted < worker->received) /* by the frame at the cursor */
+        worker->granted = worker->received;
+    frame = hr__send(actions, worker->peer, HR_FRAME_CREDIT);
+    frame->position = hr__cursor_position(client->cursor);
+    frame->generation = client->generation;
+    frame->u.credit.total = worker->told = worker->granted;
+    worker->told_cursor = client->cursor->next;
+}
+
+/* Tells a worker that has used up what it was told, at once; others when a quarter of
+ * their part has come together. */
+static bool is_worth_telling(const struct hr_client *client,
+                             const struct hr_client_worker *worker, uint64_t part)
+{
+    bool used_up = worker->told <= worker->received;
+
+    if (worker->granted - worker->told > part / 4)
+        return true;
+    return used_up && (worker->granted > worker->told ||
+                       worker->told_cursor != client->cursor->next);
+}
+
+static void give_credit(struct hr_client *client, struct hr_actions *actions)
+{
+    uint64_t used = client->cursor->bytes, budget = client->cursor->options.budget, part;
+    size_t count = 0;
+
+    for (size_t i = 0; i < client->options.workers_max; i++) {
+        used += on_its_way(&client->workers[i]);
+        count += client->workers[i].joined;
+    }
+    part = count > 0 ? budget / count : 0;
+    for (size_t i = 0; i < client->options.workers_max; i++) {
+        struct hr_client_worker *worker = &client->workers[i];
+        uint64_t has = on_its_way(worker), more = has < part ? part - has : 0;
+
+        if (!worker->joined)
+            continue;
+        more = used >= budget ? 0 : more < budget - used ? more : budget - used;
+        if (worker->granted < worker->received)
+            worker->granted = worker->received;
+        worker->granted += more;
+        used += more;
+        if (is_worth_telling(client, worker, part))
+            tell_credit(client, worker, actions);
+    }
+}
+
+/* ---- connections ---- */
+
+void hr__client_connected(struct hr_client *client, hr_peer peer, enum hr_frame_role role,
+                          uint64_t now, struct hr_actions *actions)
+{
+    struct hr_client_worker *worker;
+
+    if (role != HR_FRAME_WORKER) {
+        client->dispatcher = peer;
+        client->told_ns = now;
+        if (client->state != HR_CLIENT_REPLACED) {
+            client->state = HR_CLIENT_APART;
+            hello(client, peer, actions);
+        }
+        return;
+    }
+    worker = find(client, 0);
+    if (worker == NULL) {
+        hr__close(actions, peer);
+        return;
+    }
+    memset(worker, 0, sizeof *worker);
+    worker->peer = peer;
+    join(client, worker, actions);
+    give_credit(client, actions);
+}
+
+void hr__client_lost(struct hr_client *client, hr_peer peer)
+{
+    struct hr_client_worker *worker = find(client, peer);
+
+    if (worker != NULL)
+        memset(worker, 0, sizeof *worker);
+    if (client->dispatcher != peer)
+        return;
+    client->dispatcher = 0;
+    if (client->state == HR_CLIENT_JOINED)
+        client->state = HR_CLIENT_APART;
+}
+
+/* ---- messages ---- */
+
+static void welcome(struct hr_client *client, const struct hr_frame *frame, uint64_t now,
+                    struct hr_actions *actions)
+{
+    if (frame->u.welcome.nonce != client->options.nonce || frame->generation == 0 ||
+        client->state == HR_CLIENT_REPLACED)
+        return;
+#ifdef HR_SVC_MUTANTS
+    if (client->generation == 0 &&
+        (HR_MUTANT(ACK_ON_RECEIPT) || HR_MUTANT(RESTART_FROM_ACK)))
+        client->cursor->next =
+            hr__share_below(&client->cursor->options.share, frame->position);
+#endif
+    client->state = HR_CLIENT_JOINED;
+    if (frame->generation != client->generation)
+        for (size_t i = 0; i < client->options.workers_max; i++)
+            client->workers[i].joined = false;
+    client->generation = frame->generation;
+    for (size_t i = 0; i < client->options.workers_max; i++)
+        if (client->workers[i].peer != 0)
+            join(client, &client->workers[i], actions);
+    give_credit(client, actions);
+    progress(client, now, actions);
+    acknowledge(client, actions);
+}
+
+static void refused(struct hr_client *client, const struct hr_frame *frame)
+{
+    if (frame->u.error.code == HR_ERR_STATE) {
+        client->state = HR_CLIENT_REFUSED;
+        return;
+    }
+    client->state = HR_CLIENT_REPLACED;
+    hr__fail(&client->error, frame->u.error.code,
+             "the dispatcher refuses this client: %s", frame->u.error.text);
+}
+
+void hr__client_frame(struct hr_client *client, hr_peer peer,
+                      const struct hr_frame *frame, uint64_t now,
+                      struct hr_actions *actions)
+{
+    struct hr_client_worker *worker = find(client, peer);
+
+    if (worker != NULL && frame->type == HR_FRAME_WELCOME)
+        worker->welcomed = frame->generation == client->generation;
+    if (peer != client->dispatcher)
+        return;
+    if (frame->type == HR_FRAME_WELCOME)
+        welcome(client, frame, now, actions);
+    if (frame->type == HR_FRAME_ERROR)
+        refused(client, frame);
+}
+
+enum hr_err
+hr__client_data(struct hr_client *client, hr_peer peer, const struct hr_frame *frame,
+                size_t bytes, void *payload, bool *ret_kept, struct hr_actions *actions,
+                struct hr_error *reterr)
+{
+    struct hr_client_worker *worker = find(client, peer);
+
+    *ret_kept = false;
+    if (worker == NULL)
+        return HR_OK;
+    worker->received += bytes;
+    worker->silent = false;
+    if (frame->generation == client->generation)
+        HR_TRY(hr__cursor_accept(client->cursor, frame->position, frame->count, bytes,
+                                 payload, ret_kept, reterr));
+    give_credit(client, actions);
+    return HR_OK;
+}
+
+void hr__client_taken(struct hr_client *client, uint64_t now, struct hr_actions *actions)
+{
+    uint64_t moved = client->cursor->next - client->told_cursor;
+
+    give_credit(client, actions);
+    if (client->state == HR_CLIENT_JOINED &&
+        (moved > client->cursor->options.window / 8 ||
+         (moved > 0 && hr__cursor_is_at_end(client->cursor))))
+        progress(client, now, actions);
+    if (HR_MUTANT(ACK_ON_RECEIPT))
+        hr__client_saved(client, hr__cursor_position(client->cursor), actions);
+}
+
+void hr__client_saved(struct hr_client *client, uint64_t position,
+                      struct hr_actions *actions)
+{
+    client->acked = position;
+    acknowledge(client, actions);
+}
+
+/* A worker that has not answered, or from which nothing comes, is told again. */
+static void remind(struct hr_client *client, struct hr_client_worker *worker,
+                   struct hr_actions *actions)
+{
+    if (worker->peer == 0)
+        return;
+    if (!worker->welcomed)
+        hello(client, worker->peer, actions);
+    if (worker->silent && !hr__cursor_is_at_end(client->cursor))
+        tell_credit(client, worker, actions);
+    worker->silent = true;
+}
+
+void hr__client_tick(struct hr_client *client, uint64_t now, struct hr_actions *actions)
+{
+    if (client->dispatcher == 0 || client->state == HR_CLIENT_REPLACED ||
+        now - client->told_ns < client->options.beat_ns)
+        return;
+    client->told_ns = now;
+    if (client->state != HR_CLIENT_JOINED) {
+        hello(client, client->dispatcher, actions);
+        return;
+    }
+    progress(client, now, actions);
+    acknowledge(client, actions);
+    for (size_t i = 0; i < client->options.workers_max; i++)
+        remind(client, &client->workers[i], actions);
+}

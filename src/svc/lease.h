@@ -1,0 +1,105 @@
+/*
+ * svc/lease.h - the dispatcher: leases what clients lack to workers.
+ *
+ * A consumer owns a share of a job's epoch (svc/share.h). The dispatcher leases its
+ * positions beyond the cursor, lowest first and within a window, to workers; it leases
+ * them again when a lease expires, its worker is lost, or the head of the line is slow,
+ * also while the first holder still works: clients drop what they have. What it believes
+ * about a consumer is forgotten when the consumer says HELLO again with a new nonce.
+ * Journalled are memberships, generations and, lazily, acknowledged cursors: nothing per
+ * lease. docs/service.md has the protocol.
+ *
+ * A pure state machine (svc/action.h); times are nanoseconds of any monotonic clock. All
+ * tables have a fixed size, so after setup only a change of membership allocates.
+ */
+#ifndef HR_SVC_LEASE_H
+#define HR_SVC_LEASE_H
+
+#include "svc/action.h"
+#include "svc/ranges.h"
+#include "svc/share.h"
+
+#define HR_LEASE_WORLD_MAX 4096u
+
+struct hr_lease_options {
+    size_t peers_max, jobs_max;
+    size_t ranges_max;             /* leases of one consumer */
+    uint64_t lease_min, lease_max; /* positions of a lease */
+    uint64_t target_ns;            /* time that a worker should take for one */
+    uint64_t ttl_ns;               /* a lease expires */
+    uint64_t served_ns;            /* after it was sent, until it is leased again */
+    uint64_t hedge_ns;             /* the head of the line is slow */
+    uint64_t silent_ns;            /* a peer that is not heard is taken for lost */
+};
+
+struct hr_lease_job_options {
+    uint64_t id, end, split, window; /* positions */
+    uint32_t world;
+};
+
+struct hr_lease_consumer {
+    uint32_t generation;
+    uint64_t nonce;  /* of the incarnation that has this generation */
+    hr_peer peer;    /* 0: not connected */
+    uint64_t cursor; /* local */
+    uint64_t moved_ns;
+    uint64_t acked;       /* of the epoch */
+    uint64_t outstanding; /* positions that are leased and not served */
+    struct hr_ranges leases;
+};
+
+struct hr_lease_job {
+    struct hr_lease_job_options options;
+    uint64_t base;
+    uint32_t membership, world;
+    uint32_t generation; /* the last one given */
+    struct hr_lease_consumer *consumers;
+};
+
+struct hr_lease_peer {
+    uint32_t role; /* enum hr_frame_role; 0: has not said HELLO */
+    uint64_t heard_ns;
+    size_t job; /* of a client */
+    uint32_t rank, generation;
+    uint32_t slots, held;   /* of a worker: ranges that it takes, has */
+    uint64_t outstanding;   /* positions of those */
+    uint32_t doubt;         /* leases that expired since it finished one */
+    double ns_per_position; /* 0: unknown */
+    uint64_t finished_ns;
+    bool leaving;
+};
+
+struct hr_dispatcher {
+    struct hr_lease_options options;
+    struct hr_lease_peer *peers; /* by number */
+    struct hr_lease_job *jobs;
+    size_t job_count, worker_count;
+};
+
+/* HR_ERR_MEMORY. Finish it also after failure. */
+HR_CHECK enum hr_err
+hr__lease_init(struct hr_dispatcher *d, const struct hr_lease_options *options,
+               struct hr_error *reterr);
+void hr__lease_finish(struct hr_dispatcher *d);
+
+/* HR_ERR_ARGUMENT, HR_ERR_LIMIT, HR_ERR_MEMORY. */
+HR_CHECK enum hr_err
+hr__lease_add_job(struct hr_dispatcher *d, const struct hr_lease_job_options *options,
+                  struct hr_error *reterr);
+
+/* Repeats a journalled row, before any event; the jobs have been added. */
+HR_CHECK enum hr_err hr__lease_replay(struct hr_dispatcher *d, const struct hr_row *row,
+                                      struct hr_error *reterr);
+
+/* Events. HR_ERR_MEMORY changes nothing but that the frame was not answered. */
+HR_CHECK enum hr_err
+hr__lease_frame(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
+                uint64_t now, struct hr_actions *actions, struct hr_error *reterr);
+void hr__lease_lost(struct hr_dispatcher *d, hr_peer peer, uint64_t now,
+                    struct hr_actions *actions);
+void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *actions);
+
+/* Whether all consumers have acknowledged the end. */
+bool hr__lease_job_is_done(const struct hr_lease_job *job);
+
+#endif

@@ -1,0 +1,444 @@
+/*
+ * svc/lease_test.c - the dispatcher, event by event.
+ */
+#include "svc/lease.h"
+
+#include "core/alloc.h"
+#include "svc/svc_test_util.h"
+
+#define JOB 7
+
+static struct hr_dispatcher d;
+
+static void start(uint64_t end, uint64_t split, uint64_t window, uint32_t world)
+{
+    const struct hr_lease_options options = {.peers_max = 20,
+                                             .jobs_max = 2,
+                                             .ranges_max = 32,
+                                             .lease_min = 20,
+                                             .lease_max = 1000,
+                                             .target_ns = 100 * MS,
+                                             .ttl_ns = 1000 * MS,
+                                             .served_ns = 500 * MS,
+                                             .hedge_ns = 300 * MS,
+                                             .silent_ns = 2000 * MS};
+    const struct hr_lease_job_options job = {JOB, end, split, window, world};
+
+    CHECK_OK(hr__lease_init(&d, &options, NULL));
+    CHECK_OK(hr__lease_add_job(&d, &job, NULL));
+}
+
+static void event(hr_peer peer, const struct hr_frame *frame, uint64_t now)
+{
+    CHECK_OK(hr__lease_frame(&d, peer, frame, now, fresh(), NULL));
+}
+
+static void join_worker(hr_peer peer, uint32_t slots, uint64_t now)
+{
+    struct hr_frame hello = worker_hello(slots, peer);
+
+    event(peer, &hello, now);
+    CHECK(sent(peer, HR_FRAME_WELCOME, 0) != NULL);
+}
+
+static void join_client(hr_peer peer, uint32_t world, uint32_t rank, uint64_t nonce,
+                        uint64_t cursor, uint64_t now)
+{
+    struct hr_frame hello = client_hello(JOB, world, rank, nonce);
+
+    hello.position = cursor;
+    event(peer, &hello, now);
+}
+
+static void progress(hr_peer peer, uint32_t generation, uint64_t cursor, uint64_t now)
+{
+    event(peer,
+          &(struct hr_frame){HR_FRAME_PROGRESS, .position = cursor,
+                             .generation = generation},
+          now);
+}
+
+static void finished(hr_peer peer, uint64_t from, uint64_t until, uint64_t now)
+{
+    struct hr_frame frame = {HR_FRAME_FINISHED, .count = 1, .generation = 1, .job = JOB};
+
+    frame.u.lease.ranges[0] = (struct hr_frame_range){from, until};
+    event(peer, &frame, now);
+}
+
+static void check_lease(hr_peer peer, uint64_t from, uint64_t until)
+{
+    const struct hr_frame *lease = sent(peer, HR_FRAME_LEASE, 0);
+
+    CHECK(lease != NULL);
+    CHECK_EQ_INT(lease->u.lease.ranges[0].from, from);
+    CHECK_EQ_INT(lease->u.lease.ranges[lease->count - 1].until, until);
+}
+
+TEST(a_client_gets_a_generation_that_is_journalled_first_and_workers_its_positions)
+{
+    start(100, 10, 40, 1);
+    join_worker(1, 8, 0);
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    join_client(2, 1, 0, 99, 15, 0);
+    CHECK(actions.items[0].kind == HR_ACTION_JOURNAL);
+    CHECK_EQ_INT(actions.items[0].u.row.kind, HR_ROW_GENERATION);
+    CHECK_EQ_INT(actions.items[0].u.row.number, 99);
+    CHECK_EQ_INT(sent(2, HR_FRAME_WELCOME, 0)->generation, 1);
+    CHECK_EQ_INT(sent(2, HR_FRAME_WELCOME, 0)->u.welcome.nonce, 99);
+    check_lease(1, 15, 55);
+    hr__lease_finish(&d);
+}
+
+TEST(positions_are_leased_lowest_first_within_the_window)
+{
+    start(1000, 10, 40, 1);
+    join_client(2, 1, 0, 99, 0, 0);
+    join_worker(1, 8, 0);
+    check_lease(1, 0, 40);
+    join_worker(3, 8, 0);
+    CHECK(sent(3, HR_FRAME_LEASE, 0) == NULL);
+    progress(2, 1, 5, 1);
+    check_lease(3, 40, 45);
+    hr__lease_finish(&d);
+}
+
+TEST(consumers_get_the_splits_of_their_rank)
+{
+    const struct hr_frame *lease;
+
+    start(1000, 10, 30, 2);
+    join_worker(1, 8, 0);
+    join_client(2, 2, 1, 99, 0, 0);
+    lease = sent(1, HR_FRAME_LEASE, 0);
+    CHECK_EQ_INT(lease->u.lease.rank, 1);
+    CHECK_EQ_INT(lease->u.lease.ranges[0].from, 10);
+    CHECK_EQ_INT(lease->u.lease.ranges[0].until, 20);
+    CHECK_EQ_INT(lease->u.lease.ranges[1].from, 30);
+    hr__lease_finish(&d);
+}
+
+TEST(a_second_living_client_is_refused_and_the_first_once_it_was_replaced)
+{
+    struct hr_frame again = client_hello(JOB, 1, 0, 99);
+
+    start(100, 10, 40, 1);
+    join_client(2, 1, 0, 99, 0, 0);
+    join_client(3, 1, 0, 77, 0, 1000 * MS);
+    check_refused(3, HR_ERR_STATE, "held by a client that is alive");
+    progress(2, 1, 5, 1500 * MS);
+    join_client(4, 1, 0, 77, 0, 3400 * MS);
+    check_refused(4, HR_ERR_STATE, "held by a client that is alive");
+    join_client(5, 1, 0, 77, 0, 3600 * MS);
+    CHECK_EQ_INT(sent(5, HR_FRAME_WELCOME, 0)->generation, 2);
+    progress(2, 1, 50, 3700 * MS);
+    check_refused(2, HR_ERR_CANCELLED, "has taken over rank 0");
+    CHECK_EQ_INT(d.jobs[0].consumers[0].cursor, 0);
+    again.generation = 1;
+    event(6, &again, 3800 * MS);
+    check_refused(6, HR_ERR_CANCELLED, "has taken over rank 0");
+    hr__lease_finish(&d);
+}
+
+TEST(the_same_incarnation_comes_back_with_its_generation_and_its_leases)
+{
+    start(100, 10, 40, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    hr__lease_lost(&d, 2, 1, fresh());
+    join_worker(8, 8, 1);
+    join_client(3, 1, 0, 99, 20, 2);
+    CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->generation, 1);
+    CHECK(place_of(HR_ACTION_JOURNAL, 0) == -1);
+    check_lease(8, 40, 60);
+    hr__lease_finish(&d);
+}
+
+TEST(a_client_that_says_goodbye_makes_room_at_once)
+{
+    start(100, 10, 40, 1);
+    join_client(2, 1, 0, 99, 0, 0);
+    event(2, &(struct hr_frame){HR_FRAME_GOODBYE}, 1);
+    CHECK(sent(2, HR_FRAME_ERROR, 0) != NULL); /* without its generation it is not it */
+    hr__lease_lost(&d, 2, 1, fresh());
+    join_client(3, 1, 0, 77, 0, 2);
+    CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->generation, 2);
+    hr__lease_finish(&d);
+}
+
+TEST(a_new_incarnation_is_believed_and_all_else_forgotten)
+{
+    start(100, 10, 40, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    progress(2, 1, 60, 1);
+    hr__lease_lost(&d, 2, 2, fresh());
+    join_client(3, 1, 0, 77, 20, 3);
+    CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->generation, 2);
+    check_lease(1, 20, 60);
+    hr__lease_finish(&d);
+}
+
+TEST(an_expired_lease_goes_to_another_worker)
+{
+    start(100, 10, 40, 1);
+    d.options.hedge_ns = UINT64_MAX;
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    join_worker(3, 8, 0);
+    hr__lease_tick(&d, 999 * MS, fresh());
+    progress(2, 1, 12, 999 * MS);
+    hr__lease_tick(&d, 1000 * MS, fresh());
+    check_lease(3, 12, 40);
+    hr__lease_finish(&d);
+}
+
+TEST(the_leases_of_a_lost_worker_go_to_others)
+{
+    start(100, 10, 40, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    join_worker(3, 8, 0);
+    hr__lease_lost(&d, 1, 1, fresh());
+    check_lease(3, 0, 40);
+    hr__lease_finish(&d);
+}
+
+TEST(a_silent_worker_is_closed_and_its_leases_go_to_others)
+{
+    start(100, 10, 40, 1);
+    d.options.hedge_ns = UINT64_MAX;
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    join_worker(3, 8, 1900 * MS);
+    progress(2, 1, 1, 1900 * MS);
+    hr__lease_tick(&d, 2000 * MS, fresh());
+    CHECK(place_of(HR_ACTION_CLOSE, 1) >= 0);
+    check_lease(3, 1, 40);
+    hr__lease_finish(&d);
+}
+
+TEST(what_was_sent_is_leased_again_only_when_the_client_waits_for_it)
+{
+    start(40, 10, 40, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    finished(1, 0, 40, 10 * MS);
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    hr__lease_tick(&d, 400 * MS, fresh());
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    progress(2, 1, 30, 450 * MS);
+    hr__lease_tick(&d, 900 * MS, fresh()); /* the cursor moved 450 ms ago */
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    hr__lease_tick(&d, 950 * MS, fresh());
+    check_lease(1, 30, 40);
+    hr__lease_finish(&d);
+}
+
+TEST(a_slow_head_of_the_line_is_given_to_an_idle_worker_too)
+{
+    start(40, 10, 40, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    join_worker(3, 8, 0);
+    progress(2, 1, 4, 10 * MS);
+    hr__lease_tick(&d, 299 * MS, fresh());
+    CHECK(sent(3, HR_FRAME_LEASE, 0) == NULL);
+    hr__lease_tick(&d, 300 * MS, fresh());
+    check_lease(3, 4, 40);
+    hr__lease_tick(&d, 600 * MS, fresh());
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL && sent(3, HR_FRAME_LEASE, 0) == NULL);
+    hr__lease_finish(&d);
+}
+
+TEST(a_fast_worker_gets_long_leases_and_a_leaving_one_none)
+{
+    start(100000, 10, 4000, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    finished(1, 0, 40, 4 * MS); /* 0.1 ms for a position: 1000 in the target time */
+    check_lease(1, 40, 2040);
+    event(1, &(struct hr_frame){HR_FRAME_GOODBYE}, 5 * MS);
+    finished(1, 40, 2040, 6 * MS);
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    hr__lease_finish(&d);
+}
+
+TEST(the_consumer_with_the_least_in_work_is_served_first)
+{
+    const struct hr_lease_job_options other = {8, 1000, 10, 1000, 1};
+    struct hr_frame hello = client_hello(8, 1, 0, 5);
+
+    start(1000, 10, 1000, 1);
+    CHECK_OK(hr__lease_add_job(&d, &other, NULL));
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->job, JOB);
+    event(3, &hello, 0);
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* it has enough */
+    join_worker(4, 8, 0);
+    CHECK_EQ_INT(sent(4, HR_FRAME_LEASE, 0)->job, 8);
+    hr__lease_finish(&d);
+}
+
+TEST(a_new_membership_is_journalled_and_older_clients_are_refused)
+{
+    struct hr_frame hello = client_hello(JOB, 2, 1, 5);
+
+    start(100, 10, 40, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    hello.u.hello.membership = 1;
+    hello.u.hello.base = 33;
+    hello.position = 43;
+    event(3, &hello, 1);
+    CHECK_EQ_INT(actions.items[0].u.row.kind, HR_ROW_MEMBERSHIP);
+    CHECK_EQ_INT(actions.items[0].u.row.position, 33);
+    CHECK_EQ_INT(actions.items[1].u.row.kind, HR_ROW_GENERATION);
+    CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->generation, 2);
+    check_lease(1, 43, 93);
+    progress(2, 1, 60, 2);
+    check_refused(2, HR_ERR_CANCELLED, "has taken over");
+    join_client(4, 1, 0, 98, 0, 3);
+    check_refused(4, HR_ERR_CANCELLED, "gone on with 2 consumers");
+    hello.u.hello.base = 34;
+    hello.u.hello.rank = 0;
+    event(5, &hello, 4);
+    check_refused(5, HR_ERR_ARGUMENT, "2 consumers from position 33 on");
+    hello.u.hello.membership = 2;
+    hello.u.hello.base = 101;
+    event(6, &hello, 5);
+    check_refused(6, HR_ERR_LIMIT, "within the epoch");
+    hr__lease_finish(&d);
+}
+
+TEST(wrong_peers_are_refused_with_a_reason)
+{
+    struct hr_frame hello = client_hello(55, 1, 0, 5);
+
+    start(100, 10, 40, 1);
+    event(1, &hello, 0);
+    check_refused(1, HR_ERR_NOT_FOUND, "there is no job 0000000000000037");
+    progress(2, 1, 0, 0);
+    check_refused(2, HR_ERR_STATE, "a PROGRESS frame is not expected here");
+    join_client(3, 1, 0, 99, 0, 0);
+    finished(3, 0, 10, 0);
+    check_refused(3, HR_ERR_STATE, "a FINISHED frame is not expected here");
+    join_worker(4, 3, 0);
+    join_client(4, 1, 0, 99, 0, 0);
+    check_refused(4, HR_ERR_STATE, "a HELLO frame is not expected here");
+    join_client(3, 2, 1, 99, 0, 0);
+    check_refused(3, HR_ERR_STATE, "one connection serves one consumer");
+    finished(4, 500, 600, 0); /* of no lease: no harm */
+    hr__lease_finish(&d);
+}
+
+TEST(acknowledged_cursors_are_journalled_lazily_and_end_the_job)
+{
+    struct hr_frame ack = {HR_FRAME_ACK, .position = 100, .generation = 1};
+
+    start(100, 10, 40, 1);
+    join_client(2, 1, 0, 99, 100, 0);
+    CHECK(!hr__lease_job_is_done(&d.jobs[0]));
+    event(2, &ack, 1);
+    CHECK(actions.items[0].kind == HR_ACTION_JOURNAL && actions.items[0].u.row.lazy);
+    CHECK(hr__lease_job_is_done(&d.jobs[0]));
+    event(2, &ack, 2);
+    CHECK_EQ_INT(actions.count, 0);
+    hr__lease_finish(&d);
+}
+
+TEST(a_restarted_dispatcher_knows_generations_memberships_and_acknowledged_cursors)
+{
+    struct hr_frame again = client_hello(JOB, 3, 2, 99);
+    struct hr_row row = {HR_ROW_MEMBERSHIP, .job = JOB, .number = 4, .world = 3,
+                         .position = 20};
+    struct hr_error error = {0};
+
+    start(100, 10, 40, 1);
+    CHECK_OK(hr__lease_replay(&d, &row, NULL));
+    row = (struct hr_row){HR_ROW_GENERATION, .job = JOB, .rank = 2, .generation = 9,
+                          .number = 77};
+    CHECK_OK(hr__lease_replay(&d, &row, NULL));
+    row = (struct hr_row){HR_ROW_ACK, .job = JOB, .rank = 2, .position = 45};
+    CHECK_OK(hr__lease_replay(&d, &row, NULL));
+    again.u.hello.membership = 4;
+    again.u.hello.base = 20;
+    again.generation = 8;
+    event(2, &again, 0);
+    check_refused(2, HR_ERR_CANCELLED, "has taken over rank 2");
+    again.u.hello.nonce = 77;
+    again.generation = 9;
+    event(3, &again, 0);
+    CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->generation, 9);
+    CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->position, 45);
+    row.rank = 3;
+    CHECK_ERR(HR_ERR_FORMAT, hr__lease_replay(&d, &row, &error));
+    row.job = 1;
+    CHECK_ERR(HR_ERR_NOT_FOUND, hr__lease_replay(&d, &row, &error));
+    hr__lease_finish(&d);
+}
+
+TEST(jobs_are_checked_and_limited)
+{
+    const struct hr_lease_job_options twin = {JOB, 100, 10, 40, 1},
+                                      third = {9, 1, 1, 1, 1}, none = {10, 100, 0, 40, 1},
+                                      other = {8, 1, 1, 1, 1};
+    struct hr_error error = {0};
+
+    start(100, 10, 40, 1);
+    CHECK_ERR(HR_ERR_ARGUMENT, hr__lease_add_job(&d, &twin, &error));
+    CHECK_HAS(error.message, "0000000000000007");
+    CHECK_ERR(HR_ERR_ARGUMENT, hr__lease_add_job(&d, &none, &error));
+    CHECK_OK(hr__lease_add_job(&d, &other, &error));
+    CHECK_ERR(HR_ERR_LIMIT, hr__lease_add_job(&d, &third, &error));
+    hr__lease_finish(&d);
+}
+
+static enum hr_err setup_and_resize(void)
+{
+    const struct hr_lease_options options = {.peers_max = 4,
+                                             .jobs_max = 1,
+                                             .ranges_max = 4,
+                                             .lease_min = 1,
+                                             .lease_max = 9,
+                                             .ttl_ns = MS,
+                                             .silent_ns = MS};
+    const struct hr_lease_job_options job = {JOB, 100, 10, 40, 2};
+    struct hr_frame hello = client_hello(JOB, 3, 1, 5);
+    enum hr_err code = hr__lease_init(&d, &options, NULL);
+
+    hello.u.hello.membership = 1;
+    if (code == HR_OK)
+        code = hr__lease_add_job(&d, &job, NULL);
+    if (code == HR_OK)
+        code = hr__lease_frame(&d, 1, &hello, 0, fresh(), NULL);
+    if (code == HR_OK)
+        CHECK_EQ_INT(d.jobs[0].world, 3);
+    else if (d.job_count > 0)
+        CHECK_EQ_INT(d.jobs[0].world, 2);
+    hr__lease_finish(&d);
+    return code;
+}
+
+TEST(failed_allocations_change_nothing)
+{
+    fresh();
+    for (uint64_t nth = 1;; nth++) {
+        enum hr_err code;
+
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        code = setup_and_resize();
+        if (hr__fault_calls() < nth) {
+            hr__fault_arm(HR_FAULT_ALLOC, 0);
+            CHECK_OK(code);
+            CHECK(nth > 8);
+            return;
+        }
+        hr__fault_arm(HR_FAULT_ALLOC, 0);
+        CHECK_ERR(HR_ERR_MEMORY, code);
+    }
+}

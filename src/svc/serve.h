@@ -1,0 +1,80 @@
+/*
+ * svc/serve.h - a worker: leases in, frames out.
+ *
+ * A worker knows its open leases and its clients' credit, and nothing that must survive
+ * it. It sends the positions of a lease in order, the lowest lease of a client first, as
+ * far as the client's credit goes, and beyond it one frame at the client's cursor; among
+ * clients the one that was sent the fewest bytes. What a frame contains is a function of
+ * graph, seed, epoch and position, so it does not matter who else sends it.
+ */
+#ifndef HR_SVC_SERVE_H
+#define HR_SVC_SERVE_H
+
+#include "svc/action.h"
+
+struct hr_serve_options {
+    uint64_t nonce;
+    size_t peers_max;         /* numbers of connections */
+    uint32_t leases_max;      /* ranges; told to the dispatcher */
+    uint32_t frame_positions; /* of a frame, at most */
+    uint64_t beat_ns;
+};
+
+struct hr_serve_lease {
+    uint64_t id, job;
+    uint32_t rank, generation;
+    uint64_t from, at, until; /* positions of the epoch; `at` is the next one */
+    uint64_t deadline_ns;
+    uint32_t open; /* frames in the making */
+};
+
+struct hr_serve_client {
+    bool joined;
+    uint64_t job;
+    uint32_t rank, generation;
+    uint64_t total, sent; /* bytes: allowed, sent */
+    uint64_t cursor;      /* position of the epoch: what is below was taken */
+};
+
+struct hr_worker {
+    struct hr_serve_options options;
+    hr_peer dispatcher;
+    struct hr_serve_client *clients; /* by number of the connection */
+    struct hr_serve_lease *leases;
+    uint32_t lease_count;
+    uint64_t last_id, told_ns;
+};
+
+/* HR_ERR_MEMORY. Finish it also after failure. */
+HR_CHECK enum hr_err
+hr__serve_init(struct hr_worker *worker, const struct hr_serve_options *options,
+               struct hr_error *reterr);
+void hr__serve_finish(struct hr_worker *worker);
+
+/* Events: a connection to the dispatcher was made; one was lost; a message came. */
+void hr__serve_connected(struct hr_worker *worker, hr_peer dispatcher, uint64_t now,
+                         struct hr_actions *actions);
+void hr__serve_lost(struct hr_worker *worker, hr_peer peer);
+void hr__serve_frame(struct hr_worker *worker, hr_peer peer, const struct hr_frame *frame,
+                     uint64_t now, struct hr_actions *actions);
+void hr__serve_tick(struct hr_worker *worker, uint64_t now, struct hr_actions *actions);
+
+/* A frame to make and send. */
+struct hr_serve_task {
+    uint64_t lease, job;
+    uint32_t rank, generation;
+    uint64_t position;
+    uint32_t count;
+    hr_peer client;
+};
+
+/* The next one; false if nothing can be sent now. May be called again before the frame
+ * was sent. */
+bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
+                    struct hr_actions *actions);
+
+/* The frame was sent, or could not be: its connection is gone. */
+void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
+                    size_t bytes, struct hr_actions *actions);
+
+#endif

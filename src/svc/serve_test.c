@@ -1,0 +1,207 @@
+/*
+ * svc/serve_test.c - the worker, event by event.
+ */
+#include "svc/serve.h"
+
+#include "core/alloc.h"
+#include "svc/svc_test_util.h"
+
+#define JOB 7
+#define DISPATCHER 1
+
+static struct hr_worker worker;
+
+static void start(uint32_t leases)
+{
+    const struct hr_serve_options options = {.nonce = 3,
+                                             .peers_max = 9,
+                                             .leases_max = leases,
+                                             .frame_positions = 4,
+                                             .beat_ns = 100 * MS};
+
+    CHECK_OK(hr__serve_init(&worker, &options, NULL));
+    hr__serve_connected(&worker, DISPATCHER, 0, fresh());
+    CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_HELLO, 0)->count, leases);
+}
+
+static void lease(uint32_t generation, uint64_t from, uint64_t until, uint64_t now)
+{
+    struct hr_frame frame = {HR_FRAME_LEASE, .count = 1, .generation = generation,
+                             .job = JOB};
+
+    frame.u.lease.ttl_ms = 1000;
+    frame.u.lease.ranges[0] = (struct hr_frame_range){from, until};
+    hr__serve_frame(&worker, DISPATCHER, &frame, now, fresh());
+}
+
+static void join(hr_peer peer, uint32_t generation, uint64_t cursor)
+{
+    struct hr_frame hello = client_hello(JOB, 1, 0, 5);
+
+    hello.generation = generation;
+    hello.position = cursor;
+    hr__serve_frame(&worker, peer, &hello, 0, fresh());
+}
+
+static void credit(hr_peer peer, uint32_t generation, uint64_t total, uint64_t cursor)
+{
+    struct hr_frame frame = {HR_FRAME_CREDIT, .position = cursor,
+                             .generation = generation};
+
+    frame.u.credit.total = total;
+    hr__serve_frame(&worker, peer, &frame, 0, fresh());
+}
+
+/* Makes the next frame of this many bytes; checks where it begins; -1: there is none. */
+static void check_next(int64_t position, size_t bytes)
+{
+    struct hr_serve_task task;
+    bool found = hr__serve_next(&worker, &task, fresh());
+
+    CHECK_EQ_INT(found, position >= 0);
+    if (!found)
+        return;
+    CHECK_EQ_INT(task.position, position);
+    hr__serve_sent(&worker, &task, bytes, &actions);
+}
+
+TEST(frames_of_the_lowest_lease_go_out_as_far_as_the_credit_goes)
+{
+    start(8);
+    lease(1, 20, 30, 0);
+    lease(1, 10, 16, 0);
+    check_next(-1, 0); /* no client yet */
+    join(2, 1, 0);
+    CHECK_EQ_INT(sent(2, HR_FRAME_WELCOME, 0)->generation, 1);
+    check_next(-1, 0); /* no credit */
+    credit(2, 1, 25, 0);
+    check_next(10, 10);
+    check_next(14, 10);
+    CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_FINISHED, 0)->u.lease.ranges[0].from, 10);
+    check_next(20, 10);
+    check_next(-1, 0);
+    credit(2, 1, 20, 0); /* an old one */
+    check_next(-1, 0);
+    credit(2, 1, 31, 0);
+    check_next(24, 10);
+    hr__serve_finish(&worker);
+}
+
+TEST(one_frame_at_the_cursor_needs_no_credit)
+{
+    start(8);
+    join(2, 1, 0);
+    lease(1, 8, 20, 0);
+    check_next(-1, 0);
+    credit(2, 1, 0, 8);
+    check_next(8, 10);
+    credit(2, 1, 0, 12); /* the first has not arrived */
+    check_next(-1, 0);
+    credit(2, 1, 10, 12);
+    check_next(12, 10);
+    hr__serve_finish(&worker);
+}
+
+TEST(what_the_client_has_taken_is_not_sent)
+{
+    start(8);
+    join(2, 1, 0);
+    lease(1, 8, 20, 0);
+    lease(1, 20, 40, 0);
+    credit(2, 1, 1000, 22);
+    check_next(22, 10);
+    CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_FINISHED, 0)->u.lease.ranges[0].from, 8);
+    hr__serve_finish(&worker);
+}
+
+TEST(a_later_incarnation_of_a_client_ends_the_leases_of_the_earlier_one)
+{
+    start(8);
+    join(2, 1, 0);
+    credit(2, 1, 1000, 0);
+    lease(1, 8, 20, 0);
+    check_next(8, 10);
+    join(3, 2, 0);
+    check_next(-1, 0);
+    lease(2, 8, 20, 0);
+    credit(3, 2, 1000, 0);
+    check_next(8, 10);
+    join(4, 1, 0);
+    check_refused(4, HR_ERR_CANCELLED, "has taken over");
+    join(5, 0, 0);
+    check_refused(5, HR_ERR_STATE, "join the dispatcher first");
+    hr__serve_finish(&worker);
+}
+
+TEST(leases_expire_are_renewed_and_the_oldest_makes_room)
+{
+    start(2);
+    join(2, 1, 0);
+    lease(1, 0, 10, 0);
+    lease(1, 0, 10, 500 * MS);
+    CHECK_EQ_INT(worker.lease_count, 1);
+    hr__serve_tick(&worker, 1000 * MS, fresh());
+    CHECK_EQ_INT(worker.lease_count, 1);
+    CHECK(sent(DISPATCHER, HR_FRAME_PROGRESS, 0) != NULL);
+    lease(1, 10, 20, 1000 * MS);
+    lease(1, 20, 30, 1000 * MS);
+    CHECK_EQ_INT(worker.lease_count, 2);
+    credit(2, 1, 1000, 10);
+    check_next(10, 1);
+    hr__serve_tick(&worker, 2000 * MS, fresh());
+    CHECK_EQ_INT(worker.lease_count, 0);
+    hr__serve_finish(&worker);
+}
+
+TEST(clients_are_served_in_turns_by_bytes)
+{
+    struct hr_frame hello = client_hello(JOB, 2, 1, 6);
+    struct hr_frame other = {HR_FRAME_LEASE, .count = 1, .generation = 2, .job = JOB};
+
+    start(8);
+    join(2, 1, 0);
+    hello.generation = 2;
+    hr__serve_frame(&worker, 3, &hello, 0, fresh());
+    lease(1, 0, 100, 0);
+    other.u.lease.rank = 1;
+    other.u.lease.ttl_ms = 1000;
+    other.u.lease.ranges[0] = (struct hr_frame_range){500, 600};
+    hr__serve_frame(&worker, DISPATCHER, &other, 0, fresh());
+    credit(2, 1, 1000, 0);
+    credit(3, 2, 1000, 0);
+    check_next(500, 30); /* the later lease: neither was sent anything */
+    check_next(0, 20);
+    check_next(4, 20);
+    check_next(504, 20);
+    hr__serve_finish(&worker);
+}
+
+TEST(a_lost_client_stops_its_frames_and_wrong_messages_are_refused)
+{
+    struct hr_frame ack = {HR_FRAME_ACK};
+
+    start(8);
+    join(2, 1, 0);
+    credit(2, 1, 1000, 0);
+    lease(1, 0, 100, 0);
+    hr__serve_lost(&worker, 2);
+    check_next(-1, 0);
+    hr__serve_frame(&worker, 4, &ack, 0, fresh());
+    check_refused(4, HR_ERR_STATE, "an ACK frame is not expected here" + 3);
+    hr__serve_lost(&worker, DISPATCHER);
+    hr__serve_tick(&worker, 1000 * MS, fresh());
+    CHECK_EQ_INT(actions.count, 0);
+    hr__serve_finish(&worker);
+}
+
+TEST(failed_allocations_are_reported)
+{
+    const struct hr_serve_options options = {.peers_max = 9, .leases_max = 4};
+
+    for (uint64_t nth = 1; nth <= 2; nth++) {
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        CHECK_ERR(HR_ERR_MEMORY, hr__serve_init(&worker, &options, NULL));
+        hr__fault_arm(HR_FAULT_ALLOC, 0);
+        hr__serve_finish(&worker);
+    }
+}
