@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
 #include "core/error.h"
 #include "svc/mutant.h"
 
@@ -16,24 +15,28 @@ hr__client_init(struct hr_client *client, struct hr_cursor *cursor,
     memset(client, 0, sizeof *client);
     client->options = *options;
     client->cursor = cursor;
-    client->workers = hr__calloc(options->workers_max + 1, sizeof *client->workers);
-    if (client->workers == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    return HR_OK;
+    return hr__credit_init(&client->credit, options->workers_max, cursor->options.budget,
+                           reterr);
 }
 
 void hr__client_finish(struct hr_client *client)
 {
-    hr__free(client->workers);
+    hr__credit_finish(&client->credit);
     memset(client, 0, sizeof *client);
 }
 
-static struct hr_client_worker *find(struct hr_client *client, hr_peer peer)
+static struct hr_credit_use use_of(const struct hr_client *client)
 {
-    for (size_t i = 0; i < client->options.workers_max; i++)
-        if (client->workers[i].peer == peer)
-            return &client->workers[i];
-    return NULL;
+    return (struct hr_credit_use){.generation = client->generation,
+                                  .held = client->cursor->bytes,
+                                  .position = hr__cursor_position(client->cursor)};
+}
+
+static void give_credit(struct hr_client *client, struct hr_actions *actions)
+{
+    const struct hr_credit_use use = use_of(client);
+
+    hr__credit_give(&client->credit, &use, actions);
 }
 
 /* ---- telling ---- */
@@ -57,7 +60,7 @@ static void hello(struct hr_client *client, hr_peer peer, struct hr_actions *act
     frame->u.hello.role = HR_FRAME_CLIENT;
 }
 
-static void join(struct hr_client *client, struct hr_client_worker *worker,
+static void join(struct hr_client *client, struct hr_credit_worker *worker,
                  struct hr_actions *actions)
 {
     if (worker->joined || client->generation == 0)
@@ -92,74 +95,12 @@ static void acknowledge(struct hr_client *client, struct hr_actions *actions)
     frame->generation = client->generation;
 }
 
-/* ---- credit ---- */
-
-static uint64_t on_its_way(const struct hr_client_worker *worker)
-{
-    return worker->granted > worker->received ? worker->granted - worker->received : 0;
-}
-
-static void tell_credit(struct hr_client *client, struct hr_client_worker *worker,
-                        struct hr_actions *actions)
-{
-    struct hr_frame *frame;
-
-    if (hr__actions_left(actions) == 0)
-        return;
-    if (worker->granted < worker->received) /* by the frame at the cursor */
-        worker->granted = worker->received;
-    frame = hr__send(actions, worker->peer, HR_FRAME_CREDIT);
-    frame->position = hr__cursor_position(client->cursor);
-    frame->generation = client->generation;
-    frame->u.credit.total = worker->told = worker->granted;
-    worker->told_cursor = client->cursor->next;
-}
-
-/* Tells a worker that has used up what it was told, at once; others when a quarter of
- * their part has come together. */
-static bool is_worth_telling(const struct hr_client *client,
-                             const struct hr_client_worker *worker, uint64_t part)
-{
-    bool used_up = worker->told <= worker->received;
-
-    if (worker->granted - worker->told > part / 4)
-        return true;
-    return used_up && (worker->granted > worker->told ||
-                       worker->told_cursor != client->cursor->next);
-}
-
-static void give_credit(struct hr_client *client, struct hr_actions *actions)
-{
-    uint64_t used = client->cursor->bytes, budget = client->cursor->options.budget, part;
-    size_t count = 0;
-
-    for (size_t i = 0; i < client->options.workers_max; i++) {
-        used += on_its_way(&client->workers[i]);
-        count += client->workers[i].joined;
-    }
-    part = count > 0 ? budget / count : 0;
-    for (size_t i = 0; i < client->options.workers_max; i++) {
-        struct hr_client_worker *worker = &client->workers[i];
-        uint64_t has = on_its_way(worker), more = has < part ? part - has : 0;
-
-        if (!worker->joined)
-            continue;
-        more = used >= budget ? 0 : more < budget - used ? more : budget - used;
-        if (worker->granted < worker->received)
-            worker->granted = worker->received;
-        worker->granted += more;
-        used += more;
-        if (is_worth_telling(client, worker, part))
-            tell_credit(client, worker, actions);
-    }
-}
-
 /* ---- connections ---- */
 
 void hr__client_connected(struct hr_client *client, hr_peer peer, enum hr_frame_role role,
                           uint64_t now, struct hr_actions *actions)
 {
-    struct hr_client_worker *worker;
+    struct hr_credit_worker *worker;
 
     if (role != HR_FRAME_WORKER) {
         client->dispatcher = peer;
@@ -170,7 +111,7 @@ void hr__client_connected(struct hr_client *client, hr_peer peer, enum hr_frame_
         }
         return;
     }
-    worker = find(client, 0);
+    worker = hr__credit_find(&client->credit, 0);
     if (worker == NULL) {
         hr__close(actions, peer);
         return;
@@ -183,7 +124,7 @@ void hr__client_connected(struct hr_client *client, hr_peer peer, enum hr_frame_
 
 void hr__client_lost(struct hr_client *client, hr_peer peer)
 {
-    struct hr_client_worker *worker = find(client, peer);
+    struct hr_credit_worker *worker = hr__credit_find(&client->credit, peer);
 
     if (worker != NULL)
         memset(worker, 0, sizeof *worker);
@@ -210,12 +151,12 @@ static void welcome(struct hr_client *client, const struct hr_frame *frame, uint
 #endif
     client->state = HR_CLIENT_JOINED;
     if (frame->generation != client->generation)
-        for (size_t i = 0; i < client->options.workers_max; i++)
-            client->workers[i].joined = false;
+        for (size_t i = 0; i < client->credit.room; i++)
+            client->credit.workers[i].joined = false;
     client->generation = frame->generation;
-    for (size_t i = 0; i < client->options.workers_max; i++)
-        if (client->workers[i].peer != 0)
-            join(client, &client->workers[i], actions);
+    for (size_t i = 0; i < client->credit.room; i++)
+        if (client->credit.workers[i].peer != 0)
+            join(client, &client->credit.workers[i], actions);
     give_credit(client, actions);
     progress(client, now, actions);
     acknowledge(client, actions);
@@ -236,7 +177,7 @@ void hr__client_frame(struct hr_client *client, hr_peer peer,
                       const struct hr_frame *frame, uint64_t now,
                       struct hr_actions *actions)
 {
-    struct hr_client_worker *worker = find(client, peer);
+    struct hr_credit_worker *worker = hr__credit_find(&client->credit, peer);
 
     if (worker != NULL && frame->type == HR_FRAME_WELCOME)
         worker->welcomed = frame->generation == client->generation;
@@ -253,7 +194,7 @@ hr__client_data(struct hr_client *client, hr_peer peer, const struct hr_frame *f
                 size_t bytes, void *payload, bool *ret_kept, struct hr_actions *actions,
                 struct hr_error *reterr)
 {
-    struct hr_client_worker *worker = find(client, peer);
+    struct hr_credit_worker *worker = hr__credit_find(&client->credit, peer);
 
     *ret_kept = false;
     if (worker == NULL)
@@ -288,16 +229,17 @@ void hr__client_saved(struct hr_client *client, uint64_t position,
 }
 
 /* A worker that has not answered, or from which nothing comes, is told again. */
-static void remind(struct hr_client *client, struct hr_client_worker *worker,
+static void remind(struct hr_client *client, struct hr_credit_worker *worker,
                    struct hr_actions *actions)
 {
+    const struct hr_credit_use use = use_of(client);
+
     if (worker->peer == 0)
         return;
     if (!worker->welcomed)
         hello(client, worker->peer, actions);
-    if (worker->silent && !hr__cursor_is_at_end(client->cursor))
-        tell_credit(client, worker, actions);
-    worker->silent = true;
+    if (!hr__cursor_is_at_end(client->cursor))
+        hr__credit_remind(worker, &use, actions);
 }
 
 void hr__client_tick(struct hr_client *client, uint64_t now, struct hr_actions *actions)
@@ -312,6 +254,6 @@ void hr__client_tick(struct hr_client *client, uint64_t now, struct hr_actions *
     }
     progress(client, now, actions);
     acknowledge(client, actions);
-    for (size_t i = 0; i < client->options.workers_max; i++)
-        remind(client, &client->workers[i], actions);
+    for (size_t i = 0; i < client->credit.room; i++)
+        remind(client, &client->credit.workers[i], actions);
 }

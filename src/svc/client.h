@@ -6,16 +6,12 @@
  * progress and durable cursors back. Everything is repeated by hr__client_tick(), so that
  * a lost message costs time only.
  *
- * Credit bounds the bytes on their way and held: those held plus those granted and not
- * yet received are at most the cursor's budget. A worker may exceed it by the frame at
- * the client's cursor, which is named with each grant, so buffers that later positions
- * fill cannot stop the first one. So a client holds at most its budget and a frame per
- * connection.
+ * What a client holds is bounded by its credit (svc/credit.h): its budget and a frame.
  */
 #ifndef HR_SVC_CLIENT_H
 #define HR_SVC_CLIENT_H
 
-#include "svc/action.h"
+#include "svc/credit.h"
 #include "svc/cursor.h"
 
 enum hr_client_state {
@@ -31,15 +27,6 @@ struct hr_client_options {
     uint64_t beat_ns; /* between progress messages; retries */
 };
 
-struct hr_client_worker {
-    hr_peer peer;  /* 0: none */
-    bool joined;   /* it was told the generation */
-    bool welcomed; /* and has answered */
-    bool silent;   /* nothing came since the last tick */
-    uint64_t granted, received, told;
-    uint64_t told_cursor; /* local */
-};
-
 struct hr_client {
     struct hr_client_options options;
     struct hr_cursor *cursor;
@@ -48,7 +35,7 @@ struct hr_client {
     hr_peer dispatcher;
     uint64_t told_ns, told_cursor; /* progress */
     uint64_t acked;                /* durable position of the epoch */
-    struct hr_client_worker *workers;
+    struct hr_credit credit;
     struct hr_error error;
 };
 

@@ -1,0 +1,50 @@
+/*
+ * svc/credit.h - how many bytes each worker may send to a client.
+ *
+ * Bytes held plus bytes granted and not yet received are at most the budget. A worker may
+ * exceed it by one frame at the client's position, which is named with each grant, so
+ * that buffers which later positions fill cannot stop the first one. Grants are totals
+ * since the connection began: a lost or repeated one does no harm.
+ */
+#ifndef HR_SVC_CREDIT_H
+#define HR_SVC_CREDIT_H
+
+#include "svc/action.h"
+
+struct hr_credit_worker {
+    hr_peer peer;  /* 0: none */
+    bool joined;   /* it was told the generation */
+    bool welcomed; /* and has answered */
+    bool silent;   /* nothing came since hr__credit_remind() */
+    uint64_t granted, received, told;
+    uint64_t told_position;
+};
+
+struct hr_credit {
+    struct hr_credit_worker *workers;
+    size_t room;
+    uint64_t budget;
+};
+
+/* What a client holds now, and the position that it waits for. */
+struct hr_credit_use {
+    uint32_t generation;
+    uint64_t held, position;
+};
+
+/* HR_ERR_MEMORY. Finish it also after failure. */
+HR_CHECK enum hr_err hr__credit_init(struct hr_credit *credit, size_t workers,
+                                     uint64_t budget, struct hr_error *reterr);
+void hr__credit_finish(struct hr_credit *credit);
+
+/* NULL if there is none; with peer 0 a free place. */
+struct hr_credit_worker *hr__credit_find(struct hr_credit *credit, hr_peer peer);
+
+/* Grants what the budget allows, and tells those for whom it is worth a message. */
+void hr__credit_give(struct hr_credit *credit, const struct hr_credit_use *use,
+                     struct hr_actions *actions);
+/* Tells a worker again if nothing came from it since the last call. */
+void hr__credit_remind(struct hr_credit_worker *worker, const struct hr_credit_use *use,
+                       struct hr_actions *actions);
+
+#endif
