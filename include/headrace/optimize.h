@@ -18,6 +18,8 @@ HR_BEGIN_DECLS
 enum hr_rule {
     HR_RULE_HEADRACE, /* the cheapest legal one, by the profile */
     HR_RULE_PECAN,    /* Pecan's AutoOrder: by how nodes change the size of records */
+    HR_RULE_CEDAR,    /* the cheapest legal one if all costs were linear in bytes, and no
+                         node dropped records */
     HR_RULE_WRITTEN,  /* as written */
 };
 

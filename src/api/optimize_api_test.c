@@ -77,6 +77,37 @@ TEST(a_cheaper_order_is_taken_and_gives_the_same_bytes)
     hr_graph_unref(graph);
 }
 
+/* cedar's model does not know that a filter drops records: it moves nothing. */
+TEST(cedars_rule_does_not_see_filters)
+{
+    struct hr_graph *graph = graph_of(RANGE SPIN FILTER STACK), *same = NULL;
+    struct hr_profile *profile = profile_of(graph);
+    struct hr_optimize_options options;
+    struct hr_optimize_result result;
+    struct hr_error error = {0};
+
+    hr_optimize_options_init(&options);
+    options.rule = HR_RULE_CEDAR;
+    CHECK_OK(hr_graph_optimize(graph, profile, &options, &same, &result, &error));
+    CHECK(same == graph && result.moved == 0);
+    CHECK(!result.best); /* the profile knows better */
+    hr_graph_unref(same);
+    /* It sees bytes. */
+    for (size_t i = 0; i < profile->node_count; i++) {
+        struct hr_profile_node *node = &profile->nodes[i];
+
+        node->bytes_in = node->bytes_out = 800;
+        if (strcmp(node->name, "filter") == 0)
+            node->bytes_out = 8;
+    }
+    CHECK_OK(hr_graph_optimize(graph, profile, &options, &same, &result, &error));
+    CHECK_EQ_STR(names(same), "filter spin stack");
+    CHECK(result.best && result.moved == 2);
+    hr_graph_unref(same);
+    hr_profile_free(profile);
+    hr_graph_unref(graph);
+}
+
 TEST(a_graph_in_its_best_order_is_returned_as_it_is)
 {
     struct hr_graph *graph = graph_of(RANGE FILTER SPIN STACK), *same = NULL;

@@ -35,8 +35,8 @@ static const struct cli_option optimize_table[] = {
     {"strictness", 0, CLI_CHOICE, AT(strictness), "exact|close|relaxed",
      "how far records may differ from the written order's: not at all (default), by "
      "rounding, or as other augmentations of the same record"},
-    {"rule", 0, CLI_CHOICE, AT(rule), "headrace|pecan|written",
-     "how the order is found: the cheapest by the profile (default), Pecan's rule, or none"},
+    {"rule", 0, CLI_CHOICE, AT(rule), "headrace|pecan|cedar|written",
+     "how the order is found: the cheapest by the profile (default), Pecan's rule, cedar's, or none"},
     {"records", 0, CLI_INT, AT(records), "N",
      "compare both orders over N records; default 64", 1, INT64_MAX},
     {"seconds", 0, CLI_INT, AT(seconds), "S",
@@ -55,7 +55,7 @@ static const struct cli_example optimize_examples[] = {
     {"headrace optimize train.yaml --strictness relaxed",
      "what would be gained if augmentations may change places"},
     {"headrace optimize train.yaml --profile profile.json --rule pecan",
-     "Pecan's order, for comparison"},
+     "Pecan's order, for comparison; cedar's with --rule cedar"},
 };
 /* clang-format on */
 

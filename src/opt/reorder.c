@@ -186,13 +186,39 @@ static void pecan(const struct chain *chain, const struct hr_order_chain *orders
         memcpy(order->steps, found, chain->count);
 }
 
+/* The cheapest order under cedar's model: time and bytes are linear in the bytes that a
+ * node reads, and every record is kept. */
+static enum hr_err cedar(const struct reorder *r, const struct chain *chain,
+                         struct hr_order *order, struct hr_error *reterr)
+{
+    struct hr_order_step steps[HR_ORDER_STEPS_MAX];
+    struct hr_order_chain orders = {steps, chain->count, 0};
+
+    for (size_t i = chain->count; i-- > 0;) {
+        const struct hr_profile_node *measured = r->measured[chain->nodes[i]];
+        bool scales = measured->bytes_in >= 1;
+
+        steps[i] = (struct hr_order_step){
+            .ns = measured->cpu_ns,
+            .fixed = !scales,
+            .bytes_in = scales ? measured->bytes_in : 1,
+            .growth = scales ? measured->bytes_out / measured->bytes_in : 1,
+            .kept = 1,
+            .after = chain->steps[i].after};
+        if (scales)
+            orders.bytes = measured->bytes_in;
+    }
+    HR_TRY(hr__order_check(&orders, reterr));
+    return hr__order_cedar(&orders, order, reterr);
+}
+
 static enum hr_err
 find_order(const struct reorder *r, struct chain *chain, struct hr_error *reterr)
 {
     struct hr_order_chain orders = {chain->steps, chain->count, 0};
-    struct hr_order order = {.best = false};
+    struct hr_order order = {.best = false}, best;
     struct hr_reorder *result = r->result;
-    double parts[HR_ORDER_STEPS_MAX];
+    double ns, parts[HR_ORDER_STEPS_MAX];
 
     for (size_t i = 0; i < chain->count; i++)
         order.steps[i] = (uint8_t)i;
@@ -201,14 +227,17 @@ find_order(const struct reorder *r, struct chain *chain, struct hr_error *reterr
             orders.bytes = chain->steps[i].bytes_in;
     HR_TRY(hr__order_check(&orders, reterr));
     result->written_ns += chain->records * hr__order_ns(&orders, order.steps);
-    if (r->settings->rule == HR_RULE_HEADRACE) {
-        HR_TRY(hr__order_find(&orders, &order, reterr));
-        result->best = result->best && order.best;
-    } else if (r->settings->rule == HR_RULE_PECAN) {
+    HR_TRY(hr__order_find(&orders, &best, reterr));
+    if (r->settings->rule == HR_RULE_HEADRACE)
+        order = best;
+    else if (r->settings->rule == HR_RULE_PECAN)
         pecan(chain, &orders, &order);
-    }
+    else if (r->settings->rule == HR_RULE_CEDAR)
+        HR_TRY(cedar(r, chain, &order, reterr));
     assert(hr__order_is_legal(&orders, order.steps));
-    result->ns += chain->records * hr__order_ns(&orders, order.steps);
+    ns = hr__order_ns(&orders, order.steps);
+    result->best = result->best && best.best && ns <= best.ns * (1 + 1e-9);
+    result->ns += chain->records * ns;
     hr__order_parts(&orders, order.steps, parts);
     for (size_t i = 0; i < chain->count; i++) {
         result->nodes[chain->nodes[i]] = chain->nodes[order.steps[i]];
