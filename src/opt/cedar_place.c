@@ -142,21 +142,25 @@ static void improve(struct table *table, size_t at, double ms, size_t begins, do
     table->begins[at] = (uint8_t)begins;
 }
 
-/* Slices [from, to) for all `to` up to `end`. */
+/* Slices [from, to) for all `to` up to `end`; as for cedar, a member must gain alone: the
+ * model's credit for bytes between pipes is no reason to move them. */
 static void
 try_slices(const struct hr_cedar_model *model, const struct hr_cedar_path *path,
            enum hr_cedar_variant variant, size_t from, size_t end, struct table *table)
 {
     double between = 0, left = 0, part = 0;
+    bool gains = false;
 
     for (size_t to = from + 1; to <= end; to++) {
         double ends = path->bytes_in[from] + path->bytes_out[to - 1];
+        double left_ms = hr__cedar_left_ms(model, path, to - 1, variant);
 
         if (to - 1 > from)
             between += 2 * path->bytes_in[to - 1];
-        left += hr__cedar_left_ms(model, path, to - 1, variant);
+        gains = gains || left_ms < path->ms[to - 1];
+        left += left_ms;
         part += model->parts[path->order[to - 1]];
-        if (part >= HR_CEDAR_PART_MIN)
+        if (gains && part >= HR_CEDAR_PART_MIN)
             improve(table, to,
                     table->least[from] +
                         (ends > 0 ? left * ends / (ends + between) : left),

@@ -423,10 +423,14 @@ static void divide(struct walk *walk, size_t at, double ms)
         end = at + 1;
     for (size_t to = at + 1; to <= end; to++) {
         double part = 0;
+        bool gains = false;
 
-        for (size_t i = at; i < to; i++)
+        for (size_t i = at; i < to; i++) {
             part += walk->model->parts[walk->path->order[i]];
-        if (part >= HR_CEDAR_PART_MIN)
+            gains = gains || hr__cedar_left_ms(walk->model, walk->path, i,
+                                               walk->variant) < walk->path->ms[i];
+        }
+        if (gains && part >= HR_CEDAR_PART_MIN)
             divide(
                 walk, to,
                 ms + hr__cedar_slice_ms(walk->model, walk->path, at, to, walk->variant));

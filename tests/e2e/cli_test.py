@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(__file__))
 from support import Skip, example, graph, headrace, main, one_line, photos, run, run_json, temp, test
 
-commands = ["run", "inspect", "explain", "plan", "profile", "optimize", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
+commands = ["run", "inspect", "explain", "plan", "profile", "optimize", "cedar", "convert", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
 
 
 @test
@@ -303,6 +303,71 @@ def an_optimized_graph_gives_the_same_digest():
     text = run("optimize", "faster.yaml", "--seconds", "1").stdout
     assert "no order is cheaper" in text, text
     one_line(run("optimize", written, "--profile", written, code=2), "written.yaml:1:1: this is no profile")
+
+
+cedar_stats = """baseline:
+  throughput: 39.89594
+  latencies: {9: 16526.24, 8: 1966147, 7: 334439.6, 6: 2069423, 5: 121452.4, 4: 9625668, 3: 363186.9, 2: 6194943, 1: 246840, 0: 5126579}
+  input_sizes: {9: 0, 8: 152.8, 7: 535453.3, 6: 2141813, 5: 714432, 4: 714432, 3: 714432, 2: 238144, 1: 238144, 0: 238144}
+  output_sizes: {9: 152.8, 8: 535453.3, 7: 2141813, 6: 714432, 5: 714432, 4: 714432, 3: 238144, 2: 238144, 1: 238144, 0: 238144}
+offloads:
+  RAY: {8: {throughput: 40.09831}, 7: {throughput: 22.25921}, 6: {throughput: 23.49422}, 5: {throughput: 30.62993},
+        4: {throughput: 41.81244}, 3: {throughput: 33.39287}, 2: {throughput: 62.65463}, 1: {throughput: 36.06594}}
+disk_info: {read_latency: 8.0e-09, write_latency: 2.5e-08}
+"""
+cedar_pipes = """logical_plan:
+  pipes:
+    9: {name: LocalFSListerPipe}
+    8: {name: MapperPipe_read, fix: true}
+    7: {name: MapperPipe_to_float, tag: float}
+    6: {name: MapperPipe_crop, tag: crop, is_random: true}
+    5: {name: MapperPipe_flip, depends_on: [crop], is_random: true}
+    4: {name: MapperPipe_jitter, is_random: true}
+    3: {name: MapperPipe_gray}
+    2: {name: MapperPipe_blur}
+    1: {name: MapperPipe_norm, depends_on: [float]}
+    0: {name: BatcherPipe(batch_size=1)}
+"""
+
+
+@test
+def cedars_statistics_give_cedars_plan_and_ours():
+    (temp / "stats.yml").write_text(cedar_stats)
+    (temp / "pipes.yml").write_text(cedar_pipes)
+    found = run_json("cedar", "stats.yml", "pipes.yml", "-o", "plan.yml")
+    assert found["orders"] == 1260 and found["drivers"] == 8 and found["best"] and found["cache_after"] is None, found
+    assert [round(found[key], 3) for key in ("written_ms", "order_ms", "cost_ms")] == [25.065, 9.808, 5.498], found
+    assert found["order"] == [9, 8, 3, 6, 2, 5, 4, 7, 1, 0], found
+    slice = found["stages"][1]
+    assert slice["pipes"] == [8, 3, 6, 2, 5, 4] and slice["variant"] == "RAY" and (slice["workers"], slice["submit_batch"]) == (4, 33), slice
+    ours = run_json("cedar", "stats.yml", "pipes.yml", "--rule", "headrace")
+    assert ours["orders"] == 1260 and ours["cost_ms"] <= found["cost_ms"], ours
+    local = run_json("cedar", "stats.yml", "plan.yml", "--no-offload", "--cache-samples", "9472")  # names from the plan
+    assert local["cache_after"] == 3 and [stage["kind"] for stage in local["stages"]].count("cache") == 1, local
+    text = run("cedar", "stats.yml", "pipes.yml").stdout
+    assert "1,260" in text and "MapperPipe_read + MapperPipe_gray" in text and "drivers       8" in text, text
+    one_line(run("cedar", "pipes.yml", "stats.yml", code=2), "pipes.yml:1:1: key \"logical_plan\" is not known")
+    (temp / "few.yml").write_text(cedar_pipes.replace("    3: {name: MapperPipe_gray}\n", ""))
+    one_line(run("cedar", "stats.yml", "few.yml", code=2), "have pipe 3, which is missing")
+
+
+@test
+def statistics_of_cedar_and_profiles_are_converted():
+    spin = graph("spin.yaml", "pipeline:\n  - source.range: {n: 400}\n  - debug.spin: {us: 20}\n    name: read\n"
+                 "  - debug.spin: {us: 2}\n    name: blur\n  - batch.stack: {size: 10}\n")
+    (temp / "stats.yml").write_text(cedar_stats)
+    profile = json.loads(run("convert", "stats.yml", spin, "--map", "8=read", "--map", "2=blur").stdout)
+    assert [node["cpu_ns"] for node in profile["nodes"]] == [0, 1966147, 6194943, 0], profile
+    run("convert", "stats.yml", spin, "--map", "8=read", "--map", "2=blur", "-o", "p.json")
+    assert run_json("optimize", spin, "--profile", "p.json", "--rule", "cedar", "-q")["nodes"][1] == "blur"  # read makes more bytes
+    run("profile", spin, "--seconds", "1", "-o", "p.json", "-q")
+    run("convert", "p.json", "-o", "back.yml", "--pipes", "names.yml")
+    found = run_json("cedar", "back.yml", "names.yml")
+    assert len(found["order"]) == 4 and found["written_ms"] > 0, found
+    one_line(run("convert", "stats.yml", spin, code=2), "10 pipes and the graph 4 nodes")
+    one_line(run("convert", "stats.yml", spin, "--map", "x=read", code=2), "the number of a pipe is wanted")
+    one_line(run("convert", "p.json", "--map", "1=read", code=2), "need a GRAPH")
+    one_line(run("convert", "stats.yml", code=2), "stats.yml:1:1: this is no profile")
 
 
 @test
