@@ -59,6 +59,30 @@ hr__form_need(const struct hr_form *form, const struct hr_doc *map, const char *
     return HR_OK;
 }
 
+enum hr_err hr__form_need_text(const struct hr_form *form, const struct hr_doc *map,
+                               const char *key, const char **ret_text)
+{
+    const struct hr_doc *value = NULL;
+
+    HR_TRY(hr__form_need(form, map, key, HR_DOC_STRING, "a string", &value));
+    if (strlen(value->as.string.text) != value->as.string.length)
+        return HR_FORM_FAIL(form, HR_ERR_FORMAT, value, "\"%s\" contains a NUL", key);
+    *ret_text = value->as.string.text;
+    return HR_OK;
+}
+
+enum hr_err
+hr__form_get(const struct hr_form *form, const struct hr_doc *map, const char *key,
+             enum hr_doc_kind kind, const char *wants, const struct hr_doc **ret_value)
+{
+    const struct hr_doc *value = hr__doc_get(map, key);
+
+    if (value != NULL && value->kind != kind)
+        return hr__form_wrong_type(form, value, key, wants);
+    *ret_value = value;
+    return HR_OK;
+}
+
 enum hr_err hr__form_check_version(const struct hr_form *form, const struct hr_doc *root,
                                    const char *what, int version)
 {

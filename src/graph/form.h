@@ -39,6 +39,16 @@ HR_CHECK enum hr_err
 hr__form_need(const struct hr_form *form, const struct hr_doc *map, const char *key,
               enum hr_doc_kind kind, const char *wants, const struct hr_doc **ret_value);
 
+/* The same for a string without NULs. */
+HR_CHECK enum hr_err
+hr__form_need_text(const struct hr_form *form, const struct hr_doc *map, const char *key,
+                   const char **ret_text);
+
+/* The value under a key, NULL if it is not there. */
+HR_CHECK enum hr_err
+hr__form_get(const struct hr_form *form, const struct hr_doc *map, const char *key,
+             enum hr_doc_kind kind, const char *wants, const struct hr_doc **ret_value);
+
 /* The file is a `what` ("plan") of this version, which key "headrace_WHAT" says. */
 HR_CHECK enum hr_err
 hr__form_check_version(const struct hr_form *form, const struct hr_doc *root,

@@ -14,18 +14,6 @@ struct parse {
     struct hr_profile *profile;
 };
 
-static enum hr_err need_text(const struct parse *p, const struct hr_doc *map,
-                             const char *key, const char **ret_text)
-{
-    const struct hr_doc *value = NULL;
-
-    HR_TRY(hr__form_need(&p->form, map, key, HR_DOC_STRING, "a string", &value));
-    if (strlen(value->as.string.text) != value->as.string.length)
-        return HR_FORM_FAIL(&p->form, HR_ERR_FORMAT, value, "\"%s\" contains a NUL", key);
-    *ret_text = value->as.string.text;
-    return HR_OK;
-}
-
 /* A map has no keys but those of the table and of `more`, a list that ends with NULL. */
 static enum hr_err
 check_keys(const struct parse *p, const struct hr_doc *map,
@@ -47,7 +35,7 @@ static enum hr_err read_text(const struct parse *p, const struct hr_profile_item
 {
     const char *text = NULL;
 
-    HR_TRY(need_text(p, map, item->key, &text));
+    HR_TRY(hr__form_need_text(&p->form, map, item->key, &text));
     if (strlen(text) >= (size_t)item->max)
         return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, hr__doc_get(map, item->key),
                             "\"%s\" must be shorter than %d bytes", item->key,
@@ -62,7 +50,7 @@ static enum hr_err read_hash(const struct parse *p, const struct hr_profile_item
     struct hr_hash128 hash;
     const char *text = NULL;
 
-    HR_TRY(need_text(p, map, item->key, &text));
+    HR_TRY(hr__form_need_text(&p->form, map, item->key, &text));
     if (!hr__hash_parse(text, &hash))
         return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, hr__doc_get(map, item->key),
                             "\"%s\" must be 32 hex digits, not \"%.40s\"", item->key,
@@ -76,7 +64,7 @@ static enum hr_err read_variant(const struct parse *p, const struct hr_profile_i
 {
     const char *text = NULL;
 
-    HR_TRY(need_text(p, map, item->key, &text));
+    HR_TRY(hr__form_need_text(&p->form, map, item->key, &text));
     for (uint32_t i = 0; i < HR_PLAN_VARIANTS; i++)
         if (strcmp(hr__plan_variants[i], text) == 0) {
             memcpy(at, &i, sizeof i);
@@ -171,8 +159,8 @@ static enum hr_err read_node(const struct parse *p, const struct hr_doc *map)
     if (map->kind != HR_DOC_MAP)
         return hr__form_wrong_type(&p->form, map, "nodes", "a list of maps");
     HR_TRY(check_keys(p, map, &hr__profile_node, more));
-    HR_TRY(need_text(p, map, "node", &name));
-    HR_TRY(need_text(p, map, "op", &op));
+    HR_TRY(hr__form_need_text(&p->form, map, "node", &name));
+    HR_TRY(hr__form_need_text(&p->form, map, "op", &op));
     node = hr__profile_add(p->profile, name, op);
     if (node == NULL)
         return hr__fail(p->form.error, HR_ERR_MEMORY, "out of memory");

@@ -42,14 +42,12 @@ enum hr_err hr__cedar_amount(const struct hr_form *form, const struct hr_doc *va
     return HR_OK;
 }
 
-enum hr_err
-hr__cedar_get(const struct hr_form *form, const struct hr_doc *map, const char *key,
-              enum hr_doc_kind kind, const char *wants, const struct hr_doc **ret_value)
+enum hr_err hr__cedar_need(const struct hr_form *form, const struct hr_doc *map,
+                           const char *key, bool positive, double *ret_number)
 {
     const struct hr_doc *value = hr__doc_get(map, key);
 
-    if (value != NULL && value->kind != kind)
-        return hr__form_wrong_type(form, value, key, wants);
-    *ret_value = value;
-    return HR_OK;
+    if (value == NULL)
+        return HR_FORM_FAIL(form, HR_ERR_FORMAT, map, "the key \"%s\" is missing", key);
+    return hr__cedar_amount(form, value, key, positive, ret_number);
 }

@@ -21,9 +21,8 @@ HR_CHECK enum hr_err
 hr__cedar_amount(const struct hr_form *form, const struct hr_doc *value, const char *key,
                  bool positive, double *ret_number);
 
-/* The value under `key` if it is there, NULL if not; it must be of this kind. */
-HR_CHECK enum hr_err
-hr__cedar_get(const struct hr_form *form, const struct hr_doc *map, const char *key,
-              enum hr_doc_kind kind, const char *wants, const struct hr_doc **ret_value);
+/* The same under a key that must be there. */
+HR_CHECK enum hr_err hr__cedar_need(const struct hr_form *form, const struct hr_doc *map,
+                                    const char *key, bool positive, double *ret_number);
 
 #endif

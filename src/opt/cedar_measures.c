@@ -90,15 +90,10 @@ static enum hr_err read_numbers(const struct parse *p, const struct hr_doc *base
 static enum hr_err read_baseline(const struct parse *p, const struct hr_doc *root)
 {
     const struct hr_doc *baseline = NULL, *latencies = NULL;
-    const struct hr_doc *rate;
 
     HR_TRY(hr__form_need(&p->form, root, "baseline", HR_DOC_MAP, "a map", &baseline));
     HR_TRY(check_keys(p, baseline, run_keys));
-    rate = hr__doc_get(baseline, "throughput");
-    if (rate == NULL)
-        return HR_FORM_FAIL(&p->form, HR_ERR_FORMAT, baseline,
-                            "the key \"throughput\" is missing");
-    HR_TRY(hr__cedar_amount(&p->form, rate, "throughput", true, &p->measures->rate));
+    HR_TRY(hr__cedar_need(&p->form, baseline, "throughput", true, &p->measures->rate));
     HR_TRY(
         hr__form_need(&p->form, baseline, "latencies", HR_DOC_MAP, "a map", &latencies));
     HR_TRY(read_ids(p, latencies));
@@ -116,16 +111,10 @@ static enum hr_err read_baseline(const struct parse *p, const struct hr_doc *roo
 static enum hr_err read_rate(const struct parse *p, const struct hr_doc *run,
                              const char *what, double *ret_rate)
 {
-    const struct hr_doc *rate;
-
     if (run->kind != HR_DOC_MAP)
         return hr__form_wrong_type(&p->form, run, what, "a map");
     HR_TRY(check_keys(p, run, run_keys));
-    rate = hr__doc_get(run, "throughput");
-    if (rate == NULL)
-        return HR_FORM_FAIL(&p->form, HR_ERR_FORMAT, run,
-                            "the key \"throughput\" is missing");
-    return hr__cedar_amount(&p->form, rate, "throughput", true, ret_rate);
+    return hr__cedar_need(&p->form, run, "throughput", true, ret_rate);
 }
 
 static enum hr_err read_backend(const struct parse *p, const struct hr_doc *offloads,
@@ -133,8 +122,8 @@ static enum hr_err read_backend(const struct parse *p, const struct hr_doc *offl
 {
     const struct hr_doc *map = NULL;
 
-    HR_TRY(hr__cedar_get(&p->form, offloads, hr__cedar_variants[variant], HR_DOC_MAP,
-                         "a map", &map));
+    HR_TRY(hr__form_get(&p->form, offloads, hr__cedar_variants[variant], HR_DOC_MAP,
+                        "a map", &map));
     for (size_t i = 0; map != NULL && i < map->as.map.count; i++) {
         const struct hr_doc_pair *pair = &map->as.map.pairs[i];
         struct hr_cedar_measure *pipe;
@@ -160,7 +149,7 @@ static enum hr_err read_offloads(const struct parse *p, const struct hr_doc *roo
     const struct hr_doc *offloads = NULL;
     struct hr_form_keys keys = {.count = 0};
 
-    HR_TRY(hr__cedar_get(&p->form, root, "offloads", HR_DOC_MAP, "a map", &offloads));
+    HR_TRY(hr__form_get(&p->form, root, "offloads", HR_DOC_MAP, "a map", &offloads));
     if (offloads == NULL)
         return HR_OK;
     for (size_t i = 0; i < BACKENDS; i++)
@@ -177,18 +166,12 @@ static enum hr_err read_disk(const struct parse *p, const struct hr_doc *root)
     double *numbers[] = {&p->measures->disk_read, &p->measures->disk_write};
     const struct hr_doc *disk = NULL;
 
-    HR_TRY(hr__cedar_get(&p->form, root, "disk_info", HR_DOC_MAP, "a map", &disk));
+    HR_TRY(hr__form_get(&p->form, root, "disk_info", HR_DOC_MAP, "a map", &disk));
     if (disk == NULL)
         return HR_OK;
     HR_TRY(check_keys(p, disk, keys));
-    for (size_t i = 0; keys[i] != NULL; i++) {
-        const struct hr_doc *value = hr__doc_get(disk, keys[i]);
-
-        if (value == NULL)
-            return HR_FORM_FAIL(&p->form, HR_ERR_FORMAT, disk,
-                                "the key \"%s\" is missing", keys[i]);
-        HR_TRY(hr__cedar_amount(&p->form, value, keys[i], false, numbers[i]));
-    }
+    for (size_t i = 0; keys[i] != NULL; i++)
+        HR_TRY(hr__cedar_need(&p->form, disk, keys[i], false, numbers[i]));
     return HR_OK;
 }
 

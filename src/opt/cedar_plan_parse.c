@@ -47,14 +47,10 @@ hr__cedar_entry(const struct hr_cedar_section *section, int64_t id)
 static enum hr_err need_text(const struct parse *p, const struct hr_doc *map,
                              const char *key, const char **ret_text)
 {
-    const struct hr_doc *value = NULL;
-
-    HR_TRY(hr__form_need(&p->form, map, key, HR_DOC_STRING, "a string", &value));
-    if (strlen(value->as.string.text) != value->as.string.length ||
-        value->as.string.length == 0)
-        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, value,
-                            "\"%s\" is empty or contains a NUL", key);
-    *ret_text = value->as.string.text;
+    HR_TRY(hr__form_need_text(&p->form, map, key, ret_text));
+    if (**ret_text == '\0')
+        return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, hr__doc_get(map, key),
+                            "\"%s\" is empty", key);
     return HR_OK;
 }
 
@@ -111,7 +107,7 @@ static enum hr_err read_context(const struct parse *p, const struct hr_doc *map,
     enum hr_cedar_variant type = HR_CEDAR_NONE;
     const struct hr_doc *context = NULL, *value;
 
-    HR_TRY(hr__cedar_get(&p->form, map, "variant_ctx", HR_DOC_MAP, "a map", &context));
+    HR_TRY(hr__form_get(&p->form, map, "variant_ctx", HR_DOC_MAP, "a map", &context));
     if (context == NULL)
         return HR_OK;
     hr__form_add_key(&keys, "variant_type");
@@ -139,7 +135,7 @@ read_fused(const struct parse *p, const struct hr_doc *map, struct hr_cedar_entr
     const struct hr_doc *list = NULL;
 
     HR_TRY(
-        hr__cedar_get(&p->form, map, "fused_pipes", HR_DOC_LIST, "a list of ids", &list));
+        hr__form_get(&p->form, map, "fused_pipes", HR_DOC_LIST, "a list of ids", &list));
     if (list == NULL)
         return HR_OK;
     if (list->as.list.count == 0 || list->as.list.count > HR_CEDAR_PIPES_MAX)
@@ -165,14 +161,14 @@ read_hints(const struct parse *p, const struct hr_doc *map, struct hr_cedar_entr
     for (int i = 0; i < HR_CEDAR_HINTS; i++) {
         const struct hr_doc *value = NULL;
 
-        HR_TRY(hr__cedar_get(&p->form, map, hr__cedar_hints[i], HR_DOC_BOOL,
-                             "true or false", &value));
+        HR_TRY(hr__form_get(&p->form, map, hr__cedar_hints[i], HR_DOC_BOOL,
+                            "true or false", &value));
         entry->hints[i] = value == NULL ? -1 : value->as.boolean;
     }
     if (hr__doc_get(map, "tag") != NULL)
         HR_TRY(need_text(p, map, "tag", &entry->tag));
-    HR_TRY(hr__cedar_get(&p->form, map, "depends_on", HR_DOC_LIST,
-                         "a list of tags or ids", &entry->depends_on));
+    HR_TRY(hr__form_get(&p->form, map, "depends_on", HR_DOC_LIST, "a list of tags or ids",
+                        &entry->depends_on));
     list = entry->depends_on;
     for (size_t i = 0; list != NULL && i < list->as.list.count; i++)
         if (list->as.list.items[i]->kind != HR_DOC_STRING &&
@@ -180,8 +176,8 @@ read_hints(const struct parse *p, const struct hr_doc *map, struct hr_cedar_entr
             return hr__form_wrong_type(&p->form, list->as.list.items[i], "depends_on",
                                        "a list of tags or ids");
     list = NULL;
-    HR_TRY(hr__cedar_get(&p->form, map, "variants", HR_DOC_LIST, "a list of variants",
-                         &list));
+    HR_TRY(hr__form_get(&p->form, map, "variants", HR_DOC_LIST, "a list of variants",
+                        &list));
     for (size_t i = 0; list != NULL && i < list->as.list.count; i++) {
         enum hr_cedar_variant variant = HR_CEDAR_NONE;
 
@@ -316,7 +312,7 @@ static enum hr_err read_graph(const struct parse *p, const struct hr_doc *map)
     struct link links[HR_CEDAR_ENTRIES_MAX];
     const struct hr_doc *graph = NULL;
 
-    HR_TRY(hr__cedar_get(&p->form, map, "graph", HR_DOC_MAP, "a map", &graph));
+    HR_TRY(hr__form_get(&p->form, map, "graph", HR_DOC_MAP, "a map", &graph));
     if (graph == NULL)
         return HR_OK;
     if (graph->as.map.count == 0 || graph->as.map.count > HR_CEDAR_ENTRIES_MAX)
@@ -391,7 +387,7 @@ static enum hr_err read_section(struct parse *p, const struct hr_doc *root,
     struct hr_form_keys keys = {.count = 0};
 
     section->drivers = HR_CEDAR_UNSET;
-    HR_TRY(hr__cedar_get(&p->form, root, key, HR_DOC_MAP, "a map", &map));
+    HR_TRY(hr__form_get(&p->form, root, key, HR_DOC_MAP, "a map", &map));
     if (map == NULL)
         return HR_OK;
     p->section = section;
@@ -399,8 +395,8 @@ static enum hr_err read_section(struct parse *p, const struct hr_doc *root,
     hr__form_add_key(&keys, "pipes");
     hr__form_add_key(&keys, "n_local_workers");
     HR_TRY(hr__form_check_keys(&p->form, map, &keys));
-    HR_TRY(hr__cedar_get(&p->form, map, "n_local_workers", HR_DOC_INT, "a whole number",
-                         &drivers));
+    HR_TRY(hr__form_get(&p->form, map, "n_local_workers", HR_DOC_INT, "a whole number",
+                        &drivers));
     if (drivers != NULL && (drivers->as.integer < 1 || drivers->as.integer > NUMBER_MAX))
         return HR_FORM_FAIL(&p->form, HR_ERR_RANGE, drivers,
                             "\"n_local_workers\" must be 1 to %d, not %lld", NUMBER_MAX,

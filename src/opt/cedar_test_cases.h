@@ -6,6 +6,7 @@
 #define HR_OPT_CEDAR_TEST_CASES_H
 
 #include "opt/cedar.h"
+#include "tests/support/check.h"
 
 #define MAPS                                                                             \
     (1U << HR_CEDAR_INPROCESS | 1U << HR_CEDAR_SMP | 1U << HR_CEDAR_RAY |                \
@@ -127,5 +128,15 @@ static const struct hr_cedar_stats nlp_tf = STATS(nlp_tf_pipes, 909.1796, 5118.6
 static const struct hr_cedar_stats ssd_torch = STATS(ssd_torch_pipes, 4.212811, 0);
 static const struct hr_cedar_stats ssd_tf = STATS(ssd_tf_pipes, 12.77497, 0);
 static const struct hr_cedar_stats toy = STATS(toy_pipes, 10, 0);
+
+static inline void
+optimize(const struct hr_cedar_stats *stats, const struct hr_cedar_options *options,
+         struct hr_cedar_result *ret_result)
+{
+    struct hr_error error = {0};
+
+    if (hr__cedar_optimize(stats, options, ret_result, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+}
 
 #endif
