@@ -114,6 +114,19 @@ hr_cedar_to_profile(const struct hr_cedar_text *stats, const struct hr_cedar_tex
                     size_t match_count, struct hr_profile **ret_profile,
                     struct hr_error *reterr);
 
+/*
+ * A graph, which is one chain and is frozen if necessary, with its nodes in the order of
+ * a plan's physical section (else its logical one). `matches` as above; the plan's pipes
+ * and their written order without. *ret_graph is frozen; hr_graph_unref() it.
+ * HR_ERR_STATE names two nodes that must not change places, by their traits and hints or
+ * with this strictness. Records are not compared; hr_graph_optimize() does that.
+ */
+HR_API HR_CHECK enum hr_err
+hr_cedar_to_graph(const struct hr_cedar_text *plan, struct hr_graph *graph,
+                  const struct hr_cedar_match *matches, size_t match_count,
+                  enum hr_strictness strictness, struct hr_graph **ret_graph,
+                  struct hr_error *reterr);
+
 /* A profile of a chain of nodes as cedar's statistics, and the nodes' names as a plan
  * (NULL: not wanted). Free both with hr_free(). HR_ERR_STATE if nothing was measured. */
 HR_API HR_CHECK enum hr_err

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/str.h"
+#include "opt/cedar_graph.h"
 #include "opt/cedar_profile.h"
 
 struct hr_cedar_outcome {
@@ -213,6 +214,57 @@ enum hr_err hr_cedar_plan_print(const struct hr_cedar_outcome *plan, char **ret_
     hr__cedar_plan_print(&made, &text);
     hr__cedar_plan_finish(&made);
     return return_text(&text, ret_yaml, reterr);
+}
+
+/* ---- the order of a plan ---- */
+
+static enum hr_err permute(const struct hr_cedar_plan *plan, const char *name,
+                           struct hr_graph *graph, const struct hr_cedar_match *matches,
+                           size_t match_count, enum hr_strictness strictness,
+                           struct hr_graph **ret_graph, struct hr_error *reterr)
+{
+    uint32_t *nodes = hr__calloc(graph->count, sizeof *nodes);
+    struct hr_graph *made = NULL;
+    enum hr_err code;
+
+    if (nodes == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = hr__cedar_graph_order(plan, name, graph, matches, match_count, strictness,
+                                 nodes, reterr);
+    if (code == HR_OK)
+        code = hr__graph_permute(graph, nodes, &made, reterr);
+    hr__free(nodes);
+    if (code != HR_OK)
+        return code;
+    code = hr__graph_freeze(made, reterr);
+    if (code != HR_OK)
+        hr__graph_unref(made);
+    else
+        *ret_graph = made;
+    return code;
+}
+
+enum hr_err hr_cedar_to_graph(const struct hr_cedar_text *plan, struct hr_graph *graph,
+                              const struct hr_cedar_match *matches, size_t match_count,
+                              enum hr_strictness strictness, struct hr_graph **ret_graph,
+                              struct hr_error *reterr)
+{
+    struct hr_cedar_plan parsed;
+    enum hr_err code;
+
+    HR_TRY(check_text(plan, "plan", reterr));
+    if (graph == NULL || ret_graph == NULL || (matches == NULL && match_count > 0))
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "graph, matches and ret_graph must not be NULL");
+    if ((unsigned)strictness > HR_STRICTNESS_RELAXED)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "strictness %d is unknown",
+                        (int)strictness);
+    HR_TRY(hr_graph_freeze(graph, reterr));
+    HR_TRY(hr__cedar_plan_parse(plan->text, plan->bytes, plan->name, &parsed, reterr));
+    code = permute(&parsed, plan->name, graph, matches, match_count, strictness,
+                   ret_graph, reterr);
+    hr__cedar_plan_finish(&parsed);
+    return code;
 }
 
 /* ---- profiles ---- */

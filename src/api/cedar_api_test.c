@@ -182,6 +182,82 @@ TEST(statistics_become_a_profile_of_a_graph)
     hr_graph_unref(graph);
 }
 
+/* ---- the order of a plan ---- */
+
+#define CHAIN                                                                            \
+    "headrace: 1\npipeline:\n  - source.range: {n: 400}\n    name: source\n"             \
+    "  - debug.spin: {us: 1}\n    name: jitter\n"                                        \
+    "  - record.filter: {expr: \"value < 100\"}\n    name: gray\n"                       \
+    "  - batch.stack: {size: 2}\n    name: blur\n"
+
+static enum hr_err order_of(const char *plan, const struct hr_cedar_match *matches,
+                            size_t count, char *ret_names, struct hr_error *error)
+{
+    struct hr_graph *graph = graph_of(CHAIN), *made = NULL;
+    struct hr_node_info node;
+    enum hr_err code =
+        hr_cedar_to_graph(&(struct hr_cedar_text){plan, strlen(plan), "p.yml"}, graph,
+                          matches, count, HR_STRICTNESS_EXACT, &made, error);
+    size_t at = 0;
+
+    ret_names[0] = '\0';
+    for (size_t i = 0; code == HR_OK && hr_graph_node_info(made, i, &node) == HR_OK; i++)
+        at += (size_t)snprintf(ret_names + at, 64 - at, "%s ", node.name);
+    hr_graph_unref(made);
+    hr_graph_unref(graph);
+    return code;
+}
+
+#define PIPES "pipes: {3: {name: s}, 2: {name: j}, 1: {name: g}, 0: {name: b}"
+
+TEST(a_graph_takes_the_order_of_a_plan)
+{
+    static const struct hr_cedar_match some[] = {
+        {2, "jitter"},
+        {1, "gray"  }
+    };
+    struct hr_error error = {0};
+    char found[64];
+
+    CHECK_OK(order_of("physical_plan: {graph: {3: 5, 5: 0, 0: 4, 4: }, " PIPES
+                      ", 4: {name: PrefetcherPipe}, 5: {name: FusedPipe, fused_pipes: "
+                      "[1, 2]}}}",
+                      NULL, 0, found, &error));
+    CHECK_EQ_STR(found, "source gray jitter blur ");
+    /* the written order is that of the logical plan: 1 is jitter */
+    CHECK_OK(order_of("physical_plan: {graph: {3: 2, 2: 1, 1: 0, 0: }, " PIPES
+                      "}}\nlogical_plan: {graph: {3: 1, 1: 2, 2: 0, 0: }, " PIPES "}}",
+                      NULL, 0, found, &error));
+    CHECK_EQ_STR(found, "source gray jitter blur ");
+    /* pipes without a node */
+    CHECK_OK(order_of("logical_plan: {graph: {3: 0, 0: 1, 1: 2, 2: }, " PIPES "}}", some,
+                      2, found, &error));
+    CHECK_EQ_STR(found, "source gray jitter blur ");
+}
+
+TEST(orders_that_do_not_fit_are_errors)
+{
+    static const struct hr_cedar_match some[] = {
+        {2, "jitter"}
+    };
+    static const char two[] = "physical_plan: {graph: {3: 0, 0: }, pipes: {3: {name: a}, "
+                              "0: {name: b}}}";
+    struct hr_error error = {0};
+    char found[64];
+
+    CHECK_ERR(HR_ERR_STATE,
+              order_of("physical_plan: {graph: {3: 2, 2: 0, 0: 1, 1: }, " PIPES "}}",
+                       NULL, 0, found, &error));
+    CHECK_HAS(error.message, "puts 'blur' before 'gray', which is not legal here: only");
+    CHECK_ERR(HR_ERR_FORMAT,
+              order_of("physical_plan: {" PIPES "}}", NULL, 0, found, &error));
+    CHECK_HAS(error.message, "has no \"graph\"");
+    CHECK_ERR(HR_ERR_ARGUMENT, order_of(two, NULL, 0, found, &error));
+    CHECK_HAS(error.message, "2 pipes and the graph 4 nodes");
+    CHECK_ERR(HR_ERR_ARGUMENT, order_of(two, some, 1, found, &error));
+    CHECK_HAS(error.message, "2=jitter: there is no such pipe");
+}
+
 static void check_match_error(const struct hr_cedar_match *matches, size_t count,
                               const char *graph_text, const char *message)
 {

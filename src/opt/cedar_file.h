@@ -111,6 +111,9 @@ extern const char *const hr__cedar_hints[HR_CEDAR_HINTS];
 const struct hr_cedar_entry *
 hr__cedar_entry(const struct hr_cedar_section *section, int64_t id);
 
+/* Whether cedar's optimizer inserts pipes of this name. */
+bool hr__cedar_is_inserted(const char *name);
+
 /* ---- both ---- */
 
 /* A pipeline: statistics with names and hints, in the written order. */

@@ -41,7 +41,7 @@ static bool begins(const char *text, const char *part)
     return strncmp(text, part, strlen(part)) == 0;
 }
 
-static bool is_inserted(const char *name)
+bool hr__cedar_is_inserted(const char *name)
 {
     for (size_t i = 0; i < sizeof inserted / sizeof inserted[0]; i++)
         if (begins(name, inserted[i]))
@@ -70,7 +70,7 @@ struct join {
 
 static enum hr_err add(struct join *j, const struct hr_cedar_entry *entry)
 {
-    if (is_inserted(entry->name))
+    if (hr__cedar_is_inserted(entry->name))
         return HR_OK;
     if (j->count == HR_CEDAR_PIPES_MAX)
         return HR_FORM_FAIL(&j->form, HR_ERR_LIMIT, entry->at, "more than %d pipes",

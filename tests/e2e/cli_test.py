@@ -367,6 +367,11 @@ def statistics_of_cedar_and_profiles_are_converted():
     one_line(run("convert", "stats.yml", spin, code=2), "10 pipes and the graph 4 nodes")
     one_line(run("convert", "stats.yml", spin, "--map", "x=read", code=2), "the number of a pipe is wanted")
     one_line(run("convert", "p.json", "--map", "1=read", code=2), "need a GRAPH")
+    (temp / "plan.yml").write_text(cedar_pipes.replace("logical", "physical").replace(
+        "  pipes:", "  graph: {9: '2', 2: '8', 8: '7', 7: '6', 6: '5', 5: '4', 4: '3', 3: '1', 1: '0', 0: ''}\n  pipes:"))
+    run("convert", "plan.yml", spin, "--order", "--map", "8=read", "--map", "2=blur", "-o", "ordered.yaml")
+    text = (temp / "ordered.yaml").read_text()
+    assert text.index("blur") < text.index("read"), text
     one_line(run("convert", "stats.yml", code=2), "stats.yml:1:1: this is no profile")
 
 
