@@ -70,6 +70,7 @@ struct hr_cedar_plan_info {
     int64_t cache_after;  /* number of a pipe; -1: no cache */
     uint64_t reserved[8]; /* zero */
 };
+/* Of a NULL plan, zeros. */
 HR_API void hr_cedar_plan_info(const struct hr_cedar_outcome *plan,
                                struct hr_cedar_plan_info *ret_info);
 

@@ -150,8 +150,12 @@ void hr_cedar_plan_free(struct hr_cedar_outcome *plan)
 void hr_cedar_plan_info(const struct hr_cedar_outcome *plan,
                         struct hr_cedar_plan_info *ret_info)
 {
-    const struct hr_cedar_result *result = &plan->result;
+    const struct hr_cedar_result *result;
 
+    *ret_info = (struct hr_cedar_plan_info){.cache_after = -1};
+    if (plan == NULL)
+        return;
+    result = &plan->result;
     *ret_info = (struct hr_cedar_plan_info){
         .orders = result->orders,
         .written_ms = result->written_ms,

@@ -62,6 +62,8 @@ TEST(a_plan_has_its_costs_and_stages)
     hr_free(text);
     hr_cedar_plan_free(plan);
     hr_cedar_plan_free(NULL);
+    hr_cedar_plan_info(NULL, &info);
+    CHECK(info.drivers == 0 && info.cache_after == -1);
 }
 
 TEST(options_reach_the_plan)
@@ -249,6 +251,13 @@ TEST(orders_that_do_not_fit_are_errors)
               order_of("physical_plan: {graph: {3: 2, 2: 0, 0: 1, 1: }, " PIPES "}}",
                        NULL, 0, found, &error));
     CHECK_HAS(error.message, "puts 'blur' before 'gray', which is not legal here: only");
+    CHECK_ERR(
+        HR_ERR_FORMAT,
+        order_of("physical_plan: {graph: {3: 2, 2: 1, 1: 0, 0: }, " PIPES
+                 "}}\nlogical_plan: {graph: {3: 9, 9: 0, 0: }, pipes: {3: {name: a}, "
+                 "9: {name: b}, 0: {name: c}}}",
+                 NULL, 0, found, &error));
+    CHECK_HAS(error.message, "does not have the pipes of the physical one, such as 3");
     CHECK_ERR(HR_ERR_FORMAT,
               order_of("physical_plan: {" PIPES "}}", NULL, 0, found, &error));
     CHECK_HAS(error.message, "has no \"graph\"");
@@ -256,6 +265,14 @@ TEST(orders_that_do_not_fit_are_errors)
     CHECK_HAS(error.message, "2 pipes and the graph 4 nodes");
     CHECK_ERR(HR_ERR_ARGUMENT, order_of(two, some, 1, found, &error));
     CHECK_HAS(error.message, "2=jitter: there is no such pipe");
+    CHECK_ERR(HR_ERR_ARGUMENT,
+              order_of("physical_plan: {graph: {3: 2, 2: 1, 1: 0, 0: }, " PIPES "}}",
+                       (struct hr_cedar_match[]){
+                           {2, "jitter"},
+                           {2, "gray"  }
+    },
+                       2, found, &error));
+    CHECK_HAS(error.message, "several nodes");
 }
 
 static void check_match_error(const struct hr_cedar_match *matches, size_t count,
@@ -324,4 +341,41 @@ TEST(a_profile_becomes_statistics_that_read_back)
     hr_profile_free(profile);
     hr_profile_free(again);
     hr_graph_unref(graph);
+}
+
+TEST(conversions_without_memory_are_errors)
+{
+    static const char plan[] =
+        "physical_plan: {graph: {3: 1, 1: 2, 2: 0, 0: }, " PIPES "}}";
+    struct hr_graph *graph = graph_of(CHAIN), *ordered = NULL;
+    struct hr_profile *profile = NULL;
+    char *text = NULL, *names = NULL;
+    enum hr_err codes[3] = {HR_ERR_MEMORY, HR_ERR_MEMORY, HR_ERR_MEMORY};
+
+    CHECK_OK(hr_graph_freeze(graph, NULL));
+    for (uint64_t nth = 1; codes[0] != HR_OK; nth++) {
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        codes[0] = hr_cedar_to_profile(&stats, &pipes, graph, NULL, 0, &profile, NULL);
+        hr__fault_arm(0, 0);
+        CHECK(codes[0] == HR_OK || codes[0] == HR_ERR_MEMORY);
+    }
+    for (uint64_t nth = 1; codes[1] != HR_OK; nth++) {
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        codes[1] = hr_cedar_from_profile(profile, &text, &names, NULL);
+        hr__fault_arm(0, 0);
+        CHECK(codes[1] == HR_OK || codes[1] == HR_ERR_MEMORY);
+    }
+    for (uint64_t nth = 1; codes[2] != HR_OK; nth++) {
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        codes[2] =
+            hr_cedar_to_graph(&(struct hr_cedar_text){plan, sizeof plan - 1, "p.yml"},
+                              graph, NULL, 0, HR_STRICTNESS_EXACT, &ordered, NULL);
+        hr__fault_arm(0, 0);
+        CHECK(codes[2] == HR_OK || codes[2] == HR_ERR_MEMORY);
+    }
+    hr_graph_unref(ordered);
+    hr_graph_unref(graph);
+    hr_profile_free(profile);
+    hr_free(text);
+    hr_free(names);
 }

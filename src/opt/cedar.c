@@ -204,6 +204,7 @@ static void choose_tf(const struct hr_cedar_model *model, struct hr_cedar_choice
 {
     const struct hr_cedar_stats *stats = model->stats;
     double fused_ms = stats->tf_rate > 0 ? 1000 / stats->tf_rate : HUGE_VAL;
+    struct hr_cedar_path path;
 
     if (choice->tf_calls)
         choice->in_source = stats->pipes[0].tf;
@@ -212,10 +213,10 @@ static void choose_tf(const struct hr_cedar_model *model, struct hr_cedar_choice
                             stats->pipes[0].tf && choice->drivers_refused &&
                             fused_ms < choice->places.ms;
     if (choice->in_source) {
-        choice->places.count = 0;
         choice->cache = -1;
-        if (fused_ms < HUGE_VAL)
-            choice->places.ms = fused_ms;
+        hr__cedar_path(model, choice->order, -1, &path);
+        choice->places =
+            (struct hr_cedar_places){.ms = stats->tf_rate > 0 ? fused_ms : path.total_ms};
     }
     if (hr__cedar_is_tf(stats) && choice->places.count == 0) {
         choice->drivers = 1;

@@ -78,10 +78,26 @@ static int64_t node_of(const struct sort *s, int64_t id)
     return -1;
 }
 
-static enum hr_err check(const struct sort *s, const char *name, struct hr_error *reterr)
+/* Both sections have the same pipes, or there is only one. */
+static enum hr_err
+check_sections(const struct sort *s, const char *name, struct hr_error *reterr)
 {
     if (s->planned.count == 0)
         return hr__fail(reterr, HR_ERR_FORMAT, "%s: the plan has no \"graph\"", name);
+    for (size_t i = 0; i < s->planned.count; i++)
+        if (s->written.count != s->planned.count ||
+            find(&s->written, s->planned.ids[i]) < 0)
+            return hr__fail(
+                reterr, HR_ERR_FORMAT,
+                "%s: the logical plan does not have the pipes of the physical "
+                "one, such as %lld",
+                name, (long long)s->planned.ids[i]);
+    return HR_OK;
+}
+
+static enum hr_err check(const struct sort *s, const char *name, struct hr_error *reterr)
+{
+    HR_TRY(check_sections(s, name, reterr));
     for (size_t i = 1; i < s->graph->count; i++)
         if (s->graph->nodes[i].input_count != 1 || s->graph->nodes[i].inputs[0] != i - 1)
             return hr__fail(reterr, HR_ERR_UNSUPPORTED,
@@ -98,6 +114,11 @@ static enum hr_err check(const struct sort *s, const char *name, struct hr_error
             return hr__fail(reterr, HR_ERR_ARGUMENT, "%lld=%s: there is no such %s",
                             (long long)s->matches[i].id, s->matches[i].node,
                             find(&s->planned, s->matches[i].id) < 0 ? "pipe" : "node");
+    for (size_t i = 0; i < s->match_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (s->matches[k].id == s->matches[i].id)
+                return hr__fail(reterr, HR_ERR_ARGUMENT, "pipe %lld has several nodes",
+                                (long long)s->matches[i].id);
     return HR_OK;
 }
 

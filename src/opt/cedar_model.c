@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#define CPUS_MAX (1 << 20)
+
 const char *const hr__cedar_variants[HR_CEDAR_VARIANTS] = {
     [HR_CEDAR_NONE] = "",
     [HR_CEDAR_INPROCESS] = "INPROCESS",
@@ -64,9 +66,10 @@ static enum hr_err check(const struct hr_cedar_stats *stats,
         return hr__fail(reterr, HR_ERR_RANGE,
                         "a throughput is none: %g samples/s, fused %g", stats->rate,
                         stats->tf_rate);
-    if (!is_amount(options->demand) || options->cpus < 1)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "%g samples/s wanted of %d CPUs",
-                        options->demand, options->cpus);
+    if (!is_amount(options->demand) || options->cpus < 1 || options->cpus > CPUS_MAX)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "%g samples/s wanted of %d CPUs; 0 to 1e18 of 1 to %d",
+                        options->demand, options->cpus, CPUS_MAX);
     if (options->cache_samples > 0 && !is_amount(stats->disk_read))
         return hr__fail(reterr, HR_ERR_STATE,
                         "a cache needs the disk's speed (disk_info), which the "

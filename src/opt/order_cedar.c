@@ -14,8 +14,7 @@
 
 #include "opt/order_sets.h"
 
-/* Comparisons before the first candidate is taken unseen; more than cedar has time for.
- */
+/* After so many comparisons the last step stays; cedar would not end before. */
 #define CALLS_MAX ((uint32_t)1 << 20)
 
 struct section {
@@ -100,9 +99,9 @@ static void take_first(struct search *s, uint8_t *sequence, size_t count)
         int place = find_end(s, sequence, count, &ends);
 
         assert(ends || place >= 0);
-        if (place < 0)
+        if (place < 0 || (ends && s->calls == CALLS_MAX))
             continue;
-        if (ends && s->calls < CALLS_MAX) {
+        if (ends) {
             s->calls++;
             memcpy(rest, sequence, count - 1);
             take_first(s, rest, count - 1);

@@ -1,5 +1,4 @@
-/*
- * opt/order_test.c - the cheapest order, against all orders, and Pecan's rule against its
+/* opt/order_test.c - the cheapest order, against all orders, and Pecan's rule against its
  * paper.
  */
 #include "tests/support/check.h"
