@@ -127,10 +127,10 @@ void hr__cedar_place(const struct hr_cedar_model *model, const struct hr_cedar_p
 
 /* ---- the best ---- */
 
-/* By place: what the places before it take at least, and where the last slice begins;
- * the place itself if the last one is in no slice. */
+/* By place: what the places before it take at least, and where the last slice begins, the
+ * place itself if the last one is in no slice; and what is left of it when offloaded. */
 struct table {
-    double least[HR_CEDAR_PIPES_MAX + 1];
+    double least[HR_CEDAR_PIPES_MAX + 1], left[HR_CEDAR_PIPES_MAX];
     uint8_t begins[HR_CEDAR_PIPES_MAX + 1];
 };
 
@@ -146,14 +146,14 @@ static void improve(struct table *table, size_t at, double ms, size_t begins, do
  * model's credit for bytes between pipes is no reason to move them. */
 static void
 try_slices(const struct hr_cedar_model *model, const struct hr_cedar_path *path,
-           enum hr_cedar_variant variant, size_t from, size_t end, struct table *table)
+           size_t from, size_t end, struct table *table)
 {
     double between = 0, left = 0, part = 0;
     bool gains = false;
 
     for (size_t to = from + 1; to <= end; to++) {
         double ends = path->bytes_in[from] + path->bytes_out[to - 1];
-        double left_ms = hr__cedar_left_ms(model, path, to - 1, variant);
+        double left_ms = table->left[to - 1];
 
         if (to - 1 > from)
             between += 2 * path->bytes_in[to - 1];
@@ -175,13 +175,15 @@ void hr__cedar_place_best(const struct hr_cedar_model *model,
     struct table table = {.least = {0}};
     double rest = path->total_ms - alone_ms(path, 0, model->count);
 
-    for (size_t i = 1; i <= model->count; i++)
-        table.least[i] = HUGE_VAL;
+    for (size_t i = 0; i < model->count; i++) {
+        table.least[i + 1] = HUGE_VAL;
+        if (variant != HR_CEDAR_NONE && hr__cedar_may_offload(model, path, i, variant))
+            table.left[i] = hr__cedar_left_ms(model, path, i, variant);
+    }
     for (size_t from = 0; from < model->count; from++) {
         improve(&table, from + 1, table.least[from] + path->ms[from], from + 1, 0);
         if (variant != HR_CEDAR_NONE && hr__cedar_may_offload(model, path, from, variant))
-            try_slices(model, path, variant, from, slices_end(model, path, from, variant),
-                       &table);
+            try_slices(model, path, from, slices_end(model, path, from, variant), &table);
     }
     *ret_places = (struct hr_cedar_places){.ms = rest + table.least[model->count]};
     for (size_t at = model->count; at > 0;) {
