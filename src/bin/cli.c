@@ -218,28 +218,34 @@ static int read_int(const struct cli_option *option, const char *value, int64_t 
     return wrong_value(option, value, wanted);
 }
 
-static int read_bytes(const struct cli_option *option, const char *value, int64_t *ret)
+double cli_bytes(const char *text, char **ret_end)
 {
     static const char units[] = "kMGT";
-    char *end;
-    double number, unit = 1;
-    const char *found;
+    double number = strtod(text, ret_end), unit = 1;
+    char *end = *ret_end;
+    const char *found = *end != '\0' ? strchr(units, *end) : NULL;
 
-    errno = 0;
-    number = strtod(value, &end);
-    if (end != value && *end != '\0' && (found = strchr(units, *end)) != NULL) {
-        double base = end[1] == 'i' ? 1024 : 1000;
-
+    if (end != text && found != NULL) {
         for (const char *at = units; at <= found; at++)
-            unit *= base;
+            unit *= end[1] == 'i' ? 1024 : 1000;
         end += end[1] == 'i' ? 2 : 1;
     }
-    if (end != value && *end == 'B')
+    if (end != text && *end == 'B')
         end++;
-    if (end == value || *end != '\0' || errno != 0 || !(number >= 0) ||
-        number * unit > 9e18)
+    *ret_end = end;
+    return number * unit;
+}
+
+static int read_bytes(const struct cli_option *option, const char *value, int64_t *ret)
+{
+    double number;
+    char *end;
+
+    errno = 0;
+    number = cli_bytes(value, &end);
+    if (end == value || *end != '\0' || errno != 0 || !(number >= 0) || number > 9e18)
         return wrong_value(option, value, "a number of bytes such as 64MB or 2GiB");
-    *ret = (int64_t)(number * unit);
+    *ret = (int64_t)number;
     return CLI_OK;
 }
 

@@ -105,6 +105,10 @@ const struct cli_command *cli_find(const char *name);
  * or prints help or an error. Returns a cli_exit code. */
 int cli_run(const struct cli_command *command, int argc, char **argv);
 
+/* The number of bytes that `text` begins with ("64k", "1.5MB", "2GiB"), as CLI_BYTES
+ * takes it; *ret_end is after it, and `text` if it begins with none. */
+double cli_bytes(const char *text, char **ret_end);
+
 /* Print "headrace: ..." as one line on stderr; return CLI_USAGE or CLI_FAILED. */
 int cli_usage(const char *format, ...) HR_PRINTF(1, 2);
 int cli_failed(const char *format, ...) HR_PRINTF(1, 2);

@@ -7,6 +7,7 @@
  */
 #include "graph_file.h"
 #include "out.h"
+#include "profile_file.h"
 #include "progress.h"
 #include "run.h"
 #include "stop.h"
@@ -30,6 +31,7 @@ struct run {
     const struct run_options *options;
     struct hr_graph *graph;
     struct hr_iter *iter;
+    struct hr_prediction *prediction; /* with --profile */
     struct hr_digest *digest;
     FILE *batch_digests;
     char *state; /* contents of the state file to resume from */
@@ -62,6 +64,9 @@ static const struct cli_option run_table[] = {
      "how to split records that do not divide evenly: some ranks get one more (default), the "
      "remainder is dropped, or ranks are filled up with records from the beginning, which pad "
      "marks in a field \"valid\""},
+    {"profile", 0, CLI_TEXT, AT(profile), "FILE",
+     "predict the run by FILE (headrace profile --fuse -o), and keep how well that went for "
+     "headrace explain --accuracy"},
     {"digest", 0, CLI_FLAG, AT(digest), NULL,
      "print an XXH3-128 of all delivered bytes, in delivery order"},
     {"batch-digests", 0, CLI_TEXT, AT(batch_digests), "FILE",
@@ -238,6 +243,26 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->even = (enum hr_even)o->even;
 }
 
+/* As the run is planned. */
+static int predict(struct run *run, const struct hr_iter_options *options)
+{
+    struct hr_profile *profile = NULL;
+    struct hr_predict_options asked;
+    struct hr_error error = {0};
+    int code = CLI_OK;
+
+    if (run->options->profile == NULL)
+        return CLI_OK;
+    hr_predict_options_init(&asked);
+    asked.run = options;
+    code = profile_file_read(run->options->profile, &profile);
+    if (code == CLI_OK &&
+        hr_graph_predict(run->graph, profile, &asked, &run->prediction, &error) != HR_OK)
+        code = cli_library(&error);
+    hr_profile_free(profile);
+    return code;
+}
+
 static int open_run(struct run *run)
 {
     struct hr_iter_options options;
@@ -247,6 +272,8 @@ static int open_run(struct run *run)
 
     iter_options(run, &options);
     code = plan_options_set(&run->options->plan, &options, &plan);
+    if (code == CLI_OK)
+        code = predict(run, &options);
     if (code == CLI_OK && hr_iter_open(run->graph, &options, &run->iter, &error) != HR_OK)
         code = cli_library(&error);
     free(plan);
@@ -275,8 +302,11 @@ static int handle_batch(struct run *run, const struct hr_batch *batch)
 
     run->batches++;
     run->records += (uint64_t)hr_batch_records(batch);
-    if (run->batches == WARM_BATCHES)
+    if (run->batches == WARM_BATCHES) {
         run->warm = now(run);
+        if (run->prediction != NULL)
+            hr_prediction_start(run->prediction);
+    }
     if (run->digest != NULL && run_digest_batch(run->digest, batch) != HR_OK)
         code = cli_failed("cannot read a batch");
     if (code == CLI_OK && run->batch_digests != NULL)
@@ -335,6 +365,21 @@ static void measure(struct run *run)
     }
     getrusage(RUSAGE_SELF, &usage);
     result->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+}
+
+/* A failure to keep it is no failure of the run. */
+static void keep_prediction(struct run *run)
+{
+    struct run_result *result = &run->result;
+    struct hr_error error = {0};
+
+    if (run->prediction == NULL || result->steady_records == 0)
+        return;
+    hr_prediction_info(run->prediction, &result->prediction);
+    if (hr_prediction_keep(run->prediction, (int64_t)result->steady_records,
+                           result->graph_path, &result->measured, &error) != HR_OK)
+        fprintf(stderr, "headrace: the measurement is not kept: %s\n", error.message);
+    result->predicted = result->measured.records > 0;
 }
 
 static void report(struct run *run, int code)
@@ -398,6 +443,7 @@ static int run_graph(struct run *run, const char *path)
     stop_watch(run->iter);
     code = run_batches(run);
     measure(run);
+    keep_prediction(run);
     code = combine_codes(code, save_state(run));
     code = combine_codes(code, write_text(run, run->options->trace, hr_iter_trace));
     report(run, code);
@@ -417,6 +463,7 @@ static int run_run(void *values, const struct cli_rest *rest)
     code = run_graph(&run, rest->words[0]);
     hr_iter_close(run.iter);
     hr_graph_unref(run.graph);
+    hr_prediction_free(run.prediction);
     hr_digest_destroy(run.digest);
     if (run.batch_digests != NULL)
         fclose(run.batch_digests);

@@ -12,8 +12,11 @@
 struct explain_options {
     struct cli_params params;
     struct plan_options plan;
-    bool json, measure, quiet;
+    bool json, measure, quiet, accuracy;
     int64_t records, seed;
+    const char *profile, *html; /* files */
+    struct cli_params what_if;
+    int strictness; /* enum hr_strictness */
 };
 
 /* explain_measure.c: runs the frozen graph, then in every mode if it has modes, and

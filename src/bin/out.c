@@ -111,7 +111,7 @@ int out_folder(const char *path)
 }
 
 /* Length of the UTF-8 character at `text`, 0 if invalid. */
-static size_t utf8_length(const unsigned char *text)
+size_t out_utf8_length(const unsigned char *text)
 {
     size_t length = text[0] < 0x80                       ? 1
                     : text[0] >= 0xc2 && text[0] <= 0xdf ? 2
@@ -134,7 +134,7 @@ static void put_string(FILE *out, const char *text)
 
     fputc('"', out);
     while (*at != '\0') {
-        size_t length = utf8_length(at);
+        size_t length = out_utf8_length(at);
 
         if (length == 0)
             fputs("\xef\xbf\xbd", out);

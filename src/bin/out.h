@@ -5,6 +5,7 @@
 #define BIN_OUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -29,6 +30,9 @@ int out_probe(const char *path);
 
 /* Creates a folder and its parents. */
 int out_folder(const char *path);
+
+/* Length of the UTF-8 character that NUL-terminated text begins with, 0 if it is none. */
+size_t out_utf8_length(const unsigned char *text);
 
 /* Writes one JSON value sequentially; `key` is NULL inside arrays. Invalid UTF-8 in
  * strings is replaced by U+FFFD. */

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "headrace/dataset.h"
 #include "headrace/engine.h"
+#include "headrace/predict.h"
 #include "plan_options.h"
 #include "record_options.h"
 
@@ -14,7 +15,7 @@ struct run_options {
     struct cli_params params;
     struct plan_options plan;
     struct record_options records;
-    const char *state, *trace, *batch_digests;
+    const char *state, *trace, *batch_digests, *profile;
     int64_t save_every, rank, world;
     int even; /* enum hr_even */
     bool digest, json, quiet, help_params;
@@ -32,6 +33,10 @@ struct run_result {
     /* Everything after the first batches, whose page faults are not counted. */
     uint64_t steady_records;
     double steady_seconds, steady_cpu_seconds;
+    /* With --profile: as predicted and as measured in that time. */
+    bool predicted;
+    struct hr_prediction_info prediction;
+    struct hr_measured measured;
 };
 
 /* Digests everything delivered, in order: each field's data; for ragged fields also the

@@ -33,12 +33,28 @@ static void print_summary(const struct hr_iter_stats *s, const struct run_result
                s->errors == 1 ? "" : "s", (unsigned long long)s->substituted);
 }
 
+static void print_prediction(const struct run_result *result)
+{
+    char predicted[32], measured[32], cpu[24], cpu_measured[24];
+
+    printf(
+        "predicted %s records/s, measured %s once it was under way and without the time "
+        "that other programs had the cores; CPU per record %s, measured %s\n",
+        term_count(predicted, sizeof(predicted),
+                   (uint64_t)(result->prediction.rate + 0.5)),
+        term_count(measured, sizeof(measured), (uint64_t)(result->measured.rate + 0.5)),
+        term_seconds(cpu, sizeof(cpu), result->prediction.cpu_ns * 1e-9),
+        term_seconds(cpu_measured, sizeof(cpu_measured), result->measured.cpu_ns * 1e-9));
+}
+
 void run_report(const struct hr_iter *iter, const struct run_result *result)
 {
     struct hr_iter_stats stats;
 
     hr_iter_stats(iter, &stats);
     print_summary(&stats, result);
+    if (result->predicted)
+        print_prediction(result);
     if (stats.records > 0) {
         putchar('\n');
         node_table_print(iter);
@@ -75,6 +91,18 @@ static void json_stats(struct json *json, const struct hr_iter_stats *s,
     json_i64(json, "epoch", s->epoch);
 }
 
+static void json_prediction(struct json *json, const struct run_result *result)
+{
+    json_open(json, "prediction", '{');
+    json_double(json, "rate", result->prediction.rate);
+    json_double(json, "cpu_ns", result->prediction.cpu_ns);
+    json_text(json, "limit", result->prediction.limit);
+    json_double(json, "measured_rate", result->measured.rate);
+    json_double(json, "measured_cpu_ns", result->measured.cpu_ns);
+    json_double(json, "delay_seconds", result->measured.delay_seconds);
+    json_close(json, '}');
+}
+
 void run_report_json(const struct hr_iter *iter, const struct hr_graph *graph,
                      const struct run_result *result)
 {
@@ -92,6 +120,8 @@ void run_report_json(const struct hr_iter *iter, const struct hr_graph *graph,
         json_text(&json, "error", result->message);
     json_bool(&json, "resumed", result->resumed);
     json_stats(&json, &stats, result);
+    if (result->predicted)
+        json_prediction(&json, result);
     node_table_json(&json, iter);
     json_close(&json, '}');
     json_end(&json);

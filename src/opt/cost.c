@@ -11,6 +11,9 @@
 #include "core/error.h"
 #include "op/code_table.h"
 
+/* Threads that wait less than the rest of their time are said to compute. */
+#define WAITS_LITTLE 0.95
+
 /* All times are per record of the largest source. */
 struct costing {
     const struct hr_plan *plan;
@@ -274,6 +277,10 @@ static void name_limit(const struct costing *c)
     for (int i = 0; i < HR_COST_LIMITS; i++)
         if (cost->rates[i] < cost->rates[cost->limit])
             cost->limit = (enum hr_cost_limit)i;
+    cost->rate = cost->rates[cost->limit];
+    if (cost->limit == HR_COST_THREADS &&
+        cost->rate > WAITS_LITTLE * cost->rates[HR_COST_CORES])
+        cost->limit = HR_COST_CORES;
     switch (cost->limit) {
     case HR_COST_SEQUENCE:
         cost->node = c->sequence_node;
@@ -306,6 +313,7 @@ static void scale(const struct costing *c, double out)
     }
     for (int i = 0; i < HR_COST_LIMITS; i++)
         cost->rates[i] *= out;
+    cost->rate *= out;
     cost->cpu_ns = c->cpu_ns * more / out;
 }
 
@@ -314,7 +322,6 @@ static void set_totals(const struct costing *c)
     const struct hr_cost_machine *m = c->machine;
     struct hr_cost *cost = c->cost;
 
-    cost->rate = cost->rates[cost->limit];
     cost->busy = cost->rate < HUGE_VAL ? cost->rate * cost->cpu_ns * 1e-9 : 0;
     cost->memory = c->plan->memory.total;
     cost->fits = m->memory == 0 || cost->memory <= m->memory;

@@ -49,7 +49,7 @@ struct hr_cost {
     double rate;                  /* records delivered per second */
     double cpu_ns;                /* per record that is delivered */
     double rates[HR_COST_LIMITS]; /* if there were no other limit; HUGE_VAL: none */
-    enum hr_cost_limit limit;     /* the least of them */
+    enum hr_cost_limit limit;     /* the least of them; cores if threads hardly wait */
     uint32_t node;                /* where the limit is: the node with most of its time */
     uint64_t memory;              /* bytes that the plan takes at most */
     bool fits;                    /* in the machine's memory */
