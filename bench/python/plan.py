@@ -33,12 +33,14 @@ SAME = "as written"
 OURS = "headrace"
 AS_WRITTEN = "written"
 
+CACHE = tempfile.TemporaryDirectory()  # for what runs keep, which is no use to later ones
+
 CHAINS, PAIRS, FREE = 10, 4, 2  # simulated: 10 chains of 4 * 2 + 2 steps
 
 
 def call(*words: str) -> Any:
     """The JSON that the command prints."""
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "HEADRACE_CACHE": CACHE.name})
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()[-2000:]}")
     return json.loads(done.stdout)
@@ -63,6 +65,7 @@ class Order:
     predicted_ns: float  # CPU per record of the source
     cpu_ns: list[float] = field(default_factory=list)  # measured, one per round
     rate: list[float] = field(default_factory=list)  # records/s
+    predictions: list[dict[str, Any]] = field(default_factory=list)  # of the written order's runs
 
 
 @dataclass
@@ -122,7 +125,11 @@ class Pipeline:
         """Adds a round's figures."""
         records = max(int(RUN_SECONDS * 1e9 / max(order.predicted_ns, 20)), LEAST_BATCHES * BATCH)
         options = ("--json", "-q", "--epochs", "0", "--limit", str(records), "--errors", "skip")
-        steady = call(self.bench.command, "run", order.graph, *order.params, *options)["steady"]
+        by = ("--profile", self.profile) if order is self.written else ()
+        made = call(self.bench.command, "run", order.graph, *order.params, *options, *by)
+        steady = made["steady"]
+        if "prediction" in made:
+            order.predictions.append(made["prediction"])
         if steady["records"] == 0:
             raise RuntimeError(f"{self.name}: {records} records make too few batches to measure")
         order.cpu_ns.append(steady["cpu_seconds"] / steady["records"] * 1e9)
@@ -330,11 +337,24 @@ class Bench:
         if rivals:
             value, row, rule = min(rivals, key=lambda rival: rival[0])
             made.append((f"CPU time by another rule / by rule headrace, worst ({rule})", value, 0.98, True, place(row)))
+        for what, value in self.accuracy().items():
+            made += [(f"{what}, median of the pipelines", statistics.median(value), 0.1, False, "")]
+            made += [(f"{what}, 90th percentile", percentile(value, 0.9), 0.2, False, "")]
         if self.simulated:
             known = max(chain.known for chain in self.simulated)
             made.append(("simulated, costs known: order / cheapest, worst", known, 1 + 1e-6, False, ""))
             worst = max(chain.found for chain in self.simulated)
             made.append(("simulated, costs measured: order / cheapest, worst", worst, 1.02, False, ""))
+        return made
+
+    def accuracy(self) -> dict[str, list[float]]:
+        """How far the cost model is from runs of the written orders: the median of each pipeline's runs."""
+        kinds = {"rate": "error of predicted records/s", "cpu_ns": "error of predicted CPU per record"}
+        made: dict[str, list[float]] = {}
+        for row in self.rows:
+            if row.rule == AS_WRITTEN and row.order.predictions:
+                for kind, what in kinds.items():
+                    made.setdefault(what, []).append(statistics.median(errors(row.order, kind)))
         return made
 
     def facts(self) -> dict[str, str]:
@@ -361,6 +381,8 @@ class Bench:
                 pipeline = row.pipeline
                 yield f"\n  {pipeline:<18}{heading}"
             yield self.line(row)
+            if row.order.predictions and row.rule == AS_WRITTEN:
+                yield f"  {'':<18}{self.model(row.order)}"
         if self.simulated:
             yield (
                 "\n  simulated chains, cost by that of the cheapest order: as written, found with known costs, "
@@ -376,6 +398,17 @@ class Bench:
                 f"  {what:<62} {value:8.4g}, claim {'>=' if at_least else '<='} {limit:.6g}: "
                 f"{'reached' if reached else 'NOT REACHED'}{' (' + where + ')' if where else ''}"
             )
+
+    def model(self, order: Order) -> str:
+        """What the cost model says of the written order beside what its runs did."""
+        middle = {
+            key: statistics.median(p[key] for p in order.predictions) for key in order.predictions[0] if key != "limit"
+        }
+        return (
+            f"cost model: {middle['rate']:.5g} records/s, measured {middle['measured_rate']:.5g} without delays; "
+            f"CPU {middle['cpu_ns'] / 1e3:.4g} us, measured {middle['measured_cpu_ns'] / 1e3:.4g}; "
+            f"limited by {order.predictions[0]['limit']}"
+        )
 
     def line(self, row: Row) -> str:
         """A row of the table."""
@@ -402,6 +435,7 @@ class Bench:
                 "predicted_ns": row.order.predicted_ns,
                 "cpu_ns": row.order.cpu_ns,
                 "records_per_second": row.order.rate,
+                "cost_model": row.order.predictions if row.rule == AS_WRITTEN else None,
                 "gain": gain(self.base(row), row.order),
             }
             for row in self.rows
@@ -412,6 +446,19 @@ class Bench:
         ]
         chains = [vars(chain) for chain in self.simulated]
         return json.dumps({"facts": self.facts(), "rows": rows, "simulated": chains, "claims": claims})
+
+
+def errors(order: Order, kind: str) -> list[float]:
+    """|predicted - measured| / measured of each run."""
+    return [abs(p[kind] / p[f"measured_{kind}"] - 1) for p in order.predictions]
+
+
+def percentile(values: list[float], part: float) -> float:
+    """Between neighbours by line."""
+    ordered = sorted(values)
+    at = part * (len(ordered) - 1)
+    above = min(int(at) + 1, len(ordered) - 1)
+    return ordered[int(at)] + (at - int(at)) * (ordered[above] - ordered[int(at)])
 
 
 def place(row: Row) -> str:

@@ -201,6 +201,7 @@ static enum hr_err step(struct profiling *p, bool *ret_done)
 struct totals {
     double cpu_ns, wait_ns;
     double source_wait_ns, source_bytes;
+    double waits; /* part of not_delayed() that nodes waited */
 };
 
 static struct totals add_up(const struct profiling *p)
@@ -223,11 +224,25 @@ static struct totals add_up(const struct profiling *p)
 /* A thread may lose its core in any node, in proportion to the time that it computes
  * there. That is nothing a node waits for. */
 static double
-waited(const struct profiling *p, const struct sums *s, const struct totals *all)
+not_delayed(const struct profiling *p, const struct sums *s, const struct totals *all)
 {
     double delay = all->cpu_ns > 0 ? (double)p->delay * s->cpu_ns / all->cpu_ns : 0;
 
     return fmax(s->wait_ns - delay, 0);
+}
+
+/* The part of what is left in all nodes that makes the sum right: what one node lost more
+ * than its part, others lost less. */
+static double waits_left(const struct profiling *p, const struct totals *all)
+{
+    double left = 0;
+
+    for (size_t i = 0; i < p->graph->count; i++) {
+        struct sums s = measured(p, i);
+
+        left += not_delayed(p, &s, all);
+    }
+    return left > 0 ? fmin(fmax(all->wait_ns - (double)p->delay, 0) / left, 1) : 0;
 }
 
 /* What the sources read in a second, if everything else waited for them. */
@@ -257,7 +272,7 @@ static enum hr_err fill_node(const struct profiling *p, size_t at, uint64_t seco
     node->records_in = s.records_in;
     node->records_out = s.records_out;
     node->cpu_ns = s.cpu_ns / records;
-    node->wait_ns = waited(p, &s, all) / records;
+    node->wait_ns = all->waits * not_delayed(p, &s, all) / records;
     node->deviation_ns =
         mean > 0 ? sqrt(hr__fit_variance(&s.fit)) / mean * node->cpu_ns : 0;
     node->bytes_in = s.bytes_in / records;
@@ -285,6 +300,7 @@ static enum hr_err fill(const struct profiling *p, struct hr_profile *profile)
     uint64_t second = hr__wall_ns() / 1000000000u;
     struct totals all = add_up(p);
 
+    all.waits = waits_left(p, &all);
     hr__profile_begin(profile, p->options->variant, p->options->fuse);
     hr__machine_rates(&profile->machine);
     profile->machine.disk = disk_rate(p, &all);

@@ -135,8 +135,9 @@ add_steps(struct costing *c, const struct hr_plan_stage *stage, struct work *wor
         add_crossing(c, first, last, work);
 }
 
-/* The nodes that see records in order, one thread at a time; in a direct stage threads
- * write into the batch themselves. */
+/* The nodes that see records in order, one thread at a time. So is the end of a direct
+ * stage: what threads write into the batch themselves costs its node nothing, but fields
+ * whose sizes vary are joined there. */
 static void
 add_sequence(struct costing *c, const struct hr_plan_stage *stage, struct work *work)
 {
@@ -153,7 +154,7 @@ add_sequence(struct costing *c, const struct hr_plan_stage *stage, struct work *
             most = node;
     }
     work->thread_ns += ns;
-    if (!stage->direct && ns > c->sequence_ns) {
+    if (ns > c->sequence_ns) {
         c->sequence_ns = ns;
         c->sequence_node = most;
     }

@@ -158,14 +158,17 @@ TEST(threads_that_wait_limit_the_rate)
     finish(&made);
 }
 
-/* In a direct stage threads write into the batch; after a filter one of them gathers. */
+/* A direct stage joins fields of varying size as others gather records. */
 TEST(one_thread_at_a_time_limits_the_rate)
 {
     struct made made = make(CHAIN, 2, NULL);
 
     CHECK(made.plan.stages[0].direct);
+    made.facts[1].cpu_ns = 20000;
     made.facts[3].cpu_ns = 50000;
-    check_limit(&made, HR_COST_CORES, 3, 2e9 / 50000);
+    check_limit(&made, HR_COST_SEQUENCE, 3, 1e9 / 50000);
+    made.facts[1].cpu_ns = 60000;
+    check_limit(&made, HR_COST_CORES, 1, 2e9 / 110000);
     finish(&made);
     made = make(FILTER, 2, NULL);
     CHECK(!made.plan.stages[0].direct);
