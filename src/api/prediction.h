@@ -28,4 +28,14 @@ HR_CHECK enum hr_err hr__predict(struct hr_graph *graph, const struct hr_cost_fa
                                  const struct hr_asked *asked, struct hr_prediction *ret,
                                  struct hr_error *reterr);
 
+/* The pairs, in the user's cache folder; at this size the file is put aside, as
+ * hr__accuracy_older(), and another one begun. */
+#define HR_ACCURACY_FILE "accuracy.jsonl"
+#define HR_ACCURACY_BYTES ((size_t)1 << 20)
+/* Free it with hr__free(); NULL when out of memory. */
+char *hr__accuracy_older(const char *path);
+
+/* From the lines of such a file; NULL when out of memory. */
+struct hr_accuracies *hr__accuracies_parse(const char *text);
+
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOX_WIDTH 270
+#define BOX_WIDTH 290
 #define BOX_HEIGHT 46
 #define GAP 26
 #define PAD 12

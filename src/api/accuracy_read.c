@@ -1,100 +1,20 @@
 /*
- * api/accuracy_api.c - include/headrace/predict.h, predicted and measured: pairs as lines
- * of JSON in the user's cache folder. Appending is one write, so runs may end at once.
+ * api/accuracy_read.c - include/headrace/predict.h, how well predictions held: reads the
+ * lines that accuracy_keep.c appends, and sums them up by graph.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "api/prediction.h"
 #include "core/alloc.h"
 #include "core/cache_folder.h"
-#include "core/clock.h"
-#include "core/cpu.h"
 #include "core/doc.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/str.h"
 
-#define FILE_NAME "accuracy.jsonl"
-#define BYTES_MAX ((size_t)1 << 20) /* then it is put aside, and another one begun */
-#define LEAST_SECONDS 0.2
-
-/* ---- measuring ---- */
-
-void hr_prediction_start(struct hr_prediction *prediction)
-{
-    prediction->began_ns = hr__now_ns();
-    prediction->cpu_ns = hr__cpu_process_ns();
-    prediction->delay_ns = hr__cpu_delay_ns();
-}
-
-/* Threads that were ready but had no core made the run longer by their part of that time,
- * but it would not have been faster than its cores. */
-static double undisturbed(const struct hr_prediction *p, const struct hr_measured *m)
-{
-    double threads = p->threads > 0 ? p->threads : 1;
-    double cores = fmin(threads, hr__cpu_count());
-
-    return fmax(m->seconds - m->delay_seconds / threads,
-                fmin(m->cpu_seconds / cores, m->seconds));
-}
-
-static void
-measure(const struct hr_prediction *p, int64_t records, struct hr_measured *ret_measured)
-{
-    uint64_t delay_ns = hr__cpu_delay_ns();
-    struct hr_measured m = {
-        .records = records,
-        .seconds = (double)(hr__now_ns() - p->began_ns) * 1e-9,
-        .cpu_seconds = (double)(hr__cpu_process_ns() - p->cpu_ns) * 1e-9,
-    };
-
-    if (delay_ns > p->delay_ns)
-        m.delay_seconds = (double)(delay_ns - p->delay_ns) * 1e-9;
-    if (records > 0) {
-        m.rate = (double)records / undisturbed(p, &m);
-        m.cpu_ns = m.cpu_seconds / (double)records * 1e9;
-    }
-    *ret_measured = m;
-}
-
-static void add_number(struct hr_str *line, const char *key, double value)
-{
-    hr__str_addf(line, ", \"%s\": ", key);
-    hr__str_add_double(line, value);
-}
-
-static void print_pair(const struct hr_prediction *p, const struct hr_measured *m,
-                       const char *name, struct hr_str *line)
-{
-    char fingerprint[HR_HASH_TEXT_BYTES];
-
-    hr__hash_text(p->graph->nodes[p->graph->output].fingerprint, fingerprint);
-    hr__str_addf(line, "{\"graph\": \"%s\", \"name\": ", fingerprint);
-    hr__str_add_json(line, name, strlen(name));
-    hr__str_addf(line, ", \"time\": %llu, \"threads\": %d, \"records\": %lld",
-                 (unsigned long long)(hr__wall_ns() / 1000000000u), p->threads,
-                 (long long)m->records);
-    add_number(line, "seconds", m->seconds);
-    add_number(line, "cpu_seconds", m->cpu_seconds);
-    add_number(line, "delay_seconds", m->delay_seconds);
-    add_number(line, "rate", m->rate);
-    add_number(line, "cpu_ns", m->cpu_ns);
-    add_number(line, "predicted_rate", p->cost.rate);
-    add_number(line, "predicted_cpu_ns", p->cost.cpu_ns);
-    hr__str_addf(line, ", \"limit\": \"%s\"}\n", hr__cost_limit_text(p->cost.limit));
-}
-
-/* ---- the file ---- */
-
-/* The name of what was put aside; free it with hr__free. */
-static char *older(const char *path)
+char *hr__accuracy_older(const char *path)
 {
     struct hr_str text;
     char *made;
@@ -104,74 +24,6 @@ static char *older(const char *path)
     made = hr__str_take(&text);
     hr__str_finish(&text);
     return made;
-}
-
-/* A file that cannot be put aside grows further; it is read only to its limit. */
-static void put_aside(const char *path)
-{
-    struct stat info;
-    char *to;
-
-    if (stat(path, &info) != 0 || info.st_size < (off_t)BYTES_MAX)
-        return;
-    to = older(path);
-    if (to != NULL)
-        (void)rename(path, to);
-    hr__free(to);
-}
-
-static enum hr_err
-append(const char *path, const struct hr_str *line, struct hr_error *reterr)
-{
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    ssize_t wrote = -1;
-
-    if (fd >= 0)
-        wrote = write(fd, line->text, line->length);
-    if (fd >= 0 && close(fd) != 0)
-        wrote = -1;
-    return wrote == (ssize_t)line->length
-               ? HR_OK
-               : hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot write %s", path);
-}
-
-static enum hr_err keep(const struct hr_str *line, struct hr_error *reterr)
-{
-    char *path = NULL;
-    enum hr_err code;
-
-    if (!hr__str_ok(line))
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    HR_TRY(hr__cache_file(FILE_NAME, &path, reterr));
-    put_aside(path);
-    code = append(path, line, reterr);
-    hr__free(path);
-    return code;
-}
-
-enum hr_err
-hr_prediction_keep(struct hr_prediction *prediction, int64_t records, const char *name,
-                   struct hr_measured *ret_measured, struct hr_error *reterr)
-{
-    struct hr_measured measured;
-    struct hr_str line;
-    enum hr_err code;
-
-    if (prediction == NULL || name == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "prediction and name must not be NULL");
-    if (prediction->began_ns == 0)
-        return hr__fail(reterr, HR_ERR_STATE,
-                        "hr_prediction_start() was not called: nothing was measured");
-    measure(prediction, records, &measured);
-    if (ret_measured != NULL)
-        *ret_measured = measured;
-    if (measured.seconds < LEAST_SECONDS || records <= 0)
-        return HR_OK;
-    hr__str_init(&line);
-    print_pair(prediction, &measured, name, &line);
-    code = keep(&line, reterr);
-    hr__str_finish(&line);
-    return code;
 }
 
 /* ---- reading ---- */
@@ -262,14 +114,17 @@ static enum hr_err take_pair(struct hr_accuracies *a, const struct hr_doc *map)
         !number(map, "predicted_rate", &predicted_rate) ||
         !number(map, "predicted_cpu_ns", &predicted_cpu_ns))
         return HR_OK;
+    rate = apart(predicted_rate, rate);
+    cpu_ns = apart(predicted_cpu_ns, cpu_ns);
+    if (!(rate < HUGE_VAL && cpu_ns < HUGE_VAL))
+        return HR_OK;
     graph = hr__doc_get_string(map, "graph");
     name = hr__doc_get_string(map, "name");
     if (graph == NULL || name == NULL)
         return HR_OK;
     runs = graph_of(a, graph, name);
-    if (runs == NULL ||
-        !add_value(&runs->rate, runs->count, apart(predicted_rate, rate)) ||
-        !add_value(&runs->cpu, runs->count, apart(predicted_cpu_ns, cpu_ns)))
+    if (runs == NULL || !add_value(&runs->rate, runs->count, rate) ||
+        !add_value(&runs->cpu, runs->count, cpu_ns))
         return HR_ERR_MEMORY;
     runs->count++;
     return HR_OK;
@@ -283,7 +138,7 @@ static enum hr_err take_lines(struct hr_accuracies *a, const char *text)
         size_t length = strcspn(text, "\n");
         struct hr_doc *line = NULL;
 
-        code = hr__doc_parse(text, length, FILE_NAME, &line, NULL);
+        code = hr__doc_parse(text, length, HR_ACCURACY_FILE, &line, NULL);
         if (code == HR_OK)
             code = take_pair(a, line);
         else if (code != HR_ERR_MEMORY)
@@ -301,7 +156,7 @@ take_file(struct hr_accuracies *a, const char *path, struct hr_error *reterr)
     struct hr_error error = {0};
     char *text = NULL;
     size_t bytes;
-    enum hr_err code = hr__file_read(path, 2 * BYTES_MAX, &text, &bytes, &error);
+    enum hr_err code = hr__file_read(path, 2 * HR_ACCURACY_BYTES, &text, &bytes, &error);
 
     if (code == HR_ERR_NOT_FOUND)
         return HR_OK;
@@ -318,8 +173,8 @@ static enum hr_err take_files(struct hr_accuracies *a, struct hr_error *reterr)
     char *path = NULL, *before;
     enum hr_err code;
 
-    HR_TRY(hr__cache_file(FILE_NAME, &path, reterr));
-    before = older(path);
+    HR_TRY(hr__cache_file(HR_ACCURACY_FILE, &path, reterr));
+    before = hr__accuracy_older(path);
     code = before != NULL ? take_file(a, before, reterr)
                           : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK)
@@ -346,6 +201,16 @@ hr_accuracies_read(struct hr_accuracies **ret_accuracies, struct hr_error *reter
     else
         *ret_accuracies = a;
     return code;
+}
+
+struct hr_accuracies *hr__accuracies_parse(const char *text)
+{
+    struct hr_accuracies *a = hr__calloc(1, sizeof *a);
+
+    if (a == NULL || take_lines(a, text) == HR_OK)
+        return a;
+    hr_accuracies_free(a);
+    return NULL;
 }
 
 /* ---- summaries ---- */
