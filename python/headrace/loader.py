@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpac
 
 from . import _headrace, _numpy, batch, build, share, states
 from ._check import nearest, one_of
-from ._types import Even, OnError, Output, PathLike, Shard
+from ._types import Even, OnError, Output, PathLike, Shard, Strictness
 from .batch import Batch
 from .equal_steps import EqualSteps
 from .errors import (
@@ -37,10 +37,13 @@ from .structure import Parts, Structure, join, leaves, named, with_field
 
 if TYPE_CHECKING:
     from .host import Host
+    from .live_order import LiveOrder, Past
+    from .optimizing import Optimization
     from .pipeline import Pipeline
 
 _T = TypeVar("_T")
 
+_TURN_S = 0.1  # between looks whether the run was closed
 _START_WAIT_S = 5.0  # that close() waits for a run that another thread starts
 
 
@@ -53,6 +56,7 @@ class LoaderOptions(TypedDict, total=False):
     ordered: bool
     memory: int | None
     plan: str | os.PathLike[str] | None
+    optimize: bool | Strictness
     on_error: OnError
     errors_max: int | None
     timeout: float | None
@@ -96,6 +100,7 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
     for name in ("threads", "memory", "ordered"):
         if plan is not None and options.get(name) is not None:
             raise ArgumentError(f"loader(): {name} is decided by the plan; edit it there", param=name)
+    _check_optimize(options)
     if options.get("epochs") == 0:
         raise ArgumentError("loader(): epochs=0 would give no batches; None means unlimited", param="epochs")
     timeout = options.get("timeout")
@@ -120,6 +125,23 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
         )
     one_of("output", options.get("output"), (None, "torch", "numpy", "jax", "headrace"))
     return options  # type: ignore[return-value]
+
+
+def _check_optimize(options: Mapping[str, Any]) -> None:
+    chosen = options.get("optimize", False)
+    one_of("optimize", chosen, (False, True, "exact", "close", "relaxed"))
+    if not chosen:
+        return
+    if options.get("plan") is not None:
+        raise ArgumentError(
+            "loader(): a plan is of one order; give that of pipe.optimize(), or leave out optimize=", param="optimize"
+        )
+    if options.get("on_error") == "substitute":
+        raise ArgumentError(
+            "loader(): which record takes the place of a bad one depends on the order; use on_error='skip', or leave "
+            "out optimize=",
+            param="optimize",
+        )
 
 
 def engine_options(options: LoaderOptions) -> dict[str, Any]:
@@ -194,18 +216,20 @@ class Run:
         self._given = loader._given
         self._lock = threading.RLock()  # re-entrant: a signal handler may call close(), too
         self._closing = self._finished = False
+        self._batch = 0  # records of the last one
         self._closed_by = 0  # ident of a thread
         self.first, self.epochs = first, epochs
         self.given = False  # whether the loop received a batch
         self.replaced = False  # ended early by another loop
         self.start: dict[str, Any] | None = None  # the state that it resumes from
         self.epoch = first
-        options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
-        if state is not None:
-            options["state"] = state
+        self._options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
+        self._order = loader._order
+        self._graph = loader._built.graph if self._order is None else self._order.graph
+        self._turn = threading.RLock()  # to take a batch, if the order may change
+        self._past: Past | None = None  # before it did
         self._iter: _headrace.Iter | None = None
-        with translated():
-            self._iter = _headrace.Iter(loader._built.graph, options)
+        self._iter = self._open(self._graph, state)
         if loader._convert is batch.to_numpy:
             _numpy.load()  # while the engine makes the first batch
 
@@ -215,9 +239,78 @@ class Run:
     def __next__(self) -> Any:
         return self._given(self.take())
 
+    def _open(self, graph: _headrace.Graph, state: str | None) -> _headrace.Iter:
+        options = self._options if state is None else {**self._options, "state": state}
+        with translated():
+            return _headrace.Iter(graph, options)
+
     def take(self) -> _headrace.Batch:
         """The next batch as the engine gives it; StopIteration at the end."""
-        run = self._iter
+        if self._order is None:
+            return self._take(self._iter)
+        while not self._turn.acquire(timeout=_TURN_S):
+            if self._closing:
+                return self._take(self._iter)
+        try:
+            return self._take_in_order(self._order)
+        finally:
+            self._turn.release()
+
+    def _take_in_order(self, order: LiveOrder) -> _headrace.Batch:
+        """The same, in the best order that is known: changes to it first, if that can be now."""
+        run, epoch = self._iter, self.epoch
+        if run is None or order.graph is self._graph or not self._loader._may_change:
+            got = self._take(run)
+        else:
+            try:
+                state, stats = run.save(), run.stats()
+            except _headrace.Error:  # another thread closed it
+                return self._take(run)
+            if self._is_change_due(order, stats):
+                run = self._change(order, state, stats)
+            got = self._take(run)
+            if got.epoch != epoch and order.graph is not self._graph:
+                # The first batch of an epoch is made again, so that the epoch has one order.
+                got = self._take(self._change(order, state, stats))
+        self._batch = got.records
+        if self._iter is not None:
+            order.after_batch(self._iter, got.records)
+        return got
+
+    def _is_change_due(self, order: LiveOrder, stats: Mapping[str, Any]) -> bool:
+        """Whether to change before the next batch, and not only with the next epoch."""
+        if not self.given:
+            return True
+        if order.strictness != "exact" or self._loader.world > 1:
+            return False
+        left = None if self.epochs is None else self.first + self.epochs - 1 - self.epoch
+        return stats["errors"] == 0 and order.is_worth(stats, self._batch, left)
+
+    def _change(self, order: LiveOrder, state: str, stats: dict[str, Any]) -> _headrace.Iter:
+        """Continues from a state, at which the run had these statistics, in the order that was found."""
+        from .live_order import Past
+
+        old = self._iter
+        assert old is not None
+        self._graph = order.graph
+        old.close()
+        past = Past(stats if self._past is None else self._past.with_stats(stats), self.node_stats())
+        try:
+            run = self._open(self._graph, state)
+        except HeadraceError as error:
+            order.give_up(str(error))
+            self._graph = order.graph
+            run = self._open(self._graph, state)
+        with self._lock:
+            closing = self._closing
+            if not closing:
+                self._iter, self._past = run, past
+        if closing:
+            run.close()
+            raise self._end()
+        return run
+
+    def _take(self, run: _headrace.Iter | None) -> _headrace.Batch:
         if run is None:
             if self.replaced:
                 raise StateError(
@@ -263,15 +356,17 @@ class Run:
     def stats(self) -> dict[str, Any]:
         """What the engine measured."""
         run = self._iter
-        return _look(run.stats) if run is not None else {}
+        now = _look(run.stats) if run is not None else {}
+        return now if self._past is None else self._past.with_stats(now)
 
     def node_stats(self) -> list[dict[str, Any]]:
         """What the engine measured, by node."""
         run = self._iter
         try:
-            return run.node_stats() if run is not None else []
+            now = run.node_stats() if run is not None else []
         except _headrace.Error:  # closed meanwhile
             return []
+        return now if self._past is None else self._past.with_nodes(now)
 
     def close(self, finished: bool = False) -> None:
         """End threads and processes of this run; the loader keeps its position."""
@@ -280,6 +375,7 @@ class Run:
             if run is None or self._closing:
                 return
             self._closing, self._finished, self._closed_by = True, finished, threading.get_ident()
+        self._keep_costs(run)
         try:
             run.close()  # first: then its statistics are available without waiting
         finally:
@@ -287,6 +383,18 @@ class Run:
                 self._loader._ended(self, finished)
             finally:
                 self._iter = None
+
+    def _keep_costs(self, run: _headrace.Iter) -> None:
+        """For later runs, unless another thread is in this one, which must not be waited for."""
+        if self._order is None or self._graph is not self._loader._built.graph:
+            return
+        if not self._turn.acquire(blocking=False):
+            return
+        try:
+            with contextlib.suppress(_headrace.Error):  # closed or interrupted already
+                self._order.after_run(run)
+        finally:
+            self._turn.release()
 
     def __del__(self) -> None:
         if getattr(self, "_iter", None) is not None:
@@ -349,6 +457,7 @@ class Loader:
             self._built = build.build(pipeline._node)  # to read the iterable in a separate pass
         self._equal_steps: EqualSteps | None = None
         self._take_share(options)
+        self._order = self._live_order(options)
         self._seeded = options.get("seed") is not None
         self._run: weakref.ref[Run] | None = None
         self._next_epoch = 0
@@ -408,6 +517,25 @@ class Loader:
             differ = self._built.graph.epoch_size(self._engine)["ranks_differ"]
         return "steps" if differ else "repeat"
 
+    def _live_order(self, options: LoaderOptions) -> LiveOrder | None:
+        chosen = options.get("optimize", False)
+        if not chosen:
+            return None
+        from .live_order import LiveOrder
+
+        strictness: Strictness = "exact" if chosen is True else chosen
+        return LiveOrder(self._built, strictness, self._engine["seed"], options.get("threads") == 0)
+
+    @property
+    def _may_change(self) -> bool:
+        """Whether a run may change its order: it has a position, and no rank ends its epochs for the others."""
+        return self._engine["ordered"] and self._equal_steps is None
+
+    @property
+    def optimization(self) -> Optimization | None:
+        """What `optimize=` found; None as long as nothing is known, or without it."""
+        return self._order.report if self._order is not None else None
+
     @property
     def dataset(self) -> Any:
         """What `from_dataset`, `from_iterable` or `from_generator` was given; the pipeline if records come from
@@ -461,6 +589,8 @@ class Loader:
         self._choose_seed()
         self._warn_of_changing_part(epochs != 1 or (first or self._next_epoch) > 0)
         self._take_host()
+        if self._order is not None:
+            self._order.before_run()
         state, self._last = self._state, None
         if state is not None:
             run = Run(self, state["first"], state["epochs"], state["engine"])  # if that fails, the state stays pending
@@ -661,6 +791,8 @@ class Loader:
         is named in a RuntimeWarning, and ends when that code returns.
         """
         self._closed = True
+        if self._order is not None:
+            self._order.close()
         if self._starting is not None:
             self._starting.wait()
         try:
@@ -677,6 +809,9 @@ class Loader:
         self.close()
 
     def __del__(self) -> None:
+        order: LiveOrder | None = getattr(self, "_order", None)
+        if order is not None:
+            order.cancel()
         if getattr(self, "_host", None) is not None:
             self._drop_host()
 
@@ -698,6 +833,10 @@ _with_host: weakref.WeakSet[Loader] = weakref.WeakSet()
 def _end_workers() -> None:
     """Ends worker processes while the modules that this needs are still whole, which they are not
     when the interpreter deletes what is left. Iterators end first: they use the workers."""
+    if "headrace.live_order" in sys.modules:
+        from .live_order import close_all
+
+        close_all()
     _headrace._close_iterators()
     for loader in list(_with_host):
         loader._drop_host()

@@ -414,6 +414,12 @@ class Pipeline(Methods):
                 these hold fewer than two records per thread.
             plan: the text of a plan (see `plan`), or the path of a file that holds one as a
                 `pathlib.Path`. It decides threads, ordered and memory. Default: a plan is made.
+            optimize: put the operators in the order that is cheapest (see `optimize`): True or "exact" (the same
+                bytes), "close" or "relaxed". The first batch comes in the written order; the run measures
+                itself, and once the new order has been compared it continues in it: if exact, between two
+                batches, else with the next epoch. What was measured is saved, so that the next start has the
+                order from the first batch on. `loader.optimization` says what was found; states are those of
+                the written order. Default: False.
             on_error: how bad records are handled: "fail" (default), "skip", or "substitute" (by the
                 next good record).
             errors_max: fail after this many bad records; None: 1 + 1 %, at least 100.

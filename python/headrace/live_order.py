@@ -1,0 +1,227 @@
+"""loader(optimize=...): the order of a pipeline is found while it runs.
+
+A run begins in the written order unless a profile is saved. Its own meters, which are always on,
+measure what the operators cost. Once it has delivered so many records that comparing the two
+orders costs less than 2 % of that, a thread compares them; loader.py then continues the run in
+the new order. docs/decisions/0040-live-order.md
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import _headrace
+from .errors import HeadraceError
+from .optimizing import Optimization, Settings, find
+from .profiling import Profile, save, saved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ._types import Strictness
+    from .build import Built
+
+_RUNS = 6  # in which a comparison makes each of its records: compared once, timed twice, both orders
+_PART = 50  # of what was delivered, a comparison may cost one part
+_RECORDS, _RECORDS_MAX = 16, 64  # to compare
+_BLOCK = 256  # records of the sources that are made at least where a filter or an expansion decides what is delivered
+_PROFILED = 64  # records from which on a run's costs are worth keeping
+_JOIN_S = 2.0
+
+_logger = logging.getLogger("headrace")
+
+
+class _Cancelled(Exception):
+    pass
+
+
+class LiveOrder:
+    """The order of the nodes of a loader's graph, as far as it is known.
+
+    `graph` is the one that runs should use; the loader's thread and the one that compares share it.
+    """
+
+    def __init__(self, built: Built, strictness: Strictness, seed: int, inline: bool) -> None:
+        self.strictness = strictness
+        self.graph: _headrace.Graph = built.graph
+        self.report: Optimization | None = None
+        self._written = built.graph
+        self._seed, self._inline = seed, inline
+        code = [node.code for node in built.nodes if node.code is not None]
+        self._streams = any(hasattr(one.fn, "reader") for one in code)
+        self._beside = all(one.variant != "inline" for one in code)  # whether it may be compared beside a run
+        self._sources = {info["name"] for info in built.graph.nodes() if not info["inputs"]}
+        sizes = [int(n.params.get("size", 1)) for n in built.nodes if n.params.get("drop_last", False)]
+        self._least = max([_RECORDS, *sizes])
+        self._block = _BLOCK if built.record_count is None else 0
+        self._delivered = 0  # records, in all runs
+        self._next = _RUNS * _PART * self._least  # look at the costs once so many are
+        self._per_record = 1.0  # records of the sources for each that is delivered
+        self._costs: Profile | None = None
+        self._looked = self._kept = False  # for a saved profile; kept the own one
+        self._thread: threading.Thread | None = None
+        self._cancel = threading.Event()
+        self._over = False
+        if self._streams:
+            self._end("an iterable is read by the run alone")
+        _all.add(self)
+
+    # ---- finding ----
+
+    def before_run(self) -> None:
+        """Uses a saved profile, or what earlier runs have measured, before a run begins."""
+        if self._over or self._thread is not None:
+            return
+        if not self._looked:
+            self._looked = True
+            self._costs = saved(self._written, self._inline)
+            if self._costs is not None:
+                self._kept = True
+                self._find(self._costs, self._least)
+        elif self._costs is not None and (records := self._affordable()) > 0:
+            self._find(self._costs, records)
+
+    def after_batch(self, run: _headrace.Iter, records: int) -> None:
+        """Counts what the run delivered; begins to compare once that is cheap beside it."""
+        self._delivered += records
+        if self._over or self._delivered < self._next or self._thread is not None or not self._beside:
+            return
+        self._next = self._delivered * 5 // 4
+        with contextlib.suppress(_headrace.Error):  # closed meanwhile
+            costs = self._profile(run)
+            if (records := self._affordable()) > 0:
+                self._begin(costs, records)
+
+    def _begin(self, costs: Profile, records: int) -> None:
+        self._thread = threading.Thread(target=self._find, args=(costs, records), name="headrace-order", daemon=True)
+        self._thread.start()
+
+    def after_run(self, run: _headrace.Iter) -> None:
+        """Keeps what the run has measured, for the next one."""
+        if self._kept or self._streams or self._thread is not None or self._delivered < _PROFILED:
+            return
+        self._costs = self._profile(run)
+        self._keep(self._costs)
+
+    def _profile(self, run: _headrace.Iter) -> Profile:
+        costs = Profile(run.profile())
+        taken = sum(node.records_in for node in costs if node.node in self._sources)
+        self._per_record = max(taken / max(run.stats()["records"], 1), 1e-3)
+        return costs
+
+    def _affordable(self) -> int:
+        """Records that can be compared for their part of what was delivered; 0: too few."""
+        records = int(self._delivered / (_RUNS * _PART) - self._block / self._per_record)
+        return min(records, max(self._least, _RECORDS_MAX)) if records >= self._least else 0
+
+    def _keep(self, costs: Profile) -> None:
+        self._kept = True
+        save(self._written, costs)
+
+    def _find(self, costs: Profile, records: int) -> None:
+        try:
+            if not self._kept:
+                self._keep(costs)
+            graph, report = find(
+                self._written, costs, Settings(self.strictness, "headrace", records, self._seed), self._tick
+            )
+        except _Cancelled:
+            self._over = True
+        except (HeadraceError, SystemExit) as error:
+            self._end(str(error))
+        else:
+            self.report = report
+            self.graph = graph  # last: a run may see it from now on
+            self._end(report.dropped)
+
+    def _tick(self) -> None:
+        if self._cancel.is_set():
+            raise _Cancelled
+
+    def _end(self, why: str) -> None:
+        self._over = True
+        if why:
+            _logger.info("optimize: the order stays as written: %s", why)
+
+    def give_up(self, why: str) -> None:
+        """Returns to the written order."""
+        self.graph = self._written
+        self._end(why)
+
+    def cancel(self) -> None:
+        """Ends the comparison soon."""
+        self._over = True
+        self._cancel.set()
+
+    def close(self) -> None:
+        """Ends the comparison."""
+        self.cancel()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_JOIN_S)
+
+    # ---- changing ----
+
+    def is_worth(self, stats: Mapping[str, Any], batch: int, epochs_left: int | None) -> bool:
+        """Whether changing in the midst of a run gains more than the records in flight, which are made again."""
+        report = self.report
+        if report is None or report.written_run_ns <= 0:
+            return False
+        per_epoch, done = stats["epoch_records"], stats["epoch_done"]
+        left = max(per_epoch - done, 0) if per_epoch >= 0 else done  # not known: as much again
+        if epochs_left is None:
+            left = 1 << 62
+        elif epochs_left > 0:
+            left += epochs_left * max(per_epoch, done)
+        in_flight = (stats["batches_ready"] + 3) * batch
+        return bool((1 - report.run_ns / report.written_run_ns) * left > in_flight)
+
+
+_all: weakref.WeakSet[LiveOrder] = weakref.WeakSet()
+
+
+def close_all() -> None:
+    """At the interpreter's exit."""
+    for one in list(_all):
+        one.close()
+
+
+class Past(NamedTuple):
+    """What the parts of a run before a change of order did."""
+
+    stats: dict[str, Any]
+    nodes: list[dict[str, Any]]
+
+    def with_stats(self, now: dict[str, Any]) -> dict[str, Any]:
+        """Statistics of the whole run."""
+        if not now:
+            return now
+        made = {**now, **{key: self.stats[key] + now[key] for key in _SUMS}}
+        made["first_batch_seconds"] = self.stats["first_batch_seconds"] or now["first_batch_seconds"]
+        made["memory_peak_bytes"] = max(self.stats["memory_peak_bytes"], now["memory_peak_bytes"])
+        return made
+
+    def with_nodes(self, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Statistics of the nodes over the whole run, in the order of now."""
+        before = {node["node"]: node for node in self.nodes}
+        return [_sum(before[node["node"]], node) if node["node"] in before else node for node in now]
+
+
+_SUMS = ["records", "batches", "bytes", "errors", "substituted", "seconds", "cpu_seconds", "wait_seconds"]
+_SUMS += ["blocked_seconds"]
+_NODE_SUMS = ["records", "records_out", "errors", "dropped", "seconds", "worker_seconds", "wait_seconds"]
+_NODE_SUMS += ["bytes_in", "bytes_out", "bytes_read", "bytes_taken", "bytes_updated", "bytes_written"]
+
+
+def _sum(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    made = {**now, **{key: before[key] + now[key] for key in _NODE_SUMS}}
+    if made["records"] > 0:
+        share = now["records"] / made["records"]
+        for key in ("record_ns", "record_ns_variance", "byte_ns"):
+            made[key] = before[key] + (now[key] - before[key]) * share
+    return made
