@@ -20,6 +20,7 @@ struct comparing {
     struct hr_iter *iters[2];
     struct hr_batch *batches[2];
     bool levels;
+    enum hr_on_error on_error;
     struct hr_comparison *result;
 };
 
@@ -141,7 +142,7 @@ static enum hr_err begin(struct comparing *c, int which, struct hr_error *reterr
     run.seed = c->options->seed;
     run.variant = HR_VARIANT_INLINE;
     run.records_max = c->options->records_max;
-    run.on_error = HR_ON_ERROR_SKIP;
+    run.on_error = c->on_error;
     return hr_iter_open(c->graphs[which], &run, &c->iters[which], reterr);
 }
 
@@ -220,18 +221,31 @@ static enum hr_err time_run(struct comparing *c, int which, struct hr_error *ret
     return code == HR_ERR_END ? HR_OK : code;
 }
 
+static enum hr_err compare_and_time(struct comparing *c, struct hr_error *reterr)
+{
+    *c->result = (struct hr_comparison){0};
+    HR_TRY(compare(c, reterr));
+    if (c->result->wrong[0] != '\0' || c->result->records == 0)
+        return HR_OK;
+    for (int i = 0; i < 2 * ROUNDS; i++)
+        HR_TRY(time_run(c, i % 2, reterr));
+    return HR_OK;
+}
+
 enum hr_err
 hr__compare(struct hr_graph *const graphs[2], const struct hr_optimize_options *options,
             bool levels, struct hr_comparison *ret_comparison, struct hr_error *reterr)
 {
-    struct comparing c = {
-        .options = options, .graphs = graphs, .levels = levels, .result = ret_comparison};
+    struct comparing c = {.options = options,
+                          .graphs = graphs,
+                          .levels = levels,
+                          .on_error = HR_ON_ERROR_FAIL,
+                          .result = ret_comparison};
+    enum hr_err code = compare_and_time(&c, reterr);
 
-    *ret_comparison = (struct hr_comparison){0};
-    HR_TRY(compare(&c, reterr));
-    if (ret_comparison->wrong[0] != '\0' || ret_comparison->records == 0)
-        return HR_OK;
-    for (int i = 0; i < 2 * ROUNDS; i++)
-        HR_TRY(time_run(&c, i % 2, reterr));
-    return HR_OK;
+    /* Runs that may skip records make whole batches, however few are compared. */
+    if (code == HR_OK || code == HR_ERR_CANCELLED)
+        return code;
+    c.on_error = HR_ON_ERROR_SKIP;
+    return compare_and_time(&c, reterr);
 }
