@@ -66,7 +66,7 @@ class LiveOrder:
         self._looked = self._kept = False  # for a saved profile; kept the own one
         self._thread: threading.Thread | None = None
         self._cancel = threading.Event()
-        self._over = False
+        self.is_settled = False  # `graph` does not change any more
         if self._streams:
             self._end("an iterable is read by the run alone")
         _all.add(self)
@@ -75,7 +75,7 @@ class LiveOrder:
 
     def before_run(self) -> None:
         """Uses a saved profile, or what earlier runs have measured, before a run begins."""
-        if self._over or self._thread is not None:
+        if self.is_settled or self._thread is not None:
             return
         if not self._looked:
             self._looked = True
@@ -89,7 +89,7 @@ class LiveOrder:
     def after_batch(self, run: _headrace.Iter, records: int) -> None:
         """Counts what the run delivered; begins to compare once that is cheap beside it."""
         self._delivered += records
-        if self._over or self._delivered < self._next or self._thread is not None or not self._beside:
+        if self.is_settled or self._delivered < self._next or self._thread is not None or not self._beside:
             return
         self._next = self._delivered * 5 // 4
         with contextlib.suppress(_headrace.Error):  # closed meanwhile
@@ -131,7 +131,7 @@ class LiveOrder:
                 self._written, costs, Settings(self.strictness, "headrace", records, self._seed), self._tick
             )
         except _Cancelled:
-            self._over = True
+            self.is_settled = True
         except (HeadraceError, SystemExit) as error:
             self._end(str(error))
         else:
@@ -144,7 +144,7 @@ class LiveOrder:
             raise _Cancelled
 
     def _end(self, why: str) -> None:
-        self._over = True
+        self.is_settled = True
         if why:
             _logger.info("optimize: the order stays as written: %s", why)
 
@@ -155,7 +155,7 @@ class LiveOrder:
 
     def cancel(self) -> None:
         """Ends the comparison soon."""
-        self._over = True
+        self.is_settled = True
         self._cancel.set()
 
     def close(self) -> None:

@@ -225,6 +225,7 @@ class Run:
         self.epoch = first
         self._options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
         self._order = loader._order
+        self._changing = self._order  # None once the order stays
         self._graph = loader._built.graph if self._order is None else self._order.graph
         self._turn = threading.RLock()  # to take a batch, if the order may change
         self._past: Past | None = None  # before it did
@@ -246,13 +247,14 @@ class Run:
 
     def take(self) -> _headrace.Batch:
         """The next batch as the engine gives it; StopIteration at the end."""
-        if self._order is None:
+        order = self._changing
+        if order is None:
             return self._take(self._iter)
-        while not self._turn.acquire(timeout=_TURN_S):
+        while not (self._turn.acquire(False) or self._turn.acquire(timeout=_TURN_S)):
             if self._closing:
                 return self._take(self._iter)
         try:
-            return self._take_in_order(self._order)
+            return self._take_in_order(order)
         finally:
             self._turn.release()
 
@@ -273,7 +275,9 @@ class Run:
                 # The first batch of an epoch is made again, so that the epoch has one order.
                 got = self._take(self._change(order, state, stats))
         self._batch = got.records
-        if self._iter is not None:
+        if order.is_settled:
+            self._changing = order if order.graph is not self._graph else None
+        elif self._iter is not None:
             order.after_batch(self._iter, got.records)
         return got
 
