@@ -417,7 +417,9 @@ store_scalar(struct hr_code_call *call, size_t at, const struct hr_field_info *i
     if (ext_number_store(value, info->dtype, bytes) < 0)
         return PyErr_ExceptionMatches(PyExc_OverflowError) ? HR_ERR_RANGE : HR_ERR_TYPE;
     code = hr_code_room(call, at, info->dtype, 0, NULL, &room, reterr);
-    if (code == HR_OK)
+    if (code == HR_OK && info->dtype == HR_I64) /* a copy of known size */
+        memcpy(room, bytes, sizeof(int64_t));
+    else if (code == HR_OK)
         memcpy(room, bytes, hr_dtype_size(info->dtype));
     return code;
 }

@@ -79,6 +79,10 @@ PyObject *ext_number(enum hr_dtype dtype, const void *at)
         double f64;
     } v;
 
+    if (dtype == HR_I64) { /* what int becomes; the rest are copies of any size */
+        memcpy(&v.i64, at, sizeof v.i64);
+        return PyLong_FromLongLong(v.i64);
+    }
     memcpy(&v, at, hr_dtype_size(dtype));
     switch (dtype) {
     case HR_U8:
@@ -91,8 +95,6 @@ PyObject *ext_number(enum hr_dtype dtype, const void *at)
         return PyLong_FromLong(v.i16);
     case HR_I32:
         return PyLong_FromLong(v.i32);
-    case HR_I64:
-        return PyLong_FromLongLong(v.i64);
     case HR_F16:
         return PyFloat_FromDouble(from_half(v.u16));
     case HR_BF16:
@@ -140,7 +142,10 @@ static int store_int(PyObject *value, enum hr_dtype dtype, void *at)
                      hr_dtype_name(dtype));
         return -1;
     }
-    memcpy(at, &number, hr_dtype_size(dtype));
+    if (dtype == HR_I64)
+        memcpy(at, &number, sizeof number);
+    else
+        memcpy(at, &number, hr_dtype_size(dtype));
     return 0;
 }
 

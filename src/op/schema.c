@@ -178,7 +178,6 @@ void hr__field_info(const struct hr_field *field, struct hr_field_info *ret_info
 {
     bool strings = field->kind == HR_FIELD_BYTES || field->kind == HR_FIELD_STRINGS;
 
-    memset(ret_info, 0, sizeof *ret_info);
     ret_info->name = field->name;
     ret_info->dtype = strings ? HR_DTYPE_NONE : field->dtype;
     ret_info->ragged = field->kind == HR_FIELD_RAGGED;
@@ -188,8 +187,6 @@ void hr__field_info(const struct hr_field *field, struct hr_field_info *ret_info
         ret_info->dims[i] = field->dims[i].size;
         ret_info->dim_names[i] = field->dims[i].name;
     }
-    if (field->classes != NULL) {
-        ret_info->classes = field->classes->names;
-        ret_info->class_count = field->classes->count;
-    }
+    ret_info->classes = field->classes != NULL ? field->classes->names : NULL;
+    ret_info->class_count = field->classes != NULL ? field->classes->count : 0;
 }
