@@ -137,6 +137,14 @@ static double first_bytes(const struct hr_profile *profile)
     return 1;
 }
 
+/* Whether records that do not go on are lost, not gathered. */
+static bool drops(const struct hr_profile_node *node)
+{
+    const struct hr_op *op = hr__op_find(node->op);
+
+    return op != NULL && (op->kind == HR_OP_FILTER || op->kind == HR_OP_ORDER);
+}
+
 enum hr_err
 hr__cedar_from_profile(const struct hr_profile *profile,
                        struct hr_cedar_measures *ret_measures, struct hr_error *reterr)
@@ -157,12 +165,14 @@ hr__cedar_from_profile(const struct hr_profile *profile,
         pipe->latency_ns = fmin(node->cpu_ns * records, 1e18);
         ns += hr__profile_wall_ns(node) * records;
         if (node->bytes_in > 0)
-            bytes = node->bytes_in;
-        pipe->bytes_in = i > 0 ? fmin(bytes * records, 1e18) : 0;
-        if (node->bytes_out > 0)
-            bytes = node->bytes_out;
+            bytes = node->bytes_in * records;
+        pipe->bytes_in = i > 0 ? fmin(bytes, 1e18) : 0;
+        if (node->bytes_out > 0) /* for each record that enters, in a batch too */
+            bytes = node->bytes_out * records;
+        else if (drops(node))
+            bytes *= hr__profile_kept(node);
+        pipe->bytes_out = fmin(bytes, 1e18);
         records *= hr__profile_kept(node);
-        pipe->bytes_out = fmin(bytes * records, 1e18);
     }
     if (!(ns > 0) || !(ns < HUGE_VAL))
         return hr__fail(reterr, HR_ERR_STATE,
