@@ -349,7 +349,11 @@ class Bench:
 
     def accuracy(self) -> dict[str, list[float]]:
         """How far the cost model is from runs of the written orders: the median of each pipeline's runs."""
-        kinds = {"rate": "error of predicted records/s", "cpu_ns": "error of predicted CPU per record"}
+        kinds = {
+            "rate": "error of predicted records/s",
+            "cpu_ns": "error of predicted CPU per record",
+            "busy": "error of records/s, given the measured CPU time",
+        }
         made: dict[str, list[float]] = {}
         for row in self.rows:
             if row.rule == AS_WRITTEN and row.order.predictions:
@@ -449,7 +453,10 @@ class Bench:
 
 
 def errors(order: Order, kind: str) -> list[float]:
-    """|predicted - measured| / measured of each run."""
+    """|predicted - measured| / measured of each run; busy: cores that compute, the rate times the CPU time."""
+    if kind == "busy":
+        pairs = [(p["rate"] * p["cpu_ns"], p["measured_rate"] * p["measured_cpu_ns"]) for p in order.predictions]
+        return [abs(predicted / measured - 1) for predicted, measured in pairs]
     return [abs(p[kind] / p[f"measured_{kind}"] - 1) for p in order.predictions]
 
 

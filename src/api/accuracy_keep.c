@@ -30,15 +30,30 @@ void hr_prediction_start(struct hr_prediction *prediction)
     prediction->delay_ns = hr__cpu_delay_ns();
 }
 
-/* Threads that were ready but had no core made the run longer by their part of that time,
- * but it would not have been faster than its cores. */
+/* What a record waits for, by the prediction, in seconds. */
+static double record_waits(const struct hr_prediction *p)
+{
+    double ns = 0;
+
+    for (size_t i = 0; i < p->graph->count; i++)
+        ns += p->cost.nodes[i].wait_ns;
+    return ns * 1e-9;
+}
+
+/*
+ * How long it would have taken without other programs: threads that were ready would have
+ * had a core, so that everything but the waits for files would have been shorter in the
+ * same proportion, the time in which threads slept for each other too. It would not have
+ * been faster than its cores.
+ */
 static double undisturbed(const struct hr_prediction *p, const struct hr_measured *m)
 {
     double threads = p->threads > 0 ? p->threads : 1;
     double cores = fmin(threads, hr__cpu_count());
+    double own = m->cpu_seconds + record_waits(p) * (double)m->records;
+    double part = own > 0 ? own / (own + m->delay_seconds) : 1;
 
-    return fmax(m->seconds - m->delay_seconds / threads,
-                fmin(m->cpu_seconds / cores, m->seconds));
+    return fmax(m->seconds * part, fmin(m->cpu_seconds / cores, m->seconds));
 }
 
 static void
