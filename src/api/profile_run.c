@@ -37,7 +37,7 @@ struct profiling {
     struct hr_iter *iter;
     struct sums *base, *now;       /* per node: at the first batch; last looked at */
     uint64_t began, based, looked; /* when; based: 0 before the first batch */
-    uint64_t delay_base, delay; /* time without a core: at the first batch; since then */
+    uint64_t delay_began;          /* time without a core, until then */
     uint64_t limit_ns;
     struct hr_error *error;
 };
@@ -187,7 +187,6 @@ static enum hr_err step(struct profiling *p, bool *ret_done)
     if (first) {
         memcpy(p->base, p->now, p->graph->count * sizeof *p->now);
         p->based = p->looked;
-        p->delay_base = hr__cpu_delay_ns();
     }
     if (cancelled(p))
         return hr__fail(p->error, HR_ERR_CANCELLED, "stopped");
@@ -201,6 +200,7 @@ static enum hr_err step(struct profiling *p, bool *ret_done)
 struct totals {
     double cpu_ns, wait_ns;
     double source_wait_ns, source_bytes;
+    double delay; /* time without a core for each ns of CPU time */
     double waits; /* part of not_delayed() that nodes waited */
 };
 
@@ -221,14 +221,24 @@ static struct totals add_up(const struct profiling *p)
     return t;
 }
 
+/* Time without a core for each ns of CPU time, in the whole run. */
+static double delay_part(const struct profiling *p)
+{
+    uint64_t delay_ns = hr__cpu_delay_ns();
+    double cpu_ns = 0;
+
+    for (size_t i = 0; i < p->graph->count; i++)
+        cpu_ns += p->now[i].cpu_ns;
+    return cpu_ns > 0 && delay_ns > p->delay_began
+               ? (double)(delay_ns - p->delay_began) / cpu_ns
+               : 0;
+}
+
 /* A thread may lose its core in any node, in proportion to the time that it computes
  * there. That is nothing a node waits for. */
-static double
-not_delayed(const struct profiling *p, const struct sums *s, const struct totals *all)
+static double not_delayed(const struct sums *s, const struct totals *all)
 {
-    double delay = all->cpu_ns > 0 ? (double)p->delay * s->cpu_ns / all->cpu_ns : 0;
-
-    return fmax(s->wait_ns - delay, 0);
+    return fmax(s->wait_ns - all->delay * s->cpu_ns, 0);
 }
 
 /* The part of what is left in all nodes that makes the sum right: what one node lost more
@@ -240,16 +250,17 @@ static double waits_left(const struct profiling *p, const struct totals *all)
     for (size_t i = 0; i < p->graph->count; i++) {
         struct sums s = measured(p, i);
 
-        left += not_delayed(p, &s, all);
+        left += not_delayed(&s, all);
     }
-    return left > 0 ? fmin(fmax(all->wait_ns - (double)p->delay, 0) / left, 1) : 0;
+    return left > 0 ? fmin(fmax(all->wait_ns - all->delay * all->cpu_ns, 0) / left, 1)
+                    : 0;
 }
 
 /* What the sources read in a second, if everything else waited for them. */
 static double disk_rate(const struct profiling *p, const struct totals *all)
 {
     double ns = (double)(p->looked - p->based);
-    double waits = fmax(all->source_wait_ns - (double)p->delay, 0);
+    double waits = fmax(all->source_wait_ns - all->delay * all->cpu_ns, 0);
 
     return waits > (all->cpu_ns + all->wait_ns) / 2 && all->source_bytes > 0 && ns > 0
                ? all->source_bytes / ns * 1e9
@@ -272,7 +283,7 @@ static enum hr_err fill_node(const struct profiling *p, size_t at, uint64_t seco
     node->records_in = s.records_in;
     node->records_out = s.records_out;
     node->cpu_ns = s.cpu_ns / records;
-    node->wait_ns = all->waits * not_delayed(p, &s, all) / records;
+    node->wait_ns = all->waits * not_delayed(&s, all) / records;
     node->deviation_ns =
         mean > 0 ? sqrt(hr__fit_variance(&s.fit)) / mean * node->cpu_ns : 0;
     node->bytes_in = s.bytes_in / records;
@@ -300,6 +311,7 @@ static enum hr_err fill(const struct profiling *p, struct hr_profile *profile)
     uint64_t second = hr__wall_ns() / 1000000000u;
     struct totals all = add_up(p);
 
+    all.delay = delay_part(p);
     all.waits = waits_left(p, &all);
     hr__profile_begin(profile, p->options->variant, p->options->fuse);
     hr__machine_rates(&profile->machine);
@@ -341,12 +353,12 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
     p.now = hr__calloc(graph->count, sizeof *p.now);
     if (p.base == NULL || p.now == NULL)
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    p.delay_began = hr__cpu_delay_ns();
     if (code == HR_OK)
         code = open_iter(&p, graph);
     p.began = p.looked = hr__now_ns();
     while (code == HR_OK && !done)
         code = step(&p, &done);
-    p.delay = hr__cpu_delay_ns() - p.delay_base;
     if (code == HR_OK)
         code = fill(&p, profile);
     hr_iter_close(p.iter);
