@@ -15,6 +15,7 @@ import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _headrace
+from .build import op_kinds
 from .errors import HeadraceError
 from .optimizing import Optimization, Settings, find
 from .profiling import Profile, save, saved
@@ -30,6 +31,7 @@ _RUNS = 6  # in which a comparison makes each of its records: compared once, tim
 _PART = 50  # of what was delivered, a comparison may cost one part
 _RECORDS, _RECORDS_MAX = 16, 64  # to compare
 _BLOCK = 256  # records of the sources that are made at least where a filter or an expansion decides what is delivered
+_START_S = 1.0  # of one CPU, that a comparison before the first batch may take
 _PROFILED = 64  # records from which on a run's costs are worth keeping
 _JOIN_S = 2.0
 
@@ -80,8 +82,8 @@ class LiveOrder:
         if not self._looked:
             self._looked = True
             self._costs = saved(self._written, self._inline)
-            if self._costs is not None:
-                self._kept = True
+            self._kept = self._costs is not None
+            if self._costs is not None and self._seconds(self._costs) <= _START_S:
                 self._find(self._costs, self._least)
         elif self._costs is not None and (records := self._affordable()) > 0:
             self._find(self._costs, records)
@@ -113,6 +115,14 @@ class LiveOrder:
         taken = sum(node.records_in for node in costs if node.node in self._sources)
         self._per_record = max(taken / max(run.stats()["records"], 1), 1e-3)
         return costs
+
+    def _seconds(self, costs: Profile) -> float:
+        """What a comparison of the fewest records should take."""
+        taken = sum(node.records_in for node in costs if node.node in self._sources)
+        batched = [node.records_in for node in costs if op_kinds().get(node.op) == "batch"]
+        given = batched[0] if batched else costs.nodes[-1].records_out
+        made = self._least * taken / max(given, 1) + self._block
+        return _RUNS * made * sum(node.cpu_ns * node.records_in for node in costs) / max(taken, 1) / 1e9
 
     def _affordable(self) -> int:
         """Records that can be compared for their part of what was delivered; 0: too few."""

@@ -417,9 +417,9 @@ class Pipeline(Methods):
             optimize: put the operators in the order that is cheapest (see `optimize`): True or "exact" (the same
                 bytes), "close" or "relaxed". The first batch comes in the written order; the run measures
                 itself, and once the new order has been compared it continues in it: if exact, between two
-                batches, else with the next epoch. What was measured is saved, so that the next start has the
-                order from the first batch on. `loader.optimization` says what was found; states are those of
-                the written order. Default: False.
+                batches, else with the next epoch. What was measured is saved, so that the next start compares
+                before its first batch, if that takes less than a second. `loader.optimization` says what was
+                found; states are those of the written order. Default: False.
             on_error: how bad records are handled: "fail" (default), "skip", or "substitute" (by the
                 next good record).
             errors_max: fail after this many bad records; None: 1 + 1 %, at least 100.

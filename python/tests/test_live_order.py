@@ -448,6 +448,21 @@ def test_a_profile_that_is_wrong_is_found_out(cache, caplog):
     loader.close()
 
 
+def test_a_start_is_not_held_up(cache, monkeypatch):
+    """With a saved profile, but records that are too dear to compare before the first batch."""
+    monkeypatch.setattr(live_order, "_START_S", 1e-6)
+    pipe = wasteful()
+    pipe.optimize(seconds=0.3)
+    loader = pipe.loader(seed=1, optimize=True)
+    run = run_of(loader)
+    assert not is_changed(run) and loader.optimization is None
+    loader.close()
+    monkeypatch.setattr(live_order, "_START_S", 60)
+    loader = pipe.loader(seed=1, optimize=True)
+    assert is_changed(run_of(loader))
+    loader.close()
+
+
 def test_an_order_that_cannot_be_opened_is_given_up(eager, monkeypatch):
     pipe = wasteful()
     expected, _ = plain(pipe, seed=1, epochs=2)

@@ -12,7 +12,8 @@
 #include "core/error.h"
 #include "kernel/pixels.h"
 
-#define ROUNDS 2 /* that are timed, of each graph */
+#define ROUNDS 2           /* that are timed, of each graph */
+#define SLICE_NS 50000000u /* between calls of the progress function */
 
 struct comparing {
     const struct hr_optimize_options *options;
@@ -154,13 +155,6 @@ static void end(struct comparing *c, int which)
     c->iters[which] = NULL;
 }
 
-static enum hr_err next(struct comparing *c, int which, struct hr_error *reterr)
-{
-    hr_batch_unref(c->batches[which]);
-    c->batches[which] = NULL;
-    return hr_iter_next(c->iters[which], &c->batches[which], reterr);
-}
-
 static enum hr_err progress(const struct comparing *c, struct hr_error *reterr)
 {
     const struct hr_optimize_options *o = c->options;
@@ -169,6 +163,21 @@ static enum hr_err progress(const struct comparing *c, struct hr_error *reterr)
         o->progress(o->user, (uint64_t)c->result->records, (uint64_t)o->records_max))
         return HR_OK;
     return hr__fail(reterr, HR_ERR_CANCELLED, "the comparison was stopped");
+}
+
+/* The next batch; reports progress meanwhile, too. */
+static enum hr_err next(struct comparing *c, int which, struct hr_error *reterr)
+{
+    enum hr_err code = HR_OK;
+
+    hr_batch_unref(c->batches[which]);
+    c->batches[which] = NULL;
+    while (code == HR_OK && c->batches[which] == NULL) {
+        code = hr_iter_next_for(c->iters[which], SLICE_NS, &c->batches[which], reterr);
+        if (code == HR_OK)
+            code = progress(c, reterr);
+    }
+    return code;
 }
 
 /* One batch of each; HR_ERR_END after the last. */
@@ -210,11 +219,8 @@ static enum hr_err time_run(struct comparing *c, int which, struct hr_error *ret
     enum hr_err code = begin(c, which, reterr);
     uint64_t began = hr__cpu_thread_ns();
 
-    while (code == HR_OK) {
+    while (code == HR_OK)
         code = next(c, which, reterr);
-        if (code == HR_OK)
-            code = progress(c, reterr);
-    }
     c->result->ns[which] +=
         (double)(hr__cpu_thread_ns() - began) / (double)(ROUNDS * c->result->records);
     end(c, which);
