@@ -78,10 +78,10 @@ TEST(workers_are_greeted_when_the_dispatcher_has_given_a_generation)
     welcome(4, 5);
     CHECK_EQ_INT(client.state, HR_CLIENT_JOINED);
     CHECK_EQ_INT(sent(2, HR_FRAME_HELLO, 0)->generation, 4);
-    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 90);
+    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 30);
     hr__client_connected(&client, 3, HR_FRAME_WORKER, 0, fresh());
     CHECK_EQ_INT(sent(3, HR_FRAME_HELLO, 0)->generation, 4);
-    CHECK(sent(3, HR_FRAME_CREDIT, 0) == NULL); /* all of it is with the first */
+    CHECK_EQ_INT(sent(3, HR_FRAME_CREDIT, 0)->u.credit.total, 30);
     hr__client_connected(&client, 4, HR_FRAME_WORKER, 0, fresh());
     hr__client_connected(&client, 5, HR_FRAME_WORKER, 0, fresh());
     CHECK(place_of(HR_ACTION_CLOSE, 5) >= 0);
@@ -92,18 +92,25 @@ TEST(credit_comes_back_when_records_are_taken)
 {
     struct hr_taken taken;
 
-    start(100);
+    start(99);
     hr__client_connected(&client, DISPATCHER, 0, 0, fresh());
     hr__client_connected(&client, 2, HR_FRAME_WORKER, 0, fresh());
     welcome(1, 5);
-    CHECK(data(2, 0, 1, 40));
+    CHECK(data(2, 1, 1, 33));
+    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 66);
+    CHECK(data(2, 2, 1, 33));
+    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 99);
+    CHECK(data(2, 3, 1, 33)); /* the budget is used up */
     CHECK(sent(2, HR_FRAME_CREDIT, 0) == NULL);
-    CHECK(hr__cursor_take(&cursor, 1, &taken));
+    CHECK(!data(2, 4, 1, 33)); /* beyond all credit */
+    CHECK(data(2, 0, 1, 33));  /* at the cursor */
+    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 165);
+    CHECK(hr__cursor_take(&cursor, 1, &taken) && hr__cursor_take(&cursor, 1, &taken));
     hr__client_taken(&client, 0, fresh());
-    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 140);
-    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->position, 1);
+    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 198);
+    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->position, 2);
     CHECK(!data(2, 0, 1, 30)); /* again */
-    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 170);
+    CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 228);
     stop();
 }
 
@@ -166,7 +173,7 @@ TEST(credit_is_bounded_by_the_budget)
     for (int trial = 0; trial < 200; trial++) {
         uint64_t credit[4] = {0}, given[4] = {0};
 
-        start(1 + (size_t)hr__rng_below(&rng, 200));
+        start(3 + (size_t)hr__rng_below(&rng, 200));
         hr__client_connected(&client, DISPATCHER, 0, 0, fresh());
         welcome(1, 5);
         for (int step = 0; step < 300 && !hr__cursor_is_at_end(&cursor); step++) {

@@ -67,15 +67,11 @@ static bool is_worth_telling(const struct hr_credit_worker *worker,
 void hr__credit_give(struct hr_credit *credit, const struct hr_credit_use *use,
                      struct hr_actions *actions)
 {
-    uint64_t used = use->held, budget = credit->budget, part;
-    size_t count = 0;
+    uint64_t used = use->held, budget = credit->budget;
+    uint64_t part = budget > credit->room ? budget / credit->room : 1;
 
-    for (size_t i = 0; i < credit->room; i++) {
+    for (size_t i = 0; i < credit->room; i++)
         used += on_its_way(&credit->workers[i]);
-        count += credit->workers[i].joined;
-    }
-    part = count > 0 ? budget / count : 0;
-    part = part > 0 ? part : 1;
     for (size_t i = 0; i < credit->room; i++) {
         struct hr_credit_worker *worker = &credit->workers[i];
         uint64_t has = on_its_way(worker), more = has < part ? part - has : 0;

@@ -3,7 +3,9 @@
  *
  * Bytes held plus bytes granted and not yet received are at most the budget. A worker may
  * exceed it by one frame at the client's position, which is named with each grant, so
- * that buffers which later positions fill cannot stop the first one. Grants are totals
+ * that buffers which later positions fill cannot stop the first one. Each worker has at
+ * most its part of the budget, connected or not, so that none can use up what another one
+ * needs: what was granted to an idle worker does not come back. Grants are totals
  * since the connection began: a lost or repeated one does no harm.
  */
 #ifndef HR_SVC_CREDIT_H

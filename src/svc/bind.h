@@ -1,0 +1,91 @@
+/*
+ * svc/bind.h - the dispatcher of independent consumers: first come, first served.
+ *
+ * Consumers of such a job own no share. Each split is bound to the consumer that has room
+ * for it, in order, and its records are served to that one. A consumer commits through
+ * the dispatcher: it writes checkpoint n + 1 aside, says COMMIT with what it consumed
+ * since checkpoint n, and renames it when the answer is there (svc/claim.h). So the
+ * dispatcher knows for each split up to where it is committed, and can take from a
+ * consumer that was evicted what it has not committed. An evicted or replaced incarnation
+ * is refused by its generation and goes back to its committed checkpoint.
+ *
+ * Journalled, and needed after a crash: BIND before the lease leaves, COMMIT before the
+ * answer, GENERATION and EVICT before anything follows from them. Splits that are not
+ * committed lie within a window, which bounds memory; a state machine like svc/lease.h.
+ */
+#ifndef HR_SVC_BIND_H
+#define HR_SVC_BIND_H
+
+#include "svc/action.h"
+
+struct hr_bind_options {
+    uint64_t job, end, split; /* positions */
+    uint32_t consumers;       /* ranks below this, at most HR_BIND_CONSUMERS_MAX */
+    uint32_t window;          /* splits, bound or not, beyond the first uncommitted one */
+    uint32_t ahead;           /* splits of a consumer that are bound and not yet served */
+    size_t peers_max;
+    uint64_t ttl_ns, served_ns, silent_ns; /* as in svc/lease.h; served_ns: until it is
+                                              sent again to a client that waits for it */
+};
+#define HR_BIND_CONSUMERS_MAX 4096u
+
+struct hr_bind_split {
+    uint32_t owner;     /* rank + 1; 0: nobody */
+    uint64_t committed; /* positions of it */
+    hr_peer worker;     /* 0: not leased */
+    uint64_t deadline_ns;
+    bool served;
+};
+
+struct hr_bind_consumer {
+    uint32_t generation;
+    uint64_t nonce, committed; /* number of the committed checkpoint */
+    uint64_t acted_ns;         /* heard, or committed */
+    hr_peer peer;
+    uint32_t bound, waiting; /* splits; of those, not served */
+};
+
+struct hr_bind_peer {
+    uint32_t role, rank, slots, held;
+    uint64_t heard_ns;
+    uint32_t doubt; /* leases that expired since it finished one */
+    bool leaving;
+};
+
+struct hr_binder {
+    struct hr_bind_options options;
+    uint64_t splits, first;       /* of the job; the first that is not committed */
+    struct hr_bind_split *window; /* ring by number */
+    struct hr_bind_consumer *consumers;
+    struct hr_bind_peer *peers; /* by number of the connection */
+    uint32_t generation;        /* the last one given */
+};
+
+/* HR_ERR_ARGUMENT, HR_ERR_MEMORY. Finish it also after failure. */
+HR_CHECK enum hr_err
+hr__bind_init(struct hr_binder *binder, const struct hr_bind_options *options,
+              struct hr_error *reterr);
+void hr__bind_finish(struct hr_binder *binder);
+
+/* Repeats a journalled row, before any event. HR_ERR_FORMAT. */
+HR_CHECK enum hr_err hr__bind_replay(struct hr_binder *binder, const struct hr_row *row,
+                                     struct hr_error *reterr);
+
+/* Events. */
+void hr__bind_frame(struct hr_binder *binder, hr_peer peer, const struct hr_frame *frame,
+                    uint64_t now, struct hr_actions *actions);
+void hr__bind_lost(struct hr_binder *binder, hr_peer peer, uint64_t now,
+                   struct hr_actions *actions);
+void hr__bind_tick(struct hr_binder *binder, uint64_t now, struct hr_actions *actions);
+
+/* Takes from a consumer what it has not committed; its incarnation is refused from now
+ * on. Time evicts consumers that are silent; a user may evict others. */
+void hr__bind_evict(struct hr_binder *binder, uint32_t rank, uint64_t now,
+                    struct hr_actions *actions);
+
+static inline bool hr__bind_is_done(const struct hr_binder *binder)
+{
+    return binder->first == binder->splits;
+}
+
+#endif

@@ -1,0 +1,379 @@
+/*
+ * svc/claim.c - claims, their records, and commits.
+ */
+#include "svc/claim.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "svc/mutant.h"
+
+enum hr_err
+hr__claims_init(struct hr_claims *claims, const struct hr_claims_options *options,
+                struct hr_error *reterr)
+{
+    memset(claims, 0, sizeof *claims);
+    claims->options = *options;
+    claims->pieces = hr__calloc(options->pieces_max, sizeof *claims->pieces);
+    if (claims->pieces == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    return hr__credit_init(&claims->credit, options->workers_max, options->budget,
+                           reterr);
+}
+
+void hr__claims_finish(struct hr_claims *claims)
+{
+    hr__credit_finish(&claims->credit);
+    hr__free(claims->pieces);
+    memset(claims, 0, sizeof *claims);
+}
+
+static struct hr_claim_piece pull(struct hr_claims *claims)
+{
+    struct hr_claim_piece piece = claims->pieces[claims->first];
+
+    claims->first = (claims->first + 1) % claims->options.pieces_max;
+    claims->piece_count--;
+    claims->bytes -= piece.bytes;
+    return piece;
+}
+
+void *hr__claims_drop(struct hr_claims *claims)
+{
+    return claims->piece_count > 0 ? pull(claims).payload : NULL;
+}
+
+/* ---- telling ---- */
+
+static struct hr_credit_use use_of(const struct hr_claims *claims)
+{
+    return (struct hr_credit_use){.generation = claims->generation,
+                                  .held = claims->bytes};
+}
+
+static void give_credit(struct hr_claims *claims, struct hr_actions *actions)
+{
+    const struct hr_credit_use use = use_of(claims);
+
+    hr__credit_give(&claims->credit, &use, actions);
+}
+
+static void
+hello(const struct hr_claims *claims, hr_peer peer, struct hr_actions *actions)
+{
+    struct hr_frame *frame;
+
+    if (hr__actions_left(actions) == 0)
+        return;
+    frame = hr__send(actions, peer, HR_FRAME_HELLO);
+    frame->generation = claims->generation;
+    frame->job = claims->options.job;
+    frame->u.hello.nonce = claims->options.nonce;
+    frame->u.hello.world = claims->options.rank + 1;
+    frame->u.hello.rank = claims->options.rank;
+    frame->u.hello.role = HR_FRAME_CLIENT;
+}
+
+static void join(const struct hr_claims *claims, struct hr_credit_worker *worker,
+                 struct hr_actions *actions)
+{
+    if (worker->joined || claims->generation == 0)
+        return;
+    hello(claims, worker->peer, actions);
+    worker->joined = true;
+    worker->welcomed = false;
+}
+
+static void send_commit(const struct hr_claims *claims, struct hr_actions *actions)
+{
+    struct hr_frame *frame;
+
+    if (claims->state != HR_CLAIMS_JOINED || hr__actions_left(actions) == 0)
+        return;
+    frame = hr__send(actions, claims->dispatcher, HR_FRAME_COMMIT);
+    frame->generation = claims->generation;
+    frame->u.commit.id = claims->pending;
+    for (uint32_t i = 0; i < claims->count; i++) {
+        const struct hr_claim *claim = &claims->claims[i];
+
+        if (claim->pending > claim->committed)
+            frame->u.commit.ranges[frame->count++] =
+                (struct hr_frame_range){claim->committed, claim->pending};
+    }
+}
+
+void hr__claims_commit(struct hr_claims *claims, struct hr_actions *actions)
+{
+    assert(claims->resolved && claims->pending == 0);
+    claims->pending = claims->committed + 1;
+    for (uint32_t i = 0; i < claims->count; i++)
+        claims->claims[i].pending = claims->claims[i].taken;
+    send_commit(claims, actions);
+}
+
+/* ---- connections ---- */
+
+void hr__claims_connected(struct hr_claims *claims, hr_peer peer, enum hr_frame_role role,
+                          uint64_t now, struct hr_actions *actions)
+{
+    struct hr_credit_worker *worker;
+
+    if (role != HR_FRAME_WORKER) {
+        claims->dispatcher = peer;
+        claims->told_ns = now;
+        if (claims->state != HR_CLAIMS_REPLACED) {
+            claims->state = HR_CLAIMS_APART;
+            hello(claims, peer, actions);
+        }
+        return;
+    }
+    worker = hr__credit_find(&claims->credit, 0);
+    if (worker == NULL) {
+        hr__close(actions, peer);
+        return;
+    }
+    memset(worker, 0, sizeof *worker);
+    worker->peer = peer;
+    join(claims, worker, actions);
+    give_credit(claims, actions);
+}
+
+void hr__claims_lost(struct hr_claims *claims, hr_peer peer)
+{
+    struct hr_credit_worker *worker = hr__credit_find(&claims->credit, peer);
+
+    if (worker != NULL)
+        memset(worker, 0, sizeof *worker);
+    if (claims->dispatcher != peer)
+        return;
+    claims->dispatcher = 0;
+    if (claims->state == HR_CLAIMS_JOINED)
+        claims->state = HR_CLAIMS_APART;
+}
+
+/* The lowest position that was bound and has not come; beyond all if there is none. */
+static uint64_t missing(const struct hr_claims *claims)
+{
+    for (uint32_t i = 0; i < claims->count; i++)
+        if (claims->claims[i].received < claims->claims[i].until)
+            return claims->claims[i].received;
+    return HR_FRAME_POSITION_MAX;
+}
+
+void hr__claims_tick(struct hr_claims *claims, uint64_t now, struct hr_actions *actions)
+{
+    const struct hr_credit_use use = use_of(claims);
+    struct hr_frame *frame;
+
+    if (claims->dispatcher == 0 || claims->state == HR_CLAIMS_REPLACED ||
+        now - claims->told_ns < claims->options.beat_ns)
+        return;
+    claims->told_ns = now;
+    if (claims->state != HR_CLAIMS_JOINED) {
+        hello(claims, claims->dispatcher, actions);
+        return;
+    }
+    frame = hr__send(actions, claims->dispatcher, HR_FRAME_PROGRESS);
+    frame->position = missing(claims);
+    frame->generation = claims->generation;
+    if (claims->pending != 0)
+        send_commit(claims, actions);
+    for (size_t i = 0; i < claims->credit.room; i++) {
+        struct hr_credit_worker *worker = &claims->credit.workers[i];
+
+        if (worker->peer == 0)
+            continue;
+        if (!worker->welcomed)
+            hello(claims, worker->peer, actions);
+        hr__credit_remind(worker, &use, actions);
+    }
+}
+
+/* ---- joining ---- */
+
+static enum hr_claims_do stop(struct hr_claims *claims, enum hr_err code, const char *why)
+{
+    claims->state = HR_CLAIMS_REPLACED;
+    hr__fail(&claims->error, code, "the dispatcher refuses this client: %s", why);
+    return HR_CLAIMS_STOP;
+}
+
+/* Which of the trainer's checkpoints counts. */
+static enum hr_claims_do resolve(struct hr_claims *claims, uint64_t committed)
+{
+    const struct hr_claims_options *o = &claims->options;
+
+    claims->resolved = true;
+    claims->committed = committed;
+    if (HR_MUTANT(CHECKPOINT_FIRST)) {
+        claims->committed = o->saved;
+        return HR_CLAIMS_NOTHING;
+    }
+    if (committed == o->saved)
+        return o->aside != 0 ? HR_CLAIMS_KEEP : HR_CLAIMS_NOTHING;
+    if (committed == o->aside)
+        return HR_CLAIMS_RENAME;
+    return stop(claims, HR_ERR_STATE,
+                "its checkpoint is not the one that was committed last");
+}
+
+static enum hr_claims_do welcome(struct hr_claims *claims, const struct hr_frame *frame,
+                                 struct hr_actions *actions)
+{
+    enum hr_claims_do what = HR_CLAIMS_NOTHING;
+
+    if (frame->u.welcome.nonce != claims->options.nonce || frame->generation == 0 ||
+        claims->state == HR_CLAIMS_REPLACED)
+        return HR_CLAIMS_NOTHING;
+    if (claims->generation != 0 && claims->generation != frame->generation)
+        return stop(claims, HR_ERR_CANCELLED, "it was evicted");
+    if (!claims->resolved)
+        what = resolve(claims, frame->u.welcome.committed);
+    if (what == HR_CLAIMS_STOP)
+        return what;
+    claims->state = HR_CLAIMS_JOINED;
+    claims->generation = frame->generation;
+    for (size_t i = 0; i < claims->credit.room; i++)
+        if (claims->credit.workers[i].peer != 0)
+            join(claims, &claims->credit.workers[i], actions);
+    give_credit(claims, actions);
+    if (claims->pending != 0)
+        send_commit(claims, actions);
+    return what;
+}
+
+/* ---- ranges ---- */
+
+static void remove_claim(struct hr_claims *claims, uint32_t i)
+{
+    claims->count--;
+    memmove(&claims->claims[i], &claims->claims[i + 1],
+            (claims->count - i) * sizeof claims->claims[0]);
+}
+
+/* A range that is known keeps its place. */
+static void claim_range(struct hr_claims *claims, struct hr_frame_range range)
+{
+    uint32_t i = 0;
+
+    while (i < claims->count && claims->claims[i].until < range.until)
+        i++;
+    if ((i < claims->count && claims->claims[i].until == range.until) ||
+        claims->count == HR_FRAME_RANGES_MAX)
+        return;
+    memmove(&claims->claims[i + 1], &claims->claims[i],
+            (claims->count - i) * sizeof claims->claims[0]);
+    claims->claims[i] =
+        (struct hr_claim){range.from, range.from, range.from, range.from, range.until};
+    claims->count++;
+}
+
+static enum hr_claims_do committed(struct hr_claims *claims, const struct hr_frame *frame)
+{
+    if (claims->pending == 0 || frame->u.commit.id != claims->pending)
+        return HR_CLAIMS_NOTHING;
+    claims->committed = claims->pending;
+    claims->pending = 0;
+    for (uint32_t i = claims->count; i-- > 0;) {
+        claims->claims[i].committed = claims->claims[i].pending;
+        if (claims->claims[i].committed == claims->claims[i].until)
+            remove_claim(claims, i);
+    }
+    return HR_CLAIMS_RENAME;
+}
+
+static enum hr_claims_do refused(struct hr_claims *claims, const struct hr_frame *frame)
+{
+    if (frame->u.error.code == HR_ERR_STATE) { /* on the next connection, again */
+        claims->state = claims->generation == 0 ? HR_CLAIMS_REFUSED : HR_CLAIMS_APART;
+        return HR_CLAIMS_NOTHING;
+    }
+    return stop(claims, frame->u.error.code, frame->u.error.text);
+}
+
+enum hr_claims_do
+hr__claims_frame(struct hr_claims *claims, hr_peer peer, const struct hr_frame *frame,
+                 struct hr_actions *actions)
+{
+    struct hr_credit_worker *worker = hr__credit_find(&claims->credit, peer);
+
+    if (worker != NULL && frame->type == HR_FRAME_WELCOME)
+        worker->welcomed = frame->generation == claims->generation;
+    if (peer != claims->dispatcher)
+        return HR_CLAIMS_NOTHING;
+    if (frame->type == HR_FRAME_WELCOME)
+        return welcome(claims, frame, actions);
+    if (frame->type == HR_FRAME_ERROR)
+        return refused(claims, frame);
+    if (claims->state != HR_CLAIMS_JOINED || frame->generation != claims->generation)
+        return HR_CLAIMS_NOTHING;
+    if (frame->type == HR_FRAME_COMMITTED)
+        return committed(claims, frame);
+    for (uint32_t i = 0; frame->type == HR_FRAME_BIND && i < frame->count; i++)
+        claim_range(claims, frame->u.lease.ranges[i]);
+    return HR_CLAIMS_NOTHING;
+}
+
+/* ---- records ---- */
+
+/* The claim that waits for a position of the frame; NULL if none does. */
+static struct hr_claim *find(struct hr_claims *claims, const struct hr_frame *frame)
+{
+    for (uint32_t i = 0; i < claims->count; i++) {
+        struct hr_claim *claim = &claims->claims[i];
+
+        if (claim->received < claim->until && frame->position <= claim->received &&
+            claim->received - frame->position < frame->count)
+            return claim;
+    }
+    return NULL;
+}
+
+void hr__claims_data(struct hr_claims *claims, hr_peer peer, const struct hr_frame *frame,
+                     size_t bytes, void *payload, bool *ret_kept,
+                     struct hr_actions *actions)
+{
+    struct hr_credit_worker *worker = hr__credit_find(&claims->credit, peer);
+    struct hr_claim *claim = NULL;
+
+    *ret_kept = false;
+    if (worker == NULL)
+        return;
+    worker->received += bytes;
+    worker->silent = false;
+    if (frame->generation == claims->generation &&
+        claims->piece_count < claims->options.pieces_max)
+        claim = find(claims, frame);
+    if (claim != NULL) {
+        size_t at = (claims->first + claims->piece_count) % claims->options.pieces_max;
+        uint64_t end = frame->position + frame->count;
+
+        end = end < claim->until ? end : claim->until;
+        claims->pieces[at] = (struct hr_claim_piece){
+            claim->received, (uint32_t)(end - claim->received),
+            (uint32_t)(claim->received - frame->position), bytes, payload};
+        claims->piece_count++;
+        claims->bytes += bytes;
+        claim->received = end;
+        *ret_kept = true;
+    }
+    give_credit(claims, actions);
+}
+
+bool hr__claims_take(struct hr_claims *claims, struct hr_claim_piece *ret_piece,
+                     struct hr_actions *actions)
+{
+    if (claims->piece_count == 0)
+        return false;
+    *ret_piece = pull(claims);
+    for (uint32_t i = 0; i < claims->count; i++) {
+        struct hr_claim *claim = &claims->claims[i];
+
+        if (claim->taken < claim->until && ret_piece->position == claim->taken)
+            claim->taken += ret_piece->count;
+    }
+    give_credit(claims, actions);
+    return true;
+}

@@ -1,0 +1,102 @@
+/*
+ * svc/claim.h - a consumer among independent ones (svc/bind.h): what it was given, and
+ * its two-step commit.
+ *
+ * BIND says which ranges are this consumer's; of each it accepts records in order from
+ * where it stands. A checkpoint is committed in three steps, so that trainer and
+ * dispatcher agree after any crash on which one counts: the trainer writes checkpoint
+ * n + 1 aside, durable, with its own state; COMMIT tells the dispatcher, which journals
+ * it; on the answer the trainer renames it. When it starts again it may have checkpoint n
+ * and, aside, n + 1: WELCOME tells which of them counts.
+ *
+ * A consumer that was evicted or replaced is refused for good: its process starts again
+ * from its committed checkpoint, with a new nonce. A state machine like svc/client.h.
+ */
+#ifndef HR_SVC_CLAIM_H
+#define HR_SVC_CLAIM_H
+
+#include "svc/credit.h"
+
+enum hr_claims_state {
+    HR_CLAIMS_APART,    /* no dispatcher, or it has not answered */
+    HR_CLAIMS_JOINED,   /* has a generation */
+    HR_CLAIMS_REFUSED,  /* the rank is held by another that is alive; tries again */
+    HR_CLAIMS_REPLACED, /* start again from the committed checkpoint: see `error` */
+};
+
+struct hr_claims_options {
+    uint64_t job, nonce;
+    uint32_t rank;
+    uint64_t saved, aside; /* numbers of the checkpoints there are; 0: none */
+    size_t workers_max, pieces_max;
+    uint64_t budget; /* bytes held and on their way */
+    uint64_t beat_ns;
+};
+
+struct hr_claim {
+    uint64_t committed, pending, taken, received, until; /* positions, ascending */
+};
+
+/* Records that were received and not taken. */
+struct hr_claim_piece {
+    uint64_t position;
+    uint32_t count, skip; /* positions of the frame before them */
+    size_t bytes;
+    void *payload;
+};
+
+struct hr_claims {
+    struct hr_claims_options options;
+    enum hr_claims_state state;
+    uint32_t generation;
+    uint64_t committed; /* number of the checkpoint that counts */
+    bool resolved;      /* that is known */
+    uint64_t pending;   /* number of the checkpoint in COMMIT, or 0 */
+    hr_peer dispatcher;
+    uint64_t told_ns, bytes;
+    struct hr_claim claims[HR_FRAME_RANGES_MAX]; /* ascending */
+    uint32_t count;
+    struct hr_claim_piece *pieces; /* ring, in order of receipt */
+    size_t first, piece_count;
+    struct hr_credit credit;
+    struct hr_error error;
+};
+
+/* HR_ERR_MEMORY. Finish it also after failure, and after dropping all pieces. */
+HR_CHECK enum hr_err
+hr__claims_init(struct hr_claims *claims, const struct hr_claims_options *options,
+                struct hr_error *reterr);
+void hr__claims_finish(struct hr_claims *claims);
+/* The payload of a piece that is held, which is forgotten; NULL: none is. */
+void *hr__claims_drop(struct hr_claims *claims);
+
+/* Events, as in svc/client.h. */
+void hr__claims_connected(struct hr_claims *claims, hr_peer peer, enum hr_frame_role role,
+                          uint64_t now, struct hr_actions *actions);
+void hr__claims_lost(struct hr_claims *claims, hr_peer peer);
+void hr__claims_tick(struct hr_claims *claims, uint64_t now, struct hr_actions *actions);
+
+/* What the trainer must do after a message, before the next event. */
+enum hr_claims_do {
+    HR_CLAIMS_NOTHING,
+    HR_CLAIMS_KEEP,   /* what lies aside does not count: remove it */
+    HR_CLAIMS_RENAME, /* what lies aside counts */
+    HR_CLAIMS_STOP,   /* start again; at first join: `error` */
+};
+enum hr_claims_do
+hr__claims_frame(struct hr_claims *claims, hr_peer peer, const struct hr_frame *frame,
+                 struct hr_actions *actions);
+
+/* DATA. If *ret_kept the payload belongs to the claims until it was taken. */
+void hr__claims_data(struct hr_claims *claims, hr_peer peer, const struct hr_frame *frame,
+                     size_t bytes, void *payload, bool *ret_kept,
+                     struct hr_actions *actions);
+
+/* The records to take next: all that is left of a piece. */
+bool hr__claims_take(struct hr_claims *claims, struct hr_claim_piece *ret_piece,
+                     struct hr_actions *actions);
+
+/* The trainer has written the next checkpoint aside. Not while one is pending. */
+void hr__claims_commit(struct hr_claims *claims, struct hr_actions *actions);
+
+#endif
