@@ -243,7 +243,9 @@ void sim_crash(struct sim *sim, int proc)
     sim_trace(sim, "crash %s", name_of(proc, text));
     sim->crashes++;
     sim->procs[proc].alive = false;
-    sim->procs[proc].back_at_ns = sim->now + SIM_MS * sim_below(sim, 60);
+    sim->procs[proc].back_at_ns = sim->now;
+    if (sim_below(sim, 2) == 0)
+        sim->procs[proc].back_at_ns += SIM_MS * sim_below(sim, 60);
     sim->actions.count = 0;
     for (uint32_t i = 1; i <= sim->top; i++) {
         struct sim_conn *conn = &sim->conns[i];
@@ -369,6 +371,7 @@ static bool deliver(struct sim *sim)
 
         if (!conn->used || conn->gone[side] ||
             (conn->to[side].count == 0 && conn->open) ||
+            (!conn->open && !sim->quiet && happens(sim, sim->shape.late)) ||
             is_blocked(sim, conn->side[0], conn->side[1]))
             continue;
         if (conn->to[side].count > 0)
@@ -535,12 +538,14 @@ static void draw(struct sim *sim)
     s->faulty_steps = 20 + sim_below(sim, 250);
     s->any_order = sim_below(sim, 4) == 0;
     s->roll_back = sim_below(sim, 3) == 0;
+    s->late = sim_below(sim, 2) * 9500;
+    s->silent_ms = 100 + sim_below(sim, 100);
     if (sim_below(sim, 2) == 0) {
         s->single_crash = 1 + sim_below(sim, s->faulty_steps);
     } else {
         s->crash = 50 + sim_below(sim, 500);
         s->cut = 100;
-        s->between = sim_below(sim, 2) * 50;
+        s->between = sim_below(sim, 3) * 100;
         s->block = sim_below(sim, 2) * 100;
         s->forget = sim_below(sim, 2) * 100;
         s->lose = sim_below(sim, 4) == 0 ? 200 : 0;

@@ -70,6 +70,8 @@ struct sim_shape {
     uint32_t single_crash; /* step of the only crash, or 0 */
     uint32_t resize;       /* step at which the clients change their number, or 0 */
     uint32_t forget;       /* spurious evictions, per 10,000 */
+    uint32_t late;         /* what remains of a dead connection waits, per 10,000 */
+    uint32_t silent_ms;    /* a peer that is not heard is taken for lost */
     bool any_order, roll_back;
 };
 
@@ -115,7 +117,7 @@ struct sim {
     uint32_t row_count, row_room;
 };
 
-extern const struct sim_design sim_a;
+extern const struct sim_design sim_a, sim_b;
 
 /* Runs a schedule. False when an invariant was broken: sim->failure. */
 bool sim_run(struct sim *sim, const struct sim_design *design, uint64_t seed,

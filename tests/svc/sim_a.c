@@ -134,7 +134,8 @@ static void start_dispatcher(struct sim *sim)
                                              .ttl_ns = 120 * SIM_MS,
                                              .served_ns = 60 * SIM_MS,
                                              .hedge_ns = 40 * SIM_MS,
-                                             .silent_ns = 150 * SIM_MS};
+                                             .silent_ns =
+                                                 (uint64_t)sim->shape.silent_ms * SIM_MS};
     const struct hr_lease_job_options job = {.id = SIM_JOB,
                                              .end = sim->shape.end,
                                              .split = sim->shape.split,
@@ -152,7 +153,7 @@ static void start_dispatcher(struct sim *sim)
 static void start_client(struct sim *sim, int proc)
 {
     const struct hr_client_options options = {.nonce = hr__rng_u64(&sim->rng) | 1,
-                                              .workers_max = SIM_WORKERS,
+                                              .workers_max = sim->shape.workers,
                                               .beat_ns = 20 * SIM_MS};
     struct trainer *t = trainer_of(sim, proc);
     struct hr_error error = {0};
@@ -258,6 +259,8 @@ static void tick(struct sim *sim, int proc)
         hr__lease_tick(&get(sim)->dispatcher, sim->now, &sim->actions);
     else if (sim_is_worker(proc))
         hr__serve_tick(&get(sim)->workers[proc - SIM_WORKER], sim->now, &sim->actions);
+    else if (trainer_of(sim, proc)->client.state == HR_CLIENT_REPLACED)
+        sim_crash(sim, proc); /* whoever started it starts it again */
     else
         hr__client_tick(&trainer_of(sim, proc)->client, sim->now, &sim->actions);
 }

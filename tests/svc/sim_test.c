@@ -2,7 +2,7 @@
  * tests/svc/sim_test.c - random schedules of the whole service, and protocols that were
  * found wrong.
  *
- *   sim_test [--design A] [--schedules N] [--seed S] [--verbose]
+ *   sim_test [--design A|B] [--schedules N] [--seed S] [--verbose]
  *
  * Without --seed the seeds start at a drawn one; the first that fails is printed with the
  * command that replays it. With --seed and --verbose one schedule is run and traced.
@@ -31,17 +31,22 @@ static const struct mutant {
     const struct sim_design *design;
     const char *name;
 } mutants[] = {
-    {HR_MUTANT_DONE_WHEN_LEASED,     &sim_a, "F1 a split is done when it is leased"           },
-    {HR_MUTANT_DONE_WHEN_FINISHED,   &sim_a, "F2 a split is done when it was sent"            },
-    {HR_MUTANT_ACK_ON_RECEIPT,       &sim_a, "F3 received is acknowledged, and restarts there"},
-    {HR_MUTANT_NO_FILTER,            &sim_a, "F4 no filter by position"                       },
-    {HR_MUTANT_RESTART_FROM_ACK,     &sim_a, "F5 restarts where it acknowledged"              },
-    {HR_MUTANT_FILTER_BY_SPLIT,      &sim_a, "F6 filters whole splits"                        },
-    {HR_MUTANT_OTHER_ORDER_IN_SPLIT, &sim_a, "F7 another order in a split"                    },
-    {HR_MUTANT_CLIENT_COUNTS,        &sim_a, "F8 frames without positions"                    },
+    {HR_MUTANT_DONE_WHEN_LEASED,       &sim_a, "F1 a split is done when it is leased"           },
+    {HR_MUTANT_DONE_WHEN_FINISHED,     &sim_a, "F2 a split is done when it was sent"            },
+    {HR_MUTANT_ACK_ON_RECEIPT,         &sim_a, "F3 received is acknowledged, and restarts there"},
+    {HR_MUTANT_NO_FILTER,              &sim_a, "F4 no filter by position"                       },
+    {HR_MUTANT_RESTART_FROM_ACK,       &sim_a, "F5 restarts where it acknowledged"              },
+    {HR_MUTANT_FILTER_BY_SPLIT,        &sim_a, "F6 filters whole splits"                        },
+    {HR_MUTANT_OTHER_ORDER_IN_SPLIT,   &sim_a, "F7 another order in a split"                    },
+    {HR_MUTANT_CLIENT_COUNTS,          &sim_a, "F8 frames without positions"                    },
+    {HR_MUTANT_BIND_AFTER_LEASE,       &sim_b, "F9 bindings are journalled after the lease"     },
+    {HR_MUTANT_EVICT_SAME_GENERATION,  &sim_b, "F10 eviction without generations"               },
+    {HR_MUTANT_REJOIN_SAME_GENERATION, &sim_b, "F11 a generation outlives its client"           },
+    {HR_MUTANT_CHECKPOINT_FIRST,       &sim_b, "F12 the checkpoint first, then the dispatcher"  },
+    {HR_MUTANT_JOURNAL_TAIL_LOST,      &sim_b, "F13 the journal loses its tail"                 },
 };
 
-static const struct sim_design *const designs[] = {&sim_a};
+static const struct sim_design *const designs[] = {&sim_a, &sim_b};
 #define DESIGNS (sizeof designs / sizeof designs[0])
 
 struct options {
@@ -158,7 +163,7 @@ int main(int argc, char **argv)
     if (count != NULL)
         options.schedules = (uint32_t)strtoul(count, NULL, 10);
     if (!parse(argc, argv, &options)) {
-        fprintf(stderr, "usage: sim_test [--design A] [--schedules N] [--seed S] "
+        fprintf(stderr, "usage: sim_test [--design A|B] [--schedules N] [--seed S] "
                         "[--verbose]\n");
         return 2;
     }
