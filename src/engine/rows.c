@@ -5,7 +5,6 @@
  */
 #include "engine/run.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Records of one call. Values that have no column wait in the arena meanwhile. */
@@ -46,7 +45,7 @@ bool hr__program_rows(struct hr_program *p)
 
 /* ---- running ---- */
 
-/* Those of the pass before one that another world did. */
+/* Records of the next call: from the first on, up to one that another world did. */
 static uint32_t count_rows(const struct hr_pass *pass)
 {
     const struct hr_program *p = &pass->stage->program;

@@ -435,16 +435,18 @@ static void run_one(struct hr_pass *pass)
 static void run_straight(struct hr_pass *pass)
 {
     struct hr_pass rest = *pass;
-    uint32_t end = pass->at + pass->count;
+    uint32_t end = pass->at + pass->count, most = pass->count;
     bool by_rows = pass->stage->program.row_results != NULL && pass->attempt == 0 &&
                    !pass->runner->engine->options.trace;
 
     aim_sampler(pass);
     while (rest.at < end && !hr__pass_stopped(&rest)) {
-        rest.count = end - rest.at;
         if (by_rows) {
-            uint32_t done = hr__run_rows(&rest);
+            uint32_t done;
 
+            rest.count = end - rest.at < most ? end - rest.at : most;
+            done = hr__run_rows(&rest);
+            most = done > 0 ? 2 * done : 4; /* bad records may follow each other */
             rest.at += done;
             if (done > 0)
                 continue;

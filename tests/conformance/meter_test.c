@@ -304,6 +304,55 @@ TEST(every_kind_of_node_reports)
     }
 }
 
+static const char *write_numbers(int count)
+{
+    static char path[512];
+    char head[128] = "\x93NUMPY\x01";
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/numbers.npy", check_temp_dir());
+    file = fopen(path, "wb");
+    CHECK(file != NULL);
+    head[8] = 118; /* bytes of the text that follows */
+    snprintf(head + 10, sizeof head - 10,
+             "{'descr': '<i8', 'fortran_order': False, 'shape': (%d,)}", count);
+    memset(head + strlen(head + 10) + 10, ' ', sizeof head - strlen(head + 10) - 10);
+    head[sizeof head - 1] = '\n';
+    CHECK(fwrite(head, sizeof head, 1, file) == 1);
+    for (int64_t i = 0; i < count; i++)
+        CHECK(fwrite(&i, sizeof i, 1, file) == 1);
+    CHECK(fclose(file) == 0);
+    return path;
+}
+
+TEST(records_made_at_once_are_charged_to_their_source)
+{
+    struct outcome_job job;
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n  - source.npy: {path: '%s'}\n"
+             "  - order.shuffle: {}\n  - batch.stack: {size: 1000}\n",
+             write_numbers(100000));
+    job = outcome_job_text(text);
+    job.options.epochs = 3;
+    for (int threads = 0; threads <= 2; threads += 2) {
+        const struct hr_node_stats *source;
+        struct measured m;
+
+        outcome_job_threads(&job, threads);
+        m = measure(&job);
+        source = node(&m, "source.npy");
+        CHECK_EQ_INT(source->records, 300000);
+        CHECK_EQ_INT(node(&m, "order.shuffle")->records, 300000);
+        CHECK_WITHIN(0.001, source->bytes_written, 8 * 300000);
+        CHECK_WITHIN(0.001, node(&m, "batch.stack")->bytes_read, 8 * 300000);
+        CHECK(source->seconds > node(&m, "order.shuffle")->seconds);
+        CHECK(node(&m, "order.shuffle")->seconds > 0 && source->record_ns > 0);
+        check_sum("rows", &m);
+    }
+}
+
 /* The consumer has the last batch before the thread that output it has counted it. */
 TEST(at_the_end_everything_is_counted)
 {
