@@ -54,6 +54,13 @@ static void read_rows(struct hr_arrow_files *files)
                 read_cell(&files->columns.items[k], &cell);
             else if (error.message[0] == '\0')
                 abort();
+            if (files->columns.items[k].kind == HR_ARROW_NUMBER ||
+                files->columns.items[k].kind == HR_ARROW_VECTOR) {
+                uint64_t rows;
+
+                hr__arrow_files_run(files, &row, k, &cell, &rows);
+                read_cell(&files->columns.items[k], &cell);
+            }
         }
         hr_buffer_unref(row.buffer);
     }

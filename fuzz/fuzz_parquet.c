@@ -39,6 +39,23 @@ read_cell(const struct hr_arrow_column *column, const struct hr_arrow_cell *cell
     free(to);
 }
 
+/* The numbers that lie side by side from the row on, the first of which is its cell. */
+static void read_run(struct hr_parquet_files *files, struct hr_parquet_row *row, size_t k,
+                     const struct hr_arrow_cell *cell)
+{
+    const struct hr_arrow_column *column = &files->columns.items[k];
+    struct hr_error error = {0};
+    struct hr_arrow_cell run;
+    uint64_t rows;
+
+    if (column->kind != HR_ARROW_NUMBER)
+        return;
+    if (hr__parquet_files_run(files, row, k, &run, &rows, &error) != HR_OK ||
+        (rows == 0) != cell->is_null || run.count != (int64_t)rows)
+        abort();
+    read_cell(column, &run);
+}
+
 static void read_rows(struct hr_parquet_files *files)
 {
     for (uint64_t i = 0; i < files->records && i < 200; i++) {
@@ -51,10 +68,12 @@ static void read_rows(struct hr_parquet_files *files)
             struct hr_arrow_cell cell;
             struct hr_buffer *owner;
 
-            if (hr__parquet_files_cell(files, &row, k, &cell, &owner, &error) == HR_OK)
+            if (hr__parquet_files_cell(files, &row, k, &cell, &owner, &error) == HR_OK) {
                 read_cell(&files->columns.items[k], &cell);
-            else
+                read_run(files, &row, k, &cell);
+            } else {
                 check_error(&error);
+            }
         }
         hr__parquet_row_finish(&row);
     }
@@ -120,6 +139,12 @@ static void read_page(const uint8_t *data, size_t bytes)
                 read_cell(&column, &cell);
             else
                 check_error(&error);
+            if (column.kind == HR_ARROW_NUMBER) {
+                uint64_t rows;
+
+                hr__parquet_run(&column, &page, i, &cell, &rows);
+                read_cell(&column, &cell);
+            }
         }
     hr__parquet_page_finish(&page);
 }

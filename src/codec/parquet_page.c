@@ -835,7 +835,8 @@ void hr__parquet_run(const struct hr_arrow_column *column,
     while (page->present != NULL && rows < most &&
            page->present[row + rows] == HR_PARQUET_YES)
         rows++;
-    *ret_cell = (struct hr_arrow_cell){.count = (int64_t)rows,
-                                       .data = page->data + row * element_bytes(column)};
+    *ret_cell = (struct hr_arrow_cell){.count = (int64_t)rows};
+    if (rows > 0)
+        ret_cell->data = page->data + row * element_bytes(column);
     *ret_rows = rows;
 }
