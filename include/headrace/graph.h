@@ -127,7 +127,7 @@ struct hr_field_info {
     bool ragged;
     bool text; /* byte strings that are meant as UTF-8; not checked */
     int ndim;
-    int64_t dims[HR_MAX_DIMS];          /* -1: unknown before data is read */
+    int64_t dims[HR_MAX_DIMS]; /* ndim of them; -1: unknown before data is read */
     const char *dim_names[HR_MAX_DIMS]; /* "height"; "" if unnamed */
     const char *const *classes;         /* names of class numbers, the graph's; or NULL */
     size_t class_count;                 /* 0 if the field holds no classes with names */
