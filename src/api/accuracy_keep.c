@@ -163,7 +163,8 @@ hr_prediction_keep(struct hr_prediction *prediction, int64_t records, const char
     measure(prediction, records, &measured);
     if (ret_measured != NULL)
         *ret_measured = measured;
-    if (measured.seconds < LEAST_SECONDS || records <= 0)
+    if (measured.seconds < LEAST_SECONDS || records <= 0 ||
+        prediction->cost.rate == HUGE_VAL)
         return HR_OK;
     hr__str_init(&line);
     print_pair(prediction, &measured, name, &line);

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define RATE_MAX 1e15  /* predicted; more is no prediction */
 #define WARM_BATCHES 3 /* the default budget's number of batches in flight */
 
 struct instant {
@@ -379,7 +380,8 @@ static void keep_prediction(struct run *run)
     if (hr_prediction_keep(run->prediction, (int64_t)result->steady_records,
                            result->graph_path, &result->measured, &error) != HR_OK)
         fprintf(stderr, "headrace: the measurement is not kept: %s\n", error.message);
-    result->predicted = result->measured.records > 0;
+    result->predicted =
+        result->measured.records > 0 && result->prediction.rate < RATE_MAX;
 }
 
 static void report(struct run *run, int code)

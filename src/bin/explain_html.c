@@ -286,7 +286,7 @@ static void put_row(FILE *out, const struct explain_predictions *p, int row)
         hr_prediction_info(p->columns[i].prediction, &info);
         if (row == 0)
             snprintf(full, sizeof(full), "%s",
-                     term_count(text, sizeof(text), (uint64_t)(info.rate + 0.5)));
+                     explain_rate(info.rate, text, sizeof(text)));
         else if (row == 1)
             snprintf(full, sizeof(full), "%s",
                      term_seconds(text, sizeof(text), info.cpu_ns * 1e-9));
@@ -324,13 +324,13 @@ static void put_decision(FILE *out, const struct explain_decision *d)
 
     fprintf(out, "<tr><th scope=\"row\">%s</th>", d->what);
     put_cell(out, d->chosen);
-    put_cell(out, term_count(rate, sizeof(rate), (uint64_t)(d->rate + 0.5)));
+    put_cell(out, explain_rate(d->rate, rate, sizeof(rate)));
     put_cell(out, d->runner_up[0] != '\0' ? d->runner_up : "-");
     if (d->runner_up[0] == '\0') {
         fputs("<td>-</td><td>-</td></tr>\n", out);
         return;
     }
-    put_cell(out, term_count(rate, sizeof(rate), (uint64_t)(d->runner_rate + 0.5)));
+    put_cell(out, explain_rate(d->runner_rate, rate, sizeof(rate)));
     snprintf(text, sizeof(text), "%.2fx", d->rate / d->runner_rate);
     put_cell(out, text);
     fputs("</tr>\n", out);

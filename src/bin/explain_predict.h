@@ -43,7 +43,8 @@ int explain_what_if(const struct cli_params *given, const char *const *words,
 int explain_predict(struct hr_graph *graph, const struct explain_options *options,
                     const struct cli_rest *rest);
 
-/* explain_print.c */
+/* explain_print.c. A rate in records/s, "-" for one without limit; returns `text`. */
+const char *explain_rate(double rate, char *text, size_t room);
 void explain_print(const struct explain_predictions *predictions);
 void explain_print_json(const struct explain_predictions *predictions);
 

@@ -8,6 +8,15 @@
 #include <string.h>
 
 #define COLUMN 26
+#define RATE_MAX 1e15 /* more is no limit */
+
+const char *explain_rate(double rate, char *text, size_t room)
+{
+    if (rate < RATE_MAX)
+        return term_count(text, room, (uint64_t)(rate + 0.5));
+    snprintf(text, room, "-");
+    return text;
+}
 
 typedef const char *
 cell_fn(const struct hr_prediction_info *info, char *text, size_t room);
@@ -15,7 +24,7 @@ cell_fn(const struct hr_prediction_info *info, char *text, size_t room);
 static const char *
 rate_cell(const struct hr_prediction_info *info, char *text, size_t room)
 {
-    return term_count(text, room, (uint64_t)(info->rate + 0.5));
+    return explain_rate(info->rate, text, room);
 }
 
 static const char *
@@ -83,10 +92,8 @@ static void print_limits(const struct explain_predictions *p, int width)
         for (size_t i = 0; i < p->column_count; i++) {
             char text[32] = "-";
 
-            if (hr_prediction_limit(p->columns[i].prediction, at, &limit, &rate) ==
-                    HR_OK &&
-                rate < 1e15)
-                term_count(text, sizeof(text), (uint64_t)(rate + 0.5));
+            if (hr_prediction_limit(p->columns[i].prediction, at, &limit, &rate) == HR_OK)
+                explain_rate(rate, text, sizeof(text));
             printf(" %*s", COLUMN, text);
         }
         putchar('\n');
@@ -225,7 +232,7 @@ static void json_column(struct json *json, const struct explain_column *column)
     hr_prediction_info(column->prediction, &info);
     json_open(json, NULL, '{');
     json_text(json, "title", column->title);
-    json_double(json, "rate", info.rate);
+    json_perhaps(json, "rate", info.rate);
     json_double(json, "cpu_ns", info.cpu_ns);
     json_double(json, "busy", info.busy);
     json_i64(json, "threads", info.threads);
@@ -258,7 +265,7 @@ void explain_print_json(const struct explain_predictions *p)
         json_open(&json, NULL, '{');
         json_text(&json, "what", d->what);
         json_text(&json, "chosen", d->chosen);
-        json_double(&json, "rate", d->rate);
+        json_perhaps(&json, "rate", d->rate);
         json_text(&json, "runner_up", d->runner_up[0] != '\0' ? d->runner_up : NULL);
         json_perhaps(&json, "runner_up_rate", d->runner_rate);
         json_close(&json, '}');

@@ -20,12 +20,11 @@ struct costing {
     const struct hr_cost_fact *facts;
     const struct hr_cost_machine *machine;
     struct hr_cost *cost;
-    double cpu_ns;      /* of everything */
-    double carry_ns;    /* of threads, with waits, without worker processes */
-    double process_ns;  /* of worker processes */
-    double carried_ns;  /* of threads with a worker process: overlapped or one after the
-                           other */
-    double code_ns;     /* under the lock of user code */
+    double cpu_ns;     /* of everything */
+    double process_ns; /* of worker processes */
+    double carried_ns; /* of threads, with waits and their worker processes, overlapped or
+                          one after the other */
+    double code_ns;    /* under the lock of user code */
     double sequence_ns; /* of the slowest end of a stage */
     uint32_t code_node, sequence_node;
     double bytes; /* that sources read */
@@ -168,7 +167,6 @@ static void add_stage(struct costing *c, const struct hr_plan_stage *stage)
     add_steps(c, stage, &work);
     add_sequence(c, stage, &work);
     record_ns = work.thread_ns + work.wait_ns;
-    c->carry_ns += record_ns;
     c->process_ns += work.process_ns;
     c->carried_ns += stage->overlap_ns > 0 ? fmax(record_ns, work.process_ns)
                                            : record_ns + work.process_ns;
@@ -185,7 +183,6 @@ static void add_orders(struct costing *c)
             double ns = c->facts[i].records * c->facts[i].cpu_ns;
 
             charge(c, i, ns);
-            c->carry_ns += ns;
             c->carried_ns += ns;
         }
 }
@@ -210,11 +207,25 @@ static double delivered(const struct costing *c)
     return c->facts[graph->output].records * c->facts[graph->output].kept;
 }
 
-/* How much longer a record computes while `busy` cores do. */
-static double crowding(const struct hr_cost_machine *m, double busy)
+static double threads_of(const struct costing *c)
 {
-    return m->cores > 1 ? 1 + (m->crowd - 1) * (fmin(busy, m->cores) - 1) / (m->cores - 1)
-                        : 1;
+    return c->plan->threads > 0 ? c->plan->threads : 1;
+}
+
+/* Cores that threads and worker processes can use at once. */
+static double used_cores(const struct costing *c)
+{
+    double all = threads_of(c) * (c->process_ns > 0 ? 2 : 1);
+
+    return fmin(c->machine->cores, all);
+}
+
+/* How much longer a record computes while all these cores do. */
+static double crowding(const struct costing *c)
+{
+    const struct hr_cost_machine *m = c->machine;
+
+    return m->cores > 1 ? 1 + (m->crowd - 1) * (used_cores(c) - 1) / (m->cores - 1) : 1;
 }
 
 static double per_second(double count, double ns)
@@ -226,14 +237,11 @@ static double per_second(double count, double ns)
 static void set_rates(const struct costing *c, double *rates)
 {
     const struct hr_cost_machine *m = c->machine;
-    double threads = c->plan->threads > 0 ? c->plan->threads : 1;
-    double workers = c->process_ns > 0 ? threads : 0;
-    double cores = fmin(m->cores, threads + workers);
-    double more = crowding(m, cores);
+    double more = crowding(c);
 
-    rates[HR_COST_CORES] = per_second(cores, c->cpu_ns * more);
-    rates[HR_COST_THREADS] =
-        per_second(threads, c->carried_ns + (c->cpu_ns - c->process_ns) * (more - 1));
+    rates[HR_COST_CORES] = per_second(used_cores(c), c->cpu_ns * more);
+    rates[HR_COST_THREADS] = per_second(
+        threads_of(c), c->carried_ns + (c->cpu_ns - c->process_ns) * (more - 1));
     rates[HR_COST_SEQUENCE] = per_second(1, c->sequence_ns * more);
     rates[HR_COST_CODE] = per_second(1, c->code_ns * more);
     rates[HR_COST_DISK] = m->disk > 0 && c->bytes > 0 ? m->disk / c->bytes : HUGE_VAL;
@@ -303,9 +311,7 @@ static void name_limit(const struct costing *c)
 static void scale(const struct costing *c, double out)
 {
     struct hr_cost *cost = c->cost;
-    double threads = c->plan->threads > 0 ? c->plan->threads : 1;
-    double busy = fmin(c->machine->cores, threads + (c->process_ns > 0 ? threads : 0));
-    double more = crowding(c->machine, busy);
+    double more = crowding(c);
 
     for (uint32_t i = 0; i < c->plan->graph->count; i++) {
         cost->nodes[i].share = c->cpu_ns > 0 ? cost->nodes[i].cpu_ns / c->cpu_ns : 0;
