@@ -170,21 +170,30 @@ static void consider(struct explain_decision *d, const struct hr_prediction *pre
     snprintf(d->runner_up, sizeof(d->runner_up), "%s", name);
 }
 
+/* What another rule makes of the order, if that is one that was not seen yet. */
+static void consider_rule(const struct predicting *p, enum hr_rule rule, const char *name,
+                          struct explain_decision *d)
+{
+    struct hr_prediction *prediction = NULL;
+    struct hr_graph *graph = NULL;
+
+    if (predict_order(p, rule, NULL, &graph, &prediction, NULL) != HR_OK)
+        return;
+    if (!same_order(graph, p->graph) && !same_order(graph, chosen(p)->graph))
+        consider(d, prediction, name);
+    hr_prediction_free(prediction);
+    hr_graph_unref(graph);
+}
+
 static void decide_order(struct predicting *p)
 {
     struct explain_decision *d = decide(p, "order");
-    struct hr_prediction *prediction = NULL;
-    struct hr_graph *graph = NULL;
 
     snprintf(d->chosen, sizeof(d->chosen), "%s", chosen(p)->title);
     if (p->made->chosen > 0)
         consider(d, p->made->columns[0].prediction, "as written");
-    if (predict_order(p, HR_RULE_PECAN, NULL, &graph, &prediction, NULL) != HR_OK)
-        return;
-    if (!same_order(graph, p->graph) && !same_order(graph, chosen(p)->graph))
-        consider(d, prediction, "Pecan's rule");
-    hr_prediction_free(prediction);
-    hr_graph_unref(graph);
+    consider_rule(p, HR_RULE_PECAN, "Pecan's rule", d);
+    consider_rule(p, HR_RULE_CEDAR, "cedar's rule", d);
 }
 
 /* The same order, run in another way; NULL if it cannot be. */
