@@ -169,3 +169,22 @@ def test_photos_are_the_same_in_any_thread_and_through_files(pictures: pathlib.P
     assert whole_digest(pipe, threads=threads) == wanted
     again = hr.from_yaml(pipe.to_yaml(), trust=True)
     assert again == pipe and whole_digest(again, threads=1) == wanted
+
+
+@settings(SETTINGS, max_examples=max(5, SETTINGS.max_examples // 4))
+@given(st.one_of(photos(), numbers(code=True)), st.integers(0, 2))
+def test_an_optimized_order_gives_the_same_bytes(pictures: pathlib.Path, made: Any, threads: int) -> None:
+    pipe = made if isinstance(made, hr.Pipeline) else made(pictures)
+    if not run_or_refuse(pipe):
+        return
+    try:
+        fast = pipe.optimize(seconds=0.2, records=16, fresh=True)
+    except (hr.StateError, hr.StuckError):  # no record, or none in time
+        return
+    assert whole_digest(fast, seed=3, threads=threads) == whole_digest(pipe, seed=3, threads=threads)
+    loader = pipe.loader(seed=3, threads=threads, output="headrace", optimize=True)  # as measured and saved
+    live = _headrace.Digest()
+    for batch in loader:
+        _headrace.digest_batch(live, batch._batch)
+    assert live.hexdigest() == whole_digest(pipe, seed=3)
+    loader.close()
