@@ -1,5 +1,7 @@
 /*
- * svc/bind.c - binding splits to consumers, leasing them to workers, committing.
+ * svc/bind.c - the events of independent consumers: who is who, commits, evictions.
+ *
+ * bind_grant.c binds splits and leases them.
  */
 #include "svc/bind.h"
 
@@ -7,6 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "svc/bind_internal.h"
 #include "svc/mutant.h"
 
 /* ---- setup ---- */
@@ -42,49 +45,11 @@ void hr__bind_finish(struct hr_binder *binder)
 
 /* ---- splits ---- */
 
-static struct hr_bind_split *at(const struct hr_binder *binder, uint64_t number)
-{
-    return &binder->window[number % binder->options.window];
-}
-
-static uint64_t limit_of(const struct hr_binder *binder)
-{
-    uint64_t limit = binder->first + binder->options.window;
-
-    return limit < binder->splits ? limit : binder->splits;
-}
-
-static uint64_t size_of(const struct hr_binder *binder, uint64_t number)
-{
-    uint64_t from = number * binder->options.split, rest = binder->options.end - from;
-
-    return rest < binder->options.split ? rest : binder->options.split;
-}
-
-/* What of a split is not committed. */
-static struct hr_frame_range rest_of(const struct hr_binder *binder, uint64_t number)
-{
-    uint64_t from = number * binder->options.split;
-
-    return (struct hr_frame_range){from + at(binder, number)->committed,
-                                   from + size_of(binder, number)};
-}
-
-static void end_lease(struct hr_binder *binder, struct hr_bind_split *split)
-{
-    if (split->worker != 0 && !split->served)
-        binder->peers[split->worker].held--;
-    split->worker = 0;
-    if (split->served)
-        binder->consumers[split->owner - 1].waiting++;
-    split->served = false;
-}
-
 static void unbind(struct hr_binder *binder, struct hr_bind_split *split)
 {
     struct hr_bind_consumer *consumer = &binder->consumers[split->owner - 1];
 
-    end_lease(binder, split);
+    hr__bind_end_lease(binder, split);
     consumer->bound--;
     consumer->waiting--;
     split->owner = 0;
@@ -94,17 +59,11 @@ static void unbind(struct hr_binder *binder, struct hr_bind_split *split)
 static void advance(struct hr_binder *binder)
 {
     while (binder->first < binder->splits &&
-           at(binder, binder->first)->committed == size_of(binder, binder->first)) {
-        memset(at(binder, binder->first), 0, sizeof *binder->window);
+           hr__bind_at(binder, binder->first)->committed ==
+               hr__bind_size(binder, binder->first)) {
+        memset(hr__bind_at(binder, binder->first), 0, sizeof *binder->window);
         binder->first++;
     }
-}
-
-static void bind(struct hr_binder *binder, uint64_t number, uint32_t rank)
-{
-    at(binder, number)->owner = rank + 1;
-    binder->consumers[rank].bound++;
-    binder->consumers[rank].waiting++;
 }
 
 static void commit_range(struct hr_binder *binder, struct hr_frame_range range)
@@ -112,13 +71,13 @@ static void commit_range(struct hr_binder *binder, struct hr_frame_range range)
     while (range.from < range.until) {
         uint64_t number = range.from / binder->options.split;
         uint64_t begin = number * binder->options.split;
-        uint64_t end = begin + size_of(binder, number);
+        uint64_t end = begin + hr__bind_size(binder, number);
         uint64_t until = range.until < end ? range.until : end;
         struct hr_bind_split *split;
 
-        if (number >= limit_of(binder))
+        if (number >= hr__bind_limit(binder))
             return;
-        split = at(binder, number);
+        split = hr__bind_at(binder, number);
         if (number >= binder->first && until - begin > split->committed)
             split->committed = until - begin;
         if (number >= binder->first && until == end && split->owner != 0)
@@ -127,130 +86,19 @@ static void commit_range(struct hr_binder *binder, struct hr_frame_range range)
     }
 }
 
-/* ---- workers ---- */
-
-static hr_peer find_worker(const struct hr_binder *binder)
-{
-    hr_peer best = 0;
-
-    for (size_t i = 1; i <= binder->options.peers_max; i++) {
-        const struct hr_bind_peer *p = &binder->peers[i], *b = &binder->peers[best];
-
-        if (p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
-            (best == 0 || p->doubt < b->doubt ||
-             (p->doubt == b->doubt && p->held < b->held)))
-            best = (hr_peer)i;
-    }
-    return best;
-}
-
-static void lease(struct hr_binder *binder, uint64_t number, hr_peer worker, uint64_t now,
-                  struct hr_actions *actions)
-{
-    struct hr_bind_split *split = at(binder, number);
-    struct hr_frame *frame = hr__send(actions, worker, HR_FRAME_LEASE);
-    uint64_t ms = binder->options.ttl_ns / 1000000;
-
-    frame->count = 1;
-    frame->generation = binder->consumers[split->owner - 1].generation;
-    frame->job = binder->options.job;
-    frame->u.lease.rank = split->owner - 1;
-    frame->u.lease.ttl_ms = ms == 0 ? 1 : ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
-    frame->u.lease.ranges[0] = rest_of(binder, number);
-    split->worker = worker;
-    split->deadline_ns = now + binder->options.ttl_ns;
-    binder->peers[worker].held++;
-}
-
-/* ---- binding ---- */
-
-/* The consumer with the fewest splits that were not served and room for one more. */
-static bool find_consumer(const struct hr_binder *binder, uint32_t *ret_rank)
-{
-    bool found = false;
-
-    for (uint32_t i = 0; i < binder->options.consumers; i++) {
-        const struct hr_bind_consumer *c = &binder->consumers[i];
-
-        if (c->peer == 0 || c->waiting >= binder->options.ahead ||
-            c->bound >= HR_FRAME_RANGES_MAX ||
-            (found && c->waiting >= binder->consumers[*ret_rank].waiting))
-            continue;
-        *ret_rank = i;
-        found = true;
-    }
-    return found;
-}
-
-static void journal_bind(struct hr_binder *binder, uint32_t rank,
-                         struct hr_frame_range range, struct hr_actions *actions)
-{
-    struct hr_row *row = hr__journal(actions, HR_ROW_BIND, binder->options.job);
-
-    row->rank = rank;
-    row->generation = binder->consumers[rank].generation;
-    row->count = 1;
-    row->ranges[0] = range;
-}
-
-static void tell_bound(const struct hr_binder *binder, uint32_t rank,
-                       struct hr_frame_range range, struct hr_actions *actions)
-{
-    const struct hr_bind_consumer *consumer = &binder->consumers[rank];
-    struct hr_frame *frame = hr__send(actions, consumer->peer, HR_FRAME_BIND);
-
-    frame->count = 1;
-    frame->generation = consumer->generation;
-    frame->job = binder->options.job;
-    frame->u.lease.rank = rank;
-    frame->u.lease.ranges[0] = range;
-}
-
-/* Binds and leases while there are splits, consumers, workers and room for actions. */
-static void grant(struct hr_binder *binder, uint64_t now, struct hr_actions *actions)
-{
-    uint32_t rank = 0;
-
-    for (uint64_t n = binder->first; n < limit_of(binder); n++) {
-        struct hr_bind_split *split = at(binder, n);
-        hr_peer worker;
-
-        if (split->worker != 0 || split->committed == size_of(binder, n) ||
-            (split->owner != 0 && binder->consumers[split->owner - 1].peer == 0))
-            continue;
-        worker = find_worker(binder);
-        if (hr__actions_left(actions) < 4 || worker == 0)
-            return;
-        if (split->owner == 0) {
-            if (!find_consumer(binder, &rank))
-                continue;
-            bind(binder, n, rank);
-            if (HR_MUTANT(BIND_AFTER_LEASE))
-                lease(binder, n, worker, now, actions);
-            else
-                journal_bind(binder, rank, rest_of(binder, n), actions);
-            tell_bound(binder, rank, rest_of(binder, n), actions);
-            if (HR_MUTANT(BIND_AFTER_LEASE))
-                journal_bind(binder, rank, rest_of(binder, n), actions);
-        }
-        if (split->worker == 0)
-            lease(binder, n, worker, now, actions);
-    }
-}
-
 /* ---- consumers ---- */
 
 static void end_leases_of(struct hr_binder *binder, uint32_t rank, bool also_bindings)
 {
-    for (uint64_t n = binder->first; n < limit_of(binder); n++) {
-        struct hr_bind_split *split = at(binder, n);
+    for (uint64_t n = binder->first; n < hr__bind_limit(binder); n++) {
+        struct hr_bind_split *split = hr__bind_at(binder, n);
 
         if (split->owner != rank + 1)
             continue;
         if (also_bindings)
             unbind(binder, split);
         else
-            end_lease(binder, split);
+            hr__bind_end_lease(binder, split);
     }
 }
 
@@ -282,7 +130,7 @@ void hr__bind_evict(struct hr_binder *binder, uint32_t rank, uint64_t now,
     end_leases_of(binder, rank, true);
     if (!HR_MUTANT(EVICT_SAME_GENERATION))
         consumer->peer = 0;
-    grant(binder, now, actions);
+    hr__bind_grant(binder, now, actions);
 }
 
 /* Whether this incarnation may be the consumer; refuses it if not. */
@@ -323,9 +171,9 @@ tell_all_bound(const struct hr_binder *binder, uint32_t rank, struct hr_actions 
     frame->generation = consumer->generation;
     frame->job = binder->options.job;
     frame->u.lease.rank = rank;
-    for (uint64_t n = binder->first; n < limit_of(binder); n++)
-        if (at(binder, n)->owner == rank + 1)
-            frame->u.lease.ranges[frame->count++] = rest_of(binder, n);
+    for (uint64_t n = binder->first; n < hr__bind_limit(binder); n++)
+        if (hr__bind_at(binder, n)->owner == rank + 1)
+            frame->u.lease.ranges[frame->count++] = hr__bind_rest(binder, n);
 }
 
 static void
@@ -362,7 +210,7 @@ hello_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *fram
     answer->u.welcome.committed = consumer->committed;
     answer->u.welcome.window = binder->options.window * binder->options.split;
     tell_all_bound(binder, rank, actions);
-    grant(binder, now, actions);
+    hr__bind_grant(binder, now, actions);
 }
 
 /* ---- commits ---- */
@@ -375,10 +223,10 @@ may_commit(const struct hr_binder *binder, uint32_t rank, struct hr_frame_range 
         uint64_t number = range.from / binder->options.split;
         struct hr_frame_range rest;
 
-        if (number < binder->first || number >= limit_of(binder) ||
-            at(binder, number)->owner != rank + 1)
+        if (number < binder->first || number >= hr__bind_limit(binder) ||
+            hr__bind_at(binder, number)->owner != rank + 1)
             return false;
-        rest = rest_of(binder, number);
+        rest = hr__bind_rest(binder, number);
         if (range.from != rest.from)
             return false;
         range.from = range.until < rest.until ? range.until : rest.until;
@@ -435,7 +283,7 @@ static void commit(struct hr_binder *binder, hr_peer peer, uint32_t rank,
         commit_range(binder, frame->u.commit.ranges[i]);
     advance(binder);
     answer_commit(consumer, peer, actions);
-    grant(binder, now, actions);
+    hr__bind_grant(binder, now, actions);
 }
 
 /* ---- events ---- */
@@ -447,11 +295,11 @@ serve_again(struct hr_binder *binder, uint32_t rank, uint64_t position, uint64_t
     uint64_t number = position / binder->options.split;
     struct hr_bind_split *split;
 
-    if (number < binder->first || number >= limit_of(binder))
+    if (number < binder->first || number >= hr__bind_limit(binder))
         return;
-    split = at(binder, number);
+    split = hr__bind_at(binder, number);
     if (split->owner == rank + 1 && split->served && split->deadline_ns <= now)
-        end_lease(binder, split);
+        hr__bind_end_lease(binder, split);
 }
 
 static void
@@ -477,7 +325,7 @@ from_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *frame
         return;
     }
     serve_again(binder, rank, frame->position, now);
-    grant(binder, now, actions);
+    hr__bind_grant(binder, now, actions);
 }
 
 static void finished(struct hr_binder *binder, hr_peer peer, const struct hr_frame *frame,
@@ -487,9 +335,9 @@ static void finished(struct hr_binder *binder, hr_peer peer, const struct hr_fra
         uint64_t number = frame->u.lease.ranges[i].from / binder->options.split;
         struct hr_bind_split *split;
 
-        if (number < binder->first || number >= limit_of(binder))
+        if (number < binder->first || number >= hr__bind_limit(binder))
             continue;
-        split = at(binder, number);
+        split = hr__bind_at(binder, number);
         if (split->worker != peer || split->served ||
             binder->consumers[split->owner - 1].generation != frame->generation)
             continue;
@@ -499,7 +347,7 @@ static void finished(struct hr_binder *binder, hr_peer peer, const struct hr_fra
         binder->peers[peer].doubt = 0;
         binder->consumers[split->owner - 1].waiting--;
     }
-    grant(binder, now, actions);
+    hr__bind_grant(binder, now, actions);
 }
 
 static void
@@ -511,7 +359,7 @@ hello_worker(struct hr_binder *binder, hr_peer peer, const struct hr_frame *fram
     answer->u.welcome.nonce = frame->u.hello.nonce;
     binder->peers[peer].role = HR_FRAME_WORKER;
     binder->peers[peer].slots = frame->count;
-    grant(binder, now, actions);
+    hr__bind_grant(binder, now, actions);
 }
 
 void hr__bind_frame(struct hr_binder *binder, hr_peer peer, const struct hr_frame *frame,
@@ -543,10 +391,10 @@ static void forget(struct hr_binder *binder, hr_peer peer)
 {
     struct hr_bind_peer *p = &binder->peers[peer];
 
-    for (uint64_t n = binder->first; p->role == HR_FRAME_WORKER && n < limit_of(binder);
-         n++)
-        if (at(binder, n)->worker == peer)
-            end_lease(binder, at(binder, n));
+    for (uint64_t n = binder->first;
+         p->role == HR_FRAME_WORKER && n < hr__bind_limit(binder); n++)
+        if (hr__bind_at(binder, n)->worker == peer)
+            hr__bind_end_lease(binder, hr__bind_at(binder, n));
     if (p->role == HR_FRAME_CLIENT && binder->consumers[p->rank].peer == peer)
         binder->consumers[p->rank].peer = 0;
     memset(p, 0, sizeof *p);
@@ -556,18 +404,18 @@ void hr__bind_lost(struct hr_binder *binder, hr_peer peer, uint64_t now,
                    struct hr_actions *actions)
 {
     forget(binder, peer);
-    grant(binder, now, actions);
+    hr__bind_grant(binder, now, actions);
 }
 
 static void expire(struct hr_binder *binder, uint64_t now)
 {
-    for (uint64_t n = binder->first; n < limit_of(binder); n++) {
-        struct hr_bind_split *split = at(binder, n);
+    for (uint64_t n = binder->first; n < hr__bind_limit(binder); n++) {
+        struct hr_bind_split *split = hr__bind_at(binder, n);
 
         if (split->worker == 0 || split->served || split->deadline_ns > now)
             continue;
         binder->peers[split->worker].doubt++;
-        end_lease(binder, split);
+        hr__bind_end_lease(binder, split);
     }
 }
 
@@ -586,7 +434,7 @@ void hr__bind_tick(struct hr_binder *binder, uint64_t now, struct hr_actions *ac
             hr__actions_left(actions) > HR_ACTIONS_MAX / 4 &&
             now - binder->consumers[r].acted_ns >= binder->options.silent_ns)
             hr__bind_evict(binder, r, now, actions);
-    grant(binder, now, actions);
+    hr__bind_grant(binder, now, actions);
 }
 
 /* ---- the journal ---- */
@@ -599,7 +447,7 @@ static bool fits(const struct hr_binder *binder, const struct hr_row *row)
     for (uint32_t i = 0; i < row->count; i++)
         if (row->ranges[i].from >= row->ranges[i].until ||
             row->ranges[i].until > binder->options.end ||
-            row->ranges[i].from / binder->options.split >= limit_of(binder))
+            row->ranges[i].from / binder->options.split >= hr__bind_limit(binder))
             return false;
     return true;
 }
@@ -616,8 +464,8 @@ enum hr_err hr__bind_replay(struct hr_binder *binder, const struct hr_row *row,
     if (row->kind == HR_ROW_BIND) {
         uint64_t number = row->ranges[0].from / binder->options.split;
 
-        if (number >= binder->first && at(binder, number)->owner == 0)
-            bind(binder, number, row->rank);
+        if (number >= binder->first && hr__bind_at(binder, number)->owner == 0)
+            hr__bind_own(binder, number, row->rank);
         return HR_OK;
     }
     if (row->generation > binder->generation)

@@ -187,7 +187,7 @@ TEST(a_lost_client_stops_its_frames_and_wrong_messages_are_refused)
     hr__serve_lost(&worker, 2);
     check_next(-1, 0);
     hr__serve_frame(&worker, 4, &ack, 0, fresh());
-    check_refused(4, HR_ERR_STATE, "an ACK frame is not expected here" + 3);
+    check_refused(4, HR_ERR_STATE, "ACK frame is not expected here");
     hr__serve_lost(&worker, DISPATCHER);
     hr__serve_tick(&worker, 1000 * MS, fresh());
     CHECK_EQ_INT(actions.count, 0);

@@ -125,6 +125,11 @@ bool sim_run(struct sim *sim, const struct sim_design *design, uint64_t seed,
 /* Frees what the runs keep. */
 void sim_finish(struct sim *sim);
 
+/* ---- inside ---- */
+
+/* sim_shape.c: draws the shape from the seed. */
+void sim_draw(struct sim *sim);
+
 /* ---- for the designs ---- */
 
 uint32_t sim_below(struct sim *sim, uint32_t n);
