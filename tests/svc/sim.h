@@ -71,7 +71,8 @@ struct sim_shape {
     uint32_t resize;       /* step at which the clients change their number, or 0 */
     uint32_t forget;       /* spurious evictions, per 10,000 */
     uint32_t late;         /* what remains of a dead connection waits, per 10,000 */
-    uint32_t silent_ms;    /* a peer that is not heard is taken for lost */
+    uint32_t
+        silent_ms; /* a peer that is not heard is taken for lost, until all is quiet */
     bool any_order, roll_back;
 };
 
@@ -131,6 +132,13 @@ void sim_finish(struct sim *sim);
 void sim_draw(struct sim *sim);
 
 /* ---- for the designs ---- */
+
+/* After what time a peer that is not heard is taken for lost: soon, while there are
+ * faults; then later than any message takes. */
+static inline uint64_t sim_silent_ns(const struct sim *sim)
+{
+    return (uint64_t)(sim->quiet ? 150 : sim->shape.silent_ms) * SIM_MS;
+}
 
 uint32_t sim_below(struct sim *sim, uint32_t n);
 void sim_fail(struct sim *sim, const char *format, ...) HR_PRINTF(2, 3);

@@ -134,8 +134,7 @@ static void start_dispatcher(struct sim *sim)
                                              .ttl_ns = 120 * SIM_MS,
                                              .served_ns = 60 * SIM_MS,
                                              .hedge_ns = 40 * SIM_MS,
-                                             .silent_ns =
-                                                 (uint64_t)sim->shape.silent_ms * SIM_MS};
+                                             .silent_ns = sim_silent_ns(sim)};
     const struct hr_lease_job_options job = {.id = SIM_JOB,
                                              .end = sim->shape.end,
                                              .split = sim->shape.split,
@@ -255,6 +254,8 @@ static void frame(struct sim *sim, int proc, hr_peer peer, const struct hr_frame
 
 static void tick(struct sim *sim, int proc)
 {
+    if (proc == SIM_DISPATCHER)
+        get(sim)->dispatcher.options.silent_ns = sim_silent_ns(sim);
     if (proc == SIM_DISPATCHER)
         hr__lease_tick(&get(sim)->dispatcher, sim->now, &sim->actions);
     else if (sim_is_worker(proc))

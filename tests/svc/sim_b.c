@@ -80,7 +80,7 @@ static void start_dispatcher(struct sim *sim)
         .peers_max = SIM_CONNS,
         .ttl_ns = 120 * SIM_MS,
         .served_ns = 60 * SIM_MS,
-        .silent_ns = (uint64_t)sim->shape.silent_ms * SIM_MS,
+        .silent_ns = sim_silent_ns(sim),
     };
     struct hr_binder *binder = &get(sim)->binder;
     struct hr_error error = {0};
@@ -225,6 +225,8 @@ static void frame(struct sim *sim, int proc, hr_peer peer, const struct hr_frame
 
 static void tick(struct sim *sim, int proc)
 {
+    if (proc == SIM_DISPATCHER)
+        get(sim)->binder.options.silent_ns = sim_silent_ns(sim);
     if (proc == SIM_DISPATCHER)
         hr__bind_tick(&get(sim)->binder, sim->now, &sim->actions);
     else if (sim_is_worker(proc))

@@ -23,7 +23,7 @@ void sim_draw(struct sim *sim)
     s->any_order = sim_below(sim, 4) == 0;
     s->roll_back = sim_below(sim, 3) == 0;
     s->late = sim_below(sim, 2) * 9500;
-    s->silent_ms = 100 + sim_below(sim, 100);
+    s->silent_ms = 20 + sim_below(sim, 100);
     if (sim_below(sim, 2) == 0) {
         s->single_crash = 1 + sim_below(sim, s->faulty_steps);
     } else {
