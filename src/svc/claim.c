@@ -129,23 +129,16 @@ void hr__claims_connected(struct hr_claims *claims, hr_peer peer, enum hr_frame_
         }
         return;
     }
-    worker = hr__credit_find(&claims->credit, 0);
-    if (worker == NULL) {
-        hr__close(actions, peer);
+    worker = hr__credit_add(&claims->credit, peer, actions);
+    if (worker == NULL)
         return;
-    }
-    memset(worker, 0, sizeof *worker);
-    worker->peer = peer;
     join(claims, worker, actions);
     give_credit(claims, actions);
 }
 
 void hr__claims_lost(struct hr_claims *claims, hr_peer peer)
 {
-    struct hr_credit_worker *worker = hr__credit_find(&claims->credit, peer);
-
-    if (worker != NULL)
-        memset(worker, 0, sizeof *worker);
+    hr__credit_remove(&claims->credit, peer);
     if (claims->dispatcher != peer)
         return;
     claims->dispatcher = 0;

@@ -111,23 +111,16 @@ void hr__client_connected(struct hr_client *client, hr_peer peer, enum hr_frame_
         }
         return;
     }
-    worker = hr__credit_find(&client->credit, 0);
-    if (worker == NULL) {
-        hr__close(actions, peer);
+    worker = hr__credit_add(&client->credit, peer, actions);
+    if (worker == NULL)
         return;
-    }
-    memset(worker, 0, sizeof *worker);
-    worker->peer = peer;
     join(client, worker, actions);
     give_credit(client, actions);
 }
 
 void hr__client_lost(struct hr_client *client, hr_peer peer)
 {
-    struct hr_credit_worker *worker = hr__credit_find(&client->credit, peer);
-
-    if (worker != NULL)
-        memset(worker, 0, sizeof *worker);
+    hr__credit_remove(&client->credit, peer);
     if (client->dispatcher != peer)
         return;
     client->dispatcher = 0;

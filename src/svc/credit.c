@@ -32,6 +32,28 @@ struct hr_credit_worker *hr__credit_find(struct hr_credit *credit, hr_peer peer)
     return NULL;
 }
 
+struct hr_credit_worker *
+hr__credit_add(struct hr_credit *credit, hr_peer peer, struct hr_actions *actions)
+{
+    struct hr_credit_worker *worker = hr__credit_find(credit, 0);
+
+    if (worker == NULL) {
+        hr__close(actions, peer);
+        return NULL;
+    }
+    memset(worker, 0, sizeof *worker);
+    worker->peer = peer;
+    return worker;
+}
+
+void hr__credit_remove(struct hr_credit *credit, hr_peer peer)
+{
+    struct hr_credit_worker *worker = hr__credit_find(credit, peer);
+
+    if (worker != NULL)
+        memset(worker, 0, sizeof *worker);
+}
+
 static uint64_t on_its_way(const struct hr_credit_worker *worker)
 {
     return worker->granted > worker->received ? worker->granted - worker->received : 0;

@@ -39,7 +39,12 @@ HR_CHECK enum hr_err hr__credit_init(struct hr_credit *credit, size_t workers,
                                      uint64_t budget, struct hr_error *reterr);
 void hr__credit_finish(struct hr_credit *credit);
 
-/* NULL if there is none; with peer 0 a free place. */
+/* A new connection; NULL, and it is closed, if there are too many. */
+struct hr_credit_worker *
+hr__credit_add(struct hr_credit *credit, hr_peer peer, struct hr_actions *actions);
+/* Does nothing if the peer is no worker. */
+void hr__credit_remove(struct hr_credit *credit, hr_peer peer);
+/* NULL if the peer is no worker. */
 struct hr_credit_worker *hr__credit_find(struct hr_credit *credit, hr_peer peer);
 
 /* Grants what the budget allows, and tells those for whom it is worth a message. */
