@@ -314,7 +314,6 @@ static enum hr_err fill(const struct profiling *p, struct hr_profile *profile)
     all.delay = delay_part(p);
     all.waits = waits_left(p, &all);
     hr__profile_begin(profile, p->options->variant, p->options->fuse);
-    hr__machine_rates(&profile->machine);
     profile->machine.disk = disk_rate(p, &all);
     profile->graph = p->graph->nodes[p->graph->output].fingerprint;
     profile->seconds = (double)(p->looked - p->began) * 1e-9;
@@ -362,6 +361,8 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
     if (code == HR_OK)
         code = fill(&p, profile);
     hr_iter_close(p.iter);
+    if (code == HR_OK)
+        hr__machine_rates(&profile->machine);
     hr__free(p.base);
     hr__free(p.now);
     return code;
