@@ -274,14 +274,16 @@ class Bench:
         self.simulated: list[Simulated] = []
 
     def graphs(self) -> Iterator[dict[str, Any]]:
-        """The examples whose data is there."""
+        """The examples whose data is there; some of it was made for this run."""
         listing = subprocess.run(
             [str(self.build / "bench/pipelines"), self.args.photos], capture_output=True, text=True, check=True
         )
         for line in listing.stdout.splitlines():
-            made = json.loads(line)
-            if self.args.only is None or made["name"] in self.args.only.split(","):
-                yield made
+            yield json.loads(line)
+
+    def wanted(self, name: str) -> bool:
+        """What --only asks for."""
+        return self.args.only is None or name in self.args.only.split(",")
 
     def say(self, text: str) -> None:
         """Progress."""
@@ -302,19 +304,24 @@ class Bench:
         self.rows += pipeline.rows
 
     def run(self) -> None:
-        """Everything."""
-        removed = []
-        for made in self.graphs():
-            self.measure(made)
-            if made["graph"].endswith("/inflate.yaml"):
-                removed += [pathlib.Path(made["params"]["data"])]
-        for path in removed:
-            path.unlink()
-            path.with_name(path.name.replace("-000000.tfrecord", ".json")).unlink(missing_ok=True)
-        if self.args.only is None or "simulated" in self.args.only.split(","):
-            self.say("simulated")
-            with tempfile.TemporaryDirectory() as folder:
-                self.simulated = simulate(self, pathlib.Path(folder))
+        """Everything, or what is complete when Ctrl-C stops it."""
+        graphs = list(self.graphs())
+        try:
+            for made in graphs:
+                if self.wanted(made["name"]):
+                    self.measure(made)
+            if self.wanted("simulated"):
+                self.say("simulated")
+                with tempfile.TemporaryDirectory() as folder:
+                    self.simulated = simulate(self, pathlib.Path(folder))
+        except KeyboardInterrupt:
+            self.say("stopped")
+        finally:
+            for made in graphs:
+                if made["graph"].endswith("/inflate.yaml"):
+                    path = pathlib.Path(made["params"]["data"])
+                    path.unlink(missing_ok=True)
+                    path.with_name(path.name.replace("-000000.tfrecord", ".json")).unlink(missing_ok=True)
 
     # ---- what it shows ----
 
@@ -330,7 +337,7 @@ class Bench:
             value, row = min(ours, key=lambda pair: pair[0])
             made.append(("CPU time as written / by rule headrace, worst", value, 0.98, True, place(row)))
         rivals = []
-        for value, row in ours:
+        for _, row in ours:
             for other in self.rows:
                 if other.rule != OURS and other.pipeline == row.pipeline and other.strictness in ("", row.strictness):
                     rivals.append((gain(other.order, row.order), row, other.rule))

@@ -156,7 +156,7 @@ predict_order(struct hr_graph *graph, const struct hr_cost_fact *facts,
     other = permuted(graph, order, reterr);
     code = other != NULL ? HR_OK : reterr->code;
     if (code == HR_OK) {
-        hr__cost_reorder(graph, facts, order, other, moved);
+        hr__cost_reorder(facts, order, other, moved);
         code = make(other, moved, asked, ret_prediction, reterr);
     }
     hr__free(moved);

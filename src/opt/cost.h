@@ -69,11 +69,10 @@ HR_CHECK enum hr_err
 hr__cost_facts(const struct hr_graph *graph, const struct hr_profile *profile,
                struct hr_cost_fact *ret_facts, struct hr_error *reterr);
 
-/* Facts of `to`, which is `from` in another order (hr__graph_permute by order->nodes),
- * as the order predicts them. */
-void hr__cost_reorder(const struct hr_graph *from, const struct hr_cost_fact *facts,
-                      const struct hr_reorder *order, const struct hr_graph *to,
-                      struct hr_cost_fact *ret_facts);
+/* Facts of `to`, the graph of `facts` in another order (hr__graph_permute by
+ * order->nodes), as the order predicts them. */
+void hr__cost_reorder(const struct hr_cost_fact *facts, const struct hr_reorder *order,
+                      const struct hr_graph *to, struct hr_cost_fact *ret_facts);
 
 /* Predicts a plan of the graph that the facts are of. hr__cost_finish() the result;
  * HR_ERR_MEMORY, or HR_ERR_STATE if no record is delivered. */

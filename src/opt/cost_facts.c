@@ -112,13 +112,11 @@ enum hr_err hr__cost_facts(const struct hr_graph *graph, const struct hr_profile
     return code;
 }
 
-void hr__cost_reorder(const struct hr_graph *from, const struct hr_cost_fact *facts,
-                      const struct hr_reorder *order, const struct hr_graph *to,
-                      struct hr_cost_fact *ret_facts)
+void hr__cost_reorder(const struct hr_cost_fact *facts, const struct hr_reorder *order,
+                      const struct hr_graph *to, struct hr_cost_fact *ret_facts)
 {
     bool seen[HR_GRAPH_NODES_MAX] = {false};
 
-    assert(from->count == to->count);
     for (uint32_t i = 0; i < to->count; i++) {
         uint32_t was = order->nodes[i];
 

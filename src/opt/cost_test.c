@@ -364,7 +364,7 @@ TEST(an_order_moves_the_costs_of_its_nodes)
     CHECK_EQ_INT(order.moved, 2);
     CHECK_OK(hr__graph_permute(made.graph, order.nodes, &other, NULL));
     CHECK_OK(hr_graph_freeze(other, NULL));
-    hr__cost_reorder(made.graph, made.facts, &order, other, facts);
+    hr__cost_reorder(made.facts, &order, other, facts);
     CHECK_EQ_STR(other->nodes[1].op->name, "record.filter");
     CHECK_NEAR(facts[1].records, 1, 1e-12);
     CHECK_NEAR(facts[2].records, 0.25, 1e-12);
