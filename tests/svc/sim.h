@@ -5,10 +5,11 @@
  * A schedule is a random sequence of steps: deliver a message, make a frame, take
  * records, save a checkpoint, connect, let time pass, and faults: crash any process
  * (also between two actions of an event), cut or block a connection, lose a message,
- * forget a peer. Messages keep their order on a connection. A cut drops a random tail
- * of what is on its way; the rest arrives later, also after newer connections' messages
- * and, in some schedules, in any order. Then faults end, and the service must finish.
- * What the sides exchange are the bytes of wire/frame.h.
+ * forget a peer, let another client claim a rank. Messages keep their order on a
+ * connection. A cut drops a random tail of what is on its way; the rest arrives later,
+ * also after newer connections' messages and, in some schedules, in any order. Then
+ * faults end, and the service must finish. What the sides exchange are the bytes of
+ * wire/frame.h.
  */
 #ifndef HR_TESTS_SVC_SIM_H
 #define HR_TESTS_SVC_SIM_H

@@ -385,12 +385,55 @@ static void resize(struct sim *sim)
         sim->procs[SIM_CLIENT + i].back_at_ns = sim->now;
 }
 
+/* Another process says that it is a rank, and dies. It must be refused while the rank's
+ * client is heard; else it replaces it. */
+static void intrude(struct sim *sim)
+{
+    struct hr_dispatcher *d = &get(sim)->dispatcher;
+    uint32_t rank = sim_below(sim, sim->shape.clients);
+    const struct hr_lease_job *job = &d->jobs[0];
+    struct hr_frame hello = {.type = HR_FRAME_HELLO, .job = SIM_JOB};
+    struct hr_error error = {0};
+    bool refused = false, heard;
+    hr_peer peer;
+
+    if (sim->conns[SIM_CONNS].used || rank >= job->world)
+        return;
+    peer = job->consumers[rank].peer;
+    heard = peer != 0 && sim->now - d->peers[peer].heard_ns < d->options.silent_ns;
+    hello.u.hello.nonce = hr__rng_u64(&sim->rng);
+    hello.u.hello.base = job->base;
+    hello.u.hello.membership = job->membership;
+    hello.u.hello.world = job->world;
+    hello.u.hello.rank = rank;
+    hello.u.hello.role = HR_FRAME_CLIENT;
+    sim_trace(sim, "an intruder says that it is rank %u", rank);
+    must(sim, hr__lease_frame(d, SIM_CONNS, &hello, sim->now, &sim->actions, &error),
+         &error);
+    for (size_t i = 0; i < sim->actions.count; i++)
+        refused = refused || (sim->actions.items[i].kind == HR_ACTION_SEND &&
+                              sim->actions.items[i].u.frame.type == HR_FRAME_ERROR);
+    if (refused != heard)
+        sim_fail(sim, "rank %u is %s, and another client of it is %s", rank,
+                 heard ? "alive" : "silent", refused ? "refused" : "accepted");
+    sim_perform(sim, SIM_DISPATCHER);
+    if (sim->procs[SIM_DISPATCHER].alive)
+        hr__lease_lost(d, SIM_CONNS, sim->now, &sim->actions);
+    sim_perform(sim, SIM_DISPATCHER);
+}
+
 /* The dispatcher takes a peer for lost that is not. */
 static void forget(struct sim *sim)
 {
     hr_peer peer = 1 + sim_below(sim, SIM_CONNS);
 
-    if (!sim->procs[SIM_DISPATCHER].alive || get(sim)->dispatcher.peers[peer].role == 0)
+    if (!sim->procs[SIM_DISPATCHER].alive)
+        return;
+    if (sim_below(sim, 4) == 0) {
+        intrude(sim);
+        return;
+    }
+    if (get(sim)->dispatcher.peers[peer].role == 0)
         return;
     sim_trace(sim, "D forgets peer %u", peer);
     hr__lease_lost(&get(sim)->dispatcher, peer, sim->now, &sim->actions);
