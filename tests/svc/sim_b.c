@@ -203,8 +203,9 @@ static void data(struct sim *sim, int proc, hr_peer peer, const struct hr_frame 
     bool kept;
 
     hr__claims_data(claims, peer, frame, bytes, (void *)payload, &kept, &sim->actions);
-    if (claims->bytes >
-        sim->shape.budget + SIM_PAYLOAD * sim->shape.frame_positions * sim->shape.workers)
+    /* The rest of a frame per worker, and the frame at position 0. */
+    if (claims->bytes > sim->shape.budget + SIM_PAYLOAD * sim->shape.frame_positions *
+                                                (sim->shape.workers + 1))
         sim_fail(sim, "client %d holds %zu bytes", proc - SIM_CLIENT,
                  (size_t)claims->bytes);
 }
