@@ -19,8 +19,9 @@ char *hr__strdup(const char *text);
 char *hr__strndup(const char *text, size_t length);
 void hr__free(void *block); /* NULL is fine; also frees aligned blocks */
 
-/* Whole pages, for 2 MiB and more: aligned to 2 MiB and backed by huge pages where the
- * kernel has them (fewer faults, fewer TLB misses). Free with the same `bytes`. */
+/* Whole pages of zeros, for 2 MiB and more: aligned to 2 MiB and backed by huge pages
+ * where the kernel has them (fewer faults, fewer TLB misses). Free with the same `bytes`.
+ */
 void *hr__pages_alloc(size_t bytes);
 void hr__pages_free(void *pages, size_t bytes);
 #define HR_PAGES_MIN ((size_t)2 << 20)

@@ -64,6 +64,7 @@ struct hr_block {
     struct hr_bad **bad;
     struct hr_value
         *rows; /* size x results; in direct stages only fields without a column */
+    size_t rows_bytes;
     struct hr_buffer **columns; /* per result; NULL for those in rows */
     bool *in_columns;           /* per result: it was given a column, which may be in a
                                    batch by now */

@@ -13,17 +13,33 @@
 #include "core/clock.h"
 #include "core/error.h"
 
+/* Many rows of many fields are megabytes, which are never touched while all fields are in
+ * columns: pages that come zeroed cost nothing then. */
+static struct hr_value *rows_alloc(size_t bytes)
+{
+    return bytes >= HR_PAGES_MIN ? hr__pages_alloc(bytes) : hr__calloc(1, bytes);
+}
+
+static void rows_free(struct hr_value *rows, size_t bytes)
+{
+    if (bytes >= HR_PAGES_MIN)
+        hr__pages_free(rows, bytes);
+    else
+        hr__free(rows);
+}
+
 static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
 {
     struct hr_program *p = &stage->program;
     size_t size = stage->block_size, results;
 
     hr__program_results(p, &results);
+    block->rows_bytes = size * (results + 1) * sizeof *block->rows;
     block->status = hr__calloc(size, sizeof *block->status);
     block->complete = hr__calloc(size, sizeof *block->complete);
     block->result_bytes = hr__calloc(size, sizeof *block->result_bytes);
     block->bad = hr__calloc(size, sizeof(void *));
-    block->rows = hr__calloc(size * (results + 1), sizeof *block->rows);
+    block->rows = rows_alloc(block->rows_bytes);
     block->columns = hr__calloc(results + 1, sizeof(void *));
     block->in_columns = hr__calloc(results + 1, sizeof *block->in_columns);
     block->ids = hr__calloc(size, sizeof *block->ids);
@@ -115,7 +131,7 @@ static void block_finish(struct hr_stage *stage, struct hr_block *block)
     hr__free(block->result_bytes);
     hr__free(block->input_bytes);
     hr__free(block->bad);
-    hr__free(block->rows);
+    rows_free(block->rows, block->rows_bytes);
     hr__free(block->columns);
     hr__free(block->in_columns);
     hr__free(block->ids);
