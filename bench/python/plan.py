@@ -359,7 +359,6 @@ class Bench:
         kinds = {
             "rate": "error of predicted records/s",
             "cpu_ns": "error of predicted CPU per record",
-            "busy": "error of records/s, given the measured CPU time",
         }
         made: dict[str, list[float]] = {}
         for row in self.rows:
@@ -460,10 +459,7 @@ class Bench:
 
 
 def errors(order: Order, kind: str) -> list[float]:
-    """|predicted - measured| / measured of each run; busy: cores that compute, the rate times the CPU time."""
-    if kind == "busy":
-        pairs = [(p["rate"] * p["cpu_ns"], p["measured_rate"] * p["measured_cpu_ns"]) for p in order.predictions]
-        return [abs(predicted / measured - 1) for predicted, measured in pairs]
+    """|predicted - measured| / measured of each run."""
     return [abs(p[kind] / p[f"measured_{kind}"] - 1) for p in order.predictions]
 
 
