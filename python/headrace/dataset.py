@@ -378,17 +378,21 @@ class _Epoch:
             called.release()
 
     def _read(self, index: int) -> Any:
-        """The reader's part: reads up to record `index`."""
+        """The reader's part: reads up to record `index`. What is raised meanwhile belongs to the record that
+        was being read, whichever thread asks for it."""
         while not self._ended:
+            item: Any
             try:
                 item = next(self._iterator)
             except StopIteration:
                 self._ended = True
                 break
+            except Exception as error:  # noqa: BLE001
+                item = _Raised(error)
             number = self._next
             if number == index:
                 self._next += 1
-                return item
+                return _given(item)
             self._put(number, item)
             self._next += 1  # later than the stash, for is_behind()
             called = self._waiting.pop(number, None)
@@ -401,13 +405,30 @@ class _Epoch:
             self._stash[index] = item
             self._bytes += _bytes(item)
         while len(self._stash) > self.ITEMS_MAX or (self._bytes > self.BYTES_MAX and len(self._stash) > self.ITEMS_MIN):
-            self._take(next(iter(self._stash)))
+            self._pop(next(iter(self._stash)))
 
     def _take(self, index: int) -> Any:
+        return _given(self._pop(index))
+
+    def _pop(self, index: int) -> Any:
         with self._lock:
             item = self._stash.pop(index)
             self._bytes -= _bytes(item)
         return item
+
+
+class _Raised(NamedTuple):
+    """Stands for an item whose reading raised."""
+
+    error: Exception
+
+
+def _given(item: Any) -> Any:
+    if not isinstance(item, _Raised):
+        return item
+    if isinstance(item.error, IndexError):  # would end the data without a word
+        raise RuntimeError(f"the iterable raised IndexError: {item.error}") from item.error
+    raise item.error
 
 
 def _bytes(item: Any) -> int:

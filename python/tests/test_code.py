@@ -579,6 +579,58 @@ def test_generators_start_again_in_each_epoch() -> None:
         assert [n for b in loader for n in b.n.tolist()] == list(range(10))
 
 
+def test_what_an_iterable_raises_belongs_to_the_record_that_was_read() -> None:
+    """Also if the thread that read it had asked for a later one."""
+    from headrace.dataset import _Epoch
+
+    def numbers() -> Any:
+        yield from range(2)
+        raise RuntimeError("the well is dry")
+
+    epoch = _Epoch(numbers())
+    with pytest.raises(StopIteration):
+        epoch.at(4)
+    assert [epoch.at(1), epoch.at(0)] == [1, 0]
+    with pytest.raises(RuntimeError, match="the well is dry"):
+        epoch.at(2)
+
+
+def test_an_iterable_that_raises_does_not_end_early() -> None:
+    def broken(kind: type[Exception]) -> Any:
+        def numbers() -> Any:
+            yield from range(5)
+            raise kind("the well is dry")
+
+        return hr.from_generator(numbers).batch(2)
+
+    for kind in (RuntimeError, IndexError, KeyError):
+        for threads in (0, 2, 4):
+            for _ in range(20):
+                with pytest.raises(hr.CodeError, match="the well is dry"):
+                    list(broken(kind).loader(output="numpy", threads=threads))
+
+
+def test_an_iterable_goes_on_behind_a_record_that_is_bad() -> None:
+    class Numbers:
+        def __init__(self) -> None:
+            self.at = 0
+
+        def __iter__(self) -> Numbers:
+            return self
+
+        def __next__(self) -> int:
+            self.at += 1
+            if self.at == 4:
+                raise ValueError("no four")
+            if self.at > 9:
+                raise StopIteration
+            return self.at
+
+    for threads in (0, 3):
+        loader = hr.from_generator(Numbers).batch(2).loader(output="numpy", on_error="skip", threads=threads)
+        assert [int(n) for b in loader for n in b] == [1, 2, 3, 5, 6, 7, 8, 9]
+
+
 def test_an_iterable_that_raises_names_the_record() -> None:
     def numbers() -> Any:
         yield from range(5)
