@@ -1,0 +1,70 @@
+/*
+ * opt/control.h - how many threads a running plan gets: the fewest that meet a demand.
+ * Pure: what was observed goes in, a number of threads and a reason come out.
+ *
+ * A thread makes so many records in a second of its work, whatever the reason: CPU,
+ * files, neighbours on the cores. That rate is measured while threads are idle part of
+ * the time as well, so the first decision goes straight to the number that the demand
+ * needs. Threads that get in each other's way make less each; how much less is learnt
+ * from changes. Rates are means of windows that agree; more threads are given
+ * at once, fewer only after they would have been enough for a while, and more slowly each
+ * time that proved wrong.
+ */
+#ifndef HR_OPT_CONTROL_H
+#define HR_OPT_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HR_CONTROL_REASON_MAX 120
+
+/* What happened since the run began; all numbers only grow. */
+struct hr_control_sums {
+    uint64_t now_ns;
+    uint64_t busy_ns;  /* of all threads: not idle */
+    double made;       /* records, those of batches that are not complete included */
+    uint64_t batches;  /* that the consumer took */
+    uint64_t taken;    /* and their records */
+    uint64_t waits_ns; /* the consumer waited for a batch */
+};
+
+/* Records per second: that a thread makes in its work, and that the consumer takes in its
+ * own. */
+struct hr_control_rates {
+    double made, taken;
+    unsigned windows; /* that this is the mean of */
+};
+
+struct hr_control {
+    int threads_max;
+    double demand; /* records per second; 0: what the consumer takes when it need not
+                      wait */
+    int threads;   /* that may work now */
+    uint32_t changes;
+    char reason[HR_CONTROL_REASON_MAX]; /* of the last change; "" before the first */
+
+    /* Private. */
+    struct hr_control_sums from;       /* where the window began; now_ns 0: not yet */
+    struct hr_control_rates mean, odd; /* of windows that agree; of the last one if it
+                                          does not */
+    uint64_t batches;                  /* at the last step */
+    int other_threads;  /* before the last change, as long as nothing is learnt from it */
+    double other_rate;  /* of a thread then */
+    double crowd;       /* part of its rate that a thread loses by each further one */
+    uint64_t enough_ns; /* since when fewer threads would be enough; 0: they are not */
+    uint64_t patience_ns;            /* that this must last */
+    uint64_t fewer_ns;               /* when threads were taken away last; 0: never */
+    double fewer_rate, fewer_demand; /* and what was observed then */
+};
+
+/* All threads may work until enough is known. `demand` as in struct hr_control. */
+void hr__control_init(struct hr_control *control, int threads_max, double demand);
+
+/* Another demand, from now on. */
+void hr__control_demand(struct hr_control *control, double demand);
+
+/* Call it several times per second, and more often at will. True if control->threads
+ * changed. */
+bool hr__control_step(struct hr_control *control, const struct hr_control_sums *sums);
+
+#endif

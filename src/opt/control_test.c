@@ -1,0 +1,217 @@
+/*
+ * opt/control_test.c - the controller over simulated pipelines: it settles quickly, with
+ * at most one thread more than the demand needs, and then stays.
+ */
+#include "core/rng.h"
+#include "opt/control.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+
+#define MS UINT64_C(1000000)
+#define STEP (10 * MS)
+
+/* A pipeline and its consumer, in steps of 10 ms. */
+struct plant {
+    struct hr_rng rng;
+    double rate;   /* records that a thread makes in a second of work */
+    double noise;  /* of that rate, from window to window */
+    double crowd;  /* part of it that each further thread costs */
+    double wanted; /* records per second that the consumer takes */
+    double batch, ahead;
+    double made, taken, ready; /* records */
+    double busy_ns, waits_ns;
+    uint64_t now_ns;
+    double level, want; /* noise now; records that the consumer is short of */
+};
+
+static double rate_of(const struct plant *p, int threads)
+{
+    return p->rate * (1 - p->crowd * (threads - 1));
+}
+
+/* The fewest threads that make 2 % more than what is wanted, in slow windows too. */
+static int optimum(const struct plant *p, int most)
+{
+    for (int n = 1; n < most; n++)
+        if (n * rate_of(p, n) * (1 - p->noise) >= 1.02 * p->wanted)
+            return n;
+    return most;
+}
+
+static void advance(struct plant *p, int threads)
+{
+    double seconds = (double)STEP * 1e-9, room = p->ahead - p->ready;
+    double most = threads * rate_of(p, threads) * p->level * seconds, made;
+
+    if (p->now_ns % (200 * MS) == 0)
+        p->level = 1 + p->noise * (2 * hr__rng_double(&p->rng) - 1);
+    made = most < room ? most : room;
+    p->made += made;
+    p->ready += made;
+    p->busy_ns += most > 0 ? (double)STEP * threads * made / most : 0;
+    p->want += p->wanted * seconds;
+    if (p->want > p->ready) { /* it waits; what it missed is lost */
+        p->waits_ns += (double)STEP * (1 - p->ready / p->want);
+        p->want = p->ready;
+    }
+    p->taken += p->want;
+    p->ready -= p->want;
+    p->want = 0;
+    p->now_ns += STEP;
+}
+
+static struct hr_control_sums sums_of(const struct plant *p)
+{
+    return (struct hr_control_sums){
+        .now_ns = p->now_ns + 1,
+        .busy_ns = (uint64_t)p->busy_ns,
+        .made = p->made,
+        .batches = (uint64_t)(p->taken / p->batch),
+        .taken = (uint64_t)(floor(p->taken / p->batch) * p->batch),
+        .waits_ns = (uint64_t)p->waits_ns,
+    };
+}
+
+static struct plant draw_plant(uint64_t seed, int most)
+{
+    struct plant p = {.now_ns = MS};
+    double capacity;
+
+    hr__rng_init(&p.rng, seed, 0, 0);
+    p.rate = 20 * pow(5000, hr__rng_double(&p.rng));
+    p.noise = 0.03 * hr__rng_double(&p.rng);
+    p.crowd = 0.3 / most * hr__rng_double(&p.rng);
+    capacity = most * rate_of(&p, most);
+    p.wanted = capacity * (0.1 + 0.85 * hr__rng_double(&p.rng));
+    p.batch = 1 + floor(p.wanted * 0.2 * hr__rng_double(&p.rng));
+    p.ahead = p.wanted + 4 * p.batch;
+    p.level = 1;
+    return p;
+}
+
+/* Runs for so long; the records that the consumer took per second of the last part. */
+static double
+run(struct plant *p, struct hr_control *c, double seconds, double last, bool told)
+{
+    uint64_t end = p->now_ns + (uint64_t)(seconds * 1e9);
+    uint64_t from = end - (uint64_t)(last * 1e9);
+    double taken = -1;
+
+    if (told)
+        hr__control_demand(c, p->wanted);
+    while (p->now_ns < end) {
+        struct hr_control_sums sums;
+
+        if (taken < 0 && p->now_ns >= from)
+            taken = p->taken;
+        advance(p, c->threads);
+        sums = sums_of(p);
+        (void)hr__control_step(c, &sums);
+        CHECK(c->threads >= 1 && c->threads <= c->threads_max);
+    }
+    return (p->taken - taken) / last;
+}
+
+#define TRIALS 400
+/* Noise in a few windows may look like crowding: one settling in so many keeps a thread
+ * more than the others. */
+#define SETTLINGS_PER_LUXURY 400
+
+/* `changes`: before the step. Returns whether there is a thread more than should be. */
+static bool check_settles(struct plant *p, struct hr_control *c, uint64_t seed,
+                          uint32_t changes, bool told)
+{
+    double rate = run(p, c, told ? 10 : 20, 5, told);
+    int best = optimum(p, c->threads_max), most = best + 1 + best / 20;
+
+    if (rate < 0.95 * p->wanted && c->threads < c->threads_max)
+        check_failed(__FILE__, __LINE__, "seed %llu: %g of %g records/s with %d threads",
+                     (unsigned long long)seed, rate, p->wanted, c->threads);
+    if (c->threads > most + 2)
+        check_failed(__FILE__, __LINE__, "seed %llu: %d threads where %d do: %s",
+                     (unsigned long long)seed, c->threads, best, c->reason);
+    if (c->changes - changes > (told ? 2 : 3))
+        check_failed(__FILE__, __LINE__, "seed %llu: %u changes",
+                     (unsigned long long)seed, c->changes - changes);
+    return c->threads > most;
+}
+
+static void check_plants(bool told)
+{
+    uint64_t first = check_seed();
+    int luxuries = 0;
+
+    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
+    for (uint64_t seed = first; seed < first + TRIALS; seed++) {
+        int most = 2 + (int)(seed % 23);
+        struct plant p = draw_plant(seed, most);
+        double capacity = most * rate_of(&p, most);
+        struct hr_control c;
+
+        hr__control_init(&c, most, told ? p.wanted : 0);
+        luxuries += check_settles(&p, &c, seed, 0, told);
+        for (int change = 0; change < 3; change++) { /* of the demand, then of the rate */
+            if (change < 2)
+                p.wanted = capacity * (0.1 + 0.85 * hr__rng_double(&p.rng));
+            else
+                p.rate *= 0.6 + 0.3 * hr__rng_double(&p.rng);
+            if (p.wanted > 0.95 * most * rate_of(&p, most))
+                p.wanted = 0.95 * most * rate_of(&p, most);
+            luxuries += check_settles(&p, &c, seed, c.changes, told);
+        }
+    }
+    CHECK(luxuries <= 4 * TRIALS / SETTLINGS_PER_LUXURY);
+}
+
+TEST(a_demand_is_met_with_the_fewest_threads)
+{
+    check_plants(true);
+}
+
+TEST(a_consumer_that_nobody_describes_does_not_wait)
+{
+    check_plants(false);
+}
+
+TEST(nothing_changes_while_nothing_does)
+{
+    uint64_t first = check_seed();
+
+    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
+    for (uint64_t seed = first; seed < first + TRIALS / 4; seed++) {
+        int most = 2 + (int)(seed % 15);
+        struct plant p = draw_plant(seed, most);
+        struct hr_control c;
+        uint32_t changes;
+
+        hr__control_init(&c, most, p.wanted);
+        run(&p, &c, 20, 1, true);
+        changes = c.changes;
+        run(&p, &c, 600, 1, true);
+        if (c.changes - changes > 2)
+            check_failed(__FILE__, __LINE__, "seed %llu: %u changes in ten minutes",
+                         (unsigned long long)seed, c.changes - changes);
+    }
+}
+
+TEST(a_demand_that_cannot_be_met_gets_all_threads)
+{
+    struct plant p = draw_plant(7, 8);
+    struct hr_control c;
+
+    p.wanted = 2 * 8 * rate_of(&p, 8);
+    p.ahead = p.wanted;
+    hr__control_init(&c, 8, p.wanted);
+    run(&p, &c, 10, 1, true);
+    CHECK_EQ_INT(c.threads, 8);
+    CHECK_EQ_INT(c.changes, 0);
+    p.wanted /= 20; /* then one that a thread meets, nearly */
+    run(&p, &c, 10, 1, true);
+    CHECK_EQ_INT(c.threads, 1);
+    CHECK_EQ_INT(c.changes, 1);
+    CHECK(strncmp(c.reason, "1 of 8 threads: ", 16) == 0);
+    p.rate /= 10; /* a disk that slows down */
+    run(&p, &c, 5, 1, true);
+    CHECK(c.threads >= optimum(&p, 8));
+}
