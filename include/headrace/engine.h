@@ -82,8 +82,14 @@ struct hr_iter_options {
      * thread has been at longest, once it has waited this long for a batch; 0: waits for
      * ever. Needs threads; the consumer's thread then makes no batches itself. */
     uint64_t timeout_ns;
-    uint64_t reserved[5]; /* zero */
+    /* Records per second that the run must make, with the fewest threads that can:
+     * hr_iter_demand. 0: all threads work. */
+    double demand;
+    uint64_t reserved[4]; /* zero */
 };
+
+/* As a demand: the records per second that the consumer takes while it does not wait. */
+#define HR_DEMAND_CONSUMER (-1.0)
 
 /* Defaults: seed 0, one epoch, ordered, fused, threads, fail. */
 HR_API void hr_iter_options_init(struct hr_iter_options *options);
@@ -130,6 +136,12 @@ hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns, struct hr_batch **re
 /* Makes a blocked or future hr_iter_next return HR_ERR_CANCELLED soon. May be called from
  * any thread and from signal handlers. */
 HR_API void hr_iter_cancel(struct hr_iter *iter);
+
+/* Changes the demand of a run (options.demand): records per second, HR_DEMAND_CONSUMER,
+ * or 0 for none. The other threads sleep; batches, their order and states are the same
+ * for any demand. May be called from any thread until hr_iter_close. */
+HR_API HR_CHECK enum hr_err
+hr_iter_demand(struct hr_iter *iter, double demand, struct hr_error *reterr);
 
 /* The long text about the error that hr_iter_next returned, from user code (a traceback);
  * "" if there is none. Valid until hr_iter_close. */
@@ -257,7 +269,11 @@ struct hr_iter_stats {
         epoch_records;  /* current epoch, and its number of records (-1: unknown) */
     int64_t epoch_done; /* records of it delivered so far */
     int threads;
-    int threads_used; /* fewer, while the others would queue for a lock of user code */
+    int threads_used; /* fewer, while the others would queue for a lock of user code, or
+                         while the demand needs fewer */
+    uint32_t thread_changes; /* for the demand, since it was first given */
+    double demand;
+    char threads_reason[128]; /* of the last change; "" before the first */
     size_t node_count;
 };
 HR_API void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats);

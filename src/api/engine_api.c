@@ -79,6 +79,17 @@ void hr_iter_cancel(struct hr_iter *iter)
     atomic_store(&engine_of(iter)->stop, true); /* no record is started after this */
 }
 
+enum hr_err hr_iter_demand(struct hr_iter *iter, double demand, struct hr_error *reterr)
+{
+    if (iter == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter must not be NULL");
+    HR_TRY(hr__demand_check(demand, reterr));
+    pthread_mutex_lock(&engine_of(iter)->lock);
+    hr__demand_set(engine_of(iter), demand);
+    pthread_mutex_unlock(&engine_of(iter)->lock);
+    return HR_OK;
+}
+
 const char *hr_iter_detail(const struct hr_iter *iter)
 {
     const struct hr_engine *engine = engine_of(iter);

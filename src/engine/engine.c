@@ -66,7 +66,7 @@ static bool is_under_way(const struct hr_stage *stage)
 }
 
 /* A budget that was divided again may allow fewer threads than there are, and so may a
- * lock of user code. */
+ * lock of user code, or a demand. Thread 0 is never spare. */
 static bool is_spare(const struct hr_runner *runner)
 {
     const struct hr_engine *engine = runner->engine;
@@ -74,7 +74,8 @@ static bool is_spare(const struct hr_runner *runner)
     hr__engine_assert_locked(engine);
     return runner->number < engine->thread_count &&
            (runner->number >= engine->plan.threads ||
-            runner->number >= engine->contention.allowed);
+            runner->number >= engine->contention.allowed ||
+            runner->number >= hr__demand_threads(engine));
 }
 
 /* Whether the next batch needs whichever records of the stage are claimed next: no others
@@ -138,7 +139,7 @@ static uint64_t scratch_of(const struct hr_arena *arena)
 
 /* After a piece of work that took `ticks`. */
 static void
-note_contention(struct hr_runner *runner, const struct hr_claim *claim, uint64_t ticks)
+note_work(struct hr_runner *runner, const struct hr_claim *claim, uint64_t ticks)
 {
     struct hr_engine *engine = runner->engine;
     uint64_t queued = runner->queued_ticks;
@@ -148,18 +149,21 @@ note_contention(struct hr_runner *runner, const struct hr_claim *claim, uint64_t
     if (runner->number < engine->thread_count && engine->thread_count > 1)
         hr__contention_note(&engine->contention, ticks, queued < ticks ? queued : ticks,
                             claim->count, hr__now_ns());
+    hr__demand_note(engine, claim, ticks);
 }
 
 /* Does one piece of work, if there is any, and returns whether it did. Under the lock. */
 static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
 {
     struct hr_claim claim = {0};
-    uint64_t begin;
+    uint64_t begin = hr__ticks();
     unsigned was;
 
     hr__engine_assert_locked(engine);
-    if (hr__engine_pump(engine, runner))
+    if (hr__engine_pump(engine, runner)) {
+        hr__demand_note(engine, &claim, hr__ticks() - begin);
         return true;
+    }
     if (runner->under_way == NULL) {
         if (!claim_any(runner, &claim))
             return false;
@@ -177,7 +181,7 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
     begin = runner->meter.since - begin;
     pthread_mutex_lock(&engine->lock);
     hr__meter_show(&runner->meter);
-    note_contention(runner, &claim, begin);
+    note_work(runner, &claim, begin);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
     if (claim.stage != NULL) {
         assert(claim.stage->claims > 0);
@@ -256,6 +260,9 @@ static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
     hr__contention_init(&engine->contention, engine->thread_count);
+    pthread_mutex_lock(&engine->lock);
+    hr__demand_set(engine, engine->options.demand);
+    pthread_mutex_unlock(&engine->lock);
     engine->out_max = engine->plan.memory.batches_ahead;
     if (engine->options.timeout_ns > 0 && engine->thread_count == 0)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
@@ -612,7 +619,9 @@ enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
     (void)hr__meter_begin(caller, (uint32_t)engine->graph->output);
     began = engine->delivered_batches > 0;
     epoch = engine->epoch_of_delivery;
+    hr__demand_wait(engine, true);
     code = next_locked(engine, until_ns, ret_batch, reterr);
+    hr__demand_wait(engine, false);
     if (code == HR_ERR_CANCELLED)
         atomic_store(&engine->stop, true);
     ended = began && engine->epoch_of_delivery != epoch;

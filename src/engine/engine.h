@@ -19,6 +19,7 @@
 #include "core/str.h"
 #include "core/thread.h"
 #include "engine/contention.h"
+#include "engine/demand.h"
 #include "engine/done.h"
 #include "engine/ledger.h"
 #include "engine/positions.h"
@@ -76,6 +77,7 @@ struct hr_engine {
     bool stop_asked, closed;
     int idle; /* threads that sleep */
     struct hr_contention contention;
+    struct hr_demand demand;
     bool consumer_waits;
     bool lacked_room;     /* a block that could be sequenced last time had no room */
     size_t wake_at;       /* the number of ready batches at which it is woken */

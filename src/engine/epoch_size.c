@@ -30,7 +30,7 @@ hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reter
     if (o->even != HR_EVEN_NONE && o->world == 0)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "even shares need a rank: give rank and world, too");
-    return HR_OK;
+    return hr__demand_check(o->demand, reterr);
 }
 
 static bool graph_shards(const struct hr_graph *graph)

@@ -462,7 +462,7 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
 {
     struct hr_engine *engine = stage->engine;
     struct hr_block *block = stage->sequencing ? NULL : next_block(stage);
-    uint32_t from, end;
+    uint32_t from, end, records;
     struct hr_block *unused;
     unsigned was;
     bool passed, done, counted = stage->result_bytes > 0;
@@ -485,6 +485,7 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     pthread_mutex_unlock(&engine->lock);
     was = hr__meter_begin(runner, last_node(stage));
     passed = sequence_block(stage, block, end);
+    records = block->at - from;
     for (; counted && from < block->at; from++)
         stage->released_bytes += block->result_bytes[from];
     done = passed && end == block->size;
@@ -501,6 +502,8 @@ static bool pump_stage(struct hr_stage *stage, struct hr_runner *runner)
     hr__meter_show(&runner->meter);
     stage->sequencing = false;
     stage->sequencer = NULL;
+    if (stage->number + 1 == engine->stage_count)
+        engine->demand.passed += records;
     if (stage->waits && stage->filling != NULL)
         hr__publish_locked(stage);
     stage->stalled = engine->lacked_room = !passed;

@@ -47,7 +47,13 @@ void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)
     s->epoch_done = engine->stages[0].direct ? (int64_t)engine->place.at
                                              : (int64_t)engine->epoch_delivered;
     s->threads = engine->thread_count;
-    s->threads_used = engine->contention.allowed;
+    s->threads_used = hr__demand_threads(engine);
+    if (s->threads_used > engine->contention.allowed)
+        s->threads_used = engine->contention.allowed;
+    s->thread_changes = engine->demand.control.changes;
+    s->demand = engine->options.demand;
+    memcpy(s->threads_reason, engine->demand.control.reason,
+           sizeof engine->demand.control.reason);
     s->node_count = engine->graph->count;
     pool_stats(engine, s);
     pthread_mutex_unlock(&engine->lock);

@@ -1,0 +1,167 @@
+/*
+ * engine/demand_test.c - runs with a demand: the same batches with fewer threads, and as
+ * many as the cost of a record, which the run measures, calls for.
+ */
+#include "engine/engine_test_util.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#define THREADS 8
+
+/* Records that wait, so that the number of cores does not matter. */
+#define SLEEPY(n, ms) GRAPH(RANGE(n) SHUFFLE "  - debug.sleep: {ms: " #ms "}\n" BATCH(4))
+
+/* Seconds of a thread that a record takes, as the run's statistics say. */
+static double cost_of(const struct hr_node_stats *nodes, size_t count, uint64_t records)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < count; i++)
+        seconds += nodes[i].seconds + nodes[i].wait_seconds;
+    return seconds / (double)records;
+}
+
+static int least_threads(double demand, double cost)
+{
+    return (int)ceil(demand * cost);
+}
+
+/* A run at this share of what all threads make, less a part of a thread, so that the
+ * optimum does not lie between two numbers; compared with `whole`. */
+static void check_share(double share, double cost, const struct outcome *whole)
+{
+    struct hr_iter_options options;
+    struct outcome *limited;
+    int least;
+
+    hr_iter_options_init(&options);
+    options.demand = (share * THREADS - 0.4) / cost;
+    limited = run(SLEEPY(1000, 10), THREADS, &options);
+    outcome_check_same(whole, limited, 0, "with a demand");
+    least = least_threads(options.demand,
+                          cost_of(limited->nodes, 4, (uint64_t)limited->records));
+    CHECK(limited->stats.thread_changes >= 1);
+    if (limited->stats.threads_used < least || limited->stats.threads_used > least + 1)
+        check_failed(__FILE__, __LINE__, "%d threads, and not %d or one more: %s",
+                     limited->stats.threads_used, least, limited->stats.threads_reason);
+    outcome_free(limited);
+}
+
+TEST(a_demand_changes_threads_and_nothing_else)
+{
+    struct outcome *whole = run(SLEEPY(1000, 10), THREADS, NULL);
+    double cost = cost_of(whole->nodes, 4, (uint64_t)whole->records);
+
+    CHECK_ERR(HR_ERR_END, whole->code);
+    CHECK_EQ_INT(whole->stats.threads_used, THREADS);
+    CHECK_EQ_INT(whole->stats.thread_changes, 0);
+    check_share(0.25, cost, whole);
+    check_share(0.5, cost, whole);
+    check_share(0.75, cost, whole);
+    outcome_free(whole);
+}
+
+/* Takes batches until the number of changes is `changes`; returns the threads then. */
+static int threads_after(struct hr_iter *iter, uint32_t changes)
+{
+    struct hr_iter_stats stats;
+
+    do {
+        struct hr_batch *batch;
+
+        CHECK_OK(hr_iter_next(iter, &batch, NULL));
+        hr_batch_unref(batch);
+        hr_iter_stats(iter, &stats);
+    } while (stats.thread_changes < changes);
+    CHECK_HAS(stats.threads_reason, "records/s are wanted");
+    return stats.threads_used;
+}
+
+TEST(a_changed_demand_changes_the_threads)
+{
+    struct hr_graph *graph = load(SLEEPY(1000000, 5));
+    struct hr_iter_options options;
+    struct hr_iter_stats stats;
+    struct hr_iter *iter;
+    struct hr_error error;
+    int few;
+
+    hr_iter_options_init(&options);
+    options.threads = THREADS;
+    options.demand = 20;
+    CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
+    few = threads_after(iter, 1);
+    CHECK(few < THREADS);
+    CHECK_OK(hr_iter_demand(iter, 1e9, NULL));
+    CHECK_EQ_INT(threads_after(iter, 2), THREADS);
+    CHECK_OK(hr_iter_demand(iter, 20, NULL));
+    CHECK(threads_after(iter, 3) < THREADS);
+    CHECK_OK(hr_iter_demand(iter, 0, NULL));
+    hr_iter_stats(iter, &stats);
+    CHECK_EQ_INT(stats.threads_used, THREADS);
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_demand(iter, -2, &error));
+    CHECK_HAS(error.message, "records per second");
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_demand(iter, NAN, NULL));
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_demand(NULL, 1, NULL));
+    hr_iter_close(iter);
+    options.demand = -3;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_open(graph, &options, &iter, NULL));
+    hr_graph_unref(graph);
+}
+
+/* A consumer that works between batches wants what it takes then. */
+TEST(a_slow_consumer_needs_fewer_threads)
+{
+    struct hr_graph *graph = load(SLEEPY(1000000, 5));
+    struct hr_iter_options options;
+    struct hr_iter_stats stats = {0};
+    struct hr_iter *iter;
+
+    hr_iter_options_init(&options);
+    options.threads = THREADS;
+    options.demand = HR_DEMAND_CONSUMER;
+    CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
+    while (stats.thread_changes == 0) {
+        struct hr_batch *batch;
+
+        CHECK_OK(hr_iter_next(iter, &batch, NULL));
+        hr_batch_unref(batch);
+        usleep(20000); /* 4 records: a thread has time for as many */
+        hr_iter_stats(iter, &stats);
+    }
+    CHECK(stats.threads_used < THREADS);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
+/* Filters and expansions, several stages, a budget and few records: the run ends, with
+ * the same batches, wherever threads fall asleep. */
+TEST(runs_with_a_demand_end_as_others_do)
+{
+    static const char *const texts[] = {
+        SLEEPY(3, 1),
+        GRAPH(RANGE(300) SHUFFLE DROP_THIRD "  - debug.sleep: {ms: 4}\n" BATCH(
+            3) "  - batch.unbatch: {}\n"
+               "  - debug.sleep: {ms: 2}\n"
+               "  - order.shuffle: {window: 8}\n" BATCH(7)),
+    };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct hr_iter_options options;
+        struct outcome *whole, *limited;
+
+        hr_iter_options_init(&options);
+        options.epochs = 3;
+        whole = run(texts[i], 0, &options);
+        options.demand = 1;
+        limited = run(texts[i], THREADS, &options);
+        outcome_check_same(whole, limited, 0, "with a demand");
+        outcome_free(limited);
+        options.memory_bytes = 64000000;
+        limited = run(texts[i], THREADS, &options);
+        outcome_check_same(whole, limited, 0, "with a demand and a budget");
+        outcome_free(limited);
+        outcome_free(whole);
+    }
+}
