@@ -52,6 +52,9 @@ static const struct cli_option run_table[] = {
      "number of epochs, 0 for endless; default 1"},
     RECORD_OPTIONS,
     PLAN_OPTIONS,
+    {"demand", 0, CLI_INT, AT(demand), "RATE",
+     "records per second to make, with the fewest threads that can; default: as many as "
+     "all threads make", 1, INT32_MAX},
     {"state", 0, CLI_TEXT, AT(state), "FILE",
      "resume from FILE if it exists, and save the position there at the end and on "
      "Ctrl-C; a finished run keeps it, so that running again has nothing left to do"},
@@ -87,6 +90,8 @@ static const struct cli_example run_examples[] = {
      "the engine's own overhead, as JSON"},
     {"headrace run train.yaml --epochs 90 --state run.state --save-every 100",
      "stop it with Ctrl-C or kill it; the same command resumes"},
+    {"headrace run train.yaml --demand 2000",
+     "how many threads 2,000 records per second need on this machine"},
     {"headrace run train.yaml --errors skip --bad-records bad.jsonl",
      "skip damaged photos and list them"},
 };
@@ -242,6 +247,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->rank = o->rank;
     ret->world = o->world;
     ret->even = (enum hr_even)o->even;
+    ret->demand = (double)o->demand;
 }
 
 /* As the run is planned. */

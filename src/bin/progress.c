@@ -99,7 +99,7 @@ void progress_run(struct progress *progress, const struct hr_iter *iter)
 {
     struct hr_iter_stats stats;
     double now = term_now(), all, done, fraction = -1;
-    char head[64], tail[256], rate[24], bytes[24], eta[40] = "";
+    char head[64], tail[256], rate[24], bytes[24], eta[40] = "", used[40] = "";
 
     if (!is_due(progress, now))
         return;
@@ -116,10 +116,13 @@ void progress_run(struct progress *progress, const struct hr_iter *iter)
             snprintf(eta, sizeof(eta), ", %s left", left);
         }
     }
+    if (stats.demand > 0)
+        snprintf(used, sizeof(used), ", %d of %d threads", stats.threads_used,
+                 stats.threads);
     snprintf(head, sizeof(head), "epoch %lld", (long long)stats.epoch);
-    snprintf(tail, sizeof(tail), "%s records/s, %s/s%s, %llu ready, %llu errors",
+    snprintf(tail, sizeof(tail), "%s records/s, %s/s%s%s, %llu ready, %llu errors",
              term_count(rate, sizeof(rate), (uint64_t)progress->rate),
-             term_bytes(bytes, sizeof(bytes), progress->bytes_rate), eta,
+             term_bytes(bytes, sizeof(bytes), progress->bytes_rate), eta, used,
              (unsigned long long)stats.batches_ready, (unsigned long long)stats.errors);
     draw(progress, fraction, head, tail);
 }

@@ -16,7 +16,7 @@ struct run_options {
     struct plan_options plan;
     struct record_options records;
     const char *state, *trace, *batch_digests, *profile;
-    int64_t save_every, rank, world;
+    int64_t save_every, rank, world, demand;
     int even; /* enum hr_even */
     bool digest, json, quiet, help_params;
 };

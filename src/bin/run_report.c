@@ -28,6 +28,11 @@ static void print_summary(const struct hr_iter_stats *s, const struct run_result
            term_seconds(cpu, sizeof(cpu), result->cpu_seconds), s->threads,
            s->threads == 1 ? "" : "s",
            term_bytes(rss, sizeof(rss), (double)result->peak_rss_bytes));
+    if (s->demand > 0)
+        printf("demand of %g records/s: %d thread%s used, %u change%s%s%s\n", s->demand,
+               s->threads_used, s->threads_used == 1 ? "" : "s", s->thread_changes,
+               s->thread_changes == 1 ? "" : "s", s->threads_reason[0] ? "; " : "",
+               s->threads_reason);
     if (s->errors > 0 || s->substituted > 0)
         printf("%llu bad record%s, %llu substituted\n", (unsigned long long)s->errors,
                s->errors == 1 ? "" : "s", (unsigned long long)s->substituted);
@@ -88,6 +93,10 @@ static void json_stats(struct json *json, const struct hr_iter_stats *s,
     json_u64(json, "memory_bytes", s->memory_bytes);
     json_u64(json, "memory_peak_bytes", s->memory_peak_bytes);
     json_i64(json, "threads", s->threads);
+    json_i64(json, "threads_used", s->threads_used);
+    json_double(json, "demand", s->demand);
+    json_u64(json, "thread_changes", s->thread_changes);
+    json_text(json, "threads_reason", s->threads_reason[0] ? s->threads_reason : NULL);
     json_i64(json, "epoch", s->epoch);
 }
 

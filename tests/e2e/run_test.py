@@ -48,6 +48,19 @@ def json_is_one_object_with_its_keys():
 
 
 @test
+def a_demand_is_met_with_fewer_threads_and_the_same_bytes():
+    whole = run_json("run", slow(600, 10), "--threads", "8", "--digest")
+    result = run_json("run", slow(600, 10), "--threads", "8", "--digest", "--demand", "100")
+    assert result["digest"] == whole["digest"]
+    assert whole["demand"] == 0 and whole["threads_used"] == 8 and whole["threads_reason"] is None, whole
+    assert result["demand"] == 100 and result["threads_used"] < 8 and result["thread_changes"] >= 1, result
+    assert "records/s are wanted" in result["threads_reason"]
+    done = run("run", slow(600, 10), "--threads", "8", "--demand", "100")
+    assert "demand of 100 records/s: " in done.stdout and " used, " in done.stdout, done.stdout
+    assert run("run", slow(), "--demand", "0", code=2).stderr
+
+
+@test
 def the_text_report_names_every_node():
     text = run(*vision()).stdout
     assert "40 records" in text and "image.random_resized_crop" in text and "records/s" in text, text
