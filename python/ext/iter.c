@@ -624,6 +624,29 @@ static PyObject *iter_save(PyObject *self, PyObject *unused)
     return iter_text(iter, hr_iter_save);
 }
 
+static PyObject *iter_demand(PyObject *self, PyObject *rate)
+{
+    struct ext_iter *iter = of(self);
+    double demand = PyFloat_AsDouble(rate);
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    if (demand == -1 && PyErr_Occurred() != NULL)
+        return NULL;
+    if (is_closed(iter))
+        Py_RETURN_NONE;
+    if (enter(iter) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_iter_demand(iter->iter, demand, &error);
+    Py_END_ALLOW_THREADS;
+    if (leave(iter) < 0)
+        return NULL;
+    if (code != HR_OK)
+        return ext_raise(state_of(iter), &error, NULL, NULL);
+    Py_RETURN_NONE;
+}
+
 static PyObject *iter_stats(PyObject *self, PyObject *unused)
 {
     struct ext_iter *iter = of(self);
@@ -701,6 +724,8 @@ static PyMethodDef iter_methods[] = {
      "save() -> str\n--\n\nWhere the consumer stands, as JSON for the option state." },
     {"stats",      iter_stats,      METH_NOARGS,
      "stats() -> dict\n--\n\nWhat happened; see struct hr_iter_stats."               },
+    {"demand",     iter_demand,     METH_O,
+     "demand(rate)\n--\n\nWhat the run is to make; see hr_iter_demand."              },
     {"node_stats", iter_node_stats, METH_NOARGS,
      "node_stats() -> list[dict]\n--\n\nWhat happened in each node."                 },
     {"profile",    iter_profile,    METH_NOARGS,

@@ -9,6 +9,7 @@ enum option_type {
     OPTION_U64,
     OPTION_I64,
     OPTION_INT,
+    OPTION_DOUBLE,
     OPTION_BOOL,
     OPTION_TEXT,
     OPTION_VARIANT,
@@ -35,7 +36,7 @@ static const struct option {
     OPTION(timeout_ns, OPTION_U64),    OPTION(trace, OPTION_BOOL),
     OPTION(rank, OPTION_I64),          OPTION(world, OPTION_I64),
     OPTION(even, OPTION_EVEN),         OPTION(plan, OPTION_TEXT),
-    OPTION(plan_name, OPTION_TEXT),
+    OPTION(plan_name, OPTION_TEXT),    OPTION(demand, OPTION_DOUBLE),
 #undef OPTION
 };
 
@@ -74,6 +75,9 @@ static void store(const struct option *option, PyObject *value, void *to)
         *(int *)to = number > INT_MAX   ? INT_MAX
                      : number < INT_MIN ? INT_MIN
                                         : (int)number;
+        break;
+    case OPTION_DOUBLE:
+        *(double *)to = PyFloat_AsDouble(value);
         break;
     case OPTION_BOOL:
         *(bool *)to = PyObject_IsTrue(value) > 0;
@@ -135,7 +139,8 @@ PyObject *ext_options_read(struct ext_state *state, PyObject *dict,
 PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 {
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i}",
+        "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i,s:I,s:"
+        "d,s:s}",
         "records", (unsigned long long)s->records, "batches",
         (unsigned long long)s->batches, "bytes", (unsigned long long)s->bytes, "errors",
         (unsigned long long)s->errors, "substituted", (unsigned long long)s->substituted,
@@ -145,7 +150,9 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
         "memory_peak_bytes", (unsigned long long)s->memory_peak_bytes, "batches_ready",
         (unsigned long long)s->batches_ready, "epoch", (long long)s->epoch,
         "epoch_records", (long long)s->epoch_records, "epoch_done",
-        (long long)s->epoch_done, "threads", s->threads, "threads_used", s->threads_used);
+        (long long)s->epoch_done, "threads", s->threads, "threads_used", s->threads_used,
+        "thread_changes", s->thread_changes, "demand", s->demand, "threads_reason",
+        s->threads_reason);
 }
 
 static PyObject *node_stats_dict(const struct hr_node_stats *s)

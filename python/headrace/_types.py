@@ -23,6 +23,7 @@ Variant: TypeAlias = Literal["inline", "threads", "processes"]
 Output: TypeAlias = Literal["torch", "numpy", "jax", "headrace"]
 OnError: TypeAlias = Literal["fail", "skip", "substitute"]
 Even: TypeAlias = Literal["none", "drop", "repeat", "steps"]
+Demand: TypeAlias = float | Literal["consumer"] | None
 Shard: TypeAlias = Literal["auto"] | tuple[int, int] | None
 Strictness: TypeAlias = Literal["exact", "close", "relaxed"]
 Rule: TypeAlias = Literal["headrace", "pecan", "written"]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpac
 
 from . import _headrace, _numpy, batch, build, share, states
 from ._check import nearest, one_of
-from ._types import Even, OnError, Output, PathLike, Shard, Strictness
+from ._types import Demand, Even, OnError, Output, PathLike, Shard, Strictness
 from .batch import Batch
 from .equal_steps import EqualSteps
 from .errors import (
@@ -60,6 +60,7 @@ class LoaderOptions(TypedDict, total=False):
     on_error: OnError
     errors_max: int | None
     timeout: float | None
+    demand: Demand
     ledger: PathLike | None
     shard: Shard
     even: Even | None
@@ -71,6 +72,20 @@ class LoaderOptions(TypedDict, total=False):
 
 
 _NAMES = tuple(LoaderOptions.__annotations__)
+
+
+def _demand(demand: Any) -> float:
+    """The engine's number for a demand."""
+    if demand is None:
+        return 0.0
+    if isinstance(demand, str) and demand == "consumer":
+        return -1.0  # HR_DEMAND_CONSUMER
+    if isinstance(demand, bool) or not isinstance(demand, (int, float)) or not 0 < demand < 1e18:
+        raise ArgumentError(
+            f"loader(): demand is a number of records per second above 0, 'consumer' or None; not {demand!r:.60}",
+            param="demand",
+        )
+    return float(demand)
 
 
 def _checked(options: Mapping[str, Any]) -> LoaderOptions:
@@ -116,6 +131,7 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             "cannot look at the clock meanwhile",
             param="timeout",
         )
+    _demand(options.get("demand"))
     one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
     share.check(options.get("shard", "auto"))
     one_of("even", options.get("even"), (None, "none", "drop", "repeat", "steps"))
@@ -157,6 +173,7 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
         "on_error": options.get("on_error", "fail"),
         "errors_max": int(options.get("errors_max") or 0),
         "timeout_ns": int((options.get("timeout") or 0) * 1e9),
+        "demand": _demand(options.get("demand")),
     }
     ledger, plan = options.get("ledger"), options.get("plan")
     if ledger is not None:
@@ -363,6 +380,14 @@ class Run:
         now = _look(run.stats) if run is not None else {}
         return now if self._past is None else self._past.with_stats(now)
 
+    def demand(self, rate: float) -> None:
+        """Change the demand; nothing if the run has ended."""
+        run = self._iter
+        self._options["demand"] = rate  # for a change of the order
+        if run is not None:
+            with translated(), contextlib.suppress(_headrace.Error):  # closed meanwhile
+                run.demand(rate)
+
     def node_stats(self) -> list[dict[str, Any]]:
         """What the engine measured, by node."""
         run = self._iter
@@ -451,6 +476,7 @@ class Loader:
         self._options = options
         self._engine = engine_options(options)
         self._epochs = options.get("epochs", 1)
+        self._demand = options.get("demand")
         self._convert = _converter(options)
         self._built = pipeline._built
         self._structure = self._built.structure
@@ -553,6 +579,19 @@ class Loader:
         """Records of a full batch; None if nothing collects records."""
         sizes = [n.params.get("size") for n in self._built.nodes if n.op.startswith("batch.")]
         return sizes[-1] if sizes else None
+
+    @property
+    def demand(self) -> Demand:
+        """Records per second that the loader must make; assign to change it, also while a `for` runs."""
+        return self._demand
+
+    @demand.setter
+    def demand(self, demand: Demand) -> None:
+        self._engine["demand"] = _demand(demand)
+        self._demand = demand
+        run = self._current()
+        if run is not None:
+            run.demand(self._engine["demand"])
 
     # ---- runs ----
 

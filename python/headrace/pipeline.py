@@ -427,6 +427,10 @@ class Pipeline(Methods):
                 function and the record that a thread or worker process has been at for the longest; other
                 waits, such as for files, name the threads only. It needs threads (not threads=0), and does
                 not count the imports before worker processes start. None (default): wait for ever.
+            demand: records per second that the loader must make, with the fewest threads that can; or
+                "consumer": as many as the loop takes while it does not wait. The other threads sleep;
+                batches and their order stay the same. `stats()` has threads_used, thread_changes and
+                threads_reason; assigning to `loader.demand` changes it. None (default): all threads work.
             ledger: a file to append bad records to, one JSON object a line.
             shard: which share of the records: "auto" (default): that of this rank of
                 torch.distributed if it is initialised, else of RANK and WORLD_SIZE, else all; None:
