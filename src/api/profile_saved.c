@@ -10,7 +10,6 @@
 #include "api/profile_saved.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/cache_folder.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/str.h"
@@ -38,42 +38,25 @@
 static enum hr_err
 find_folder(const char *folder, char **ret_path, struct hr_error *reterr)
 {
-    const char *own = getenv("HEADRACE_CACHE"), *cache = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
+    const char *own = getenv("HEADRACE_CACHE");
+    char *cache = NULL;
     struct hr_str path;
+    enum hr_err code = HR_OK;
 
-    hr__str_init(&path);
-    if (folder != NULL)
-        hr__str_add(&path, folder);
-    else if (own != NULL && own[0] != '\0')
-        hr__str_addf(&path, "%s/profiles", own);
-    else if (own == NULL && cache != NULL && cache[0] == '/')
-        hr__str_addf(&path, "%s/headrace/profiles", cache);
-    else if (own == NULL && home != NULL && home[0] == '/')
-        hr__str_addf(&path, "%s/.cache/headrace/profiles", home);
-    else
+    if (folder == NULL)
+        code = own != NULL && own[0] == '\0' ? HR_ERR_NOT_FOUND
+                                             : hr__cache_folder(&cache, reterr);
+    if (code == HR_ERR_NOT_FOUND)
         return hr__fail(reterr, HR_ERR_NOT_FOUND,
                         "no profiles are saved: there is no cache folder; " ADVICE);
+    HR_TRY(code);
+    hr__str_init(&path);
+    hr__str_addf(&path, "%s%s", folder != NULL ? folder : cache,
+                 folder != NULL ? "" : "/profiles");
+    hr__free(cache);
     *ret_path = hr__str_take(&path);
     hr__str_finish(&path);
     return *ret_path != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-}
-
-/* Creates the folder and its parents; false with errno. */
-static bool make_folder(char *path)
-{
-    for (char *at = path + 1;; at++) {
-        char end = *at;
-
-        if (end != '/' && end != '\0')
-            continue;
-        *at = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST)
-            return false;
-        *at = end;
-        if (end == '\0')
-            return true;
-    }
 }
 
 struct file {
@@ -259,7 +242,7 @@ save_nodes(const struct hr_profile *profile, const struct hr_graph *graph,
 }
 
 static enum hr_err save_to(const struct hr_profile *profile, const struct hr_graph *graph,
-                           char *folder, struct hr_error *reterr)
+                           const char *folder, struct hr_error *reterr)
 {
     const struct hr_profile_node **known = hr__calloc(graph->count, sizeof *known);
     enum hr_err code;
@@ -267,10 +250,9 @@ static enum hr_err save_to(const struct hr_profile *profile, const struct hr_gra
     if (known == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     hr__profile_match(graph, profile, known);
-    if (make_folder(folder))
+    code = hr__file_make_folder(folder, 0700, reterr);
+    if (code == HR_OK)
         code = save_nodes(profile, graph, folder, known, reterr);
-    else
-        code = hr__fail(reterr, HR_ERR_IO, "%s: %s", folder, strerror(errno));
     hr__free(known);
     if (code == HR_OK)
         hr__profile_evict(folder, HR_SAVED_FILES_MAX, HR_SAVED_BYTES_MAX);

@@ -25,22 +25,12 @@
 
 static enum hr_err make_folder(const char *path, struct hr_error *reterr)
 {
-    char part[PATH_ROOM];
     size_t length = strlen(path);
 
-    if (length == 0 || length >= sizeof(part))
+    if (length == 0 || length >= PATH_ROOM)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "the folder's path is empty or too long");
-    for (size_t i = 1; i <= length; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot make the folder %s",
-                                  part);
-    }
-    return HR_OK;
+    return hr__file_make_folder(path, 0777, reterr);
 }
 
 /* ---- photos ---- */

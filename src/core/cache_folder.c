@@ -3,13 +3,12 @@
  */
 #include "core/cache_folder.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/str.h"
 
 static const char *variable(const char *name)
@@ -29,9 +28,11 @@ static bool add_folder(struct hr_str *path)
         hr__str_add(path, own);
     else if (all != NULL && all[0] == '/')
         hr__str_addf(path, "%s/headrace", all);
-    else if (home != NULL)
+    else if (home != NULL && home[0] == '/')
         hr__str_addf(path, "%s/.cache/headrace", home);
-    return own != NULL || home != NULL || (all != NULL && all[0] == '/');
+    else
+        return false;
+    return true;
 }
 
 static enum hr_err take(struct hr_str *path, char **ret_path, struct hr_error *reterr)
@@ -53,27 +54,9 @@ enum hr_err hr__cache_folder(char **ret_path, struct hr_error *reterr)
     return take(&path, ret_path, reterr);
 }
 
-/* Makes every folder above the last '/'. */
-static enum hr_err make_folders(char *path, struct hr_error *reterr)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-            enum hr_err code = hr__fail_errno(reterr, HR_ERR_IO, errno,
-                                              "cannot make the folder %s", path);
-
-            *slash = '/';
-            return code;
-        }
-        *slash = '/';
-    }
-    return HR_OK;
-}
-
 enum hr_err hr__cache_file(const char *name, char **ret_path, struct hr_error *reterr)
 {
-    char *folder = NULL;
+    char *folder = NULL, *slash;
     struct hr_str path;
     enum hr_err code;
 
@@ -82,7 +65,10 @@ enum hr_err hr__cache_file(const char *name, char **ret_path, struct hr_error *r
     hr__str_addf(&path, "%s/%s", folder, name);
     hr__free(folder);
     HR_TRY(take(&path, ret_path, reterr));
-    code = make_folders(*ret_path, reterr);
+    slash = strrchr(*ret_path, '/');
+    *slash = '\0';
+    code = hr__file_make_folder(*ret_path, 0700, reterr);
+    *slash = '/';
     if (code != HR_OK) {
         hr__free(*ret_path);
         *ret_path = NULL;

@@ -9,8 +9,8 @@
 #include "headrace/base.h"
 
 /* The folder's path, which may not exist yet; free it with hr__free. An empty variable,
- * and a relative $XDG_CACHE_HOME, count as not set. HR_ERR_NOT_FOUND if no variable gives
- * a folder. */
+ * and a relative $XDG_CACHE_HOME or $HOME, count as not set. HR_ERR_NOT_FOUND if no
+ * variable gives a folder. */
 HR_CHECK enum hr_err hr__cache_folder(char **ret_path, struct hr_error *reterr);
 
 /* The path of a file in it, `name`, which may contain '/'; free it with hr__free. Makes

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/str.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -358,6 +359,38 @@ enum hr_err hr__file_replace(const char *path, const void *data, size_t bytes,
         return err;
     }
     return hr__file_commit(writer, reterr);
+}
+
+/* ---- folders ---- */
+
+static enum hr_err make_folders(char *path, mode_t mode, struct hr_error *reterr)
+{
+    for (char *at = path + 1;; at++) {
+        char end = *at;
+
+        if (end != '/' && end != '\0')
+            continue;
+        *at = '\0';
+        if (mkdir(path, mode) != 0 && errno != EEXIST)
+            return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot make the folder %s",
+                                  path);
+        *at = end;
+        if (end == '\0')
+            return HR_OK;
+    }
+}
+
+enum hr_err hr__file_make_folder(const char *path, mode_t mode, struct hr_error *reterr)
+{
+    char *part = hr__strdup(path);
+    enum hr_err code;
+
+    assert(path[0] != '\0');
+    if (part == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = make_folders(part, mode, reterr);
+    hr__free(part);
+    return code;
 }
 
 /* ---- locks ---- */

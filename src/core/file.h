@@ -4,6 +4,8 @@
 #ifndef HR_CORE_FILE_H
 #define HR_CORE_FILE_H
 
+#include <sys/types.h>
+
 #include "headrace/base.h"
 
 /* Reads all of `path` (HR_ERR_LIMIT if longer than `bytes_max`) into new memory with a
@@ -34,6 +36,11 @@ HR_CHECK enum hr_err hr__file_write(struct hr_file_writer *writer, const void *d
 HR_CHECK enum hr_err
 hr__file_commit(struct hr_file_writer *writer, struct hr_error *reterr);
 void hr__file_abort(struct hr_file_writer *writer);
+
+/* Makes the folder `path`, and those above it that are missing. HR_ERR_IO names the one
+ * that cannot be made. */
+HR_CHECK enum hr_err
+hr__file_make_folder(const char *path, mode_t mode, struct hr_error *reterr);
 
 /* Makes the file `path` and locks it, against other processes and other callers in this
  * one, until hr__file_unlock() removes it or the process ends. HR_ERR_STATE if it is
