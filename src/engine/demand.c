@@ -82,11 +82,11 @@ void hr__demand_note(struct hr_engine *engine, const struct hr_claim *claim,
     uint64_t now_ns;
 
     hr__engine_assert_locked(engine);
+    if (!d->on)
+        return;
     d->busy_ticks += ticks;
     if (claim->stage != NULL && claim->stage->number + 1 == engine->stage_count)
         d->made += claim->count * yield(engine);
-    if (!d->on)
-        return;
     now_ns = hr__now_ns();
     if (now_ns >= d->next_ns)
         ask(engine, now_ns);
