@@ -58,7 +58,7 @@ struct hr_reader {
     uint64_t file_bytes_max;
     size_t ahead_bytes_max;
     uint32_t depth, thread_count;
-    enum hr_reader_mode mode;
+    enum hr_reader_mode mode; /* as asked */
 
     atomic_int cold_left; /* reads until the reader counts as warm; > 0: cold */
     atomic_uint live;     /* requests not free */
@@ -375,9 +375,10 @@ static struct hr_channel *channel_of(struct hr_reader *reader, const char *uri)
     for (uint32_t i = 0; i < reader->channel_count; i++)
         if (hr__channel_takes(reader->channels[i], uri))
             return reader->channels[i];
-    if (reader->channel_count < CHANNELS_MAX &&
-        hr__channel_open(uri, &options, &channel, NULL) == HR_OK)
-        reader->channels[reader->channel_count++] = channel;
+    if (reader->channel_count == CHANNELS_MAX ||
+        hr__channel_open(uri, &options, &channel, NULL) != HR_OK)
+        return NULL;
+    reader->channels[reader->channel_count++] = channel;
     return channel;
 }
 
@@ -475,25 +476,22 @@ static enum hr_err make_table(struct hr_reader *reader)
     return HR_OK;
 }
 
-/* The channel of files is there from the beginning, so that a mode that is not available
- * is known at once. */
+/* A mode that was asked for is tried at once, so that one that is not available is known.
+ * Else channels are opened when something is read ahead: most epochs are read from the
+ * page cache. */
 static enum hr_err
 start_channel(struct hr_reader *reader, enum hr_reader_mode mode, struct hr_error *reterr)
 {
-    struct hr_channel_options options = {.mode = mode == HR_READER_AUTO ? HR_CHANNEL_AUTO
-                                                 : mode == HR_READER_URING
-                                                     ? HR_CHANNEL_URING
-                                                     : HR_CHANNEL_THREADS,
-                                         .depth = reader->depth,
-                                         .threads = reader->thread_count};
+    struct hr_channel_options options = {
+        .mode = mode == HR_READER_URING ? HR_CHANNEL_URING : HR_CHANNEL_THREADS,
+        .depth = reader->depth,
+        .threads = reader->thread_count};
 
-    if (mode == HR_READER_NONE)
+    reader->mode = mode;
+    if (mode == HR_READER_NONE || mode == HR_READER_AUTO)
         return HR_OK;
     HR_TRY(hr__channel_open("/", &options, &reader->channels[0], reterr));
     reader->channel_count = 1;
-    reader->mode = hr__channel_mode(reader->channels[0]) == HR_CHANNEL_URING
-                       ? HR_READER_URING
-                       : HR_READER_THREADS;
     return HR_OK;
 }
 
@@ -518,7 +516,6 @@ enum hr_err hr__reader_create(const struct hr_reader_options *options,
         options->ahead_bytes_max > 0 ? options->ahead_bytes_max : AHEAD_BYTES;
     reader->depth = bounded(options->depth, DEPTH, DEPTH_MAX);
     reader->thread_count = bounded(options->threads, THREADS, THREADS_MAX);
-    reader->mode = HR_READER_NONE;
     pthread_mutex_init(&reader->lock, NULL);
     pthread_cond_init(&reader->done, NULL);
     err = make_table(reader);
@@ -548,9 +545,23 @@ void hr__reader_destroy(struct hr_reader *reader)
     hr__free(reader);
 }
 
+/* How files are read ahead; lock held. */
+static enum hr_reader_mode mode_of(const struct hr_reader *reader)
+{
+    for (uint32_t i = 0; i < reader->channel_count; i++) {
+        enum hr_channel_mode mode = hr__channel_mode(reader->channels[i]);
+
+        if (mode == HR_CHANNEL_URING)
+            return HR_READER_URING;
+        if (mode == HR_CHANNEL_THREADS)
+            return HR_READER_THREADS;
+    }
+    return reader->mode;
+}
+
 void hr__reader_stats(struct hr_reader *reader, struct hr_reader_stats *ret_stats)
 {
-    struct hr_reader_stats stats = {.mode = reader->mode};
+    struct hr_reader_stats stats = {0};
 
     for (int i = 0; i < STRIPES; i++) {
         stats.files += atomic_load(&reader->stripes[i].files);
@@ -559,6 +570,7 @@ void hr__reader_stats(struct hr_reader *reader, struct hr_reader_stats *ret_stat
         stats.waited += atomic_load(&reader->stripes[i].waited);
     }
     pthread_mutex_lock(&reader->lock);
+    stats.mode = mode_of(reader);
     stats.ahead_started = reader->started;
     stats.ahead_dropped = reader->dropped;
     stats.ahead_ready = reader->ready;

@@ -69,7 +69,7 @@ bool hr__reader_is_cold(const struct hr_reader *reader);
 void hr__reader_ahead(struct hr_reader *reader, const struct hr_range *range);
 
 struct hr_reader_stats {
-    enum hr_reader_mode mode; /* in use: never AUTO */
+    enum hr_reader_mode mode; /* in use; AUTO before the first range is read ahead */
     uint64_t files, bytes;    /* taken */
     uint64_t cached;          /* read in place without waiting */
     uint64_t waited;          /* read in place, and had to wait */
