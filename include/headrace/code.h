@@ -57,14 +57,12 @@ hr_graph_code(struct hr_graph *graph, const char *name, const struct hr_code *co
 /* ---- inside a call ---- */
 
 /* Identifies the record: the same in every run, order, thread and process. A batch has
- * the identity of its first record. key: 128 bits that depend only on (seed, epoch,
- * index, children, node name), for random numbers in user code. */
+ * the identity of its first record. */
 struct hr_code_record {
     uint64_t seed;
     uint64_t index;    /* in its source; a source makes this record */
     uint64_t position; /* place in the epoch's order, over all ranks */
     uint64_t epoch;
-    uint64_t key[2];
     const char *node; /* name of the node */
     /* The epoch as random draws count it: each pass of order.repeat is one. */
     uint64_t draw_epoch;
@@ -76,8 +74,11 @@ struct hr_code_record {
 };
 HR_API void
 hr_code_record(const struct hr_code_call *call, struct hr_code_record *ret_record);
-/* Only the index: computing the key takes 40 ns. 0 for NULL. */
-HR_API uint64_t hr_code_index(const struct hr_code_call *call);
+HR_API uint64_t
+hr_code_index(const struct hr_code_call *call); /* only that; 0 for NULL */
+/* 128 bits that depend only on (seed, epoch, index, children, node name), for random
+ * numbers in user code. */
+HR_API void hr_code_key(const struct hr_code_call *call, uint64_t ret_key[2]);
 /* The records that this thread calls the code for next, unless the run ends before: their
  * indices in order, this record's first, at most `room` of them. For a source that makes
  * several at once. Returns how many there are, even if that is more than `room`; 0 for

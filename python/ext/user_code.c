@@ -503,14 +503,16 @@ enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error
 PyObject *ext_current_record(PyObject *module, PyObject *unused)
 {
     struct hr_code_record record = {0};
+    uint64_t key[2] = {0};
 
     (void)module, (void)unused;
     if (this_thread.current == NULL || this_thread.current->several)
         Py_RETURN_NONE;
     hr_code_record(this_thread.current->call, &record);
-    return Py_BuildValue(
-        "(KKKKKsKI)", (unsigned long long)record.seed,
-        (unsigned long long)record.draw_epoch, (unsigned long long)record.index,
-        (unsigned long long)record.key[0], (unsigned long long)record.key[1], record.node,
-        this_thread.current->number, (unsigned)record.replaced);
+    hr_code_key(this_thread.current->call, key);
+    return Py_BuildValue("(KKKKKsKI)", (unsigned long long)record.seed,
+                         (unsigned long long)record.draw_epoch,
+                         (unsigned long long)record.index, (unsigned long long)key[0],
+                         (unsigned long long)key[1], record.node,
+                         this_thread.current->number, (unsigned)record.replaced);
 }

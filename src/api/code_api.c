@@ -47,6 +47,12 @@ void hr_code_record(const struct hr_code_call *call, struct hr_code_record *ret_
         hr__code_record(call, ret_record);
 }
 
+void hr_code_key(const struct hr_code_call *call, uint64_t ret_key[2])
+{
+    if (call != NULL && ret_key != NULL)
+        hr__code_key(call, ret_key);
+}
+
 uint64_t hr_code_index(const struct hr_code_call *call)
 {
     return call != NULL ? call->id->index : 0;

@@ -164,11 +164,11 @@ call_expand(void *user, struct hr_code_call *call, struct hr_error *e)
 static inline enum hr_err
 call_key(void *user, struct hr_code_call *call, struct hr_error *e)
 {
-    struct hr_code_record record;
+    uint64_t key[2];
 
     (void)user;
-    hr_code_record(call, &record);
-    return put_int(call, 0, (int64_t)(record.key[0] ^ record.key[1]), e);
+    hr_code_key(call, key);
+    return put_int(call, 0, (int64_t)(key[0] ^ key[1]), e);
 }
 
 /* A different outcome for each value. */

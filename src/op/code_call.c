@@ -164,9 +164,7 @@ enum hr_err hr__code_fits_value(const struct hr_field *field,
 void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret_record)
 {
     const struct hr_record_id *id = call->id;
-    struct hr_rng rng;
 
-    hr__record_rng(id, call->draw_id, &rng);
     *ret_record =
         (struct hr_code_record){.seed = id->seed,
                                 .index = id->index,
@@ -177,6 +175,13 @@ void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret
                                 .depth = id->depth,
                                 .children = id->child,
                                 .replaced = call->replaced};
-    ret_record->key[0] = hr__rng_u64(&rng);
-    ret_record->key[1] = hr__rng_u64(&rng);
+}
+
+void hr__code_key(const struct hr_code_call *call, uint64_t ret_key[2])
+{
+    struct hr_rng rng;
+
+    hr__record_rng(call->id, call->draw_id, &rng);
+    ret_key[0] = hr__rng_u64(&rng);
+    ret_key[1] = hr__rng_u64(&rng);
 }

@@ -72,5 +72,7 @@ hr__code_fits_value(const struct hr_field *field, const struct hr_value *value,
 
 /* The record as user code sees it. */
 void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret_record);
+/* See hr_code_key. */
+void hr__code_key(const struct hr_code_call *call, uint64_t ret_key[2]);
 
 #endif

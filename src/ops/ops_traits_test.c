@@ -235,12 +235,12 @@ static const char *graph_text(const struct row *row, bool with_op)
 
 static enum hr_err put_key(struct hr_code_call *call, struct hr_error *e)
 {
-    struct hr_code_record record;
+    uint64_t key[2];
     void *memory;
 
-    hr_code_record(call, &record);
+    hr_code_key(call, key);
     HR_TRY(hr_code_room(call, 0, HR_I64, 0, NULL, &memory, e));
-    memcpy(memory, record.key, sizeof(int64_t));
+    memcpy(memory, key, sizeof(int64_t));
     return HR_OK;
 }
 
@@ -259,12 +259,12 @@ static enum hr_err call_child(void *user, struct hr_code_call *call, struct hr_e
 
 static enum hr_err call_keep(void *user, struct hr_code_call *call, struct hr_error *e)
 {
-    struct hr_code_record record;
+    uint64_t key[2];
 
     (void)user;
     (void)e;
-    hr_code_record(call, &record);
-    hr_code_keep(call, (record.key[0] & 1) != 0);
+    hr_code_key(call, key);
+    hr_code_keep(call, (key[0] & 1) != 0);
     return HR_OK;
 }
 

@@ -89,11 +89,11 @@ TEST(random_keys_are_those_of_the_record)
     run_program(proc, n->records, 40);
     for (size_t i = 0; i < 40; i++) {
         struct hr_code_call call = {.id = n->records[i].id, .draw_id = 3, .node = "x"};
-        struct hr_code_record record;
+        uint64_t key[2];
 
-        hr__code_record(&call, &record);
-        CHECK_EQ_INT(number(&n->records[i], 0), (int64_t)record.key[0]);
-        CHECK_EQ_INT(number(&n->records[i], 1), (int64_t)record.key[1]);
+        hr__code_key(&call, key);
+        CHECK_EQ_INT(number(&n->records[i], 0), (int64_t)key[0]);
+        CHECK_EQ_INT(number(&n->records[i], 1), (int64_t)key[1]);
     }
     close_program(proc);
     free(n);

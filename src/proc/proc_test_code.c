@@ -98,13 +98,13 @@ code_source(void *user, struct hr_code_call *call, struct hr_error *error)
 
 static enum hr_err code_key(void *user, struct hr_code_call *call, struct hr_error *error)
 {
-    struct hr_code_record record;
+    uint64_t key[2];
     enum hr_err code;
 
     (void)user;
-    hr_code_record(call, &record);
-    code = give_number(call, 0, (int64_t)record.key[0], error);
-    return code == HR_OK ? give_number(call, 1, (int64_t)record.key[1], error) : code;
+    hr_code_key(call, key);
+    code = give_number(call, 0, (int64_t)key[0], error);
+    return code == HR_OK ? give_number(call, 1, (int64_t)key[1], error) : code;
 }
 
 /* v children: v * 10 + c, and a string of c letters; every output of child 1 passes. */

@@ -94,11 +94,11 @@ put_int(struct hr_code_call *call, size_t at, uint64_t value, struct hr_error *e
 /* The hash of the inputs, mixed with a draw of the record. */
 static enum hr_err call_look(void *user, struct hr_code_call *call, struct hr_error *e)
 {
-    struct hr_code_record record;
+    uint64_t key[2];
 
     (void)user;
-    hr_code_record(call, &record);
-    return put_int(call, 0, hash_of(call) ^ record.key[0], e);
+    hr_code_key(call, key);
+    return put_int(call, 0, hash_of(call) ^ key[0], e);
 }
 
 static enum hr_err call_some(void *user, struct hr_code_call *call, struct hr_error *e)
