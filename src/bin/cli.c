@@ -1,11 +1,13 @@
 /*
- * cli.c - parses a command line by its table and reports what is wrong with it in one
- * line.
+ * cli.c - parses a command line by its table and reports what is wrong with it: one line,
+ * followed by the place if a text file is at fault.
  *
  * Long options may be written --name value or --name=value. Abbreviations are not
  * accepted, so that adding an option never changes what a script means.
  */
 #include "cli.h"
+#include "caret.h"
+#include "term.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -18,7 +20,7 @@ print_message(const char *format, va_list args) __attribute__((format(printf, 1,
 static void print_message(const char *format, va_list args)
 {
     fflush(stdout);
-    fputs("headrace: ", stderr);
+    fprintf(stderr, "%sheadrace:%s ", term_red(stderr), term_plain(stderr));
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
 }
@@ -59,28 +61,33 @@ static const char *library_text(const struct hr_error *error, char *text, size_t
     return text;
 }
 
-int cli_library(const struct hr_error *error)
+/* Prints a library error and the line that it is about; returns `code`. */
+static int print_library(const struct hr_error *error, int code)
 {
     char text[sizeof(error->file) + sizeof(error->message) + 32];
 
-    library_text(error, text, sizeof(text));
+    (void)cli_failed("%s", library_text(error, text, sizeof(text)));
+    caret_print(stderr, error->file, error->line, error->column);
+    return code;
+}
+
+int cli_library(const struct hr_error *error)
+{
     switch (error->code) {
     case HR_ERR_IO:
     case HR_ERR_MEMORY:
     case HR_ERR_INTERNAL:
     case HR_ERR_CANCELLED:
     case HR_ERR_TIMEOUT:
-        return cli_failed("%s", text);
+        return print_library(error, CLI_FAILED);
     default:
-        return cli_usage("%s", text);
+        return print_library(error, CLI_USAGE);
     }
 }
 
 int cli_library_failed(const struct hr_error *error)
 {
-    char text[sizeof(error->file) + sizeof(error->message) + 32];
-
-    return cli_failed("%s", library_text(error, text, sizeof(text)));
+    return print_library(error, CLI_FAILED);
 }
 
 /* Levenshtein distance; names are short. */
@@ -129,6 +136,16 @@ const char *cli_nearest(const char *wrong, const char *const *names, size_t coun
     return text;
 }
 
+/* clang-format off */
+const struct cli_option cli_common[CLI_COMMON_COUNT] = {
+    {"color", 0, CLI_CHOICE, 0, "auto|always|never",
+     "use colours; default auto: on a terminal, unless NO_COLOR is set, and elsewhere if "
+     "FORCE_COLOR is set"},
+};
+/* clang-format on */
+
+static int common_values[CLI_COMMON_COUNT]; /* --color */
+
 const struct cli_command *cli_find(const char *name)
 {
     for (size_t i = 0; cli_commands[i] != NULL; i++)
@@ -143,8 +160,10 @@ static int unknown_option(const struct cli_command *command, const char *name)
     size_t count = 0;
     char nearest[96];
 
-    for (; count < command->option_count && count < 63; count++)
+    for (; count < command->option_count && count < 63 - CLI_COMMON_COUNT; count++)
         names[count] = command->options[count].name;
+    for (size_t i = 0; i < CLI_COMMON_COUNT; i++)
+        names[count++] = cli_common[i].name;
     names[count++] = "help";
     cli_nearest(name, names, count, nearest, sizeof(nearest));
     if (nearest[0] != '\0') { /* the option is shown with its dashes */
@@ -157,15 +176,30 @@ static int unknown_option(const struct cli_command *command, const char *name)
 }
 
 static const struct cli_option *
+find_in(const struct cli_option *options, size_t count, const char *name, size_t length)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strlen(options[i].name) == length &&
+            memcmp(options[i].name, name, length) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static const struct cli_option *
 find_option(const struct cli_command *command, const char *name, size_t length)
 {
-    for (size_t i = 0; i < command->option_count; i++) {
-        const struct cli_option *option = &command->options[i];
+    const struct cli_option *option =
+        find_in(command->options, command->option_count, name, length);
 
-        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0)
-            return option;
-    }
-    return NULL;
+    return option != NULL ? option : find_in(cli_common, CLI_COMMON_COUNT, name, length);
+}
+
+static bool is_common(const struct cli_option *option)
+{
+    for (size_t i = 0; i < CLI_COMMON_COUNT; i++)
+        if (option == &cli_common[i])
+            return true;
+    return false;
 }
 
 static const struct cli_option *
@@ -340,7 +374,7 @@ static int read_option(const struct cli_command *command, int argc, char **argv,
             return cli_usage("--%s must be followed by %s", option->name, option->arg);
         value = argv[++*at];
     }
-    return read_value(option, value, values);
+    return read_value(option, value, is_common(option) ? common_values : values);
 }
 
 static int check_rest(const struct cli_command *command, const struct cli_rest *rest)
@@ -391,6 +425,27 @@ static void free_values(const struct cli_command *command, void *values)
     free(values);
 }
 
+/* Applies --color before anything is printed about the other words; parse() checks it. */
+static void find_colour(int argc, char **argv)
+{
+    static const char name[] = "--color";
+    const size_t length = sizeof(name) - 1;
+
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *value = strncmp(argv[i], name, length) != 0 ? NULL
+                            : argv[i][length] == '='            ? argv[i] + length + 1
+                            : argv[i][length] == '\0' && i + 1 < argc ? argv[i + 1]
+                                                                      : NULL;
+
+        if (value != NULL && strcmp(value, "always") == 0)
+            term_colour_set(TERM_COLOUR_ALWAYS);
+        else if (value != NULL && strcmp(value, "never") == 0)
+            term_colour_set(TERM_COLOUR_NEVER);
+        else if (value != NULL)
+            term_colour_set(TERM_COLOUR_AUTO);
+    }
+}
+
 int cli_run(const struct cli_command *command, int argc, char **argv)
 {
     void *values = calloc(1, command->values_bytes + 1);
@@ -402,6 +457,7 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
         return cli_failed("out of memory");
     if (command->defaults != NULL)
         memcpy(values, command->defaults, command->values_bytes);
+    find_colour(argc, argv);
     code = parse(command, argc, argv, values, &rest, &help);
     if (code == CLI_OK && help)
         cli_print_help(command, stdout);

@@ -97,6 +97,11 @@ struct cli_command {
         "json", 0, CLI_FLAG, AT(json), NULL, "print one JSON object on stdout"           \
     }
 
+/* The options that all commands have besides their own and --help; `offset` is in
+ * another struct, of which cli.c keeps the only one. */
+#define CLI_COMMON_COUNT 1
+extern const struct cli_option cli_common[CLI_COMMON_COUNT];
+
 /* All commands in the order of the overview; ends with NULL. */
 extern const struct cli_command *const cli_commands[];
 const struct cli_command *cli_find(const char *name);
@@ -113,8 +118,9 @@ double cli_bytes(const char *text, char **ret_end);
 int cli_usage(const char *format, ...) HR_PRINTF(1, 2);
 int cli_failed(const char *format, ...) HR_PRINTF(1, 2);
 
-/* Prints a library error; returns CLI_USAGE if the graph or an argument is wrong,
- * CLI_FAILED if something outside failed. */
+/* Prints a library error, and the line of the text file that it is about (caret.h);
+ * returns CLI_USAGE if the graph or an argument is wrong, CLI_FAILED if something outside
+ * failed. */
 int cli_library(const struct hr_error *error);
 
 /* The same for an error during a run: always returns CLI_FAILED. */

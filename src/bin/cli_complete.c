@@ -17,6 +17,15 @@ static void put_choices(const struct cli_option *option, FILE *out)
 
 /* ---- bash ---- */
 
+static void bash_choices(const char *command, const struct cli_option *option, FILE *out)
+{
+    if (option->type != CLI_CHOICE)
+        return;
+    fprintf(out, "    %s:--%s) choices=\"", command, option->name);
+    put_choices(option, out);
+    fputs("\" ;;\n", out);
+}
+
 static void bash_values(FILE *out)
 {
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
@@ -25,15 +34,11 @@ static void bash_values(FILE *out)
         if (command->complete != NULL)
             fprintf(out, "    %s:%s) choices=\"%s\" ;;\n", command->name, command->name,
                     command->complete);
-        for (size_t j = 0; j < command->option_count; j++) {
-            if (command->options[j].type != CLI_CHOICE)
-                continue;
-            fprintf(out, "    %s:--%s) choices=\"", command->name,
-                    command->options[j].name);
-            put_choices(&command->options[j], out);
-            fputs("\" ;;\n", out);
-        }
+        for (size_t j = 0; j < command->option_count; j++)
+            bash_choices(command->name, &command->options[j], out);
     }
+    for (size_t i = 0; i < CLI_COMMON_COUNT; i++)
+        bash_choices("*", &cli_common[i], out);
 }
 
 static void bash_options(FILE *out)
@@ -42,6 +47,8 @@ static void bash_options(FILE *out)
         fprintf(out, "    %s) words=\"--help", cli_commands[i]->name);
         for (size_t j = 0; j < cli_commands[i]->option_count; j++)
             fprintf(out, " --%s", cli_commands[i]->options[j].name);
+        for (size_t j = 0; j < CLI_COMMON_COUNT; j++)
+            fprintf(out, " --%s", cli_common[j].name);
         fputs("\" ;;\n", out);
     }
 }
@@ -115,6 +122,8 @@ static void zsh_command(const struct cli_command *command, FILE *out)
             command->name);
     for (size_t i = 0; i < command->option_count; i++)
         zsh_option(&command->options[i], out);
+    for (size_t i = 0; i < CLI_COMMON_COUNT; i++)
+        zsh_option(&cli_common[i], out);
     if (command->complete != NULL)
         fprintf(out, " \\\n            \"1:name:(%s)\"", command->complete);
     fputs(" \\\n            '*:file:_files' ;;\n", out);
@@ -156,35 +165,40 @@ static void fish_text(const char *text, FILE *out)
     fputc('\'', out);
 }
 
+static const char fish_when[] = "complete -c headrace -n '__fish_seen_subcommand_from";
+
+static void fish_option(const char *command, const struct cli_option *option, FILE *out)
+{
+    fprintf(out, "%s %s' -l %s", fish_when, command, option->name);
+    if (option->letter != 0)
+        fprintf(out, " -s %c", option->letter);
+    if (option->type == CLI_CHOICE) {
+        fputs(" -x -a '", out);
+        put_choices(option, out);
+        fputc('\'', out);
+    } else if (option->arg != NULL) {
+        fputs(" -r", out);
+    }
+    fputs(" -d ", out);
+    fish_text(option->help, out);
+    fputc('\n', out);
+}
+
 static void fish_command(const struct cli_command *command, FILE *out)
 {
-    const char *when = "complete -c headrace -n '__fish_seen_subcommand_from";
 
     fputs("complete -c headrace -f -n __fish_use_subcommand -a ", out);
     fprintf(out, "%s -d ", command->name);
     fish_text(command->summary, out);
-    fprintf(out, "\n%s %s' -s h -l help -d 'show the help'\n", when, command->name);
+    fprintf(out, "\n%s %s' -s h -l help -d 'show the help'\n", fish_when, command->name);
     if (command->complete != NULL)
-        fprintf(out, "%s %s' -f -a \"%s%s\"\n", when, command->name,
+        fprintf(out, "%s %s' -f -a \"%s%s\"\n", fish_when, command->name,
                 command->complete[0] == '$' ? "" : command->complete,
                 command->complete[0] == '$' ? command->complete + 1 : "");
-    for (size_t i = 0; i < command->option_count; i++) {
-        const struct cli_option *option = &command->options[i];
-
-        fprintf(out, "%s %s' -l %s", when, command->name, option->name);
-        if (option->letter != 0)
-            fprintf(out, " -s %c", option->letter);
-        if (option->type == CLI_CHOICE) {
-            fputs(" -x -a '", out);
-            put_choices(option, out);
-            fputc('\'', out);
-        } else if (option->arg != NULL) {
-            fputs(" -r", out);
-        }
-        fputs(" -d ", out);
-        fish_text(option->help, out);
-        fputc('\n', out);
-    }
+    for (size_t i = 0; i < command->option_count; i++)
+        fish_option(command->name, &command->options[i], out);
+    for (size_t i = 0; i < CLI_COMMON_COUNT; i++)
+        fish_option(command->name, &cli_common[i], out);
 }
 
 static void print_fish(FILE *out)

@@ -44,24 +44,29 @@ static void option_text(const struct cli_option *option, char *text, size_t room
              option->arg ? option->arg : "");
 }
 
+static void print_option(const struct cli_option *option, FILE *out)
+{
+    char text[128];
+
+    option_text(option, text, sizeof(text));
+    if (strlen(text) > 26)
+        fprintf(out, "  %s\n%30s", text, "");
+    else
+        fprintf(out, "  %-28s", text);
+    print_wrapped(out, option->help, 30, 90);
+}
+
 static void print_options(const struct cli_command *command, FILE *out)
 {
     static const struct cli_option help = {"help",           'h', CLI_FLAG, 0, NULL,
                                            "show this help", 0,   0};
-    char text[128];
 
     fprintf(out, "\n%sOptions%s\n", term_bold(out), term_plain(out));
-    for (size_t i = 0; i <= command->option_count; i++) {
-        const struct cli_option *option =
-            i < command->option_count ? &command->options[i] : &help;
-
-        option_text(option, text, sizeof(text));
-        if (strlen(text) > 26)
-            fprintf(out, "  %s\n%30s", text, "");
-        else
-            fprintf(out, "  %-28s", text);
-        print_wrapped(out, option->help, 30, 90);
-    }
+    for (size_t i = 0; i < command->option_count; i++)
+        print_option(&command->options[i], out);
+    for (size_t i = 0; i < CLI_COMMON_COUNT; i++)
+        print_option(&cli_common[i], out);
+    print_option(&help, out);
 }
 
 void cli_print_help(const struct cli_command *command, FILE *out)
@@ -118,18 +123,22 @@ static void man_text(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-static void man_command(const struct cli_command *command, FILE *out)
+static void man_option(const struct cli_option *option, FILE *out)
 {
     char text[128];
 
+    option_text(option, text, sizeof(text));
+    fputs(".TP\n.B ", out);
+    man_text(out, text);
+    man_text(out, option->help);
+}
+
+static void man_command(const struct cli_command *command, FILE *out)
+{
     fprintf(out, ".SS headrace %s %s\n", command->name, command->args);
     man_text(out, command->text);
-    for (size_t i = 0; i < command->option_count; i++) {
-        option_text(&command->options[i], text, sizeof(text));
-        fputs(".TP\n.B ", out);
-        man_text(out, text);
-        man_text(out, command->options[i].help);
-    }
+    for (size_t i = 0; i < command->option_count; i++)
+        man_option(&command->options[i], out);
     for (size_t i = 0; i < command->example_count; i++) {
         fputs(".PP\n", out);
         man_text(out, command->examples[i].what);
@@ -153,10 +162,16 @@ void cli_print_man(FILE *out)
     fputs(".SH COMMANDS\n", out);
     for (size_t i = 0; cli_commands[i] != NULL; i++)
         man_command(cli_commands[i], out);
+    fputs(".SH OPTIONS OF ALL COMMANDS\n", out);
+    for (size_t i = 0; i < CLI_COMMON_COUNT; i++)
+        man_option(&cli_common[i], out);
     fputs(".SH EXIT STATUS\n", out);
     man_text(out, exit_codes);
     fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\n", out);
     man_text(out, "when set and not empty, no colours are used");
+    fputs(".TP\n.B FORCE_COLOR\n", out);
+    man_text(out, "when set to anything but 0, colours are used even if the output is "
+                  "not a terminal; NO_COLOR and --color go before it");
     fputs(".TP\n.B HEADRACE_ISA\n", out);
     man_text(out,
              "c, neon, avx2 or avx512: the highest instruction set to use; the bytes "

@@ -1,5 +1,5 @@
 /*
- * term.c - colours only on terminals, and human-readable numbers.
+ * term.c - whether to use colours, and human-readable numbers.
  */
 #include "term.h"
 
@@ -17,13 +17,34 @@ bool term_is_live(FILE *out)
     return isatty(fileno(out)) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
+static enum term_colour when = TERM_COLOUR_AUTO;
+
+void term_colour_set(enum term_colour wanted)
+{
+    when = wanted;
+}
+
+static bool variable_is_set(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0';
+}
+
+static bool has_colours(FILE *out)
+{
+    if (when != TERM_COLOUR_AUTO)
+        return when == TERM_COLOUR_ALWAYS;
+    if (variable_is_set("NO_COLOR"))
+        return false;
+    if (variable_is_set("FORCE_COLOR"))
+        return strcmp(getenv("FORCE_COLOR"), "0") != 0;
+    return term_is_live(out);
+}
+
 static const char *colour(FILE *out, const char *sequence)
 {
-    const char *no_color = getenv("NO_COLOR");
-
-    if ((no_color != NULL && no_color[0] != '\0') || !term_is_live(out))
-        return "";
-    return sequence;
+    return has_colours(out) ? sequence : "";
 }
 
 const char *term_bold(FILE *out)
@@ -39,6 +60,16 @@ const char *term_dim(FILE *out)
 const char *term_green(FILE *out)
 {
     return colour(out, "\033[32m");
+}
+
+const char *term_yellow(FILE *out)
+{
+    return colour(out, "\033[1;33m");
+}
+
+const char *term_red(FILE *out)
+{
+    return colour(out, "\033[1;31m");
 }
 
 const char *term_plain(FILE *out)

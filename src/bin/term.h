@@ -8,11 +8,22 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Escape sequences for `out`, or "" if it is not a terminal, TERM is dumb or NO_COLOR is
- * set. */
+/* When to use colours: --color. AUTO: not if NO_COLOR is set, else if FORCE_COLOR is set
+ * (to anything but 0), else if `out` is a terminal and TERM is not dumb. Empty variables
+ * count as not set. */
+enum term_colour {
+    TERM_COLOUR_AUTO,
+    TERM_COLOUR_ALWAYS,
+    TERM_COLOUR_NEVER,
+};
+void term_colour_set(enum term_colour when);
+
+/* Escape sequences for `out`, or "" without colours. */
 const char *term_bold(FILE *out);
 const char *term_dim(FILE *out);
 const char *term_green(FILE *out);
+const char *term_yellow(FILE *out); /* warnings */
+const char *term_red(FILE *out);    /* errors */
 const char *term_plain(FILE *out);
 
 bool term_is_live(FILE *out); /* a terminal whose current line can be rewritten */

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from support import Skip, example, graph, headrace, main, one_line, photos, run, run_json, temp, test
+from support import Skip, at_place, example, graph, headrace, main, one_line, photos, run, run_json, temp, terminal, test
 
 commands = ["run", "inspect", "explain", "plan", "profile", "optimize", "cedar", "convert", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
 
@@ -64,13 +64,69 @@ def wrong_arguments_are_refused():
 @test
 def invalid_graphs_are_usage_errors():
     one_line(run("run", "absent.yaml", code=2), "absent.yaml")
-    wrong = graph("wrong.yaml", "pipeline:\n  - source.rnge: {n: 3}\n")
-    one_line(run("run", wrong, code=2), "wrong.yaml:3", "source.range")
-    typed = graph("typed.yaml", "pipeline:\n  - source.range: {n: many}\n  - batch.stack: {size: 2}\n")
-    one_line(run("run", typed, code=2), "typed.yaml:3", "n")
-    one_line(run("run", example("vision_rrc.yaml"), code=2), "data")
     one_line(run("run", example("noop.yaml"), "-p", "m=3", code=2), "m")
-    one_line(run("run", example("vision_rrc.yaml"), "-p", "data=/absent/folder", code=None), "/absent/folder")
+
+
+@test
+def errors_of_graphs_show_the_line():
+    wrong = graph("wrong.yaml", "pipeline:\n  - source.rnge: {n: 3}\n")
+    at_place(run("run", wrong, code=2), "  - source.rnge: {n: 3}", "source.rnge", "wrong.yaml:3:5", "source.range")
+    for command in ["inspect", "explain", "plan", "profile", "optimize"]:
+        at_place(run(command, wrong, code=2), "  - source.rnge: {n: 3}", "source.rnge", "wrong.yaml:3:5")
+    typed = graph("typed.yaml", "pipeline:\n  - source.range: {n: many}\n  - batch.stack: {size: 2}\n")
+    at_place(run("run", typed, code=2), "  - source.range: {n: many}", "many", "typed.yaml:3", '"n"')
+    late = graph("late.yaml", "pipeline:\n  - source.range: {n: 3}\n\t\n  - image.decode: {}\n".replace("\t", ""))
+    at_place(run("run", late, code=2), "  - image.decode: {}", "image.decode", "late.yaml:5")  # found when frozen
+    wide = graph("wide.yaml", "pipeline:\n  - source.range: {n: 3}  # größe\n  - \"größe\": {}\n")
+    at_place(run("run", wide, code=2), '  - "größe": {}', '"größe"', "wide.yaml:4")
+    at_place(run("run", example("vision_rrc.yaml"), code=2), '  data: {type: path, help: "a folder of photos"}',
+             "data", "-p data=")
+    at_place(run("run", example("vision_rrc.yaml"), "-p", "data=/absent/folder", code=None),
+             '  - source.files: {path: "${data}", labels: "${labels}"}', "source.files", "/absent/folder")
+
+
+@test
+def a_long_line_is_shown_around_the_place():
+    nodes = ", ".join('{"debug.identity": {}}' for _ in range(30))
+    path = temp / "long.json"
+    path.write_text('{"headrace": 1, "pipeline": [{"source.range": {"n": 3}}, ' + nodes + ', {"batch.stack": {"sise": 3}}, ' + nodes + "]}")
+    lines = run("run", path, code=2).stderr.splitlines()
+    assert len(lines) == 3 and all(len(line) <= 80 for line in lines[1:]), lines
+    shown, marks = lines[1].partition(" | ")[2], lines[2].partition(" | ")[2]
+    assert shown.startswith("...") and shown.endswith("..."), shown
+    assert shown[marks.index("^"):][:6] == '"sise"' and marks.count("~") == 5, lines
+
+
+@test
+def a_line_that_is_not_text_is_not_shown():
+    path = temp / "bell.yaml"
+    path.write_bytes(b"headrace: 1\npipeline:\n  - source.rnge: {n: 3} # \xff\n")
+    one_line(run("run", path, code=2), "bell.yaml")
+    done = subprocess.run(["bash", "-c", f"{headrace} run <(printf 'headrace: 1\npipeline: [nothing]\n')"],
+                          text=True, capture_output=True, timeout=60)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done  # a pipe is read once
+
+
+@test
+def colours_are_for_terminals_unless_told():
+    wrong = graph("wrong.yaml", "pipeline:\n  - source.rnge: {n: 3}\n")
+    red = "\033[1;31m"
+    assert red not in run("run", wrong, code=2).stderr
+    for plain in [["--color", "auto"], ["--color=never"]]:
+        assert "\033" not in run("run", wrong, *plain, code=2).stderr
+    for words, env in [(["--color", "always"], {}), ([], {"FORCE_COLOR": "1"}), (["--color=always"], {"NO_COLOR": "1"})]:
+        text = run("run", wrong, *words, code=2, env=env).stderr
+        assert text.startswith(red + "headrace:") and red + "^~~~" in text, (words, env, text)
+    for words, env in [([], {"FORCE_COLOR": "0"}), ([], {"FORCE_COLOR": ""}), ([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}),
+                       (["--color", "never"], {"FORCE_COLOR": "1"})]:
+        assert "\033" not in run("run", wrong, *words, code=2, env=env).stderr, (words, env)
+    assert red in terminal("run", wrong, code=2)
+    for words, env in [([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"}), (["--color", "never"], {})]:
+        assert "\033" not in terminal("run", wrong, *words, code=2, env=env), (words, env)
+    assert "\033[1m" in run("ops", "--color", "always").stdout and "\033" not in run("ops").stdout
+    assert "\033[1m" in run("ops", "--help", "--color", "always").stdout
+    one_line(run("ops", "--color", "blue", code=2), "--color expects auto|always|never, not 'blue'")
+    one_line(run("ops", "--colour", "always", code=2), "did you mean --color?")
 
 
 @test
@@ -302,7 +358,7 @@ def an_optimized_graph_gives_the_same_digest():
     assert "2 nodes stand elsewhere" in text and "(was 3)" in text and "have the same bytes" in text, text
     text = run("optimize", "faster.yaml", "--seconds", "1").stdout
     assert "no order is cheaper" in text, text
-    one_line(run("optimize", written, "--profile", written, code=2), "written.yaml:1:1: this is no profile")
+    at_place(run("optimize", written, "--profile", written, code=2), "headrace: 1", "headrace", "written.yaml:1:1: this is no profile")
 
 
 cedar_stats = """baseline:
@@ -346,7 +402,7 @@ def cedars_statistics_give_cedars_plan_and_ours():
     assert local["cache_after"] == 3 and [stage["kind"] for stage in local["stages"]].count("cache") == 1, local
     text = run("cedar", "stats.yml", "pipes.yml").stdout
     assert "1,260" in text and "MapperPipe_read + MapperPipe_gray" in text and "drivers       8" in text, text
-    one_line(run("cedar", "pipes.yml", "stats.yml", code=2), "pipes.yml:1:1: key \"logical_plan\" is not known")
+    at_place(run("cedar", "pipes.yml", "stats.yml", code=2), "logical_plan:", "logical_plan", "pipes.yml:1:1: key \"logical_plan\" is not known")
     (temp / "few.yml").write_text(cedar_pipes.replace("    3: {name: MapperPipe_gray}\n", ""))
     one_line(run("cedar", "stats.yml", "few.yml", code=2), "have pipe 3, which is missing")
 
@@ -372,7 +428,7 @@ def statistics_of_cedar_and_profiles_are_converted():
     run("convert", "plan.yml", spin, "--order", "--map", "8=read", "--map", "2=blur", "-o", "ordered.yaml")
     text = (temp / "ordered.yaml").read_text()
     assert text.index("blur") < text.index("read"), text
-    one_line(run("convert", "stats.yml", code=2), "stats.yml:1:1: this is no profile")
+    at_place(run("convert", "stats.yml", code=2), "baseline:", "baseline", "stats.yml:1:1: this is no profile")
 
 
 @test

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from support import example, graph, main, one_line, photos, run, run_json, start, temp, test
+from support import at_place, example, graph, main, one_line, photos, run, run_json, start, temp, test
 
 keys = {"records": int, "batches": int, "bytes": int, "seconds": float, "records_per_second": float,
         "first_batch_seconds": float, "cpu_seconds": float, "peak_rss_bytes": int, "errors": int}
@@ -120,15 +120,17 @@ def a_wrong_plan_names_its_place_and_is_bad_usage():
         if "chunk_ns" in line:
             break
     (temp / "wrong.yaml").write_text(text.replace("chunk_ns: ", "chunk_ns: minus "))
-    one_line(run("run", *words, "--plan", "wrong.yaml", code=2), f"wrong.yaml:{number}:{len('    chunk_ns: ') + 1}: ",
-             "whole number")
+    at_place(run("run", *words, "--plan", "wrong.yaml", code=2), line.replace("chunk_ns: ", "chunk_ns: minus "), "minus",
+             f"wrong.yaml:{number}:{len('    chunk_ns: ') + 1}: ", "whole number")
     (temp / "wrong.yaml").write_text(text.replace("node: image.flip", "node: image.flop"))
-    one_line(run("explain", *words, "--plan", "wrong.yaml", code=2), "wrong.yaml:", "image.flip")
+    wrong = next(line for line in text.splitlines() if "node: image.flip" in line).replace("flip", "flop")
+    at_place(run("explain", *words, "--plan", "wrong.yaml", code=2), wrong, "image.flop", "wrong.yaml:", "image.flip")
     (temp / "wrong.yaml").write_text("stages: [")
     one_line(run("plan", *words, "--plan", "wrong.yaml", code=2), "wrong.yaml:")
     one_line(run("run", *words, "--plan", "none.yaml", code=2), "none.yaml")
     one_line(run("run", *words, "--plan", "plan.yaml", "--threads", 2, code=2), "--plan excludes")
-    one_line(run("run", *words[:1], *words[1:3], "--plan", "plan.yaml", code=2), "another graph")
+    made_for = text.splitlines()[1]
+    at_place(run("run", *words[:1], *words[1:3], "--plan", "plan.yaml", code=2), made_for, made_for.split()[1], "another graph")
 
 
 @test

@@ -3,12 +3,16 @@
 A test is a function marked @test; its name says what it checks. It fails by raising an exception.
     python3 run_test.py HEADRACE SOURCE_DIR [part of a name]
 """
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import traceback
 
 headrace = pathlib.Path(sys.argv[1]).resolve()
@@ -48,6 +52,37 @@ def one_line(done, *parts):
     assert len(lines) == 1 and not done.stdout, f"expected exactly one line, on stderr:\n{done.stdout}{done.stderr}"
     for part in parts:
         assert part in lines[0], f"no '{part}' in: {lines[0]}"
+
+
+def at_place(done, line, caret, *parts):
+    """Checks that stderr is one message with all the parts, then the line of the file and the carets under it."""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 3 and not done.stdout, f"expected a message and its place, on stderr:\n{done.stdout}{done.stderr}"
+    for part in parts:
+        assert part in lines[0], f"no '{part}' in: {lines[0]}"
+    shown, marks = lines[1].partition(" | ")[2], lines[2].partition(" | ")[2]
+    assert shown == line, f"expected {line!r}, shown is {shown!r}"
+    at = shown.index(caret)
+    assert marks == " " * at + "^" + "~" * (len(caret) - 1), f"not under {caret!r}:\n{shown}\n{marks}"
+
+
+def terminal(*words, code=0, env={}):
+    """What the command prints on a terminal of 100 columns, stdout and stderr together."""
+    environment = {**os.environ, "TERM": "xterm", "HEADRACE_CACHE": str(temp / "cache"), **env}
+    main_end, its_end = pty.openpty()
+    fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    process = subprocess.Popen([headrace, *map(str, words)], stdin=subprocess.DEVNULL, stdout=its_end, stderr=its_end,
+                               env=environment, cwd=temp)
+    os.close(its_end)
+    text = b""
+    try:
+        while some := os.read(main_end, 65536):
+            text += some
+    except OSError:  # how Linux reports that the other end is closed
+        pass
+    os.close(main_end)
+    assert process.wait(120) == code, text
+    return text.decode().replace("\r\n", "\n")
 
 
 def run_json(*words, **more):
