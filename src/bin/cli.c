@@ -90,30 +90,31 @@ int cli_library_failed(const struct hr_error *error)
     return print_library(error, CLI_FAILED);
 }
 
-/* Levenshtein distance; names are short. */
-static size_t distance(const char *a, const char *b)
+size_t cli_distance(const char *a, const char *b)
 {
-    size_t row[65], length = strlen(b);
+    size_t rows[3][65], length = strlen(b);
 
     if (length > 64 || strlen(a) > 64)
         return 64;
     for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t corner = row[0];
+        rows[0][j] = j;
+    for (size_t i = 1; i <= strlen(a); i++) {
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i + 2) % 3], *above2 = rows[(i + 1) % 3];
 
         row[0] = i;
         for (size_t j = 1; j <= length; j++) {
-            size_t above = row[j];
-            size_t best = corner + (a[i - 1] != b[j - 1]);
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
 
-            best = above + 1 < best ? above + 1 : best;
+            best = above[j] + 1 < best ? above[j] + 1 : best;
             best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            corner = above;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                above2[j - 2] + 1 < best)
+                best = above2[j - 2] + 1;
             row[j] = best;
         }
     }
-    return row[length];
+    return rows[strlen(a) % 3][length];
 }
 
 const char *cli_nearest(const char *wrong, const char *const *names, size_t count,
@@ -123,7 +124,7 @@ const char *cli_nearest(const char *wrong, const char *const *names, size_t coun
     const char *name = NULL;
 
     for (size_t i = 0; i < count; i++) {
-        size_t d = distance(wrong, names[i]);
+        size_t d = cli_distance(wrong, names[i]);
 
         if (d < best && d < strlen(names[i])) {
             best = d;

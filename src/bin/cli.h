@@ -126,6 +126,10 @@ int cli_library(const struct hr_error *error);
 /* The same for an error during a run: always returns CLI_FAILED. */
 int cli_library_failed(const struct hr_error *error);
 
+/* Edits from one word to the other: letters inserted, removed, replaced, or two
+ * neighbours exchanged. 64 if a word is longer than that. */
+size_t cli_distance(const char *a, const char *b);
+
 /* Writes "; did you mean X?" for the nearest of `names` to `text`, or "". */
 const char *cli_nearest(const char *wrong, const char *const *names, size_t count,
                         char *text, size_t room);

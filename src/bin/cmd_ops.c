@@ -6,6 +6,7 @@
  */
 #include "cli.h"
 #include "headrace/op.h"
+#include "ops_find.h"
 #include "out.h"
 #include "term.h"
 
@@ -37,6 +38,10 @@ static const struct cli_example ops_examples[] = {
      "list all operators, one line each"},
     {"headrace ops image.random_resized_crop",
      "show an operator's parameters, ranges and defaults"},
+    {"headrace ops crop",
+     "list the operators with \"crop\" in their name or summary"},
+    {"headrace ops random crop",
+     "those with both words"},
     {"headrace ops --markdown docs/ops",
      "write the reference pages"},
 };
@@ -48,12 +53,13 @@ static const char *range_text(size_t at, size_t param, char *text, size_t room)
     return hr_op_param_range(at, param, text, room);
 }
 
-static void print_list(const struct ops_options *options)
+/* Prints the operators that are marked, one line each. */
+static void print_list(const struct ops_options *options, const bool *found, size_t count)
 {
     struct hr_op_info info;
 
-    for (size_t i = 0; hr_op_info(i, &info) == HR_OK; i++) {
-        if (info.test_only && !options->all)
+    for (size_t i = 0; i < count; i++) {
+        if (!found[i] || hr_op_info(i, &info) != HR_OK)
             continue;
         if (options->names)
             printf("%s\n", info.name);
@@ -84,15 +90,13 @@ static void print_param(size_t at, size_t number)
     printf("\n");
 }
 
-static int print_one(const char *name)
+static void print_one(size_t at)
 {
-    struct hr_error error = {0};
     struct hr_op_info info;
     char traits[256] = "";
-    size_t at;
 
-    if (hr_op_find(name, &at, &error) != HR_OK || hr_op_info(at, &info) != HR_OK)
-        return cli_usage("%s", error.message);
+    if (hr_op_info(at, &info) != HR_OK)
+        return;
     printf("%s%s%s - %s\n\nkind %s, version %u; %s\n", term_bold(stdout), info.name,
            term_plain(stdout), info.summary, info.kind, info.version,
            hr_op_traits(at, traits, sizeof(traits)));
@@ -102,7 +106,6 @@ static int print_one(const char *name)
         printf("\n%sParameters%s\n", term_bold(stdout), term_plain(stdout));
     for (size_t i = 0; i < info.param_count; i++)
         print_param(at, i);
-    return CLI_OK;
 }
 
 /* ---- JSON ---- */
@@ -144,22 +147,17 @@ static void json_op(struct json *json, size_t at, const struct hr_op_info *info)
     json_close(json, '}');
 }
 
-static int print_json(const char *name, bool all)
+static void print_json(const bool *found, size_t count)
 {
     struct json json = {.out = stdout};
-    struct hr_error error = {0};
     struct hr_op_info info;
-    size_t only = SIZE_MAX;
 
-    if (name != NULL && hr_op_find(name, &only, &error) != HR_OK)
-        return cli_usage("%s", error.message);
     json_open(&json, NULL, '[');
-    for (size_t i = 0; hr_op_info(i, &info) == HR_OK; i++)
-        if (name != NULL ? i == only : all || !info.test_only)
+    for (size_t i = 0; i < count; i++)
+        if (found[i] && hr_op_info(i, &info) == HR_OK)
             json_op(&json, i, &info);
     json_close(&json, ']');
     json_end(&json);
-    return CLI_OK;
 }
 
 /* ---- Markdown ---- */
@@ -251,29 +249,49 @@ static int print_markdown(const char *dir)
     return out_commit(&out);
 }
 
+static size_t first_found(const bool *found)
+{
+    size_t at = 0;
+
+    while (!found[at])
+        at++;
+    return at;
+}
+
 static int ops_run(void *values, const struct cli_rest *rest)
 {
     const struct ops_options *options = values;
+    size_t count = hr_op_count(), hits;
+    bool *found;
+    int code = CLI_OK;
 
     if (options->markdown != NULL)
         return print_markdown(options->markdown);
-    if (options->json)
-        return print_json(rest->count > 0 ? rest->words[0] : NULL, options->all);
-    if (rest->count > 0)
-        return print_one(rest->words[0]);
-    print_list(options);
-    return CLI_OK;
+    found = calloc(count, sizeof(*found));
+    if (found == NULL)
+        return cli_failed("out of memory");
+    hits = ops_find(rest, options->all, found, count);
+    if (hits == 0)
+        code = ops_find_failed(rest);
+    else if (options->json)
+        print_json(found, count);
+    else if (hits == 1 && !options->names)
+        print_one(first_found(found));
+    else
+        print_list(options, found, count);
+    free(found);
+    return code;
 }
 
 const struct cli_command cmd_ops = {
     .name = "ops",
-    .summary = "list the operators, or describe one",
-    .args = "[NAME]",
+    .summary = "list the operators, find some by words, or describe one",
+    .args = "[NAME | WORD...]",
     .complete = "$(headrace ops --names 2>/dev/null)",
-    .args_max = 1,
-    .text = "Lists the operators with a summary, or describes one: its parameters with "
-            "types, ranges, defaults and units, and its traits, which the optimizer "
-            "reads.",
+    .args_max = 8,
+    .text = "Lists the operators with a summary, or those whose name or summary contains "
+            "all WORDs. A single one is described: its parameters with types, ranges, "
+            "defaults and units, and its traits, which the optimizer reads.",
     CLI_OPTIONS(ops_table, struct ops_options),
     CLI_EXAMPLES(ops_examples),
     .run = ops_run,

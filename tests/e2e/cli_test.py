@@ -193,7 +193,7 @@ def ops_are_listed_described_and_written():
     assert "image.decode" in run("ops").stdout and "debug.identity" not in run("ops").stdout
     assert "debug.identity" in run("ops", "--all").stdout
     assert "size" in run("ops", "image.random_resized_crop").stdout
-    one_line(run("ops", "image.decod", code=2), "image.decode")
+    one_line(run("ops", "image.dcode", code=2), "image.decode")
     ops = run_json("ops")
     names = [op["name"] for op in ops]
     assert names == sorted(names) and run("ops", "--names").stdout.split() == names
@@ -201,6 +201,26 @@ def ops_are_listed_described_and_written():
     run("ops", "--markdown", temp / "ops")
     assert "| `size` |" in (temp / "ops/batch.stack.md").read_text()
     assert (temp / "ops/README.md").exists()
+
+
+@test
+def ops_are_found_by_words():
+    names = run("ops", "crop", "--names").stdout.split()
+    assert {"image.center_crop", "image.random_crop", "audio.crop"} <= set(names), names
+    for op in run_json("ops", "CROP"):
+        assert "crop" in op["name"] or "crop" in op["summary"].lower(), op["name"]
+        assert op["name"] in names
+    every = run_json("ops")
+    assert names == [op["name"] for op in every if "crop" in op["name"] or "crop" in op["summary"].lower()]
+    assert run("ops", "crop").stdout.splitlines()[0].split()[0] == names[0]
+    both = run("ops", "random", "crop", "--names").stdout.split()
+    assert "image.random_crop" in both and "image.center_crop" not in both, both
+    assert run("ops", "image.norm").stdout == run("ops", "image.normalize").stdout  # the only one is described
+    assert "debug.spin" in run("ops", "debug", "--all").stdout
+    one_line(run("ops", "debug.spn", code=2), "debug")
+    one_line(run("ops", "corp", code=2), "'corp'", "near: audio.crop, image.center_crop")
+    one_line(run("ops", "crop", "zebra", code=2), "all of these words")
+    one_line(run("ops", "qqqqqqqq", code=2), "qqqqqqqq", "headrace ops lists all")
 
 
 @test
