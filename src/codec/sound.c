@@ -4,6 +4,7 @@
 #include "codec/sound_priv.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -127,5 +128,22 @@ enum hr_err hr__sound_decode(struct hr_arena *arena, const void *data, size_t by
                     "the data looks like %s, and this build reads only WAV: build it "
                     "with libsndfile (libsndfile1-dev)",
                     looks);
+#endif
+}
+
+enum hr_err hr__sound_version(char *text, size_t room, struct hr_error *reterr)
+{
+#ifdef HR_SNDFILE
+    const char *version;
+
+    HR_TRY(hr__sndfile_version(&version, reterr));
+    snprintf(text, room, "%s",
+             strncmp(version, "libsndfile-", 11) == 0 ? version + 11 : version);
+    return HR_OK;
+#else
+    (void)text;
+    (void)room;
+    return hr__fail(reterr, HR_ERR_STATE,
+                    "left out of this build: install libsndfile1-dev and build again");
 #endif
 }

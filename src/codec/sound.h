@@ -24,6 +24,10 @@ struct hr_sound_part {
     int64_t frames;
 };
 
+/* Writes the version of libsndfile, which is loaded. HR_ERR_STATE if the build is without
+ * it, HR_ERR_UNSUPPORTED if it is not installed. */
+HR_CHECK enum hr_err hr__sound_version(char *text, size_t room, struct hr_error *reterr);
+
 /*
  * Decodes the window; a file that ends within it gives fewer frames. The format is found
  * by content. HR_ERR_FORMAT if the file is damaged or has another rate,

@@ -18,6 +18,10 @@ HR_CHECK enum hr_err
 hr__sound_check_finite(const struct hr_sound_part *part, struct hr_error *reterr);
 
 #ifdef HR_SNDFILE
+/* libsndfile's version, once it is loaded. */
+HR_CHECK enum hr_err
+hr__sndfile_version(const char **ret_version, struct hr_error *reterr);
+
 /* By libsndfile. */
 HR_CHECK enum hr_err
 hr__sndfile_decode(struct hr_arena *arena, const void *data, size_t bytes,

@@ -22,14 +22,16 @@ static struct {
     __typeof__(sf_open_virtual) *open_virtual;
     __typeof__(sf_readf_float) *readf_float;
     __typeof__(sf_seek) *seek;
+    __typeof__(sf_version_string) *version;
 } sf;
 
 static const struct hr_symbol symbols[] = {
-    {"sf_close",        &sf.close       },
-    {"sf_error",        &sf.error       },
-    {"sf_open_virtual", &sf.open_virtual},
-    {"sf_readf_float",  &sf.readf_float },
-    {"sf_seek",         &sf.seek        },
+    {"sf_close",          &sf.close       },
+    {"sf_error",          &sf.error       },
+    {"sf_open_virtual",   &sf.open_virtual},
+    {"sf_readf_float",    &sf.readf_float },
+    {"sf_seek",           &sf.seek        },
+    {"sf_version_string", &sf.version     },
 };
 
 static struct hr_library library = HR_LIBRARY("libsndfile.so.1", "libsndfile1", symbols);
@@ -98,6 +100,13 @@ static enum hr_err read_frames(struct hr_arena *arena, SNDFILE *file,
         at += count;
     }
     return hr__sound_check_finite(part, reterr);
+}
+
+enum hr_err hr__sndfile_version(const char **ret_version, struct hr_error *reterr)
+{
+    HR_TRY(hr__library_load(&library, reterr));
+    *ret_version = sf.version();
+    return HR_OK;
 }
 
 enum hr_err hr__sndfile_decode(struct hr_arena *arena, const void *data, size_t bytes,

@@ -50,7 +50,7 @@ static bool has_avx512(void)
 }
 #endif
 
-static enum hr_isa machine_isa(void)
+enum hr_isa hr__isa_machine(void)
 {
 #if defined(__x86_64__)
     if (!has_avx2())
@@ -66,7 +66,7 @@ static enum hr_isa machine_isa(void)
 /* The best this machine has at or below `isa`. No machine has both NEON and AVX. */
 static enum hr_isa at_most(enum hr_isa isa)
 {
-    enum hr_isa best = machine_isa();
+    enum hr_isa best = hr__isa_machine();
 
     if (isa >= best)
         return best;
@@ -228,7 +228,7 @@ int hr__cgroup_cpus(const char *groups, const char *sys_root)
     return cpus;
 }
 
-static int affinity_cpus(void)
+int hr__cpu_affinity(void)
 {
     unsigned long mask[1024]; /* 65536 CPUs; cpu_set_t stops at 1024 */
     int cpus;
@@ -240,13 +240,19 @@ static int affinity_cpus(void)
     return cpus;
 }
 
-int hr__cpu_count(void)
+int hr__cpu_quota(void)
 {
     char groups[8192];
-    int cpus = affinity_cpus();
 
-    if (read_text("/proc/self/cgroup", groups, sizeof groups))
-        cpus = tighter_limit(cpus, hr__cgroup_cpus(groups, "/sys/fs/cgroup"));
+    if (!read_text("/proc/self/cgroup", groups, sizeof groups))
+        return 0;
+    return hr__cgroup_cpus(groups, "/sys/fs/cgroup");
+}
+
+int hr__cpu_count(void)
+{
+    int cpus = tighter_limit(hr__cpu_affinity(), hr__cpu_quota());
+
     return cpus > 0 ? cpus : 1;
 }
 

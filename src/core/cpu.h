@@ -21,6 +21,8 @@ enum hr_isa hr__isa(void);
 /* For tests and benchmarks: use at most `isa` from now on, never more than the machine
  * has. */
 void hr__isa_limit(enum hr_isa isa);
+/* The best this machine has, whatever is set. */
+enum hr_isa hr__isa_machine(void);
 const char *hr__isa_name(enum hr_isa isa);
 
 /* The processor's model name, for people and to tell machines apart; "unknown". Returns
@@ -30,6 +32,10 @@ const char *hr__cpu_model(char *text, size_t room);
 /* CPUs that this process may use: the smaller of the affinity mask and the cgroup v1/v2
  * quota (rounded up), at least 1. */
 int hr__cpu_count(void);
+/* The affinity mask alone; 0 or less if it is unknown. */
+int hr__cpu_affinity(void);
+/* The quota of this process alone, rounded up; 0 if there is none. */
+int hr__cpu_quota(void);
 /* The quota alone, rounded up; 0 if there is none. `groups` is the text of
  * /proc/self/cgroup, `sys_root` the folder where the hierarchies are mounted. */
 int hr__cgroup_cpus(const char *groups, const char *sys_root);

@@ -77,6 +77,19 @@ static enum hr_err find_store(const char *uri, const struct hr_store **ret_store
     return unknown_scheme(uri, bytes, reterr);
 }
 
+const char *hr__store_scheme(size_t at, const char **ret_gives)
+{
+    if (at >= STORES)
+        return NULL;
+    *ret_gives = stores[at]->gives;
+    return stores[at]->scheme;
+}
+
+enum hr_err hr__store_check(size_t at, struct hr_error *reterr)
+{
+    return stores[at]->check != NULL ? stores[at]->check(reterr) : HR_OK;
+}
+
 bool hr__store_is_remote(const char *uri, const char **ret_path)
 {
     const struct hr_store *store;

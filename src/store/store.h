@@ -85,6 +85,18 @@ HR_CHECK enum hr_err hr__store_list(const char *uri, hr_store_visit_fn *visit, v
 /* False: hr__store_list is HR_ERR_UNSUPPORTED for the store of this URI. */
 bool hr__store_has_lists(const char *uri);
 
+/* The scheme of the i-th store and what it reads; NULL past the end. */
+const char *hr__store_scheme(size_t at, const char **ret_gives);
+/* Whether the i-th store can be used; see struct hr_store. */
+HR_CHECK enum hr_err hr__store_check(size_t at, struct hr_error *reterr);
+
+/* Whether io_uring may be used: HR_ERR_UNSUPPORTED says why not. */
+HR_CHECK enum hr_err hr__store_check_uring(struct hr_error *reterr);
+/* Writes the version of libcurl, which is loaded. HR_ERR_STATE if the build is without
+ * it, HR_ERR_UNSUPPORTED if it is not installed. */
+HR_CHECK enum hr_err
+hr__store_curl_version(char *text, size_t room, struct hr_error *reterr);
+
 /* False for a plain path and file://; *ret_path is then the path. */
 bool hr__store_is_remote(const char *uri, const char **ret_path);
 
@@ -169,6 +181,11 @@ void hr__channel_close(struct hr_channel *channel);
 
 struct hr_store {
     const char *scheme; /* "mem" */
+    const char *gives;  /* what it reads, in words */
+
+    /* HR_ERR_UNSUPPORTED if the machine lacks what the store needs, HR_ERR_STATE if the
+     * build does; loads libraries. NULL: it needs nothing. */
+    enum hr_err (*check)(struct hr_error *reterr);
 
     /* `name` is the URI after "scheme://". Sets bytes, identity and as of *object, whose
      * store and uri are set. */

@@ -207,5 +207,6 @@ const struct hr_store hr_store_file = {
     .map = file_map,
     .unmap = file_unmap,
     .list = file_list,
+    .gives = "files",
     .start = hr__channel_start_uring,
 };

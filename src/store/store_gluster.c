@@ -355,8 +355,15 @@ static enum hr_err gluster_list(const char *name, hr_store_visit_fn *visit, void
     return code == HR_OK ? HR_OK : hr__fail(reterr, code, "%s: %s", uri, why.message);
 }
 
+static enum hr_err gluster_check(struct hr_error *reterr)
+{
+    return hr__library_load(&library, reterr);
+}
+
 const struct hr_store hr_store_gluster = {
     .scheme = "gluster",
+    .gives = "volumes of GlusterFS",
+    .check = gluster_check,
     .open = gluster_open,
     .close = gluster_close,
     .read = gluster_read,

@@ -6,9 +6,11 @@
  */
 #include "core/error.h"
 #include "store/store_internal.h"
+#include <stdio.h>
 #include <string.h>
 
 #ifdef HR_HTTP
+#include "store/curl.h"
 #include "store/store_web.h"
 
 /* Parameters by which a signed URL is known. */
@@ -83,7 +85,23 @@ static enum hr_err http_start(struct hr_channel *channel, struct hr_error *reter
 {
     return hr__web_start(&http, channel, reterr);
 }
+
+enum hr_err hr__store_curl_version(char *text, size_t room, struct hr_error *reterr)
+{
+    HR_TRY(hr__curl_load(reterr));
+    snprintf(text, room, "%s", hr__curl.version_info(CURLVERSION_NOW)->version);
+    return HR_OK;
+}
 #else
+enum hr_err hr__store_curl_version(char *text, size_t room, struct hr_error *reterr)
+{
+    (void)text;
+    (void)room;
+    return hr__fail(reterr, HR_ERR_STATE,
+                    "left out of this build: install libcurl4-openssl-dev and "
+                    "libexpat1-dev and build again");
+}
+
 enum hr_err hr__store_without_http(const char *name, struct hr_object *object,
                                    struct hr_error *reterr)
 {
@@ -96,16 +114,25 @@ enum hr_err hr__store_without_http(const char *name, struct hr_object *object,
 }
 #endif
 
+enum hr_err hr__store_check_http(struct hr_error *reterr)
+{
+    char version[64];
+
+    return hr__store_curl_version(version, sizeof version, reterr);
+}
+
 #ifdef HR_HTTP
 #define HTTP_STORE(scheme_)                                                              \
     {                                                                                    \
-        .scheme = scheme_, .open = http_open, .close = hr__web_close, .read = http_read, \
+        .scheme = scheme_, .gives = "web servers", .check = hr__store_check_http,        \
+        .open = http_open, .close = hr__web_close, .read = http_read,                    \
         .start = http_start, .retries = true                                             \
     }
 #else
 #define HTTP_STORE(scheme_)                                                              \
     {                                                                                    \
-        .scheme = scheme_, .open = hr__store_without_http                                \
+        .scheme = scheme_, .gives = "web servers", .check = hr__store_check_http,        \
+        .open = hr__store_without_http                                                   \
     }
 #endif
 

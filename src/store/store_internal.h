@@ -9,6 +9,8 @@
 
 extern const struct hr_store hr_store_file, hr_store_memory, hr_store_http,
     hr_store_https, hr_store_s3, hr_store_gluster;
+/* Whether libcurl can be used: hr_store.check. */
+enum hr_err hr__store_check_http(struct hr_error *reterr);
 /* The open of stores that need libcurl, where the build has none. */
 enum hr_err hr__store_without_http(const char *name, struct hr_object *object,
                                    struct hr_error *reterr);

@@ -260,6 +260,7 @@ static enum hr_err memory_list(const char *name, hr_store_visit_fn *visit, void 
 
 const struct hr_store hr_store_memory = {
     .scheme = "mem",
+    .gives = "memory of the process",
     .open = memory_open,
     .close = memory_close,
     .read = memory_read,

@@ -293,6 +293,8 @@ s3_list(const char *name, hr_store_visit_fn *visit, void *user, struct hr_error 
 
 const struct hr_store hr_store_s3 = {
     .scheme = "s3",
+    .gives = "buckets",
+    .check = hr__store_check_http,
     .open = s3_open,
     .close = hr__web_close,
     .read = s3_read,
@@ -302,5 +304,8 @@ const struct hr_store hr_store_s3 = {
 };
 #else
 /* See hr__store_without_http. */
-const struct hr_store hr_store_s3 = {.scheme = "s3", .open = hr__store_without_http};
+const struct hr_store hr_store_s3 = {.scheme = "s3",
+                                     .gives = "buckets",
+                                     .check = hr__store_check_http,
+                                     .open = hr__store_without_http};
 #endif

@@ -290,6 +290,26 @@ static enum hr_err open_ring(struct ring *ring, uint32_t depth, struct hr_error 
                           "io_uring is not available");
 }
 
+enum hr_err hr__store_check_uring(struct hr_error *reterr)
+{
+    struct io_uring uring;
+    int result = io_uring_queue_init(8, &uring, 0);
+
+    if (result == 0)
+        io_uring_queue_exit(&uring);
+    else if (result == -ENOMEM)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "the limit of locked memory is too low: raise it (ulimit -l)");
+    else if (result == -ENOSYS)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "the kernel has none, or the container hides it");
+    else if (result < 0)
+        return hr__fail_errno(reterr, HR_ERR_UNSUPPORTED, -result,
+                              "not allowed: see the container's seccomp profile and "
+                              "sysctl kernel.io_uring_disabled");
+    return HR_OK;
+}
+
 static void close_ring(struct ring *ring)
 {
     io_uring_queue_exit(&ring->uring);

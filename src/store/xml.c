@@ -10,6 +10,7 @@
 
 #ifdef HR_XML
 #include <expat.h>
+#include <string.h>
 
 /* expat's functions. */
 static struct {
@@ -25,6 +26,7 @@ static struct {
     __typeof__(XML_SetStartDoctypeDeclHandler) *on_type;
     __typeof__(XML_SetUserData) *set_user;
     __typeof__(XML_StopParser) *stop;
+    __typeof__(XML_ExpatVersion) *version;
 } lib;
 
 static const struct hr_symbol symbols[] = {
@@ -40,9 +42,21 @@ static const struct hr_symbol symbols[] = {
     {"XML_SetStartDoctypeDeclHandler", &lib.on_type     },
     {"XML_SetUserData",                &lib.set_user    },
     {"XML_StopParser",                 &lib.stop        },
+    {"XML_ExpatVersion",               &lib.version     },
 };
 
 static struct hr_library library = HR_LIBRARY("libexpat.so.1", "libexpat1", symbols);
+
+enum hr_err hr__xml_version(char *text, size_t room, struct hr_error *reterr)
+{
+    const char *version;
+
+    HR_TRY(hr__library_load(&library, reterr));
+    version = lib.version();
+    snprintf(text, room, "%s",
+             strncmp(version, "expat_", 6) == 0 ? version + 6 : version);
+    return HR_OK;
+}
 
 struct parse {
     struct hr_xml xml;
@@ -166,6 +180,14 @@ hr__xml_parse(const char *text, size_t bytes, const char *uri,
 }
 
 #else
+
+enum hr_err hr__xml_version(char *text, size_t room, struct hr_error *reterr)
+{
+    (void)text;
+    (void)room;
+    return hr__fail(reterr, HR_ERR_STATE,
+                    "left out of this build: install libexpat1-dev and build again");
+}
 
 enum hr_err hr__xml_fail(struct hr_xml *xml, enum hr_err code, const char *format, ...)
 {

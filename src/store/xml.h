@@ -37,6 +37,10 @@ HR_CHECK enum hr_err hr__xml_parse(const char *text, size_t bytes, const char *u
                                    const struct hr_xml_handlers *handlers, void *user,
                                    struct hr_error *reterr);
 
+/* Writes the version of expat, which is loaded. HR_ERR_STATE if the build is without it,
+ * HR_ERR_UNSUPPORTED if it is not installed. */
+HR_CHECK enum hr_err hr__xml_version(char *text, size_t room, struct hr_error *reterr);
+
 /* An error at the place that the parse has reached. Returns `code`. */
 enum hr_err hr__xml_fail(struct hr_xml *xml, enum hr_err code, const char *format, ...)
     HR_PRINTF(3, 4);

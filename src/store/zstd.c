@@ -5,6 +5,7 @@
 #include "core/library.h"
 
 #ifdef HR_ZSTD
+#include <stdio.h>
 #include <zstd.h>
 
 /* libzstd's functions. */
@@ -15,6 +16,7 @@ static struct {
     __typeof__(ZSTD_compressBound) *bound;
     __typeof__(ZSTD_isError) *is_error;
     __typeof__(ZSTD_getErrorName) *error_name;
+    __typeof__(ZSTD_versionString) *version;
 } lib;
 
 static const struct hr_symbol symbols[] = {
@@ -24,9 +26,17 @@ static const struct hr_symbol symbols[] = {
     {"ZSTD_compressBound", &lib.bound     },
     {"ZSTD_isError",       &lib.is_error  },
     {"ZSTD_getErrorName",  &lib.error_name},
+    {"ZSTD_versionString", &lib.version   },
 };
 
 static struct hr_library library = HR_LIBRARY("libzstd.so.1", "libzstd1", symbols);
+
+enum hr_err hr__zstd_version(char *text, size_t room, struct hr_error *reterr)
+{
+    HR_TRY(hr__library_load(&library, reterr));
+    snprintf(text, room, "%s", lib.version());
+    return HR_OK;
+}
 
 struct hr_zstd {
     ZSTD_CCtx *context;
@@ -84,6 +94,14 @@ hr__zstd_compress(struct hr_zstd *zstd, const void *data, size_t bytes,
 }
 
 #else
+
+enum hr_err hr__zstd_version(char *text, size_t room, struct hr_error *reterr)
+{
+    (void)text;
+    (void)room;
+    return hr__fail(reterr, HR_ERR_STATE,
+                    "left out of this build: install libzstd-dev and build again");
+}
 
 enum hr_err hr__zstd_create(int level, struct hr_zstd **ret_zstd, struct hr_error *reterr)
 {

@@ -9,6 +9,10 @@
 
 #define HR_ZSTD_LEVEL_MAX 19 /* higher ones need more memory to decompress */
 
+/* Writes the version of libzstd, which is loaded. HR_ERR_STATE if the build is without
+ * it, HR_ERR_UNSUPPORTED if it is not installed. */
+HR_CHECK enum hr_err hr__zstd_version(char *text, size_t room, struct hr_error *reterr);
+
 struct hr_zstd; /* used by one thread at a time */
 
 /* `level`: 1 to HR_ZSTD_LEVEL_MAX. HR_ERR_UNSUPPORTED if the build has no zstd, or

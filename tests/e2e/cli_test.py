@@ -1,6 +1,7 @@
 """The command line: help, usage errors, and the commands other than run."""
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.dirname(__file__))
 from support import Skip, at_place, example, graph, headrace, main, one_line, photos, run, run_json, temp, terminal, test
 
-commands = ["run", "inspect", "explain", "plan", "profile", "optimize", "cedar", "convert", "pack", "ops", "synth", "index", "jpeg", "bench", "worker", "help", "version", "completion"]
+commands = ["run", "inspect", "explain", "plan", "profile", "optimize", "cedar", "convert", "pack", "ops", "synth", "index", "jpeg", "bench", "doctor", "worker", "help", "version", "completion"]
 
 
 @test
@@ -140,6 +141,42 @@ def version_is_one_line_or_json():
     version = run("version").stdout.split()
     assert version[0] == "headrace" and run_json("version")["version"] == version[1]
     assert run("--version").stdout.split() == version
+
+
+@test
+def doctor_shows_the_machine_and_says_what_to_do():
+    text = run("doctor").stdout
+    for part in ["Machine", "Limits", "Libraries and kernel", "Stores", "Warnings", "libjpeg-turbo", "io_uring", "gluster"]:
+        assert part in text, f"no {part} in:\n{text}"
+    facts = run_json("doctor")
+    assert facts["version"] == run_json("version")["version"] and facts["operators"] >= len(run_json("ops"))
+    machine = facts["machine"]
+    assert 1 <= machine["cpus"] <= machine["cpus_affinity"] == len(os.sched_getaffinity(0)), machine
+    assert facts["folders"]["cache"]["path"] == str(temp / "cache"), facts["folders"]
+    assert facts["limits"]["open files"]["soft"] == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    for part in facts["parts"]:
+        assert (part["state"] == "ready") == (part["problem"] is None), part
+    assert {"file", "mem", "http", "https", "s3", "gluster"} <= {p["name"] for p in facts["parts"] if p["kind"] == "store"}
+
+
+@test
+def doctor_warns_of_what_is_low():
+    def warnings(before="", env={}):
+        environment = {**os.environ, "HEADRACE_CACHE": str(temp / "cache"), **env}
+        done = subprocess.run(["bash", "-c", f"{before} exec {headrace} doctor --json"], env=environment, text=True,
+                              capture_output=True, timeout=60)
+        assert done.returncode == 0 and not done.stderr, done
+        return "\n".join(json.loads(done.stdout)["warnings"])
+
+    assert "files may be open" not in warnings("ulimit -n 1024;")
+    assert "only 100 files may be open at once: raise the limit (ulimit -n" in warnings("ulimit -S -n 100;")
+    assert "HEADRACE_ISA limits the kernels to c" in warnings(env={"HEADRACE_ISA": "c"}) or \
+        "no instruction set" in warnings(env={"HEADRACE_ISA": "c"})
+    assert "no cache folder" in warnings("unset HEADRACE_CACHE XDG_CACHE_HOME HOME;")
+    if os.geteuid() != 0:
+        assert "cannot be written" in warnings(env={"HEADRACE_CACHE": "/proc/no/cache"})
+    if shutil.which("taskset") and len(os.sched_getaffinity(0)) > 1:
+        assert "may run on 1 of" in warnings(f"taskset -p -c {min(os.sched_getaffinity(0))} $$ >/dev/null;")
 
 
 @test
