@@ -122,6 +122,8 @@ static int explain_run(void *values, const struct cli_rest *rest)
     if (options->html != NULL)
         code = out_probe(options->html);
     if (code == CLI_OK)
+        code = graph_file_propose(rest->words[0], options->json);
+    if (code == CLI_OK)
         code = opened ? graph_file_open(rest->words[0], &options->params, &graph)
                       : graph_file_load(rest->words[0], &options->params, &graph);
     if (code == CLI_OK)
@@ -136,7 +138,7 @@ static const struct explain_options explain_defaults = {.plan = PLAN_DEFAULTS,
 const struct cli_command cmd_explain = {
     .name = "explain",
     .summary = "show how a graph would run, and why",
-    .args = "GRAPH",
+    .args = "GRAPH|DATA",
     .args_min = 0,
     .args_max = 9,
     .text =

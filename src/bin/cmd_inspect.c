@@ -361,6 +361,11 @@ static int inspect_run(void *values, const struct cli_rest *rest)
                               .shard = inspect_is_shard(rest->words[0])};
     int code;
 
+    if (!inspect.shard) {
+        code = graph_file_propose(rest->words[0], options->json || options->help_params);
+        if (code != CLI_OK)
+            return code;
+    }
     if (options->help_params)
         return graph_file_help(rest->words[0], &options->params);
     if (options->count == 0)
@@ -376,12 +381,14 @@ static int inspect_run(void *values, const struct cli_rest *rest)
 const struct cli_command cmd_inspect = {
     .name = "inspect",
     .summary = "show the fields, shapes and a few records of a graph or file of records",
-    .args = "GRAPH|FILE",
+    .args = "GRAPH|FOLDER|FILE",
     .args_min = 1,
     .args_max = 1,
     .text =
         "Checks the graph, prints its fingerprint and the fields after each node with "
-        "dtypes and shapes, and runs it for a few records. Of a file of records "
+        "dtypes and shapes, and runs it for a few records. For a folder of data it makes "
+        "a "
+        "graph as headrace init does. Of a file of records "
         "(.records, .tar, .tfrecord, .txt, .jsonl, .csv, also compressed: .gz, .zst; "
         ".arrow, .parquet, .npy, .npz) it reads all, and lists what is damaged and at "
         "which byte.",

@@ -74,6 +74,8 @@ static int plan_run(void *values, const struct cli_rest *rest)
     hr_iter_options_init(&options);
     code = plan_options_set(&command->plan, &options, &text);
     if (code == CLI_OK)
+        code = graph_file_propose(rest->words[0], command->output == NULL);
+    if (code == CLI_OK)
         code = graph_file_load(rest->words[0], &command->params, &graph);
     if (code == CLI_OK)
         code = print_plan(graph, command, &options);
@@ -87,7 +89,7 @@ static const struct plan_command plan_defaults = {.plan = PLAN_DEFAULTS};
 const struct cli_command cmd_plan = {
     .name = "plan",
     .summary = "write the plan of a graph, to keep or edit",
-    .args = "GRAPH",
+    .args = "GRAPH|DATA",
     .args_min = 1,
     .args_max = 1,
     .text =

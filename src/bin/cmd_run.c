@@ -86,6 +86,8 @@ static const struct cli_option run_table[] = {
 static const struct cli_example run_examples[] = {
     {"headrace run examples/vision_rrc.yaml -p data=photos",
      "one epoch over a folder of photos, with a progress bar and a report"},
+    {"headrace run photos",
+     "a folder of photos without a graph: prints the graph that it makes, and runs it"},
     {"headrace run examples/noop.yaml -p n=10000000 --threads 1 --json",
      "the engine's own overhead, as JSON"},
     {"headrace run train.yaml --epochs 90 --state run.state --save-every 100",
@@ -466,6 +468,9 @@ static int run_run(void *values, const struct cli_rest *rest)
     struct run run = {.options = options, .result.graph_path = rest->words[0]};
     int code;
 
+    code = graph_file_propose(rest->words[0], options->quiet || options->help_params);
+    if (code != CLI_OK)
+        return code;
     if (options->help_params)
         return graph_file_help(rest->words[0], &options->params);
     code = run_graph(&run, rest->words[0]);
@@ -485,12 +490,14 @@ static const struct run_options run_defaults = {.plan = PLAN_DEFAULTS,
 const struct cli_command cmd_run = {
     .name = "run",
     .summary = "run a graph and report speed and memory",
-    .args = "GRAPH",
+    .args = "GRAPH|DATA",
     .args_min = 1,
     .args_max = 1,
     .text =
-        "Runs the graph file GRAPH (YAML or JSON) and reports throughput, memory use and "
-        "the time of each node. Batches are measured and dropped: this is the loader "
+        "Runs the graph file GRAPH (YAML or JSON; - for standard input) and reports "
+        "throughput, memory use and the time of each node. For DATA, a folder or a file "
+        "of records, it makes a graph as headrace init does, prints and runs it. Batches "
+        "are measured and dropped: this is the loader "
         "without a trainer. The first Ctrl-C stops cleanly and saves the state if "
         "--state is given; the second kills the process.",
     CLI_OPTIONS(run_table, struct run_options),

@@ -2,18 +2,83 @@
  * graph_file.c - loads graphs for the commands.
  */
 #include "graph_file.h"
+#include "caret.h"
+#include "propose.h"
 #include "term.h"
+#include "text_file.h"
 #include "worker.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* A graph that is not in a file: of standard input, or proposed. Kept until the process
+ * ends, for messages. */
+static struct {
+    const char *path; /* as it was given: "-", or the data's */
+    const char *name; /* for messages */
+    char *text;
+} unfiled;
+
+static void give(const char *path, const char *name, char *text)
+{
+    free(unfiled.text);
+    unfiled.path = path;
+    unfiled.name = name;
+    unfiled.text = text;
+    caret_keep(name, text);
+}
+
+int graph_file_propose(const char *path, bool quiet)
+{
+    char *text;
+    int code;
+
+    if (!propose_is_data(path))
+        return CLI_OK;
+    code = propose(path, &text);
+    if (code != CLI_OK)
+        return code;
+    give(path, "proposed graph", text);
+    if (!quiet)
+        fprintf(stderr,
+                "headrace: %s is data: this graph is used; headrace init %s -o FILE "
+                "writes it\n\n%s%s%s\n",
+                path, path, term_dim(stderr), text, term_plain(stderr));
+    return CLI_OK;
+}
+
+/* Reads standard input if the path is "-"; once, as commands may load a graph twice. */
+static int read_input(const char *path)
+{
+    char *text;
+    int code;
+
+    if (strcmp(path, "-") != 0 || unfiled.path != NULL)
+        return CLI_OK;
+    code = text_file_read("-", "a graph", &text);
+    if (code == CLI_OK)
+        give(path, "<stdin>", text);
+    return code;
+}
+
+static enum hr_err load(const char *path, const struct hr_graph_param *params,
+                        size_t count, struct hr_graph **ret_graph, struct hr_error *error)
+{
+    if (unfiled.path != NULL && strcmp(unfiled.path, path) == 0)
+        return hr_graph_parse(unfiled.text, strlen(unfiled.text), unfiled.name, params,
+                              count, ret_graph, error);
+    return hr_graph_load(path, params, count, ret_graph, error);
+}
+
 int graph_file_load(const char *path, const struct cli_params *params,
                     struct hr_graph **ret_graph)
 {
     struct hr_error error = {0};
+    int code = read_input(path);
 
-    if (hr_graph_load(path, params->items, params->count, ret_graph, &error) == HR_OK)
+    if (code != CLI_OK)
+        return code;
+    if (load(path, params->items, params->count, ret_graph, &error) == HR_OK)
         return worker_host(*ret_graph);
     if (error.code == HR_ERR_IO) /* an unreadable graph file is a usage error */
         error.code = HR_ERR_NOT_FOUND;
@@ -122,14 +187,17 @@ int graph_file_help(const char *path, const struct cli_params *params)
     size_t count = params->count < 32 ? params->count : 32;
     struct hr_graph *graph = NULL;
     struct hr_error error = {0};
+    int code = read_input(path);
 
+    if (code != CLI_OK)
+        return code;
     if (count > 0)
         memcpy(all, params->items, count * sizeof(all[0]));
     for (size_t given = count; count < 64; count++) {
         static char names[64][64];
 
         error = (struct hr_error){0};
-        if (hr_graph_load(path, all, count, &graph, &error) == HR_OK) {
+        if (load(path, all, count, &graph, &error) == HR_OK) {
             graph_file_print_params(graph);
             hr_graph_unref(graph);
             return CLI_OK;

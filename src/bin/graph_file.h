@@ -7,8 +7,13 @@
 #include "cli.h"
 #include "headrace/engine.h"
 
-/* Loads the graph with -p values. Returns a cli_exit code; prints the reason on
- * failure. */
+/* If `path` is data (propose.h), makes a graph for it, which the functions below then
+ * load as `path`, and prints it on stderr unless `quiet`. Returns a cli_exit code; prints
+ * the reason on failure. */
+int graph_file_propose(const char *path, bool quiet);
+
+/* Loads the graph with -p values; "-" is standard input. Returns a cli_exit code; prints
+ * the reason on failure. */
 int graph_file_load(const char *path, const struct cli_params *params,
                     struct hr_graph **ret_graph);
 

@@ -5,6 +5,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 
 int text_file_read(const char *path, const char *what, char **ret_text)
 {
-    FILE *file = fopen(path, "rb");
+    bool is_input = strcmp(path, "-") == 0;
+    FILE *file = is_input ? stdin : fopen(path, "rb");
     char *text = malloc(TEXT_BYTES_MAX + 1);
     size_t length =
         file != NULL && text != NULL ? fread(text, 1, TEXT_BYTES_MAX, file) : 0;
@@ -26,8 +28,8 @@ int text_file_read(const char *path, const char *what, char **ret_text)
     else if (ferror(file))
         code = cli_failed("cannot read %s: %s", path, strerror(errno));
     else if (length == TEXT_BYTES_MAX || memchr(text, '\0', length) != NULL)
-        code = cli_usage("%s is not %s", path, what);
-    if (file != NULL)
+        code = cli_usage("%s is not %s", is_input ? "standard input" : path, what);
+    if (file != NULL && !is_input)
         fclose(file);
     if (code != CLI_OK) {
         free(text);

@@ -4,9 +4,9 @@
 #ifndef BIN_TEXT_FILE_H
 #define BIN_TEXT_FILE_H
 
-/* All of the file, terminated; free() it. `what` it should be ("a plan") is for the
- * message about a file of 4 MB or more, or with zero bytes. Returns a cli_exit code;
- * prints the reason on failure. */
+/* All of the file ("-": standard input), terminated; free() it. `what` it should be ("a
+ * plan") is for the message about a file of 4 MB or more, or with zero bytes. Returns a
+ * cli_exit code; prints the reason on failure. */
 int text_file_read(const char *path, const char *what, char **ret_text);
 
 #endif
