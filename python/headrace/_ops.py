@@ -69,6 +69,7 @@ __all__ = [
     "image_permute_channels",
     "image_photometric_distort",
     "image_posterize",
+    "image_rand_augment",
     "image_random_area_crop",
     "image_random_crop",
     "image_random_resized_crop",
@@ -79,6 +80,7 @@ __all__ = [
     "image_sharpness",
     "image_solarize",
     "image_standardize",
+    "image_trivial_augment_wide",
     "image_zoom_out",
     "order_repeat",
     "order_sample",
@@ -2387,6 +2389,60 @@ def image_posterize(
     return pipeline._then("image.posterize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.rand_augment")
+def image_rand_augment(
+    pipeline: Pipeline,
+    *,
+    num_ops: int = 2,
+    magnitude: int = 9,
+    num_magnitude_bins: int = 31,
+    interpolation: Literal["nearest", "bilinear"] = "nearest",
+    fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """A number of random changes, all of one strength.
+
+    Operator `image.rand_augment`, kind map, version 1; random.
+
+    Like torchvision's RandAugment: each step is one of identity, shear, shift and
+    rotation, brightness, color, contrast, sharpness, posterize, solarize, autocontrast
+    and equalize, and half of those that have a direction or a factor get a negative
+    magnitude. uint8 images get the levels that torchvision computes; shears and
+    rotations may take the neighbouring pixel where a position lies between two. Masks,
+    boxes and points that are listed follow shears, shifts and rotations; torchvision
+    refuses them.
+
+    Args:
+        pipeline: what the operator reads.
+        num_ops: number of steps, one after the other; int, 0 to 64, default 2.
+        magnitude: of every step, from 0 to num_magnitude_bins - 1; int, 0 to 1048575,
+            default 9.
+        num_magnitude_bins: number of magnitudes from none to the greatest; int, 2 to
+            1048576, default 31.
+        interpolation: how values between pixels are computed when the image is sheared,
+            shifted or rotated; enum, one of nearest, bilinear, default nearest.
+        fill: what is outside then: one level or one per channel; list of floats, 1 to 4
+            items, each 0 to 255, in levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"num_ops": num_ops, "magnitude": magnitude, "num_magnitude_bins": num_magnitude_bins, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
+    defaults: dict[str, Any] = {"num_ops": 2, "magnitude": 9, "num_magnitude_bins": 31, "interpolation": "nearest", "fill": 0, "field": ("image",)}
+    return pipeline._then("image.rand_augment", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.random_area_crop")
 def image_random_area_crop(
     pipeline: Pipeline,
@@ -2817,6 +2873,50 @@ def image_standardize(
     params: dict[str, Any] = {"field": field}
     defaults: dict[str, Any] = {"field": "image"}
     return pipeline._then("image.standardize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.trivial_augment_wide")
+def image_trivial_augment_wide(
+    pipeline: Pipeline,
+    *,
+    num_magnitude_bins: int = 31,
+    interpolation: Literal["nearest", "bilinear"] = "nearest",
+    fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """One random change of a random strength.
+
+    Operator `image.trivial_augment_wide`, kind map, version 1; random.
+
+    Like torchvision's TrivialAugmentWide. The changes, and what is said of their levels
+    and of other fields, are those of image.rand_augment; their ranges are wider.
+
+    Args:
+        pipeline: what the operator reads.
+        num_magnitude_bins: number of magnitudes from none to the greatest; int, 2 to
+            1048576, default 31.
+        interpolation: how values between pixels are computed when the image is sheared,
+            shifted or rotated; enum, one of nearest, bilinear, default nearest.
+        fill: what is outside then: one level or one per channel; list of floats, 1 to 4
+            items, each 0 to 255, in levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"num_magnitude_bins": num_magnitude_bins, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
+    defaults: dict[str, Any] = {"num_magnitude_bins": 31, "interpolation": "nearest", "fill": 0, "field": ("image",)}
+    return pipeline._then("image.trivial_augment_wide", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.zoom_out")
@@ -5015,6 +5115,7 @@ class Methods:
     permute_channels = image_permute_channels
     photometric_distort = image_photometric_distort
     posterize = image_posterize
+    rand_augment = image_rand_augment
     random_area_crop = image_random_area_crop
     random_crop = image_random_crop
     random_resized_crop = image_random_resized_crop
@@ -5025,6 +5126,7 @@ class Methods:
     sharpness = image_sharpness
     solarize = image_solarize
     standardize = image_standardize
+    trivial_augment_wide = image_trivial_augment_wide
     zoom_out = image_zoom_out
     repeat = order_repeat
     sample = order_sample

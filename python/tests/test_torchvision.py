@@ -342,3 +342,122 @@ def test_sets_of_pascal_voc(seed: int, tmp_path: pathlib.Path) -> None:
     masks = hr.voc(voc.folder, task="segmentation").decode(field="mask", to="mask", color="labels")
     for (_, mask), record in zip(VOCSegmentation(str(tmp_path)), moved(masks, seed), strict=True):
         assert np.array_equal(record["mask"][:, :, 0], np.asarray(mask))
+
+
+Choice = tuple[str, float]  # what a step did, as torchvision's private method takes it
+
+
+def spaced(magnitudes: Any) -> list[float]:
+    """torch.linspace by its formula for one number; its vectors differ from that by a rounding."""
+    if not magnitudes.is_floating_point():
+        return magnitudes.tolist()  # type: ignore[no-any-return]
+    first, last = magnitudes.numpy()[[0, -1]]
+    count = len(magnitudes)
+    step, at = (last - first) / np.float32(count - 1), np.arange(count, dtype=np.float32)
+    ahead, back = first + step * at, last - step * at[::-1]
+    return np.where(at < count // 2, ahead, back).tolist()  # type: ignore[no-any-return]
+
+
+def choices(method: Any, height: int, width: int, bins: int, bin_: int | None = None) -> list[Choice]:
+    """Every step that the method can draw: with magnitude `bin_`, or any."""
+    found = []
+    for name, (magnitudes_of, signed) in method._AUGMENTATION_SPACE.items():
+        magnitudes = magnitudes_of(bins, height, width)
+        values = [0.0] if magnitudes is None else spaced(magnitudes)
+        values = values if magnitudes is None or bin_ is None else [values[bin_]]
+        found += [(name, value * sign) for value in values for sign in ((1, -1) if signed else (1,))]
+    return list(dict.fromkeys(found))
+
+
+GEOMETRIC = ("ShearX", "ShearY", "Rotate")
+
+
+def stepped(method: Any, image: Any, choice: Choice) -> Any:
+    return method._apply_image_or_video_transform(image, *choice, method.interpolation, method._fill)
+
+
+def agrees(ours: Any, other: Any, choice: Choice) -> bool:
+    """Equal to the bit; but positions between two pixels may be rounded to either of them, and torch
+    rounds the last few numbers of a tensor once more than the others."""
+    differs = (ours != other).any(axis=0)
+    return bool(differs.sum() <= (0.05 * differs.numel() if choice[0] in GEOMETRIC else 3))
+
+
+def noisy(seed: int, count: int, side: int = 60) -> Scenes:
+    """Images on which every step shows: smooth colours with noise, of less than the whole range."""
+    scenes = Scenes(seed, count)
+    rng = np.random.default_rng(seed)
+    for item in scenes.items:
+        height, width = rng.integers(side // 2, side, 2)
+        y, x = np.mgrid[0:height, 0:width]
+        smooth = np.stack([40 + 2 * x, 200 - 2 * y, 60 + x + y], axis=2)
+        item["image"] = np.clip(smooth + rng.integers(-20, 21, smooth.shape), 10, 245).astype(np.uint8)
+    return scenes
+
+
+def chw(image: np.ndarray[Any, Any]) -> Any:
+    return torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))
+
+
+def test_every_step_of_rand_augment(seed: int) -> None:
+    scenes = noisy(seed, 300)
+    method = v2.RandAugment(num_ops=1, magnitude=11, fill=[10.0, 20.0, 30.0])
+    pipe = pipeline(scenes).rand_augment(num_ops=1, magnitude=11, fill=[10, 20, 30])
+    drawn: dict[str, int] = {}
+    for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
+        image, ours = chw(item["image"]), chw(made["image"])
+        fits = [c for c in choices(method, *image.shape[1:], 31, 11) if agrees(ours, stepped(method, image, c), c)]
+        assert fits
+        drawn[fits[0][0]] = drawn.get(fits[0][0], 0) + 1
+    assert set(drawn) == set(method._AUGMENTATION_SPACE)
+
+
+def test_two_steps_of_rand_augment(seed: int) -> None:
+    """Tables are joined where they can be; the levels are those of two steps."""
+    scenes = noisy(seed, 24, side=40)
+    method = v2.RandAugment(fill=[10.0, 20.0, 30.0])
+    pipe = pipeline(scenes).rand_augment(fill=[10, 20, 30])
+    for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
+        image, ours = chw(item["image"]), chw(made["image"])
+        found = False
+        for first in choices(method, *image.shape[1:], 31, 9):
+            between_ = stepped(method, image, first)
+            for second in choices(method, *image.shape[1:], 31, 9):
+                other = stepped(method, between_, second)
+                limit = 0.1 if {first[0], second[0]} & set(GEOMETRIC) else 0.01
+                found = found or bool((ours != other).any(axis=0).float().mean() <= limit)
+        assert found
+
+
+def test_trivial_augment_wide(seed: int) -> None:
+    scenes = noisy(seed, 60)
+    method = v2.TrivialAugmentWide(fill=[7.0])
+    pipe = pipeline(scenes).trivial_augment_wide(fill=7)
+    drawn = set()
+    for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
+        image, ours = chw(item["image"]), chw(made["image"])
+        fits = [c for c in choices(method, *image.shape[1:], 31) if agrees(ours, stepped(method, image, c), c)]
+        assert fits
+        drawn.add(fits[0][0])
+    assert len(drawn) > 8
+
+
+def test_what_belongs_to_the_image_follows_an_augmentation(seed: int) -> None:
+    """The corners say how the image moved; masks and boxes moved alike."""
+    scenes = Scenes(seed)
+    pipe = pipeline(scenes).rand_augment(num_ops=1, mask_fill=255, field=MOVED)
+    turned = 0
+    for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
+        parts = theirs(item)
+        _, height, width = parts["image"].shape
+        (left, top), _ = made["points"]
+        if (made["points"] == item["points"]).all():
+            assert np.array_equal(made["mask"], item["mask"]) and np.array_equal(made["boxes"], item["boxes"])
+            continue
+        turned += 1
+        if (made["points"][1] - made["points"][0] == (width, height)).all():  # a shift
+            shift = [round(float(left)), round(float(top))]
+            other = each(tv.affine, parts, angle=0, translate=shift, scale=1, shear=[0, 0])
+            other["mask"] = tv.affine(parts["mask"], angle=0, translate=shift, scale=1, shear=[0, 0], fill=255)
+            compare(made, other)
+    assert turned > 5

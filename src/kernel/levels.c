@@ -110,14 +110,6 @@ void hr__levels_posterize(const struct hr_pixels *image, int bits)
 
 /* ---- by tables ---- */
 
-struct tables {
-    uint8_t of[4][256];
-};
-
-struct histogram {
-    uint32_t of[4][256];
-};
-
 /* The level of a float among 256. */
 static uint8_t level_of(float value)
 {
@@ -126,47 +118,92 @@ static uint8_t level_of(float value)
     return (uint8_t)(level > 0 ? level < 255 ? level : 255 : 0);
 }
 
-static void count_levels(const struct runs *runs, struct histogram *ret_histogram)
+static void count_bytes(const uint8_t *run, int64_t n, int32_t turn, uint32_t (*of)[256])
 {
-    memset(ret_histogram, 0, sizeof *ret_histogram);
-    EACH_RUN(runs, i)
-    {
-        const void *run = run_at(runs, i);
-        bool bytes = runs->image->dtype == HR_U8;
+    int64_t k = 0;
 
-        for (int32_t c = 0; c < runs->turn; c++) {
-            uint32_t *count = ret_histogram->of[channel_of(runs, i) + c];
-
-            for (int64_t k = c; k < runs->length; k += runs->turn)
-                count[bytes ? ((const uint8_t *)run)[k]
-                            : level_of(((const float *)run)[k])]++;
+    if (turn == 3)
+        for (; k < n; k += 3) {
+            of[0][run[k]]++;
+            of[1][run[k + 1]]++;
+            of[2][run[k + 2]]++;
         }
+    for (; k < n; k += turn)
+        for (int32_t c = 0; c < turn; c++)
+            of[c][run[k + c]]++;
+}
+
+static void count_floats(const float *run, int64_t n, int32_t turn, uint32_t (*of)[256])
+{
+    for (int64_t k = 0; k < n; k += turn)
+        for (int32_t c = 0; c < turn; c++)
+            of[c][level_of(run[k + c])]++;
+}
+
+void hr__levels_count(const struct hr_pixels *image, struct hr_level_counts *ret_counts)
+{
+    struct runs runs = runs_of(image);
+
+    memset(ret_counts, 0, sizeof *ret_counts);
+    EACH_RUN(&runs, i)
+    {
+        uint32_t(*of)[256] = &ret_counts->of[channel_of(&runs, i)];
+
+        if (image->dtype == HR_U8)
+            count_bytes(run_at(&runs, i), runs.length, runs.turn, of);
+        else
+            count_floats(run_at(&runs, i), runs.length, runs.turn, of);
     }
 }
 
-static void look_up(const struct runs *runs, const struct tables *tables)
+static void look_up_bytes(const uint8_t (*table)[256], const uint8_t *in, uint8_t *out,
+                          int64_t n, int32_t turn)
 {
-    bool bytes = runs->image->dtype == HR_U8;
+    int64_t k = 0;
 
+    if (turn == 3)
+        for (; k < n; k += 3) {
+            out[k] = table[0][in[k]];
+            out[k + 1] = table[1][in[k + 1]];
+            out[k + 2] = table[2][in[k + 2]];
+        }
+    for (; k < n; k += turn)
+        for (int32_t c = 0; c < turn; c++)
+            out[k + c] = table[c][in[k + c]];
+}
+
+void hr__levels_look_up_row(const struct hr_level_tables *tables, const uint8_t *in,
+                            uint8_t *out, int32_t n, int32_t channels)
+{
+    look_up_bytes(tables->of, in, out, (int64_t)n * channels, channels);
+}
+
+void hr__levels_look_up(const struct hr_pixels *in, const struct hr_level_tables *tables,
+                        const struct hr_pixels *out)
+{
+    struct runs from = runs_of(in), to = runs_of(out);
+
+    assert(from.turn == to.turn && from.length == to.length && from.count == to.count);
+    EACH_RUN(&from, i)
+    look_up_bytes(&tables->of[channel_of(&from, i)], run_at(&from, i), run_at(&to, i),
+                  from.length, from.turn);
+}
+
+static void look_up_floats(const struct runs *runs, const struct hr_level_tables *tables)
+{
     EACH_RUN(runs, i)
     {
-        void *run = run_at(runs, i);
+        float *run = run_at(runs, i);
 
-        for (int32_t c = 0; c < runs->turn; c++) {
-            const uint8_t *table = tables->of[channel_of(runs, i) + c];
-
-            for (int64_t k = c; k < runs->length; k += runs->turn) {
-                if (bytes)
-                    ((uint8_t *)run)[k] = table[((uint8_t *)run)[k]];
-                else
-                    ((float *)run)[k] =
-                        (float)table[level_of(((float *)run)[k])] * (float)(1.0 / 255);
-            }
-        }
+        for (int64_t k = 0; k < runs->length; k += runs->turn)
+            for (int32_t c = 0; c < runs->turn; c++)
+                run[k + c] =
+                    (float)tables->of[channel_of(runs, i) + c][level_of(run[k + c])] *
+                    (float)(1.0 / 255);
     }
 }
 
-static void flatten(const uint32_t count[256], uint8_t table[256])
+void hr__levels_flatten(const uint32_t count[256], uint8_t ret_table[256])
 {
     uint64_t total = 0, so_far = 0, step;
     int last = 0;
@@ -179,7 +216,7 @@ static void flatten(const uint32_t count[256], uint8_t table[256])
     for (int i = 0; i < 256; i++) {
         uint64_t level = step == 0 ? (uint64_t)i : (so_far + step / 2) / step;
 
-        table[i] = (uint8_t)(level < 255 ? level : 255);
+        ret_table[i] = (uint8_t)(level < 255 ? level : 255);
         so_far += count[i];
     }
 }
@@ -187,18 +224,21 @@ static void flatten(const uint32_t count[256], uint8_t table[256])
 void hr__levels_equalize(const struct hr_pixels *image)
 {
     struct runs runs = runs_of(image);
-    struct histogram histogram;
-    struct tables tables;
+    struct hr_level_counts counts;
+    struct hr_level_tables tables;
 
-    count_levels(&runs, &histogram);
+    hr__levels_count(image, &counts);
     for (int32_t c = 0; c < image->channels; c++)
-        flatten(histogram.of[c], tables.of[c]);
-    look_up(&runs, &tables);
+        hr__levels_flatten(counts.of[c], tables.of[c]);
+    if (image->dtype == HR_U8)
+        hr__levels_look_up(image, &tables, image);
+    else
+        look_up_floats(&runs, &tables);
 }
 
 /* ---- autocontrast ---- */
 
-static void stretch_table(const uint32_t count[256], uint8_t table[256])
+void hr__levels_stretch(const uint32_t count[256], uint8_t ret_table[256])
 {
     int low = 0, high = 255;
     float unit;
@@ -211,21 +251,21 @@ static void stretch_table(const uint32_t count[256], uint8_t table[256])
     for (int i = 0; i < 256; i++) {
         float level = (float)(i - low) / (high > low ? unit : 1);
 
-        table[i] = (uint8_t)i;
+        ret_table[i] = (uint8_t)i;
         if (high > low)
-            table[i] = (uint8_t)(level > 0 ? level < 255 ? level : 255 : 0);
+            ret_table[i] = (uint8_t)(level > 0 ? level < 255 ? level : 255 : 0);
     }
 }
 
-static void stretch_bytes(const struct runs *runs)
+static void stretch_bytes(const struct hr_pixels *image)
 {
-    struct histogram histogram;
-    struct tables tables;
+    struct hr_level_counts counts;
+    struct hr_level_tables tables;
 
-    count_levels(runs, &histogram);
-    for (int32_t c = 0; c < runs->image->channels; c++)
-        stretch_table(histogram.of[c], tables.of[c]);
-    look_up(runs, &tables);
+    hr__levels_count(image, &counts);
+    for (int32_t c = 0; c < image->channels; c++)
+        hr__levels_stretch(counts.of[c], tables.of[c]);
+    hr__levels_look_up(image, &tables, image);
 }
 
 static void stretch_floats(const struct runs *runs)
@@ -263,7 +303,7 @@ void hr__levels_autocontrast(const struct hr_pixels *image)
     struct runs runs = runs_of(image);
 
     if (image->dtype == HR_U8)
-        stretch_bytes(&runs);
+        stretch_bytes(image);
     else
         stretch_floats(&runs);
 }

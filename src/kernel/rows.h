@@ -112,6 +112,10 @@ struct hr_rows {
                        float *const plane[], size_t n);
     void (*colour_gray)(const struct hr_tone *tones, int count, float max, float *row,
                         size_t n);
+    /* Rows of whole levels, 0 to 255, as kernel/tint.h has it: their whole gray levels;
+     * and, in place, their blend gray * rest + level * factor. */
+    void (*whole_gray)(float *const plane[], float *out, size_t n);
+    void (*whole_saturate)(float *const plane[], float factor, float rest, size_t n);
     /* JFIF's matrix on rows of Y, Cb, Cr, then hr_ycc_end. Reads up to HR_ROW_PAD
      * elements after the rows, writes none; may run in place. */
     void (*ycc_rgb)(const float *const in[], float *const out[], size_t n,

@@ -144,6 +144,44 @@ row_colour_gray(const struct hr_tone *tones, int count, float max, float *row, s
     }
 }
 
+/* The whole gray level of whole levels, added up as by fused multiply and add. */
+static inline vf whole_luma(struct rgb p)
+{
+    vf sum = vf_fma(p.g, vf_set(.587f), p.r * vf_set(.2989f));
+
+    return vf_floor(vf_fma(p.b, vf_set(.114f), sum));
+}
+
+static void row_whole_gray(float *const plane[], float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += VL) {
+        struct rgb p = {vf_load(plane[0] + i), vf_load(plane[1] + i),
+                        vf_load(plane[2] + i)};
+
+        vf_store(out + i, whole_luma(p));
+    }
+}
+
+static inline vf whole_blend(vf v, vf factor, vf gray, vf rest)
+{
+    return vf_floor(vf_clamp(vf_fma(gray, rest, v * factor), vf_set(255.0f)));
+}
+
+static void row_whole_saturate(float *const plane[], float factor, float rest, size_t n)
+{
+    vf a = vf_set(factor), b = vf_set(rest);
+
+    for (size_t i = 0; i < n; i += VL) {
+        struct rgb p = {vf_load(plane[0] + i), vf_load(plane[1] + i),
+                        vf_load(plane[2] + i)};
+        vf gray = whole_luma(p);
+
+        vf_store(plane[0] + i, whole_blend(p.r, a, gray, b));
+        vf_store(plane[1] + i, whole_blend(p.g, a, gray, b));
+        vf_store(plane[2] + i, whole_blend(p.b, a, gray, b));
+    }
+}
+
 HR_INLINE struct rgb ycc_to_rgb(vf y, vf cb, vf cr)
 {
     return (struct rgb){y + vf_set(1.402f) * cr,
@@ -342,6 +380,7 @@ static void row_down_f32(const float *const row[], const float weight[], int32_t
 
 #define HR_ROWS_FLOAT                                                                    \
     .colour_rgb = row_colour_rgb, .colour_gray = row_colour_gray, .sum = row_sum,        \
+    .whole_gray = row_whole_gray, .whole_saturate = row_whole_saturate,                  \
     .ycc_rgb = row_ycc_rgb, .blur_down = row_blur_down, .blur_across = row_blur_across,  \
     .down_f32 = row_down_f32
 

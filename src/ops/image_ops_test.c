@@ -477,6 +477,84 @@ TEST(sharpness_blends_the_middle)
     bench_finish(&bench);
 }
 
+/* Whether the image is one of `count` results. */
+static int which_u8(const uint8_t *results, size_t size, int count)
+{
+    size_t bytes;
+    uint8_t *got = bench_bytes(&bench, "image", &bytes);
+    int found = -1;
+
+    CHECK_EQ_INT(bytes, size);
+    for (int i = 0; i < count; i++)
+        if (memcmp(got, results + (size_t)i * size, size) == 0)
+            found = i;
+    free(got);
+    return found;
+}
+
+/* What torchvision 0.28 makes of the image by every step of the greatest magnitude. */
+TEST(rand_augment_takes_every_step)
+{
+    const uint8_t levels[6] = {10, 60, 101, 150, 200, 240};
+    static const uint8_t results[][6] = {
+        {10,  60,  101, 150, 200, 240}, /* identity, and what one gray row does not show */
+        {10,  60,  0,   0,   0,   0  }, /* shear along y, either way */
+        {0,   0,   10,  60,  101, 150}, /* shift along x */
+        {101, 150, 200, 240, 0,   0  },
+        {0,   0,   101, 150, 0,   0  }, /* turn, either way */
+        {19,  114, 191, 255, 255, 255}, /* brightness */
+        {1,   6,   10,  15,  20,  24 },
+        {0,   0,   77,  170, 255, 255}, /* contrast */
+        {115, 120, 124, 129, 134, 138},
+        {0,   48,  96,  144, 192, 240}, /* posterize */
+        {245, 195, 154, 105, 55,  15 }, /* solarize */
+        {0,   55,  100, 155, 210, 254}, /* autocontrast */
+    };
+    enum { RESULTS = sizeof results / sizeof *results };
+    int seen[RESULTS] = {0};
+
+    bench_init(&bench);
+    for (int i = 0; i < 600; i++) {
+        uint8_t copy[6];
+        int found;
+
+        memcpy(copy, levels, 6);
+        put_u8(copy, 1, 6, 1);
+        bench.id.index = (uint64_t)i;
+        OP("image.rand_augment", "{num_ops: 1, magnitude: 30}");
+        CHECK_BYTES(copy, levels, 6); /* the input stays as it is */
+        found = which_u8(results[0], 6, RESULTS);
+        CHECK(found >= 0);
+        seen[found]++;
+    }
+    for (int i = 0; i < RESULTS; i++)
+        CHECK(seen[i] > 6);
+    bench_finish(&bench);
+}
+
+TEST(augmentations_name_what_they_cannot_do)
+{
+    uint8_t levels[12] = {0};
+    float floats[3] = {0, 0.5f, 1};
+
+    bench_init(&bench);
+    put_u8(levels, 2, 2, 3);
+    OP("image.rand_augment", "{num_ops: 0}");
+    REFUSED(HR_ERR_RANGE, "image.rand_augment", "{magnitude: 31}",
+            "below num_magnitude_bins (31), not 31");
+    REFUSED(HR_ERR_RANGE, "image.rand_augment", "{num_ops: 65}", "num_ops");
+    REFUSED(HR_ERR_RANGE, "image.rand_augment", "{num_magnitude_bins: 1}", "bins");
+    REFUSED(HR_ERR_RANGE, "image.trivial_augment_wide", "{num_magnitude_bins: 1}",
+            "bins");
+    REFUSED(HR_ERR_RANGE, "image.trivial_augment_wide", "{fill: 0.5}", "whole number");
+    REFUSED(HR_ERR_SHAPE, "image.trivial_augment_wide", "{fill: [1, 2]}", "2 levels");
+    put_f32(floats, 1, 1, 3);
+    REFUSED(HR_ERR_TYPE, "image.rand_augment", "{}", "before tensor.cast");
+    put_u8(levels, 3, 2, 2);
+    REFUSED(HR_ERR_SHAPE, "image.rand_augment", "{}", "need 1 or 3");
+    bench_finish(&bench);
+}
+
 /* A tenth of the area, 2 wide and 5 high or the other way round; 24 of 240 pixels. */
 TEST(erase_replaces_a_rectangle)
 {

@@ -30,10 +30,11 @@ extern const char *const hr__pad_modes[]; /* in order of enum hr_pad_mode */
                     "what is outside, one number or one per channel, in the image's "    \
                     "own range (0..255 or 0..1)")
 /* Of ops whose other fields may be masks. */
-#define HR_P_MASK_FILL(struct_)                                                          \
-    HR_P_INT(struct_, mask_fill, HR_RANGE(0, 255), .unit = "label",                      \
-             .help = "what is outside of masks that move with the image, such as 255 "   \
-                     "where a loss ignores it; default: 0")
+#define HR_P_MASK_FILL_SETTINGS                                                          \
+    HR_RANGE(0, 255), .unit = "label",                                                   \
+                      .help = "what is outside of masks that move with the image, such " \
+                              "as 255 where a loss ignores it; default: 0"
+#define HR_P_MASK_FILL(struct_) HR_P_INT(struct_, mask_fill, HR_P_MASK_FILL_SETTINGS)
 #define HR_P_PAD_MODE(struct_)                                                           \
     HR_P_ENUM(struct_, mode, .fallback = "constant", .names = hr__pad_modes,             \
               .help = "constant: fill; edge: repeat the outermost pixels; reflect: "     \

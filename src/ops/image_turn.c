@@ -77,10 +77,12 @@ hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn, int filter, bool exp
     inverse(turn, m);
     warp.to_width = expand ? extent(m[0], m[3], warp.width, warp.height) : warp.width;
     warp.to_height = expand ? extent(m[1], m[4], warp.width, warp.height) : warp.height;
-    m[2] +=
-        warp.width / 2.0 - m[0] * (warp.to_width / 2.0) - m[1] * (warp.to_height / 2.0);
-    m[5] +=
-        warp.height / 2.0 - m[3] * (warp.to_width / 2.0) - m[4] * (warp.to_height / 2.0);
+    if (!turn->about_corner) {
+        m[2] += warp.width / 2.0 - m[0] * (warp.to_width / 2.0) -
+                m[1] * (warp.to_height / 2.0);
+        m[5] += warp.height / 2.0 - m[3] * (warp.to_width / 2.0) -
+                m[4] * (warp.to_height / 2.0);
+    }
     memcpy(warp.fill, turn->fill, sizeof warp.fill);
     return hr__warp(ctx, &warp);
 }

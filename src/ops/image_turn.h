@@ -1,6 +1,6 @@
 /*
- * ops/image_turn.h - shared by image.rotate and image.affine: an affine map about the
- * centre of the image, which the other fields of the list follow.
+ * ops/image_turn.h - shared by image.rotate, image.affine and ops/augment.h: an affine
+ * map of the image, which the other fields of the list follow.
  */
 #ifndef HR_OPS_IMAGE_TURN_H
 #define HR_OPS_IMAGE_TURN_H
@@ -12,6 +12,7 @@ struct hr_turn {
     double shift_x, shift_y; /* pixels */
     double scale;
     double shear_x, shear_y; /* degrees */
+    bool about_corner;       /* the top left one; else about the centre */
     float fill[4];
     int32_t mask_fill;
 };

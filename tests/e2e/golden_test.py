@@ -42,6 +42,8 @@ cases = {
                                                   "  - image.permute_channels: {}\n",
     "posterize, autocontrast, equalize": fixed + "  - image.posterize: {bits: 4}\n  - image.autocontrast: {}\n"
                                                  "  - image.equalize: {}\n",
+    "rand_augment": fixed + "  - image.rand_augment: {num_ops: 4, fill: 128}\n",
+    "trivial_augment_wide": fixed + "  - image.trivial_augment_wide: {interpolation: bilinear}\n",
     "sharpness": fixed + "  - image.sharpness: {factor: [0, 3], p: 0.8}\n",
     "erase": fixed + "  - image.erase: {value: [123, 117, 104], p: 0.8}\n  - image.erase: {random: true}\n",
     "zoom_out": "  - image.zoom_out: {fill: [123, 117, 104], p: 0.8}\n" + fixed,
