@@ -34,8 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     bytes--;
     if (hr__memory_put(uri, data, bytes, NULL) != HR_OK)
         return 0;
-    if (hr__shard_index_open(uri, ".csv", hr__csv_scan, &scan, NULL, &index, NULL) ==
-        HR_OK) {
+    if (hr__shard_index_open(uri, ".csv", hr__csv_scan, &scan, NULL, NULL, &index,
+                             NULL) == HR_OK) {
         for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
             struct hr_shard_place place;
 

@@ -18,8 +18,8 @@ static void check_lines(const char *data, size_t bytes, bool skip_empty)
     uint64_t end = hr__bom_bytes(data, bytes);
 
     if (hr__memory_put(uri, data, bytes, NULL) != HR_OK ||
-        hr__shard_index_open(uri, ".txt", hr__lines_scan, &scan, NULL, &index, NULL) !=
-            HR_OK)
+        hr__shard_index_open(uri, ".txt", hr__lines_scan, &scan, NULL, NULL, &index,
+                             NULL) != HR_OK)
         return;
     for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
         struct hr_shard_place place;

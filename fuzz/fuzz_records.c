@@ -118,7 +118,7 @@ static void read_file(const char *data, size_t bytes)
     scan.schema = &text;
     if (window != NULL && hr__window_open(window, uri, NULL) == HR_OK &&
         hr__records_schema(window, &text, &damaged, NULL) == HR_OK &&
-        hr__shard_index_open(uri, ".records", hr__records_scan, &scan, NULL, &index,
+        hr__shard_index_open(uri, ".records", hr__records_scan, &scan, NULL, NULL, &index,
                              NULL) == HR_OK) {
         read_all(data, bytes, index, &text);
         hr__shard_index_close(index);

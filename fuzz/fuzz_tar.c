@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (data[0] % 2 == 1)
         repair(text, bytes);
     if (hr__memory_put(uri, text, bytes, NULL) == HR_OK &&
-        hr__shard_index_open(uri, ".tar", hr__tar_scan, NULL, NULL, &index, NULL) ==
+        hr__shard_index_open(uri, ".tar", hr__tar_scan, NULL, NULL, NULL, &index, NULL) ==
             HR_OK) {
         for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
             struct hr_shard_place place;

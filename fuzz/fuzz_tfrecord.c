@@ -19,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     size_t length;
 
     if (hr__memory_put(uri, data, bytes, NULL) != HR_OK ||
-        hr__shard_index_open(uri, ".tfrecord", hr__tfrecord_scan, NULL, NULL, &index,
-                             NULL) != HR_OK)
+        hr__shard_index_open(uri, ".tfrecord", hr__tfrecord_scan, NULL, NULL, NULL,
+                             &index, NULL) != HR_OK)
         return 0;
     for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
         struct hr_shard_place place;

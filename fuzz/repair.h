@@ -7,6 +7,7 @@
 #define HR_FUZZ_REPAIR_H
 
 #include "store/seek_internal.h"
+#include "store/shard_internal.h"
 
 #include <string.h>
 
@@ -34,6 +35,20 @@ static inline void repair_seek(char *data, size_t bytes)
         HR_INDEX_KIND_SEEK, &head->use, sizeof head->use + head->count * sizeof *records);
 }
 
+/* How many bytes of a section its checksum covers. */
+static inline size_t repair_bytes(const struct hr_index_section *section, const void *at)
+{
+    size_t bytes = section->bytes, first = sizeof(struct hr_shard_head);
+    struct hr_shard_head head;
+
+    if (section->kind != HR_INDEX_KIND_SHARDS || bytes < first)
+        return bytes;
+    memcpy(&head, at, sizeof head);
+    if (head.shards > (bytes - first) / sizeof(struct hr_shard_entry))
+        return bytes;
+    return first + head.shards * sizeof(struct hr_shard_entry);
+}
+
 /* Magic, version, size and all checksums of a saved index of at least 64 bytes; the rest
  * stays as it is. */
 static inline void repair_index(char *data, size_t bytes)
@@ -58,8 +73,8 @@ static inline void repair_index(char *data, size_t bytes)
         if (section.kind == HR_INDEX_KIND_SEEK && section.at % 64 == 0 &&
             section.at >= 64 + count * sizeof section)
             repair_seek(data + section.at, section.bytes);
-        sections[i].checksum =
-            hr__index_part_checksum(section.kind, data + section.at, section.bytes);
+        sections[i].checksum = hr__index_part_checksum(
+            section.kind, data + section.at, repair_bytes(&section, data + section.at));
     }
     checksum = hr__hash64(data, 24, version);
     checksum = hr__hash64(sections, count * sizeof *sections, checksum);

@@ -3564,6 +3564,7 @@ def source_csv(
     unpacked_max: int | str = "64GiB",
     ratio_max: int = 1000,
     unpack_cache: int | str = "64MiB",
+    index: PathLike | None = None,
     name: str | None = None,
 ) -> Pipeline:
     """The rows of CSV files, with typed fields.
@@ -3583,12 +3584,17 @@ def source_csv(
     whose message names file, line, byte and column. A quote that is not closed within
     `max_bytes` costs its line. Rows can be read in any order, so shuffle, split, shard
     and resume work as for files; 8 bytes of memory are kept per row. The identity of
-    the source is the contents of its files.  Files that are compressed by gzip or zstd
-    are recognised by how they begin, and read as what they unpack to. Opening decodes
-    each of them once and checks it. Then records are read in any order: in order
-    without decoding anything twice, otherwise as fast as `unpack_cache` allows
-    ([compressed files](../formats/compressed.md)). Damage costs the gzip member or zstd
-    frame that it is in; of a file that is cut short, all that comes before is read.
+    the source is the contents of its files.  Where the records are is found by a scan
+    of the files when the graph is opened, and kept in a saved index ([its
+    format](../formats/source-index.md)): the next start scans only files that have
+    changed since, by their size, inode and time, or the ETag that the server gives.
+    Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep no index
+    in the cache folder.  Files that are compressed by gzip or zstd are recognised by
+    how they begin, and read as what they unpack to. Opening decodes each of them once
+    and checks it. Then records are read in any order: in order without decoding
+    anything twice, otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.csv", a pattern such as "part-*.csv",
@@ -3616,6 +3622,9 @@ def source_csv(
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
+        index: a file that keeps where the records are, so that the next start scans
+            only files that have changed; default: one in the cache folder, for remote
+            files and for 16 MiB or more; path, optional.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -3623,7 +3632,7 @@ def source_csv(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "header": header, "names": names, "delimiter": delimiter, "max_bytes": max_bytes, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "header": header, "names": names, "delimiter": delimiter, "max_bytes": max_bytes, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache, "index": index}
     defaults: dict[str, Any] = {"columns": ("*",), "types": {}, "header": "auto", "names": (), "delimiter": ",", "max_bytes": "64MiB", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.csv", params, defaults, name=name)
 
@@ -3750,6 +3759,7 @@ def source_jsonl(
     unpacked_max: int | str = "64GiB",
     ratio_max: int = 1000,
     unpack_cache: int | str = "64MiB",
+    index: PathLike | None = None,
     name: str | None = None,
 ) -> Pipeline:
     """The rows of JSON lines files, with typed fields.
@@ -3765,13 +3775,17 @@ def source_jsonl(
     missing value (null, or no such key) without a default are bad records, whose
     message names file, line, byte and column. Lines can be read in any order, so
     shuffle, split, shard and resume work as for files; 8 bytes of memory are kept per
-    line. The identity of the source is the contents of its files.  Files that are
-    compressed by gzip or zstd are recognised by how they begin, and read as what they
-    unpack to. Opening decodes each of them once and checks it. Then records are read in
-    any order: in order without decoding anything twice, otherwise as fast as
-    `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage costs
-    the gzip member or zstd frame that it is in; of a file that is cut short, all that
-    comes before is read.
+    line. The identity of the source is the contents of its files.  Where the records
+    are is found by a scan of the files when the graph is opened, and kept in a saved
+    index ([its format](../formats/source-index.md)): the next start scans only files
+    that have changed since, by their size, inode and time, or the ETag that the server
+    gives. Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep
+    no index in the cache folder.  Files that are compressed by gzip or zstd are
+    recognised by how they begin, and read as what they unpack to. Opening decodes each
+    of them once and checks it. Then records are read in any order: in order without
+    decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.jsonl", a pattern such as
@@ -3791,6 +3805,9 @@ def source_jsonl(
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
+        index: a file that keeps where the records are, so that the next start scans
+            only files that have changed; default: one in the cache folder, for remote
+            files and for 16 MiB or more; path, optional.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -3798,7 +3815,7 @@ def source_jsonl(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "max_bytes": max_bytes, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    params: dict[str, Any] = {"path": path, "columns": columns, "types": types, "max_bytes": max_bytes, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache, "index": index}
     defaults: dict[str, Any] = {"columns": ("*",), "types": {}, "max_bytes": "64MiB", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.jsonl", params, defaults, name=name)
 
@@ -3813,6 +3830,7 @@ def source_lines(
     unpacked_max: int | str = "64GiB",
     ratio_max: int = 1000,
     unpack_cache: int | str = "64MiB",
+    index: PathLike | None = None,
     name: str | None = None,
 ) -> Pipeline:
     """The lines of text files.
@@ -3826,10 +3844,15 @@ def source_lines(
     graph is opened, and 8 bytes of memory are kept per line; then lines can be read in
     any order, so shuffle, split, shard and resume work as for files. The identity of
     the source is the contents of its files. `source.list` reads the lines of a single
-    file that is mapped into memory.  Files that are compressed by gzip or zstd are
-    recognised by how they begin, and read as what they unpack to. Opening decodes each
-    of them once and checks it. Then records are read in any order: in order without
-    decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
+    file that is mapped into memory.  Where the records are is found by a scan of the
+    files when the graph is opened, and kept in a saved index ([its
+    format](../formats/source-index.md)): the next start scans only files that have
+    changed since, by their size, inode and time, or the ETag that the server gives.
+    Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep no index
+    in the cache folder.  Files that are compressed by gzip or zstd are recognised by
+    how they begin, and read as what they unpack to. Opening decodes each of them once
+    and checks it. Then records are read in any order: in order without decoding
+    anything twice, otherwise as fast as `unpack_cache` allows ([compressed
     files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
     it is in; of a file that is cut short, all that comes before is read.
 
@@ -3848,6 +3871,9 @@ def source_lines(
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
+        index: a file that keeps where the records are, so that the next start scans
+            only files that have changed; default: one in the cache folder, for remote
+            files and for 16 MiB or more; path, optional.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -3855,7 +3881,7 @@ def source_lines(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "skip_empty": skip_empty, "max_bytes": max_bytes, "field": field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    params: dict[str, Any] = {"path": path, "skip_empty": skip_empty, "max_bytes": max_bytes, "field": field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache, "index": index}
     defaults: dict[str, Any] = {"skip_empty": False, "max_bytes": "64MiB", "field": "text", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.lines", params, defaults, name=name)
 
@@ -4138,6 +4164,7 @@ def source_tar(
     unpacked_max: int | str = "64GiB",
     ratio_max: int = 1000,
     unpack_cache: int | str = "64MiB",
+    index: PathLike | None = None,
     name: str | None = None,
 ) -> Pipeline:
     """Records of tar archives, as WebDataset packs them.
@@ -4153,13 +4180,17 @@ def source_tar(
     integers and become int64; all others are bytes. Records can be read in any order,
     so shuffle, shard and resume work as for files. A damaged header costs the records
     that it lies in. The identity of the source is the names and sizes of the members: a
-    member whose bytes change but not its size goes unnoticed.  Files that are
-    compressed by gzip or zstd are recognised by how they begin, and read as what they
-    unpack to. Opening decodes each of them once and checks it. Then records are read in
-    any order: in order without decoding anything twice, otherwise as fast as
-    `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage costs
-    the gzip member or zstd frame that it is in; of a file that is cut short, all that
-    comes before is read.
+    member whose bytes change but not its size goes unnoticed.  Where the records are is
+    found by a scan of the files when the graph is opened, and kept in a saved index
+    ([its format](../formats/source-index.md)): the next start scans only files that
+    have changed since, by their size, inode and time, or the ETag that the server
+    gives. Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep
+    no index in the cache folder.  Files that are compressed by gzip or zstd are
+    recognised by how they begin, and read as what they unpack to. Opening decodes each
+    of them once and checks it. Then records are read in any order: in order without
+    decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: an archive; or several: "train-{000..099}.tar", "{a,b}.tar", a pattern
@@ -4177,6 +4208,9 @@ def source_tar(
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
+        index: a file that keeps where the records are, so that the next start scans
+            only files that have changed; default: one in the cache folder, for remote
+            files and for 16 MiB or more; path, optional.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -4184,7 +4218,7 @@ def source_tar(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "fields": fields, "keys": keys, "key_field": key_field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    params: dict[str, Any] = {"path": path, "fields": fields, "keys": keys, "key_field": key_field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache, "index": index}
     defaults: dict[str, Any] = {"keys": False, "key_field": "key", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.tar", params, defaults, name=name)
 
@@ -4197,6 +4231,7 @@ def source_tfrecord(
     unpacked_max: int | str = "64GiB",
     ratio_max: int = 1000,
     unpack_cache: int | str = "64MiB",
+    index: PathLike | None = None,
     name: str | None = None,
 ) -> Pipeline:
     """Records of TFRecord files, as bytes.
@@ -4206,14 +4241,19 @@ def source_tfrecord(
     Records can be read in any order, so shuffle, shard and resume work as for files.
     Checksums are checked: a record whose data is damaged is bad, and a damaged length
     costs the record that it belongs to. The identity of the source is the lengths and
-    checksums of its records, hence its contents.  Files that are compressed by gzip or
-    zstd are recognised by how they begin, and read as what they unpack to. Opening
-    decodes each of them once and checks it. Then records are read in any order: in
-    order without decoding anything twice, otherwise as fast as `unpack_cache` allows
-    ([compressed files](../formats/compressed.md)). Damage costs the gzip member or zstd
-    frame that it is in; of a file that is cut short, all that comes before is read.
-    Files that are compressed as zlib (TensorFlow's `ZLIB`) are read, too. As records
-    have checksums of their own, those before the damage in a damaged stream are read.
+    checksums of its records, hence its contents.  Where the records are is found by a
+    scan of the files when the graph is opened, and kept in a saved index ([its
+    format](../formats/source-index.md)): the next start scans only files that have
+    changed since, by their size, inode and time, or the ETag that the server gives.
+    Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep no index
+    in the cache folder.  Files that are compressed by gzip or zstd are recognised by
+    how they begin, and read as what they unpack to. Opening decodes each of them once
+    and checks it. Then records are read in any order: in order without decoding
+    anything twice, otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read. Files that are
+    compressed as zlib (TensorFlow's `ZLIB`) are read, too. As records have checksums of
+    their own, those before the damage in a damaged stream are read.
 
     Args:
         path: a file; or several: "train-{000..099}.tfrecord", a pattern such as
@@ -4226,6 +4266,9 @@ def source_tfrecord(
         unpack_cache: unpacked bytes of compressed files that are kept in memory: a
             shuffled epoch is fast where all of them fit; bytes, 0 to 1099511627776, in
             bytes, default 64MiB.
+        index: a file that keeps where the records are, so that the next start scans
+            only files that have changed; default: one in the cache folder, for remote
+            files and for 16 MiB or more; path, optional.
         name: what the node is called in messages and files; the operator's name by default.
 
     Raises:
@@ -4233,7 +4276,7 @@ def source_tfrecord(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "field": field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache}
+    params: dict[str, Any] = {"path": path, "field": field, "unpacked_max": unpacked_max, "ratio_max": ratio_max, "unpack_cache": unpack_cache, "index": index}
     defaults: dict[str, Any] = {"field": "data", "unpacked_max": "64GiB", "ratio_max": 1000, "unpack_cache": "64MiB"}
     return Pipeline._source("source.tfrecord", params, defaults, name=name)
 

@@ -9,14 +9,10 @@
  */
 #include "api/profile_saved.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/cache_folder.h"
@@ -26,8 +22,6 @@
 #include "headrace/profile.h"
 
 #define FILE_MAX 65536 /* bytes */
-#define NAME_BYTES 64  /* of a file, with what a temporary one has in addition */
-
 #define ADVICE                                                                           \
     "set HEADRACE_CACHE to a folder that can be written, or to nothing to save no "      \
     "profiles"
@@ -38,14 +32,12 @@
 static enum hr_err
 find_folder(const char *folder, char **ret_path, struct hr_error *reterr)
 {
-    const char *own = getenv("HEADRACE_CACHE");
     char *cache = NULL;
     struct hr_str path;
     enum hr_err code = HR_OK;
 
     if (folder == NULL)
-        code = own != NULL && own[0] == '\0' ? HR_ERR_NOT_FOUND
-                                             : hr__cache_folder(&cache, reterr);
+        code = hr__cache_is_off() ? HR_ERR_NOT_FOUND : hr__cache_folder(&cache, reterr);
     if (code == HR_ERR_NOT_FOUND)
         return hr__fail(reterr, HR_ERR_NOT_FOUND,
                         "no profiles are saved: there is no cache folder; " ADVICE);
@@ -57,71 +49,6 @@ find_folder(const char *folder, char **ret_path, struct hr_error *reterr)
     *ret_path = hr__str_take(&path);
     hr__str_finish(&path);
     return *ret_path != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-}
-
-struct file {
-    char name[NAME_BYTES];
-    uint64_t bytes;
-    struct timespec changed;
-};
-
-static int by_age(const void *a, const void *b)
-{
-    const struct timespec *x = &((const struct file *)a)->changed;
-    const struct timespec *y = &((const struct file *)b)->changed;
-
-    if (x->tv_sec != y->tv_sec)
-        return x->tv_sec < y->tv_sec ? -1 : 1;
-    return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
-}
-
-/* The folder's files; false if they cannot be listed. */
-static bool list(DIR *folder, struct file **ret_files, size_t *ret_count)
-{
-    struct file *files = NULL;
-    size_t count = 0, room = 0;
-    struct dirent *entry;
-    struct stat about;
-
-    while ((entry = readdir(folder)) != NULL) {
-        if (strlen(entry->d_name) >= NAME_BYTES ||
-            fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !S_ISREG(about.st_mode))
-            continue;
-        if (!hr__array_room(&files, count, &room, 1, sizeof *files)) {
-            hr__free(files);
-            return false;
-        }
-        snprintf(files[count].name, NAME_BYTES, "%s", entry->d_name);
-        files[count].bytes = (uint64_t)about.st_size;
-        files[count++].changed = about.st_mtim;
-    }
-    *ret_files = files;
-    *ret_count = count;
-    return true;
-}
-
-void hr__profile_evict(const char *folder, size_t files_max, uint64_t bytes_max)
-{
-    DIR *open = opendir(folder);
-    struct file *files = NULL;
-    size_t count = 0;
-    uint64_t bytes = 0;
-
-    if (open == NULL)
-        return;
-    if (list(open, &files, &count)) {
-        for (size_t i = 0; i < count; i++)
-            bytes += files[i].bytes;
-        if (count > files_max || bytes > bytes_max)
-            qsort(files, count, sizeof *files, by_age);
-        for (size_t i = 0; count - i > files_max || bytes > bytes_max; i++) {
-            (void)unlinkat(dirfd(open), files[i].name, 0);
-            bytes -= files[i].bytes;
-        }
-    }
-    hr__free(files);
-    closedir(open);
 }
 
 /* ---- files ---- */
@@ -255,7 +182,7 @@ static enum hr_err save_to(const struct hr_profile *profile, const struct hr_gra
         code = save_nodes(profile, graph, folder, known, reterr);
     hr__free(known);
     if (code == HR_OK)
-        hr__profile_evict(folder, HR_SAVED_FILES_MAX, HR_SAVED_BYTES_MAX);
+        hr__cache_evict(folder, HR_SAVED_FILES_MAX, HR_SAVED_BYTES_MAX);
     else
         hr__error_prefix(reterr, "the profile cannot be saved (" ADVICE ")");
     return code;

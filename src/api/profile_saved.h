@@ -18,7 +18,4 @@ HR_CHECK enum hr_err
 hr__profile_load(struct hr_profile *profile, const struct hr_graph *graph,
                  const char *folder, struct hr_error *reterr);
 
-/* Removes the oldest files of the folder beyond these limits. */
-void hr__profile_evict(const char *folder, size_t files_max, uint64_t bytes_max);
-
 #endif

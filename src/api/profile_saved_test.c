@@ -13,6 +13,7 @@
 
 #include "api/profile_saved.h"
 #include "core/alloc.h"
+#include "core/cache_folder.h"
 #include "core/file.h"
 #include "core/str.h"
 #include "tests/support/check.h"
@@ -276,17 +277,17 @@ TEST(the_oldest_files_go)
     save(graph, profile, folder);
     CHECK_EQ_INT(files_in(folder, first), 3);
     CHECK_EQ_INT(utimensat(AT_FDCWD, first, old, 0), 0);
-    hr__profile_evict(folder, 3, 1 << 20);
+    hr__cache_evict(folder, 3, 1 << 20);
     CHECK_EQ_INT(files_in(folder, NULL), 3);
-    hr__profile_evict(folder, 2, 1 << 20);
+    hr__cache_evict(folder, 2, 1 << 20);
     CHECK_EQ_INT(files_in(folder, other), 2);
     CHECK(stat(first, &about) != 0);
     CHECK_EQ_INT(stat(other, &about), 0);
-    hr__profile_evict(folder, 9, (uint64_t)about.st_size);
+    hr__cache_evict(folder, 9, (uint64_t)about.st_size);
     CHECK(files_in(folder, NULL) <= 1);
-    hr__profile_evict(folder, 0, 0);
+    hr__cache_evict(folder, 0, 0);
     CHECK_EQ_INT(files_in(folder, NULL), 0);
-    hr__profile_evict("/nowhere at all", 0, 0);
+    hr__cache_evict("/nowhere at all", 0, 0);
     save(graph, profile, folder);
     CHECK_EQ_INT(files_in(folder, NULL), 3);
     hr_profile_free(profile);

@@ -3,19 +3,33 @@
  */
 #include "core/cache_folder.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/str.h"
 
+#define NAME_BYTES 64 /* of a file, with what a temporary one has in addition */
+
 static const char *variable(const char *name)
 {
     const char *value = getenv(name);
 
     return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+bool hr__cache_is_off(void)
+{
+    const char *own = getenv("HEADRACE_CACHE");
+
+    return own != NULL && own[0] == '\0';
 }
 
 /* False if no variable gives a folder. */
@@ -74,4 +88,71 @@ enum hr_err hr__cache_file(const char *name, char **ret_path, struct hr_error *r
         *ret_path = NULL;
     }
     return code;
+}
+
+/* ---- eviction ---- */
+
+struct file {
+    char name[NAME_BYTES];
+    uint64_t bytes;
+    struct timespec changed;
+};
+
+static int by_age(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct file *)a)->changed;
+    const struct timespec *y = &((const struct file *)b)->changed;
+
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
+/* The folder's files; false if they cannot be listed. */
+static bool list(DIR *folder, struct file **ret_files, size_t *ret_count)
+{
+    struct file *files = NULL;
+    size_t count = 0, room = 0;
+    struct dirent *entry;
+    struct stat about;
+
+    while ((entry = readdir(folder)) != NULL) {
+        if (strlen(entry->d_name) >= NAME_BYTES ||
+            fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(about.st_mode))
+            continue;
+        if (!hr__array_room(&files, count, &room, 1, sizeof *files)) {
+            hr__free(files);
+            return false;
+        }
+        snprintf(files[count].name, NAME_BYTES, "%s", entry->d_name);
+        files[count].bytes = (uint64_t)about.st_size;
+        files[count++].changed = about.st_mtim;
+    }
+    *ret_files = files;
+    *ret_count = count;
+    return true;
+}
+
+void hr__cache_evict(const char *folder, size_t files_max, uint64_t bytes_max)
+{
+    DIR *open = opendir(folder);
+    struct file *files = NULL;
+    size_t count = 0;
+    uint64_t bytes = 0;
+
+    if (open == NULL)
+        return;
+    if (list(open, &files, &count)) {
+        for (size_t i = 0; i < count; i++)
+            bytes += files[i].bytes;
+        if (count > files_max || bytes > bytes_max)
+            qsort(files, count, sizeof *files, by_age);
+        for (size_t i = 0; count - i > files_max || bytes > bytes_max; i++) {
+            (void)unlinkat(dirfd(open), files[i].name, 0);
+            bytes -= files[i].bytes;
+        }
+    }
+    hr__free(files);
+    closedir(open);
 }

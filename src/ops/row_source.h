@@ -17,7 +17,7 @@ struct hr_row_params { /* the parameters of such a source begin with them */
     struct hr_names columns;
     struct hr_pairs types;
     int64_t max_bytes;
-    struct hr_unpack_params unpack;
+    struct hr_shard_params shards;
 };
 #define HR_P_ROW_COLUMNS                                                                 \
     HR_P_STRINGS(                                                                        \

@@ -14,7 +14,8 @@
 
 enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                      void *user, const struct hr_packed_limits *packed, size_t bytes,
+                      void *user, const struct hr_packed_limits *packed,
+                      const struct hr_shard_saving *saving, size_t bytes,
                       void **ret_state, struct hr_error *reterr)
 {
     struct hr_shard_source *source = hr__calloc(1, bytes);
@@ -25,8 +26,8 @@ hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn 
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     source->keys = hr__calloc(1, sizeof *source->keys);
     if (source->keys != NULL)
-        code = hr__shard_index_open(pattern, ending, scan, user, packed, &source->index,
-                                    reterr);
+        code = hr__shard_index_open(pattern, ending, scan, user, packed, saving,
+                                    &source->index, reterr);
     else
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK)
@@ -36,7 +37,7 @@ hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn 
     return code;
 }
 
-struct hr_packed_limits hr__unpack_limits(const struct hr_unpack_params *params)
+struct hr_packed_limits hr__unpack_limits(const struct hr_shard_params *params)
 {
     return (struct hr_packed_limits){.bytes_max = (uint64_t)params->unpacked_max,
                                      .ratio_max = (uint64_t)params->ratio_max,

@@ -11,22 +11,34 @@
 #include "op/op.h"
 #include "store/shard_index.h"
 
-/* Parameters of such a source: limits of compressed shards. */
-struct hr_unpack_params {
+/* Parameters of such a source: limits of compressed shards, and the saved index. */
+struct hr_shard_params {
     int64_t unpacked_max, ratio_max, unpack_cache;
+    const char *index;
 };
-#define HR_P_UNPACK(s)                                                                   \
-    HR_P_IN(HR_PARAM_BYTES, s, unpack, unpacked_max, .fallback = "64GiB",                \
+#define HR_P_SHARDS(s)                                                                   \
+    HR_P_IN(HR_PARAM_BYTES, s, shards, unpacked_max, .fallback = "64GiB",                \
             HR_RANGE(1, 1LL << 50), .unit = "bytes", .not_identity = true,               \
             .help = "a compressed file that unpacks to more is refused"),                \
-        HR_P_IN(HR_PARAM_INT, s, unpack, ratio_max, .fallback = "1000",                  \
+        HR_P_IN(HR_PARAM_INT, s, shards, ratio_max, .fallback = "1000",                  \
                 HR_RANGE(1, 1 << 30), .not_identity = true,                              \
                 .help = "a compressed file that unpacks to more than 64 MiB and more "   \
                         "than this many times its size is refused"),                     \
-        HR_P_IN(HR_PARAM_BYTES, s, unpack, unpack_cache, .fallback = "64MiB",            \
+        HR_P_IN(HR_PARAM_BYTES, s, shards, unpack_cache, .fallback = "64MiB",            \
                 HR_RANGE(0, 1LL << 40), .unit = "bytes", .not_identity = true,           \
                 .help = "unpacked bytes of compressed files that are kept in memory: "   \
-                        "a shuffled epoch is fast where all of them fit")
+                        "a shuffled epoch is fast where all of them fit"),               \
+        HR_P_IN(HR_PARAM_PATH, s, shards, index, .not_identity = true,                   \
+                .help = "a file that keeps where the records are, so that the next "     \
+                        "start scans only files that have changed; default: one in "     \
+                        "the cache folder, for remote files and for 16 MiB or more")
+
+#define HR_SHARD_INDEX_DOC                                                               \
+    "Where the records are is found by a scan of the files when the graph is opened, "   \
+    "and kept in a saved index ([its format](../formats/source-index.md)): the next "    \
+    "start scans only files that have changed since, by their size, inode and time, or " \
+    "the ETag that the server gives. Compressed files are decoded again. Set "           \
+    "`HEADRACE_CACHE` to nothing to keep no index in the cache folder."
 
 #define HR_UNPACK_DOC                                                                    \
     "Files that are compressed by gzip or zstd are recognised by how they begin, and "   \
@@ -48,10 +60,11 @@ struct hr_shard_source {
  * shards; `user` is the scan's. */
 HR_CHECK enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
-                      void *user, const struct hr_packed_limits *packed, size_t bytes,
+                      void *user, const struct hr_packed_limits *packed,
+                      const struct hr_shard_saving *saving, size_t bytes,
                       void **ret_state, struct hr_error *reterr);
 /* The limits that the parameters set. */
-struct hr_packed_limits hr__unpack_limits(const struct hr_unpack_params *params);
+struct hr_packed_limits hr__unpack_limits(const struct hr_shard_params *params);
 void hr__shard_source_close(void *state); /* frees it */
 void hr__shard_source_identity(const void *params, const void *state,
                                struct hr_hasher *hasher);

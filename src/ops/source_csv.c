@@ -41,7 +41,7 @@ static const struct hr_param csv_params[] = {
     HR_P_STRING(struct csv, delimiter, .fallback = ",",
                 .help = "what stands between cells: one ASCII character, or tab"),
     HR_P_ROW_MAX_BYTES,
-    HR_P_UNPACK(struct hr_row_params),
+    HR_P_SHARDS(struct hr_row_params),
 };
 
 struct state {
@@ -255,14 +255,18 @@ csv_prepare(const void *params, void **ret_state, struct hr_error *error)
                                .known = known,
                                .known_count = list_known(p, known),
                                .bytes_max = (uint64_t)p->row.max_bytes};
-    struct hr_packed_limits packed = hr__unpack_limits(&p->row.unpack);
+    struct hr_packed_limits packed = hr__unpack_limits(&p->row.shards);
+    char text[HR_CSV_FORMAT_BYTES];
+    const struct hr_shard_saving saving = {
+        .format = text, .path = p->row.shards.index, .look = hr__csv_look};
     struct state *state;
     enum hr_err code;
     void *made;
 
     HR_TRY(read_delimiter(p, &scan.delimiter, error));
+    hr__csv_format(&scan, text);
     code = hr__shard_source_open(p->row.path, ".csv", hr__csv_scan, &scan, &packed,
-                                 sizeof *state, &made, error);
+                                 &saving, sizeof *state, &made, error);
     if (code == HR_OK) {
         state = made;
         state->row.format = &format;
@@ -296,7 +300,7 @@ const struct hr_op hr_op_source_csv = {
         "column. A quote that is not closed within `max_bytes` costs its line. Rows can "
         "be read in any order, so shuffle, split, shard and resume work as for files; 8 "
         "bytes of memory are kept per row. The identity of the source is the contents of "
-        "its files.\n\n" HR_UNPACK_DOC,
+        "its files.\n\n" HR_SHARD_INDEX_DOC "\n\n" HR_UNPACK_DOC,
     .version = 1,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,

@@ -20,7 +20,7 @@ static const struct hr_param jsonl_params[] = {
     HR_P_ROW_COLUMNS,
     HR_P_ROW_TYPES,
     HR_P_ROW_MAX_BYTES,
-    HR_P_UNPACK(struct hr_row_params),
+    HR_P_SHARDS(struct hr_row_params),
 };
 
 /* ---- rows ---- */
@@ -103,14 +103,16 @@ jsonl_prepare(const void *params, void **ret_state, struct hr_error *error)
 {
     const struct jsonl *p = params;
     struct hr_lines_scan scan = {.skip = HR_LINES_SKIP_BLANK};
-    struct hr_packed_limits packed = hr__unpack_limits(&p->row.unpack);
+    struct hr_packed_limits packed = hr__unpack_limits(&p->row.shards);
+    const struct hr_shard_saving saving = {.format = hr__lines_format(scan.skip),
+                                           .path = p->row.shards.index};
     struct hr_row_source *source;
     struct hr_table table = {0};
     void *made;
     enum hr_err code;
 
     HR_TRY(hr__shard_source_open(p->row.path, ".jsonl", hr__lines_scan, &scan, &packed,
-                                 sizeof *source, &made, error));
+                                 &saving, sizeof *source, &made, error));
     source = made;
     source->format = &format;
     code = hr__row_source_choose(source, &p->row, NULL, 0, &table, error);
@@ -138,7 +140,8 @@ const struct hr_op hr_op_source_jsonl = {
         "no such key) without a default are bad records, whose message names file, line, "
         "byte and column. Lines can be read in any order, so shuffle, split, shard and "
         "resume work as for files; 8 bytes of memory are kept per line. The identity "
-        "of the source is the contents of its files.\n\n" HR_UNPACK_DOC,
+        "of the source is the contents of its files.\n\n" HR_SHARD_INDEX_DOC
+        "\n\n" HR_UNPACK_DOC,
     .version = 1,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,

@@ -15,7 +15,7 @@ struct lines {
     bool skip_empty;
     int64_t max_bytes;
     const char *field;
-    struct hr_unpack_params unpack;
+    struct hr_shard_params shards;
 };
 
 static const struct hr_param lines_params[] = {
@@ -28,7 +28,7 @@ static const struct hr_param lines_params[] = {
                .unit = "bytes", .help = "a longer line is a bad record, and is not read"),
     HR_P_FIELD(struct lines, field, .fallback = "text", .access = HR_ACCESS_WRITE,
                .help = "the field that holds a line, without its line ending"),
-    HR_P_UNPACK(struct lines),
+    HR_P_SHARDS(struct lines),
 };
 
 static enum hr_err lines_infer(struct hr_infer *infer)
@@ -44,10 +44,12 @@ static enum hr_err lines_open(const struct hr_open *open, void **ret_state)
     const struct lines *p = open->params;
     struct hr_lines_scan scan = {p->skip_empty ? HR_LINES_SKIP_EMPTY
                                                : HR_LINES_SKIP_NONE};
-    struct hr_packed_limits packed = hr__unpack_limits(&p->unpack);
+    struct hr_packed_limits packed = hr__unpack_limits(&p->shards);
+    const struct hr_shard_saving saving = {.format = hr__lines_format(scan.skip),
+                                           .path = p->shards.index};
     struct hr_shard_source *source;
 
-    HR_TRY(hr__shard_source_open(p->path, ".txt", hr__lines_scan, &scan, &packed,
+    HR_TRY(hr__shard_source_open(p->path, ".txt", hr__lines_scan, &scan, &packed, &saving,
                                  sizeof *source, ret_state, open->error));
     source = *ret_state;
     source->bytes_max = (uint64_t)p->max_bytes;
@@ -105,7 +107,7 @@ const struct hr_op hr_op_source_lines = {
         "then lines can be read in any order, so shuffle, split, shard and resume work "
         "as for files. The identity of the source is the contents of its files. "
         "`source.list` reads the lines of a single file that is mapped into "
-        "memory.\n\n" HR_UNPACK_DOC,
+        "memory.\n\n" HR_SHARD_INDEX_DOC "\n\n" HR_UNPACK_DOC,
     .version = 1,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,

@@ -153,7 +153,7 @@ static enum hr_err records_open(const struct hr_open *open, void **ret_state)
     struct hr_str note;
 
     HR_TRY(hr__shard_index_open(p->path, HR_RECORDS_ENDING, hr__records_scan, &scan, NULL,
-                                &state->source.index, open->error));
+                                NULL, &state->source.index, open->error));
     if (scan.damaged == 0)
         return HR_OK;
     hr__str_init(&note);

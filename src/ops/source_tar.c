@@ -20,7 +20,7 @@ struct tar {
     struct hr_pairs fields;
     bool keys;
     const char *key_field;
-    struct hr_unpack_params unpack;
+    struct hr_shard_params shards;
 };
 
 static const struct hr_param tar_params[] = {
@@ -36,7 +36,7 @@ static const struct hr_param tar_params[] = {
               .help = "add the key of each record as a field"),
     HR_P_FIELD(struct tar, key_field, .fallback = "key", .access = HR_ACCESS_WRITE,
                .help = "the field that holds the key, when keys are wanted"),
-    HR_P_UNPACK(struct tar),
+    HR_P_SHARDS(struct tar),
 };
 
 enum { FIELD_KEY, FIELD_FIRST };
@@ -338,9 +338,10 @@ static void list_endings(const struct hr_pairs *fields, struct state *state)
 static enum hr_err
 open_shards(const struct tar *p, void **ret_state, struct hr_error *error)
 {
-    struct hr_packed_limits packed = hr__unpack_limits(&p->unpack);
+    struct hr_packed_limits packed = hr__unpack_limits(&p->shards);
+    const struct hr_shard_saving saving = {.format = "tar 1", .path = p->shards.index};
 
-    return hr__shard_source_open(p->path, ".tar", hr__tar_scan, NULL, &packed,
+    return hr__shard_source_open(p->path, ".tar", hr__tar_scan, NULL, &packed, &saving,
                                  sizeof(struct state), ret_state, error);
 }
 
@@ -650,7 +651,7 @@ const struct hr_op hr_op_source_tar = {
         "shuffle, shard and resume work as for files. A damaged header costs the records "
         "that it lies in. The identity of the source is the names and sizes of the "
         "members: a member whose bytes change but not its size goes "
-        "unnoticed.\n\n" HR_UNPACK_DOC,
+        "unnoticed.\n\n" HR_SHARD_INDEX_DOC "\n\n" HR_UNPACK_DOC,
     .version = 1,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,

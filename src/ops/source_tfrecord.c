@@ -10,7 +10,7 @@
 
 struct tfrecord {
     const char *path, *field;
-    struct hr_unpack_params unpack;
+    struct hr_shard_params shards;
 };
 
 static const struct hr_param tfrecord_params[] = {
@@ -19,7 +19,7 @@ static const struct hr_param tfrecord_params[] = {
                       "as \"data/train.tfrecord-*\", or a folder of .tfrecord files"),
     HR_P_FIELD(struct tfrecord, field, .fallback = "data", .access = HR_ACCESS_WRITE,
                .help = "the field that holds a record's data"),
-    HR_P_UNPACK(struct tfrecord),
+    HR_P_SHARDS(struct tfrecord),
 };
 
 static enum hr_err tfrecord_infer(struct hr_infer *infer)
@@ -32,12 +32,15 @@ static enum hr_err tfrecord_infer(struct hr_infer *infer)
 static enum hr_err tfrecord_open(const struct hr_open *open, void **ret_state)
 {
     const struct tfrecord *p = open->params;
-    struct hr_packed_limits packed = hr__unpack_limits(&p->unpack);
+    struct hr_packed_limits packed = hr__unpack_limits(&p->shards);
+    const struct hr_shard_saving saving = {.format = "tfrecord 1",
+                                           .path = p->shards.index};
 
     packed.checked = true;
     packed.is_plain = hr__tfrecord_begins;
     return hr__shard_source_open(p->path, ".tfrecord", hr__tfrecord_scan, NULL, &packed,
-                                 sizeof(struct hr_shard_source), ret_state, open->error);
+                                 &saving, sizeof(struct hr_shard_source), ret_state,
+                                 open->error);
 }
 
 static enum hr_err tfrecord_apply(struct hr_op_ctx *ctx)
@@ -65,7 +68,7 @@ const struct hr_op hr_op_source_tfrecord = {
            "files. Checksums are checked: a record whose data is damaged is bad, and a "
            "damaged length costs the record that it belongs to. The identity of the "
            "source is the lengths and checksums of its records, hence its "
-           "contents.\n\n" HR_UNPACK_DOC
+           "contents.\n\n" HR_SHARD_INDEX_DOC "\n\n" HR_UNPACK_DOC
            " Files that are compressed as zlib (TensorFlow's `ZLIB`) are read, too. As "
            "records have checksums of their own, those before the damage in a damaged "
            "stream are read.",

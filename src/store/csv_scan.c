@@ -3,6 +3,7 @@
  */
 #include "store/csv_scan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -209,6 +210,7 @@ struct file {
     struct hr_shard_scan *shard;
     uint64_t at, hashed;
     bool first; /* record */
+    bool look;  /* at the header only */
 };
 
 static bool is_empty(const char *text, size_t bytes, char delimiter)
@@ -234,7 +236,7 @@ add_record(struct file *file, const char *text, size_t bytes, size_t lines)
             HR_TRY(read_first(shard, at, text, bytes, &header));
         file->first = !scan->begun;
         shard->line = before + 1;
-        if (!header)
+        if (!header && !file->look)
             HR_TRY(hr__shard_add(shard, at, file->at));
     }
     shard->line = before + lines;
@@ -249,7 +251,7 @@ add_records(struct file *file, const char *text, size_t bytes, bool last, bool *
     size_t used = 0, record, lines;
 
     delimiter = delimiter != '\0' ? delimiter : ',';
-    while (used < bytes) {
+    while (used < bytes && (file->first || !file->look)) {
         record = hr__csv_record(text + used, bytes - used, last, delimiter, &lines);
         if (record == 0)
             break;
@@ -264,7 +266,7 @@ static void hash_new(struct file *file, const char *text, size_t bytes)
 {
     uint64_t end = file->at + bytes;
 
-    if (end <= file->hashed)
+    if (end <= file->hashed || file->look)
         return;
     hr__hasher_add(file->shard->hasher, text + (file->hashed - file->at),
                    (size_t)(end - file->hashed));
@@ -292,7 +294,7 @@ static enum hr_err add_long_line(struct file *file, uint64_t end)
     file->at = at;
     file->first = false;
     shard->line++;
-    return hr__shard_add(shard, from, at);
+    return file->look ? HR_OK : hr__shard_add(shard, from, at);
 }
 
 /* The line alone, where a quote is not closed within the limit. */
@@ -306,16 +308,16 @@ add_line(struct file *file, const char *text, size_t bytes, uint64_t end)
     return add_record(file, text, (size_t)(feed + 1 - text), 1);
 }
 
-enum hr_err hr__csv_scan(struct hr_shard_scan *shard)
+static enum hr_err scan_file(struct hr_shard_scan *shard, bool look)
 {
     const struct hr_csv_scan *scan = shard->user;
-    struct file file = {.shard = shard, .first = true};
+    struct file file = {.shard = shard, .first = true, .look = look};
     uint64_t end = shard->window.object->bytes, left;
     size_t size = BLOCK, bytes;
     const void *text;
     bool any;
 
-    while (file.at < end) {
+    while (file.at < end && (file.first || !look)) {
         left = end - file.at;
         bytes = left < size ? (size_t)left : size;
         HR_TRY(hr__window_get(&shard->window, file.at, bytes, &text, shard->error));
@@ -331,8 +333,36 @@ enum hr_err hr__csv_scan(struct hr_shard_scan *shard)
         }
         size = any ? BLOCK : 2 * size;
     }
-    hr__hasher_add(shard->hasher, &end, sizeof end);
+    if (!look)
+        hr__hasher_add(shard->hasher, &end, sizeof end);
     return HR_OK;
+}
+
+enum hr_err hr__csv_scan(struct hr_shard_scan *shard)
+{
+    return scan_file(shard, false);
+}
+
+enum hr_err hr__csv_look(struct hr_shard_scan *shard)
+{
+    const struct hr_csv_scan *scan = shard->user;
+
+    return scan->begun && !scan->has_header ? HR_OK : scan_file(shard, true);
+}
+
+void hr__csv_format(const struct hr_csv_scan *scan, char ret_text[HR_CSV_FORMAT_BYTES])
+{
+    struct hr_hash128 known = {0, 0};
+
+    for (size_t i = 0; i < scan->known_count; i++) {
+        const struct hr_hash128 both[2] = {
+            known, hr__hash128(scan->known[i], strlen(scan->known[i]))};
+
+        known = hr__hash128(both, sizeof both);
+    }
+    snprintf(ret_text, HR_CSV_FORMAT_BYTES, "csv 1 %d %d %llu %016llx%016llx",
+             scan->delimiter, scan->header, (unsigned long long)scan->bytes_max,
+             (unsigned long long)known.high, (unsigned long long)known.low);
 }
 
 void hr__csv_scan_finish(struct hr_csv_scan *scan)

@@ -33,6 +33,11 @@ struct hr_csv_scan {
 HR_CHECK enum hr_err hr__csv_scan(struct hr_shard_scan *scan);
 void hr__csv_scan_finish(struct hr_csv_scan *scan);
 
+/* hr_shard_saving.look and format of it: reads no more than the header. */
+HR_CHECK enum hr_err hr__csv_look(struct hr_shard_scan *scan);
+#define HR_CSV_FORMAT_BYTES 96
+void hr__csv_format(const struct hr_csv_scan *scan, char ret_text[HR_CSV_FORMAT_BYTES]);
+
 /* The length of the record that `text` begins with; 0: more text is needed, unless it is
  * all (`last`). *ret_lines is how many line ends it has. */
 size_t hr__csv_record(const char *text, size_t bytes, bool last, char delimiter,

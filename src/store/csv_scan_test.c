@@ -18,8 +18,8 @@ open_index(const char *text, size_t bytes, struct hr_csv_scan *scan)
     struct hr_shard_index *index;
 
     CHECK_OK(hr__memory_put(uri, text, bytes, NULL));
-    if (hr__shard_index_open(uri, ".csv", hr__csv_scan, scan, NULL, &index, &error) !=
-        HR_OK)
+    if (hr__shard_index_open(uri, ".csv", hr__csv_scan, scan, NULL, NULL, &index,
+                             &error) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
     return index;
 }
@@ -187,8 +187,8 @@ static enum hr_err scan_two(const char *first, const char *second,
 
     CHECK_OK(hr__memory_put("mem://csvs/1.csv", first, strlen(first), NULL));
     CHECK_OK(hr__memory_put("mem://csvs/2.csv", second, strlen(second), NULL));
-    code = hr__shard_index_open("mem://csvs", ".csv", hr__csv_scan, &scan, NULL, &index,
-                                &error);
+    code = hr__shard_index_open("mem://csvs", ".csv", hr__csv_scan, &scan, NULL, NULL,
+                                &index, &error);
     if (code == HR_OK) {
         *ret_records = hr__shard_index_count(index);
         hr__shard_index_close(index);

@@ -5,9 +5,9 @@
  * links, and entries of file systems that do not report types, are stat'ed one by one.
  */
 #include "core/alloc.h"
-#include "core/clock.h"
 #include "core/error.h"
 #include "store/index_internal.h"
+#include "store/store_internal.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,6 @@
 #include <unistd.h>
 
 #define DENTS_BYTES ((size_t)256 << 10)
-
-/* A folder that is younger than this when it is read may change again without getting a
- * new time (clocks of file systems tick every two seconds at worst). */
-#define UNSURE_NS INT64_C(2000000000)
 
 struct hr_index_folder *
 hr__index_folder_create(struct hr_index_folder *parent, const char *name, size_t bytes)
@@ -225,7 +221,7 @@ static void note_times(struct hr_index_folder *folder, const struct stat *info)
     folder->dev = info->st_dev;
     folder->ino = info->st_ino;
     folder->mtime_ns = (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
-    folder->unsure = folder->mtime_ns > (int64_t)hr__wall_ns() - UNSURE_NS;
+    folder->unsure = hr__store_is_young(folder->mtime_ns);
 }
 
 static bool is_inside_itself(const struct hr_index_folder *folder)

@@ -2,10 +2,10 @@
  * store/index_parts.h - a saved index as a file of sections, whatever they mean.
  *
  * Several owners keep sections in one file: names (index_saved.c), places to begin
- * decoding at (seek.c). Each reads and replaces its own; all others are carried along as
- * they are. A file is replaced by rename, so readers and writers need no lock: the last
- * writer wins, and what another wrote in between is lost, not damaged. The layout is
- * docs/formats/source-index.md.
+ * decoding at (seek.c); where the records of shards lie (shard_saved.c). Each reads and
+ * replaces its own; all others are carried along as they are. A file is replaced by
+ * rename, so readers and writers need no lock: the last writer wins, and what another
+ * wrote in between is lost, not damaged. The layout is docs/formats/source-index.md.
  */
 #ifndef HR_STORE_INDEX_PARTS_H
 #define HR_STORE_INDEX_PARTS_H
@@ -14,6 +14,7 @@
 
 /* Kinds 1 to 5 are index_saved.c's. */
 #define HR_INDEX_KIND_SEEK 6u
+#define HR_INDEX_KIND_SHARDS 7u /* shard_saved.c */
 
 struct hr_index_section {
     uint32_t kind, flags;

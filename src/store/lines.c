@@ -17,6 +17,17 @@ struct scan {
     bool blank;     /* what has been seen of the line is */
 };
 
+const char *hr__lines_format(enum hr_lines_skip skip)
+{
+    static const char *const formats[] = {
+        [HR_LINES_SKIP_NONE] = "lines 1",
+        [HR_LINES_SKIP_EMPTY] = "lines 1, not the empty ones",
+        [HR_LINES_SKIP_BLANK] = "lines 1, not the blank ones",
+    };
+
+    return formats[skip];
+}
+
 size_t hr__bom_bytes(const char *text, size_t bytes)
 {
     return bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;

@@ -21,6 +21,9 @@ struct hr_lines_scan {
  * record is empty. Hashes the contents. */
 HR_CHECK enum hr_err hr__lines_scan(struct hr_shard_scan *scan);
 
+/* hr_shard_saving.format of it. */
+const char *hr__lines_format(enum hr_lines_skip skip);
+
 /* The length of a line without its ending. */
 size_t hr__line_length(const char *line, size_t bytes);
 

@@ -17,8 +17,8 @@ static struct hr_shard_index *open_index(const struct hr_str *text, bool skip_em
     struct hr_shard_index *index;
 
     CHECK_OK(hr__memory_put(uri, hr__str_text(text), text->length, NULL));
-    CHECK_OK(
-        hr__shard_index_open(uri, ".txt", hr__lines_scan, &scan, NULL, &index, NULL));
+    CHECK_OK(hr__shard_index_open(uri, ".txt", hr__lines_scan, &scan, NULL, NULL, &index,
+                                  NULL));
     return index;
 }
 
@@ -175,7 +175,7 @@ TEST(the_identity_of_lines_is_their_contents_and_where_files_end)
         CHECK_OK(
             hr__memory_put("mem://two/2.txt", texts[i][1], strlen(texts[i][1]), NULL));
         CHECK_OK(hr__shard_index_open("mem://two", ".txt", hr__lines_scan, &scan, NULL,
-                                      &index, NULL));
+                                      NULL, &index, NULL));
         seen[i] = hr__shard_index_identity(index);
         for (int k = 0; k < i; k++)
             CHECK(!hr__hash_equal(seen[i], seen[k]));
@@ -191,10 +191,10 @@ TEST(compressed_files_are_refused_and_text_that_begins_like_them_is_not)
 
     CHECK_OK(hr__memory_put(uri, "\x1f\x8b\x08\0\0", 5, NULL));
     CHECK_ERR(HR_ERR_UNSUPPORTED, hr__shard_index_open(uri, ".txt", hr__lines_scan, &scan,
-                                                       NULL, &index, &error));
+                                                       NULL, NULL, &index, &error));
     CHECK_HAS(error.message, "lines_test.txt is compressed");
     CHECK_OK(hr__memory_put(uri, "\x28\xb5\x2f\xfd\0", 5, NULL));
     CHECK_ERR(HR_ERR_UNSUPPORTED, hr__shard_index_open(uri, ".txt", hr__lines_scan, &scan,
-                                                       NULL, &index, &error));
+                                                       NULL, NULL, &index, &error));
     check_text("x^2 + 1\n", 8); /* zlib begins like this, too */
 }

@@ -115,7 +115,7 @@ static enum hr_err find(const void *data, size_t bytes, struct found *found)
     hr__str_add(&schema, "schema");
     scan.schema = &schema;
     CHECK_OK(hr__memory_put(uri, data, bytes, NULL));
-    code = hr__shard_index_open(uri, ".records", hr__records_scan, &scan, NULL,
+    code = hr__shard_index_open(uri, ".records", hr__records_scan, &scan, NULL, NULL,
                                 &found->index, &error);
     hr__str_finish(&schema);
     if (code != HR_OK)

@@ -2,7 +2,8 @@
  * store/shard_index.h - where the records of a data set lie that is packed into shards.
  *
  * An index is made once, by a format's scan of every shard, and then read by any thread.
- * It takes 8 bytes per record, and keeps up to HR_SHARDS_OPEN shards open.
+ * It takes 8 bytes per record, and keeps up to HR_SHARDS_OPEN shards open. What the scans
+ * found can be saved: shards that have not changed since are not scanned again.
  */
 #ifndef HR_STORE_SHARD_INDEX_H
 #define HR_STORE_SHARD_INDEX_H
@@ -41,19 +42,39 @@ hr__shard_check(struct hr_shard_scan *scan, uint64_t at, size_t bytes);
 HR_CHECK enum hr_err
 hr__shard_fail(struct hr_shard_scan *scan, const char *what, const char *why);
 
+/* How an index is saved, for shards whose identities last (struct hr_object). One that
+ * cannot be written, or is damaged, costs a scan and is no error. */
+struct hr_shard_saving {
+    /* Names the scan and all that decides what it finds in a shard. */
+    const char *format;
+    /* The file; NULL: one in the cache folder, if the shards are remote or large. */
+    const char *path;
+    /* Called instead of the scan for a shard that has not changed. Of a format that has
+     * it, what is found in a shard depends on those before it, too. Or NULL. */
+    hr_shard_scan_fn *look;
+};
+#define HR_SHARDS_SAVED_FROM ((uint64_t)16 << 20) /* bytes scanned */
+#define HR_SHARDS_FILES_MAX 4096                  /* in the cache folder */
+#define HR_SHARDS_BYTES_MAX ((uint64_t)4 << 30)
+
 /* Scans the shards that `pattern` means (store/shards.h); `user` is the scan's.
  * Compressed shards are read within `packed`; NULL: they are HR_ERR_UNSUPPORTED. Places
- * in them are those of what they unpack to. The scan's errors, those of
- * hr__shards_find() and hr__packed_open(), and HR_ERR_MEMORY. */
+ * in them are those of what they unpack to. `saving` NULL: nothing is saved. The scan's
+ * errors, those of hr__shards_find() and hr__packed_open(), and HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
 hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
                      void *user, const struct hr_packed_limits *packed,
+                     const struct hr_shard_saving *saving,
                      struct hr_shard_index **ret_index, struct hr_error *reterr);
 void hr__shard_index_close(struct hr_shard_index *index); /* NULL is fine */
 
 uint64_t hr__shard_index_count(const struct hr_shard_index *index);
 
-/* A hash of what the scans have hashed. */
+/* Shards that were not scanned. */
+uint64_t hr__shard_index_kept(const struct hr_shard_index *index);
+
+/* A hash of what the scans have hashed: of all of it as one, or, with `saving`, of the
+ * hash of each shard. */
 struct hr_hash128 hr__shard_index_identity(const struct hr_shard_index *index);
 
 struct hr_shard_place {

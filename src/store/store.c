@@ -119,6 +119,11 @@ hr__store_open(const char *uri, struct hr_object *ret_object, struct hr_error *r
     return HR_OK;
 }
 
+bool hr__store_is_young(int64_t mtime_ns)
+{
+    return mtime_ns > (int64_t)hr__wall_ns() - INT64_C(2000000000);
+}
+
 bool hr__store_is_same(const struct hr_object *object)
 {
     return object->store->is_same == NULL || object->store->is_same(object);

@@ -32,6 +32,10 @@ struct hr_object {
      * file: its size, inode and time). For comparing with earlier opens on this machine;
      * it is no part of a fingerprint. */
     struct hr_hash128 identity;
+    /* The identity tells later processes, too, whether the object has changed. Not so of
+     * memory, of a file that changed so recently that another change might have the same
+     * time, and of a server that gives nothing but times. */
+    bool lasting;
     union {
         int fd;
         void *own;
@@ -187,8 +191,8 @@ struct hr_store {
      * build does; loads libraries. NULL: it needs nothing. */
     enum hr_err (*check)(struct hr_error *reterr);
 
-    /* `name` is the URI after "scheme://". Sets bytes, identity and as of *object, whose
-     * store and uri are set. */
+    /* `name` is the URI after "scheme://". Sets bytes, identity, lasting and as of
+     * *object, whose store and uri are set. */
     enum hr_err (*open)(const char *name, struct hr_object *object,
                         struct hr_error *reterr);
     void (*close)(struct hr_object *object);

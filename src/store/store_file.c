@@ -66,6 +66,8 @@ enum hr_err hr__store_file_look(struct hr_object *object, struct hr_error *reter
     }
     object->bytes = (uint64_t)info.st_size;
     object->identity = identity_of(&info);
+    object->lasting = !hr__store_is_young((int64_t)info.st_mtim.tv_sec * 1000000000 +
+                                          info.st_mtim.tv_nsec);
     return HR_OK;
 }
 

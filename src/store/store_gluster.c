@@ -228,6 +228,8 @@ look(struct hr_object *object, struct glfs_fd *fd, struct hr_error *reterr)
                         object->uri);
     object->bytes = (uint64_t)info.st_size;
     object->identity = identity_of(&info);
+    object->lasting = !hr__store_is_young((int64_t)info.st_mtim.tv_sec * 1000000000 +
+                                          info.st_mtim.tv_nsec);
     object->as.own = fd;
     return HR_OK;
 }

@@ -24,6 +24,10 @@ enum hr_err hr__store_ended_early(const struct hr_object *object, uint64_t at,
 enum hr_err hr__range_check(const struct hr_range *range, const struct hr_object *object,
                             size_t *ret_bytes, struct hr_error *reterr);
 
+/* Whether something with this time can change again without getting another one (clocks
+ * of file systems tick every two seconds at worst). */
+bool hr__store_is_young(int64_t mtime_ns);
+
 /* ---- files ---- */
 
 /* Fills in the object of an open descriptor; HR_ERR_TYPE unless it is a regular file. */

@@ -112,6 +112,7 @@ enum hr_err hr__web_open(const struct hr_web_kind *kind, struct hr_object *objec
     HR_TRY(hr__web_fetch(&request));
     object->bytes = request.object_bytes;
     object->identity = request.identity;
+    object->lasting = request.lasting;
     object->as.own = NULL;
     if (request.has_ranges || object->bytes == 0)
         return HR_OK;

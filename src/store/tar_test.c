@@ -165,8 +165,8 @@ static uint64_t count_of(const char *path)
     struct hr_shard_index *index;
     uint64_t count;
 
-    CHECK_OK(
-        hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, NULL, &index, &error));
+    CHECK_OK(hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, NULL, NULL, &index,
+                                  &error));
     count = hr__shard_index_count(index);
     hr__shard_index_close(index);
     return count;
@@ -183,7 +183,7 @@ TEST(members_with_one_key_are_a_record)
     CHECK_OK(hr__memory_put(uris[0], text.text, text.length, NULL));
     CHECK_OK(hr__memory_put(uris[1], text.text, text.length, NULL));
     CHECK_OK(hr__shard_index_open("mem://{one,two}.tar", ".tar", hr__tar_scan, NULL, NULL,
-                                  &index, &error));
+                                  NULL, &index, &error));
     CHECK_EQ_INT(hr__shard_index_count(index), 60);
     for (uint64_t i = 0; i < 60; i++) {
         struct hr_shard_place place;
@@ -251,8 +251,8 @@ static void check_refused(const char *name, const struct hr_str *text, enum hr_e
     struct hr_shard_index *index;
 
     error = (struct hr_error){0};
-    CHECK_ERR(code, hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, NULL, &index,
-                                         &error));
+    CHECK_ERR(code, hr__shard_index_open(path, ".tar", hr__tar_scan, NULL, NULL, NULL,
+                                         &index, &error));
     CHECK_HAS(error.message, part);
     CHECK_HAS(error.message, name);
 }

@@ -282,6 +282,7 @@ static enum hr_err meet_object(struct hr_web_attempt *attempt, uint64_t total)
     }
     request->object_bytes = total;
     request->identity = identity;
+    request->lasting = attempt->response.tag[0] != '\0';
     request->need = 0;
     if (request->want == HR_WEB_RANGE) {
         struct hr_error *error = request->error;

@@ -62,6 +62,7 @@ struct hr_web_request {
     /* results, from room on */
     uint64_t object_bytes;
     struct hr_hash128 identity;
+    bool lasting;    /* it comes of a tag */
     bool has_ranges; /* LOOK: the server serves them */
     size_t need, got;
     struct hr_str text; /* the caller finishes it */
